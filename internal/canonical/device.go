@@ -1,0 +1,38 @@
+package canonical
+
+// Device is a GPU, or one MIG instance of it. UUID and Instance make its
+// identity; UUID is the board's, also on instances.
+type Device struct {
+	// Hostname is the node's name as our series carry it.
+	Hostname string
+	// GPU is the index of the board on its node, as the source wrote it.
+	GPU string
+	// UUID of the board; "" only for sources that cannot know it.
+	UUID string
+	// Instance is the MIG instance id and Profile its size, such as 1g.10gb;
+	// both are "" on a board.
+	Instance, Profile string
+
+	// What the board is; "" where the source did not say.
+	Model, Name, PCIBusID, Driver string
+
+	// Implied marks a board that the source did not read itself and that is
+	// known from its instances alone. It has board readings and health, but no
+	// class and no utilization.
+	Implied bool
+
+	// Board is the index, in the same Topology, of the board an instance is
+	// part of; of the device itself if it is a board.
+	Board int
+}
+
+// IsInstance tells whether d is a MIG instance.
+func (d *Device) IsInstance() bool { return d.Instance != "" }
+
+// Topology is the set of devices of one reading, boards before their instances,
+// ordered by GPU index. It is immutable: a change makes a new one, with a
+// higher Generation.
+type Topology struct {
+	Devices    []Device
+	Generation uint64
+}

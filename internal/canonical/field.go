@@ -1,0 +1,261 @@
+// Package canonical is the vocabulary of meaning: what a GPU can tell (Fields),
+// who tells it (Device), one instant of it (Frame), what we conclude from it
+// (Verdict), and all of it as published (Snapshot). The exposition, the README's
+// tables and the tests come from the tables in this package.
+package canonical
+
+import "math"
+
+// Prefix begins the name of every series of ours.
+const Prefix = "kpulse_"
+
+// Type is a metric family's TYPE word in the text exposition format.
+type Type string
+
+// The types our families have.
+const (
+	Gauge   Type = "gauge"
+	Counter Type = "counter"
+)
+
+// Unit is the SI unit of a canonical reading. Ratios are fractions in [0, 1].
+type Unit string
+
+// The units of Fields.
+const (
+	Ratio          Unit = "ratio"
+	Bytes          Unit = "bytes"
+	BytesPerSecond Unit = "bytes per second"
+	Watts          Unit = "watts"
+	Joules         Unit = "joules"
+	Celsius        Unit = "degrees Celsius"
+	Hertz          Unit = "hertz"
+	Seconds        Unit = "seconds"
+	Count          Unit = "count"
+	Flag           Unit = "0 or 1"
+	Code           Unit = "code"
+	Bitmask        Unit = "0 or 1 for each reason"
+)
+
+// limit is the range of values that a reading in a unit can have.
+type limit struct{ min, max float64 }
+
+// limits hold for every field of a unit. A ratio's is its definition; 200 °C is
+// beyond any slowdown threshold, a reading above it is garbage (seen: 82505);
+// -50 °C is below any operating range.
+var limits = map[Unit]limit{
+	Ratio:   {0, 1},
+	Celsius: {-50, 200},
+}
+
+// Level says whose reading a field is when a GPU is cut into MIG instances.
+type Level uint8
+
+const (
+	// InstanceLevel fields belong to the device that reported them.
+	InstanceLevel Level = iota
+	// BoardLevel fields are the board's, whichever of its instances repeats
+	// them.
+	BoardLevel
+)
+
+// Field is one reading that a device can give.
+type Field uint8
+
+// The readings, in the order of the exposition. Numbers in the comments of
+// Fields are the vendor's field ids, as DESIGN writes them.
+const (
+	SMActive Field = iota
+	SMOccupancy
+	TensorActive
+	TensorHMMAActive
+	TensorIMMAActive
+	TensorDFMAActive
+	TensorDMMAActive
+	TensorQMMAActive
+	FP64Active
+	FP32Active
+	FP16Active
+	IntActive
+	GraphicsEngineActive
+	DRAMActive
+	NVMLUtilization
+	MemoryCopyUtilization
+	EncoderUtilization
+	DecoderUtilization
+	PCIeTransmit
+	PCIeReceive
+	NVLinkBytes
+	NVLinkTransmit
+	NVLinkReceive
+	Power
+	PowerLimit
+	Energy
+	Temperature
+	MemoryTemperature
+	TemperatureWarning
+	TemperatureSlowdown
+	SMClock
+	MemoryClock
+	FramebufferUsed
+	FramebufferFree
+	FramebufferReserved
+	FramebufferTotal
+	FramebufferUsedRatio
+	PCIeReplays
+	RemappedRowsUncorrectable
+	RemappedRowsCorrectable
+	ECCSingleBitVolatile
+	ECCDoubleBitVolatile
+	ECCSingleBitAggregate
+	ECCDoubleBitAggregate
+	RowRemapFailure
+	RowRemapPending
+	XIDLast
+	NVLinkCRCFlitErrors
+	NVLinkCRCDataErrors
+	NVLinkReplayErrors
+	NVLinkRecoveryErrors
+	RecoveryAction
+	ClockEvents
+	ThrottledPower
+	ThrottledThermal
+	ThrottledSyncBoost
+	ThrottledBoardLimit
+	ThrottledLowUtilization
+	ThrottledReliability
+	ThrottledApplicationClocks
+	ThrottledBaseClocks
+	PCIeLinkGeneration
+	PCIeLinkWidth
+	NumFields
+)
+
+// FieldInfo describes a Field. Several fields may make up one family; they then
+// follow each other in Fields and share Name, Help, Type, Unit and Level.
+type FieldInfo struct {
+	// Name of the family, without Prefix.
+	Name string
+	// Labels that tell the fields of one family apart, in exposition syntax
+	// without braces, such as `severity="correctable"`; "" if the field is a
+	// family of its own.
+	Labels string
+	Type   Type
+	Unit   Unit
+	Level  Level
+	// Help says what the number means, in one sentence.
+	Help string
+}
+
+// Range returns the smallest and the largest value the field can have.
+func (i *FieldInfo) Range() (lowest, highest float64) {
+	if l, ok := limits[i.Unit]; ok {
+		return l.min, l.max
+	}
+	return 0, math.Inf(1)
+}
+
+// Help texts of families that several fields make up.
+const (
+	helpRemapped     = "Memory rows replaced by spare ones over the life of the board, by the severity of the errors that led to it."
+	helpECC          = "ECC errors since the driver was loaded (volatile) or over the life of the board (aggregate)."
+	helpNVLinkErrors = "Errors on all NVLinks of the GPU, by kind."
+	helpThrottled    = "Time the clocks were held down, by reason, since the driver was loaded."
+)
+
+// Fields is the one list of what devices can tell.
+var Fields = [NumFields]FieldInfo{
+	SMActive:         {"gpu_sm_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time at least one warp was active on a streaming multiprocessor, averaged over all of them."},
+	SMOccupancy:      {"gpu_sm_occupancy_ratio", "", Gauge, Ratio, InstanceLevel, "Resident warps as a fraction of the most that the streaming multiprocessors can hold."},
+	TensorActive:     {"gpu_tensor_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores were active."},
+	TensorHMMAActive: {"gpu_tensor_hmma_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores worked on 16-bit floats."},
+	TensorIMMAActive: {"gpu_tensor_imma_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores worked on integers."},
+	TensorDFMAActive: {"gpu_tensor_dfma_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores worked on 64-bit floats."},
+	TensorDMMAActive: {"gpu_tensor_dmma_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores worked on 64-bit matrix products."},
+	TensorQMMAActive: {"gpu_tensor_qmma_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores worked on 8-bit floats."},
+	FP64Active:       {"gpu_fp64_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the 64-bit float pipes were active."},
+	FP32Active:       {"gpu_fp32_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the 32-bit float pipes were active."},
+	FP16Active:       {"gpu_fp16_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the 16-bit float pipes were active."},
+	IntActive:        {"gpu_int_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the integer pipes were active."},
+
+	GraphicsEngineActive: {"gpu_graphics_engine_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time any part of the graphics or compute engine was active."},
+	DRAMActive:           {"gpu_dram_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the device memory interface moved data."},
+
+	NVMLUtilization:       {"gpu_nvml_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time some kernel ran, however little of the GPU it used (the GPU-Util of nvidia-smi)."},
+	MemoryCopyUtilization: {"gpu_memory_copy_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time device memory was read or written."},
+	EncoderUtilization:    {"gpu_encoder_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Utilization of the video encoder."},
+	DecoderUtilization:    {"gpu_decoder_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Utilization of the video decoder."},
+
+	PCIeTransmit:   {"gpu_pcie_transmit_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes sent by the GPU over PCIe, headers included."},
+	PCIeReceive:    {"gpu_pcie_receive_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes received by the GPU over PCIe, headers included."},
+	NVLinkBytes:    {"gpu_nvlink_bytes_per_second", "", Gauge, BytesPerSecond, BoardLevel, "Rate of bytes sent and received over all NVLinks of the GPU."},
+	NVLinkTransmit: {"gpu_nvlink_transmit_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes sent over NVLink."},
+	NVLinkReceive:  {"gpu_nvlink_receive_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes received over NVLink."},
+
+	Power:      {"gpu_power_watts", "", Gauge, Watts, BoardLevel, "Power draw of the board."},
+	PowerLimit: {"gpu_power_limit_watts", "", Gauge, Watts, BoardLevel, "Power limit in force, or the requested one where the source does not tell which is in force."},
+	Energy:     {"gpu_energy_joules_total", "", Counter, Joules, BoardLevel, "Energy used by the board since the driver was loaded."},
+
+	Temperature:         {"gpu_temperature_celsius", "", Gauge, Celsius, BoardLevel, "Temperature of the GPU."},
+	MemoryTemperature:   {"gpu_memory_temperature_celsius", "", Gauge, Celsius, BoardLevel, "Temperature of the device memory."},
+	TemperatureWarning:  {"gpu_temperature_warning_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which we call this model hot."},
+	TemperatureSlowdown: {"gpu_temperature_slowdown_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which the GPU says it slows itself down."},
+
+	SMClock:     {"gpu_sm_clock_hertz", "", Gauge, Hertz, BoardLevel, "Clock of the streaming multiprocessors."},
+	MemoryClock: {"gpu_memory_clock_hertz", "", Gauge, Hertz, BoardLevel, "Clock of the device memory."},
+
+	FramebufferUsed:      {"gpu_framebuffer_used_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory in use."},
+	FramebufferFree:      {"gpu_framebuffer_free_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory not in use."},
+	FramebufferReserved:  {"gpu_framebuffer_reserved_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory that driver and firmware keep for themselves."},
+	FramebufferTotal:     {"gpu_framebuffer_total_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory in all; used + free + reserved where the source gives no total."},
+	FramebufferUsedRatio: {"gpu_framebuffer_used_ratio", "", Gauge, Ratio, InstanceLevel, "Device memory in use as a fraction of all of it."},
+
+	PCIeReplays:               {"gpu_pcie_replays_total", "", Counter, Count, BoardLevel, "Retries on the PCIe link."},
+	RemappedRowsUncorrectable: {"gpu_remapped_rows_total", `severity="uncorrectable"`, Counter, Count, BoardLevel, helpRemapped},
+	RemappedRowsCorrectable:   {"gpu_remapped_rows_total", `severity="correctable"`, Counter, Count, BoardLevel, helpRemapped},
+	ECCSingleBitVolatile:      {"gpu_ecc_errors_total", `severity="correctable",scope="volatile"`, Counter, Count, BoardLevel, helpECC},
+	ECCDoubleBitVolatile:      {"gpu_ecc_errors_total", `severity="uncorrectable",scope="volatile"`, Counter, Count, BoardLevel, helpECC},
+	ECCSingleBitAggregate:     {"gpu_ecc_errors_total", `severity="correctable",scope="aggregate"`, Counter, Count, BoardLevel, helpECC},
+	ECCDoubleBitAggregate:     {"gpu_ecc_errors_total", `severity="uncorrectable",scope="aggregate"`, Counter, Count, BoardLevel, helpECC},
+	RowRemapFailure:           {"gpu_row_remap_failure", "", Gauge, Flag, BoardLevel, "1 if a memory row could not be remapped: the board needs replacing."},
+	RowRemapPending:           {"gpu_row_remap_pending", "", Gauge, Flag, BoardLevel, "1 if a remapped row takes effect only at the next GPU reset."},
+	XIDLast:                   {"gpu_xid_last", "", Gauge, Code, BoardLevel, "Code of the last XID error; never a count, and it stays until the exporter restarts."},
+	NVLinkCRCFlitErrors:       {"gpu_nvlink_errors_total", `kind="crc_flit"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkCRCDataErrors:       {"gpu_nvlink_errors_total", `kind="crc_data"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkReplayErrors:        {"gpu_nvlink_errors_total", `kind="replay"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkRecoveryErrors:      {"gpu_nvlink_errors_total", `kind="recovery"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	RecoveryAction:            {"gpu_recovery_action", "", Gauge, Code, BoardLevel, "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
+	ClockEvents:               {"gpu_clock_event_active", "", Gauge, Bitmask, BoardLevel, "1 while the clocks are held down for this reason."},
+
+	ThrottledPower:             {"gpu_throttled_seconds_total", `reason="power"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledThermal:           {"gpu_throttled_seconds_total", `reason="thermal"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledSyncBoost:         {"gpu_throttled_seconds_total", `reason="sync_boost"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledBoardLimit:        {"gpu_throttled_seconds_total", `reason="board_limit"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledLowUtilization:    {"gpu_throttled_seconds_total", `reason="low_utilization"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledReliability:       {"gpu_throttled_seconds_total", `reason="reliability"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledApplicationClocks: {"gpu_throttled_seconds_total", `reason="application_clocks"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledBaseClocks:        {"gpu_throttled_seconds_total", `reason="base_clocks"`, Counter, Seconds, BoardLevel, helpThrottled},
+
+	PCIeLinkGeneration: {"gpu_pcie_link_generation", "", Gauge, Count, BoardLevel, "Generation the PCIe link runs at."},
+	PCIeLinkWidth:      {"gpu_pcie_link_width", "", Gauge, Count, BoardLevel, "Lanes the PCIe link runs on."},
+}
+
+// ClockEvent is one bit of the ClockEvents reading.
+type ClockEvent struct {
+	Bit    uint64
+	Reason string
+}
+
+// ClockEventReasons are the bits of ClockEvents, as the vendor's header defines
+// them (0x20 and 0x40 are the thermal ones, 0x80 the power brake).
+var ClockEventReasons = []ClockEvent{
+	{0x1, "gpu_idle"},
+	{0x2, "clocks_setting"},
+	{0x4, "sw_power_cap"},
+	{0x8, "hw_slowdown"},
+	{0x10, "sync_boost"},
+	{0x20, "sw_thermal"},
+	{0x40, "hw_thermal"},
+	{0x80, "hw_power_brake"},
+	{0x100, "display_clocks"},
+}

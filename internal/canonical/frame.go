@@ -1,0 +1,46 @@
+package canonical
+
+import (
+	"math"
+	"time"
+)
+
+// Frame is one instant: a dense matrix of devices × fields in SI units, NaN
+// where the source gave nothing.
+type Frame struct {
+	At       time.Time
+	Topology *Topology
+	values   []float64
+}
+
+// Shape gives the frame the devices of t and makes every reading absent. It
+// reuses the frame's memory.
+func (f *Frame) Shape(t *Topology) {
+	f.Topology = t
+	n := len(t.Devices) * int(NumFields)
+	if cap(f.values) < n {
+		f.values = make([]float64, n)
+	}
+	f.values = f.values[:n]
+	for i := range f.values {
+		f.values[i] = math.NaN()
+	}
+}
+
+// Len returns the number of devices.
+func (f *Frame) Len() int {
+	if f.Topology == nil {
+		return 0
+	}
+	return len(f.Topology.Devices)
+}
+
+// Row returns the readings of a device, indexed by Field. The slice is the
+// frame's own memory.
+func (f *Frame) Row(device int) []float64 {
+	n := int(NumFields)
+	return f.values[device*n : (device+1)*n : (device+1)*n]
+}
+
+// Given tells whether a reading is present.
+func Given(v float64) bool { return v == v }

@@ -1,0 +1,84 @@
+package canonical
+
+import "time"
+
+// Snapshot is one reading with all that was made of it. Nobody writes to it any
+// more while it is published.
+type Snapshot struct {
+	Frame     Frame
+	Verdicts  []Verdict // one for each device of the Frame
+	Judgement *Judgement
+
+	// Body is the upstream's exposition byte for byte; Valid are the parts of
+	// it, whole lines in order, that Prometheus' parser accepts and that are not
+	// series of our own. Both are empty where the source is none.
+	Body  []byte
+	Valid [][]byte
+
+	Source Source
+}
+
+// Source is the state of a source after a reading, good or failed.
+type Source struct {
+	Name        string // label `source`; holds no credentials
+	Backend     string
+	Aggregation string        // point or window
+	Period      time.Duration // of a stream; 0 where there is none
+
+	// Failure is nil after a good reading.
+	Failure *Failure
+	// At and Took say when the last reading that worked was asked for and how
+	// long it took.
+	At   time.Time
+	Took time.Duration
+
+	Samples int
+	// Missing are the inputs of our scores that no device gave.
+	Missing []Field
+	// UnknownFamilies are upstream families that look like GPU readings and
+	// that we have no name for, sorted.
+	UnknownFamilies []string
+
+	// Totals since the process started.
+	SkippedLines    uint64
+	DroppedValues   [NumDropReasons]uint64
+	ClampedValues   uint64
+	DroppedFamilies uint64
+	DroppedSeries   uint64
+}
+
+// DropReason is why a value was not taken over.
+type DropReason uint8
+
+// The reasons, in the order of the exposition.
+const (
+	DropBlank DropReason = iota
+	DropNotFinite
+	DropOutOfRange
+	DropUnitUnknown
+	NumDropReasons
+)
+
+// DropReasons is indexed by DropReason.
+var DropReasons = [NumDropReasons]string{
+	DropBlank:       "blank",
+	DropNotFinite:   "not_finite",
+	DropOutOfRange:  "out_of_range",
+	DropUnitUnknown: "unit_unknown",
+}
+
+// Failure is why nothing could be read. It is an error.
+type Failure struct {
+	Kind    string // one stable word, such as timeout or bad_status
+	Timeout bool   // the source was too slow, rather than broken
+	Cause   string // one line: what was tried and what went wrong
+	Remedy  string // one line: what to do next
+}
+
+// Error returns cause and remedy on one line.
+func (f *Failure) Error() string {
+	if f.Remedy == "" {
+		return f.Cause
+	}
+	return f.Cause + "; " + f.Remedy
+}

@@ -1,0 +1,127 @@
+package canonical
+
+// Class is what a device is doing.
+type Class uint8
+
+// The classes in the order of the cascade, then Unknown for what cannot be told.
+const (
+	Idle Class = iota
+	TensorHeavyCompute
+	TensorCompute
+	FP64HPCCompute
+	IOOrDataLoading
+	MemoryBound
+	ComputeHeavy
+	ComputeActive
+	MemoryActive
+	BusyLowSMUse
+	LowUtilization
+	MixedOrModerate
+	ClassUnknown
+	NumClasses
+)
+
+// ClassInfo names a class and what bounds a device in it.
+type ClassInfo struct{ Name, Bottleneck string }
+
+// Classes is indexed by Class.
+var Classes = [NumClasses]ClassInfo{
+	Idle:               {"idle", "idle"},
+	TensorHeavyCompute: {"tensor_heavy_compute", "compute"},
+	TensorCompute:      {"tensor_compute", "compute"},
+	FP64HPCCompute:     {"fp64_hpc_compute", "compute"},
+	IOOrDataLoading:    {"io_or_data_loading", "io"},
+	MemoryBound:        {"memory_bound", "memory"},
+	ComputeHeavy:       {"compute_heavy", "compute"},
+	ComputeActive:      {"compute_active", "compute"},
+	MemoryActive:       {"memory_active", "memory"},
+	BusyLowSMUse:       {"busy_low_sm_use", "mixed"},
+	LowUtilization:     {"low_utilization", "mixed"},
+	MixedOrModerate:    {"mixed_or_moderate", "mixed"},
+	ClassUnknown:       {"unknown", "unknown"},
+}
+
+// String returns the class's name.
+func (c Class) String() string { return Classes[c].Name }
+
+// Health is how a board is, the worst of its raised conditions.
+type Health uint8
+
+// The states from best to worst; HealthUnknown where nothing was read that
+// could tell.
+const (
+	HealthOK Health = iota
+	HealthHot
+	HealthWarn
+	HealthCrit
+	HealthUnknown
+	NumHealth
+)
+
+// HealthStates is indexed by Health.
+var HealthStates = [NumHealth]string{"ok", "hot", "warn", "crit", "unknown"}
+
+// String returns the state's name.
+func (h Health) String() string { return HealthStates[h] }
+
+// Condition is one thing that can be wrong with a board.
+type Condition uint8
+
+// The conditions, in the order of the table.
+const (
+	CondRowRemapFailure Condition = iota
+	CondUncorrectableRemappedRows
+	CondPCIeReplay
+	CondGPUTemperature
+	CondMemoryTemperature
+	NumConditions
+)
+
+// Conditions is indexed by Condition.
+var Conditions = [NumConditions]string{
+	CondRowRemapFailure:           "row_remap_failure",
+	CondUncorrectableRemappedRows: "uncorrectable_remapped_rows",
+	CondPCIeReplay:                "pcie_replay",
+	CondGPUTemperature:            "gpu_temperature",
+	CondMemoryTemperature:         "memory_temperature",
+}
+
+// String returns the condition's name.
+func (c Condition) String() string { return Conditions[c] }
+
+// Finding is what was found about a Condition.
+type Finding uint8
+
+const (
+	// NotRead means that the condition's input was absent.
+	NotRead Finding = iota
+	// Clear means that the input was read and is as it should be.
+	Clear
+	// Raised means that the condition holds.
+	Raised
+)
+
+// Verdict is what we conclude about one device in one reading.
+type Verdict struct {
+	// RealUtilization is the composite score in [0, 1], NaN where it cannot be
+	// known. Coverage is the share of its weight whose input was read.
+	RealUtilization, Coverage float64
+	// Class is ClassUnknown wherever it cannot be known. It means nothing on
+	// an implied board.
+	Class Class
+	// Health and Findings are the board's and mean nothing on an instance.
+	Health   Health
+	Findings [NumConditions]Finding
+}
+
+// Weights of the composite by input; they sum to 1.
+type Weights struct{ SM, Tensor, DRAM, Engine float64 }
+
+// Judgement is the configuration behind the verdicts, as far as it is exported.
+type Judgement struct {
+	// Preset is the name of the weights, "custom" where they were given.
+	Preset  string
+	Weights Weights
+	// States is the health state each condition raises; HealthOK turns it off.
+	States [NumConditions]Health
+}

@@ -1,0 +1,63 @@
+// Package raw is the vocabulary of readings: what a source said, in its own
+// words. Nothing in it knows what a family means; that is package translate's
+// job. It also holds the scanner that turns the text exposition format into a
+// Batch without copying and, once the series are known, without allocating.
+package raw
+
+import "time"
+
+// Sample is one value of one series. Family and Labels index the Batch's Dict.
+type Sample struct {
+	Family uint32
+	Labels uint32
+	Value  float64
+}
+
+// Span is a half-open byte range [Start, End) of a Batch's Body. A span covers
+// whole lines, their newlines included.
+type Span struct{ Start, End int }
+
+// Batch is one reading. The reader owns it and reuses its memory: nothing taken
+// from a Batch may outlive the next Read into it.
+type Batch struct {
+	// At is when the source was asked; Took is how long it needed to answer.
+	At   time.Time
+	Took time.Duration
+
+	// Body is the exposition as the source sent it, for passing through. It is
+	// empty where the source does not speak the exposition format.
+	Body []byte
+
+	// Omit lists, in rising order and merged where adjacent, the lines of Body
+	// that must not be passed on: those that Prometheus' parser rejects and
+	// those of our own families (a proxy behind a proxy).
+	Omit []Span
+
+	// Samples in the order of the source. A series may occur more than once.
+	Samples []Sample
+
+	// Dict resolves the ids in Samples. It is shared by all Batches of a source.
+	// A later Scan may change its Generation; the ids are void then.
+	Dict *Dict
+
+	// Skipped counts the malformed lines of this reading.
+	Skipped int
+
+	// OwnFamilies counts the families of this reading that carry our own
+	// prefix. Their lines stand in Omit and give no Samples.
+	OwnFamilies int
+
+	// Meaningful counts the lines that said something: samples, HELP and TYPE.
+	// A body with Skipped lines and nothing Meaningful is not an exposition.
+	Meaningful int
+}
+
+// Reset empties b, keeping its memory and its Dict.
+func (b *Batch) Reset() {
+	*b = Batch{
+		Body:    b.Body[:0],
+		Omit:    b.Omit[:0],
+		Samples: b.Samples[:0],
+		Dict:    b.Dict,
+	}
+}

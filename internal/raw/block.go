@@ -1,0 +1,165 @@
+package raw
+
+import "unicode/utf8"
+
+// The grammar of a label block is that of textparse's lexer, oddities and all:
+// a comma may trail or be missing, a newline may stand inside quotes, and NUL
+// bytes are passed over in some places and fatal in others.
+
+// itemKind says what blockItem found.
+type itemKind int
+
+const (
+	badItem    itemKind = iota // the block is malformed
+	blockEnd                   // the closing brace
+	metricItem                 // a quoted metric name
+	labelItem                  // a label
+)
+
+// item is one item of a label block. name and value are still escaped, without
+// their quotes. next is where the item after it starts.
+type item struct {
+	kind        itemKind
+	name, value string
+	next        int
+}
+
+// blockItem reads the item of a label block in t at i, which lies after the
+// opening brace or at an earlier item's next.
+func blockItem(t string, i int) item {
+	i = skipBlanks(t, i)
+	if i == len(t) {
+		return item{}
+	}
+	if t[i] == '}' {
+		return item{kind: blockEnd, next: i + 1}
+	}
+	name, i := itemName(t, i)
+	if i < 0 {
+		return item{}
+	}
+	quoted := t[i-1] == '"'
+	i = skipBlanks(t, i)
+	if i == len(t) {
+		return item{}
+	}
+	switch {
+	case t[i] == '=':
+		return labelValue(t, i+1, name)
+	case quoted && t[i] == ',':
+		return item{kind: metricItem, name: name, next: i + 1}
+	case quoted && t[i] == '}':
+		return item{kind: metricItem, name: name, next: i}
+	}
+	return item{}
+}
+
+// itemName reads the plain or quoted name at i. end is -1 where there is none.
+func itemName(t string, i int) (name string, end int) {
+	if t[i] == '"' {
+		if end = closeName(t, i); end < 0 {
+			return "", -1
+		}
+		return t[i+1 : end-1], end
+	}
+	if !isLetter(t[i]) {
+		return "", -1
+	}
+	for end = i + 1; end < len(t) && (isLetter(t[end]) || isDigit(t[end])); {
+		end++
+	}
+	return t[i:end], end
+}
+
+// labelValue reads the rest of a label in t from behind its equals sign: the
+// quoted value and the comma that may follow.
+func labelValue(t string, i int, name string) item {
+	if i < len(t) && isBlank(t[i]) {
+		for i < len(t) && (isBlank(t[i]) || t[i] == 0) {
+			i++
+		}
+	}
+	if i == len(t) || t[i] != '"' {
+		return item{}
+	}
+	end := closeValue(t, i)
+	if end < 0 {
+		return item{}
+	}
+	value := t[i+1 : end-1]
+	if end = skipBlanks(t, end); end < len(t) && t[end] == ',' {
+		end++
+	}
+	return item{kind: labelItem, name: name, value: value, next: end}
+}
+
+// closeName returns the index behind the quote that closes the one at i, or -1.
+// It serves names; label values have closeValue.
+func closeName(t string, i int) int {
+	for i++; i < len(t); i++ {
+		switch t[i] {
+		case '"':
+			return i + 1
+		case 0:
+			return -1
+		case '\\':
+			if i++; i == len(t) || t[i] == '\n' || t[i] == 0 {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// closeValue is closeName for a label value, in which textparse passes over NUL
+// bytes: after a backslash, and also behind the closing quote, where they
+// become part of the token, so that the "closing quote" it cuts off is a NUL.
+func closeValue(t string, i int) int {
+	for i++; i < len(t); i++ {
+		switch t[i] {
+		case '"':
+			return skipNULs(t, i+1)
+		case '\\':
+			if i = skipNULs(t, i+1); i == len(t) || t[i] == '\n' {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// scanBlock checks the label block of t whose brace opens at i. metric is the
+// quoted metric name in it, still escaped; named tells whether there is one.
+func scanBlock(t string, i int) (metric string, named bool, end int, ok bool) {
+	for i++; ; {
+		it := blockItem(t, i)
+		switch it.kind {
+		case blockEnd:
+			return metric, named, it.next, true
+		case metricItem:
+			if named {
+				return "", false, 0, false
+			}
+			metric, named = it.name, true
+		case labelItem:
+			if !utf8.ValidString(it.value) {
+				return "", false, 0, false
+			}
+		default:
+			return "", false, 0, false
+		}
+		i = it.next
+	}
+}
+
+// skipNULs returns the index of the first byte of t from i on that is not NUL,
+// or len(t).
+func skipNULs(t string, i int) int {
+	for i < len(t) && t[i] == 0 {
+		i++
+	}
+	return i
+}
+
+// isLetter reports whether c may start a label name.
+func isLetter(c byte) bool { return (c|0x20)-'a' < 26 || c == '_' }

@@ -1,0 +1,122 @@
+package raw
+
+import "strings"
+
+// Family is what a Dict knows of one metric family.
+type Family struct {
+	Name string
+	// Help is the text of the family's last HELP line, still escaped, "" where
+	// none was seen.
+	Help string
+}
+
+// Dict gives every family name and every label block of a source a small dense
+// id, so that whoever follows can index an array where it would otherwise parse
+// labels. A label block is the text between and including the braces of a
+// series, `{gpu="0",UUID="…"}`, exactly as the source wrote it; two spellings of
+// one label set are two blocks. The empty block "" stands for a series without
+// braces.
+//
+// Ids only grow, until Compact hands them out anew and Generation changes. The
+// ids of a Batch are void once the generation is another than when the Batch was
+// scanned. A Dict belongs to the goroutine that reads its source and is not safe
+// for concurrent use.
+type Dict struct {
+	families   []Family
+	familyID   map[string]uint32
+	blocks     []string
+	blockID    map[string]uint32
+	generation uint64
+}
+
+// NewDict returns an empty Dict.
+func NewDict() *Dict {
+	return &Dict{familyID: map[string]uint32{}, blockID: map[string]uint32{}}
+}
+
+// Families returns how many families are known; ids are below it.
+func (d *Dict) Families() int { return len(d.families) }
+
+// Blocks returns how many label blocks are known; ids are below it.
+func (d *Dict) Blocks() int { return len(d.blocks) }
+
+// Family returns the family of an id. The pointer is valid until the next
+// family is added.
+func (d *Dict) Family(id uint32) *Family { return &d.families[id] }
+
+// Block returns the label block of an id.
+func (d *Dict) Block(id uint32) string { return d.blocks[id] }
+
+// Generation changes whenever ids were handed out anew; everything remembered
+// by id is void then.
+func (d *Dict) Generation() uint64 { return d.generation }
+
+// FamilyID returns the id of a family name, adding it where it is new. It does
+// not allocate for a known name.
+func (d *Dict) FamilyID(name []byte) uint32 {
+	if id, ok := d.familyID[string(name)]; ok {
+		return id
+	}
+	return d.addFamily(Family{Name: string(name)})
+}
+
+// BlockID returns the id of a label block, adding it where it is new. It does
+// not allocate for a known block.
+func (d *Dict) BlockID(block []byte) uint32 {
+	if id, ok := d.blockID[string(block)]; ok {
+		return id
+	}
+	return d.addBlock(string(block))
+}
+
+// Compact forgets the families and label blocks for which keep answers false,
+// numbers the others anew in their old order, and raises the generation. Kept
+// families keep their Help.
+func (d *Dict) Compact(keepFamily, keepBlock func(id uint32) bool) {
+	families, blocks := d.families, d.blocks
+	*d = Dict{
+		familyID:   map[string]uint32{},
+		blockID:    map[string]uint32{},
+		generation: d.generation + 1,
+	}
+	for id, f := range families {
+		if keepFamily(uint32(id)) {
+			d.addFamily(f)
+		}
+	}
+	for id, block := range blocks {
+		if keepBlock(uint32(id)) {
+			d.addBlock(block)
+		}
+	}
+}
+
+// familyOf is FamilyID for a name that the Dict must copy to keep.
+func (d *Dict) familyOf(name string) uint32 {
+	if id, ok := d.familyID[name]; ok {
+		return id
+	}
+	return d.addFamily(Family{Name: strings.Clone(name)})
+}
+
+// blockOf is BlockID for a block that the Dict must copy to keep.
+func (d *Dict) blockOf(block string) uint32 {
+	if id, ok := d.blockID[block]; ok {
+		return id
+	}
+	return d.addBlock(strings.Clone(block))
+}
+
+func (d *Dict) addFamily(f Family) uint32 {
+	id := uint32(len(d.families))
+	d.families = append(d.families, f)
+	d.familyID[f.Name] = id
+	return id
+}
+
+func (d *Dict) addBlock(block string) uint32 {
+	id := uint32(len(d.blocks))
+	d.blocks = append(d.blocks, block)
+	d.blockID[block] = id
+	return id
+}

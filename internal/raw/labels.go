@@ -1,0 +1,58 @@
+package raw
+
+import "strings"
+
+// Label is one label of a series, its value unescaped.
+type Label struct{ Name, Value string }
+
+// ParseLabels appends the labels of a block, as Dict.Block gives it, to dst, in
+// the order in which they are written. A quoted metric name in the block is
+// left out. What needs no unescaping is a part of block, not a copy. Of a
+// malformed block, which no Scanner puts into a Dict, it gives the labels in
+// front of the flaw.
+func ParseLabels(block string, dst []Label) []Label {
+	if block == "" || block[0] != '{' {
+		return dst
+	}
+	for i := 1; ; {
+		it := blockItem(block, i)
+		switch it.kind {
+		case labelItem:
+			dst = append(dst, Label{unescape(it.name), unescape(it.value)})
+		case metricItem:
+		default:
+			return dst
+		}
+		i = it.next
+	}
+}
+
+// unescape returns s with \\, \" and \n replaced. Any other backslash stands
+// for itself, as in textparse.
+func unescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	return string(appendUnescaped(make([]byte, 0, len(s)), s))
+}
+
+// appendUnescaped appends unescape(s) to dst.
+func appendUnescaped(dst []byte, s string) []byte {
+	for {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 || i+1 == len(s) {
+			return append(dst, s...)
+		}
+		dst = append(dst, s[:i]...)
+		switch s[i+1] {
+		case '\\', '"':
+			dst = append(dst, s[i+1])
+		case 'n':
+			dst = append(dst, '\n')
+		default:
+			// The byte behind a lone backslash starts no escape of its own.
+			dst = append(dst, '\\', s[i+1])
+		}
+		s = s[i+2:]
+	}
+}

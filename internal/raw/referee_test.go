@@ -1,0 +1,215 @@
+package raw
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// reading is what an exposition says, in a form that can be compared.
+type reading struct {
+	samples     []string // series as seriesKey writes it, and the bits of the value
+	rejected    []Span   // the lines that the parser rejects, each by itself
+	own         []Span   // the accepted entries of families with OwnPrefix
+	ownFamilies map[string]bool
+	meaningful  int
+	help        map[string]string // by name
+}
+
+// referee reads body with Prometheus' parser, which it starts again at the next
+// line behind each line that the parser rejects.
+func referee(body []byte) reading {
+	r := reading{ownFamilies: map[string]bool{}, help: map[string]string{}}
+	for start := 0; start < len(body); {
+		p := textparse.NewPromParser(slices.Clone(body[start:]), labels.NewSymbolTable(), false)
+		rejectedAt, ok := r.run(p, body, start)
+		if !ok {
+			return r
+		}
+		next := len(body)
+		if n := bytes.IndexByte(body[rejectedAt:], '\n'); n >= 0 {
+			next = rejectedAt + n + 1
+		}
+		r.rejected = append(r.rejected, Span{rejectedAt, next})
+		start = next
+	}
+	return r
+}
+
+// run adds what p reads, whose input starts at offset of body, up to an entry
+// that it rejects; ok is false where there is none.
+func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt int, ok bool) {
+	for {
+		entry, err := p.Next()
+		start, end := position(p)
+		start, end = start+offset, min(end+offset, len(body))
+		// The parser takes a NUL at the start of an entry for the end of all.
+		if err != nil {
+			return start, start < len(body)
+		}
+		var name []byte
+		switch entry {
+		case textparse.EntryHelp:
+			var text []byte
+			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(OwnPrefix)) {
+				r.help[unescape(string(name))] = string(text)
+			}
+		case textparse.EntryType:
+			name, _ = p.Type()
+		case textparse.EntrySeries:
+			var ls labels.Labels
+			p.Labels(&ls)
+			_, _, v := p.Series()
+			name = metricName(p, body[offset:])
+			if !bytes.HasPrefix(name, []byte(OwnPrefix)) {
+				r.samples = append(r.samples, sampleKey(promLabels(ls), v))
+			}
+		default:
+			continue
+		}
+		r.meaningful++
+		if bytes.HasPrefix(name, []byte(OwnPrefix)) {
+			r.own = append(r.own, Span{start, end})
+			r.ownFamilies[unescape(string(name))] = true
+		}
+	}
+}
+
+// position returns where the parser's current entry starts, and where its lexer
+// stands: it does not say so itself.
+func position(p textparse.Parser) (start, end int) {
+	v := reflect.ValueOf(p).Elem()
+	return int(v.FieldByName("start").Int()), int(v.FieldByName("l").Elem().FieldByName("i").Int())
+}
+
+// metricName returns the name of the parser's current sample as it is written.
+// It cannot be told from its Labels where another label is called __name__.
+func metricName(p textparse.Parser, input []byte) []byte {
+	offsets := reflect.ValueOf(p).Elem().FieldByName("offsets")
+	return input[offsets.Index(0).Int():offsets.Index(1).Int()]
+}
+
+func promLabels(ls labels.Labels) []Label {
+	var out []Label
+	ls.Range(func(l labels.Label) { out = append(out, Label{l.Name, l.Value}) })
+	return out
+}
+
+// sampleKey writes a sample with its labels, the metric name among them, in
+// order. Where the parser would rewrite numbers in le and quantile, which depends
+// on earlier TYPE lines, it always does.
+func sampleKey(ls []Label, v float64) string {
+	for i, l := range ls {
+		if f, err := strconv.ParseFloat(l.Value, 64); err == nil && (l.Name == "le" || l.Name == "quantile") {
+			ls[i].Value = labels.FormatOpenMetricsFloat(f)
+		}
+	}
+	slices.SortFunc(ls, func(a, b Label) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
+	})
+	return fmt.Sprintf("%q %016x", ls, math.Float64bits(v))
+}
+
+// ours is the samples of a Batch as a reading has them.
+func ours(b *Batch) []string {
+	var out []string
+	for _, s := range b.Samples {
+		ls := []Label{{"__name__", b.Dict.Family(s.Family).Name}}
+		out = append(out, sampleKey(ParseLabels(b.Dict.Block(s.Labels), ls), s.Value))
+	}
+	return out
+}
+
+// passed is the Body without Omit.
+func passed(b *Batch) []byte {
+	var out []byte
+	at := 0
+	for _, o := range b.Omit {
+		out = append(out, b.Body[at:o.Start]...)
+		at = o.End
+	}
+	return append(out, b.Body[at:]...)
+}
+
+// merged returns spans in rising order, adjacent ones as one.
+func merged(spans ...[]Span) []Span {
+	all := slices.Concat(spans...)
+	slices.SortFunc(all, func(a, b Span) int { return a.Start - b.Start })
+	var out []Span
+	for _, s := range all {
+		if n := len(out); n > 0 && out[n-1].End == s.Start {
+			out[n-1].End = s.End
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// compare fails t unless b, which was scanned with a Dict that has seen no other
+// Body, says of it what Prometheus' parser says.
+func compare(t *testing.T, b *Batch) {
+	t.Helper()
+	want := referee(b.Body)
+	if got := ours(b); !slices.Equal(got, want.samples) {
+		t.Errorf("samples of %q:\n got %v\nwant %v", b.Body, got, want.samples)
+	}
+	if omit := merged(want.rejected, want.own); !slices.Equal(b.Omit, omit) {
+		t.Errorf("Omit of %q: got %v, want %v", b.Body, b.Omit, omit)
+	}
+	got := [3]int{b.Skipped, b.OwnFamilies, b.Meaningful}
+	if w := [3]int{len(want.rejected), len(want.ownFamilies), want.meaningful}; got != w {
+		t.Errorf("Skipped, OwnFamilies, Meaningful of %q: got %v, want %v", b.Body, got, w)
+	}
+	comparePassed(t, b, want.samples)
+	compareDict(t, b, want)
+}
+
+// comparePassed checks that one run of the parser takes what is passed on.
+func comparePassed(t *testing.T, b *Batch, want []string) {
+	t.Helper()
+	rest := passed(b)
+	whole := reading{ownFamilies: map[string]bool{}, help: map[string]string{}}
+	p := textparse.NewPromParser(slices.Clone(rest), labels.NewSymbolTable(), false)
+	if at, rejected := whole.run(p, rest, 0); rejected {
+		t.Errorf("of %q, %q is passed on, which the parser rejects at %d", b.Body, rest, at)
+	}
+	if len(whole.own) > 0 || !slices.Equal(whole.samples, want) {
+		t.Errorf("of %q, %q is passed on:\n got %v\nwant %v", b.Body, rest, whole.samples, want)
+	}
+}
+
+// compareDict checks that the Dict holds all HELP texts, and nothing that no
+// accepted line mentions if only b was ever scanned with it.
+func compareDict(t *testing.T, b *Batch, want reading) {
+	t.Helper()
+	families, blocks := map[uint32]bool{}, map[uint32]bool{}
+	for _, s := range b.Samples {
+		families[s.Family], blocks[s.Labels] = true, true
+	}
+	for name, text := range want.help {
+		id := b.Dict.FamilyID([]byte(name))
+		families[id] = true
+		if got := unescapeHelp(b.Dict.Family(id).Help); got != text {
+			t.Errorf("HELP of %q in %q: got %q, want %q", name, b.Body, got, text)
+		}
+	}
+	if b.Dict.Families() != len(families) || b.Dict.Blocks() != len(blocks) {
+		t.Errorf("the Dict holds %d families and %d blocks after %q, want %d and %d",
+			b.Dict.Families(), b.Dict.Blocks(), b.Body, len(families), len(blocks))
+	}
+}
+
+// unescapeHelp undoes the two escapes of a HELP text.
+func unescapeHelp(s string) string {
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n").Replace(s)
+}

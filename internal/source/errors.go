@@ -1,0 +1,59 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"net"
+)
+
+// Failure says in one word why a read failed. The words are stable: they appear
+// as a label on the proxy's own telemetry.
+type Failure string
+
+// The ways to fail.
+const (
+	Unreachable Failure = "unreachable"  // no connection, or the file cannot be opened
+	Timeout     Failure = "timeout"      // no whole answer in time
+	BadStatus   Failure = "bad_status"   // an HTTP status other than 200
+	TooLarge    Failure = "too_large"    // the body is over the limit, before or after gunzip
+	Truncated   Failure = "truncated"    // the transfer was cut short
+	NotMetrics  Failure = "not_metrics"  // no line of the body is an exposition
+	Unsupported Failure = "unsupported"  // do not retry
+	Broken      Failure = "stream_error" // anything else
+)
+
+// Error is a failed read that a human can act on.
+type Error struct {
+	Failure Failure
+	// Cause is one line, lower case: what was tried and what went wrong. It
+	// names the URL, file or command, and never holds credentials.
+	Cause string
+	// Remedy is one line: what to do or to type next.
+	Remedy string
+	// Err is the underlying error, if any.
+	Err error
+}
+
+// Error returns cause and remedy on one line.
+func (e *Error) Error() string {
+	if e.Remedy == "" {
+		return e.Cause
+	}
+	return e.Cause + "; " + e.Remedy
+}
+
+// Unwrap returns the underlying error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// AsError returns err as an *Error. An error of another type becomes a Timeout
+// if a deadline ran out, and Broken otherwise.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	failure := Broken
+	if ne, ok := errors.AsType[net.Error](err); errors.Is(err, context.DeadlineExceeded) || ok && ne.Timeout() {
+		failure = Timeout
+	}
+	return &Error{Failure: failure, Cause: err.Error(), Err: err}
+}

@@ -1,0 +1,193 @@
+// Package exporter reads a Prometheus exposition: from a dcgm-exporter (or
+// anything that speaks its text format) over HTTP, or from a file that holds a
+// saved one. It knows the transport and its failures, not what the families mean.
+package exporter
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+const (
+	// DefaultMaxBody is the largest body that is read, in bytes after gunzip. An
+	// exposition of 112 MIG instances × 60 fields has 1.4 MB; of 1024, 14 MB.
+	DefaultMaxBody = 64 << 20
+	// DefaultTimeout bounds one Read. It is Prometheus' default scrape_timeout.
+	DefaultTimeout = 10 * time.Second
+	// DefaultUserAgent is what upstream sees in its log.
+	DefaultUserAgent = "kpulse-proxy"
+)
+
+// Options tune a Source. The zero value is ready to use.
+type Options struct {
+	// MaxBody is the limit of a body in bytes, on the wire and after gunzip; 0 or
+	// less is DefaultMaxBody.
+	MaxBody int64
+	// Timeout bounds a Read whose context has no earlier deadline; 0 or less is
+	// DefaultTimeout.
+	Timeout time.Duration
+	// UserAgent is the request's User-Agent; "" is DefaultUserAgent.
+	UserAgent string
+	// Client carries TLS and authentication. It is copied; the copy keeps no
+	// cookies and its CheckRedirect, if any, is asked after our own. Close closes
+	// the idle connections of its transport. nil is a client of our own, which
+	// uses no proxy: a node's exporter is not reached through one.
+	Client *http.Client
+}
+
+// Source is one upstream that answers with an exposition. It implements
+// source.Source.
+type Source struct {
+	timeout  time.Duration
+	caps     source.Caps
+	upstream upstream
+	dict     *raw.Dict
+	scanner  raw.Scanner
+
+	mu     sync.Mutex
+	closed bool
+	cancel context.CancelFunc // of the Read in progress, nil if none
+}
+
+// upstream is where bodies come from.
+type upstream interface {
+	// name identifies the upstream, free of credentials.
+	name() string
+	// fetch returns a whole body, in buf's memory if that suffices. The body has
+	// at least one spare byte of capacity. Errors are *source.Error; buf may be
+	// reused after one.
+	fetch(ctx context.Context, buf []byte) ([]byte, error)
+	// notMetrics explains a fetched body that is no exposition.
+	notMetrics(body []byte) *source.Error
+	close()
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New returns the Source of target: an http:// or https:// URL, a file:// URL,
+// or a path of a file that is read anew at each Read. A URL whose path is empty
+// or "/" gets the path "/metrics". User and password in the URL are sent as
+// basic authentication. New does not connect: what it returns an error for (a
+// *source.Error of Failure Unsupported) can never work.
+func New(target string, opts Options) (*Source, error) {
+	t, err := parseTarget(target)
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{
+		timeout: opts.Timeout,
+		dict:    raw.NewDict(),
+		caps: source.Caps{
+			Backend:     "prometheus",
+			Kind:        source.Scraped,
+			Aggregation: source.Window,
+		},
+	}
+	if s.timeout <= 0 {
+		s.timeout = DefaultTimeout
+	}
+	in := intake{max: min(opts.MaxBody, math.MaxInt64-2)}
+	if in.max <= 0 {
+		in.max = DefaultMaxBody
+	}
+	if t.url == nil {
+		s.upstream = &file{path: t.path, intake: in}
+		return s, nil
+	}
+	s.caps.Host = t.url.Hostname()
+	s.upstream = newWeb(t.url, opts, in)
+	return s, nil
+}
+
+// Name returns the URL without its user, password, query and fragment, any of
+// which may hold a secret, or the path of the file.
+func (s *Source) Name() string { return s.upstream.name() }
+
+// Caps returns the static properties. Host is the URL's host without its port,
+// "" for a file. Local is never set: an exporter on localhost may be a
+// port-forward, and a file may come from anywhere.
+func (s *Source) Caps() source.Caps { return s.caps }
+
+// Read asks the upstream once. An empty body is a good reading without samples.
+// All errors are *source.Error; one after Close wraps os.ErrClosed, one after
+// ctx was cancelled wraps context.Canceled. A regular file on a file system that
+// hangs cannot be cancelled.
+func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
+	b.Reset()
+	b.Dict = s.dict
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if !s.enter(cancel) {
+		return s.errClosed()
+	}
+	at := time.Now()
+	body, err := s.upstream.fetch(ctx, b.Body)
+	took := time.Since(at)
+	if open := s.leave(); !open {
+		return s.errClosed()
+	}
+	if err != nil {
+		return err
+	}
+	b.At, b.Took, b.Body = at, took, body
+	s.scanner.Scan(b)
+	if b.Skipped > 0 && b.Meaningful == 0 {
+		err := s.upstream.notMetrics(b.Body)
+		b.Reset()
+		return err
+	}
+	return nil
+}
+
+// Close makes a Read in progress and all later ones fail, and closes idle
+// connections. It may be called from any goroutine, more than once.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.upstream.close()
+	return nil
+}
+
+// enter registers a Read that cancel ends; it is false on a closed Source.
+func (s *Source) enter(cancel context.CancelFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.cancel = cancel
+	return true
+}
+
+// leave ends the Read in progress; it is false if the Source was closed
+// meanwhile. The connection that this Read used may have become idle after Close
+// looked for idle ones.
+func (s *Source) leave() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel = nil
+	if s.closed {
+		s.upstream.close()
+	}
+	return !s.closed
+}
+
+func (s *Source) errClosed() *source.Error {
+	return &source.Error{
+		Failure: source.Unsupported,
+		Cause:   s.Name() + ": the source is closed",
+		Remedy:  "open it again to read on",
+		Err:     os.ErrClosed,
+	}
+}

@@ -1,0 +1,378 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// listen runs talk on every connection to the address that it returns.
+func listen(t testing.TB, talk func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				talk(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	return l.Addr().String()
+}
+
+// skipRequest reads one request's header.
+func skipRequest(c net.Conn) error {
+	var head []byte
+	one := make([]byte, 1024)
+	for !strings.HasSuffix(string(head), "\r\n\r\n") {
+		n, err := c.Read(one)
+		if err != nil {
+			return err
+		}
+		head = append(head, one[:n]...)
+	}
+	return nil
+}
+
+// reply answers one request with wire and closes.
+func reply(t *testing.T, wire string) string {
+	return "http://" + listen(t, func(c net.Conn) {
+		if skipRequest(c) == nil {
+			io.WriteString(c, wire)
+		}
+	})
+}
+
+// readError reads target once and returns the error, having checked what holds
+// for all of them.
+func readError(t *testing.T, target string, opts Options) *source.Error {
+	t.Helper()
+	s := open(t, target, opts)
+	b := raw.Batch{Body: []byte("old"), Skipped: 7}
+	err := s.Read(t.Context(), &b)
+	e, ok := errors.AsType[*source.Error](err)
+	if !ok {
+		t.Fatalf("got %v, want a *source.Error", err)
+	}
+	if !b.At.IsZero() || b.Took != 0 || len(b.Body)+len(b.Samples)+len(b.Omit)+b.Skipped+b.Meaningful != 0 {
+		t.Errorf("batch is not empty: %+v", b)
+	}
+	if !strings.HasPrefix(e.Cause, s.Name()) {
+		t.Errorf("cause %q does not name %q", e.Cause, s.Name())
+	}
+	if e.Remedy == "" || strings.ContainsAny(err.Error(), "\n\r") {
+		t.Errorf("no remedy or not one line: %q", err)
+	}
+	return e
+}
+
+const ok200 = "HTTP/1.1 200 OK\r\n"
+
+// failureCase is an upstream that cannot be read, and what is said about it.
+type failureCase struct {
+	name, target  string
+	opts          Options
+	failure       source.Failure
+	cause, remedy string
+}
+
+func checkFailures(t *testing.T, cases []failureCase) {
+	t.Helper()
+	for _, tt := range cases {
+		t.Run(tt.name, func(t *testing.T) {
+			e := readError(t, tt.target, tt.opts)
+			if e.Failure != tt.failure || !strings.Contains(e.Cause, tt.cause) || !strings.Contains(e.Remedy, tt.remedy) {
+				t.Errorf("got %s %q\nwant %s, %q and %q", e.Failure, e, tt.failure, tt.cause, tt.remedy)
+			}
+		})
+	}
+}
+
+// status answers with code and body.
+func status(t *testing.T, code int, body string) string {
+	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		io.WriteString(w, body)
+	}).URL
+}
+
+// slow answers with code and body, if any, and then never ends.
+func slow(t *testing.T, code int, body string) string {
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if body != "" {
+			w.WriteHeader(code)
+			io.WriteString(w, body)
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+	}).URL
+}
+
+// encoded answers with body, said to be in encoding.
+func encoded(t *testing.T, encoding, body string) string {
+	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", encoding)
+		io.WriteString(w, body)
+	}).URL
+}
+
+// redirect leads from /metrics to another place, which is a login page if it is
+// on the same server.
+func redirect(t *testing.T, to string) string {
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+		io.WriteString(w, "<html>log in</html>")
+	}).URL
+}
+
+func TestConnectionFailures(t *testing.T) {
+	tlsServer := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tlsServer.StartTLS()
+	t.Cleanup(tlsServer.Close)
+	hangsUp := "http://" + listen(t, func(net.Conn) {})
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	opts := Options{Timeout: 5 * time.Second}
+	checkFailures(t, []failureCase{
+		{"refused", "http://" + dead.Addr().String(), opts, source.Unreachable, ": connection refused", "curl http://"},
+		{"closed at once", hangsUp, opts, source.Truncated, "closed before an answer", "curl -v"},
+		{"closed after the request", reply(t, ""), opts, source.Truncated, "closed before an answer", "curl -v"},
+		{"unknown authority", tlsServer.URL, opts, source.Unreachable, "certificate", "SSL_CERT_FILE"},
+		{"plain to TLS", strings.Replace(tlsServer.URL, "https", "http", 1), opts, source.BadStatus, "HTTPS server", "write https://"},
+		{"TLS to plain", strings.Replace(status(t, 200, page), "http", "https", 1), opts, source.Unreachable, "plain HTTP", "write http://"},
+		{"not HTTP", reply(t, "SSH-2.0-OpenSSH_9.9\r\n"), opts, source.Broken, "SSH-2.0", "curl -v"},
+	})
+}
+
+func TestTimeouts(t *testing.T) {
+	opts := Options{Timeout: 150 * time.Millisecond}
+	checkFailures(t, []failureCase{
+		{"no answer", slow(t, 0, ""), opts, source.Timeout, "no answer within", "scrape_timeout"},
+		{"no end", slow(t, 200, page), opts, source.Timeout, fmt.Sprintf("%d bytes came", len(page)), "time curl"},
+		{"slow 500", slow(t, 500, "no GPU\n"), opts, source.BadStatus, `HTTP 500 Internal Server Error: "no GPU"`, "log"},
+	})
+}
+
+func TestStatusFailures(t *testing.T) {
+	opts := Options{}
+	checkFailures(t, []failureCase{
+		{"500", status(t, 500, "internal server error\nand more\n"), opts, source.BadStatus,
+			`: HTTP 500 Internal Server Error: "internal server error"`, "journalctl -u dcgm-exporter"},
+		{"500 with nothing", status(t, 500, ""), opts, source.BadStatus, ": HTTP 500 Internal Server Error", "log"},
+		{"503", status(t, 503, "busy"), opts, source.BadStatus, `HTTP 503 Service Unavailable: "busy"`, "scrapers"},
+		{"401", status(t, 401, ""), opts, source.BadStatus, "HTTP 401 Unauthorized", "USER:PASSWORD"},
+		{"404", status(t, 404, "404 page not found\n"), opts, source.BadStatus, "HTTP 404 Not Found", "/metrics"},
+		{"204", status(t, 204, ""), opts, source.BadStatus, "HTTP 204 No Content", "curl -i"},
+		{"599 escaped", reply(t, "HTTP/1.1 599 \x1b[31m\r\nContent-Length: 3\r\n\r\na\x1bb"), opts, source.BadStatus, `HTTP 599: "a.b"`, "log"},
+		{"500 in gzip", reply(t, "HTTP/1.1 500 x\r\nContent-Encoding: gzip\r\n\r\n"+string(gzipped(t, []byte("no GPU\n")))),
+			opts, source.BadStatus, `Error: "no GPU"`, "log"},
+	})
+}
+
+func TestNotMetrics(t *testing.T) {
+	opts := Options{}
+	checkFailures(t, []failureCase{
+		{"HTML", status(t, 200, "\n<!DOCTYPE html>\n<html>"), opts, source.NotMetrics, `begins "<!DOCTYPE html>"`, "exporter's /metrics"},
+		{"JSON", status(t, 200, `{"status": "ok"}`), opts, source.NotMetrics, `begins "{"status": "ok"}"`, "exporter's /metrics"},
+		{"brotli", encoded(t, "br", "xx"), opts, source.NotMetrics, "encoded as br", "gzip or plain"},
+		{"login page", redirect(t, "/login?next=x"), opts, source.NotMetrics, "(redirected to http://127.0.0.1:", "exporter's /metrics"},
+		{"redirect to ftp", redirect(t, "ftp://u:pw@node/x?q"), opts, source.BadStatus, "redirects to ftp://node/x, which", "curl -iL"},
+		{"redirect to file", redirect(t, "file:///etc/passwd"), opts, source.BadStatus, "which is not HTTP", "curl -iL"},
+		{"redirect in a circle", redirect(t, "/metrics"), opts, source.BadStatus, "redirects without end", "curl -iL"},
+		{"redirect nowhere", redirect(t, ""), opts, source.BadStatus, "HTTP 302 Found", "curl -i"},
+	})
+}
+
+func TestTruncated(t *testing.T) {
+	z := string(gzipped(t, lines(50<<10)))
+	flipped := []byte(z)
+	flipped[len(z)-6] ^= 1 // in the checksum
+	opts := Options{}
+	checkFailures(t, []failureCase{
+		{"short of its length", reply(t, ok200+"Content-Length: 999\r\n\r\n"+page), opts, source.Truncated,
+			fmt.Sprintf("cut short after %d bytes", len(page)), "curl"},
+		{"chunk cut", reply(t, ok200+"Transfer-Encoding: chunked\r\n\r\nff\r\n"+page), opts, source.Truncated, "cut short", "curl"},
+		{"last chunk missing", reply(t, ok200+"Transfer-Encoding: chunked\r\n\r\n5\r\nup 1\n\r\n"), opts, source.Truncated, "after 5 bytes", "curl"},
+		{"bad chunk", reply(t, ok200+"Transfer-Encoding: chunked\r\n\r\n5\r\nup 1\n\r\nzz\r\n"), opts, source.Truncated, "after 5 bytes", "curl"},
+		{"gzip cut", encoded(t, "gzip", z[:len(z)/2]), opts, source.Truncated, "closed too early", "--compressed"},
+		{"gzip header cut", encoded(t, "gzip", z[:5]), opts, source.Truncated, "after 0 bytes", "--compressed"},
+		{"gzip without its checksum", encoded(t, "gzip", z[:len(z)-8]), opts, source.Truncated, "cut short", "--compressed"},
+		{"gzip with a wrong checksum", encoded(t, "gzip", string(flipped)), opts, source.Truncated, "checksum", "--compressed"},
+		{"not gzip", encoded(t, "gzip", page), opts, source.Truncated, "says gzip and is not", "--compressed"},
+	})
+}
+
+func TestTooLarge(t *testing.T) {
+	bomb := string(gzipped(t, []byte(strings.Repeat("u 1\n", 1<<20))))
+	opts := Options{MaxBody: 1 << 10}
+	checkFailures(t, []failureCase{
+		{"length over the limit", status(t, 200, strings.Repeat("u 1\n", 300)), opts, source.TooLarge, "1200 bytes, over the limit of 1KiB", "--source.max-body=1MiB"},
+		{"chunks over the limit", status(t, 200, strings.Repeat("u 1\n", 3000)), opts, source.TooLarge, "over the limit of 1KiB", "--source.max-body=2KiB"},
+		{"gzip bomb", encoded(t, "gzip", bomb), opts, source.TooLarge, "over the limit of 1KiB", "--source.max-body=2KiB"},
+		{"gzip of nothing, long", encoded(t, "gzip", strings.Repeat(string(gzipped(t, nil)), 999)), opts, source.TooLarge, "over the limit", "max-body"},
+	})
+}
+
+// TestRedirectIsForgotten: an error names the redirect of its own read only.
+func TestRedirectIsForgotten(t *testing.T) {
+	var moved atomic.Bool
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if moved.Load() && r.URL.Path == "/metrics" {
+			http.Redirect(w, r, "/login", http.StatusFound)
+			return
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	s := open(t, srv.URL, Options{})
+	for _, redirects := range []bool{false, true, false} {
+		moved.Store(redirects)
+		err := s.Read(t.Context(), &raw.Batch{})
+		if err == nil || strings.Contains(err.Error(), "(redirected to "+srv.URL+"/login)") != redirects {
+			t.Errorf("redirects %v: got %v", redirects, err)
+		}
+	}
+}
+
+// TestNetworkFailures are those that a test cannot bring about for real.
+func TestNetworkFailures(t *testing.T) {
+	for _, tt := range []struct {
+		err           error
+		failure       source.Failure
+		cause, remedy string
+	}{
+		{&net.DNSError{Err: "no such host", Name: "node", IsNotFound: true}, source.Unreachable, "the name node does not resolve", "getent hosts node"},
+		{&net.DNSError{Err: "server misbehaving", Name: "node"}, source.Unreachable, "server misbehaving", "curl http://node"},
+		{errors.New("no route to host"), source.Unreachable, "no route to host", "firewalls"},
+		{&net.DNSError{Err: "i/o timeout", IsTimeout: true}, source.Timeout, "no answer within", "curl"},
+	} {
+		client := &http.Client{Transport: &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: tt.err}
+			},
+		}}
+		e := readError(t, "http://node:9400?t=hunter22", Options{Client: client})
+		if e.Failure != tt.failure || !strings.Contains(e.Cause, tt.cause) || !strings.Contains(e.Remedy, tt.remedy) {
+			t.Errorf("%v: got %s %q", tt.err, e.Failure, e)
+		}
+		if !errors.Is(e, tt.err) || strings.Contains(fmt.Sprint(e.Err), "hunter22") {
+			t.Errorf("%v: underlying error is %v", tt.err, e.Err)
+		}
+	}
+}
+
+// TestSecretsStayInside: an upstream that echoes the request gives nothing away.
+func TestSecretsStayInside(t *testing.T) {
+	echo := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(code)
+			user, password, _ := r.BasicAuth()
+			fmt.Fprintf(w, "<%s %s %s>", r.URL, user, password)
+		}
+	}
+	away := func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "ftp://node/"+r.URL.Query().Get("token"), http.StatusFound)
+	}
+	for name, h := range map[string]http.HandlerFunc{"body": echo(200), "status": echo(500), "redirect": away} {
+		t.Run(name, func(t *testing.T) {
+			url := strings.Replace(serve(t, h).URL, "http://", "http://user:hunter22@", 1)
+			e := readError(t, url+"/?token=s%2Fcret99", Options{})
+			said := e.Error() + fmt.Sprint(e.Err)
+			for _, secret := range []string{"hunter22", "s%2Fcret99", "s/cret99"} {
+				if strings.Contains(said, secret) {
+					t.Errorf("%q holds %q", said, secret)
+				}
+			}
+			if !strings.Contains(said, "***") {
+				t.Errorf("%q: the upstream's text is not shown", said)
+			}
+		})
+	}
+}
+
+// pipeClient dials a server that reads and never answers, without a socket, so
+// that the fake clock of synctest runs.
+func pipeClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go io.Copy(io.Discard, theirs)
+			return ours, nil
+		},
+	}}
+}
+
+func TestTimeoutIsTheEarlierDeadline(t *testing.T) {
+	for _, tt := range []struct {
+		option, ctx, want time.Duration
+	}{
+		{0, time.Hour, 10 * time.Second},
+		{0, 3 * time.Second, 3 * time.Second},
+		{time.Minute, 0, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, "http://node", Options{Timeout: tt.option, Client: pipeClient()})
+			ctx := context.Background()
+			if tt.ctx > 0 {
+				var cancel func()
+				ctx, cancel = context.WithTimeout(ctx, tt.ctx)
+				defer cancel()
+			}
+			start := time.Now()
+			err := s.Read(ctx, &raw.Batch{})
+			if took := time.Since(start); took != tt.want {
+				t.Errorf("took %v, want %v", took, tt.want)
+			}
+			if e := source.AsError(err); e.Failure != source.Timeout || !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.Contains(e.Cause, "no answer within "+tt.want.String()) {
+				t.Errorf("got %s %v", e.Failure, err)
+			}
+		})
+	}
+}
+
+func TestCancelledRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, "http://node", Options{Client: pipeClient()})
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Second, cancel)
+		err := s.Read(ctx, &raw.Batch{})
+		if !errors.Is(err, context.Canceled) || source.AsError(err).Failure == source.Timeout {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// file is the upstream that is a saved exposition.
+type file struct {
+	path string
+	intake
+}
+
+func (f *file) name() string { return f.path }
+
+func (f *file) close() {}
+
+func (f *file) fetch(ctx context.Context, buf []byte) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, f.explain(err)
+	}
+	// Before opening: opening a named pipe waits for its writer.
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, f.irregular(info.Mode())
+	}
+	if info.Size() > f.max {
+		return nil, f.tooLarge(info.Size())
+	}
+	h, err := os.Open(f.path)
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	defer h.Close()
+	return f.whole(h, buf)
+}
+
+// whole reads h to its end.
+func (f *file) whole(h *os.File, buf []byte) ([]byte, error) {
+	before, err := h.Stat()
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	body, err := f.read(buf, h, before.Size())
+	if errors.Is(err, errTooLarge) {
+		return nil, f.tooLarge(-1)
+	}
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	return f.finish(h, before, body)
+}
+
+// finish returns the body that was read from h, unless somebody wrote to h since
+// before: a torn body would lack devices that are there.
+func (f *file) finish(h *os.File, before fs.FileInfo, body []byte) ([]byte, error) {
+	after, err := h.Stat()
+	if err != nil {
+		return nil, f.explain(err)
+	}
+	if after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) {
+		return nil, &source.Error{
+			Failure: source.Truncated,
+			Cause:   f.path + ": the file changed while it was read",
+			Remedy:  "write it under another name and mv it into place",
+		}
+	}
+	return body, nil
+}
+
+func (f *file) notMetrics(body []byte) *source.Error {
+	return &source.Error{
+		Failure: source.NotMetrics,
+		Cause:   f.path + `: no line is a metric; it begins "` + firstLine(body) + `"`,
+		Remedy:  "point --source at a saved /metrics page of the exporter",
+	}
+}
+
+func (f *file) tooLarge(size int64) *source.Error {
+	return tooLarge(f.path, "the file", f.max, size)
+}
+
+func (f *file) irregular(mode fs.FileMode) *source.Error {
+	what := "is not a regular file"
+	if mode.IsDir() {
+		what = "is a directory"
+	}
+	return &source.Error{
+		Failure: source.Unreachable,
+		Cause:   f.path + ": " + what,
+		Remedy:  "point --source at a file that holds a saved /metrics page",
+	}
+}
+
+// explain says what went wrong with the file system.
+func (f *file) explain(err error) *source.Error {
+	if errors.Is(err, context.Canceled) {
+		return cancelled(f.path)
+	}
+	e := &source.Error{
+		Failure: source.Broken,
+		Remedy:  "see that it can be read: cat " + f.path,
+		Err:     err,
+	}
+	reason := err.Error()
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		reason = pe.Err.Error() // the path stands before it already
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Failure = source.Timeout
+	case errors.Is(err, fs.ErrNotExist):
+		e.Failure = source.Unreachable
+		e.Remedy = "check the path in --source; the URL of an exporter begins with http://"
+	case errors.Is(err, fs.ErrPermission):
+		e.Failure = source.Unreachable
+		e.Remedy = "let the user that runs kpulse-proxy read it: ls -l " + f.path
+	}
+	e.Cause = f.path + ": " + reason
+	return e
+}

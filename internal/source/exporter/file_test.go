@@ -1,0 +1,133 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFileIsReadAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "saved page.prom")
+	s := open(t, "file://"+strings.ReplaceAll(path, " ", "%20"), Options{})
+	var b raw.Batch
+	for _, text := range []string{page, "", "up 1\n", string(lines(200 << 10)), page} {
+		write(t, path, text)
+		if err := s.Read(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if string(b.Body) != text || cap(b.Body) == len(b.Body) || b.At.IsZero() {
+			t.Errorf("got %d bytes of %d at %v, want %d and a spare one", len(b.Body), cap(b.Body), b.At, len(text))
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Read(t.Context(), &b); source.AsError(err).Failure != source.Unreachable || len(b.Body) != 0 {
+		t.Errorf("after removal: %v, %d bytes", err, len(b.Body))
+	}
+	write(t, path, page)
+	if err := s.Read(t.Context(), &b); err != nil || string(b.Body) != page {
+		t.Errorf("after its return: %v", err)
+	}
+}
+
+func TestFileFailures(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write(t, in("html"), "<html>\n")
+	write(t, in("large"), strings.Repeat("u 1\n", 300))
+	if err := syscall.Mkfifo(in("pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path          string
+		failure       source.Failure
+		cause, remedy string
+	}{
+		{in("missing"), source.Unreachable, "no such file", "begins with http://"},
+		{in("html") + "/x", source.Broken, "not a directory", "cat "},
+		{dir, source.Unreachable, "is a directory", "saved /metrics page"},
+		{in("pipe"), source.Unreachable, "not a regular file", "saved /metrics page"},
+		{in("html"), source.NotMetrics, `begins "<html>"`, "saved /metrics page"},
+		{in("large"), source.TooLarge, "1200 bytes, over the limit of 1KiB", "--source.max-body=1MiB"},
+		{"/proc/self/mem", source.Broken, "input/output error", "cat "},
+	} {
+		if _, err := os.Stat("/proc/self/mem"); err != nil && strings.HasPrefix(tt.path, "/proc") {
+			continue
+		}
+		e := readError(t, tt.path, Options{MaxBody: 1 << 10})
+		if e.Failure != tt.failure || !strings.Contains(e.Cause, tt.cause) || !strings.Contains(e.Remedy, tt.remedy) {
+			t.Errorf("got %s %q\nwant %s, %q and %q", e.Failure, e, tt.failure, tt.cause, tt.remedy)
+		}
+	}
+}
+
+// TestFileChangesInTheMiddle plays a writer that is not atomic.
+func TestFileChangesInTheMiddle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.prom")
+	for name, change := range map[string]func(os.FileInfo){
+		"longer, within one tick of the clock": func(before os.FileInfo) {
+			write(t, path, page+"up 1\n")
+			os.Chtimes(path, time.Time{}, before.ModTime())
+		},
+		"as long": func(os.FileInfo) { os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)) },
+	} {
+		write(t, path, page)
+		h, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &file{path: path, intake: intake{max: 1 << 20}}
+		_, err = f.finish(h, mustStat(t, h), []byte(page))
+		if err != nil {
+			t.Errorf("%s: unchanged: %v", name, err)
+		}
+		before := mustStat(t, h)
+		change(before)
+		_, err = f.finish(h, before, []byte(page))
+		if e, ok := errors.AsType[*source.Error](err); !ok || e.Failure != source.Truncated || !strings.Contains(e.Remedy, "mv") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		h.Close()
+	}
+}
+
+func mustStat(t *testing.T, h *os.File) os.FileInfo {
+	t.Helper()
+	info, err := h.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func TestFileHeedsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.prom")
+	write(t, path, page)
+	s := open(t, path, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Read(ctx, &raw.Batch{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), -1)
+	defer cancel()
+	if err := s.Read(ctx, &raw.Batch{}); source.AsError(err).Failure != source.Timeout {
+		t.Errorf("late: %v", err)
+	}
+}

@@ -1,0 +1,84 @@
+package exporter
+
+import (
+	"errors"
+	"io"
+	"slices"
+)
+
+const (
+	// firstBuffer is the capacity for a body of which nothing is known.
+	firstBuffer = 64 << 10
+	// keepBuffer and shrinkFactor say when memory is given back: one huge body
+	// must not pin its size in every reused Batch.
+	keepBuffer   = 1 << 20
+	shrinkFactor = 8
+)
+
+// errTooLarge is a body over the limit.
+var errTooLarge = errors.New("body is over the limit")
+
+// intake reads whole bodies into reused memory.
+type intake struct {
+	max  int64 // bytes
+	last int   // length of the last body, 0 before the first
+
+	// spare is the memory of a body that was too large, kept as long as bodies
+	// are: an upstream that exceeds the limit at each scrape shall not leave that
+	// much garbage each time.
+	spare []byte
+}
+
+// read reads r to its end, at most max+1 bytes, into buf's memory if that
+// suffices. size is the expected length, -1 if unknown. It returns what it has
+// read with an error too: errTooLarge, or r's.
+func (in *intake) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
+	buf = in.sized(buf, size)
+	for {
+		if len(buf) == cap(buf) {
+			buf = in.grown(buf)
+		}
+		n, err := r.Read(buf[len(buf):min(int64(cap(buf)), in.max+1)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case int64(len(buf)) > in.max:
+			in.spare = buf[:0]
+			return buf, errTooLarge
+		case err == io.EOF:
+			in.last, in.spare = len(buf), nil
+			return slices.Grow(buf, 1), nil
+		case err != nil:
+			return buf, err
+		}
+	}
+}
+
+// grown returns buf with room for more. It doubles, which is rare: after the
+// first body its successors fit.
+func (in *intake) grown(buf []byte) []byte {
+	if cap(in.spare) > cap(buf) {
+		buf, in.spare = append(in.spare[:0], buf...), nil
+		return buf
+	}
+	n := int64(len(buf))
+	return slices.Grow(buf, int(min(n, in.max+2-n)))
+}
+
+// sized returns buf emptied, or new memory where buf is too small or far too
+// large for the body to come. A body of unknown length is taken to be a
+// little longer than the last one.
+func (in *intake) sized(buf []byte, size int64) []byte {
+	want := int64(in.last) + int64(in.last)/16 + 512
+	if in.last == 0 {
+		want = firstBuffer
+	}
+	if size >= 0 {
+		want = size + 1
+	}
+	want = min(want, in.max+2)
+	have := int64(cap(buf))
+	if have < want || have > keepBuffer && have/shrinkFactor > want {
+		return make([]byte, 0, want)
+	}
+	return buf[:0]
+}

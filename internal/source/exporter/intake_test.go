@@ -1,0 +1,207 @@
+package exporter
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+func TestIntakeReadsAll(t *testing.T) {
+	for _, n := range []int{0, 1, 511, 512, 513, firstBuffer - 1, firstBuffer, firstBuffer + 1, 300_000} {
+		text := lines(n)[:n]
+		for name, r := range map[string]func() io.Reader{
+			"plain":    func() io.Reader { return bytes.NewReader(text) },
+			"halves":   func() io.Reader { return iotest.HalfReader(bytes.NewReader(text)) },
+			"data+eof": func() io.Reader { return iotest.DataErrReader(bytes.NewReader(text)) },
+		} {
+			for _, size := range []int64{-1, int64(n), int64(n) / 2, int64(n) * 2} {
+				in := intake{max: int64(n)}
+				got, err := in.read(nil, r(), size)
+				if err != nil || !bytes.Equal(got, text) || cap(got) == len(got) {
+					t.Errorf("%d %s, said %d: %d bytes of %d, %v", n, name, size, len(got), cap(got), err)
+				}
+				if n == 0 {
+					continue
+				}
+				in = intake{max: int64(n) - 1}
+				if got, err := in.read(nil, r(), size); !errors.Is(err, errTooLarge) || len(got) != n {
+					t.Errorf("%d %s over the limit: %d bytes, %v", n, name, len(got), err)
+				}
+			}
+		}
+	}
+	in := intake{max: 1000, spare: make([]byte, 0, 500)}
+	if got, err := in.read(make([]byte, 0, 50), bytes.NewReader(lines(100)), 10); err != nil || cap(got) != 500 || in.spare != nil {
+		t.Errorf("with spare memory: capacity %d, %v, spare %d", cap(got), err, cap(in.spare))
+	}
+	if got, err := in.read(nil, bytes.NewReader(lines(2000)), -1); !errors.Is(err, errTooLarge) || len(got) != 1001 || cap(in.spare) < 1000 {
+		t.Errorf("too large: read %d, %v, spare %d", len(got), err, cap(in.spare))
+	}
+	if _, err := in.read(nil, bytes.NewReader(nil), -1); err != nil || in.spare != nil {
+		t.Errorf("spare memory of %d kept after a good body, %v", cap(in.spare), err)
+	}
+	broken := errors.New("broken")
+	in = intake{max: 100}
+	got, err := in.read(nil, io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken)), -1)
+	if !errors.Is(err, broken) || string(got) != "abc" || in.last != 0 {
+		t.Errorf("broken: %q %v, last %d", got, err, in.last)
+	}
+}
+
+func TestIntakeReusesMemory(t *testing.T) {
+	text := lines(1 << 20)
+	in := intake{max: 64 << 20}
+	r := bytes.NewReader(text)
+	buf, _ := in.read(nil, r, -1)
+	if n := testing.AllocsPerRun(10, func() {
+		r.Reset(text[:len(text)-1000])
+		buf, _ = in.read(buf, r, -1)
+	}); n != 0 {
+		t.Errorf("%v allocations for a steady body, want 0", n)
+	}
+	// Another buffer, of another Batch, is of the right size at once.
+	r.Reset(text)
+	other, _ := in.read(nil, r, -1)
+	if limit := len(text) * 9 / 8; cap(other) > limit {
+		t.Errorf("capacity %d for a body of %d, want at most %d", cap(other), len(text), limit)
+	}
+	// A huge body's memory is given back when the bodies are small again.
+	for range 2 {
+		r.Reset(text[:1000])
+		buf, _ = in.read(buf, r, -1)
+	}
+	if cap(buf) > 2000 {
+		t.Errorf("capacity %d kept for a body of 1000", cap(buf))
+	}
+}
+
+// TestReadAllocatesLittle bounds what a steady read of 1.4 MB allocates, this
+// test's server included: the body's memory is not among it.
+func TestReadAllocatesLittle(t *testing.T) {
+	text := lines(1400 << 10)
+	zipped := gzipped(t, text)
+	for _, encoding := range []string{"", "gzip"} {
+		srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			if encoding == "" {
+				w.Write(text)
+				return
+			}
+			w.Header().Set("Content-Encoding", encoding)
+			w.Write(zipped)
+		})
+		s := open(t, srv.URL, Options{})
+		var b raw.Batch
+		read := func(n int) {
+			for range n {
+				if err := s.Read(t.Context(), &b); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		read(3)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		read(20)
+		runtime.ReadMemStats(&after)
+		bytes, count := (after.TotalAlloc-before.TotalAlloc)/20, (after.Mallocs-before.Mallocs)/20
+		t.Logf("encoding %q: %d bytes in %d allocations a read, server included", encoding, bytes, count)
+		if bytes > 32<<10 || count > 200 {
+			t.Errorf("encoding %q: %d bytes in %d allocations a read", encoding, bytes, count)
+		}
+	}
+}
+
+// TestOversizeKeepsMemoryFlat offers 200 MB, plain and as a bomb, at the default
+// limit.
+func TestOversizeKeepsMemoryFlat(t *testing.T) {
+	block := []byte(strings.Repeat("u 1\n", 1<<18)) // 1 MiB
+	const blocks = 200
+	var bomb bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&bomb, gzip.BestSpeed)
+	for range blocks {
+		z.Write(block)
+	}
+	z.Close()
+	var sent atomic.Int64
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/bomb" {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(bomb.Bytes())
+			return
+		}
+		for range blocks {
+			n, err := w.Write(block)
+			sent.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	})
+	for _, path := range []string{"/metrics", "/bomb"} {
+		s := open(t, srv.URL+path, Options{})
+		b := raw.Batch{Body: make([]byte, 0, 4096)}
+		read := func() {
+			if err := s.Read(t.Context(), &b); source.AsError(err).Failure != source.TooLarge {
+				t.Errorf("%s: got %v", path, err)
+			}
+		}
+		// One and a half for the old and the new buffer while it grows, and what
+		// the collector has not got to yet.
+		if growth := heapGrowth(read); growth > 3*DefaultMaxBody {
+			t.Errorf("%s: heap grew by %d MiB", path, growth>>20)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		read()
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+			t.Errorf("%s: the second read allocates %d MiB", path, n>>20)
+		}
+		if cap(b.Body) != 4096 {
+			t.Errorf("%s: the batch keeps %d bytes", path, cap(b.Body))
+		}
+	}
+	if n := sent.Load(); n > 2*(DefaultMaxBody+32<<20) {
+		t.Errorf("upstream could send %d MiB in two reads", n>>20)
+	}
+}
+
+// heapGrowth is by how much the heap was larger during f, at most.
+func heapGrowth(f func()) uint64 {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	runtime.GC()
+	base, peak := heap(), uint64(0)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			peak = max(peak, heap())
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	f()
+	close(done)
+	wg.Wait()
+	return peak - min(peak, base)
+}

@@ -1,0 +1,143 @@
+package exporter
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// target is what a user named as the source: a URL, or the path of a file.
+type target struct {
+	url  *url.URL // http or https, nil for a file
+	path string
+}
+
+// hostPort is a URL that lacks its scheme: node:9400, [::1]:9400/metrics,
+// user:password@node. A file of such a name is written ./node:9400.
+var hostPort = regexp.MustCompile(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
+
+// urlScheme is how a target that means to be a URL begins.
+var urlScheme = regexp.MustCompile(`^(?i:https?:|file:|[a-z][a-z0-9+.-]*://)`)
+
+func parseTarget(s string) (target, error) {
+	bad := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+	switch {
+	case s == "":
+		return target{}, refuse("no source is given", "set --source=http://localhost:9400/metrics")
+	case bad || !utf8.ValidString(s):
+		return target{}, refuse("the source holds unprintable characters", "write --source without them")
+	case urlScheme.MatchString(s):
+		return parseURL(s)
+	case hostPort.MatchString(s):
+		safe := redact(s)
+		return target{}, refuse(fmt.Sprintf("source %q has no scheme", safe),
+			fmt.Sprintf("write --source=%s, or ./%s for a file of that name", suggestURL(safe), safe))
+	}
+	return target{path: s}, nil
+}
+
+func parseURL(s string) (target, error) {
+	safe := redact(s)
+	if strayAt(s) {
+		return target{}, refuse(fmt.Sprintf("source %q has an @ behind its host", safe),
+			"write / ? # in a password as %2F %3F %23, and @ elsewhere as %40")
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		cause := fmt.Sprintf("source %q is not a URL", safe)
+		if e, ok := errors.AsType[*url.Error](err); ok && safe == s {
+			// Else the reason may quote a part of a password or token.
+			cause += ": " + e.Err.Error()
+		}
+		return target{}, refuse(cause, "write --source=http://HOST:9400/metrics, and special characters in a password percent-encoded")
+	}
+	switch u.Scheme {
+	case "http", "https":
+		return parseWeb(u, safe)
+	case "file":
+		return parseFile(u, safe)
+	}
+	return target{}, refuse(fmt.Sprintf("source %q has the scheme %s", safe, u.Scheme),
+		"use http://, https:// or file://")
+}
+
+func parseWeb(u *url.URL, safe string) (target, error) {
+	port, err := strconv.Atoi(u.Port())
+	if u.Port() == "" {
+		port, err = 1, nil
+	}
+	switch {
+	case u.Hostname() == "":
+		return target{}, refuse(fmt.Sprintf("source %q has no host", safe),
+			fmt.Sprintf("write --source=%s://localhost:9400/metrics", u.Scheme))
+	case err != nil || port < 1 || port > 65535:
+		return target{}, refuse(fmt.Sprintf("source %q has a port that is not in 1-65535", safe),
+			"dcgm-exporter listens on 9400")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	if u.Path == "" || u.Path == "/" {
+		u.Path, u.RawPath = "/metrics", ""
+	}
+	return target{url: u}, nil
+}
+
+func parseFile(u *url.URL, safe string) (target, error) {
+	if u.Opaque != "" || u.Path == "" || u.User != nil || u.RawQuery != "" ||
+		u.Host != "" && u.Host != "localhost" {
+		return target{}, refuse(fmt.Sprintf("source %q names no file of this machine", safe),
+			"write file:///ABSOLUTE/PATH, or the path alone")
+	}
+	if strings.ContainsFunc(u.Path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return target{}, refuse("the source holds unprintable characters", "write --source without them")
+	}
+	return target{path: u.Path}, nil
+}
+
+// strayAt tells of a URL such as http://user:1/2@host: the slash in the password
+// ended the host, and the rest of the password would be shown as a path.
+func strayAt(s string) bool {
+	_, rest, ok := strings.Cut(s, "://")
+	end := strings.IndexAny(rest, "/?#")
+	return ok && end >= 0 && strings.Contains(rest[end:], "@")
+}
+
+// publicName is u without user, query and fragment.
+func publicName(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+// redact removes from a target that may not parse all that can hold a secret:
+// what lies before the last @ (but the scheme), and the query and fragment. It
+// rather removes too much.
+func redact(s string) string {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		scheme, rest = "", s
+	} else {
+		scheme += "://"
+	}
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return scheme + rest
+}
+
+// suggestURL makes a URL of a redacted host:port[/path].
+func suggestURL(s string) string {
+	if host, path, _ := strings.Cut(s, "/"); path == "" {
+		s = host + "/metrics"
+	}
+	return "http://" + s
+}
+
+func refuse(cause, remedy string) *source.Error {
+	return &source.Error{Failure: source.Unsupported, Cause: cause, Remedy: remedy}
+}

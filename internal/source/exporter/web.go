@@ -1,0 +1,204 @@
+package exporter
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+const (
+	// accept names the one format we read and pass on. Prometheus' own header
+	// would let the upstream answer in OpenMetrics, which must not be passed on
+	// under our Content-Type.
+	accept = "text/plain;version=0.0.4"
+	// readBuffer is the size of a connection's buffer. It holds several of the
+	// 2 and 4 KiB chunks that net/http servers send, so that one system call and
+	// one call of Read take them all.
+	readBuffer = 64 << 10
+	// maxHeader bounds the response's header.
+	maxHeader = 256 << 10
+	// idleTimeout is how long a connection is kept between scrapes; Prometheus
+	// keeps its own as long.
+	idleTimeout = 5 * time.Minute
+	// maxRedirects is net/http's own default.
+	maxRedirects = 10
+	// errorBody is how much of an error's body is read for its first line.
+	errorBody = 4 << 10
+)
+
+// web is the upstream that is asked over HTTP.
+type web struct {
+	intake
+	client  *http.Client
+	request *http.Request // copied for each fetch; its URL holds no user
+	public  string        // the URL as people may see it
+	landed  string        // where redirects ended, "" if at public
+	secrets *strings.Replacer
+
+	wire  io.LimitedReader // the body as transferred
+	unzip gzip.Reader
+}
+
+func newWeb(u *url.URL, opts Options, in intake) *web {
+	client := &http.Client{Transport: newTransport()}
+	if opts.Client != nil {
+		c := *opts.Client
+		client = &c
+	}
+	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u)}
+	client.Jar = nil // would add its cookies to the shared request
+	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
+
+	header := http.Header{
+		"Accept":          {accept},
+		"Accept-Encoding": {"gzip"},
+		"User-Agent":      {cmp.Or(opts.UserAgent, DefaultUserAgent)},
+	}
+	bare := *u
+	bare.User = nil
+	if u.User != nil {
+		// As a header, so that no error of net/http can quote it.
+		password, _ := u.User.Password()
+		header.Set("Authorization", "Basic "+
+			base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+	}
+	w.request = &http.Request{
+		Method: http.MethodGet, URL: &bare, Host: bare.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	return w
+}
+
+func newTransport() *http.Transport {
+	return &http.Transport{
+		ReadBufferSize:         readBuffer,
+		MaxResponseHeaderBytes: maxHeader,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    1, // reads come one after the other
+		DisableCompression:     true,
+	}
+}
+
+func (w *web) name() string { return w.public }
+
+func (w *web) close() { w.client.CloseIdleConnections() }
+
+func (w *web) fetch(ctx context.Context, buf []byte) ([]byte, error) {
+	start := time.Now()
+	w.landed = ""
+	resp, err := w.client.Do(w.request.WithContext(ctx))
+	if err != nil {
+		return nil, w.noAnswer(ctx, err, time.Since(start))
+	}
+	defer func() {
+		resp.Body.Close()
+		w.wire.R = nil // do not keep the response alive between reads
+	}()
+	if at := publicName(resp.Request.URL); at != w.public {
+		w.landed = at
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, w.badStatus(resp)
+	}
+	if resp.ContentLength > w.max {
+		return nil, tooLarge(w.where(), "the body", w.max, resp.ContentLength)
+	}
+	r, size, err := w.decoded(resp)
+	if err != nil {
+		return nil, w.noBody(ctx, err, 0, time.Since(start))
+	}
+	body, err := w.read(buf, r, size)
+	if err != nil {
+		return nil, w.noBody(ctx, err, len(body), time.Since(start))
+	}
+	return body, nil
+}
+
+// decoded returns the reader of resp's plain body, and its length or -1. The
+// reader belongs to w. An empty body is empty in any encoding.
+func (w *web) decoded(resp *http.Response) (io.Reader, int64, error) {
+	w.wire = io.LimitedReader{R: resp.Body, N: w.max + 1}
+	switch encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding {
+	case "", "identity":
+		// Not limited: read stops by itself, and the body signals its end
+		// together with its last bytes.
+		return resp.Body, resp.ContentLength, nil
+	case "gzip", "x-gzip":
+		err := w.unzip.Reset(&w.wire)
+		if errors.Is(err, io.EOF) {
+			return http.NoBody, 0, nil
+		}
+		return &w.unzip, -1, err
+	default:
+		return nil, 0, &source.Error{
+			Failure: source.NotMetrics,
+			Cause:   w.where() + ": the body is encoded as " + firstLine([]byte(encoding)) + ", which was not asked for",
+			Remedy:  "make what answers there send gzip or plain text: curl -i " + w.public,
+		}
+	}
+}
+
+// redirectPolicy follows redirects within HTTP and lets nothing secret travel
+// to another place: neither the password nor, as the Referer, the query. It then
+// asks next, if there is one.
+func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		refused := ""
+		switch {
+		case req.URL.Scheme != "http" && req.URL.Scheme != "https":
+			refused = ": redirects to " + w.said(publicName(req.URL)) + ", which is not HTTP"
+		case len(via) >= maxRedirects:
+			refused = ": redirects without end"
+		}
+		if refused != "" {
+			return &source.Error{
+				Failure: source.BadStatus,
+				Cause:   w.public + refused,
+				Remedy:  "point --source at the exporter itself: curl -iL " + w.public,
+			}
+		}
+		req.Header.Del("Referer")
+		if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
+			req.Header.Del("Authorization")
+		}
+		if next != nil {
+			return next(req, via)
+		}
+		return nil
+	}
+}
+
+// secretsOf returns what masks the secrets of u in what the upstream says: an
+// error page may echo the request. Values shorter than four characters are left:
+// they would mask parts of ordinary words.
+func secretsOf(u *url.URL) *strings.Replacer {
+	var pairs []string
+	mask := func(s string) {
+		if len(s) >= 4 {
+			pairs = append(pairs, s, "***")
+		}
+	}
+	if password, ok := u.User.Password(); ok {
+		mask(password)
+		mask(url.QueryEscape(password))
+	} else {
+		mask(u.User.Username()) // a lone user is often a token
+	}
+	for _, values := range u.Query() {
+		for _, v := range values {
+			mask(v)
+			mask(url.QueryEscape(v))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}

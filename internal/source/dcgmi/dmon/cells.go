@@ -1,0 +1,130 @@
+package dmon
+
+import (
+	"bytes"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// cells takes the cells of a row into b. It returns false, and takes nothing,
+// where they do not fit the header.
+func (p *Parser) cells(b *raw.Batch, line []byte, block uint32, at place) bool {
+	n := len(b.Samples)
+	fits, bad := p.aligned(b, line, block, at)
+	if !fits {
+		b.Samples = b.Samples[:n]
+		if fits, bad = p.counted(b, line, block, at.end); !fits {
+			b.Samples = b.Samples[:n]
+			return false
+		}
+	}
+	if bad {
+		b.Skipped++
+	}
+	return true
+}
+
+// aligned takes cells by their place: each begins exactly where its column does,
+// and nothing else stands between. Where that holds, an empty cell is no riddle.
+// bad says that a cell could not be read.
+func (p *Parser) aligned(b *raw.Batch, line []byte, block uint32, at place) (fits, bad bool) {
+	columns := p.layout.columns
+	if !p.layout.aligned || len(columns) == 0 ||
+		!blankUntil(line, at.end, min(at.origin+columns[0].start, len(line))) {
+		return false, false
+	}
+	values := 0
+	for i := range columns {
+		c := &columns[i]
+		start, stop := at.origin+c.start, len(line)
+		if start >= len(line) {
+			return values == 0 || !p.layout.closesGaps, bad
+		}
+		if i+1 < len(columns) && at.origin+columns[i+1].start < stop {
+			stop = at.origin + columns[i+1].start
+			if !isBlank(line[stop-1]) {
+				return false, false
+			}
+		}
+		if line[start] == ' ' {
+			if !blankUntil(line, start, stop) {
+				return false, false
+			}
+			continue
+		}
+		values++
+		v, end, ok := number(line[:stop], start)
+		switch {
+		case ok && blankUntil(line, end, stop):
+			if c.known {
+				b.Samples = append(b.Samples, raw.Sample{Family: c.family, Labels: block, Value: v})
+			}
+		case !isAbsent(trimRight(line[start:stop])):
+			bad = true
+		}
+	}
+	return true, bad
+}
+
+// counted takes cells by their order, for layouts whose columns do not line up
+// (right-aligned ones, overflowed ones, blanks lost in copying): there must be
+// one for each column, and each must look like a cell.
+func (p *Parser) counted(b *raw.Batch, line []byte, block uint32, at int) (fits, bad bool) {
+	columns := p.layout.columns
+	i := 0
+	for at += leadingBlanks(line[at:]); at < len(line); at += leadingBlanks(line[at:]) {
+		if i == len(columns) {
+			return false, false
+		}
+		cell := token(line, at)
+		v, end, ok := number(line[:at+len(cell)], at)
+		switch c := &columns[i]; {
+		case ok && end == at+len(cell):
+			if c.known {
+				b.Samples = append(b.Samples, raw.Sample{Family: c.family, Labels: block, Value: v})
+			}
+		case bytes.HasSuffix(cell, []byte("...")):
+			bad = true
+		case !isAbsent(cell):
+			return false, false
+		}
+		at += len(cell)
+		i++
+	}
+	return len(columns) > 0 && (i == 0 || i == len(columns)), bad
+}
+
+// clean says whether every cell of an aligned row is there, a number or absent.
+func (p *Parser) clean(line []byte, at int) bool {
+	columns := p.layout.columns
+	for i := range columns {
+		start, stop := at+columns[i].start, len(line)
+		if start >= len(line) {
+			return false
+		}
+		if i+1 < len(columns) {
+			stop = min(stop, at+columns[i+1].start)
+			if !isBlank(line[stop-1]) {
+				return false
+			}
+		}
+		cell := trimRight(line[start:stop])
+		_, end, ok := number(cell, 0)
+		if (!ok || end != len(cell)) && !isAbsent(cell) {
+			return false
+		}
+	}
+	return true
+}
+
+// isAbsent says whether a cell stands for a reading that is not there: N/A, and
+// what C++ prints for floats that are no number.
+func isAbsent(cell []byte) bool {
+	if bytes.Equal(cell, []byte("N/A")) {
+		return true
+	}
+	if len(cell) > 0 && cell[0] == '-' {
+		cell = cell[1:]
+	}
+	return bytes.EqualFold(cell, []byte("NAN")) || bytes.EqualFold(cell, []byte("INF"))
+}

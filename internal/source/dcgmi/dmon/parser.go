@@ -1,0 +1,200 @@
+// Package dmon reads the text that `dcgmi dmon` prints, in every layout since
+// DCGM 2, a line at a time.
+//
+// The text has no timestamps and no separators: a header names the columns, a
+// row follows for each entity, and the next sample begins where an entity comes
+// up again or the header is printed anew. The parser finds these boundaries,
+// takes the columns from the header, and turns the rows of GPUs and of GPU
+// instances into samples. It emits only numbers that stand in the text, under
+// the column they stand in: a row whose cells cannot be told apart beyond doubt
+// is left out whole and counted.
+package dmon
+
+import (
+	"bytes"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// Parser turns lines into samples. Its zero value is ready for use. It keeps
+// what it knows of columns and entities from one tick to the next, so that a
+// steady tick allocates nothing. It belongs to one goroutine.
+//
+// Each cell that holds a number becomes a raw.Sample whose family is the
+// column's short name (SMACT, POWER, …) and whose label block says the entity in
+// dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU instance
+// `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU
+// whose row stands before it in the same tick; without one there is no gpu
+// label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
+//
+// N/A, NAN, INF and empty cells give nothing. A row with a cell that dmon cut
+// short with `...`, or that is no number, gives its other cells and adds one to
+// Batch.Skipped. A row that does not fit its header gives nothing and adds one,
+// and so does any text between the rows, such as an error. Rows of entities that
+// are no GPU (switches, links, CPUs, compute instances, …) are passed over.
+type Parser struct {
+	layout layout
+
+	entities []entity
+	byName   map[string]int
+	tick     uint64 // the tick being read; 0 before the first
+	rows     int    // rows of GPUs and GPU instances in this tick
+	parent   int    // the last GPU of this tick, or none
+	last     int    // the entity of the last row, or none: it knows who comes next
+
+	dict       *raw.Dict
+	generation uint64
+	scratch    []byte
+}
+
+// none is the index of no entity.
+const none = -1
+
+// Line takes one line, with or without its newline, into b, whose Dict must be
+// set. It returns false where line opens the next tick: then it has taken
+// nothing, b holds the whole tick before, and the caller hands the same line in
+// again together with an emptied Batch.
+func (p *Parser) Line(b *raw.Batch, line []byte) bool {
+	p.bind(b.Dict)
+	line = trimRight(line)
+	start := leadingBlanks(line)
+	if start == len(line) {
+		return true
+	}
+	if line[start] == '#' {
+		return p.header(line, start)
+	}
+	e, at := p.expect(line, start)
+	if e == none {
+		var kind rowKind
+		if e, at, kind = p.entity(line, start); kind != gpuRow {
+			if kind == textRow {
+				b.Skipped++
+			}
+			return true
+		}
+	}
+	return p.row(b, line, e, at)
+}
+
+// place is where the cells of a row are to be found.
+type place struct {
+	origin int // what the columns' offsets are counted from
+	end    int // behind the entity
+}
+
+// Next ends the tick: the next row opens a new one. Line does this by itself at
+// every boundary it can see; Next is for a caller who knows better, because the
+// stream fell silent.
+func (p *Parser) Next() {
+	p.tick++
+	p.rows, p.parent, p.last = 0, none, none
+}
+
+// Reset forgets the header and ends the tick, for a text that starts anew. What
+// is known of entities stays.
+func (p *Parser) Reset() {
+	p.layout = layout{}
+	p.Next()
+}
+
+// Rows returns how many rows of GPUs and GPU instances the tick has so far,
+// those whose every cell reads N/A included.
+func (p *Parser) Rows() int { return p.rows }
+
+// bind makes sure that the ids that p remembers are those of dict.
+func (p *Parser) bind(dict *raw.Dict) {
+	if p.dict == dict && p.generation == dict.Generation() {
+		return
+	}
+	p.dict, p.generation = dict, dict.Generation()
+	p.layout.bind(dict)
+	for i := range p.entities {
+		p.entities[i].bound = false
+	}
+	if p.byName == nil {
+		p.byName = map[string]int{}
+	}
+	if p.tick == 0 {
+		p.Next()
+	}
+}
+
+// header takes a line that begins with '#'. A comment that is no header is
+// passed over.
+func (p *Parser) header(line []byte, start int) bool {
+	if !IsHeader(line) {
+		return true
+	}
+	if p.rows > 0 {
+		p.Next()
+		return false
+	}
+	if !bytes.Equal(line, p.layout.text) {
+		p.layout.parse(line, start)
+		p.layout.bind(p.dict)
+	}
+	return true
+}
+
+// row takes the row of entity e.
+func (p *Parser) row(b *raw.Batch, line []byte, e int, at place) bool {
+	ent := &p.entities[e]
+	if ent.tick == p.tick {
+		// An error text may begin like a row ("GPU 0 is lost"): only a row
+		// opens a tick.
+		if !p.isRow(b, line, ent, at) {
+			b.Skipped++
+			return true
+		}
+		p.entities[p.last].next = e
+		p.Next()
+		return false
+	}
+	if !ent.bound || ent.kind == instance && ent.parent != p.parent {
+		p.label(ent)
+	}
+	if !p.cells(b, line, ent.block, at) {
+		b.Skipped++
+		return true
+	}
+	ent.tick = p.tick
+	if p.last != none {
+		p.entities[p.last].next = e
+	}
+	p.last = e
+	p.rows++
+	if ent.kind == gpu {
+		p.parent = e
+	}
+	return true
+}
+
+// isRow says whether the rest of line could be the cells of ent, leaving b as it
+// was.
+func (p *Parser) isRow(b *raw.Batch, line []byte, ent *entity, at place) bool {
+	samples, skipped := len(b.Samples), b.Skipped
+	ok := p.cells(b, line, ent.block, at)
+	b.Samples, b.Skipped = b.Samples[:samples], skipped
+	return ok
+}
+
+// trimRight cuts line ends and trailing blanks.
+func trimRight(line []byte) []byte {
+	n := len(line)
+	for n > 0 && isBlank(line[n-1]) {
+		n--
+	}
+	return line[:n]
+}
+
+// leadingBlanks counts them.
+func leadingBlanks(line []byte) int {
+	n := 0
+	for n < len(line) && isBlank(line[n]) {
+		n++
+	}
+	return n
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }

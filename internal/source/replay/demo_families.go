@@ -1,0 +1,128 @@
+package replay
+
+import (
+	"math"
+	"strconv"
+)
+
+// demoFamily is one metric family of the demo's exposition.
+type demoFamily struct {
+	name, kind, help string
+	// whole: MIG instances have no row.
+	whole bool
+	// decimals: 6 for DCGM's doubles, 0 for its integers.
+	decimals int
+	// value is NaN where the device has no such reading.
+	value func(b *boardState, u *unitState) float64
+}
+
+// demoFamilies follow dcgm-exporter 4.8: names, types, units and which of them
+// MIG instances have (a board's power, clocks, temperatures and error counters
+// are repeated on each).
+var demoFamilies = [...]demoFamily{
+	{"DCGM_FI_DEV_SM_CLOCK", "gauge", "Clock of the streaming multiprocessors (MHz).", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.smClock }},
+	{"DCGM_FI_DEV_MEM_CLOCK", "gauge", "Clock of the device memory (MHz).", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.memClock }},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "gauge", "Temperature of the device memory (C).", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.memDegrees }},
+	{"DCGM_FI_DEV_GPU_TEMP", "gauge", "Temperature of the GPU (C).", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.degrees }},
+	{"DCGM_FI_DEV_POWER_USAGE", "gauge", "Power that the board draws (W).", false, 6,
+		func(b *boardState, _ *unitState) float64 { return b.watts }},
+	{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "gauge", "Power limit in force (W).", false, 6,
+		func(b *boardState, _ *unitState) float64 { return b.limit }},
+	{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", "Energy used since the driver was loaded (mJ).", false, 0,
+		func(b *boardState, _ *unitState) float64 { return float64(b.energy) }},
+	{"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "gauge", "Why the clocks are not higher (bits).", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.reasons }},
+	{"DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "Packets sent again over PCIe.", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.replays }},
+	{"DCGM_FI_DEV_GPU_UTIL", "gauge", "Time in which any kernel ran (%).", true, 0,
+		func(_ *boardState, u *unitState) float64 { return u.util }},
+	{"DCGM_FI_DEV_MEM_COPY_UTIL", "gauge", "Time in which device memory was read or written (%).", true, 0,
+		func(_ *boardState, u *unitState) float64 { return u.copying }},
+	{"DCGM_FI_DEV_ENC_UTIL", "gauge", "Use of the video encoder (%).", true, 0,
+		func(_ *boardState, u *unitState) float64 { return u.encode }},
+	{"DCGM_FI_DEV_DEC_UTIL", "gauge", "Use of the video decoder (%).", true, 0,
+		func(_ *boardState, u *unitState) float64 { return u.decode }},
+	{"DCGM_FI_DEV_XID_ERRORS", "gauge", "Code of the last XID error.", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.xid }},
+	{"DCGM_FI_DEV_FB_FREE", "gauge", "Framebuffer that is free (MiB).", false, 0,
+		func(_ *boardState, u *unitState) float64 { return u.framebuffer - u.used() - u.reserved() }},
+	{"DCGM_FI_DEV_FB_USED", "gauge", "Framebuffer in use (MiB).", false, 0,
+		func(_ *boardState, u *unitState) float64 { return u.used() }},
+	{"DCGM_FI_DEV_FB_RESERVED", "gauge", "Framebuffer that the driver keeps (MiB).", false, 0,
+		func(_ *boardState, u *unitState) float64 { return u.reserved() }},
+	{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped for uncorrectable errors.", false, 0, zero},
+	{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped for correctable errors.", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.remap }},
+	{"DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether remapping a row has failed.", false, 0, zero},
+	{"DCGM_FI_DEV_ROW_REMAP_PENDING", "gauge", "Whether a remapping waits for a reset.", false, 0, zero},
+	{"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "counter", "Single-bit ECC errors since the driver was loaded.", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.corrected }},
+	{"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "counter", "Double-bit ECC errors since the driver was loaded.", false, 0, zero},
+	{"DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", "counter", "Single-bit ECC errors in the life of the board.", false, 0,
+		func(b *boardState, _ *unitState) float64 { return b.corrected + 2 }},
+	{"DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", "counter", "Double-bit ECC errors in the life of the board.", false, 0, zero},
+	{"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "Traffic over all NVLinks, both ways (1000 KiB/s).", true, 0,
+		func(b *boardState, u *unitState) float64 { return 2 * linked(b, u) / 1_024_000 }},
+	{"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Time in which the graphics engine was active (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.engine }},
+	{"DCGM_FI_PROF_SM_ACTIVE", "gauge", "Cycles in which an SM had a warp, over all SMs (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.sm }},
+	{"DCGM_FI_PROF_SM_OCCUPANCY", "gauge", "Resident warps of those an SM can hold (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.occupancy }},
+	{"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge", "Cycles in which the tensor pipe was active (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.tensor }},
+	{"DCGM_FI_PROF_DRAM_ACTIVE", "gauge", "Cycles in which device memory moved data (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.dram }},
+	{"DCGM_FI_PROF_PIPE_FP64_ACTIVE", "gauge", "Cycles in which the FP64 pipe was active (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.fp64 }},
+	{"DCGM_FI_PROF_PIPE_FP32_ACTIVE", "gauge", "Cycles in which the FP32 pipe was active (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.fp32 }},
+	{"DCGM_FI_PROF_PIPE_FP16_ACTIVE", "gauge", "Cycles in which the FP16 pipe was active (ratio).", false, 6,
+		func(_ *boardState, u *unitState) float64 { return u.fp16 }},
+	{"DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", "Traffic sent over PCIe, headers included (B/s).", true, 0,
+		func(_ *boardState, u *unitState) float64 { return u.transmit }},
+	{"DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", "Traffic received over PCIe, headers included (B/s).", true, 0,
+		func(_ *boardState, u *unitState) float64 { return u.receive }},
+	{"DCGM_FI_PROF_NVLINK_TX_BYTES", "gauge", "Traffic sent over all NVLinks (B/s).", true, 0, linked},
+	{"DCGM_FI_PROF_NVLINK_RX_BYTES", "gauge", "Traffic received over all NVLinks (B/s).", true, 0, linked},
+}
+
+func zero(*boardState, *unitState) float64 { return 0 }
+
+// linked is the NVLink traffic each way, absent on boards without NVLink.
+func linked(b *boardState, u *unitState) float64 {
+	if !b.nvlink {
+		return math.NaN()
+	}
+	return u.link
+}
+
+// used and reserved are parts of the device's framebuffer in whole MiB.
+func (u *unitState) used() float64     { return math.Round(u.held * (u.framebuffer - u.reserved())) }
+func (u *unitState) reserved() float64 { return math.Round(u.framebuffer * .0075) }
+
+// appendBody appends the exposition of this tick to dst.
+func (d *demo) appendBody(dst []byte) []byte {
+	for i := range demoFamilies {
+		f := &demoFamilies[i]
+		dst = append(dst, d.heads[i]...)
+		for j := range d.units {
+			u := &d.units[j]
+			b := &d.boards[u.board]
+			if !u.present || f.whole && u.id != "" {
+				continue
+			}
+			v := f.value(b, u)
+			if math.IsNaN(v) {
+				continue
+			}
+			dst = append(append(append(dst, f.name...), u.labels...), ' ')
+			dst = append(strconv.AppendFloat(dst, v, 'f', f.decimals, 64), '\n')
+		}
+	}
+	return dst
+}

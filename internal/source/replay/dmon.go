@@ -1,0 +1,78 @@
+package replay
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+)
+
+// dmonTrack plays the output of dcgmi dmon.
+type dmonTrack struct {
+	text   []byte
+	at     int
+	parser dmon.Parser
+}
+
+// newDmonTrack refuses a text without a single row of a GPU: dmon prints its
+// header first and may fail after that.
+func newDmonTrack(path string, text []byte) (*dmonTrack, error) {
+	t := &dmonTrack{text: dropCutCell(text)}
+	b := &raw.Batch{Dict: raw.NewDict()}
+	line, said, saidAt := 0, []byte(nil), 0
+	for l := range bytes.Lines(t.text) {
+		line++
+		before := b.Skipped
+		t.parser.Line(b, l)
+		if t.parser.Rows() > 0 {
+			t.rewind()
+			return t, nil
+		}
+		if b.Skipped > before && (said == nil || bytes.HasPrefix(bytes.TrimSpace(l), []byte("Error"))) {
+			said, saidAt = l, line
+		}
+	}
+	const remedy = "capture it again while dcgmi dmon runs without an error: dcgmi dmon -e 1002,1004,1005,1001 > capture.dmon"
+	if said != nil {
+		return nil, refusal(path, saidAt, "a dcgmi dmon header but no row of a GPU; dcgmi said "+quote(said), remedy)
+	}
+	return nil, refusal(path, line, "the text ends after a dcgmi dmon header without a row of a GPU", remedy)
+}
+
+// next reads up to the line that opens another tick. Text behind the last row of
+// all belongs to the last tick; a tick needs a row.
+func (t *dmonTrack) next(b *raw.Batch) error {
+	for t.at < len(t.text) {
+		end := len(t.text)
+		if n := bytes.IndexByte(t.text[t.at:], '\n'); n >= 0 {
+			end = t.at + n + 1
+		}
+		if !t.parser.Line(b, t.text[t.at:end]) {
+			return nil
+		}
+		t.at = end
+	}
+	if t.parser.Rows() == 0 {
+		return io.EOF
+	}
+	t.parser.Next()
+	return nil
+}
+
+func (t *dmonTrack) rewind() {
+	t.at = 0
+	t.parser.Reset()
+}
+
+// dropCutCell cuts a number off the very end of text: a recording that was cut
+// short may end within it. dmon prints floats with three decimals, so one that
+// has them is known to be whole.
+func dropCutCell(text []byte) []byte {
+	word := text[bytes.LastIndexAny(text, " \t\r\n")+1:]
+	n := len(word)
+	if n == 0 || bytes.IndexByte([]byte("-0123456789"), word[0]) < 0 || n > 4 && word[n-4] == '.' {
+		return text
+	}
+	return text[:len(text)-n]
+}

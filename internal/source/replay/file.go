@@ -1,0 +1,126 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+)
+
+// maxFile is the largest capture that is played: it lies in memory whole.
+const maxFile = 1 << 30
+
+// accepted ends the refusal of a file that is no capture.
+const accepted = "replay plays saved /metrics pages (each ended by a line `# EOF` if there are several) and the output of dcgmi dmon"
+
+// readFile returns the content of a regular file.
+func readFile(path string) ([]byte, error) {
+	// Before opening: opening a named pipe waits for its writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		what := "is not a regular file"
+		if info.IsDir() {
+			what = "is a directory"
+		}
+		return nil, &source.Error{
+			Failure: source.Unreachable,
+			Cause:   path + ": " + what,
+			Remedy:  "point --source at one file; " + accepted,
+		}
+	}
+	if info.Size() > maxFile {
+		return nil, &source.Error{
+			Failure: source.TooLarge,
+			Cause:   fmt.Sprintf("%s: %d bytes are more than replay holds in memory, %d", path, info.Size(), maxFile),
+			Remedy:  "cut it: head -c 1G " + path,
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return text, nil
+}
+
+// unreadable explains an error of the file system.
+func unreadable(path string, err error) *source.Error {
+	e := &source.Error{
+		Failure: source.Unreachable,
+		Cause:   path + ": " + err.Error(),
+		Remedy:  "see that it can be read: cat " + path,
+		Err:     err,
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		e.Cause = path + ": " + pe.Err.Error()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Remedy = "check the path in --source; without --source, --backend=replay plays the built-in demo"
+	case errors.Is(err, fs.ErrPermission):
+		e.Remedy = "let the user that runs kpulse-proxy read it: ls -l " + path
+	}
+	return e
+}
+
+// tell finds out what text is: the first line that can belong to one format only
+// decides, and where there is none, whether it has samples.
+func tell(path string, text []byte) (track, source.Aggregation, error) {
+	if err := notText(path, text); err != nil {
+		return nil, "", err
+	}
+	for line := range bytes.Lines(text) {
+		if isComment(line) {
+			break
+		}
+		if dmon.IsHeader(line) {
+			t, err := newDmonTrack(path, text)
+			return t, source.Point, err
+		}
+	}
+	t, err := newExpositionTrack(path, text)
+	return t, source.Window, err
+}
+
+// isComment says whether line is one that only expositions have.
+func isComment(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("# HELP ")) || bytes.HasPrefix(line, []byte("# TYPE "))
+}
+
+// notText refuses what is certainly none of our formats.
+func notText(path string, text []byte) error {
+	switch nul := bytes.IndexByte(text, 0); {
+	case len(bytes.TrimSpace(text)) == 0:
+		return refusal(path, 1, "the file is empty", accepted)
+	case bytes.HasPrefix(text, []byte("\x1f\x8b")):
+		return refusal(path, 1, "the file is compressed with gzip", "unpack it first: gunzip -k "+path)
+	case nul >= 0:
+		return refusal(path, 1+bytes.Count(text[:nul], []byte("\n")), "the file is binary, not text", accepted)
+	}
+	return nil
+}
+
+// refusal is the error of a file that cannot be played.
+func refusal(path string, line int, what, remedy string) *source.Error {
+	return &source.Error{
+		Failure: source.NotMetrics,
+		Cause:   fmt.Sprintf("%s: line %d: %s", path, line, what),
+		Remedy:  remedy,
+	}
+}
+
+// quote shows the beginning of a line.
+func quote(line []byte) string {
+	const most = 120
+	line = bytes.TrimSpace(line)
+	if len(line) > most {
+		return fmt.Sprintf("%q…", line[:most])
+	}
+	return fmt.Sprintf("%q", line)
+}

@@ -1,0 +1,189 @@
+// Package compute concludes from readings: how much of a GPU is really used,
+// what it is doing, and how it is. It knows neither where readings come from nor
+// what time it is; both come with the frame.
+package compute
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Options say how to judge. Start from DefaultOptions.
+type Options struct {
+	// Weights of the composite, scaled to sum 1. All 0 means those of Preset;
+	// otherwise they stand in its place.
+	Weights canonical.Weights
+	// Preset is the name of one of Presets. It may be "" or Custom where Weights
+	// are given.
+	Preset string
+	// Missing is what to do about inputs that were not read.
+	Missing Missing
+	// MinCoverage is the share of the weight, in [0, 1], whose inputs must have
+	// been read for Renormalize to give a score. Zero ignores it.
+	MinCoverage float64
+	Thresholds  Thresholds
+	// States is the health state each condition raises; HealthOK turns it off.
+	States [canonical.NumConditions]canonical.Health
+}
+
+// DefaultOptions returns the preset ai, Renormalize with half of the weight, and
+// KempnerPulse's thresholds.
+func DefaultOptions() Options {
+	return Options{
+		Preset:      Presets[0].Name,
+		MinCoverage: 0.5,
+		Thresholds:  DefaultThresholds(),
+		States:      defaultStates(),
+	}
+}
+
+// Judge gives verdicts on the readings of one source. It remembers when error
+// counters rose, so it must see every reading of the source, in order. It
+// belongs to the goroutine that reads the source and is not safe for concurrent
+// use; what Judgement and Inputs return never changes and may be shared.
+type Judge struct {
+	composite  composite
+	thresholds Thresholds
+	rules      []rule
+	judgement  canonical.Judgement
+	inputs     []canonical.Field
+	rises      Rises
+
+	topology *canonical.Topology // the one that warnings was made for
+	warnings []float64           // warning temperature by device
+}
+
+// New returns a Judge, or an error that tells which option is wrong and what
+// would be right.
+func New(o Options) (*Judge, error) {
+	preset, weights, err := o.weights()
+	if err != nil {
+		return nil, err
+	}
+	if o.Missing >= numMissing {
+		return nil, fmt.Errorf("missing inputs policy %d is unknown: use one of %s", o.Missing, strings.Join(missingWords[:], ", "))
+	}
+	if !(o.MinCoverage >= 0 && o.MinCoverage <= 1) {
+		return nil, fmt.Errorf("minimum coverage is %v: make it a fraction from 0 to 1, such as 0.5", o.MinCoverage)
+	}
+	if err := o.Thresholds.validate(); err != nil {
+		return nil, err
+	}
+	for c, s := range o.States {
+		if s >= canonical.HealthUnknown {
+			return nil, fmt.Errorf("health condition %s cannot raise state %d: make it hot, warn or crit, or ok to turn it off", canonical.Condition(c), s)
+		}
+	}
+	j := &Judge{
+		composite:  composite{weights, o.Missing, o.MinCoverage},
+		thresholds: o.Thresholds,
+		judgement:  canonical.Judgement{Preset: preset, Weights: weights, States: o.States},
+		inputs:     inputs(&o.States),
+	}
+	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
+	j.rules = cascade(&j.thresholds)
+	return j, nil
+}
+
+// weights returns the name of the preset, or Custom, and its normalised weights.
+func (o *Options) weights() (string, canonical.Weights, error) {
+	given := o.Weights != canonical.Weights{}
+	for _, p := range Presets {
+		if p.Name == o.Preset && (!given || o.Weights == p.Weights) {
+			return p.Name, p.Weights, nil
+		}
+	}
+	if !given {
+		names := make([]string, len(Presets))
+		for i, p := range Presets {
+			names[i] = p.Name
+		}
+		return "", canonical.Weights{}, fmt.Errorf("preset %q is unknown: use one of %s, or give weights", o.Preset, strings.Join(names, ", "))
+	}
+	w, err := normalise(o.Weights)
+	return Custom, w, err
+}
+
+// inputs returns the readings that a judge with these states wants, in the order
+// of canonical.Fields. NVML utilization is none of them: it stands in for the
+// graphics engine where that is missing, and its own absence costs nothing.
+func inputs(states *[canonical.NumConditions]canonical.Health) []canonical.Field {
+	fields := []canonical.Field{
+		canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive,
+		canonical.MemoryCopyUtilization, canonical.PCIeTransmit, canonical.PCIeReceive, canonical.FP64Active,
+	}
+	for i, c := range conditions {
+		if states[i] != canonical.HealthOK {
+			fields = append(fields, c.input)
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// Judgement returns the configuration behind the verdicts. Do not write to it.
+func (j *Judge) Judgement() *canonical.Judgement { return &j.judgement }
+
+// Inputs returns the readings whose absence weakens a verdict, in the order of
+// canonical.Fields. Do not write to them.
+func (j *Judge) Inputs() []canonical.Field { return j.inputs }
+
+// Judge returns a verdict for each device of f, in the memory of verdicts where
+// it is large enough, and writes the warning temperature into the rows of the
+// boards. It allocates nothing if f's topology is that of the call before and
+// verdicts is what that call returned.
+func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canonical.Verdict {
+	n := f.Len()
+	verdicts = slices.Grow(verdicts[:0], n)[:n]
+	if f.Topology != j.topology {
+		j.settle(f.Topology)
+	}
+	j.rises.Observe(f)
+	for i := range verdicts {
+		d, row, v := &f.Topology.Devices[i], f.Row(i), &verdicts[i]
+		*v = canonical.Verdict{
+			RealUtilization: math.NaN(),
+			Coverage:        math.NaN(),
+			Class:           canonical.ClassUnknown,
+			Health:          canonical.HealthUnknown,
+		}
+		if !d.Implied {
+			j.use(row, v)
+		}
+		if !d.IsInstance() {
+			row[canonical.TemperatureWarning] = j.warnings[i]
+			v.Health, v.Findings = health(evidence{row, i, f.At, &j.rises, &j.thresholds}, &j.judgement.States)
+		}
+	}
+	return verdicts
+}
+
+// use fills in how much a device is used and what for.
+func (j *Judge) use(row []float64, v *canonical.Verdict) {
+	v.RealUtilization, v.Coverage = j.composite.score(row)
+	if stalled(row, j.thresholds.StalledUtilization) {
+		v.RealUtilization = math.NaN()
+	}
+	if !canonical.Given(v.RealUtilization) {
+		return
+	}
+	var s signals
+	s.read(row, v.RealUtilization, j.composite.missing, &j.thresholds)
+	v.Class = walk(j.rules, &s)
+}
+
+// settle looks up what depends on the devices alone.
+func (j *Judge) settle(t *canonical.Topology) {
+	j.topology, j.warnings = t, nil
+	if t == nil {
+		return
+	}
+	j.warnings = make([]float64, len(t.Devices))
+	for i := range t.Devices {
+		j.warnings[i] = j.thresholds.warning(t.Devices[i].Model)
+	}
+}

@@ -1,0 +1,104 @@
+package compute
+
+import (
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	cRemapFailure = canonical.CondRowRemapFailure
+	cRemapped     = canonical.CondUncorrectableRemappedRows
+	cReplay       = canonical.CondPCIeReplay
+	cTemperature  = canonical.CondGPUTemperature
+	cMemory       = canonical.CondMemoryTemperature
+)
+
+func TestHealth(t *testing.T) {
+	good := reading{
+		canonical.RowRemapFailure: 0, canonical.RemappedRowsUncorrectable: 0, canonical.PCIeReplays: 7,
+		canonical.Temperature: 60, canonical.MemoryTemperature: 70,
+	}
+	for _, c := range []struct {
+		name, model string
+		r           reading
+		want        canonical.Health
+		raised      []canonical.Condition
+	}{
+		{"good", "H100", good, canonical.HealthOK, nil},
+		{"nothing read", "H100", reading{}, canonical.HealthUnknown, nil},
+		{"nothing of it read", "H100", reading{fSM: 1, canonical.Power: 700, canonical.XIDLast: 79}, canonical.HealthUnknown, nil},
+		{"one thing read", "H100", reading{canonical.PCIeReplays: 5}, canonical.HealthOK, nil},
+		{"memory temperature read", "", reading{canonical.MemoryTemperature: 40}, canonical.HealthOK, nil},
+		{"failed remap", "H100", good.with(canonical.RowRemapFailure, 1.0), canonical.HealthCrit, []canonical.Condition{cRemapFailure}},
+		{"remapped row", "H100", good.with(canonical.RemappedRowsUncorrectable, 1.0), canonical.HealthCrit, []canonical.Condition{cRemapped}},
+		{"correctable rows do not count", "H100", good.with(canonical.RemappedRowsCorrectable, 9.0), canonical.HealthOK, nil},
+		{"crit before hot", "H100", good.with(canonical.RowRemapFailure, 1.0, canonical.Temperature, 99.0), canonical.HealthCrit, []canonical.Condition{cRemapFailure, cTemperature}},
+		{"H100 at 95", "NVIDIA H100 PCIe", good.with(canonical.Temperature, 95.0), canonical.HealthHot, []canonical.Condition{cTemperature}},
+		{"H100 at 94.9", "NVIDIA H100 PCIe", good.with(canonical.Temperature, 94.9), canonical.HealthOK, nil},
+		{"A100 at 93", "NVIDIA A100-PCIE-40GB", good.with(canonical.Temperature, 93.0), canonical.HealthHot, []canonical.Condition{cTemperature}},
+		{"no model at 93", "", good.with(canonical.Temperature, 93.0), canonical.HealthHot, []canonical.Condition{cTemperature}},
+		{"RTX 6000 at 92", "Quadro RTX 6000", good.with(canonical.Temperature, 92.0), canonical.HealthHot, []canonical.Condition{cTemperature}},
+		{"hot memory", "NVIDIA H200", good.with(canonical.MemoryTemperature, 95.0), canonical.HealthHot, []canonical.Condition{cMemory}},
+		{"its own slowdown temperature does not count", "NVIDIA H200", good.with(canonical.TemperatureSlowdown, 50.0), canonical.HealthOK, nil},
+	} {
+		v := judgeOne(t, newJudge(t, nil), c.model, c.r)
+		if v.Health != c.want {
+			t.Errorf("%s: %v, want %v", c.name, v.Health, c.want)
+		}
+		var want [canonical.NumConditions]canonical.Finding
+		for i := range conditions {
+			if canonical.Given(c.r.row()[conditions[i].input]) {
+				want[i] = canonical.Clear
+			}
+		}
+		for _, raised := range c.raised {
+			want[raised] = canonical.Raised
+		}
+		if v.Findings != want {
+			t.Errorf("%s: findings %v, want %v", c.name, v.Findings, want)
+		}
+	}
+}
+
+func TestStates(t *testing.T) {
+	hot := reading{canonical.Temperature: 99, canonical.PCIeReplays: 1}
+	for _, c := range []struct {
+		name    string
+		states  map[canonical.Condition]canonical.Health
+		r       reading
+		want    canonical.Health
+		finding canonical.Finding // of gpu_temperature
+	}{
+		{"default", nil, hot, canonical.HealthHot, canonical.Raised},
+		{"as bad as can be", map[canonical.Condition]canonical.Health{cTemperature: canonical.HealthCrit}, hot, canonical.HealthCrit, canonical.Raised},
+		{"off", map[canonical.Condition]canonical.Health{cTemperature: canonical.HealthOK}, hot, canonical.HealthOK, canonical.NotRead},
+		{"off, and nothing else read", map[canonical.Condition]canonical.Health{cTemperature: canonical.HealthOK}, reading{canonical.Temperature: 20}, canonical.HealthUnknown, canonical.NotRead},
+	} {
+		j := newJudge(t, func(o *Options) {
+			for cond, state := range c.states {
+				o.States[cond] = state
+			}
+		})
+		v := judgeOne(t, j, "", c.r)
+		if v.Health != c.want || v.Findings[cTemperature] != c.finding {
+			t.Errorf("%s: %v %v, want %v %v", c.name, v.Health, v.Findings[cTemperature], c.want, c.finding)
+		}
+		for cond, state := range c.states {
+			if got := j.Judgement().States[cond]; got != state {
+				t.Errorf("%s: judgement says %v", c.name, got)
+			}
+		}
+	}
+}
+
+func TestConditionTableIsWhole(t *testing.T) {
+	for i, c := range conditions {
+		if c.find == nil || c.state == canonical.HealthOK || c.state >= canonical.HealthUnknown {
+			t.Errorf("condition %v has no function or no state: %+v", canonical.Condition(i), c)
+		}
+		if c.basic != (canonical.Condition(i) <= canonical.CondMemoryTemperature) {
+			t.Errorf("condition %v: basic is %v", canonical.Condition(i), c.basic)
+		}
+	}
+}

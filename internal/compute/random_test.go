@@ -1,0 +1,203 @@
+package compute
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Random readings: absent often, and when given, often at a threshold of the
+// table or a hair beside one.
+
+var edges = []float64{0, 0.05, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1}
+
+func randomRatio(r *rand.Rand) float64 {
+	switch r.IntN(8) {
+	case 0:
+		return 0
+	case 1, 2:
+		return edges[r.IntN(len(edges))]
+	case 3, 4:
+		hair := []float64{-1e-3, -1e-6, -1e-12, 1e-12, 1e-6, 1e-3}[r.IntN(6)]
+		return math.Max(0, math.Min(1, edges[r.IntN(len(edges))]+hair))
+	case 5:
+		return r.Float64() * 0.06
+	default:
+		return r.Float64()
+	}
+}
+
+func randomRow(r *rand.Rand, row []float64) {
+	missing := r.Float64()
+	give := func(f canonical.Field, v float64) {
+		if r.Float64() >= missing {
+			row[f] = v
+		}
+	}
+	quiet := r.IntN(12) == 0 // all of the profiling is 0
+	for f := canonical.SMActive; f <= canonical.DRAMActive; f++ {
+		v := randomRatio(r)
+		if quiet {
+			v = 0
+		}
+		give(f, v)
+	}
+	give(canonical.NVMLUtilization, randomRatio(r))
+	give(canonical.MemoryCopyUtilization, randomRatio(r)*0.6)
+	rates := []float64{0, 1e6, 1e9 - 1, 1e9, 1e9 + 1, 3e10}
+	give(canonical.PCIeTransmit, rates[r.IntN(3+r.IntN(4))])
+	give(canonical.PCIeReceive, rates[r.IntN(3+r.IntN(4))])
+	give(canonical.RowRemapFailure, float64(r.IntN(20)/19))
+	give(canonical.RemappedRowsUncorrectable, float64(max(0, r.IntN(20)-17)))
+	give(canonical.PCIeReplays, float64(r.IntN(3)))
+	temperatures := []float64{40, 91, 92, 92.999, 93, 94, 95, 95.5}
+	give(canonical.Temperature, temperatures[r.IntN(len(temperatures))])
+	give(canonical.MemoryTemperature, temperatures[r.IntN(len(temperatures))])
+}
+
+// randomOptions returns the same options twice: for the code and for the
+// reference.
+func randomOptions(r *rand.Rand) (Options, refOptions) {
+	o := DefaultOptions()
+	ref := refOptions{minCoverage: 50}
+	switch r.IntN(4) {
+	case 0:
+		o.Preset = "ai"
+		ref.sm, ref.tensor, ref.dram, ref.gr = .35, .35, .20, .10
+	case 1:
+		o.Preset = "hpc"
+		ref.sm, ref.tensor, ref.dram, ref.gr = .45, .15, .25, .15
+	case 2:
+		o.Preset = "mem"
+		ref.sm, ref.tensor, ref.dram, ref.gr = .35, .10, .40, .15
+	default:
+		w := [4]float64{r.Float64() * 9, 0.01 + r.Float64(), r.Float64(), r.Float64()}
+		w[r.IntN(4)] *= float64(r.IntN(2)) // some are 0
+		o.Weights = canonical.Weights{SM: w[0], Tensor: w[1], DRAM: w[2], Engine: w[3]}
+		ref.sm, ref.tensor, ref.dram, ref.gr = w[0], w[1], w[2], w[3]
+		if o.Weights == (canonical.Weights{}) {
+			o.Weights.SM, ref.sm = 1, 1
+		}
+	}
+	if r.IntN(3) == 0 {
+		o.Missing, ref.zero = Zero, true
+	}
+	if r.IntN(3) == 0 {
+		percent := r.IntN(101)
+		o.MinCoverage, ref.minCoverage = float64(percent)/100, float64(percent)
+	}
+	ref.states = [5]string{"crit", "crit", "warn", "hot", "hot"}
+	if r.IntN(3) == 0 {
+		for i := range ref.states {
+			h := canonical.Health(r.IntN(4))
+			o.States[i], ref.states[i] = h, h.String()
+		}
+	}
+	return o, ref
+}
+
+var models = []string{
+	"", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200", "NVIDIA GH200 480GB",
+	"Quadro RTX 6000", "NVIDIA RTX 6000 Ada Generation", "Tesla T4", "NVIDIA RTX A6000",
+}
+
+func randomTopology(r *rand.Rand, n int) *canonical.Topology {
+	devices := make([]canonical.Device, n)
+	for i := range devices {
+		d := &devices[i]
+		d.GPU, d.Model = strconv.Itoa(i), models[r.IntN(len(models))]
+		if r.IntN(4) > 0 {
+			d.UUID = "GPU-" + d.GPU
+		}
+		switch r.IntN(8) {
+		case 0:
+			d.Implied = true
+		case 1:
+			d.Instance = "3"
+		}
+	}
+	return topology(devices...)
+}
+
+func TestAgainstReference(t *testing.T) {
+	const rounds, devices = 512, 256 // two frames each: 262,144 rows
+	r := rand.New(rand.NewPCG(2026, 3))
+	var verdicts []canonical.Verdict
+	var classes [canonical.NumClasses]int
+	var states [canonical.NumHealth]int
+	for range rounds {
+		o, ref := randomOptions(r)
+		j, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		top := randomTopology(r, devices)
+		before := make([]float64, devices)
+		for i := range before {
+			before[i] = math.NaN()
+		}
+		for k := range 2 {
+			f := frame(top, start.Add(time.Duration(k)*time.Minute))
+			for i := range devices {
+				randomRow(r, f.Row(i))
+			}
+			verdicts = j.Judge(f, verdicts)
+			for i := range verdicts {
+				compareWithReference(t, &top.Devices[i], f.Row(i), before[i], ref, &verdicts[i])
+				classes[verdicts[i].Class]++
+				states[verdicts[i].Health]++
+				if k == 0 {
+					before[i] = f.Row(i)[canonical.PCIeReplays]
+				}
+			}
+			if t.Failed() {
+				t.Fatalf("options %+v", ref)
+			}
+		}
+	}
+	// A generator that never comes to a class tests nothing of it.
+	for c, n := range classes {
+		if n < 200 {
+			t.Errorf("class %s came up %d times, want 200", canonical.Class(c), n)
+		}
+	}
+	for h, n := range states {
+		if n < 200 {
+			t.Errorf("health %s came up %d times, want 200", canonical.Health(h), n)
+		}
+	}
+}
+
+func compareWithReference(t *testing.T, d *canonical.Device, row []float64, before float64, o refOptions, v *canonical.Verdict) {
+	t.Helper()
+	wantUtil, wantCoverage, wantClass := math.NaN(), math.NaN(), "unknown"
+	if !d.Implied {
+		util, known, coverage := refScore(row, o)
+		wantCoverage = coverage
+		if known && !refStalled(row) {
+			lo, hi := refInterval(row, o.zero)
+			wantUtil, wantClass = util/100, refClass(row, util, lo, hi)
+		}
+	}
+	wantHealth, wantFound := "unknown", [5]string{"absent", "absent", "absent", "absent", "absent"}
+	if !d.IsInstance() {
+		wantHealth, wantFound = refHealth(row, before, d.Model, o)
+	}
+	if !near(v.RealUtilization, wantUtil) || !near(v.Coverage, wantCoverage) {
+		t.Errorf("row %v: utilization %v coverage %v, want %v %v", row, v.RealUtilization, v.Coverage, wantUtil, wantCoverage)
+	}
+	if got := v.Class.String(); got != wantClass {
+		t.Errorf("row %v: class %s, want %s", row, got, wantClass)
+	}
+	var found [5]string
+	for i := range found {
+		found[i] = [...]string{"absent", "clear", "raised"}[v.Findings[i]]
+	}
+	if got := v.Health.String(); got != wantHealth || found != wantFound {
+		t.Errorf("row %v: health %s %v, want %s %v", row, got, found, wantHealth, wantFound)
+	}
+}

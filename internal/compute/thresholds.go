@@ -1,0 +1,184 @@
+package compute
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Thresholds are all figures that cascade and health compare readings with.
+// Activities and utilizations are fractions in [0, 1], rates are bytes per
+// second, temperatures degrees Celsius. Start from DefaultThresholds.
+type Thresholds struct {
+	// Rule idle: all three below these, and no transfer.
+	IdleUtilization, IdleEngine, IdleDRAM float64
+	// What counts as a transfer: memory copies, or PCIe in either direction, at
+	// or above these.
+	TransferMemoryCopy, TransferPCIe float64
+	// Rule tensor_heavy_compute: both at or above.
+	TensorHeavyTensor, TensorHeavySM float64
+	// Rule tensor_compute: both at or above.
+	TensorTensor, TensorSM float64
+	// Rule fp64_hpc_compute: both at or above.
+	FP64FP64, FP64SM float64
+	// Rule io_or_data_loading: a transfer, and SM below.
+	IOSM float64
+	// Rule memory_bound: DRAM at or above, SM below.
+	MemoryBoundDRAM, MemoryBoundSM float64
+	// Rules compute_heavy and compute_active: SM at or above.
+	ComputeHeavySM, ComputeActiveSM float64
+	// Rule memory_active: DRAM at or above.
+	MemoryActiveDRAM float64
+	// Rule busy_low_sm_use: engine at or above, SM below.
+	BusyEngine, BusySM float64
+	// Rule low_utilization: all three below.
+	LowEngine, LowSM, LowDRAM float64
+
+	// Profiling is stalled if it reads 0 while NVML utilization is at or above.
+	StalledUtilization float64
+
+	// Uncorrectable remapped rows above this are critical.
+	RemappedRows float64
+	// RiseHold is how long a rise of an error counter keeps its condition raised.
+	RiseHold time.Duration
+	// Temperatures from which a model is hot; the first row that matches counts.
+	Temperatures []ModelTemperature
+	// Temperature from which a board is hot whose model is in no row.
+	Temperature float64
+}
+
+// ModelTemperature is the temperature in degrees Celsius from which boards are
+// hot whose model name contains Model, such as A100 in NVIDIA A100-SXM4-40GB.
+type ModelTemperature struct {
+	Model   string
+	Celsius float64
+}
+
+// DefaultThresholds returns the figures of KempnerPulse, so that both programs
+// say the same of the same readings. "NVIDIA guidance" is its profiling metrics
+// guide; "KempnerPulse's partition" is where KempnerPulse drew a line for which
+// the vendor names none.
+func DefaultThresholds() Thresholds {
+	return Thresholds{
+		IdleUtilization: 0.05, // KempnerPulse's partition
+		IdleEngine:      0.05, // KempnerPulse's partition
+		IdleDRAM:        0.05, // KempnerPulse's partition
+
+		TransferMemoryCopy: 0.40, // KempnerPulse's partition
+		TransferPCIe:       1e9,  // KempnerPulse's partition
+
+		TensorHeavyTensor: 0.50, // KempnerPulse's partition
+		TensorHeavySM:     0.60, // KempnerPulse's partition
+		TensorTensor:      0.15, // KempnerPulse's partition
+		TensorSM:          0.40, // KempnerPulse's partition
+		FP64FP64:          0.20, // KempnerPulse's partition
+		FP64SM:            0.50, // KempnerPulse's partition
+		IOSM:              0.30, // KempnerPulse's partition
+		MemoryBoundDRAM:   0.50, // KempnerPulse's partition; the practical peak is about 0.8
+		MemoryBoundSM:     0.50, // NVIDIA guidance: below, ineffective use is likely
+		ComputeHeavySM:    0.80, // NVIDIA guidance: necessary, not sufficient, for effective use
+		ComputeActiveSM:   0.50, // NVIDIA guidance: below, ineffective use is likely
+		MemoryActiveDRAM:  0.40, // KempnerPulse's partition
+		BusyEngine:        0.40, // KempnerPulse's partition
+		BusySM:            0.25, // KempnerPulse's partition
+		LowEngine:         0.15, // KempnerPulse's partition
+		LowSM:             0.15, // KempnerPulse's partition
+		LowDRAM:           0.15, // KempnerPulse's partition
+
+		// Ours: what runs a kernel for a fifth of the time cannot leave every
+		// counter at exactly 0.
+		StalledUtilization: 0.20,
+
+		RemappedRows: 0,                // KempnerPulse's partition
+		RiseHold:     10 * time.Minute, // ours: longer than any scrape interval, short enough to see the next rise
+		// KempnerPulse's partition.
+		Temperatures: []ModelTemperature{
+			{"A100", 93},
+			{"H100", 95},
+			{"H200", 95},
+			{"RTX 6000", 92},
+		},
+		Temperature: 93, // KempnerPulse's partition
+	}
+}
+
+// warning returns the temperature from which a board of that model is hot.
+func (t *Thresholds) warning(model string) float64 {
+	i := slices.IndexFunc(t.Temperatures, func(m ModelTemperature) bool {
+		return strings.Contains(model, m.Model)
+	})
+	if i < 0 {
+		return t.Temperature
+	}
+	return t.Temperatures[i].Celsius
+}
+
+// hottest is the highest temperature a reading can have (DESIGN's range check):
+// a threshold above it would never raise anything.
+const hottest = 200
+
+// validate tells what is wrong with t, and what would be right.
+func (t *Thresholds) validate() error {
+	for _, f := range t.fractions() {
+		if !(f.value >= 0 && f.value <= 1) {
+			return fmt.Errorf("threshold %s is %v: make it a fraction from 0 to 1, such as 0.05 for 5 percent", f.name, f.value)
+		}
+	}
+	for _, f := range []figure{{"TransferPCIe", t.TransferPCIe}, {"RemappedRows", t.RemappedRows}} {
+		if !(f.value >= 0 && f.value <= math.MaxFloat64) {
+			return fmt.Errorf("threshold %s is %v: make it a finite number of at least 0", f.name, f.value)
+		}
+	}
+	if t.RiseHold <= 0 {
+		return fmt.Errorf("threshold RiseHold is %v: make it a positive duration, such as 10m", t.RiseHold)
+	}
+	return t.validateTemperatures()
+}
+
+func (t *Thresholds) validateTemperatures() error {
+	rows := append([]ModelTemperature{{"other models", t.Temperature}}, t.Temperatures...)
+	for _, m := range rows {
+		if m.Model == "" {
+			return fmt.Errorf("a warning temperature of %v has no model: name a part of the model's name, such as H100", m.Celsius)
+		}
+		if !(m.Celsius > 0 && m.Celsius <= hottest) {
+			return fmt.Errorf("warning temperature of %s is %v: make it above 0 and at most %d degrees Celsius", m.Model, m.Celsius, hottest)
+		}
+	}
+	return nil
+}
+
+// figure is a threshold with the name of its field.
+type figure struct {
+	name  string
+	value float64
+}
+
+func (t *Thresholds) fractions() []figure {
+	return []figure{
+		{"IdleUtilization", t.IdleUtilization},
+		{"IdleEngine", t.IdleEngine},
+		{"IdleDRAM", t.IdleDRAM},
+		{"TransferMemoryCopy", t.TransferMemoryCopy},
+		{"TensorHeavyTensor", t.TensorHeavyTensor},
+		{"TensorHeavySM", t.TensorHeavySM},
+		{"TensorTensor", t.TensorTensor},
+		{"TensorSM", t.TensorSM},
+		{"FP64FP64", t.FP64FP64},
+		{"FP64SM", t.FP64SM},
+		{"IOSM", t.IOSM},
+		{"MemoryBoundDRAM", t.MemoryBoundDRAM},
+		{"MemoryBoundSM", t.MemoryBoundSM},
+		{"ComputeHeavySM", t.ComputeHeavySM},
+		{"ComputeActiveSM", t.ComputeActiveSM},
+		{"MemoryActiveDRAM", t.MemoryActiveDRAM},
+		{"BusyEngine", t.BusyEngine},
+		{"BusySM", t.BusySM},
+		{"LowEngine", t.LowEngine},
+		{"LowSM", t.LowSM},
+		{"LowDRAM", t.LowDRAM},
+		{"StalledUtilization", t.StalledUtilization},
+	}
+}

@@ -1,0 +1,48 @@
+package compute
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestWarningTemperature(t *testing.T) {
+	d := DefaultThresholds()
+	for model, want := range map[string]float64{
+		"":                               93,
+		"Tesla T4":                       93,
+		"NVIDIA A100-SXM4-40GB":          93,
+		"NVIDIA H100 80GB HBM3":          95,
+		"NVIDIA H100 PCIe":               95,
+		"NVIDIA H200":                    95,
+		"NVIDIA RTX 6000 Ada Generation": 92,
+		"NVIDIA RTX A6000":               93,
+	} {
+		if got := d.warning(model); got != want {
+			t.Errorf("warning(%q) = %v, want %v", model, got, want)
+		}
+	}
+	d.Temperatures = append([]ModelTemperature{{"H100 PCIe", 85}}, d.Temperatures...)
+	if got := d.warning("NVIDIA H100 PCIe"); got != 85 {
+		t.Errorf("the first row that matches does not count: %v", got)
+	}
+}
+
+// TestEveryThresholdIsValidated breaks each number of Thresholds in turn, so that
+// one that is added and not validated is found.
+func TestEveryThresholdIsValidated(t *testing.T) {
+	kind := reflect.TypeFor[Thresholds]()
+	for i := range kind.NumField() {
+		if kind.Field(i).Type.Kind() != reflect.Float64 {
+			continue
+		}
+		for _, bad := range []float64{math.NaN(), -0.5, math.Inf(1)} {
+			o := DefaultOptions()
+			reflect.ValueOf(&o.Thresholds).Elem().Field(i).SetFloat(bad)
+			if _, err := New(o); err == nil || !strings.Contains(err.Error(), ": make it ") {
+				t.Errorf("%s = %v: %v: does not say what is right", kind.Field(i).Name, bad, err)
+			}
+		}
+	}
+}

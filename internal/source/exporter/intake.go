@@ -54,14 +54,17 @@ func (in *intake) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
 }
 
 // grown returns buf with room for more. It doubles, which is rare: after the
-// first body its successors fit.
+// first body its successors fit. Not by append, which would give half as much
+// again of a large body.
 func (in *intake) grown(buf []byte) []byte {
 	if cap(in.spare) > cap(buf) {
 		buf, in.spare = append(in.spare[:0], buf...), nil
 		return buf
 	}
 	n := int64(len(buf))
-	return slices.Grow(buf, int(min(n, in.max+2-n)))
+	more := make([]byte, n, min(max(2*n, firstBuffer), in.max+2))
+	copy(more, buf)
+	return more
 }
 
 // sized returns buf emptied, or new memory where buf is too small or far too

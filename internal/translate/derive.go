@@ -1,0 +1,77 @@
+package translate
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// derive makes the readings that follow from others and gives each board the
+// board's readings that its instances repeat.
+func (t *Translator) derive(dst *canonical.Frame) {
+	devices := dst.Topology.Devices
+	for i := range devices {
+		row := dst.Row(i)
+		spare := t.spare[i*len(t.book.spares):][:len(t.book.spares)]
+		for n, field := range t.book.spares {
+			if !canonical.Given(row[field]) && canonical.Given(spare[n]) {
+				row[field] = spare[n]
+			}
+		}
+		deriveFramebuffer(row)
+	}
+	for i := range devices {
+		if devices[i].IsInstance() {
+			t.lift(dst.Row(devices[i].Board), dst.Row(i))
+		}
+	}
+	for i := range devices {
+		if !devices[i].IsInstance() {
+			deriveNVLink(dst.Row(i))
+		}
+	}
+}
+
+// lift moves what is the board's from an instance's row to the board's. Where
+// rows disagree the largest stands.
+func (t *Translator) lift(board, instance []float64) {
+	for _, f := range t.boardLevel {
+		v := instance[f]
+		if !canonical.Given(v) {
+			continue
+		}
+		if !canonical.Given(board[f]) || v > board[f] {
+			board[f] = v
+		}
+		instance[f] = absent
+	}
+}
+
+// deriveFramebuffer fills in the total where the source gave none, and the ratio.
+// Drivers before 510 count the reserved memory as used and tell no figure of it.
+func deriveFramebuffer(row []float64) {
+	used, free, reserved := row[canonical.FramebufferUsed], row[canonical.FramebufferFree], row[canonical.FramebufferReserved]
+	total := &row[canonical.FramebufferTotal]
+	if !canonical.Given(*total) && canonical.Given(used) && canonical.Given(free) {
+		*total = used + free
+		if canonical.Given(reserved) {
+			*total += reserved
+		}
+	}
+	ratio := &row[canonical.FramebufferUsedRatio]
+	if canonical.Given(*ratio) {
+		return
+	}
+	// NaN or infinite where either is absent or there is no memory. More in use
+	// than there is cannot be, but for the rounding to whole MiB.
+	if r := used / *total; r <= ratioOvershoot {
+		*ratio = min(r, 1)
+	}
+}
+
+// deriveNVLink fills in the sum of both directions where the source gave none.
+func deriveNVLink(row []float64) {
+	if canonical.Given(row[canonical.NVLinkBytes]) {
+		return
+	}
+	sum := row[canonical.NVLinkTransmit] + row[canonical.NVLinkReceive]
+	if canonical.Given(sum) {
+		row[canonical.NVLinkBytes] = sum
+	}
+}

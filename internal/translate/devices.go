@@ -1,0 +1,170 @@
+package translate
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// key is what makes a device itself. Without a uuid, which rows of dmon lack, it
+// is the index of its board on the node.
+type key struct{ uuid, gpu, instance string }
+
+func keyOf(d *canonical.Device) key {
+	if d.UUID != "" {
+		return key{uuid: d.UUID, instance: d.Instance}
+	}
+	return key{gpu: d.GPU, instance: d.Instance}
+}
+
+// board is the key of the board that a device is or is part of.
+func (k key) board() key {
+	k.instance = ""
+	return k
+}
+
+// gather merges the variants of each device. What a device is comes from the
+// first of them that says it.
+func gather(variants []canonical.Device) []canonical.Device {
+	var devices []canonical.Device
+	index := map[key]int{}
+	for i := range variants {
+		k := keyOf(&variants[i])
+		at, ok := index[k]
+		if !ok {
+			index[k] = len(devices)
+			devices = append(devices, variants[i])
+			continue
+		}
+		complete(&devices[at], &variants[i])
+	}
+	return devices
+}
+
+// complete takes over from other what d does not say.
+func complete(d, other *canonical.Device) {
+	d.Hostname = cmp.Or(d.Hostname, other.Hostname)
+	d.Model = cmp.Or(d.Model, other.Model)
+	d.Name = cmp.Or(d.Name, other.Name)
+	d.PCIBusID = cmp.Or(d.PCIBusID, other.PCIBusID)
+	d.Driver = cmp.Or(d.Driver, other.Driver)
+	if d.IsInstance() {
+		d.Profile = cmp.Or(d.Profile, other.Profile)
+	}
+}
+
+// admit returns at most limit of the devices (all of them where limit is 0) and
+// the boards of the instances among them, implied ones included. Those that are
+// in old already go before newer ones.
+func admit(devices, old []canonical.Device, limit int) []canonical.Device {
+	known, present := indexOf(old), indexOf(devices)
+	order := slices.Clone(devices)
+	slices.SortStableFunc(order, func(a, b canonical.Device) int {
+		_, aKnown := known[keyOf(&a)]
+		_, bKnown := known[keyOf(&b)]
+		return cmp.Compare(rank(aKnown), rank(bKnown))
+	})
+	admitted := map[key]int{}
+	var out []canonical.Device
+	for i := range order {
+		d := &order[i]
+		k := keyOf(d)
+		if _, done := admitted[k]; done {
+			continue
+		}
+		_, boarded := admitted[k.board()]
+		need := 1
+		if d.IsInstance() && !boarded {
+			need = 2
+		}
+		if limit > 0 && len(out)+need > limit {
+			continue
+		}
+		if need == 2 {
+			admitted[k.board()] = len(out)
+			out = append(out, boardOf(d, devices, present))
+		}
+		admitted[k] = len(out)
+		out = append(out, *d)
+		if board := &out[admitted[k.board()]]; board.Implied {
+			complete(board, d)
+		}
+	}
+	return out
+}
+
+func rank(known bool) int {
+	if known {
+		return 0
+	}
+	return 1
+}
+
+// boardOf returns the board of an instance, as it is among devices or implied.
+func boardOf(d *canonical.Device, devices []canonical.Device, present map[key]int) canonical.Device {
+	if at, ok := present[keyOf(d).board()]; ok {
+		return devices[at]
+	}
+	return canonical.Device{GPU: d.GPU, UUID: d.UUID, Implied: true}
+}
+
+func indexOf(devices []canonical.Device) map[key]int {
+	index := make(map[key]int, len(devices))
+	for i := range devices {
+		index[keyOf(&devices[i])] = i
+	}
+	return index
+}
+
+// arrange puts devices, which hold the board of every instance among them, in
+// the order of a Topology and sets what they have in common: an instance has the
+// hostname and the index of its board, and fallback is the hostname of those of
+// which no row tells one.
+func arrange(devices []canonical.Device, fallback string) {
+	index := indexOf(devices)
+	for i := range devices {
+		board := &devices[index[keyOf(&devices[i]).board()]]
+		board.Hostname = cmp.Or(board.Hostname, devices[i].Hostname)
+	}
+	for i := range devices {
+		board := &devices[index[keyOf(&devices[i]).board()]]
+		board.Hostname = cmp.Or(board.Hostname, fallback)
+		devices[i].Hostname, devices[i].GPU = board.Hostname, board.GPU
+	}
+	slices.SortFunc(devices, compareDevices)
+	board := 0
+	for i := range devices {
+		if !devices[i].IsInstance() {
+			board = i
+		}
+		devices[i].Board = board
+	}
+}
+
+// compareDevices orders boards by hostname, index and uuid, and each instance
+// behind its board.
+func compareDevices(a, b canonical.Device) int {
+	return cmp.Or(
+		cmp.Compare(a.Hostname, b.Hostname),
+		compareNumbers(a.GPU, b.GPU),
+		cmp.Compare(a.UUID, b.UUID),
+		compareNumbers(a.Instance, b.Instance),
+	)
+}
+
+// compareNumbers orders whole numbers by value and behind them, by letters, what
+// is none; "" comes first.
+func compareNumbers(a, b string) int {
+	if a == "" || b == "" {
+		return cmp.Compare(a, b)
+	}
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	return cmp.Or(
+		cmp.Compare(rank(errX == nil), rank(errY == nil)),
+		cmp.Compare(x, y),
+		cmp.Compare(a, b),
+	)
+}

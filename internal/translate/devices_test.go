@@ -1,0 +1,308 @@
+package translate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// temp is a sample of a device with these labels.
+func temp(labels string, celsius int) string {
+	return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{%s} %d\n", labels, celsius)
+}
+
+func TestLabelsOfADevice(t *testing.T) {
+	tests := []struct {
+		name   string
+		labels string
+		want   *c.Device // nil if it is none
+	}{
+		{"plain", `gpu="0",UUID="A",device="nvidia0",modelName="M",Hostname="h",pci_bus_id="p",DCGM_FI_DRIVER_VERSION="1"`,
+			&c.Device{Hostname: "h", GPU: "0", UUID: "A", Name: "nvidia0", Model: "M", PCIBusID: "p", Driver: "1"}},
+		{"the new names", `gpu="0",gpu_uuid="A",device="nvidia0",model_name="M",hostname="h",pci_bus_id="p",DCGM_FI_SYSTEM_DRIVER_VERSION="1"`,
+			&c.Device{Hostname: "h", GPU: "0", UUID: "A", Name: "nvidia0", Model: "M", PCIBusID: "p", Driver: "1"}},
+		{"any case", `GPU="0",Uuid="A",MODELNAME="M",HOSTNAME="h"`, &c.Device{Hostname: "h", GPU: "0", UUID: "A", Model: "M"}},
+		{"another order", `pod="x",UUID="A",hpc_job="7",gpu="0"`, &c.Device{Hostname: "fallback", GPU: "0", UUID: "A"}},
+		{"labels of a pod behind its own", `gpu="0",UUID="A",Hostname="h",hostname="pod-label",uuid="B"`, &c.Device{Hostname: "h", GPU: "0", UUID: "A"}},
+		{"blank strings", `gpu="0",UUID="A",modelName="<<<NOT_SUPPORTED>>>",Hostname="<<<NULL>>>",GPU_I_PROFILE="<<<NULL>>>",GPU_I_ID="<<<NULL>>>",DCGM_FI_DRIVER_VERSION="SKIPPING DCGM VALUE"`,
+			&c.Device{Hostname: "fallback", GPU: "0", UUID: "A"}},
+		{"a blank one, then one that is not", `gpu="0",uuid="",gpu_uuid="A"`, &c.Device{Hostname: "fallback", GPU: "0", UUID: "A"}},
+		{"escapes", `gpu="0",UUID="A",modelName="a \"b\" \\c"`, &c.Device{Hostname: "fallback", GPU: "0", UUID: "A", Model: `a "b" \c`}},
+		{"a profile without an instance", `gpu="0",UUID="A",GPU_I_PROFILE="1g.5gb"`, &c.Device{Hostname: "fallback", GPU: "0", UUID: "A"}},
+		{"dmon", `gpu="0",entity="GPU 0"`, &c.Device{Hostname: "fallback", GPU: "0"}},
+		{"dmon without a board", `entity="GPU-I 9",gpu_instance_entity="9"`, nil},
+		{"no uuid", `gpu="0",Hostname="h"`, nil},
+		{"a blank uuid", `gpu="0",UUID="<<<NULL>>>"`, nil},
+		{"no gpu", `UUID="A"`, nil},
+		{"a link", `nvlink="0",gpu="0",gpu_uuid="A"`, nil},
+		{"a link in another case", `gpu="0",gpu_uuid="A",NvLink="0"`, nil},
+		{"a link without a number", `nvlink="",gpu="0",gpu_uuid="A"`, &c.Device{Hostname: "fallback", GPU: "0", UUID: "A"}},
+		{"a switch", `nvswitch="0",gpu="0",uuid="A"`, nil},
+		{"a CPU", `cpu="0",gpu="0",uuid="A"`, nil},
+		{"a core", `cpucore="1",gpu="0",uuid="A"`, nil},
+		{"a compute instance", `gpu="0",UUID="A",GPU_I_ID="1",GPU_CI_ID="0"`, nil},
+		{"none", ``, nil},
+		{"a long name", strings.Repeat("gpu", 30) + `="0",UUID="A"`, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := translated(t, Options{FallbackHost: "fallback"}, temp(test.labels, 40))
+			if test.want == nil {
+				r.checkDevices()
+				return
+			}
+			r.checkDevices(*test.want)
+			r.checkRow(0, readings{c.Temperature: 40})
+		})
+	}
+}
+
+func TestHostname(t *testing.T) {
+	const labelled, bare = `gpu="0",UUID="A",Hostname="label"`, `gpu="0",UUID="A",pod="p"`
+	const instance = `gpu="0",UUID="A",GPU_I_ID="1",hostname="other"`
+	tests := []struct {
+		name string
+		opts Options
+		body string
+		want string
+	}{
+		{"the node's name wins", Options{NodeName: "node", FallbackHost: "url"}, temp(labelled, 1), "node"},
+		{"the label goes before the URL", Options{FallbackHost: "url"}, temp(labelled, 1), "label"},
+		{"the URL is the last resort", Options{FallbackHost: "url"}, temp(bare, 1), "url"},
+		{"one device has one hostname", Options{FallbackHost: "url"}, temp(bare, 1) + temp(labelled, 1), "label"},
+		{"that of the board for its instances", Options{FallbackHost: "url"}, temp(instance, 1) + temp(labelled, 1), "label"},
+		{"that of an instance for its board", Options{FallbackHost: "url"}, temp(bare, 1) + temp(instance, 1), "other"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := translated(t, test.opts, test.body)
+			for _, d := range r.frame.Topology.Devices {
+				if d.Hostname != test.want {
+					t.Errorf("hostname %q, want %q", d.Hostname, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestOrderOfDevices(t *testing.T) {
+	var body strings.Builder
+	for _, labels := range []string{
+		`gpu="10",UUID="J",Hostname="a"`, `gpu="x",UUID="X",Hostname="a"`, `gpu="2",UUID="C",Hostname="b"`,
+		`gpu="2",UUID="B",GPU_I_ID="13",Hostname="a"`, `gpu="2",UUID="B",GPU_I_ID="7",Hostname="a"`,
+		`gpu="9",UUID="I",Hostname="a"`, `gpu="8",UUID="A",GPU_I_ID="1",Hostname="a"`, `gpu="2",UUID="A",Hostname="a"`,
+	} {
+		body.WriteString(temp(labels, 1))
+	}
+	r := translated(t, Options{}, body.String())
+	r.checkDevices(
+		c.Device{Hostname: "a", GPU: "2", UUID: "A", Board: 0},
+		c.Device{Hostname: "a", GPU: "2", UUID: "A", Board: 0, Instance: "1"},
+		c.Device{Hostname: "a", GPU: "2", UUID: "B", Board: 2, Implied: true},
+		c.Device{Hostname: "a", GPU: "2", UUID: "B", Board: 2, Instance: "7"},
+		c.Device{Hostname: "a", GPU: "2", UUID: "B", Board: 2, Instance: "13"},
+		c.Device{Hostname: "a", GPU: "9", UUID: "I", Board: 5},
+		c.Device{Hostname: "a", GPU: "10", UUID: "J", Board: 6},
+		c.Device{Hostname: "a", GPU: "x", UUID: "X", Board: 7},
+		c.Device{Hostname: "b", GPU: "2", UUID: "C", Board: 8},
+	)
+}
+
+// A device says what it is through all of its rows, the first that says
+// something first.
+func TestDeviceInfo(t *testing.T) {
+	r := newReader(t, Options{FallbackHost: "h"})
+	r.read(temp(`gpu="0",UUID="A"`, 40) + `DCGM_FI_DEV_XID_ERRORS{gpu="0",UUID="A",modelName="first",device="nvidia0"} 0
+DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="A",modelName="second",pci_bus_id="p"} 100
+`)
+	r.checkDevices(c.Device{Hostname: "h", GPU: "0", UUID: "A", Model: "first", Name: "nvidia0", PCIBusID: "p"})
+	r.checkRow(0, readings{c.Temperature: 40, c.XIDLast: 0, c.SMClock: 100e6})
+
+	// A new driver is a new topology, and so is going back to the old one.
+	for i, driver := range []string{"1", "2", "1"} {
+		before := r.frame.Topology.Generation
+		r.read(temp(`gpu="0",UUID="A",DCGM_FI_DRIVER_VERSION="`+driver+`"`, 40))
+		if got := r.frame.Topology; got.Devices[0].Driver != driver || got.Generation != before+1 {
+			t.Errorf("reading %d: driver %q at generation %d, want %q at %d", i, got.Devices[0].Driver, got.Generation, driver, before+1)
+		}
+	}
+}
+
+// A device is in a frame if and only if the reading has a row of it.
+func TestDevicesComeAndGo(t *testing.T) {
+	const a, b, aPod = `gpu="0",UUID="A"`, `gpu="1",UUID="B"`, `gpu="0",UUID="A",pod="p"`
+	r := newReader(t, Options{})
+	steps := []struct {
+		body       string
+		uuids      string
+		generation uint64
+	}{
+		{"", "", 0},
+		{temp(a, 40), "A", 1},
+		{temp(a, 41), "A", 1},
+		{temp(aPod, 42), "A", 1},
+		{temp(a, 43) + temp(b, 50), "AB", 2},
+		{temp(b, 51) + temp(a, 44), "AB", 2},
+		{temp(b, 52), "B", 3},
+		{temp(b, 53) + `something_else{gpu="0",uuid="A"} 1` + "\n", "AB", 4},
+		{"", "", 5},
+		{temp(a, 45), "A", 6},
+	}
+	var kept *c.Topology
+	var keptDevices []c.Device
+	for i, step := range steps {
+		r.read(step.body)
+		top := r.frame.Topology
+		var uuids strings.Builder
+		for _, d := range top.Devices {
+			uuids.WriteString(d.UUID)
+		}
+		if uuids.String() != step.uuids || top.Generation != step.generation {
+			t.Fatalf("step %d: devices %s at generation %d, want %s at %d", i, uuids.String(), top.Generation, step.uuids, step.generation)
+		}
+		if i == 4 {
+			kept, keptDevices = top, slices.Clone(top.Devices)
+		}
+	}
+	if !slices.Equal(kept.Devices, keptDevices) {
+		t.Error("a topology changed after it was handed out")
+	}
+	r.checkRow(0, readings{c.Temperature: 45})
+}
+
+// A board that got no row of its own is implied for as long as that is so.
+func TestBoardAppears(t *testing.T) {
+	const board, instance = `gpu="0",UUID="A",modelName="M"`, `gpu="0",UUID="A",GPU_I_ID="1",GPU_I_PROFILE="1g.5gb",modelName="M",device="nvidia0"`
+	r := newReader(t, Options{})
+	for _, implied := range []bool{true, false, true} {
+		body := temp(instance, 40)
+		if !implied {
+			body += temp(board, 39)
+		}
+		r.read(body)
+		d := r.frame.Topology.Devices[0]
+		if d.IsInstance() || d.Implied != implied || d.Model != "M" || (d.Name != "") != implied || d.Profile != "" {
+			t.Errorf("implied %v: %+v", implied, d)
+		}
+		r.checkRow(0, readings{c.Temperature: 40})
+		r.checkRow(1, readings{})
+	}
+}
+
+func TestMaxDevices(t *testing.T) {
+	board := func(n int) string { return temp(fmt.Sprintf(`gpu="%d",UUID="B%d"`, n, n), 40) }
+	instance := func(n, i int) string { return temp(fmt.Sprintf(`gpu="%d",UUID="B%d",GPU_I_ID="%d"`, n, n, i), 40) }
+	names := func(r *reader) string {
+		var s []string
+		for _, d := range r.frame.Topology.Devices {
+			s = append(s, strings.TrimSuffix(d.UUID+"/"+d.Instance, "/"))
+		}
+		return strings.Join(s, " ")
+	}
+	r := newReader(t, Options{MaxDevices: 3})
+	steps := []struct {
+		body, want string
+		series     uint64
+	}{
+		{board(5) + board(4), "B4 B5", 0},
+		// The new ones go, though they would sort in front.
+		{board(0) + board(5) + board(1) + board(1) + board(4), "B0 B4 B5", 2},
+		{board(1) + board(0) + board(5) + board(4), "B0 B4 B5", 1},
+		// One leaves; its place is taken.
+		{board(1) + board(0) + board(4), "B0 B1 B4", 0},
+		// An instance brings its board along, and needs a place for both.
+		{board(4) + instance(7, 1), "B4 B7 B7/1", 0},
+		{board(4) + instance(7, 1) + instance(7, 2) + board(7), "B4 B7 B7/1", 1},
+		{board(4) + board(5) + instance(7, 1), "B4 B7 B7/1", 1},
+		{board(1) + board(2) + instance(8, 1), "B1 B2", 1},
+	}
+	for i, step := range steps {
+		r.read(step.body)
+		if got := names(r); got != step.want || r.report.DroppedSeries != step.series {
+			t.Errorf("step %d: %q with %d series dropped, want %q with %d", i, got, r.report.DroppedSeries, step.want, step.series)
+		}
+	}
+	r.read(board(1) + board(2) + instance(8, 1))
+	generation := r.frame.Topology.Generation
+	r.read(board(1) + board(2) + instance(8, 1))
+	if r.frame.Topology.Generation != generation {
+		t.Error("a device too many makes a new topology at each reading")
+	}
+}
+
+// The sum of both directions is made for boards alone: what flows through an
+// instance is not what flows through its board.
+func TestNVLinkOfInstances(t *testing.T) {
+	r := translated(t, Options{}, `DCGM_FI_PROF_NVLINK_TX_BYTES{gpu="0",UUID="A",GPU_I_ID="1"} 1
+DCGM_FI_PROF_NVLINK_RX_BYTES{gpu="0",UUID="A",GPU_I_ID="1"} 2
+`)
+	r.checkRow(0, readings{})
+	r.checkRow(1, readings{c.NVLinkTransmit: 1, c.NVLinkReceive: 2})
+}
+
+// What the board repeats on its instances is the board's, at its largest.
+func TestBoardLevelReadings(t *testing.T) {
+	const board, one, two = `gpu="0",UUID="A"`, `gpu="0",UUID="A",GPU_I_ID="1"`, `gpu="0",UUID="A",GPU_I_ID="2"`
+	tests := []struct {
+		name string
+		body string
+		want readings
+	}{
+		{"the board's own is the largest", temp(board, 60) + temp(one, 50) + temp(two, 40), readings{c.Temperature: 60}},
+		{"an instance's is", temp(board, 50) + temp(one, 40) + temp(two, 60), readings{c.Temperature: 60}},
+		{"instances alone", temp(one, 41) + temp(two, 40), readings{c.Temperature: 41}},
+		{"one of them is blank", temp(one, 250) + temp(two, 40), readings{c.Temperature: 40}},
+		{"the board's is blank", temp(board, 250) + temp(two, 40), readings{c.Temperature: 40}},
+		{"all of them are", temp(one, 250) + temp(two, 250), readings{}},
+		{"below zero", temp(board, -20) + temp(two, -10), readings{c.Temperature: -10}},
+		{"a limit in force goes before a requested one", temp(one, 1) + "PMLMT{" + one + "} 500\nEPLMT{" + one + "} 400\n", readings{c.Temperature: 1, c.PowerLimit: 400}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := translated(t, Options{}, test.body)
+			r.checkRow(0, test.want)
+			for i := range r.frame.Topology.Devices[1:] {
+				r.checkRow(i+1, readings{})
+			}
+		})
+	}
+}
+
+func TestDerivedReadings(t *testing.T) {
+	const gib = 1 << 30
+	tests := []struct {
+		name string
+		body string
+		want readings
+	}{
+		{"the total is given", "FBTTL 16384 FBUSD 4096 FBFRE 1024", readings{c.FramebufferTotal: 16 * gib, c.FramebufferUsed: 4 * gib, c.FramebufferFree: gib, c.FramebufferUsedRatio: 0.25}},
+		{"the total is a sum", "FBUSD 1024 FBFRE 2048 FBRSV 1024", readings{c.FramebufferTotal: 4 * gib, c.FramebufferUsed: gib, c.FramebufferFree: 2 * gib, c.FramebufferReserved: gib, c.FramebufferUsedRatio: 0.25}},
+		{"an old driver tells of nothing reserved", "FBUSD 1024 FBFRE 1024 FBRSV 9223372036854775794", readings{c.FramebufferTotal: 2 * gib, c.FramebufferUsed: gib, c.FramebufferFree: gib, c.FramebufferUsedRatio: 0.5}},
+		{"the total is blank", "FBTTL 9223372036854775794 FBUSD 1024 FBFRE 1024", readings{c.FramebufferTotal: 2 * gib, c.FramebufferUsed: gib, c.FramebufferFree: gib, c.FramebufferUsedRatio: 0.5}},
+		{"free is missing", "FBUSD 1024 FBRSV 1024", readings{c.FramebufferUsed: gib, c.FramebufferReserved: gib}},
+		{"used is missing", "FBFRE 1024", readings{c.FramebufferFree: gib}},
+		{"there is no memory", "FBTTL 0 FBUSD 0", readings{c.FramebufferTotal: 0, c.FramebufferUsed: 0}},
+		{"more is used than there is", "FBTTL 1024 FBUSD 2048", readings{c.FramebufferTotal: gib, c.FramebufferUsed: 2 * gib}},
+		{"more is used by rounding", "FBTTL 1024 FBUSD 1025", readings{c.FramebufferTotal: gib, c.FramebufferUsed: 1025 << 20, c.FramebufferUsedRatio: 1}},
+		{"NVLink is given", "NBWLT 10 NVLTX 1 NVLRX 2", readings{c.NVLinkBytes: 10240000, c.NVLinkTransmit: 1, c.NVLinkReceive: 2}},
+		{"NVLink is a sum", "NVLTX 1 NVLRX 2", readings{c.NVLinkBytes: 3, c.NVLinkTransmit: 1, c.NVLinkReceive: 2}},
+		{"NVLink has one direction", "NVLTX 1", readings{c.NVLinkTransmit: 1}},
+		{"NVLink is blank", "NBWLT 9223372036854775794 NVLTX 1 NVLRX 2", readings{c.NVLinkBytes: 3, c.NVLinkTransmit: 1, c.NVLinkReceive: 2}},
+		{"the limit in force", "PMLMT 500 EPLMT 400", readings{c.PowerLimit: 400}},
+		{"the limit requested", "PMLMT 500", readings{c.PowerLimit: 500}},
+		{"both limits are blank", "PMLMT 140737488355328 EPLMT 140737488355328", readings{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var body strings.Builder
+			words := strings.Fields(test.body)
+			for i := 0; i < len(words); i += 2 {
+				fmt.Fprintf(&body, "%s{gpu=\"0\",entity=\"GPU 0\"} %s\n", words[i], words[i+1])
+			}
+			translated(t, Options{}, body.String()).checkRow(0, test.want)
+		})
+	}
+}

@@ -1,0 +1,128 @@
+// Package translate turns what a source said, in its own words, into readings of
+// devices: a raw.Batch into a canonical.Frame. The words of the vendor are known
+// here and nowhere behind.
+package translate
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// Row says what the families of certain names mean.
+type Row struct {
+	// Field is the reading they give, Unit what their numbers are in.
+	Field canonical.Field
+	Unit  Unit
+	// Fallback rows count only on devices for which no row of the field without
+	// the mark gave a value. Among them the earlier row goes first.
+	Fallback bool
+	// Column is the short name by which `dcgmi dmon` heads the reading, "" if
+	// it has none. To us it is one more family name.
+	Column string
+	// Names of the families, the oldest dialect first.
+	Names []string
+}
+
+// utilRatioName is the one family whose name does not tell its unit.
+const utilRatioName = "DCGM_FI_DEV_GPU_UTIL_RATIO"
+
+// dialect is all that dcgm-exporter and dmon call the readings we know. The
+// lower-case names are those of dcgm-exporter 1.x, which its compatibility CSV
+// still offers; then come the names of 2.x to 4.8, the renames of DCGM 4.6, and,
+// in rows of their own, the base-unit fields of DCGM 4.7 that dcgm-exporter 4.9
+// turned to. Where only an abbreviation of such a name is published, both
+// spellings it can stand for are listed.
+var dialect = []Row{
+	{canonical.SMActive, Ratio, false, "SMACT", []string{"dcgm_fi_prof_sm_active", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_SM_UTIL_RATIO"}},
+	{canonical.SMOccupancy, Ratio, false, "SMOCC", []string{"dcgm_fi_prof_sm_occupancy", "DCGM_FI_PROF_SM_OCCUPANCY", "DCGM_FI_PROF_SM_OCCUPANCY_RATIO"}},
+	{canonical.TensorActive, Ratio, false, "TENSO", []string{"dcgm_fi_prof_pipe_tensor_active", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO"}},
+	{canonical.TensorHMMAActive, Ratio, false, "THMMA", []string{"DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", "DCGM_FI_PROF_HMMA_UTIL_RATIO"}},
+	{canonical.TensorIMMAActive, Ratio, false, "TIMMA", []string{"DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", "DCGM_FI_PROF_IMMA_UTIL_RATIO"}},
+	{canonical.TensorDFMAActive, Ratio, false, "TDFMA", []string{"DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", "DCGM_FI_PROF_DFMA_UTIL_RATIO"}},
+	// DCGM 4.6 has no such fields, but KempnerPulse and others ask for them.
+	{canonical.TensorDMMAActive, Ratio, false, "", []string{"DCGM_FI_PROF_PIPE_TENSOR_DMMA_ACTIVE"}},
+	{canonical.TensorQMMAActive, Ratio, false, "", []string{"DCGM_FI_PROF_PIPE_TENSOR_QMMA_ACTIVE"}},
+	{canonical.FP64Active, Ratio, false, "FP64A", []string{"dcgm_fi_prof_pipe_fp64_active", "DCGM_FI_PROF_PIPE_FP64_ACTIVE", "DCGM_FI_PROF_FP64_UTIL_RATIO"}},
+	{canonical.FP32Active, Ratio, false, "FP32A", []string{"dcgm_fi_prof_pipe_fp32_active", "DCGM_FI_PROF_PIPE_FP32_ACTIVE", "DCGM_FI_PROF_FP32_UTIL_RATIO"}},
+	{canonical.FP16Active, Ratio, false, "FP16A", []string{"dcgm_fi_prof_pipe_fp16_active", "DCGM_FI_PROF_PIPE_FP16_ACTIVE", "DCGM_FI_PROF_FP16_UTIL_RATIO"}},
+	{canonical.IntActive, Ratio, false, "INTAC", []string{"DCGM_FI_PROF_PIPE_INT_ACTIVE", "DCGM_FI_PROF_INT_UTIL_RATIO"}},
+	{canonical.GraphicsEngineActive, Ratio, false, "GRACT", []string{"dcgm_fi_prof_gr_engine_active", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO"}},
+	{canonical.DRAMActive, Ratio, false, "DRAMA", []string{"dcgm_fi_prof_dram_active", "DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_DRAM_UTIL_RATIO"}},
+
+	{canonical.NVMLUtilization, Percent, false, "GPUTL", []string{"dcgm_gpu_utilization", "DCGM_FI_DEV_GPU_UTIL"}},
+	{canonical.NVMLUtilization, percentOrRatio, true, "", []string{utilRatioName}},
+	{canonical.MemoryCopyUtilization, Percent, false, "MCUTL", []string{"dcgm_mem_copy_utilization", "DCGM_FI_DEV_MEM_COPY_UTIL"}},
+	{canonical.MemoryCopyUtilization, Ratio, false, "", []string{"DCGM_FI_DEV_MEMORY_UTIL_RATIO"}},
+	{canonical.EncoderUtilization, Percent, false, "ECUTL", []string{"dcgm_enc_utilization", "DCGM_FI_DEV_ENC_UTIL"}},
+	{canonical.EncoderUtilization, Ratio, false, "", []string{"DCGM_FI_DEV_GPU_ENC_UTIL_RATIO", "DCGM_FI_DEV_ENC_UTIL_RATIO"}},
+	{canonical.DecoderUtilization, Percent, false, "DCUTL", []string{"dcgm_dec_utilization", "DCGM_FI_DEV_DEC_UTIL"}},
+	{canonical.DecoderUtilization, Ratio, false, "", []string{"DCGM_FI_DEV_GPU_DEC_UTIL_RATIO", "DCGM_FI_DEV_DEC_UTIL_RATIO"}},
+
+	// Rates all, whatever TYPE and HELP call them.
+	{canonical.PCIeTransmit, BytesPerSecond, false, "PCITX", []string{"dcgm_fi_prof_pcie_tx_bytes", "DCGM_FI_PROF_PCIE_TX_BYTES"}},
+	{canonical.PCIeReceive, BytesPerSecond, false, "PCIRX", []string{"dcgm_fi_prof_pcie_rx_bytes", "DCGM_FI_PROF_PCIE_RX_BYTES"}},
+	{canonical.NVLinkBytes, NVLinkMegabytes, false, "NBWLT", []string{"dcgm_nvlink_bandwidth_total", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL"}},
+	{canonical.NVLinkBytes, BytesPerSecond, false, "", []string{"DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND"}},
+	{canonical.NVLinkTransmit, BytesPerSecond, false, "NVLTX", []string{"dcgm_fi_prof_nvlink_tx_bytes", "DCGM_FI_PROF_NVLINK_TX_BYTES"}},
+	{canonical.NVLinkReceive, BytesPerSecond, false, "NVLRX", []string{"dcgm_fi_prof_nvlink_rx_bytes", "DCGM_FI_PROF_NVLINK_RX_BYTES"}},
+
+	{canonical.Power, Watts, false, "POWER", []string{"dcgm_power_usage", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_BOARD_POWER_WATTS"}},
+	{canonical.PowerLimit, Watts, false, "EPLMT", []string{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS"}},
+	{canonical.PowerLimit, Watts, true, "PMLMT", []string{"DCGM_FI_DEV_POWER_MGMT_LIMIT", "DCGM_FI_DEV_BOARD_POWER_LIMIT_REQUESTED_WATTS"}},
+	{canonical.Energy, Millijoules, false, "TOTEC", []string{"dcgm_total_energy_consumption", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"}},
+	{canonical.Energy, Joules, false, "", []string{"DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL"}},
+
+	{canonical.Temperature, Celsius, false, "TMPTR", []string{"dcgm_gpu_temp", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS"}},
+	{canonical.MemoryTemperature, Celsius, false, "MMTMP", []string{"dcgm_memory_temp", "DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS"}},
+	{canonical.TemperatureSlowdown, Celsius, false, "SDTMP", []string{"DCGM_FI_DEV_SLOWDOWN_TEMP", "DCGM_FI_DEV_GPU_TEMP_SLOWDOWN_CELSIUS"}},
+	{canonical.SMClock, Megahertz, false, "SMCLK", []string{"dcgm_sm_clock", "DCGM_FI_DEV_SM_CLOCK"}},
+	{canonical.SMClock, Hertz, false, "", []string{"DCGM_FI_DEV_SM_CLOCK_HERTZ"}},
+	{canonical.MemoryClock, Megahertz, false, "MMCLK", []string{"dcgm_memory_clock", "DCGM_FI_DEV_MEM_CLOCK"}},
+	{canonical.MemoryClock, Hertz, false, "", []string{"DCGM_FI_DEV_MEMORY_CLOCK_HERTZ"}},
+
+	// DCGM_FI_DEV_FB_USED_PERCENT is used/(total-reserved), another ratio than
+	// ours, and left out for that.
+	{canonical.FramebufferUsed, MiB, false, "FBUSD", []string{"dcgm_fb_used", "DCGM_FI_DEV_FB_USED"}},
+	{canonical.FramebufferUsed, Bytes, false, "", []string{"DCGM_FI_DEV_FB_USED_BYTES"}},
+	{canonical.FramebufferFree, MiB, false, "FBFRE", []string{"dcgm_fb_free", "DCGM_FI_DEV_FB_FREE"}},
+	{canonical.FramebufferFree, Bytes, false, "", []string{"DCGM_FI_DEV_FB_FREE_BYTES"}},
+	{canonical.FramebufferReserved, MiB, false, "FBRSV", []string{"DCGM_FI_DEV_FB_RESERVED"}},
+	{canonical.FramebufferReserved, Bytes, false, "", []string{"DCGM_FI_DEV_FB_RESERVED_BYTES"}},
+	{canonical.FramebufferTotal, MiB, false, "FBTTL", []string{"DCGM_FI_DEV_FB_TOTAL"}},
+	{canonical.FramebufferTotal, Bytes, false, "", []string{"DCGM_FI_DEV_FB_CAPACITY_BYTES"}},
+
+	{canonical.PCIeReplays, Number, false, "RPCTR", []string{"dcgm_pcie_replay_counter", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "DCGM_FI_DEV_PCIE_REPLAY_TOTAL"}},
+	{canonical.RemappedRowsUncorrectable, Number, false, "URMPS", []string{"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL"}},
+	{canonical.RemappedRowsCorrectable, Number, false, "CRMPS", []string{"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL"}},
+	{canonical.ECCSingleBitVolatile, Number, false, "ESVTL", []string{"dcgm_ecc_sbe_volatile_total", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"}},
+	{canonical.ECCDoubleBitVolatile, Number, false, "EDVTL", []string{"dcgm_ecc_dbe_volatile_total", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"}},
+	{canonical.ECCSingleBitAggregate, Number, false, "ESATL", []string{"dcgm_ecc_sbe_aggregate_total", "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL"}},
+	{canonical.ECCDoubleBitAggregate, Number, false, "EDATL", []string{"dcgm_ecc_dbe_aggregate_total", "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL"}},
+	{canonical.RowRemapFailure, Number, false, "RRF", []string{"DCGM_FI_DEV_ROW_REMAP_FAILURE", "DCGM_FI_DEV_ROW_REMAP_FAILED"}},
+	{canonical.RowRemapPending, Number, false, "RRP", []string{"DCGM_FI_DEV_ROW_REMAP_PENDING"}},
+	{canonical.XIDLast, Number, false, "XIDER", []string{"dcgm_xid_errors", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR"}},
+	{canonical.NVLinkCRCFlitErrors, Number, false, "NFELT", []string{"dcgm_nvlink_flit_crc_error_count_total", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL"}},
+	{canonical.NVLinkCRCDataErrors, Number, false, "NDELT", []string{"dcgm_nvlink_data_crc_error_count_total", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_TOTAL"}},
+	{canonical.NVLinkReplayErrors, Number, false, "NRELT", []string{"dcgm_nvlink_replay_error_count_total", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_TOTAL"}},
+	{canonical.NVLinkRecoveryErrors, Number, false, "NRCLT", []string{"dcgm_nvlink_recovery_error_count_total", "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_TOTAL"}},
+	{canonical.RecoveryAction, Number, false, "GPURECOV", []string{"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", "DCGM_FI_DEV_GPU_RECOVERY_ACTION"}},
+	{canonical.ClockEvents, Number, false, "DVCCTR", []string{"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"}},
+
+	// Nanoseconds in every version; HELP said microseconds up to DCGM 4.0.
+	{canonical.ThrottledPower, Nanoseconds, false, "PVIOL", []string{"dcgm_power_violation", "DCGM_FI_DEV_POWER_VIOLATION"}},
+	{canonical.ThrottledPower, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL"}},
+	{canonical.ThrottledThermal, Nanoseconds, false, "TVIOL", []string{"dcgm_thermal_violation", "DCGM_FI_DEV_THERMAL_VIOLATION"}},
+	{canonical.ThrottledThermal, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_THERMAL_THROTTLE_SECONDS_TOTAL"}},
+	{canonical.ThrottledSyncBoost, Nanoseconds, false, "SBVIO", []string{"dcgm_sync_boost_violation", "DCGM_FI_DEV_SYNC_BOOST_VIOLATION"}},
+	{canonical.ThrottledSyncBoost, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_SYNC_BOOST_THROTTLE_SECONDS_TOTAL"}},
+	{canonical.ThrottledBoardLimit, Nanoseconds, false, "BLVIO", []string{"dcgm_board_limit_violation", "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION"}},
+	{canonical.ThrottledBoardLimit, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_LIMIT_THROTTLE_SECONDS_TOTAL", "DCGM_FI_DEV_GPU_BOARD_LIMIT_THROTTLE_SECONDS_TOTAL"}},
+	{canonical.ThrottledLowUtilization, Nanoseconds, false, "LUVIO", []string{"dcgm_low_util_violation", "DCGM_FI_DEV_LOW_UTIL_VIOLATION"}},
+	{canonical.ThrottledLowUtilization, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_LOW_UTIL_THROTTLE_SECONDS_TOTAL"}},
+	{canonical.ThrottledReliability, Nanoseconds, false, "RVIOL", []string{"dcgm_reliability_violation", "DCGM_FI_DEV_RELIABILITY_VIOLATION"}},
+	{canonical.ThrottledReliability, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_RELIABILITY_THROTTLE_SECONDS_TOTAL"}},
+	{canonical.ThrottledApplicationClocks, Nanoseconds, false, "TAPCV", []string{"DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION"}},
+	{canonical.ThrottledApplicationClocks, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_APP_THROTTLE_SECONDS_TOTAL", "DCGM_FI_DEV_GPU_APP_CLOCKS_THROTTLE_SECONDS_TOTAL"}},
+	{canonical.ThrottledBaseClocks, Nanoseconds, false, "TAPBC", []string{"DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION"}},
+	{canonical.ThrottledBaseClocks, Seconds, false, "", []string{"DCGM_FI_DEV_GPU_BASE_THROTTLE_SECONDS_TOTAL", "DCGM_FI_DEV_GPU_BASE_CLOCKS_THROTTLE_SECONDS_TOTAL"}},
+
+	{canonical.PCIeLinkGeneration, Number, false, "PCILG", []string{"DCGM_FI_DEV_PCIE_LINK_GEN"}},
+	{canonical.PCIeLinkWidth, Number, false, "PCILW", []string{"DCGM_FI_DEV_PCIE_LINK_WIDTH"}},
+}

@@ -1,0 +1,106 @@
+package translate
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// readings are what a row of a frame is expected to hold, and nothing else.
+type readings map[canonical.Field]float64
+
+// reader reads expositions one after the other, as a source would.
+type reader struct {
+	t       testing.TB
+	scanner raw.Scanner
+	batch   raw.Batch
+	tr      *Translator
+	frame   canonical.Frame
+	report  Report
+}
+
+func newReader(t testing.TB, opts Options) *reader {
+	t.Helper()
+	tr, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &reader{t: t, tr: tr, batch: raw.Batch{Dict: raw.NewDict()}}
+}
+
+func (r *reader) read(body string) {
+	r.batch.Reset()
+	r.batch.Body = append(r.batch.Body, body...)
+	r.scanner.Scan(&r.batch)
+	r.tr.Translate(&r.frame, &r.batch, &r.report)
+}
+
+// translated reads one body with a Translator of its own.
+func translated(t testing.TB, opts Options, body string) *reader {
+	t.Helper()
+	r := newReader(t, opts)
+	r.read(body)
+	return r
+}
+
+func testdata(t testing.TB, name string) string {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// checkRow compares all of a row; values may differ by rounding.
+func (r *reader) checkRow(device int, want readings) {
+	r.t.Helper()
+	row := r.frame.Row(device)
+	for f, got := range row {
+		field := canonical.Field(f)
+		w, given := want[field]
+		name := canonical.Fields[field].Name + canonical.Fields[field].Labels
+		switch {
+		case !given && canonical.Given(got):
+			r.t.Errorf("device %d: %s = %v, want absent", device, name, got)
+		case given && !(math.Abs(got-w) <= 1e-12*math.Abs(w)):
+			r.t.Errorf("device %d: %s = %v, want %v", device, name, got, w)
+		}
+	}
+}
+
+// checkDevices compares the whole topology.
+func (r *reader) checkDevices(want ...canonical.Device) {
+	r.t.Helper()
+	got := r.frame.Topology.Devices
+	if len(got) != len(want) {
+		r.t.Fatalf("%d devices, want %d: %+v", len(got), len(want), got)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			r.t.Errorf("device %d:\n got %+v\nwant %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// checkDropped compares the counts of the report.
+func (r *reader) checkDropped(want Report) {
+	r.t.Helper()
+	if r.report.Dropped != want.Dropped || r.report.Clamped != want.Clamped || r.report.DroppedSeries != want.DroppedSeries {
+		r.t.Errorf("dropped %v, clamped %d, series %d; want %v, %d, %d", r.report.Dropped, r.report.Clamped,
+			r.report.DroppedSeries, want.Dropped, want.Clamped, want.DroppedSeries)
+	}
+}
+
+// dropped makes the counts in the order blank, not finite, out of range, unit
+// unknown.
+func dropped(blank, notFinite, outOfRange, unitUnknown uint64) [canonical.NumDropReasons]uint64 {
+	var d [canonical.NumDropReasons]uint64
+	d[canonical.DropBlank], d[canonical.DropNotFinite] = blank, notFinite
+	d[canonical.DropOutOfRange], d[canonical.DropUnitUnknown] = outOfRange, unitUnknown
+	return d
+}

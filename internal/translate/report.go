@@ -1,0 +1,54 @@
+package translate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// Report is what became of one reading beside its Frame. Counts are of this
+// reading alone.
+type Report struct {
+	// Dropped counts the samples of known meaning that gave no value, each once
+	// and by reason. A sample that repeats an earlier one counts nowhere.
+	Dropped [canonical.NumDropReasons]uint64
+	// Clamped counts the values just above their range that were taken for its
+	// end.
+	Clamped uint64
+	// DroppedSeries counts the samples of devices beyond Options.MaxDevices.
+	DroppedSeries uint64
+	// UnknownFamilies are the families, sorted, that by their names are the
+	// vendor's, have a sample of a device in this reading, and are in no row.
+	// Nobody writes to the slice any more.
+	UnknownFamilies []string
+}
+
+// isVendors tells whether a family is one of dcgm-exporter's by its name.
+func isVendors(name string) bool {
+	return strings.HasPrefix(name, "DCGM_") || strings.HasPrefix(name, "dcgm_")
+}
+
+// listUnknown returns the unknown families of this reading, in the same slice as
+// last time where they are the same. It ends the reading for the families.
+func (t *Translator) listUnknown(d *raw.Dict) []string {
+	changed := false
+	for i := range t.families {
+		f := &t.families[i]
+		now := f.unknown && f.seen
+		changed = changed || now != f.listed
+		f.listed, f.seen = now, false
+	}
+	if !changed {
+		return t.unknown
+	}
+	t.unknown = nil
+	for i := range t.families {
+		if t.families[i].listed {
+			t.unknown = append(t.unknown, strings.Clone(d.Family(uint32(i)).Name))
+		}
+	}
+	slices.Sort(t.unknown)
+	return t.unknown
+}

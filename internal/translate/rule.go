@@ -1,0 +1,135 @@
+package translate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// rule is a Row made ready: where a sample goes and how its value is read.
+type rule struct {
+	// slot is the column of the frame or, from canonical.NumFields on, one of
+	// the spare columns, in which fallback rows wait.
+	slot                       int
+	blanks                     blanks
+	times, per                 float64
+	lowest, highest, overshoot float64
+}
+
+// A cell is untouched as Frame.Shape left it, or absent: a sample came, and had
+// no value that we could take. Both are NaN, so that nobody else needs to tell
+// them apart.
+var absent = math.Float64frombits(0x7FF8000000000002)
+
+func isUntouched(cell float64) bool { return math.Float64bits(cell) == math.Float64bits(math.NaN()) }
+
+func newRule(field canonical.Field, unit Unit, slot int) *rule {
+	u := units[unit]
+	r := &rule{slot: slot, blanks: u.blanks, times: u.times, per: u.per, overshoot: u.overshoot}
+	r.lowest, r.highest = canonical.Fields[field].Range()
+	if unit == percentOrRatio {
+		// Kept as it came, to be read once the unit is known.
+		r.lowest, r.highest = math.Inf(-1), math.Inf(1)
+	}
+	return r
+}
+
+// read returns v in SI units, or a NaN that is not untouched; what it drops or
+// clamps is counted in rep.
+func (r *rule) read(v float64, rep *Report) float64 {
+	if v-v != 0 {
+		rep.Dropped[canonical.DropNotFinite]++
+		return absent
+	}
+	if r.blanks.in(v) {
+		rep.Dropped[canonical.DropBlank]++
+		return absent
+	}
+	v = v * r.times / r.per
+	switch {
+	case v > r.highest && v <= r.overshoot:
+		rep.Clamped++
+		return r.highest
+	case v < r.lowest || v > r.highest:
+		rep.Dropped[canonical.DropOutOfRange]++
+		return absent
+	case v == 0:
+		return 0 // of -0.000000, which is how %f writes a tiny negative
+	}
+	return v
+}
+
+// rulebook finds the rule of a family by its name.
+type rulebook struct {
+	byName map[string]*rule
+	spares []canonical.Field // the field that each spare column stands in for
+	util   int               // the spare column of utilRatioName
+}
+
+// newRulebook makes rules of the dialect and of the user's own rows. It refuses
+// rows of the user that are wrong in themselves or say something else about a
+// name than another row.
+func newRulebook(own []Row) (*rulebook, error) {
+	book := &rulebook{byName: map[string]*rule{}}
+	for i := range dialect {
+		if dialect[i].Unit == percentOrRatio {
+			book.util = len(book.spares)
+		}
+		if err := book.add(&dialect[i]); err != nil {
+			return nil, fmt.Errorf("the built-in dialect is broken: %w; please report this", err)
+		}
+	}
+	for i := range own {
+		if err := checkRow(&own[i]); err != nil {
+			return nil, fmt.Errorf("dialect row %d: %w", i+1, err)
+		}
+		if err := book.add(&own[i]); err != nil {
+			return nil, fmt.Errorf("dialect row %d: %w", i+1, err)
+		}
+	}
+	return book, nil
+}
+
+func (book *rulebook) add(row *Row) error {
+	slot := int(row.Field)
+	if row.Fallback {
+		slot = int(canonical.NumFields) + len(book.spares)
+		book.spares = append(book.spares, row.Field)
+	}
+	r := newRule(row.Field, row.Unit, slot)
+	names := row.Names
+	if row.Column != "" {
+		names = append([]string{row.Column}, names...)
+	}
+	for _, name := range names {
+		if _, taken := book.byName[name]; taken {
+			return fmt.Errorf("family %q already has a meaning; leave it out", name)
+		}
+		book.byName[name] = r
+	}
+	return nil
+}
+
+// checkRow tells what is wrong with a row of the user.
+func checkRow(row *Row) error {
+	if row.Field >= canonical.NumFields {
+		return fmt.Errorf("there is no reading number %d; name one of ours", row.Field)
+	}
+	info := &canonical.Fields[row.Field]
+	u, ok := units[row.Unit]
+	if !ok || row.Unit == percentOrRatio {
+		return fmt.Errorf("unit %q of %s is unknown; use one such as %q or %q", row.Unit, info.Name, Percent, Bytes)
+	}
+	if !slices.Contains(u.si, info.Unit) {
+		return fmt.Errorf("%s is in %s, which %q cannot be turned into; correct the unit or the reading", info.Name, info.Unit, row.Unit)
+	}
+	if row.Column == "" && len(row.Names) == 0 {
+		return fmt.Errorf("no family is named for %s; name one or remove the row", info.Name)
+	}
+	if slices.Contains(row.Names, "") {
+		return fmt.Errorf("a family of %s has an empty name; remove it", info.Name)
+	}
+	return nil
+}

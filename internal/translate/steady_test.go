@@ -1,0 +1,133 @@
+package translate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
+)
+
+// A reading of the devices of the last one allocates nothing, whatever else it
+// holds.
+func TestSteadyReadingAllocatesNothing(t *testing.T) {
+	bodies := map[string]string{
+		"boards":    string(rawtest.Body(8, 60, 1)),
+		"instances": string(rawtest.Body(112, 60, 1)),
+	}
+	for _, g := range goldens {
+		bodies[g.file] = testdata(t, g.file)
+	}
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			r := translated(t, Options{MaxDevices: 40}, body)
+			if n := testing.AllocsPerRun(10, func() { r.tr.Translate(&r.frame, &r.batch, &r.report) }); n != 0 {
+				t.Errorf("%v allocations", n)
+			}
+		})
+	}
+}
+
+// The labels of pods come and go without a device changing: only blocks not seen
+// before are looked at, and the topology stays.
+func TestPodsChurn(t *testing.T) {
+	body := func(step int) string {
+		var b strings.Builder
+		for gpu := range 8 {
+			pod := fmt.Sprintf("steady-%d", gpu)
+			if gpu == 3 {
+				pod = fmt.Sprintf("churn-%d", step)
+			}
+			b.WriteString(temp(fmt.Sprintf(`gpu="%d",UUID="GPU-%d",modelName="M",pod="%s"`, gpu, gpu, pod), 40+gpu))
+		}
+		return b.String()
+	}
+	r := newReader(t, Options{})
+	r.read(body(0))
+	topology := r.frame.Topology
+	for step := 1; step <= 100; step++ {
+		// Were a known block resolved again, this would be undone.
+		known := len(r.tr.blocks)
+		mark := r.tr.blocks[0]
+		r.tr.blocks[0] = r.tr.blocks[1]
+		r.read(body(step))
+		if r.tr.blocks[0] != r.tr.blocks[1] {
+			t.Fatal("a known block was resolved again")
+		}
+		r.tr.blocks[0] = mark
+		if got := len(r.tr.blocks); got != known+1 {
+			t.Fatalf("step %d: %d new blocks, want 1", step, got-known)
+		}
+		r.read(body(step))
+		if r.frame.Topology.Generation < topology.Generation || len(r.tr.variants) != 8 {
+			t.Fatalf("step %d: generation %d, %d variants", step, r.frame.Topology.Generation, len(r.tr.variants))
+		}
+		r.checkRow(3, readings{c.Temperature: 43})
+	}
+}
+
+// The topology does not change when pods do.
+func TestPodsLeaveTheTopologyAlone(t *testing.T) {
+	r := newReader(t, Options{})
+	r.read(temp(`gpu="0",UUID="A",pod="0"`, 40))
+	topology := r.frame.Topology
+	for step := range 10 {
+		r.read(temp(fmt.Sprintf(`gpu="0",UUID="A",pod="%d"`, step), 40))
+		if r.frame.Topology != topology {
+			t.Fatal("another topology")
+		}
+	}
+}
+
+// When ids are handed out anew, nothing of the old ones is left, and devices stay
+// what they were.
+func TestDictCompacts(t *testing.T) {
+	r := newReader(t, Options{})
+	first := temp(`gpu="9",UUID="Z"`, 1) + "DCGM_FI_DEV_NOBODY_KNOWS{gpu=\"9\",UUID=\"Z\"} 1\n"
+	second := "DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"A\"} 100\nDCGM_FI_DEV_GPU_UTIL_RATIO{gpu=\"0\",UUID=\"A\"} 0.5\n" + temp(`gpu="1",UUID="B"`, 50)
+	r.read(first)
+	r.read(second)
+	topology := r.frame.Topology
+	// Forget what first alone had: the unknown family, and the block of Z.
+	d := r.batch.Dict
+	unknown, z := d.FamilyID([]byte("DCGM_FI_DEV_NOBODY_KNOWS")), d.BlockID([]byte(`{gpu="9",UUID="Z"}`))
+	d.Compact(func(id uint32) bool { return id != unknown }, func(id uint32) bool { return id != z })
+	r.read(second)
+	if r.frame.Topology != topology {
+		t.Error("the same devices got another topology")
+	}
+	r.checkRow(0, readings{c.SMClock: 100e6, c.NVMLUtilization: 0.5})
+	r.checkRow(1, readings{c.Temperature: 50})
+	if len(r.tr.variants) != 2 || len(r.tr.blocks) != 2 {
+		t.Errorf("%d variants and %d blocks, want 2 and 2", len(r.tr.variants), len(r.tr.blocks))
+	}
+	r.read(first)
+	if len(r.report.UnknownFamilies) != 1 || r.frame.Topology.Devices[0].UUID != "Z" {
+		t.Errorf("after it: %q, %+v", r.report.UnknownFamilies, r.frame.Topology.Devices)
+	}
+
+	// Another dict altogether, which holds less.
+	r.batch = raw.Batch{Dict: raw.NewDict()}
+	r.read(temp(`gpu="1",UUID="B"`, 50))
+	r.checkRow(0, readings{c.Temperature: 50})
+	if len(r.report.UnknownFamilies) != 0 {
+		t.Errorf("unknown in the new one: %q", r.report.UnknownFamilies)
+	}
+}
+
+// A frame is the reading's alone: of one that was used before nothing is left.
+func TestFrameIsReused(t *testing.T) {
+	r := newReader(t, Options{})
+	r.batch.At = time.Unix(7, 0)
+	r.read("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"A\"} 40\nDCGM_FI_DEV_ENFORCED_POWER_LIMIT{gpu=\"0\",UUID=\"A\"} 400\nDCGM_FI_DEV_POWER_MGMT_LIMIT{gpu=\"0\",UUID=\"A\"} 500\n")
+	r.read("DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"A\"} 100\n")
+	r.checkRow(0, readings{c.SMClock: 100e6})
+	r.batch.At = time.Unix(8, 0)
+	r.tr.Translate(&r.frame, &r.batch, &r.report)
+	if !r.frame.At.Equal(time.Unix(8, 0)) {
+		t.Errorf("at %v", r.frame.At)
+	}
+}

@@ -1,0 +1,239 @@
+package translate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// Options say how to translate.
+type Options struct {
+	// NodeName is the hostname of every device; "" leaves it to their labels.
+	NodeName string
+	// FallbackHost is the hostname of devices whose labels tell none: the host
+	// of the source's URL, or this machine.
+	FallbackHost string
+	// MaxDevices bounds the devices of a frame, boards known only from their
+	// instances included. The newest beyond it get no row. 0 is no bound.
+	MaxDevices int
+	// Rows are the user's additions to the dialect.
+	Rows []Row
+}
+
+// Translator turns the Batches of one source into Frames. It remembers what the
+// ids of the source's Dict mean, so that a reading of known series costs one
+// array write for each sample and allocates nothing. It belongs to the goroutine
+// that reads the source.
+type Translator struct {
+	nodeName, fallbackHost string
+	maxDevices             int
+	book                   *rulebook
+	boardLevel             []canonical.Field
+	util                   utilRatio
+
+	// What is known of the ids of dict at its generation.
+	dict       *raw.Dict
+	generation uint64
+	families   []family
+	blocks     []int32 // the variant of each, or noDevice
+	variants   []variant
+	variantID  map[variant]int32
+	places     []place // of each variant
+
+	topology *canonical.Topology
+	spare    []float64 // devices × book.spares
+	unknown  []string
+	labels   []raw.Label
+}
+
+// family is what is known of a family id.
+type family struct {
+	rule    *rule // nil if we have no name for it
+	unknown bool  // it is the vendor's and has no rule
+	sibling bool  // its like came with the base-unit fields of DCGM 4.7
+	seen    bool  // a device has a sample of it in this reading
+	listed  bool  // it is in Translator.unknown
+}
+
+// place is where the samples of a variant go.
+type place struct {
+	row  int32 // in the topology; notHere or overLimit
+	seen bool  // it has a sample in this reading
+}
+
+const (
+	notHere   = -1 // the variant was not in the reading that made the topology
+	overLimit = -2 // its device is one too many
+)
+
+// New returns a Translator. Errors are about Options.Rows, name the row and say
+// what to change.
+func New(opts Options) (*Translator, error) {
+	book, err := newRulebook(opts.Rows)
+	if err != nil {
+		return nil, err
+	}
+	t := &Translator{
+		nodeName:     opts.NodeName,
+		fallbackHost: opts.FallbackHost,
+		maxDevices:   max(opts.MaxDevices, 0),
+		book:         book,
+		util:         newUtilRatio(),
+		topology:     &canonical.Topology{},
+	}
+	for f := range canonical.NumFields {
+		if canonical.Fields[f].Level == canonical.BoardLevel {
+			t.boardLevel = append(t.boardLevel, f)
+		}
+	}
+	return t, nil
+}
+
+// Translate fills dst with the devices and readings of b and rep with what
+// became of the rest. A device is in dst if b has a sample of it, or of an
+// instance of it. Of several samples for one reading of a device the first
+// counts. While no device comes, goes or changes, dst.Topology stays the same.
+func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) {
+	t.learn(b.Dict)
+	if !t.fill(dst, b, rep) {
+		t.rearrange(b)
+		t.fill(dst, b, rep)
+	}
+	dst.At = b.At
+	t.settleUtil(dst.Len(), b.Dict, rep)
+	t.derive(dst)
+	rep.UnknownFamilies = t.listUnknown(b.Dict)
+}
+
+// learn looks at the families and label blocks that d got since the last
+// reading.
+func (t *Translator) learn(d *raw.Dict) {
+	if t.dict != d || t.generation != d.Generation() {
+		t.dict, t.generation = d, d.Generation()
+		t.families, t.blocks = nil, nil
+		t.variants, t.places = nil, nil
+		t.variantID = map[variant]int32{}
+		t.unknown = nil
+		t.util.family = -1
+	}
+	for id := len(t.families); id < d.Families(); id++ {
+		name := d.Family(uint32(id)).Name
+		r := t.book.byName[name]
+		t.families = append(t.families, family{rule: r, unknown: r == nil && isVendors(name), sibling: isSibling(name)})
+		if name == utilRatioName {
+			t.util.family = id
+		}
+	}
+	for id := len(t.blocks); id < d.Blocks(); id++ {
+		t.blocks = append(t.blocks, t.resolve(d.Block(uint32(id))))
+	}
+}
+
+// fill takes the samples of b over. It gives up and returns false if the devices
+// of b are not those of the topology.
+func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool {
+	*rep = Report{}
+	dst.Shape(t.topology)
+	t.shapeSpare()
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		v := t.blocks[s.Labels]
+		if v == noDevice {
+			continue
+		}
+		p := &t.places[v]
+		p.seen = true
+		if p.row == overLimit {
+			rep.DroppedSeries++
+			continue
+		}
+		if p.row == notHere {
+			return false
+		}
+		f := &t.families[s.Family]
+		f.seen = true
+		if f.rule == nil {
+			continue
+		}
+		cell := t.cell(dst, int(p.row), f.rule.slot)
+		if isUntouched(*cell) {
+			*cell = f.rule.read(s.Value, rep)
+		}
+	}
+	return t.allSeen()
+}
+
+// cell returns the cell of a device that a rule's slot stands for.
+func (t *Translator) cell(dst *canonical.Frame, row, slot int) *float64 {
+	if slot < int(canonical.NumFields) {
+		return &dst.Row(row)[slot]
+	}
+	return &t.spare[row*len(t.book.spares)+slot-int(canonical.NumFields)]
+}
+
+// shapeSpare makes every spare cell of the topology's devices untouched.
+func (t *Translator) shapeSpare() {
+	n := len(t.topology.Devices) * len(t.book.spares)
+	t.spare = slices.Grow(t.spare[:0], n)[:n]
+	for i := range t.spare {
+		t.spare[i] = math.NaN()
+	}
+}
+
+// allSeen tells whether every variant that the topology was made of is in this
+// reading too, and then ends the reading for the variants.
+func (t *Translator) allSeen() bool {
+	for i := range t.places {
+		if t.places[i].row >= 0 && !t.places[i].seen {
+			return false
+		}
+	}
+	for i := range t.places {
+		t.places[i].seen = false
+	}
+	return true
+}
+
+// rearrange makes the topology of the devices in b and gives every variant its
+// place in it.
+func (t *Translator) rearrange(b *raw.Batch) {
+	present := t.present(b)
+	devices := admit(gather(present), t.topology.Devices, t.maxDevices)
+	arrange(devices, t.fallbackHost)
+	index := indexOf(devices)
+	for i := range t.places {
+		p := &t.places[i]
+		switch at, ok := index[keyOf(&t.variants[i].Device)]; {
+		case !p.seen:
+			p.row = notHere
+		case !ok:
+			p.row = overLimit
+		default:
+			p.row = int32(at)
+		}
+		p.seen = false
+	}
+	if t.topology.Generation == 0 || !slices.Equal(devices, t.topology.Devices) {
+		t.topology = &canonical.Topology{Devices: devices, Generation: t.topology.Generation + 1}
+	}
+}
+
+// present marks the variants that have a sample in b and returns their devices
+// in the order of their first samples.
+func (t *Translator) present(b *raw.Batch) []canonical.Device {
+	for i := range t.places {
+		t.places[i].seen = false
+	}
+	var devices []canonical.Device
+	for i := range b.Samples {
+		v := t.blocks[b.Samples[i].Labels]
+		if v == noDevice || t.places[v].seen {
+			continue
+		}
+		t.places[v].seen = true
+		devices = append(devices, t.variants[v].Device)
+	}
+	return devices
+}

@@ -1,0 +1,92 @@
+package translate
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// Unit is what the numbers of a family are in.
+type Unit string
+
+// The units of the dialects. percentOrRatio is Percent or Ratio, to be found out
+// for each reading.
+const (
+	Ratio           Unit = "ratio"
+	Percent         Unit = "percent"
+	percentOrRatio  Unit = "percent or ratio"
+	Bytes           Unit = "bytes"
+	MiB             Unit = "MiB"
+	BytesPerSecond  Unit = "bytes per second"
+	NVLinkMegabytes Unit = "MB/s of 1000 KiB"
+	Watts           Unit = "watts"
+	Joules          Unit = "joules"
+	Millijoules     Unit = "millijoules"
+	Celsius         Unit = "degrees Celsius"
+	Hertz           Unit = "hertz"
+	Megahertz       Unit = "megahertz"
+	Seconds         Unit = "seconds"
+	Nanoseconds     Unit = "nanoseconds"
+	Number          Unit = "number"
+)
+
+// blanks are the ways in which the vendor writes that there is no value (DCGM's
+// dcgm_structs.h). Which of them can occur depends on how a field is stored.
+type blanks uint8
+
+const (
+	int32Blanks blanks = 1 << iota // 2147483632 … 2147483635
+	int64Blanks                    // 9223372036854775792 …, 2^63 as a float
+	fp64Blanks                     // 140737488355328 … 140737488355343
+)
+
+// How a field is stored. What may by right be any whole number, such as a count
+// of bytes or of millijoules, passes the 32-bit and the float blanks on its way.
+const (
+	small = int64Blanks | int32Blanks
+	wide  = int64Blanks
+	float = int64Blanks | fp64Blanks
+)
+
+// ratioOvershoot is how far above 1 a ratio may read: the hardware's counters
+// are not sampled at quite the same instant.
+const ratioOvershoot = 1.1
+
+// unitInfo takes numbers of a unit to SI, as value × times / per. Dividing keeps
+// 57 % at 0.57, which multiplying by 0.01 does not.
+type unitInfo struct {
+	si         []canonical.Unit // what it can be a unit of
+	times, per float64
+	// overshoot is the largest SI value that is still taken for the highest of
+	// its field; 0 where nothing above that is taken.
+	overshoot float64
+	blanks    blanks
+}
+
+var units = map[Unit]unitInfo{
+	Ratio:           {[]canonical.Unit{canonical.Ratio}, 1, 1, ratioOvershoot, float},
+	Percent:         {[]canonical.Unit{canonical.Ratio}, 1, 100, 0, small},
+	percentOrRatio:  {[]canonical.Unit{canonical.Ratio}, 1, 1, 0, small | float},
+	Bytes:           {[]canonical.Unit{canonical.Bytes}, 1, 1, 0, wide},
+	MiB:             {[]canonical.Unit{canonical.Bytes}, 1 << 20, 1, 0, small},
+	BytesPerSecond:  {[]canonical.Unit{canonical.BytesPerSecond}, 1, 1, 0, float},
+	NVLinkMegabytes: {[]canonical.Unit{canonical.BytesPerSecond}, 1000 * 1024, 1, 0, float},
+	Watts:           {[]canonical.Unit{canonical.Watts}, 1, 1, 0, float},
+	Joules:          {[]canonical.Unit{canonical.Joules}, 1, 1, 0, wide},
+	Millijoules:     {[]canonical.Unit{canonical.Joules}, 1, 1000, 0, wide},
+	Celsius:         {[]canonical.Unit{canonical.Celsius}, 1, 1, 0, small},
+	Hertz:           {[]canonical.Unit{canonical.Hertz}, 1, 1, 0, wide},
+	Megahertz:       {[]canonical.Unit{canonical.Hertz}, 1e6, 1, 0, small},
+	Seconds:         {[]canonical.Unit{canonical.Seconds}, 1, 1, 0, float},
+	Nanoseconds:     {[]canonical.Unit{canonical.Seconds}, 1, 1e9, 0, wide},
+	Number:          {[]canonical.Unit{canonical.Count, canonical.Flag, canonical.Code, canonical.Bitmask}, 1, 1, 0, small},
+}
+
+// in tells whether v, as the source wrote it, is one of the blanks b.
+func (b blanks) in(v float64) bool {
+	switch {
+	case v >= 9.2e18: // also what other writers made of the int64 blanks
+		return b&int64Blanks != 0
+	case v >= 140737488355328 && v < 140737488355344:
+		return b&fp64Blanks != 0
+	case v >= 2147483632 && v <= 2147483635:
+		return b&int32Blanks != 0
+	}
+	return false
+}

@@ -1,0 +1,155 @@
+package translate
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// In DCGM 4.6 DCGM_FI_DEV_GPU_UTIL_RATIO is another name of field 203, a whole
+// number of percent; from 4.7 on it is field 1613, a float from 0 to 1. A lone 1
+// may thus be 1 % or 100 %, and each reading has to show which.
+
+// evidence is what a reading tells of the unit of utilRatioName.
+type evidence struct {
+	above     bool // a value above what a ratio can overshoot to
+	overshoot bool // a value above 1 that a ratio can overshoot to
+	fraction  bool // a value between 0 and 1
+	siblings  bool // families or labels that came with the ratio
+	help      Unit // what HELP says, "" if nothing
+}
+
+// unit weighs the evidence: values prove, everything else only suggests. It is
+// "" where nothing suggests a unit or the suggestions contradict each other.
+func (e evidence) unit() Unit {
+	switch {
+	case e.above:
+		return Percent
+	case e.overshoot && !e.siblings && !e.fraction:
+		return Percent
+	case e.overshoot || e.fraction:
+		return Ratio
+	case e.siblings && e.help == Percent:
+		return ""
+	case e.siblings:
+		return Ratio
+	}
+	return e.help
+}
+
+// weigh adds what a value says.
+func (e *evidence) weigh(v float64) {
+	switch {
+	case v > ratioOvershoot:
+		e.above = true
+	case v > 1:
+		e.overshoot = true
+	case v > 0 && v < 1:
+		e.fraction = true
+	}
+}
+
+// isSibling tells whether a family is one of the base-unit fields that came
+// together with the ratio.
+func isSibling(name string) bool {
+	return strings.HasPrefix(name, "DCGM_FI_DEV_") && strings.HasSuffix(name, "_HERTZ") ||
+		strings.HasPrefix(name, "DCGM_FI_DEV_FB_") && strings.HasSuffix(name, "_BYTES")
+}
+
+// unitOfHelp returns the unit that a HELP text names. A text that names both, as
+// those of the profiling fields did, names none. Words count whole: "duration"
+// holds a "ratio".
+func unitOfHelp(help string) Unit {
+	percent, ratio := strings.Contains(help, "%"), false
+	for word := range strings.FieldsFuncSeq(strings.ToLower(help), func(r rune) bool { return !unicode.IsLetter(r) }) {
+		switch word {
+		case "percent", "percentage", "pct":
+			percent = true
+		case "ratio", "fraction":
+			ratio = true
+		}
+	}
+	switch {
+	case percent && !ratio:
+		return Percent
+	case ratio && !percent:
+		return Ratio
+	}
+	return ""
+}
+
+// utilRatio is what a Translator knows of the family utilRatioName.
+type utilRatio struct {
+	family         int // its id, or -1
+	percent, ratio *rule
+
+	// The HELP text last looked at, and the unit it names.
+	help   string
+	helped Unit
+}
+
+func newUtilRatio() utilRatio {
+	return utilRatio{
+		family:  -1,
+		percent: newRule(canonical.NVMLUtilization, Percent, int(canonical.NVMLUtilization)),
+		ratio:   newRule(canonical.NVMLUtilization, Ratio, int(canonical.NVMLUtilization)),
+	}
+}
+
+// settleUtil turns the values of utilRatioName, which wait in their spare column
+// as they came, into ratios.
+func (t *Translator) settleUtil(devices int, d *raw.Dict, rep *Report) {
+	if t.util.family < 0 || !t.families[t.util.family].seen {
+		return
+	}
+	var e evidence
+	for i := range devices {
+		e.weigh(t.spare[i*len(t.book.spares)+t.book.util])
+	}
+	e.siblings = t.siblings()
+	e.help = t.util.unitOfHelp(d)
+	unit := e.unit()
+	for i := range devices {
+		cell := &t.spare[i*len(t.book.spares)+t.book.util]
+		if canonical.Given(*cell) {
+			*cell = t.util.read(*cell, unit, rep)
+		}
+	}
+}
+
+// read reads a value in unit. Where that is unknown, 0 is 0 all the same.
+func (u *utilRatio) read(v float64, unit Unit, rep *Report) float64 {
+	switch {
+	case unit == Percent:
+		return u.percent.read(v, rep)
+	case unit == Ratio || v <= 0:
+		return u.ratio.read(v, rep)
+	}
+	rep.Dropped[canonical.DropUnitUnknown]++
+	return absent
+}
+
+func (u *utilRatio) unitOfHelp(d *raw.Dict) Unit {
+	if help := d.Family(uint32(u.family)).Help; help != u.help {
+		u.help, u.helped = strings.Clone(help), unitOfHelp(help)
+	}
+	return u.helped
+}
+
+// siblings tells whether this reading has a family or a label that came with
+// the ratio.
+func (t *Translator) siblings() bool {
+	for i := range t.families {
+		if t.families[i].seen && t.families[i].sibling {
+			return true
+		}
+	}
+	for i := range t.places {
+		if t.places[i].row >= 0 && t.variants[i].systemDriver {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+// Package pipeline is the one loop of a source: read, translate, compute,
+// publish. It owns the clock and the goroutine, and decides when a source is
+// read and which reading may be served.
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+const (
+	// scrapedStaleAfter is the age from which the last reading of a scraped
+	// source no longer counts as ready. It is Prometheus' own lookback.
+	scrapedStaleAfter = 5 * time.Minute
+	// A stream that is silent for staleTicks periods, and at least
+	// streamStaleAfter, is down.
+	staleTicks       = 10
+	streamStaleAfter = time.Second
+)
+
+// Options say what a Pipeline reads and how often.
+type Options struct {
+	Source     source.Source
+	Translator *translate.Translator
+	Judge      *compute.Judge
+	Logger     *slog.Logger
+
+	// MinInterval is the age up to which a reading of a scraped source serves
+	// further scrapes too.
+	MinInterval time.Duration
+	// Poll is how long a scraped source may go unread before the pipeline reads
+	// it by itself; 0 leaves it to the scrapers.
+	Poll time.Duration
+	// Timeout bounds a read that no scraper set a deadline for.
+	Timeout time.Duration
+}
+
+// Pipeline reads one source. Run must be running for a stream to flow and for
+// a scraped source to be read between scrapes; Read and Status may be called
+// from any goroutine.
+type Pipeline struct {
+	opts Options
+	caps source.Caps
+
+	// life ends every read when the pipeline is closed.
+	life context.Context
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	flight  *flight    // the read under way of a scraped source
+	latest  *reading   // the last good reading, nil while its memory takes the next
+	spare   []*reading // readings that nobody holds, for reuse
+	good    time.Time  // when the last good read ended, zero before the first
+	attempt time.Time  // when the last read ended, good or not
+	state   canonical.Source
+	first   chan struct{} // closed at the first outcome of a stream
+
+	// Used by the reading goroutine alone, of which there is one at a time.
+	report  translate.Report
+	missing []canonical.Field // scratch
+}
+
+// New returns a pipeline that has read nothing yet.
+func New(opts Options) *Pipeline {
+	caps := opts.Source.Caps()
+	life, end := context.WithCancel(context.Background())
+	return &Pipeline{
+		opts: opts,
+		caps: caps,
+		life: life,
+		end:  end,
+		state: canonical.Source{
+			Name:        opts.Source.Name(),
+			Backend:     caps.Backend,
+			Aggregation: string(caps.Aggregation),
+			Period:      caps.Period,
+		},
+		first: make(chan struct{}),
+	}
+}
+
+// Name returns the source's name.
+func (p *Pipeline) Name() string { return p.state.Name }
+
+// Run reads until ctx ends or the source has come to its end, which gives
+// io.EOF, and then closes the source. Reads under way fail.
+func (p *Pipeline) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, p.opts.Source.Close()) }()
+	defer p.land()
+	if p.caps.Kind == source.Streamed {
+		return p.follow(ctx)
+	}
+	p.poll(ctx)
+	return nil
+}
+
+// land ends the read under way, waits for it and lets none succeed after it.
+func (p *Pipeline) land() {
+	p.end()
+	p.mu.Lock()
+	f := p.flight
+	p.mu.Unlock()
+	if f != nil {
+		<-f.landed
+	}
+}
+
+// Read returns a snapshot fit to be served now, and the function that gives it
+// back, to be called once. Of a scraped source it is a fresh reading, one shared
+// with overlapping scrapes, or one younger than the minimum interval; of a
+// stream it is the latest tick that is not stale. Errors are *canonical.Failure.
+func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
+	read := p.share
+	if p.caps.Kind == source.Streamed {
+		read = p.tick
+	}
+	r, failure := read(ctx)
+	if failure != nil {
+		return nil, nil, failure
+	}
+	return &r.snapshot, func() { p.release(r) }, nil
+}
+
+// Status returns the state of the source after its last reading without reading
+// it, and nil if a reading younger than the staleness limit exists, else the
+// failure that says why not.
+func (p *Pipeline) Status() (canonical.Source, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if failure := p.notReady(time.Now()); failure != nil {
+		return p.state, failure
+	}
+	return p.state, nil
+}
+
+// notReady says why no reading is young enough, nil if one is. The caller holds mu.
+func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
+	switch {
+	case !p.good.IsZero() && now.Sub(p.good) <= p.staleAfter():
+		return nil
+	case p.state.Failure != nil:
+		return p.state.Failure
+	case !p.good.IsZero():
+		return p.stale(now)
+	default:
+		return &canonical.Failure{
+			Kind:   "not_read",
+			Cause:  p.state.Name + " has not been read yet",
+			Remedy: "wait for the first reading, or scrape /metrics",
+		}
+	}
+}
+
+func (p *Pipeline) staleAfter() time.Duration {
+	if p.caps.Kind == source.Scraped {
+		return scrapedStaleAfter
+	}
+	return max(staleTicks*p.caps.Period, streamStaleAfter)
+}

@@ -1,0 +1,406 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// scripted is a source whose every read takes a while and then says what the
+// script says for it.
+type scripted struct {
+	kind  source.Kind
+	takes time.Duration
+	// say returns the n-th body, counting from 0.
+	say     func(n int) (string, error)
+	reads   atomic.Int32
+	closed  atomic.Bool
+	scanner raw.Scanner
+	dict    *raw.Dict
+}
+
+func (s *scripted) Name() string { return "scripted" }
+func (s *scripted) Close() error { s.closed.Store(true); return nil }
+
+func (s *scripted) Caps() source.Caps {
+	return source.Caps{Backend: "test", Kind: s.kind, Aggregation: source.Window, Period: time.Second}
+}
+
+func (s *scripted) Read(ctx context.Context, b *raw.Batch) error {
+	n := int(s.reads.Add(1)) - 1
+	if s.dict == nil {
+		s.dict = raw.NewDict()
+	}
+	b.Reset()
+	b.Dict = s.dict
+	b.At = time.Now()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(s.takes):
+	}
+	body, err := s.say(n)
+	if err != nil {
+		return err
+	}
+	b.Body = append(b.Body, body...)
+	s.scanner.Scan(b)
+	b.Took = time.Since(b.At)
+	return nil
+}
+
+// temperature is a body of one GPU whose temperature tells which reading it is.
+func temperature(n int) (string, error) {
+	return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} %d\n", n), nil
+}
+
+func start(t *testing.T, s *scripted, poll time.Duration) (*Pipeline, func()) {
+	t.Helper()
+	translator, err := translate.New(translate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := compute.New(compute.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(Options{
+		Source: s, Translator: translator, Judge: judge, Logger: slog.New(slog.DiscardHandler),
+		MinInterval: time.Second, Poll: poll, Timeout: 10 * time.Second,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	return p, func() { cancel(); <-done }
+}
+
+// read returns which reading a scrape got, by its temperature.
+func read(p *Pipeline, timeout time.Duration) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	snap, release, err := p.Read(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	return int(snap.Frame.Row(0)[canonical.Temperature]), nil
+}
+
+func failure(t *testing.T, err error) *canonical.Failure {
+	t.Helper()
+	f, ok := errors.AsType[*canonical.Failure](err)
+	if !ok {
+		t.Fatalf("got %v, want a failure", err)
+	}
+	return f
+}
+
+func TestOverlappingScrapesShareOneRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{takes: 500 * time.Millisecond, say: temperature}
+		p, stop := start(t, s, 0)
+		defer stop()
+		results := make(chan int, 3)
+		for i := range 3 {
+			go func() {
+				time.Sleep(time.Duration(i) * 200 * time.Millisecond)
+				n, err := read(p, 5*time.Second)
+				if err != nil {
+					t.Error(err)
+				}
+				results <- n
+			}()
+		}
+		for range 3 {
+			if n := <-results; n != 0 {
+				t.Errorf("a scrape got reading %d, want the shared reading 0", n)
+			}
+		}
+		if got := s.reads.Load(); got != 1 {
+			t.Errorf("%d reads, want 1", got)
+		}
+	})
+}
+
+func TestYoungReadingIsReusedAndOldOneIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{say: temperature}
+		p, stop := start(t, s, 0)
+		defer stop()
+		for _, step := range []struct {
+			wait time.Duration
+			want int
+		}{{0, 0}, {999 * time.Millisecond, 0}, {time.Millisecond, 1}, {time.Minute, 2}} {
+			time.Sleep(step.wait)
+			if n, err := read(p, time.Second); err != nil || n != step.want {
+				t.Errorf("after %s: reading %d (%v), want %d", step.wait, n, err, step.want)
+			}
+		}
+	})
+}
+
+func TestEachWaiterKeepsItsOwnDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{takes: 2 * time.Second, say: temperature}
+		p, stop := start(t, s, 0)
+		defer stop()
+		begun := time.Now()
+		patient := make(chan error, 1)
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			_, err := read(p, 5*time.Second)
+			patient <- err
+		}()
+		_, err := read(p, time.Second)
+		if f := failure(t, err); !f.Timeout || time.Since(begun) != time.Second {
+			t.Errorf("the hasty scrape got %+v after %s, want a timeout after 1s", f, time.Since(begun))
+		}
+		if err := <-patient; err != nil || time.Since(begun) != 2*time.Second {
+			t.Errorf("the patient scrape got %v after %s, want success after 2s", err, time.Since(begun))
+		}
+		if got := s.reads.Load(); got != 1 {
+			t.Errorf("%d reads, want 1", got)
+		}
+	})
+}
+
+func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{takes: time.Hour, say: temperature}
+		p, stop := start(t, s, 0)
+		defer stop()
+		for want := int32(1); want <= 2; want++ {
+			_, err := read(p, time.Second)
+			if f := failure(t, err); !f.Timeout || !strings.Contains(f.Cause, "within 1s") {
+				t.Errorf("got %+v, want a timeout within 1s", f)
+			}
+			synctest.Wait()
+			if p.flight != nil {
+				t.Error("the read goes on though nobody waits for it any more")
+			}
+			if got := s.reads.Load(); got != want {
+				t.Errorf("%d reads, want %d", got, want)
+			}
+		}
+	})
+}
+
+func TestSourceErrorsReachTheScraperAndAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{say: func(n int) (string, error) {
+			if n == 0 {
+				return "", &source.Error{Failure: source.BadStatus, Cause: "HTTP 500", Remedy: "look there"}
+			}
+			return temperature(n)
+		}}
+		p, stop := start(t, s, 0)
+		defer stop()
+		_, err := read(p, time.Second)
+		if f := failure(t, err); f.Kind != "bad_status" || f.Timeout || f.Error() != "HTTP 500; look there" {
+			t.Errorf("got %+v", f)
+		}
+		if state, ready := p.Status(); ready == nil || state.Failure == nil {
+			t.Errorf("ready %v, failure %v; want not ready", ready, state.Failure)
+		}
+		if n, err := read(p, time.Second); err != nil || n != 1 {
+			t.Errorf("reading %d (%v), want 1 at once", n, err)
+		}
+		if state, ready := p.Status(); ready != nil || state.Failure != nil {
+			t.Errorf("ready %v, failure %v; want ready", ready, state.Failure)
+		}
+	})
+}
+
+func TestNothingOldIsServedAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := false
+		s := &scripted{say: func(n int) (string, error) {
+			if broken {
+				return "", errors.New("gone")
+			}
+			return temperature(n)
+		}}
+		p, stop := start(t, s, 0)
+		defer stop()
+		if _, err := read(p, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		broken = true
+		time.Sleep(2 * time.Second)
+		for range 2 {
+			if n, err := read(p, time.Second); err == nil {
+				t.Errorf("served reading %d of a source that is gone", n)
+			}
+		}
+	})
+}
+
+func TestPollReadsWhenNobodyElseDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		begun := time.Now()
+		s := &scripted{say: func(n int) (string, error) {
+			at = append(at, time.Since(begun))
+			return temperature(n)
+		}}
+		p, stop := start(t, s, 15*time.Second)
+		time.Sleep(20 * time.Second)
+		if _, err := read(p, time.Second); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(16 * time.Second)
+		stop()
+		want := []time.Duration{0, 15 * time.Second, 20 * time.Second, 35 * time.Second}
+		if fmt.Sprint(at) != fmt.Sprint(want) {
+			t.Errorf("read at %v, want %v", at, want)
+		}
+		if !s.closed.Load() {
+			t.Error("the source was not closed")
+		}
+	})
+}
+
+func TestScrapedSourceIsReadyForFiveMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, stop := start(t, &scripted{say: temperature}, 0)
+		defer stop()
+		if _, ready := p.Status(); ready == nil {
+			t.Error("ready before the first reading")
+		}
+		if _, err := read(p, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if _, ready := p.Status(); ready != nil {
+			t.Errorf("after 5m: %v, want ready", ready)
+		}
+		time.Sleep(time.Second)
+		if _, ready := p.Status(); ready == nil {
+			t.Error("after 5m1s: ready, want stale")
+		}
+	})
+}
+
+func TestStreamServesItsLatestTickUntilItIsStale(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{kind: source.Streamed, takes: time.Second, say: func(n int) (string, error) {
+			if n == 3 {
+				return "", io.EOF
+			}
+			return temperature(n)
+		}}
+		p, stop := start(t, s, 0)
+		defer stop()
+		if n, err := read(p, 2*time.Second); err != nil || n != 0 {
+			t.Errorf("reading %d (%v), want to wait for tick 0", n, err)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		if n, err := read(p, time.Second); err != nil || n != 2 {
+			t.Errorf("reading %d (%v), want tick 2", n, err)
+		}
+		time.Sleep(10 * time.Second) // ten periods
+		_, err := read(p, time.Second)
+		if f := failure(t, err); f.Kind != "ended" {
+			t.Errorf("got %+v, want that the stream has ended", f)
+		}
+	})
+}
+
+func TestHeldSnapshotIsNotOverwritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{say: temperature}
+		p, stop := start(t, s, 0)
+		defer stop()
+		held, release, err := p.Read(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := string(held.Body)
+		for range 20 {
+			time.Sleep(2 * time.Second)
+			if _, err := read(p, time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if string(held.Body) != body || held.Frame.Row(0)[canonical.Temperature] != 0 {
+			t.Errorf("a held snapshot changed to %q", held.Body)
+		}
+		release()
+		if n := len(p.spare); n != 1 {
+			t.Errorf("%d readings lie spare, want only the one that was held", n)
+		}
+	})
+}
+
+func TestTotalsGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{say: func(int) (string, error) {
+			return "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 40\n" +
+				"garbage\nDCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"GPU-a\"} 9223372036854775794\n" +
+				"kpulse_x 1\nDCGM_FI_DEV_NEW{gpu=\"0\",UUID=\"GPU-a\"} 1", nil
+		}}
+		p, stop := start(t, s, 0)
+		defer stop()
+		for range 2 {
+			if _, err := read(p, time.Second); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		snap, release, err := p.Read(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		got := snap.Source
+		if got.SkippedLines != 3 || got.DroppedFamilies != 3 || got.DroppedValues[canonical.DropBlank] != 3 {
+			t.Errorf("totals after three readings: %+v", got)
+		}
+		if fmt.Sprint(got.UnknownFamilies) != "[DCGM_FI_DEV_NEW]" {
+			t.Errorf("unknown families: %v", got.UnknownFamilies)
+		}
+		want := "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 40\n" +
+			"|DCGM_FI_DEV_SM_CLOCK{gpu=\"0\",UUID=\"GPU-a\"} 9223372036854775794\n" +
+			"|DCGM_FI_DEV_NEW{gpu=\"0\",UUID=\"GPU-a\"} 1"
+		var parts []string
+		for _, v := range snap.Valid {
+			parts = append(parts, string(v))
+		}
+		if got := strings.Join(parts, "|"); got != want {
+			t.Errorf("valid parts:\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+func TestSteadyReadingAllocatesNothing(t *testing.T) {
+	body := string(rawtest.Body(112, 60, 1))
+	s := &scripted{say: func(int) (string, error) { return body, nil }}
+	p, stop := start(t, s, 0)
+	defer stop()
+	r := &reading{}
+	r.batch.Dict = raw.NewDict()
+	again := func() {
+		r.batch.Reset()
+		r.batch.Body = append(r.batch.Body, body...)
+		s.scanner.Scan(&r.batch)
+		p.evaluate(r)
+	}
+	again()
+	if n := testing.AllocsPerRun(20, again); n != 0 {
+		t.Errorf("%v allocations per reading, want 0", n)
+	}
+}

@@ -1,0 +1,122 @@
+package pipeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// maxSpare is how many unused readings are kept: one being served, one being
+// read, and two that slow clients may just have given back.
+const maxSpare = 4
+
+// reading is the memory of one reading from its bytes to its verdicts. It is
+// written by the reading goroutine, then shared read-only until its last holder
+// has released it, and then written again.
+type reading struct {
+	holders  int // guarded by Pipeline.mu; being the latest counts as one
+	batch    raw.Batch
+	snapshot canonical.Snapshot
+}
+
+// take returns a reading to write into. Of a scraped source that is the latest
+// one if nobody holds it: it is too old to be served again, and a body may be
+// large. A stream's latest is served until the next is there.
+func (p *Pipeline) take() *reading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.latest; r != nil && r.holders == 1 && p.caps.Kind == source.Scraped {
+		p.latest = nil
+		return r
+	}
+	n := len(p.spare)
+	if n == 0 {
+		return &reading{}
+	}
+	r := p.spare[n-1]
+	p.spare = p.spare[:n-1]
+	return r
+}
+
+// release gives up one hold on r.
+func (p *Pipeline) release(r *reading) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(r)
+}
+
+// drop is release for callers that hold mu.
+func (p *Pipeline) drop(r *reading) {
+	if r.holders--; r.holders <= 0 && len(p.spare) < maxSpare {
+		r.holders = 0
+		p.spare = append(p.spare, r)
+	}
+}
+
+// publish makes r the latest reading, held by it being so and by n waiters. The
+// caller holds mu.
+func (p *Pipeline) publish(r *reading, n int) {
+	r.holders = n + 1
+	if p.latest != nil {
+		p.drop(p.latest)
+	}
+	p.latest = r
+	p.state = r.snapshot.Source
+	p.good = time.Now()
+	p.attempt = p.good
+}
+
+// evaluate turns the batch of r into its snapshot: translate, compute, account.
+func (p *Pipeline) evaluate(r *reading) {
+	b, snap := &r.batch, &r.snapshot
+	p.report = translate.Report{}
+	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
+	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
+	snap.Judgement = p.opts.Judge.Judgement()
+	snap.Body = b.Body
+	snap.Valid = validParts(snap.Valid[:0], b)
+	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
+	snap.Source = p.account(b)
+}
+
+// account adds what became of b to the totals and returns the source's state.
+// Only the reading goroutine changes the totals.
+func (p *Pipeline) account(b *raw.Batch) canonical.Source {
+	p.mu.Lock()
+	s := p.state
+	p.mu.Unlock()
+	s.Failure = nil
+	s.At, s.Took = b.At, b.Took
+	s.Samples = len(b.Samples)
+	s.UnknownFamilies = p.report.UnknownFamilies
+	if !slices.Equal(s.Missing, p.missing) {
+		s.Missing = slices.Clone(p.missing) // what was published is not written to
+	}
+	s.SkippedLines += uint64(b.Skipped)
+	s.DroppedFamilies += uint64(b.OwnFamilies)
+	s.DroppedSeries += p.report.DroppedSeries
+	s.ClampedValues += p.report.Clamped
+	for reason, n := range p.report.Dropped {
+		s.DroppedValues[reason] += n
+	}
+	return s
+}
+
+// validParts returns the parts of the body that b does not omit.
+func validParts(dst [][]byte, b *raw.Batch) [][]byte {
+	from := 0
+	for _, o := range b.Omit {
+		if o.Start > from {
+			dst = append(dst, b.Body[from:o.Start])
+		}
+		from = o.End
+	}
+	if from < len(b.Body) {
+		dst = append(dst, b.Body[from:])
+	}
+	return dst
+}

@@ -1,0 +1,187 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// errTooLate ends a flight whose last waiter's deadline has passed.
+var errTooLate = errors.New("no waiter left in time")
+
+// flight is one read of a scraped source on behalf of everybody who asked while
+// it was under way. It belongs to none of them: it lives until the latest of
+// their deadlines.
+type flight struct {
+	begun    time.Time
+	deadline time.Time   // the latest of the waiters'
+	timer    *time.Timer // ends the flight at its deadline
+	waiters  int
+	landed   chan struct{}
+
+	// Set when landed is closed; result is held once for each waiter.
+	result  *reading
+	failure *canonical.Failure
+}
+
+// share returns the latest reading if it is younger than the minimum interval,
+// else the result of the flight under way or of a new one. The caller must
+// release the reading.
+func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
+	now := time.Now()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = now.Add(p.opts.Timeout)
+	}
+	p.mu.Lock()
+	if r := p.latest; r != nil && p.state.Failure == nil && now.Sub(p.good) < p.opts.MinInterval {
+		r.holders++
+		p.mu.Unlock()
+		return r, nil
+	}
+	f := p.board(now, deadline)
+	p.mu.Unlock()
+
+	select {
+	case <-f.landed:
+		return f.result, f.failure
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-f.landed: // at the same moment: the waiter's hold must not be lost
+		return f.result, f.failure
+	default:
+		f.waiters--
+		return nil, p.tooLate(now, deadline)
+	}
+}
+
+// board joins the flight under way, or starts one. The caller holds mu.
+func (p *Pipeline) board(now, deadline time.Time) *flight {
+	if f := p.flight; f != nil {
+		f.waiters++
+		if deadline.After(f.deadline) {
+			f.deadline = deadline
+			f.timer.Reset(deadline.Sub(now))
+		}
+		return f
+	}
+	ctx, cancel := context.WithCancelCause(p.life)
+	f := &flight{begun: now, deadline: deadline, waiters: 1, landed: make(chan struct{})}
+	f.timer = time.AfterFunc(deadline.Sub(now), func() { cancel(errTooLate) })
+	p.flight = f
+	go func() {
+		defer cancel(nil)
+		p.fly(ctx, f)
+	}()
+	return f
+}
+
+// fly reads the source once and hands the outcome to the waiters of f.
+func (p *Pipeline) fly(ctx context.Context, f *flight) {
+	r := p.take()
+	err := p.opts.Source.Read(ctx, &r.batch)
+	if err == nil {
+		p.evaluate(r)
+	}
+	f.timer.Stop()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flight = nil
+	if err == nil {
+		p.logOutcome(nil)
+		p.publish(r, f.waiters)
+		f.result = r
+	} else {
+		p.drop(r)
+		if errors.Is(context.Cause(ctx), errTooLate) {
+			f.failure = p.tooLate(f.begun, f.deadline)
+		} else {
+			f.failure = failureOf(err)
+		}
+		p.fail(f.failure)
+	}
+	close(f.landed)
+}
+
+// tooLate is the failure of not having answered between two instants.
+func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
+	return &canonical.Failure{
+		Kind:    string(source.Timeout),
+		Timeout: true,
+		Cause:   fmt.Sprintf("%s did not answer within %s", p.state.Name, deadline.Sub(begun).Round(time.Millisecond)),
+		Remedy:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
+	}
+}
+
+// failureOf translates an error of a source for those who may not know sources.
+func failureOf(err error) *canonical.Failure {
+	e := source.AsError(err)
+	return &canonical.Failure{
+		Kind:    string(e.Failure),
+		Timeout: e.Failure == source.Timeout,
+		Cause:   e.Cause,
+		Remedy:  e.Remedy,
+	}
+}
+
+// fail records that the last read failed. The caller holds mu.
+func (p *Pipeline) fail(failure *canonical.Failure) {
+	p.logOutcome(failure)
+	p.state.Failure = failure
+	p.attempt = time.Now()
+}
+
+// logOutcome logs the first of equal failures in a row, and the recovery. The
+// caller holds mu and has not recorded the outcome yet.
+func (p *Pipeline) logOutcome(failure *canonical.Failure) {
+	before := p.state.Failure
+	switch {
+	case failure == nil && before != nil:
+		p.opts.Logger.Info("source can be read again", "reads", p.state.Name)
+	case failure != nil && (before == nil || before.Kind != failure.Kind):
+		p.opts.Logger.Warn("source cannot be read", "reads", p.state.Name, "cause", failure.Cause, "remedy", failure.Remedy)
+	}
+}
+
+// poll reads the source at once, and then whenever nobody did for the poll
+// interval, until ctx ends.
+func (p *Pipeline) poll(ctx context.Context) {
+	if p.opts.Poll <= 0 {
+		<-ctx.Done()
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		p.mu.Lock()
+		wait := p.opts.Poll - time.Since(p.attempt)
+		p.mu.Unlock()
+		if wait <= 0 {
+			p.readOnce(ctx)
+			wait = p.opts.Poll
+		}
+		timer.Reset(wait)
+	}
+}
+
+// readOnce reads for our own sake; its outcome is recorded like any other.
+func (p *Pipeline) readOnce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
+	defer cancel()
+	if r, failure := p.share(ctx); failure == nil {
+		p.release(r)
+	}
+}

@@ -1,0 +1,90 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// retryAfter is the pause before a failed stream is read again.
+const retryAfter = time.Second
+
+// follow reads a stream tick by tick until ctx ends or the stream does.
+func (p *Pipeline) follow(ctx context.Context) error {
+	seen := false
+	for ctx.Err() == nil {
+		r := p.take()
+		err := p.opts.Source.Read(ctx, &r.batch)
+		if err == nil {
+			p.evaluate(r)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.mu.Lock()
+		switch {
+		case err == nil:
+			p.logOutcome(nil)
+			p.publish(r, 0)
+		case errors.Is(err, io.EOF):
+			p.drop(r)
+			p.fail(&canonical.Failure{Kind: "ended", Cause: p.state.Name + " has come to its end", Remedy: "start it again, or play it in a loop"})
+		default:
+			p.drop(r)
+			p.fail(failureOf(err))
+		}
+		if !seen {
+			seen = true
+			close(p.first)
+		}
+		p.mu.Unlock()
+		if errors.Is(err, io.EOF) {
+			return err
+		}
+		if err != nil {
+			pause(ctx, retryAfter)
+		}
+	}
+	return nil
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// tick returns the latest tick unless it is stale, waiting for the first one
+// right after the start. The caller must release the reading.
+func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
+	begun := time.Now()
+	select {
+	case <-p.first:
+	case <-ctx.Done():
+		deadline := time.Now()
+		return nil, p.tooLate(begun, deadline)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if failure := p.notReady(now); failure != nil {
+		return nil, failure
+	}
+	p.latest.holders++
+	return p.latest, nil
+}
+
+// stale is the failure of a source that has been silent for too long.
+func (p *Pipeline) stale(now time.Time) *canonical.Failure {
+	return &canonical.Failure{
+		Kind:   "stale",
+		Cause:  fmt.Sprintf("%s has been silent for %s", p.state.Name, now.Sub(p.good).Round(time.Second)),
+		Remedy: "find out why the source stopped",
+	}
+}

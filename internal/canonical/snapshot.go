@@ -32,7 +32,8 @@ type Source struct {
 	At   time.Time
 	Took time.Duration
 
-	Samples int
+	// Devices and Samples are those of the last reading that worked.
+	Devices, Samples int
 	// Missing are the inputs of our scores that no device gave.
 	Missing []Field
 	// UnknownFamilies are upstream families that look like GPU readings and

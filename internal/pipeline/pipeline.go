@@ -152,7 +152,7 @@ func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
 		return p.stale(now)
 	default:
 		return &canonical.Failure{
-			Kind:   "not_read",
+			Kind:   kindNotRead,
 			Cause:  p.state.Name + " has not been read yet",
 			Remedy: "wait for the first reading, or scrape /metrics",
 		}

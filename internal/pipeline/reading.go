@@ -81,6 +81,7 @@ func (p *Pipeline) evaluate(r *reading) {
 	snap.Valid = validParts(snap.Valid[:0], b)
 	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
 	snap.Source = p.account(b)
+	snap.Source.Devices = snap.Frame.Len()
 }
 
 // account adds what became of b to the totals and returns the source's state.

@@ -121,6 +121,22 @@ func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
 	}
 }
 
+// Kinds of failure that are not the source's.
+const (
+	kindNotRead = "not_read"
+	kindStale   = "stale"
+	kindEnded   = "ended"
+)
+
+// FailureKinds lists every Kind of the failures that a Pipeline reports.
+func FailureKinds() []string {
+	kinds := []string{kindNotRead, kindStale, kindEnded}
+	for _, f := range source.Failures {
+		kinds = append(kinds, string(f))
+	}
+	return kinds
+}
+
 // failureOf translates an error of a source for those who may not know sources.
 func failureOf(err error) *canonical.Failure {
 	e := source.AsError(err)

@@ -32,7 +32,7 @@ func (p *Pipeline) follow(ctx context.Context) error {
 			p.publish(r, 0)
 		case errors.Is(err, io.EOF):
 			p.drop(r)
-			p.fail(&canonical.Failure{Kind: "ended", Cause: p.state.Name + " has come to its end", Remedy: "start it again, or play it in a loop"})
+			p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.state.Name + " has come to its end", Remedy: "start it again, or play it in a loop"})
 		default:
 			p.drop(r)
 			p.fail(failureOf(err))
@@ -83,7 +83,7 @@ func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
 // stale is the failure of a source that has been silent for too long.
 func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 	return &canonical.Failure{
-		Kind:   "stale",
+		Kind:   kindStale,
 		Cause:  fmt.Sprintf("%s has been silent for %s", p.state.Name, now.Sub(p.good).Round(time.Second)),
 		Remedy: "find out why the source stopped",
 	}

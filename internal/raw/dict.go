@@ -5,8 +5,8 @@ import "strings"
 // Family is what a Dict knows of one metric family.
 type Family struct {
 	Name string
-	// Help is the text of the family's last HELP line, still escaped, "" where
-	// none was seen.
+	// Help is the text of the family's last HELP line in the last scan, still
+	// escaped, "" where it had none.
 	Help string
 }
 

@@ -88,8 +88,8 @@ func compactSamples(t *testing.T, b *Batch, pods int) {
 	}
 }
 
-// TestScanKeepsHelp compacts when the scan in question has no HELP line.
-func TestScanKeepsHelp(t *testing.T) {
+// TestCompactedScanHasHelp compacts, and each scan has its own HELP or none.
+func TestCompactedScanHasHelp(t *testing.T) {
 	var s Scanner
 	b := Batch{Dict: NewDict()}
 	for scan := range 10 {
@@ -98,10 +98,14 @@ func TestScanKeepsHelp(t *testing.T) {
 	}
 	before := b.Dict.Generation()
 	for scan := range 6 {
-		b.Body = []byte(strings.TrimPrefix(string(churn(10+scan, 900)), "# HELP util Steady.\n"))
+		b.Body = churn(10+scan, 900)
+		want := "Steady."
+		if scan%2 == 1 {
+			b.Body, want = []byte(strings.TrimPrefix(string(b.Body), "# HELP util Steady.\n")), ""
+		}
 		s.Scan(&b)
-		if f := b.Dict.Family(b.Samples[0].Family); f.Help != "Steady." {
-			t.Errorf("generation %d: the help of %s is %q", b.Dict.Generation(), f.Name, f.Help)
+		if f := b.Dict.Family(b.Samples[0].Family); f.Help != want {
+			t.Errorf("generation %d: the help of %s is %q, want %q", b.Dict.Generation(), f.Name, f.Help, want)
 		}
 	}
 	if b.Dict.Generation() == before {

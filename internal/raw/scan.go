@@ -30,7 +30,7 @@ type Scanner struct {
 
 	// By id of the Dict.
 	blocks   []blockNote
-	families []uint32 // the last scan that saw it
+	families []familyNote
 
 	// Of the current scan, or else the last one.
 	text         string // the Body
@@ -58,6 +58,10 @@ type blockNote struct {
 	plain bool
 }
 
+// familyNote is what a Scanner remembers of a family: the last scan that saw it,
+// and the last one that saw its HELP.
+type familyNote struct{ scan, help uint32 }
+
 // Scan reads b.Body and sets b.Samples, b.Omit, b.Skipped, b.OwnFamilies and
 // b.Meaningful. Names and label blocks are added to b.Dict, but none of a line
 // that is rejected.
@@ -78,6 +82,7 @@ func (s *Scanner) Scan(b *Batch) {
 		}
 	}
 	s.usedOwn = b.OwnFamilies
+	s.dropOldHelp()
 	// The Body is the reader's again, and may change.
 	s.text, s.out = "", nil
 }
@@ -89,7 +94,7 @@ func (s *Scanner) begin(b *Batch) {
 	}
 	if overgrown(b.Dict.Blocks(), s.usedBlocks) || overgrown(b.Dict.Families(), s.usedFamilies) {
 		b.Dict.Compact(
-			func(id uint32) bool { return int(id) < len(s.families) && s.families[id] == s.scan },
+			func(id uint32) bool { return int(id) < len(s.families) && s.families[id].scan == s.scan },
 			func(id uint32) bool { return int(id) < len(s.blocks) && s.blocks[id].scan == s.scan },
 		)
 		s.forget(b.Dict)
@@ -105,6 +110,16 @@ func (s *Scanner) begin(b *Batch) {
 	// The Body is only read while Scan runs, and nobody writes to it then; as a
 	// string it serves the map lookups and strconv without being copied.
 	s.text = unsafe.String(unsafe.SliceData(b.Body), len(b.Body))
+}
+
+// dropOldHelp forgets the HELP of families that had one in an earlier scan only:
+// what a text says must hold for the scan that it is read with.
+func (s *Scanner) dropOldHelp() {
+	for id := range s.families {
+		if s.families[id].help != s.scan {
+			s.dict.families[id].Help = ""
+		}
+	}
 }
 
 // overgrown reports whether a table with that many known entries is mostly
@@ -259,6 +274,7 @@ func (s *Scanner) header(i, j int) int {
 	if h.quoted || h.name != s.name {
 		s.startFamily(h.name, h.quoted)
 	}
+	s.families[s.family].help = s.scan
 	if f := s.dict.Family(s.family); f.Help != h.text {
 		f.Help = strings.Clone(h.text)
 	}
@@ -277,10 +293,10 @@ func (s *Scanner) startFamily(name string, quoted bool) {
 		s.name = s.dict.families[s.family].Name
 	}
 	for int(s.family) >= len(s.families) {
-		s.families = append(s.families, 0)
+		s.families = append(s.families, familyNote{})
 	}
-	if s.families[s.family] != s.scan {
-		s.families[s.family] = s.scan
+	if s.families[s.family].scan != s.scan {
+		s.families[s.family].scan = s.scan
 		s.usedFamilies++
 	}
 }

@@ -22,6 +22,9 @@ const (
 	Broken      Failure = "stream_error" // anything else
 )
 
+// Failures lists all of them.
+var Failures = [...]Failure{Unreachable, Timeout, BadStatus, TooLarge, Truncated, NotMetrics, Unsupported, Broken}
+
 // Error is a failed read that a human can act on.
 type Error struct {
 	Failure Failure

@@ -1,0 +1,183 @@
+package expose
+
+import (
+	"sync/atomic"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// exposition renders readings as series of ours in the text format. It is safe
+// for concurrent use, and allocates nothing while topologies stay the same.
+type exposition struct {
+	info       header
+	devices    []deviceFamily
+	weight     header
+	sources    []sourceFamily
+	sourceInfo header
+	build      string
+	// views are the sets of sources that are served together, by a number that
+	// the caller gives them, each with the layout last used.
+	views []atomic.Pointer[layout]
+}
+
+func newExposition(views int) *exposition {
+	return &exposition{
+		info:       newHeader(families[infoFamily]),
+		devices:    deviceFamilies(),
+		weight:     newHeader(families[weightFamily]),
+		sources:    sourceFamilies(),
+		sourceInfo: newHeader(families[sourceInfoFamily]),
+		build:      buildInfo(),
+		views:      make([]atomic.Pointer[layout], views),
+	}
+}
+
+// write renders readings, the sources of a view in order, into s. Its last bytes
+// stay in s until it is flushed.
+func (e *exposition) write(s *sink, view int, readings []reading) {
+	l := e.views[view].Load()
+	if !l.fits(readings) {
+		l = newLayout(readings)
+		e.views[view].Store(l)
+	}
+	e.writeInfo(s, l)
+	for i := range e.devices {
+		if s.err != nil {
+			return
+		}
+		e.devices[i].write(s, l, readings)
+	}
+	e.writeWeights(s, readings)
+	for i := range e.sources {
+		e.sources[i].write(s, readings)
+	}
+	e.writeSourceInfo(s, readings)
+	s.buf = append(s.buf, e.build...)
+}
+
+// writeInfo renders the labels of all devices.
+func (e *exposition) writeInfo(s *sink, l *layout) {
+	headed := false
+	for i := range l.devices {
+		text := &l.devices[i]
+		for device := range text.labels.len() {
+			labels := text.labels.at(device)
+			if len(labels) == 0 {
+				continue
+			}
+			if !headed {
+				headed = true
+				s.buf = append(s.buf, e.info.lines...)
+			}
+			s.buf = append(s.buf, e.info.name...)
+			s.buf = append(s.buf, labels...)
+			s.buf = append(s.buf, text.info.at(device)...)
+			s.buf = append(s.buf, "1\n"...)
+			s.flushIfFull()
+		}
+	}
+}
+
+// write renders one family of all devices. This loop is where the time goes.
+func (f *deviceFamily) write(s *sink, l *layout, readings []reading) {
+	headed := false
+	for i := range readings {
+		snap, text := readings[i].snapshot, &l.devices[i].labels
+		for device := range text.len() {
+			labels := text.at(device)
+			if len(labels) == 0 {
+				continue
+			}
+			buf := s.buf
+			for j := range f.lines {
+				line := &f.lines[j]
+				v := line.value(snap, device)
+				if !canonical.Given(v) {
+					continue
+				}
+				if !headed {
+					headed = true
+					buf = append(buf, f.header.lines...)
+				}
+				buf = append(buf, f.name...)
+				buf = append(buf, labels...)
+				buf = append(buf, line.tail...)
+				buf = append(appendValue(buf, v), '\n')
+			}
+			s.buf = buf
+			s.flushIfFull()
+		}
+	}
+}
+
+// write renders one family of all sources.
+func (f *sourceFamily) write(s *sink, readings []reading) {
+	headed := false
+	for i := range readings {
+		r := &readings[i]
+		if r.snapshot == nil && !f.always {
+			continue
+		}
+		for j := range f.lines {
+			v := f.lines[j].value(r)
+			if !canonical.Given(v) {
+				continue
+			}
+			if !headed {
+				headed = true
+				s.buf = append(s.buf, f.header.lines...)
+			}
+			s.buf = appendSource(append(s.buf, f.name...), r.source)
+			s.buf = append(s.buf, f.lines[j].tail...)
+			s.buf = append(appendValue(s.buf, v), '\n')
+		}
+	}
+	s.flushIfFull()
+}
+
+// writeSourceInfo renders how the sources that could be read are read.
+func (e *exposition) writeSourceInfo(s *sink, readings []reading) {
+	headed := false
+	for i := range readings {
+		if readings[i].snapshot == nil {
+			continue
+		}
+		if !headed {
+			headed = true
+			s.buf = append(s.buf, e.sourceInfo.lines...)
+		}
+		s.buf = appendSourceInfo(append(s.buf, e.sourceInfo.name...), readings[i].source)
+		s.buf = append(s.buf, "1\n"...)
+	}
+}
+
+// writeWeights renders the weights that the first reading was judged with; all
+// are judged alike.
+func (e *exposition) writeWeights(s *sink, readings []reading) {
+	for i := range readings {
+		if readings[i].snapshot == nil {
+			continue
+		}
+		judgement := readings[i].snapshot.Judgement
+		s.buf = append(s.buf, e.weight.lines...)
+		for j := range weights {
+			s.buf = append(append(s.buf, e.weight.name...), '{')
+			s.buf = appendLabel(s.buf, "input", weights[j].input)
+			s.buf = appendLabel(append(s.buf, ','), "preset", judgement.Preset)
+			s.buf = append(s.buf, "} "...)
+			s.buf = append(appendValue(s.buf, weights[j].of(&judgement.Weights)), '\n')
+		}
+		return
+	}
+}
+
+// weights are the inputs of the composite, by their word in the exposition.
+var weights = [...]struct {
+	input string
+	of    func(*canonical.Weights) float64
+}{
+	{"sm", func(w *canonical.Weights) float64 { return w.SM }},
+	{"tensor", func(w *canonical.Weights) float64 { return w.Tensor }},
+	{"dram", func(w *canonical.Weights) float64 { return w.DRAM }},
+	{"engine", func(w *canonical.Weights) float64 { return w.Engine }},
+}

@@ -1,0 +1,93 @@
+package expose
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// appendLabel appends name="value" with the value escaped as the text format
+// wants it. Bytes that are no UTF-8, and NUL, would make Prometheus reject the
+// whole exposition: each becomes U+FFFD.
+func appendLabel(dst []byte, name, value string) []byte {
+	dst = append(dst, name...)
+	dst = append(dst, '=', '"')
+	for i := 0; i < len(value); {
+		r, size := utf8.DecodeRuneInString(value[i:])
+		switch r {
+		case utf8.RuneError, 0:
+			dst = utf8.AppendRune(dst, utf8.RuneError)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\\', '"':
+			dst = append(dst, '\\', byte(r))
+		default:
+			dst = append(dst, value[i:i+size]...)
+		}
+		i += size
+	}
+	return append(dst, '"')
+}
+
+// appendDevice appends the labels that all series of d have, after an opening
+// brace and without the closing one.
+func appendDevice(dst []byte, d *canonical.Device) []byte {
+	dst = appendLabel(append(dst, '{'), "hostname", d.Hostname)
+	dst = appendLabel(append(dst, ','), "gpu", d.GPU)
+	dst = appendLabel(append(dst, ','), "uuid", d.UUID)
+	if d.IsInstance() {
+		dst = appendLabel(append(dst, ','), "mig_instance", d.Instance)
+		dst = appendLabel(append(dst, ','), "mig_profile", d.Profile)
+	}
+	return dst
+}
+
+// appendInfo appends the labels that gpu_info has beyond those, and the end of
+// the label block.
+func appendInfo(dst []byte, d *canonical.Device) []byte {
+	dst = appendLabel(append(dst, ','), "model", d.Model)
+	dst = appendLabel(append(dst, ','), "device", d.Name)
+	dst = appendLabel(append(dst, ','), "pci_bus_id", d.PCIBusID)
+	dst = appendLabel(append(dst, ','), "driver_version", d.Driver)
+	return append(dst, "} "...)
+}
+
+// appendSource appends the labels that all series of a source have, after an
+// opening brace and without the closing one.
+func appendSource(dst []byte, s *canonical.Source) []byte {
+	dst = appendLabel(append(dst, '{'), "source", s.Name)
+	return appendLabel(append(dst, ','), "backend", s.Backend)
+}
+
+// appendSourceInfo appends all labels of a source_info series, and the end of
+// the label block. Nothing tells the version of a source yet.
+func appendSourceInfo(dst []byte, s *canonical.Source) []byte {
+	dst = appendSource(dst, s)
+	dst = appendLabel(append(dst, ','), "aggregation", s.Aggregation)
+	dst = appendLabel(append(dst, ','), "version", "")
+	return append(dst, "} "...)
+}
+
+// tail returns what follows the common labels of a series: own labels in
+// exposition syntax, the closing brace and the space before the value.
+func tail(labels ...string) string {
+	if len(labels) == 0 || labels[0] == "" {
+		return "} "
+	}
+	return "," + strings.Join(labels, ",") + "} "
+}
+
+// labelNames returns the names in labels, which are in exposition syntax and
+// hold no comma in their values.
+func labelNames(labels string) string {
+	if labels == "" {
+		return ""
+	}
+	var names []string
+	for label := range strings.SplitSeq(labels, ",") {
+		name, _, _ := strings.Cut(label, "=")
+		names = append(names, name)
+	}
+	return strings.Join(names, ",")
+}

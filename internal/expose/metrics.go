@@ -1,0 +1,152 @@
+package expose
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// contentType is that of the text format. It is never OpenMetrics, whatever the
+// scraper would rather have: counters that are passed through lack the _total
+// that it demands.
+const contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+// statusClientGone is nginx's word for a client that did not wait. An empty 200
+// would be a scrape without series.
+const statusClientGone = 499
+
+// retryAfter, in seconds, is when a scraper that was turned away may come again.
+const retryAfter = "1"
+
+// metrics answers /metrics: it reads the feeds within the scraper's timeout and
+// writes what the upstreams said, then the series of ours.
+type metrics struct {
+	feeds       []Feed
+	passthrough Passthrough
+	maxRequests int64
+	timeout     time.Duration
+
+	exposition *exposition // view 0 is all feeds, view 1+i is feed i alone
+	buffers    buffers
+	inFlight   atomic.Int64
+	telemetry  *telemetry
+}
+
+// ServeHTTP answers GET and HEAD.
+func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer m.inFlight.Add(-1)
+	if m.inFlight.Add(1) > m.maxRequests {
+		w.Header().Set("Retry-After", retryAfter)
+		http.Error(w, fmt.Sprintf("%d scrapes are being served already; scrape less often, or raise --web.max-requests", m.maxRequests), http.StatusServiceUnavailable)
+		return
+	}
+	feeds, view, err := m.choose(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readTimeout(r, m.timeout))
+	defer cancel()
+	readings := readAll(ctx, feeds)
+	defer releaseAll(readings)
+	if r.Context().Err() != nil {
+		w.WriteHeader(statusClientGone) // nobody waits for the answer
+		return
+	}
+	m.telemetry.countFailures(feeds, readings)
+	if status := statusOf(readings); status != http.StatusOK {
+		http.Error(w, explain(feeds, readings), status)
+		return
+	}
+	m.answer(w, r, view, readings)
+}
+
+// choose returns the feeds that r asks for, and their view.
+func (m *metrics) choose(r *http.Request) ([]Feed, int, error) {
+	if r.URL.RawQuery == "" {
+		return m.feeds, 0, nil
+	}
+	asked, given := r.URL.Query()["source"]
+	if !given {
+		return m.feeds, 0, nil
+	}
+	names := make([]string, len(m.feeds))
+	for i, f := range m.feeds {
+		if names[i] = f.Name(); names[i] == asked[0] {
+			return m.feeds[i : i+1], 1 + i, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("no source is named %q; there is %s", asked[0], strings.Join(names, ", "))
+}
+
+// readAll reads the feeds at the same time. The caller must release the readings.
+func readAll(ctx context.Context, feeds []Feed) []reading {
+	readings := make([]reading, len(feeds))
+	var others sync.WaitGroup
+	for i := 1; i < len(feeds); i++ {
+		others.Go(func() { readings[i] = readFeed(ctx, feeds[i]) })
+	}
+	readings[0] = readFeed(ctx, feeds[0])
+	others.Wait()
+	return readings
+}
+
+func releaseAll(readings []reading) {
+	for i := range readings {
+		if readings[i].release != nil {
+			readings[i].release()
+		}
+	}
+}
+
+// statusOf returns 200 if any of readings is good, 504 if all sources were too
+// slow, and else 502.
+func statusOf(readings []reading) int {
+	status := http.StatusGatewayTimeout
+	for i := range readings {
+		switch {
+		case readings[i].failure == nil:
+			return http.StatusOK
+		case !readings[i].failure.Timeout:
+			status = http.StatusBadGateway
+		}
+	}
+	return status
+}
+
+// explain tells on one line for each feed why it could not be read.
+func explain(feeds []Feed, readings []reading) string {
+	lines := make([]string, len(feeds))
+	for i, f := range feeds {
+		lines[i] = "source " + f.Name() + ": " + readings[i].failure.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// answer writes the exposition. A client that goes away meanwhile is no error.
+func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readings []reading) {
+	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if gzipped {
+		h.Set("Content-Encoding", "gzip")
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	b := m.buffers.take(w, gzipped)
+	defer m.buffers.give(b)
+	for i := range readings {
+		if snap := readings[i].snapshot; snap != nil {
+			m.passthrough.write(&b.sink, snap)
+		}
+	}
+	m.exposition.write(&b.sink, view, readings)
+	b.finish()
+}

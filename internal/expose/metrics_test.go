@@ -1,0 +1,340 @@
+package expose
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// transport asks for no gzip by itself.
+var transport = &http.Transport{DisableCompression: true}
+
+// ask sends a request with headers "Name: value" and returns the answer and its
+// body as sent.
+func ask(t testing.TB, method, url string, headers ...string) (*http.Response, []byte) {
+	t.Helper()
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		if name, value, found := strings.Cut(h, ": "); found {
+			req.Header.Add(name, value)
+		}
+	}
+	res, err := transport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, body
+}
+
+// The parts of an upstream: lines that Prometheus accepts, between lines that it
+// rejects or that are named like ours. The last has no end.
+const (
+	accepted1 = "# HELP a b\na{x=\"1\"} 1\n"
+	rejected1 = "garbage {\n"
+	accepted2 = "\nb 2 1395066363000\n"
+	rejected2 = "kpulse_old 1\r\n\xff\n"
+	accepted3 = "last 3"
+	upstream  = accepted1 + rejected1 + accepted2 + rejected2 + accepted3
+	accepted  = accepted1 + accepted2 + accepted3
+)
+
+// passed is a snapshot of that upstream.
+func passed() *canonical.Snapshot {
+	s := snapshotOf("first", board())
+	s.Body = []byte(upstream)
+	s.Valid = [][]byte{[]byte(accepted1), []byte(accepted2), []byte(accepted3)}
+	return s
+}
+
+func TestPassthroughIsByteForByte(t *testing.T) {
+	const begin = "# HELP kpulse_gpu_info"
+	long := snapshotOf("first", board())
+	for range 3 {
+		long.Valid = append(long.Valid, []byte(strings.Repeat("long{} 1\n", 20_000)), []byte("short 1\n"))
+	}
+	long.Body = bytes.Join(long.Valid, nil)
+	empty := snapshotOf("first", board())
+	second := snapshotOf("second", unread())
+	second.Body = []byte("c 1\n")
+	second.Valid = [][]byte{second.Body}
+	for _, row := range []struct {
+		name  string
+		mode  Passthrough
+		snaps []*canonical.Snapshot
+		want  string
+	}{
+		{"valid", PassValid, []*canonical.Snapshot{passed()}, accepted + "\n"},
+		{"verbatim", PassVerbatim, []*canonical.Snapshot{passed()}, upstream + "\n"},
+		{"off", PassOff, []*canonical.Snapshot{passed()}, ""},
+		{"two", PassValid, []*canonical.Snapshot{passed(), second}, accepted + "\nc 1\n"},
+		{"long", PassValid, []*canonical.Snapshot{long}, string(long.Body)},
+		{"long verbatim", PassVerbatim, []*canonical.Snapshot{long}, string(long.Body)},
+		{"empty", PassValid, []*canonical.Snapshot{empty}, ""},
+		{"empty verbatim", PassVerbatim, []*canonical.Snapshot{empty}, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			opts := Options{Passthrough: row.mode}
+			var readings []reading
+			for _, s := range row.snaps {
+				opts.Feeds = append(opts.Feeds, feedOf(s))
+				readings = append(readings, good(s))
+			}
+			server := serve(t, opts)
+			want := row.want + string(render(readings...))
+			if !strings.HasPrefix(want[len(row.want):], begin) {
+				t.Fatal("our part does not begin as expected")
+			}
+			for _, coding := range []string{"", "Accept-Encoding: gzip"} {
+				for range 2 { // with new memory, and with memory used before
+					res, body := ask(t, "GET", server.URL+"/metrics", coding)
+					if res.Header.Get("Content-Encoding") == "gzip" {
+						body = gunzip(t, body)
+					} else if coding != "" {
+						t.Error("gzip was not spoken")
+					}
+					if string(body) != want {
+						t.Errorf("with %q: got\n%.300q…, want\n%.300q…", coding, body, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+func gunzip(t testing.TB, b []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+func TestHeadersOfMetrics(t *testing.T) {
+	server := serve(t, Options{Feeds: []Feed{feedOf(passed())}})
+	for _, method := range []string{"GET", "HEAD"} {
+		for _, accept := range []string{"*/*", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", "application/vnd.google.protobuf"} {
+			for coding, encoded := range map[string]string{"gzip": "gzip", "identity": ""} {
+				res, body := ask(t, method, server.URL+"/metrics", "Accept: "+accept, "Accept-Encoding: "+coding)
+				if res.StatusCode != 200 || (method == "HEAD") != (len(body) == 0) {
+					t.Errorf("%s: status %d, %d bytes", method, res.StatusCode, len(body))
+				}
+				for name, want := range map[string]string{
+					"Content-Type":           "text/plain; version=0.0.4; charset=utf-8",
+					"Vary":                   "Accept-Encoding",
+					"X-Content-Type-Options": "nosniff",
+					"Content-Encoding":       encoded,
+				} {
+					if got := res.Header.Get(name); got != want {
+						t.Errorf("%s, Accept %s, %s: %s is %q, want %q", method, accept, coding, name, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	feed := func() Feed { return feedOf(snapshotOf("works", board())) }
+	gone := func() Feed { return brokenFeed("gone", refused) }
+	slow := func() Feed { return brokenFeed("slow", tooSlow) }
+	odd := func() Feed {
+		f := brokenFeed("odd", nil)
+		f.failure = errors.New("something else")
+		return f
+	}
+	const goneLine = "source gone: http://node:9400/metrics: connection refused; start the exporter\n"
+	const slowLine = "source slow: http://node:9400/metrics did not answer within 1s; raise scrape_timeout\n"
+	for _, row := range []struct {
+		name   string
+		feeds  []Feed
+		query  string
+		status int
+		body   string // whole, or a part where status is 200
+	}{
+		{"refused", []Feed{gone()}, "", 502, goneLine},
+		{"timeout", []Feed{slow()}, "", 504, slowLine},
+		{"not a Failure", []Feed{odd()}, "", 502, "source odd: something else\n"},
+		{"all timed out", []Feed{slow(), slow()}, "", 504, ""},
+		{"one timed out, one refused", []Feed{slow(), gone()}, "", 502, slowLine + goneLine},
+		{"one works", []Feed{gone(), feed()}, "", 200, "kpulse_source_up{source=\"gone\",backend=\"prometheus\"} 0\nkpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
+		{"one alone works", []Feed{gone(), feed()}, "?source=works", 200, "kpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
+		{"one alone fails", []Feed{gone(), feed()}, "?source=gone", 502, goneLine},
+		{"unknown source", []Feed{gone(), feed()}, "?source=Works", 404, "no source is named \"Works\"; there is gone, works\n"},
+		{"no name", []Feed{feed()}, "?source=", 404, "no source is named \"\"; there is works\n"},
+		{"other query", []Feed{feed()}, "?collect[]=a", 200, "kpulse_source_up"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if row.name == "all timed out" {
+				row.feeds[1].(*fakeFeed).name = "slow too"
+				row.body = slowLine + strings.Replace(slowLine, "slow", "slow too", 1)
+			}
+			server := serve(t, Options{Feeds: row.feeds})
+			res, body := ask(t, "GET", server.URL+"/metrics"+row.query)
+			if res.StatusCode != row.status || !strings.Contains(string(body), row.body) || row.status != 200 && string(body) != row.body {
+				t.Errorf("%d\n%s\nwant %d\n%s", res.StatusCode, body, row.status, row.body)
+			}
+			if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/plain") {
+				t.Errorf("content type %q", got)
+			}
+			if strings.Contains(row.name, "one alone works") && strings.Contains(string(body), "gone") {
+				t.Error("the other source shows")
+			}
+		})
+	}
+}
+
+func TestFeedsAreReadAtTheSameTime(t *testing.T) {
+	one, two := feedOf(snapshotOf("one", board())), feedOf(snapshotOf("two", unread()))
+	one.slow, two.slow = true, true
+	server := serve(t, Options{Feeds: []Feed{one, two}, Timeout: 300 * time.Millisecond})
+	begun := time.Now()
+	if res, _ := ask(t, "GET", server.URL+"/metrics"); res.StatusCode != 504 {
+		t.Errorf("status %d", res.StatusCode)
+	}
+	if took := time.Since(begun); took > 550*time.Millisecond {
+		t.Errorf("two feeds that take 300ms each took %s", took)
+	}
+}
+
+func TestTooManyRequests(t *testing.T) {
+	f := feedOf(snapshotOf("slow", board()))
+	f.slow = true
+	server := serve(t, Options{Feeds: []Feed{f}, MaxRequests: 2, Timeout: 20 * time.Second})
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	for range 2 {
+		go func() {
+			req, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/metrics", http.NoBody)
+			if res, err := http.DefaultTransport.RoundTrip(req); err == nil {
+				res.Body.Close()
+			}
+		}()
+		<-f.entered
+	}
+	res, body := ask(t, "GET", server.URL+"/metrics")
+	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !strings.Contains(string(body), "--web.max-requests") {
+		t.Errorf("third request: %d, Retry-After %q, %s", res.StatusCode, res.Header.Get("Retry-After"), body)
+	}
+	if res, _ := ask(t, "GET", server.URL+"/health"); res.StatusCode != 200 {
+		t.Errorf("health answers %d meanwhile", res.StatusCode)
+	}
+	leave() // and the places are free again
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		res, _ := ask(t, "GET", server.URL+"/metrics", timeoutHeader+": 0.02")
+		if res.StatusCode == 504 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("status %d long after the others left", res.StatusCode)
+		}
+	}
+}
+
+func TestClientGoneWhileReading(t *testing.T) {
+	f := feedOf(snapshotOf("slow", board()))
+	f.slow = true
+	h, err := New(Options{Feeds: []Feed{f}, MaxRequests: 1, Timeout: time.Minute, FailureKinds: []string{"timeout"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { <-f.entered; leave() }()
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequestWithContext(ctx, "GET", "/metrics", http.NoBody))
+	if rec.Code != statusClientGone || rec.Body.Len() != 0 {
+		t.Errorf("answered %d, %q", rec.Code, rec.Body)
+	}
+	rec = httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/-/metrics", http.NoBody))
+	if !strings.Contains(rec.Body.String(), `kpulse_proxy_scrape_failures_total{kind="timeout",source="slow"} 0`) {
+		t.Error("a client that left is counted as a failure of the source")
+	}
+}
+
+func TestClientGoneWhileWriting(t *testing.T) {
+	f := feedOf(fleet(1000)) // far more than the buffers of a connection
+	want := render(good(f.snapshot))
+	for _, coding := range []string{"identity", "gzip"} {
+		server := serve(t, Options{Feeds: []Feed{f}, MaxRequests: 1})
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: "+coding+"\r\n\r\n")
+		if _, err := io.ReadFull(conn, make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		// The only place, its memory and the snapshot come back, fit for use.
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			res, body := ask(t, "GET", server.URL+"/metrics", "Accept-Encoding: gzip")
+			if res.StatusCode == 200 {
+				if !bytes.Equal(gunzip(t, body), want) {
+					t.Errorf("%s: the next exposition is damaged", coding)
+				}
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: status %d long after the client left", coding, res.StatusCode)
+			}
+		}
+	}
+}
+
+// countingWriter counts what a connection would be handed.
+type countingWriter struct {
+	httptest.ResponseRecorder
+	writes, bytes int
+}
+
+func (w *countingWriter) Write(b []byte) (int, error) {
+	w.writes++
+	w.bytes += len(b)
+	return len(b), nil
+}
+
+func TestWritesAreLarge(t *testing.T) {
+	snap := fleet(500)
+	// An upstream of which every second line is left out.
+	for range 20_000 {
+		snap.Valid = append(snap.Valid, []byte("a_metric{with=\"labels\"} 1\n"))
+	}
+	for _, coding := range []string{"identity", "gzip"} {
+		h, err := New(Options{Feeds: []Feed{feedOf(snap)}, MaxRequests: 1, Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &countingWriter{ResponseRecorder: *httptest.NewRecorder()}
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", http.NoBody)
+		r.Header.Set("Accept-Encoding", coding)
+		h.ServeHTTP(w, r)
+		if w.writes > 1+w.bytes/(30<<10) {
+			t.Errorf("%s: %d writes for %d bytes", coding, w.writes, w.bytes)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package expose
+
+import (
+	"fmt"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Passthrough says which of the upstream's bytes are served.
+type Passthrough uint8
+
+// The ways to pass the upstream through.
+const (
+	// PassValid serves the lines that Prometheus' parser accepts and that are no
+	// series of ours.
+	PassValid Passthrough = iota
+	// PassVerbatim serves every byte.
+	PassVerbatim
+	// PassOff serves our series alone.
+	PassOff
+	numPassthroughs
+)
+
+var passthroughWords = [numPassthroughs]string{PassValid: "valid", PassVerbatim: "verbatim", PassOff: "off"}
+
+// ParsePassthrough returns the Passthrough named by one of valid, verbatim, off.
+func ParsePassthrough(word string) (Passthrough, error) {
+	for p, w := range passthroughWords {
+		if w == word {
+			return Passthrough(p), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is unknown; use valid, verbatim or off", word)
+}
+
+// write passes on what the upstream of snap said, and ends its last line.
+func (p Passthrough) write(s *sink, snap *canonical.Snapshot) {
+	var last []byte
+	switch p {
+	case PassValid:
+		for _, part := range snap.Valid {
+			s.pass(part)
+			last = part
+		}
+	case PassVerbatim:
+		s.pass(snap.Body)
+		last = snap.Body
+	}
+	if len(last) > 0 && last[len(last)-1] != '\n' {
+		s.buf = append(s.buf, '\n')
+	}
+}

@@ -1,0 +1,130 @@
+// Package expose serves readings over HTTP: the upstream's series and ours at
+// /metrics, the state of the sources, and the proxy's own telemetry.
+package expose
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+)
+
+// Options say what to serve.
+type Options struct {
+	// Feeds are the sources, in the order of the exposition. Names must differ.
+	Feeds       []Feed
+	Passthrough Passthrough
+	// MaxRequests is how many scrapes are served at a time; more get 503.
+	MaxRequests int
+	// Timeout bounds the reading for a scraper that names no timeout of its own.
+	Timeout time.Duration
+	// FailureKinds are the kinds of canonical.Failure that the telemetry counts
+	// from 0; others are counted from their first.
+	FailureKinds []string
+	// EnablePprof serves Go profiles at /debug/pprof.
+	EnablePprof bool
+}
+
+func (o *Options) validate() error {
+	switch {
+	case len(o.Feeds) == 0:
+		return errors.New("there is no source to serve; give at least one")
+	case o.MaxRequests < 1:
+		return fmt.Errorf("%d requests at a time are none; allow at least 1", o.MaxRequests)
+	case o.Timeout <= 0:
+		return fmt.Errorf("a timeout of %s leaves no time to read; make it more than 0, such as 10s", o.Timeout)
+	}
+	seen := map[string]bool{}
+	for _, f := range o.Feeds {
+		if seen[f.Name()] {
+			return fmt.Errorf("two sources are named %q; give them different names", f.Name())
+		}
+		seen[f.Name()] = true
+	}
+	return nil
+}
+
+// pprofPrefix is the path below which Go profiles are served.
+const pprofPrefix = "/debug/pprof/"
+
+// routes serves exact paths; what is not there is 404.
+type routes struct {
+	exact     map[string]http.Handler
+	profiles  http.Handler // of all paths below pprofPrefix; nil if disabled
+	telemetry *telemetry
+}
+
+// New returns the handler of all our paths. Errors are about opts and say what
+// to change.
+func New(opts Options) (http.Handler, error) {
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	m := &metrics{
+		feeds:       opts.Feeds,
+		passthrough: opts.Passthrough,
+		maxRequests: int64(opts.MaxRequests),
+		timeout:     opts.Timeout,
+		exposition:  newExposition(1 + len(opts.Feeds)),
+	}
+	m.telemetry = newTelemetry(opts.Feeds, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
+	page, err := newLanding(opts.Feeds, opts.EnablePprof)
+	if err != nil {
+		return nil, err
+	}
+	r := &routes{telemetry: m.telemetry, exact: map[string]http.Handler{
+		"/":          page,
+		"/metrics":   m,
+		"/health":    http.HandlerFunc(healthy),
+		"/-/healthy": http.HandlerFunc(healthy),
+		"/-/ready":   ready(opts.Feeds),
+		"/-/metrics": m.telemetry.handler(),
+	}}
+	if opts.EnablePprof {
+		r.profiles = profiles()
+	}
+	return r, nil
+}
+
+// profiles serves what net/http/pprof does, but for the command line: that may
+// hold the credentials of an upstream's URL.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(pprofPrefix, pprof.Index)
+	mux.HandleFunc(pprofPrefix+"cmdline", http.NotFound)
+	mux.HandleFunc(pprofPrefix+"profile", pprof.Profile)
+	mux.HandleFunc(pprofPrefix+"symbol", pprof.Symbol)
+	mux.HandleFunc(pprofPrefix+"trace", pprof.Trace)
+	return mux
+}
+
+// ServeHTTP implements http.Handler.
+func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	path, next := r.find(req.URL.Path)
+	if next != nil && req.Method != http.MethodGet && req.Method != http.MethodHead {
+		next = http.HandlerFunc(notAllowed)
+	}
+	if next == nil {
+		next = http.NotFoundHandler()
+	}
+	r.telemetry.observe(path, next, w, req)
+}
+
+// find returns the handler of a path, nil if there is none, and the path under
+// which it is counted.
+func (r *routes) find(path string) (string, http.Handler) {
+	if next, ok := r.exact[path]; ok {
+		return path, next
+	}
+	if r.profiles != nil && strings.HasPrefix(path, pprofPrefix) {
+		return pprofPrefix, r.profiles
+	}
+	return "other", nil
+}
+
+func notAllowed(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	http.Error(w, r.Method+" is not allowed here; use GET", http.StatusMethodNotAllowed)
+}

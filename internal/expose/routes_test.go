@@ -1,0 +1,167 @@
+package expose
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+func TestRoutes(t *testing.T) {
+	works, broken := feedOf(snapshotOf("works", board())), brokenFeed("gone", refused)
+	waiting := feedOf(snapshotOf("waiting", board()))
+	waiting.ready = errors.New("waiting has not been read yet; wait")
+	up := serve(t, Options{Feeds: []Feed{broken, works}})
+	down := serve(t, Options{Feeds: []Feed{broken, waiting}})
+	profiled := serve(t, Options{Feeds: []Feed{works}, EnablePprof: true})
+	for _, row := range []struct {
+		server, method, path string
+		status               int
+		contains             string
+	}{
+		{up.URL, "GET", "/", 200, "kpulse-proxy"},
+		{up.URL, "GET", "/metrics", 200, "kpulse_gpu_info"},
+		{up.URL, "HEAD", "/metrics", 200, ""},
+		{up.URL, "GET", "/health", 200, "OK"},
+		{up.URL, "HEAD", "/health", 200, ""},
+		{up.URL, "GET", "/-/healthy", 200, "OK"},
+		{up.URL, "GET", "/-/ready", 200, "ready"},
+		{up.URL, "GET", "/-/metrics", 200, "go_goroutines"},
+		{down.URL, "GET", "/health", 200, "OK"},
+		{down.URL, "GET", "/-/healthy", 200, "OK"},
+		{down.URL, "GET", "/", 200, "connection refused"},
+		{down.URL, "GET", "/-/ready", 503, "source gone: http://node:9400/metrics: connection refused; start the exporter\nsource waiting: waiting has not been read yet; wait\n"},
+		{up.URL, "POST", "/metrics", 405, "POST"},
+		{up.URL, "DELETE", "/", 405, "DELETE"},
+		{up.URL, "OPTIONS", "/health", 405, "OPTIONS"},
+		{up.URL, "PUT", "/-/ready", 405, "PUT"},
+		{up.URL, "GET", "/metrics/", 404, ""},
+		{up.URL, "GET", "//metrics", 404, ""},
+		{up.URL, "GET", "/Metrics", 404, ""},
+		{up.URL, "GET", "/health/", 404, ""},
+		{up.URL, "GET", "/-/", 404, ""},
+		{up.URL, "GET", "/favicon.ico", 404, ""},
+		{up.URL, "POST", "/nowhere", 404, ""},
+		{up.URL, "GET", "/debug/pprof/", 404, ""},
+		{up.URL, "GET", "/debug/pprof/heap", 404, ""},
+		{profiled.URL, "GET", "/debug/pprof/", 200, "goroutine"},
+		{profiled.URL, "GET", "/debug/pprof/heap", 200, ""},
+		// The command line may hold the credentials of an upstream.
+		{profiled.URL, "GET", "/debug/pprof/cmdline", 404, ""},
+		{profiled.URL, "GET", "/debug/pprof/nothing", 404, ""},
+	} {
+		res, body := ask(t, row.method, row.server+row.path)
+		if res.StatusCode != row.status || !strings.Contains(string(body), row.contains) {
+			t.Errorf("%s %s: %d\n%.300s\nwant %d with %q", row.method, row.path, res.StatusCode, body, row.status, row.contains)
+		}
+		if row.status == 405 && res.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s %s: Allow is %q", row.method, row.path, res.Header.Get("Allow"))
+		}
+		if res.Header.Get("Content-Type") == "" {
+			t.Errorf("%s %s: no content type", row.method, row.path)
+		}
+	}
+}
+
+func TestTelemetry(t *testing.T) {
+	server := serve(t, Options{Feeds: []Feed{brokenFeed("gone", refused)}, FailureKinds: []string{"timeout", "unreachable"}})
+	ask(t, "GET", server.URL+"/metrics")
+	ask(t, "GET", server.URL+"/metrics")
+	ask(t, "GET", server.URL+"/some/path")
+	_, body := ask(t, "GET", server.URL+"/-/metrics")
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	if _, err := parser.TextToMetricFamilies(strings.NewReader(string(body))); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`kpulse_proxy_http_requests_total{code="502",path="/metrics"} 2`,
+		`kpulse_proxy_http_requests_total{code="404",path="other"} 1`,
+		`kpulse_proxy_http_request_duration_seconds_count{code="502",path="/metrics"} 2`,
+		`kpulse_proxy_scrape_failures_total{kind="unreachable",source="gone"} 2`,
+		`kpulse_proxy_scrape_failures_total{kind="timeout",source="gone"} 0`,
+		`kpulse_proxy_scrapes_in_flight 0`,
+	} {
+		if !strings.Contains(string(body), "\n"+line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	for _, name := range []string{"go_goroutines", "process_cpu_seconds_total", "kpulse_proxy_build_info"} {
+		if !strings.Contains(string(body), "\n# TYPE "+name+" ") {
+			t.Errorf("no family %s", name)
+		}
+	}
+	if strings.Contains(string(body), "some/path") {
+		t.Error("a path that anybody can invent became a label")
+	}
+}
+
+func TestOptionsThatMakeNoSense(t *testing.T) {
+	f := feedOf(snapshotOf("s", board()))
+	for want, opts := range map[string]Options{
+		"no source":             {MaxRequests: 1, Timeout: 1},
+		"allow at least 1":      {Feeds: []Feed{f}, Timeout: 1},
+		"leaves no time":        {Feeds: []Feed{f}, MaxRequests: 1},
+		`sources are named "s"`: {Feeds: []Feed{f, f}, MaxRequests: 1, Timeout: time.Second},
+	} {
+		if _, err := New(opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestParsePassthrough(t *testing.T) {
+	for word, want := range map[string]Passthrough{"valid": PassValid, "verbatim": PassVerbatim, "off": PassOff} {
+		if got, err := ParsePassthrough(word); got != want || err != nil {
+			t.Errorf("%q: %v, %v", word, got, err)
+		}
+	}
+	for _, word := range []string{"", "Valid", "on"} {
+		if _, err := ParsePassthrough(word); err == nil || !strings.Contains(err.Error(), "valid, verbatim or off") {
+			t.Errorf("%q: %v", word, err)
+		}
+	}
+}
+
+func TestLandingPage(t *testing.T) {
+	works := feedOf(snapshotOf("http://works:9400/metrics", board(), unread()))
+	works.state.At = time.Now().Add(-90 * time.Second)
+	works.state.Missing = []canonical.Field{canonical.SMActive, canonical.RemappedRowsUncorrectable, canonical.RemappedRowsCorrectable}
+	works.state.UnknownFamilies = []string{"VENDOR_NEW_ONE", "<script>alert(1)</script>"}
+	fresh := feedOf(snapshotOf("fresh", board()))
+	fresh.state, fresh.ready = canonical.Source{Name: "fresh"}, errors.New("fresh has not been read yet")
+	server := serve(t, Options{Feeds: []Feed{works, brokenFeed("gone", refused), fresh}})
+	res, body := ask(t, "GET", server.URL+"/")
+	page := string(body)
+	if res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("content type %q", res.Header.Get("Content-Type"))
+	}
+	for _, want := range []string{
+		"http://works:9400/metrics", "● up", "1m30s ago", "<dd>2</dd>", "<dd>14</dd>",
+		"<code>gpu_sm_active_ratio</code>", "list of counters that the exporter collects",
+		"Not translated", "<code>VENDOR_NEW_ONE</code>",
+		"● down", "connection refused", "start the exporter",
+		"fresh has not been read yet", "never",
+		`href="/metrics"`, `href="/-/ready"`, `href="/-/metrics"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "<script>") {
+		t.Error("the page runs what an upstream says")
+	}
+	if strings.Contains(page, "/debug/pprof") {
+		t.Error("the page links to profiles, which are off")
+	}
+	if n := strings.Count(page, "<code>gpu_remapped_rows_total</code>"); n != 1 {
+		t.Errorf("a family that misses two fields shows %d times", n)
+	}
+	if strings.Contains(page, "src=") || strings.Contains(page, "@import") {
+		t.Error("the page loads something")
+	}
+}

@@ -1,0 +1,136 @@
+package expose
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// readAt is when all snapshots of the tests were read.
+var readAt = time.Date(2026, 11, 21, 12, 0, 0, 250_000_000, time.UTC)
+
+// given is what a device of a test snapshot tells.
+type given map[canonical.Field]float64
+
+// device is one device of a test snapshot.
+type device struct {
+	canonical.Device
+	given   given
+	verdict canonical.Verdict
+}
+
+// snapshotOf makes a snapshot of a source named name.
+func snapshotOf(name string, devices ...device) *canonical.Snapshot {
+	t := &canonical.Topology{Generation: 1}
+	for i := range devices {
+		t.Devices = append(t.Devices, devices[i].Device)
+	}
+	s := &canonical.Snapshot{Judgement: judgement(), Source: canonical.Source{
+		Name: name, Backend: "prometheus", Aggregation: "point",
+		At: readAt, Took: 12500 * time.Microsecond, Samples: 7 * len(devices), Devices: len(devices),
+	}}
+	s.Frame.Shape(t)
+	s.Frame.At = readAt
+	for i, d := range devices {
+		for f, v := range d.given {
+			s.Frame.Row(i)[f] = v
+		}
+		s.Verdicts = append(s.Verdicts, d.verdict)
+	}
+	return s
+}
+
+// judgement is the default configuration.
+func judgement() *canonical.Judgement {
+	return &canonical.Judgement{
+		Preset:  "ai",
+		Weights: canonical.Weights{SM: 0.35, Tensor: 0.35, DRAM: 0.2, Engine: 0.1},
+		States: [canonical.NumConditions]canonical.Health{
+			canonical.CondRowRemapFailure:           canonical.HealthCrit,
+			canonical.CondUncorrectableRemappedRows: canonical.HealthCrit,
+			canonical.CondPCIeReplay:                canonical.HealthWarn,
+			canonical.CondGPUTemperature:            canonical.HealthHot,
+			canonical.CondMemoryTemperature:         canonical.HealthHot,
+		},
+	}
+}
+
+// board is GPU 0 of node-a: busy, hot, with some of everything.
+func board() device {
+	v := canonical.Verdict{RealUtilization: 0.66, Coverage: 1, Class: canonical.TensorHeavyCompute, Health: canonical.HealthHot}
+	v.Findings[canonical.CondRowRemapFailure] = canonical.Clear
+	v.Findings[canonical.CondPCIeReplay] = canonical.Clear
+	v.Findings[canonical.CondGPUTemperature] = canonical.Raised
+	return device{
+		canonical.Device{Hostname: "node-a", GPU: "0", UUID: "GPU-a0", Model: "NVIDIA H100", Name: "nvidia0", PCIBusID: "00000000:1B:00.0", Driver: "580.105.08"},
+		given{
+			canonical.SMActive:                  0.812345,
+			canonical.NVMLUtilization:           0.97,
+			canonical.PCIeTransmit:              1.5e9,
+			canonical.Power:                     312.5,
+			canonical.Energy:                    8765432.109,
+			canonical.Temperature:               96,
+			canonical.FramebufferUsed:           34359738368,
+			canonical.RemappedRowsUncorrectable: 0,
+			canonical.RemappedRowsCorrectable:   2,
+			canonical.ECCDoubleBitAggregate:     1,
+			canonical.RowRemapFailure:           0,
+			canonical.ClockEvents:               0x20 | 0x4,
+			canonical.ThrottledThermal:          1.25,
+		},
+		v,
+	}
+}
+
+// unread is a GPU that gave almost nothing.
+func unread() device {
+	return device{
+		canonical.Device{Hostname: "node-a", GPU: "1", UUID: "GPU-a1"},
+		given{canonical.NVMLUtilization: 0},
+		canonical.Verdict{RealUtilization: math.NaN(), Coverage: 0, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown},
+	}
+}
+
+// split is a board known from its two MIG instances alone.
+func split() []device {
+	v := canonical.Verdict{RealUtilization: math.NaN(), Coverage: math.NaN(), Class: canonical.ClassUnknown, Health: canonical.HealthOK}
+	v.Findings[canonical.CondGPUTemperature] = canonical.Clear
+	whole := device{canonical.Device{Hostname: "node-b", GPU: "0", UUID: "GPU-b0", Model: "NVIDIA A100", Implied: true}, given{canonical.Temperature: 41}, v}
+	devices := []device{whole}
+	for i, class := range []canonical.Class{canonical.Idle, canonical.MemoryBound} {
+		d := whole
+		d.Implied, d.Instance, d.Profile = false, fmt.Sprint(7+i), "3g.20gb"
+		d.given = given{canonical.DRAMActive: 0.5 * float64(i)}
+		// Health means nothing on an instance, whatever it says.
+		d.verdict = canonical.Verdict{RealUtilization: 0.25 * float64(i), Coverage: 0.65, Class: class, Health: canonical.HealthCrit}
+		d.verdict.Findings[canonical.CondGPUTemperature] = canonical.Raised
+		devices = append(devices, d)
+	}
+	return devices
+}
+
+// fleet is n boards that give every reading, with values as an exporter prints
+// them.
+func fleet(n int) *canonical.Snapshot {
+	rng := rand.New(rand.NewPCG(1, 2))
+	devices := make([]device, n)
+	for i := range devices {
+		d := board()
+		d.GPU, d.UUID = fmt.Sprint(i), fmt.Sprintf("GPU-%08x-aaaa-bbbb-cccc-%012x", rng.Uint32(), rng.Uint64N(1<<48))
+		d.given = given{}
+		for f := range canonical.NumFields {
+			d.given[f] = float64(rng.IntN(1 << 30))
+			if canonical.Fields[f].Unit == canonical.Ratio {
+				d.given[f] = float64(rng.IntN(1_000_000)) / 1e6
+			}
+		}
+		d.verdict.RealUtilization = rng.Float64()
+		d.verdict.Findings[canonical.CondMemoryTemperature] = canonical.Clear
+		d.verdict.Findings[canonical.CondUncorrectableRemappedRows] = canonical.Clear
+		devices[i] = d
+	}
+	return snapshotOf("http://exporter:9400/metrics", devices...)
+}

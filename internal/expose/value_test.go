@@ -1,0 +1,84 @@
+package expose
+
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+func TestAppendValue(t *testing.T) {
+	for _, row := range []struct {
+		v    float64
+		want string
+	}{
+		{0, "0"},
+		{math.Copysign(0, -1), "0"},
+		{1, "1"},
+		{9, "9"},
+		{10, "10"},
+		{-3, "-3"},
+		{0.5, "0.5"},
+		{0.97, "0.97"},
+		{0.812345, "0.812345"},
+		{0.000001, "0.000001"},
+		{0.0000005, "5e-07"},
+		{1.0 / 3, "0.3333333333333333"},
+		{-0.25, "-0.25"},
+		{312.5, "312.5"},
+		{8765432.109, "8765432.109"},
+		{34359738368, "34359738368"},
+		{1<<53 - 1, "9007199254740991"},
+		{1 << 53, "9.007199254740992e+15"},
+		{1 << 63, "9.223372036854776e+18"},
+		{-1 << 63, "-9.223372036854776e+18"},
+		{1e300, "1e+300"},
+		{9007199254.740993, "9.007199254740993e+09"},
+	} {
+		if got := string(appendValue(nil, row.v)); got != row.want {
+			t.Errorf("%v is written %s, want %s", row.v, got, row.want)
+		}
+	}
+}
+
+// FuzzValueReadsBack lets Prometheus read what we write.
+func FuzzValueReadsBack(f *testing.F) {
+	for _, v := range []float64{0, 1, 0.1, 0.3, 0.123456, 2.5e-7, 1e15 + 0.5, 1e22, -1.5, math.MaxFloat64, math.SmallestNonzeroFloat64} {
+		f.Add(v)
+		f.Add(math.Nextafter(v, 2))
+	}
+	f.Fuzz(func(t *testing.T, v float64) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			t.Skip()
+		}
+		for _, v := range []float64{v, math.Round(math.Mod(v, 1e9)*1e6) / 1e6} {
+			text := appendValue(nil, v)
+			p := textparse.NewPromParser(append(append([]byte("m "), text...), '\n'), labels.NewSymbolTable(), false)
+			if _, err := p.Next(); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if _, _, got := p.Series(); got != v {
+				t.Fatalf("%s reads back as %s, want %s", text, strconv.FormatFloat(got, 'x', -1, 64), strconv.FormatFloat(v, 'x', -1, 64))
+			}
+		}
+	})
+}
+
+func BenchmarkAppendValue(b *testing.B) {
+	for name, v := range map[string]float64{"digit": 1, "integer": 34359738368, "six-digits": 0.812345, "any": 1.0 / 3} {
+		b.Run(name, func(b *testing.B) {
+			buf := make([]byte, 0, 32)
+			for b.Loop() {
+				buf = appendValue(buf[:0], v)
+			}
+		})
+		b.Run(name+"/strconv", func(b *testing.B) {
+			buf := make([]byte, 0, 32)
+			for b.Loop() {
+				buf = strconv.AppendFloat(buf[:0], v, 'g', -1, 64)
+			}
+		})
+	}
+}

@@ -1,0 +1,34 @@
+package expose
+
+import (
+	"io"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Writer renders the series of ours without a server around it. It belongs to
+// one goroutine and allocates nothing while topologies stay the same.
+type Writer struct {
+	exposition *exposition
+	sink       sink
+	readings   []reading
+}
+
+// NewWriter returns a Writer.
+func NewWriter() *Writer { return &Writer{exposition: newExposition(1)} }
+
+// Write writes all series of snapshots, one of each source in an order that
+// stays the same, to out in pieces of about 64 KiB. The snapshots are not kept.
+// The error is that of out.
+func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
+	w.sink.w, w.sink.err = out, nil
+	w.readings = w.readings[:0]
+	for _, s := range snapshots {
+		w.readings = append(w.readings, reading{snapshot: s, source: &s.Source})
+	}
+	w.exposition.write(&w.sink, 0, w.readings)
+	w.sink.flush()
+	clear(w.readings)
+	w.sink.w = nil
+	return w.sink.err
+}

@@ -1,0 +1,111 @@
+// Package internal_test checks the direction of imports between the layers.
+package internal_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/kpulse/kpulse-proxy/"
+
+// mayImport lists, for each package, the packages of this module that it may
+// import. CONTRIBUTING.md shows the same table. A package that is not here may
+// not exist.
+var mayImport = map[string][]string{
+	"internal/raw":               {},
+	"internal/raw/rawtest":       {},
+	"internal/canonical":         {},
+	"internal/source":            {"internal/raw"},
+	"internal/source/exporter":   {"internal/raw", "internal/source"},
+	"internal/source/dcgmi/dmon": {"internal/raw"},
+	"internal/source/replay":     {"internal/raw", "internal/source", "internal/source/dcgmi/dmon"},
+	"internal/translate":         {"internal/raw", "internal/canonical"},
+	"internal/compute":           {"internal/canonical"},
+	"internal/pipeline":          {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
+	"internal/expose":            {"internal/canonical"},
+	"internal":                   {},
+	"cmd/kpulse-proxy":           {"internal/raw", "internal/canonical", "internal/source", "internal/source/exporter", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose"},
+}
+
+// standardOnly are the vocabularies: nothing outside Go's standard library.
+var standardOnly = []string{"internal/raw", "internal/canonical"}
+
+// pure packages must not even be able to do I/O, read a clock or log.
+var pure = map[string][]string{
+	"internal/compute": {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio"},
+}
+
+func TestImportsFollowTheLayers(t *testing.T) {
+	for pkg, imports := range goList(t) {
+		allowed, known := mayImport[pkg]
+		if !known {
+			t.Errorf("package %s is in no layer: add it to the table here and in CONTRIBUTING.md", pkg)
+			continue
+		}
+		for _, imp := range imports {
+			own, ours := strings.CutPrefix(imp, module)
+			switch {
+			case ours && !slices.Contains(allowed, own):
+				t.Errorf("%s imports %s; it may import %v", pkg, own, allowed)
+			case !ours && slices.Contains(standardOnly, pkg) && strings.Contains(strings.Split(imp, "/")[0], "."):
+				t.Errorf("%s imports %s; it may import the standard library only", pkg, imp)
+			case imp == "os/exec":
+				t.Errorf("%s imports os/exec; only internal/source/dcgmi may run commands", pkg)
+			case slices.Contains(pure[pkg], imp):
+				t.Errorf("%s imports %s; it must stay pure", pkg, imp)
+			}
+		}
+	}
+}
+
+// forbidden are texts that may not stand in the files of a package, tests left
+// out: the vendor's words above translate, and a clock in compute.
+var forbidden = map[string]*regexp.Regexp{
+	"compute":   regexp.MustCompile(`DCGM_|dcgm|time\.(Now|Since|Until|After|Sleep|NewTimer)`),
+	"canonical": regexp.MustCompile(`DCGM_|dcgm|time\.(Now|Since|Until|After|Sleep|NewTimer)`),
+	"expose":    regexp.MustCompile(`DCGM_|dcgm`),
+}
+
+func TestLayersDoNotNameWhatTheyMustNotKnow(t *testing.T) {
+	for pkg, words := range forbidden {
+		files, err := filepath.Glob(pkg + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files in %s (%v)", pkg, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if word := words.Find(b); word != nil {
+				t.Errorf("%s says %s", file, word)
+			}
+		}
+	}
+}
+
+// goList returns the direct imports, tests left out, of every package of ours.
+func goList(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		packages[strings.TrimPrefix(fields[0], module)] = fields[1:]
+	}
+	if len(packages) < 8 {
+		t.Fatalf("go list names %d packages: %v", len(packages), packages)
+	}
+	return packages
+}

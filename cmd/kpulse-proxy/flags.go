@@ -1,0 +1,252 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	promslogflag "github.com/prometheus/common/promslog/flag"
+	"github.com/prometheus/common/version"
+	"github.com/prometheus/exporter-toolkit/web"
+	webflag "github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// Defaults and limits of the flags.
+const (
+	defaultListen   = ":9401"
+	defaultUpstream = "http://localhost:9400/metrics"
+	defaultPoll     = 15 * time.Second
+	defaultTick     = time.Second
+	minPoll         = time.Second
+	minTick         = 100 * time.Millisecond
+)
+
+// errAnswered means that --help or --version has said all there is to say.
+var errAnswered = errors.New("answered")
+
+// options is the command line after validation.
+type options struct {
+	backend     string
+	source      string // "" is the embedded demo
+	poll        time.Duration
+	minInterval time.Duration
+	timeout     time.Duration
+	maxBody     int64
+	nodeName    string
+
+	judge       compute.Options
+	passthrough expose.Passthrough
+	seriesLimit int
+
+	web         *web.FlagConfig
+	maxRequests int
+	pprof       bool
+	log         *promslog.Config
+}
+
+// words are flag values that need more than kingpin to be understood.
+type words struct {
+	backend, source, poll, passthrough, preset, weights, missing, maxBody, nodeName *string
+}
+
+// parse reads the command line and the environment. Help and version go to
+// stdout and give errAnswered.
+func parse(args []string, stdout io.Writer) (*options, error) {
+	app := kingpin.New("kpulse-proxy", about)
+	answered := false
+	app.Terminate(func(int) { answered = true })
+	app.UsageWriter(stdout).Writer(stdout).ErrorWriter(stdout)
+	app.UsageTemplate(helpTemplate).UsageFuncs(helpFuncs)
+	app.HelpFlag.Short('h').Help("Show this help.")
+	app.Version(version.Print("kpulse-proxy"))
+
+	opts := &options{judge: compute.DefaultOptions(), log: &promslog.Config{}}
+	w := register(app, opts)
+	nameEnvironment(app)
+	_, err := app.Parse(args)
+	switch {
+	case answered:
+		return nil, errAnswered
+	case err != nil:
+		return nil, suggest(app, err)
+	}
+	return opts, w.into(opts)
+}
+
+// register declares every flag.
+func register(app *kingpin.Application, opts *options) *words {
+	w := &words{
+		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), or replay (a capture; without --source an embedded demo that needs no GPU).").
+			Default("prometheus").PlaceHolder("prometheus|replay").String(),
+		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a file with expositions or dcgmi dmon output.").
+			PlaceHolder("URL|FILE").String(),
+		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped (default 15s). replay: time between two ticks; at least 100ms (default 1s). A duration, or bare seconds.").
+			PlaceHolder("DURATION").String(),
+		maxBody: app.Flag("source.max-body", "Largest body taken from the exporter, also after gunzip.").
+			Default("64MiB").PlaceHolder("64MiB").String(),
+		nodeName: app.Flag("node-name", "Label hostname of our series (default: $NODE_NAME, else what the exporter says, else the host of its URL).").
+			PlaceHolder("NAME").String(),
+		passthrough: app.Flag("passthrough", "Which of the exporter's lines to serve: valid (all that Prometheus can parse), verbatim (every byte), off (only ours, beside a direct scrape of the exporter).").
+			Default("valid").PlaceHolder("valid|verbatim|off").String(),
+		preset: app.Flag("preset", "Weights of real utilization: ai, hpc or mem.").
+			Default("ai").PlaceHolder("ai|hpc|mem").String(),
+		weights: app.Flag("weights", "Weights of our own in place of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1.").
+			PlaceHolder("SM,TENSOR,DRAM,ENGINE").String(),
+		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
+			Default("renormalize").PlaceHolder("renormalize|zero").String(),
+	}
+	app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
+		Default("1s").DurationVar(&opts.minInterval)
+	app.Flag("source.timeout", "Longest wait for the exporter where the scraper sends no timeout of its own.").
+		Default("10s").DurationVar(&opts.timeout)
+	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
+		Default(strconv.FormatFloat(opts.judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
+	app.Flag("series-limit", "Most series of our own; GPUs past it are dropped and counted.").
+		Default("250000").IntVar(&opts.seriesLimit)
+	opts.web = webflag.AddFlags(app, defaultListen)
+	app.Flag("web.max-requests", "Most scrapes served at a time; more get 503.").
+		Default("40").IntVar(&opts.maxRequests)
+	app.Flag("web.enable-pprof", "Serve Go profiles at /debug/pprof.").BoolVar(&opts.pprof)
+	promslogflag.AddFlags(app, opts.log)
+	return w
+}
+
+// into validates the words and completes opts.
+func (w *words) into(opts *options) error {
+	var err error
+	if opts.passthrough, err = expose.ParsePassthrough(*w.passthrough); err != nil {
+		return fmt.Errorf("--passthrough: %w", err)
+	}
+	if opts.judge.Missing, err = compute.ParseMissing(*w.missing); err != nil {
+		return fmt.Errorf("--missing-inputs: %w", err)
+	}
+	if opts.maxBody, err = parseBytes(*w.maxBody); err != nil {
+		return fmt.Errorf("--source.max-body: %w", err)
+	}
+	if opts.backend, err = parseBackend(*w.backend); err != nil {
+		return fmt.Errorf("--backend: %w", err)
+	}
+	if opts.poll, err = parsePoll(*w.poll, opts.backend); err != nil {
+		return fmt.Errorf("--poll: %w", err)
+	}
+	if opts.source = *w.source; opts.source == "" && opts.backend == "prometheus" {
+		opts.source = defaultUpstream
+	}
+	if opts.nodeName = *w.nodeName; opts.nodeName == "" {
+		opts.nodeName = os.Getenv("NODE_NAME")
+	}
+	if err := opts.check(); err != nil {
+		return err
+	}
+	return w.weigh(&opts.judge)
+}
+
+// weigh sets the weights, given or by preset.
+func (w *words) weigh(judge *compute.Options) (err error) {
+	judge.Preset = *w.preset
+	if *w.weights != "" {
+		if judge.Weights, err = compute.ParseWeights(*w.weights); err != nil {
+			return fmt.Errorf("--weights: %w", err)
+		}
+		judge.Preset = compute.Custom
+	}
+	if _, err = compute.New(*judge); err != nil {
+		return fmt.Errorf("--preset: %w", err)
+	}
+	return nil
+}
+
+// check refuses numbers that make no sense.
+func (o *options) check() error {
+	switch {
+	case !(o.judge.MinCoverage >= 0 && o.judge.MinCoverage <= 1):
+		return fmt.Errorf("--min-coverage=%g: not a share; give a number from 0 to 1, such as 0.5", o.judge.MinCoverage)
+	case o.minInterval < 0:
+		return fmt.Errorf("--source.min-interval=%s: negative; 0s reads the exporter on every scrape", o.minInterval)
+	case o.timeout <= 0:
+		return fmt.Errorf("--source.timeout=%s: must be above 0, such as 10s", o.timeout)
+	case o.maxRequests < 1:
+		return fmt.Errorf("--web.max-requests=%d: must be at least 1", o.maxRequests)
+	case o.seriesLimit < 1:
+		return fmt.Errorf("--series-limit=%d: must be at least 1", o.seriesLimit)
+	}
+	return nil
+}
+
+// backends are the words of --backend and what they mean; "" is not built yet.
+var backends = map[string]string{
+	"prometheus":  "prometheus",
+	"replay":      "replay",
+	"dcgm":        "",
+	"dcgmi":       "",
+	"nvml":        "",
+	"nvml_direct": "",
+}
+
+func parseBackend(s string) (string, error) {
+	backend, known := backends[s]
+	switch {
+	case !known:
+		return "", fmt.Errorf("%q is no backend; use prometheus or replay", s)
+	case backend == "":
+		return "", fmt.Errorf("%s is not in this version yet; run dcgm-exporter and use prometheus, or look around with replay", s)
+	}
+	return backend, nil
+}
+
+// parsePoll reads a duration or bare seconds within what the backend allows.
+func parsePoll(s, backend string) (time.Duration, error) {
+	least, standard := minPoll, defaultPoll
+	if backend == "replay" {
+		least, standard = minTick, defaultTick
+	}
+	if s == "" {
+		return standard, nil
+	}
+	d, err := time.ParseDuration(s)
+	if seconds, e := strconv.ParseFloat(s, 64); e == nil {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is no duration; write 15s, 500ms or bare seconds such as 2", s)
+	case d == 0 && backend == "prometheus":
+		return 0, nil
+	case d < least || d > 24*time.Hour:
+		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to 24h", s, backend, least)
+	}
+	return d, nil
+}
+
+// byteUnits are the suffixes of a size, longest first.
+var byteUnits = []struct {
+	suffix string
+	size   int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
+}
+
+func parseBytes(s string) (int64, error) {
+	for _, u := range byteUnits {
+		digits, ok := strings.CutSuffix(s, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 1 || n > (1<<40)/u.size {
+			break
+		}
+		return n * u.size, nil
+	}
+	return 0, fmt.Errorf("%q is no size; write 64MiB, 1GiB or bytes", s)
+}

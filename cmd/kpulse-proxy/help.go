@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/alecthomas/kingpin/v2"
+)
+
+const about = `A scrape target in the place of dcgm-exporter: it passes the exporter's series through untouched, and adds series that keep one name and unit whatever the exporter's version, real utilization, workload class and health for every GPU.
+
+Look around on any machine:   kpulse-proxy --backend=replay
+In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
+Then scrape http://localhost:9401/metrics in the exporter's place.`
+
+// helpGroups are the headings of --help; a flag stands under the first one that
+// has a prefix of its name.
+var helpGroups = []struct {
+	title    string
+	prefixes []string
+}{
+	{"Reading", []string{"backend", "source", "poll", "node-name"}},
+	{"Computing", []string{"preset", "weights", "missing-inputs", "min-coverage"}},
+	{"Serving", []string{"passthrough", "series-limit", "web."}},
+	{"Logging and the rest", []string{""}},
+}
+
+const helpTemplate = `usage: {{.App.Name}} [<flags>]
+
+{{.App.Help|Wrap 0}}
+{{range groups .Context.Flags}}
+{{.Title}}:
+{{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
+Every flag can be set in the environment too; the command line wins.
+`
+
+// flagGroup is one heading of --help.
+type flagGroup struct {
+	Title string
+	Flags []*kingpin.FlagModel
+}
+
+var helpFuncs = template.FuncMap{"groups": groupFlags}
+
+func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
+	groups := make([]flagGroup, len(helpGroups))
+	for i, g := range helpGroups {
+		groups[i].Title = g.title
+	}
+	for _, f := range flags {
+		if !f.Hidden {
+			g := &groups[groupOf(f.Name)]
+			g.Flags = append(g.Flags, f)
+		}
+	}
+	return groups
+}
+
+func groupOf(flag string) int {
+	for i, g := range helpGroups {
+		for _, p := range g.prefixes {
+			if strings.HasPrefix(flag, p) {
+				return i
+			}
+		}
+	}
+	return len(helpGroups) - 1
+}
+
+// nameEnvironment gives every flag its environment variable: --web.max-requests
+// is KPULSE_WEB_MAX_REQUESTS.
+func nameEnvironment(app *kingpin.Application) {
+	for _, f := range app.Model().Flags {
+		if f.Name != "help" && f.Name != "version" && !f.Hidden {
+			name := strings.NewReplacer("-", "_", ".", "_").Replace(f.Name)
+			app.GetFlag(f.Name).Envar("KPULSE_" + strings.ToUpper(name))
+		}
+	}
+}
+
+// suggest adds the flag that was probably meant to kingpin's complaint about one
+// it does not know.
+func suggest(app *kingpin.Application, err error) error {
+	_, given, unknown := strings.Cut(err.Error(), "unknown long flag '--")
+	if !unknown {
+		return err
+	}
+	given = strings.TrimSuffix(given, "'")
+	best, distance := "", len(given)/2+1
+	for _, f := range app.Model().Flags {
+		if d := editDistance(given, f.Name); d < distance {
+			best, distance = f.Name, d
+		}
+	}
+	if best == "" {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean --%s?", err, best)
+}
+
+// editDistance is Levenshtein's: the least number of single-letter changes that
+// turn a into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,49 @@
+// Command kpulse-proxy is a scrape target in the place of dcgm-exporter: it
+// passes the exporter's series through and adds real utilization, workload class
+// and health for every GPU.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/prometheus/common/promslog"
+)
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the whole program: it returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	opts, err := parse(args, stdout)
+	switch {
+	case errors.Is(err, errAnswered):
+		return exitDone
+	case err != nil:
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
+		return exitUsage
+	}
+	opts.log.Writer = stderr
+	logger := promslog.New(opts.log)
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, opts, logger); err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
+		return exitFailed
+	}
+	return exitDone
+}

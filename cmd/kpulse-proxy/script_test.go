@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The scripts in testdata/script run the program as an operator would: as a
+// child process, in front of a real HTTP server. Beside testscript's own
+// commands they have those of scriptCommands.
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"kpulse-proxy":  main,
+		"reverse-proxy": reverseProxyMain,
+	})
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                scriptCommands,
+		Setup: func(env *testscript.Env) error {
+			env.Values[stateKey{}] = &state{}
+			return nil
+		},
+	})
+}
+
+// state is what a script has running.
+type state struct {
+	upstream *upstream
+	proxy    *child
+}
+
+type stateKey struct{}
+
+func stateOf(ts *testscript.TestScript) *state { return ts.Value(stateKey{}).(*state) }
+
+// scriptCommands are what our scripts can do beyond testscript's own.
+var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"upstream":   cmdUpstream,
+	"downstream": cmdDownstream,
+	"proxy":      cmdProxy,
+	"terminate":  cmdTerminate,
+	"get":        cmdGet,
+	"until":      cmdUntil,
+	"exposition": cmdExposition,
+	"exits":      cmdExits,
+}
+
+// cmdUpstream starts an exporter that serves the script's file upstream.prom at
+// /metrics and misbehaves at the paths of misbehaviours; $UPSTREAM is its URL.
+func cmdUpstream(ts *testscript.TestScript, _ bool, _ []string) {
+	u := startUpstream(func() ([]byte, error) { return os.ReadFile(ts.MkAbs("upstream.prom")) })
+	ts.Defer(u.stop)
+	ts.Setenv("UPSTREAM", u.url)
+	stateOf(ts).upstream = u
+}
+
+// cmdDownstream kills the upstream.
+func cmdDownstream(ts *testscript.TestScript, _ bool, _ []string) {
+	stateOf(ts).upstream.stop()
+}
+
+var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
+
+// child is a running kpulse-proxy.
+type child struct {
+	cmd  *exec.Cmd
+	url  string
+	done chan error
+}
+
+// startChild starts a program that logs where it listens, and waits until it
+// does. Its log goes to sink.
+func startChild(cmd *exec.Cmd, sink io.Writer) (*child, error) {
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{cmd: cmd, done: make(chan error, 1)}
+	address := make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			fmt.Fprintln(sink, lines.Text())
+			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
+				address <- m[1]
+			}
+		}
+		c.done <- cmd.Wait()
+	}()
+	select {
+	case a := <-address:
+		c.url = "http://" + a
+		return c, nil
+	case err := <-c.done:
+		return nil, fmt.Errorf("%s ended before it listened: %w", cmd, err)
+	case <-time.After(30 * time.Second):
+		cmd.Process.Kill()
+		return nil, fmt.Errorf("%s does not listen", cmd)
+	}
+}
+
+// stop asks the child to end and waits for it.
+func (c *child) stop() error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case err := <-c.done:
+		return err
+	case <-time.After(30 * time.Second):
+		c.cmd.Process.Kill()
+		return fmt.Errorf("%s does not end", c.cmd)
+	}
+}
+
+// cmdProxy starts kpulse-proxy with the flags given on a free port; $PROXY is
+// its URL. Its log goes to the file proxy.log.
+func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
+	if running := stateOf(ts).proxy; running != nil {
+		ts.Check(running.stop())
+	}
+	log, err := os.Create(ts.MkAbs("proxy.log"))
+	ts.Check(err)
+	cmd := exec.Command("kpulse-proxy", append([]string{"--web.listen-address=127.0.0.1:0"}, args...)...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Path, err = exec.LookPath("kpulse-proxy")
+	ts.Check(err)
+	cmd.Err = nil
+	c, err := startChild(cmd, log)
+	if err != nil {
+		ts.Fatalf("%v\n%s", err, ts.ReadFile("proxy.log"))
+	}
+	stateOf(ts).proxy = c
+	ts.Setenv("PROXY", c.url)
+	ts.Defer(func() { c.cmd.Process.Kill() })
+}
+
+// cmdTerminate sends SIGTERM to the proxy, which must end well.
+func cmdTerminate(ts *testscript.TestScript, _ bool, _ []string) {
+	if err := stateOf(ts).proxy.stop(); err != nil {
+		ts.Fatalf("after SIGTERM: %v", err)
+	}
+}
+
+// cmdGet is `get [-H 'Name: value'] STATUS URL`: the answer must have the status
+// and becomes the command's stdout, its headers its stderr.
+func cmdGet(ts *testscript.TestScript, _ bool, args []string) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, args[len(args)-1], http.NoBody)
+	ts.Check(err)
+	for i := 0; args[i] == "-H"; i += 2 {
+		name, value, _ := strings.Cut(args[i+1], ": ")
+		req.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	ts.Check(err)
+	ts.Stdout().Write(body)
+	res.Header.Write(ts.Stderr())
+	if want := args[len(args)-2]; fmt.Sprint(res.StatusCode) != want {
+		ts.Fatalf("%s answered %d, want %s:\n%.500s", req.URL, res.StatusCode, want, body)
+	}
+}
+
+// cmdUntil is `until URL REGEXP`: asks until the answer matches, for 20 s.
+func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
+	re := regexp.MustCompile(args[1])
+	var last string
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		res, err := http.Get(args[0])
+		if err != nil {
+			last = err.Error()
+			continue
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if last = res.Status + "\n" + string(body); re.MatchString(last) {
+			return
+		}
+	}
+	ts.Fatalf("no answer of %s matches %s; the last one:\n%.2000s", args[0], args[1], last)
+}
+
+// cmdExits is `exits CODE ARGS…`: kpulse-proxy with these arguments must end
+// with the code; what it says becomes stdout and stderr.
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	path, err := exec.LookPath("kpulse-proxy")
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
+	cmd.Env = append(os.Environ(), "KPULSE_PRESET="+ts.Getenv("KPULSE_PRESET"))
+	if ts.Getenv("KPULSE_PRESET") == "" {
+		cmd.Env = os.Environ()
+	}
+	cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// cmdExposition is `exposition FILE`: Prometheus' parser must accept all of it,
+// no series may occur twice, and our families must please promlint.
+func cmdExposition(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(checkExposition([]byte(ts.ReadFile(args[0]))))
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/common/version"
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+const (
+	// headerTimeout and readTimeout bound a request's arrival; a scrape has no
+	// body.
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	// writeTimeout bounds one answer, the reading of the upstream included. It
+	// is above any scrape timeout in use and ends clients that stopped reading.
+	writeTimeout = 5 * time.Minute
+	idleTimeout  = 2 * time.Minute
+	// drainTimeout is how long running scrapes may take to end after SIGTERM.
+	drainTimeout = 20 * time.Second
+)
+
+// serve answers scrapes until ctx ends, and then lets the running ones finish.
+func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
+	p, handler, err := assemble(opts, logger)
+	if err != nil {
+		return err
+	}
+	logger.Info("starting", "version", version.Info(), "backend", opts.backend, "reads", p.Name())
+	ignoreHangups(ctx, logger)
+
+	// The pipeline outlives ctx, so that scrapes that are running when it ends
+	// still get their reading.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	read := make(chan error, 1)
+	go func() { read <- p.Run(life) }()
+
+	err = listen(ctx, handler, opts.web, logger)
+	end()
+	if e := <-read; err == nil && e != nil && !errors.Is(e, io.EOF) {
+		err = e
+	}
+	return err
+}
+
+// assemble wires the program from its source to its HTTP handler. Nothing runs
+// yet.
+func assemble(opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Handler, error) {
+	p, err := newPipeline(opts, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	handler, err := expose.New(expose.Options{
+		Feeds:        []expose.Feed{p},
+		Passthrough:  opts.passthrough,
+		MaxRequests:  opts.maxRequests,
+		Timeout:      opts.timeout,
+		FailureKinds: pipeline.FailureKinds(),
+		EnablePprof:  opts.pprof,
+	})
+	return p, handler, err
+}
+
+// newPipeline opens the source and wires what its readings go through.
+func newPipeline(opts *options, logger *slog.Logger) (*pipeline.Pipeline, error) {
+	src, err := open(opts)
+	if err != nil {
+		return nil, err
+	}
+	host := src.Caps().Host
+	if src.Caps().Local {
+		if host, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
+		}
+	}
+	translator, err := translate.New(translate.Options{
+		NodeName:     opts.nodeName,
+		FallbackHost: host,
+		MaxDevices:   expose.MaxDevices(opts.seriesLimit),
+	})
+	if err != nil {
+		return nil, err
+	}
+	judge, err := compute.New(opts.judge)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.New(pipeline.Options{
+		Source:      src,
+		Translator:  translator,
+		Judge:       judge,
+		Logger:      logger,
+		MinInterval: opts.minInterval,
+		Poll:        opts.poll,
+		Timeout:     opts.timeout,
+	}), nil
+}
+
+// open opens the source that the command line names.
+func open(opts *options) (source.Source, error) {
+	switch {
+	case opts.backend == "prometheus":
+		return exporter.New(opts.source, exporter.Options{MaxBody: opts.maxBody, UserAgent: "kpulse-proxy/" + version.Version})
+	case opts.source == "":
+		return replay.Demo(replay.Options{Period: opts.poll, Loop: true}), nil
+	default:
+		return replay.Open(opts.source, replay.Options{Period: opts.poll, Loop: true})
+	}
+}
+
+// listen serves handler until ctx ends, then drains.
+func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, logger *slog.Logger) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	drained := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		logger.Info("stopping; running scrapes may finish", "within", drainTimeout)
+		// Not derived from ctx, which has ended already: Shutdown would not wait.
+		grace, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		drained <- server.Shutdown(grace)
+	})
+	err := web.ListenAndServe(server, flags, logger)
+	if stop() { // ctx has not ended: the server could not start, or broke
+		return fmt.Errorf("cannot serve: %w; see --web.listen-address and --web.config.file", err)
+	}
+	if err := <-drained; err != nil {
+		return fmt.Errorf("some scrapes did not finish within %s: %w", drainTimeout, err)
+	}
+	return nil
+}
+
+// ignoreHangups keeps SIGHUP, which asks daemons to reload, from ending us while
+// there is no configuration file to reload.
+func ignoreHangups(ctx context.Context, logger *slog.Logger) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	go func() {
+		defer signal.Stop(hangup)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+				logger.Info("nothing to reload")
+			}
+		}
+	}()
+}

@@ -1,0 +1,45 @@
+# Everything here is plain go; make only saves typing.
+.DEFAULT_GOAL := help
+
+MODULE  := github.com/kpulse/kpulse-proxy
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+INFO    := github.com/prometheus/common/version
+LDFLAGS := -s -w \
+	-X $(INFO).Version=$(VERSION) \
+	-X $(INFO).Revision=$(shell git rev-parse HEAD 2>/dev/null) \
+	-X $(INFO).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
+FUZZTIME ?= 60s
+
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build ./kpulse-proxy, static
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o kpulse-proxy ./cmd/kpulse-proxy
+
+run: ## Serve the embedded demo on :9401
+	go run ./cmd/kpulse-proxy --backend=replay
+
+test: ## Run all tests
+	go test ./...
+
+race: ## Run all tests under the race detector
+	go test -race ./...
+
+lint: ## Check formatting, vet, and run golangci-lint (built from source, once)
+	@test -z "$$(gofmt -l cmd internal)" || { gofmt -l cmd internal; echo 'run gofmt -w on these'; exit 1; }
+	go vet ./...
+	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
+
+fuzz: ## Run each fuzz target for FUZZTIME (60s)
+	@go list ./... | while read -r pkg; do \
+		go test -list '^Fuzz' $$pkg | grep '^Fuzz' | while read -r target; do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done || exit 1; \
+	done
+
+bench: ## Run the benchmarks and print the targets of the design beside them
+	go test -run '^$$' -bench . -benchmem ./internal/...
+	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./cmd/kpulse-proxy
+
+.PHONY: help build run test race lint fuzz bench

@@ -35,8 +35,7 @@ type buffer struct {
 // call finish and then give it back.
 func (l *buffers) take(w io.Writer, gzipped bool) *buffer {
 	b := l.pop()
-	b.sink.err = nil
-	b.sink.w = w
+	b.sink.reset(w)
 	if gzipped {
 		b.zip(w)
 	}
@@ -57,7 +56,7 @@ func (l *buffers) pop() *buffer {
 
 // give takes b back. It holds on to nothing of the client's.
 func (l *buffers) give(b *buffer) {
-	b.sink.w, b.sink.buf = nil, b.sink.buf[:0]
+	b.sink.reset(nil)
 	if b.packed != nil {
 		b.packed.Reset(io.Discard)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,5 +149,9 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 		}
 	}
 	m.exposition.write(&b.sink, view, readings)
+	if !gzipped && !b.sink.begun {
+		// Spares net/http the chunks, and the kernel most of the writes.
+		h.Set("Content-Length", strconv.Itoa(b.sink.gathered()))
+	}
 	b.finish()
 }

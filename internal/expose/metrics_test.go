@@ -318,6 +318,35 @@ func (w *countingWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// TestShortAnswerTellsItsLength: without a length net/http would send chunks.
+func TestShortAnswerTellsItsLength(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		devices int
+		coding  string
+		told    bool
+	}{
+		{"eight devices", 8, "identity", true},
+		{"eight devices, gzip", 8, "gzip", false},
+		{"more than fits", 500, "identity", false},
+	} {
+		snap := fleet(c.devices)
+		upstream := bytes.Repeat([]byte("a_metric{with=\"labels\"} 1\n"), 10_000) // passed on from where it lies
+		snap.Valid = [][]byte{upstream, []byte("last 1\n")}
+		server := serve(t, Options{Feeds: []Feed{feedOf(snap)}, MaxRequests: 1})
+		res, body := ask(t, "GET", server.URL+"/metrics", "Accept-Encoding: "+c.coding)
+		if told := res.ContentLength >= 0; told != c.told || told && int(res.ContentLength) != len(body) {
+			t.Errorf("%s: length %d told for a body of %d", c.name, res.ContentLength, len(body))
+		}
+		if c.coding == "gzip" {
+			body = gunzip(t, body)
+		}
+		if want := string(upstream) + "last 1\n# HELP kpulse_"; !strings.HasPrefix(string(body), want) {
+			t.Errorf("%s: the upstream's lines are out of order", c.name)
+		}
+	}
+}
+
 func TestWritesAreLarge(t *testing.T) {
 	snap := fleet(500)
 	// An upstream of which every second line is left out.

@@ -18,10 +18,10 @@ type Writer struct {
 func NewWriter() *Writer { return &Writer{exposition: newExposition(1)} }
 
 // Write writes all series of snapshots, one of each source in an order that
-// stays the same, to out in pieces of about 64 KiB. The snapshots are not kept.
+// stays the same, to out in large pieces. The snapshots are not kept.
 // The error is that of out.
 func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
-	w.sink.w, w.sink.err = out, nil
+	w.sink.reset(out)
 	w.readings = w.readings[:0]
 	for _, s := range snapshots {
 		w.readings = append(w.readings, reading{snapshot: s, source: &s.Source})
@@ -29,6 +29,7 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	w.exposition.write(&w.sink, 0, w.readings)
 	w.sink.flush()
 	clear(w.readings)
-	w.sink.w = nil
-	return w.sink.err
+	err := w.sink.err
+	w.sink.reset(nil)
+	return err
 }

@@ -151,3 +151,94 @@ func nextLine(t string, i int) int {
 	}
 	return len(t)
 }
+
+// header reads the line that starts at i, from behind its #.
+func (s *Scanner) header(i, j int) int {
+	if next := s.knownHeader(i); next > i {
+		return next
+	}
+	h := parseHeader(s.text, j)
+	switch {
+	case h.kind == badHeader:
+		return s.reject(i)
+	case h.kind == comment:
+		return h.next
+	case strings.HasPrefix(h.name, OwnPrefix):
+		return s.leaveOut(i, h.next, h.name)
+	}
+	s.out.Meaningful++
+	line := s.text[i:h.next]
+	if h.kind == typeHeader {
+		if h.name == s.name {
+			remember(&s.families[s.family].typeLine, line)
+		}
+		return h.next
+	}
+	if h.quoted || h.name != s.name {
+		s.startFamily(h.name, h.quoted)
+	}
+	if f := s.dict.Family(s.family); f.Help != h.text {
+		f.Help = strings.Clone(h.text)
+	}
+	if note := &s.families[s.family]; h.quoted {
+		note.help = s.scan
+	} else {
+		remember(&note.helpLine, line)
+		s.noteHelp()
+	}
+	return h.next
+}
+
+// knownHeader reads the header line at i if it is, to the byte, the HELP line
+// that stood in this place in the last scan, or the TYPE line that the current
+// family had then. It returns the start of the next line, or i.
+func (s *Scanner) knownHeader(i int) int {
+	if s.name != "" {
+		if line := s.families[s.family].typeLine; line != "" && strings.HasPrefix(s.text[i:], line) {
+			s.out.Meaningful++
+			return i + len(line)
+		}
+	}
+	if s.helps == len(s.helped) {
+		return i
+	}
+	id := s.helped[s.helps]
+	line := s.families[id].helpLine
+	if line == "" || !strings.HasPrefix(s.text[i:], line) {
+		return i
+	}
+	if id != s.family || s.name == "" {
+		s.enter(id)
+		s.name = s.dict.families[id].Name
+	}
+	s.out.Meaningful++
+	s.noteHelp()
+	return i + len(line)
+}
+
+// noteHelp notes that the current family has a HELP line here.
+func (s *Scanner) noteHelp() {
+	s.families[s.family].help = s.scan
+	if s.helps == len(s.helped) {
+		s.helped = append(s.helped, 0)
+	}
+	s.helped[s.helps] = s.family
+	s.helps++
+}
+
+// remember keeps a whole line in dst.
+func remember(dst *string, line string) {
+	if *dst != line && line[len(line)-1] == '\n' {
+		*dst = strings.Clone(line)
+	}
+}
+
+// dropOldHelp forgets the HELP of families that had one in an earlier scan only:
+// what a text says must hold for the scan that it is read with.
+func (s *Scanner) dropOldHelp() {
+	for id := range s.families {
+		if f := &s.families[id]; f.help != s.scan {
+			f.helpLine, s.dict.families[id].Help = "", ""
+		}
+	}
+}

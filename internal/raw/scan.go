@@ -44,6 +44,9 @@ type Scanner struct {
 	expected uint32 // the block that is likely next
 	first    uint32 // the block that the family before this one began with
 
+	helped []uint32 // the families of the HELP lines, in the order of the last scan
+	helps  int      // how many HELP lines there were so far
+
 	own     *Dict    // the names with OwnPrefix
 	ownSeen []uint32 // by id of own: the last scan that saw it
 	usedOwn int
@@ -58,9 +61,13 @@ type blockNote struct {
 	plain bool
 }
 
-// familyNote is what a Scanner remembers of a family: the last scan that saw it,
-// and the last one that saw its HELP.
-type familyNote struct{ scan, help uint32 }
+// familyNote is what a Scanner remembers of a family.
+type familyNote struct {
+	scan, help uint32 // the last scan that saw it, and its HELP
+	// The last header lines of it that were accepted, newlines included; "" if
+	// there was none, or its name stood in quotes.
+	helpLine, typeLine string
+}
 
 // Scan reads b.Body and sets b.Samples, b.Omit, b.Skipped, b.OwnFamilies and
 // b.Meaningful. Names and label blocks are added to b.Dict, but none of a line
@@ -104,22 +111,12 @@ func (s *Scanner) begin(b *Batch) {
 	}
 	s.scan++
 	s.usedBlocks, s.usedFamilies = 0, 0
-	s.family, s.name = none, ""
+	s.family, s.name, s.helps = none, "", 0
 	s.previous, s.expected = none, s.first
 	s.out = b
 	// The Body is only read while Scan runs, and nobody writes to it then; as a
 	// string it serves the map lookups and strconv without being copied.
 	s.text = unsafe.String(unsafe.SliceData(b.Body), len(b.Body))
-}
-
-// dropOldHelp forgets the HELP of families that had one in an earlier scan only:
-// what a text says must hold for the scan that it is read with.
-func (s *Scanner) dropOldHelp() {
-	for id := range s.families {
-		if s.families[id].help != s.scan {
-			s.dict.families[id].Help = ""
-		}
-	}
 }
 
 // overgrown reports whether a table with that many known entries is mostly
@@ -130,7 +127,7 @@ func overgrown(known, used int) bool { return used > 0 && known > 2*used+1024 }
 // forget drops all that s remembers by id and turns to d.
 func (s *Scanner) forget(d *Dict) {
 	s.dict, s.generation = d, d.Generation()
-	s.blocks, s.families = nil, nil
+	s.blocks, s.families, s.helped = nil, nil, nil
 	s.usedBlocks, s.usedFamilies = d.Blocks(), d.Families()
 	s.first = none
 }
@@ -256,42 +253,22 @@ func (s *Scanner) quotedSeries(i, j int) int {
 	return next
 }
 
-// header reads the line that starts at i, from behind its #.
-func (s *Scanner) header(i, j int) int {
-	h := parseHeader(s.text, j)
-	switch {
-	case h.kind == badHeader:
-		return s.reject(i)
-	case h.kind == comment:
-		return h.next
-	case strings.HasPrefix(h.name, OwnPrefix):
-		return s.leaveOut(i, h.next, h.name)
-	}
-	s.out.Meaningful++
-	if h.kind == typeHeader {
-		return h.next
-	}
-	if h.quoted || h.name != s.name {
-		s.startFamily(h.name, h.quoted)
-	}
-	s.families[s.family].help = s.scan
-	if f := s.dict.Family(s.family); f.Help != h.text {
-		f.Help = strings.Clone(h.text)
-	}
-	return h.next
-}
-
 // startFamily makes the family of that name, as written, the current one.
 func (s *Scanner) startFamily(name string, quoted bool) {
-	s.previous, s.expected = none, s.first
 	if quoted {
 		s.scratch = appendUnescaped(s.scratch[:0], name)
-		s.family, s.name = s.dict.FamilyID(s.scratch), ""
-	} else {
-		s.family = s.dict.familyOf(name)
-		// The Dict's copy, which outlives the Body.
-		s.name = s.dict.families[s.family].Name
+		s.enter(s.dict.FamilyID(s.scratch))
+		s.name = ""
+		return
 	}
+	s.enter(s.dict.familyOf(name))
+	// The Dict's copy, which outlives the Body.
+	s.name = s.dict.families[s.family].Name
+}
+
+// enter makes a family the current one.
+func (s *Scanner) enter(id uint32) {
+	s.family, s.previous, s.expected = id, none, s.first
 	for int(s.family) >= len(s.families) {
 		s.families = append(s.families, familyNote{})
 	}

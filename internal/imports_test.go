@@ -28,8 +28,9 @@ var mayImport = map[string][]string{
 	"internal/compute":           {"internal/canonical"},
 	"internal/pipeline":          {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
 	"internal/expose":            {"internal/canonical"},
+	"internal/export":            {"internal/canonical"},
 	"internal":                   {},
-	"cmd/kpulse-proxy":           {"internal/raw", "internal/canonical", "internal/source", "internal/source/exporter", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose"},
+	"cmd/kpulse-proxy":           {"internal/raw", "internal/canonical", "internal/source", "internal/source/exporter", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.
@@ -69,6 +70,7 @@ var forbidden = map[string]*regexp.Regexp{
 	"compute":   regexp.MustCompile(`DCGM_|dcgm|time\.(Now|Since|Until|After|Sleep|NewTimer)`),
 	"canonical": regexp.MustCompile(`DCGM_|dcgm|time\.(Now|Since|Until|After|Sleep|NewTimer)`),
 	"expose":    regexp.MustCompile(`DCGM_|dcgm`),
+	"export":    regexp.MustCompile(`DCGM_|dcgm`),
 }
 
 func TestLayersDoNotNameWhatTheyMustNotKnow(t *testing.T) {

@@ -42,6 +42,7 @@ type options struct {
 	timeout     time.Duration
 	maxBody     int64
 	nodeName    string
+	once        bool
 
 	judge       compute.Options
 	passthrough expose.Passthrough
@@ -104,6 +105,7 @@ func register(app *kingpin.Application, opts *options) *words {
 		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
 			Default("renormalize").PlaceHolder("renormalize|zero").String(),
 	}
+	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
 	app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
 		Default("1s").DurationVar(&opts.minInterval)
 	app.Flag("source.timeout", "Longest wait for the exporter where the scraper sends no timeout of its own.").

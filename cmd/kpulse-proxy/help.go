@@ -12,6 +12,7 @@ const about = `A scrape target in the place of dcgm-exporter: it passes the expo
 
 Look around on any machine:   kpulse-proxy --backend=replay
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
+Once, as a table:             kpulse-proxy --source=http://node:9400/metrics --once
 Then scrape http://localhost:9401/metrics in the exporter's place.`
 
 // helpGroups are the headings of --help; a flag stands under the first one that
@@ -20,7 +21,7 @@ var helpGroups = []struct {
 	title    string
 	prefixes []string
 }{
-	{"Reading", []string{"backend", "source", "poll", "node-name"}},
+	{"Reading", []string{"backend", "source", "poll", "node-name", "once"}},
 	{"Computing", []string{"preset", "weights", "missing-inputs", "min-coverage"}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},

@@ -37,11 +37,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	opts.log.Writer = stderr
-	logger := promslog.New(opts.log)
-
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, opts, logger); err != nil {
+	if opts.once {
+		err = once(ctx, opts, stdout)
+	} else {
+		err = serve(ctx, opts, promslog.New(opts.log))
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return exitFailed
 	}

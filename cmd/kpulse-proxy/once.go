@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/kpulse/kpulse-proxy/internal/export"
+)
+
+// once reads the source one time and writes what it said as a table. It logs
+// nothing: what goes wrong is its error.
+func once(ctx context.Context, opts *options, stdout io.Writer) error {
+	p, err := newPipeline(opts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.Run(life) // how it ends does not matter once there is a reading
+	}()
+	defer func() { end(); <-ended }()
+
+	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
+	defer cancel()
+	snapshot, release, err := p.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return export.Table(stdout, snapshot)
+}

@@ -1,0 +1,116 @@
+// Package export presents readings to a person or a program without a server:
+// a table of one reading.
+package export
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// absent stands for what was not read. It is never 0.
+const absent = "--"
+
+// column is one column of the table.
+type column struct {
+	title string
+	text  func(d *canonical.Device, row []float64, v *canonical.Verdict) string
+}
+
+// columns of the table. Instances have no health of their own, and a board known
+// only from its instances has no class.
+var columns = []column{
+	{"HOST", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string { return orAbsent(d.Hostname) }},
+	{"GPU", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string {
+		if d.IsInstance() {
+			return d.GPU + ":" + d.Instance
+		}
+		return d.GPU
+	}},
+	{"MODEL", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string {
+		if d.IsInstance() {
+			return "  MIG " + orAbsent(d.Profile)
+		}
+		return orAbsent(d.Model)
+	}},
+	{"REAL", func(_ *canonical.Device, _ []float64, v *canonical.Verdict) string { return percent(v.RealUtilization) }},
+	{"CLASS", func(d *canonical.Device, _ []float64, v *canonical.Verdict) string {
+		if d.Implied {
+			return absent
+		}
+		return v.Class.String()
+	}},
+	{"HEALTH", func(d *canonical.Device, _ []float64, v *canonical.Verdict) string {
+		if d.IsInstance() {
+			return absent
+		}
+		return v.Health.String()
+	}},
+	{"GPU-UTIL", fraction(canonical.NVMLUtilization)},
+	{"SM", fraction(canonical.SMActive)},
+	{"TENSOR", fraction(canonical.TensorActive)},
+	{"DRAM", fraction(canonical.DRAMActive)},
+	{"MEMORY", func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string {
+		used, total := row[canonical.FramebufferUsed], row[canonical.FramebufferTotal]
+		if !canonical.Given(used) || !canonical.Given(total) {
+			return absent
+		}
+		return fmt.Sprintf("%.1f/%.1f GiB", used/(1<<30), total/(1<<30))
+	}},
+	{"POWER", amount(canonical.Power, "W")},
+	{"TEMP", amount(canonical.Temperature, "°C")},
+}
+
+// Table writes the devices of one reading, a line each, with `--` where nothing
+// was read. The error is that of out.
+func Table(out io.Writer, s *canonical.Snapshot) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i, c := range columns {
+		cell(w, i, c.title)
+	}
+	for i := range s.Frame.Len() {
+		for k, c := range columns {
+			cell(w, k, c.text(&s.Frame.Topology.Devices[i], s.Frame.Row(i), &s.Verdicts[i]))
+		}
+	}
+	return w.Flush()
+}
+
+// cell writes one cell, and ends the line after the last one. A tabwriter
+// reports its errors when it is flushed.
+func cell(w io.Writer, column int, text string) {
+	end := "\t"
+	if column == len(columns)-1 {
+		end = "\n"
+	}
+	fmt.Fprint(w, text+end)
+}
+
+func orAbsent(s string) string {
+	if s == "" {
+		return absent
+	}
+	return s
+}
+
+func percent(v float64) string {
+	if !canonical.Given(v) {
+		return absent
+	}
+	return fmt.Sprintf("%.0f%%", v*100)
+}
+
+func fraction(f canonical.Field) func(*canonical.Device, []float64, *canonical.Verdict) string {
+	return func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string { return percent(row[f]) }
+}
+
+func amount(f canonical.Field, unit string) func(*canonical.Device, []float64, *canonical.Verdict) string {
+	return func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string {
+		if !canonical.Given(row[f]) {
+			return absent
+		}
+		return fmt.Sprintf("%.0f %s", row[f], unit)
+	}
+}

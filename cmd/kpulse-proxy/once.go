@@ -19,7 +19,7 @@ func once(ctx context.Context, opts *options, stdout io.Writer) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.Run(life) // how it ends does not matter once there is a reading
+		_ = p.Run(life) // how it ends does not matter once there is a reading
 	}()
 	defer func() { end(); <-ended }()
 

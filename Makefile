@@ -34,7 +34,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	@go list ./... | while read -r pkg; do \
 		go test -list '^Fuzz' $$pkg | grep '^Fuzz' | while read -r target; do \
 			echo "$$pkg $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg || exit 1; \
 		done || exit 1; \
 	done
 

@@ -61,7 +61,9 @@ type Pipeline struct {
 	good    time.Time  // when the last good read ended, zero before the first
 	attempt time.Time  // when the last read ended, good or not
 	state   canonical.Source
-	first   chan struct{} // closed at the first outcome of a stream
+
+	settle  sync.Once
+	settled chan struct{} // closed when a stream has given its first tick or failure
 
 	// Used by the reading goroutine alone, of which there is one at a time.
 	report  translate.Report
@@ -83,7 +85,7 @@ func New(opts Options) *Pipeline {
 			Aggregation: string(caps.Aggregation),
 			Period:      caps.Period,
 		},
-		first: make(chan struct{}),
+		settled: make(chan struct{}),
 	}
 }
 

@@ -13,43 +13,46 @@ import (
 // retryAfter is the pause before a failed stream is read again.
 const retryAfter = time.Second
 
-// follow reads a stream tick by tick until ctx ends or the stream does.
+// follow reads a stream tick by tick until ctx ends or the stream does, which
+// gives io.EOF.
 func (p *Pipeline) follow(ctx context.Context) error {
-	seen := false
-	for ctx.Err() == nil {
-		r := p.take()
-		err := p.opts.Source.Read(ctx, &r.batch)
-		if err == nil {
-			p.evaluate(r)
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		p.mu.Lock()
+	for {
+		err := p.readTick(ctx)
 		switch {
-		case err == nil:
-			p.logOutcome(nil)
-			p.publish(r, 0)
+		case ctx.Err() != nil:
+			return nil
 		case errors.Is(err, io.EOF):
-			p.drop(r)
-			p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.state.Name + " has come to its end", Remedy: "start it again, or play it in a loop"})
-		default:
-			p.drop(r)
-			p.fail(failureOf(err))
-		}
-		if !seen {
-			seen = true
-			close(p.first)
-		}
-		p.mu.Unlock()
-		if errors.Is(err, io.EOF) {
 			return err
-		}
-		if err != nil {
+		case err != nil:
 			pause(ctx, retryAfter)
 		}
 	}
-	return nil
+}
+
+// readTick reads one tick and publishes it, or records why it could not.
+func (p *Pipeline) readTick(ctx context.Context) error {
+	r := p.take()
+	err := p.opts.Source.Read(ctx, &r.batch)
+	if err == nil {
+		p.evaluate(r)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err == nil:
+		p.logOutcome(nil)
+		p.publish(r, 0)
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, io.EOF):
+		p.drop(r)
+		p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.state.Name + " has come to its end", Remedy: "start it again, or play it in a loop"})
+	default:
+		p.drop(r)
+		p.fail(failureOf(err))
+	}
+	p.settle.Do(func() { close(p.settled) })
+	return err
 }
 
 // pause waits for d or until ctx ends.
@@ -65,7 +68,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
 	begun := time.Now()
 	select {
-	case <-p.first:
+	case <-p.settled:
 	case <-ctx.Done():
 		deadline := time.Now()
 		return nil, p.tooLate(begun, deadline)

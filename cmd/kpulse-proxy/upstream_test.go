@@ -86,7 +86,7 @@ var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, quit
 	},
 	"/bomb": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
 		w.Header().Set("Content-Encoding", "gzip")
-		w.Write(gzipped(bytes.Repeat([]byte(oneGPU), 200<<20/len(oneGPU))))
+		w.Write(gzipped(bytes.Repeat([]byte(oneGPU), 8<<20/len(oneGPU))))
 	},
 	"/wait": func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))

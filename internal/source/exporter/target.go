@@ -118,7 +118,7 @@ func publicName(u *url.URL) string {
 // rather removes too much.
 func redact(s string) string {
 	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok {
+	if !ok || strings.ContainsAny(scheme, ":/?#@") { // a password may hold ://
 		scheme, rest = "", s
 	} else {
 		scheme += "://"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ type options struct {
 
 // words are flag values that need more than kingpin to be understood.
 type words struct {
-	backend, source, poll, passthrough, preset, weights, missing, maxBody, nodeName *string
+	backend, source, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName *string
 }
 
 // parse reads the command line and the environment. Help and version go to
@@ -78,7 +79,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case answered:
 		return nil, errAnswered
 	case err != nil:
-		return nil, suggest(app, err)
+		return nil, suggest(app, args, err)
 	}
 	return opts, w.into(opts)
 }
@@ -90,13 +91,17 @@ func register(app *kingpin.Application, opts *options) *words {
 			Default("prometheus").PlaceHolder("prometheus|replay").String(),
 		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a file with expositions or dcgmi dmon output.").
 			PlaceHolder("URL|FILE").String(),
-		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped (default 15s). replay: time between two ticks; at least 100ms (default 1s). A duration, or bare seconds.").
+		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). replay: time between two ticks; at least 100ms (default 1s). A duration, or bare seconds.").
 			PlaceHolder("DURATION").String(),
+		minInterval: app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
+			Default("1s").PlaceHolder("1s").String(),
+		timeout: app.Flag("source.timeout", "Longest wait for the exporter where the scraper sends no timeout of its own.").
+			Default("10s").PlaceHolder("10s").String(),
 		maxBody: app.Flag("source.max-body", "Largest body taken from the exporter, also after gunzip.").
 			Default("64MiB").PlaceHolder("64MiB").String(),
 		nodeName: app.Flag("node-name", "Label hostname of our series (default: $NODE_NAME, else what the exporter says, else the host of its URL).").
 			PlaceHolder("NAME").String(),
-		passthrough: app.Flag("passthrough", "Which of the exporter's lines to serve: valid (all that Prometheus can parse), verbatim (every byte), off (only ours, beside a direct scrape of the exporter).").
+		passthrough: app.Flag("passthrough", "Which of the exporter's lines to serve: valid (all that Prometheus can parse), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter).").
 			Default("valid").PlaceHolder("valid|verbatim|off").String(),
 		preset: app.Flag("preset", "Weights of real utilization: ai, hpc or mem.").
 			Default("ai").PlaceHolder("ai|hpc|mem").String(),
@@ -106,10 +111,6 @@ func register(app *kingpin.Application, opts *options) *words {
 			Default("renormalize").PlaceHolder("renormalize|zero").String(),
 	}
 	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
-	app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
-		Default("1s").DurationVar(&opts.minInterval)
-	app.Flag("source.timeout", "Longest wait for the exporter where the scraper sends no timeout of its own.").
-		Default("10s").DurationVar(&opts.timeout)
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(opts.judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
 	app.Flag("series-limit", "Most series of our own; GPUs past it are dropped and counted.").
@@ -133,6 +134,12 @@ func (w *words) into(opts *options) error {
 	}
 	if opts.maxBody, err = parseBytes(*w.maxBody); err != nil {
 		return fmt.Errorf("--source.max-body: %w", err)
+	}
+	if opts.minInterval, err = parseDuration(*w.minInterval); err != nil {
+		return fmt.Errorf("--source.min-interval: %w", err)
+	}
+	if opts.timeout, err = parseDuration(*w.timeout); err != nil {
+		return fmt.Errorf("--source.timeout: %w", err)
 	}
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
 		return fmt.Errorf("--backend: %w", err)
@@ -214,17 +221,26 @@ func parsePoll(s, backend string) (time.Duration, error) {
 	if s == "" {
 		return standard, nil
 	}
-	d, err := time.ParseDuration(s)
-	if seconds, e := strconv.ParseFloat(s, 64); e == nil {
-		d, err = time.Duration(seconds*float64(time.Second)), nil
-	}
+	d, err := parseDuration(s)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no duration; write 15s, 500ms or bare seconds such as 2", s)
+		return 0, err
 	case d == 0 && backend == "prometheus":
 		return 0, nil
 	case d < least || d > 24*time.Hour:
 		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to 24h", s, backend, least)
+	}
+	return d, nil
+}
+
+// parseDuration reads a duration, or bare seconds.
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if seconds, e := strconv.ParseFloat(s, 64); e == nil && math.Abs(seconds) < 1e9 {
+		d, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q is no duration; write 15s, 500ms or bare seconds such as 2", s)
 	}
 	return d, nil
 }

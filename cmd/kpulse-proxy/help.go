@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"text/template"
 
 	"github.com/alecthomas/kingpin/v2"
 )
 
-const about = `A scrape target in the place of dcgm-exporter: it passes the exporter's series through untouched, and adds series that keep one name and unit whatever the exporter's version, real utilization, workload class and health for every GPU.
+const about = `A scrape target in the place of dcgm-exporter: it passes the exporter's series
+through untouched, and adds series that keep one name and unit whatever the
+exporter's version, real utilization, workload class and health for every GPU.
 
 Look around on any machine:   kpulse-proxy --backend=replay
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
@@ -29,7 +32,7 @@ var helpGroups = []struct {
 
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
 
-{{.App.Help|Wrap 0}}
+{{.App.Help}}
 {{range groups .Context.Flags}}
 {{.Title}}:
 {{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
@@ -82,10 +85,10 @@ func nameEnvironment(app *kingpin.Application) {
 
 // suggest adds the flag that was probably meant to kingpin's complaint about one
 // it does not know.
-func suggest(app *kingpin.Application, err error) error {
+func suggest(app *kingpin.Application, args []string, err error) error {
 	_, given, unknown := strings.Cut(err.Error(), "unknown long flag '--")
 	if !unknown {
-		return err
+		return nameFlag(app, args, err)
 	}
 	given = strings.TrimSuffix(given, "'")
 	best, distance := "", len(given)/2+1
@@ -98,6 +101,32 @@ func suggest(app *kingpin.Application, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; did you mean --%s?", err, best)
+}
+
+// nameFlag adds to kingpin's complaint about a value the flag and the variable
+// that it may have come from, by giving each flag its value again.
+func nameFlag(app *kingpin.Application, args []string, err error) error {
+	for _, f := range app.Model().Flags {
+		for _, value := range valuesOf(f, args) {
+			if e := f.Value.Set(value); e != nil && e.Error() == err.Error() {
+				return fmt.Errorf("--%s=%s (or $%s): %w", f.Name, value, f.Envar, err)
+			}
+		}
+	}
+	return err
+}
+
+// valuesOf returns what the environment and the command line give a flag.
+func valuesOf(f *kingpin.FlagModel, args []string) []string {
+	values := []string{os.Getenv(f.Envar)}
+	for i, arg := range args {
+		if value, ok := strings.CutPrefix(arg, "--"+f.Name+"="); ok {
+			values = append(values, value)
+		} else if arg == "--"+f.Name && i+1 < len(args) {
+			values = append(values, args[i+1])
+		}
+	}
+	return values
 }
 
 // editDistance is Levenshtein's: the least number of single-letter changes that

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/common/version"
 )
 
 // Exit codes.
@@ -28,6 +29,9 @@ func main() {
 
 // run is the whole program: it returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
+	if version.Version == "" {
+		version.Version = "(devel)" // built without make
+	}
 	opts, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, errAnswered):

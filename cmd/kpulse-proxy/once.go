@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -30,5 +31,8 @@ func once(ctx context.Context, opts *options, stdout io.Writer) error {
 		return err
 	}
 	defer release()
+	if snapshot.Frame.Len() == 0 {
+		return fmt.Errorf("no GPU in the reading of %s; check that the exporter sees its GPUs, and that --source is its /metrics", p.Name())
+	}
 	return export.Table(stdout, snapshot)
 }

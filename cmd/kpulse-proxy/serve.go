@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -37,11 +39,18 @@ const (
 	drainTimeout = 20 * time.Second
 )
 
+// userAgent is what upstreams see of us. It differs from one process to the next,
+// so that a proxy whose --source is itself can tell.
+var userAgent = fmt.Sprintf("kpulse-proxy (%08x)", rand.Uint32())
+
 // serve answers scrapes until ctx ends, and then lets the running ones finish.
 func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	p, handler, err := assemble(opts, logger)
 	if err != nil {
 		return err
+	}
+	if err := web.Validate(*opts.web.WebConfigFile); err != nil {
+		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", *opts.web.WebConfigFile, err)
 	}
 	logger.Info("starting", "version", version.Info(), "backend", opts.backend, "reads", p.Name())
 	ignoreHangups(ctx, logger)
@@ -74,6 +83,7 @@ func assemble(opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Hand
 		Timeout:      opts.timeout,
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,
+		Self:         userAgent,
 	})
 	return p, handler, err
 }
@@ -117,9 +127,13 @@ func newPipeline(opts *options, logger *slog.Logger) (*pipeline.Pipeline, error)
 func open(opts *options) (source.Source, error) {
 	switch {
 	case opts.backend == "prometheus":
-		return exporter.New(opts.source, exporter.Options{MaxBody: opts.maxBody, UserAgent: "kpulse-proxy/" + version.Version})
+		// The pipeline bounds each read by its scrapers' timeouts; this one is for
+		// when none would.
+		return exporter.New(opts.source, exporter.Options{MaxBody: opts.maxBody, UserAgent: userAgent, Timeout: writeTimeout})
 	case opts.source == "":
 		return replay.Demo(replay.Options{Period: opts.poll, Loop: true}), nil
+	case strings.Contains(opts.source, "://"):
+		return nil, errors.New("--source is a URL, and --backend=replay plays files; read a URL with --backend=prometheus")
 	default:
 		return replay.Open(opts.source, replay.Options{Period: opts.poll, Loop: true})
 	}
@@ -145,11 +159,12 @@ func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, lo
 	})
 	err := web.ListenAndServe(server, flags, logger)
 	if stop() { // ctx has not ended: the server could not start, or broke
-		return fmt.Errorf("cannot serve: %w; see --web.listen-address and --web.config.file", err)
+		return fmt.Errorf("cannot serve: %w; see --web.listen-address", err)
 	}
 	if err := <-drained; err != nil {
 		return fmt.Errorf("some scrapes did not finish within %s: %w", drainTimeout, err)
 	}
+	logger.Info("stopped")
 	return nil
 }
 

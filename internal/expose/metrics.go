@@ -30,6 +30,7 @@ type metrics struct {
 	passthrough Passthrough
 	maxRequests int64
 	timeout     time.Duration
+	self        string
 
 	exposition *exposition // view 0 is all feeds, view 1+i is feed i alone
 	buffers    buffers
@@ -39,6 +40,10 @@ type metrics struct {
 
 // ServeHTTP answers GET and HEAD.
 func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if m.self != "" && r.UserAgent() == m.self {
+		http.Error(w, "this is the very proxy that asks; point --source at the exporter", http.StatusLoopDetected)
+		return
+	}
 	defer m.inFlight.Add(-1)
 	if m.inFlight.Add(1) > m.maxRequests {
 		w.Header().Set("Retry-After", retryAfter)
@@ -123,7 +128,11 @@ func statusOf(readings []reading) int {
 func explain(feeds []Feed, readings []reading) string {
 	lines := make([]string, len(feeds))
 	for i, f := range feeds {
-		lines[i] = "source " + f.Name() + ": " + readings[i].failure.Error()
+		lines[i] = readings[i].failure.Error()
+		if !strings.HasPrefix(lines[i], f.Name()) {
+			lines[i] = f.Name() + ": " + lines[i]
+		}
+		lines[i] = "source " + lines[i]
 	}
 	return strings.Join(lines, "\n")
 }

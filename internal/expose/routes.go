@@ -23,6 +23,9 @@ type Options struct {
 	// FailureKinds are the kinds of canonical.Failure that the telemetry counts
 	// from 0; others are counted from their first.
 	FailureKinds []string
+	// Self is the User-Agent with which our own sources read: a scrape that comes
+	// with it is ours, and would wait for itself. "" is none.
+	Self string
 	// EnablePprof serves Go profiles at /debug/pprof.
 	EnablePprof bool
 }
@@ -67,6 +70,7 @@ func New(opts Options) (http.Handler, error) {
 		passthrough: opts.Passthrough,
 		maxRequests: int64(opts.MaxRequests),
 		timeout:     opts.Timeout,
+		self:        opts.Self,
 		exposition:  newExposition(1 + len(opts.Feeds)),
 	}
 	m.telemetry = newTelemetry(opts.Feeds, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })

@@ -141,7 +141,7 @@ func TestLandingPage(t *testing.T) {
 		t.Errorf("content type %q", res.Header.Get("Content-Type"))
 	}
 	for _, want := range []string{
-		"http://works:9400/metrics", "● up", "1m30s ago", "<dd>2</dd>", "<dd>14</dd>",
+		"http://works:9400/metrics", "● up", "1m30s ago", "<dd>2 (boards and MIG instances)</dd>", "<dd>14</dd>",
 		"<code>gpu_sm_active_ratio</code>", "list of counters that the exporter collects",
 		"Not translated", "<code>VENDOR_NEW_ONE</code>",
 		"● down", "connection refused", "start the exporter",
@@ -163,5 +163,14 @@ func TestLandingPage(t *testing.T) {
 	}
 	if strings.Contains(page, "src=") || strings.Contains(page, "@import") {
 		t.Error("the page loads something")
+	}
+}
+
+func TestScrapeOfOurselves(t *testing.T) {
+	server := serve(t, Options{Feeds: []Feed{feedOf(snapshotOf("a", board()))}, MaxRequests: 8, Self: "kpulse-proxy (1)"})
+	for agent, want := range map[string]int{"kpulse-proxy (1)": 508, "kpulse-proxy (2)": 200, "": 200} {
+		if res, body := ask(t, "GET", server.URL+"/metrics", "User-Agent: "+agent); res.StatusCode != want {
+			t.Errorf("asked by %q: %d %.100s, want %d", agent, res.StatusCode, body, want)
+		}
 	}
 }

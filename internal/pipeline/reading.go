@@ -60,6 +60,7 @@ func (p *Pipeline) drop(r *reading) {
 // publish makes r the latest reading, held by it being so and by n waiters. The
 // caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
+	p.logReading(&r.snapshot.Source)
 	r.holders = n + 1
 	if p.latest != nil {
 		p.drop(p.latest)

@@ -95,17 +95,17 @@ func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.flight = nil
-	if err == nil {
-		p.logOutcome(nil)
+	switch {
+	case err == nil:
 		p.publish(r, f.waiters)
 		f.result = r
-	} else {
+	case errors.Is(context.Cause(ctx), errTooLate):
 		p.drop(r)
-		if errors.Is(context.Cause(ctx), errTooLate) {
-			f.failure = p.tooLate(f.begun, f.deadline)
-		} else {
-			f.failure = failureOf(err)
-		}
+		f.failure = p.tooLate(f.begun, f.deadline)
+		p.fail(f.failure)
+	default:
+		p.drop(r)
+		f.failure = failureOf(err)
 		p.fail(f.failure)
 	}
 	close(f.landed)
@@ -150,25 +150,44 @@ func failureOf(err error) *canonical.Failure {
 
 // fail records that the last read failed. The caller holds mu.
 func (p *Pipeline) fail(failure *canonical.Failure) {
-	p.logOutcome(failure)
+	p.logFailure(failure)
 	p.state.Failure = failure
 	p.attempt = time.Now()
 }
 
-// logOutcome logs the first of equal failures in a row, and the recovery. The
-// caller holds mu and has not recorded the outcome yet.
-func (p *Pipeline) logOutcome(failure *canonical.Failure) {
+// logFailure logs the first of equal failures in a row, but not those that our
+// own end causes. The caller holds mu and has not recorded the failure yet.
+func (p *Pipeline) logFailure(failure *canonical.Failure) {
 	before := p.state.Failure
-	switch {
-	case failure == nil && before != nil:
-		p.opts.Logger.Info("source can be read again", "reads", p.state.Name)
-	case failure != nil && (before == nil || before.Kind != failure.Kind):
+	if p.life.Err() == nil && (before == nil || before.Kind != failure.Kind) {
 		p.opts.Logger.Warn("source cannot be read", "reads", p.state.Name, "cause", failure.Cause, "remedy", failure.Remedy)
 	}
 }
 
+// logReading logs what is new about a good reading: that there is one again, that
+// it tells of no GPU, and the first malformed line. The caller holds mu and has
+// not recorded the reading yet.
+func (p *Pipeline) logReading(s *canonical.Source) {
+	if p.state.Failure != nil {
+		p.opts.Logger.Info("source can be read again", "reads", s.Name)
+	}
+	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
+		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
+			"remedy", "check that the exporter sees its GPUs, and that --source is its /metrics")
+	}
+	if s.SkippedLines > 0 && p.state.SkippedLines == 0 {
+		p.opts.Logger.Warn("malformed lines are left out", "reads", s.Name, "lines", s.SkippedLines,
+			"remedy", "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on")
+	}
+}
+
+// leastPause keeps a poll interval below the minimum interval, in which a young
+// reading is reused and no read is due to begin, from spinning.
+const leastPause = 100 * time.Millisecond
+
 // poll reads the source at once, and then whenever nobody did for the poll
-// interval, until ctx ends.
+// interval, until ctx ends. Until the first good reading it tries more often: an
+// exporter that starts beside us is only just coming up.
 func (p *Pipeline) poll(ctx context.Context) {
 	if p.opts.Poll <= 0 {
 		<-ctx.Done()
@@ -182,15 +201,22 @@ func (p *Pipeline) poll(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		p.mu.Lock()
-		wait := p.opts.Poll - time.Since(p.attempt)
-		p.mu.Unlock()
-		if wait <= 0 {
+		if p.due() <= 0 {
 			p.readOnce(ctx)
-			wait = p.opts.Poll
 		}
-		timer.Reset(wait)
+		timer.Reset(max(p.due(), leastPause))
 	}
+}
+
+// due is how long the source may still go unread.
+func (p *Pipeline) due() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	interval := p.opts.Poll
+	if p.good.IsZero() {
+		interval = min(interval, retryAfter)
+	}
+	return interval - time.Since(p.attempt)
 }
 
 // readOnce reads for our own sake; its outcome is recorded like any other.

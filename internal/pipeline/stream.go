@@ -10,7 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// retryAfter is the pause before a failed stream is read again.
+// retryAfter is the pause before a failed stream is read again, and a scraped
+// source that could not be read yet.
 const retryAfter = time.Second
 
 // follow reads a stream tick by tick until ctx ends or the stream does, which
@@ -40,7 +41,6 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	defer p.mu.Unlock()
 	switch {
 	case err == nil:
-		p.logOutcome(nil)
 		p.publish(r, 0)
 	case ctx.Err() != nil:
 		return err

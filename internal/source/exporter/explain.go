@@ -19,7 +19,7 @@ import (
 )
 
 // symptom maps an error that came before any answer to words. In cause and
-// remedy, URL and HOST stand for the upstream's; an empty cause is the error's
+// remedy, URL, HOST and ADDRESS (host and port) stand for the upstream's; an empty cause is the error's
 // own text.
 type symptom struct {
 	shows   func(error) bool
@@ -91,8 +91,8 @@ func unresolved(err error) bool {
 
 // statusRemedies by HTTP status; others have the remedy of their class.
 var statusRemedies = map[int]string{
-	http.StatusUnauthorized:       "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@HOST/…",
-	http.StatusForbidden:          "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@HOST/…",
+	http.StatusUnauthorized:       "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…",
+	http.StatusForbidden:          "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…",
 	http.StatusNotFound:           "point --source at the exporter's /metrics",
 	http.StatusServiceUnavailable: "the exporter is starting or has too many scrapers: see its log, and curl -i URL",
 }
@@ -213,7 +213,7 @@ func (w *web) notMetrics(body []byte) *source.Error {
 
 // fill puts the upstream's URL and host into a symptom's text.
 func (w *web) fill(s string) string {
-	return strings.NewReplacer("URL", w.public, "HOST", w.request.URL.Hostname()).Replace(s)
+	return strings.NewReplacer("URL", w.public, "HOST", w.request.URL.Hostname(), "ADDRESS", w.request.URL.Host).Replace(s)
 }
 
 // tooLarge explains a body over the limit; size is its length, -1 if unknown.

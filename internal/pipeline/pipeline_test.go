@@ -274,6 +274,41 @@ func TestPollReadsWhenNobodyElseDoes(t *testing.T) {
 	})
 }
 
+func TestPollTriesEverySecondUntilTheFirstGoodReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		begun := time.Now()
+		s := &scripted{say: func(n int) (string, error) {
+			at = append(at, time.Since(begun))
+			if n == 2 || n > 3 {
+				return temperature(n)
+			}
+			return "", errors.New("not yet, or not any more")
+		}}
+		_, stop := start(t, s, 15*time.Second)
+		time.Sleep(40 * time.Second)
+		stop()
+		want := []time.Duration{0, time.Second, 2 * time.Second, 17 * time.Second, 32 * time.Second}
+		if fmt.Sprint(at) != fmt.Sprint(want) {
+			t.Errorf("read at %v, want %v", at, want)
+		}
+	})
+}
+
+// TestPollBelowTheMinimumIntervalDoesNotSpin: a young reading is reused, so that
+// no read begins and the source stays due.
+func TestPollBelowTheMinimumIntervalDoesNotSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{say: temperature}
+		_, stop := start(t, s, 100*time.Millisecond) // the minimum interval is 1 s
+		time.Sleep(10*time.Second + time.Millisecond)
+		stop()
+		if got := s.reads.Load(); got < 9 || got > 11 {
+			t.Errorf("%d reads in 10 s, want one a second", got)
+		}
+	})
+}
+
 func TestScrapedSourceIsReadyForFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, stop := start(t, &scripted{say: temperature}, 0)

@@ -29,6 +29,7 @@ const (
 	defaultTick     = time.Second
 	minPoll         = time.Second
 	minTick         = 100 * time.Millisecond
+	maxInterval     = time.Minute
 )
 
 // errAnswered means that --help or --version has said all there is to say.
@@ -162,14 +163,14 @@ func (w *words) into(opts *options) error {
 // weigh sets the weights, given or by preset.
 func (w *words) weigh(judge *compute.Options) (err error) {
 	judge.Preset = *w.preset
+	if _, err = compute.New(*judge); err != nil {
+		return fmt.Errorf("--preset: %w", err)
+	}
 	if *w.weights != "" {
+		judge.Preset = compute.Custom
 		if judge.Weights, err = compute.ParseWeights(*w.weights); err != nil {
 			return fmt.Errorf("--weights: %w", err)
 		}
-		judge.Preset = compute.Custom
-	}
-	if _, err = compute.New(*judge); err != nil {
-		return fmt.Errorf("--preset: %w", err)
 	}
 	return nil
 }
@@ -179,8 +180,8 @@ func (o *options) check() error {
 	switch {
 	case !(o.judge.MinCoverage >= 0 && o.judge.MinCoverage <= 1):
 		return fmt.Errorf("--min-coverage=%g: not a share; give a number from 0 to 1, such as 0.5", o.judge.MinCoverage)
-	case o.minInterval < 0:
-		return fmt.Errorf("--source.min-interval=%s: negative; 0s reads the exporter on every scrape", o.minInterval)
+	case o.minInterval < 0 || o.minInterval > maxInterval:
+		return fmt.Errorf("--source.min-interval=%s: out of range; 0s reads the exporter on every scrape, and above %s old readings would pass for new", o.minInterval, maxInterval)
 	case o.timeout <= 0:
 		return fmt.Errorf("--source.timeout=%s: must be above 0, such as 10s", o.timeout)
 	case o.maxRequests < 1:
@@ -225,7 +226,7 @@ func parsePoll(s, backend string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case d == 0 && backend == "prometheus":
+	case d == 0 && !strings.ContainsAny(s, "123456789") && backend == "prometheus":
 		return 0, nil
 	case d < least || d > 24*time.Hour:
 		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to 24h", s, backend, least)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -86,6 +87,10 @@ func nameEnvironment(app *kingpin.Application) {
 // suggest adds the flag that was probably meant to kingpin's complaint about one
 // it does not know.
 func suggest(app *kingpin.Application, args []string, err error) error {
+	if strings.HasPrefix(err.Error(), "unexpected ") {
+		// Not quoted: it may be a URL with a password.
+		return errors.New("there is an argument that belongs to no flag; every setting is a flag, such as --source=URL")
+	}
 	_, given, unknown := strings.Cut(err.Error(), "unknown long flag '--")
 	if !unknown {
 		return nameFlag(app, args, err)

@@ -43,6 +43,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	opts.log.Writer = stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends us at once
 	if opts.once {
 		err = once(ctx, opts, stdout)
 	} else {

@@ -12,7 +12,7 @@ import (
 // once reads the source one time and writes what it said as a table. It logs
 // nothing: what goes wrong is its error.
 func once(ctx context.Context, opts *options, stdout io.Writer) error {
-	p, err := newPipeline(opts, slog.New(slog.DiscardHandler))
+	p, err := newPipeline(opts, newUserAgent(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,7 +173,11 @@ func cmdGet(ts *testscript.TestScript, _ bool, args []string) {
 		name, value, _ := strings.Cut(args[i+1], ": ")
 		req.Header.Set(name, value)
 	}
-	res, err := http.DefaultClient.Do(req)
+	client := http.Client{}
+	if seconds, err := strconv.ParseFloat(req.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64); err == nil {
+		client.Timeout = time.Duration(seconds * float64(time.Second)) // as Prometheus would
+	}
+	res, err := client.Do(req)
 	ts.Check(err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)

@@ -39,10 +39,6 @@ const (
 	drainTimeout = 20 * time.Second
 )
 
-// userAgent is what upstreams see of us. It differs from one process to the next,
-// so that a proxy whose --source is itself can tell.
-var userAgent = fmt.Sprintf("kpulse-proxy (%08x)", rand.Uint32())
-
 // serve answers scrapes until ctx ends, and then lets the running ones finish.
 func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	p, handler, err := assemble(opts, logger)
@@ -72,7 +68,8 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 // assemble wires the program from its source to its HTTP handler. Nothing runs
 // yet.
 func assemble(opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Handler, error) {
-	p, err := newPipeline(opts, logger)
+	userAgent := newUserAgent()
+	p, err := newPipeline(opts, userAgent, logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,9 +85,15 @@ func assemble(opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Hand
 	return p, handler, err
 }
 
+// newUserAgent is what upstreams see of us. It differs from one process to the
+// next, so that a proxy whose --source is itself can tell.
+func newUserAgent() string {
+	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
+}
+
 // newPipeline opens the source and wires what its readings go through.
-func newPipeline(opts *options, logger *slog.Logger) (*pipeline.Pipeline, error) {
-	src, err := open(opts)
+func newPipeline(opts *options, userAgent string, logger *slog.Logger) (*pipeline.Pipeline, error) {
+	src, err := open(opts, userAgent)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +127,7 @@ func newPipeline(opts *options, logger *slog.Logger) (*pipeline.Pipeline, error)
 }
 
 // open opens the source that the command line names.
-func open(opts *options) (source.Source, error) {
+func open(opts *options, userAgent string) (source.Source, error) {
 	switch {
 	case opts.backend == "prometheus":
 		// The pipeline bounds each read by its scrapers' timeouts; this one is for

@@ -31,7 +31,7 @@ var sizes = []struct {
 	name              string
 	devices, families int
 	http, gzip        float64 // goals of CPU against a plain reverse proxy
-	rss               float64 // goal in MB
+	rss               float64 // goal in MB; never worse than twice that
 }{
 	{"S", 8, 30, 1.15, 2.5, 20},
 	{"M", 16, 60, 1.15, 2.5, 20},
@@ -43,23 +43,30 @@ func TestTargets(t *testing.T) {
 	if os.Getenv("KPULSE_BENCH") == "" {
 		t.Skip("run by make bench")
 	}
-	t.Logf("%-4s %-34s %9s %9s", "size", "what", "measured", "goal")
-	row := func(size, what string, measured, goal float64) {
-		t.Logf("%-4s %-34s %9.3f %9.3f", size, what, measured, goal)
+	t.Logf("%-4s %-34s %9s %9s %9s", "size", "what", "measured", "goal", "at most")
+	row := func(size, what string, measured, goal, worst float64) {
+		verdict := ""
+		if measured > goal {
+			verdict = "goal missed"
+		}
+		t.Logf("%-4s %-34s %9.3f %9.3f %9.3f %s", size, what, measured, goal, worst, verdict)
+		if measured > worst {
+			t.Errorf("%s: %s is %.3f, and must never be above %.3f", size, what, measured, worst)
+		}
 	}
 	binary := buildProxy(t)
 	for _, s := range sizes {
 		body := rawtest.Body(s.devices, s.families, 1)
-		row(s.name, "CPU in process / expfmt parse", inProcess(t, body), 0.03)
+		row(s.name, "CPU in process / expfmt parse", inProcess(t, body), 0.03, 0.09)
 		ours, baseline := startPair(t, binary, body)
-		row(s.name, "CPU per scrape / ReverseProxy", cpuRatio(t, ours, baseline, len(body), false), s.http)
-		row(s.name, "the same with gzip out", cpuRatio(t, ours, baseline, len(body), true), s.gzip)
+		row(s.name, "CPU per scrape / ReverseProxy", cpuRatio(t, ours, baseline, len(body), false), s.http, 2)
+		row(s.name, "the same with gzip out", cpuRatio(t, ours, baseline, len(body), true), s.gzip, 6)
 		for _, clients := range []int{1, 8} {
-			row(s.name, fmt.Sprintf("p50 latency / ReverseProxy, %d clients", clients), latencyRatio(t, ours, baseline, len(body), clients), 1.25)
+			row(s.name, fmt.Sprintf("p50 latency / ReverseProxy, %d clients", clients), latencyRatio(t, ours, baseline, len(body), clients), 1.25, 2)
 		}
 		ours.stop()
 		baseline.cmd.Process.Kill()
-		row(s.name, "peak RSS in MB, 8 clients", peakRSS(t, binary, body), s.rss)
+		row(s.name, "peak RSS in MB, 8 clients", peakRSS(t, binary, body), s.rss, 2*s.rss)
 	}
 }
 
@@ -232,6 +239,11 @@ func peakRSS(t *testing.T, binary string, body []byte) float64 {
 	for begun := time.Now(); time.Since(begun) < 3*time.Second; {
 		scrapes(t, c, 8, 2, false)
 	}
+	return peakMemory(t, c)
+}
+
+// peakMemory is the most memory, in MB, that a child has held so far.
+func peakMemory(t *testing.T, c *child) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)

@@ -104,6 +104,10 @@ func (p *Pipeline) Run(ctx context.Context) (err error) {
 	return nil
 }
 
+// landTimeout is how long the end waits for a read that ignores that it is over,
+// such as one of a file on a file system that hangs.
+const landTimeout = 5 * time.Second
+
 // land ends the read under way, waits for it and lets none succeed after it.
 func (p *Pipeline) land() {
 	p.end()
@@ -111,7 +115,10 @@ func (p *Pipeline) land() {
 	f := p.flight
 	p.mu.Unlock()
 	if f != nil {
-		<-f.landed
+		select {
+		case <-f.landed:
+		case <-time.After(landTimeout):
+		}
 	}
 }
 

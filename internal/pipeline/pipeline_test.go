@@ -439,3 +439,30 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations per reading, want 0", n)
 	}
 }
+
+func TestHugeReadingIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		huge := strings.Repeat("a 1\n", 1<<20)
+		s := &scripted{say: func(n int) (string, error) {
+			if n == 0 {
+				return huge, nil
+			}
+			return temperature(n)
+		}}
+		p, stop := start(t, s, 0)
+		defer stop()
+		for range 3 {
+			if _, release, err := p.Read(context.Background()); err != nil {
+				t.Fatal(err)
+			} else {
+				release()
+			}
+			time.Sleep(2 * time.Second)
+		}
+		for _, r := range append(p.spare, p.latest) {
+			if n := cap(r.batch.Samples); n > 1<<16 {
+				t.Errorf("memory for %d samples is kept for readings of one", n)
+			}
+		}
+	})
+}

@@ -29,17 +29,23 @@ type reading struct {
 func (p *Pipeline) take() *reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.latest; r != nil && r.holders == 1 && p.caps.Kind == source.Scraped {
-		p.latest = nil
-		return r
+	r := &reading{}
+	if l := p.latest; l != nil && l.holders == 1 && p.caps.Kind == source.Scraped {
+		r, p.latest = l, nil
+	} else if n := len(p.spare); n > 0 {
+		r, p.spare = p.spare[n-1], p.spare[:n-1]
 	}
-	n := len(p.spare)
-	if n == 0 {
+	if r.outgrown(p.state.Samples) {
 		return &reading{}
 	}
-	r := p.spare[n-1]
-	p.spare = p.spare[:n-1]
 	return r
+}
+
+// outgrown tells that r holds far more memory than a reading of so many samples
+// needs: one huge body must not pin its size for good.
+func (r *reading) outgrown(samples int) bool {
+	const keep, factor = 1 << 16, 8 // samples, of 16 bytes each and some 200 of text
+	return cap(r.batch.Samples) > keep && cap(r.batch.Samples)/factor > samples
 }
 
 // release gives up one hold on r.
@@ -51,7 +57,7 @@ func (p *Pipeline) release(r *reading) {
 
 // drop is release for callers that hold mu.
 func (p *Pipeline) drop(r *reading) {
-	if r.holders--; r.holders <= 0 && len(p.spare) < maxSpare {
+	if r.holders--; r.holders <= 0 && len(p.spare) < maxSpare && !r.outgrown(p.state.Samples) {
 		r.holders = 0
 		p.spare = append(p.spare, r)
 	}

@@ -47,6 +47,10 @@ type Batch struct {
 	// prefix. Their lines stand in Omit and give no Samples.
 	OwnFamilies int
 
+	// Excess: the body holds more families, label sets or samples than any
+	// exporter has, and was not read to its end.
+	Excess bool
+
 	// Meaningful counts the lines that said something: samples, HELP and TYPE.
 	// A body with Skipped lines and nothing Meaningful is not an exposition.
 	Meaningful int

@@ -5,7 +5,7 @@ import "strings"
 // Family is what a Dict knows of one metric family.
 type Family struct {
 	Name string
-	// Help is the text of the family's last HELP line in the last scan, still
+	// Help is the text of the family's first HELP line in the last scan, still
 	// escaped, "" where it had none.
 	Help string
 }

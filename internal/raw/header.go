@@ -177,12 +177,15 @@ func (s *Scanner) header(i, j int) int {
 	if h.quoted || h.name != s.name {
 		s.startFamily(h.name, h.quoted)
 	}
+	note := &s.families[s.family]
+	if note.help == s.scan {
+		return h.next // the first HELP of a scan counts, as the first sample does
+	}
+	note.help = s.scan
 	if f := s.dict.Family(s.family); f.Help != h.text {
 		f.Help = strings.Clone(h.text)
 	}
-	if note := &s.families[s.family]; h.quoted {
-		note.help = s.scan
-	} else {
+	if !h.quoted {
 		remember(&note.helpLine, line)
 		s.noteHelp()
 	}
@@ -212,13 +215,13 @@ func (s *Scanner) knownHeader(i int) int {
 		s.name = s.dict.families[id].Name
 	}
 	s.out.Meaningful++
+	s.families[id].help = s.scan
 	s.noteHelp()
 	return i + len(line)
 }
 
 // noteHelp notes that the current family has a HELP line here.
 func (s *Scanner) noteHelp() {
-	s.families[s.family].help = s.scan
 	if s.helps == len(s.helped) {
 		s.helped = append(s.helped, 0)
 	}

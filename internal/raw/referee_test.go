@@ -60,7 +60,7 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		switch entry {
 		case textparse.EntryHelp:
 			var text []byte
-			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(OwnPrefix)) {
+			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(OwnPrefix)) && !has(r.help, unescape(string(name))) {
 				r.help[unescape(string(name))] = string(text)
 			}
 		case textparse.EntryType:
@@ -207,6 +207,11 @@ func compareDict(t *testing.T, b *Batch, want reading) {
 		t.Errorf("the Dict holds %d families and %d blocks after %q, want %d and %d",
 			b.Dict.Families(), b.Dict.Blocks(), b.Body, len(families), len(blocks))
 	}
+}
+
+func has(m map[string]string, key string) bool {
+	_, ok := m[key]
+	return ok
 }
 
 // unescapeHelp undoes the two escapes of a HELP text.

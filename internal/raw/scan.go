@@ -13,6 +13,15 @@ const OwnPrefix = "kpulse_"
 // none stands for no id.
 const none = math.MaxUint32
 
+// Limits of one scan. They are far above what exporters have (some 500 families; a
+// label set for each device and pod; 61 thousand samples for 1024 devices × 60
+// fields) and keep a hostile body from growing tables 30 times its size.
+const (
+	maxFamilies = 1 << 14
+	maxBlocks   = 1 << 18
+	maxSamples  = 1 << 21
+)
+
 // A Scanner reads expositions of one source. It accepts and rejects what
 // Prometheus' textparse.PromParser does, to the byte, were that parser restarted
 // at the next line after each line that it rejects.
@@ -69,8 +78,8 @@ type familyNote struct {
 	helpLine, typeLine string
 }
 
-// Scan reads b.Body and sets b.Samples, b.Omit, b.Skipped, b.OwnFamilies and
-// b.Meaningful. Names and label blocks are added to b.Dict, but none of a line
+// Scan reads b.Body and sets b.Samples, b.Omit, b.Skipped, b.OwnFamilies,
+// b.Excess and b.Meaningful. Names and label blocks are added to b.Dict, but none of a line
 // that is rejected.
 //
 // If label sets have come and gone so that the Dict holds more than twice what
@@ -81,12 +90,13 @@ func (s *Scanner) Scan(b *Batch) {
 		b.Dict = NewDict()
 	}
 	b.Samples, b.Omit = b.Samples[:0], b.Omit[:0]
-	b.Skipped, b.OwnFamilies, b.Meaningful = 0, 0, 0
+	b.Skipped, b.OwnFamilies, b.Meaningful, b.Excess = 0, 0, 0, false
 	s.begin(b)
-	for i := 0; i < len(s.text); {
+	for i := 0; i < len(s.text) && !b.Excess; {
 		if i = s.repeat(i); i < len(s.text) {
 			i = s.entry(i)
 		}
+		b.Excess = s.usedFamilies > maxFamilies || s.usedBlocks > maxBlocks || len(b.Samples) > maxSamples
 	}
 	s.usedOwn = b.OwnFamilies
 	s.dropOldHelp()

@@ -310,3 +310,28 @@ func TestScanIsLinear(t *testing.T) {
 		}
 	}
 }
+
+// TestScanStopsAtExcess: a body of ever new families, label sets or samples must
+// not grow tables without bound, and does not spoil the next one.
+func TestScanStopsAtExcess(t *testing.T) {
+	line := map[string]func(i int) string{
+		"families": func(i int) string { return fmt.Sprintf("a%d 1\n", i) },
+		"blocks":   func(i int) string { return fmt.Sprintf("a{b=\"%d\"} 1\n", i) },
+		"samples":  func(int) string { return "a 1\n" },
+	}
+	for name, most := range map[string]int{"families": maxFamilies, "blocks": maxBlocks, "samples": maxSamples} {
+		var body strings.Builder
+		for i := range most + 100 {
+			body.WriteString(line[name](i))
+		}
+		var s Scanner
+		b := Batch{Body: []byte(body.String()), Dict: NewDict()}
+		if s.Scan(&b); !b.Excess || len(b.Samples) > most+1 {
+			t.Errorf("%s: excess %v after %d samples", name, b.Excess, len(b.Samples))
+		}
+		b.Body = b.Body[:strings.Index(body.String()[100:], "\n")+101]
+		if s.Scan(&b); b.Excess || len(b.Samples) == 0 || b.Skipped > 0 {
+			t.Errorf("%s: the next body is spoilt: %+v", name, b.Excess)
+		}
+	}
+}

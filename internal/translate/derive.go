@@ -29,15 +29,21 @@ func (t *Translator) derive(dst *canonical.Frame) {
 }
 
 // lift moves what is the board's from an instance's row to the board's. Where
-// rows disagree the largest stands.
+// rows disagree the largest stands, and of bits all that any row has: the largest
+// mask would deny what another row says.
 func (t *Translator) lift(board, instance []float64) {
 	for _, f := range t.boardLevel {
 		v := instance[f]
 		if !canonical.Given(v) {
 			continue
 		}
-		if !canonical.Given(board[f]) || v > board[f] {
+		switch {
+		case !canonical.Given(board[f]):
 			board[f] = v
+		case canonical.Fields[f].Unit == canonical.Bitmask:
+			board[f] = float64(uint64(board[f]) | uint64(v))
+		default:
+			board[f] = max(board[f], v)
 		}
 		instance[f] = absent
 	}

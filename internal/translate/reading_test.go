@@ -104,3 +104,11 @@ func dropped(blank, notFinite, outOfRange, unitUnknown uint64) [canonical.NumDro
 	d[canonical.DropOutOfRange], d[canonical.DropUnitUnknown] = outOfRange, unitUnknown
 	return d
 }
+
+// TestClockEventsOfInstancesAddUp: the largest of two masks would deny what the
+// other one says.
+func TestClockEventsOfInstancesAddUp(t *testing.T) {
+	r := translated(t, Options{}, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu=\"0\",UUID=\"GPU-a\",GPU_I_ID=\"1\"} 36\n"+
+		"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu=\"0\",UUID=\"GPU-a\",GPU_I_ID=\"2\"} 128\n")
+	r.checkRow(0, readings{canonical.ClockEvents: 36 + 128})
+}

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -94,6 +95,7 @@ var statusRemedies = map[int]string{
 	http.StatusUnauthorized:       "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…",
 	http.StatusForbidden:          "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…",
 	http.StatusNotFound:           "point --source at the exporter's /metrics",
+	http.StatusLoopDetected:       "point --source at the exporter, not at this proxy",
 	http.StatusServiceUnavailable: "the exporter is starting or has too many scrapers: see its log, and curl -i URL",
 }
 
@@ -107,7 +109,17 @@ func (w *web) where() string {
 
 // said makes text that came from the upstream fit to be shown: the first line of
 // it, short, printable, without our secrets.
-func (w *web) said(text string) string { return w.secrets.Replace(firstLine([]byte(text))) }
+func (w *web) said(text string) string { return firstLine([]byte(w.secrets.Replace(text))) }
+
+// quote is what a page of the upstream says, in quotes and behind lead; "" where
+// our request holds secrets, which an error page may echo in any spelling.
+func (w *web) quote(lead string, page []byte) string {
+	text := w.said(string(page[:min(len(page), errorBody)]))
+	if text == "" || w.secretive {
+		return ""
+	}
+	return lead + `"` + text + `"`
+}
 
 // noAnswer explains a request that got no response.
 func (w *web) noAnswer(ctx context.Context, err error, took time.Duration) *source.Error {
@@ -182,18 +194,15 @@ func (w *web) ended(ctx context.Context, err error, late string) *source.Error {
 func (w *web) badStatus(resp *http.Response) *source.Error {
 	code := resp.StatusCode
 	cause := strings.TrimSpace(fmt.Sprintf("%s: HTTP %d %s", w.where(), code, http.StatusText(code)))
-	text := ""
+	var page []byte
 	if r, _, err := w.decoded(resp); err == nil {
-		page, _ := io.ReadAll(io.LimitReader(r, errorBody))
-		text = w.said(string(page))
+		page, _ = io.ReadAll(io.LimitReader(r, errorBody))
 	}
-	if text != "" {
-		cause += `: "` + text + `"`
-	}
+	cause += w.quote(": ", page)
 	remedy, ok := statusRemedies[code]
 	switch {
 	case ok:
-	case code == http.StatusBadRequest && strings.Contains(text, "HTTPS server"):
+	case code == http.StatusBadRequest && bytes.Contains(page, []byte("HTTPS server")):
 		remedy = "write https:// in --source" // what net/http's server says to plain HTTP
 	case code >= 500:
 		remedy = "see the exporter's log: journalctl -u dcgm-exporter, or kubectl logs"
@@ -206,7 +215,7 @@ func (w *web) badStatus(resp *http.Response) *source.Error {
 func (w *web) notMetrics(body []byte) *source.Error {
 	return &source.Error{
 		Failure: source.NotMetrics,
-		Cause:   w.where() + `: no line of the body is a metric; it begins "` + w.said(string(body[:min(len(body), errorBody)])) + `"`,
+		Cause:   w.where() + ": no line of the body is a metric" + w.quote("; it begins ", body),
 		Remedy:  "point --source at the exporter's /metrics; see what answers there: curl " + w.public,
 	}
 }

@@ -138,6 +138,14 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	}
 	b.At, b.Took, b.Body = at, took, body
 	s.scanner.Scan(b)
+	if b.Excess {
+		b.Reset()
+		return &source.Error{
+			Failure: source.TooLarge,
+			Cause:   s.Name() + ": the body holds more families, label sets or samples than an exporter has",
+			Remedy:  "point --source at a single exporter's /metrics",
+		}
+	}
 	if b.Skipped > 0 && b.Meaningful == 0 {
 		err := s.upstream.notMetrics(b.Body)
 		b.Reset()

@@ -301,7 +301,7 @@ func TestSecretsStayInside(t *testing.T) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(code)
 			user, password, _ := r.BasicAuth()
-			fmt.Fprintf(w, "<%s %s %s>", r.URL, user, password)
+			fmt.Fprintf(w, "<%s %s %s %s>", r.Header.Get("Authorization"), r.URL, user, password)
 		}
 	}
 	away := func(w http.ResponseWriter, r *http.Request) {
@@ -312,13 +312,11 @@ func TestSecretsStayInside(t *testing.T) {
 			url := strings.Replace(serve(t, h).URL, "http://", "http://user:hunter22@", 1)
 			e := readError(t, url+"/?token=s%2Fcret99", Options{})
 			said := e.Error() + fmt.Sprint(e.Err)
-			for _, secret := range []string{"hunter22", "s%2Fcret99", "s/cret99"} {
+			// The header's is base64 of user:hunter22; whole or in part, none may show.
+			for _, secret := range []string{"hunter22", "s%2Fcret99", "s/cret99", "dXNlcj", "Basic"} {
 				if strings.Contains(said, secret) {
 					t.Errorf("%q holds %q", said, secret)
 				}
-			}
-			if !strings.Contains(said, "***") {
-				t.Errorf("%q: the upstream's text is not shown", said)
 			}
 		})
 	}

@@ -44,6 +44,8 @@ type web struct {
 	public  string        // the URL as people may see it
 	landed  string        // where redirects ended, "" if at public
 	secrets *strings.Replacer
+	// secretive: the URL holds a user, a password or a query.
+	secretive bool
 
 	wire  io.LimitedReader // the body as transferred
 	unzip gzip.Reader
@@ -55,7 +57,7 @@ func newWeb(u *url.URL, opts Options, in intake) *web {
 		c := *opts.Client
 		client = &c
 	}
-	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u)}
+	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u), secretive: u.User != nil || u.RawQuery != ""}
 	client.Jar = nil // would add its cookies to the shared request
 	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
 

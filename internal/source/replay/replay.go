@@ -107,14 +107,14 @@ func newSource(name string, aggregation source.Aggregation, t track, opts Option
 func (s *Source) Name() string { return s.name }
 
 // Caps says that a replay streams. Its aggregation is Window for expositions and
-// Point for dmon and the demo.
+// Point for dmon and the demo. It is never local: a capture may come from
+// anywhere.
 func (s *Source) Caps() source.Caps {
 	return source.Caps{
 		Backend:     "replay",
 		Kind:        source.Streamed,
 		Aggregation: s.aggregation,
 		Period:      s.opts.Period,
-		Local:       true,
 	}
 }
 

@@ -104,7 +104,7 @@ func TestTicks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := open(t, tt.text, Options{Period: time.Nanosecond, Start: start})
-			if got := s.Caps(); got.Aggregation != tt.aggregation || got.Kind != source.Streamed || got.Backend != "replay" || !got.Local {
+			if got := s.Caps(); got.Aggregation != tt.aggregation || got.Kind != source.Streamed || got.Backend != "replay" || got.Local {
 				t.Errorf("caps %+v", got)
 			}
 			var b raw.Batch

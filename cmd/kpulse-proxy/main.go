@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/prometheus/common/promslog"
@@ -22,6 +23,10 @@ const (
 	exitFailed = 1
 	exitUsage  = 2
 )
+
+// gcPercent halves the garbage that may lie about: there is little, and a sidecar's
+// memory counts on every node. It costs some 2 % of a small scrape.
+const gcPercent = 50
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -44,6 +49,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	if opts.once {
 		err = once(ctx, opts, stdout)
 	} else {

@@ -62,6 +62,7 @@ type Pipeline struct {
 	attempt time.Time  // when the last read ended, good or not
 	state   canonical.Source
 
+	turn    chan struct{} // held by the flight that reads
 	settle  sync.Once
 	settled chan struct{} // closed when a stream has given its first tick or failure
 
@@ -85,6 +86,7 @@ func New(opts Options) *Pipeline {
 			Aggregation: string(caps.Aggregation),
 			Period:      caps.Period,
 		},
+		turn:    make(chan struct{}, 1),
 		settled: make(chan struct{}),
 	}
 }

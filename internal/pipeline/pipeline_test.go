@@ -25,6 +25,7 @@ import (
 type scripted struct {
 	kind  source.Kind
 	takes time.Duration
+	deaf  bool // does not notice that ctx ends
 	// say returns the n-th body, counting from 0.
 	say     func(n int) (string, error)
 	reads   atomic.Int32
@@ -48,6 +49,9 @@ func (s *scripted) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
 	b.Dict = s.dict
 	b.At = time.Now()
+	if s.deaf {
+		ctx = context.Background()
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -195,6 +199,25 @@ func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
 			if got := s.reads.Load(); got != want {
 				t.Errorf("%d reads, want %d", got, want)
 			}
+		}
+	})
+}
+
+// TestNobodyJoinsAFlightThatIsOver: a source may take a while to notice that its
+// time is up, and who comes meanwhile must not get that failure.
+func TestNobodyJoinsAFlightThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{takes: 3 * time.Second, deaf: true, say: temperature}
+		p, stop := start(t, s, 0)
+		defer stop()
+		if _, err := read(p, time.Second); err == nil {
+			t.Error("a read of 3s within 1s")
+		}
+		time.Sleep(time.Millisecond)
+		begun := time.Now()
+		n, err := read(p, 10*time.Second) // 2s until the first read ends, 3s for its own
+		if err != nil || n != 1 || time.Since(begun).Round(time.Second) != 5*time.Second {
+			t.Errorf("reading %d (%v) after %s, want 1 after 5s", n, err, time.Since(begun))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -39,6 +40,17 @@ func (p *Pipeline) take() *reading {
 		return &reading{}
 	}
 	return r
+}
+
+// read reads the source once. Only one goroutine may be in it at a time.
+func (p *Pipeline) read(ctx context.Context) (*reading, error) {
+	r := p.take()
+	if err := p.opts.Source.Read(ctx, &r.batch); err != nil {
+		p.release(r)
+		return nil, err
+	}
+	p.evaluate(r)
+	return r, nil
 }
 
 // outgrown tells that r holds far more memory than a reading of so many samples

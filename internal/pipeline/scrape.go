@@ -20,6 +20,7 @@ type flight struct {
 	begun    time.Time
 	deadline time.Time   // the latest of the waiters'
 	timer    *time.Timer // ends the flight at its deadline
+	over     bool        // the deadline has passed: nobody may join any more
 	waiters  int
 	landed   chan struct{}
 
@@ -62,9 +63,10 @@ func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
 	}
 }
 
-// board joins the flight under way, or starts one. The caller holds mu.
+// board joins the flight under way, or starts one. A flight whose time is over is
+// not joined: its failure is on its way already. The caller holds mu.
 func (p *Pipeline) board(now, deadline time.Time) *flight {
-	if f := p.flight; f != nil {
+	if f := p.flight; f != nil && !f.over {
 		f.waiters++
 		if deadline.After(f.deadline) {
 			f.deadline = deadline
@@ -74,7 +76,7 @@ func (p *Pipeline) board(now, deadline time.Time) *flight {
 	}
 	ctx, cancel := context.WithCancelCause(p.life)
 	f := &flight{begun: now, deadline: deadline, waiters: 1, landed: make(chan struct{})}
-	f.timer = time.AfterFunc(deadline.Sub(now), func() { cancel(errTooLate) })
+	f.timer = time.AfterFunc(deadline.Sub(now), func() { p.expire(f, cancel) })
 	p.flight = f
 	go func() {
 		defer cancel(nil)
@@ -83,28 +85,45 @@ func (p *Pipeline) board(now, deadline time.Time) *flight {
 	return f
 }
 
-// fly reads the source once and hands the outcome to the waiters of f.
+// expire ends f, unless a waiter has put its deadline off meanwhile: then the
+// timer fires again.
+func (p *Pipeline) expire(f *flight, cancel context.CancelCauseFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Now().Before(f.deadline) {
+		return
+	}
+	f.over = true
+	cancel(errTooLate)
+}
+
+// fly reads the source once and hands the outcome to the waiters of f. Flights
+// land one after the other, however long one takes to notice its end.
 func (p *Pipeline) fly(ctx context.Context, f *flight) {
-	r := p.take()
-	err := p.opts.Source.Read(ctx, &r.batch)
-	if err == nil {
-		p.evaluate(r)
+	var r *reading
+	var err error
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+		r, err = p.read(ctx)
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
 	f.timer.Stop()
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.flight = nil
+	if p.flight == f {
+		p.flight = nil
+	}
 	switch {
 	case err == nil:
 		p.publish(r, f.waiters)
 		f.result = r
 	case errors.Is(context.Cause(ctx), errTooLate):
-		p.drop(r)
 		f.failure = p.tooLate(f.begun, f.deadline)
 		p.fail(f.failure)
 	default:
-		p.drop(r)
 		f.failure = failureOf(err)
 		p.fail(f.failure)
 	}

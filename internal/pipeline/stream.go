@@ -32,11 +32,7 @@ func (p *Pipeline) follow(ctx context.Context) error {
 
 // readTick reads one tick and publishes it, or records why it could not.
 func (p *Pipeline) readTick(ctx context.Context) error {
-	r := p.take()
-	err := p.opts.Source.Read(ctx, &r.batch)
-	if err == nil {
-		p.evaluate(r)
-	}
+	r, err := p.read(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -45,10 +41,8 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, io.EOF):
-		p.drop(r)
 		p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.state.Name + " has come to its end", Remedy: "start it again, or play it in a loop"})
 	default:
-		p.drop(r)
 		p.fail(failureOf(err))
 	}
 	p.settle.Do(func() { close(p.settled) })

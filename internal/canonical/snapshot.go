@@ -57,6 +57,7 @@ const (
 	DropNotFinite
 	DropOutOfRange
 	DropUnitUnknown
+	DropStale
 	NumDropReasons
 )
 
@@ -66,6 +67,7 @@ var DropReasons = [NumDropReasons]string{
 	DropNotFinite:   "not_finite",
 	DropOutOfRange:  "out_of_range",
 	DropUnitUnknown: "unit_unknown",
+	DropStale:       "stale",
 }
 
 // Failure is why nothing could be read. It is an error.

@@ -13,6 +13,13 @@ type Sample struct {
 	Value  float64
 }
 
+// Stamp is the time, in milliseconds since 1970, that the source gave a sample of
+// its own. Sample is the index in the Batch's Samples.
+type Stamp struct {
+	Sample int
+	Millis int64
+}
+
 // Span is a half-open byte range [Start, End) of a Batch's Body. A span covers
 // whole lines, their newlines included.
 type Span struct{ Start, End int }
@@ -35,6 +42,9 @@ type Batch struct {
 
 	// Samples in the order of the source. A series may occur more than once.
 	Samples []Sample
+
+	// Stamps of the few samples that have one, in their order.
+	Stamps []Stamp
 
 	// Dict resolves the ids in Samples. It is shared by all Batches of a source.
 	// A later Scan may change its Generation; the ids are void then.
@@ -62,6 +72,7 @@ func (b *Batch) Reset() {
 		Body:    b.Body[:0],
 		Omit:    b.Omit[:0],
 		Samples: b.Samples[:0],
+		Stamps:  b.Stamps[:0],
 		Dict:    b.Dict,
 	}
 }

@@ -68,10 +68,10 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		case textparse.EntrySeries:
 			var ls labels.Labels
 			p.Labels(&ls)
-			_, _, v := p.Series()
+			_, stamp, v := p.Series()
 			name = metricName(p, body[offset:])
 			if !bytes.HasPrefix(name, []byte(OwnPrefix)) {
-				r.samples = append(r.samples, sampleKey(promLabels(ls), v))
+				r.samples = append(r.samples, sampleKey(promLabels(ls), v)+stampKey(stamp))
 			}
 		default:
 			continue
@@ -122,11 +122,23 @@ func sampleKey(ls []Label, v float64) string {
 // ours is the samples of a Batch as a reading has them.
 func ours(b *Batch) []string {
 	var out []string
-	for _, s := range b.Samples {
+	stamps := map[int]*int64{}
+	for i := range b.Stamps {
+		stamps[b.Stamps[i].Sample] = &b.Stamps[i].Millis
+	}
+	for i, s := range b.Samples {
 		ls := []Label{{"__name__", b.Dict.Family(s.Family).Name}}
-		out = append(out, sampleKey(ParseLabels(b.Dict.Block(s.Labels), ls), s.Value))
+		out = append(out, sampleKey(ParseLabels(b.Dict.Block(s.Labels), ls), s.Value)+stampKey(stamps[i]))
 	}
 	return out
+}
+
+// stampKey makes a sample's timestamp, if it has one, a part of its key.
+func stampKey(ms *int64) string {
+	if ms == nil {
+		return ""
+	}
+	return fmt.Sprint(" @", *ms)
 }
 
 // passed is the Body without Omit.

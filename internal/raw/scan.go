@@ -89,7 +89,7 @@ func (s *Scanner) Scan(b *Batch) {
 	if b.Dict == nil {
 		b.Dict = NewDict()
 	}
-	b.Samples, b.Omit = b.Samples[:0], b.Omit[:0]
+	b.Samples, b.Stamps, b.Omit = b.Samples[:0], b.Stamps[:0], b.Omit[:0]
 	b.Skipped, b.OwnFamilies, b.Meaningful, b.Excess = 0, 0, 0, false
 	s.begin(b)
 	for i := 0; i < len(s.text) && !b.Excess; {
@@ -159,8 +159,8 @@ func (s *Scanner) repeat(i int) int {
 		if s.expected >= uint32(len(s.blocks)) || !strings.HasPrefix(t[block:], s.dict.blocks[s.expected]) {
 			break
 		}
-		value, next, ok := lineRest(t, block+len(s.dict.blocks[s.expected]))
-		if !ok {
+		value, stamp, next, ok := lineRest(t, block+len(s.dict.blocks[s.expected]))
+		if !ok || stamp != noStamp {
 			break
 		}
 		samples = append(samples, Sample{Family: s.family, Labels: s.expected, Value: value})
@@ -206,7 +206,7 @@ func (s *Scanner) series(i, j int) int {
 		}
 		end = j + len(block)
 	}
-	value, next, ok := lineRest(s.text, end)
+	value, stamp, next, ok := lineRest(s.text, end)
 	if !ok {
 		return s.reject(i)
 	}
@@ -217,6 +217,7 @@ func (s *Scanner) series(i, j int) int {
 		s.startFamily(name, false)
 	}
 	s.sample(id, block, block != "", value)
+	s.stamp(stamp)
 	return next
 }
 
@@ -251,7 +252,7 @@ func (s *Scanner) quotedSeries(i, j int) int {
 	if !ok || !quoted {
 		return s.reject(i)
 	}
-	value, next, ok := lineRest(s.text, end)
+	value, stamp, next, ok := lineRest(s.text, end)
 	if !ok {
 		return s.reject(i)
 	}
@@ -260,6 +261,7 @@ func (s *Scanner) quotedSeries(i, j int) int {
 	}
 	s.startFamily(name, true)
 	s.sample(none, s.text[j:end], false, value)
+	s.stamp(stamp)
 	return next
 }
 
@@ -304,6 +306,13 @@ func (s *Scanner) sample(id uint32, block string, plain bool, value float64) {
 		s.follow(id)
 	} else {
 		s.use(id)
+	}
+}
+
+// stamp gives the last sample its timestamp, if it has one.
+func (s *Scanner) stamp(ms int64) {
+	if ms != noStamp {
+		s.out.Stamps = append(s.out.Stamps, Stamp{Sample: len(s.out.Samples) - 1, Millis: ms})
 	}
 }
 

@@ -11,10 +11,13 @@ var powersOfTen = [...]float64{
 	1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 }
 
+// noStamp stands for no timestamp; one has no sign.
+const noStamp = -1
+
 // lineRest reads what follows the name and labels of a series in t from i on:
-// a value, perhaps a timestamp, the end of the line. next is the start of the
-// following line, or len(t).
-func lineRest(t string, i int) (value float64, next int, ok bool) {
+// a value, perhaps a timestamp in milliseconds (else stamp is noStamp), the end of
+// the line. next is the start of the following line, or len(t).
+func lineRest(t string, i int) (value float64, stamp int64, next int, ok bool) {
 	i = skipBlanks(t, i)
 	value, end := plainDecimal(t, i)
 	if end == i {
@@ -22,21 +25,21 @@ func lineRest(t string, i int) (value float64, next int, ok bool) {
 			end++
 		}
 		if value, ok = parseFloat(t[i:end]); !ok {
-			return 0, i, false
+			return 0, noStamp, i, false
 		}
 	}
 	if end < len(t) && t[end] == '\n' {
-		return value, end + 1, true
+		return value, noStamp, end + 1, true
 	}
 	end = skipBlanks(t, end)
-	if end, ok = skipTimestamp(t, end); !ok {
-		return 0, i, false
+	if stamp, end, ok = timestamp(t, end); !ok {
+		return 0, noStamp, i, false
 	}
 	end = skipBlanks(t, end)
 	if end < len(t) && t[end] != '\n' {
-		return 0, i, false
+		return 0, noStamp, i, false
 	}
-	return value, min(end+1, len(t)), true
+	return value, stamp, min(end+1, len(t)), true
 }
 
 // plainDecimal reads a number such as -12.500000 without the general
@@ -107,19 +110,21 @@ func isNumberByte(c byte) bool {
 	return isDigit(c) || c == '.' || c == '-' || c == '+'
 }
 
-// skipTimestamp returns the end of the digits at i, of which there may be none;
+// timestamp reads the digits at i, of which there may be none: then ms is noStamp.
 // ok is false where they do not fit into 64 bits.
-func skipTimestamp(t string, i int) (end int, ok bool) {
-	var ms int64
+func timestamp(t string, i int) (ms int64, end int, ok bool) {
+	if i == len(t) || !isDigit(t[i]) {
+		return noStamp, i, true
+	}
 	for i < len(t) && isDigit(t[i]) {
 		digit := int64(t[i] - '0')
 		if ms > (math.MaxInt64-digit)/10 {
-			return i, false
+			return noStamp, i, false
 		}
 		ms = ms*10 + digit
 		i++
 	}
-	return i, true
+	return ms, i, true
 }
 
 // isValueByte reports whether c may stand in a value. Any other byte ends it.

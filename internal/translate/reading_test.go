@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -111,4 +112,28 @@ func TestClockEventsOfInstancesAddUp(t *testing.T) {
 	r := translated(t, Options{}, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu=\"0\",UUID=\"GPU-a\",GPU_I_ID=\"1\"} 36\n"+
 		"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{gpu=\"0\",UUID=\"GPU-a\",GPU_I_ID=\"2\"} 128\n")
 	r.checkRow(0, readings{canonical.ClockEvents: 36 + 128})
+}
+
+// TestStaleSamplesAreAbsent: what a sample says of an earlier time is no reading,
+// and one just as old as Prometheus still takes is.
+func TestStaleSamplesAreAbsent(t *testing.T) {
+	at := time.UnixMilli(1_000_000_000_000)
+	for stamp, fresh := range map[string]bool{
+		"": true, " 1000000000000": true, " 999999700000": true, " 1000000300000": true,
+		" 999999699999": false, " 1000000300001": false, " 1000": false,
+	} {
+		r := newReader(t, Options{})
+		r.batch.At = at
+		r.batch.Body = []byte("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\"} 50\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 99" + stamp + "\n")
+		r.scanner.Scan(&r.batch)
+		r.tr.Translate(&r.frame, &r.batch, &r.report)
+		want, dropped := readings{canonical.NVMLUtilization: 0.5}, uint64(1)
+		if fresh {
+			want[canonical.Temperature], dropped = 99, 0
+		}
+		r.checkRow(0, want)
+		if got := r.report.Dropped[canonical.DropStale]; got != dropped {
+			t.Errorf("stamp %q: %d dropped as stale, want %d", stamp, got, dropped)
+		}
+	}
 }

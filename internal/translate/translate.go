@@ -3,6 +3,7 @@ package translate
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -137,7 +138,13 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 	*rep = Report{}
 	dst.Shape(t.topology)
 	t.shapeSpare()
+	stamps := b.Stamps
 	for i := range b.Samples {
+		stale := false
+		if len(stamps) > 0 && stamps[0].Sample == i {
+			stale = isStale(stamps[0].Millis, b.At)
+			stamps = stamps[1:]
+		}
 		s := &b.Samples[i]
 		v := t.blocks[s.Labels]
 		if v == noDevice {
@@ -158,11 +165,26 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			continue
 		}
 		cell := t.cell(dst, int(p.row), f.rule.slot)
-		if isUntouched(*cell) {
+		switch {
+		case !isUntouched(*cell):
+		case stale:
+			rep.Dropped[canonical.DropStale]++
+			*cell = absent
+		default:
 			*cell = f.rule.read(s.Value, rep)
 		}
 	}
 	return t.allSeen()
+}
+
+// maxStampAge is how far a sample's own timestamp may be from when it was read. It
+// is Prometheus' lookback: an older sample is none there either.
+const maxStampAge = 5 * time.Minute
+
+// isStale tells whether a sample of that time, in milliseconds since 1970, says
+// nothing of the reading at an instant.
+func isStale(millis int64, at time.Time) bool {
+	return !at.IsZero() && at.Sub(time.UnixMilli(millis)).Abs() > maxStampAge
 }
 
 // cell returns the cell of a device that a rule's slot stands for.

@@ -77,6 +77,7 @@ func (t *expositionTrack) next(b *raw.Batch) error {
 	}
 	b.Body = append(b.Body[:0], t.bodies[t.at]...)
 	t.scanner.Scan(b)
+	b.Stamps = b.Stamps[:0] // the time of a replay is its own
 	t.at++
 	return nil
 }

@@ -92,7 +92,7 @@ func New(opts Options) *Pipeline {
 }
 
 // Name returns the source's name.
-func (p *Pipeline) Name() string { return p.state.Name }
+func (p *Pipeline) Name() string { return p.opts.Source.Name() }
 
 // Run reads until ctx ends or the source has come to its end, which gives
 // io.EOF, and then closes the source. Reads under way fail.
@@ -164,7 +164,7 @@ func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
 	default:
 		return &canonical.Failure{
 			Kind:   kindNotRead,
-			Cause:  p.state.Name + " has not been read yet",
+			Cause:  p.Name() + " has not been read yet",
 			Remedy: "wait for the first reading, or scrape /metrics",
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -488,4 +489,35 @@ func TestHugeReadingIsNotKept(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEverythingAtOnce is for the race detector: scrapes, status and name while
+// readings come and go.
+func TestEverythingAtOnce(t *testing.T) {
+	s := &scripted{takes: time.Millisecond, say: temperature}
+	p, stop := start(t, s, 0)
+	defer stop()
+	p.opts.MinInterval = 0 // nothing reads before the first scrape
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := read(p, 10*time.Second); err != nil {
+					t.Error(err)
+				}
+				if _, err := read(p, time.Microsecond); err != nil {
+					failure(t, err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 200 {
+				if state, _ := p.Status(); state.Name != p.Name() {
+					t.Errorf("state of %q", state.Name)
+				}
+				time.Sleep(100 * time.Microsecond)
+			}
+		})
+	}
+	wg.Wait()
 }

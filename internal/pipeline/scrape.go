@@ -135,7 +135,7 @@ func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
 	return &canonical.Failure{
 		Kind:    string(source.Timeout),
 		Timeout: true,
-		Cause:   fmt.Sprintf("%s did not answer within %s", p.state.Name, deadline.Sub(begun).Round(time.Millisecond)),
+		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), deadline.Sub(begun).Round(time.Millisecond)),
 		Remedy:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
 	}
 }
@@ -179,7 +179,7 @@ func (p *Pipeline) fail(failure *canonical.Failure) {
 func (p *Pipeline) logFailure(failure *canonical.Failure) {
 	before := p.state.Failure
 	if p.life.Err() == nil && (before == nil || before.Kind != failure.Kind) {
-		p.opts.Logger.Warn("source cannot be read", "reads", p.state.Name, "cause", failure.Cause, "remedy", failure.Remedy)
+		p.opts.Logger.Warn("source cannot be read", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
 	}
 }
 

@@ -41,7 +41,7 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, io.EOF):
-		p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.state.Name + " has come to its end", Remedy: "start it again, or play it in a loop"})
+		p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.Name() + " has come to its end", Remedy: "start it again, or play it in a loop"})
 	default:
 		p.fail(failureOf(err))
 	}
@@ -81,7 +81,7 @@ func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
 func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 	return &canonical.Failure{
 		Kind:   kindStale,
-		Cause:  fmt.Sprintf("%s has been silent for %s", p.state.Name, now.Sub(p.good).Round(time.Second)),
+		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), now.Sub(p.good).Round(time.Second)),
 		Remedy: "find out why the source stopped",
 	}
 }

@@ -92,6 +92,7 @@ func TestOversizedBodiesLeaveMemoryFlat(t *testing.T) {
 		}
 		peaks = append(peaks, peakMemory(t, c))
 	}
+	t.Logf("peaks of %.0f MB", peaks)
 	if first, last := peaks[0], peaks[len(peaks)-1]; last > 800 || last > first*1.25+16 {
 		t.Errorf("peaks of %.0f MB after each scrape, want flat and below 800 (the race detector takes three times as much)", peaks)
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // gcPercent halves the garbage that may lie about: there is little, and a sidecar's
-// memory counts on every node. It costs some 2 % of a small scrape.
+// memory counts on every node. TestTargets saw no difference in CPU beyond its noise.
 const gcPercent = 50
 
 func main() {

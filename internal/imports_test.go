@@ -23,14 +23,16 @@ var mayImport = map[string][]string{
 	"internal/source":            {"internal/raw"},
 	"internal/source/exporter":   {"internal/raw", "internal/source"},
 	"internal/source/dcgmi/dmon": {"internal/raw"},
-	"internal/source/replay":     {"internal/raw", "internal/source", "internal/source/dcgmi/dmon"},
+	"internal/source/recording":  {"internal/raw", "internal/source"},
+	"internal/source/replay":     {"internal/raw", "internal/source", "internal/source/recording", "internal/source/dcgmi/dmon"},
 	"internal/translate":         {"internal/raw", "internal/canonical"},
 	"internal/compute":           {"internal/canonical"},
 	"internal/pipeline":          {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
 	"internal/expose":            {"internal/canonical"},
 	"internal/export":            {"internal/canonical"},
+	"internal/config":            {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},
 	"internal":                   {},
-	"cmd/kpulse-proxy":           {"internal/raw", "internal/canonical", "internal/source", "internal/source/exporter", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export"},
+	"cmd/kpulse-proxy":           {"internal/raw", "internal/canonical", "internal/source", "internal/source/exporter", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.

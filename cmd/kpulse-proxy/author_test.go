@@ -118,7 +118,12 @@ func (a *author) boardFields() (all []reading) {
 	for _, field := range []string{"board_temperature", "board_memory_temperature"} {
 		all = append(all, reading{field, pick(a, "0", "35", "91", "92", "92.5", "93", "94", "95", "96", "200", "201", "82505", "NaN", "9223372036854775794")})
 	}
-	for _, field := range []string{"board_replays", "board_uncorrectable", "board_remap_failure"} {
+	for _, field := range []string{"board_xid", "board_clock_bits"} {
+		all = append(all, reading{field, pick(a, "0", "0", "0", "1", "4", "13", "31", "32", "48", "64", "79", "128", "140", "256", "9223372036854775794")})
+	}
+	for _, field := range []string{
+		"board_replays", "board_uncorrectable", "board_remap_failure", "board_remap_pending", "board_double_bit", "board_link_crc", "board_link_replay",
+	} {
 		all = append(all, reading{field, pick(a, "0", "0", "0", "0", "0", "0", "1", "2", "2147483632", "9223372036854775794", "-1", "NaN")})
 	}
 	return a.thin(all)

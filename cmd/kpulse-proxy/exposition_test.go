@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
 // series are the samples of an exposition by their labels.
@@ -37,6 +39,30 @@ func parseExposition(body []byte) (series, error) {
 		}
 		all[ls.String()] = v
 	}
+}
+
+// labelsOf returns the labels of a series, its name among them.
+func labelsOf(name string) map[string]string {
+	all := map[string]string{}
+	for _, l := range raw.ParseLabels(name, nil) {
+		all[l.Name] = l.Value
+	}
+	return all
+}
+
+// samplesOf returns the values of the series of a family that have some labels.
+func samplesOf(s series, family string, want map[string]string) (values []float64) {
+	for name, v := range s {
+		ls := labelsOf(name)
+		ok := ls["__name__"] == family
+		for label, value := range want {
+			ok = ok && ls[label] == value
+		}
+		if ok {
+			values = append(values, v)
+		}
+	}
+	return values
 }
 
 // checkExposition accepts a body that Prometheus parses, that has no series

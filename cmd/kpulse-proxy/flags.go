@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -18,7 +17,9 @@ import (
 	webflag "github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
 // Defaults and limits of the flags.
@@ -30,13 +31,18 @@ const (
 	minPoll         = time.Second
 	minTick         = 100 * time.Millisecond
 	maxInterval     = time.Minute
+	maxExpected     = 1024 // GPUs; no node has as many
 )
 
 // errAnswered means that --help or --version has said all there is to say.
 var errAnswered = errors.New("answered")
 
-// options is the command line after validation.
+// options is the command line after validation, and after configure the config
+// file too.
 type options struct {
+	configFile string // "" is none
+	origin     func(flag string) origin
+
 	backend     string
 	source      string // "" is the embedded demo
 	poll        time.Duration
@@ -47,6 +53,7 @@ type options struct {
 	once        bool
 
 	judge       compute.Options
+	rows        []translate.Row // additions to the dialect
 	passthrough expose.Passthrough
 	seriesLimit int
 
@@ -72,9 +79,10 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	app.HelpFlag.Short('h').Help("Show this help.")
 	app.Version(version.Print("kpulse-proxy"))
 
-	opts := &options{judge: compute.DefaultOptions(), log: &promslog.Config{}}
-	w := register(app, opts)
+	opts := &options{log: &promslog.Config{}}
+	w := register(app, opts, config.Default())
 	nameEnvironment(app)
+	opts.origin = watch(app)
 	_, err := app.Parse(args)
 	switch {
 	case answered:
@@ -85,8 +93,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	return opts, w.into(opts)
 }
 
-// register declares every flag.
-func register(app *kingpin.Application, opts *options) *words {
+// register declares every flag. What the config file can say too has its defaults.
+func register(app *kingpin.Application, opts *options, defaults config.Config) *words {
+	opts.judge = defaults.Judge
 	w := &words{
 		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), or replay (a capture; without --source an embedded demo that needs no GPU).").
 			Default("prometheus").PlaceHolder("prometheus|replay").String(),
@@ -99,26 +108,30 @@ func register(app *kingpin.Application, opts *options) *words {
 		timeout: app.Flag("source.timeout", "Longest wait for the exporter where the scraper sends no timeout of its own.").
 			Default("10s").PlaceHolder("10s").String(),
 		maxBody: app.Flag("source.max-body", "Largest body taken from the exporter, also after gunzip.").
-			Default("64MiB").PlaceHolder("64MiB").String(),
+			Default(strconv.FormatInt(defaults.Limits.MaxBody, 10)).PlaceHolder("64MiB").String(),
 		nodeName: app.Flag("node-name", "Label hostname of our series (default: $NODE_NAME, else what the exporter says, else the host of its URL).").
 			PlaceHolder("NAME").String(),
 		passthrough: app.Flag("passthrough", "Which of the exporter's lines to serve: valid (all that Prometheus can parse), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter).").
 			Default("valid").PlaceHolder("valid|verbatim|off").String(),
 		preset: app.Flag("preset", "Weights of real utilization: ai, hpc or mem.").
-			Default("ai").PlaceHolder("ai|hpc|mem").String(),
+			Default(defaults.Judge.Preset).PlaceHolder("ai|hpc|mem").String(),
 		weights: app.Flag("weights", "Weights of our own in place of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1.").
 			PlaceHolder("SM,TENSOR,DRAM,ENGINE").String(),
 		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
-			Default("renormalize").PlaceHolder("renormalize|zero").String(),
+			Default(defaults.Judge.Missing.String()).PlaceHolder("renormalize|zero").String(),
 	}
 	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
-		Default(strconv.FormatFloat(opts.judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
+		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
+	app.Flag("expected-gpus", "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that lacks.").
+		Default("0").PlaceHolder("N").IntVar(&opts.judge.ExpectedGPUs)
+	app.Flag("config.file", "Settings in YAML: thresholds, warning temperatures, health conditions, names of families, and what some flags say, which win over it. deploy/config.example.yml shows them all.").
+		PlaceHolder("FILE").StringVar(&opts.configFile)
 	app.Flag("series-limit", "Most series of our own; GPUs past it are dropped and counted.").
-		Default("250000").IntVar(&opts.seriesLimit)
+		Default(strconv.Itoa(defaults.Limits.Series)).IntVar(&opts.seriesLimit)
 	opts.web = webflag.AddFlags(app, defaultListen)
 	app.Flag("web.max-requests", "Most scrapes served at a time; more get 503.").
-		Default("40").IntVar(&opts.maxRequests)
+		Default(strconv.Itoa(defaults.Limits.MaxRequests)).IntVar(&opts.maxRequests)
 	app.Flag("web.enable-pprof", "Serve Go profiles at /debug/pprof.").BoolVar(&opts.pprof)
 	promslogflag.AddFlags(app, opts.log)
 	return w
@@ -133,13 +146,13 @@ func (w *words) into(opts *options) error {
 	if opts.judge.Missing, err = compute.ParseMissing(*w.missing); err != nil {
 		return fmt.Errorf("--missing-inputs: %w", err)
 	}
-	if opts.maxBody, err = parseBytes(*w.maxBody); err != nil {
+	if opts.maxBody, err = config.ParseSize(*w.maxBody); err != nil {
 		return fmt.Errorf("--source.max-body: %w", err)
 	}
-	if opts.minInterval, err = parseDuration(*w.minInterval); err != nil {
+	if opts.minInterval, err = config.ParseDuration(*w.minInterval); err != nil {
 		return fmt.Errorf("--source.min-interval: %w", err)
 	}
-	if opts.timeout, err = parseDuration(*w.timeout); err != nil {
+	if opts.timeout, err = config.ParseDuration(*w.timeout); err != nil {
 		return fmt.Errorf("--source.timeout: %w", err)
 	}
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
@@ -157,20 +170,26 @@ func (w *words) into(opts *options) error {
 	if err := opts.check(); err != nil {
 		return err
 	}
-	return w.weigh(&opts.judge)
+	return w.weigh(opts)
 }
 
-// weigh sets the weights, given or by preset.
-func (w *words) weigh(judge *compute.Options) (err error) {
+// weigh sets the weights, given or by preset. Given ones stand in the preset's
+// place unless it comes from nearer by.
+func (w *words) weigh(opts *options) (err error) {
+	judge := &opts.judge
 	judge.Preset = *w.preset
 	if _, err = compute.New(*judge); err != nil {
 		return fmt.Errorf("--preset: %w", err)
 	}
-	if *w.weights != "" {
-		judge.Preset = compute.Custom
-		if judge.Weights, err = compute.ParseWeights(*w.weights); err != nil {
-			return fmt.Errorf("--weights: %w", err)
-		}
+	if *w.weights == "" {
+		return nil
+	}
+	weights, err := compute.ParseWeights(*w.weights)
+	if err != nil {
+		return fmt.Errorf("--weights: %w", err)
+	}
+	if opts.origin("weights") >= opts.origin("preset") {
+		judge.Preset, judge.Weights = compute.Custom, weights
 	}
 	return nil
 }
@@ -184,6 +203,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--source.min-interval=%s: out of range; 0s reads the exporter on every scrape, and above %s old readings would pass for new", o.minInterval, maxInterval)
 	case o.timeout <= 0:
 		return fmt.Errorf("--source.timeout=%s: must be above 0, such as 10s", o.timeout)
+	case o.judge.ExpectedGPUs < 0 || o.judge.ExpectedGPUs > maxExpected:
+		return fmt.Errorf("--expected-gpus=%d: out of range; give how many GPUs the node has, at most %d, or 0", o.judge.ExpectedGPUs, maxExpected)
 	case o.maxRequests < 1:
 		return fmt.Errorf("--web.max-requests=%d: must be at least 1", o.maxRequests)
 	case o.seriesLimit < 1:
@@ -222,7 +243,7 @@ func parsePoll(s, backend string) (time.Duration, error) {
 	if s == "" {
 		return standard, nil
 	}
-	d, err := parseDuration(s)
+	d, err := config.ParseDuration(s)
 	switch {
 	case err != nil:
 		return 0, err
@@ -232,40 +253,4 @@ func parsePoll(s, backend string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to 24h", s, backend, least)
 	}
 	return d, nil
-}
-
-// parseDuration reads a duration, or bare seconds.
-func parseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if seconds, e := strconv.ParseFloat(s, 64); e == nil && math.Abs(seconds) < 1e9 {
-		d, err = time.Duration(seconds*float64(time.Second)), nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%q is no duration; write 15s, 500ms or bare seconds such as 2", s)
-	}
-	return d, nil
-}
-
-// byteUnits are the suffixes of a size, longest first.
-var byteUnits = []struct {
-	suffix string
-	size   int64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
-	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
-}
-
-func parseBytes(s string) (int64, error) {
-	for _, u := range byteUnits {
-		digits, ok := strings.CutSuffix(s, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-		if err != nil || n < 1 || n > (1<<40)/u.size {
-			break
-		}
-		return n * u.size, nil
-	}
-	return 0, fmt.Errorf("%q is no size; write 64MiB, 1GiB or bytes", s)
 }

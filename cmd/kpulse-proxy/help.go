@@ -8,6 +8,8 @@ import (
 	"text/template"
 
 	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
 const about = `A scrape target in the place of dcgm-exporter: it passes the exporter's series
@@ -17,7 +19,8 @@ exporter's version, real utilization, workload class and health for every GPU.
 Look around on any machine:   kpulse-proxy --backend=replay
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
 Once, as a table:             kpulse-proxy --source=http://node:9400/metrics --once
-Then scrape http://localhost:9401/metrics in the exporter's place.`
+Then scrape http://localhost:9401/metrics in the exporter's place.
+Is a config file right?       kpulse-proxy check config FILE`
 
 // helpGroups are the headings of --help; a flag stands under the first one that
 // has a prefix of its name.
@@ -26,18 +29,20 @@ var helpGroups = []struct {
 	prefixes []string
 }{
 	{"Reading", []string{"backend", "source", "poll", "node-name", "once"}},
-	{"Computing", []string{"preset", "weights", "missing-inputs", "min-coverage"}},
+	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus"}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},
 }
 
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
+       {{.App.Name}} check config FILE
 
 {{.App.Help}}
 {{range groups .Context.Flags}}
 {{.Title}}:
 {{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
-Every flag can be set in the environment too; the command line wins.
+Every flag can be set in the environment too; the command line wins, and both win
+over the config file.
 `
 
 // flagGroup is one heading of --help.
@@ -89,19 +94,18 @@ func nameEnvironment(app *kingpin.Application) {
 func suggest(app *kingpin.Application, args []string, err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
 		// Not quoted: it may be a URL with a password.
-		return errors.New("there is an argument that belongs to no flag; every setting is a flag, such as --source=URL")
+		return errors.New("there is an argument that belongs to no flag; every setting is a flag, such as --source=URL, and check config FILE comes first")
 	}
 	_, given, unknown := strings.Cut(err.Error(), "unknown long flag '--")
 	if !unknown {
 		return nameFlag(app, args, err)
 	}
 	given = strings.TrimSuffix(given, "'")
-	best, distance := "", len(given)/2+1
+	var flags []string
 	for _, f := range app.Model().Flags {
-		if d := editDistance(given, f.Name); d < distance {
-			best, distance = f.Name, d
-		}
+		flags = append(flags, f.Name)
 	}
+	best := config.Nearest(given, flags)
 	if best == "" {
 		return err
 	}
@@ -132,25 +136,4 @@ func valuesOf(f *kingpin.FlagModel, args []string) []string {
 		}
 	}
 	return values
-}
-
-// editDistance is Levenshtein's: the least number of single-letter changes that
-// turn a into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -37,6 +37,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if version.Version == "" {
 		version.Version = "(devel)" // built without make
 	}
+	if len(args) > 0 && args[0] == "check" {
+		return check(args[1:], stdout, stderr)
+	}
 	opts, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, errAnswered):
@@ -44,6 +47,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return exitUsage
+	}
+	if err := opts.configure(); err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: --config.file: %v\n", err)
+		return exitFailed
 	}
 	opts.log.Writer = stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -4,44 +4,43 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
 // TestPrometheusScrapesUs lets a real Prometheus scrape an exporter directly and
 // through us, and compares what it stored. It needs a `prometheus` in the PATH
-// (Debian's package will do); CI sets KPULSE_REQUIRE_PROMETHEUS, which makes its
-// absence a failure.
+// (Debian's package will do).
 func TestPrometheusScrapesUs(t *testing.T) {
 	t.Parallel()
-	binary, err := exec.LookPath("prometheus")
-	if err != nil {
-		if os.Getenv("KPULSE_REQUIRE_PROMETHEUS") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("no prometheus in the PATH; apt-get install prometheus")
-	}
+	binary := prometheusBinary(t)
 	body := rawtest.Body(16, 30, 1)
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	defer up.stop()
 	proxy := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s")
+	demo := startProxy(t, itself(t), "--backend=replay", "--poll=100ms")
 	server := startPrometheus(t, binary, map[string]string{
 		"direct": strings.TrimPrefix(up.url, "http://"),
 		"proxy":  strings.TrimPrefix(proxy.url, "http://"),
-	})
+		"demo":   strings.TrimPrefix(demo.url, "http://"),
+	}, nil)
 
-	server.await(t, `min(up) == 1 and count(up) == 2 and on() count_over_time(up{job="proxy"}[1m]) > 2`)
+	server.await(t, `min(up) == 1 and count(up) == 3 and on() count_over_time(up{job="proxy"}[1m]) > 2`)
 	direct := server.query(t, `{job="direct",__name__=~"DCGM_.*"}`)
 	through := server.query(t, `{job="proxy",__name__=~"DCGM_.*"}`)
 	if len(direct) != 16*30 {
@@ -63,6 +62,7 @@ func TestPrometheusScrapesUs(t *testing.T) {
 			t.Errorf("target %s is %s: %s", target.ScrapeURL, target.Health, target.LastError)
 		}
 	}
+	checkDemo(t, server)
 	up.stop()
 	server.await(t, `up{job="proxy"} == 0 and on() up{job="direct"} == 0`)
 	server.stop()
@@ -75,6 +75,48 @@ func TestPrometheusScrapesUs(t *testing.T) {
 			t.Errorf("Prometheus complains: %s", line)
 		}
 	}
+}
+
+// checkDemo looks at what Prometheus stored of the demo, whose ticks are a tenth
+// of a second: every second is in a class, and each class has those that the
+// script gives it.
+func checkDemo(t *testing.T, server *prometheus) {
+	const family = "kpulse_gpu_workload_class_seconds_total"
+	server.await(t, `count_over_time(up{job="demo"}[1m]) > 28`)
+	for labels, value := range server.query(t, `sum by (gpu, mig_instance) (increase(`+family+`{job="demo",gpu!="3"}[20s]))`) { // GPU 3 goes away at times
+		if v, err := strconv.ParseFloat(value, 64); err != nil || math.Abs(v-20) > 1.2 {
+			t.Errorf("%s was %s s in all classes within 20 s", labels, value)
+		}
+	}
+	// One query, so that all values are of one scrape.
+	stored := series{}
+	for labels, value := range server.query(t, `{job="demo",__name__=~"`+family+`|kpulse_gpu_observed_seconds_total"}`) {
+		stored[labels], _ = strconv.ParseFloat(value, 64)
+	}
+	ticks := 1 + int(math.Round(10*counted(stored, "kpulse_gpu_observed_seconds_total", demoDevices[0])[""]))
+	for _, device := range demoDevices {
+		truth := demoTruth(device, ticks)
+		for class, v := range counted(stored, family, device) {
+			if math.Abs(v-truth[class]/10) > .1 {
+				t.Errorf("device %v was %v s in class %s within %d ticks, want %v", device, v, class, ticks, truth[class]/10)
+			}
+		}
+	}
+}
+
+// prometheusBinary returns where Prometheus is. CI sets
+// KPULSE_REQUIRE_PROMETHEUS, which makes its absence a failure.
+func prometheusBinary(t *testing.T) string {
+	t.Helper()
+	binary, err := exec.LookPath("prometheus")
+	if err == nil {
+		return binary
+	}
+	if os.Getenv("KPULSE_REQUIRE_PROMETHEUS") != "" {
+		t.Fatal(err)
+	}
+	t.Skip("no prometheus in the PATH; apt-get install prometheus")
+	return ""
 }
 
 // startProxy runs a kpulse-proxy as a child process until the test ends.
@@ -96,9 +138,14 @@ type prometheus struct {
 	stop func()
 }
 
-func startPrometheus(t *testing.T, binary string, jobs map[string]string) *prometheus {
+// startPrometheus runs a server that scrapes jobs every second and already knows
+// a history, an OpenMetrics text with timestamps.
+func startPrometheus(t *testing.T, binary string, jobs map[string]string, history []byte) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
+	if history != nil {
+		backfill(t, dir, history)
+	}
 	config := "global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n"
 	for job, address := range jobs {
 		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job, address)
@@ -164,21 +211,32 @@ func (s *prometheus) query(t *testing.T, expr string) map[string]string {
 	return values
 }
 
-func (s *prometheus) tryQuery(expr string) (map[string]string, error) {
+// queryAt is query at an instant in the past.
+func (s *prometheus) queryAt(t *testing.T, expr string, at time.Time) map[string]string {
+	t.Helper()
+	s.await(t, "vector(1)") // it is up
+	values, err := s.tryQuery(expr, "&time="+strconv.FormatInt(at.Unix(), 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func (s *prometheus) tryQuery(expr string, more ...string) (map[string]string, error) {
 	var data struct {
 		Result []struct {
 			Metric map[string]string
 			Value  [2]any
 		}
 	}
-	if err := s.get("/api/v1/query?query="+url.QueryEscape(expr), &data); err != nil {
+	if err := s.get("/api/v1/query?query="+url.QueryEscape(expr)+strings.Join(more, ""), &data); err != nil {
 		return nil, err
 	}
 	values := map[string]string{}
 	for _, r := range data.Result {
 		delete(r.Metric, "job")
 		delete(r.Metric, "instance")
-		values[fmt.Sprint(r.Metric)] = fmt.Sprint(r.Value[1])
+		values[labels.FromMap(r.Metric).String()] = fmt.Sprint(r.Value[1])
 	}
 	return values, nil
 }

@@ -68,6 +68,12 @@ var spellings = []struct {
 	{"board_replays", "count", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER DCGM_FI_DEV_PCIE_REPLAY_TOTAL dcgm_pcie_replay_counter"},
 	{"board_uncorrectable", "count", "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL"},
 	{"board_remap_failure", "count", "DCGM_FI_DEV_ROW_REMAP_FAILURE DCGM_FI_DEV_ROW_REMAP_FAILED"},
+	{"board_remap_pending", "count", "DCGM_FI_DEV_ROW_REMAP_PENDING DCGM_FI_DEV_ROW_REMAP_PENDING"},
+	{"board_xid", "count", "DCGM_FI_DEV_XID_ERRORS DCGM_FI_DEV_XID_ERROR dcgm_xid_errors"},
+	{"board_double_bit", "count", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL DCGM_FI_DEV_ECC_DBE_VOL_TOTAL dcgm_ecc_dbe_volatile_total"},
+	{"board_clock_bits", "count", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
+	{"board_link_crc", "count", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL dcgm_nvlink_flit_crc_error_count_total"},
+	{"board_link_replay", "count", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL DCGM_FI_DEV_NVLINK_REPLAY_ERROR_TOTAL dcgm_nvlink_replay_error_count_total"},
 }
 
 // read gathers what the rows of GPUs say.
@@ -103,7 +109,7 @@ func read(body []byte) node {
 }
 
 // raiseBoards gives each board the highest of the board readings that its rows
-// repeat.
+// repeat, and of the bits those that any has.
 func (n *node) raiseBoards(own map[gpu]readings) {
 	for id, rows := range own {
 		board := gpu{uuid: id.uuid}
@@ -111,6 +117,9 @@ func (n *node) raiseBoards(own map[gpu]readings) {
 			n.gpus[board], n.implied[board] = readings{}, true
 		}
 		for field, value := range rows {
+			if field == "board_clock_bits" {
+				value = float64(int64(n.gpus[board][field]) | int64(value))
+			}
 			if !n.gpus[board].has(field) || value > n.gpus[board][field] {
 				n.gpus[board][field] = value
 			}
@@ -226,28 +235,48 @@ func health(want map[string]float64, id gpu, r readings, model string) {
 	if strings.Contains(model, "RTX 6000") {
 		hot = 92
 	}
-	state := "unknown"
-	raise := func(condition, to, input string, holds bool) {
-		if !r.has(input) {
-			return
+	state, rank := "unknown", map[string]int{"unknown": 0, "ok": 1, "hot": 2, "warn": 3, "crit": 4}
+	reach := func(to string) {
+		if rank[to] > rank[state] {
+			state = to
 		}
-		if state == "unknown" {
-			state = "ok"
+	}
+	raise := func(condition, to string, read, holds bool) {
+		if !read {
+			return
 		}
 		value := 0.0
 		if holds {
 			value = 1
-			if to == "crit" || to == "warn" && state != "crit" || to == "hot" && state == "ok" {
-				state = to
-			}
+			reach(to)
 		}
 		want[key("gpu_health_condition", id, fmt.Sprintf("condition=%q state=%q", condition, to))] = value
 	}
-	raise("row_remap_failure", "crit", "board_remap_failure", r["board_remap_failure"] > 0)
-	raise("uncorrectable_remapped_rows", "crit", "board_uncorrectable", r["board_uncorrectable"] > 0)
-	raise("pcie_replay", "warn", "board_replays", false) // a first reading rises over none
-	raise("gpu_temperature", "hot", "board_temperature", r["board_temperature"] >= hot)
-	raise("memory_temperature", "hot", "board_memory_temperature", r["board_memory_temperature"] >= hot)
+	for _, basic := range []string{"remap_failure", "uncorrectable", "replays", "temperature", "memory_temperature"} {
+		if r.has("board_" + basic) {
+			reach("ok")
+		}
+	}
+	fatal := map[float64]bool{48: true, 64: true, 74: true, 79: true, 95: true, 119: true, 120: true, 140: true}
+	bits := int64(r["board_clock_bits"])
+	profiled := false
+	for _, f := range []string{"sm", "occupancy", "tensor", "imma", "hmma", "dfma", "dram", "fp64", "fp32", "fp16", "int", "engine"} {
+		profiled = profiled || r.has(f)
+	}
+	raise("row_remap_failure", "crit", r.has("board_remap_failure"), r["board_remap_failure"] > 0)
+	raise("uncorrectable_remapped_rows", "crit", r.has("board_uncorrectable"), r["board_uncorrectable"] > 0)
+	raise("gpu_temperature", "hot", r.has("board_temperature"), r["board_temperature"] >= hot)
+	raise("memory_temperature", "hot", r.has("board_memory_temperature"), r["board_memory_temperature"] >= hot)
+	raise("xid_fatal", "crit", r.has("board_xid"), fatal[r["board_xid"]])
+	raise("row_remap_pending", "warn", r.has("board_remap_pending"), r["board_remap_pending"] > 0)
+	raise("thermal_slowdown", "hot", r.has("board_clock_bits"), bits&(32|64) != 0)
+	raise("power_brake", "warn", r.has("board_clock_bits"), bits&128 != 0)
+	// A first reading rises over none, changes nothing and is not yet the third.
+	raise("pcie_replay", "warn", r.has("board_replays"), false)
+	raise("xid_recent", "warn", r.has("board_xid"), false)
+	raise("ecc_double_bit", "crit", r.has("board_double_bit"), false)
+	raise("nvlink_errors", "warn", r.has("board_link_crc") || r.has("board_link_replay"), false)
+	raise("profiling_stalled", "warn", r.has("nvml") && profiled, false)
 	for _, one := range []string{"ok", "hot", "warn", "crit", "unknown"} {
 		want[key("gpu_health", id, fmt.Sprintf("state=%q", one))] = 0
 	}

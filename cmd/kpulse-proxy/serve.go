@@ -48,7 +48,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	if err := web.Validate(*opts.web.WebConfigFile); err != nil {
 		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", *opts.web.WebConfigFile, err)
 	}
-	logger.Info("starting", "version", version.Info(), "backend", opts.backend, "reads", p.Name())
+	logger.Info("starting", "version", version.Info(), "backend", opts.backend, "reads", p.Name(), "config", opts.configFile)
 	ignoreHangups(ctx, logger)
 
 	// The pipeline outlives ctx, so that scrapes that are running when it ends
@@ -103,15 +103,20 @@ func newPipeline(opts *options, userAgent string, logger *slog.Logger) (*pipelin
 			return nil, fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
 		}
 	}
+	devices, allocations := expose.Limits(opts.seriesLimit)
 	translator, err := translate.New(translate.Options{
-		NodeName:     opts.nodeName,
-		FallbackHost: host,
-		MaxDevices:   expose.MaxDevices(opts.seriesLimit),
+		NodeName:       opts.nodeName,
+		FallbackHost:   host,
+		MaxDevices:     devices,
+		MaxAllocations: allocations,
+		Rows:           opts.rows,
 	})
 	if err != nil {
 		return nil, err
 	}
-	judge, err := compute.New(opts.judge)
+	judging := opts.judge
+	judging.MaxDevices, judging.MaxAllocations = devices, allocations
+	judge, err := compute.New(judging)
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +176,8 @@ func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, lo
 	return nil
 }
 
-// ignoreHangups keeps SIGHUP, which asks daemons to reload, from ending us while
-// there is no configuration file to reload.
+// ignoreHangups keeps SIGHUP, which asks daemons to reload, from ending us: what
+// the config file says is read once.
 func ignoreHangups(ctx context.Context, logger *slog.Logger) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -183,7 +188,7 @@ func ignoreHangups(ctx context.Context, logger *slog.Logger) {
 			case <-ctx.Done():
 				return
 			case <-hangup:
-				logger.Info("nothing to reload")
+				logger.Info("nothing is reloaded; restart to apply changes to the config file")
 			}
 		}
 	}()

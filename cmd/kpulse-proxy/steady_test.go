@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
@@ -35,6 +36,8 @@ func steadyScrape(t testing.TB, body []byte) func() {
 		scanner.Scan(&batch)
 		translator.Translate(&snap.Frame, &batch, &report)
 		snap.Verdicts = judge.Judge(&snap.Frame, snap.Verdicts)
+		batch.Fingerprint()
+		judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, time.Second)
 		if err := writer.Write(io.Discard, &snap); err != nil {
 			t.Fatal(err)
 		}

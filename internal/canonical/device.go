@@ -33,6 +33,8 @@ func (d *Device) IsInstance() bool { return d.Instance != "" }
 // ordered by GPU index. It is immutable: a change makes a new one, with a
 // higher Generation.
 type Topology struct {
-	Devices    []Device
+	Devices []Device
+	// Hostname is the node's name, also where there is no device to tell it.
+	Hostname   string
 	Generation uint64
 }

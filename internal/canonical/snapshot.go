@@ -8,6 +8,7 @@ type Snapshot struct {
 	Frame     Frame
 	Verdicts  []Verdict // one for each device of the Frame
 	Judgement *Judgement
+	Ledger    Ledger
 
 	// Body is the upstream's exposition byte for byte; Valid are the parts of
 	// it, whole lines in order, that Prometheus' parser accepts and that are not
@@ -31,9 +32,14 @@ type Source struct {
 	// long it took.
 	At   time.Time
 	Took time.Duration
+	// ChangedAt is the time of the latest reading in which any value differed from
+	// the one before.
+	ChangedAt time.Time
 
 	// Devices and Samples are those of the last reading that worked.
 	Devices, Samples int
+	// Roster are the devices it told of, and those that it should have.
+	Roster *Roster
 	// Missing are the inputs of our scores that no device gave.
 	Missing []Field
 	// UnknownFamilies are upstream families that look like GPU readings and
@@ -46,6 +52,8 @@ type Source struct {
 	ClampedValues   uint64
 	DroppedFamilies uint64
 	DroppedSeries   uint64
+	// DroppedAllocations counts those that were too many to be kept account of.
+	DroppedAllocations uint64
 }
 
 // DropReason is why a value was not taken over.

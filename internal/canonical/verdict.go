@@ -74,6 +74,14 @@ const (
 	CondPCIeReplay
 	CondGPUTemperature
 	CondMemoryTemperature
+	CondXIDFatal
+	CondXIDRecent
+	CondECCDoubleBit
+	CondRowRemapPending
+	CondThermalSlowdown
+	CondPowerBrake
+	CondNVLinkErrors
+	CondProfilingStalled
 	NumConditions
 )
 
@@ -84,6 +92,14 @@ var Conditions = [NumConditions]string{
 	CondPCIeReplay:                "pcie_replay",
 	CondGPUTemperature:            "gpu_temperature",
 	CondMemoryTemperature:         "memory_temperature",
+	CondXIDFatal:                  "xid_fatal",
+	CondXIDRecent:                 "xid_recent",
+	CondECCDoubleBit:              "ecc_double_bit",
+	CondRowRemapPending:           "row_remap_pending",
+	CondThermalSlowdown:           "thermal_slowdown",
+	CondPowerBrake:                "power_brake",
+	CondNVLinkErrors:              "nvlink_errors",
+	CondProfilingStalled:          "profiling_stalled",
 }
 
 // String returns the condition's name.

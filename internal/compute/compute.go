@@ -28,6 +28,13 @@ type Options struct {
 	Thresholds  Thresholds
 	// States is the health state each condition raises; HealthOK turns it off.
 	States [canonical.NumConditions]canonical.Health
+	// ExpectedGPUs is how many boards the node should have; 0 expects none in
+	// particular.
+	ExpectedGPUs int
+	// MaxDevices and MaxAllocations bound how many the ledger keeps accounts of,
+	// those that are remembered included: they make room first, the one that went
+	// longest ago before the others. 0 is no bound.
+	MaxDevices, MaxAllocations int
 }
 
 // DefaultOptions returns the preset ai, Renormalize with half of the weight, and
@@ -41,20 +48,20 @@ func DefaultOptions() Options {
 	}
 }
 
-// Judge gives verdicts on the readings of one source. It remembers when error
-// counters rose, so it must see every reading of the source, in order. It
-// belongs to the goroutine that reads the source and is not safe for concurrent
-// use; what Judgement and Inputs return never changes and may be shared.
+// Judge gives verdicts on the readings of one source and keeps account of them.
+// It remembers its devices and who holds them, so it must see every reading of
+// the source, in order. It belongs to the goroutine that reads the source and is
+// not safe for concurrent use; what Judgement and Inputs return never changes and
+// may be shared.
 type Judge struct {
 	composite  composite
 	thresholds Thresholds
 	rules      []rule
 	judgement  canonical.Judgement
 	inputs     []canonical.Field
-	rises      Rises
-
-	topology *canonical.Topology // the one that warnings was made for
-	warnings []float64           // warning temperature by device
+	memory     memory
+	tenants    tenants
+	evidence   evidence // scratch
 }
 
 // New returns a Judge, or an error that tells which option is wrong and what
@@ -78,15 +85,36 @@ func New(o Options) (*Judge, error) {
 			return nil, fmt.Errorf("health condition %s cannot raise state %d: make it hot, warn or crit, or ok to turn it off", canonical.Condition(c), s)
 		}
 	}
+	if err := o.validateLimits(); err != nil {
+		return nil, err
+	}
 	j := &Judge{
 		composite:  composite{weights, o.Missing, o.MinCoverage},
 		thresholds: o.Thresholds,
 		judgement:  canonical.Judgement{Preset: preset, Weights: weights, States: o.States},
 		inputs:     inputs(&o.States),
+		memory:     memory{expected: o.ExpectedGPUs, most: o.MaxDevices},
+		tenants:    tenants{most: o.MaxAllocations},
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
 	j.rules = cascade(&j.thresholds)
 	return j, nil
+}
+
+func (o *Options) validateLimits() error {
+	for _, l := range []struct {
+		name  string
+		value int
+	}{
+		{"expected GPUs", o.ExpectedGPUs},
+		{"greatest number of devices", o.MaxDevices},
+		{"greatest number of allocations", o.MaxAllocations},
+	} {
+		if l.value < 0 {
+			return fmt.Errorf("%s is %d: make it at least 1, or 0 for none in particular", l.name, l.value)
+		}
+	}
+	return nil
 }
 
 // weights returns the name of the preset, or Custom, and its normalised weights.
@@ -110,15 +138,17 @@ func (o *Options) weights() (string, canonical.Weights, error) {
 
 // inputs returns the readings that a judge with these states wants, in the order
 // of canonical.Fields. NVML utilization is none of them: it stands in for the
-// graphics engine where that is missing, and its own absence costs nothing.
+// graphics engine where that is missing, and its own absence costs nothing. Nor
+// are those of the conditions that are not basic: many boards never have them,
+// and the last XID is absent until there was one.
 func inputs(states *[canonical.NumConditions]canonical.Health) []canonical.Field {
 	fields := []canonical.Field{
 		canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive,
 		canonical.MemoryCopyUtilization, canonical.PCIeTransmit, canonical.PCIeReceive, canonical.FP64Active,
 	}
 	for i, c := range conditions {
-		if states[i] != canonical.HealthOK {
-			fields = append(fields, c.input)
+		if c.basic && states[i] != canonical.HealthOK {
+			fields = append(fields, c.inputs...)
 		}
 	}
 	slices.Sort(fields)
@@ -139,33 +169,39 @@ func (j *Judge) Inputs() []canonical.Field { return j.inputs }
 func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canonical.Verdict {
 	n := f.Len()
 	verdicts = slices.Grow(verdicts[:0], n)[:n]
-	if f.Topology != j.topology {
-		j.settle(f.Topology)
+	if f.At.Before(j.memory.at) {
+		j.tenants.ended.rewind(f.At)
 	}
-	j.rises.Observe(f)
-	for i := range verdicts {
-		d, row, v := &f.Topology.Devices[i], f.Row(i), &verdicts[i]
+	j.memory.advance(f, &j.thresholds)
+	for i, d := range j.memory.present {
+		row, v := f.Row(i), &verdicts[i]
 		*v = canonical.Verdict{
 			RealUtilization: math.NaN(),
 			Coverage:        math.NaN(),
 			Class:           canonical.ClassUnknown,
 			Health:          canonical.HealthUnknown,
 		}
+		found := profiling(row, j.thresholds.StalledUtilization)
 		if !d.Implied {
-			j.use(row, v)
+			j.use(row, found, v)
 		}
 		if !d.IsInstance() {
-			row[canonical.TemperatureWarning] = j.warnings[i]
-			v.Health, v.Findings = health(evidence{row, i, f.At, &j.rises, &j.thresholds}, &j.judgement.States)
+			row[canonical.TemperatureWarning] = d.warning
+			d.observeRises(row, f.At)
+			d.observeXID(row, f.At)
+			d.stall.observe(found, f.At)
+			j.evidence = evidence{row: row, at: f.At, device: d, thresholds: &j.thresholds}
+			v.Health, v.Findings = health(&j.evidence, &j.judgement.States)
 		}
 	}
 	return verdicts
 }
 
-// use fills in how much a device is used and what for.
-func (j *Judge) use(row []float64, v *canonical.Verdict) {
+// use fills in how much a device is used and what for, unless profiling was found
+// to be stalled.
+func (j *Judge) use(row []float64, found canonical.Finding, v *canonical.Verdict) {
 	v.RealUtilization, v.Coverage = j.composite.score(row)
-	if stalled(row, j.thresholds.StalledUtilization) {
+	if found == canonical.Raised {
 		v.RealUtilization = math.NaN()
 	}
 	if !canonical.Given(v.RealUtilization) {
@@ -174,16 +210,4 @@ func (j *Judge) use(row []float64, v *canonical.Verdict) {
 	var s signals
 	s.read(row, v.RealUtilization, j.composite.missing, &j.thresholds)
 	v.Class = walk(j.rules, &s)
-}
-
-// settle looks up what depends on the devices alone.
-func (j *Judge) settle(t *canonical.Topology) {
-	j.topology, j.warnings = t, nil
-	if t == nil {
-		return
-	}
-	j.warnings = make([]float64, len(t.Devices))
-	for i := range t.Devices {
-		j.warnings[i] = j.thresholds.warning(t.Devices[i].Model)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -33,6 +34,10 @@ func TestNewRejects(t *testing.T) {
 		{"temperature", func(o *Options) { o.Thresholds.Temperatures = []ModelTemperature{{"L40S", 900}} }, "at most 200 degrees"},
 		{"temperature of no model", func(o *Options) { o.Thresholds.Temperatures = []ModelTemperature{{"", 90}} }, "such as H100"},
 		{"state unknown", func(o *Options) { o.States[0] = canonical.HealthUnknown }, "hot, warn or crit, or ok"},
+		{"stalled after no reading", func(o *Options) { o.Thresholds.StalledReadings = 0 }, "at least 1"},
+		{"expected GPUs", func(o *Options) { o.ExpectedGPUs = -1 }, "expected GPUs is -1: make it at least 1, or 0"},
+		{"most devices", func(o *Options) { o.MaxDevices = -1 }, "devices is -1: make it at least 1, or 0"},
+		{"most allocations", func(o *Options) { o.MaxAllocations = -1 }, "allocations is -1: make it at least 1, or 0"},
 		{"state out of range", func(o *Options) { o.States[0] = 99 }, "hot, warn or crit, or ok"},
 	} {
 		o := DefaultOptions()
@@ -62,7 +67,10 @@ func TestJudgement(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s %v", c.name, got.Preset, got.Weights, c.preset, c.weights)
 		}
 	}
-	want := [...]string{"crit", "crit", "warn", "hot", "hot"}
+	want := [canonical.NumConditions]string{
+		"crit", "crit", "warn", "hot", "hot",
+		"crit", "warn", "crit", "warn", "hot", "warn", "warn", "warn",
+	}
 	for i, s := range newJudge(t, nil).Judgement().States {
 		if s.String() != want[i] {
 			t.Errorf("condition %v raises %v, want %v", canonical.Condition(i), s, want[i])
@@ -172,19 +180,47 @@ func fleet(n int) *canonical.Frame {
 	return f
 }
 
-func TestJudgeAllocatesNothing(t *testing.T) {
-	j, f := newJudge(t, nil), fleet(8)
-	v := j.Judge(f, nil)
-	n := testing.AllocsPerRun(100, func() {
-		f.At = f.At.Add(15e9)
-		f.Row(3)[canonical.PCIeReplays]++
-		v = j.Judge(f, v)
-	})
-	if n != 0 {
-		t.Errorf("%v allocations a reading, want 0", n)
+// held returns a tenancy in which n workloads hold each device of f.
+func held(f *canonical.Frame, n int) *canonical.Tenancy {
+	t := &canonical.Tenancy{Holders: make([]int, f.Len())}
+	for i := range t.Holders {
+		t.Holders[i] = n
+		for k := range n {
+			w := canonical.Workload{Namespace: "default", Pod: fmt.Sprintf("train-%d-%d", i, k)}
+			t.Allocations = append(t.Allocations, canonical.Allocation{Device: i, Workload: w})
+		}
 	}
-	if v[3].Findings[cReplay] != canonical.Raised {
-		t.Error("the readings were not judged")
+	return t
+}
+
+// TestSteadyReadingAllocatesNothing judges and accounts, with devices and pods
+// that went and are remembered too.
+func TestSteadyReadingAllocatesNothing(t *testing.T) {
+	for _, n := range []int{8, 112} {
+		j, f := newJudge(t, nil), fleet(n+2)
+		var l canonical.Ledger
+		f.Tenancy = held(f, 3)
+		v := j.Judge(f, nil)
+		j.Account(&l, f, v, 0)
+		f = fleet(n)
+		f.Tenancy = held(f, 2)
+		step := func() {
+			f.At = f.At.Add(100 * time.Millisecond)
+			f.Row(3)[canonical.PCIeReplays]++
+			f.Row(3)[canonical.XIDLast]++
+			v = j.Judge(f, v)
+			j.Account(&l, f, v, 100*time.Millisecond)
+		}
+		step()
+		if got := testing.AllocsPerRun(100, step); got != 0 {
+			t.Errorf("%d devices: %v allocations a reading, want 0", n, got)
+		}
+		if v[3].Findings[cReplay] != canonical.Raised || l.Devices[3].XIDChanges != 102 || l.Devices[0].Observed != 102*100*time.Millisecond {
+			t.Errorf("%d devices: the readings did not count: %+v", n, l.Devices[3])
+		}
+		if len(l.Devices) != n+2 || len(l.Allocations) != 3*(n+2) {
+			t.Errorf("%d devices: accounts of %d devices and %d allocations", n, len(l.Devices), len(l.Allocations))
+		}
 	}
 }
 
@@ -198,6 +234,27 @@ func BenchmarkJudge(b *testing.B) {
 				f.At = f.At.Add(15e9)
 				v = j.Judge(f, v)
 			}
+		})
+	}
+}
+
+// BenchmarkTick judges and accounts a tick of a stream of 100 ms, and tells what
+// share of one core a day of them takes.
+func BenchmarkTick(b *testing.B) {
+	for _, n := range []int{8, 112} {
+		b.Run(fmt.Sprintf("devices=%d", n), func(b *testing.B) {
+			j, f := newJudge(b, nil), fleet(n)
+			f.Tenancy = held(f, 2)
+			var l canonical.Ledger
+			v := j.Judge(f, nil)
+			j.Account(&l, f, v, 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				f.At = f.At.Add(100 * time.Millisecond)
+				v = j.Judge(f, v)
+				j.Account(&l, f, v, 100*time.Millisecond)
+			}
+			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(100*time.Millisecond)*100, "%core")
 		})
 	}
 }

@@ -3,6 +3,7 @@ package compute
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -32,13 +33,17 @@ func randomRatio(r *rand.Rand) float64 {
 }
 
 func randomRow(r *rand.Rand, row []float64) {
+	fillRow(r, row, r.IntN(12) == 0)
+}
+
+// fillRow fills a row. In a quiet one all of the profiling is 0.
+func fillRow(r *rand.Rand, row []float64, quiet bool) {
 	missing := r.Float64()
 	give := func(f canonical.Field, v float64) {
 		if r.Float64() >= missing {
 			row[f] = v
 		}
 	}
-	quiet := r.IntN(12) == 0 // all of the profiling is 0
 	for f := canonical.SMActive; f <= canonical.DRAMActive; f++ {
 		v := randomRatio(r)
 		if quiet {
@@ -57,6 +62,14 @@ func randomRow(r *rand.Rand, row []float64) {
 	temperatures := []float64{40, 91, 92, 92.999, 93, 94, 95, 95.5}
 	give(canonical.Temperature, temperatures[r.IntN(len(temperatures))])
 	give(canonical.MemoryTemperature, temperatures[r.IntN(len(temperatures))])
+	give(canonical.RowRemapPending, float64(r.IntN(9)/8))
+	give(canonical.ECCDoubleBitVolatile, float64(r.IntN(3)))
+	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkRecoveryErrors; f++ {
+		give(f, float64(r.IntN(9)/7))
+	}
+	give(canonical.ClockEvents, float64(r.IntN(0x200)&r.IntN(0x200)&r.IntN(0x200)))
+	codes := []float64{0, 0, 0, 0, 13, 31, 43, 48, 63, 64, 74, 79, 94, 95, 119, 120, 140}
+	give(canonical.XIDLast, codes[r.IntN(len(codes))])
 }
 
 // randomOptions returns the same options twice: for the code and for the
@@ -90,7 +103,10 @@ func randomOptions(r *rand.Rand) (Options, refOptions) {
 		percent := r.IntN(101)
 		o.MinCoverage, ref.minCoverage = float64(percent)/100, float64(percent)
 	}
-	ref.states = [5]string{"crit", "crit", "warn", "hot", "hot"}
+	ref.states = [13]string{
+		"crit", "crit", "warn", "hot", "hot",
+		"crit", "warn", "crit", "warn", "hot", "warn", "warn", "warn",
+	}
 	if r.IntN(3) == 0 {
 		for i := range ref.states {
 			h := canonical.Health(r.IntN(4))
@@ -124,11 +140,12 @@ func randomTopology(r *rand.Rand, n int) *canonical.Topology {
 }
 
 func TestAgainstReference(t *testing.T) {
-	const rounds, devices = 512, 256 // two frames each: 262,144 rows
+	const rounds, devices, readings = 120, 256, 6 // 184,320 rows
 	r := rand.New(rand.NewPCG(2026, 3))
 	var verdicts []canonical.Verdict
 	var classes [canonical.NumClasses]int
 	var states [canonical.NumHealth]int
+	var findings [canonical.NumConditions][3]int
 	for range rounds {
 		o, ref := randomOptions(r)
 		j, err := New(o)
@@ -136,22 +153,22 @@ func TestAgainstReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		top := randomTopology(r, devices)
-		before := make([]float64, devices)
-		for i := range before {
-			before[i] = math.NaN()
-		}
-		for k := range 2 {
-			f := frame(top, start.Add(time.Duration(k)*time.Minute))
+		histories := make([][]refReading, devices)
+		at := start
+		for range readings {
+			at = at.Add(time.Duration(r.IntN(8)) * time.Duration(r.IntN(60)) * time.Second)
+			f := frame(top, at)
 			for i := range devices {
-				randomRow(r, f.Row(i))
+				fillRow(r, f.Row(i), i%8 == 0 || r.IntN(12) == 0)
+				histories[i] = append(histories[i], refReading{at, f.Row(i)})
 			}
 			verdicts = j.Judge(f, verdicts)
 			for i := range verdicts {
-				compareWithReference(t, &top.Devices[i], f.Row(i), before[i], ref, &verdicts[i])
+				compareWithReference(t, &top.Devices[i], histories[i], ref, &verdicts[i])
 				classes[verdicts[i].Class]++
 				states[verdicts[i].Health]++
-				if k == 0 {
-					before[i] = f.Row(i)[canonical.PCIeReplays]
+				for c, found := range verdicts[i].Findings {
+					findings[c][found]++
 				}
 			}
 			if t.Failed() {
@@ -170,10 +187,16 @@ func TestAgainstReference(t *testing.T) {
 			t.Errorf("health %s came up %d times, want 200", canonical.Health(h), n)
 		}
 	}
+	for c, n := range findings {
+		if min(n[0], n[1], n[2]) < 200 {
+			t.Errorf("condition %s was absent, clear and raised %v times, want 200", canonical.Condition(c), n)
+		}
+	}
 }
 
-func compareWithReference(t *testing.T, d *canonical.Device, row []float64, before float64, o refOptions, v *canonical.Verdict) {
+func compareWithReference(t *testing.T, d *canonical.Device, history []refReading, o refOptions, v *canonical.Verdict) {
 	t.Helper()
+	row := history[len(history)-1].row
 	wantUtil, wantCoverage, wantClass := math.NaN(), math.NaN(), "unknown"
 	if !d.Implied {
 		util, known, coverage := refScore(row, o)
@@ -183,9 +206,9 @@ func compareWithReference(t *testing.T, d *canonical.Device, row []float64, befo
 			wantUtil, wantClass = util/100, refClass(row, util, lo, hi)
 		}
 	}
-	wantHealth, wantFound := "unknown", [5]string{"absent", "absent", "absent", "absent", "absent"}
+	wantHealth, wantFound := "unknown", [13]string(slices.Repeat([]string{"absent"}, 13))
 	if !d.IsInstance() {
-		wantHealth, wantFound = refHealth(row, before, d.Model, o)
+		wantHealth, wantFound = refHealth(history, d.Model, o)
 	}
 	if !near(v.RealUtilization, wantUtil) || !near(v.Coverage, wantCoverage) {
 		t.Errorf("row %v: utilization %v coverage %v, want %v %v", row, v.RealUtilization, v.Coverage, wantUtil, wantCoverage)
@@ -193,7 +216,7 @@ func compareWithReference(t *testing.T, d *canonical.Device, row []float64, befo
 	if got := v.Class.String(); got != wantClass {
 		t.Errorf("row %v: class %s, want %s", row, got, wantClass)
 	}
-	var found [5]string
+	var found [13]string
 	for i := range found {
 		found[i] = [...]string{"absent", "clear", "raised"}[v.Findings[i]]
 	}

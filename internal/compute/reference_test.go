@@ -2,7 +2,9 @@ package compute
 
 import (
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -16,7 +18,7 @@ type refOptions struct {
 	sm, tensor, dram, gr float64 // weights as given, not normalised
 	zero                 bool
 	minCoverage          float64 // percent
-	states               [5]string
+	states               [13]string
 }
 
 func refPercent(v float64) (float64, bool) { return v * 100, !math.IsNaN(v) }
@@ -214,26 +216,105 @@ func refWarning(model string) float64 {
 	return 93
 }
 
-// refHealth returns the state and, by condition, "absent", "clear" or "raised".
-// before is the replay counter of the reading before, NaN if there was none.
-func refHealth(row []float64, before float64, model string, o refOptions) (string, [5]string) {
-	var found [5]string
-	look := func(i int, v float64, raised bool) {
+// refReading is one reading of a board.
+type refReading struct {
+	at  time.Time
+	row []float64
+}
+
+// refLast is the number of the XID as of the last reading of a history, 0 where
+// there is none.
+func refLast(history []refReading) int {
+	v := history[len(history)-1].row[canonical.XIDLast]
+	if math.IsNaN(v) {
+		return 0
+	}
+	return int(v)
+}
+
+// refXIDs returns how often the XID changed over a history, and when it last did.
+func refXIDs(history []refReading) (changes int, last time.Time) {
+	for i := 1; i < len(history); i++ {
+		now := refLast(history[:i+1])
+		if now != 0 && now != refLast(history[:i]) {
+			changes++
+			last = history[i].at
+		}
+	}
+	return changes, last
+}
+
+// refRose tells whether a counter rose at most ten minutes before the end of a
+// history.
+func refRose(history []refReading, f canonical.Field) bool {
+	end, rose := history[len(history)-1].at, false
+	before := math.Inf(1)
+	for _, h := range history {
+		v := h.row[f]
+		if math.IsNaN(v) {
+			continue
+		}
+		if v > before && !h.at.Add(10*time.Minute).Before(end) {
+			rose = true
+		}
+		before = v
+	}
+	return rose
+}
+
+// refStuck tells whether the last three or more readings of a history were
+// stalled, for ten seconds at least.
+func refStuck(history []refReading) bool {
+	first := len(history)
+	for first > 0 && refStalled(history[first-1].row) {
+		first--
+	}
+	n := len(history) - first
+	return n >= 3 && history[len(history)-1].at.Sub(history[first].at) >= 10*time.Second
+}
+
+// refHealth returns the state and, by condition, "absent", "clear" or "raised",
+// from all readings of a board up to this one.
+func refHealth(history []refReading, model string, o refOptions) (string, [13]string) {
+	end := history[len(history)-1]
+	row := end.row
+	var found [13]string
+	i := 0
+	look := func(read, raised bool) {
 		switch {
-		case o.states[i] == "ok", math.IsNaN(v):
+		case o.states[i] == "ok":
 			found[i] = "absent"
 		case raised:
 			found[i] = "raised"
-		default:
+		case read:
 			found[i] = "clear"
+		default:
+			found[i] = "absent"
 		}
+		i++
 	}
+	given := func(f canonical.Field) bool { return !math.IsNaN(row[f]) }
+	bit := func(n int) bool { return given(canonical.ClockEvents) && int(row[canonical.ClockEvents])/n%2 == 1 }
 	hot := refWarning(model)
-	look(0, row[canonical.RowRemapFailure], row[canonical.RowRemapFailure] > 0)
-	look(1, row[canonical.RemappedRowsUncorrectable], row[canonical.RemappedRowsUncorrectable] > 0)
-	look(2, row[canonical.PCIeReplays], row[canonical.PCIeReplays]-before > 0)
-	look(3, row[canonical.Temperature], row[canonical.Temperature] >= hot)
-	look(4, row[canonical.MemoryTemperature], row[canonical.MemoryTemperature] >= hot)
+	look(given(canonical.RowRemapFailure), row[canonical.RowRemapFailure] > 0)
+	look(given(canonical.RemappedRowsUncorrectable), row[canonical.RemappedRowsUncorrectable] > 0)
+	look(given(canonical.PCIeReplays), refRose(history, canonical.PCIeReplays))
+	look(given(canonical.Temperature), row[canonical.Temperature] >= hot)
+	look(given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot)
+	look(given(canonical.XIDLast), slices.Contains([]int{48, 64, 74, 79, 95, 119, 120, 140}, refLast(history)))
+	changes, last := refXIDs(history)
+	look(given(canonical.XIDLast), changes > 0 && !last.Add(10*time.Minute).Before(end.at))
+	look(given(canonical.ECCDoubleBitVolatile), refRose(history, canonical.ECCDoubleBitVolatile))
+	look(given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0)
+	look(given(canonical.ClockEvents), bit(32) || bit(64))
+	look(given(canonical.ClockEvents), bit(128))
+	linkRead, linkRose := false, false
+	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkRecoveryErrors; f++ {
+		linkRead = linkRead || given(f)
+		linkRose = linkRose || refRose(history, f)
+	}
+	look(linkRead, linkRose)
+	look(refProfiled(row), refStuck(history))
 	for _, state := range []string{"crit", "warn", "hot"} {
 		for i := range found {
 			if found[i] == "raised" && o.states[i] == state {
@@ -241,10 +322,23 @@ func refHealth(row []float64, before float64, model string, o refOptions) (strin
 			}
 		}
 	}
-	for i := range found {
-		if found[i] == "clear" {
+	for i := range 5 {
+		if found[i] != "absent" {
 			return "ok", found
 		}
 	}
 	return "unknown", found
+}
+
+// refProfiled tells whether a row says anything of stalled profiling.
+func refProfiled(row []float64) bool {
+	if math.IsNaN(row[canonical.NVMLUtilization]) {
+		return false
+	}
+	for f := canonical.SMActive; f <= canonical.DRAMActive; f++ {
+		if !math.IsNaN(row[f]) {
+			return true
+		}
+	}
+	return false
 }

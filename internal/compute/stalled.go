@@ -1,6 +1,10 @@
 package compute
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
 
 // profiled are the activities that come from the hardware's profiling counters,
 // which can stop counting while their readings go on.
@@ -21,23 +25,52 @@ var profiled = [...]canonical.Field{
 	canonical.DRAMActive,
 }
 
-// stalled tells whether profiling has stopped counting: every activity that was
-// read, and at least one was, is 0 while NVML utilization is at least busy. What
-// such a row says of activity is not to be believed.
-func stalled(row []float64, busy float64) bool {
-	if !(row[canonical.NVMLUtilization] >= busy) {
-		return false
+// profiling tells whether profiling has stopped counting: Raised where every
+// activity that was read, and at least one was, is 0 while NVML utilization is at
+// least busy. What such a row says of activity is not to be believed. NotRead is
+// where that cannot be told.
+func profiling(row []float64, busy float64) canonical.Finding {
+	v := row[canonical.NVMLUtilization]
+	if !canonical.Given(v) {
+		return canonical.NotRead
 	}
-	read := false
+	found := canonical.NotRead
 	for _, f := range profiled {
-		v := row[f]
-		if !canonical.Given(v) {
-			continue
+		switch {
+		case !canonical.Given(row[f]):
+		case row[f] != 0 || v < busy:
+			return canonical.Clear
+		default:
+			found = canonical.Raised
 		}
-		if v != 0 {
-			return false
-		}
-		read = true
 	}
-	return read
+	return found
+}
+
+// streak is a run of readings of one board in which profiling was stalled.
+type streak struct {
+	found    canonical.Finding // in the latest reading
+	readings int
+	since    time.Time
+}
+
+// observe takes in what profiling found. A reading that cannot tell ends the
+// streak as one does in which it counts.
+func (s *streak) observe(found canonical.Finding, at time.Time) {
+	switch {
+	case found != canonical.Raised:
+		*s = streak{found: found}
+	case s.readings == 0:
+		*s = streak{found, 1, at}
+	default:
+		s.readings++
+	}
+}
+
+func findStall(e *evidence, _ []canonical.Field) canonical.Finding {
+	s, t := &e.device.stall, e.thresholds
+	if s.found == canonical.Raised && (s.readings < t.StalledReadings || e.at.Sub(s.since) < t.StalledSpan) {
+		return canonical.Clear
+	}
+	return s.found
 }

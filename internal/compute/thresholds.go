@@ -38,10 +38,15 @@ type Thresholds struct {
 
 	// Profiling is stalled if it reads 0 while NVML utilization is at or above.
 	StalledUtilization float64
+	// Its condition is raised after so many such readings in a row, if they span
+	// at least that time.
+	StalledReadings int
+	StalledSpan     time.Duration
 
 	// Uncorrectable remapped rows above this are critical.
 	RemappedRows float64
-	// RiseHold is how long a rise of an error counter keeps its condition raised.
+	// RiseHold is how long a rise of an error counter, or a change of the last
+	// XID, keeps its condition raised.
 	RiseHold time.Duration
 	// Temperatures from which a model is hot; the first row that matches counts.
 	Temperatures []ModelTemperature
@@ -90,6 +95,8 @@ func DefaultThresholds() Thresholds {
 		// Ours: what runs a kernel for a fifth of the time cannot leave every
 		// counter at exactly 0.
 		StalledUtilization: 0.20,
+		StalledReadings:    3,                // ours: one or two may be the edge of a kernel that just began
+		StalledSpan:        10 * time.Second, // ours: the counters themselves may be some seconds old
 
 		RemappedRows: 0,                // KempnerPulse's partition
 		RiseHold:     10 * time.Minute, // ours: longer than any scrape interval, short enough to see the next rise
@@ -133,6 +140,12 @@ func (t *Thresholds) validate() error {
 	}
 	if t.RiseHold <= 0 {
 		return fmt.Errorf("threshold RiseHold is %v: make it a positive duration, such as 10m", t.RiseHold)
+	}
+	if t.StalledReadings < 1 {
+		return fmt.Errorf("threshold StalledReadings is %d: make it a number of at least 1, such as 3", t.StalledReadings)
+	}
+	if t.StalledSpan < 0 {
+		return fmt.Errorf("threshold StalledSpan is %v: make it a duration of at least 0, such as 10s", t.StalledSpan)
 	}
 	return t.validateTemperatures()
 }

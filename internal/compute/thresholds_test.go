@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWarningTemperature(t *testing.T) {
@@ -33,15 +34,21 @@ func TestWarningTemperature(t *testing.T) {
 // one that is added and not validated is found.
 func TestEveryThresholdIsValidated(t *testing.T) {
 	kind := reflect.TypeFor[Thresholds]()
+	bad := map[reflect.Type][]any{
+		reflect.TypeFor[float64]():       {math.NaN(), -0.5, math.Inf(1)},
+		reflect.TypeFor[int]():           {-1},
+		reflect.TypeFor[time.Duration](): {-time.Nanosecond},
+	}
 	for i := range kind.NumField() {
-		if kind.Field(i).Type.Kind() != reflect.Float64 {
-			continue
+		f := kind.Field(i)
+		if bad[f.Type] == nil && f.Name != "Temperatures" { // TestNewRejects has those
+			t.Errorf("nobody knows what is a bad %s", f.Name)
 		}
-		for _, bad := range []float64{math.NaN(), -0.5, math.Inf(1)} {
+		for _, v := range bad[f.Type] {
 			o := DefaultOptions()
-			reflect.ValueOf(&o.Thresholds).Elem().Field(i).SetFloat(bad)
+			reflect.ValueOf(&o.Thresholds).Elem().Field(i).Set(reflect.ValueOf(v))
 			if _, err := New(o); err == nil || !strings.Contains(err.Error(), ": make it ") {
-				t.Errorf("%s = %v: %v: does not say what is right", kind.Field(i).Name, bad, err)
+				t.Errorf("%s = %v: %v: does not say what is right", f.Name, v, err)
 			}
 		}
 	}

@@ -5,26 +5,36 @@ import (
 	"fmt"
 	"io"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
+// BenchmarkWrite is one exposition: of readings alone, with the accounts of the
+// devices, and with those of as many allocations.
 func BenchmarkWrite(b *testing.B) {
 	for _, n := range []int{8, 16, 112, 1024} {
-		snap := fleet(n)
-		w := NewWriter()
-		var out bytes.Buffer
-		if err := w.Write(&out, snap); err != nil {
-			b.Fatal(err)
-		}
-		series := bytes.Count(out.Bytes(), []byte("\n")) - bytes.Count(out.Bytes(), []byte("\n#"))
-		b.Run(fmt.Sprintf("devices=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(out.Len()))
-			for b.Loop() {
-				if err := w.Write(io.Discard, snap); err != nil {
-					b.Fatal(err)
-				}
+		alone := fleet(n)
+		alone.Ledger = canonical.Ledger{}
+		for _, c := range []struct {
+			name string
+			snap *canonical.Snapshot
+		}{{"readings", alone}, {"ledger", fleet(n)}, {"allocations", tenanted(fleet(n), n)}} {
+			w := NewWriter()
+			var out bytes.Buffer
+			if err := w.Write(&out, c.snap); err != nil {
+				b.Fatal(err)
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(series), "ns/series")
-		})
+			series := bytes.Count(out.Bytes(), []byte("\n")) - bytes.Count(out.Bytes(), []byte("\n#"))
+			b.Run(fmt.Sprintf("devices=%d/%s", n, c.name), func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(out.Len()))
+				for b.Loop() {
+					if err := w.Write(io.Discard, c.snap); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(series), "ns/series")
+			})
+		}
 	}
 }

@@ -7,45 +7,56 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// deviceFamily is a family with series of devices.
+// deviceFamily is a family with series of devices, or of what workloads hold of
+// them.
 type deviceFamily struct {
 	header
+	of    subject
+	reach reach
+	kinds kind // of the devices that have series
 	lines []deviceLine
 }
 
-// deviceLine is one series that a device can have in a family.
+// deviceLine is one series that a row can have in a family.
 type deviceLine struct {
 	tail string
-	// value returns NaN where the device has no such series.
-	value func(s *canonical.Snapshot, device int) float64
+	// value returns NaN where the row has no such series.
+	value func(s *canonical.Snapshot, row int) float64
 }
 
-// deviceFamilies returns the families of devices, but for gpu_info, in the order
-// of the exposition.
+// deviceFamilies returns the families of devices and allocations, but for
+// gpu_info, in the order of the exposition.
 func deviceFamilies() []deviceFamily {
 	var list []deviceFamily
 	for f := range canonical.NumFields {
 		info := &canonical.Fields[f]
 		if beginsFamily(f) {
 			s := Series{Name: info.Name, Type: info.Type, Help: info.Help}
-			list = append(list, deviceFamily{header: newHeader(s)})
+			list = append(list, deviceFamily{newHeader(s), ofDevices, inReading, everyDevice, nil})
 		}
 		last := &list[len(list)-1]
 		last.lines = append(last.lines, fieldLines(f)...)
 	}
-	for _, c := range []struct {
-		family family
-		lines  []deviceLine
-	}{
-		{utilizationFamily, []deviceLine{{tail(), utilization}}},
-		{coverageFamily, []deviceLine{{tail(), coverage}}},
-		{classFamily, classLines()},
-		{healthFamily, healthLines()},
-		{conditionFamily, conditionLines()},
-	} {
-		list = append(list, deviceFamily{newHeader(families[c.family]), c.lines})
+	return append(append(append(list, verdictFamilies()...), ledgerFamilies()...), allocationFamilies()...)
+}
+
+// verdictFamilies tell what is concluded of each reading. A board that the source
+// did not read itself has no utilization and no class; health is the board's.
+func verdictFamilies() []deviceFamily {
+	verdicts := func(f family, kinds kind, lines ...deviceLine) deviceFamily {
+		return deviceFamily{newHeader(families[f]), ofDevices, inReading, kinds, lines}
 	}
-	return list
+	return []deviceFamily{
+		verdicts(utilizationFamily, readDevices, deviceLine{tail(), func(s *canonical.Snapshot, device int) float64 {
+			return s.Verdicts[device].RealUtilization
+		}}),
+		verdicts(coverageFamily, readDevices, deviceLine{tail(), func(s *canonical.Snapshot, device int) float64 {
+			return s.Verdicts[device].Coverage
+		}}),
+		verdicts(classFamily, readDevices, classLines()...),
+		verdicts(healthFamily, boards, healthLines()...),
+		verdicts(conditionFamily, boards, conditionLines()...),
+	}
 }
 
 // fieldLines are the series of one field: one, or one for each reason of a
@@ -70,31 +81,10 @@ func fieldLines(f canonical.Field) []deviceLine {
 	return lines
 }
 
-// A board that the source did not read itself has no utilization and no class.
-
-func utilization(s *canonical.Snapshot, device int) float64 {
-	if s.Frame.Topology.Devices[device].Implied {
-		return math.NaN()
-	}
-	return s.Verdicts[device].RealUtilization
-}
-
-func coverage(s *canonical.Snapshot, device int) float64 {
-	if s.Frame.Topology.Devices[device].Implied {
-		return math.NaN()
-	}
-	return s.Verdicts[device].Coverage
-}
-
 func classLines() []deviceLine {
 	var lines []deviceLine
 	for class := range canonical.NumClasses {
-		info := &canonical.Classes[class]
-		labels := fmt.Sprintf("class=%q,bottleneck=%q", info.Name, info.Bottleneck)
-		lines = append(lines, deviceLine{tail(labels), func(s *canonical.Snapshot, device int) float64 {
-			if s.Frame.Topology.Devices[device].Implied {
-				return math.NaN()
-			}
+		lines = append(lines, deviceLine{tail(classLabel(class), bottleneckLabel(class)), func(s *canonical.Snapshot, device int) float64 {
 			return indicator(s.Verdicts[device].Class == class)
 		}})
 	}
@@ -104,10 +94,7 @@ func classLines() []deviceLine {
 func healthLines() []deviceLine {
 	var lines []deviceLine
 	for state := range canonical.NumHealth {
-		lines = append(lines, deviceLine{tail(fmt.Sprintf("state=%q", state)), func(s *canonical.Snapshot, device int) float64 {
-			if s.Frame.Topology.Devices[device].IsInstance() {
-				return math.NaN()
-			}
+		lines = append(lines, deviceLine{tail(stateLabel(state)), func(s *canonical.Snapshot, device int) float64 {
 			return indicator(s.Verdicts[device].Health == state)
 		}})
 	}
@@ -120,10 +107,10 @@ func conditionLines() []deviceLine {
 	var lines []deviceLine
 	for condition := range canonical.NumConditions {
 		for state := canonical.HealthOK + 1; state < canonical.HealthUnknown; state++ {
-			labels := fmt.Sprintf("condition=%q,state=%q", condition, state)
-			lines = append(lines, deviceLine{tail(labels), func(s *canonical.Snapshot, device int) float64 {
+			labels := tail(fmt.Sprintf("condition=%q", condition), stateLabel(state))
+			lines = append(lines, deviceLine{labels, func(s *canonical.Snapshot, device int) float64 {
 				v := &s.Verdicts[device]
-				if s.Judgement.States[condition] != state || v.Findings[condition] == canonical.NotRead || s.Frame.Topology.Devices[device].IsInstance() {
+				if s.Judgement.States[condition] != state || v.Findings[condition] == canonical.NotRead {
 					return math.NaN()
 				}
 				return indicator(v.Findings[condition] == canonical.Raised)
@@ -132,6 +119,14 @@ func conditionLines() []deviceLine {
 	}
 	return lines
 }
+
+func classLabel(c canonical.Class) string { return fmt.Sprintf("class=%q", c) }
+
+func bottleneckLabel(c canonical.Class) string {
+	return fmt.Sprintf("bottleneck=%q", canonical.Classes[c].Bottleneck)
+}
+
+func stateLabel(h canonical.Health) string { return fmt.Sprintf("state=%q", h) }
 
 // indicator is the value of a series that says yes or no.
 func indicator(yes bool) float64 {

@@ -7,7 +7,8 @@ import (
 )
 
 // exposition renders readings as series of ours in the text format. It is safe
-// for concurrent use, and allocates nothing while topologies stay the same.
+// for concurrent use, and allocates nothing while devices and allocations stay the
+// same.
 type exposition struct {
 	info       header
 	devices    []deviceFamily
@@ -37,7 +38,7 @@ func newExposition(views int) *exposition {
 func (e *exposition) write(s *sink, view int, readings []reading) {
 	l := e.views[view].Load()
 	if !l.fits(readings) {
-		l = newLayout(readings)
+		l = newLayout(readings, l)
 		e.views[view].Store(l)
 	}
 	e.writeInfo(s, l)
@@ -58,10 +59,10 @@ func (e *exposition) write(s *sink, view int, readings []reading) {
 // writeInfo renders the labels of all devices.
 func (e *exposition) writeInfo(s *sink, l *layout) {
 	headed := false
-	for i := range l.devices {
-		text := &l.devices[i]
-		for device := range text.labels.len() {
-			labels := text.labels.at(device)
+	for i := range l.sources {
+		text := &l.sources[i]
+		for device := range text.info.len() {
+			labels := text.rows[ofDevices].labels.at(device)
 			if len(labels) == 0 {
 				continue
 			}
@@ -78,20 +79,21 @@ func (e *exposition) writeInfo(s *sink, l *layout) {
 	}
 }
 
-// write renders one family of all devices. This loop is where the time goes.
+// write renders one family of all devices, or allocations. This loop is where the
+// time goes.
 func (f *deviceFamily) write(s *sink, l *layout, readings []reading) {
 	headed := false
 	for i := range readings {
-		snap, text := readings[i].snapshot, &l.devices[i].labels
-		for device := range text.len() {
-			labels := text.at(device)
-			if len(labels) == 0 {
+		snap, text := readings[i].snapshot, &l.sources[i].rows[f.of]
+		for row := range text.upto[f.reach] {
+			labels := text.labels.at(row)
+			if len(labels) == 0 || text.kinds[row]&f.kinds == 0 {
 				continue
 			}
 			buf := s.buf
 			for j := range f.lines {
 				line := &f.lines[j]
-				v := line.value(snap, device)
+				v := line.value(snap, row)
 				if !canonical.Given(v) {
 					continue
 				}

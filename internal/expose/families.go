@@ -25,11 +25,26 @@ const (
 	classFamily
 	healthFamily
 	conditionFamily
+	xidChangesFamily
+	xidChangedFamily
+	presentFamily
+	observedFamily
+	utilizedFamily
+	knownFamily
+	classSecondsFamily
+	healthSecondsFamily
+	allocationsFamily
+	allocationInfoFamily
+	allocatedFamily
+	allocationUtilizedFamily
+	allocationKnownFamily
+	allocationClassFamily
 	weightFamily
 	upFamily
 	readDurationFamily
 	lastReadFamily
 	periodFamily
+	unchangedFamily
 	devicesFamily
 	samplesFamily
 	missingFamily
@@ -39,37 +54,57 @@ const (
 	clampedFamily
 	droppedFamiliesFamily
 	droppedSeriesFamily
+	droppedAllocationsFamily
 	sourceInfoFamily
 	buildFamily
 	numFamilies
 )
 
-const ofSource = "source,backend"
+const (
+	ofSource   = "source,backend"
+	ofWorkload = "workload_namespace,workload_pod,workload_container,workload_kind,workload_name,hpc_job"
+)
 
 // families describes the families; their names lack canonical.Prefix.
 var families = [numFamilies]Series{
-	infoFamily:            {"gpu_info", canonical.Gauge, "model,device,pci_bus_id,driver_version", "What the device is; always 1."},
-	utilizationFamily:     {"gpu_real_utilization_ratio", canonical.Gauge, "", "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity; absent where that cannot be known."},
-	coverageFamily:        {"gpu_real_utilization_coverage_ratio", canonical.Gauge, "", "Share of the weights of real utilization whose input was read."},
-	classFamily:           {"gpu_workload_class", canonical.Gauge, "class,bottleneck", "1 for the class of work the device is doing, 0 for the others; unknown where the readings leave it open."},
-	healthFamily:          {"gpu_health", canonical.Gauge, "state", "1 for the state the board is in, the worst of its raised conditions; 0 for the others."},
-	conditionFamily:       {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; 0 while it is not; absent where its input was not read."},
-	weightFamily:          {"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."},
-	upFamily:              {"source_up", canonical.Gauge, ofSource, "1 if the source could be read for this scrape, else 0."},
-	readDurationFamily:    {"source_read_duration_seconds", canonical.Gauge, ofSource, "Time that the reading served here took."},
-	lastReadFamily:        {"source_last_read_timestamp_seconds", canonical.Gauge, ofSource, "When the reading served here was asked for, in Unix time."},
-	periodFamily:          {"source_period_seconds", canonical.Gauge, ofSource, "Time between two readings of a source that streams."},
-	devicesFamily:         {"source_devices", canonical.Gauge, ofSource, "GPUs and MIG instances in the reading."},
-	samplesFamily:         {"source_samples", canonical.Gauge, ofSource, "Samples in the reading."},
-	missingFamily:         {"source_field_missing", canonical.Gauge, ofSource + ",field", "1 for a reading that real utilization, class or health want and that no device gave."},
-	unknownFamily:         {"source_unknown_families", canonical.Gauge, ofSource, "Families that look like GPU readings and that we have no name for; the landing page lists them."},
-	skippedFamily:         {"source_skipped_lines_total", canonical.Counter, ofSource, "Lines that are no exposition."},
-	droppedValuesFamily:   {"source_dropped_values_total", canonical.Counter, ofSource + ",reason", "Values that were not translated, by reason."},
-	clampedFamily:         {"source_clamped_values_total", canonical.Counter, ofSource, "Values a little out of range that were taken for its end."},
-	droppedFamiliesFamily: {"source_dropped_families_total", canonical.Counter, ofSource, "Families named like ours that were dropped."},
-	droppedSeriesFamily:   {"source_dropped_series_total", canonical.Counter, ofSource, "Series that were not translated for being beyond the limit."},
-	sourceInfoFamily:      {"source_info", canonical.Gauge, ofSource + ",aggregation,version", "How the source reads: each value a point in time, or the average of a window; always 1."},
-	buildFamily:           {"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."},
+	infoFamily:               {"gpu_info", canonical.Gauge, "model,device,pci_bus_id,driver_version", "What the device is; always 1."},
+	utilizationFamily:        {"gpu_real_utilization_ratio", canonical.Gauge, "", "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity; absent where that cannot be known."},
+	coverageFamily:           {"gpu_real_utilization_coverage_ratio", canonical.Gauge, "", "Share of the weights of real utilization whose input was read."},
+	classFamily:              {"gpu_workload_class", canonical.Gauge, "class,bottleneck", "1 for the class of work the device is doing, 0 for the others; unknown where the readings leave it open."},
+	healthFamily:             {"gpu_health", canonical.Gauge, "state", "1 for the state the board is in, the worst of its raised conditions; 0 for the others."},
+	conditionFamily:          {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; 0 while it is not; absent where its input was not read."},
+	xidChangesFamily:         {"gpu_xid_changes_total", canonical.Counter, "", "How often the code of the last XID error turned into another one; the same code again does not show."},
+	xidChangedFamily:         {"gpu_xid_last_change_timestamp_seconds", canonical.Gauge, "", "When the code of the last XID error was first read, in Unix time; absent for a code that was there from the start."},
+	presentFamily:            {"gpu_present", canonical.Gauge, "", "1 for a board that is there, 0 for one that went within the last hour or that was expected and never seen."},
+	observedFamily:           {"gpu_observed_seconds_total", canonical.Counter, "", "Time that the device was read over: the sum of its seconds in all classes, or in all states of health."},
+	utilizedFamily:           {"gpu_real_utilization_seconds_total", canonical.Counter, "", "Real utilization summed over time: one second of full use, or two of half; divide by the known seconds for the mean."},
+	knownFamily:              {"gpu_real_utilization_known_seconds_total", canonical.Counter, "", "Time for which real utilization was known."},
+	classSecondsFamily:       {"gpu_workload_class_seconds_total", canonical.Counter, "class,bottleneck", "Time the device spent doing each class of work."},
+	healthSecondsFamily:      {"gpu_health_seconds_total", canonical.Counter, "state", "Time the board spent in each state of health."},
+	allocationsFamily:        {"gpu_allocations", canonical.Gauge, "", "Workloads that hold the device; more than one share it."},
+	allocationInfoFamily:     {"allocation_info", canonical.Gauge, ofWorkload, "Which workload holds which device; always 1."},
+	allocatedFamily:          {"allocation_seconds_total", canonical.Counter, ofWorkload, "Time the workload held the device; workloads that share a device share its seconds in equal parts."},
+	allocationUtilizedFamily: {"allocation_real_utilization_seconds_total", canonical.Counter, ofWorkload, "The workload's share of the device's real utilization summed over time."},
+	allocationKnownFamily:    {"allocation_real_utilization_known_seconds_total", canonical.Counter, ofWorkload, "The part of the workload's seconds for which real utilization was known."},
+	allocationClassFamily:    {"allocation_class_seconds_total", canonical.Counter, ofWorkload + ",class", "The workload's seconds by the class of work its device was doing."},
+	weightFamily:             {"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."},
+	upFamily:                 {"source_up", canonical.Gauge, ofSource, "1 if the source could be read for this scrape, else 0."},
+	readDurationFamily:       {"source_read_duration_seconds", canonical.Gauge, ofSource, "Time that the reading served here took."},
+	lastReadFamily:           {"source_last_read_timestamp_seconds", canonical.Gauge, ofSource, "When the reading served here was asked for, in Unix time."},
+	periodFamily:             {"source_period_seconds", canonical.Gauge, ofSource, "Time between two readings of a source that streams."},
+	unchangedFamily:          {"source_unchanged_seconds", canonical.Gauge, ofSource, "For how long no value of the source had changed at all; a source that works changes with every reading or so."},
+	devicesFamily:            {"source_devices", canonical.Gauge, ofSource, "GPUs and MIG instances in the reading."},
+	samplesFamily:            {"source_samples", canonical.Gauge, ofSource, "Samples in the reading."},
+	missingFamily:            {"source_field_missing", canonical.Gauge, ofSource + ",field", "1 for a reading that real utilization, class or health want and that no device gave."},
+	unknownFamily:            {"source_unknown_families", canonical.Gauge, ofSource, "Families that look like GPU readings and that we have no name for; the landing page lists them."},
+	skippedFamily:            {"source_skipped_lines_total", canonical.Counter, ofSource, "Lines that are no exposition."},
+	droppedValuesFamily:      {"source_dropped_values_total", canonical.Counter, ofSource + ",reason", "Values that were not translated, by reason."},
+	clampedFamily:            {"source_clamped_values_total", canonical.Counter, ofSource, "Values a little out of range that were taken for its end."},
+	droppedFamiliesFamily:    {"source_dropped_families_total", canonical.Counter, ofSource, "Families named like ours that were dropped."},
+	droppedSeriesFamily:      {"source_dropped_series_total", canonical.Counter, ofSource, "Series that were not translated for being beyond the limit."},
+	droppedAllocationsFamily: {"source_dropped_allocations_total", canonical.Counter, ofSource, "Allocations that no account is kept of for being beyond the limit."},
+	sourceInfoFamily:         {"source_info", canonical.Gauge, ofSource + ",aggregation,version", "How the source reads: each value a point in time, or the average of a window; always 1."},
+	buildFamily:              {"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."},
 }
 
 // SeriesTable returns every family of ours in the order of the exposition.
@@ -112,16 +147,21 @@ func newHeader(s Series) header {
 	return header{name, "# HELP " + name + " " + s.Help + "\n# TYPE " + name + " " + string(s.Type) + "\n"}
 }
 
-// MaxDevices returns how many devices of one source, at least one, never make
-// more series of ours than limit.
-func MaxDevices(limit int) int {
-	perDevice := 1 // gpu_info
+// allocationShare of the limit, a quarter, is for series of allocations.
+const allocationShare = 4
+
+// Limits returns how many devices and how many allocations of one source, at least
+// one of each and those that are remembered included, never make more series of
+// ours than limit.
+func Limits(limit int) (devices, allocations int) {
+	perRow := [numSubjects]int{ofDevices: 1} // gpu_info
 	for _, f := range deviceFamilies() {
-		perDevice += len(f.lines)
+		perRow[f.of] += len(f.lines)
 	}
 	fixed := len(weights) + 2 // source_info, build_info
 	for _, f := range sourceFamilies() {
 		fixed += len(f.lines)
 	}
-	return max(1, (limit-fixed)/perDevice)
+	forAllocations := limit / allocationShare
+	return max(1, (limit-forAllocations-fixed)/perRow[ofDevices]), max(1, forAllocations/perRow[ofAllocations])
 }

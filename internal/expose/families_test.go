@@ -13,8 +13,9 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 // TestSeriesTableIsTheExposition compares the table with an exposition in which
 // every family has series.
 func TestSeriesTableIsTheExposition(t *testing.T) {
-	snap := fleet(1)
+	snap := tenanted(fleet(1), 1)
 	snap.Source.Period = 1
+	snap.Source.ChangedAt = readAt
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
 	body := render(good(snap))
 	parse(t, body)
@@ -45,21 +46,34 @@ func TestSeriesTableIsTheExposition(t *testing.T) {
 	}
 }
 
-// TestMaxDevices checks the promise with devices that give everything.
-func TestMaxDevices(t *testing.T) {
-	for _, limit := range []int{1, 400, 1000, 5000} {
-		n := MaxDevices(limit)
-		if n < 1 {
-			t.Fatalf("limit %d leaves %d devices", limit, n)
+// TestLimits checks the promise with devices and allocations that give
+// everything.
+func TestLimits(t *testing.T) {
+	for _, limit := range []int{1, 400, 1000, 5000, 50_000} {
+		n, m := Limits(limit)
+		if n < 1 || m < 1 {
+			t.Fatalf("limit %d leaves %d devices and %d allocations", limit, n, m)
 		}
-		snap := fleet(n)
+		snap := tenanted(fleet(n), m)
 		snap.Source.Period = 1
+		snap.Source.ChangedAt = readAt
 		for f := range canonical.NumFields {
 			snap.Source.Missing = append(snap.Source.Missing, f)
 		}
-		series := len(parse(t, render(good(snap))))
-		if n > 1 && (series > limit || series < limit*6/10) {
-			t.Errorf("limit %d allows %d devices, which make %d series", limit, n, series)
+		all, ofAllocations := 0, 0
+		for line := range strings.Lines(string(render(good(snap)))) {
+			if line[0] != '#' {
+				all++
+			}
+			if strings.Contains(line, "hpc_job=") {
+				ofAllocations++
+			}
+		}
+		if ofAllocations != 17*m {
+			t.Errorf("%d allocations make %d series, want 17 each", m, ofAllocations)
+		}
+		if n > 1 && (all > limit || all < limit*7/10) || m > 1 && (ofAllocations > limit/4 || ofAllocations < limit/4-17) {
+			t.Errorf("limit %d allows %d devices and %d allocations, which make %d series, %d of them of allocations", limit, n, m, all, ofAllocations)
 		}
 	}
 }

@@ -53,6 +53,17 @@ func appendInfo(dst []byte, d *canonical.Device) []byte {
 	return append(dst, "} "...)
 }
 
+// appendAllocation appends the labels that all series of a have beyond those of
+// its device, without the closing brace.
+func appendAllocation(dst []byte, a *canonical.Allocation) []byte {
+	dst = appendLabel(append(dst, ','), "workload_namespace", a.Namespace)
+	dst = appendLabel(append(dst, ','), "workload_pod", a.Pod)
+	dst = appendLabel(append(dst, ','), "workload_container", a.Container)
+	dst = appendLabel(append(dst, ','), "workload_kind", a.Kind)
+	dst = appendLabel(append(dst, ','), "workload_name", a.Name)
+	return appendLabel(append(dst, ','), "hpc_job", a.Job)
+}
+
 // appendSource appends the labels that all series of a source have, after an
 // opening brace and without the closing one.
 func appendSource(dst []byte, s *canonical.Source) []byte {

@@ -27,6 +27,11 @@ func newLanding(feeds []Feed, pprof bool) (*landing, error) {
 	return &landing{feeds, pprof, page}, err
 }
 
+// frozenAfter is from when on a source that gives the same values in every reading
+// is said to be frozen: even on idle GPUs power and temperature do not stand still
+// for so long.
+const frozenAfter = 5 * time.Minute
+
 // landingView is what the page shows.
 type landingView struct {
 	Version string
@@ -38,8 +43,11 @@ type landingView struct {
 type sourceView struct {
 	canonical.Source
 	Up      bool
-	NotUp   string // why, if it is not up and that is no Failure
-	Age     string // of the last reading that worked, "" if there was none
+	NotUp   string             // why, if it is not up and that is no Failure
+	Age     string             // of the last reading that worked, "" if there was none
+	Frozen  string             // for how long no value had changed then, "" if that is not long
+	Gone    []canonical.Device // boards that are remembered
+	Missed  []canonical.Device // boards that were never seen
 	Missing []string
 }
 
@@ -49,7 +57,9 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	for _, f := range l.feeds {
 		state, ready := f.Status()
-		view.Sources = append(view.Sources, viewOf(state, ready, now))
+		source := viewOf(state, ready, now)
+		source.addAbsent(state.Roster)
+		view.Sources = append(view.Sources, source)
 	}
 	var b bytes.Buffer
 	if err := l.page.Execute(&b, view); err != nil {
@@ -72,10 +82,27 @@ func viewOf(state canonical.Source, ready error, now time.Time) sourceView {
 	if !state.At.IsZero() {
 		v.Age = max(0, now.Sub(state.At)).Round(time.Second).String()
 	}
+	if frozen := state.At.Sub(state.ChangedAt); !state.ChangedAt.IsZero() && frozen > frozenAfter {
+		v.Frozen = frozen.Round(time.Second).String()
+	}
 	for i, f := range state.Missing {
 		if name := canonical.Fields[f].Name; i == 0 || canonical.Fields[state.Missing[i-1]].Name != name {
 			v.Missing = append(v.Missing, name)
 		}
 	}
 	return v
+}
+
+// addAbsent adds the boards of roster, which may be nil, that are not in the
+// reading.
+func (v *sourceView) addAbsent(roster *canonical.Roster) {
+	if roster == nil {
+		return
+	}
+	for _, d := range roster.Devices[roster.Present:] {
+		if !d.IsInstance() {
+			v.Gone = append(v.Gone, d)
+		}
+	}
+	v.Missed = roster.Missed
 }

@@ -1,98 +1,101 @@
 package expose
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"slices"
 
-// layout is what the series of some sources' devices repeat in every exposition
-// until a topology changes. It is immutable and shared by all scrapes.
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// layout is what the series of some sources' devices and allocations repeat in
+// every exposition until one comes or goes. It is immutable and shared by all
+// scrapes.
 type layout struct {
-	// topologies of the sources it was made for, nil for those that could not be
-	// read. Holding them keeps a new one from getting the address of an old one.
-	topologies []*canonical.Topology
-	devices    []deviceText // by source
+	keys    []key // of the sources it was made for
+	sources []sourceText
 }
 
-// deviceText holds two texts for each device of a source: the labels that all
-// its series have, and the end of its gpu_info series. Both are empty for a
-// device that an earlier source has too: a series may be there once only.
-type deviceText struct{ labels, info texts }
-
-// texts are many short texts in one piece of memory.
-type texts struct {
-	bytes []byte
-	ends  []int
+// sourceText holds the labels of what a source has.
+type sourceText struct {
+	rows [numSubjects]rows
+	// info are the ends of the gpu_info series of the devices in the reading.
+	info texts
 }
 
-func (t *texts) len() int { return len(t.ends) }
-
-// at returns the i-th text.
-func (t *texts) at(i int) []byte {
-	begin := 0
-	if i > 0 {
-		begin = t.ends[i-1]
+// addInfo adds the end of d's gpu_info series, empty if it has none.
+func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
+	if shown {
+		t.info.bytes = appendInfo(t.info.bytes, d)
 	}
-	return t.bytes[begin:t.ends[i]]
+	t.info.end()
 }
 
-// end ends a text that was appended to bytes.
-func (t *texts) end() { t.ends = append(t.ends, len(t.bytes)) }
+// key is what the texts of a source depend on; all nil for one that could not be
+// read. Holding the pointers keeps a new one from getting the address of an old
+// one.
+type key struct {
+	topology *canonical.Topology
+	roster   *canonical.Roster
+	tenants  *canonical.Tenants
+}
 
-// topologyOf returns the topology of a reading, nil if there is none.
-func topologyOf(r *reading) *canonical.Topology {
+func keyOf(r *reading) key {
 	if r.snapshot == nil {
-		return nil
+		return key{}
 	}
-	return r.snapshot.Frame.Topology
+	return key{r.snapshot.Frame.Topology, r.snapshot.Ledger.Roster, r.snapshot.Ledger.Tenants}
 }
 
-// fits tells whether l was made for the topologies of readings. A nil layout
-// fits nothing.
+// sameDevices tells whether the devices of k are those of other.
+func (k key) sameDevices(other key) bool {
+	return k.topology == other.topology && k.roster == other.roster
+}
+
+// devices returns those that r adds to the reach before it.
+func (k key) devices(r reach) []canonical.Device {
+	switch {
+	case r == inReading && k.topology != nil:
+		return k.topology.Devices
+	case r == remembered && k.roster != nil:
+		return k.roster.Devices[k.roster.Present:]
+	case r == missed && k.roster != nil:
+		return k.roster.Missed
+	}
+	return nil
+}
+
+// fits tells whether l was made for what readings hold. A nil layout fits
+// nothing.
 func (l *layout) fits(readings []reading) bool {
-	if l == nil || len(l.topologies) != len(readings) {
+	if l == nil || len(l.keys) != len(readings) {
 		return false
 	}
 	for i := range readings {
-		if topologyOf(&readings[i]) != l.topologies[i] {
+		if keyOf(&readings[i]) != l.keys[i] {
 			return false
 		}
 	}
 	return true
 }
 
-// newLayout renders the devices of readings.
-func newLayout(readings []reading) *layout {
-	l := &layout{
-		topologies: make([]*canonical.Topology, len(readings)),
-		devices:    make([]deviceText, len(readings)),
-	}
-	taken := map[identity]bool{}
+// newLayout renders the labels of what readings hold. What it has in common with
+// before, which may be nil, it takes from there: workloads come and go more often
+// than devices.
+func newLayout(readings []reading, before *layout) *layout {
+	l := &layout{keys: make([]key, len(readings))}
 	for i := range readings {
-		t := topologyOf(&readings[i])
-		if l.topologies[i] = t; t == nil {
-			continue
-		}
-		text := &l.devices[i]
-		for j := range t.Devices {
-			d := &t.Devices[j]
-			if id := identityOf(d); !taken[id] {
-				taken[id] = true
-				text.labels.bytes = appendDevice(text.labels.bytes, d)
-				text.info.bytes = appendInfo(text.info.bytes, d)
-			}
-			text.labels.end()
-			text.info.end()
+		l.keys[i] = keyOf(&readings[i])
+	}
+	kept := before != nil && slices.EqualFunc(l.keys, before.keys, key.sameDevices)
+	if kept {
+		l.sources = slices.Clone(before.sources)
+	} else {
+		l.sources = nameDevices(l.keys)
+	}
+	for i, k := range l.keys {
+		if !kept || k.tenants != before.keys[i].tenants {
+			text := &l.sources[i]
+			text.rows[ofAllocations] = nameAllocations(k.tenants, &text.rows[ofDevices])
 		}
 	}
 	return l
-}
-
-// identity tells devices apart.
-type identity struct{ uuid, instance, hostname, gpu string }
-
-// identityOf returns the identity of d: uuid and instance, whatever a source
-// calls its host, or its place where no uuid is known.
-func identityOf(d *canonical.Device) identity {
-	if d.UUID != "" {
-		return identity{uuid: d.UUID, instance: d.Instance}
-	}
-	return identity{hostname: d.Hostname, gpu: d.GPU, instance: d.Instance}
 }

@@ -18,7 +18,7 @@ func TestRoutes(t *testing.T) {
 	waiting.ready = errors.New("waiting has not been read yet; wait")
 	up := serve(t, Options{Feeds: []Feed{broken, works}})
 	down := serve(t, Options{Feeds: []Feed{broken, waiting}})
-	profiled := serve(t, Options{Feeds: []Feed{works}, EnablePprof: true})
+	profiled := serve(t, Options{Feeds: []Feed{feedOf(snapshotOf("profiled", board()))}, EnablePprof: true})
 	for _, row := range []struct {
 		server, method, path string
 		status               int
@@ -163,6 +163,46 @@ func TestLandingPage(t *testing.T) {
 	}
 	if strings.Contains(page, "src=") || strings.Contains(page, "@import") {
 		t.Error("the page loads something")
+	}
+}
+
+// TestLandingPageTellsWhatIsWrong: boards that are not there, and readings that
+// stand still.
+func TestLandingPageTellsWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		roster *canonical.Roster
+		frozen time.Duration
+		has    []string
+		lacks  []string
+	}{
+		{
+			"boards that are not there", kept().Ledger.Roster, 5 * time.Minute,
+			[]string{
+				"<dt>Gone</dt><dd class=\"down\">GPU 2 of node-a <code>GPU-a2</code>",
+				"<dt>Gone</dt><dd class=\"down\">GPU 1 of node-b <code>GPU-b1</code>",
+				"<dt>Missed</dt><dd class=\"down\">GPU 1 of node-a:",
+				"<dt>Missed</dt><dd class=\"down\">GPU 3 of node-a:", "--expected-gpus",
+			},
+			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // those are there, and of b0 an instance went
+		},
+		{"nothing changed for long", nil, 5*time.Minute + 2*time.Second, []string{"<dt>Frozen</dt>", "no value has changed for 5m2s:"}, []string{"Gone", "Missed"}},
+		{"all is well", rostered("s", 0, board()).Ledger.Roster, 0, nil, []string{"Gone", "Missed", "Frozen"}},
+	} {
+		f := feedOf(snapshotOf("s", board()))
+		f.state.Roster = c.roster
+		f.state.ChangedAt = f.state.At.Add(-c.frozen)
+		_, body := ask(t, "GET", serve(t, Options{Feeds: []Feed{f}}).URL+"/")
+		for _, want := range c.has {
+			if !strings.Contains(string(body), want) {
+				t.Errorf("%s: the page lacks %s", c.name, want)
+			}
+		}
+		for _, not := range c.lacks {
+			if strings.Contains(string(body), not) {
+				t.Errorf("%s: the page has %s", c.name, not)
+			}
+		}
 	}
 }
 

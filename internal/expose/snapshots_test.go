@@ -54,6 +54,14 @@ func judgement() *canonical.Judgement {
 			canonical.CondPCIeReplay:                canonical.HealthWarn,
 			canonical.CondGPUTemperature:            canonical.HealthHot,
 			canonical.CondMemoryTemperature:         canonical.HealthHot,
+			canonical.CondXIDFatal:                  canonical.HealthCrit,
+			canonical.CondXIDRecent:                 canonical.HealthWarn,
+			canonical.CondECCDoubleBit:              canonical.HealthCrit,
+			canonical.CondRowRemapPending:           canonical.HealthWarn,
+			canonical.CondThermalSlowdown:           canonical.HealthHot,
+			canonical.CondPowerBrake:                canonical.HealthWarn,
+			canonical.CondNVLinkErrors:              canonical.HealthWarn,
+			canonical.CondProfilingStalled:          canonical.HealthWarn,
 		},
 	}
 }
@@ -113,7 +121,7 @@ func split() []device {
 }
 
 // fleet is n boards that give every reading, with values as an exporter prints
-// them.
+// them, and with accounts of some hours.
 func fleet(n int) *canonical.Snapshot {
 	rng := rand.New(rand.NewPCG(1, 2))
 	devices := make([]device, n)
@@ -128,9 +136,53 @@ func fleet(n int) *canonical.Snapshot {
 			}
 		}
 		d.verdict.RealUtilization = rng.Float64()
-		d.verdict.Findings[canonical.CondMemoryTemperature] = canonical.Clear
-		d.verdict.Findings[canonical.CondUncorrectableRemappedRows] = canonical.Clear
+		for c := range canonical.NumConditions {
+			d.verdict.Findings[c] = canonical.Clear
+		}
 		devices[i] = d
 	}
-	return snapshotOf("http://exporter:9400/metrics", devices...)
+	s := snapshotOf("http://exporter:9400/metrics", devices...)
+	roster := &canonical.Roster{Devices: s.Frame.Topology.Devices, Present: n}
+	for range n {
+		s.Ledger.Devices = append(s.Ledger.Devices, someAccount(rng))
+	}
+	s.Ledger.Roster = roster
+	return s
+}
+
+// tenanted adds m workloads to a fleet, spread over its boards.
+func tenanted(s *canonical.Snapshot, m int) *canonical.Snapshot {
+	rng := rand.New(rand.NewPCG(3, 4))
+	n := s.Frame.Len()
+	t := &canonical.Tenants{Roster: s.Ledger.Roster, Present: m, Holders: make([]int, n)}
+	s.Ledger.Allocations = nil
+	for i := range m {
+		device := i * n / m
+		t.Holders[device]++
+		t.Allocations = append(t.Allocations, canonical.Allocation{
+			Device:   device,
+			Workload: canonical.Workload{Namespace: "research", Pod: fmt.Sprintf("train-%08x-%d", rng.Uint32(), i), Container: "main"},
+			Kind:     "Job", Name: "train",
+		})
+		s.Ledger.Allocations = append(s.Ledger.Allocations, someAccount(rng))
+	}
+	s.Ledger.Tenants = t
+	return s
+}
+
+// someAccount is what is counted of a device that did four things and was well but
+// for some minutes.
+func someAccount(rng *rand.Rand) canonical.Account {
+	some := func() time.Duration { return time.Duration(rng.IntN(1e10)) * time.Microsecond }
+	var a canonical.Account
+	for _, c := range []canonical.Class{canonical.Idle, canonical.TensorHeavyCompute, canonical.LowUtilization, canonical.ClassUnknown} {
+		a.Classes[c] = some()
+		a.Observed += a.Classes[c]
+	}
+	a.Health[canonical.HealthHot] = 5 * time.Minute
+	a.Health[canonical.HealthOK] = a.Observed - 5*time.Minute
+	a.Known = a.Observed - a.Classes[canonical.ClassUnknown]
+	a.Utilized = a.Known/2 + time.Duration(rng.IntN(1000))
+	a.XIDChanges, a.XIDChanged = 3, readAt.Add(-some())
+	return a
 }

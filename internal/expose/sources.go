@@ -32,6 +32,7 @@ func sourceFamilies() []sourceFamily {
 		sourceGauge(readDurationFamily, func(r *reading) float64 { return r.source.Took.Seconds() }),
 		sourceGauge(lastReadFamily, func(r *reading) float64 { return unixSeconds(r.source.At) }),
 		sourceGauge(periodFamily, period),
+		sourceGauge(unchangedFamily, unchanged),
 		sourceGauge(devicesFamily, func(r *reading) float64 { return float64(r.snapshot.Frame.Len()) }),
 		sourceGauge(samplesFamily, func(r *reading) float64 { return float64(r.source.Samples) }),
 		newSourceFamily(missingFamily, false, missingLines()...),
@@ -41,6 +42,7 @@ func sourceFamilies() []sourceFamily {
 		sourceCounter(clampedFamily, func(s *canonical.Source) uint64 { return s.ClampedValues }),
 		sourceCounter(droppedFamiliesFamily, func(s *canonical.Source) uint64 { return s.DroppedFamilies }),
 		sourceCounter(droppedSeriesFamily, func(s *canonical.Source) uint64 { return s.DroppedSeries }),
+		sourceCounter(droppedAllocationsFamily, func(s *canonical.Source) uint64 { return s.DroppedAllocations }),
 	}
 }
 
@@ -66,6 +68,13 @@ func period(r *reading) float64 {
 		return math.NaN()
 	}
 	return r.source.Period.Seconds()
+}
+
+func unchanged(r *reading) float64 {
+	if r.source.ChangedAt.IsZero() {
+		return math.NaN()
+	}
+	return wholeSeconds(max(0, r.source.At.Sub(r.source.ChangedAt)))
 }
 
 // missingLines are a series for each family that devices can give, there if the

@@ -7,7 +7,7 @@ import (
 )
 
 // Writer renders the series of ours without a server around it. It belongs to
-// one goroutine and allocates nothing while topologies stay the same.
+// one goroutine and allocates nothing while devices and allocations stay the same.
 type Writer struct {
 	exposition *exposition
 	sink       sink

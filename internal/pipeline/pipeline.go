@@ -67,19 +67,26 @@ type Pipeline struct {
 	settled chan struct{} // closed when a stream has given its first tick or failure
 
 	// Used by the reading goroutine alone, of which there is one at a time.
-	report  translate.Report
-	missing []canonical.Field // scratch
+	report   translate.Report
+	missing  []canonical.Field // scratch
+	meter    meter
+	contents contents // of the latest reading
 }
 
 // New returns a pipeline that has read nothing yet.
 func New(opts Options) *Pipeline {
 	caps := opts.Source.Caps()
 	life, end := context.WithCancel(context.Background())
+	longest := maxScrapedGap
+	if caps.Kind == source.Streamed {
+		longest = maxStreamedGap * caps.Period
+	}
 	return &Pipeline{
-		opts: opts,
-		caps: caps,
-		life: life,
-		end:  end,
+		opts:  opts,
+		caps:  caps,
+		meter: meter{longest: longest},
+		life:  life,
+		end:   end,
 		state: canonical.Source{
 			Name:        opts.Source.Name(),
 			Backend:     caps.Backend,

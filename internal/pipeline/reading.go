@@ -96,11 +96,12 @@ func (p *Pipeline) evaluate(r *reading) {
 	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
 	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
 	snap.Judgement = p.opts.Judge.Judgement()
+	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
 	snap.Body = b.Body
 	snap.Valid = validParts(snap.Valid[:0], b)
 	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
 	snap.Source = p.account(b)
-	snap.Source.Devices = snap.Frame.Len()
+	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster
 }
 
 // account adds what became of b to the totals and returns the source's state.
@@ -111,6 +112,9 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	p.mu.Unlock()
 	s.Failure = nil
 	s.At, s.Took = b.At, b.Took
+	if p.changed(b) {
+		s.ChangedAt = b.At
+	}
 	s.Samples = len(b.Samples)
 	s.UnknownFamilies = p.report.UnknownFamilies
 	if !slices.Equal(s.Missing, p.missing) {
@@ -119,11 +123,26 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	s.SkippedLines += uint64(b.Skipped)
 	s.DroppedFamilies += uint64(b.OwnFamilies)
 	s.DroppedSeries += p.report.DroppedSeries
+	s.DroppedAllocations += p.report.DroppedAllocations
 	s.ClampedValues += p.report.Clamped
 	for reason, n := range p.report.Dropped {
 		s.DroppedValues[reason] += n
 	}
 	return s
+}
+
+// contents tells readings apart by their values.
+type contents struct {
+	dict        *raw.Dict
+	generation  uint64
+	fingerprint uint64
+}
+
+// changed tells whether anything in b differs from the reading before.
+func (p *Pipeline) changed(b *raw.Batch) bool {
+	before := p.contents
+	p.contents = contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}
+	return p.contents != before
 }
 
 // validParts returns the parts of the body that b does not omit.

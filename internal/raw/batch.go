@@ -4,7 +4,10 @@
 // Batch without copying and, once the series are known, without allocating.
 package raw
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Sample is one value of one series. Family and Labels index the Batch's Dict.
 type Sample struct {
@@ -75,4 +78,29 @@ func (b *Batch) Reset() {
 		Stamps:  b.Stamps[:0],
 		Dict:    b.Dict,
 	}
+}
+
+// Fingerprint is a number that changes whenever a series comes or goes or a value
+// changes, and not with the order of the Samples, which some exporters shuffle.
+// Fingerprints of one Dict at one Generation can be compared.
+func (b *Batch) Fingerprint() uint64 {
+	var sum uint64
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		series := (uint64(s.Family)<<32 | uint64(s.Labels)) * golden
+		sum += mix(series ^ math.Float64bits(s.Value))
+	}
+	return sum
+}
+
+// golden is 2⁶⁴ over the golden ratio, which puts neighbouring ids far apart.
+const golden = 0x9e3779b97f4a7c15
+
+// mix spreads every bit of x over all of the result: the finaliser of MurmurHash3.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
 }

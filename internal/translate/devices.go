@@ -25,20 +25,20 @@ func (k key) board() key {
 	return k
 }
 
-// gather merges the variants of each device. What a device is comes from the
-// first of them that says it.
-func gather(variants []canonical.Device) []canonical.Device {
+// gather merges those of the variants that are present, in that order, to
+// devices. What a device is comes from the first of them that says it.
+func gather(variants []variant, present []int32) []canonical.Device {
 	var devices []canonical.Device
 	index := map[key]int{}
-	for i := range variants {
-		k := keyOf(&variants[i])
-		at, ok := index[k]
+	for _, v := range present {
+		d := &variants[v].Device
+		at, ok := index[keyOf(d)]
 		if !ok {
-			index[k] = len(devices)
-			devices = append(devices, variants[i])
+			index[keyOf(d)] = len(devices)
+			devices = append(devices, *d)
 			continue
 		}
-		complete(&devices[at], &variants[i])
+		complete(&devices[at], d)
 	}
 	return devices
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,9 @@ var fuzzLabels = []string{
 	`{gpu="0",uuid="A",GPU_I_ID="2"}`, `{gpu="1",gpu_uuid="B",DCGM_FI_SYSTEM_DRIVER_VERSION="1"}`,
 	`{gpu="1",UUID="B",pod="p"}`, `{gpu="2",UUID="C",GPU_I_ID="13"}`, `{gpu="3",entity="GPU 3"}`,
 	`{gpu="3",entity="GPU-I 4",gpu_instance_entity="4"}`, `{nvlink="0",gpu="0",gpu_uuid="A"}`, `{cpu="0"}`, ``, `{gpu="0"}`,
+	`{gpu="0",UUID="A",pod="p",namespace="n"}`, `{gpu="0",UUID="A",pod="q-0",apps_kubernetes_io_pod_index="0"}`,
+	`{gpu="0",UUID="A",modelName="M",pod="p",namespace="n",ray_io_cluster="r"}`, `{gpu="0",UUID="A",GPU_I_ID="1",exported_pod="p"}`,
+	`{gpu="1",UUID="B",hpc_job="1"}`, `{gpu="1",UUID="B",hpc_job="2"}`, `{gpu="1",UUID="B",pod="p",hpc_job="2"}`, `{gpu="3",entity="GPU 3",pod="p"}`,
 }
 
 // FuzzTranslate takes two bytes and a float for each sample: which family, which
@@ -34,9 +38,10 @@ func FuzzTranslate(f *testing.F) {
 	}
 	add(0, 0, 0.5, 0, 1, 1.05, 0, 2, 1.2, 17, 3, 57.0, 19, 3, 1.0)
 	add(19, 0, 1.0, 19, 3, 0.5, 30, 1, math.NaN(), 31, 1, math.Inf(1), 32, 1, 9223372036854775794.0)
+	add(0, 12, 0.5, 0, 13, 0.5, 0, 14, 0.5, 0, 15, 0.5, 0, 16, 1.0, 0, 17, 1.0, 0, 18, 1.0, 0, 19, 1.0, 0, 13, 1.0, 0, 12, 1.0, 0, 4, 1.0)
 	add(40, 4, 2147483632.0, 41, 5, 140737488355328.0, 42, 6, -1.0, 43, 7, 1e308, 44, 8, -1e308, 255, 0, 1.0)
 	f.Fuzz(func(t *testing.T, data []byte, limit uint8) {
-		tr, err := New(Options{MaxDevices: int(limit), FallbackHost: "h"})
+		tr, err := New(Options{MaxDevices: int(limit), MaxAllocations: int(limit), FallbackHost: "h"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +53,17 @@ func FuzzTranslate(f *testing.F) {
 			var report Report
 			tr.Translate(&frame, &b, &report)
 			checkSane(t, tr, &frame, &b, &report)
-			again := report
+			again, topology, tenancy := report, frame.Topology, frame.Tenancy
+			tr.Translate(&frame, &b, &again)
+			if frame.Topology != topology || frame.Tenancy != tenancy || again.DroppedAllocations != 0 {
+				t.Errorf("the same reading gives another topology or tenancy, or leaves out %d again", again.DroppedAllocations)
+			}
+			slices.Reverse(b.Samples)
+			tr.Translate(&frame, &b, &again)
+			if frame.Topology != topology || frame.Tenancy != tenancy {
+				t.Error("the same reading backwards gives another topology or tenancy")
+			}
+			slices.Reverse(b.Samples)
 			tr.Translate(&frame, &b, &again)
 			if again.Dropped != report.Dropped || again.Clamped != report.Clamped || again.DroppedSeries != report.DroppedSeries {
 				t.Errorf("the same reading counts %+v, then %+v", report, again)
@@ -112,6 +127,54 @@ func checkSane(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch, repor
 		}
 	}
 	checkCounts(t, tr, b, report)
+	checkTenancy(t, tr, frame, b)
+}
+
+// checkTenancy checks that the allocations are in order and distinct, as many as
+// may be, and that the holders are those of the labels.
+func checkTenancy(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch) {
+	t.Helper()
+	type hold struct {
+		device   int
+		workload c.Workload
+	}
+	listed, all := map[hold]bool{}, map[hold]bool{}
+	listedOn, holders := make([]int, frame.Len()), make([]int, frame.Len())
+	for _, s := range b.Samples {
+		v := tr.blocks[s.Labels]
+		if v == noDevice || tr.places[v].row < 0 {
+			continue
+		}
+		h := hold{int(tr.places[v].row), tr.variants[v].hold.Workload}
+		if h.workload != (c.Workload{}) && !all[h] {
+			all[h] = true
+			holders[h.device]++
+		}
+	}
+	allocations := frame.Tenancy.Allocations
+	for i, a := range allocations {
+		h := hold{a.Device, a.Workload}
+		if !all[h] || listed[h] || i > 0 && a.Device < allocations[i-1].Device || a.Pod == "" && a.Job == "" {
+			t.Errorf("allocation %d is %+v", i, a)
+		}
+		listed[h] = true
+		listedOn[a.Device]++
+	}
+	if !slices.Equal(frame.Tenancy.Holders, holders) {
+		t.Errorf("holders %v, want %v", frame.Tenancy.Holders, holders)
+	}
+	for i := range listedOn {
+		if listedOn[i] > frame.Tenancy.Holders[i] {
+			t.Errorf("%d of %d holders of device %d are listed", listedOn[i], frame.Tenancy.Holders[i], i)
+		}
+	}
+	want := len(all)
+	if tr.maxAllocations > 0 {
+		want = min(want, tr.maxAllocations)
+	}
+	if len(allocations) != want {
+		t.Errorf("%d allocations, want %d", len(allocations), want)
+	}
 }
 
 // checkCounts counts the cells that samples reach anew, by names and labels, and

@@ -12,6 +12,7 @@ type golden struct {
 	file    string
 	devices []c.Device
 	rows    []readings
+	holds   []c.Allocation
 	report  Report
 }
 
@@ -44,6 +45,7 @@ var goldens = []golden{
 			},
 			{c.SMClock: 1.98e9, c.MemoryTemperature: 40},
 		},
+		holds:  []c.Allocation{{Device: 1, Workload: c.Workload{Namespace: "default", Pod: "a", Container: "train"}}},
 		report: Report{Dropped: dropped(4, 0, 2, 0)},
 	},
 	{
@@ -51,7 +53,8 @@ var goldens = []golden{
 		devices: []c.Device{
 			{Hostname: "node-24", GPU: "0", UUID: "GPU-24000000-0000-0000-0000-000000000001", Name: "nvidia0"},
 		},
-		rows: []readings{{c.Power: 409.692, c.ClockEvents: 36, c.TensorActive: 0.92926, c.PCIeTransmit: 33011804}},
+		rows:  []readings{{c.Power: 409.692, c.ClockEvents: 36, c.TensorActive: 0.92926, c.PCIeTransmit: 33011804}},
+		holds: []c.Allocation{{Workload: c.Workload{Namespace: "n", Pod: "p", Container: "c"}}},
 	},
 	{
 		file: "v3.3.prom",
@@ -85,6 +88,7 @@ var goldens = []golden{
 			Model: "Tesla T4", PCIBusID: "00000000:00:04.0",
 		}},
 		rows:   []readings{{c.Power: 15.507, c.Energy: 140737488355.329, c.FP16Active: 0.000025}},
+		holds:  []c.Allocation{{Workload: c.Workload{Namespace: "n", Pod: "p", Container: "c"}}},
 		report: Report{Dropped: dropped(2, 0, 0, 0)},
 	},
 	{
@@ -148,6 +152,12 @@ var goldens = []golden{
 			{Hostname: "node-ts", GPU: "0", UUID: "GPU-75000000-0000-0000-0000-000000000000", Name: "nvidia0", Model: "Tesla T4"},
 		},
 		rows: []readings{{c.NVMLUtilization: 0.4, c.Power: 55.125}},
+		holds: []c.Allocation{
+			{Workload: c.Workload{Namespace: "n", Pod: "a", Container: "c"}},
+			{Workload: c.Workload{Namespace: "n", Pod: "b", Container: "c"}},
+			{Workload: c.Workload{Namespace: "n", Pod: "c", Container: "c"}},
+			{Workload: c.Workload{Namespace: "n", Pod: "c", Container: "c", Job: "17"}},
+		},
 	},
 	{
 		file: "links-and-cpus.prom",
@@ -193,6 +203,7 @@ func TestGolden(t *testing.T) {
 			for i, want := range g.rows {
 				r.checkRow(i, want)
 			}
+			r.checkHolds(g.holds...)
 			r.checkDropped(g.report)
 			if !slices.Equal(r.report.UnknownFamilies, g.report.UnknownFamilies) {
 				t.Errorf("unknown families %q, want %q", r.report.UnknownFamilies, g.report.UnknownFamilies)

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -22,8 +23,37 @@ const (
 	roleProfile
 	roleEntity   // a row of dmon, whose devices have no uuid
 	roleNoDevice // a row of something inside or beside a GPU
+
+	// Who holds the device: see holdOf.
+	roleNamespace
+	rolePod
+	roleContainer
+	roleOldNamespace
+	roleOldPod
+	roleOldContainer
+	roleExportedNamespace
+	roleExportedPod
+	roleExportedContainer
+	roleHPCJob
+
+	// What the pod belongs to: see owners.
+	roleJobSet
+	roleLeaderWorkerSet
+	roleRayCluster
+	roleInferenceService
+	roleTrainingOperator
+	roleTrainingJob
+	roleWorkflow
+	roleBatchJob
+	roleLegacyJob
+	roleStatefulPod
+	rolePodIndex
+	rolePodTemplateHash
 	numRoles
 )
+
+// values are the labels of a row, each by its role; "" where it says nothing.
+type values [numRoles]string
 
 // labelNames gives the role of each label, by its name in lower case: over the
 // versions the same label was Hostname and hostname, UUID and uuid. Rows of links
@@ -48,18 +78,50 @@ var labelNames = map[string]role{
 	"cpu":                           roleNoDevice,
 	"cpucore":                       roleNoDevice,
 	"gpu_ci_id":                     roleNoDevice,
+
+	"namespace":          roleNamespace,
+	"pod":                rolePod,
+	"container":          roleContainer,
+	"pod_namespace":      roleOldNamespace, // dcgm-exporter 1.x, and --use-old-namespace
+	"pod_name":           roleOldPod,
+	"container_name":     roleOldContainer,
+	"exported_namespace": roleExportedNamespace, // what Prometheus makes of a label that the target has too
+	"exported_pod":       roleExportedPod,
+	"exported_container": roleExportedContainer,
+	"hpc_job":            roleHPCJob,
+
+	// Labels of pods that --kubernetes-enable-pod-labels copies, with _ for all
+	// that no label name may hold.
+	"jobset_sigs_k8s_io_jobset_name":      roleJobSet,
+	"leaderworkerset_sigs_k8s_io_name":    roleLeaderWorkerSet,
+	"ray_io_cluster":                      roleRayCluster,
+	"serving_kserve_io_inferenceservice":  roleInferenceService,
+	"training_kubeflow_org_operator_name": roleTrainingOperator,
+	"training_kubeflow_org_job_name":      roleTrainingJob,
+	"workflows_argoproj_io_workflow":      roleWorkflow,
+	"batch_kubernetes_io_job_name":        roleBatchJob,
+	"job_name":                            roleLegacyJob,
+	"statefulset_kubernetes_io_pod_name":  roleStatefulPod,
+	"apps_kubernetes_io_pod_index":        rolePodIndex,
+	"pod_template_hash":                   rolePodTemplateHash,
 }
 
 // systemDriverLabel is the driver's label as of DCGM 4.7.
 const systemDriverLabel = "DCGM_FI_SYSTEM_DRIVER_VERSION"
 
-// variant is all that the labels of a row say about its device. Rows of one
-// device may differ in it, and rows that differ only in other labels, such as
-// those of pods, share one.
+// variant is all that the labels of a row say about its device and about who
+// holds it. Rows of one device may differ in it, and rows that differ only in
+// other labels share one.
 type variant struct {
 	canonical.Device
+	// hold is the row's allocation, but for the index of its device. It has no
+	// Workload where nobody holds the device.
+	hold         canonical.Allocation
 	systemDriver bool // the driver's label is systemDriverLabel
 }
+
+// held tells whether the row is of a workload.
+func (v *variant) held() bool { return v.hold.Workload != canonical.Workload{} }
 
 // noDevice stands for the variant of rows that are of no device.
 const noDevice = -1
@@ -75,7 +137,7 @@ func (t *Translator) resolve(block string) int32 {
 	if id, known := t.variantID[v]; known {
 		return id
 	}
-	v.Device = cloneDevice(v.Device)
+	v.Device, v.hold = cloneDevice(v.Device), cloneAllocation(v.hold)
 	id := int32(len(t.variants))
 	t.variants = append(t.variants, v)
 	t.places = append(t.places, place{row: notHere})
@@ -87,41 +149,44 @@ func (t *Translator) resolve(block string) int32 {
 // labels with the same role the first that is not blank counts: the exporter
 // writes its own in front of those of pods.
 func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
-	var values [numRoles]string
+	var row values
 	for _, l := range labels {
 		r, known := roleOf(l.Name)
-		if !known || values[r] != "" || isBlank(l.Value) {
+		if !known || row[r] != "" || isBlank(l.Value) {
 			continue
 		}
-		values[r] = l.Value
+		row[r] = l.Value
 		v.systemDriver = v.systemDriver || strings.EqualFold(l.Name, systemDriverLabel)
 	}
-	if values[roleNoDevice] != "" || values[roleGPU] == "" || values[roleUUID] == "" && values[roleEntity] == "" {
+	if row[roleNoDevice] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return variant{}, false
 	}
-	v.Device = canonical.Device{
-		Hostname: values[roleHostname],
-		GPU:      values[roleGPU],
-		UUID:     values[roleUUID],
-		Instance: values[roleInstance],
-		Profile:  values[roleProfile],
-		Model:    values[roleModel],
-		Name:     values[roleName],
-		PCIBusID: values[rolePCIBusID],
-		Driver:   values[roleDriver],
-	}
-	if v.Instance == "" {
-		v.Profile = ""
-	}
-	if t.nodeName != "" {
-		v.Hostname = t.nodeName
-	}
+	v.Device = t.deviceOf(&row)
+	v.hold = holdOf(&row)
 	return v, true
+}
+
+// deviceOf returns the device of a row, as far as the row tells.
+func (t *Translator) deviceOf(row *values) canonical.Device {
+	d := canonical.Device{
+		Hostname: cmp.Or(t.nodeName, row[roleHostname]),
+		GPU:      row[roleGPU],
+		UUID:     row[roleUUID],
+		Instance: row[roleInstance],
+		Model:    row[roleModel],
+		Name:     row[roleName],
+		PCIBusID: row[rolePCIBusID],
+		Driver:   row[roleDriver],
+	}
+	if d.Instance != "" {
+		d.Profile = row[roleProfile]
+	}
+	return d
 }
 
 // roleOf looks a label name up, whatever its case.
 func roleOf(name string) (role, bool) {
-	const longest = len("dcgm_fi_system_driver_version")
+	const longest = len("training_kubeflow_org_operator_name")
 	if len(name) > longest {
 		return 0, false
 	}
@@ -152,4 +217,12 @@ func cloneDevice(d canonical.Device) canonical.Device {
 		*s = strings.Clone(*s)
 	}
 	return d
+}
+
+// cloneAllocation does the same for an allocation.
+func cloneAllocation(a canonical.Allocation) canonical.Allocation {
+	for _, s := range []*string{&a.Namespace, &a.Pod, &a.Container, &a.Job, &a.Kind, &a.Name} {
+		*s = strings.Clone(*s)
+	}
+	return a
 }

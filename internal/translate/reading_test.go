@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,22 @@ func (r *reader) checkDevices(want ...canonical.Device) {
 		if got[i] != want[i] {
 			r.t.Errorf("device %d:\n got %+v\nwant %+v", i, got[i], want[i])
 		}
+	}
+}
+
+// checkHolds compares the whole list of allocations, and the numbers of holders
+// with those that it gives.
+func (r *reader) checkHolds(want ...canonical.Allocation) {
+	r.t.Helper()
+	if got := r.frame.Tenancy.Allocations; !slices.Equal(got, want) {
+		r.t.Errorf("allocations\n got %+v\nwant %+v", got, want)
+	}
+	holders := make([]int, r.frame.Len())
+	for i := range want {
+		holders[want[i].Device]++
+	}
+	if got := r.frame.Tenancy.Holders; !slices.Equal(got, holders) {
+		r.t.Errorf("holders %v, want %v", got, holders)
 	}
 }
 

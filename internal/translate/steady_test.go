@@ -17,13 +17,14 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 	bodies := map[string]string{
 		"boards":    string(rawtest.Body(8, 60, 1)),
 		"instances": string(rawtest.Body(112, 60, 1)),
+		"pods":      withPods(rawtest.Body(16, 60, 1), 3),
 	}
 	for _, g := range goldens {
 		bodies[g.file] = testdata(t, g.file)
 	}
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			r := translated(t, Options{MaxDevices: 40}, body)
+			r := translated(t, Options{MaxDevices: 40, MaxAllocations: 20}, body)
 			if n := testing.AllocsPerRun(10, func() { r.tr.Translate(&r.frame, &r.batch, &r.report) }); n != 0 {
 				t.Errorf("%v allocations", n)
 			}
@@ -62,7 +63,7 @@ func TestPodsChurn(t *testing.T) {
 			t.Fatalf("step %d: %d new blocks, want 1", step, got-known)
 		}
 		r.read(body(step))
-		if r.frame.Topology.Generation < topology.Generation || len(r.tr.variants) != 8 {
+		if r.frame.Topology.Generation < topology.Generation || len(r.tr.variants) != 8+step {
 			t.Fatalf("step %d: generation %d, %d variants", step, r.frame.Topology.Generation, len(r.tr.variants))
 		}
 		r.checkRow(3, readings{c.Temperature: 43})

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -19,6 +20,9 @@ type Options struct {
 	// MaxDevices bounds the devices of a frame, boards known only from their
 	// instances included. The newest beyond it get no row. 0 is no bound.
 	MaxDevices int
+	// MaxAllocations bounds the allocations of a frame; the newest beyond it are
+	// left out of its Tenancy and counted. 0 is no bound.
+	MaxAllocations int
 	// Rows are the user's additions to the dialect.
 	Rows []Row
 }
@@ -30,6 +34,7 @@ type Options struct {
 type Translator struct {
 	nodeName, fallbackHost string
 	maxDevices             int
+	maxAllocations         int
 	book                   *rulebook
 	boardLevel             []canonical.Field
 	util                   utilRatio
@@ -43,7 +48,13 @@ type Translator struct {
 	variantID  map[variant]int32
 	places     []place // of each variant
 
+	// reading numbers the passes over a batch, so that a mark of an earlier one
+	// need not be cleared.
+	reading uint64
+
 	topology *canonical.Topology
+	holds    []hold // of the topology's devices, in the order in which they came
+	tenancy  *canonical.Tenancy
 	spare    []float64 // devices × book.spares
 	unknown  []string
 	labels   []raw.Label
@@ -60,8 +71,8 @@ type family struct {
 
 // place is where the samples of a variant go.
 type place struct {
-	row  int32 // in the topology; notHere or overLimit
-	seen bool  // it has a sample in this reading
+	row  int32  // in the topology; notHere or overLimit
+	seen uint64 // the last reading that had a sample of it
 }
 
 const (
@@ -82,7 +93,10 @@ func New(opts Options) (*Translator, error) {
 		maxDevices:   max(opts.MaxDevices, 0),
 		book:         book,
 		util:         newUtilRatio(),
-		topology:     &canonical.Topology{},
+		topology:     &canonical.Topology{Hostname: cmp.Or(opts.NodeName, opts.FallbackHost)},
+		tenancy:      &canonical.Tenancy{},
+
+		maxAllocations: max(opts.MaxAllocations, 0),
 	}
 	for f := range canonical.NumFields {
 		if canonical.Fields[f].Level == canonical.BoardLevel {
@@ -95,14 +109,19 @@ func New(opts Options) (*Translator, error) {
 // Translate fills dst with the devices and readings of b and rep with what
 // became of the rest. A device is in dst if b has a sample of it, or of an
 // instance of it. Of several samples for one reading of a device the first
-// counts. While no device comes, goes or changes, dst.Topology stays the same.
+// counts. While no device comes, goes or changes, dst.Topology stays the same,
+// and while besides no workload comes or goes, dst.Tenancy does, in whatever
+// order the samples are.
 func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	t.learn(b.Dict)
+	var leftOut uint64
 	if !t.fill(dst, b, rep) {
-		t.rearrange(b)
+		leftOut = t.rearrange(b)
 		t.fill(dst, b, rep)
 	}
 	dst.At = b.At
+	dst.Tenancy = t.tenancy
+	rep.DroppedAllocations = leftOut
 	t.settleUtil(dst.Len(), b.Dict, rep)
 	t.derive(dst)
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
@@ -133,9 +152,10 @@ func (t *Translator) learn(d *raw.Dict) {
 }
 
 // fill takes the samples of b over. It gives up and returns false if the devices
-// of b are not those of the topology.
+// of b are not those of the topology, or their holders not those of the tenancy.
 func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool {
 	*rep = Report{}
+	t.reading++
 	dst.Shape(t.topology)
 	t.shapeSpare()
 	stamps := b.Stamps
@@ -151,7 +171,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			continue
 		}
 		p := &t.places[v]
-		p.seen = true
+		p.seen = t.reading
 		if p.row == overLimit {
 			rep.DroppedSeries++
 			continue
@@ -204,58 +224,66 @@ func (t *Translator) shapeSpare() {
 	}
 }
 
-// allSeen tells whether every variant that the topology was made of is in this
-// reading too, and then ends the reading for the variants.
+// allSeen tells whether every variant that the topology and the tenancy were made
+// of is in this reading too.
 func (t *Translator) allSeen() bool {
 	for i := range t.places {
-		if t.places[i].row >= 0 && !t.places[i].seen {
+		if t.places[i].row >= 0 && t.places[i].seen != t.reading {
 			return false
 		}
-	}
-	for i := range t.places {
-		t.places[i].seen = false
 	}
 	return true
 }
 
-// rearrange makes the topology of the devices in b and gives every variant its
-// place in it.
-func (t *Translator) rearrange(b *raw.Batch) {
+// rearrange makes the topology of the devices in b and the tenancy of their
+// holders, and gives every variant its place. It returns how many allocations
+// came to be left out.
+func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	present := t.present(b)
-	devices := admit(gather(present), t.topology.Devices, t.maxDevices)
+	devices := admit(gather(t.variants, present), t.topology.Devices, t.maxDevices)
 	arrange(devices, t.fallbackHost)
 	index := indexOf(devices)
 	for i := range t.places {
-		p := &t.places[i]
-		switch at, ok := index[keyOf(&t.variants[i].Device)]; {
-		case !p.seen:
-			p.row = notHere
-		case !ok:
-			p.row = overLimit
-		default:
-			p.row = int32(at)
+		t.places[i].row = notHere
+	}
+	for _, v := range present {
+		t.places[v].row = overLimit
+		if at, ok := index[keyOf(&t.variants[v].Device)]; ok {
+			t.places[v].row = int32(at)
 		}
-		p.seen = false
 	}
 	if t.topology.Generation == 0 || !slices.Equal(devices, t.topology.Devices) {
-		t.topology = &canonical.Topology{Devices: devices, Generation: t.topology.Generation + 1}
+		t.topology = &canonical.Topology{
+			Devices:    devices,
+			Hostname:   t.hostname(devices),
+			Generation: t.topology.Generation + 1,
+		}
+		t.tenancy = nil
 	}
+	return t.settleHolds(present)
 }
 
-// present marks the variants that have a sample in b and returns their devices
-// in the order of their first samples.
-func (t *Translator) present(b *raw.Batch) []canonical.Device {
-	for i := range t.places {
-		t.places[i].seen = false
+// hostname is the node's. It follows from the devices and the options, so that a
+// change of it is a change of devices too.
+func (t *Translator) hostname(devices []canonical.Device) string {
+	if len(devices) == 0 {
+		return cmp.Or(t.nodeName, t.fallbackHost)
 	}
-	var devices []canonical.Device
+	return devices[0].Hostname
+}
+
+// present returns the variants that have a sample in b, in the order of their
+// first samples.
+func (t *Translator) present(b *raw.Batch) []int32 {
+	t.reading++
+	var present []int32
 	for i := range b.Samples {
 		v := t.blocks[b.Samples[i].Labels]
-		if v == noDevice || t.places[v].seen {
+		if v == noDevice || t.places[v].seen == t.reading {
 			continue
 		}
-		t.places[v].seen = true
-		devices = append(devices, t.variants[v].Device)
+		t.places[v].seen = t.reading
+		present = append(present, v)
 	}
-	return devices
+	return present
 }

@@ -1,0 +1,62 @@
+package canonical
+
+import "time"
+
+// Ledger is what was counted over time, of every device and allocation that is
+// present or remembered.
+type Ledger struct {
+	Roster  *Roster
+	Tenants *Tenants
+	// Devices are the accounts of the Roster's devices, Allocations those of the
+	// Tenants', each in the order there.
+	Devices, Allocations []Account
+}
+
+// Roster lists the devices that the ledger keeps accounts of. It is immutable: a
+// change makes a new one.
+type Roster struct {
+	// Devices begins with those of the Topology of the reading, in its order.
+	// Behind them stand those that went and are remembered; the Board of an
+	// instance there is of no use.
+	Devices []Device
+	// Present is how many of the Devices are in the reading.
+	Present int
+	// Missed stand for boards that should be there and were never seen. All that
+	// is known of them is the Hostname, and a GPU index that no other board has.
+	Missed []Device
+}
+
+// Tenants lists the allocations that the ledger keeps accounts of. It is
+// immutable: a change makes a new one.
+type Tenants struct {
+	// Roster is the one that Allocation.Device is an index in.
+	Roster *Roster
+	// Allocations begins with those of the reading. Behind them stand those that
+	// ended and are remembered.
+	Allocations []Allocation
+	// Present is how many of the Allocations are in the reading.
+	Present int
+	// Holders is how many workloads hold each device of the reading.
+	Holders []int
+}
+
+// Account is what was counted of a device, or of an allocation's share of one,
+// since it was first seen. Of all durations it holds that nothing of them is
+// ever taken back.
+type Account struct {
+	// Observed is the time that was read over: the sum of Classes, of Health, or
+	// of both, whichever the device has.
+	Observed time.Duration
+	// Known is the part of Observed for which real utilization was known, and
+	// Utilized the integral of it: utilized seconds.
+	Known, Utilized time.Duration
+	// Classes is the time spent in each class. It is all 0 on implied boards.
+	Classes [NumClasses]time.Duration
+	// Health is the time spent in each state. It is all 0 on instances and
+	// allocations.
+	Health [NumHealth]time.Duration
+	// XIDChanges is how often the last XID turned into another code than 0, and
+	// XIDChanged when it last did, zero if never. Both are of boards.
+	XIDChanges uint64
+	XIDChanged time.Time
+}

@@ -1,0 +1,336 @@
+package compute
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// world is what random histories are made of: boards that come and go and are cut
+// into instances, and pods that come, go, share and are handed on.
+type world struct {
+	r        *rand.Rand
+	boards   [4]worldBoard
+	pods     map[string][]string // in the order in which they came, by device
+	topology *canonical.Topology
+	tenancy  *canonical.Tenancy
+	rows     map[string][]float64
+}
+
+type worldBoard struct {
+	away    bool
+	cut     []string // instances
+	implied bool
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{r: rand.New(rand.NewPCG(seed, 1)), pods: map[string][]string{}, rows: map[string][]float64{}}
+	w.arrange()
+	return w
+}
+
+func (w *world) once(in int) bool { return w.r.IntN(in) == 0 }
+
+// change lets some of it happen. Boards stay as they are if they are told to.
+func (w *world) change(boards bool) {
+	for i := range w.boards {
+		b := &w.boards[i]
+		switch {
+		case !boards:
+		case w.once(12):
+			b.away = !b.away
+		case w.once(20):
+			b.cut, b.implied = nil, false
+			for k := range w.r.IntN(3) {
+				b.cut = append(b.cut, strconv.Itoa(k+w.r.IntN(2)*3))
+			}
+			b.implied = len(b.cut) > 0 && w.once(2)
+		}
+	}
+	if boards {
+		w.arrange()
+	}
+	for i := range w.topology.Devices {
+		key := refKey(&w.topology.Devices[i])
+		if w.rows[key] == nil || w.once(4) {
+			row := reading{}.row()
+			fillRow(w.r, row, w.once(6))
+			w.rows[key] = row
+		}
+	}
+	if w.once(3) {
+		w.move()
+	}
+}
+
+// arrange makes a topology of the boards if they are not those of the present
+// one, and with it a tenancy.
+func (w *world) arrange() {
+	var devices []canonical.Device
+	for i, b := range w.boards {
+		if b.away {
+			continue
+		}
+		d := canonical.Device{Hostname: "n", GPU: strconv.Itoa(i), UUID: fmt.Sprint("GPU-", i), Implied: b.implied}
+		if i == 3 {
+			d.UUID = ""
+		}
+		devices = append(devices, d)
+		d.Board, d.Implied = len(devices)-1, false
+		for _, d.Instance = range b.cut {
+			devices = append(devices, d)
+		}
+	}
+	if w.topology == nil || !slices.EqualFunc(devices, w.topology.Devices, func(a, b canonical.Device) bool {
+		a.Board, b.Board = 0, 0
+		return a == b
+	}) {
+		w.topology = topology(devices...)
+		w.rent()
+	}
+}
+
+// move lets pods come and go.
+func (w *world) move() {
+	for i := range w.topology.Devices {
+		key := refKey(&w.topology.Devices[i])
+		pods := slices.Clone(w.pods[key])
+		for range w.r.IntN(3) {
+			pod := string(rune('a' + w.r.IntN(6)))
+			if k := slices.Index(pods, pod); k >= 0 {
+				pods = slices.Delete(pods, k, k+1)
+			} else {
+				pods = append(pods, pod)
+			}
+		}
+		w.pods[key] = pods
+	}
+	w.rent()
+}
+
+// rent makes a tenancy of the pods. More than three on a device are left out.
+func (w *world) rent() {
+	w.tenancy = &canonical.Tenancy{Holders: make([]int, len(w.topology.Devices))}
+	for i := range w.topology.Devices {
+		pods := w.pods[refKey(&w.topology.Devices[i])]
+		w.tenancy.Holders[i] = len(pods)
+		for _, pod := range pods[:min(len(pods), 3)] {
+			w.tenancy.Allocations = append(w.tenancy.Allocations, canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: pod}})
+		}
+	}
+	if len(w.tenancy.Allocations) == 0 && w.once(2) {
+		w.tenancy = nil
+	}
+}
+
+// frame is a reading of the world.
+func (w *world) frame(at time.Time) *canonical.Frame {
+	f := &canonical.Frame{At: at, Tenancy: w.tenancy}
+	f.Shape(w.topology)
+	for i := range w.topology.Devices {
+		copy(f.Row(i), w.rows[refKey(&w.topology.Devices[i])])
+	}
+	return f
+}
+
+// TestLedgerAgainstReference plays random histories and checks every account in
+// every reading, and what must hold of accounts whatever happens.
+func TestLedgerAgainstReference(t *testing.T) {
+	remembered, charged := 0, 0
+	for seed := range uint64(20) {
+		w, j, ref := newWorld(seed), newJudge(t, nil), newRefLedger()
+		at := start
+		var verdicts []canonical.Verdict
+		var memory [2]canonical.Ledger // in turns, as a pipeline has it
+		before := map[string]canonical.Account{}
+		for n := range 300 {
+			w.change(true)
+			gaps := []time.Duration{0, 100 * time.Millisecond, 15 * sec, 15 * sec, 15 * sec, minute, minute, 7 * minute, 25 * minute, 61 * minute}
+			gap := gaps[w.r.IntN(len(gaps))]
+			dt := min(gap, 5*minute)
+			at = at.Add(gap)
+			f, l := w.frame(at), &memory[n%2]
+			verdicts = j.Judge(f, verdicts)
+			j.Account(l, f, verdicts, dt)
+			ref.read(f, verdicts, dt)
+			checkDevices(t, l, f, ref)
+			checkAllocations(t, l, f, ref, n)
+			checkNothingTakenBack(t, l, before, ref)
+			remembered += len(l.Roster.Devices) - l.Roster.Present
+			charged += len(l.Allocations)
+			if t.Failed() {
+				t.Fatalf("seed %d, reading %d", seed, n)
+			}
+		}
+	}
+	if remembered < 10_000 || charged < 10_000 {
+		t.Errorf("%d remembered devices and %d allocations test too little", remembered, charged)
+	}
+}
+
+// refSlack is by how much the roundings of so many readings may differ.
+func refSlack(readings int) float64 { return float64(readings+1) * 1e-9 }
+
+func checkDevices(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref *refLedger) {
+	t.Helper()
+	r := l.Roster
+	if r.Present != f.Len() || !slices.Equal(r.Devices[:r.Present], f.Topology.Devices) {
+		t.Fatalf("roster %+v of topology %+v", r, f.Topology)
+	}
+	var gone []string
+	for i := range r.Devices {
+		d, a := &r.Devices[i], l.Devices[i]
+		if i >= r.Present {
+			gone = append(gone, refKey(d))
+		}
+		want := ref.devices[refKey(d)]
+		if want == nil {
+			t.Fatalf("%s: an account of what is forgotten", refKey(d))
+		}
+		if math.Abs(a.Utilized.Seconds()-want.utilized) > refSlack(300) {
+			t.Errorf("%s: utilized %v, want %v", refKey(d), a.Utilized, want.utilized)
+		}
+		utilized := a.Utilized
+		a.Utilized = 0
+		if !a.XIDChanged.Equal(want.XIDChanged) {
+			t.Errorf("%s: XID changed at %v, want %v", refKey(d), a.XIDChanged, want.XIDChanged)
+		}
+		a.XIDChanged = want.XIDChanged
+		if a != want.Account {
+			t.Errorf("%s: account\n%+v, want\n%+v", refKey(d), a, want.Account)
+		}
+		if classes := sum(a.Classes[:]); classes > a.Observed || classes != a.Observed && !want.implied {
+			t.Errorf("%s: observed %v, but classes %v", refKey(d), a.Observed, classes)
+		}
+		if health := sum(a.Health[:]); !d.IsInstance() && health != a.Observed || d.IsInstance() && health != 0 {
+			t.Errorf("%s: observed %v, but health %v", refKey(d), a.Observed, health)
+		}
+		if utilized > a.Known || a.Known > a.Observed {
+			t.Errorf("%s: utilized %v of %v of %v", refKey(d), utilized, a.Known, a.Observed)
+		}
+	}
+	if want := ref.gone(); !slices.Equal(gone, want) {
+		t.Errorf("remembers %v, want %v", gone, want)
+	}
+}
+
+func checkAllocations(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref *refLedger, readings int) {
+	t.Helper()
+	list := l.Tenants
+	var present []canonical.Allocation
+	if f.Tenancy != nil {
+		present = f.Tenancy.Allocations
+	}
+	if list.Roster != l.Roster || list.Present != len(present) || !slices.Equal(list.Allocations[:list.Present], present) {
+		t.Fatalf("list %+v, tenancy %+v", list, f.Tenancy)
+	}
+	for i, n := range list.Holders {
+		if f.Tenancy == nil && n != 0 || f.Tenancy != nil && n != f.Tenancy.Holders[i] {
+			t.Errorf("holders %v", list.Holders)
+		}
+	}
+	if len(list.Allocations) != len(ref.allocations) || len(list.Holders) != f.Len() {
+		t.Errorf("%d allocations and %d holders, want %d and %d", len(list.Allocations), len(list.Holders), len(ref.allocations), f.Len())
+	}
+	for i, a := range list.Allocations {
+		key := refAllocationKey(&l.Roster.Devices[a.Device], a.Workload)
+		got, want := &l.Allocations[i], ref.allocations[key]
+		if want == nil {
+			t.Fatalf("%s: an account of what is forgotten", key)
+		}
+		// Of times that are split among n, each share may be off by a microsecond.
+		slack := time.Duration(readings+1) * time.Microsecond
+		if !apartAtMost(got.Observed, want.Observed, slack) || !apartAtMost(got.Known, want.Known, slack) ||
+			!apartAtMost(got.Utilized, time.Duration(want.utilized*1e9), slack) {
+			t.Errorf("%s: account %+v, want %+v", key, got, want)
+		}
+		if sum(got.Classes[:]) != got.Observed || sum(got.Health[:]) != 0 || got.Utilized > got.Known || got.Known > got.Observed {
+			t.Errorf("%s: account %+v", key, got)
+		}
+		for c := range got.Classes {
+			if !apartAtMost(got.Classes[c], want.Classes[c], slack) {
+				t.Errorf("%s: %v %v, want %v", key, canonical.Class(c), got.Classes[c], want.Classes[c])
+			}
+		}
+	}
+}
+
+// checkNothingTakenBack compares with the accounts before, unless they were
+// forgotten in between.
+func checkNothingTakenBack(t *testing.T, l *canonical.Ledger, before map[string]canonical.Account, ref *refLedger) {
+	t.Helper()
+	check := func(key string, a canonical.Account, born bool) {
+		b := before[key]
+		ok := a.Observed >= b.Observed && a.Known >= b.Known && a.Utilized >= b.Utilized && a.XIDChanges >= b.XIDChanges
+		for i := range a.Classes {
+			ok = ok && a.Classes[i] >= b.Classes[i]
+		}
+		for i := range a.Health {
+			ok = ok && a.Health[i] >= b.Health[i]
+		}
+		if !ok && !born {
+			t.Errorf("%s: from %+v\nto %+v", key, b, a)
+		}
+		before[key] = a
+	}
+	for i := range l.Roster.Devices {
+		key := refKey(&l.Roster.Devices[i])
+		check(key, l.Devices[i], ref.devices[key].Observed == 0)
+	}
+	for i, a := range l.Tenants.Allocations {
+		key := refAllocationKey(&l.Roster.Devices[a.Device], a.Workload)
+		check(key, l.Allocations[i], ref.allocations[key].Observed == 0)
+	}
+}
+
+func sum(d []time.Duration) (total time.Duration) {
+	for _, d := range d {
+		total += d
+	}
+	return total
+}
+
+func apartAtMost(a, b, slack time.Duration) bool { return (a - b).Abs() <= slack }
+
+// TestHoldersShareWhatWasObserved: with nobody left out or forgotten, the holders
+// of a device have what was observed of it while there was one, to the nanosecond.
+func TestHoldersShareWhatWasObserved(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		b := newBook(t, nil)
+		b.devices(gpu1)
+		var pods []string
+		var held, observed time.Duration
+		b.read(0, 0, heavy)
+		for range 200 {
+			dt := time.Duration(r.IntN(2_000_000)) * time.Microsecond
+			observed += dt
+			if len(pods) > 0 {
+				held += dt
+			}
+			for range r.IntN(3) {
+				pod := string(rune('a' + r.IntN(7)))
+				if k := slices.Index(pods, pod); k >= 0 {
+					pods = slices.Delete(slices.Clone(pods), k, k+1)
+				} else {
+					pods = append(slices.Clone(pods), pod)
+				}
+			}
+			b.hold(pods)
+			b.read(dt, dt, heavy)
+			var shares time.Duration
+			for _, a := range b.ledger.Allocations {
+				shares += a.Observed
+			}
+			if device := b.of("GPU-1", "").Observed; shares != held || device != observed {
+				t.Fatalf("seed %d: holders have %v of %v, want %v of %v", seed, shares, device, held, observed)
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package compute
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestAccount fills the time between two readings with what the second tells.
+func TestAccount(t *testing.T) {
+	b := newBook(t, nil)
+	b.devices(gpu1)
+	b.read(0, 0, heavy)
+	b.want("the first reading stands for nothing", b.of("GPU-1", ""), 0)
+	b.read(15*sec, 15*sec, heavy)
+	b.read(15*sec, 15*sec, idle)
+	b.read(15*sec, 15*sec, reading{})
+	b.read(20*minute, 5*minute, heavy)
+	b.read(0, 0, heavy)
+	want := canonical.Account{Observed: 345 * sec, Known: 330 * sec}
+	want.Utilized = 315 * sec * 45 / 100 // 0.35·0.9 + 0.35·0.1 + 0.2·0.3 + 0.1·0.4
+	want.Classes[canonical.ComputeHeavy] = 315 * sec
+	want.Classes[canonical.Idle] = 15 * sec
+	want.Classes[canonical.ClassUnknown] = 15 * sec
+	want.Health[canonical.HealthOK] = 315 * sec
+	want.Health[canonical.HealthHot] = 15 * sec
+	want.Health[canonical.HealthUnknown] = 15 * sec
+	if got := *b.of("GPU-1", ""); got != want {
+		t.Errorf("account\n%+v, want\n%+v", got, want)
+	}
+}
+
+// TestUtilizedIsRounded: to the nearest nanosecond, and not always up or down.
+func TestUtilizedIsRounded(t *testing.T) {
+	for _, c := range []struct {
+		score float64
+		dt    time.Duration
+		want  time.Duration
+	}{
+		{0.0004, 1000, 0}, {0.0006, 1000, 1}, {1, 1000, 1000}, {1, 5 * minute, 5 * minute},
+		{math.Nextafter(1, 0), 5 * minute, 5 * minute}, {0, minute, 0}, {0.25, 2, 1}, {absent, minute, 0},
+	} {
+		var a canonical.Account
+		charge(&a, &canonical.Verdict{RealUtilization: c.score}, c.dt)
+		if a.Utilized != c.want || a.Known > c.dt {
+			t.Errorf("%v of %v: %v, want %v", c.score, c.dt, a.Utilized, c.want)
+		}
+	}
+}
+
+// TestAccountByKind: what each kind of device has an account of.
+func TestAccountByKind(t *testing.T) {
+	b := newBook(t, nil)
+	instance := canonical.Device{GPU: "1", UUID: "GPU-2", Instance: "3", Profile: "1g.10gb", Board: 1}
+	implied := gpu2
+	implied.Implied = true
+	b.devices(gpu1, implied, instance)
+	b.hold([]string{"a"}, nil, []string{"b"})
+	temperature := reading{canonical.Temperature: 50}
+	for range 2 {
+		b.read(sec, sec, heavy, temperature, heavy)
+	}
+	board, part := canonical.Account{Observed: sec}, canonical.Account{Observed: sec, Known: sec, Utilized: 450 * time.Millisecond}
+	part.Classes[canonical.ComputeHeavy] = sec
+	board.Health[canonical.HealthOK] = sec
+	whole := part
+	whole.Health = board.Health
+	for i, want := range []canonical.Account{whole, board, part} {
+		if b.ledger.Devices[i] != want {
+			t.Errorf("device %d: account\n%+v, want\n%+v", i, b.ledger.Devices[i], want)
+		}
+	}
+	for i, a := range b.ledger.Allocations {
+		if a != part {
+			t.Errorf("allocation %d: account\n%+v, want\n%+v", i, a, part)
+		}
+	}
+}
+
+// TestHandOver charges each stretch of time to those who held the device at its
+// beginning.
+func TestHandOver(t *testing.T) {
+	b := newBook(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a"})
+	b.read(0, 0, heavy)
+	b.want("a, born", b.pod("a", "GPU-1"), 0)
+	b.hold([]string{"b"})
+	b.read(sec, sec, heavy)
+	b.want("a, ended", b.pod("a", "GPU-1"), sec)
+	b.want("b, born", b.pod("b", "GPU-1"), 0)
+	b.hold([]string{"b", "c"})
+	b.read(sec, sec, heavy)
+	b.hold([]string{"a", "c"})
+	b.read(sec, sec, heavy)
+	b.hold()
+	b.read(sec, sec, idle)
+	b.read(sec, sec, heavy) // nobody's
+	b.want("a, which came back", b.pod("a", "GPU-1"), sec+sec/2)
+	b.want("b", b.pod("b", "GPU-1"), sec+sec/2)
+	b.want("c", b.pod("c", "GPU-1"), sec)
+	b.want("the device", b.of("GPU-1", ""), 5*sec)
+	if a := b.pod("a", "GPU-1"); a.Classes[canonical.Idle] != sec/2 || a.Utilized != sec*45/100 {
+		t.Errorf("a: %+v", a)
+	}
+	if got := b.ledger.Tenants; got.Present != 0 || len(got.Allocations) != 3 || !slices.Equal(got.Holders, []int{0}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestShares splits times that cannot be split evenly.
+func TestShares(t *testing.T) {
+	const us = time.Microsecond
+	b := newBook(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a", "b", "c"})
+	b.read(0, 0, heavy)
+	for i, c := range []struct{ dt, a, b, c time.Duration }{
+		{us, us, 0, 0},
+		{us, us, us, 0},
+		{us, us, us, us},
+		{5 * us, 3 * us, 3 * us, 2 * us},
+		{2 * us, 4 * us, 3 * us, 3 * us},
+		{0, 4 * us, 3 * us, 3 * us},
+		{100000 * us, 33337 * us, 33337 * us, 33336 * us},
+	} {
+		b.read(c.dt, c.dt, heavy)
+		for k, want := range []time.Duration{c.a, c.b, c.c} {
+			if got := b.ledger.Allocations[k].Observed; got != want {
+				t.Errorf("reading %d: holder %d has %v, want %v", i, k, got, want)
+			}
+		}
+	}
+}
+
+// TestHoldersLeftOut: those who are too many to be listed have their share too.
+func TestHoldersLeftOut(t *testing.T) {
+	b := newBook(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a", "b"})
+	b.tenancy.Holders[0] = 5
+	b.read(0, 0, heavy)
+	b.read(sec, sec, heavy)
+	b.want("a", b.pod("a", "GPU-1"), sec/5)
+	b.want("b", b.pod("b", "GPU-1"), sec/5)
+	b.devices(gpu2, gpu1)
+	b.tenancy = &canonical.Tenancy{Holders: []int{3, 0}} // none is listed
+	b.read(sec, sec, heavy, heavy)
+	b.want("a", b.pod("a", "GPU-1"), 2*sec/5)
+}

@@ -1,0 +1,187 @@
+package compute
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestDevicesComeAndGo lets a board go, come back, and go for good.
+func TestDevicesComeAndGo(t *testing.T) {
+	b := newBook(t, nil)
+	b.devices(gpu1, gpu2)
+	b.hold(nil, []string{"a"})
+	b.read(0, 0, heavy, heavy)
+	b.read(sec, sec, heavy, heavy)
+	b.devices(gpu1)
+	b.read(sec, sec, heavy)
+	b.want("gone, nobody read over the second", b.of("GPU-2", ""), sec)
+	b.want("nor its holder", b.pod("a", "GPU-2"), sec)
+	if g := b.judge.memory.gone[0].what; g.held != nil || g.holders != 0 {
+		t.Error("what is gone still has its holders")
+	}
+	if r := b.ledger.Roster; r.Present != 1 || len(r.Devices) != 2 || r.Devices[1].UUID != "GPU-2" {
+		t.Fatalf("%+v", r)
+	}
+	b.devices(gpu2, gpu1)
+	b.hold([]string{"a"})
+	b.read(10*minute, 5*minute, heavy, heavy)
+	b.want("back, and not charged for the gap", b.of("GPU-2", ""), sec)
+	b.want("its holder", b.pod("a", "GPU-2"), sec)
+	b.want("the other", b.of("GPU-1", ""), 302*sec)
+	b.read(sec, sec, heavy, heavy)
+	b.want("goes on", b.of("GPU-2", ""), 2*sec)
+	b.want("its holder", b.pod("a", "GPU-2"), 2*sec)
+
+	b.devices(gpu1)
+	b.read(sec, sec, heavy)
+	b.read(time.Hour, 5*minute, heavy)
+	b.want("remembered for an hour", b.of("GPU-2", ""), 2*sec)
+	if b.pod("a", "GPU-2") != nil {
+		t.Error("an allocation is remembered for an hour")
+	}
+	b.read(1, 0, heavy)
+	if b.of("GPU-2", "") != nil {
+		t.Error("remembered for over an hour")
+	}
+	b.devices(gpu1, gpu2)
+	b.read(sec, sec, heavy, heavy)
+	b.want("a new one", b.of("GPU-2", ""), 0)
+}
+
+// TestNothingReadForHours: what did not go is not forgotten, and what went in the
+// meantime went only now, as far as anybody knows.
+func TestNothingReadForHours(t *testing.T) {
+	b := newBook(t, nil)
+	b.devices(gpu1, gpu2)
+	b.hold([]string{"a"}, []string{"b"})
+	b.read(0, 0, heavy, heavy)
+	b.read(sec, sec, heavy, heavy)
+	b.devices(gpu1)
+	b.hold([]string{"a"})
+	b.read(5*time.Hour, 5*minute, heavy)
+	b.want("GPU-1", b.of("GPU-1", ""), 301*sec)
+	b.want("a", b.pod("a", "GPU-1"), 301*sec)
+	b.want("GPU-2", b.of("GPU-2", ""), sec)
+	b.want("b", b.pod("b", "GPU-2"), sec)
+}
+
+func TestMissed(t *testing.T) {
+	b := newBook(t, func(o *Options) { o.ExpectedGPUs = 4 })
+	instance := canonical.Device{GPU: "1", UUID: "GPU-2", Instance: "3", Board: 1}
+	check := func(what string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, d := range b.ledger.Roster.Missed {
+			got = append(got, d.GPU)
+			if d != (canonical.Device{Hostname: "node", GPU: d.GPU}) {
+				t.Errorf("%s: %+v", what, d)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: missed %v, want %v", what, got, want)
+		}
+	}
+	set := func(devices ...canonical.Device) {
+		b.devices(devices...)
+		b.topology.Hostname = "node"
+		b.read(minute, minute)
+	}
+	set()
+	check("none there", "0", "1", "2", "3")
+	set(gpu2, instance)
+	check("one there, whatever its instances", "0", "2", "3")
+	set(gpu1, gpu2, canonical.Device{GPU: "7", UUID: "GPU-8"})
+	check("one lacks", "2")
+	set(gpu1, gpu2)
+	check("one went and is known", "2")
+	b.read(61*minute, minute)
+	check("and is forgotten", "2", "3")
+	set(gpu1, gpu2, canonical.Device{GPU: "2"}, canonical.Device{GPU: "3"}, canonical.Device{GPU: "4"})
+	check("more than expected")
+
+	none := newBook(t, nil)
+	none.judge.Account(&none.ledger, &canonical.Frame{At: start}, none.judge.Judge(&canonical.Frame{At: start}, nil), 0)
+	if none.ledger.Roster == nil || none.ledger.Tenants == nil || len(none.ledger.Roster.Missed) != 0 {
+		t.Errorf("a frame of nothing: %+v", none.ledger)
+	}
+}
+
+// TestLimits: what is remembered makes room, the longest gone first.
+func TestLimits(t *testing.T) {
+	b := newBook(t, func(o *Options) { o.MaxDevices, o.MaxAllocations = 3, 2 })
+	uuids := func() (s []string) {
+		for _, d := range b.ledger.Roster.Devices {
+			s = append(s, d.UUID)
+		}
+		return s
+	}
+	pods := func() (s []string) {
+		for _, a := range b.ledger.Tenants.Allocations {
+			s = append(s, a.Pod)
+		}
+		return s
+	}
+	check := func(what string, got []string, want ...string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	b.devices(canonical.Device{UUID: "1"}, canonical.Device{UUID: "2"}, canonical.Device{UUID: "3"})
+	b.hold([]string{"a"}, []string{"b"})
+	b.read(0, 0)
+	b.devices(canonical.Device{UUID: "2"}, canonical.Device{UUID: "3"})
+	b.hold([]string{"b"})
+	b.read(sec, sec)
+	check("one remembered", uuids(), "2", "3", "1")
+	check("one remembered", pods(), "b", "a")
+	b.devices(canonical.Device{UUID: "4"}, canonical.Device{UUID: "3"})
+	b.hold([]string{"c"})
+	b.read(sec, sec)
+	check("the longest gone makes room", uuids(), "4", "3", "2")
+	check("the longest gone makes room", pods(), "c", "b")
+	b.devices(canonical.Device{UUID: "5"}, canonical.Device{UUID: "6"}, canonical.Device{UUID: "7"}, canonical.Device{UUID: "8"})
+	b.hold([]string{"d"}, []string{"e"}, []string{"f"})
+	b.read(sec, sec)
+	check("those that are there stay", uuids(), "5", "6", "7", "8")
+	check("those that are there stay", pods(), "d", "e", "f")
+	if n := len(b.judge.memory.devices); n != 4 {
+		t.Errorf("%d devices in memory", n)
+	}
+
+	// An allocation goes with its device.
+	b = newBook(t, func(o *Options) { o.MaxDevices = 1 })
+	b.devices(canonical.Device{UUID: "1"})
+	b.hold([]string{"a"})
+	b.read(0, 0)
+	b.devices(canonical.Device{UUID: "2"})
+	b.read(sec, sec)
+	check("its device was forgotten", pods())
+	if n := len(b.judge.tenants.known); n != 0 {
+		t.Errorf("%d allocations in memory", n)
+	}
+}
+
+func TestClockSetBack(t *testing.T) {
+	b := newBook(t, nil)
+	b.devices(gpu1, gpu2)
+	b.hold([]string{"a"}, []string{"b"})
+	b.read(0, 0, heavy, heavy)
+	b.devices(gpu1)
+	b.read(sec, sec, heavy)
+	b.read(-5*time.Hour, 0, heavy)
+	b.read(10*minute, 5*minute, heavy)
+	b.want("b", b.pod("b", "GPU-2"), 0)
+	b.read(50*minute, 5*minute, heavy)
+	b.want("GPU-2", b.of("GPU-2", ""), 0)
+	if b.pod("b", "GPU-2") != nil {
+		t.Error("an allocation is remembered for longer than ten minutes")
+	}
+	b.read(1, 0, heavy)
+	if b.of("GPU-2", "") != nil {
+		t.Error("a board is remembered for longer than an hour")
+	}
+}

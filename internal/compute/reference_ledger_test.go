@@ -1,0 +1,194 @@
+package compute
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// refLedger is a second, naive writing of what the ledger is specified to be:
+// with strings for keys, everything looked up anew in every reading, and nothing
+// of the package called. It takes the verdicts as given.
+type refLedger struct {
+	devices     map[string]*refAccount
+	allocations map[string]*refAccount
+	departures  int // of devices, so far
+
+	earlierDevices []string            // keys of the reading before
+	earlierHolders map[string][]string // allocations' keys by device's key, those left out as ""
+}
+
+// refAccount is a canonical.Account with what the reference needs beside it.
+type refAccount struct {
+	canonical.Account
+	utilized float64 // seconds
+	went     time.Time
+	order    int // among all that ever went
+	history  []refReading
+	implied  bool // ever
+}
+
+func newRefLedger() *refLedger {
+	return &refLedger{
+		devices:        map[string]*refAccount{},
+		allocations:    map[string]*refAccount{},
+		earlierHolders: map[string][]string{},
+	}
+}
+
+func refKey(d *canonical.Device) string {
+	if d.UUID != "" {
+		return d.UUID + "|" + d.Instance
+	}
+	return d.Hostname + "|" + d.GPU + "|" + d.Instance
+}
+
+func refAllocationKey(d *canonical.Device, w canonical.Workload) string {
+	return fmt.Sprintf("%s of %q", refKey(d), w)
+}
+
+// read takes in a reading. The clock must never be set back.
+func (l *refLedger) read(f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
+	l.forget(f.At)
+	index := map[string]int{}
+	for i := range f.Topology.Devices {
+		index[refKey(&f.Topology.Devices[i])] = i
+	}
+	for _, key := range l.earlierDevices {
+		if i, ok := index[key]; ok {
+			l.spend(key, &f.Topology.Devices[i], &verdicts[i], dt)
+		}
+	}
+	l.census(f)
+	l.tenants(f)
+}
+
+// forget drops what went too long ago.
+func (l *refLedger) forget(at time.Time) {
+	for key, a := range l.devices {
+		if !a.went.IsZero() && a.went.Add(time.Hour).Before(at) {
+			delete(l.devices, key)
+		}
+	}
+	for key, a := range l.allocations {
+		if !a.went.IsZero() && a.went.Add(10*time.Minute).Before(at) {
+			delete(l.allocations, key)
+		}
+	}
+}
+
+// spend charges a device and its earlier holders.
+func (l *refLedger) spend(key string, d *canonical.Device, v *canonical.Verdict, dt time.Duration) {
+	a := l.devices[key]
+	if d.Implied {
+		a.Observed += dt
+		a.implied = true
+	} else {
+		a.spend(v, dt)
+	}
+	if d.Instance == "" {
+		a.Health[v.Health] += dt
+	}
+	holders := l.earlierHolders[key]
+	for _, holder := range holders {
+		if holder != "" { // to the microsecond, whoever has the odd one
+			l.allocations[holder].spend(v, dt/time.Duration(len(holders)))
+		}
+	}
+}
+
+func (a *refAccount) spend(v *canonical.Verdict, dt time.Duration) {
+	a.Observed += dt
+	a.Classes[v.Class] += dt
+	if !math.IsNaN(v.RealUtilization) {
+		a.Known += dt
+		a.utilized += v.RealUtilization * dt.Seconds()
+	}
+}
+
+// census takes in which devices there are, and their XIDs.
+func (l *refLedger) census(f *canonical.Frame) {
+	var now []string
+	for i := range f.Topology.Devices {
+		d := &f.Topology.Devices[i]
+		key := refKey(d)
+		now = append(now, key)
+		if l.devices[key] == nil {
+			l.devices[key] = &refAccount{}
+		}
+		a := l.devices[key]
+		a.went = time.Time{}
+		a.implied = a.implied || d.Implied
+		if d.Instance == "" {
+			a.history = append(a.history, refReading{f.At, f.Row(i)})
+			changes, last := refXIDs(a.history)
+			a.XIDChanges, a.XIDChanged = uint64(changes), last
+		}
+	}
+	for _, key := range l.earlierDevices {
+		if !slices.Contains(now, key) {
+			l.departures++
+			l.devices[key].went, l.devices[key].order = f.At, l.departures
+		}
+	}
+	l.earlierDevices = now
+}
+
+// tenants takes in who holds the devices now.
+func (l *refLedger) tenants(f *canonical.Frame) {
+	var before, now []string
+	for _, d := range sortedKeys(l.earlierHolders) {
+		before = append(before, l.earlierHolders[d]...)
+	}
+	l.earlierHolders = map[string][]string{}
+	if f.Tenancy != nil {
+		for i := range f.Topology.Devices {
+			d := &f.Topology.Devices[i]
+			holders := make([]string, f.Tenancy.Holders[i])
+			k := 0
+			for _, a := range f.Tenancy.Allocations {
+				if a.Device != i {
+					continue
+				}
+				key := refAllocationKey(d, a.Workload)
+				if l.allocations[key] == nil {
+					l.allocations[key] = &refAccount{}
+				}
+				l.allocations[key].went = time.Time{}
+				holders[k] = key
+				now = append(now, key)
+				k++
+			}
+			l.earlierHolders[refKey(d)] = holders
+		}
+	}
+	for _, key := range before {
+		if key != "" && !slices.Contains(now, key) {
+			l.allocations[key].went = f.At
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// gone returns the devices that went and are remembered, the longest gone first.
+func (l *refLedger) gone() []string {
+	var keys []string
+	for key, a := range l.devices {
+		if !a.went.IsZero() {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b string) int { return l.devices[a].order - l.devices[b].order })
+	return keys
+}

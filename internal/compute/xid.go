@@ -1,0 +1,42 @@
+package compute
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// fatalXIDs are the codes after which a board is of no use before a reset, or
+// ever: those that DCGM's own health check lists as devastating or, of 64, as a
+// failure.
+var fatalXIDs = [...]float64{
+	48,  // double-bit ECC error
+	64,  // a memory row could not be remapped
+	74,  // NVLink error
+	79,  // the GPU has fallen off the bus
+	95,  // uncontained memory error
+	119, // the GPU's system processor does not answer
+	120, // error of the GPU's system processor
+	140, // unrecovered ECC error
+}
+
+// observeXID takes in a board's last code. Where it is absent there was none. A
+// board's first reading is no change: nobody knows how old the code is.
+func (d *device) observeXID(row []float64, at time.Time) {
+	code := row[canonical.XIDLast]
+	if !canonical.Given(code) {
+		code = 0
+	}
+	if canonical.Given(d.xid) && code != 0 && code != d.xid {
+		d.account.XIDChanges++
+		d.account.XIDChanged = at
+		d.news[canonical.CondXIDRecent] = at
+	}
+	d.xid = code
+}
+
+func findFatalXID(e *evidence, inputs []canonical.Field) canonical.Finding {
+	v := e.row[inputs[0]]
+	return finding(v, slices.Contains(fatalXIDs[:], v))
+}

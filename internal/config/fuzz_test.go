@@ -1,0 +1,57 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// lineBreak is what YAML ends lines with.
+var lineBreak = regexp.MustCompile("[\r\n\u0085\u2028\u2029]")
+
+// FuzzParse: no file brings us down, what is accepted works, and what is refused
+// is refused with a reason.
+func FuzzParse(f *testing.F) {
+	for _, test := range goodFiles {
+		f.Add([]byte(test.text))
+	}
+	for _, test := range badFiles {
+		f.Add([]byte(test.text))
+	}
+	if body, err := os.ReadFile(example); err == nil {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, err := Parse("fuzz.yml", body)
+		if err != nil {
+			checkProblems(t, err, len(lineBreak.FindAll(body, -1))+1)
+			return
+		}
+		if _, err := compute.New(c.Judge); err != nil {
+			t.Errorf("compute refuses: %v", err)
+		}
+		if _, err := translate.New(translate.Options{Rows: c.Rows}); err != nil {
+			t.Errorf("translate refuses: %v", err)
+		}
+		if c.Limits.Series < 1 || c.Limits.MaxBody < 1 || c.Limits.MaxRequests < 1 {
+			t.Errorf("limits are %+v", c.Limits)
+		}
+	})
+}
+
+// checkProblems looks whether err names a line of the file, and a reason.
+func checkProblems(t *testing.T, err error, lines int) {
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		t.Fatalf("the error is no list of problems: %v", err)
+	}
+	for _, p := range problems {
+		if p.File != "fuzz.yml" || p.Text == "" || p.Line < 0 || p.Line > lines {
+			t.Errorf("%d lines have the problem %+v", lines, p)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+func TestLoadFilesThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large.yml")
+	if err := os.WriteFile(large, []byte(strings.Repeat("#\n", 1<<19)+"#"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ path, want string }{
+		{filepath.Join(dir, "none.yml"), ": no such file or directory; check the name of the config file"},
+		{dir, ": is a directory; see that it can be read: cat " + dir},
+		{large, ": larger than 1048576 bytes, so hardly a config file; name the right one"},
+	} {
+		if _, err := Load(test.path); err == nil || err.Error() != test.path+test.want {
+			t.Errorf("got  %v\nwant %s", err, test.path+test.want)
+		}
+	}
+}
+
+func TestLoadNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yml")
+	if err := os.WriteFile(path, []byte("preset: ai\npoll: 3s\nhealth: 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(path)
+	problems, ok := err.(Problems) //nolint:errorlint // it must be the error itself
+	if !ok || len(problems) != 2 {
+		t.Fatalf("%v", err)
+	}
+	if p := problems[0]; p.File != path || p.Line != 2 || p.Key != "poll" {
+		t.Errorf("the first is %+v", p)
+	}
+	if p := problems[1]; p.File != path || p.Line != 3 || p.Key != "health" {
+		t.Errorf("the second is %+v", p)
+	}
+}
+
+const example = "../../deploy/config.example.yml"
+
+// TestExample: what the example shows as defaults are the defaults.
+func TestExample(t *testing.T) {
+	got, err := Load(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := Default(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v, want\n%+v", got, want)
+	}
+}
+
+// offered are the lines of the example that are there to be turned on: no blank
+// follows their mark.
+var offered = regexp.MustCompile(`(?m)^#(\S)`)
+
+// turnedOn returns the example with all that it offers. Weights and preset cannot
+// both be given.
+func turnedOn(t *testing.T) string {
+	t.Helper()
+	body, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := offered.ReplaceAllString(string(body), "$1")
+	return strings.Replace(text, "\npreset: ai\n", "\n", 1)
+}
+
+// TestExampleOffersWhatWorks: the lines that are commented out can be used.
+func TestExampleOffersWhatWorks(t *testing.T) {
+	c, err := Parse(example, []byte(turnedOn(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Rows) != 2 || c.Judge.Weights == (canonical.Weights{}) {
+		t.Errorf("got %d rows of the dialect, weights %+v", len(c.Rows), c.Judge.Weights)
+	}
+}
+
+// TestExampleShowsEveryKey: nothing that can be set is left out.
+func TestExampleShowsEveryKey(t *testing.T) {
+	text := "\npreset: ai\n" + turnedOn(t)
+	for _, keys := range [][]string{keysOf(topLevel), keysOf(thresholds), keysOf(limits), rowKeys, canonical.Conditions[:]} {
+		for _, key := range keys {
+			shown := regexp.MustCompile(`(?m)^[ -]*([{].*)?\b` + key + `:`).MatchString(text)
+			if later := key == "sources" || key == "rules"; shown == later {
+				t.Errorf("%s: shown is %v", key, shown)
+			}
+		}
+	}
+}

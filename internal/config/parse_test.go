@@ -1,0 +1,242 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// goodFiles are settings, and what they change of the defaults.
+var goodFiles = []struct {
+	name, text string
+	change     func(*Config)
+}{
+	{"nothing", "", nil},
+	{"a comment", "# later\n", nil},
+	{"null", "null\n", nil},
+	{"no keys", "{}\n", nil},
+	{"an end of the document", "preset: ai\n...\n", nil},
+	{"empty sections", "thresholds:\ntemperatures:\nhealth:\ndialect:\nlimits: {}\n", nil},
+	{"windows line ends and a byte order mark", "\ufeffpreset: hpc\r\nmin_coverage: 0.25\r\n", func(c *Config) {
+		c.Judge.Preset, c.Judge.MinCoverage = "hpc", 0.25
+	}},
+	{"JSON", `{"preset": "mem", "limits": {"max_requests": 3}}`, func(c *Config) {
+		c.Judge.Preset, c.Limits.MaxRequests = "mem", 3
+	}},
+	{"weights", "weights: {sm: 1, tensor: 2.5, dram: 0, engine: 1e-1}\n", func(x *Config) {
+		x.Judge.Preset, x.Judge.Weights = compute.Custom, c.Weights{SM: 1, Tensor: 2.5, Engine: 0.1}
+	}},
+	{"missing inputs", "missing_inputs: zero\n", func(c *Config) { c.Judge.Missing = compute.Zero }},
+	{"a whole number for a fraction", "min_coverage: 1\n", func(c *Config) { c.Judge.MinCoverage = 1 }},
+	{"thresholds", "thresholds:\n  io_sm: 0.31\n  transfer_pcie: 2e9\n  rise_hold: 1h30m\n  remapped_rows: 3\n  stalled_readings: 5\n  stalled_span: 0\n", func(c *Config) {
+		t := &c.Judge.Thresholds
+		t.StalledReadings, t.StalledSpan = 5, 0
+		t.IOSM, t.TransferPCIe, t.RiseHold, t.RemappedRows = 0.31, 2e9, 90*time.Minute, 3
+	}},
+	{"a duration in seconds", "thresholds: {rise_hold: 90}\n", func(c *Config) { c.Judge.Thresholds.RiseHold = 90 * time.Second }},
+	{"temperatures go before the built-in ones", "temperatures:\n  H100 PCIe: 85\n  H100: 96\n  B200: 90.5\n  other: 80\n", func(c *Config) {
+		c.Judge.Thresholds.Temperature = 80
+		c.Judge.Thresholds.Temperatures = []compute.ModelTemperature{
+			{Model: "H100 PCIe", Celsius: 85}, {Model: "H100", Celsius: 96}, {Model: "B200", Celsius: 90.5},
+			{Model: "A100", Celsius: 93}, {Model: "H200", Celsius: 95}, {Model: "RTX 6000", Celsius: 92},
+		}
+	}},
+	{"a model that is a number", "temperatures: {4090: 88}\n", func(c *Config) {
+		c.Judge.Thresholds.Temperatures = append([]compute.ModelTemperature{{Model: "4090", Celsius: 88}}, c.Judge.Thresholds.Temperatures...)
+	}},
+	// YAML 1.1 takes a plain off for false.
+	{"conditions", "health:\n  gpu_temperature: off\n  memory_temperature: 'off'\n  pcie_replay: Off\n  row_remap_failure: hot\n  xid_recent: crit\n  profiling_stalled: warn\n", func(x *Config) {
+		s := &x.Judge.States
+		s[c.CondGPUTemperature], s[c.CondMemoryTemperature], s[c.CondPCIeReplay] = c.HealthOK, c.HealthOK, c.HealthOK
+		s[c.CondRowRemapFailure], s[c.CondXIDRecent], s[c.CondProfilingStalled] = c.HealthHot, c.HealthCrit, c.HealthWarn
+	}},
+	{"the dialect", `
+dialect:
+  - names: [MY_SM, my_sm]
+    field: gpu_sm_active_ratio
+    unit: percent
+  - {field: kpulse_gpu_temperature_celsius, unit: degrees Celsius, names: [MY_TEMP], labels: }
+  - names: [MY_DBE]
+    field: gpu_ecc_errors_total
+    labels: {scope: volatile, severity: uncorrectable}
+    unit: number
+`, func(x *Config) {
+		x.Rows = []translate.Row{
+			{Field: c.SMActive, Unit: translate.Percent, Names: []string{"MY_SM", "my_sm"}},
+			{Field: c.Temperature, Unit: translate.Celsius, Names: []string{"MY_TEMP"}},
+			{Field: c.ECCDoubleBitVolatile, Unit: translate.Number, Names: []string{"MY_DBE"}},
+		}
+	}},
+	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_requests: 1\n", func(c *Config) {
+		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxRequests: 1}
+	}},
+}
+
+func TestParseGoodFiles(t *testing.T) {
+	for _, test := range goodFiles {
+		t.Run(test.name, func(t *testing.T) {
+			want := Default()
+			if test.change != nil {
+				test.change(&want)
+			}
+			got, err := Parse("good.yml", []byte(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got\n%+v, want\n%+v", got, want)
+			}
+		})
+	}
+}
+
+const (
+	syntaxRemedy = "; check quotes, and the indentation, which must be spaces"
+	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules"
+	weightsHint  = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
+	stateHint    = "write hot, warn, crit, or off to leave the condition out"
+	rowHint      = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
+	unitHint     = "use one of ratio, percent, bytes, MiB, bytes per second, MB/s of 1000 KiB, watts, joules, millijoules, degrees Celsius, hertz, megahertz, seconds, nanoseconds, number"
+)
+
+// badFiles are what operators may write, and all that is said of it.
+var badFiles = []struct{ text, want string }{
+	// What is no YAML, or not ours.
+	{"preset: ai\nhealth:\n\tpcie_replay: off\n", "bad.yml:3: no YAML: found character that cannot start any token" + syntaxRemedy},
+	{"preset: a: b\n", "bad.yml:1: no YAML: mapping values are not allowed in this context" + syntaxRemedy},
+	{"preset: ai\nhealth: [\n\n\n", "bad.yml:4: no YAML: did not find expected node content" + syntaxRemedy},
+	{"preset: ai\nhealth: }\n", "bad.yml:2: no YAML: did not find expected node content" + syntaxRemedy},
+	{"preset: ai\nhealth: {pcie_replay: off\nlimits: {}\n", "bad.yml:2: no YAML: did not find expected ',' or '}'" + syntaxRemedy},
+	{"]", "bad.yml:1: no YAML: did not find expected node content" + syntaxRemedy},
+	{"preset: 'ai\nx: y", "bad.yml:2: no YAML: found unexpected end of stream" + syntaxRemedy},
+	{"preset: ai\n\x01", "bad.yml: no YAML: control characters are not allowed" + syntaxRemedy},
+	{"preset: *mine", "bad.yml: no YAML: unknown anchor 'mine' referenced" + syntaxRemedy},
+	{"preset: ai\n---\npreset: hpc\n", "bad.yml:2: a second document begins here; keep one and remove the ---"},
+	{"preset: ai\n---\n]\n", "bad.yml:3: no YAML: did not find expected node content" + syntaxRemedy},
+	{"- preset\n", "bad.yml:1: a list where keys are wanted; write settings such as preset: ai"},
+	{"preset\n", `bad.yml:1: "preset" where keys are wanted; write settings such as preset: ai`},
+	{"? [a]\n: b\n", "bad.yml:1: a list where a key is wanted; write a word"},
+
+	// Keys.
+	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is no setting; did you mean min_coverage?"},
+	{"backend: replay\n", "bad.yml:1: backend: is no setting; the ones here are " + topKeys},
+	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
+	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
+	{"sources: []\n", "bad.yml:1: sources: this version does not read sources yet; remove the key"},
+	{"rules: [a.yml]\n", "bad.yml:1: rules: this version does not read rules yet; remove the key"},
+	{"health: &h {pcie_replay: off}\nthresholds: *h\n", "bad.yml:2: thresholds: an alias (*h) where keys are wanted; write thresholds such as idle_engine: 0.05"},
+	{"health: {<<: 3}\n", "bad.yml:1: health.<<: is no setting; the ones here are row_remap_failure, uncorrectable_remapped_rows, pcie_replay, gpu_temperature, memory_temperature, xid_fatal, xid_recent, ecc_double_bit, row_remap_pending, thermal_slowdown, power_brake, nvlink_errors, profiling_stalled"},
+
+	// The composite.
+	{"preset: gaming\n", `bad.yml:1: preset: preset "gaming" is unknown: use one of ai, hpc, mem, or give weights`},
+	{"preset:\n", "bad.yml:1: preset: nothing where one value is wanted; name a preset such as ai"},
+	{"preset: [ai]\n", "bad.yml:1: preset: a list where one value is wanted; name a preset such as ai"},
+	{"weights: [1, 1, 1, 1]\n", "bad.yml:1: weights: a list where keys are wanted; give all of sm, tensor, dram and engine, 0 for none"},
+	{"weights: {sm: 1, dram: 1, engine: 1}\n", "bad.yml:1: weights: hold 3 of 4 numbers; give all of sm, tensor, dram and engine, 0 for none"},
+	{"weights:\n", "bad.yml:1: weights: hold 0 of 4 numbers; give all of sm, tensor, dram and engine, 0 for none"},
+	{"weights: {sm: 1, dram: 1, engine: 1, tensors: 1}\n", "bad.yml:1: weights.tensors: is no setting; did you mean tensor?"},
+	{"weights: {sm: 1, dram: 1, engine: 1, tensor: '1'}\n", `bad.yml:1: weights.tensor: "1" is no number; write a weight such as 0.35`},
+	{"weights:\n  sm: -1\n  tensor: 1\n  dram: 1\n  engine: 1\n", "bad.yml:1: weights: a weight is -1: " + weightsHint},
+	{"weights: {sm: 0, tensor: 0, dram: 0, engine: 0}\n", "bad.yml:1: weights: are all 0; make at least one of them positive"},
+	{"weights: {sm: .nan, tensor: 0, dram: 0, engine: 0}\n", "bad.yml:1: weights: the weights sum to NaN: " + weightsHint},
+	{"weights: {sm: 1, tensor: 1, dram: 1, engine: 1}\n\npreset: ai\n", "bad.yml:1: weights: stand in place of the preset in line 3; remove one of the two"},
+	{"missing_inputs: guess\n", `bad.yml:1: missing_inputs: missing inputs cannot be treated as "guess": use one of renormalize, zero`},
+	{"missing_inputs: {}\n", "bad.yml:1: missing_inputs: keys where one value is wanted; write renormalize or zero"},
+	{"min_coverage: 50\n", "bad.yml:1: min_coverage: minimum coverage is 50: make it a fraction from 0 to 1, such as 0.5"},
+	{"min_coverage: half\n", `bad.yml:1: min_coverage: "half" is no number; write a fraction such as 0.5`},
+
+	// Thresholds, and several problems at a time.
+	{"thresholds:\n  idle_engine: 5\n  idle_dram: 5%\n  idle_utilisation: 0.1\n", "bad.yml:2: thresholds.idle_engine: threshold IdleEngine is 5: make it a fraction from 0 to 1, such as 0.05 for 5 percent\n" +
+		`bad.yml:3: thresholds.idle_dram: "5%" is no number; write a fraction such as 0.05 for 5 percent` + "\n" +
+		"bad.yml:4: thresholds.idle_utilisation: is no setting; did you mean idle_utilization?"},
+	{"thresholds: {transfer_pcie: .inf}\n", "bad.yml:1: thresholds.transfer_pcie: threshold TransferPCIe is +Inf: make it a finite number of at least 0"},
+	{"thresholds: {transfer_pcie: 1GB}\n", `bad.yml:1: thresholds.transfer_pcie: "1GB" is no number; write bytes per second such as 1e9`},
+	{"thresholds: {remapped_rows: -1}\n", "bad.yml:1: thresholds.remapped_rows: threshold RemappedRows is -1: make it a finite number of at least 0"},
+	{"thresholds: {rise_hold: 0}\n", "bad.yml:1: thresholds.rise_hold: threshold RiseHold is 0s: make it a positive duration, such as 10m"},
+	{"thresholds: {stalled_readings: 0}\n", `bad.yml:1: thresholds.stalled_readings: "0" is no whole number of at least 1; write a number of readings such as 3`},
+	{"thresholds: {stalled_span: -1s}\n", "bad.yml:1: thresholds.stalled_span: threshold StalledSpan is -1s: make it a duration of at least 0, such as 10s"},
+	{"thresholds: {rise_hold: ten minutes}\n", `bad.yml:1: thresholds.rise_hold: "ten minutes" is no duration; write 15s, 500ms or bare seconds such as 2`},
+	{"thresholds: {rise_hold: }\n", "bad.yml:1: thresholds.rise_hold: nothing where one value is wanted; write a duration such as 10m"},
+	{"thresholds: 5\n", `bad.yml:1: thresholds: "5" where keys are wanted; write thresholds such as idle_engine: 0.05`},
+
+	// Temperatures.
+	{"temperatures: {H100: 950}\n", "bad.yml:1: temperatures.H100: warning temperature of H100 is 950: make it above 0 and at most 200 degrees Celsius"},
+	{"temperatures: {H100: hot}\n", `bad.yml:1: temperatures.H100: "hot" is no number; write degrees Celsius such as 93`},
+	{"temperatures:\n  '': 90\n", "bad.yml:2: temperatures.: a warning temperature of 90 has no model: name a part of the model's name, such as H100"},
+	{"temperatures: {other: 0}\n", "bad.yml:1: temperatures.other: warning temperature of other models is 0: make it above 0 and at most 200 degrees Celsius"},
+	{"temperatures: 90\n", `bad.yml:1: temperatures: "90" where keys are wanted; write degrees Celsius by model, such as H100: 95`},
+
+	// Health.
+	{"health: {pcie_replay: ok}\n", `bad.yml:1: health.pcie_replay: "ok" is no state a condition can raise; ` + stateHint},
+	{"health: {pcie_replay: false}\n", `bad.yml:1: health.pcie_replay: "false" is no state a condition can raise; ` + stateHint},
+	{"health: {pcie_replay: }\n", "bad.yml:1: health.pcie_replay: nothing where one value is wanted; " + stateHint},
+	{"health:\n  gpu_temprature: off\n", "bad.yml:2: health.gpu_temprature: is no setting; did you mean gpu_temperature?"},
+	{"health: off\n", `bad.yml:1: health: "off" where keys are wanted; write states by condition, such as pcie_replay: off`},
+
+	// The dialect.
+	{"dialect: {names: [A]}\n", "bad.yml:1: dialect: keys where a list is wanted; " + rowHint},
+	{"dialect:\n  - A\n", `bad.yml:2: dialect[1]: "A" where keys are wanted; ` + rowHint},
+	{"dialect:\n  -\n", "bad.yml:2: dialect[1]: has no names; " + rowHint},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts}\n", "bad.yml:2: dialect[1]: has no unit; " + rowHint},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: watts, scale: 2}\n", "bad.yml:2: dialect[1].scale: is no setting; the ones here are names, field, unit, labels"},
+	{"dialect:\n  - {names: A, field: gpu_power_watts, unit: watts}\n", `bad.yml:2: dialect[1].names: "A" where a list is wanted; write a list of families such as [MY_SM_ACTIVE]`},
+	{"dialect:\n  - {names: [], field: gpu_power_watts, unit: watts}\n", "bad.yml:2: dialect[1]: no family is named for gpu_power_watts; name one or remove the row"},
+	{"dialect:\n  - names: [A, B-C]\n    field: gpu_power_watts\n    unit: watts\n", `bad.yml:2: dialect[1].names[2]: "B-C" is no name of a family; use letters, digits, _ and :`},
+	{"dialect:\n  - {names: [kpulse_x], field: gpu_power_watts, unit: watts}\n", `bad.yml:2: dialect[1].names[1]: "kpulse_x" is named like ours, which are not read again; name the exporter's family`},
+	{"dialect:\n  - {names: [[]], field: gpu_power_watts, unit: watts}\n", "bad.yml:2: dialect[1].names[1]: a list where one value is wanted; write a list of families such as [MY_SM_ACTIVE]"},
+	{"dialect:\n  - names: [A]\n    unit: watts\n    field: gpu_power_wats\n", `bad.yml:4: dialect[1].field: "gpu_power_wats" is no reading of ours; did you mean gpu_power_watts?`},
+	{"dialect:\n  - {names: [A], field: x, unit: watts}\n", `bad.yml:2: dialect[1].field: "x" is no reading of ours; write the name of a reading of ours such as gpu_sm_active_ratio`},
+	{"dialect:\n  - {names: [A], field: gpu_temperature_warning_celsius, unit: degrees Celsius}\n", "bad.yml:2: dialect[1].field: gpu_temperature_warning_celsius is no reading of an exporter; set it under temperatures"},
+	{"dialect:\n  - {names: [A], field: gpu_remapped_rows_total, unit: number}\n", "bad.yml:2: dialect[1].field: gpu_remapped_rows_total is several readings; give labels, one of {severity: uncorrectable} or {severity: correctable}"},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: watts, labels: {severity: correctable}}\n", "bad.yml:2: dialect[1].labels: gpu_power_watts has none; remove them"},
+	{"dialect:\n  - {names: [A], field: gpu_remapped_rows_total, unit: number, labels: none}\n", `bad.yml:2: dialect[1].labels: "none" where keys are wanted; write labels such as {severity: correctable}` + "\n" +
+		"bad.yml:2: dialect[1].field: gpu_remapped_rows_total is several readings; give labels, one of {severity: uncorrectable} or {severity: correctable}"},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: kilowatts}\n", `bad.yml:2: dialect[1].unit: "kilowatts" is no unit; ` + unitHint},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: }\n", "bad.yml:2: dialect[1].unit: nothing where one value is wanted; write a unit such as percent"},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: percent}\n", `bad.yml:2: dialect[1]: gpu_power_watts is in watts, which "percent" cannot be turned into; correct the unit or the reading`},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: watts}\n  - {names: [DCGM_FI_DEV_GPU_TEMP], field: gpu_power_watts, unit: watts}\n", `bad.yml:3: dialect[2]: family "DCGM_FI_DEV_GPU_TEMP" already has a meaning; leave it out`},
+	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: watts}\n  - {names: [B, A], field: gpu_energy_joules_total, unit: joules}\n", `bad.yml:3: dialect[2]: family "A" has a meaning from line 2 already; leave it out`},
+
+	// Limits.
+	{"limits: {series_limit: 0}\n", `bad.yml:1: limits.series_limit: "0" is no whole number of at least 1; write a number of series such as 250000`},
+	{"limits: {series_limit: 2.5}\n", `bad.yml:1: limits.series_limit: "2.5" is no whole number of at least 1; write a number of series such as 250000`},
+	{"limits: {max_requests: many}\n", `bad.yml:1: limits.max_requests: "many" is no whole number of at least 1; write a number of scrapes such as 40`},
+	{"limits: {max_body: 64XB}\n", `bad.yml:1: limits.max_body: "64XB" is no size; write 64MiB, 1GiB or bytes`},
+	{"limits: {max_body: []}\n", "bad.yml:1: limits.max_body: a list where one value is wanted; write a size such as 64MiB"},
+	{"limits: {poll: 3s}\n", "bad.yml:1: limits.poll: is no setting; the ones here are series_limit, max_body, max_requests"},
+}
+
+func TestParseBadFiles(t *testing.T) {
+	for _, test := range badFiles {
+		t.Run(test.text, func(t *testing.T) {
+			got, err := Parse("bad.yml", []byte(test.text))
+			if err == nil {
+				t.Fatalf("accepted as %+v", got)
+			}
+			if err.Error() != test.want {
+				t.Errorf("got\n%v\nwant\n%s", err, test.want)
+			}
+			if !reflect.DeepEqual(got, Config{}) {
+				t.Errorf("beside its error it returns %+v", got)
+			}
+		})
+	}
+}
+
+// TestDefaultsAreNotShared: what one file changes is not in the next one's
+// defaults.
+func TestDefaultsAreNotShared(t *testing.T) {
+	for _, test := range goodFiles {
+		if _, err := Parse("good.yml", []byte(test.text)); err != nil {
+			t.Error(err)
+		}
+	}
+	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxRequests: 40}}
+	if got := Default(); !reflect.DeepEqual(got, fresh) {
+		t.Errorf("the defaults became %+v", got)
+	}
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// setting is one key and what reads it.
+type setting struct {
+	key  string
+	read func(*document, entry, *Config)
+}
+
+// topLevel are the keys of a file.
+var topLevel = []setting{
+	{"preset", readPreset},
+	{"weights", readWeights},
+	{"missing_inputs", readMissingInputs},
+	{"min_coverage", readMinCoverage},
+	{"thresholds", readThresholds},
+	{"temperatures", readTemperatures},
+	{"health", readHealth},
+	{"dialect", readDialect},
+	{"limits", readLimits},
+	{"sources", notReadYet},
+	{"rules", notReadYet},
+}
+
+// Parse reads the content of a file, which errors call file. Its error is
+// Problems; it names everything that is wrong, not just the first.
+func Parse(file string, body []byte) (Config, error) {
+	c, d := Default(), &document{file: file, seen: map[string]int{}}
+	if root, ok := d.open(body); ok {
+		d.settings(root, topLevel, &c, "write settings such as preset: ai")
+	}
+	if len(d.problems) == 0 {
+		d.confirm(&c)
+	}
+	if err := d.failure(); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+// settings reads the keys of a mapping, each by the setting of its name.
+func (d *document) settings(of entry, known []setting, c *Config, want string) {
+	for _, e := range d.entries(of, want) {
+		if s := find(known, e.key); s != nil {
+			s.read(d, e, c)
+		} else {
+			d.unknown(e, keysOf(known))
+		}
+	}
+}
+
+func find(known []setting, key string) *setting {
+	for i := range known {
+		if known[i].key == key {
+			return &known[i]
+		}
+	}
+	return nil
+}
+
+func keysOf(known []setting) []string {
+	keys := make([]string, len(known))
+	for i := range known {
+		keys[i] = known[i].key
+	}
+	return keys
+}
+
+// judge changes how to judge. What is right is known to compute alone, so the
+// change is first made to the defaults: an error is then that of e.
+func (d *document) judge(e entry, c *Config, change func(*compute.Options)) {
+	alone := compute.DefaultOptions()
+	change(&alone)
+	if _, err := compute.New(alone); err != nil {
+		d.reject(e, "%v", err)
+		return
+	}
+	change(&c.Judge)
+}
+
+// confirm asks those who will get c for settings that are wrong only together.
+func (d *document) confirm(c *Config) {
+	if _, err := compute.New(c.Judge); err != nil {
+		d.reject(entry{}, "%v", err)
+	}
+	if _, err := translate.New(translate.Options{Rows: c.Rows}); err != nil {
+		d.reject(entry{}, "%v", err)
+	}
+}
+
+// notReadYet refuses keys that a later version will know.
+func notReadYet(d *document, e entry, _ *Config) {
+	d.reject(e, "this version does not read %s yet; remove the key", e.key)
+}

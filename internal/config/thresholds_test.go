@@ -1,0 +1,84 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+)
+
+// elsewhere are the fields of compute.Thresholds that temperatures set.
+var elsewhere = []string{"Temperatures", "Temperature"}
+
+// TestEveryThresholdHasItsKey: each key changes one figure, and each figure has
+// its key.
+func TestEveryThresholdHasItsKey(t *testing.T) {
+	keyOf := map[string]string{}
+	for _, s := range thresholds {
+		c, err := Parse("t.yml", setTo(s.key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range changed(c.Judge.Thresholds) {
+			if keyOf[name] != "" {
+				t.Errorf("%s is set by %s and by %s", name, keyOf[name], s.key)
+			}
+			keyOf[name] = s.key
+		}
+	}
+	if len(keyOf) != len(thresholds) {
+		t.Errorf("%d keys set %d figures: %v", len(thresholds), len(keyOf), keyOf)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[compute.Thresholds]()) {
+		if keyOf[field.Name] == "" && !slices.Contains(elsewhere, field.Name) {
+			t.Errorf("no key sets %s", field.Name)
+		}
+	}
+}
+
+// setTo is a file that sets a threshold to what none of them is.
+func setTo(key string) []byte {
+	if key == "stalled_readings" {
+		return []byte("thresholds: {stalled_readings: 17}")
+	}
+	return []byte("thresholds: {" + key + ": 0.123}") // a fraction, an amount, or seconds
+}
+
+// changed returns the fields in which t is not the default.
+func changed(t compute.Thresholds) (names []string) {
+	got, standard := reflect.ValueOf(t), reflect.ValueOf(compute.DefaultThresholds())
+	for _, field := range reflect.VisibleFields(got.Type()) {
+		if !reflect.DeepEqual(got.FieldByIndex(field.Index).Interface(), standard.FieldByIndex(field.Index).Interface()) {
+			names = append(names, field.Name)
+		}
+	}
+	return names
+}
+
+// TestKeysSayWhatTheySet: idle_engine is IdleEngine, for all of them.
+func TestKeysSayWhatTheySet(t *testing.T) {
+	for _, s := range thresholds {
+		c, err := Parse("t.yml", setTo(s.key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names := changed(c.Judge.Thresholds); len(names) != 1 || snakeless(names[0]) != snakeless(s.key) {
+			t.Errorf("%s sets %v", s.key, names)
+		}
+	}
+}
+
+// snakeless is a name without case and underscores.
+func snakeless(name string) string {
+	var letters []byte
+	for _, b := range []byte(name) {
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		if b != '_' {
+			letters = append(letters, b)
+		}
+	}
+	return string(letters)
+}

@@ -1,0 +1,109 @@
+package expose
+
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// The rows of the kept snapshot.
+const (
+	rowBoard = iota
+	rowImplied
+	rowInstance
+	_
+	rowGoneBoard
+	rowGoneInstance
+	rowGoneImplied
+)
+
+// kept is a snapshot with all that a ledger can hold: boards that were read,
+// implied, gone and missed, instances, and workloads that share, that ended, and
+// whose device went.
+func kept() *canonical.Snapshot {
+	s := snapshotOf("http://node-a:9400/metrics", append([]device{board()}, split()...)...)
+	s.Source.ChangedAt = readAt.Add(-12500 * time.Millisecond)
+	s.Source.DroppedAllocations = 6
+	gone := board().Device
+	gone.GPU, gone.UUID = "2", "GPU-a2"
+	cut := split()[2].Device
+	cut.Instance, cut.Profile = "9", "1g.10gb"
+	unsplit := split()[0].Device
+	unsplit.GPU, unsplit.UUID = "1", "GPU-b1"
+	l := &s.Ledger
+	l.Roster = &canonical.Roster{
+		Devices: append(append([]canonical.Device{}, s.Frame.Topology.Devices...), gone, cut, unsplit),
+		Present: 4,
+		Missed:  []canonical.Device{{Hostname: "node-a", GPU: "1"}, {Hostname: "node-a", GPU: "3"}},
+	}
+	l.Devices = make([]canonical.Account, len(l.Roster.Devices))
+	l.Devices[rowBoard] = canonical.Account{
+		Observed: 100*time.Second + 250*time.Millisecond, Known: 90 * time.Second, Utilized: 59_400_000_001,
+		XIDChanges: 2, XIDChanged: readAt.Add(-time.Hour),
+	}
+	l.Devices[rowBoard].Classes[canonical.TensorHeavyCompute] = 90 * time.Second
+	l.Devices[rowBoard].Classes[canonical.ClassUnknown] = 10*time.Second + 250*time.Millisecond
+	l.Devices[rowBoard].Health[canonical.HealthOK] = 100 * time.Second
+	l.Devices[rowBoard].Health[canonical.HealthHot] = 250 * time.Millisecond
+	l.Devices[rowImplied].Observed = 30 * time.Second
+	l.Devices[rowImplied].Health[canonical.HealthUnknown] = 30 * time.Second
+	l.Devices[rowInstance] = canonical.Account{Observed: time.Microsecond, Known: time.Microsecond, Utilized: time.Microsecond}
+	l.Devices[rowInstance].Classes[canonical.Idle] = time.Microsecond
+	l.Devices[rowGoneBoard] = canonical.Account{Observed: 7 * time.Second, XIDChanges: 1, XIDChanged: readAt.Add(-time.Second)}
+	l.Devices[rowGoneBoard].Classes[canonical.Idle] = 7 * time.Second
+	l.Devices[rowGoneBoard].Health[canonical.HealthCrit] = 7 * time.Second
+	l.Devices[rowGoneInstance].Observed = 8 * time.Second
+	l.Devices[rowGoneInstance].Classes[canonical.MixedOrModerate] = 8 * time.Second
+	l.Devices[rowGoneImplied].Observed = 9 * time.Second
+	l.Devices[rowGoneImplied].Health[canonical.HealthOK] = 9 * time.Second
+
+	l.Tenants = &canonical.Tenants{
+		Roster: l.Roster,
+		Allocations: []canonical.Allocation{
+			{Device: rowBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "train-0", Container: "main"}, Kind: "Job", Name: "train"},
+			{Device: rowBoard, Workload: canonical.Workload{Job: "4711"}},
+			{Device: rowInstance, Workload: canonical.Workload{Namespace: `a\b`, Pod: "\"q\"\nx", Container: "c\xff"}},
+			{Device: rowBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "ended"}},
+			{Device: rowGoneBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "lost"}},
+		},
+		Present: 3,
+		Holders: []int{5, 0, 1, 0}, // three of the first board's were left out
+	}
+	l.Allocations = make([]canonical.Account, 5)
+	l.Allocations[0] = canonical.Account{Observed: 50 * time.Second, Known: 45 * time.Second, Utilized: 29_700_000_001}
+	l.Allocations[0].Classes[canonical.TensorHeavyCompute] = 45 * time.Second
+	l.Allocations[0].Classes[canonical.ClassUnknown] = 5 * time.Second
+	l.Allocations[3] = canonical.Account{Observed: 1500 * time.Millisecond}
+	l.Allocations[3].Classes[canonical.ClassUnknown] = 1500 * time.Millisecond
+	l.Allocations[4] = canonical.Account{Observed: 7 * time.Second}
+	l.Allocations[4].Classes[canonical.Idle] = 7 * time.Second
+	return s
+}
+
+// rostered is a snapshot of devices with a ledger, in which the last ones went.
+func rostered(name string, gone int, devices ...device) *canonical.Snapshot {
+	s := snapshotOf(name, devices[:len(devices)-gone]...)
+	s.Ledger.Roster = &canonical.Roster{Present: len(devices) - gone}
+	s.Ledger.Tenants = &canonical.Tenants{Roster: s.Ledger.Roster, Holders: make([]int, s.Frame.Len())}
+	s.Ledger.Devices = make([]canonical.Account, len(devices))
+	for i, d := range devices {
+		s.Ledger.Roster.Devices = append(s.Ledger.Roster.Devices, d.Device)
+		s.Ledger.Devices[i].Observed = time.Second
+	}
+	return s
+}
+
+// holding adds a workload for each of the roster's devices, those of devices that
+// went among those that ended.
+func holding(s *canonical.Snapshot) *canonical.Snapshot {
+	t := &canonical.Tenants{Roster: s.Ledger.Roster, Present: s.Ledger.Roster.Present, Holders: make([]int, s.Frame.Len())}
+	for i := range s.Ledger.Roster.Devices {
+		t.Allocations = append(t.Allocations, canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: s.Source.Name}})
+	}
+	for i := range t.Holders {
+		t.Holders[i] = 1
+	}
+	s.Ledger.Tenants = t
+	s.Ledger.Allocations = make([]canonical.Account, len(t.Allocations))
+	return s
+}

@@ -1,0 +1,157 @@
+package expose
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestLedgersOfTwoSources has devices present, gone and missed in two sources at
+// once: each is told of once, by the source that reads it, or else by the first
+// that remembers it.
+func TestLedgersOfTwoSources(t *testing.T) {
+	here, there := board(), unread()
+	missing := func(s *canonical.Snapshot, gpus ...string) *canonical.Snapshot {
+		for _, gpu := range gpus {
+			s.Ledger.Roster.Missed = append(s.Ledger.Roster.Missed, canonical.Device{Hostname: "node-a", GPU: gpu})
+		}
+		return s
+	}
+	place := func(gpu string) string { return fmt.Sprintf(`hostname="node-a",gpu="%s",uuid=""`, gpu) }
+	const textThere = `hostname="node-a",gpu="1",uuid="GPU-a1"`
+	const first, second = "first", "second"
+	for _, c := range []struct {
+		name     string
+		readings []reading
+		present  []string // series of gpu_present
+		pods     []string // on which device which source's pod has an account
+	}{
+		{
+			"present in both",
+			[]reading{good(holding(rostered(first, 0, here))), good(holding(rostered(second, 0, here, there)))},
+			[]string{textBoard + " 1", textThere + " 1"},
+			[]string{textBoard + first, textThere + second},
+		},
+		{
+			"gone in the first, present in the second",
+			[]reading{good(holding(rostered(first, 1, there, here))), good(holding(rostered(second, 0, here)))},
+			[]string{textThere + " 1", textBoard + " 1"},
+			[]string{textThere + first, textBoard + second},
+		},
+		{
+			"present in the first, gone in the second",
+			[]reading{good(holding(rostered(first, 0, here))), good(holding(rostered(second, 1, there, here)))},
+			[]string{textBoard + " 1", textThere + " 1"},
+			[]string{textBoard + first, textThere + second},
+		},
+		{
+			"gone in both",
+			[]reading{good(holding(rostered(first, 1, here))), good(holding(rostered(second, 1, here)))},
+			[]string{textBoard + " 0"},
+			[]string{textBoard + first},
+		},
+		{
+			"the first is down",
+			[]reading{failed(first), good(holding(rostered(second, 1, here)))},
+			[]string{textBoard + " 0"},
+			[]string{textBoard + second},
+		},
+		{
+			"each misses what the other has",
+			[]reading{good(missing(rostered(first, 0, here), "1")), good(missing(rostered(second, 1, there), "0"))},
+			[]string{textBoard + " 1", textThere + " 0"},
+			nil,
+		},
+		{
+			"both miss the same",
+			[]reading{good(missing(rostered(first, 0, here), "2", "3")), good(missing(rostered(second, 0, there), "2"))},
+			[]string{textBoard + " 1", place("2") + " 0", place("3") + " 0", textThere + " 1"},
+			nil,
+		},
+	} {
+		body := render(c.readings...)
+		parse(t, body)
+		if got := seriesOf(body, "kpulse_gpu_present"); strings.Join(got, "\n") != strings.Join(c.present, "\n") {
+			t.Errorf("%s: present are\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.present, "\n"))
+		}
+		var pods []string
+		for _, line := range seriesOf(body, "kpulse_allocation_seconds_total") {
+			device, rest, _ := strings.Cut(line, `,workload_namespace="",workload_pod="`)
+			pod, _, _ := strings.Cut(rest, `"`)
+			pods = append(pods, device+pod)
+		}
+		if strings.Join(pods, "\n") != strings.Join(c.pods, "\n") {
+			t.Errorf("%s: accounts are of\n%s\nwant\n%s", c.name, strings.Join(pods, "\n"), strings.Join(c.pods, "\n"))
+		}
+	}
+}
+
+// TestComingsAndGoingsShow goes from one state to the next with one Writer.
+func TestComingsAndGoingsShow(t *testing.T) {
+	w := NewWriter()
+	s, other := kept(), holding(rostered("other", 0, unread()))
+	for i, change := range []func(){
+		func() {},
+		func() { holding(other) },
+		func() { holding(s) },
+		func() { s.Ledger.Tenants = nil },
+		func() { s.Ledger.Roster = &canonical.Roster{Devices: s.Ledger.Roster.Devices[:6], Present: 4} },
+		func() { *s = *kept() },
+		func() { s, other = other, s },
+	} {
+		change()
+		var got bytes.Buffer
+		if err := w.Write(&got, s, other); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), render(good(s), good(other))) {
+			t.Errorf("exposition %d is not of its own devices and allocations", i)
+		}
+	}
+}
+
+// TestLayoutKeepsWhatStays looks at where texts lie: a workload that comes must
+// not render the labels of all devices, nor those of other sources' workloads.
+func TestLayoutKeepsWhatStays(t *testing.T) {
+	one, two := holding(rostered("one", 0, board())), holding(rostered("two", 0, unread()))
+	readings := []reading{good(one), good(two)}
+	before := newLayout(readings, nil)
+	at := func(l *layout, source int, of subject) *byte { return &l.sources[source].rows[of].labels.bytes[0] }
+	if !before.fits(readings) {
+		t.Error("a layout does not fit what it was made for")
+	}
+	holding(one)
+	if before.fits(readings) {
+		t.Error("a layout fits other tenants")
+	}
+	after := newLayout(readings, before)
+	for _, c := range []struct {
+		what   string
+		source int
+		of     subject
+		same   bool
+	}{
+		{"devices of the first", 0, ofDevices, true},
+		{"devices of the second", 1, ofDevices, true},
+		{"allocations of the first", 0, ofAllocations, false},
+		{"allocations of the second", 1, ofAllocations, true},
+	} {
+		if same := at(before, c.source, c.of) == at(after, c.source, c.of); same != c.same {
+			t.Errorf("%s lie where they lay: %v, want %v", c.what, same, c.same)
+		}
+	}
+	if !after.fits(readings) || before.fits(readings) {
+		t.Error("a layout was changed")
+	}
+	roster := *one.Ledger.Roster
+	one.Ledger.Roster = &roster
+	if after.fits(readings) {
+		t.Error("a layout fits another roster")
+	}
+	if l := newLayout(readings, after); at(l, 0, ofDevices) == at(after, 0, ofDevices) || at(l, 0, ofAllocations) == at(after, 0, ofAllocations) {
+		t.Error("texts of another roster are kept")
+	}
+}

@@ -1,0 +1,111 @@
+package expose
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// rows are what a family has series of: the devices of a source, or its
+// allocations. They are numbered as in the Roster and behind it the missed, or as
+// in the Tenants.
+type rows struct {
+	// labels are what all series of a row have. They are empty for a device that
+	// another source has too and that is told of there, and for its allocations.
+	labels texts
+	// kinds are those of the devices, or of the devices held.
+	kinds []kind
+	// upto is how many rows there are within each reach.
+	upto [numReaches]int
+}
+
+// subject is what rows are.
+type subject uint8
+
+const (
+	ofDevices subject = iota
+	ofAllocations
+	numSubjects
+)
+
+// reach is how far back rows go; each reach includes those before it.
+type reach uint8
+
+const (
+	// inReading are the rows that are in the reading.
+	inReading reach = iota
+	// remembered are those that have an account in the ledger.
+	remembered
+	// missed are boards that should be there and were never seen.
+	missed
+	numReaches
+)
+
+// kind is a set of kinds of device; of one device, its kind.
+type kind uint8
+
+const (
+	readBoard kind = 1 << iota
+	impliedBoard
+	migInstance
+
+	boards      = readBoard | impliedBoard
+	readDevices = readBoard | migInstance
+	everyDevice = readBoard | impliedBoard | migInstance
+)
+
+func kindOf(d *canonical.Device) kind {
+	switch {
+	case d.IsInstance():
+		return migInstance
+	case d.Implied:
+		return impliedBoard
+	default:
+		return readBoard
+	}
+}
+
+// nameDevices renders the labels of the devices of all sources. A device of
+// several sources is told of by the first that reads it, or else by the first that
+// remembers it.
+func nameDevices(keys []key) []sourceText {
+	sources := make([]sourceText, len(keys))
+	taken := newClaims()
+	for r := range numReaches {
+		for i := range keys {
+			text, list := &sources[i].rows[ofDevices], keys[i].devices(r)
+			for j := range list {
+				d := &list[j]
+				first := taken.claim(d, r)
+				if first {
+					text.labels.bytes = appendDevice(text.labels.bytes, d)
+				}
+				text.labels.end()
+				text.kinds = append(text.kinds, kindOf(d))
+				if r == inReading {
+					sources[i].addInfo(d, first)
+				}
+			}
+			if r == inReading || keys[i].roster != nil {
+				text.upto[r] = text.labels.len()
+			}
+		}
+	}
+	return sources
+}
+
+// nameAllocations renders the labels of all allocations of a source whose devices
+// are named already.
+func nameAllocations(t *canonical.Tenants, devices *rows) rows {
+	if t == nil || devices.upto[remembered] == 0 {
+		return rows{}
+	}
+	var text rows
+	for i := range t.Allocations {
+		a := &t.Allocations[i]
+		if device := devices.labels.at(a.Device); len(device) > 0 {
+			text.labels.bytes = append(text.labels.bytes, device...)
+			text.labels.bytes = appendAllocation(text.labels.bytes, a)
+		}
+		text.labels.end()
+		text.kinds = append(text.kinds, devices.kinds[a.Device])
+	}
+	text.upto = [numReaches]int{inReading: t.Present, remembered: len(t.Allocations)}
+	return text
+}

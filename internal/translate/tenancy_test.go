@@ -1,0 +1,337 @@
+package translate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// held is a line of a GPU, "0" for one, "0/7" for an instance of it, and what
+// other labels the row has.
+func held(device, labels string) string {
+	gpu, instance, isInstance := strings.Cut(device, "/")
+	if isInstance {
+		instance = fmt.Sprintf(`,GPU_I_ID="%s",GPU_I_PROFILE="1g.5gb"`, instance)
+	}
+	return temp(fmt.Sprintf(`gpu="%s",UUID="GPU-%s"%s,%s`, gpu, gpu, instance, labels), 40)
+}
+
+func podOn(device, pod string) string { return held(device, `pod="`+pod+`"`) }
+
+func hold1(device int, pod string) c.Allocation {
+	return c.Allocation{Device: device, Workload: c.Workload{Pod: pod}}
+}
+
+// Who holds what in a sequence of readings.
+func TestTenancy(t *testing.T) {
+	type step struct {
+		body string
+		want []c.Allocation
+	}
+	job := func(device int, pod, job string) c.Allocation {
+		return c.Allocation{Device: device, Workload: c.Workload{Pod: pod, Job: job}}
+	}
+	tests := []struct {
+		name  string
+		steps []step
+	}{
+		{"nobody", []step{{held("0", `pod=""`), nil}}},
+		{"no devices", []step{{"", nil}, {podOn("0", "a"), []c.Allocation{hold1(0, "a")}}, {"", nil}}},
+		{"rows of several families, and of several containers", []step{{
+			podOn("0", "a") + `DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-0",pod="a"} 1` + "\n" + held("0", `pod="a",container="x"`) + held("0", `pod="a",container="y"`),
+			[]c.Allocation{
+				hold1(0, "a"),
+				{Workload: c.Workload{Pod: "a", Container: "x"}},
+				{Workload: c.Workload{Pod: "a", Container: "y"}},
+			},
+		}}},
+		{"time slicing", []step{{
+			podOn("0", "c") + podOn("0", "a") + podOn("0", "b") + podOn("1", "c"),
+			[]c.Allocation{hold1(0, "c"), hold1(0, "a"), hold1(0, "b"), hold1(1, "c")},
+		}}},
+		{"replicas of one container", []step{{
+			held("0", `pod="a",vgpu="0"`) + held("0", `pod="a",vgpu="1"`), []c.Allocation{hold1(0, "a")},
+		}}},
+		{"rows of a device beside those of its pods", []step{{
+			held("0", `pod=""`) + held("0", `pod_uid=""`) + podOn("0", "a"), []c.Allocation{hold1(0, "a")},
+		}}},
+		{"instances, and a board that nobody holds", []step{{
+			held("0", ``) + podOn("0/7", "a") + podOn("0/7", "b") + held("0/8", `pod=""`) + podOn("0/9", "a"),
+			[]c.Allocation{hold1(1, "a"), hold1(1, "b"), hold1(3, "a")},
+		}}},
+		{"instances of an implied board", []step{{
+			podOn("1/9", "b") + podOn("1/8", "a"), []c.Allocation{hold1(1, "a"), hold1(2, "b")},
+		}}},
+		{"the job is on the board and on its instances", []step{{
+			held("0", `hpc_job="7"`) + held("0/1", `hpc_job="7"`), []c.Allocation{job(0, "", "7"), job(1, "", "7")},
+		}}},
+		{"several jobs", []step{{
+			held("0", `hpc_job="8"`) + held("0", `hpc_job="7"`) + held("1", `hpc_job="8"`),
+			[]c.Allocation{job(0, "", "8"), job(0, "", "7"), job(1, "", "8")},
+		}}},
+		{"several jobs of pods", []step{{
+			held("0", `pod="a",hpc_job="7"`) + held("0", `pod="a",hpc_job="8"`) + held("0", `pod="b",hpc_job="7"`),
+			[]c.Allocation{job(0, "a", "7"), job(0, "a", "8"), job(0, "b", "7")},
+		}}},
+		{"births, deaths and a return", []step{
+			{podOn("0", "a"), []c.Allocation{hold1(0, "a")}},
+			{podOn("0", "b") + podOn("0", "a"), []c.Allocation{hold1(0, "a"), hold1(0, "b")}},
+			{podOn("0", "b"), []c.Allocation{hold1(0, "b")}},
+			{podOn("0", "a") + podOn("0", "b"), []c.Allocation{hold1(0, "b"), hold1(0, "a")}},
+			{held("0", ``), nil},
+		}},
+		{"a hand-over", []step{
+			{podOn("0", "a") + podOn("1", "b"), []c.Allocation{hold1(0, "a"), hold1(1, "b")}},
+			{podOn("0", "b") + podOn("1", "a"), []c.Allocation{hold1(0, "b"), hold1(1, "a")}},
+		}},
+		{"a device in front comes and goes", []step{
+			{podOn("1", "b") + podOn("1", "a"), []c.Allocation{hold1(0, "b"), hold1(0, "a")}},
+			{podOn("0", "c") + podOn("1", "a") + podOn("1", "b"), []c.Allocation{hold1(0, "c"), hold1(1, "b"), hold1(1, "a")}},
+			{podOn("1", "a") + podOn("1", "b"), []c.Allocation{hold1(0, "b"), hold1(0, "a")}},
+		}},
+		{"rows that are of no GPU", []step{{
+			held("0", ``) + temp(`nvlink="0",gpu="0",UUID="GPU-0",pod="a"`, 1) + temp(`gpu="0",UUID="GPU-0",GPU_I_ID="1",GPU_CI_ID="0",pod="a"`, 1), nil,
+		}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newReader(t, Options{})
+			for _, step := range test.steps {
+				r.read(step.body)
+				r.checkHolds(step.want...)
+			}
+		})
+	}
+}
+
+// The families of an exporter, and the pods on a device, come in another order at
+// each scrape. That is no change.
+func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
+	var lines []string
+	for gpu := range 4 {
+		for pod := range 3 {
+			labels := fmt.Sprintf(`{gpu="%d",UUID="GPU-%d",pod="p%d",namespace="n%d"} 1`+"\n", gpu, gpu, pod, pod%2)
+			lines = append(lines, "DCGM_FI_DEV_GPU_TEMP"+labels, "DCGM_FI_DEV_SM_CLOCK"+labels)
+		}
+	}
+	r := newReader(t, Options{})
+	r.read(strings.Join(lines, ""))
+	topology, tenancy := r.frame.Topology, r.frame.Tenancy
+	if len(tenancy.Allocations) != 12 {
+		t.Fatalf("%d allocations", len(tenancy.Allocations))
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+		r.read(strings.Join(lines, ""))
+		if r.frame.Tenancy != tenancy || r.frame.Topology != topology {
+			t.Fatal("another tenancy or topology")
+		}
+	}
+	// One more, first of all: those that were there keep their order before it,
+	// and the old list is not written to.
+	old := slices.Clone(tenancy.Allocations)
+	r.read(podOn("2", "new") + strings.Join(lines, ""))
+	if r.frame.Tenancy == tenancy || r.frame.Topology != topology {
+		t.Fatal("the same tenancy, or another topology")
+	}
+	r.checkHolds(slices.Insert(slices.Clone(old), 9, hold1(2, "new"))...)
+	if !slices.Equal(tenancy.Allocations, old) || len(tenancy.Holders) != 4 {
+		t.Error("a published tenancy was written to")
+	}
+}
+
+// A topology has a tenancy of its own, though nobody came or went.
+func TestNewTopologyNewTenancy(t *testing.T) {
+	r := newReader(t, Options{})
+	r.read(podOn("0", "a"))
+	tenancy := r.frame.Tenancy
+	r.read(held("0", `pod="a",modelName="M"`))
+	if r.frame.Tenancy == tenancy {
+		t.Error("the same tenancy")
+	}
+	r.checkHolds(hold1(0, "a"))
+}
+
+// Kind and Name come from the first row that tells them, and stay, whatever later
+// rows tell or do not.
+func TestOwnerStays(t *testing.T) {
+	r := newReader(t, Options{})
+	r.read(podOn("0", "a") + held("0", `pod="a",ray_io_cluster="first"`) + held("0", `pod="a",ray_io_cluster="second"`))
+	want := hold1(0, "a")
+	want.Kind, want.Name = "RayCluster", "first"
+	r.checkHolds(want)
+	tenancy := r.frame.Tenancy
+	for _, body := range []string{podOn("0", "a"), held("0", `pod="a",ray_io_cluster="second"`)} {
+		r.read(body)
+		r.checkHolds(want)
+		if r.frame.Tenancy != tenancy {
+			t.Error("another tenancy")
+		}
+	}
+	// Once the pod was gone it is told anew; what is told late is taken over.
+	r.read(held("0", ``))
+	r.read(podOn("0", "a"))
+	r.checkHolds(hold1(0, "a"))
+	r.read(held("0", `pod="a",ray_io_cluster="second"`))
+	want.Name = "second"
+	r.checkHolds(want)
+}
+
+// Where there are more than may be, those that came last are left out, and each
+// is counted once for every time that it comes to be.
+func TestMaxAllocations(t *testing.T) {
+	r := newReader(t, Options{MaxAllocations: 2})
+	steps := []struct {
+		pods    string
+		want    string
+		dropped uint64
+	}{
+		{"a b", "a b", 0},
+		{"c a d b", "a b", 2},
+		{"d c b a", "a b", 0},
+		{"c a d b e", "a b", 1},
+		{"b c d", "b c", 0}, // c came before d
+		{"d", "d", 0},
+		{"d a b", "d a", 1}, // b came anew
+		{"", "", 0},
+	}
+	for _, step := range steps {
+		var body strings.Builder
+		body.WriteString(held("0", ``) + held("1", ``))
+		for pod := range strings.FieldsSeq(step.pods) {
+			body.WriteString(podOn("1", pod))
+		}
+		r.read(body.String())
+		var got []string
+		for _, a := range r.frame.Tenancy.Allocations {
+			got = append(got, a.Pod)
+		}
+		if strings.Join(got, " ") != step.want || r.report.DroppedAllocations != step.dropped {
+			t.Errorf("%q: %q, %d dropped; want %q, %d", step.pods, got, r.report.DroppedAllocations, step.want, step.dropped)
+		}
+		if n := len(strings.Fields(step.pods)); !slices.Equal(r.frame.Tenancy.Holders, []int{0, n}) {
+			t.Errorf("%q: holders %v", step.pods, r.frame.Tenancy.Holders)
+		}
+	}
+}
+
+// Of devices over their limit nobody is a holder.
+func TestHoldersOfTooManyDevices(t *testing.T) {
+	r := translated(t, Options{MaxDevices: 1}, podOn("0", "a")+podOn("1", "b"))
+	r.checkHolds(hold1(0, "a"))
+	if r.report.DroppedSeries != 1 || r.report.DroppedAllocations != 0 {
+		t.Errorf("dropped %d series and %d allocations, want 1 and 0", r.report.DroppedSeries, r.report.DroppedAllocations)
+	}
+}
+
+// When ids are handed out anew, holders stay what they were.
+func TestDictCompactsUnderHolders(t *testing.T) {
+	r := newReader(t, Options{MaxAllocations: 2})
+	r.read(podOn("0", "gone") + podOn("0", "a"))
+	r.read(podOn("0", "b") + podOn("0", "a") + podOn("0", "c"))
+	tenancy := r.frame.Tenancy
+	gone := r.batch.Dict.BlockID([]byte(`{gpu="0",UUID="GPU-0",pod="gone"}`))
+	r.batch.Dict.Compact(func(uint32) bool { return true }, func(id uint32) bool { return id != gone })
+	r.read(podOn("0", "c") + podOn("0", "b") + podOn("0", "a"))
+	if r.frame.Tenancy != tenancy || r.report.DroppedAllocations != 0 {
+		t.Errorf("another tenancy %+v, %d dropped", r.frame.Tenancy, r.report.DroppedAllocations)
+	}
+	if len(r.tr.variants) != 3 {
+		t.Errorf("%d variants, want 3", len(r.tr.variants))
+	}
+}
+
+// The scanner compacts its Dict when most of it is litter, so that pods that come
+// and go leave nothing behind.
+func TestManyPodsLeaveMemoryFlat(t *testing.T) {
+	const gpus, readings, perReading = 8, 250, 5 // of the pods, on every GPU
+	r := newReader(t, Options{})
+	body := func(step int) string {
+		var b strings.Builder
+		for gpu := range gpus {
+			for pod := range perReading {
+				b.WriteString(held(fmt.Sprint(gpu), fmt.Sprintf(`namespace="team",pod="pod-%d-%d-%d",container="main"`, step, gpu, pod)))
+			}
+		}
+		return b.String()
+	}
+	generation, most := r.batch.Dict.Generation(), 0
+	var early, late runtime.MemStats
+	for step := range readings {
+		r.read(body(step))
+		if n := len(r.frame.Tenancy.Allocations); n != gpus*perReading {
+			t.Fatalf("%d allocations", n)
+		}
+		most = max(most, len(r.tr.variants))
+		if step == readings/5 {
+			runtime.GC()
+			runtime.ReadMemStats(&early)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&late)
+	t.Logf("%d pods: heap %d KiB after a fifth, %d KiB at the end; at most %d variants, %d compactions",
+		gpus*perReading*readings, early.HeapAlloc>>10, late.HeapAlloc>>10, most, r.batch.Dict.Generation()-generation)
+	// The Dict holds at most twice what is in use, 1024 more, and a reading.
+	if limit := 3*gpus*perReading + 1024; most > limit {
+		t.Errorf("%d variants, more than %d", most, limit)
+	}
+	if r.batch.Dict.Generation() == generation {
+		t.Error("the Dict was never compacted")
+	}
+}
+
+// The node's name stands in the topology, with devices and without.
+func TestHostnameOfTheTopology(t *testing.T) {
+	tests := []struct {
+		name  string
+		opts  Options
+		empty string
+		full  string
+	}{
+		{"the node's name wins", Options{NodeName: "node", FallbackHost: "url"}, "node", "node"},
+		{"the first board's", Options{FallbackHost: "url"}, "url", "label"},
+		{"none known", Options{}, "", "label"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newReader(t, test.opts)
+			for step, body := range []string{"", temp(`gpu="0",UUID="A",Hostname="label"`, 1) + temp(`gpu="1",UUID="B",Hostname="mabel"`, 1), ""} {
+				r.read(body)
+				if want := []string{test.empty, test.full, test.empty}[step]; r.frame.Topology.Hostname != want {
+					t.Errorf("reading %d: %q, want %q", step, r.frame.Topology.Hostname, want)
+				}
+			}
+		})
+	}
+	r := translated(t, Options{FallbackHost: "url"}, temp(`gpu="0",UUID="A"`, 1))
+	if got := r.frame.Topology.Hostname; got != "url" {
+		t.Errorf("no label: %q", got)
+	}
+	topology := r.frame.Topology
+	r.read(temp(`gpu="0",UUID="A",Hostname="label"`, 1))
+	if r.frame.Topology == topology || r.frame.Topology.Hostname != "label" {
+		t.Errorf("the hostname changed, the topology is %+v", r.frame.Topology)
+	}
+}
+
+// A frame has a tenancy before there was any device.
+func TestTenancyIsNeverNil(t *testing.T) {
+	tr, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frame c.Frame
+	var report Report
+	tr.Translate(&frame, &raw.Batch{Dict: raw.NewDict()}, &report)
+	if frame.Tenancy == nil || len(frame.Tenancy.Allocations) != 0 || len(frame.Tenancy.Holders) != 0 {
+		t.Errorf("%+v", frame.Tenancy)
+	}
+}

@@ -1,0 +1,118 @@
+package translate
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// holdOf returns the allocation that a row is of, but for the index of its
+// device. It has no Workload unless a pod or a job is named: exporters write
+// labels of pods on the rows of free devices too, as "", and a container alone is
+// one of a mere host.
+//
+// Where a pod has labels of several dialects, those that Prometheus renamed go
+// first: the plain ones beside them are of the target it scraped. Then come the
+// plain ones, as the old names may be what labels of the pod turned to.
+func holdOf(v *values) canonical.Allocation {
+	a := canonical.Allocation{Workload: canonical.Workload{
+		Pod: cmp.Or(v[roleExportedPod], v[rolePod], v[roleOldPod]),
+		Job: v[roleHPCJob],
+	}}
+	if a.Pod == "" {
+		return a
+	}
+	a.Namespace = cmp.Or(v[roleExportedNamespace], v[roleNamespace], v[roleOldNamespace])
+	a.Container = cmp.Or(v[roleExportedContainer], v[roleContainer], v[roleOldContainer])
+	for i := range owners {
+		if name := owners[i].name(v, a.Pod); name != "" {
+			a.Kind, a.Name = owners[i].kind, name
+			break
+		}
+	}
+	return a
+}
+
+// owner is a kind of object that pods belong to. name returns the name of the one
+// that a pod with these labels belongs to, "" if it belongs to none.
+type owner struct {
+	kind string
+	name func(v *values, pod string) string
+}
+
+// owners are those that the labels of a pod tell for certain, because a
+// controller sets them. What stands above others in the chain of owners goes
+// first: the pods of a JobSet are those of its Jobs.
+var owners = []owner{
+	{"JobSet", labelled(roleJobSet)},
+	{"LeaderWorkerSet", labelled(roleLeaderWorkerSet)},
+	{"RayCluster", labelled(roleRayCluster)},
+	{"InferenceService", labelled(roleInferenceService)},
+	{"PyTorchJob", trained("pytorchjob-controller")},
+	{"TFJob", trained("tfjob-controller")},
+	{"MPIJob", trained("mpijob-controller")},
+	{"MPIJob", trained("mpi-operator")},
+	{"Workflow", labelled(roleWorkflow)},
+	{"Job", labelled(roleBatchJob)},
+	{"StatefulSet", statefulSet},
+	{"Deployment", deployment},
+	{"Job", legacyJob},
+}
+
+// labelled is for kinds whose name is the value of a label.
+func labelled(r role) func(*values, string) string {
+	return func(v *values, _ string) string { return v[r] }
+}
+
+// trained is for the kinds of Kubeflow's training operators, which share the
+// label of the name.
+func trained(operator string) func(*values, string) string {
+	return func(v *values, _ string) string {
+		if v[roleTrainingOperator] != operator {
+			return ""
+		}
+		return v[roleTrainingJob]
+	}
+}
+
+// statefulSet takes the ordinal off the pod's name. Kubernetes puts the name into
+// a label as well, and since 1.28 the ordinal.
+func statefulSet(v *values, pod string) string {
+	name, ordinal := cutLast(pod)
+	if ordinal == "" || ordinal != v[rolePodIndex] && pod != v[roleStatefulPod] {
+		return ""
+	}
+	return name
+}
+
+// deployment takes the hash of the ReplicaSet and the five random characters of
+// the pod off its name.
+func deployment(v *values, pod string) string {
+	set, random := cutLast(pod)
+	name, hash := cutLast(set)
+	if len(random) != 5 || hash == "" || hash != v[rolePodTemplateHash] {
+		return ""
+	}
+	return name
+}
+
+// legacyJob is for the label without a prefix, the only one before Kubernetes
+// 1.27. Anyone may set such a label, so the pod's name has to agree; and so do
+// Kubeflow's operators.
+func legacyJob(v *values, pod string) string {
+	job := v[roleLegacyJob]
+	if job == "" || v[roleTrainingJob] != "" || !strings.HasPrefix(pod, job+"-") {
+		return ""
+	}
+	return job
+}
+
+// cutLast cuts s at its last dash; both parts are "" where it has none.
+func cutLast(s string) (before, after string) {
+	i := strings.LastIndexByte(s, '-')
+	if i < 0 {
+		return "", ""
+	}
+	return s[:i], s[i+1:]
+}

@@ -1,0 +1,112 @@
+package translate
+
+import (
+	"testing"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Each dialect of the labels that name the holder of a device, as dcgm-exporter
+// and Prometheus write them.
+func TestHoldOfARow(t *testing.T) {
+	tests := []struct {
+		name   string
+		labels string
+		want   c.Workload
+	}{
+		{"a pod", `container="main",namespace="team",pod="train-0"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
+		{"the old names", `container_name="main",pod_name="train-0",pod_namespace="team"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
+		{"behind honorLabels: false", `container="exporter",namespace="monitoring",pod="dcgm-exporter-x",exported_container="main",exported_namespace="team",exported_pod="train-0"`,
+			c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
+		{"the same in another order", `exported_pod="train-0",exported_namespace="team",exported_container="main",pod="dcgm-exporter-x",namespace="monitoring",container="exporter"`,
+			c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
+		{"a target without a container", `container="main",namespace="monitoring",pod="dcgm-exporter-x",exported_namespace="team",exported_pod="train-0"`,
+			c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
+		{"exported, but empty", `pod="train-0",exported_pod="",namespace="team"`, c.Workload{Namespace: "team", Pod: "train-0"}},
+		{"a pod's own label pod-name", `pod_name="nick",container="main",namespace="team",pod="train-0"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
+		{"any case", `Container="main",NAMESPACE="team",Pod="train-0"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
+		{"escapes", `pod="a\"b\\"`, c.Workload{Pod: `a"b\`}},
+		{"a job", `hpc_job="4711"`, c.Workload{Job: "4711"}},
+		{"a job in a pod", `container="main",namespace="team",pod="train-0",hpc_job="4711"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main", Job: "4711"}},
+		{"a job with empty labels of a pod", `container="",namespace="",pod="",hpc_job="4711"`, c.Workload{Job: "4711"}},
+		{"what is no part of the identity", `pod="train-0",pod_uid="1-2",vgpu="3",app="x"`, c.Workload{Pod: "train-0"}},
+
+		{"none", ``, c.Workload{}},
+		{"empty ones", `container="",namespace="",pod="",hpc_job=""`, c.Workload{}},
+		{"the old ones empty", `container_name="",pod_name="",pod_namespace=""`, c.Workload{}},
+		{"a namespace alone", `container="main",namespace="team",pod=""`, c.Workload{}},
+		{"a container of the host", `container="main"`, c.Workload{}},
+		{"the job of a scrape", `job="dcgm",job_name="train"`, c.Workload{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := translated(t, Options{}, temp(`gpu="0",UUID="A",`+test.labels, 40))
+			if test.want == (c.Workload{}) {
+				r.checkHolds()
+				return
+			}
+			r.checkHolds(c.Allocation{Workload: test.want})
+		})
+	}
+}
+
+// What a pod belongs to, by the labels that controllers put on pods, as
+// dcgm-exporter sanitises them.
+func TestOwnerOfAPod(t *testing.T) {
+	tests := []struct {
+		name       string
+		pod        string
+		labels     string
+		kind, want string
+	}{
+		{"Job", "train-7-x2lq9", `batch_kubernetes_io_job_name="train-7"`, "Job", "train-7"},
+		{"Job before 1.27", "train-7-x2lq9", `controller_uid="u",job_name="train-7"`, "Job", "train-7"},
+		{"somebody's label job-name", "web-0", `job_name="train-7"`, "", ""},
+		{"a longer name", "train-77-x2lq9", `job_name="train-7"`, "", ""},
+		{"JobSet, by way of its Job", "sim-work-0-1-abcde", `batch_kubernetes_io_job_name="sim-work-0",jobset_sigs_k8s_io_jobset_name="sim"`, "JobSet", "sim"},
+		{"LeaderWorkerSet, by way of its StatefulSet", "llm-0-1", `apps_kubernetes_io_pod_index="1",leaderworkerset_sigs_k8s_io_name="llm",statefulset_kubernetes_io_pod_name="llm-0-1"`, "LeaderWorkerSet", "llm"},
+		{"RayCluster", "rc-gpu-worker-abcde", `ray_io_cluster="rc"`, "RayCluster", "rc"},
+		{"InferenceService, by way of its Deployment", "llama-predictor-7c5d-abcde", `pod_template_hash="7c5d",serving_kserve_io_inferenceservice="llama"`, "InferenceService", "llama"},
+		{"PyTorchJob", "bert-worker-0", `job_name="bert",training_kubeflow_org_job_name="bert",training_kubeflow_org_operator_name="pytorchjob-controller"`, "PyTorchJob", "bert"},
+		{"TFJob", "tf-worker-0", `training_kubeflow_org_job_name="tf",training_kubeflow_org_operator_name="tfjob-controller"`, "TFJob", "tf"},
+		{"MPIJob", "pi-worker-0", `training_kubeflow_org_job_name="pi",training_kubeflow_org_operator_name="mpijob-controller"`, "MPIJob", "pi"},
+		{"MPIJob of its own operator, by way of a Job", "pi-launcher-abcde", `batch_kubernetes_io_job_name="pi-launcher",training_kubeflow_org_job_name="pi",training_kubeflow_org_operator_name="mpi-operator"`, "MPIJob", "pi"},
+		{"an operator that nobody knows", "x-worker-0", `job_name="x",training_kubeflow_org_job_name="x",training_kubeflow_org_operator_name="ascendjob-controller"`, "", ""},
+		{"Workflow", "flow-step-123", `workflows_argoproj_io_workflow="flow"`, "Workflow", "flow"},
+		{"StatefulSet", "db-12", `apps_kubernetes_io_pod_index="12"`, "StatefulSet", "db"},
+		{"StatefulSet before 1.28", "my-db-0", `statefulset_kubernetes_io_pod_name="my-db-0"`, "StatefulSet", "my-db"},
+		{"another ordinal", "db-12", `apps_kubernetes_io_pod_index="2"`, "", ""},
+		{"another pod's name", "db-12", `statefulset_kubernetes_io_pod_name="db-11"`, "", ""},
+		{"Deployment", "my-web-6d4cf56db6-x2lq9", `pod_template_hash="6d4cf56db6"`, "Deployment", "my-web"},
+		{"another hash", "my-web-6d4cf56db6-x2lq9", `pod_template_hash="6d4cf56db7"`, "", ""},
+		{"nothing random behind the hash", "my-web-6d4cf56db6", `pod_template_hash="6d4cf56db6"`, "", ""},
+		{"no dash", "web", `apps_kubernetes_io_pod_index="0",pod_template_hash="1",statefulset_kubernetes_io_pod_name="web"`, "", ""},
+		{"empty labels", "a-b", `apps_kubernetes_io_pod_index="",batch_kubernetes_io_job_name="",job_name="",pod_template_hash=""`, "", ""},
+		{"none", "web-0", `app="web"`, "", ""},
+		{"no pod", "", `hpc_job="1",batch_kubernetes_io_job_name="train-7",job_name="train-7"`, "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			// Pod labels stand in front of the exporter's own in some versions.
+			for _, labels := range []string{test.labels + `,pod="` + test.pod + `"`, `pod="` + test.pod + `",` + test.labels} {
+				r := translated(t, Options{}, temp(`gpu="0",UUID="A",`+labels, 40))
+				if n := len(r.frame.Tenancy.Allocations); n != 1 {
+					t.Fatalf("%d allocations of %s", n, labels)
+				}
+				a := r.frame.Tenancy.Allocations[0]
+				if a.Kind != test.kind || a.Name != test.want {
+					t.Errorf("%s: %q %q, want %q %q", labels, a.Kind, a.Name, test.kind, test.want)
+				}
+			}
+		})
+	}
+}
+
+// roleOf finds every name of the table.
+func TestLabelNamesCanBeFound(t *testing.T) {
+	for name, want := range labelNames {
+		if got, ok := roleOf(name); !ok || got != want {
+			t.Errorf("%s is %d, %v; want %d", name, got, ok, want)
+		}
+	}
+}

@@ -28,6 +28,9 @@ type Source struct {
 
 	// Failure is nil after a good reading.
 	Failure *Failure
+	// Streams are what feeds a source that is made of several, in a fixed order;
+	// those without a Name are none.
+	Streams [MaxStreams]Stream
 	// At and Took say when the last reading that worked was asked for and how
 	// long it took.
 	At   time.Time
@@ -54,6 +57,19 @@ type Source struct {
 	DroppedSeries   uint64
 	// DroppedAllocations counts those that were too many to be kept account of.
 	DroppedAllocations uint64
+}
+
+// MaxStreams is how many streams can feed one source.
+const MaxStreams = 2
+
+// Stream is one of the streams that feed a source. Its totals are since the
+// process started.
+type Stream struct {
+	Name     string   // label `stream`
+	Ticks    uint64   // whole ticks that came, evicted ones included
+	Evicted  uint64   // ticks that made room for newer ones before anybody took them
+	Restarts uint64   // times it was started again
+	Failure  *Failure // why it does not flow, nil while it does
 }
 
 // DropReason is why a value was not taken over.

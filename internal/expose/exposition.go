@@ -121,7 +121,8 @@ func (f *sourceFamily) write(s *sink, readings []reading) {
 			continue
 		}
 		for j := range f.lines {
-			v := f.lines[j].value(r)
+			line := &f.lines[j]
+			v := line.value(r)
 			if !canonical.Given(v) {
 				continue
 			}
@@ -130,7 +131,10 @@ func (f *sourceFamily) write(s *sink, readings []reading) {
 				s.buf = append(s.buf, f.header.lines...)
 			}
 			s.buf = appendSource(append(s.buf, f.name...), r.source)
-			s.buf = append(s.buf, f.lines[j].tail...)
+			if line.stream != nil {
+				s.buf = appendLabel(append(s.buf, ','), "stream", line.stream(r.source).Name)
+			}
+			s.buf = append(s.buf, line.tail...)
 			s.buf = append(appendValue(s.buf, v), '\n')
 		}
 	}

@@ -55,6 +55,9 @@ const (
 	droppedFamiliesFamily
 	droppedSeriesFamily
 	droppedAllocationsFamily
+	restartsFamily
+	ticksFamily
+	evictedFamily
 	sourceInfoFamily
 	buildFamily
 	numFamilies
@@ -62,6 +65,7 @@ const (
 
 const (
 	ofSource   = "source,backend"
+	ofStream   = ofSource + ",stream"
 	ofWorkload = "workload_namespace,workload_pod,workload_container,workload_kind,workload_name,hpc_job"
 )
 
@@ -103,6 +107,9 @@ var families = [numFamilies]Series{
 	droppedFamiliesFamily:    {"source_dropped_families_total", canonical.Counter, ofSource, "Families named like ours that were dropped."},
 	droppedSeriesFamily:      {"source_dropped_series_total", canonical.Counter, ofSource, "Series that were not translated for being beyond the limit."},
 	droppedAllocationsFamily: {"source_dropped_allocations_total", canonical.Counter, ofSource, "Allocations that no account is kept of for being beyond the limit."},
+	restartsFamily:           {"source_restarts_total", canonical.Counter, ofStream, "Times the stream was started again."},
+	ticksFamily:              {"source_ticks_total", canonical.Counter, ofStream, "Whole ticks that the stream gave."},
+	evictedFamily:            {"source_ticks_evicted_total", canonical.Counter, ofStream, "Ticks that made room for newer ones before they were read."},
 	sourceInfoFamily:         {"source_info", canonical.Gauge, ofSource + ",aggregation,version", "How the source reads: each value a point in time, or the average of a window; always 1."},
 	buildFamily:              {"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."},
 }

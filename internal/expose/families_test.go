@@ -17,6 +17,7 @@ func TestSeriesTableIsTheExposition(t *testing.T) {
 	snap.Source.Period = 1
 	snap.Source.ChangedAt = readAt
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
+	snap.Source.Streams[0].Name = "device"
 	body := render(good(snap))
 	parse(t, body)
 	table := SeriesTable()

@@ -21,12 +21,14 @@ type sourceFamily struct {
 type sourceLine struct {
 	tail  string
 	value func(*reading) float64 // NaN where the source has no such series
+	// stream is the one whose series it is, nil if it is the source's own.
+	stream func(*canonical.Source) *canonical.Stream
 }
 
 // sourceFamilies returns the families of sources, but for source_info, in the
 // order of the exposition.
 func sourceFamilies() []sourceFamily {
-	up := sourceLine{tail(), func(r *reading) float64 { return indicator(r.failure == nil) }}
+	up := sourceLine{tail: tail(), value: func(r *reading) float64 { return indicator(r.failure == nil) }}
 	return []sourceFamily{
 		newSourceFamily(upFamily, true, up),
 		sourceGauge(readDurationFamily, func(r *reading) float64 { return r.source.Took.Seconds() }),
@@ -43,6 +45,9 @@ func sourceFamilies() []sourceFamily {
 		sourceCounter(droppedFamiliesFamily, func(s *canonical.Source) uint64 { return s.DroppedFamilies }),
 		sourceCounter(droppedSeriesFamily, func(s *canonical.Source) uint64 { return s.DroppedSeries }),
 		sourceCounter(droppedAllocationsFamily, func(s *canonical.Source) uint64 { return s.DroppedAllocations }),
+		streamCounter(restartsFamily, func(s *canonical.Stream) uint64 { return s.Restarts }),
+		streamCounter(ticksFamily, func(s *canonical.Stream) uint64 { return s.Ticks }),
+		streamCounter(evictedFamily, func(s *canonical.Stream) uint64 { return s.Evicted }),
 	}
 }
 
@@ -52,12 +57,27 @@ func newSourceFamily(f family, always bool, lines ...sourceLine) sourceFamily {
 
 // sourceGauge is a family with one series of each source that could be read.
 func sourceGauge(f family, value func(*reading) float64) sourceFamily {
-	return newSourceFamily(f, false, sourceLine{tail(), value})
+	return newSourceFamily(f, false, sourceLine{tail: tail(), value: value})
 }
 
 // sourceCounter is a family with one series of each source.
 func sourceCounter(f family, value func(*canonical.Source) uint64) sourceFamily {
-	return newSourceFamily(f, true, sourceLine{tail(), func(r *reading) float64 { return float64(value(r.source)) }})
+	return newSourceFamily(f, true, sourceLine{tail: tail(), value: func(r *reading) float64 { return float64(value(r.source)) }})
+}
+
+// streamCounter is a family with one series of each stream of each source.
+func streamCounter(f family, value func(*canonical.Stream) uint64) sourceFamily {
+	var lines []sourceLine
+	for i := range canonical.MaxStreams {
+		stream := func(s *canonical.Source) *canonical.Stream { return &s.Streams[i] }
+		lines = append(lines, sourceLine{tail: tail(), stream: stream, value: func(r *reading) float64 {
+			if r.source.Streams[i].Name == "" {
+				return math.NaN()
+			}
+			return float64(value(&r.source.Streams[i]))
+		}})
+	}
+	return newSourceFamily(f, true, lines...)
 }
 
 // unixSeconds is t in Unix time, to the microsecond.
@@ -86,7 +106,7 @@ func missingLines() []sourceLine {
 		if f > 0 && canonical.Fields[f-1].Name == name {
 			continue
 		}
-		lines = append(lines, sourceLine{tail(fmt.Sprintf("field=%q", name)), func(r *reading) float64 {
+		lines = append(lines, sourceLine{tail: tail(fmt.Sprintf("field=%q", name)), value: func(r *reading) float64 {
 			for _, missing := range r.source.Missing {
 				if canonical.Fields[missing].Name == name {
 					return 1
@@ -101,7 +121,7 @@ func missingLines() []sourceLine {
 func droppedLines() []sourceLine {
 	var lines []sourceLine
 	for reason, word := range canonical.DropReasons {
-		lines = append(lines, sourceLine{tail(fmt.Sprintf("reason=%q", word)), func(r *reading) float64 {
+		lines = append(lines, sourceLine{tail: tail(fmt.Sprintf("reason=%q", word)), value: func(r *reading) float64 {
 			return float64(r.source.DroppedValues[reason])
 		}})
 	}

@@ -75,6 +75,11 @@ func temperature(n int) (string, error) {
 
 func start(t *testing.T, s *scripted, poll time.Duration) (*Pipeline, func()) {
 	t.Helper()
+	return startSource(t, s, poll)
+}
+
+func startSource(t *testing.T, s source.Source, poll time.Duration) (*Pipeline, func()) {
+	t.Helper()
 	translator, err := translate.New(translate.Options{})
 	if err != nil {
 		t.Fatal(err)

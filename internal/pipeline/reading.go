@@ -111,6 +111,7 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	s := p.state
 	p.mu.Unlock()
 	s.Failure = nil
+	s.Streams = p.streams()
 	s.At, s.Took = b.At, b.Took
 	if p.changed(b) {
 		s.ChangedAt = b.At

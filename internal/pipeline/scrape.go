@@ -171,6 +171,7 @@ func failureOf(err error) *canonical.Failure {
 func (p *Pipeline) fail(failure *canonical.Failure) {
 	p.logFailure(failure)
 	p.state.Failure = failure
+	p.state.Streams = p.streams()
 	p.attempt = time.Now()
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // retryAfter is the pause before a failed stream is read again, and a scraped
@@ -84,4 +85,23 @@ func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), now.Sub(p.good).Round(time.Second)),
 		Remedy: "find out why the source stopped",
 	}
+}
+
+// streams returns what feeds the source, if it tells.
+func (p *Pipeline) streams() (all [canonical.MaxStreams]canonical.Stream) {
+	fed, ok := p.opts.Source.(source.Streams)
+	if !ok {
+		return all
+	}
+	var room [canonical.MaxStreams]source.StreamTotals
+	for i, t := range fed.Streams(room[:0]) {
+		if i == len(all) {
+			break
+		}
+		all[i] = canonical.Stream{Name: t.Stream, Ticks: t.Ticks, Evicted: t.Evicted, Restarts: t.Restarts}
+		if t.Failure != nil {
+			all[i].Failure = failureOf(t.Failure)
+		}
+	}
+	return all
 }

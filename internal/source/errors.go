@@ -20,10 +20,20 @@ const (
 	NotMetrics  Failure = "not_metrics"  // no line of the body is an exposition
 	Unsupported Failure = "unsupported"  // do not retry
 	Broken      Failure = "stream_error" // anything else
+
+	// Of sources that stand on a host engine.
+	HostEngineUnavailable Failure = "host_engine_unavailable" // it, or the command that talks to it, is not there
+	ExporterCollision     Failure = "exporter_collision"      // an exporter already reads these GPUs
+	ReservationDenied     Failure = "reservation_denied"      // somebody else holds the profiling counters
+	ProfilingUnavailable  Failure = "profiling_unavailable"   // these GPUs, or this host engine, have none
+	PermissionDenied      Failure = "permission_denied"       // we, or the host engine, may not
 )
 
 // Failures lists all of them.
-var Failures = [...]Failure{Unreachable, Timeout, BadStatus, TooLarge, Truncated, NotMetrics, Unsupported, Broken}
+var Failures = [...]Failure{
+	Unreachable, Timeout, BadStatus, TooLarge, Truncated, NotMetrics, Unsupported, Broken,
+	HostEngineUnavailable, ExporterCollision, ReservationDenied, ProfilingUnavailable, PermissionDenied,
+}
 
 // Error is a failed read that a human can act on.
 type Error struct {

@@ -1,0 +1,43 @@
+package expose
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestStreams: a source that streams feed shows their totals, also while it cannot
+// be read, and the page says which of them fails.
+func TestStreams(t *testing.T) {
+	streams := [canonical.MaxStreams]canonical.Stream{
+		{Name: "device", Ticks: 1000, Evicted: 3, Restarts: 1},
+		{Name: `pro"filing`, Ticks: 7, Failure: &canonical.Failure{Cause: "the profiler lock is held", Remedy: "dcgmi profile --resume"}},
+	}
+	fed := snapshotOf("fed", board())
+	fed.Source.Streams = streams
+	broken := brokenFeed("broken", refused)
+	broken.state.Streams = streams
+	server := serve(t, Options{Feeds: []Feed{feedOf(fed), broken, feedOf(snapshotOf("plain", board()))}})
+	_, body := ask(t, "GET", server.URL+"/metrics")
+	for _, source := range []string{"fed", "broken"} {
+		for _, want := range []string{
+			`kpulse_source_ticks_total{source="` + source + `",backend="prometheus",stream="device"} 1000`,
+			`kpulse_source_ticks_total{source="` + source + `",backend="prometheus",stream="pro\"filing"} 7`,
+			`kpulse_source_ticks_evicted_total{source="` + source + `",backend="prometheus",stream="device"} 3`,
+			`kpulse_source_restarts_total{source="` + source + `",backend="prometheus",stream="device"} 1`,
+			`kpulse_source_restarts_total{source="` + source + `",backend="prometheus",stream="pro\"filing"} 0`,
+		} {
+			if !strings.Contains(string(body), want+"\n") {
+				t.Errorf("no %s", want)
+			}
+		}
+	}
+	if n := strings.Count(string(body), "stream="); n != 12 {
+		t.Errorf("%d series of streams, want 12", n)
+	}
+	_, page := ask(t, "GET", server.URL+"/")
+	if !strings.Contains(string(page), "the profiler lock is held; dcgmi profile --resume") {
+		t.Error("the page does not say which stream fails")
+	}
+}

@@ -1,0 +1,48 @@
+package pipeline
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// fed is a source that streams feed.
+type fed struct {
+	scripted
+	ticks uint64
+}
+
+func (f *fed) Streams(dst []source.StreamTotals) []source.StreamTotals {
+	return append(dst,
+		source.StreamTotals{Stream: "device", Ticks: f.ticks, Evicted: 2, Restarts: 1},
+		source.StreamTotals{Stream: "profiling", Failure: &source.Error{Failure: source.Broken, Cause: "lock held", Remedy: "resume"}})
+}
+
+func TestStreamTotalsReachTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fed{scripted: scripted{kind: source.Streamed, takes: time.Second}}
+		f.say = func(n int) (string, error) {
+			f.ticks = uint64(10 * (n + 1))
+			if n == 1 {
+				return "", &source.Error{Failure: source.Broken, Cause: "gone"}
+			}
+			return temperature(n)
+		}
+		p, stop := startSource(t, f, 0)
+		defer stop()
+		for _, want := range []uint64{10, 20} { // of a good reading, and of a failed one
+			time.Sleep(1100 * time.Millisecond)
+			state, _ := p.Status()
+			device, profiling := state.Streams[0], state.Streams[1]
+			if (device != canonical.Stream{Name: "device", Ticks: want, Evicted: 2, Restarts: 1}) {
+				t.Errorf("device stream %+v, want %d ticks", device, want)
+			}
+			if profiling.Name != "profiling" || profiling.Failure == nil || profiling.Failure.Cause != "lock held" || profiling.Failure.Remedy != "resume" {
+				t.Errorf("profiling stream %+v", profiling)
+			}
+		}
+	})
+}

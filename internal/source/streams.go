@@ -1,0 +1,103 @@
+package source
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// StreamTotals is the account of one stream of a source since the process
+// started.
+type StreamTotals struct {
+	Stream   string // label `stream`, such as device or profiling
+	Ticks    uint64 // whole ticks that were read, evicted ones included
+	Evicted  uint64 // ticks that made room for newer ones before anybody took them
+	Restarts uint64 // times it was started again after the first
+	Failure  *Error // why it does not flow, nil while it does or is starting; not to be written to
+}
+
+// Streams is what a Source implements that is fed by streams of its own.
+type Streams interface {
+	// Streams appends the totals of every stream to dst, always in the same
+	// order. It may be called from any goroutine.
+	Streams(dst []StreamTotals) []StreamTotals
+}
+
+// StreamCounts is what a stream has counted and StreamStats has not collected
+// yet. The stream adds to it; nobody else may read it, for what is read is taken.
+type StreamCounts struct{ Ticks, Evicted atomic.Uint64 }
+
+// StreamStats keeps the totals of streams over their restarts. Counts move from
+// the stream into the totals, so that none is ever counted twice. Its zero value
+// is ready for use, from any goroutine.
+type StreamStats struct {
+	mu       sync.Mutex
+	accounts []account
+}
+
+// account is one stream's.
+type account struct {
+	totals StreamTotals
+	counts *StreamCounts // nil while the stream is closed
+}
+
+// Open registers a stream that starts. It refuses one that is open already, and
+// counts that another open stream adds to. To open a name again after Close is a
+// restart.
+func (s *StreamStats) Open(stream string, counts *StreamCounts) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var own *account
+	for i := range s.accounts {
+		a := &s.accounts[i]
+		switch {
+		case a.totals.Stream == stream:
+			own = a
+		case a.counts == counts:
+			return fmt.Errorf("stream %s counts into the counts of stream %s; give each stream its own", stream, a.totals.Stream)
+		}
+	}
+	switch {
+	case own == nil:
+		s.accounts = append(s.accounts, account{StreamTotals{Stream: stream}, counts})
+	case own.counts != nil:
+		return fmt.Errorf("stream %s is registered already; close it before it starts again", stream)
+	default:
+		own.counts = counts
+		own.totals.Restarts++
+	}
+	return nil
+}
+
+// Close collects what the stream has counted and ends its registration. Its
+// totals stay.
+func (s *StreamStats) Close(stream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.accounts {
+		if a := &s.accounts[i]; a.totals.Stream == stream {
+			a.collect()
+			a.counts = nil
+		}
+	}
+}
+
+// Totals appends the totals of every stream ever opened to dst, in the order in
+// which they first were.
+func (s *StreamStats) Totals(dst []StreamTotals) []StreamTotals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.accounts {
+		s.accounts[i].collect()
+		dst = append(dst, s.accounts[i].totals)
+	}
+	return dst
+}
+
+// collect moves the counts of an open stream into its totals.
+func (a *account) collect() {
+	if a.counts != nil {
+		a.totals.Ticks += a.counts.Ticks.Swap(0)
+		a.totals.Evicted += a.counts.Evicted.Swap(0)
+	}
+}

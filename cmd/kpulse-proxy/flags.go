@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -26,10 +26,6 @@ import (
 const (
 	defaultListen   = ":9401"
 	defaultUpstream = "http://localhost:9400/metrics"
-	defaultPoll     = 15 * time.Second
-	defaultTick     = time.Second
-	minPoll         = time.Second
-	minTick         = 100 * time.Millisecond
 	maxInterval     = time.Minute
 	maxExpected     = 1024 // GPUs; no node has as many
 )
@@ -43,8 +39,9 @@ type options struct {
 	configFile string // "" is none
 	origin     func(flag string) origin
 
-	backend     string
-	source      string // "" is the embedded demo
+	backend     *backend
+	source      string // "" is the backend's own choice
+	record      string // file to record to, "" for none
 	poll        time.Duration
 	minInterval time.Duration
 	timeout     time.Duration
@@ -99,9 +96,9 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	w := &words{
 		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), or replay (a capture; without --source an embedded demo that needs no GPU).").
 			Default("prometheus").PlaceHolder("prometheus|replay").String(),
-		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a file with expositions or dcgmi dmon output.").
+		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a recording, or a file with expositions or dcgmi dmon output.").
 			PlaceHolder("URL|FILE").String(),
-		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). replay: time between two ticks; at least 100ms (default 1s). A duration, or bare seconds.").
+		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
 			PlaceHolder("DURATION").String(),
 		minInterval: app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
 			Default("1s").PlaceHolder("1s").String(),
@@ -120,6 +117,8 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
 			Default(defaults.Judge.Missing.String()).PlaceHolder("renormalize|zero").String(),
 	}
+	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
+		PlaceHolder("FILE").StringVar(&opts.record)
 	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
@@ -158,12 +157,10 @@ func (w *words) into(opts *options) error {
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
 		return fmt.Errorf("--backend: %w", err)
 	}
-	if opts.poll, err = parsePoll(*w.poll, opts.backend); err != nil {
+	if opts.poll, err = opts.backend.parsePoll(*w.poll); err != nil {
 		return fmt.Errorf("--poll: %w", err)
 	}
-	if opts.source = *w.source; opts.source == "" && opts.backend == "prometheus" {
-		opts.source = defaultUpstream
-	}
+	opts.source = cmp.Or(*w.source, opts.backend.source)
 	if opts.nodeName = *w.nodeName; opts.nodeName == "" {
 		opts.nodeName = os.Getenv("NODE_NAME")
 	}
@@ -211,46 +208,4 @@ func (o *options) check() error {
 		return fmt.Errorf("--series-limit=%d: must be at least 1", o.seriesLimit)
 	}
 	return nil
-}
-
-// backends are the words of --backend and what they mean; "" is not built yet.
-var backends = map[string]string{
-	"prometheus":  "prometheus",
-	"replay":      "replay",
-	"dcgm":        "",
-	"dcgmi":       "",
-	"nvml":        "",
-	"nvml_direct": "",
-}
-
-func parseBackend(s string) (string, error) {
-	backend, known := backends[s]
-	switch {
-	case !known:
-		return "", fmt.Errorf("%q is no backend; use prometheus or replay", s)
-	case backend == "":
-		return "", fmt.Errorf("%s is not in this version yet; run dcgm-exporter and use prometheus, or look around with replay", s)
-	}
-	return backend, nil
-}
-
-// parsePoll reads a duration or bare seconds within what the backend allows.
-func parsePoll(s, backend string) (time.Duration, error) {
-	least, standard := minPoll, defaultPoll
-	if backend == "replay" {
-		least, standard = minTick, defaultTick
-	}
-	if s == "" {
-		return standard, nil
-	}
-	d, err := config.ParseDuration(s)
-	switch {
-	case err != nil:
-		return 0, err
-	case d == 0 && !strings.ContainsAny(s, "123456789") && backend == "prometheus":
-		return 0, nil
-	case d < least || d > 24*time.Hour:
-		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to 24h", s, backend, least)
-	}
-	return d, nil
 }

@@ -28,7 +28,7 @@ var helpGroups = []struct {
 	title    string
 	prefixes []string
 }{
-	{"Reading", []string{"backend", "source", "poll", "node-name", "once"}},
+	{"Reading", []string{"backend", "source", "poll", "node-name", "record", "once"}},
 	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus"}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,9 +19,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
-	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
-	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -48,7 +44,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	if err := web.Validate(*opts.web.WebConfigFile); err != nil {
 		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", *opts.web.WebConfigFile, err)
 	}
-	logger.Info("starting", "version", version.Info(), "backend", opts.backend, "reads", p.Name(), "config", opts.configFile)
+	logger.Info("starting", "version", version.Info(), "backend", opts.backend.name, "reads", p.Name(), "config", opts.configFile)
 	ignoreHangups(ctx, logger)
 
 	// The pipeline outlives ctx, so that scrapes that are running when it ends
@@ -93,7 +89,7 @@ func newUserAgent() string {
 
 // newPipeline opens the source and wires what its readings go through.
 func newPipeline(opts *options, userAgent string, logger *slog.Logger) (*pipeline.Pipeline, error) {
-	src, err := open(opts, userAgent)
+	src, err := open(opts, userAgent, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -129,22 +125,6 @@ func newPipeline(opts *options, userAgent string, logger *slog.Logger) (*pipelin
 		Poll:        opts.poll,
 		Timeout:     opts.timeout,
 	}), nil
-}
-
-// open opens the source that the command line names.
-func open(opts *options, userAgent string) (source.Source, error) {
-	switch {
-	case opts.backend == "prometheus":
-		// The pipeline bounds each read by its scrapers' timeouts; this one is for
-		// when none would.
-		return exporter.New(opts.source, exporter.Options{MaxBody: opts.maxBody, UserAgent: userAgent, Timeout: writeTimeout})
-	case opts.source == "":
-		return replay.Demo(replay.Options{Period: opts.poll, Loop: true}), nil
-	case strings.Contains(opts.source, "://"):
-		return nil, errors.New("--source is a URL, and --backend=replay plays files; read a URL with --backend=prometheus")
-	default:
-		return replay.Open(opts.source, replay.Options{Period: opts.poll, Loop: true})
-	}
 }
 
 // listen serves handler until ctx ends, then drains.

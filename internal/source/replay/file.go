@@ -9,13 +9,14 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
 // maxFile is the largest capture that is played: it lies in memory whole.
 const maxFile = 1 << 30
 
 // accepted ends the refusal of a file that is no capture.
-const accepted = "replay plays saved /metrics pages (each ended by a line `# EOF` if there are several) and the output of dcgmi dmon"
+const accepted = "replay plays what --record wrote, saved /metrics pages (each ended by a line `# EOF` if there are several) and the output of dcgmi dmon"
 
 // readFile returns the content of a regular file.
 func readFile(path string) ([]byte, error) {
@@ -69,11 +70,20 @@ func unreadable(path string, err error) *source.Error {
 	return e
 }
 
-// tell finds out what text is: the first line that can belong to one format only
-// decides, and where there is none, whether it has samples.
-func tell(path string, text []byte) (track, source.Aggregation, error) {
+// tell finds out what text is: a recording by its first line, else the first line
+// that can belong to one format only decides, and where there is none, whether
+// it has samples. The caps are what the capture says of its source; their Period
+// is 0 where it does not say.
+func tell(path string, text []byte) (track, source.Caps, error) {
+	if recording.Is(text) {
+		t, err := newRecordingTrack(path, text)
+		if err != nil {
+			return nil, source.Caps{}, err
+		}
+		return t, t.caps(), nil
+	}
 	if err := notText(path, text); err != nil {
-		return nil, "", err
+		return nil, source.Caps{}, err
 	}
 	for line := range bytes.Lines(text) {
 		if isComment(line) {
@@ -81,11 +91,11 @@ func tell(path string, text []byte) (track, source.Aggregation, error) {
 		}
 		if dmon.IsHeader(line) {
 			t, err := newDmonTrack(path, text)
-			return t, source.Point, err
+			return t, source.Caps{Aggregation: source.Point}, err
 		}
 	}
 	t, err := newExpositionTrack(path, text)
-	return t, source.Window, err
+	return t, source.Caps{Aggregation: source.Window}, err
 }
 
 // isComment says whether line is one that only expositions have.

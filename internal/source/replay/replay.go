@@ -1,11 +1,13 @@
-// Package replay plays readings that were captured before: saved expositions and
-// the text of `dcgmi dmon`. It also carries a demo, a node of eight GPUs that
+// Package replay plays readings that were captured before: our own recordings,
+// saved expositions and the text of `dcgmi dmon`. It also carries a demo, a node of eight GPUs that
 // plays a script, so that the whole program runs on any laptop.
 //
 // What a file is is told by its content, never by its name. A file of
 // expositions may hold several, each ended by a line `# EOF` (OpenMetrics' own
 // end mark, so a lone saved page is one reading with or without it). A
-// dmon capture gives a reading for each sample, as package dmon parts them.
+// dmon capture gives a reading for each sample, as package dmon parts them. A
+// recording gives the readings that were recorded, byte for byte, and nothing
+// where the source could not be read.
 package replay
 
 import (
@@ -13,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -23,7 +26,9 @@ import (
 
 // Options say how a replay runs.
 type Options struct {
-	// Period is the time from one tick to the next, 1 s if it is not positive.
+	// Period is the time from one tick to the next. If it is not positive, a
+	// recording is played as it was recorded, gaps included, and anything else at
+	// one tick a second.
 	Period time.Duration
 	// Loop starts over at the end; a replay that does not ends in io.EOF. The
 	// demo always loops.
@@ -33,27 +38,36 @@ type Options struct {
 	Start time.Time
 	// Seed varies the noise of the demo, and nothing else; 0 stands for 1.
 	Seed uint64
+	// Logger is told what is amiss with a capture that is played all the same. nil
+	// is nobody.
+	Logger *slog.Logger
 }
+
+// defaultPeriod is the Period of a capture that does not know its own.
+const defaultPeriod = time.Second
 
 // Source plays a capture, one tick a period. Tick n is stamped Start + n*Period,
 // whenever it is read; with equal Options and an explicit Start two replays of a
 // file give the same readings. The first Read returns at once. A later one waits
 // until a period has passed since the tick before was due; if it comes too late
 // it returns at once, and the tick after it is due a whole period later, so that
-// a slow reader misses nothing and is never sent a burst.
+// a slow reader misses nothing and is never sent a burst. Where a recording is
+// played as it was recorded, the recorded gap stands in the place of a period.
 //
-// Took of a reading is 0: nobody knows how long it once took.
+// Took of a reading is what was recorded, else 0: nobody knows how long it took.
 type Source struct {
-	name        string
-	aggregation source.Aggregation
-	opts        Options
-	track       track
+	name  string
+	caps  source.Caps
+	opts  Options
+	track track
+	timed timed // track, if its own gaps count; nil if they are all a period
 
 	// Of the reading goroutine.
-	dict *raw.Dict
-	n    int64     // ticks given so far
-	due  time.Time // when tick n may be given
-	over bool
+	dict  *raw.Dict
+	begun bool
+	at    time.Time // the stamp of the next tick
+	due   time.Time // when it may be given
+	over  bool
 
 	closing sync.Once
 	closed  chan struct{}
@@ -64,10 +78,18 @@ var _ source.Source = (*Source)(nil)
 // track is a capture being played: one format of recording. Its methods are
 // called from one goroutine.
 type track interface {
-	// next fills the emptied b with the next tick, or returns io.EOF.
+	// next fills b, which is empty but for At, with the next tick, or returns
+	// io.EOF.
 	next(b *raw.Batch) error
 	// rewind starts over.
 	rewind()
+}
+
+// timed is a track that knows when its ticks were taken.
+type timed interface {
+	// gap returns the time from the tick that next gave last to the one that it
+	// gives next; a track at its end is rewound for that.
+	gap() time.Duration
 }
 
 // Open returns a replay of the file at path. It reads the whole file (at most
@@ -78,11 +100,14 @@ func Open(path string, opts Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	track, aggregation, err := tell(path, text)
+	track, caps, err := tell(path, text)
 	if err != nil {
 		return nil, err
 	}
-	return newSource(path, aggregation, track, opts), nil
+	if t, ok := track.(*recordingTrack); ok && opts.Logger != nil {
+		t.sayTorn(path, opts.Logger)
+	}
+	return newSource(path, caps, track, opts), nil
 }
 
 // Demo returns a replay of the built-in script: see DemoClass. It never ends.
@@ -90,17 +115,24 @@ func Demo(opts Options) *Source {
 	if opts.Seed == 0 {
 		opts.Seed = 1
 	}
-	return newSource("demo", source.Point, newDemo(opts.Seed), opts)
+	return newSource("demo", source.Caps{Aggregation: source.Point}, newDemo(opts.Seed), opts)
 }
 
-func newSource(name string, aggregation source.Aggregation, t track, opts Options) *Source {
-	if opts.Period <= 0 {
-		opts.Period = time.Second
-	}
-	return &Source{
-		name: name, aggregation: aggregation, opts: opts, track: t,
+func newSource(name string, caps source.Caps, t track, opts Options) *Source {
+	s := &Source{
+		name: name, caps: caps, opts: opts, track: t,
 		dict: raw.NewDict(), closed: make(chan struct{}),
 	}
+	s.caps.Backend, s.caps.Kind, s.caps.Local = "replay", source.Streamed, false
+	switch {
+	case opts.Period > 0:
+		s.caps.Period = opts.Period
+	case caps.Period <= 0:
+		s.caps.Period = defaultPeriod
+	default:
+		s.timed, _ = t.(timed)
+	}
+	return s
 }
 
 // Name returns the path, or "demo".
@@ -108,15 +140,10 @@ func (s *Source) Name() string { return s.name }
 
 // Caps says that a replay streams. Its aggregation is Window for expositions and
 // Point for dmon and the demo. It is never local: a capture may come from
-// anywhere.
-func (s *Source) Caps() source.Caps {
-	return source.Caps{
-		Backend:     "replay",
-		Kind:        source.Streamed,
-		Aggregation: s.aggregation,
-		Period:      s.opts.Period,
-	}
-}
+// anywhere. Aggregation and Host of a recording are those of what was recorded,
+// and without a Period of Options, so is the period: a stream's own, or else what
+// nine in ten gaps between readings do not exceed.
+func (s *Source) Caps() source.Caps { return s.caps }
 
 // Read waits for the next tick and fills b with it. It returns io.EOF a period
 // after the last tick, ctx's error if ctx ends first (the tick is not lost), and
@@ -135,50 +162,55 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 		s.over = true
 		return err
 	}
-	b.At = s.opts.Start.Add(time.Duration(s.n) * s.opts.Period)
-	s.n++
+	gap := s.caps.Period
+	if s.timed != nil {
+		gap = s.timed.gap()
+	}
+	s.at, s.due = s.at.Add(gap), s.due.Add(gap)
 	return nil
 }
 
 // fill takes the next tick from the track, starting over once if it loops.
 func (s *Source) fill(b *raw.Batch) error {
+	b.At = s.at
 	err := s.track.next(b)
 	if errors.Is(err, io.EOF) && s.opts.Loop {
 		s.track.rewind()
 		b.Reset()
+		b.At = s.at
 		err = s.track.next(b)
 	}
 	return err
 }
 
-// wait returns when the next tick is due.
+// wait returns when the next tick is due, and sets due to when that is, at the
+// earliest now.
 func (s *Source) wait(ctx context.Context) error {
 	if err := s.stopped(ctx); err != nil {
 		return err
 	}
 	now := time.Now()
-	if s.n == 0 {
-		if s.opts.Start.IsZero() {
-			s.opts.Start = now
+	if !s.begun {
+		s.begun = true
+		s.due = now
+		if s.at = s.opts.Start; s.at.IsZero() {
+			s.at = now
 		}
-		s.due = now.Add(s.opts.Period)
 		return nil
 	}
-	if left := s.due.Sub(now); left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-s.closed:
-		}
-		if err := s.stopped(ctx); err != nil {
-			return err
-		}
-		now = s.due
+	left := s.due.Sub(now)
+	if left <= 0 {
+		s.due = now
+		return nil
 	}
-	s.due = now.Add(s.opts.Period)
-	return nil
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.closed:
+	}
+	return s.stopped(ctx)
 }
 
 // stopped returns an error if nobody wants another tick.

@@ -1,0 +1,249 @@
+// Package dcgmi drives `dcgmi dmon` as a stream of readings. It is the only
+// package that runs a command.
+//
+// Two children run side by side, one for the fields that are read through NVML
+// and one for those of the profiling counters, because dmon ends as a whole where
+// the host engine refuses one of its fields. Each is started again with growing
+// pauses whenever it ends or hangs; what they print goes through a bounded, lossy
+// ring to the reader, who joins it to one reading a period.
+package dcgmi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// MinPeriod is the shortest period that NVIDIA's user guide allows for profiling
+// fields. It is for the command line to hold to; New does not.
+const MinPeriod = 100 * time.Millisecond
+
+// closeTimeout bounds Close: a child that not even SIGKILL ends is left to the
+// kernel, which ends it with us.
+const closeTimeout = 5 * time.Second
+
+// Options say what to run.
+type Options struct {
+	// Path of dcgmi; a name without a slash, such as "dcgmi", which is the
+	// default, is looked up in PATH.
+	Path string
+	// Host is the host engine to talk to as dcgmi's --host takes it; "" is the
+	// one on this machine.
+	Host string
+	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
+	Period time.Duration
+	// Entities returns what to watch, in the syntax of dcgmi's -i, "" for every
+	// GPU. It is called before each start of a child, from several goroutines.
+	// Nil watches every GPU.
+	Entities func(ctx context.Context) (string, error)
+	// Logger is told what the errors of Read do not tell. Nil discards it.
+	Logger *slog.Logger
+	// Probes look at the machine; what is nil in them looks at the real one.
+	Probes Probes
+}
+
+// The streams of a source, in the order in which they are kept.
+const (
+	device = iota
+	profiling
+)
+
+// Source reads the GPUs of one host engine. Families of its samples are dmon's
+// column names, and labels are dmon's own words for the entity, as package dmon
+// documents them; At is when the last row of a sample arrived.
+type Source struct {
+	opts    Options
+	ring    *ring
+	join    join // of the reading goroutine
+	stats   source.StreamStats
+	streams []*stream
+	backoff func(n int) time.Duration // source.Backoff but in tests
+
+	life context.Context
+	end  context.CancelFunc
+
+	starting sync.Once
+	running  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	untold bool // a stream has failed since Read last returned an error
+}
+
+var (
+	_ source.Source  = (*Source)(nil)
+	_ source.Streams = (*Source)(nil)
+)
+
+// New returns a source that runs nothing before its first Read.
+func New(opts Options) *Source {
+	if opts.Path == "" {
+		opts.Path = "dcgmi"
+	}
+	if opts.Period <= 0 {
+		opts.Period = MinPeriod
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	opts.Probes = opts.Probes.complete()
+	life, end := context.WithCancel(context.Background())
+	s := &Source{
+		opts: opts,
+		ring: newRing(2),
+		streams: []*stream{
+			device:    newStream(device, "device", deviceFields),
+			profiling: newStream(profiling, "profiling", profilingFields),
+		},
+		life: life, end: end,
+		backoff: func(n int) time.Duration { return source.Backoff(n, rand.Float64()) },
+	}
+	s.join.period = opts.Period
+	s.join.expects = func() bool { return s.expects(s.streams[profiling]) }
+	return s
+}
+
+// Name returns "dcgmi", and which host engine it talks to if that is elsewhere.
+func (s *Source) Name() string {
+	if s.opts.Host == "" {
+		return "dcgmi"
+	}
+	return "dcgmi@" + s.opts.Host
+}
+
+// Caps says that a reading is a point: dmon shows the latest of samples taken
+// once a period.
+func (s *Source) Caps() source.Caps {
+	return source.Caps{
+		Backend:     "dcgm",
+		Kind:        source.Streamed,
+		Aggregation: source.Point,
+		Period:      s.opts.Period,
+		Local:       s.opts.Host == "",
+	}
+}
+
+// Read waits for the next reading. Where the profiling stream fails alone,
+// readings go on without its fields; where nothing flows, Read returns why, as a
+// *source.Error, once for each attempt to start again.
+func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
+	b.Reset()
+	s.starting.Do(s.start)
+	for {
+		if err := s.stopped(ctx); err != nil {
+			return err
+		}
+		if s.next(b) {
+			return nil
+		}
+		if e := s.failure(); e != nil {
+			return e
+		}
+		select {
+		case <-s.ring.news:
+		case <-ctx.Done():
+		case <-s.life.Done():
+		}
+	}
+}
+
+// next fills b with the next reading, if the ring holds one.
+func (s *Source) next(b *raw.Batch) bool {
+	for t := s.ring.take(); t != nil; t = s.ring.take() {
+		whole := s.join.take(t)
+		s.ring.recycle(t)
+		if whole {
+			s.join.fill(b)
+			return true
+		}
+	}
+	if s.join.release() {
+		s.join.fill(b)
+		return true
+	}
+	return false
+}
+
+// start starts the supervision of all streams.
+func (s *Source) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	for _, st := range s.streams {
+		s.running.Go(func() { s.supervise(s.life, st) })
+	}
+}
+
+// stopped returns an error if nobody wants another reading.
+func (s *Source) stopped(ctx context.Context) error {
+	if s.life.Err() != nil {
+		return &source.Error{
+			Failure: source.Broken,
+			Cause:   "the stream of " + s.Name() + " was closed",
+			Remedy:  "open it again",
+			Err:     fmt.Errorf("dcgmi: %w", os.ErrClosed),
+		}
+	}
+	return ctx.Err()
+}
+
+// Restart starts all streams anew, at once, because what they should watch has
+// changed: dmon's list of entities is fixed when it starts. reason goes to the
+// log.
+func (s *Source) Restart(reason string) {
+	s.opts.Logger.Info("dcgmi is started again", "reads", s.Name(), "reason", reason)
+	for _, st := range s.streams {
+		select {
+		case st.again <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Streams appends the totals of the streams device and profiling to dst.
+func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
+	var room [2]source.StreamTotals
+	totals := s.stats.Totals(room[:0])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		own := source.StreamTotals{Stream: st.name}
+		for _, t := range totals {
+			if t.Stream == st.name {
+				own = t
+			}
+		}
+		own.Failure = st.failure
+		dst = append(dst, own)
+	}
+	return dst
+}
+
+// Close ends the children and makes a blocked Read return. It waits until they
+// are gone, and may be called more than once.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.end()
+	gone := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-time.After(closeTimeout):
+		return fmt.Errorf("dcgmi does not end, killed as it is; look for it in state D: ps -o pid,stat,wchan,args -C dcgmi")
+	}
+}

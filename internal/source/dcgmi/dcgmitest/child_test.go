@@ -1,0 +1,191 @@
+package dcgmitest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+func TestSignals(t *testing.T) {
+	for _, test := range []struct {
+		version string
+		signal  syscall.Signal
+		code    int
+		end     []string // the last lines
+	}{
+		{"4.6.0", syscall.SIGINT, 0, []string{"", "", "dmon was stopped due to receiving a signal"}},
+		{"3.3.9", syscall.SIGINT, 0, []string{"", "", "dmon was stopped do to receiving a signal"}},
+		{"4.6.0", syscall.SIGTERM, 143, nil},
+		{"4.6.0", syscall.SIGHUP, 129, nil},
+		{"4.6.0", syscall.SIGQUIT, 131, nil},
+	} {
+		c := start(t, dcgmitest.Install(t, node(test.version, dcgmitest.Boards(1)...)), "dmon -e 155 -d 100")
+		c.until("GPU 0")
+		c.signal(test.signal)
+		lines, status := c.rest()
+		if status.ExitStatus() != test.code || !strings.HasSuffix(strings.Join(lines, "\n"), strings.Join(test.end, "\n")) {
+			t.Errorf("%v: exit %d after %q", test.signal, status.ExitStatus(), lines)
+		}
+	}
+}
+
+// TestInterruptBeforeSamples wants SIGINT to end what does not sample yet. The
+// start log is a pipe, so that the test knows when the fake is up.
+func TestInterruptBeforeSamples(t *testing.T) {
+	s := node("4.6.0", dcgmitest.Boards(1)...)
+	s.StartLog = filepath.Join(t.TempDir(), "starts")
+	s.Pace.StartMS = 60_000
+	if err := syscall.Mkfifo(s.StartLog, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, dcgmitest.Install(t, s), "dmon -e 155")
+	if starts := dcgmitest.Starts(t, s.StartLog); len(starts) != 1 || starts[0].PID != c.cmd.Process.Pid {
+		t.Fatalf("%+v", starts)
+	}
+	c.signal(syscall.SIGINT)
+	if lines, status := c.rest(); status.ExitStatus() != 130 || lines != nil {
+		t.Errorf("exit %d after %q", status.ExitStatus(), lines)
+	}
+}
+
+func TestHang(t *testing.T) {
+	s := node("4.6.0", dcgmitest.Boards(1)...)
+	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.Hang, After: 2, Bytes: 3, IgnoreTerm: true}}
+	s.Pace.Flood = true
+	c := start(t, dcgmitest.Install(t, s), "dmon -e 155")
+	buf := make([]byte, 0, 512) // two lines of header, two samples and three bytes
+	for want := 4*(16+18+1) + 3; len(buf) < want; {
+		n, err := c.out.Read(buf[len(buf):cap(buf)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		buf = buf[:len(buf)+n]
+	}
+	if !strings.HasSuffix(string(buf), "\nGPU") {
+		t.Errorf("%q", buf)
+	}
+	for range 20 {
+		c.signal(syscall.SIGTERM)
+	}
+	c.signal(syscall.SIGHUP)
+	if lines, status := c.rest(); status.ExitStatus() != 129 || lines != nil {
+		t.Errorf("exit %d after %q", status.ExitStatus(), lines)
+	}
+}
+
+func TestDie(t *testing.T) {
+	s := node("4.6.0", dcgmitest.Boards(1)...)
+	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.Die, After: 3}}
+	s.Pace.Flood = true
+	lines, status := start(t, dcgmitest.Install(t, s), "dmon -e 155").rest()
+	if !status.Signaled() || status.Signal() != syscall.SIGKILL || len(lines) != 5 {
+		t.Errorf("status %v after %q", status, lines)
+	}
+}
+
+// TestScenarioChanges changes values and the cut of a board while dmon runs: the
+// values show, the entities stay.
+func TestScenarioChanges(t *testing.T) {
+	s := node("4.6.0", dcgmitest.Boards(1)[0].Cut(2))
+	exe := dcgmitest.Install(t, s)
+	c := start(t, exe, "dmon -e 155 -d 5 -i *,*/*")
+	c.until("GPU-I 1")
+	s.Readings = []dcgmitest.Reading{{Field: 155, Value: 123.456}}
+	s.Write(t, dcgmitest.Beside(exe))
+	c.until("GPU 0           123.456")
+	s.GPUs = []dcgmitest.GPU{dcgmitest.Boards(1)[0].Cut(1)}
+	s.Write(t, dcgmitest.Beside(exe))
+	c.until("GPU-I 1         N/A")
+	c.until("GPU-I 0         123.456")
+	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}}
+	s.Write(t, dcgmitest.Beside(exe))
+	if _, status := c.rest(); status.ExitStatus() != 235 {
+		t.Errorf("exit %d", status.ExitStatus())
+	}
+	s.Failures = nil
+	s.Write(t, dcgmitest.Beside(exe))
+	if got := runExe(t, exe, "dmon -e 155 -c 1 -i *,*/*").stdout; strings.Contains(got, "GPU-I 1") {
+		t.Errorf("a new start still has the old cut: %s", got)
+	}
+}
+
+func TestFakeGoesWithItsScenario(t *testing.T) {
+	exe := dcgmitest.Install(t, node("4.6.0", dcgmitest.Boards(1)...))
+	c := start(t, exe, "dmon -e 155 -d 10")
+	c.until("GPU 0")
+	if err := os.Remove(dcgmitest.Beside(exe)); err != nil {
+		t.Fatal(err)
+	}
+	if _, status := c.rest(); status.ExitStatus() != 97 {
+		t.Errorf("exit %d", status.ExitStatus())
+	}
+	if got := runExe(t, exe, "dmon -e 155"); got.code != 97 || !strings.Contains(got.stderr, "write one") {
+		t.Errorf("without a scenario: %+v", got)
+	}
+}
+
+// TestScenarioFromEnvironment lets one executable play what the environment says.
+func TestScenarioFromEnvironment(t *testing.T) {
+	exe, path := dcgmitest.Build(t), filepath.Join(t.TempDir(), "scenario")
+	node("4.2.3").Write(t, path)
+	t.Setenv(dcgmitest.ScenarioEnv, path)
+	equal(t, runExe(t, exe, "--version").stdout, "\ndcgmi  version: 4.2.3\n\n")
+}
+
+func TestStartLog(t *testing.T) {
+	s := node("4.6.0", dcgmitest.Boards(1)...)
+	s.StartLog = filepath.Join(t.TempDir(), "starts")
+	if starts := dcgmitest.Starts(t, s.StartLog); starts != nil {
+		t.Errorf("before any: %v", starts)
+	}
+	exe := dcgmitest.Install(t, s)
+	runExe(t, exe, "dmon -e 155 -c 1")
+	runExe(t, exe, "discovery -l")
+	starts := dcgmitest.Starts(t, s.StartLog)
+	if len(starts) != 2 || starts[0].PID == starts[1].PID || strings.Join(starts[0].Args, " ") != "dmon -e 155 -c 1" {
+		t.Errorf("%+v", starts)
+	}
+}
+
+// TestLosses has two boards of four lost for three samples.
+func TestLosses(t *testing.T) {
+	s := node("4.6.0", dcgmitest.Boards(4)...)
+	s.GPUs[2] = s.GPUs[2].Cut(1)
+	s.Pace.Flood = true
+	s.Failures = []dcgmitest.Failure{
+		{Kind: dcgmitest.GPULost, GPU: 1, After: 2, Until: 5}, {Kind: dcgmitest.GPULost, GPU: 2, After: 2, Until: 5},
+	}
+	sample := map[string]int{}
+	for line := range strings.Lines(run(t, s, "dmon -e 155,250 -c 8 -d 1 -i *,*/*").stdout) {
+		words := strings.Fields(line)
+		if !strings.HasPrefix(line, "GPU") {
+			continue
+		}
+		entity := words[0] + " " + words[1]
+		tick := sample[entity]
+		sample[entity]++
+		gone := entity != "GPU 0" && entity != "GPU 3" && tick >= 2 && tick < 5
+		if got := words[2] == "N/A" && words[3] == "N/A"; got != gone {
+			t.Errorf("sample %d: %s", tick, line)
+		}
+	}
+	if len(sample) != 5 || sample["GPU-I 14"] != 8 {
+		t.Errorf("samples %v", sample)
+	}
+}
+
+func TestGarbage(t *testing.T) {
+	s := node("4.6.0", dcgmitest.Boards(2)...)
+	s.Readings = []dcgmitest.Reading{{Value: 1}}
+	s.Pace.Flood = true
+	s.Failures = []dcgmitest.Failure{
+		{Kind: dcgmitest.Garbage, Text: "\x00what\n", After: 1, Until: 2}, {Kind: dcgmitest.GluedRows, After: 2, Until: 3},
+	}
+	row0, row1 := "GPU 0           1.000             ", "GPU 1           1.000             "
+	equal(t, run(t, s, "dmon -e 155 -c 3 -d 1").stdout,
+		header155+row0+"\n"+row1+"\n"+"\x00what\n"+row0+"\n"+row1+"\n"+row0+row1+"\n")
+}

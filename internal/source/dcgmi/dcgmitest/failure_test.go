@@ -1,0 +1,129 @@
+package dcgmitest_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+const lost = "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n"
+
+// header155 is what 4.6 prints above field 155.
+const header155 = "#Entity         POWER             \nID               W                \n"
+
+// TestFailures wants the words, the stream and the exit code of each failure.
+func TestFailures(t *testing.T) {
+	parse := "An error occurred trying to parse the command line.\n"
+	for _, test := range []struct {
+		name           string
+		failure        dcgmitest.Failure
+		args           string
+		stdout, stderr string
+		code           int
+	}{
+		{"no host engine", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, "dmon -e 155",
+			"Error: unable to establish a connection to the specified host: localhost\n" + lost, "", 235},
+		{"no host engine elsewhere", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, "discovery -l --host node7:5555",
+			"Error: unable to establish a connection to the specified host: node7:5555\n" + lost, "", 235},
+		{"no library", dcgmitest.Failure{Kind: dcgmitest.InitFailed}, "dmon -l",
+			"Error: unable to initialize DCGM\n" + lost, "", 235},
+		{"host engine dies", dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, "dmon -e 155",
+			header155, "Error getting values information. Return -21: Host engine connection invalid/disconnected\n", 235},
+		{"no data", dcgmitest.Failure{Kind: dcgmitest.NoData}, "dmon -e 155",
+			header155, "No data returned from the hostengine.\n", 242},
+		{"no group", dcgmitest.Failure{Kind: dcgmitest.GroupRefused, Code: -24}, "dmon -e 155",
+			"", "Got error while creating a GPU group: -24 Max limit reached for the object\n", 232},
+		{"no field group", dcgmitest.Failure{Kind: dcgmitest.FieldGroupRefused, Code: -24}, "dmon -e 155",
+			"", "Got error while creating a Field Group: Max limit reached for the object\n", 232},
+		{"bad field", dcgmitest.Failure{}, "dmon -e 155,9999",
+			"", "Error: Got invalid field ID. '9999'. See dcgm_fields.h for a list of valid field IDs.\n", 255},
+		{"no such field", dcgmitest.Failure{}, "dmon -e 397",
+			"", "Error: Got invalid field ID. '397'. See dcgm_fields.h for a list of valid field IDs.\n", 255},
+		{"field that is no number", dcgmitest.Failure{}, "dmon -e 155,x",
+			"", "Error: Expected numerical fieldId. Got 'x' instead.\n", 255},
+		{"no such board", dcgmitest.Failure{}, "dmon -e 155 -i 99",
+			"", "Error: Got error -1 Bad parameter passed to function while adding GPU 99 to our entity group.\n", 255},
+		{"no such instance", dcgmitest.Failure{}, "dmon -e 155 -i instance:3",
+			"", "Error: Got error -1 Bad parameter passed to function while adding GPU_I 3 to our entity group.\n", 255},
+		{"entity of no kind", dcgmitest.Failure{}, "dmon -e 155 -i foo:1", "", "Error: invalid entity type: foo:1\n", 255},
+		{"entity that is no number", dcgmitest.Failure{}, "dmon -e 155 -i 0/9",
+			"", "Error: Expected numerical entityId instead of 0/9\n", 255},
+		{"delay of zero", dcgmitest.Failure{}, "dmon -e 155 -d 0", "", "Error: Invalid value for arg delay.\n" + parse, 254},
+		{"delay that is no number", dcgmitest.Failure{}, "dmon -e 155 -d x",
+			"", "Error: Couldn't read argument value from string 'x' for arg -d (--delay).\n" + parse, 254},
+		{"unknown option", dcgmitest.Failure{}, "dmon -e 155 -j",
+			"", "Error: Couldn't find match for argument for arg -j.\n" + parse, 254},
+		{"unknown subsystem", dcgmitest.Failure{}, "demon", "ERROR: Invalid subsystem.\n\n", "", 255},
+		{"no boards listed", dcgmitest.Failure{Kind: dcgmitest.ListRefused, Code: -21}, "discovery -l",
+			"Error: Cannot get GPU list from remote node. Return: Host engine connection invalid/disconnected\n", "", 235},
+		{"no metric groups", dcgmitest.Failure{Kind: dcgmitest.ListRefused, Code: -33}, "profile -l",
+			"Error: Unable to Get supported metric groups: This request is serviced by a module of DCGM that is not currently loaded.\n", "", 223},
+		{"pause with GPM", dcgmitest.Failure{}, "profile --pause",
+			"Error: unable to pause profiling metrics: Feature not supported.\n", "", 250},
+		{"version without host engine", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, "-v", "", "", 0},
+		{"short version", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, "--version", "\ndcgmi  version: 4.6.0\n\n", "", 0},
+		{"unexplained", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 3, Text: "boo\n"}, "dmon -e 155", header155, "boo\n", 3},
+		{"another command's", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown, Command: "profile"}, "dmon -e 155,x",
+			"", "Error: Expected numerical fieldId. Got 'x' instead.\n", 255},
+	} {
+		s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1), Failures: []dcgmitest.Failure{test.failure}}
+		if got, want := run(t, s, test.args), (output{test.stdout, test.stderr, test.code}); got != want {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", test.name, got, want)
+		}
+	}
+}
+
+// TestWatchRefused wants the header first, and only fields of the profiling
+// module to be refused where the failure says so.
+func TestWatchRefused(t *testing.T) {
+	for code, want := range map[int]struct {
+		exit int
+		text string
+	}{
+		-18: {238, "GPU is lost"},
+		-23: {233, "The GPUs of this group are incompatible with each other for the requested operation"},
+		-29: {227, "Unable to watch one or more of the requested fields because doing so requires the host engine to be running as root."},
+		-33: {223, "This request is serviced by a module of DCGM that is not currently loaded"},
+		-34: {222, "The requested operation could not be completed because the affected resource is in use"},
+		-36: {220, "Profiling is not supported for this group of GPUs or GPU"},
+		-37: {219, "The third-party Profiling module returned an unrecoverable error"},
+		-38: {218, "The requested profiling metrics cannot be collected in a single pass"},
+		-44: {212, "Unable to watch one or more of the requested fields because doing so requires a newer driver version than what is currently installed."},
+		-54: {202, "The hostengine and all modules are paused"},
+		-57: {199, "Cannot perform the requested operation because an NVML driver timeout error was detected. Verify NVML is responsive before restarting the hostengine."},
+		-67: {189, "Cannot perform the requested operation because the GPUs are detached"},
+	} {
+		s := dcgmitest.Scenario{Version: "3.3.9", GPUs: dcgmitest.Boards(1)}
+		s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Code: code, Profiling: true}}
+		exe := dcgmitest.Install(t, s)
+		got := runExe(t, exe, "dmon -e 1001")
+		wanted := output{"#Entity   GRACT        \nID                     \n",
+			fmt.Sprintf("Error setting watches. Result: %d: %s\n\n", code, want.text), want.exit}
+		if got != wanted {
+			t.Errorf("%d:\ngot  %+v\nwant %+v", code, got, wanted)
+		}
+		if got := runExe(t, exe, "dmon -e 155 -c 1"); got.code != 0 || strings.Count(got.stdout, "\n") != 3 {
+			t.Errorf("%d without profiling fields: %+v", code, got)
+		}
+	}
+}
+
+// TestReleases wants fields to be unknown before the release that brought them.
+func TestReleases(t *testing.T) {
+	for _, test := range []struct {
+		version, field string
+		code           int
+	}{
+		{"4.2.0", "843", 255}, {"4.2.3", "843", 0}, {"3.3.8", "385", 255}, {"3.3.9", "385", 0},
+		{"4.4.2", "1523", 255}, {"4.5.3", "1523", 0}, {"4.5.3", "1091", 255}, {"4.6.0", "1091", 0},
+	} {
+		if got := run(t, node(test.version, dcgmitest.Boards(1)...), "dmon -c 1 -e "+test.field); got.code != test.code {
+			t.Errorf("%s in %s: %+v, want exit %d", test.field, test.version, got, test.code)
+		}
+	}
+}

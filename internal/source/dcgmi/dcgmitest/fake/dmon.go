@@ -1,0 +1,250 @@
+package fake
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// headerEvery is after how many samples the header is printed again; the first
+// time it takes one more.
+const headerEvery = 14
+
+// dmon is the loop that prints samples.
+type dmon struct {
+	*fake
+	fields    []dcgmitest.Field
+	entities  []dcgmitest.Entity
+	profiling bool
+	delay     time.Duration
+	count     int // 0 is forever
+}
+
+func (f *fake) dmon(set map[string]string) (status, error) {
+	chosen, err := one(set, "field-id", "field-group-id", "list")
+	if err != nil {
+		return 0, err
+	}
+	d := dmon{fake: f, delay: time.Second}
+	if err := d.setPace(set); err != nil {
+		return 0, err
+	}
+	if chosen == "field-group-id" {
+		os.Exit(f.misuse(fmt.Errorf("-f is not emulated; use -e")))
+	}
+	if result := f.connect("dmon", set); result != ok {
+		return result, nil
+	}
+	if chosen == "list" {
+		f.listFields()
+		return ok, nil
+	}
+	if result := d.prepare(set); result != ok {
+		return result, nil
+	}
+	f.out.printf("%s", header(f.release, d.fields))
+	f.out.flush()
+	if result := d.watch(); result != ok {
+		return result, nil
+	}
+	return d.run(), nil
+}
+
+// setPace takes -d, -c and what goes wrong with them and their like.
+func (d *dmon) setPace(set map[string]string) error {
+	if value, given := set["delay"]; given {
+		d.delay = time.Duration(number(value)) * time.Millisecond
+	}
+	if value, given := set["count"]; given {
+		d.count, _ = strconv.Atoi(value)
+	}
+	_, group := set["group-id"]
+	_, entity := set["entity-id"]
+	fieldIDs, fields := set["field-id"]
+	switch {
+	case group && entity:
+		return usageError{message: "Both entity-id and group-id are given. Only one of the options must be present"}
+	case d.count < 0:
+		return usageError{"Positive value expected, negative value found", "count"}
+	case d.delay < time.Millisecond:
+		return usageError{"Invalid value", "delay"}
+	case fields && (fieldIDs == "" || fieldIDs[0] < '0' || fieldIDs[0] > '9'):
+		return usageError{"Invalid value", "field-id"}
+	}
+	return nil
+}
+
+// prepare makes the groups of entities and fields.
+func (d *dmon) prepare(set map[string]string) status {
+	entities, result, text := d.group(set)
+	if result != ok {
+		fmt.Fprintln(d.err, text)
+		return result
+	}
+	d.entities = entities
+	if refused, is := d.failure(dcgmitest.GroupRefused, "dmon", false); is {
+		fmt.Fprintf(d.err, "Got error while creating a GPU group: %d %s\n", refused.Code, status(refused.Code))
+		return status(refused.Code)
+	}
+	if d.fields, text = d.parseFields(set["field-id"]); text != "" {
+		fmt.Fprintln(d.err, text)
+		return badParam
+	}
+	d.profiling = slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return dcgmitest.Profiling(f.ID) })
+	if refused, is := d.failure(dcgmitest.FieldGroupRefused, "dmon", d.profiling); is {
+		fmt.Fprintf(d.err, "Got error while creating a Field Group: %s\n", status(refused.Code))
+		return status(refused.Code)
+	}
+	return ok
+}
+
+// parseFields returns the fields of a list of ids, or what dmon says of it.
+func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
+	var fields []dcgmitest.Field
+	for token := range strings.SplitSeq(list, ",") {
+		if token == "" || token[0] < '0' || token[0] > '9' {
+			return nil, fmt.Sprintf("Error: Expected numerical fieldId. Got '%s' instead.", token)
+		}
+		digits := token[:len(token)-len(strings.TrimLeft(token, "0123456789"))]
+		id := int(uint16(number(digits))) // as the real one: what follows the digits is not looked at
+		field, known := dcgmitest.FieldByID(d.release, id)
+		if !known {
+			return nil, fmt.Sprintf("Error: Got invalid field ID. '%d'. See dcgm_fields.h for a list of valid field IDs.", id)
+		}
+		fields = append(fields, field)
+	}
+	return fields, ""
+}
+
+// watch asks the host engine for the fields.
+func (d *dmon) watch() status {
+	refused, is := d.failure(dcgmitest.WatchRefused, "dmon", d.profiling)
+	code := status(refused.Code)
+	if !is && len(d.entities) == 0 {
+		// That an empty group is refused here, and so, is an assumption.
+		is, code = true, groupIsEmpty
+	}
+	if !is {
+		return ok
+	}
+	fmt.Fprintf(d.err, "Error setting watches. Result: %d: %s\n\n", int(code), code.refusal())
+	return code
+}
+
+// run prints samples until the count, a signal or a failure ends it.
+func (d *dmon) run() status {
+	d.signals.sampling.Store(true)
+	sinceHeader := 0
+	for tick := 0; !d.signals.interrupted.Load(); tick++ {
+		_ = d.read() // a scenario that is gone ends the process from elsewhere
+		d.out.setPace(d.scenario.Pace)
+		if result, over := d.fail(tick); over {
+			return result
+		}
+		time.Sleep(time.Duration(d.scenario.Pace.WorkMS) * time.Millisecond)
+		d.sample(tick)
+		if batch := d.scenario.Pace.Batch; batch < 2 || (tick+1)%batch == 0 {
+			d.out.flush()
+		}
+		if d.count > 0 && tick+1 == d.count {
+			return ok
+		}
+		d.sleep(tick)
+		if sinceHeader == headerEvery {
+			d.out.printf("%s", header(d.release, d.fields))
+			sinceHeader = 0
+		}
+		sinceHeader++
+	}
+	cause := "due to"
+	if !d.release.Since("4.0.0") {
+		cause = "do to"
+	}
+	d.out.printf("\n\ndmon was stopped %s receiving a signal\n", cause)
+	return ok
+}
+
+// sample prints the rows of one sample.
+func (d *dmon) sample(tick int) {
+	if garbage, is := d.failure(dcgmitest.Garbage, "dmon", d.profiling); is && garbage.Lasts(tick) {
+		d.out.printf("%s", garbage.Text)
+	}
+	scenario := d.scenario
+	if _, err := os.Stat(d.paused()); err == nil && d.profiling {
+		scenario.Readings = slices.Concat(scenario.Readings, blankProfiling(d.fields))
+	}
+	glued, glue := d.failure(dcgmitest.GluedRows, "dmon", d.profiling)
+	for i, e := range d.entities {
+		line := row(scenario, d.release, e, d.fields, tick)
+		if glue && i == 0 && glued.Lasts(tick) {
+			line = strings.TrimSuffix(line, "\n")
+		}
+		d.out.printf("%s", line)
+	}
+}
+
+// sleep waits for the next sample. A signal does not shorten it.
+func (d *dmon) sleep(tick int) {
+	pace := d.scenario.Pace
+	if pace.Flood {
+		return
+	}
+	jitter := dcgmitest.Share(d.scenario.Seed, tick) * float64(pace.JitterMS) * float64(time.Millisecond)
+	time.Sleep(d.delay + time.Duration(jitter))
+}
+
+// fail does what goes wrong before sample number tick, and says whether that is
+// the end.
+func (d *dmon) fail(tick int) (result status, over bool) {
+	for _, failure := range d.scenario.Failures {
+		if failure.After > tick || failure.Command != "" && failure.Command != "dmon" || failure.Profiling && !d.profiling {
+			continue
+		}
+		switch failure.Kind {
+		case dcgmitest.HostEngineDies:
+			fmt.Fprintf(d.err, "Error getting values information. Return %d: %s\n", int(disconnected), disconnected)
+			return disconnected, true
+		case dcgmitest.NoData:
+			fmt.Fprintln(d.err, "No data returned from the hostengine.")
+			return noData, true
+		case dcgmitest.Exit:
+			d.out.flush()
+			fmt.Fprint(d.err, failure.Text)
+			return status(failure.Code), true
+		case dcgmitest.Hang:
+			d.signals.ignoreTerm.Store(failure.IgnoreTerm)
+			d.part(tick, failure.Bytes)
+			select {}
+		case dcgmitest.Die:
+			d.part(tick, failure.Bytes)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	return ok, false
+}
+
+// part prints the first bytes of sample number tick.
+func (d *dmon) part(tick, bytes int) {
+	before := len(d.out.pending)
+	d.sample(tick)
+	d.out.pending = d.out.pending[:min(before+bytes, len(d.out.pending))]
+	d.out.flush()
+}
+
+// blankProfiling returns readings that leave the profiling fields blank.
+func blankProfiling(fields []dcgmitest.Field) []dcgmitest.Reading {
+	var blanks []dcgmitest.Reading
+	for _, field := range fields {
+		if dcgmitest.Profiling(field.ID) {
+			blanks = append(blanks, dcgmitest.Reading{Field: field.ID, State: dcgmitest.Blank})
+		}
+	}
+	return blanks
+}

@@ -1,0 +1,68 @@
+package fake
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// sampler returns a dmon of field 155 on one board.
+func sampler(t *testing.T, s dcgmitest.Scenario, out *writes) dmon {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "scenario")
+	s.GPUs = dcgmitest.Boards(1)
+	s.Write(t, path)
+	f := &fake{path: path, release: s.Release(), out: newOutput(out, s.Pace), err: &strings.Builder{}, signals: new(signals)}
+	power, _ := dcgmitest.FieldByID(s.Release(), 155)
+	return dmon{
+		fake: f, fields: []dcgmitest.Field{power},
+		entities: []dcgmitest.Entity{{Group: dcgmitest.Board}}, delay: 100 * time.Millisecond, count: 6,
+	}
+}
+
+// TestFlushes wants a write for each sample, or for each batch of them.
+func TestFlushes(t *testing.T) {
+	const line = 16 + 18 + 1
+	for batch, want := range map[int][]int{
+		0: {line, line, line, line, line, line}, 3: {3 * line, 3 * line}, 4: {4 * line, 2 * line},
+	} {
+		var got writes
+		d := sampler(t, dcgmitest.Scenario{Pace: dcgmitest.Pace{Batch: batch, Flood: true}}, &got)
+		if result := d.run(); result != ok {
+			t.Error(result)
+		}
+		d.out.flush()
+		if !slices.Equal(got, want) {
+			t.Errorf("batches of %d: writes of %v, want %v", batch, got, want)
+		}
+	}
+}
+
+// TestPace wants five delays between six samples, and what the pace adds.
+func TestPace(t *testing.T) {
+	for _, test := range []struct {
+		pace        dcgmitest.Pace
+		least, most time.Duration
+	}{
+		{dcgmitest.Pace{}, 500 * time.Millisecond, 500 * time.Millisecond},
+		{dcgmitest.Pace{Flood: true}, 0, 0},
+		{dcgmitest.Pace{WorkMS: 7}, 542 * time.Millisecond, 542 * time.Millisecond},
+		{dcgmitest.Pace{JitterMS: 50}, 501 * time.Millisecond, 749 * time.Millisecond},
+		{dcgmitest.Pace{Chunk: 10, ChunkMS: 1}, 518 * time.Millisecond, 518 * time.Millisecond}, // 35 bytes in 4 writes
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var got writes
+			d := sampler(t, dcgmitest.Scenario{Pace: test.pace}, &got)
+			begin := time.Now()
+			d.run()
+			if took := time.Since(begin); took < test.least || took > test.most {
+				t.Errorf("%+v: %v", test.pace, took)
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+// Package fake is the logic of the fake dcgmi: it prints what package dcgmitest
+// describes. Only the program in dcgmitest/dcgmi and tests import it.
+package fake
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// misused is the exit code for what no dcgmi would do: the fake has no scenario,
+// or is asked for something that it does not emulate. No DCGM return code has it
+// as its low byte.
+const misused = 97
+
+// fake is one run.
+type fake struct {
+	path     string // of the scenario
+	text     []byte // of the scenario, as last read
+	scenario dcgmitest.Scenario
+	release  dcgmitest.Release // at the start
+	out      *stdout
+	err      io.Writer
+	signals  *signals
+}
+
+// Run is the whole program: args are the arguments without the program's name.
+// It returns the exit code. It may end the process itself, as a signal, a
+// scenario that is gone and some failures demand.
+func Run(args []string, stdout, stderr io.Writer) int {
+	f := &fake{path: os.Getenv(dcgmitest.ScenarioEnv), err: stderr, signals: handleSignals()}
+	if f.path == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			return f.misuse(err)
+		}
+		f.path = dcgmitest.Beside(exe)
+	}
+	if err := f.read(); err != nil {
+		return f.misuse(fmt.Errorf("no scenario: %w; write one to that path or set %s", err, dcgmitest.ScenarioEnv))
+	}
+	if log := f.scenario.StartLog; log != "" {
+		if err := (dcgmitest.Start{PID: os.Getpid(), Args: args}).Log(log); err != nil {
+			return f.misuse(err)
+		}
+	}
+	f.release = f.scenario.Release()
+	f.out = newOutput(stdout, f.scenario.Pace)
+	go exitWhenGone(f.path)
+	time.Sleep(time.Duration(f.scenario.Pace.StartMS) * time.Millisecond)
+	return f.command(args)
+}
+
+// read reads the scenario again. What is on disk is always whole.
+func (f *fake) read() error {
+	text, err := os.ReadFile(f.path)
+	if err != nil || bytes.Equal(text, f.text) {
+		return err
+	}
+	var next dcgmitest.Scenario
+	if err := json.Unmarshal(text, &next); err != nil {
+		return err
+	}
+	f.text, f.scenario = text, next
+	return nil
+}
+
+// exitWhenGone ends the process when its scenario is removed, which is what a
+// test's end does to it.
+func exitWhenGone(path string) {
+	for range time.Tick(time.Second) {
+		if _, err := os.Stat(path); err != nil {
+			os.Exit(misused)
+		}
+	}
+}
+
+func (f *fake) misuse(err error) int {
+	fmt.Fprintf(f.err, "fake dcgmi: %v\n", err)
+	return misused
+}
+
+// failure returns the failure of that kind that befalls command, if any. With
+// profiling, those that befall profiling only count too.
+func (f *fake) failure(kind dcgmitest.Kind, command string, profiling bool) (dcgmitest.Failure, bool) {
+	for _, failure := range f.scenario.Failures {
+		if failure.Kind == kind && (failure.Command == "" || failure.Command == command) &&
+			(!failure.Profiling || profiling) {
+			return failure, true
+		}
+	}
+	return dcgmitest.Failure{}, false
+}

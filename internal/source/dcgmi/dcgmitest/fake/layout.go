@@ -1,0 +1,62 @@
+package fake
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// padding is the blanks that follow the widest text of a column.
+const padding = 2
+
+// firstColumn returns the width of the column of entities. Before 4.5 an id that
+// fills it touches the value after it.
+func firstColumn(r dcgmitest.Release) int {
+	switch {
+	case r.Since("4.5.0"):
+		return 14 + padding
+	case r.Since("4.0.0"):
+		return 11
+	}
+	return 10
+}
+
+// cell returns text as wide as the column of f, cut where it is longer than the
+// column may be.
+func cell(f dcgmitest.Field, text string) string {
+	width := f.Width + 6
+	if len(text) > width {
+		text = text[:width-3] + "..."
+	}
+	return fmt.Sprintf("%-*s", width+padding, text)
+}
+
+// header returns the two lines above the rows.
+func header(r dcgmitest.Release, fields []dcgmitest.Field) string {
+	var names, units strings.Builder
+	fmt.Fprintf(&names, "%-*s", firstColumn(r), "#Entity")
+	fmt.Fprintf(&units, "%-*s", firstColumn(r), "ID")
+	for _, f := range fields {
+		names.WriteString(cell(f, f.Column))
+		units.WriteString(cell(f, f.Unit))
+	}
+	return names.String() + "\n" + units.String() + "\n"
+}
+
+// row returns the line of entity e in sample number tick, with its newline.
+func row(s dcgmitest.Scenario, r dcgmitest.Release, e dcgmitest.Entity, fields []dcgmitest.Field, tick int) string {
+	var line strings.Builder
+	fmt.Fprintf(&line, "%-*s", firstColumn(r), e)
+	column := 0
+	for _, f := range fields {
+		text, returned := s.Cell(e, f.ID, tick)
+		if returned || r.Since("4.0.0") {
+			// Before 4.0 the n-th value returned stands in the n-th column.
+			line.WriteString(cell(fields[column], text))
+			column++
+		}
+	}
+	line.WriteByte('\n')
+	return line.String()
+}

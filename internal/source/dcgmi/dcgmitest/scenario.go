@@ -1,0 +1,219 @@
+package dcgmitest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// ScenarioEnv is the environment variable that names the scenario file. Where it
+// is not set, the fake reads the file Beside its own executable.
+const ScenarioEnv = "KPULSE_FAKE_DCGMI_SCENARIO"
+
+// Beside returns the path of the scenario of the fake at exe.
+func Beside(exe string) string { return exe + ".json" }
+
+// Scenario is all that the fake knows of its world. A running dmon reads it
+// again before each sample, but for the version and the list of its entities,
+// which it takes at its start as the real one does. If the file is gone, every
+// fake that runs from it exits within a second, so that none outlives its test.
+type Scenario struct {
+	// Version is the release to be, such as "4.4.1"; "" is 4.6.0.
+	Version string
+	// Seed decides on all values that no Reading gives, and on jitter.
+	Seed uint64
+	GPUs []GPU
+	// Switches, ConnectX and CPUs are how many of each there are, numbered from 0.
+	Switches, ConnectX, CPUs int
+	// PreHopper boards have no GPM: their first profiling sample is valid,
+	// profiling fields come in multiplexed groups, and profiling can be paused.
+	PreHopper bool
+	// WatchedElsewhere says that another client watches the same fields, so that
+	// the first sample of rates and profiling fields is a whole one.
+	WatchedElsewhere bool
+	// Readings replace what the fields would say by themselves. Of those that
+	// match a cell, the last counts.
+	Readings []Reading
+	Pace     Pace
+	Failures []Failure
+	// StartLog, if set, is a file to which each start of the fake appends a line;
+	// see Starts.
+	StartLog string
+}
+
+// GPU is one board.
+type GPU struct {
+	Index int // DCGM's id, and NVML's
+	Name  string
+	BusID string // such as 00000000:10:00.0
+	UUID  string // with its GPU- prefix
+	// Inactive boards are left out of discovery -l, and counted by a note there
+	// from 4.5 on.
+	Inactive  bool
+	Instances []Instance
+}
+
+// Instance is one MIG GPU instance.
+type Instance struct {
+	ID      int // NVML's
+	Entity  int // DCGM's, which dmon prints
+	UUID    string
+	Compute []Compute
+}
+
+// Compute is one MIG compute instance.
+type Compute struct {
+	ID     int // NVML's
+	Entity int // DCGM's, which dmon prints
+}
+
+// Reading says what one field, or all, read on one entity, or on all, for a span
+// of samples. The first sample of a child is number 0.
+type Reading struct {
+	Entity string // as in Entity.String, such as "GPU-I 7"; "" is every one
+	Field  int    // 0 is every one
+	From   int    // the first sample it holds for
+	Until  int    // the first sample it no longer holds for; 0 is never
+	// Value is what the field reads at From, and Step is added at each sample
+	// after that.
+	Value, Step float64
+	// State, if set, stands in the place of the value: Blank, NoSample or Omitted.
+	State State
+	// Text, if set, is printed in the place of the value; what is longer than the
+	// column is cut as usual.
+	Text string
+}
+
+// State is why there is no value.
+type State string
+
+// The ways to have no value.
+const (
+	// Blank is one of DCGM's blank values: not supported, not permitted, lost.
+	Blank State = "blank"
+	// NoSample is a field that was never sampled, such as the XID of a board that
+	// had none. Up to 4.4.1 it prints as 0, from 4.4.2 on as N/A.
+	NoSample State = "no_sample"
+	// Omitted is a value that the host engine did not return. From 4.0 on its
+	// cell is empty; before, the values after it move up and the row is short.
+	Omitted State = "omitted"
+)
+
+// Pace is when and in what pieces output comes.
+type Pace struct {
+	// StartMS is how long the fake waits before it does anything.
+	StartMS int
+	// Flood leaves out the delay between samples.
+	Flood bool
+	// JitterMS is added to each delay, by a share that Seed and the sample's
+	// number decide on.
+	JitterMS int
+	// WorkMS is how long a sample takes to collect, before it is printed.
+	WorkMS int
+	// Chunk is how many bytes go out in one write; 0 is 4096, as of stdio on a
+	// pipe. ChunkMS is waited between the writes of one sample.
+	Chunk, ChunkMS int
+	// Batch is how many samples go out together; 0 is 1, as the real one does.
+	Batch int
+}
+
+// Failure is one thing that goes wrong.
+type Failure struct {
+	Kind Kind
+	// Command is the subsystem it befalls: dmon, discovery or profile; "" is all.
+	Command string
+	// Profiling restricts it to a dmon that watches at least one field in
+	// [1001, 1200).
+	Profiling bool
+	// After is how many samples are printed before it; Until, for the kinds that
+	// last, the first sample that is well again, 0 for never.
+	After, Until int
+	// Code is the DCGM return code of the kinds that have one, such as -37. For
+	// Exit it is the exit code.
+	Code int
+	GPU  int    // of GPULost
+	Text string // of Garbage: printed as it is; of Exit: the same, to stderr
+	// Bytes is how many bytes of the next sample still come out, for Die and Hang.
+	Bytes int
+	// IgnoreTerm makes a hanging fake ignore SIGTERM.
+	IgnoreTerm bool
+}
+
+// Kind is what goes wrong.
+type Kind string
+
+// What can go wrong.
+const (
+	HostEngineDown    Kind = "host_engine_down"    // at start: no connection
+	InitFailed        Kind = "init_failed"         // at start: libdcgm does not come up
+	GroupRefused      Kind = "group_refused"       // at start: no GPU group, for Code
+	FieldGroupRefused Kind = "field_group_refused" // at start: no field group, for Code
+	WatchRefused      Kind = "watch_refused"       // at start, after the header: for Code
+	ListRefused       Kind = "list_refused"        // discovery -l and profile -l, for Code
+	HostEngineDies    Kind = "host_engine_dies"    // after samples: the connection is lost
+	NoData            Kind = "no_data"             // after samples: nothing came back
+	Hang              Kind = "hang"                // after samples, or at start of another command: no more output
+	Die               Kind = "die"                 // after samples: SIGKILL to itself
+	Exit              Kind = "exit"                // after samples: ends with Code and says Text
+	Garbage           Kind = "garbage"             // lasts: Text before each sample
+	GluedRows         Kind = "glued_rows"          // lasts: no newline after the first row of a sample
+	GPULost           Kind = "gpu_lost"            // lasts: N/A in every cell of GPU and of its instances
+)
+
+// Write replaces the scenario at path in one step, so that a running fake reads
+// either the old one or s, and never a part.
+func (s Scenario) Write(t testing.TB, path string) {
+	t.Helper()
+	text, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), ".scenario-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = next.Write(text)
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Boards returns n H100 without MIG, numbered from 0.
+func Boards(n int) []GPU {
+	gpus := make([]GPU, n)
+	for i := range gpus {
+		gpus[i] = GPU{
+			Index: i,
+			Name:  "NVIDIA H100 80GB HBM3",
+			BusID: fmt.Sprintf("00000000:%02X:00.0", 0x10*(i+1)),
+			UUID:  fmt.Sprintf("GPU-a1b2c3d4-%04x-1111-2222-333344445550", i),
+		}
+	}
+	return gpus
+}
+
+// Cut returns g split into n of seven GPU instances, each with one compute
+// instance. NVML's ids count from 7, as those of the smallest profile do, and
+// DCGM's from seven times the board's index.
+func (g GPU) Cut(n int) GPU {
+	g.Instances = make([]Instance, n)
+	for i := range g.Instances {
+		entity := instancesPerBoard*g.Index + i
+		g.Instances[i] = Instance{
+			ID:      instancesPerBoard + i,
+			Entity:  entity,
+			UUID:    fmt.Sprintf("MIG-0000%04x-%04x-1111-2222-333344445550", i, g.Index),
+			Compute: []Compute{{ID: 0, Entity: entity}},
+		}
+	}
+	return g
+}
+
+// instancesPerBoard is the most instances that an A100 or H100 can have.
+const instancesPerBoard = 7

@@ -1,0 +1,233 @@
+//go:build linux
+
+package dcgmi
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+func TestKilledChildIsStartedAgain(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{})
+	w.untilWhole()
+	pid := w.starts(",1523")[0].PID
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another child", func() bool { return len(w.starts(",1523")) == 2 })
+	w.until("ticks of the other child", func(*raw.Batch, error) bool { return w.stream(device).Restarts == 1 && w.stream(device).Failure == nil })
+	w.untilWhole()
+	if n := w.stream(profiling).Restarts; n != 0 {
+		t.Errorf("the other stream was started again %d times", n)
+	}
+	if exists(pid) {
+		t.Error("the child was not reaped")
+	}
+	if n := w.log.count("WARN", "device", "killed"); n != 1 {
+		t.Errorf("%d lines in the log", n)
+	}
+}
+
+func TestHang(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		t.Run("deaf "+strconv.FormatBool(deaf), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, After: 5, IgnoreTerm: deaf}}})
+			e := w.untilFailure()
+			w.set()
+			if e.Failure != source.Broken || !strings.Contains(e.Cause, "hangs, no row for 1") || !strings.Contains(e.Remedy, "discovery") {
+				t.Errorf("%s: %v", e.Failure, e)
+			}
+			w.untilWhole()
+			for _, s := range w.starts("")[:2] {
+				if exists(s.PID) {
+					t.Errorf("child %d is still there", s.PID)
+				}
+			}
+		})
+	}
+}
+
+func TestHostEngineRestart(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{})
+	w.untilWhole()
+	w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, dcgmitest.Failure{Kind: dcgmitest.HostEngineDown})
+	for range 3 {
+		e := w.untilFailure()
+		if e.Failure != source.HostEngineUnavailable || !strings.Contains(e.Remedy, "systemctl start nvidia-dcgm") {
+			t.Errorf("%s: %v", e.Failure, e)
+		}
+	}
+	w.set()
+	w.untilWhole()
+	if w.stream(device).Restarts < 1 || w.stream(device).Failure != nil || w.stream(profiling).Failure != nil {
+		t.Errorf("%+v", w.Streams(nil))
+	}
+}
+
+func TestProfilingRefused(t *testing.T) {
+	for code, want := range map[int]source.Failure{
+		-33: source.ProfilingUnavailable, -36: source.ProfilingUnavailable, -29: source.PermissionDenied,
+		-34: source.ReservationDenied, -37: source.ReservationDenied, -38: source.ReservationDenied,
+	} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: code}}})
+			w.until("the third refusal", func(b *raw.Batch, err error) bool {
+				if err != nil {
+					t.Errorf("the device fields failed too: %v", err)
+				}
+				if has(b, "SMACT") {
+					t.Error("a profiling field")
+				}
+				return w.stream(profiling).Restarts >= 2
+			})
+			if e := w.stream(profiling).Failure; e == nil || e.Failure != want || e.Remedy == "" || !strings.Contains(e.Cause, "profiling fields") {
+				t.Errorf("failure %v, want %s", e, want)
+			}
+			w.set()
+			w.untilWhole()
+			if f := w.stream(profiling).Failure; f != nil {
+				t.Errorf("still %v", f)
+			}
+			if said, again := w.log.count("WARN", "profiling"), w.log.count("flows again"); said != 1 || again != 1 || w.log.count("") != 2 {
+				t.Errorf("said %d times, again %d times", said, again)
+			}
+			if w.stream(device).Restarts != 0 {
+				t.Error("the device stream was started again")
+			}
+		})
+	}
+}
+
+// A reading that waits for the profiling stream goes out when that fails.
+func TestWaitingReadingIsReleased(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) { o.Period = time.Hour })
+	w.starting.Do(func() {}) // no children
+	f := &feeder{stream: device}
+	w.ring.push(f.tick(0, "POWER=1"))
+	if w.next(&w.last) {
+		t.Error("it did not wait")
+	}
+	w.failed(w.streams[profiling], &source.Error{Failure: source.ReservationDenied})
+	w.until("the reading", func(b *raw.Batch, _ error) bool { return has(b, "POWER") })
+}
+
+func TestUnknownFieldIsLeftOut(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{Version: "4.2.0"}) // without 1523
+	w.untilWhole()
+	device := w.starts("-e 100,")
+	if len(device) != 2 || strings.Contains(strings.Join(device[1].Args, " "), "1523") || !strings.Contains(strings.Join(device[1].Args, " "), ",449") {
+		t.Errorf("starts %v", device)
+	}
+	if n := w.log.count("field=1523"); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+}
+
+// Whatever befalls dcgmi: the error is typed and tells what to do, and passes.
+func TestFailuresAreTyped(t *testing.T) {
+	tests := []struct {
+		name    string
+		failure dcgmitest.Failure
+		want    source.Failure
+		says    string
+	}{
+		{"no host engine", dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, source.HostEngineUnavailable, "systemctl start nvidia-dcgm"},
+		{"no libdcgm", dcgmitest.Failure{Kind: dcgmitest.InitFailed}, source.HostEngineUnavailable, "unable to initialize DCGM"},
+		{"no room for groups", dcgmitest.Failure{Kind: dcgmitest.GroupRefused, Code: -24}, source.Broken, "dcgmi group -l"},
+		{"no room for field groups", dcgmitest.Failure{Kind: dcgmitest.FieldGroupRefused, Code: -24}, source.Broken, "dcgmi group -l"},
+		{"root", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -29}, source.PermissionDenied, "sudo nv-hostengine"},
+		{"driver", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -44}, source.Broken, "update the driver"},
+		{"lost", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -18}, source.Broken, "xid"},
+		{"mixed", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -23}, source.Broken, "--gpus"},
+		{"paused", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -54}, source.HostEngineUnavailable, "paused"},
+		{"no NVML", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -56}, source.HostEngineUnavailable, "nvidia-smi"},
+		{"driver hangs", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -57}, source.Broken, "nvidia-smi"},
+		{"detached", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -67}, source.HostEngineUnavailable, "detached"},
+		{"no data", dcgmitest.Failure{Kind: dcgmitest.NoData}, source.Broken, "dcgmi discovery -l"},
+		{"dies", dcgmitest.Failure{Kind: dcgmitest.HostEngineDies, After: 2}, source.HostEngineUnavailable, "journalctl"},
+		{"killed", dcgmitest.Failure{Kind: dcgmitest.Die, After: 2, Bytes: 50}, source.Broken, "killed"},
+		{"some exit", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 3, Text: "terrible things\n"}, source.Broken, `status 3: "terrible things"`},
+		{"a shell's signal", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 137}, source.Broken, "killed"},
+		{"no library", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 127, Text: "dcgmi: error while loading shared libraries: libdcgm.so.4\n"}, source.HostEngineUnavailable, "ldd"},
+		{"wrapped", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 1, Text: "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n"}, source.HostEngineUnavailable, "--backend=prometheus"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{tt.failure}})
+			e := w.untilFailure()
+			if e.Failure != tt.want || !strings.Contains(e.Error(), tt.says) || e.Remedy == "" || strings.ContainsAny(e.Error(), "\n\r") {
+				t.Errorf("%s: %v; want %s that says %q", e.Failure, e, tt.want, tt.says)
+			}
+			w.set()
+			w.untilWhole()
+		})
+	}
+}
+
+// Pauses grow with every failure in a row, of each stream for itself, and Restart
+// begins anew.
+func TestPausesGrow(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDown}}})
+	var mu sync.Mutex
+	asked := map[int]int{}
+	w.backoff = func(n int) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[n]++
+		if n == 4 {
+			return time.Hour
+		}
+		return time.Millisecond
+	}
+	times := func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked[n]
+	}
+	w.untilFailure()
+	eventually(t, "the fourth failures", func() bool { return times(4) == 2 })
+	for n := 1; n < 4; n++ {
+		if times(n) != 2 {
+			t.Errorf("%d streams paused after failure %d", times(n), n)
+		}
+	}
+	w.Restart("in a test") // wakes both from an hour's pause
+	eventually(t, "the fourth failures again", func() bool { return times(4) == 4 })
+}
+
+func TestUnsupportedIsNotTriedAgain(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Exit, Code: 254, Text: "An error occurred trying to parse the command line.\n"}}})
+	w.backoff = func(int) time.Duration {
+		t.Error("it is tried again")
+		return time.Hour
+	}
+	for range 3 {
+		if e := w.untilFailure(); e.Failure != source.Unsupported {
+			t.Errorf("%s: %v", e.Failure, e)
+		}
+	}
+	if n := len(w.starts("-e 100,")); n != 1 {
+		t.Errorf("started %d times", n)
+	}
+}
+
+func TestBadEntity(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) {
+		o.Entities = func(context.Context) (string, error) { return "99", nil }
+	})
+	if e := w.untilFailure(); !strings.Contains(e.Remedy, "--gpus") || !strings.Contains(e.Remedy, "discovery -l") {
+		t.Errorf("%s: %v", e.Failure, e)
+	}
+}

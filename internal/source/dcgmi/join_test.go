@@ -1,0 +1,191 @@
+package dcgmi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// feeder makes ticks of one child by hand.
+type feeder struct {
+	stream int
+	dict   *raw.Dict
+	names  *names
+}
+
+// tick arrives ms after noon and says `family=value` of GPU 0.
+func (f *feeder) tick(ms int, says ...string) *tick {
+	if f.dict == nil {
+		f.dict = raw.NewDict()
+		f.dict.FamilyID([]byte("UNUSED")) // so that ids differ between the streams
+		if f.stream == device {
+			f.dict.FamilyID([]byte("UNUSED2"))
+		}
+	}
+	t := &tick{stream: f.stream, at: noon.Add(time.Duration(ms) * time.Millisecond)}
+	for _, s := range says {
+		name, v, _ := strings.Cut(s, "=")
+		var value float64
+		if _, err := fmt.Sscan(v, &value); err != nil {
+			panic(err)
+		}
+		t.batch.Samples = append(t.batch.Samples, raw.Sample{
+			Family: f.dict.FamilyID([]byte(name)), Labels: f.dict.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)), Value: value,
+		})
+	}
+	f.names = f.names.cover(f.dict)
+	t.names = f.names
+	return t
+}
+
+// said lists a reading as `family=value`, sorted.
+func said(b *raw.Batch) string {
+	var list []string
+	for _, s := range b.Samples {
+		if b.Dict.Block(s.Labels) != `{gpu="0",entity="GPU 0"}` {
+			list = append(list, "labels "+b.Dict.Block(s.Labels))
+		}
+		list = append(list, fmt.Sprintf("%s=%v", b.Dict.Family(s.Family).Name, s.Value))
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}
+
+func TestJoin(t *testing.T) {
+	// Each step is a tick, written `D100 A=1` or `P130 X=2`, with the time it
+	// arrives at, or `fail`, `recover` of the profiling stream; and the reading
+	// that it makes, "" for none.
+	type step struct{ event, want string }
+	tests := []struct {
+		name  string
+		steps []step
+	}{
+		{"profiling sets the pace", []step{
+			{"D0 A=1", ""}, {"P10 X=1", "A=1 X=1 @10"}, {"D100 A=2", ""}, {"P110 X=2", "A=2 X=2 @110"},
+		}},
+		{"a drift: one device tick joins twice, another not at all", []step{
+			{"D0 A=1", ""}, {"P50 X=1", "A=1 X=1 @50"}, {"P150 X=2", "A=1 X=2 @150"},
+			{"D160 A=2", ""}, {"D240 A=3", ""}, {"P250 X=3", "A=3 X=3 @250"},
+		}},
+		{"a device tick of two periods is too old", []step{
+			{"D0 A=1", ""}, {"P199 X=1", "A=1 X=1 @199"}, {"P200 X=2", "X=2 @200"}, {"D250 A=2", ""}, {"P300 X=3", "A=2 X=3 @300"},
+		}},
+		{"a slow stream's period is what it takes", []step{
+			{"D0 A=1", ""}, {"D250 A=2", ""}, {"P700 X=1", "A=2 X=1 @700"}, {"P760 X=2", "X=2 @760"},
+		}},
+		{"profiling stalls", []step{
+			{"D0 A=1", ""}, {"P10 X=1", "A=1 X=1 @10"}, {"D100 A=2", ""}, {"D200 A=3", ""}, {"D210 A=4", "A=4 @210"}, {"D310 A=5", "A=5 @310"},
+			{"P320 X=9", "A=5 X=9 @320"}, {"D410 A=6", ""},
+		}},
+		{"profiling fails while a tick waits, and comes back", []step{
+			{"D0 A=1", ""}, {"P10 X=1", "A=1 X=1 @10"}, {"D100 A=2", ""}, {"fail", "A=2 @100"}, {"D200 A=3", "A=3 @200"},
+			{"recover", ""}, {"D300 A=4", "A=4 @300"}, {"P350 X=2", "A=4 X=2 @350"}, {"D400 A=5", ""},
+		}},
+		{"profiling fails when no tick waits", []step{
+			{"D0 A=1", ""}, {"P10 X=1", "A=1 X=1 @10"}, {"fail", ""}, {"D100 A=2", "A=2 @100"},
+		}},
+		{"profiling never starts to flow", []step{
+			{"D0 A=1", ""}, {"D100 A=2", ""}, {"D2999 A=3", ""}, {"D3000 A=4", "A=4 @3000"}, {"D3100 A=5", "A=5 @3100"},
+		}},
+		{"profiling is refused at the start", []step{{"D0 A=1", ""}, {"fail", "A=1 @0"}, {"D100 A=2", "A=2 @100"}}},
+		{"device fields are missing", []step{{"P0 X=1", "X=1 @0"}, {"P100 X=2", "X=2 @100"}}},
+		{"a blank is bridged for two ticks", []step{
+			{"fail", ""}, {"D0 A=1 B=1", "A=1 B=1 @0"}, {"D100 A=2", "A=2 B=1 @100"}, {"D200 A=3", "A=3 B=1 @200"}, {"D300 A=4", "A=4 @300"}, {"D400 A=5 B=5", "A=5 B=5 @400"},
+		}},
+		{"joining twice does not make a field older", []step{
+			{"D0 A=1 B=1", ""}, {"D100 A=1", ""}, {"D200 A=1", ""}, {"P201 X=1", "A=1 B=1 X=1 @201"}, {"P202 X=1", "A=1 B=1 X=1 @202"},
+		}},
+		{"time does not run backwards", []step{{"D0 A=1", ""}, {"P100 X=1", "A=1 X=1 @100"}, {"fail", ""}, {"D99 A=2", "A=2 @100"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			failed := false
+			j := &join{period: 100 * time.Millisecond, expects: func() bool { return !failed }}
+			feeders := map[byte]*feeder{'D': {stream: device}, 'P': {stream: profiling}}
+			for _, step := range tt.steps {
+				whole := false
+				switch words := strings.Fields(step.event); words[0] {
+				case "fail":
+					failed = true
+					whole = j.release()
+				case "recover":
+					failed = false
+				default:
+					ms := 0
+					fmt.Sscan(words[0][1:], &ms)
+					whole = j.take(feeders[words[0][0]].tick(ms, words[1:]...))
+				}
+				got := ""
+				if whole {
+					b := &raw.Batch{}
+					j.fill(b)
+					got = fmt.Sprintf("%s @%d", said(b), b.At.Sub(noon).Milliseconds())
+				}
+				if got != step.want {
+					t.Errorf("%s: reading %q, want %q", step.event, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+// A child that was started again has ids of its own and nothing to bridge.
+func TestJoinAfterARestart(t *testing.T) {
+	j := &join{period: 100 * time.Millisecond, expects: func() bool { return false }}
+	b := &raw.Batch{}
+	first := &feeder{stream: device}
+	j.take(first.tick(0, "A=1", "B=2"))
+	j.fill(b)
+	dict := b.Dict
+	second := &feeder{stream: device}
+	j.take(second.tick(100, "C=3", "A=4"))
+	b.Reset()
+	j.fill(b)
+	if got := said(b); got != "A=4 C=3" || b.Dict != dict {
+		t.Errorf("reading %q, the same Dict: %v", got, b.Dict == dict)
+	}
+}
+
+func TestJoinCountsSkippedLinesOnce(t *testing.T) {
+	j := &join{period: 100 * time.Millisecond, expects: func() bool { return true }}
+	d, p := &feeder{stream: device}, &feeder{stream: profiling}
+	total := 0
+	for i := range 3 {
+		for _, tk := range []*tick{d.tick(100*i, "A=1"), d.tick(100*i+1, "A=1"), p.tick(100*i+10, "X=1"), p.tick(100*i+20, "X=1")} {
+			tk.batch.Skipped = 1
+			if j.take(tk) {
+				b := &raw.Batch{}
+				j.fill(b)
+				total += b.Skipped
+			}
+		}
+	}
+	if total != 12 {
+		t.Errorf("%d lines were skipped in 12 ticks with one each", total)
+	}
+}
+
+// Whatever names come, the Dict that outlives the children stays bounded, and no
+// sample gets a name that is not its own.
+func TestJoinBoundsItsDict(t *testing.T) {
+	j := &join{period: 100 * time.Millisecond, expects: func() bool { return false }}
+	for i := range 2 * mostIDs {
+		f := &feeder{stream: device}
+		name := fmt.Sprintf("N%d", i)
+		j.take(f.tick(i, name+"=1"))
+		b := &raw.Batch{}
+		j.fill(b)
+		if got := said(b); got != name+"=1" {
+			t.Fatalf("reading %q, want %s", got, name)
+		}
+	}
+	if n := j.dict.Families() + j.dict.Blocks(); n > mostIDs+2*mostNames {
+		t.Errorf("%d names", n)
+	}
+}

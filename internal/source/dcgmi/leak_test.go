@@ -1,0 +1,79 @@
+//go:build linux
+
+package dcgmi
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// footprint is what a process holds.
+type footprint struct{ goroutines, files, threads, kilobytes int }
+
+func measure(t *testing.T) footprint {
+	t.Helper()
+	runtime.GC()
+	count := func(dir string) int {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return footprint{runtime.NumGoroutine(), count("/proc/self/fd"), count("/proc/self/task"), kilobytes}
+}
+
+// A thousand restarts leave nothing behind: children that give two ticks and die,
+// with a word on stderr.
+func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	text := header("POWER", "SMACT") + row(0, "1", "0.5") + row(1, "1", "0.5") + row(0, "2", "0.5") + row(1, "2", "0.5")
+	script := "#!/bin/sh\nprintf '" + strings.ReplaceAll(text, "\n", `\n`) + "'\necho 'Error: it ends' >&2\nexit 3\n"
+	exe := filepath.Join(dir, "dcgmi")
+	if err := os.WriteFile(exe, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Path: exe, Probes: noProbes})
+	s.backoff = func(int) time.Duration { return 0 }
+	defer s.Close()
+	restarts := func() uint64 {
+		all := s.Streams(nil)
+		return all[device].Restarts + all[profiling].Restarts
+	}
+	var b raw.Batch
+	until := func(n uint64) {
+		for restarts() < n {
+			_ = s.Read(t.Context(), &b)
+		}
+	}
+	until(100)
+	before := measure(t)
+	until(1100)
+	after := measure(t)
+	t.Logf("before %+v, after %+v", before, after)
+	// Children come and go while we look: a few of each are in flight.
+	const inFlight, slack = 10, 8 << 10
+	if after.goroutines > before.goroutines+inFlight || after.files > before.files+inFlight ||
+		after.threads > before.threads+inFlight || after.kilobytes > before.kilobytes+slack {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if ticks := s.Streams(nil)[device].Ticks; ticks < 500 {
+		t.Errorf("%d ticks: the children did not do what they should", ticks)
+	}
+}

@@ -1,0 +1,160 @@
+package dcgmi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// ExporterURL is where a dcgm-exporter on this machine answers by default.
+const ExporterURL = "http://localhost:9400/metrics"
+
+// Probes look at the machine before dcgmi is started.
+type Probes struct {
+	// LookPath finds a command; exec.LookPath.
+	LookPath func(file string) (string, error)
+	// Commands lists the paths, or names, of what runs on this machine.
+	Commands func() []string
+	// Fetch returns the beginning of the page at ExporterURL, an error where
+	// nothing answers with one.
+	Fetch func(ctx context.Context) ([]byte, error)
+}
+
+// complete fills in what is nil.
+func (p Probes) complete() Probes {
+	if p.LookPath == nil {
+		p.LookPath = exec.LookPath
+	}
+	if p.Commands == nil {
+		p.Commands = commands
+	}
+	if p.Fetch == nil {
+		p.Fetch = func(ctx context.Context) ([]byte, error) { return fetch(ctx, ExporterURL) }
+	}
+	return p
+}
+
+// Preflight tells, as a *source.Error that says what to type next, what stands in
+// the way of starting dcgmi: that it is missing or may not be run, or that a
+// dcgm-exporter reads the same GPUs already. Whether the host engine answers is
+// for dcgmi itself to find out. Read does the same before each start.
+func (s *Source) Preflight(ctx context.Context) error {
+	_, err := s.preflight(ctx)
+	return err
+}
+
+// preflight returns the path of dcgmi if nothing stands in the way.
+func (s *Source) preflight(ctx context.Context) (string, error) {
+	path, err := s.command()
+	if err != nil {
+		return "", err
+	}
+	// An exporter here says nothing of the GPUs of another host.
+	if s.opts.Host != "" {
+		return path, nil
+	}
+	if seen := s.opts.Probes.exporter(ctx); seen != "" {
+		return "", &source.Error{
+			Failure: source.ExporterCollision,
+			Cause:   seen + ": two readers of the same GPUs' profiling counters are in each other's way",
+			Remedy:  "read it instead: kpulse-proxy --backend=prometheus --source=" + ExporterURL + "; or stop it first",
+		}
+	}
+	return path, nil
+}
+
+// command finds dcgmi.
+func (s *Source) command() (string, error) {
+	path, err := s.opts.Probes.LookPath(s.opts.Path)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, fs.ErrPermission):
+		return "", notExecutable(s.opts.Path, err)
+	}
+	if !strings.Contains(s.opts.Path, "/") {
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			found := filepath.Join(dir, s.opts.Path)
+			if info, e := os.Stat(found); e == nil && info.Mode().IsRegular() {
+				return "", notExecutable(found, err)
+			}
+		}
+	}
+	return "", &source.Error{
+		Failure: source.HostEngineUnavailable,
+		Cause:   s.opts.Path + " was not found",
+		Remedy:  "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and see that PATH leads to dcgmi; where dcgm-exporter runs use --backend=prometheus",
+		Err:     err,
+	}
+}
+
+func notExecutable(path string, err error) *source.Error {
+	return &source.Error{
+		Failure: source.PermissionDenied,
+		Cause:   path + " is there but may not be executed",
+		Remedy:  "chmod a+rx " + path + ", or run kpulse-proxy as a user who may: ls -l " + path,
+		Err:     err,
+	}
+}
+
+// exporter says where a dcgm-exporter was seen, "" if nowhere.
+func (p *Probes) exporter(ctx context.Context) string {
+	for _, command := range p.Commands() {
+		if name := filepath.Base(command); name == "dcgm-exporter" {
+			return "a dcgm-exporter runs on this machine (" + printable(command) + ")"
+		}
+	}
+	page, err := p.Fetch(ctx)
+	// We may listen on the exporter's port ourselves, in its place.
+	if err != nil || bytes.Contains(page, []byte("\nkpulse_")) {
+		return ""
+	}
+	if bytes.Contains(page, []byte("DCGM_FI_")) || bytes.Contains(page, []byte("\ndcgm_")) {
+		return "an exporter of GPU metrics answers at " + ExporterURL
+	}
+	return ""
+}
+
+// commands reads /proc: the command line's first word, which the process may have
+// changed, of every process.
+func commands() []string {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var names []string
+	for _, line := range lines {
+		text, err := os.ReadFile(line)
+		if word, _, _ := strings.Cut(string(text), "\x00"); err == nil && word != "" {
+			names = append(names, word)
+		}
+	}
+	return names
+}
+
+// fetch gets a page of at most 8 MiB, without proxies, within a second.
+func fetch(ctx context.Context, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.New(resp.Status)
+	}
+	return io.ReadAll(io.LimitReader(resp.Body, 8<<20))
+}

@@ -1,0 +1,314 @@
+package dcgmi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// header and row write dmon 4.4, whose first column is 11 wide.
+func header(columns ...string) string { return line("#Entity", columns) + line("ID", nil) }
+
+func row(gpu int, cells ...string) string { return line(fmt.Sprintf("GPU %d", gpu), cells) }
+
+func line(entity string, cells []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-11s", entity)
+	for _, c := range cells {
+		fmt.Fprintf(&b, "%-18s", c)
+	}
+	return b.String() + "\n"
+}
+
+// receive runs a receiver of the device stream, or of the profiling stream, on
+// what play writes, in a bubble whose clock only moves when all wait. It returns
+// the ticks as `value…@ms after the start`, and what the receiver ended with.
+func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, err error) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		ours, theirs := net.Pipe()
+		ring := newRing(2)
+		r := &receiver{stream: stream, period: 100 * time.Millisecond, ring: ring, isRates: stream == profiling, flows: func() {}}
+		begun := time.Now()
+		var player sync.WaitGroup
+		player.Go(func() {
+			defer theirs.Close()
+			play(theirs)
+		})
+		done := make(chan struct{})
+		go func() { defer close(done); err = r.run(ours) }()
+		for over := false; !over; {
+			select {
+			case <-ring.news:
+			case <-done:
+				over = true
+			}
+			for tk := ring.take(); tk != nil; tk = ring.take() {
+				var says []string
+				for _, s := range tk.batch.Samples {
+					says = append(says, fmt.Sprintf("%s=%v", tk.names.families[s.Family], s.Value))
+				}
+				ticks = append(ticks, fmt.Sprintf("%s@%d", strings.Join(says, " "), tk.at.Sub(begun).Milliseconds()))
+				ring.recycle(tk)
+			}
+		}
+		ours.Close()
+		player.Wait()
+	})
+	return ticks, err
+}
+
+func TestReceiver(t *testing.T) {
+	const ms = time.Millisecond
+	write := func(w net.Conn, text string) { _, _ = io.WriteString(w, text) }
+	two := func(v string) string { return row(0, v) + row(1, v) }
+	tests := []struct {
+		name   string
+		stream int
+		play   func(w net.Conn)
+		ticks  []string
+		err    error
+	}{
+		{"a tick ends with its last row", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			for i := range 3 {
+				time.Sleep(100 * ms)
+				write(w, two(fmt.Sprint(i)))
+			}
+		}, []string{"POWER=0 POWER=0@100", "POWER=1 POWER=1@200", "POWER=2 POWER=2@300"}, io.EOF},
+
+		{"the first tick has no rates", device, func(w net.Conn) {
+			write(w, header("POWER", "NBWLT")+row(0, "1", "0"))
+			time.Sleep(100 * ms)
+			write(w, row(0, "2", "5"))
+			time.Sleep(100 * ms)
+		}, []string{"POWER=1@0", "POWER=2 NBWLT=5@100"}, io.EOF},
+
+		{"the first profiling tick is void", profiling, func(w net.Conn) {
+			write(w, header("SMACT")+row(0, "0.000"))
+			time.Sleep(100 * ms)
+			write(w, row(0, "0.500"))
+			time.Sleep(100 * ms)
+		}, []string{"SMACT=0.5@100"}, io.EOF},
+
+		{"rows and cells come in pieces", device, func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1")+row(1, "2"))
+			time.Sleep(100 * ms)
+			text := two("777")
+			for i := range len(text) {
+				write(w, text[i:i+1])
+				time.Sleep(ms / 10)
+			}
+			time.Sleep(100 * ms)
+		}, []string{"POWER=1 POWER=2@0", "POWER=777 POWER=777@105"}, io.EOF}, // 58 bytes
+
+		{"two ticks and a header in one piece", device, func(w net.Conn) {
+			write(w, header("POWER")+two("1")+two("2")+header("POWER")+two("3"))
+			time.Sleep(100 * ms)
+		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@0", "POWER=3 POWER=3@0"}, io.EOF},
+
+		{"rows in any order", device, func(w net.Conn) {
+			write(w, header("POWER")+row(1, "1")+row(0, "0"))
+			time.Sleep(100 * ms)
+			write(w, row(0, "0")+row(1, "1"))
+			time.Sleep(100 * ms)
+			write(w, row(1, "1")+row(0, "0"))
+			time.Sleep(100 * ms)
+		}, []string{"POWER=1 POWER=0@0", "POWER=0 POWER=1@100", "POWER=1 POWER=0@200"}, io.EOF},
+
+		{"a row that is missing is not waited for longer than a quarter period", device, func(w net.Conn) {
+			write(w, header("POWER")+two("1"))
+			time.Sleep(100 * ms)
+			write(w, row(0, "2"))
+			time.Sleep(24 * ms)
+			write(w, row(1, "2"))
+			time.Sleep(76 * ms)
+			write(w, row(0, "3"))
+			time.Sleep(100 * ms)
+			write(w, two("4"))
+			time.Sleep(100 * ms)
+		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@124", "POWER=3@200", "POWER=4 POWER=4@300"}, io.EOF},
+
+		{"what the end cuts short is left out", device, func(w net.Conn) {
+			write(w, header("POWER")+two("1"))
+			time.Sleep(100 * ms)
+			write(w, row(0, "2")+row(1, "2")[:20])
+		}, []string{"POWER=1 POWER=1@0"}, io.EOF},
+
+		{"a line that never ends", device, func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1"))
+			time.Sleep(100 * ms)
+			write(w, strings.Repeat("x", 3*lineBuffer)+"\n"+row(0, "2"))
+			time.Sleep(100 * ms)
+		}, []string{"POWER=1@0", "POWER=2@100"}, io.EOF},
+
+		{"no row for ten periods", device, func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1"))
+			time.Sleep(999 * ms)
+			write(w, row(0, "2"))
+			time.Sleep(time.Hour)
+		}, []string{"POWER=1@0", "POWER=2@999"}, errHangs{1005 * ms}},
+
+		{"garbage is no row", device, func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1"))
+			for range 1000 {
+				time.Sleep(7 * ms)
+				write(w, "GPU 0 is lost\n")
+			}
+		}, []string{"POWER=1@0"}, errHangs{1001 * ms}}, // 143 × 7 ms
+
+		{"the first row may take its time", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			time.Sleep(29 * time.Second)
+			write(w, row(0, "1"))
+			time.Sleep(time.Hour)
+		}, []string{"POWER=1@29000"}, errHangs{1005 * ms}},
+
+		{"no first row", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			time.Sleep(time.Hour)
+		}, nil, errHangs{30005 * ms}},
+
+		{"more entities than there can be", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			for i := range 2 * mostNames {
+				write(w, row(i, "1"))
+			}
+		}, nil, errGarbage},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ticks, err := receive(t, tt.stream, tt.play)
+			if got, want := strings.Join(ticks, "\n"), strings.Join(tt.ticks, "\n"); got != want {
+				t.Errorf("ticks\n%s\nwant\n%s", got, want)
+			}
+			if !errors.Is(err, tt.err) {
+				t.Errorf("ended with %v, want %v", err, tt.err)
+			}
+		})
+	}
+}
+
+// held delivers what it holds only behind a deadline that has passed: so does a
+// pipe when it was us who slept.
+type held struct {
+	text     string
+	deadline time.Time
+	after    time.Duration
+	slept    bool
+}
+
+func (h *held) SetReadDeadline(d time.Time) error { h.deadline = d; return nil }
+
+func (h *held) Read(p []byte) (int, error) {
+	if !h.slept {
+		h.slept = true
+		time.Sleep(h.after)
+	}
+	if !time.Now().Before(h.deadline) {
+		return 0, errTimeout
+	}
+	if h.text == "" {
+		return 0, io.EOF
+	}
+	n := copy(p, h.text)
+	h.text = h.text[n:]
+	return n, nil
+}
+
+// errTimeout is what an expired deadline gives.
+var errTimeout = func() error {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	_ = a.SetReadDeadline(time.Unix(1, 0))
+	_, err := a.Read(make([]byte, 1))
+	return err
+}()
+
+// A receiver that slept itself, because the machine did or the process was
+// stopped, must not take its child for one that hangs.
+func TestReceiverThatSlept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ring := newRing(1)
+		r := &receiver{period: 100 * time.Millisecond, ring: ring, flows: func() {}}
+		h := &held{text: header("POWER") + row(0, "1") + row(0, "2"), after: time.Hour}
+		if err := r.run(h); !errors.Is(err, io.EOF) {
+			t.Errorf("ended with %v", err)
+		}
+		if n := ring.counts[0].Ticks.Load(); n != 2 {
+			t.Errorf("%d ticks", n)
+		}
+	})
+}
+
+// ticking returns a function that takes a tick of 8 GPUs with 25 fields from the
+// text to the reading, with a header before every 14th.
+func ticking(t testing.TB) func() {
+	var columns, cells []string
+	for f := range 25 {
+		columns = append(columns, fmt.Sprintf("F%d", f))
+		cells = append(cells, fmt.Sprintf("%d.%03d", f*7, f*31))
+	}
+	head, rows := header(columns...), ""
+	for g := range 8 {
+		rows += row(g, cells...)
+	}
+	ring := newRing(2)
+	r := &receiver{stream: device, period: time.Second, ring: ring, flows: func() {}, dict: raw.NewDict(), buf: make([]byte, lineBuffer)}
+	r.open()
+	j := &join{period: time.Second, expects: func() bool { return false }}
+	b := &raw.Batch{}
+	n := 0
+	repeated := head + rows
+	tick := func() {
+		text := rows
+		if n%14 == 0 {
+			text = repeated
+		}
+		n++
+		r.take(copy(r.buf, text), time.Now())
+		tk := ring.take()
+		if tk == nil {
+			if n > 1 {
+				t.Fatalf("no tick %d", n)
+			}
+			return
+		}
+		b.Reset()
+		if !j.take(tk) {
+			t.Fatal("no reading")
+		}
+		ring.recycle(tk)
+		j.fill(b)
+		if len(b.Samples) != 8*25 {
+			t.Fatalf("%d samples", len(b.Samples))
+		}
+	}
+	for range 4 {
+		tick()
+	}
+	return tick
+}
+
+func TestSteadyTickAllocatesNothing(t *testing.T) {
+	if n := testing.AllocsPerRun(100, ticking(t)); n != 0 {
+		t.Errorf("%v allocations a tick", n)
+	}
+}
+
+func BenchmarkTick8x25(b *testing.B) {
+	tick := ticking(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		tick()
+	}
+}

@@ -1,0 +1,233 @@
+package dcgmi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// stream is one dcgmi that is kept running.
+type stream struct {
+	index  int // in Source.streams
+	name   string
+	fields []int
+	again  chan struct{} // holds a token if the stream is to start anew
+
+	// Guarded by Source.mu.
+	up      bool          // it gives ticks
+	over    bool          // it is not started again
+	failure *source.Error // why it is not up; nil while it is, or starts
+}
+
+func newStream(index int, name string, fields []field) *stream {
+	return &stream{index: index, name: name, fields: ids(fields), again: make(chan struct{}, 1)}
+}
+
+// errAgain ends a child that is to be started anew.
+var errAgain = errors.New("asked to start again")
+
+// supervise keeps st running until ctx ends: it starts it again after a pause that
+// grows with every failure, and at once where that was asked for or a field was
+// taken out.
+func (s *Source) supervise(ctx context.Context, st *stream) {
+	for failures := 0; ; {
+		begun := time.Now()
+		err := s.run(ctx, st)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errAgain):
+			failures = 0
+			continue
+		case s.without(st, err):
+			continue
+		}
+		e := source.AsError(err)
+		s.failed(st, e)
+		if e.Failure == source.Unsupported {
+			return
+		}
+		if time.Since(begun) >= source.LongestPause {
+			failures = 0
+		}
+		failures++
+		timer := time.NewTimer(s.backoff(failures))
+		select {
+		case <-timer.C:
+		case <-st.again:
+			failures = 0
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// run runs one child from its start to its end and returns why it ended.
+func (s *Source) run(ctx context.Context, st *stream) error {
+	path, err := s.preflight(ctx)
+	if err != nil {
+		return err
+	}
+	args, err := s.args(ctx, st)
+	if err != nil {
+		return err
+	}
+	c, err := startChild(path, args)
+	if err != nil {
+		return unstartable(path, err)
+	}
+	defer c.stop()
+	if err := s.stats.Open(st.name, &s.ring.counts[st.index]); err != nil {
+		return err
+	}
+	defer s.stats.Close(st.name)
+	end := make(chan struct{})
+	interrupted := make(chan bool, 1)
+	go func() {
+		interrupted <- st.interrupted(ctx, end)
+		c.stdout.Close()
+	}()
+	r := &receiver{
+		stream: st.index, period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
+		flows: func() { s.flows(st) },
+	}
+	err = r.run(c.stdout)
+	close(end)
+	if <-interrupted {
+		return errAgain
+	}
+	if errors.Is(err, io.EOF) {
+		c.ended(stopGrace) // its status says more than our signal
+	}
+	c.stop()
+	return explain(st, err, r, c)
+}
+
+// interrupted waits for the end of the child and tells whether something else came
+// first.
+func (st *stream) interrupted(ctx context.Context, end <-chan struct{}) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-st.again:
+		return true
+	case <-end:
+		return false
+	}
+}
+
+// args returns dcgmi's arguments.
+func (s *Source) args(ctx context.Context, st *stream) ([]string, error) {
+	if len(st.fields) == 0 {
+		return nil, &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "dcgmi knows none of the " + st.name + " fields",
+			Remedy:  "see which it knows: dcgmi dmon -l; and its version: dcgmi --version",
+		}
+	}
+	list := make([]string, len(st.fields))
+	for i, id := range st.fields {
+		list[i] = strconv.Itoa(id)
+	}
+	args := []string{
+		"dmon", "-c", "0",
+		"-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10),
+		"-e", strings.Join(list, ","),
+	}
+	if s.opts.Entities != nil {
+		entities, err := s.opts.Entities(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if entities != "" {
+			args = append(args, "-i", entities)
+		}
+	}
+	if s.opts.Host != "" {
+		args = append(args, "--host", s.opts.Host)
+	}
+	return args, nil
+}
+
+// without takes the field that dcgmi does not know out of st for good, if that is
+// what err says.
+func (s *Source) without(st *stream, err error) bool {
+	unknown, ok := errors.AsType[unknownField](err)
+	i := slices.Index(st.fields, int(unknown))
+	if !ok || i < 0 {
+		return false
+	}
+	st.fields = slices.Delete(st.fields, i, i+1)
+	s.opts.Logger.Info("dcgmi does not know a field and is asked without it", "reads", s.Name(), "stream", st.name, "field", int(unknown))
+	return true
+}
+
+// flows records that st gives ticks.
+func (s *Source) flows(st *stream) {
+	s.mu.Lock()
+	before := st.failure
+	st.up, st.failure = true, nil
+	s.untold = false
+	s.mu.Unlock()
+	if before != nil {
+		s.opts.Logger.Info("stream flows again", "reads", s.Name(), "stream", st.name)
+	}
+}
+
+// failed records that st has failed. The log hears of it where Read will not tell:
+// once for each kind of failure in a row.
+func (s *Source) failed(st *stream, e *source.Error) {
+	s.mu.Lock()
+	before, others := st.failure, false
+	for _, other := range s.streams {
+		others = others || other != st && other.up
+	}
+	st.up, st.failure = false, e
+	st.over = e.Failure == source.Unsupported
+	s.untold = true
+	told := !others && s.tells(st, e)
+	s.mu.Unlock()
+	s.ring.wake()
+	if !told && (before == nil || before.Failure != e.Failure) {
+		s.opts.Logger.Warn("stream failed, readings go on without it", "reads", s.Name(), "stream", st.name, "cause", e.Cause, "remedy", e.Remedy)
+	}
+}
+
+// tells tells whether Read's error will tell of e, now that no stream is up: it is
+// that of the device stream, or that one's too, or bound to be. The caller holds mu.
+func (s *Source) tells(st *stream, e *source.Error) bool {
+	d := s.streams[device]
+	return st == d || d.failure != nil && d.failure.Failure == e.Failure ||
+		e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
+}
+
+// failure returns what Read has to tell: that nothing flows, once for each
+// failure. The device stream's speaks for all.
+func (s *Source) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		if st.up {
+			return nil
+		}
+	}
+	d := s.streams[device]
+	if d.failure == nil || !s.untold && !d.over {
+		return nil
+	}
+	s.untold = false
+	return d.failure
+}
+
+// expects tells whether st flows or has not failed yet.
+func (s *Source) expects(st *stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return st.failure == nil
+}

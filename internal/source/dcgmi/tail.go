@@ -1,0 +1,70 @@
+package dcgmi
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// tailSize bounds what is kept of what a child says beside its rows.
+const tailSize = 4 << 10
+
+// tail keeps the end of a text. It may be written to and read from any goroutine.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write appends p and forgets what is too long ago. It never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(p) >= tailSize {
+		t.text = append(t.text[:0], p[len(p)-tailSize:]...)
+		return len(p), nil
+	}
+	if over := len(t.text) + len(p) - tailSize; over > 0 {
+		t.text = t.text[:copy(t.text, t.text[over:])]
+	}
+	t.text = append(t.text, p...)
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
+
+// complaint returns the line of text that tells most about a failure: the first
+// that speaks of an error, else the last; short and printable.
+func complaint(text string) string {
+	said := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		said = line
+		if bytes.Contains(bytes.ToLower([]byte(line)), []byte("error")) {
+			break
+		}
+	}
+	return printable(said)
+}
+
+// printable cuts s to a length that fits a log line and blanks what would break it.
+func printable(s string) string {
+	const most = 240
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,43 @@
+package dcgmi
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// tick is one sample of a stream: a row for each entity. Its memory goes round
+// between the receiver, the ring and the group.
+type tick struct {
+	stream int       // index in Source.streams
+	at     time.Time // when its last row arrived
+	names  *names    // resolves the ids of batch.Samples
+	batch  raw.Batch
+}
+
+// names resolves the ids in the ticks of one child. A Dict may be used by one
+// goroutine only; names is a copy of it that nobody writes to any more.
+type names struct{ families, blocks []string }
+
+// cover returns n if it knows all of d, else a new copy of d.
+func (n *names) cover(d *raw.Dict) *names {
+	if n != nil && len(n.families) == d.Families() && len(n.blocks) == d.Blocks() {
+		return n
+	}
+	c := &names{}
+	for id := range d.Families() {
+		c.families = append(c.families, d.Family(uint32(id)).Name)
+	}
+	for id := range d.Blocks() {
+		c.blocks = append(c.blocks, d.Block(uint32(id)))
+	}
+	return c
+}
+
+// dropRates removes the samples of rates.
+func (t *tick) dropRates() {
+	t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool {
+		return isRate(t.names.families[s.Family])
+	})
+}

@@ -1,0 +1,179 @@
+//go:build linux
+
+package dcgmi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(proxyEnv); path != "" {
+		beProxy(path)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// world is a fake dcgmi and a source that drives it.
+type world struct {
+	*Source
+	t        *testing.T
+	scenario dcgmitest.Scenario
+	exe      string
+	log      *logged
+	last     raw.Batch
+}
+
+// logged collects log lines.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// count returns how many log lines hold all words.
+func (l *logged) count(words ...string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for line := range strings.Lines(l.text.String()) {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// noProbes sees a dcgmi and nobody else.
+var noProbes = Probes{
+	Commands: func() []string { return nil },
+	Fetch:    func(context.Context) ([]byte, error) { return nil, errors.New("nobody there") },
+}
+
+// newWorld has two GPUs and a period of 10 ms. Ends of children are followed by
+// the next start after a millisecond.
+func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *world {
+	t.Helper()
+	if s.GPUs == nil {
+		s.GPUs = dcgmitest.Boards(2)
+	}
+	if s.Seed == 0 {
+		s.Seed = 7
+	}
+	s.StartLog = filepath.Join(t.TempDir(), "starts")
+	w := &world{t: t, scenario: s, log: &logged{}, exe: dcgmitest.Install(t, s)}
+	opts := Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Probes: noProbes}
+	for _, f := range adapt {
+		f(&opts)
+	}
+	w.Source = New(opts)
+	w.backoff = func(int) time.Duration { return time.Millisecond }
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(w.log.text.String())
+		}
+	})
+	return w
+}
+
+// set changes the scenario, under the feet of running children.
+func (w *world) set(failures ...dcgmitest.Failure) {
+	w.t.Helper()
+	w.scenario.Failures = failures
+	w.scenario.Write(w.t, dcgmitest.Beside(w.exe))
+}
+
+// starts lists the children that were started with words in their arguments.
+func (w *world) starts(word string) []dcgmitest.Start {
+	return slices.DeleteFunc(dcgmitest.Starts(w.t, w.scenario.StartLog), func(s dcgmitest.Start) bool {
+		return !strings.Contains(strings.Join(s.Args, " "), word)
+	})
+}
+
+// until reads until a reading, or an error, is what is asked for. A minute without
+// it fails the test.
+func (w *world) until(what string, is func(b *raw.Batch, err error) bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := w.Read(ctx, &w.last)
+		if is(&w.last, err) {
+			return
+		}
+		if ctx.Err() != nil {
+			w.t.Fatalf("waited in vain for %s; streams %+v", what, w.Streams(nil))
+		}
+	}
+}
+
+// has tells whether a reading has a family.
+func has(b *raw.Batch, family string) bool {
+	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return b.Dict.Family(s.Family).Name == family })
+}
+
+func (w *world) untilWhole() {
+	w.t.Helper()
+	w.until("a whole reading", func(b *raw.Batch, _ error) bool { return has(b, "POWER") && has(b, "SMACT") })
+}
+
+// untilFailure reads until Read fails with a *source.Error, which it returns.
+func (w *world) untilFailure() (e *source.Error) {
+	w.t.Helper()
+	w.until("a failure", func(_ *raw.Batch, err error) (ok bool) {
+		e, ok = errors.AsType[*source.Error](err)
+		return ok
+	})
+	return e
+}
+
+// stream returns the totals of one.
+func (w *world) stream(index int) source.StreamTotals { return w.Streams(nil)[index] }
+
+// eventually waits for what another process, or goroutine, does.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// runs tells whether a process is there and no zombie.
+func runs(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
+}
+
+// exists tells whether a process is there, be it as a zombie.
+func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }

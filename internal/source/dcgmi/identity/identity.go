@@ -1,0 +1,102 @@
+// Package identity says what the entities that dmon names are: it reads what
+// dcgmi and nvidia-smi print about boards and MIG instances, chooses among them
+// as flags and environment ask, and tells which jobs run on them.
+//
+// It runs no command. Whoever does hands over what was printed, and what a
+// command did not print is not known: an empty string, Unknown or NaN, never a
+// guess.
+package identity
+
+import "math"
+
+// Unknown stands for an id or index that nothing told.
+const Unknown = -1
+
+// Node is what a host engine knows of its boards, ordered by Entity.
+type Node struct{ Boards []Board }
+
+// Board is a GPU. Texts are "" where nothing told them, numbers Unknown or NaN.
+type Board struct {
+	// Entity is DCGM's id: dmon's GPU 0, and dcgm-exporter's label gpu.
+	Entity int
+	// Index is what nvidia-smi calls the board, run where we run: within a
+	// cgroup or a container it counts the visible boards only.
+	Index int
+	// UUID begins with "GPU-".
+	UUID                    string
+	Model, PCIBusID, Driver string
+	// Inactive boards are known to the host engine, and not read by it.
+	Inactive bool
+
+	// PowerLimit is the one in force, MaxPowerLimit the highest that can be
+	// set, in watts.
+	PowerLimit, MaxPowerLimit float64
+	// PCIeGeneration and PCIeWidth (lanes) are the most that the board and its
+	// slot can have together.
+	PCIeGeneration, PCIeWidth float64
+	// NVLink is the bandwidth of all active NVLinks in one direction, in bytes
+	// per second.
+	NVLink float64
+
+	// Instances are the parts the board is cut into, ordered by ID.
+	Instances []Instance
+	// Loose are MIG devices of the board of which nothing tells the instance.
+	Loose []MIGDevice
+}
+
+// Instance is a GPU instance.
+type Instance struct {
+	// Entity is DCGM's id: dmon's GPU-I 7.
+	Entity int
+	// ID is NVML's GPU instance id, and dcgm-exporter's label GPU_I_ID.
+	ID int
+	// Profile is its size, such as 1g.10gb.
+	Profile string
+	// Computes is how many compute instances are in it.
+	Computes int
+	// Devices are what CUDA programs see of it: one for each compute instance.
+	Devices []MIGDevice
+}
+
+// MIGDevice is a compute instance as CUDA and nvidia-smi see it.
+type MIGDevice struct {
+	// Index counts the devices of a board.
+	Index int
+	// UUID begins with "MIG-".
+	UUID string
+	// Profile is that of the GPU instance, such as 1g.10gb.
+	Profile string
+}
+
+// newBoard returns a board of which nothing is known but its id.
+func newBoard(entity int) Board {
+	nan := math.NaN()
+	return Board{
+		Entity: entity, Index: Unknown,
+		PowerLimit: nan, MaxPowerLimit: nan, PCIeGeneration: nan, PCIeWidth: nan, NVLink: nan,
+	}
+}
+
+// Find returns the board with that entity id, as dmon prints it, nil if there is
+// none. It points into n.
+func (n *Node) Find(entity int) *Board {
+	for i := range n.Boards {
+		if n.Boards[i].Entity == entity {
+			return &n.Boards[i]
+		}
+	}
+	return nil
+}
+
+// FindInstance returns the instance with that entity id, and its board, nil where
+// there is none. Both point into n.
+func (n *Node) FindInstance(entity int) (*Board, *Instance) {
+	for b := range n.Boards {
+		for i := range n.Boards[b].Instances {
+			if n.Boards[b].Instances[i].Entity == entity {
+				return &n.Boards[b], &n.Boards[b].Instances[i]
+			}
+		}
+	}
+	return nil, nil
+}

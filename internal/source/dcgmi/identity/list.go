@@ -1,0 +1,71 @@
+package identity
+
+import (
+	"math"
+	"strings"
+)
+
+// parseList reads `nvidia-smi -L`, which names the boards and below each its MIG
+// devices, and `nvidia-smi nvlink --status`, which has the links there. MIG
+// devices are Loose, unless their UUID says which instance they are of, as it
+// did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
+func parseList(output []byte) []Board {
+	var boards []Board
+	for line := range lines(output) {
+		word, rest, _ := strings.Cut(line, " ")
+		head, told, _ := strings.Cut(rest, ":")
+		switch word {
+		case "GPU":
+			b := newBoard(Unknown)
+			b.Index, b.UUID = id(head), gpuUUID(between(told, "(UUID: ", ")"))
+			if len(boards) == maxBoards {
+				return boards
+			}
+			boards = append(boards, b) // also where it is unreadable: what follows is its
+		case "MIG":
+			if len(boards) > 0 {
+				boards[len(boards)-1].addDevice(head, told)
+			}
+		case "Link":
+			if len(boards) > 0 {
+				boards[len(boards)-1].addLink(told)
+			}
+		}
+	}
+	return boards
+}
+
+// addDevice adds the MIG device of `1g.10gb     Device  0` and `(UUID: MIG-…)`.
+func (b *Board) addDevice(head, told string) {
+	word := strings.Fields(head)
+	if len(word) != 3 || word[1] != "Device" || len(b.Loose) == maxInstances {
+		return
+	}
+	d := MIGDevice{Index: id(word[2]), UUID: migUUID(between(told, "(UUID: ", ")")), Profile: gpuInstanceProfile(word[0])}
+	if d.Index != Unknown && d.UUID != "" {
+		b.Loose = append(b.Loose, d)
+	}
+}
+
+// gpuInstanceProfile takes the compute instance's part off a device's profile:
+// 1c.3g.20gb is one slice of a 3g.20gb.
+func gpuInstanceProfile(device string) string {
+	slices, profile, ok := strings.Cut(device, ".")
+	if ok && strings.HasSuffix(slices, "c") && id(strings.TrimSuffix(slices, "c")) != Unknown {
+		return text(profile)
+	}
+	return text(device)
+}
+
+// addLink adds the bandwidth of a link, `26.562 GB/s`; `<inactive>` adds nothing.
+func (b *Board) addLink(told string) {
+	speed, ok := strings.CutSuffix(told, "GB/s")
+	v := limit(strings.TrimSpace(speed))
+	switch {
+	case !ok || math.IsNaN(v):
+	case math.IsNaN(b.NVLink):
+		b.NVLink = v * 1e9
+	default:
+		b.NVLink += v * 1e9
+	}
+}

@@ -1,0 +1,155 @@
+package identity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Wish says which devices are to be shown.
+type Wish struct {
+	// GPUs is the value of --gpus, "" where it was not given: indices and ranges
+	// of them as in the label gpu, UUIDs of boards and of MIG devices or enough
+	// characters of their beginning, and all.
+	GPUs string
+	// ShowAll is --show-all.
+	ShowAll bool
+	// LookupEnv is asked where neither flag was given; nil is an empty
+	// environment.
+	LookupEnv func(name string) (value string, ok bool)
+}
+
+// Selection is what a Wish chose of a Node.
+type Selection struct {
+	// From is what chose: --gpus, --show-all or a variable, "" where nothing did.
+	From string
+	// All: nothing was left out.
+	All bool
+	// Picks in the order of the Node's boards and instances, none twice.
+	Picks []Pick
+}
+
+// Pick is a whole board with all of its instances, or one instance.
+type Pick struct {
+	Board    int // index in Node.Boards
+	Instance int // index in Board.Instances, or Whole
+}
+
+// Whole is the Pick.Instance of a whole board.
+const Whole = -1
+
+// variables are asked in this order, and the first that says something decides.
+var variables = []struct {
+	name string
+	read func(n *Node, value string, lookup func(string) (string, bool)) verdict
+}{
+	{"CUDA_VISIBLE_DEVICES", readCUDA},
+	{"NVIDIA_VISIBLE_DEVICES", readContainer},
+	{"SLURM_STEP_GPUS", readSlurm},
+	{"SLURM_JOB_GPUS", readSlurm},
+}
+
+// verdict is what a variable says: nothing where it is the zero verdict.
+type verdict struct {
+	picks []Pick
+	all   bool
+	none  bool // it hides every device
+}
+
+// Select returns what w chooses of n. Errors name the flag or variable, what is
+// there, and what to write.
+func Select(n *Node, w Wish) (Selection, error) {
+	switch {
+	case w.GPUs != "":
+		picks, all, err := readFlag(n, w.GPUs)
+		if err != nil {
+			return Selection{}, fmt.Errorf("--gpus=%s: %w", clip(w.GPUs), err)
+		}
+		return n.selection("--gpus", picks, all), nil
+	case w.ShowAll:
+		return n.selection("--show-all", nil, true), nil
+	case w.LookupEnv == nil:
+		return n.selection("", nil, true), nil
+	}
+	for _, v := range variables {
+		value, set := w.LookupEnv(v.name)
+		if !set {
+			continue
+		}
+		said := v.read(n, strings.TrimSpace(value), w.LookupEnv)
+		switch {
+		case said.none:
+			return Selection{}, fmt.Errorf("%s=%s hides every GPU; show them with --show-all or --gpus=0", v.name, clip(value))
+		case said.all || len(said.picks) > 0:
+			return n.selection(v.name, said.picks, said.all), nil
+		}
+	}
+	return n.selection("", nil, true), nil
+}
+
+// selection tidies picks: in order, none twice, no instance beside its board.
+func (n *Node) selection(from string, picks []Pick, all bool) Selection {
+	if all {
+		picks = nil
+		for b := range n.Boards {
+			picks = append(picks, Pick{b, Whole})
+		}
+	}
+	// Whole is the least instance, so that a board stands in front of its parts.
+	slices.SortFunc(picks, func(a, b Pick) int {
+		return cmp.Or(cmp.Compare(a.Board, b.Board), cmp.Compare(a.Instance, b.Instance))
+	})
+	var tidy []Pick
+	for _, p := range picks {
+		if len(tidy) > 0 {
+			last := tidy[len(tidy)-1]
+			if last == p || last == (Pick{p.Board, Whole}) {
+				continue
+			}
+		}
+		tidy = append(tidy, p)
+	}
+	s := Selection{From: from, All: true, Picks: tidy}
+	for b := range n.Boards {
+		s.All = s.All && slices.Contains(tidy, Pick{b, Whole})
+	}
+	return s
+}
+
+// Entities returns the picks in the syntax of dmon's -i, `0,1,i:7`, boards with
+// all of their instances. It is "" where dmon chooses the same by itself: all
+// boards, none of them cut.
+func (s *Selection) Entities(n *Node) string {
+	var list []string
+	cut := false
+	for _, p := range s.Picks {
+		b := &n.Boards[p.Board]
+		if b.Inactive {
+			continue
+		}
+		if p.Instance == Whole {
+			list = append(list, strconv.Itoa(b.Entity))
+		}
+		for i := range b.Instances {
+			if p.Instance == Whole || p.Instance == i {
+				list = append(list, "i:"+strconv.Itoa(b.Instances[i].Entity))
+				cut = true
+			}
+		}
+	}
+	if s.All && !cut {
+		return ""
+	}
+	return strings.Join(list, ",")
+}
+
+// clip bounds a value that is quoted in a message.
+func clip(value string) string {
+	const longest = 64
+	if len(value) > longest {
+		return strings.ToValidUTF8(value[:longest], "") + "…"
+	}
+	return value
+}

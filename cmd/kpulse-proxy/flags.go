@@ -126,7 +126,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		Default("0").PlaceHolder("N").IntVar(&opts.judge.ExpectedGPUs)
 	app.Flag("config.file", "Settings in YAML: thresholds, warning temperatures, health conditions, names of families, and what some flags say, which win over it. deploy/config.example.yml shows them all.").
 		PlaceHolder("FILE").StringVar(&opts.configFile)
-	app.Flag("series-limit", "Most series of our own; GPUs past it are dropped and counted.").
+	app.Flag("series-limit", "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted.").
 		Default(strconv.Itoa(defaults.Limits.Series)).IntVar(&opts.seriesLimit)
 	opts.web = webflag.AddFlags(app, defaultListen)
 	app.Flag("web.max-requests", "Most scrapes served at a time; more get 503.").

@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
@@ -83,7 +84,11 @@ func TestPrometheusScrapesUs(t *testing.T) {
 func checkDemo(t *testing.T, server *prometheus) {
 	const family = "kpulse_gpu_workload_class_seconds_total"
 	server.await(t, `count_over_time(up{job="demo"}[1m]) > 28`)
-	for labels, value := range server.query(t, `sum by (gpu, mig_instance) (increase(`+family+`{job="demo",gpu!="3"}[20s]))`) { // GPU 3 goes away at times
+	steady := server.query(t, `sum by (gpu, mig_instance) (increase(`+family+`{job="demo",gpu!="3"}[20s]))`) // GPU 3 goes away at times
+	if len(steady) != len(demoDevices)-1 {
+		t.Errorf("%d devices have seconds in classes, want %d", len(steady), len(demoDevices)-1)
+	}
+	for labels, value := range steady {
 		if v, err := strconv.ParseFloat(value, 64); err != nil || math.Abs(v-20) > 1.2 {
 			t.Errorf("%s was %s s in all classes within 20 s", labels, value)
 		}
@@ -95,8 +100,11 @@ func checkDemo(t *testing.T, server *prometheus) {
 	}
 	ticks := 1 + int(math.Round(10*counted(stored, "kpulse_gpu_observed_seconds_total", demoDevices[0])[""]))
 	for _, device := range demoDevices {
-		truth := demoTruth(device, ticks)
-		for class, v := range counted(stored, family, device) {
+		truth, got := demoTruth(device, ticks), counted(stored, family, device)
+		if len(got) != int(canonical.NumClasses) {
+			t.Errorf("device %v has seconds in %d classes, want %d", device, len(got), canonical.NumClasses)
+		}
+		for class, v := range got {
 			if math.Abs(v-truth[class]/10) > .1 {
 				t.Errorf("device %v was %v s in class %s within %d ticks, want %v", device, v, class, ticks, truth[class]/10)
 			}

@@ -185,7 +185,7 @@ func (p *Pipeline) logFailure(failure *canonical.Failure) {
 }
 
 // logReading logs what is new about a good reading: that there is one again, that
-// it tells of no GPU, and the first malformed line. The caller holds mu and has
+// it tells of no GPU, the first workload too many, and the first malformed line. The caller holds mu and has
 // not recorded the reading yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
 	if p.state.Failure != nil {
@@ -194,6 +194,10 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
 		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
 			"remedy", "check that the exporter sees its GPUs, and that --source is its /metrics")
+	}
+	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
+		p.opts.Logger.Warn("more pods or jobs hold GPUs than are kept account of", "reads", s.Name, "left_out", s.DroppedAllocations,
+			"remedy", "raise --series-limit; see kpulse_source_dropped_allocations_total")
 	}
 	if s.SkippedLines > 0 && p.state.SkippedLines == 0 {
 		p.opts.Logger.Warn("malformed lines are left out", "reads", s.Name, "lines", s.SkippedLines,

@@ -99,7 +99,7 @@ func newPipeline(opts *options, userAgent string, logger *slog.Logger) (*pipelin
 			return nil, fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
 		}
 	}
-	devices, allocations := expose.Limits(opts.seriesLimit)
+	devices, allocations := expose.Limits(opts.seriesLimit, opts.judge.ExpectedGPUs)
 	translator, err := translate.New(translate.Options{
 		NodeName:       opts.nodeName,
 		FallbackHost:   host,

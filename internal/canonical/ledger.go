@@ -32,7 +32,8 @@ type Tenants struct {
 	// Roster is the one that Allocation.Device is an index in.
 	Roster *Roster
 	// Allocations begins with those of the reading. Behind them stand those that
-	// ended and are remembered.
+	// ended and are remembered. Kind and Name are as they were when the account
+	// began: what labels its counters does not change under them.
 	Allocations []Allocation
 	// Present is how many of the Allocations are in the reading.
 	Present int
@@ -44,19 +45,25 @@ type Tenants struct {
 // since it was first seen. Of all durations it holds that nothing of them is
 // ever taken back.
 type Account struct {
-	// Observed is the time that was read over: the sum of Classes, of Health, or
-	// of both, whichever the device has.
+	// Read tells whether the device was ever read itself, not only implied: one
+	// that never was has no series of activity. It is true of instances, and says
+	// nothing of allocations.
+	Read bool
+	// Observed is the time that was read over. It is the sum of Classes, and of a
+	// board the sum of Health too.
 	Observed time.Duration
 	// Known is the part of Observed for which real utilization was known, and
 	// Utilized the integral of it: utilized seconds.
 	Known, Utilized time.Duration
-	// Classes is the time spent in each class. It is all 0 on implied boards.
+	// Classes is the time spent in each class, ClassUnknown while a board was
+	// implied.
 	Classes [NumClasses]time.Duration
 	// Health is the time spent in each state. It is all 0 on instances and
 	// allocations.
 	Health [NumHealth]time.Duration
 	// XIDChanges is how often the last XID turned into another code than 0, and
-	// XIDChanged when it last did, zero if never. Both are of boards.
+	// XIDChanged when it last did, zero if never. A reading that lacks it changes
+	// nothing. Both are of boards.
 	XIDChanges uint64
 	XIDChanged time.Time
 }

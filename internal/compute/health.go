@@ -1,8 +1,6 @@
 package compute
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -66,25 +64,6 @@ func defaultStates() (states [canonical.NumConditions]canonical.Health) {
 		states[i] = conditions[i].state
 	}
 	return states
-}
-
-// stateWords are what a condition can be set to, indexed by canonical.Health.
-var stateWords = [...]string{
-	canonical.HealthOK:   "off",
-	canonical.HealthHot:  "hot",
-	canonical.HealthWarn: "warn",
-	canonical.HealthCrit: "crit",
-}
-
-// ParseState reads what a condition is to raise, for Options.States: "hot",
-// "warn", "crit" or, for HealthOK, "off".
-func ParseState(word string) (canonical.Health, error) {
-	for h, w := range stateWords {
-		if w == word {
-			return canonical.Health(h), nil
-		}
-	}
-	return 0, fmt.Errorf("a health condition cannot be set to %q: use one of %s", word, strings.Join(stateWords[:], ", "))
 }
 
 // health returns the worst state that was raised and what was found about each

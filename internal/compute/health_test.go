@@ -2,7 +2,6 @@ package compute
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -214,21 +213,6 @@ func TestClockEventBits(t *testing.T) {
 	for reason, want := range map[string]uint64{"sw_thermal": swThermal, "hw_thermal": hwThermal, "hw_power_brake": hwPowerBrake} {
 		if !slices.Contains(canonical.ClockEventReasons, canonical.ClockEvent{Bit: want, Reason: reason}) {
 			t.Errorf("%s is not bit %#x", reason, want)
-		}
-	}
-}
-
-func TestParseState(t *testing.T) {
-	for word, want := range map[string]canonical.Health{
-		"off": canonical.HealthOK, "hot": canonical.HealthHot, "warn": canonical.HealthWarn, "crit": canonical.HealthCrit,
-	} {
-		if got, err := ParseState(word); err != nil || got != want {
-			t.Errorf("%q: %v, %v, want %v", word, got, err, want)
-		}
-	}
-	for _, word := range []string{"", "ok", "unknown", "CRIT", "critical"} {
-		if _, err := ParseState(word); err == nil || !strings.Contains(err.Error(), "off, hot, warn, crit") {
-			t.Errorf("%q: %v: does not say what is right", word, err)
 		}
 	}
 }

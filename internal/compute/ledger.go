@@ -39,13 +39,10 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	dst.Allocations = j.tenants.appendAccounts(dst.Allocations[:0])
 }
 
-// spend charges the device, and those who hold it, with dt.
+// spend charges the device, and those who hold it, with dt. The verdict of an
+// implied board is class unknown and no score, and so is its time.
 func (d *device) spend(v *canonical.Verdict, dt time.Duration) {
-	if d.Implied {
-		d.account.Observed += dt
-	} else {
-		charge(&d.account, v, dt)
-	}
+	charge(&d.account, v, dt)
 	if !d.IsInstance() {
 		d.account.Health[v.Health] += dt
 	}

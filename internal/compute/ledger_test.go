@@ -20,7 +20,7 @@ func TestAccount(t *testing.T) {
 	b.read(15*sec, 15*sec, reading{})
 	b.read(20*minute, 5*minute, heavy)
 	b.read(0, 0, heavy)
-	want := canonical.Account{Observed: 345 * sec, Known: 330 * sec}
+	want := canonical.Account{Read: true, Observed: 345 * sec, Known: 330 * sec}
 	want.Utilized = 315 * sec * 45 / 100 // 0.35·0.9 + 0.35·0.1 + 0.2·0.3 + 0.1·0.4
 	want.Classes[canonical.ComputeHeavy] = 315 * sec
 	want.Classes[canonical.Idle] = 15 * sec
@@ -65,10 +65,12 @@ func TestAccountByKind(t *testing.T) {
 	}
 	board, part := canonical.Account{Observed: sec}, canonical.Account{Observed: sec, Known: sec, Utilized: 450 * time.Millisecond}
 	part.Classes[canonical.ComputeHeavy] = sec
+	board.Classes[canonical.ClassUnknown] = sec
 	board.Health[canonical.HealthOK] = sec
-	whole := part
+	whole, inside := part, part
 	whole.Health = board.Health
-	for i, want := range []canonical.Account{whole, board, part} {
+	whole.Read, inside.Read = true, true
+	for i, want := range []canonical.Account{whole, board, inside} {
 		if b.ledger.Devices[i] != want {
 			t.Errorf("device %d: account\n%+v, want\n%+v", i, b.ledger.Devices[i], want)
 		}
@@ -78,6 +80,41 @@ func TestAccountByKind(t *testing.T) {
 			t.Errorf("allocation %d: account\n%+v, want\n%+v", i, a, part)
 		}
 	}
+}
+
+// TestImpliedForATime: while a board is implied, nobody knows what it does, and
+// what was counted before goes on after.
+func TestImpliedForATime(t *testing.T) {
+	b := newBook(t, nil)
+	board, implied := gpu1, gpu1
+	implied.Implied = true
+	instance := canonical.Device{GPU: "0", UUID: "GPU-1", Instance: "3", Profile: "1g.10gb"}
+	check := func(what string, read bool, observed, heavy time.Duration) {
+		t.Helper()
+		want := canonical.Account{Read: read, Observed: observed, Known: heavy, Utilized: heavy * 45 / 100}
+		want.Classes[canonical.ComputeHeavy] = heavy
+		want.Classes[canonical.ClassUnknown] = observed - heavy
+		want.Health[canonical.HealthOK] = observed
+		if got := *b.of("GPU-1", ""); got != want {
+			t.Errorf("%s: account\n%+v, want\n%+v", what, got, want)
+		}
+	}
+	b.devices(implied, instance)
+	b.read(0, 0, heavy, heavy)
+	b.read(sec, sec, heavy, heavy)
+	check("never read", false, sec, 0)
+	b.devices(board)
+	b.read(sec, sec, heavy)
+	check("read", true, 2*sec, sec)
+	b.devices(implied, instance)
+	b.read(sec, sec, heavy, heavy)
+	check("implied again", true, 3*sec, sec)
+	b.devices(board)
+	b.read(sec, sec, heavy)
+	check("read again", true, 4*sec, 2*sec)
+	b.devices()
+	b.read(sec, sec)
+	check("gone", true, 4*sec, 2*sec)
 }
 
 // TestHandOver charges each stretch of time to those who held the device at its

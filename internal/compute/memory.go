@@ -30,14 +30,15 @@ type memory struct {
 }
 
 // deviceKey tells devices apart: the uuid or, where there is none, hostname and
-// gpu, each with the instance.
-type deviceKey struct{ uuid, hostname, gpu, instance string }
+// gpu, each with the instance. The profile is part of an instance: ids are given
+// anew when a board is cut another way.
+type deviceKey struct{ uuid, hostname, gpu, instance, profile string }
 
 func keyOf(d *canonical.Device) deviceKey {
 	if d.UUID != "" {
-		return deviceKey{uuid: d.UUID, instance: d.Instance}
+		return deviceKey{uuid: d.UUID, instance: d.Instance, profile: d.Profile}
 	}
-	return deviceKey{hostname: d.Hostname, gpu: d.GPU, instance: d.Instance}
+	return deviceKey{hostname: d.Hostname, gpu: d.GPU, instance: d.Instance, profile: d.Profile}
 }
 
 // device is what is remembered of one device.
@@ -52,7 +53,7 @@ type device struct {
 
 	// Of boards.
 	counters [len(rising)]float64               // last reading of each, NaN if none
-	xid      float64                            // last code, 0 if none; NaN before the first reading
+	xid      float64                            // last code that was read, 0 if none was; NaN before the first reading
 	news     [canonical.NumConditions]time.Time // when what a condition tells of last happened, zero if never
 	stall    streak
 
@@ -131,6 +132,7 @@ func (m *memory) settle(t *canonical.Topology, thresholds *Thresholds) {
 			d.came, d.stall = m.readings, streak{}
 		}
 		d.Device, d.warning = devices[i], thresholds.warning(devices[i].Model)
+		d.account.Read = d.account.Read || !d.Implied
 		m.present[i] = d
 	}
 	for i, d := range m.present {

@@ -51,6 +51,46 @@ func TestDevicesComeAndGo(t *testing.T) {
 	b.want("a new one", b.of("GPU-2", ""), 0)
 }
 
+// TestInstanceIdsAreReused: an instance of another size is another one, whatever
+// its id.
+func TestInstanceIdsAreReused(t *testing.T) {
+	for _, uuid := range []string{"GPU-1", ""} {
+		b := newBook(t, nil)
+		board := canonical.Device{Hostname: "n", GPU: "0", UUID: uuid}
+		small := board
+		small.Instance, small.Profile = "1", "1g.10gb"
+		large := small
+		large.Profile = "3g.40gb"
+		check := func(what string, order []string, seconds ...time.Duration) {
+			t.Helper()
+			var profiles []string
+			for i, d := range b.ledger.Roster.Devices[1:] {
+				profiles = append(profiles, d.Profile)
+				b.want(what+", "+d.Profile, &b.ledger.Devices[i+1], seconds[i])
+			}
+			if !slices.Equal(profiles, order) {
+				t.Errorf("%s: instances %v, want %v", what, profiles, order)
+			}
+		}
+		b.devices(board, small)
+		b.hold(nil, []string{"a"})
+		b.read(0, 0, heavy, heavy)
+		b.read(sec, sec, heavy, heavy)
+		check("cut", []string{"1g.10gb"}, sec)
+		b.devices(board, large)
+		b.hold(nil, []string{"a"})
+		b.read(sec, sec, heavy, idle)
+		check("cut anew", []string{"3g.40gb", "1g.10gb"}, 0, sec)
+		if of := b.ledger.Allocations; len(of) != 2 || of[0].Observed != 0 || of[1].Observed != sec {
+			t.Errorf("cut anew: allocations %+v", of)
+		}
+		b.read(sec, sec, heavy, idle)
+		b.devices(board, small)
+		b.read(sec, sec, heavy, heavy)
+		check("cut back", []string{"1g.10gb", "3g.40gb"}, sec, sec)
+	}
+}
+
 // TestNothingReadForHours: what did not go is not forgotten, and what went in the
 // meantime went only now, as far as anybody knows.
 func TestNothingReadForHours(t *testing.T) {

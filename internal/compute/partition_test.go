@@ -22,7 +22,7 @@ func TestPartition(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(seed)
 		for i := range w.boards {
-			w.boards[i] = worldBoard{cut: []string{"1", "2"}[:w.r.IntN(3)], implied: false}
+			w.boards[i] = worldBoard{cut: w.cutAt([]string{"1", "2"}[:w.r.IntN(3)]...)}
 		}
 		w.topology = nil
 		w.arrange()

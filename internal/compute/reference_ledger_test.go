@@ -28,7 +28,8 @@ type refAccount struct {
 	went     time.Time
 	order    int // among all that ever went
 	history  []refReading
-	implied  bool // ever
+
+	kind, name string // of an allocation, when it was born
 }
 
 func newRefLedger() *refLedger {
@@ -41,9 +42,9 @@ func newRefLedger() *refLedger {
 
 func refKey(d *canonical.Device) string {
 	if d.UUID != "" {
-		return d.UUID + "|" + d.Instance
+		return d.UUID + "|" + d.Instance + "|" + d.Profile
 	}
-	return d.Hostname + "|" + d.GPU + "|" + d.Instance
+	return d.Hostname + "|" + d.GPU + "|" + d.Instance + "|" + d.Profile
 }
 
 func refAllocationKey(d *canonical.Device, w canonical.Workload) string {
@@ -83,12 +84,7 @@ func (l *refLedger) forget(at time.Time) {
 // spend charges a device and its earlier holders.
 func (l *refLedger) spend(key string, d *canonical.Device, v *canonical.Verdict, dt time.Duration) {
 	a := l.devices[key]
-	if d.Implied {
-		a.Observed += dt
-		a.implied = true
-	} else {
-		a.spend(v, dt)
-	}
+	a.spend(v, dt)
 	if d.Instance == "" {
 		a.Health[v.Health] += dt
 	}
@@ -121,7 +117,7 @@ func (l *refLedger) census(f *canonical.Frame) {
 		}
 		a := l.devices[key]
 		a.went = time.Time{}
-		a.implied = a.implied || d.Implied
+		a.Read = a.Read || !d.Implied
 		if d.Instance == "" {
 			a.history = append(a.history, refReading{f.At, f.Row(i)})
 			changes, last := refXIDs(a.history)
@@ -155,7 +151,7 @@ func (l *refLedger) tenants(f *canonical.Frame) {
 				}
 				key := refAllocationKey(d, a.Workload)
 				if l.allocations[key] == nil {
-					l.allocations[key] = &refAccount{}
+					l.allocations[key] = &refAccount{kind: a.Kind, name: a.Name}
 				}
 				l.allocations[key].went = time.Time{}
 				holders[k] = key

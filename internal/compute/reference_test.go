@@ -233,13 +233,19 @@ func refLast(history []refReading) int {
 }
 
 // refXIDs returns how often the XID changed over a history, and when it last did.
+// Readings that lack it say nothing, but for the first: there was none.
 func refXIDs(history []refReading) (changes int, last time.Time) {
+	codes := []int{refLast(history[:1])}
 	for i := 1; i < len(history); i++ {
+		if math.IsNaN(history[i].row[canonical.XIDLast]) {
+			continue
+		}
 		now := refLast(history[:i+1])
-		if now != 0 && now != refLast(history[:i]) {
+		if now != 0 && now != codes[len(codes)-1] {
 			changes++
 			last = history[i].at
 		}
+		codes = append(codes, now)
 	}
 	return changes, last
 }

@@ -33,7 +33,7 @@ type allocationKey struct {
 
 // allocation is what is remembered of one allocation.
 type allocation struct {
-	canonical.Allocation // as it was last described
+	canonical.Allocation // as it was first described, but for the Device
 	device               *device
 	slot                 int // its index among those that were last present
 	account              canonical.Account
@@ -106,15 +106,17 @@ func (l *tenants) settle(t *canonical.Tenancy, m *memory) {
 	l.hand(t.Holders, m)
 }
 
-// find returns the memory of an allocation, which it makes if there is none.
+// find returns the memory of an allocation, which it makes if there is none. Kind
+// and Name stay as they were then: they are labels of counters, and a counter whose
+// labels change begins anew.
 func (l *tenants) find(described *canonical.Allocation, m *memory) *allocation {
 	key := allocationKey{m.present[described.Device], described.Workload}
 	a := l.known[key]
 	if a == nil {
-		a = &allocation{device: key.device}
+		a = &allocation{Allocation: *described, device: key.device}
 		l.known[key] = a
 	}
-	a.Allocation = *described
+	a.Device = described.Device
 	return a
 }
 

@@ -40,6 +40,49 @@ func TestAllocationsAreRememberedTenMinutes(t *testing.T) {
 	}
 }
 
+// TestDescriptionStays: Kind and Name label counters, so they are those of the
+// birth, also where nothing was known then. The index follows the device.
+func TestDescriptionStays(t *testing.T) {
+	b := newBook(t, nil)
+	check := func(what string, want ...canonical.Allocation) {
+		t.Helper()
+		if got := b.ledger.Tenants.Allocations; !slices.Equal(got, want) {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	a, c := canonical.Workload{Pod: "a"}, canonical.Workload{Pod: "c"}
+	hold := func(holders []int, list ...canonical.Allocation) {
+		b.tenancy = &canonical.Tenancy{Allocations: list, Holders: holders}
+	}
+	b.devices(gpu1)
+	hold([]int{2}, canonical.Allocation{Workload: a, Kind: "Job", Name: "train"}, canonical.Allocation{Workload: c})
+	b.read(0, 0, heavy)
+	born := []canonical.Allocation{{Workload: a, Kind: "Job", Name: "train"}, {Workload: c}}
+	check("born", born...)
+	hold([]int{2}, canonical.Allocation{Workload: a, Kind: "Deployment", Name: "serve"}, canonical.Allocation{Workload: c, Kind: "Job", Name: "late"})
+	b.read(sec, sec, heavy)
+	check("described anew", born...)
+	b.devices(gpu2, gpu1)
+	hold([]int{0, 2}, canonical.Allocation{Device: 1, Workload: a}, canonical.Allocation{Device: 1, Workload: c, Kind: "Job", Name: "late"})
+	b.read(sec, sec, heavy, heavy)
+	born[0].Device, born[1].Device = 1, 1
+	check("its device moved", born...)
+	hold([]int{0, 0})
+	b.read(sec, sec, heavy, heavy)
+	hold([]int{0, 1}, canonical.Allocation{Device: 1, Workload: a, Kind: "Deployment", Name: "serve"})
+	b.read(9*minute, minute, heavy, heavy)
+	check("back", born...)
+	b.want("which goes on", b.pod("a", "GPU-1"), 3*sec/2)
+	hold([]int{0, 0})
+	b.read(sec, sec, heavy, heavy)
+	b.read(11*minute, minute, heavy, heavy)
+	check("forgotten")
+	again := canonical.Allocation{Device: 1, Workload: a, Kind: "Deployment", Name: "serve"}
+	hold([]int{0, 1}, again)
+	b.read(sec, sec, heavy, heavy)
+	check("born again", again)
+}
+
 // TestListsStayTheSame: readers keep what they made of a list by its pointer.
 func TestListsStayTheSame(t *testing.T) {
 	b := newBook(t, nil)
@@ -102,6 +145,9 @@ func TestPodsComeAndGo(t *testing.T) {
 		}
 	}
 	t.Logf("heap %d KiB after 20 minutes, %d KiB after an hour; at most %d allocations", at20>>10, at60>>10, most)
+	if at60 > at20*6/5 {
+		t.Errorf("the heap grew from %d to %d bytes, want at most 1.2 times", at20, at60)
+	}
 	if limit := 602*pods/3600 + 1 + 4*boards; most > limit || len(b.judge.tenants.known) > limit {
 		t.Errorf("%d allocations remembered, %d in memory, want at most %d", most, len(b.judge.tenants.known), limit)
 	}

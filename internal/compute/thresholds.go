@@ -130,22 +130,22 @@ const hottest = 200
 func (t *Thresholds) validate() error {
 	for _, f := range t.fractions() {
 		if !(f.value >= 0 && f.value <= 1) {
-			return fmt.Errorf("threshold %s is %v: make it a fraction from 0 to 1, such as 0.05 for 5 percent", f.name, f.value)
+			return fmt.Errorf("%v is no fraction: make %s one from 0 to 1, such as 0.05 for 5 percent", f.value, f.name)
 		}
 	}
-	for _, f := range []figure{{"TransferPCIe", t.TransferPCIe}, {"RemappedRows", t.RemappedRows}} {
+	for _, f := range []figure{{"transfer_pcie", t.TransferPCIe}, {"remapped_rows", t.RemappedRows}} {
 		if !(f.value >= 0 && f.value <= math.MaxFloat64) {
-			return fmt.Errorf("threshold %s is %v: make it a finite number of at least 0", f.name, f.value)
+			return fmt.Errorf("%v is out of range: make %s a finite number of at least 0", f.value, f.name)
 		}
 	}
 	if t.RiseHold <= 0 {
-		return fmt.Errorf("threshold RiseHold is %v: make it a positive duration, such as 10m", t.RiseHold)
+		return fmt.Errorf("%v is too short: make rise_hold a positive duration, such as 10m", t.RiseHold)
 	}
 	if t.StalledReadings < 1 {
-		return fmt.Errorf("threshold StalledReadings is %d: make it a number of at least 1, such as 3", t.StalledReadings)
+		return fmt.Errorf("%d is too few: make stalled_readings a number of at least 1, such as 3", t.StalledReadings)
 	}
 	if t.StalledSpan < 0 {
-		return fmt.Errorf("threshold StalledSpan is %v: make it a duration of at least 0, such as 10s", t.StalledSpan)
+		return fmt.Errorf("%v is too short: make stalled_span a duration of at least 0, such as 10s", t.StalledSpan)
 	}
 	return t.validateTemperatures()
 }
@@ -163,7 +163,8 @@ func (t *Thresholds) validateTemperatures() error {
 	return nil
 }
 
-// figure is a threshold with the name of its field.
+// figure is a threshold with the name that operators know it by: its key in the
+// config file.
 type figure struct {
 	name  string
 	value float64
@@ -171,27 +172,27 @@ type figure struct {
 
 func (t *Thresholds) fractions() []figure {
 	return []figure{
-		{"IdleUtilization", t.IdleUtilization},
-		{"IdleEngine", t.IdleEngine},
-		{"IdleDRAM", t.IdleDRAM},
-		{"TransferMemoryCopy", t.TransferMemoryCopy},
-		{"TensorHeavyTensor", t.TensorHeavyTensor},
-		{"TensorHeavySM", t.TensorHeavySM},
-		{"TensorTensor", t.TensorTensor},
-		{"TensorSM", t.TensorSM},
-		{"FP64FP64", t.FP64FP64},
-		{"FP64SM", t.FP64SM},
-		{"IOSM", t.IOSM},
-		{"MemoryBoundDRAM", t.MemoryBoundDRAM},
-		{"MemoryBoundSM", t.MemoryBoundSM},
-		{"ComputeHeavySM", t.ComputeHeavySM},
-		{"ComputeActiveSM", t.ComputeActiveSM},
-		{"MemoryActiveDRAM", t.MemoryActiveDRAM},
-		{"BusyEngine", t.BusyEngine},
-		{"BusySM", t.BusySM},
-		{"LowEngine", t.LowEngine},
-		{"LowSM", t.LowSM},
-		{"LowDRAM", t.LowDRAM},
-		{"StalledUtilization", t.StalledUtilization},
+		{"idle_utilization", t.IdleUtilization},
+		{"idle_engine", t.IdleEngine},
+		{"idle_dram", t.IdleDRAM},
+		{"transfer_memory_copy", t.TransferMemoryCopy},
+		{"tensor_heavy_tensor", t.TensorHeavyTensor},
+		{"tensor_heavy_sm", t.TensorHeavySM},
+		{"tensor_tensor", t.TensorTensor},
+		{"tensor_sm", t.TensorSM},
+		{"fp64_fp64", t.FP64FP64},
+		{"fp64_sm", t.FP64SM},
+		{"io_sm", t.IOSM},
+		{"memory_bound_dram", t.MemoryBoundDRAM},
+		{"memory_bound_sm", t.MemoryBoundSM},
+		{"compute_heavy_sm", t.ComputeHeavySM},
+		{"compute_active_sm", t.ComputeActiveSM},
+		{"memory_active_dram", t.MemoryActiveDRAM},
+		{"busy_engine", t.BusyEngine},
+		{"busy_sm", t.BusySM},
+		{"low_engine", t.LowEngine},
+		{"low_sm", t.LowSM},
+		{"low_dram", t.LowDRAM},
+		{"stalled_utilization", t.StalledUtilization},
 	}
 }

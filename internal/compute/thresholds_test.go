@@ -30,8 +30,42 @@ func TestWarningTemperature(t *testing.T) {
 	}
 }
 
+// keys are what the config file calls the thresholds; the temperature stands
+// elsewhere there.
+var keys = map[string]string{
+	"Temperature":        "it",
+	"IdleUtilization":    "idle_utilization",
+	"IdleEngine":         "idle_engine",
+	"IdleDRAM":           "idle_dram",
+	"TransferMemoryCopy": "transfer_memory_copy",
+	"TransferPCIe":       "transfer_pcie",
+	"TensorHeavyTensor":  "tensor_heavy_tensor",
+	"TensorHeavySM":      "tensor_heavy_sm",
+	"TensorTensor":       "tensor_tensor",
+	"TensorSM":           "tensor_sm",
+	"FP64FP64":           "fp64_fp64",
+	"FP64SM":             "fp64_sm",
+	"IOSM":               "io_sm",
+	"MemoryBoundDRAM":    "memory_bound_dram",
+	"MemoryBoundSM":      "memory_bound_sm",
+	"ComputeHeavySM":     "compute_heavy_sm",
+	"ComputeActiveSM":    "compute_active_sm",
+	"MemoryActiveDRAM":   "memory_active_dram",
+	"BusyEngine":         "busy_engine",
+	"BusySM":             "busy_sm",
+	"LowEngine":          "low_engine",
+	"LowSM":              "low_sm",
+	"LowDRAM":            "low_dram",
+	"StalledUtilization": "stalled_utilization",
+	"StalledReadings":    "stalled_readings",
+	"StalledSpan":        "stalled_span",
+	"RemappedRows":       "remapped_rows",
+	"RiseHold":           "rise_hold",
+}
+
 // TestEveryThresholdIsValidated breaks each number of Thresholds in turn, so that
-// one that is added and not validated is found.
+// one that is added and not validated is found, and wants each called as in the
+// config file.
 func TestEveryThresholdIsValidated(t *testing.T) {
 	kind := reflect.TypeFor[Thresholds]()
 	bad := map[reflect.Type][]any{
@@ -47,7 +81,7 @@ func TestEveryThresholdIsValidated(t *testing.T) {
 		for _, v := range bad[f.Type] {
 			o := DefaultOptions()
 			reflect.ValueOf(&o.Thresholds).Elem().Field(i).Set(reflect.ValueOf(v))
-			if _, err := New(o); err == nil || !strings.Contains(err.Error(), ": make it ") {
+			if _, err := New(o); err == nil || !strings.Contains(err.Error(), ": make "+keys[f.Name]+" ") || strings.Contains(err.Error(), f.Name) {
 				t.Errorf("%s = %v: %v: does not say what is right", f.Name, v, err)
 			}
 		}

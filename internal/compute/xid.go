@@ -21,14 +21,20 @@ var fatalXIDs = [...]float64{
 	140, // unrecovered ECC error
 }
 
-// observeXID takes in a board's last code. Where it is absent there was none. A
-// board's first reading is no change: nobody knows how old the code is.
+// observeXID takes in a board's last code. A board's first reading is no change:
+// nobody knows how old the code is. Where it lacks a code there was none yet. A
+// later reading that lacks it tells nothing, so the code before stays: the same one
+// after it is no news.
 func (d *device) observeXID(row []float64, at time.Time) {
 	code := row[canonical.XIDLast]
+	first := !canonical.Given(d.xid)
 	if !canonical.Given(code) {
-		code = 0
+		if first {
+			d.xid = 0
+		}
+		return
 	}
-	if canonical.Given(d.xid) && code != 0 && code != d.xid {
+	if !first && code != 0 && code != d.xid {
 		d.account.XIDChanges++
 		d.account.XIDChanged = at
 		d.news[canonical.CondXIDRecent] = at

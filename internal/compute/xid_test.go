@@ -23,7 +23,12 @@ func TestXIDAccount(t *testing.T) {
 		{"from absent", []step{{reading{}, 0, -1}, {xid(79), 1, 1}, {xid(79), 1, 1}}},
 		{"from 0", []step{{xid(0), 0, -1}, {xid(13), 1, 1}}},
 		{"from one to the next", []step{{xid(31), 0, -1}, {xid(13), 1, 1}, {xid(79), 2, 2}}},
-		{"back to none and again", []step{{xid(31), 0, -1}, {xid(0), 0, -1}, {xid(31), 1, 2}, {reading{}, 1, 2}, {xid(31), 2, 4}}},
+		{"back to none and again", []step{{xid(31), 0, -1}, {xid(0), 0, -1}, {xid(31), 1, 2}, {reading{}, 1, 2}, {xid(31), 1, 2}}},
+		{"unreadable in between", []step{{xid(31), 0, -1}, {reading{}, 0, -1}, {reading{}, 0, -1}, {xid(31), 0, -1}}},
+		{"another one after that", []step{{xid(31), 0, -1}, {reading{}, 0, -1}, {xid(79), 1, 2}}},
+		{"long absent, then one", []step{{reading{}, 0, -1}, {reading{}, 0, -1}, {xid(31), 1, 2}, {reading{}, 1, 2}, {xid(31), 1, 2}}},
+		{"none, unreadable, one", []step{{xid(0), 0, -1}, {reading{}, 0, -1}, {xid(31), 1, 2}}},
+		{"unreadable, then it was away", []step{{xid(31), 0, -1}, {reading{}, 0, -1}, {nil, 0, -1}, {xid(31), 0, -1}}},
 		{"while it was away", []step{{xid(0), 0, -1}, {nil, 0, -1}, {xid(79), 1, 2}}},
 		{"not while it was away", []step{{xid(79), 0, -1}, {nil, 0, -1}, {xid(79), 0, -1}}},
 	} {

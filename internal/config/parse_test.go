@@ -150,15 +150,15 @@ var badFiles = []struct{ text, want string }{
 	{"min_coverage: half\n", `bad.yml:1: min_coverage: "half" is no number; write a fraction such as 0.5`},
 
 	// Thresholds, and several problems at a time.
-	{"thresholds:\n  idle_engine: 5\n  idle_dram: 5%\n  idle_utilisation: 0.1\n", "bad.yml:2: thresholds.idle_engine: threshold IdleEngine is 5: make it a fraction from 0 to 1, such as 0.05 for 5 percent\n" +
+	{"thresholds:\n  idle_engine: 5\n  idle_dram: 5%\n  idle_utilisation: 0.1\n", "bad.yml:2: thresholds.idle_engine: 5 is no fraction: make idle_engine one from 0 to 1, such as 0.05 for 5 percent\n" +
 		`bad.yml:3: thresholds.idle_dram: "5%" is no number; write a fraction such as 0.05 for 5 percent` + "\n" +
 		"bad.yml:4: thresholds.idle_utilisation: is no setting; did you mean idle_utilization?"},
-	{"thresholds: {transfer_pcie: .inf}\n", "bad.yml:1: thresholds.transfer_pcie: threshold TransferPCIe is +Inf: make it a finite number of at least 0"},
+	{"thresholds: {transfer_pcie: .inf}\n", "bad.yml:1: thresholds.transfer_pcie: +Inf is out of range: make transfer_pcie a finite number of at least 0"},
 	{"thresholds: {transfer_pcie: 1GB}\n", `bad.yml:1: thresholds.transfer_pcie: "1GB" is no number; write bytes per second such as 1e9`},
-	{"thresholds: {remapped_rows: -1}\n", "bad.yml:1: thresholds.remapped_rows: threshold RemappedRows is -1: make it a finite number of at least 0"},
-	{"thresholds: {rise_hold: 0}\n", "bad.yml:1: thresholds.rise_hold: threshold RiseHold is 0s: make it a positive duration, such as 10m"},
+	{"thresholds: {remapped_rows: -1}\n", "bad.yml:1: thresholds.remapped_rows: -1 is out of range: make remapped_rows a finite number of at least 0"},
+	{"thresholds: {rise_hold: 0}\n", "bad.yml:1: thresholds.rise_hold: 0s is too short: make rise_hold a positive duration, such as 10m"},
 	{"thresholds: {stalled_readings: 0}\n", `bad.yml:1: thresholds.stalled_readings: "0" is no whole number of at least 1; write a number of readings such as 3`},
-	{"thresholds: {stalled_span: -1s}\n", "bad.yml:1: thresholds.stalled_span: threshold StalledSpan is -1s: make it a duration of at least 0, such as 10s"},
+	{"thresholds: {stalled_span: -1s}\n", "bad.yml:1: thresholds.stalled_span: -1s is too short: make stalled_span a duration of at least 0, such as 10s"},
 	{"thresholds: {rise_hold: ten minutes}\n", `bad.yml:1: thresholds.rise_hold: "ten minutes" is no duration; write 15s, 500ms or bare seconds such as 2`},
 	{"thresholds: {rise_hold: }\n", "bad.yml:1: thresholds.rise_hold: nothing where one value is wanted; write a duration such as 10m"},
 	{"thresholds: 5\n", `bad.yml:1: thresholds: "5" where keys are wanted; write thresholds such as idle_engine: 0.05`},

@@ -76,11 +76,11 @@ var families = [numFamilies]Series{
 	coverageFamily:           {"gpu_real_utilization_coverage_ratio", canonical.Gauge, "", "Share of the weights of real utilization whose input was read."},
 	classFamily:              {"gpu_workload_class", canonical.Gauge, "class,bottleneck", "1 for the class of work the device is doing, 0 for the others; unknown where the readings leave it open."},
 	healthFamily:             {"gpu_health", canonical.Gauge, "state", "1 for the state the board is in, the worst of its raised conditions; 0 for the others."},
-	conditionFamily:          {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; 0 while it is not; absent where its input was not read."},
+	conditionFamily:          {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; a rise of a counter or a new XID keeps it raised for 10 minutes. 0 while it is not raised, absent where its input was not read."},
 	xidChangesFamily:         {"gpu_xid_changes_total", canonical.Counter, "", "How often the code of the last XID error turned into another one; the same code again does not show."},
 	xidChangedFamily:         {"gpu_xid_last_change_timestamp_seconds", canonical.Gauge, "", "When the code of the last XID error was first read, in Unix time; absent for a code that was there from the start."},
 	presentFamily:            {"gpu_present", canonical.Gauge, "", "1 for a board that is there, 0 for one that went within the last hour or that was expected and never seen."},
-	observedFamily:           {"gpu_observed_seconds_total", canonical.Counter, "", "Time that the device was read over: the sum of its seconds in all classes, or in all states of health."},
+	observedFamily:           {"gpu_observed_seconds_total", canonical.Counter, "", "Time that the device was read over: the sum of its seconds in all classes, and of a board in all states of health."},
 	utilizedFamily:           {"gpu_real_utilization_seconds_total", canonical.Counter, "", "Real utilization summed over time: one second of full use, or two of half; divide by the known seconds for the mean."},
 	knownFamily:              {"gpu_real_utilization_known_seconds_total", canonical.Counter, "", "Time for which real utilization was known."},
 	classSecondsFamily:       {"gpu_workload_class_seconds_total", canonical.Counter, "class,bottleneck", "Time the device spent doing each class of work."},
@@ -96,17 +96,17 @@ var families = [numFamilies]Series{
 	readDurationFamily:       {"source_read_duration_seconds", canonical.Gauge, ofSource, "Time that the reading served here took."},
 	lastReadFamily:           {"source_last_read_timestamp_seconds", canonical.Gauge, ofSource, "When the reading served here was asked for, in Unix time."},
 	periodFamily:             {"source_period_seconds", canonical.Gauge, ofSource, "Time between two readings of a source that streams."},
-	unchangedFamily:          {"source_unchanged_seconds", canonical.Gauge, ofSource, "For how long no value of the source had changed at all; a source that works changes with every reading or so."},
+	unchangedFamily:          {"source_unchanged_seconds", canonical.Gauge, ofSource, "For how long no value of the source had changed at all; above some minutes its exporter has most likely stopped collecting."},
 	devicesFamily:            {"source_devices", canonical.Gauge, ofSource, "GPUs and MIG instances in the reading."},
 	samplesFamily:            {"source_samples", canonical.Gauge, ofSource, "Samples in the reading."},
-	missingFamily:            {"source_field_missing", canonical.Gauge, ofSource + ",field", "1 for a reading that real utilization, class or health want and that no device gave."},
-	unknownFamily:            {"source_unknown_families", canonical.Gauge, ofSource, "Families that look like GPU readings and that we have no name for; the landing page lists them."},
+	missingFamily:            {"source_field_missing", canonical.Gauge, ofSource + ",field", "1 for a reading that real utilization, class or the first five health conditions want and that no device gave."},
+	unknownFamily:            {"source_unknown_families", canonical.Gauge, ofSource, "Families named like those of the exporter that we have no name for; the landing page lists them."},
 	skippedFamily:            {"source_skipped_lines_total", canonical.Counter, ofSource, "Lines that are no exposition."},
 	droppedValuesFamily:      {"source_dropped_values_total", canonical.Counter, ofSource + ",reason", "Values that were not translated, by reason."},
 	clampedFamily:            {"source_clamped_values_total", canonical.Counter, ofSource, "Values a little out of range that were taken for its end."},
 	droppedFamiliesFamily:    {"source_dropped_families_total", canonical.Counter, ofSource, "Families named like ours that were dropped."},
-	droppedSeriesFamily:      {"source_dropped_series_total", canonical.Counter, ofSource, "Series that were not translated for being beyond the limit."},
-	droppedAllocationsFamily: {"source_dropped_allocations_total", canonical.Counter, ofSource, "Allocations that no account is kept of for being beyond the limit."},
+	droppedSeriesFamily:      {"source_dropped_series_total", canonical.Counter, ofSource, "Samples of devices beyond --series-limit, which were not translated."},
+	droppedAllocationsFamily: {"source_dropped_allocations_total", canonical.Counter, ofSource, "Allocations beyond --series-limit, which no account is kept of."},
 	restartsFamily:           {"source_restarts_total", canonical.Counter, ofStream, "Times the stream was started again."},
 	ticksFamily:              {"source_ticks_total", canonical.Counter, ofStream, "Whole ticks that the stream gave."},
 	evictedFamily:            {"source_ticks_evicted_total", canonical.Counter, ofStream, "Ticks that made room for newer ones before they were read."},
@@ -159,13 +159,14 @@ const allocationShare = 4
 
 // Limits returns how many devices and how many allocations of one source, at least
 // one of each and those that are remembered included, never make more series of
-// ours than limit.
-func Limits(limit int) (devices, allocations int) {
+// ours than limit, even where so many boards are missed.
+func Limits(limit, missed int) (devices, allocations int) {
 	perRow := [numSubjects]int{ofDevices: 1} // gpu_info
 	for _, f := range deviceFamilies() {
 		perRow[f.of] += len(f.lines)
 	}
 	fixed := len(weights) + 2 // source_info, build_info
+	fixed += missed           // each is in gpu_present alone
 	for _, f := range sourceFamilies() {
 		fixed += len(f.lines)
 	}

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,12 +51,16 @@ func TestSeriesTableIsTheExposition(t *testing.T) {
 // TestLimits checks the promise with devices and allocations that give
 // everything.
 func TestLimits(t *testing.T) {
-	for _, limit := range []int{1, 400, 1000, 5000, 50_000} {
-		n, m := Limits(limit)
+	for _, c := range []struct{ limit, missed int }{{1, 0}, {400, 0}, {1000, 0}, {5000, 0}, {50_000, 0}, {5000, 16}, {5000, 1000}, {50_000, 4096}} {
+		limit := c.limit
+		n, m := Limits(limit, c.missed)
 		if n < 1 || m < 1 {
 			t.Fatalf("limit %d leaves %d devices and %d allocations", limit, n, m)
 		}
 		snap := tenanted(fleet(n), m)
+		for i := range c.missed {
+			snap.Ledger.Roster.Missed = append(snap.Ledger.Roster.Missed, canonical.Device{Hostname: "n", GPU: fmt.Sprint(n + i)})
+		}
 		snap.Source.Period = 1
 		snap.Source.ChangedAt = readAt
 		for f := range canonical.NumFields {

@@ -3,15 +3,16 @@ package expose
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // identity tells devices apart.
-type identity struct{ uuid, instance, hostname, gpu string }
+type identity struct{ uuid, instance, profile, hostname, gpu string }
 
 // identityOf returns the identity of d: uuid and instance, whatever a source
-// calls its host, or its place where no uuid is known.
+// calls its host, or its place where no uuid is known. The profile is part of an
+// instance: ids are given anew when a board is cut another way.
 func identityOf(d *canonical.Device) identity {
 	if d.UUID != "" {
-		return identity{uuid: d.UUID, instance: d.Instance}
+		return identity{uuid: d.UUID, instance: d.Instance, profile: d.Profile}
 	}
-	return identity{hostname: d.Hostname, gpu: d.GPU, instance: d.Instance}
+	return identity{hostname: d.Hostname, gpu: d.GPU, instance: d.Instance, profile: d.Profile}
 }
 
 // claims are the devices that have series already: a series may be there once

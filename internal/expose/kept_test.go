@@ -11,7 +11,7 @@ const (
 	rowBoard = iota
 	rowImplied
 	rowInstance
-	_
+	rowOtherInstance
 	rowGoneBoard
 	rowGoneInstance
 	rowGoneImplied
@@ -38,7 +38,7 @@ func kept() *canonical.Snapshot {
 	}
 	l.Devices = make([]canonical.Account, len(l.Roster.Devices))
 	l.Devices[rowBoard] = canonical.Account{
-		Observed: 100*time.Second + 250*time.Millisecond, Known: 90 * time.Second, Utilized: 59_400_000_001,
+		Read: true, Observed: 100*time.Second + 250*time.Millisecond, Known: 90 * time.Second, Utilized: 59_400_000_001,
 		XIDChanges: 2, XIDChanged: readAt.Add(-time.Hour),
 	}
 	l.Devices[rowBoard].Classes[canonical.TensorHeavyCompute] = 90 * time.Second
@@ -46,15 +46,19 @@ func kept() *canonical.Snapshot {
 	l.Devices[rowBoard].Health[canonical.HealthOK] = 100 * time.Second
 	l.Devices[rowBoard].Health[canonical.HealthHot] = 250 * time.Millisecond
 	l.Devices[rowImplied].Observed = 30 * time.Second
+	l.Devices[rowImplied].Classes[canonical.ClassUnknown] = 30 * time.Second
 	l.Devices[rowImplied].Health[canonical.HealthUnknown] = 30 * time.Second
-	l.Devices[rowInstance] = canonical.Account{Observed: time.Microsecond, Known: time.Microsecond, Utilized: time.Microsecond}
+	l.Devices[rowInstance] = canonical.Account{Read: true, Observed: time.Microsecond, Known: time.Microsecond, Utilized: time.Microsecond}
 	l.Devices[rowInstance].Classes[canonical.Idle] = time.Microsecond
-	l.Devices[rowGoneBoard] = canonical.Account{Observed: 7 * time.Second, XIDChanges: 1, XIDChanged: readAt.Add(-time.Second)}
+	l.Devices[rowOtherInstance].Read = true
+	l.Devices[rowGoneBoard] = canonical.Account{Read: true, Observed: 7 * time.Second, XIDChanges: 1, XIDChanged: readAt.Add(-time.Second)}
 	l.Devices[rowGoneBoard].Classes[canonical.Idle] = 7 * time.Second
 	l.Devices[rowGoneBoard].Health[canonical.HealthCrit] = 7 * time.Second
+	l.Devices[rowGoneInstance].Read = true
 	l.Devices[rowGoneInstance].Observed = 8 * time.Second
 	l.Devices[rowGoneInstance].Classes[canonical.MixedOrModerate] = 8 * time.Second
 	l.Devices[rowGoneImplied].Observed = 9 * time.Second
+	l.Devices[rowGoneImplied].Classes[canonical.ClassUnknown] = 9 * time.Second
 	l.Devices[rowGoneImplied].Health[canonical.HealthOK] = 9 * time.Second
 
 	l.Tenants = &canonical.Tenants{
@@ -89,6 +93,7 @@ func rostered(name string, gone int, devices ...device) *canonical.Snapshot {
 	for i, d := range devices {
 		s.Ledger.Roster.Devices = append(s.Ledger.Roster.Devices, d.Device)
 		s.Ledger.Devices[i].Observed = time.Second
+		s.Ledger.Devices[i].Read = !d.Implied
 	}
 	return s
 }

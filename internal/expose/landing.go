@@ -32,6 +32,10 @@ func newLanding(feeds []Feed, pprof bool) (*landing, error) {
 // for so long.
 const frozenAfter = 5 * time.Minute
 
+// mostMissed is how many boards that were never seen are listed: of a node that
+// lacks them all, their number says as much.
+const mostMissed = 8
+
 // landingView is what the page shows.
 type landingView struct {
 	Version string
@@ -47,7 +51,8 @@ type sourceView struct {
 	Age     string             // of the last reading that worked, "" if there was none
 	Frozen  string             // for how long no value had changed then, "" if that is not long
 	Gone    []canonical.Device // boards that are remembered
-	Missed  []canonical.Device // boards that were never seen
+	Missed  []canonical.Device // the first boards that were never seen
+	Others  int                // how many more were never seen
 	Missing []string
 }
 
@@ -104,5 +109,6 @@ func (v *sourceView) addAbsent(roster *canonical.Roster) {
 			v.Gone = append(v.Gone, d)
 		}
 	}
-	v.Missed = roster.Missed
+	v.Missed = roster.Missed[:min(len(roster.Missed), mostMissed)]
+	v.Others = len(roster.Missed) - len(v.Missed)
 }

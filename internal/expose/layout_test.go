@@ -14,6 +14,11 @@ import (
 // that remembers it.
 func TestLedgersOfTwoSources(t *testing.T) {
 	here, there := board(), unread()
+	small := split()[1]
+	large := small
+	large.Profile = "7g.80gb"
+	const textSmall = textInstance
+	const textLarge = textImplied + `,mig_instance="7",mig_profile="7g.80gb"`
 	missing := func(s *canonical.Snapshot, gpus ...string) *canonical.Snapshot {
 		for _, gpu := range gpus {
 			s.Ledger.Roster.Missed = append(s.Ledger.Roster.Missed, canonical.Device{Hostname: "node-a", GPU: gpu})
@@ -70,6 +75,12 @@ func TestLedgersOfTwoSources(t *testing.T) {
 			[]reading{good(missing(rostered(first, 0, here), "2", "3")), good(missing(rostered(second, 0, there), "2"))},
 			[]string{textBoard + " 1", place("2") + " 0", place("3") + " 0", textThere + " 1"},
 			nil,
+		},
+		{
+			"an instance's id was given anew",
+			[]reading{good(holding(rostered(first, 1, large, small)))},
+			nil,
+			[]string{textLarge + first, textSmall + first},
 		},
 	} {
 		body := render(c.readings...)

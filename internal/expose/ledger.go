@@ -9,7 +9,8 @@ import (
 
 // ledgerFamilies tell what was counted of each device, also of those that went
 // and are remembered: what came between the last scrape and their end would else
-// be lost.
+// be lost. What tells of activity is of devices that were ever read themselves, so
+// that it stays while a board is implied for a time.
 func ledgerFamilies() []deviceFamily {
 	ledger := func(f family, r reach, kinds kind, lines ...deviceLine) deviceFamily {
 		return deviceFamily{newHeader(families[f]), ofDevices, r, kinds, lines}
@@ -19,9 +20,9 @@ func ledgerFamilies() []deviceFamily {
 		ledger(xidChangedFamily, remembered, boards, accountLine(ofDevices, tail(), xidChanged)),
 		ledger(presentFamily, missed, boards, deviceLine{tail(), present}),
 		ledger(observedFamily, remembered, everyDevice, accountLine(ofDevices, tail(), observed)),
-		ledger(utilizedFamily, remembered, readDevices, accountLine(ofDevices, tail(), utilized)),
-		ledger(knownFamily, remembered, readDevices, accountLine(ofDevices, tail(), known)),
-		ledger(classSecondsFamily, remembered, readDevices, classSecondsLines(ofDevices, classLabel, bottleneckLabel)...),
+		ledger(utilizedFamily, remembered, everyDevice, accountLine(ofDevices, tail(), ifRead(utilized))),
+		ledger(knownFamily, remembered, everyDevice, accountLine(ofDevices, tail(), ifRead(known))),
+		ledger(classSecondsFamily, remembered, everyDevice, classSecondsLines(ofDevices, classLabel, bottleneckLabel)...),
 		ledger(healthSecondsFamily, remembered, boards, healthSecondsLines()...),
 		ledger(allocationsFamily, inReading, readDevices, deviceLine{tail(), holders}),
 	}
@@ -59,6 +60,16 @@ func accountLine(of subject, tail string, value func(*canonical.Account) float64
 func observed(a *canonical.Account) float64 { return wholeSeconds(a.Observed) }
 func known(a *canonical.Account) float64    { return wholeSeconds(a.Known) }
 
+// ifRead is value where the device was ever read itself.
+func ifRead(value func(*canonical.Account) float64) func(*canonical.Account) float64 {
+	return func(a *canonical.Account) float64 {
+		if !a.Read {
+			return math.NaN()
+		}
+		return value(a)
+	}
+}
+
 // utilized is to the nanosecond.
 func utilized(a *canonical.Account) float64 { return float64(a.Utilized) / 1e9 }
 
@@ -95,9 +106,11 @@ func classSecondsLines(of subject, labels ...func(canonical.Class) string) []dev
 		for _, label := range labels {
 			texts = append(texts, label(class))
 		}
-		lines = append(lines, deviceLine{tail(texts...), func(s *canonical.Snapshot, row int) float64 {
-			return wholeSeconds(accountOf(of, &s.Ledger, row).Classes[class])
-		}})
+		seconds := func(a *canonical.Account) float64 { return wholeSeconds(a.Classes[class]) }
+		if of == ofDevices {
+			seconds = ifRead(seconds)
+		}
+		lines = append(lines, accountLine(of, tail(texts...), seconds))
 	}
 	return lines
 }

@@ -188,6 +188,39 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// TestImpliedForATime: what was counted of a board that was read once stays while
+// it is implied, and its gauges are absent.
+func TestImpliedForATime(t *testing.T) {
+	s := kept()
+	a := &s.Ledger.Devices[rowImplied]
+	*a = canonical.Account{Read: true, Observed: 3 * time.Second, Known: time.Second, Utilized: 450 * time.Millisecond}
+	a.Classes[canonical.ComputeHeavy], a.Classes[canonical.ClassUnknown] = time.Second, 2*time.Second
+	body := render(good(s))
+	parse(t, body)
+	of := func(family string) (lines []string) {
+		for _, line := range seriesOf(body, "kpulse_"+family) {
+			if strings.HasPrefix(line, textImplied+" ") || strings.HasPrefix(line, textImplied+",class=") {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	for family, want := range map[string][]string{
+		"gpu_observed_seconds_total":               {textImplied + " 3"},
+		"gpu_real_utilization_known_seconds_total": {textImplied + " 1"},
+		"gpu_real_utilization_seconds_total":       {textImplied + " 0.45"},
+		"gpu_workload_class_seconds_total":         classes(textImplied, true, map[string]string{"compute_heavy": "1", "unknown": "2"}),
+		"gpu_workload_class":                       nil,
+		"gpu_real_utilization_ratio":               nil,
+		"gpu_real_utilization_coverage_ratio":      nil,
+		"gpu_allocations":                          nil,
+	} {
+		if got := of(family); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s: %v, want %v", family, got, want)
+		}
+	}
+}
+
 // TestNoLedger gives nothing of what is not kept account of.
 func TestNoLedger(t *testing.T) {
 	count := func(s *canonical.Snapshot) string {

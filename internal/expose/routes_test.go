@@ -2,6 +2,7 @@ package expose
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,7 @@ func TestLandingPage(t *testing.T) {
 	works := feedOf(snapshotOf("http://works:9400/metrics", board(), unread()))
 	works.state.At = time.Now().Add(-90 * time.Second)
 	works.state.Missing = []canonical.Field{canonical.SMActive, canonical.RemappedRowsUncorrectable, canonical.RemappedRowsCorrectable}
+	works.state.DroppedSeries, works.state.DroppedAllocations = 5, 70
 	works.state.UnknownFamilies = []string{"VENDOR_NEW_ONE", "<script>alert(1)</script>"}
 	fresh := feedOf(snapshotOf("fresh", board()))
 	fresh.state, fresh.ready = canonical.Source{Name: "fresh"}, errors.New("fresh has not been read yet")
@@ -143,6 +145,7 @@ func TestLandingPage(t *testing.T) {
 	for _, want := range []string{
 		"http://works:9400/metrics", "● up", "1m30s ago", "<dd>2 (boards and MIG instances)</dd>", "<dd>14</dd>",
 		"<code>gpu_sm_active_ratio</code>", "list of counters that the exporter collects",
+		"<dt>Over the limit</dt><dd>5 samples of devices", "<dt>Over the limit</dt><dd>70 allocations beyond --series-limit so far",
 		"Not translated", "<code>VENDOR_NEW_ONE</code>",
 		"● down", "connection refused", "start the exporter",
 		"fresh has not been read yet", "never",
@@ -158,6 +161,9 @@ func TestLandingPage(t *testing.T) {
 	if strings.Contains(page, "/debug/pprof") {
 		t.Error("the page links to profiles, which are off")
 	}
+	if n := strings.Count(page, "Over the limit"); n != 2 {
+		t.Errorf("%d limits are said to be reached: those of other sources are not", n)
+	}
 	if n := strings.Count(page, "<code>gpu_remapped_rows_total</code>"); n != 1 {
 		t.Errorf("a family that misses two fields shows %d times", n)
 	}
@@ -169,6 +175,13 @@ func TestLandingPage(t *testing.T) {
 // TestLandingPageTellsWhatIsWrong: boards that are not there, and readings that
 // stand still.
 func TestLandingPageTellsWhatIsWrong(t *testing.T) {
+	missing := func(n int) *canonical.Roster {
+		r := &canonical.Roster{}
+		for i := range n {
+			r.Missed = append(r.Missed, canonical.Device{Hostname: "n", GPU: fmt.Sprint(i)})
+		}
+		return r
+	}
 	for _, c := range []struct {
 		name   string
 		roster *canonical.Roster
@@ -187,6 +200,8 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // those are there, and of b0 an instance went
 		},
 		{"nothing changed for long", nil, 5*time.Minute + 2*time.Second, []string{"<dt>Frozen</dt>", "no value has changed for 5m2s:"}, []string{"Gone", "Missed"}},
+		{"eight missed", missing(8), 0, []string{"GPU 0 of n:", "GPU 7 of n:"}, []string{"more that were never seen"}},
+		{"many missed", missing(1000), 0, []string{"GPU 0 of n:", "GPU 7 of n:", "<dt>Missed</dt><dd class=\"down\">and 992 more that were never seen</dd>"}, []string{"GPU 8 of n:"}},
 		{"all is well", rostered("s", 0, board()).Ledger.Roster, 0, nil, []string{"Gone", "Missed", "Frozen"}},
 	} {
 		f := feedOf(snapshotOf("s", board()))

@@ -144,7 +144,9 @@ func fleet(n int) *canonical.Snapshot {
 	s := snapshotOf("http://exporter:9400/metrics", devices...)
 	roster := &canonical.Roster{Devices: s.Frame.Topology.Devices, Present: n}
 	for range n {
-		s.Ledger.Devices = append(s.Ledger.Devices, someAccount(rng))
+		a := someAccount(rng)
+		a.Read = true
+		s.Ledger.Devices = append(s.Ledger.Devices, a)
 	}
 	s.Ledger.Roster = roster
 	return s

@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/export":                       {"internal/canonical"},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},
 	"internal":                              {},
-	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/exporter", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
+	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/dcgmi/identity", "internal/source/exporter", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.

@@ -33,7 +33,9 @@ func startProgram(t *testing.T, flags ...string) *program {
 	p := &program{}
 	up := startUpstream(func() ([]byte, error) { return *p.body.Load(), nil })
 	t.Cleanup(up.stop)
-	args := append([]string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0"}, flags...)
+	// Every random body has GPUs of its own. The limit lets those of a few bodies be
+	// remembered, not of hundreds.
+	args := append([]string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0", "--series-limit=10000"}, flags...)
 	opts, err := parse(args, io.Discard)
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,19 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
@@ -16,6 +21,9 @@ import (
 
 // longestPoll is where an interval is taken for a mistake.
 const longestPoll = 24 * time.Hour
+
+// checkTimeout bounds how long a backend may look at the machine before we serve.
+const checkTimeout = 20 * time.Second
 
 // backend is a way to get readings.
 type backend struct {
@@ -37,8 +45,30 @@ type backend struct {
 var backends = []backend{
 	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
-	{name: "dcgm", alias: "dcgmi"},
+	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, standard: dcgmi.MinPeriod, open: openDCGM},
 	{name: "nvml", alias: "nvml_direct"},
+}
+
+// belongs lists the flags that only some backends take, and what to say of them
+// elsewhere.
+var belongs = []struct {
+	flag, backends, remedy string
+}{
+	{"source", "prometheus replay", "it runs dcgmi itself; the host engine of another machine is --dcgm.host"},
+	{"dcgm.host", "dcgm", "it is for --backend=dcgm"},
+	{"gpus", "dcgm", "it is for --backend=dcgm; others show what their source shows"},
+	{"show-all", "dcgm", "it is for --backend=dcgm; others show what their source shows"},
+	{"hpc-job-mapping-dir", "dcgm", "it is for --backend=dcgm; give it to the exporter that is read"},
+}
+
+// refuse tells which flag was given that b does not take.
+func (b *backend) refuse(origin func(flag string) origin) error {
+	for _, f := range belongs {
+		if origin(f.flag) != fromFile && !slices.Contains(strings.Fields(f.backends), b.name) {
+			return fmt.Errorf("--%s is not for the %s backend: %s", f.flag, b.name, f.remedy)
+		}
+	}
+	return nil
 }
 
 func parseBackend(word string) (*backend, error) {
@@ -56,7 +86,7 @@ func parseBackend(word string) (*backend, error) {
 			return b, nil
 		}
 	}
-	return nil, fmt.Errorf("%q is no backend; use %s", word, strings.Join(words, " or "))
+	return nil, fmt.Errorf("%q is no backend; use %s", word, strings.Join(words, ", "))
 }
 
 // parsePoll reads a duration or bare seconds within what b allows.
@@ -94,6 +124,33 @@ func openExporter(o *options, userAgent string, _ *slog.Logger) (source.Source, 
 	// The pipeline bounds each read by its scrapers' timeouts; this one is for when
 	// none would.
 	return exporter.New(o.source, exporter.Options{MaxBody: o.maxBody, UserAgent: userAgent, Timeout: writeTimeout})
+}
+
+func openDCGM(o *options, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname := o.nodeName
+	if hostname == "" && o.dcgmHost == "" {
+		var err error
+		if hostname, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
+		}
+	}
+	if o.poll < dcgmi.MinPeriod {
+		logger.Info("--poll is raised to the shortest period of dcgmi", "poll", o.poll, "period", dcgmi.MinPeriod)
+	}
+	src := dcgmi.New(dcgmi.Options{
+		Host:          o.dcgmHost,
+		Period:        max(o.poll, dcgmi.MinPeriod),
+		Wish:          identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.once && o.gpus == "", LookupEnv: os.LookupEnv},
+		JobMappingDir: o.jobMappingDir,
+		Hostname:      hostname,
+		Logger:        logger,
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	if err := src.Check(ctx); err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return src, nil
 }
 
 func openReplay(o *options, _ string, logger *slog.Logger) (source.Source, error) {

@@ -39,9 +39,13 @@ type options struct {
 	configFile string // "" is none
 	origin     func(flag string) origin
 
-	backend     *backend
-	source      string // "" is the backend's own choice
-	record      string // file to record to, "" for none
+	backend *backend
+	source  string // "" is the backend's own choice
+	record  string // file to record to, "" for none
+
+	dcgmHost, gpus, jobMappingDir string
+	showAll                       bool
+
 	poll        time.Duration
 	minInterval time.Duration
 	timeout     time.Duration
@@ -94,11 +98,11 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 func register(app *kingpin.Application, opts *options, defaults config.Config) *words {
 	opts.judge = defaults.Judge
 	w := &words{
-		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), or replay (a capture; without --source an embedded demo that needs no GPU).").
-			Default("prometheus").PlaceHolder("prometheus|replay").String(),
+		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), dcgm (dcgmi dmon, which we run), or replay (a capture; without --source an embedded demo that needs no GPU).").
+			Default("prometheus").PlaceHolder("prometheus|dcgm|replay").String(),
 		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a recording, or a file with expositions or dcgmi dmon output.").
 			PlaceHolder("URL|FILE").String(),
-		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
+		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm: time between two samples; at least 100ms, which is the default. replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
 			PlaceHolder("DURATION").String(),
 		minInterval: app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
 			Default("1s").PlaceHolder("1s").String(),
@@ -117,6 +121,13 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
 			Default(defaults.Judge.Missing.String()).PlaceHolder("renormalize|zero").String(),
 	}
+	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
+		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
+	app.Flag("gpus", "dcgm: which GPUs, by index, range or the beginning of a UUID (default: all; with --once those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+		PlaceHolder("0,2-3").StringVar(&opts.gpus)
+	app.Flag("show-all", "dcgm: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
+	app.Flag("hpc-job-mapping-dir", "dcgm: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
+		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
 	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
 		PlaceHolder("FILE").StringVar(&opts.record)
 	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
@@ -156,6 +167,9 @@ func (w *words) into(opts *options) error {
 	}
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
 		return fmt.Errorf("--backend: %w", err)
+	}
+	if err = opts.backend.refuse(opts.origin); err != nil {
+		return err
 	}
 	if opts.poll, err = opts.backend.parsePoll(*w.poll); err != nil {
 		return fmt.Errorf("--poll: %w", err)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 
 	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
 )
 
 // once reads the source one time and writes what it said as a table. It logs
@@ -34,5 +36,22 @@ func once(ctx context.Context, opts *options, stdout io.Writer) error {
 	if snapshot.Frame.Len() == 0 {
 		return fmt.Errorf("no GPU in the reading of %s; check that the exporter sees its GPUs, and that --source is its /metrics", p.Name())
 	}
-	return export.Table(stdout, snapshot)
+	if err := export.Table(stdout, snapshot); err != nil {
+		return err
+	}
+	return writeJob(stdout, identity.Job(os.LookupEnv))
+}
+
+// writeJob writes what the environment tells of the batch job that we run in, on
+// one line below the table; nothing outside of a job.
+func writeJob(w io.Writer, job []identity.Variable) error {
+	if len(job) == 0 {
+		return nil
+	}
+	line := "\njob:"
+	for _, v := range job {
+		line += " " + v.Name + "=" + v.Value
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
 }

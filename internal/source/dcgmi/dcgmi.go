@@ -1,11 +1,13 @@
-// Package dcgmi drives `dcgmi dmon` as a stream of readings. It is the only
-// package that runs a command.
+// Package dcgmi drives `dcgmi dmon` and answers with what a dcgm-exporter would
+// have served of it. It is the only package that runs a command.
 //
 // Two children run side by side, one for the fields that are read through NVML
 // and one for those of the profiling counters, because dmon ends as a whole where
 // the host engine refuses one of its fields. Each is started again with growing
 // pauses whenever it ends or hangs; what they print goes through a bounded, lossy
-// ring to the reader, who joins it to one reading a period.
+// ring to the reader, who joins it to one reading a period, and writes that as an
+// exporter's page. What the entities are that dmon counts by number is asked of
+// `dcgmi discovery` and nvidia-smi.
 package dcgmi
 
 import (
@@ -15,10 +17,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
 )
 
 // MinPeriod is the shortest period that NVIDIA's user guide allows for profiling
@@ -39,10 +44,15 @@ type Options struct {
 	Host string
 	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
 	Period time.Duration
-	// Entities returns what to watch, in the syntax of dcgmi's -i, "" for every
-	// GPU. It is called before each start of a child, from several goroutines.
-	// Nil watches every GPU.
-	Entities func(ctx context.Context) (string, error)
+	// Wish chooses which devices to watch. The zero Wish chooses all, MIG
+	// instances beside their boards. Its LookupEnv is called from several
+	// goroutines.
+	Wish identity.Wish
+	// JobMappingDir is the directory of dcgm-exporter's --hpc-job-mapping-dir,
+	// whose jobs become labels; "" is none.
+	JobMappingDir string
+	// Hostname is the label hostname of all series; "" is none.
+	Hostname string
 	// Logger is told what the errors of Read do not tell. Nil discards it.
 	Logger *slog.Logger
 	// Probes look at the machine; what is nil in them looks at the real one.
@@ -55,14 +65,20 @@ const (
 	profiling
 )
 
-// Source reads the GPUs of one host engine. Families of its samples are dmon's
-// column names, and labels are dmon's own words for the entity, as package dmon
-// documents them; At is when the last row of a sample arrived.
+// Source reads the GPUs of one host engine. A reading is a Body, as package page
+// writes it, and what a scan of it gives; At is when the last row of a sample
+// arrived, and Skipped counts dmon's malformed lines.
 type Source struct {
-	opts    Options
-	ring    *ring
-	join    join // of the reading goroutine
-	stats   source.StreamStats
+	opts  Options
+	ring  *ring
+	stats source.StreamStats
+
+	// Of the reading goroutine.
+	join  join
+	tick  raw.Batch // joined
+	shown *view     // the one that out writes by
+	out   *exposition
+
 	streams []*stream
 	backoff func(n int) time.Duration // source.Backoff but in tests
 
@@ -71,6 +87,15 @@ type Source struct {
 
 	starting sync.Once
 	running  sync.WaitGroup
+
+	view    atomic.Pointer[view] // nil before the first survey; stored under mu
+	stale   atomic.Bool          // the view must not be trusted at the next start
+	wonders chan struct{}        // holds a token if the node is to be surveyed
+
+	surveying sync.Mutex // held during a survey, and guards what follows
+	said      identity.Outputs
+	told      string // of the last survey's failure
+	ask       func(ctx context.Context, path string, args []string) answer
 
 	mu     sync.Mutex
 	closed bool
@@ -95,14 +120,18 @@ func New(opts Options) *Source {
 	}
 	opts.Probes = opts.Probes.complete()
 	life, end := context.WithCancel(context.Background())
+	var commands asker
 	s := &Source{
 		opts: opts,
 		ring: newRing(2),
+		out:  newExposition(opts.Hostname, opts.JobMappingDir, opts.Logger),
 		streams: []*stream{
-			device:    newStream(device, "device", deviceFields),
-			profiling: newStream(profiling, "profiling", profilingFields),
+			device:    newStream(device, "device", field.Device),
+			profiling: newStream(profiling, "profiling", field.Profiling),
 		},
-		life: life, end: end,
+		wonders: make(chan struct{}, 1),
+		ask:     commands.ask,
+		life:    life, end: end,
 		backoff: func(n int) time.Duration { return source.Backoff(n, rand.Float64()) },
 	}
 	s.join.period = opts.Period
@@ -156,19 +185,50 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 
 // next fills b with the next reading, if the ring holds one.
 func (s *Source) next(b *raw.Batch) bool {
-	for t := s.ring.take(); t != nil; t = s.ring.take() {
-		whole := s.join.take(t)
+	for {
+		epoch := s.follow()
+		t := s.ring.take()
+		if t == nil {
+			break
+		}
+		whole := t.epoch == epoch && s.join.take(t)
 		s.ring.recycle(t)
 		if whole {
-			s.join.fill(b)
+			s.write(b)
 			return true
 		}
 	}
 	if s.join.release() {
-		s.join.fill(b)
+		s.write(b)
 		return true
 	}
 	return false
+}
+
+// follow takes over the view if it is another, and returns its epoch. With a new
+// epoch all that was read is void.
+func (s *Source) follow() uint64 {
+	v := s.view.Load()
+	if v == nil {
+		return 0
+	}
+	if v != s.shown {
+		if s.shown == nil || s.shown.epoch != v.epoch {
+			s.join.forget()
+		}
+		s.shown = v
+		s.out.page.SetNode(v.node)
+	}
+	return v.epoch
+}
+
+// write writes the joined tick into the emptied b.
+func (s *Source) write(b *raw.Batch) {
+	s.tick.Reset()
+	s.join.fill(&s.tick)
+	if s.out.write(b, &s.tick) {
+		s.wonder()
+	}
 }
 
 // start starts the supervision of all streams.
@@ -181,6 +241,7 @@ func (s *Source) start() {
 	for _, st := range s.streams {
 		s.running.Go(func() { s.supervise(s.life, st) })
 	}
+	s.running.Go(func() { s.watch(s.life) })
 }
 
 // stopped returns an error if nobody wants another reading.
@@ -194,19 +255,6 @@ func (s *Source) stopped(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// Restart starts all streams anew, at once, because what they should watch has
-// changed: dmon's list of entities is fixed when it starts. reason goes to the
-// log.
-func (s *Source) Restart(reason string) {
-	s.opts.Logger.Info("dcgmi is started again", "reads", s.Name(), "reason", reason)
-	for _, st := range s.streams {
-		select {
-		case st.again <- struct{}{}:
-		default:
-		}
-	}
 }
 
 // Streams appends the totals of the streams device and profiling to dst.

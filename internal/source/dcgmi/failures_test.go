@@ -3,7 +3,6 @@
 package dcgmi
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,7 +40,7 @@ func TestHang(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		t.Run("deaf "+strconv.FormatBool(deaf), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, After: 5, IgnoreTerm: deaf}}})
+			w := newWorld(t, dcgmitest.Scenario{Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "dmon", After: 5, IgnoreTerm: deaf}}})
 			e := w.untilFailure()
 			w.set()
 			if e.Failure != source.Broken || !strings.Contains(e.Cause, "hangs, no row for 1") || !strings.Contains(e.Remedy, "discovery") {
@@ -154,7 +153,7 @@ func TestFailuresAreTyped(t *testing.T) {
 		{"no NVML", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -56}, source.HostEngineUnavailable, "nvidia-smi"},
 		{"driver hangs", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -57}, source.Broken, "nvidia-smi"},
 		{"detached", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -67}, source.HostEngineUnavailable, "detached"},
-		{"no data", dcgmitest.Failure{Kind: dcgmitest.NoData}, source.Broken, "dcgmi discovery -l"},
+		{"no data", dcgmitest.Failure{Kind: dcgmitest.NoData, Command: "dmon"}, source.Broken, "dcgmi discovery -l"},
 		{"dies", dcgmitest.Failure{Kind: dcgmitest.HostEngineDies, After: 2}, source.HostEngineUnavailable, "journalctl"},
 		{"killed", dcgmitest.Failure{Kind: dcgmitest.Die, After: 2, Bytes: 50}, source.Broken, "killed"},
 		{"some exit", dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 3, Text: "terrible things\n"}, source.Broken, `status 3: "terrible things"`},
@@ -220,14 +219,5 @@ func TestUnsupportedIsNotTriedAgain(t *testing.T) {
 	}
 	if n := len(w.starts("-e 100,")); n != 1 {
 		t.Errorf("started %d times", n)
-	}
-}
-
-func TestBadEntity(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) {
-		o.Entities = func(context.Context) (string, error) { return "99", nil }
-	})
-	if e := w.untilFailure(); !strings.Contains(e.Remedy, "--gpus") || !strings.Contains(e.Remedy, "discovery -l") {
-		t.Errorf("%s: %v", e.Failure, e)
 	}
 }

@@ -52,6 +52,11 @@ func (j *join) take(t *tick) bool {
 	return !j.waiting
 }
 
+// forget forgets all that was taken: it was of an earlier epoch.
+func (j *join) forget() {
+	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
+}
+
 // release tells whether a device tick waits for a profiling tick that will not
 // come, and is a reading after all.
 func (j *join) release() bool {

@@ -28,6 +28,9 @@ type Probes struct {
 	// Fetch returns the beginning of the page at ExporterURL, an error where
 	// nothing answers with one.
 	Fetch func(ctx context.Context) ([]byte, error)
+	// Instances lists, in an order that stays the same, the MIG instances that
+	// the driver has on this machine: the directories that it keeps for them.
+	Instances func() []string
 }
 
 // complete fills in what is nil.
@@ -41,7 +44,32 @@ func (p Probes) complete() Probes {
 	if p.Fetch == nil {
 		p.Fetch = func(ctx context.Context) ([]byte, error) { return fetch(ctx, ExporterURL) }
 	}
+	if p.Instances == nil {
+		p.Instances = instances
+	}
 	return p
+}
+
+// Check tells, as a *source.Error, what no waiting is likely to mend, so that a
+// program may end with it before it serves: what Preflight finds, a dcgmi that
+// cannot be run, and a Wish for what is not there. A host engine that is down, or
+// slow, is not among these: Read tells of it, and tries again. It takes up to a
+// quarter of a minute, and spares the first Read that time.
+func (s *Source) Check(ctx context.Context) error {
+	path, err := s.preflight(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.settle(ctx, path)
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := source.AsError(err)
+	if e.Failure == source.Unsupported || e.Failure == source.PermissionDenied ||
+		errors.Is(err, fs.ErrNotExist) || errors.As(err, new(selectionError)) {
+		return e
+	}
+	return nil
 }
 
 // Preflight tells, as a *source.Error that says what to type next, what stands in
@@ -137,6 +165,15 @@ func commands() []string {
 		}
 	}
 	return names
+}
+
+// instances reads the directories of GPU instances and of the compute instances
+// in them (NVIDIA's MIG user guide, "Device Nodes and Capabilities").
+func instances() []string {
+	const dir = "/proc/driver/nvidia/capabilities/gpu*/mig/gi*"
+	outer, _ := filepath.Glob(dir)
+	inner, _ := filepath.Glob(dir + "/ci*")
+	return append(outer, inner...)
 }
 
 // fetch gets a page of at most 8 MiB, without proxies, within a second.

@@ -50,6 +50,7 @@ type pipe interface {
 // receiver turns what one child prints into ticks. It belongs to one goroutine.
 type receiver struct {
 	stream int
+	epoch  uint64 // of the child
 	period time.Duration
 	ring   *ring
 	// flows is called with the first tick.
@@ -199,7 +200,7 @@ func (r *receiver) line(line []byte, now time.Time) {
 // open begins a tick.
 func (r *receiver) open() {
 	r.tick = r.ring.blank()
-	r.tick.stream = r.stream
+	r.tick.stream, r.tick.epoch = r.stream, r.epoch
 	r.tick.batch.Dict = r.dict
 }
 

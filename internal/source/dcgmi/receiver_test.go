@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
 )
 
 // header and row write dmon 4.4, whose first column is 11 wide.
@@ -251,45 +253,55 @@ func TestReceiverThatSlept(t *testing.T) {
 }
 
 // ticking returns a function that takes a tick of 8 GPUs with 25 fields from the
-// text to the reading, with a header before every 14th.
+// text to the scanned page, with a header before every 14th. Power is another in
+// each.
 func ticking(t testing.TB) func() {
-	var columns, cells []string
-	for f := range 25 {
-		columns = append(columns, fmt.Sprintf("F%d", f))
-		cells = append(cells, fmt.Sprintf("%d.%03d", f*7, f*31))
+	const gpus, fields = 8, 25
+	var columns []string
+	for _, f := range field.Fields[:fields] {
+		columns = append(columns, f.Column)
 	}
-	head, rows := header(columns...), ""
-	for g := range 8 {
-		rows += row(g, cells...)
+	rows := make([]string, 7)
+	for n := range rows {
+		for g := range gpus {
+			var cells []string
+			for i, f := range field.Fields[:fields] {
+				cell := fmt.Sprint(i*1000 + g)
+				if f.Float {
+					cell = fmt.Sprintf("%d.%03d", i*7+n, i*31)
+				}
+				cells = append(cells, cell)
+			}
+			rows[n] += row(g, cells...)
+		}
 	}
-	ring := newRing(2)
-	r := &receiver{stream: device, period: time.Second, ring: ring, flows: func() {}, dict: raw.NewDict(), buf: make([]byte, lineBuffer)}
+	repeated := header(columns...) + rows[0]
+	s := New(Options{Period: time.Second, Hostname: "gpu07"})
+	s.join.expects = func() bool { return false }
+	var node identity.Node
+	for g := range gpus {
+		node.Boards = append(node.Boards, identity.Board{Entity: g, UUID: fmt.Sprintf("GPU-%036d", g), Model: "NVIDIA H100 80GB HBM3", PCIBusID: fmt.Sprintf("00000000:%X0:00.0", g)})
+	}
+	s.adopt(node, "")
+	r := &receiver{stream: device, epoch: 1, period: time.Second, ring: s.ring, flows: func() {}, dict: raw.NewDict(), buf: make([]byte, lineBuffer)}
 	r.open()
-	j := &join{period: time.Second, expects: func() bool { return false }}
 	b := &raw.Batch{}
 	n := 0
-	repeated := head + rows
 	tick := func() {
-		text := rows
+		text := rows[n%len(rows)]
 		if n%14 == 0 {
 			text = repeated
 		}
 		n++
 		r.take(copy(r.buf, text), time.Now())
-		tk := ring.take()
-		if tk == nil {
+		b.Reset()
+		if !s.next(b) {
 			if n > 1 {
-				t.Fatalf("no tick %d", n)
+				t.Fatalf("no reading %d", n)
 			}
 			return
 		}
-		b.Reset()
-		if !j.take(tk) {
-			t.Fatal("no reading")
-		}
-		ring.recycle(tk)
-		j.fill(b)
-		if len(b.Samples) != 8*25 {
+		if n > 4 && len(b.Samples) != gpus*fields { // the first has no rates
 			t.Fatalf("%d samples", len(b.Samples))
 		}
 	}

@@ -40,7 +40,7 @@ const (
 )
 
 // refusal maps how dcgmi ended to words. STREAM in cause and remedy stands for
-// the stream's name.
+// the name of the fields that it was asked for.
 type refusal struct {
 	code    int    // dcgmReturn_t, or an exit status
 	phrase  string // in what it printed; for wrappers that hide the status
@@ -149,13 +149,12 @@ func explain(st *stream, err error, r *receiver, c *child) error {
 	if id, ok := unknownFieldIn(text); ok {
 		return id
 	}
-	return ended(st.name, code, sig, text)
+	return refused(command, st.name, code, sig, text)
 }
 
-// ended explains the end of a child by its exit status, or the signal that killed
-// it, and what it printed beside its rows.
-func ended(stream string, code int, sig syscall.Signal, text string) *source.Error {
-	command := "dcgmi dmon (" + stream + " fields)"
+// refused explains the end of a command by its exit status, or the signal that
+// killed it, and what it printed beside what it was asked for.
+func refused(command, stream string, code int, sig syscall.Signal, text string) *source.Error {
 	if row := match(code, text); row != nil {
 		words := strings.NewReplacer("STREAM", stream)
 		return &source.Error{
@@ -168,7 +167,7 @@ func ended(stream string, code int, sig syscall.Signal, text string) *source.Err
 		sig = syscall.Signal(code - 128)
 	}
 	how := "ended with exit status " + strconv.Itoa(code)
-	remedy := "see what it says: dcgmi dmon -e 100 -c 1; and " + remedyHostEngineLog
+	remedy := "see what it says: dcgmi dmon -e 100 -c 1; dcgmi discovery -l; and " + remedyHostEngineLog
 	if sig != 0 {
 		how = "was ended by a signal (" + sig.String() + ")"
 		remedy = "see whether the kernel ran out of memory: dmesg | grep -i oom; it is started again by itself"

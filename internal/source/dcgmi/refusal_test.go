@@ -8,7 +8,7 @@ import (
 )
 
 // The texts are those of DCGM 4.6 and of 2.x, which gave no code in its text.
-func TestEnded(t *testing.T) {
+func TestRefused(t *testing.T) {
 	tests := []struct {
 		code int
 		text string
@@ -35,12 +35,12 @@ func TestEnded(t *testing.T) {
 		{7, "", source.Broken, "status 7"},
 	}
 	for _, tt := range tests {
-		e := ended("profiling", tt.code, 0, tt.text)
+		e := refused("dcgmi dmon (profiling fields)", "profiling", tt.code, 0, tt.text)
 		if e.Failure != tt.want || !strings.Contains(e.Error(), tt.says) || e.Remedy == "" || !strings.HasPrefix(e.Cause, "dcgmi dmon (profiling fields)") {
 			t.Errorf("%d %q: %s: %v; want %s that says %q", tt.code, tt.text, e.Failure, e, tt.want, tt.says)
 		}
 	}
-	if e := ended("device", -1, 9, ""); e.Failure != source.Broken || !strings.Contains(e.Cause, "killed") || !strings.Contains(e.Remedy, "oom") {
+	if e := refused("dcgmi dmon (device fields)", "device", -1, 9, ""); e.Failure != source.Broken || !strings.Contains(e.Cause, "killed") || !strings.Contains(e.Remedy, "oom") {
 		t.Errorf("%v", e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
 )
 
 // stream is one dcgmi that is kept running.
@@ -17,7 +18,7 @@ type stream struct {
 	index  int // in Source.streams
 	name   string
 	fields []int
-	again  chan struct{} // holds a token if the stream is to start anew
+	again  chan struct{} // holds a token if the epoch may be over
 
 	// Guarded by Source.mu.
 	up      bool          // it gives ticks
@@ -25,8 +26,16 @@ type stream struct {
 	failure *source.Error // why it is not up; nil while it is, or starts
 }
 
-func newStream(index int, name string, fields []field) *stream {
-	return &stream{index: index, name: name, fields: ids(fields), again: make(chan struct{}, 1)}
+// newStream asks for the fields of a stream, but for those that take turns with
+// others on some GPUs: they would make all of them less exact.
+func newStream(index int, name string, of field.Stream) *stream {
+	st := &stream{index: index, name: name, again: make(chan struct{}, 1)}
+	for i := range field.Fields {
+		if f := &field.Fields[i]; f.Stream == of && !f.Multiplexed {
+			st.fields = append(st.fields, f.ID)
+		}
+	}
+	return st
 }
 
 // errAgain ends a child that is to be started anew.
@@ -74,7 +83,11 @@ func (s *Source) run(ctx context.Context, st *stream) error {
 	if err != nil {
 		return err
 	}
-	args, err := s.args(ctx, st)
+	v, err := s.settle(ctx, path)
+	if err != nil {
+		return err
+	}
+	args, err := s.args(st, v.entities)
 	if err != nil {
 		return err
 	}
@@ -90,11 +103,11 @@ func (s *Source) run(ctx context.Context, st *stream) error {
 	end := make(chan struct{})
 	interrupted := make(chan bool, 1)
 	go func() {
-		interrupted <- st.interrupted(ctx, end)
+		interrupted <- s.interrupted(ctx, st, v.epoch, end)
 		c.stdout.Close()
 	}()
 	r := &receiver{
-		stream: st.index, period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
+		stream: st.index, epoch: v.epoch, period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
 		flows: func() { s.flows(st) },
 	}
 	err = r.run(c.stdout)
@@ -110,20 +123,22 @@ func (s *Source) run(ctx context.Context, st *stream) error {
 }
 
 // interrupted waits for the end of the child and tells whether something else came
-// first.
-func (st *stream) interrupted(ctx context.Context, end <-chan struct{}) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-st.again:
-		return true
-	case <-end:
-		return false
+// first: the end of ctx, or of the child's epoch.
+func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end <-chan struct{}) bool {
+	for s.epoch() == epoch {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-st.again:
+		case <-end:
+			return false
+		}
 	}
+	return true
 }
 
 // args returns dcgmi's arguments.
-func (s *Source) args(ctx context.Context, st *stream) ([]string, error) {
+func (s *Source) args(st *stream, entities string) ([]string, error) {
 	if len(st.fields) == 0 {
 		return nil, &source.Error{
 			Failure: source.Unsupported,
@@ -140,14 +155,8 @@ func (s *Source) args(ctx context.Context, st *stream) ([]string, error) {
 		"-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10),
 		"-e", strings.Join(list, ","),
 	}
-	if s.opts.Entities != nil {
-		entities, err := s.opts.Entities(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if entities != "" {
-			args = append(args, "-i", entities)
-		}
+	if entities != "" {
+		args = append(args, "-i", entities)
 	}
 	if s.opts.Host != "" {
 		args = append(args, "--host", s.opts.Host)
@@ -191,6 +200,9 @@ func (s *Source) failed(st *stream, e *source.Error) {
 	st.up, st.failure = false, e
 	st.over = e.Failure == source.Unsupported
 	s.untold = true
+	if e.Failure == source.Broken || e.Failure == source.HostEngineUnavailable {
+		s.stale.Store(true)
+	}
 	told := !others && s.tells(st, e)
 	s.mu.Unlock()
 	s.ring.wake()

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
 )
 
 // tick is one sample of a stream: a row for each entity. Its memory goes round
 // between the receiver, the ring and the group.
 type tick struct {
 	stream int       // index in Source.streams
+	epoch  uint64    // of the view that its child was started by
 	at     time.Time // when its last row arrived
 	names  *names    // resolves the ids of batch.Samples
 	batch  raw.Batch
@@ -38,6 +40,7 @@ func (n *names) cover(d *raw.Dict) *names {
 // dropRates removes the samples of rates.
 func (t *tick) dropRates() {
 	t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool {
-		return isRate(t.names.families[s.Family])
+		column := t.names.families[s.Family]
+		return slices.ContainsFunc(field.Fields[:], func(f field.Field) bool { return f.Column == column && f.Rate })
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +55,8 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
 // count returns how many log lines hold all words.
 func (l *logged) count(words ...string) int {
 	l.mu.Lock()
@@ -66,10 +70,22 @@ func (l *logged) count(words ...string) int {
 	return n
 }
 
-// noProbes sees a dcgmi and nobody else.
-var noProbes = Probes{
-	Commands: func() []string { return nil },
-	Fetch:    func(context.Context) ([]byte, error) { return nil, errors.New("nobody there") },
+// noProbes sees a dcgmi and nobody else, and no nvidia-smi unless it stands beside
+// it.
+var noProbes = probesWithout("nvidia-smi")
+
+func probesWithout(file string) Probes {
+	return Probes{
+		LookPath: func(name string) (string, error) {
+			if name == file {
+				return "", exec.ErrNotFound
+			}
+			return exec.LookPath(name)
+		},
+		Commands:  func() []string { return nil },
+		Fetch:     func(context.Context) ([]byte, error) { return nil, errors.New("nobody there") },
+		Instances: func() []string { return nil },
+	}
 }
 
 // newWorld has two GPUs and a period of 10 ms. Ends of children are followed by
@@ -84,7 +100,7 @@ func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *wo
 	}
 	s.StartLog = filepath.Join(t.TempDir(), "starts")
 	w := &world{t: t, scenario: s, log: &logged{}, exe: dcgmitest.Install(t, s)}
-	opts := Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Probes: noProbes}
+	opts := Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: w.log.logger(), Probes: noProbes}
 	for _, f := range adapt {
 		f(&opts)
 	}
@@ -108,10 +124,13 @@ func (w *world) set(failures ...dcgmitest.Failure) {
 	w.scenario.Write(w.t, dcgmitest.Beside(w.exe))
 }
 
-// starts lists the children that were started with words in their arguments.
-func (w *world) starts(word string) []dcgmitest.Start {
+// starts lists the streams that were started with word in their arguments.
+func (w *world) starts(word string) []dcgmitest.Start { return w.ran("dmon", word) }
+
+// ran lists the starts of a subsystem with word in its arguments.
+func (w *world) ran(subsystem, word string) []dcgmitest.Start {
 	return slices.DeleteFunc(dcgmitest.Starts(w.t, w.scenario.StartLog), func(s dcgmitest.Start) bool {
-		return !strings.Contains(strings.Join(s.Args, " "), word)
+		return s.Args[0] != subsystem || !strings.Contains(strings.Join(s.Args, " "), word)
 	})
 }
 
@@ -132,9 +151,45 @@ func (w *world) until(what string, is func(b *raw.Batch, err error) bool) {
 	}
 }
 
-// has tells whether a reading has a family.
-func has(b *raw.Batch, family string) bool {
-	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return b.Dict.Family(s.Family).Name == family })
+// has tells whether a reading has the family of a column of dmon.
+func has(b *raw.Batch, column string) bool {
+	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return columnOf(b, s) == column })
+}
+
+// columnOf returns the column of dmon that a sample stood in.
+func columnOf(b *raw.Batch, s raw.Sample) string {
+	i := slices.IndexFunc(field.Fields[:], func(f field.Field) bool { return f.Family == b.Dict.Family(s.Family).Name })
+	return field.Fields[i].Column
+}
+
+// label returns a label of a sample, "" for none.
+func label(b *raw.Batch, s raw.Sample, name string) string {
+	for _, l := range raw.ParseLabels(b.Dict.Block(s.Labels), nil) {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return ""
+}
+
+// devices lists the devices with a value of a column, as `gpu` or `gpu/instance`
+// and, with uuids, the UUID behind it.
+func devices(b *raw.Batch, column string, uuids bool) string {
+	var list []string
+	for _, s := range b.Samples {
+		if columnOf(b, s) != column {
+			continue
+		}
+		name := label(b, s, "gpu")
+		if cut := label(b, s, "GPU_I_ID"); cut != "" {
+			name += "/" + cut
+		}
+		if uuids {
+			name += "=" + label(b, s, "UUID")
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, " ")
 }
 
 func (w *world) untilWhole() {

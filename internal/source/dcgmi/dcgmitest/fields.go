@@ -1,7 +1,8 @@
 package dcgmitest
 
 // deviceFields are read through NVML. Names are those before 4.6, which renamed
-// macros but neither headings nor ids. The widths of 1507 and 1523 are assumed.
+// macros but neither headings nor ids. The widths of 1507 and 1523
+// are assumed, and the headings and widths of 237 and 238.
 var deviceFields = []Field{
 	{ID: 100, Name: "sm_clock", Column: "SMCLK", Width: 5, Low: 345, High: 1980},
 	{ID: 101, Name: "memory_clock", Column: "MMCLK", Width: 5, Low: 2619, High: 2619},
@@ -26,6 +27,8 @@ var deviceFields = []Field{
 	{ID: 206, Name: "enc_utilization", Column: "ECUTL", Width: 10, High: 101},
 	{ID: 207, Name: "dec_utilization", Column: "DCUTL", Width: 10, High: 101},
 	{ID: 230, Name: "xid_errors", Column: "XIDER", Width: 5, Model: Never},
+	{ID: 237, Name: "pcie_link_gen", Column: "PCILG", Width: 5, Model: Constant, Low: 5, High: 5},
+	{ID: 238, Name: "pcie_link_width", Column: "PCILW", Width: 5, Model: Constant, Low: 16, High: 16},
 	{ID: 240, Name: "power_violation", Column: "PVIOL", Width: 10, Model: Counter, High: 1e6},
 	{ID: 241, Name: "thermal_violation", Column: "TVIOL", Width: 10, Model: Counter},
 	{ID: 242, Name: "sync_boost_violation", Column: "SBVIO", Width: 10, Model: Counter},

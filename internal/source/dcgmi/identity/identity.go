@@ -7,7 +7,10 @@
 // guess.
 package identity
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Unknown stands for an id or index that nothing told.
 const Unknown = -1
@@ -99,4 +102,28 @@ func (n *Node) FindInstance(entity int) (*Board, *Instance) {
 		}
 	}
 	return nil, nil
+}
+
+// Equal tells whether a and b say the same, an unknown number being equal to
+// itself.
+func Equal(a, b *Node) bool { return fmt.Sprintf("%+v", *a) == fmt.Sprintf("%+v", *b) }
+
+// Moved tells whether an entity id stands for another device in b than in a: a
+// board of another UUID, or another instance, or one of another size. What only
+// one of them tells is no contradiction.
+func Moved(a, b *Node) bool {
+	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
+	for i := range a.Boards {
+		was := &a.Boards[i]
+		if is := b.Find(was.Entity); is != nil && differ(was.UUID, is.UUID) {
+			return true
+		}
+		for _, cut := range was.Instances {
+			board, is := b.FindInstance(cut.Entity)
+			if is != nil && (is.ID != cut.ID || board.Entity != was.Entity || differ(is.Profile, cut.Profile)) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -1,0 +1,129 @@
+package dcgmi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+const (
+	// askTimeout is how long a command may take that ends by itself. A driver in
+	// trouble holds nvidia-smi for minutes.
+	askTimeout = 5 * time.Second
+	// askSize bounds what such a command may print. The longest, nvidia-smi -q -x,
+	// prints some hundred kilobytes.
+	askSize = 4 << 20
+)
+
+// answer is what came of a command.
+type answer struct {
+	stdout []byte
+	stderr string
+	code   int            // its exit status
+	signal syscall.Signal // that killed it, 0 if none did
+	// err says that it could not be started, or gave no whole answer; then there
+	// is no stdout.
+	err     error
+	started bool
+}
+
+// Why there is no whole answer.
+var (
+	errSilent    = fmt.Errorf("no answer within %s", askTimeout)
+	errTalkative = fmt.Errorf("more than %d MiB", askSize>>20)
+	errStuck     = errors.New("an earlier one was killed and has not ended yet")
+)
+
+// asker runs commands that end by themselves.
+type asker struct {
+	mu sync.Mutex
+	// left holds, by command line, those that not even SIGKILL has ended, as in
+	// state D. Each is reaped when the kernel lets go of it, and not run again
+	// before that.
+	left map[string]*child
+}
+
+// ask runs a command to its end, which comes after askTimeout at the latest.
+func (a *asker) ask(ctx context.Context, path string, args []string) answer {
+	line := path + " " + strings.Join(args, " ")
+	if a.stuck(line) {
+		return answer{err: errStuck, started: true}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSilent)
+	defer cancel()
+	c, err := startChild(path, args)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.stdout.SetReadDeadline(time.Unix(1, 0)) })()
+	out, err := io.ReadAll(io.LimitReader(c.stdout, askSize+1))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = context.Cause(ctx)
+	case err == nil && len(out) > askSize:
+		err = errTalkative
+	}
+	if err != nil || !c.ended(stopGrace) {
+		c.signal(syscall.SIGKILL)
+	}
+	c.stdout.Close()
+	if !c.ended(drainTime + stopGrace) {
+		a.leave(line, c)
+		return answer{err: errors.Join(err, errStuck), started: true}
+	}
+	said := answer{stderr: c.stderr.String(), err: err, started: true}
+	if err == nil {
+		said.stdout = out
+	}
+	said.code, said.signal = c.status()
+	return said
+}
+
+// stuck tells whether the command line still runs from an earlier time.
+func (a *asker) stuck(line string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.left[line]
+	if c == nil || !c.ended(0) {
+		return c != nil
+	}
+	delete(a.left, line)
+	return false
+}
+
+func (a *asker) leave(line string, c *child) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.left == nil {
+		a.left = map[string]*child{}
+	}
+	a.left[line] = c
+}
+
+// failure explains what is wrong with dcgmi's answer to that subsystem, nil if
+// nothing is. what stands for the name of a stream.
+func (a *answer) failure(path, subsystem, what string) *source.Error {
+	switch {
+	case a.err != nil && !a.started:
+		return unstartable(path, a.err)
+	case a.err != nil:
+		return &source.Error{
+			Failure: source.Timeout,
+			Cause:   "dcgmi " + subsystem + ": " + a.err.Error() + quoted(a.stderr),
+			Remedy:  "see whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi",
+			Err:     a.err,
+		}
+	case a.code == 0 && a.signal == 0:
+		return nil
+	}
+	said := a.stdout[:min(len(a.stdout), tailSize)] // dcgmi complains of connections there
+	return refused("dcgmi "+subsystem, what, a.code, a.signal, a.stderr+string(said))
+}

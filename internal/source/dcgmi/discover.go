@@ -1,0 +1,88 @@
+package dcgmi
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+)
+
+// discover asks dcgmi and, where there is one, nvidia-smi what the node has, side
+// by side. It fails where dcgmi does not list the boards, and where it does not
+// tell of instances that it told of before; all else is left out where it is not
+// to be had. The caller holds surveying.
+func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, error) {
+	var list, tree answer
+	var o identity.Outputs
+	var asked sync.WaitGroup
+	var host []string
+	if s.opts.Host != "" {
+		host = []string{"--host", s.opts.Host}
+	}
+	asked.Go(func() { list = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-l"}, host)) })
+	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
+	// The one here says nothing of another host's GPUs.
+	if smi, err := s.opts.Probes.LookPath("nvidia-smi"); err == nil && s.opts.Host == "" {
+		// It ends with an error where one board is lost, and tells of the others
+		// all the same.
+		told := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
+		asked.Go(func() {
+			o.Query = told("--query-gpu="+identity.QueryFields, "--format=csv,noheader,nounits")
+		})
+		asked.Go(func() { o.Links = told("nvlink", "--status") })
+		asked.Go(func() { o.List = told("-L") })
+		asked.Wait()
+		if o.HasMIG() {
+			o.Report = told("-q", "-x")
+		}
+	}
+	asked.Wait()
+	if e := list.failure(dcgmi, "discovery -l", "identity"); e != nil {
+		return identity.Node{}, e
+	}
+	o.Discovery = list.stdout
+	if e := tree.failure(dcgmi, "discovery -c", "identity"); e == nil {
+		o.Hierarchy = tree.stdout
+	} else if s.hadInstances() {
+		return identity.Node{}, e
+	}
+	return identity.Parse(s.remember(&o)), nil
+}
+
+// remember fills in what nvidia-smi said of boards, by UUID, when it last
+// answered: a driver that is slow for once must not take labels off the series.
+// What it said of instances is not kept, for they come and go.
+func (s *Source) remember(o *identity.Outputs) *identity.Outputs {
+	for _, keep := range []struct{ now, last *[]byte }{{&o.Query, &s.said.Query}, {&o.Links, &s.said.Links}} {
+		if len(*keep.now) == 0 {
+			*keep.now = *keep.last
+		}
+		*keep.last = *keep.now
+	}
+	return o
+}
+
+// hadInstances tells whether the node as it is known has instances.
+func (s *Source) hadInstances() bool {
+	v := s.view.Load()
+	return v != nil && slices.ContainsFunc(v.node.Boards, func(b identity.Board) bool { return len(b.Instances) > 0 })
+}
+
+// selectionError says that the node has not what was asked for.
+type selectionError struct{ error }
+
+// choose returns what of n is wished for, as dmon's -i takes it.
+func (s *Source) choose(n *identity.Node) (string, error) {
+	selection, err := identity.Select(n, s.opts.Wish)
+	if err != nil {
+		return "", &source.Error{
+			Failure: source.Broken, // and tried again: a GPU may come back
+			Cause:   err.Error(),
+			Remedy:  "see which GPUs the host engine knows: dcgmi discovery -l",
+			Err:     selectionError{err},
+		}
+	}
+	return selection.Entities(n), nil
+}

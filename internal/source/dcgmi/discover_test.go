@@ -1,0 +1,353 @@
+//go:build linux
+
+package dcgmi
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+)
+
+// recut changes the instances of board 1 under the feet of w.
+func (w *world) recut(instances ...dcgmitest.Instance) {
+	w.t.Helper()
+	w.scenario.GPUs = slices.Clone(w.scenario.GPUs)
+	w.scenario.GPUs[1].Instances = instances
+	w.set()
+}
+
+// A re-cut that gives old numbers to new instances: what the running dmon prints
+// of them is never shown as theirs.
+func TestRecut(t *testing.T) {
+	var driver atomic.Value
+	driver.Store([]string{"gi7", "gi8"})
+	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()}, func(o *Options) {
+		o.Probes.Instances = func() []string { return driver.Load().([]string) }
+	})
+	const before, after = "0 1 1/7 1/8", "0 1 1/3 1/9"
+	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == before })
+	w.recut(dcgmitest.Instance{ID: 9, Entity: 7}, dcgmitest.Instance{ID: 3, Entity: 8})
+	driver.Store([]string{"gi9", "gi3"})
+	begun := time.Now()
+	starts := len(w.starts(""))
+	w.until("two others", func(b *raw.Batch, err error) bool {
+		got := devices(b, "POWER", false)
+		if got != before && got != after && got != "" || err != nil {
+			t.Errorf("a mixture: %s, %v", got, err)
+		}
+		if got == after && len(w.starts("")) == starts {
+			t.Error("the old dmon speaks of the new instances")
+		}
+		return devices(b, "SMACT", false) == after
+	})
+	t.Logf("after %s", time.Since(begun))
+	if d, p := w.stream(device).Restarts, w.stream(profiling).Restarts; d != 1 || p != 1 || w.log.count("WARN") != 0 {
+		t.Errorf("%d and %d restarts", d, p)
+	}
+}
+
+// Instances that go leave dmon without rows, or with blank ones; so one finds out
+// where the driver's list cannot be seen.
+func TestRecutThatDmonTells(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()})
+	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 1/7 1/8" })
+	w.scenario.Readings = []dcgmitest.Reading{{Entity: "GPU-I 8", State: dcgmitest.Blank}}
+	w.recut(dcgmitest.Instance{ID: 7, Entity: 7}, dcgmitest.Instance{ID: 11, Entity: 9})
+	w.until("another", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 1/7 1/11" })
+}
+
+// answers are as the commands would, by their first words; hanging is no answer.
+type answers map[string]string
+
+func (a answers) ask(ctx context.Context, path string, args []string) answer {
+	for words, text := range a {
+		if !strings.HasPrefix(path+" "+strings.Join(args, " "), words) {
+			continue
+		}
+		if text == "hangs" {
+			select {
+			case <-time.After(askTimeout):
+			case <-ctx.Done():
+			}
+			return answer{err: errSilent, started: true}
+		}
+		return answer{stdout: []byte(text), started: true}
+	}
+	return answer{code: 255, stderr: "Error: what?", started: true}
+}
+
+const (
+	listing   = "| GPU ID | Device Information |\n| 0 | Device UUID: " + uuid0 + " |\n| 1 | Device UUID: " + uuid1 + " |\n"
+	hierarchy = "| GPU 1 | GPU " + uuid1 + " (EntityID: 1) |\n| -> I 1/7 | GPU Instance (EntityID: 7) |\n"
+)
+
+// asked returns a source whose commands answer so, and the log.
+func asked(a answers) (*Source, *logged) {
+	w := &logged{}
+	s := New(Options{Logger: w.logger(), Probes: noProbes})
+	s.ask = a.ask
+	return s, w
+}
+
+// The first start waits for the node's identity, and never for long.
+func TestTheFirstStartWaits(t *testing.T) {
+	never := answers{"dcgmi discovery -l": "hangs", "dcgmi discovery -c": "hangs"}
+	alone := answers{"dcgmi discovery -l": listing} // no -c: instances are not known
+	refused := answers{}
+	tests := []struct {
+		name   string
+		answer []answers // from one second to the next
+		after  time.Duration
+		boards int
+	}{
+		{"at once", []answers{alone}, 0, 2},
+		{"on the second try", []answers{refused, alone}, time.Second, 2},
+		{"refused for long", []answers{refused}, 5 * time.Second, 0},
+		{"silent for long", []answers{never}, 10 * time.Second, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, log := asked(nil)
+				begun := time.Now()
+				s.ask = func(ctx context.Context, path string, args []string) answer {
+					second := int(time.Since(begun) / time.Second)
+					return tt.answer[min(second, len(tt.answer)-1)].ask(ctx, path, args)
+				}
+				v, err := s.settle(t.Context(), "dcgmi")
+				if err != nil || len(v.node.Boards) != tt.boards || v.entities != "" {
+					t.Fatalf("%+v, %v", v, err)
+				}
+				if took := time.Since(begun); took != tt.after {
+					t.Errorf("after %s, want %s", took, tt.after)
+				}
+				if n := log.count("WARN", "cause="); (n == 1) != (tt.boards == 0) {
+					t.Errorf("%d lines in the log", n)
+				}
+				again, err := s.settle(t.Context(), "dcgmi")
+				if again != v || err != nil || time.Since(begun) != tt.after {
+					t.Error("the other stream waits too")
+				}
+			})
+		})
+	}
+}
+
+// Readings without UUIDs get them when discovery works, and dmon goes on.
+func TestLateIdentity(t *testing.T) {
+	s, _ := asked(answers{})
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := s.settle(t.Context(), "dcgmi"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	f := &feeder{stream: device}
+	uuids := func(ms int) string {
+		tk := f.tick(ms, "POWER=1")
+		tk.epoch = 1
+		s.ring.push(tk)
+		var b raw.Batch
+		s.join.expects = func() bool { return false }
+		if !s.next(&b) {
+			t.Fatal("no reading")
+		}
+		return devices(&b, "POWER", true)
+	}
+	if got := uuids(0); got != "0=" {
+		t.Errorf("%s", got)
+	}
+	<-s.wonders // of the failure
+	uuids(500)
+	if len(s.wonders) > 0 {
+		t.Error("it wonders too early")
+	}
+	uuids(1001)
+	if len(s.wonders) == 0 {
+		t.Error("nobody wonders")
+	}
+	s.ask = answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": ""}.ask
+	if err := s.survey(t.Context(), "dcgmi"); err != nil {
+		t.Fatal(err)
+	}
+	if got := uuids(1100); got != "0="+uuid0 || s.epoch() != 1 {
+		t.Errorf("%s in epoch %d", got, s.epoch())
+	}
+}
+
+// A survey that fails, or is half of one, changes nothing.
+func TestViewOutlivesFailedSurveys(t *testing.T) {
+	s, _ := asked(answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": hierarchy})
+	first, err := s.settle(t.Context(), "dcgmi")
+	if err != nil || first.entities != "0,1,i:7" || first.epoch != 1 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	for _, a := range []answers{{}, {"dcgmi discovery -l": listing}, {"dcgmi discovery -c": hierarchy}} {
+		s.ask = a.ask
+		s.stale.Store(true)
+		if v, err := s.settle(t.Context(), "dcgmi"); v != first || err != nil {
+			t.Errorf("%+v, %v after %v", v, err, a)
+		}
+	}
+	s.ask = answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": strings.ReplaceAll(hierarchy, "1/7", "1/9")}.ask
+	s.stale.Store(true)
+	if v, err := s.settle(t.Context(), "dcgmi"); err != nil || v.epoch != 2 || v.entities != first.entities {
+		t.Errorf("another instance under the same number: %+v, %v", v, err)
+	}
+}
+
+func TestHangingNvidiaSMI(t *testing.T) {
+	f := newSMI(t)
+	f.says("hangs", "")
+	f.says("query", smiQuery)
+	w := newWorld(t, dcgmitest.Scenario{}, f.install)
+	w.untilWhole()
+	if got := devices(&w.last, "POWER", true); got != "0="+uuid0+" 1="+uuid1 {
+		t.Errorf("devices %s", got)
+	}
+	var a asker
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if said := a.ask(ctx, f.exe, []string{"-L"}); !errors.Is(said.err, context.DeadlineExceeded) || said.stdout != nil {
+		t.Errorf("%+v", said)
+	}
+	if err := os.Remove(f.exe + ".hangs"); err != nil {
+		t.Fatal(err)
+	}
+	if said := a.ask(t.Context(), f.exe, []string{"--query-gpu=index,uuid,x"}); said.err != nil || string(said.stdout) != smiQuery {
+		t.Errorf("%+v", said)
+	}
+}
+
+func TestAskIsBounded(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "flood")
+	if err := os.WriteFile(exe, []byte("#!/bin/sh\nexec yes\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var a asker
+	if said := a.ask(t.Context(), exe, nil); !errors.Is(said.err, errTalkative) || said.stdout != nil {
+		t.Errorf("%v, %d bytes", said.err, len(said.stdout))
+	}
+	if said := a.ask(t.Context(), exe+"-not", nil); said.started || !errors.Is(said.err, os.ErrNotExist) {
+		t.Errorf("%+v", said)
+	}
+}
+
+// What a selection names must be there: Check and Read say so in its words, and
+// Read tries again.
+func TestSelectionThatIsNotThere(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Wish.GPUs = "99" })
+	const words = "--gpus=99: there is no GPU 99; this node has 0-1; see which GPUs the host engine knows: dcgmi discovery -l"
+	e, ok := errors.AsType[*source.Error](w.Check(t.Context()))
+	if !ok || e.Error() != words {
+		t.Errorf("%v", e)
+	}
+	if e := w.untilFailure(); e.Error() != words || len(w.starts("")) > 0 {
+		t.Errorf("%v", e)
+	}
+	w.scenario.GPUs = slices.Clone(dcgmitest.Boards(100))
+	w.set()
+	w.until("GPU 99", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "99" })
+}
+
+func TestCheck(t *testing.T) {
+	for name, tt := range map[string]struct {
+		failure dcgmitest.Failure
+		wish    string
+		want    source.Failure // "" is none
+	}{
+		"all is well":         {wish: "0,1"},
+		"no host engine":      {failure: dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, wish: "99"},
+		"a list that refuses": {failure: dcgmitest.Failure{Kind: dcgmitest.ListRefused, Code: -57}},
+		"no such GPU":         {wish: "7", want: source.Broken},
+		"no such word":        {wish: "x", want: source.Broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := dcgmitest.Scenario{}
+			if tt.failure.Kind != "" {
+				s.Failures = []dcgmitest.Failure{tt.failure}
+			}
+			w := newWorld(t, s, func(o *Options) { o.Wish.GPUs = tt.wish })
+			err := w.Check(t.Context())
+			if e, ok := errors.AsType[*source.Error](err); ok != (tt.want != "") || ok && (e.Failure != tt.want || e.Remedy == "") {
+				t.Errorf("%v", err)
+			}
+			ran := len(w.ran("discovery", ""))
+			if err == nil && tt.failure.Kind == "" {
+				w.untilWhole()
+				if now := len(w.ran("discovery", "")); now != ran || now != 2 {
+					t.Errorf("discovery ran %d times, then %d", ran, now)
+				}
+			}
+		})
+	}
+	for path, want := range map[string]source.Failure{"/no/dcgmi": source.HostEngineUnavailable, "/etc/passwd": source.PermissionDenied} {
+		s := New(Options{Path: path, Probes: noProbes})
+		if e, ok := errors.AsType[*source.Error](s.Check(t.Context())); !ok || e.Failure != want {
+			t.Errorf("%s: %v", path, e)
+		}
+	}
+}
+
+// After a failure the node may have numbered its boards in another way, and the
+// readings go by the new numbers.
+func TestRenumberedBoards(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{})
+	w.untilWhole()
+	if got := devices(&w.last, "POWER", true); got != "0="+uuid0+" 1="+uuid1 {
+		t.Fatalf("devices %s", got)
+	}
+	w.scenario.GPUs = slices.Clone(w.scenario.GPUs)
+	w.scenario.GPUs[0].UUID, w.scenario.GPUs[1].UUID = uuid1, uuid0
+	w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, dcgmitest.Failure{Kind: dcgmitest.HostEngineDown})
+	w.untilFailure()
+	w.set()
+	w.untilWhole()
+	if got := devices(&w.last, "POWER", true); got != "0="+uuid1+" 1="+uuid0 {
+		t.Errorf("devices %s", got)
+	}
+}
+
+// What was printed, or waits, when entities began to stand for others is void.
+func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
+	s := New(Options{Probes: noProbes})
+	board := func(uuid string) identity.Node {
+		return identity.Node{Boards: []identity.Board{{Entity: 0, UUID: uuid}}}
+	}
+	s.join.expects = func() bool { return false }
+	f := &feeder{stream: device}
+	push := func(epoch uint64, ms int, says ...string) {
+		tk := f.tick(ms, says...)
+		tk.epoch = epoch
+		s.ring.push(tk)
+	}
+	var b raw.Batch
+	s.adopt(board(uuid0), "")
+	push(1, 0, "POWER=1", "TMPTR=30")
+	if !s.next(&b) || devices(&b, "POWER", true) != "0="+uuid0 {
+		t.Fatalf("%s", b.Body)
+	}
+	push(1, 100, "POWER=2", "TMPTR=31")
+	s.adopt(board(uuid1), "")
+	push(1, 200, "POWER=3", "TMPTR=32")
+	b.Reset()
+	if s.next(&b) {
+		t.Errorf("the other board reads\n%s", b.Body)
+	}
+	push(2, 300, "POWER=4")
+	if !s.next(&b) || devices(&b, "POWER", true) != "0="+uuid1 || has(&b, "TMPTR") || b.Samples[0].Value != 4 {
+		t.Errorf("the other board reads\n%s", b.Body)
+	}
+}

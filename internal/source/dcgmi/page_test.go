@@ -1,0 +1,197 @@
+//go:build linux
+
+package dcgmi
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// constant makes every field of every entity read its number, doubles with a
+// quarter more.
+func constant() (readings []dcgmitest.Reading) {
+	for _, f := range field.Fields {
+		v := float64(f.ID)
+		if f.Float {
+			v += .25
+		}
+		readings = append(readings, dcgmitest.Reading{Field: f.ID, Value: v})
+	}
+	return readings
+}
+
+// cutBoards returns two boards, the second in two instances.
+func cutBoards() []dcgmitest.GPU {
+	gpus := dcgmitest.Boards(2)
+	gpus[1] = gpus[1].Cut(2)
+	return gpus
+}
+
+// The whole page of a tick, by version of dcgmi, is the one of 4.6 with the help
+// of nvidia-smi, but for the family that older versions have not, and the labels
+// that dcgmi alone does not tell.
+func TestPages(t *testing.T) {
+	newer := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION.*\n`)
+	told := regexp.MustCompile(`,(GPU_I_PROFILE|DCGM_FI_DRIVER_VERSION)="[^"]+"`)
+	for _, version := range []string{"3.3.9", "4.2.0", "4.4.2", "4.6.0"} {
+		for _, help := range []string{"with", "without"} {
+			t.Run(version+" "+help+" nvidia-smi", func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: cutBoards(), Readings: constant()}, func(o *Options) {
+					o.Hostname = "gpu07"
+					if help == "with" {
+						f := newSMI(t)
+						f.says("query", smiQuery)
+						f.says("list", smiList)
+						f.says("report", smiReport)
+						f.install(o)
+					}
+				})
+				w.until("a whole reading", func(b *raw.Batch, _ error) bool { return has(b, "NBWLT") && has(b, "SMACT") })
+				checkConstant(t, &w.last)
+				if *update && version == "4.6.0" && help == "with" {
+					if err := os.WriteFile("testdata/page.prom", w.last.Body, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile("testdata/page.prom")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if version != "4.6.0" {
+					want = newer.ReplaceAll(want, nil)
+				}
+				if help == "without" {
+					want = told.ReplaceAll(want, nil)
+				}
+				if !bytes.Equal(w.last.Body, want) {
+					t.Errorf("got\n%s\nwant\n%s", w.last.Body, want)
+				}
+			})
+		}
+	}
+}
+
+// checkConstant wants on every device what constant says, and only that.
+func checkConstant(t *testing.T, b *raw.Batch) {
+	t.Helper()
+	for _, s := range b.Samples {
+		name := b.Dict.Family(s.Family).Name
+		for _, f := range field.Fields {
+			if f.Family == name && math.Floor(s.Value) != float64(f.ID) {
+				t.Errorf("%s%s %v, want %d", name, b.Dict.Block(s.Labels), s.Value, f.ID)
+			}
+		}
+	}
+	if got, want := devices(b, "POWER", true), "0="+uuid0+" 1="+uuid1+" 1/7="+uuid1+" 1/8="+uuid1; got != want {
+		t.Errorf("devices %s, want %s", got, want)
+	}
+}
+
+// A reading through the page means what the tick it is made of means.
+func TestAPageMeansWhatItsTickMeans(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()})
+	direct, through := translator(t), translator(t)
+	for range 10 {
+		w.untilWhole()
+		var a, b canonical.Frame
+		var report translate.Report
+		direct.Translate(&a, &w.tick, &report)
+		through.Translate(&b, &w.last, &report)
+		if a.Len() != 4 || b.Len() != 4 || len(report.UnknownFamilies) > 0 || !w.last.At.Equal(w.tick.At) {
+			t.Fatalf("%d and %d devices, unknown %v", a.Len(), b.Len(), report.UnknownFamilies)
+		}
+		given := 0
+		for i := range a.Len() {
+			for f, v := range a.Row(i) {
+				got := b.Row(i)[f]
+				if got != v && !(math.IsNaN(got) && math.IsNaN(v)) {
+					t.Errorf("%s of device %d: %v, want %v", canonical.Fields[f].Name, i, got, v)
+				}
+				if v == v {
+					given++
+				}
+			}
+		}
+		if given < 4*15 {
+			t.Errorf("%d readings", given)
+		}
+	}
+}
+
+func translator(t *testing.T) *translate.Translator {
+	t.Helper()
+	tr, err := translate.New(translate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func TestJobsComeAndGo(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()}, func(o *Options) { o.JobMappingDir = dir })
+	jobs := func(want string) {
+		t.Helper()
+		w.until("jobs "+want, func(b *raw.Batch, _ error) bool {
+			var list []string
+			for _, s := range b.Samples {
+				if columnOf(b, s) == "POWER" {
+					list = append(list, label(b, s, "hpc_job"))
+				}
+			}
+			return strings.Join(list, ",") == want
+		})
+	}
+	file := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs(",,,")
+	file("0", "11\n12\n")
+	file("1.8", "13\n")
+	jobs("11,12,,,13")
+	file("0", "")
+	jobs(",,,13")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	jobs(",,,")
+	w.untilWhole()
+	if n := w.log.count("WARN", "job mapping directory", dir); n != 1 {
+		t.Errorf("logged %d times", n)
+	}
+}
+
+// What dmon garbled is counted though the page has none of it.
+func TestSkippedLinesAreDmons(t *testing.T) {
+	e := newExposition("", "", nil)
+	d := raw.NewDict()
+	tick := &raw.Batch{Dict: d, Skipped: 3, At: noon, Samples: []raw.Sample{
+		{Family: d.FamilyID([]byte("POWER")), Labels: d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)), Value: 5},
+	}}
+	var b raw.Batch
+	for range 2 {
+		b.Reset()
+		e.write(&b, tick)
+		if b.Skipped != 3 || len(b.Samples) != 1 || b.Meaningful != 3 || !b.At.Equal(noon) {
+			t.Errorf("%+v", b)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+//go:build linux
+
+package dcgmi
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// smi is a fake nvidia-smi: a script that prints files.
+type smi struct {
+	t   *testing.T
+	exe string
+}
+
+// newSMI answers every question with nothing.
+func newSMI(t *testing.T) *smi {
+	t.Helper()
+	f := &smi{t, filepath.Join(t.TempDir(), "nvidia-smi")}
+	f.write(f.exe, `#!/bin/sh
+case $1 in
+--query-gpu=index,uuid,*) what=query ;;
+-L) what=list ;;
+-q) what=report ;;
+nvlink) what=links ;;
+esac
+[ -e $0.hangs ] && exec sleep 1000
+cat $0.$what 2>/dev/null
+exit 0
+`)
+	return f
+}
+
+// says makes it answer one of query, list, report and links.
+func (f *smi) says(what, text string) { f.write(f.exe+"."+what, text) }
+
+func (f *smi) write(path, text string) {
+	f.t.Helper()
+	next := path + ".next"
+	if err := os.WriteFile(next, []byte(text), 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Rename(next, path); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// install makes a source find it.
+func (f *smi) install(o *Options) {
+	find := o.Probes.LookPath
+	o.Probes.LookPath = func(name string) (string, error) {
+		if name == "nvidia-smi" {
+			return f.exe, nil
+		}
+		return find(name)
+	}
+}
+
+// two boards, one of which is cut in two.
+const (
+	uuid0 = "GPU-a1b2c3d4-0000-1111-2222-333344445550"
+	uuid1 = "GPU-a1b2c3d4-0001-1111-2222-333344445550"
+
+	smiQuery = "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, 700.00, 700.00, 5, 16, NVIDIA H100 80GB HBM3\n" +
+		"1, " + uuid1 + ", 00000000:20:00.0, 580.105.08, 700.00, 700.00, 5, 16, NVIDIA H100 80GB HBM3\n"
+	smiList = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
+		"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n" +
+		"  MIG 3g.40gb     Device  0: (UUID: MIG-00000000-0001-1111-2222-333344445550)\n" +
+		"  MIG 1g.10gb     Device  1: (UUID: MIG-00000001-0001-1111-2222-333344445550)\n"
+	smiReport = `<?xml version="1.0" ?><nvidia_smi_log><gpu id="00000000:20:00.0"><uuid>` + uuid1 + `</uuid><mig_devices>
+<mig_device><index>0</index><gpu_instance_id>7</gpu_instance_id></mig_device>
+<mig_device><index>1</index><gpu_instance_id>8</gpu_instance_id></mig_device>
+</mig_devices></gpu></nvidia_smi_log>`
+)

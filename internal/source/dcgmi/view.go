@@ -1,0 +1,168 @@
+package dcgmi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+)
+
+const (
+	// identityGrace is how long the first start waits for the node's identity:
+	// without it, readings are of devices that have no UUID, and of others once
+	// they have.
+	identityGrace = 10 * time.Second
+	identityPause = time.Second
+)
+
+// view is what the node is known to have, and what of it is watched. It is
+// replaced, never written to.
+type view struct {
+	node     identity.Node
+	entities string // dmon's -i
+	// epoch is another where entities are others, or may stand for other devices.
+	// What a child of an earlier epoch prints is void.
+	epoch uint64
+}
+
+// settle returns the view for a child that starts now. It asks dcgmi again where
+// a stream failed since the last time: the host engine may number the boards that
+// it finds after a restart in another way.
+//
+// Where dcgmi does not tell for identityGrace, the stream starts without identity;
+// and where it does not tell again, with what it told before. Errors are those
+// that dmon would meet too, and those of a selection that does not fit the node.
+func (s *Source) settle(ctx context.Context, path string) (*view, error) {
+	s.surveying.Lock()
+	defer s.surveying.Unlock()
+	if v := s.view.Load(); v != nil && !s.stale.Load() {
+		return v, nil
+	}
+	s.stale.Store(false)
+	err := s.survey(ctx, path)
+	if err != nil && s.view.Load() == nil {
+		err = s.insist(ctx, path, err)
+	}
+	if err != nil && ctx.Err() == nil && !hopeless(err) {
+		err = s.manage(err)
+	}
+	if err != nil {
+		s.stale.Store(true)
+		return nil, err
+	}
+	return s.view.Load(), nil
+}
+
+// insist surveys again, until identityGrace after its call at the latest.
+func (s *Source) insist(ctx context.Context, path string, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, identityGrace-askTimeout)
+	defer cancel()
+	for err != nil && !hopeless(err) {
+		pause := time.NewTimer(identityPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
+		err = s.survey(ctx, path)
+	}
+	return err
+}
+
+// manage makes do with what is known, though a survey failed with err. It returns
+// err if that is not enough to go by.
+func (s *Source) manage(err error) error {
+	if s.view.Load() == nil {
+		var nothing identity.Node
+		entities, unfit := s.choose(&nothing)
+		if unfit != nil {
+			return err
+		}
+		s.adopt(nothing, entities)
+	}
+	s.opts.Logger.Warn("what the GPUs are cannot be asked, readings go on with what is known of them", "reads", s.Name(), "cause", err)
+	s.wonder()
+	return nil
+}
+
+// hopeless tells whether err would meet dmon too, or says that there is nothing to
+// watch.
+func hopeless(err error) bool {
+	switch source.AsError(err).Failure {
+	case source.HostEngineUnavailable, source.PermissionDenied, source.Unsupported:
+		return true
+	}
+	return errors.As(err, new(selectionError))
+}
+
+// survey asks what the node has and makes it the view. The caller holds surveying.
+func (s *Source) survey(ctx context.Context, path string) error {
+	n, err := s.discover(ctx, path)
+	if err != nil {
+		return err
+	}
+	entities, err := s.choose(&n)
+	if err != nil {
+		return err
+	}
+	s.adopt(n, entities)
+	return nil
+}
+
+// adopt makes n the node, and entities of it what is watched. Where that makes a
+// new epoch, all streams start anew.
+func (s *Source) adopt(n identity.Node, entities string) {
+	s.mu.Lock()
+	old := s.view.Load()
+	v := &view{node: n, entities: entities, epoch: 1}
+	if old != nil {
+		v.epoch = old.epoch
+		if entities != old.entities || identity.Moved(&old.node, &n) {
+			v.epoch++
+		}
+	}
+	if old == nil || v.epoch != old.epoch || !identity.Equal(&old.node, &n) {
+		s.view.Store(v)
+	}
+	s.mu.Unlock()
+	if old != nil && v.epoch != old.epoch {
+		s.again("the node's GPUs or MIG instances are others than before")
+	}
+}
+
+// Restart starts all streams anew, at once: dmon's list of entities is fixed when
+// it starts. What the node has is asked again first. reason goes to the log.
+func (s *Source) Restart(reason string) {
+	s.mu.Lock()
+	var v view
+	if old := s.view.Load(); old != nil {
+		v = *old
+	}
+	v.epoch++
+	s.view.Store(&v)
+	s.mu.Unlock()
+	s.stale.Store(true)
+	s.again(reason)
+}
+
+// again makes all streams look whether their epoch is over.
+func (s *Source) again(reason string) {
+	s.opts.Logger.Info("dcgmi is started again", "reads", s.Name(), "reason", reason)
+	for _, st := range s.streams {
+		select {
+		case st.again <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// epoch returns the present one, 0 before the first.
+func (s *Source) epoch() uint64 {
+	if v := s.view.Load(); v != nil {
+		return v.epoch
+	}
+	return 0
+}

@@ -1,0 +1,79 @@
+package dcgmi
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+const (
+	// surveyEvery is how long the node goes without a look at what it has.
+	surveyEvery = 5 * time.Minute
+	// lookEvery is how often the driver's list of instances is looked at, which
+	// costs next to nothing.
+	lookEvery = time.Second
+	// recutLooks is how many surveys follow a change of that list: instances are
+	// made one by one, and the host engine hears of them a little later.
+	recutLooks = 3
+)
+
+// watch keeps the view true: it surveys the node when it is asked to, when the
+// driver's instances change, and every now and then. Surveys that change nothing
+// are followed by ever longer pauses, so that an entity which nobody can identify
+// does not cost more than it is worth.
+func (s *Source) watch(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	instances := s.opts.Probes.Instances()
+	last, pause, idle, due := time.Now(), time.Duration(0), 0, 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wonders:
+			due = max(due, 1)
+		case <-ticker.C:
+		}
+		if now := s.opts.Probes.Instances(); s.opts.Host == "" && !slices.Equal(now, instances) {
+			instances, pause, idle, due = now, 0, 0, recutLooks
+		}
+		since := time.Since(last)
+		if s.view.Load() == nil || since < surveyEvery && (due == 0 || since < pause) {
+			continue
+		}
+		due = max(due-1, 0)
+		if idle++; s.resurvey(ctx) {
+			idle = 1
+		}
+		last, pause = time.Now(), s.backoff(idle)
+	}
+}
+
+// resurvey surveys the node while the streams go on, and tells whether the view
+// changed. If it fails, the view stays.
+func (s *Source) resurvey(ctx context.Context) bool {
+	s.surveying.Lock()
+	defer s.surveying.Unlock()
+	before := s.view.Load()
+	path, err := s.command()
+	if err == nil {
+		err = s.survey(ctx, path)
+	}
+	told := ""
+	if err != nil && ctx.Err() == nil {
+		told = err.Error()
+		if told != s.told {
+			s.opts.Logger.Warn("what the GPUs are cannot be asked, readings go on with what is known of them", "reads", s.Name(), "cause", told)
+		}
+	}
+	s.told = told
+	return s.view.Load() != before
+}
+
+// wonder has the node surveyed soon.
+func (s *Source) wonder() {
+	select {
+	case s.wonders <- struct{}{}:
+	default:
+	}
+}

@@ -46,7 +46,7 @@ func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, e
 			play(theirs)
 		})
 		done := make(chan struct{})
-		go func() { defer close(done); err = r.run(ours) }()
+		go func() { defer close(done); err = r.run(lastingPipe{ours}) }()
 		for over := false; !over; {
 			select {
 			case <-ring.news:
@@ -66,6 +66,17 @@ func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, e
 		player.Wait()
 	})
 	return ticks, err
+}
+
+// lastingPipe takes deadlines also when its writer has closed it, as a pipe of the
+// kernel does and one of package net does not.
+type lastingPipe struct{ net.Conn }
+
+func (p lastingPipe) SetReadDeadline(at time.Time) error {
+	if err := p.Conn.SetReadDeadline(at); !errors.Is(err, io.ErrClosedPipe) {
+		return err
+	}
+	return nil
 }
 
 func TestReceiver(t *testing.T) {

@@ -22,11 +22,11 @@ var mayImport = map[string][]string{
 	"internal/canonical":                    {},
 	"internal/source":                       {"internal/raw"},
 	"internal/source/exporter":              {"internal/raw", "internal/source"},
-	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/source/dcgmi/field", "internal/source/dcgmi/identity", "internal/source/dcgmi/page"},
+	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/source/field", "internal/source/identity", "internal/source/page"},
 	"internal/source/dcgmi/dmon":            {"internal/raw"},
-	"internal/source/dcgmi/field":           {},
-	"internal/source/dcgmi/identity":        {},
-	"internal/source/dcgmi/page":            {"internal/raw", "internal/source/dcgmi/field", "internal/source/dcgmi/identity"},
+	"internal/source/field":                 {},
+	"internal/source/identity":              {},
+	"internal/source/page":                  {"internal/raw", "internal/source/field", "internal/source/identity"},
 	"internal/source/dcgmi/dcgmitest":       {},
 	"internal/source/dcgmi/dcgmitest/fake":  {"internal/source/dcgmi/dcgmitest"},
 	"internal/source/dcgmi/dcgmitest/dcgmi": {"internal/source/dcgmi/dcgmitest/fake"},
@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/export":                       {"internal/canonical"},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},
 	"internal":                              {},
-	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/dcgmi/identity", "internal/source/exporter", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
+	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.

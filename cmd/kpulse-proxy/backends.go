@@ -13,8 +13,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )

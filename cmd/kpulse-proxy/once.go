@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/kpulse/kpulse-proxy/internal/export"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // once reads the source one time and writes what it said as a table. It logs

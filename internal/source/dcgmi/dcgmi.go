@@ -22,8 +22,8 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // MinPeriod is the shortest period that NVIDIA's user guide allows for profiling

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // discover asks dcgmi and, where there is one, nvidia-smi what the node has, side

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/page"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/page"
 )
 
 // oddFor is how long entities must look odd before somebody wonders: as long as

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // header and row write dmon 4.4, whose first column is 11 wide.

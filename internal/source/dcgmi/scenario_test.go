@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // Every value of every reading is what the fake says it printed, at one sample of

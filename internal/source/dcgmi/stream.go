@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // stream is one dcgmi that is kept running.

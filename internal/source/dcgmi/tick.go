@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // tick is one sample of a stream: a row for each entity. Its memory goes round

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 const (

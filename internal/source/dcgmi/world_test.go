@@ -23,7 +23,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 func TestMain(m *testing.M) {

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // Page turns ticks into expositions. It remembers what the ids of the ticks' Dict

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // entity is what a label block of dmon stands for.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // The tables of what we ask for and of what dcgmi has were written apart.

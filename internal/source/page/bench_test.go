@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // steady returns a page that knows 8 boards, and a tick of them with 25 fields.

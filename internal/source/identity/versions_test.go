@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // The tables of every release, as a program prints them that was written without

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // FuzzAppend: whatever stands in names, ids, jobs and label blocks, every line is

@@ -10,9 +10,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/identity"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/page"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/page"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 

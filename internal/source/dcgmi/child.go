@@ -90,9 +90,12 @@ func (c *child) signal(sig syscall.Signal) {
 	}
 }
 
-// stop ends the child: politely, and by force after stopGrace. It returns when
-// the child was reaped.
+// stop ends the child, if it is one: politely, and by force after stopGrace. It
+// returns when the child was reaped.
 func (c *child) stop() {
+	if c == nil {
+		return
+	}
 	c.stdout.Close()
 	c.signal(syscall.SIGTERM)
 	if !c.ended(stopGrace) {

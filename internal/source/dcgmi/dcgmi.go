@@ -15,7 +15,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,8 +41,9 @@ type Options struct {
 	// Path of dcgmi; a name without a slash, such as "dcgmi", which is the
 	// default, is looked up in PATH.
 	Path string
-	// Host is the host engine to talk to as dcgmi's --host takes it; "" is the
-	// one on this machine.
+	// Host is the host engine to talk to as dcgmi's --host takes it: a name or an
+	// address, with or without a port, or unix://PATH; "" is the one on this
+	// machine. Preflight refuses what begins with a dash.
 	Host string
 	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
 	Period time.Duration
@@ -70,6 +73,8 @@ const (
 // arrived, and Skipped counts dmon's malformed lines.
 type Source struct {
 	opts  Options
+	local bool   // the host engine is one of this machine
+	host  string // else where it is, without its port
 	ring  *ring
 	stats source.StreamStats
 
@@ -92,9 +97,12 @@ type Source struct {
 	stale   atomic.Bool          // the view must not be trusted at the next start
 	wonders chan struct{}        // holds a token if the node is to be surveyed
 
+	unasked atomic.Pointer[source.Error] // why the last survey failed, nil if it did not
+
 	surveying sync.Mutex // held during a survey, and guards what follows
-	said      identity.Outputs
-	told      string // of the last survey's failure
+	query     []byte     // the last of nvidia-smi's answers
+	missing   string     // of what is wished for
+	told      string     // of the last survey's failure
 	ask       func(ctx context.Context, path string, args []string) answer
 
 	mu     sync.Mutex
@@ -134,8 +142,9 @@ func New(opts Options) *Source {
 		life:    life, end: end,
 		backoff: func(n int) time.Duration { return source.Backoff(n, rand.Float64()) },
 	}
+	s.local, s.host = hostOf(opts.Host)
 	s.join.period = opts.Period
-	s.join.expects = func() bool { return s.expects(s.streams[profiling]) }
+	s.join.expects = func(stream int) bool { return s.expects(s.streams[stream]) }
 	return s
 }
 
@@ -155,8 +164,21 @@ func (s *Source) Caps() source.Caps {
 		Kind:        source.Streamed,
 		Aggregation: source.Point,
 		Period:      s.opts.Period,
-		Local:       s.opts.Host == "",
+		Local:       s.local,
+		Host:        s.host,
 	}
+}
+
+// hostOf takes an Options.Host apart: whether it is this machine, and else its name
+// or address.
+func hostOf(option string) (local bool, host string) {
+	if option == "" || strings.HasPrefix(option, "unix://") {
+		return true, ""
+	}
+	if host, _, err := net.SplitHostPort(option); err == nil {
+		return false, host
+	}
+	return false, strings.Trim(option, "[]")
 }
 
 // Read waits for the next reading. Where the profiling stream fails alone,
@@ -170,7 +192,7 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 			return err
 		}
 		if s.next(b) {
-			return nil
+			return s.nameless(b)
 		}
 		if e := s.failure(); e != nil {
 			return e
@@ -203,6 +225,25 @@ func (s *Source) next(b *raw.Batch) bool {
 		return true
 	}
 	return false
+}
+
+// nameless returns an error where b, which it then empties, holds nothing because
+// all that dmon reads is of GPUs that nobody can name.
+func (s *Source) nameless(b *raw.Batch) error {
+	if len(b.Samples) > 0 || !s.out.page.Strangers() {
+		return nil
+	}
+	b.Reset()
+	e := &source.Error{
+		Failure: source.Broken,
+		Cause:   "dcgmi discovery -l lists none of the GPUs that dcgmi dmon reads",
+		Remedy:  "see what it says: dcgmi discovery -l; it is asked again by itself",
+	}
+	if said := s.unasked.Load(); said != nil {
+		e.Failure, e.Err = said.Failure, said
+		e.Cause = "the GPUs are read but not known by UUID: " + said.Cause
+	}
+	return e
 }
 
 // follow takes over the view if it is another, and returns its epoch. With a new

@@ -2,6 +2,7 @@ package dcgmi
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -24,14 +25,13 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, err
 	asked.Go(func() { list = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-l"}, host)) })
 	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
 	// The one here says nothing of another host's GPUs.
-	if smi, err := s.opts.Probes.LookPath("nvidia-smi"); err == nil && s.opts.Host == "" {
+	if smi, err := s.opts.Probes.LookPath("nvidia-smi"); err == nil && s.local {
 		// It ends with an error where one board is lost, and tells of the others
 		// all the same.
 		told := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
 		asked.Go(func() {
 			o.Query = told("--query-gpu="+identity.QueryFields, "--format=csv,noheader,nounits")
 		})
-		asked.Go(func() { o.Links = told("nvlink", "--status") })
 		asked.Go(func() { o.List = told("-L") })
 		asked.Wait()
 		if o.HasMIG() {
@@ -53,14 +53,13 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, err
 
 // remember fills in what nvidia-smi said of boards, by UUID, when it last
 // answered: a driver that is slow for once must not take labels off the series.
-// What it said of instances is not kept, for they come and go.
+// What it said of instances is not kept, for they come and go. The caller holds
+// surveying.
 func (s *Source) remember(o *identity.Outputs) *identity.Outputs {
-	for _, keep := range []struct{ now, last *[]byte }{{&o.Query, &s.said.Query}, {&o.Links, &s.said.Links}} {
-		if len(*keep.now) == 0 {
-			*keep.now = *keep.last
-		}
-		*keep.last = *keep.now
+	if len(o.Query) == 0 {
+		o.Query = s.query
 	}
+	s.query = o.Query
 	return o
 }
 
@@ -73,16 +72,36 @@ func (s *Source) hadInstances() bool {
 // selectionError says that the node has not what was asked for.
 type selectionError struct{ error }
 
-// choose returns what of n is wished for, as dmon's -i takes it.
+// choose returns what of n is wished for, as dmon's -i takes it. One GPU that is
+// lost does not take the others with it: what is left is watched, and the log told.
+// The caller holds surveying.
 func (s *Source) choose(n *identity.Node) (string, error) {
-	selection, err := identity.Select(n, s.opts.Wish)
+	selection, missing, err := identity.SelectPresent(n, s.opts.Wish)
 	if err != nil {
-		return "", &source.Error{
-			Failure: source.Broken, // and tried again: a GPU may come back
-			Cause:   err.Error(),
-			Remedy:  "see which GPUs the host engine knows: dcgmi discovery -l",
-			Err:     selectionError{err},
-		}
+		return "", unfit(err)
 	}
-	return selection.Entities(n), nil
+	entities := selection.Entities(n)
+	if entities == "" && !selection.All { // dmon would watch all
+		return "", unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.From))
+	}
+	told := ""
+	if missing != nil {
+		told = missing.Error()
+	}
+	if told != "" && told != s.missing {
+		s.opts.Logger.Warn("not all of the GPUs that were chosen are there, readings go on with the others", "reads", s.Name(), "cause", told,
+			"remedy", "see which GPUs the host engine knows: dcgmi discovery -l")
+	}
+	s.missing = told
+	return entities, nil
+}
+
+// unfit explains that the node has not what is wished for.
+func unfit(err error) *source.Error {
+	return &source.Error{
+		Failure: source.Broken, // and tried again: a GPU may come back
+		Cause:   err.Error(),
+		Remedy:  "see which GPUs the host engine knows: dcgmi discovery -l",
+		Err:     selectionError{err},
+	}
 }

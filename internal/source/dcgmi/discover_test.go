@@ -31,12 +31,13 @@ func (w *world) recut(instances ...dcgmitest.Instance) {
 // A re-cut that gives old numbers to new instances: what the running dmon prints
 // of them is never shown as theirs.
 func TestRecut(t *testing.T) {
+	t.Parallel()
 	var driver atomic.Value
 	driver.Store([]string{"gi7", "gi8"})
 	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()}, func(o *Options) {
 		o.Probes.Instances = func() []string { return driver.Load().([]string) }
 	})
-	const before, after = "0 1 1/7 1/8", "0 1 1/3 1/9"
+	const before, after = "0 1/7 1/8", "0 1/3 1/9"
 	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == before })
 	w.recut(dcgmitest.Instance{ID: 9, Entity: 7}, dcgmitest.Instance{ID: 3, Entity: 8})
 	driver.Store([]string{"gi9", "gi3"})
@@ -61,11 +62,12 @@ func TestRecut(t *testing.T) {
 // Instances that go leave dmon without rows, or with blank ones; so one finds out
 // where the driver's list cannot be seen.
 func TestRecutThatDmonTells(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()})
-	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 1/7 1/8" })
+	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/8" })
 	w.scenario.Readings = []dcgmitest.Reading{{Entity: "GPU-I 8", State: dcgmitest.Blank}}
 	w.recut(dcgmitest.Instance{ID: 7, Entity: 7}, dcgmitest.Instance{ID: 11, Entity: 9})
-	w.until("another", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 1/7 1/11" })
+	w.until("another", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/11" })
 }
 
 // answers are as the commands would, by their first words; hanging is no answer.
@@ -77,11 +79,10 @@ func (a answers) ask(ctx context.Context, path string, args []string) answer {
 			continue
 		}
 		if text == "hangs" {
-			select {
-			case <-time.After(askTimeout):
-			case <-ctx.Done():
-			}
-			return answer{err: errSilent, started: true}
+			ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errSilent)
+			defer cancel()
+			<-ctx.Done()
+			return answer{err: context.Cause(ctx), started: true}
 		}
 		return answer{stdout: []byte(text), started: true}
 	}
@@ -111,11 +112,12 @@ func TestTheFirstStartWaits(t *testing.T) {
 		answer []answers // from one second to the next
 		after  time.Duration
 		boards int
+		says   string
 	}{
-		{"at once", []answers{alone}, 0, 2},
-		{"on the second try", []answers{refused, alone}, time.Second, 2},
-		{"refused for long", []answers{refused}, 5 * time.Second, 0},
-		{"silent for long", []answers{never}, 10 * time.Second, 0},
+		{"at once", []answers{alone}, 0, 2, ""},
+		{"on the second try", []answers{refused, alone}, time.Second, 2, ""},
+		{"refused for long", []answers{refused}, 5 * time.Second, 0, "dcgmi discovery -l: "},
+		{"silent for long", []answers{never}, 10 * time.Second, 0, "dcgmi discovery -l: no answer within 10s of the start"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -133,8 +135,8 @@ func TestTheFirstStartWaits(t *testing.T) {
 				if took := time.Since(begun); took != tt.after {
 					t.Errorf("after %s, want %s", took, tt.after)
 				}
-				if n := log.count("WARN", "cause="); (n == 1) != (tt.boards == 0) {
-					t.Errorf("%d lines in the log", n)
+				if n := log.count("WARN", "cause=", tt.says); (n == 1) != (tt.boards == 0) {
+					t.Errorf("%d lines in the log:\n%s", n, &log.text)
 				}
 				again, err := s.settle(t.Context(), "dcgmi")
 				if again != v || err != nil || time.Since(begun) != tt.after {
@@ -145,7 +147,8 @@ func TestTheFirstStartWaits(t *testing.T) {
 	}
 }
 
-// Readings without UUIDs get them when discovery works, and dmon goes on.
+// What is read of GPUs that nobody can name is an error that says why, and readings
+// come when discovery works; dmon goes on.
 func TestLateIdentity(t *testing.T) {
 	s, _ := asked(answers{})
 	synctest.Test(t, func(t *testing.T) {
@@ -153,33 +156,50 @@ func TestLateIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	s.starting.Do(func() {}) // no children
+	s.join.expects = func(int) bool { return false }
 	f := &feeder{stream: device}
-	uuids := func(ms int) string {
+	read := func(ms int) (*raw.Batch, error) {
 		tk := f.tick(ms, "POWER=1")
 		tk.epoch = 1
 		s.ring.push(tk)
-		var b raw.Batch
-		s.join.expects = func() bool { return false }
-		if !s.next(&b) {
-			t.Fatal("no reading")
+		b := &raw.Batch{}
+		return b, s.Read(t.Context(), b)
+	}
+	uuids := func(ms int) string {
+		b, err := read(ms)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return devices(&b, "POWER", true)
+		return devices(b, "POWER", true)
 	}
-	if got := uuids(0); got != "0=" {
-		t.Errorf("%s", got)
+	refused := func(ms int, says string) {
+		t.Helper()
+		b, err := read(ms)
+		e, ok := errors.AsType[*source.Error](err)
+		if !ok || e.Failure != source.Broken || !strings.Contains(e.Cause, says) || !strings.Contains(e.Remedy, "dcgmi discovery -l") || len(b.Body) > 0 {
+			t.Errorf("%v after\n%s", err, b.Body)
+		}
 	}
+	refused(0, `not known by UUID: dcgmi discovery -l: `)
 	<-s.wonders // of the failure
-	uuids(500)
+	refused(500, "what?")
 	if len(s.wonders) > 0 {
 		t.Error("it wonders too early")
 	}
-	uuids(1001)
+	refused(1001, "what?")
 	if len(s.wonders) == 0 {
 		t.Error("nobody wonders")
 	}
-	s.ask = answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": ""}.ask
-	if err := s.survey(t.Context(), "dcgmi"); err != nil {
-		t.Fatal(err)
+	stranger := strings.ReplaceAll(listing, "| 0 |", "| 5 |")
+	for _, text := range []string{stranger, listing} {
+		s.ask = answers{"dcgmi discovery -l": text, "dcgmi discovery -c": ""}.ask
+		if err := s.survey(t.Context(), "dcgmi"); err != nil {
+			t.Fatal(err)
+		}
+		if text == stranger {
+			refused(1050, "lists none of the GPUs that dcgmi dmon reads")
+		}
 	}
 	if got := uuids(1100); got != "0="+uuid0 || s.epoch() != 1 {
 		t.Errorf("%s in epoch %d", got, s.epoch())
@@ -190,7 +210,7 @@ func TestLateIdentity(t *testing.T) {
 func TestViewOutlivesFailedSurveys(t *testing.T) {
 	s, _ := asked(answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": hierarchy})
 	first, err := s.settle(t.Context(), "dcgmi")
-	if err != nil || first.entities != "0,1,i:7" || first.epoch != 1 {
+	if err != nil || first.entities != "0,i:7" || first.epoch != 1 {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	for _, a := range []answers{{}, {"dcgmi discovery -l": listing}, {"dcgmi discovery -c": hierarchy}} {
@@ -208,6 +228,7 @@ func TestViewOutlivesFailedSurveys(t *testing.T) {
 }
 
 func TestHangingNvidiaSMI(t *testing.T) {
+	t.Parallel()
 	f := newSMI(t)
 	f.says("hangs", "")
 	f.says("query", smiQuery)
@@ -326,7 +347,7 @@ func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
 	board := func(uuid string) identity.Node {
 		return identity.Node{Boards: []identity.Board{{Entity: 0, UUID: uuid}}}
 	}
-	s.join.expects = func() bool { return false }
+	s.join.expects = func(int) bool { return false }
 	f := &feeder{stream: device}
 	push := func(epoch uint64, ms int, says ...string) {
 		tk := f.tick(ms, says...)

@@ -6,29 +6,29 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// profilingGrace is how long, at the start, readings wait for the profiling
-// stream, so that the first one is whole.
-const profilingGrace = 3 * time.Second
+// startGrace is how long, at the start, readings of one stream wait for the other,
+// so that the first one is whole.
+const startGrace = 3 * time.Second
 
 // mostIDs bounds the group's Dict, which outlives the children.
 const mostIDs = 4 * mostNames
 
 // join makes readings of the ticks of two streams that run side by side and
 // drift. The profiling stream sets the pace: each of its ticks joins the newest
-// device tick if that is under two periods old. While it does not flow, each
-// device tick is a reading by itself. It belongs to the goroutine that reads the
+// device tick if that is under two periods old. While one of them does not flow,
+// each tick of the other is a reading by itself. It belongs to the goroutine that reads the
 // source, and knows no clock but the ticks'.
 type join struct {
 	period time.Duration
-	// expects tells whether a profiling stream is there that runs or starts.
-	expects func() bool
+	// expects tells whether a stream runs or starts.
+	expects func(stream int) bool
 
 	dict   *raw.Dict
 	sheets [2]sheet // by stream
 	begun  time.Time
 
 	latest  int       // the stream that gave the latest tick
-	waiting bool      // the latest device tick waits for a profiling tick
+	waiting bool      // the latest tick waits for one of the other stream
 	skipped int       // since the last reading
 	at      time.Time // of the last reading
 }
@@ -39,7 +39,7 @@ func (j *join) take(t *tick) bool {
 		j.dict = raw.NewDict()
 		for i := range j.sheets {
 			j.sheets[i].names = nil
-			j.sheets[i].cells, j.sheets[i].families, j.sheets[i].labels = nil, nil, nil
+			j.sheets[i].rows, j.sheets[i].cells, j.sheets[i].families, j.sheets[i].labels = nil, nil, nil, nil
 		}
 	}
 	if j.begun.IsZero() {
@@ -48,7 +48,7 @@ func (j *join) take(t *tick) bool {
 	j.latest = t.stream
 	j.sheets[t.stream].take(t, j.dict)
 	j.skipped += t.batch.Skipped
-	j.waiting = t.stream == device && j.awaits(t.at)
+	j.waiting = j.awaits(t.stream, t.at)
 	return !j.waiting
 }
 
@@ -57,27 +57,30 @@ func (j *join) forget() {
 	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
 }
 
-// release tells whether a device tick waits for a profiling tick that will not
+// release tells whether a tick waits for one of the other stream that will not
 // come, and is a reading after all.
 func (j *join) release() bool {
-	if !j.waiting || j.expects() {
+	if !j.waiting || j.expects(other(j.latest)) {
 		return false
 	}
 	j.waiting = false
 	return true
 }
 
-// awaits tells whether a profiling tick is about to come to a device tick that
-// arrived then.
-func (j *join) awaits(at time.Time) bool {
-	p := &j.sheets[profiling]
+// other returns the stream that a stream joins.
+func other(stream int) int { return device + profiling - stream }
+
+// awaits tells whether a tick of a stream that arrived then waits for one of the
+// other: at the start both do, later device ticks only.
+func (j *join) awaits(stream int, at time.Time) bool {
+	o := &j.sheets[other(stream)]
 	switch {
-	case !j.expects():
+	case !j.expects(other(stream)):
 		return false
-	case p.ticks == 0:
-		return at.Sub(j.begun) < max(profilingGrace, 2*j.period)
+	case o.ticks == 0:
+		return at.Sub(j.begun) < max(startGrace, 2*j.period)
 	}
-	return at.Sub(p.at) < p.window(j.period)
+	return stream == device && at.Sub(o.at) < o.window(j.period)
 }
 
 // fill writes the reading into the emptied b.

@@ -29,6 +29,7 @@ func (f *feeder) tick(ms int, says ...string) *tick {
 		}
 	}
 	t := &tick{stream: f.stream, at: noon.Add(time.Duration(ms) * time.Millisecond)}
+	t.rows = append(t.rows, f.dict.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)))
 	for _, s := range says {
 		name, v, _ := strings.Cut(s, "=")
 		var value float64
@@ -59,8 +60,8 @@ func said(b *raw.Batch) string {
 
 func TestJoin(t *testing.T) {
 	// Each step is a tick, written `D100 A=1` or `P130 X=2`, with the time it
-	// arrives at, or `fail`, `recover` of the profiling stream; and the reading
-	// that it makes, "" for none.
+	// arrives at, or `fail`, `recover` of the profiling stream, or `refuse` of the
+	// device stream; and the reading that it makes, "" for none.
 	type step struct{ event, want string }
 	tests := []struct {
 		name  string
@@ -94,7 +95,11 @@ func TestJoin(t *testing.T) {
 			{"D0 A=1", ""}, {"D100 A=2", ""}, {"D2999 A=3", ""}, {"D3000 A=4", "A=4 @3000"}, {"D3100 A=5", "A=5 @3100"},
 		}},
 		{"profiling is refused at the start", []step{{"D0 A=1", ""}, {"fail", "A=1 @0"}, {"D100 A=2", "A=2 @100"}}},
-		{"device fields are missing", []step{{"P0 X=1", "X=1 @0"}, {"P100 X=2", "X=2 @100"}}},
+		{"device fields come later, as profiling fields do", []step{{"P0 X=1", ""}, {"P100 X=2", ""}, {"D150 A=1", ""}, {"P200 X=3", "A=1 X=3 @200"}}},
+		{"device fields never come", []step{{"P0 X=1", ""}, {"P2999 X=2", ""}, {"P3000 X=3", "X=3 @3000"}, {"P3100 X=4", "X=4 @3100"}}},
+		{"device fields are refused at the start", []step{{"refuse", ""}, {"P0 X=1", "X=1 @0"}, {"P100 X=2", "X=2 @100"}}},
+		{"device fields are refused while a tick waits", []step{{"P0 X=1", ""}, {"refuse", "X=1 @0"}, {"P100 X=2", "X=2 @100"}}},
+		{"device fields stall later", []step{{"D0 A=1", ""}, {"P10 X=1", "A=1 X=1 @10"}, {"P500 X=2", "X=2 @500"}}},
 		{"a blank is bridged for two ticks", []step{
 			{"fail", ""}, {"D0 A=1 B=1", "A=1 B=1 @0"}, {"D100 A=2", "A=2 B=1 @100"}, {"D200 A=3", "A=3 B=1 @200"}, {"D300 A=4", "A=4 @300"}, {"D400 A=5 B=5", "A=5 B=5 @400"},
 		}},
@@ -105,17 +110,20 @@ func TestJoin(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			failed := false
-			j := &join{period: 100 * time.Millisecond, expects: func() bool { return !failed }}
+			var failed [2]bool
+			j := &join{period: 100 * time.Millisecond, expects: func(stream int) bool { return !failed[stream] }}
 			feeders := map[byte]*feeder{'D': {stream: device}, 'P': {stream: profiling}}
 			for _, step := range tt.steps {
 				whole := false
 				switch words := strings.Fields(step.event); words[0] {
 				case "fail":
-					failed = true
+					failed[profiling] = true
+					whole = j.release()
+				case "refuse":
+					failed[device] = true
 					whole = j.release()
 				case "recover":
-					failed = false
+					failed[profiling] = false
 				default:
 					ms := 0
 					fmt.Sscan(words[0][1:], &ms)
@@ -137,7 +145,7 @@ func TestJoin(t *testing.T) {
 
 // A child that was started again has ids of its own and nothing to bridge.
 func TestJoinAfterARestart(t *testing.T) {
-	j := &join{period: 100 * time.Millisecond, expects: func() bool { return false }}
+	j := &join{period: 100 * time.Millisecond, expects: func(int) bool { return false }}
 	b := &raw.Batch{}
 	first := &feeder{stream: device}
 	j.take(first.tick(0, "A=1", "B=2"))
@@ -153,7 +161,7 @@ func TestJoinAfterARestart(t *testing.T) {
 }
 
 func TestJoinCountsSkippedLinesOnce(t *testing.T) {
-	j := &join{period: 100 * time.Millisecond, expects: func() bool { return true }}
+	j := &join{period: 100 * time.Millisecond, expects: func(int) bool { return true }}
 	d, p := &feeder{stream: device}, &feeder{stream: profiling}
 	total := 0
 	for i := range 3 {
@@ -174,7 +182,7 @@ func TestJoinCountsSkippedLinesOnce(t *testing.T) {
 // Whatever names come, the Dict that outlives the children stays bounded, and no
 // sample gets a name that is not its own.
 func TestJoinBoundsItsDict(t *testing.T) {
-	j := &join{period: 100 * time.Millisecond, expects: func() bool { return false }}
+	j := &join{period: 100 * time.Millisecond, expects: func(int) bool { return false }}
 	for i := range 2 * mostIDs {
 		f := &feeder{stream: device}
 		name := fmt.Sprintf("N%d", i)

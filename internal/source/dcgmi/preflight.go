@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // ExporterURL is where a dcgm-exporter on this machine answers by default.
@@ -52,7 +53,7 @@ func (p Probes) complete() Probes {
 
 // Check tells, as a *source.Error, what no waiting is likely to mend, so that a
 // program may end with it before it serves: what Preflight finds, a dcgmi that
-// cannot be run, and a Wish for what is not there. A host engine that is down, or
+// cannot be run, and a Wish for what is not all there. A host engine that is down, or
 // slow, is not among these: Read tells of it, and tries again. It takes up to a
 // quarter of a minute, and spares the first Read that time.
 func (s *Source) Check(ctx context.Context) error {
@@ -60,7 +61,13 @@ func (s *Source) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.settle(ctx, path)
+	v, err := s.settle(ctx, path)
+	if err == nil {
+		// Once it runs it makes do with less; but who starts it may have mistyped.
+		if _, missing := identity.Select(&v.node, s.opts.Wish); missing != nil {
+			err = unfit(missing)
+		}
+	}
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -73,7 +80,8 @@ func (s *Source) Check(ctx context.Context) error {
 }
 
 // Preflight tells, as a *source.Error that says what to type next, what stands in
-// the way of starting dcgmi: that it is missing or may not be run, or that a
+// the way of starting dcgmi: that it is missing or may not be run, that its host
+// engine is named in a way that it would take for an option, or that a
 // dcgm-exporter reads the same GPUs already. Whether the host engine answers is
 // for dcgmi itself to find out. Read does the same before each start.
 func (s *Source) Preflight(ctx context.Context) error {
@@ -83,12 +91,19 @@ func (s *Source) Preflight(ctx context.Context) error {
 
 // preflight returns the path of dcgmi if nothing stands in the way.
 func (s *Source) preflight(ctx context.Context) (string, error) {
+	if strings.HasPrefix(s.opts.Host, "-") {
+		return "", &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "--dcgm.host=" + printable(s.opts.Host) + " is an option and no host",
+			Remedy:  "write a name or an address: --dcgm.host=node7, --dcgm.host=node7:5555 or --dcgm.host=unix:///run/nv-hostengine.sock",
+		}
+	}
 	path, err := s.command()
 	if err != nil {
 		return "", err
 	}
 	// An exporter here says nothing of the GPUs of another host.
-	if s.opts.Host != "" {
+	if !s.local {
 		return path, nil
 	}
 	if seen := s.opts.Probes.exporter(ctx); seen != "" {

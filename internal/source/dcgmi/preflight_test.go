@@ -55,6 +55,8 @@ func TestPreflight(t *testing.T) {
 		{name: "something else answers", dirs: "good", fetch: page("node_load1 4\n")},
 		{name: "we answer ourselves", dirs: "good", fetch: page(exposition + "kpulse_gpu_power_watts 4\n")},
 		{name: "an exporter here, but the GPUs are elsewhere", dirs: "good", host: "node7", fetch: page(exposition), commands: running("dcgm-exporter")},
+		{name: "an option for a host", dirs: "good", host: "-i", want: source.Unsupported, says: []string{"--dcgm.host=-i is an option", "--dcgm.host=node7:5555"}},
+		{name: "a socket of this machine", dirs: "good", host: "unix:///run/x", commands: running("dcgm-exporter"), want: source.ExporterCollision, says: []string{"dcgm-exporter"}},
 		{name: "missing goes before the exporter", dirs: "none", fetch: page(exposition), want: source.HostEngineUnavailable},
 	}
 	for _, tt := range tests {
@@ -88,6 +90,34 @@ func TestPreflight(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestHost(t *testing.T) {
+	for option, want := range map[string]source.Caps{
+		"":                   {Local: true},
+		"unix:///run/x.sock": {Local: true},
+		"node7":              {Host: "node7"},
+		"node7.cluster:5555": {Host: "node7.cluster"},
+		"10.0.0.7:5555":      {Host: "10.0.0.7"},
+		"[fe80::1]:5555":     {Host: "fe80::1"},
+		"[fe80::1]":          {Host: "fe80::1"},
+		"fe80::1":            {Host: "fe80::1"},
+		"localhost":          {Host: "localhost"},
+	} {
+		caps := New(Options{Host: option}).Caps()
+		if caps.Local != want.Local || caps.Host != want.Host {
+			t.Errorf("%q: %+v", option, caps)
+		}
+	}
+	s := New(Options{Path: "/bin/true", Host: "--help", Probes: noProbes})
+	defer s.Close()
+	if e, ok := errors.AsType[*source.Error](s.Check(t.Context())); !ok || e.Failure != source.Unsupported {
+		t.Errorf("%v", e)
+	}
+	w := &world{Source: s, t: t}
+	if e := w.untilFailure(); e.Failure != source.Unsupported {
+		t.Errorf("%v", e)
 	}
 }
 

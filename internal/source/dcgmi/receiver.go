@@ -15,18 +15,29 @@ import (
 const (
 	// lineBuffer holds the samples of many GPUs: a row is a good kilobyte.
 	lineBuffer = 64 << 10
-	// dmon prints a sample in one go, so a short silence ends it.
+	// dmon prints a sample in one go, so that after a short silence no more rows
+	// are likely to come. That of the first sample is longer, for nobody knows yet
+	// how many rows there are.
 	leastSilence, mostSilence = 5 * time.Millisecond, 50 * time.Millisecond
+	firstSilence              = time.Second
 	// startLimit is how long the first row may take: dmon prints the header, and
 	// then the host engine sets up its watches and reads every GPU once.
 	startLimit = 30 * time.Second
-	// A running child that gives no row for hangTicks periods, and at least
-	// leastHang, hangs. The pipeline calls a stream stale after as long.
-	hangTicks = 10
-	leastHang = time.Second
+	// A running child that gives no row for hangTimes the time that its samples
+	// take, and at least leastHang, hangs. The pipeline calls a stream stale much
+	// sooner; but a child that is only slow gets no faster by being killed.
+	hangTimes = 10
+	leastHang = 5 * time.Second
+	// mostInterval bounds what is believed of the time that a sample takes, and so
+	// the time to tell that the child hangs to a minute. A period of more than half
+	// of it is believed twice.
+	mostInterval = 6 * time.Second
+	// slowAfter samples in a row that took more than two periods, the child is
+	// called slow.
+	slowAfter = 8
 	// mostNames is far beyond the entities and columns of any node.
 	mostNames = 4096
-	// shrinkAfter ticks in a row that are short of a row, that row is expected
+	// shrinkAfter samples in a row that are short of a row, that row is expected
 	// no more.
 	shrinkAfter = 8
 )
@@ -47,7 +58,10 @@ type pipe interface {
 	SetReadDeadline(t time.Time) error
 }
 
-// receiver turns what one child prints into ticks. It belongs to one goroutine.
+// receiver turns what one child prints into ticks. Where a sample ends is for the
+// parser to say, when it sees the next one. The receiver hands a sample on before
+// that, when all its rows are there or have had the time to come; rows that come
+// later follow as the rest of it. It belongs to one goroutine.
 type receiver struct {
 	stream int
 	epoch  uint64 // of the child
@@ -55,6 +69,8 @@ type receiver struct {
 	ring   *ring
 	// flows is called with the first tick.
 	flows func()
+	// slow is called once, if samples take more than two periods each.
+	slow func(interval time.Duration)
 	// isRates: all fields of the stream are rates.
 	isRates bool
 
@@ -65,10 +81,20 @@ type receiver struct {
 
 	begun   time.Time
 	lastRow time.Time // zero before the first
-	ticks   uint64
-	// expect is how many rows a tick has, as far as was seen: a tick that has
-	// them all is handed on without waiting for the silence behind it.
+
+	// Of the sample that is read.
+	first  time.Time // its first row
+	head   uint32    // that row's label block
+	parted bool      // a part of it was handed on
+
+	samples  uint64        // handed on
+	interval time.Duration // between samples, smoothed; 0 before the second
+	slowFor  int           // samples in a row
+	// expect is how many rows a sample has, as far as was seen, 0 before the end
+	// of the first.
 	expect, short int
+	// leader is the head of a sample that had all rows.
+	leader uint32
 
 	said    tail // lines that are no rows
 	buf     []byte
@@ -97,9 +123,8 @@ func (r *receiver) run(p pipe) error {
 			return err // an open tick may lack rows, and is dropped
 		case r.dict.Blocks() > mostNames || r.dict.Families() > mostNames:
 			return errGarbage
-		case r.parser.Rows() > 0 && now.Sub(r.lastRow) >= r.silence():
-			r.end(r.parser.Rows())
-			r.parser.Next()
+		case r.pending() && !now.Before(r.patience()):
+			r.hand()
 		}
 		// Where it was us who were held up, what is overdue lies in the pipe: it
 		// is looked at once more.
@@ -121,8 +146,8 @@ func (r *receiver) since() time.Time {
 
 // limit is how long after since the child hangs.
 func (r *receiver) limit() time.Duration {
-	hang := max(hangTicks*r.period, leastHang)
-	if r.lastRow.IsZero() {
+	hang := max(hangTimes*max(r.period, r.interval), leastHang)
+	if r.interval == 0 {
 		return max(startLimit, hang)
 	}
 	return hang
@@ -130,9 +155,20 @@ func (r *receiver) limit() time.Duration {
 
 func (r *receiver) overdue(now time.Time) bool { return now.Sub(r.since()) >= r.limit() }
 
-// silence is how long after a row the tick ends that may lack others.
-func (r *receiver) silence() time.Duration {
-	return min(max(r.period/4, leastSilence), mostSilence)
+// pending tells whether rows wait to be handed on.
+func (r *receiver) pending() bool { return len(r.tick.rows) > 0 }
+
+// patience is when to hand on what is pending though rows are missing: after a
+// silence, and not before the better part of the time that a sample takes.
+func (r *receiver) patience() time.Time {
+	if r.expect == 0 {
+		return r.lastRow.Add(max(r.period*3/4, firstSilence))
+	}
+	silent := r.lastRow.Add(min(max(r.period/4, leastSilence), mostSilence))
+	if held := r.first.Add(r.interval * 3 / 4); held.After(silent) {
+		return held
+	}
+	return silent
 }
 
 // deadline is when to stop waiting for more bytes. It never lies in the past, for
@@ -141,8 +177,8 @@ func (r *receiver) deadline(late bool) time.Time {
 	soon := time.Now().Add(leastSilence)
 	until := r.since().Add(r.limit())
 	switch {
-	case r.parser.Rows() > 0:
-		until = r.lastRow.Add(r.silence())
+	case r.pending():
+		until = r.patience()
 	case late:
 		return soon
 	}
@@ -175,9 +211,8 @@ func (r *receiver) take(n int, now time.Time) {
 	if r.cutting {
 		r.n = 0
 	}
-	if rows := r.parser.Rows(); r.n == 0 && r.expect > 0 && rows >= r.expect {
-		r.end(rows)
-		r.parser.Next()
+	if r.n == 0 && r.expect > 0 && r.parser.Rows() >= r.expect && r.pending() {
+		r.hand()
 	}
 }
 
@@ -191,6 +226,15 @@ func (r *receiver) line(line []byte, now time.Time) {
 	}
 	switch {
 	case r.parser.Rows() > rows:
+		if r.isLate(rows) {
+			r.parser.Split()
+			r.turn(rows)
+			rows = 0
+		}
+		if rows == 0 {
+			r.begin(now)
+		}
+		r.tick.rows = append(r.tick.rows, r.parser.Last())
 		r.lastRow = now
 	case r.tick.batch.Skipped > skipped:
 		_, _ = r.said.Write(line)
@@ -204,24 +248,85 @@ func (r *receiver) open() {
 	r.tick.batch.Dict = r.dict
 }
 
-// end hands the tick, which has that many rows, to the ring. The first sample of
-// a child has no rates yet.
+// begin begins a sample, whose first row came now.
+func (r *receiver) begin(now time.Time) {
+	if !r.first.IsZero() {
+		took := min(now.Sub(r.first), max(mostInterval, 2*r.period))
+		if r.interval == 0 {
+			r.interval = took
+		}
+		r.interval += (took - r.interval) / 4
+		r.judge(took)
+	}
+	r.first, r.head = now, r.parser.Last()
+}
+
+// isLate tells whether the parser's latest row, behind so many of the sample, is no
+// rest of that but begins another: its own first row never came.
+func (r *receiver) isLate(rows int) bool {
+	return rows > 0 && r.parted && r.expect > 0 && r.parser.Last() == r.leader
+}
+
+// judge takes note of the time that a sample took.
+func (r *receiver) judge(took time.Duration) {
+	switch {
+	case r.slowFor == slowAfter: // and told
+	case took <= 2*max(r.period, MinPeriod): // no user can ask for a shorter period
+		r.slowFor = 0
+	default:
+		if r.slowFor++; r.slowFor == slowAfter {
+			r.slow(r.interval)
+		}
+	}
+}
+
+// end ends a sample of that many rows.
 func (r *receiver) end(rows int) {
+	if r.pending() {
+		r.hand()
+	}
+	r.turn(rows)
+}
+
+// turn leaves a sample of that many rows behind.
+func (r *receiver) turn(rows int) {
+	r.parted = false
+	r.learn(rows)
+	if rows >= r.expect {
+		r.leader = r.head
+	}
+}
+
+// hand hands what is pending to the ring. The first sample of a child has no rates
+// yet.
+func (r *receiver) hand() {
 	t := r.tick
 	r.names = r.names.cover(r.dict)
-	t.names, t.at = r.names, r.lastRow
-	r.learn(rows)
-	if r.ticks++; r.ticks == 1 {
-		r.flows()
+	t.names, t.at, t.rest = r.names, r.lastRow, r.parted
+	if !r.parted {
+		r.parted = true
+		r.samples++
+		if r.samples == 1 {
+			r.flows()
+		}
+	}
+	if r.samples == 1 {
 		if r.isRates {
-			t.batch.Samples = t.batch.Samples[:0]
-			r.ring.counts[r.stream].Ticks.Add(1)
+			r.void()
 			return
 		}
 		t.dropRates()
 	}
 	r.ring.push(t)
 	r.open()
+}
+
+// void counts the tick, and begins it anew.
+func (r *receiver) void() {
+	if !r.tick.rest {
+		r.ring.counts[r.stream].Ticks.Add(1)
+	}
+	r.tick.rows, r.tick.batch.Samples = r.tick.rows[:0], r.tick.batch.Samples[:0]
 }
 
 // learn updates how many rows are expected.

@@ -32,13 +32,21 @@ func line(entity string, cells []string) string {
 
 // receive runs a receiver of the device stream, or of the profiling stream, on
 // what play writes, in a bubble whose clock only moves when all wait. It returns
-// the ticks as `value…@ms after the start`, and what the receiver ended with.
+// the ticks as `value…@ms after the start`, with a plus in front where one is the
+// rest of another, and what the receiver ended with.
 func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, err error) {
+	t.Helper()
+	r := &receiver{stream: stream, period: 100 * time.Millisecond, isRates: stream == profiling, flows: func() {}}
+	r.slow = func(interval time.Duration) { t.Errorf("samples take %s", interval) }
+	return r.receive(t, play)
+}
+
+func (r *receiver) receive(t *testing.T, play func(w net.Conn)) (ticks []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		ours, theirs := net.Pipe()
 		ring := newRing(2)
-		r := &receiver{stream: stream, period: 100 * time.Millisecond, ring: ring, isRates: stream == profiling, flows: func() {}}
+		r.ring = ring
 		begun := time.Now()
 		var player sync.WaitGroup
 		player.Go(func() {
@@ -58,7 +66,11 @@ func receive(t *testing.T, stream int, play func(w net.Conn)) (ticks []string, e
 				for _, s := range tk.batch.Samples {
 					says = append(says, fmt.Sprintf("%s=%v", tk.names.families[s.Family], s.Value))
 				}
-				ticks = append(ticks, fmt.Sprintf("%s@%d", strings.Join(says, " "), tk.at.Sub(begun).Milliseconds()))
+				plus := ""
+				if tk.rest {
+					plus = "+"
+				}
+				ticks = append(ticks, fmt.Sprintf("%s%s@%d", plus, strings.Join(says, " "), tk.at.Sub(begun).Milliseconds()))
 				ring.recycle(tk)
 			}
 		}
@@ -83,6 +95,7 @@ func TestReceiver(t *testing.T) {
 	const ms = time.Millisecond
 	write := func(w net.Conn, text string) { _, _ = io.WriteString(w, text) }
 	two := func(v string) string { return row(0, v) + row(1, v) }
+	eight := func(v string) string { return strings.TrimSpace(strings.Repeat("POWER="+v+" ", 8)) }
 	tests := []struct {
 		name   string
 		stream int
@@ -137,18 +150,79 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(100 * ms)
 		}, []string{"POWER=1 POWER=0@0", "POWER=0 POWER=1@100", "POWER=1 POWER=0@200"}, io.EOF},
 
-		{"a row that is missing is not waited for longer than a quarter period", device, func(w net.Conn) {
+		{"a row that is missing is waited for until most of the interval is over", device, func(w net.Conn) {
 			write(w, header("POWER")+two("1"))
 			time.Sleep(100 * ms)
 			write(w, row(0, "2"))
-			time.Sleep(24 * ms)
+			time.Sleep(74 * ms)
 			write(w, row(1, "2"))
-			time.Sleep(76 * ms)
+			time.Sleep(26 * ms)
 			write(w, row(0, "3"))
-			time.Sleep(100 * ms)
+			time.Sleep(76 * ms)
+			write(w, row(1, "3"))
+			time.Sleep(24 * ms)
 			write(w, two("4"))
 			time.Sleep(100 * ms)
-		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@124", "POWER=3@200", "POWER=4 POWER=4@300"}, io.EOF},
+			write(w, row(1, "5"))
+			time.Sleep(100 * ms)
+			write(w, two("6"))
+			time.Sleep(100 * ms)
+		}, []string{"POWER=1 POWER=1@0", "POWER=2 POWER=2@174", "POWER=3@200", "+POWER=3@276", "POWER=4 POWER=4@300", "POWER=5@400", "POWER=6 POWER=6@500"}, io.EOF},
+
+		{"a sample that is printed slowly is one all the same", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			for i := range 4 {
+				for g := range 8 {
+					write(w, row(g, fmt.Sprint(i)))
+					time.Sleep(40 * ms)
+				}
+				time.Sleep(60 * ms)
+			}
+		}, []string{eight("0") + "@280", eight("1") + "@660", eight("2") + "@1040", eight("3") + "@1420"}, io.EOF},
+
+		{"and one whose pauses are longer than the period", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			for i := range 3 {
+				for g := range 8 {
+					time.Sleep(400 * ms)
+					write(w, row(g, fmt.Sprint(i)))
+				}
+				time.Sleep(1200 * ms)
+			}
+		}, []string{eight("0") + "@3200", eight("1") + "@7600", eight("2") + "@12000"}, io.EOF},
+
+		{"the first sample ends with a silence", device, func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1"))
+			time.Sleep(999 * ms)
+			write(w, row(1, "1"))
+			time.Sleep(1001 * ms)
+			write(w, row(2, "1"))
+			time.Sleep(1001 * ms)
+			write(w, row(0, "2")+row(1, "2")+row(2, "2"))
+		}, []string{"POWER=1 POWER=1@999", "+POWER=1@2000", "POWER=2 POWER=2 POWER=2@3001"}, io.EOF},
+
+		{"a row that comes no more is expected no more", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			for i := range 11 {
+				text := two(fmt.Sprint(i))
+				if i > 0 {
+					text = row(0, fmt.Sprint(i))
+				}
+				write(w, text)
+				time.Sleep(100 * ms)
+			}
+			write(w, row(0, "11"))
+		}, []string{"POWER=0 POWER=0@0", "POWER=1@100", "POWER=2@200", "POWER=3@300", "POWER=4@400", "POWER=5@500", "POWER=6@600",
+			"POWER=7@700", "POWER=8@800", "POWER=9@900", "POWER=10@1000", "POWER=11@1100"}, io.EOF},
+
+		{"the rest of a void sample is void", profiling, func(w net.Conn) {
+			write(w, header("SMACT")+row(0, "0.000"))
+			time.Sleep(1100 * ms)
+			write(w, row(1, "0.000"))
+			time.Sleep(100 * ms)
+			write(w, row(0, "0.500")+row(1, "0.600"))
+			time.Sleep(100 * ms)
+		}, []string{"SMACT=0.5 SMACT=0.6@1200"}, io.EOF},
 
 		{"what the end cuts short is left out", device, func(w net.Conn) {
 			write(w, header("POWER")+two("1"))
@@ -163,27 +237,45 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(100 * ms)
 		}, []string{"POWER=1@0", "POWER=2@100"}, io.EOF},
 
-		{"no row for ten periods", device, func(w net.Conn) {
+		{"no row for ten times what a sample took", device, func(w net.Conn) {
 			write(w, header("POWER")+row(0, "1"))
 			time.Sleep(999 * ms)
 			write(w, row(0, "2"))
 			time.Sleep(time.Hour)
-		}, []string{"POWER=1@0", "POWER=2@999"}, errHangs{1005 * ms}},
+		}, []string{"POWER=1@0", "POWER=2@999"}, errHangs{9995 * ms}},
+
+		{"no row for five seconds", device, func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1"))
+			time.Sleep(100 * ms)
+			write(w, row(0, "2"))
+			time.Sleep(4999 * ms)
+			write(w, row(0, "3")) // the interval is 1324.75 ms now, a quarter of the way
+			time.Sleep(time.Hour)
+		}, []string{"POWER=1@0", "POWER=2@100", "POWER=3@5099"}, errHangs{13252500 * time.Microsecond}},
+
+		{"a child that is very slow is not believed for more than a minute", device, func(w net.Conn) {
+			write(w, header("POWER"))
+			for i := range 3 {
+				write(w, row(0, fmt.Sprint(i)))
+				time.Sleep(29 * time.Second)
+			}
+			time.Sleep(time.Hour)
+		}, []string{"POWER=0@0", "POWER=1@29000", "POWER=2@58000"}, errHangs{60005 * ms}},
 
 		{"garbage is no row", device, func(w net.Conn) {
 			write(w, header("POWER")+row(0, "1"))
-			for range 1000 {
+			for range 5000 {
 				time.Sleep(7 * ms)
 				write(w, "GPU 0 is lost\n")
 			}
-		}, []string{"POWER=1@0"}, errHangs{1001 * ms}}, // 143 × 7 ms
+		}, []string{"POWER=1@0"}, errHangs{30002 * ms}}, // 4286 × 7 ms
 
 		{"the first row may take its time", device, func(w net.Conn) {
 			write(w, header("POWER"))
 			time.Sleep(29 * time.Second)
 			write(w, row(0, "1"))
 			time.Sleep(time.Hour)
-		}, []string{"POWER=1@29000"}, errHangs{1005 * ms}},
+		}, []string{"POWER=1@29000"}, errHangs{30005 * ms}},
 
 		{"no first row", device, func(w net.Conn) {
 			write(w, header("POWER"))
@@ -208,6 +300,83 @@ func TestReceiver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A child that does not keep up with its period is called slow, once, and one that
+// is late now and then is not.
+func TestReceiverTellsOfASlowChild(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		pauses []int // milliseconds, in turns
+		want   int
+	}{
+		{"in time", []int{200}, 0},
+		{"late now and then", []int{100, 100, 4000, 300, 300, 300, 300, 300, 300}, 0},
+		{"slow", []int{450}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			told := 0
+			r := &receiver{stream: device, period: 100 * time.Millisecond, flows: func() {}}
+			r.slow = func(interval time.Duration) {
+				if told++; interval != 450*time.Millisecond {
+					t.Errorf("samples take %s", interval)
+				}
+			}
+			ticks, err := r.receive(t, func(w net.Conn) {
+				_, _ = io.WriteString(w, header("POWER"))
+				for i := range 40 {
+					_, _ = io.WriteString(w, row(0, "1"))
+					time.Sleep(time.Duration(tt.pauses[i%len(tt.pauses)]) * time.Millisecond)
+				}
+			})
+			if told != tt.want || len(ticks) != 40 || !errors.Is(err, io.EOF) {
+				t.Errorf("told %d times, %d ticks, %v", told, len(ticks), err)
+			}
+		})
+	}
+}
+
+// Whoever stalls for five seconds of a stream at 100 ms loses the oldest ticks,
+// counted one by one, and the streams flow on.
+func TestConsumerStalledForFiveSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const samples = 51
+		ring := newRing(2)
+		var streams sync.WaitGroup
+		for stream := range 2 {
+			ours, theirs := net.Pipe()
+			streams.Go(func() {
+				defer theirs.Close()
+				_, _ = io.WriteString(theirs, header("SMACT"))
+				for n := range samples {
+					_, _ = io.WriteString(theirs, row(0, fmt.Sprint(n))+row(1, fmt.Sprint(n)))
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+			streams.Go(func() {
+				r := &receiver{stream: stream, period: 100 * time.Millisecond, ring: ring, isRates: stream == profiling, flows: func() {}}
+				if err := r.run(lastingPipe{ours}); !errors.Is(err, io.EOF) {
+					t.Errorf("stream %d ended with %v", stream, err)
+				}
+				ours.Close()
+			})
+		}
+		streams.Wait()
+		// The first profiling sample is void, and counted.
+		var left [2]int
+		for tk := ring.take(); tk != nil; tk = ring.take() {
+			left[tk.stream]++
+			if last := tk.batch.Samples[1].Value; left[tk.stream] == ringSize/2 && last != samples-1 {
+				t.Errorf("the last tick of stream %d is sample %v", tk.stream, last)
+			}
+		}
+		for stream, want := range []uint64{samples - ringSize/2, samples - 1 - ringSize/2} {
+			c := &ring.counts[stream]
+			if ticks, evicted := c.Ticks.Load(), c.Evicted.Load(); ticks != samples || evicted != want || left[stream] != ringSize/2 {
+				t.Errorf("stream %d: %d ticks, %d evicted, want %d; %d left", stream, ticks, evicted, want, left[stream])
+			}
+		}
+	})
 }
 
 // held delivers what it holds only behind a deadline that has passed: so does a
@@ -288,7 +457,7 @@ func ticking(t testing.TB) func() {
 	}
 	repeated := header(columns...) + rows[0]
 	s := New(Options{Period: time.Second, Hostname: "gpu07"})
-	s.join.expects = func() bool { return false }
+	s.join.expects = func(int) bool { return false }
 	var node identity.Node
 	for g := range gpus {
 		node.Boards = append(node.Boards, identity.Board{Entity: g, UUID: fmt.Sprintf("GPU-%036d", g), Model: "NVIDIA H100 80GB HBM3", PCIBusID: fmt.Sprintf("00000000:%X0:00.0", g)})

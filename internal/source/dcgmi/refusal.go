@@ -134,7 +134,7 @@ func explain(st *stream, err error, r *receiver, c *child) error {
 		return &source.Error{
 			Failure: source.Broken,
 			Cause:   command + " hangs, " + err.Error() + ", and was ended" + quoted(text),
-			Remedy:  "see whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi",
+			Remedy:  "see whether the host engine and the driver answer: dcgmi discovery -l; nvidia-smi; if they are only slow, raise --poll",
 			Err:     err,
 		}
 	case !errors.Is(err, io.EOF):

@@ -40,17 +40,22 @@ func (r *ring) blank() *tick {
 	}
 	t := r.free[n-1]
 	r.free = r.free[:n-1]
-	t.batch.Reset()
+	t.clear()
 	return t
 }
 
-// push hands t to the reader, in the place of the oldest if the ring is full.
+// push hands t to the reader, in the place of the oldest if the ring is full. The
+// rest of a sample was counted with its first part.
 func (r *ring) push(t *tick) {
 	r.mu.Lock()
-	r.counts[t.stream].Ticks.Add(1)
+	if !t.rest {
+		r.counts[t.stream].Ticks.Add(1)
+	}
 	if r.n == ringSize {
 		evicted := r.pop()
-		r.counts[evicted.stream].Evicted.Add(1)
+		if !evicted.rest {
+			r.counts[evicted.stream].Evicted.Add(1)
+		}
 		r.free = append(r.free, evicted)
 	}
 	r.slots[(r.oldest+r.n)%ringSize] = t

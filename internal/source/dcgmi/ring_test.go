@@ -85,3 +85,17 @@ func TestRingLosesNothingUncounted(t *testing.T) {
 		t.Errorf("%d taken and %d evicted of %d", taken, evicted, 2*each)
 	}
 }
+
+// The rest of a sample is no tick of its own, neither when it comes nor when it
+// makes room.
+func TestRingCountsSamples(t *testing.T) {
+	r := newRing(1)
+	for i := range 4 * ringSize {
+		tk := r.blank()
+		tk.rest = i%2 == 1
+		r.push(tk)
+	}
+	if ticks, evicted := r.counts[0].Ticks.Load(), r.counts[0].Evicted.Load(); ticks != 2*ringSize || evicted != 3*ringSize/2 {
+		t.Errorf("%d ticks, %d evicted", ticks, evicted)
+	}
+}

@@ -3,7 +3,9 @@
 package dcgmi
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,23 +18,20 @@ import (
 // Every value of every reading is what the fake says it printed, at one sample of
 // the child for each stream.
 func TestReadingsAreTrue(t *testing.T) {
-	for _, version := range []string{"3.3.9", "4.2.0", "4.4.2", "4.6.0"} {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)})
-			sample := [2]int{-1, -1}
-			checked := 0
-			for range 25 {
-				w.untilWhole()
-				for _, entity := range []string{"GPU 0", "GPU 1", "GPU 2", "GPU 3"} {
-					checked += checkReading(t, &w.last, entity, version, &sample)
-				}
+	eachVersion(t, "of", func(t *testing.T, version string) {
+		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)})
+		sample := [2]int{-1, -1}
+		checked := 0
+		for range 25 {
+			w.untilWhole()
+			for _, entity := range []string{"GPU 0", "GPU 1", "GPU 2", "GPU 3"} {
+				checked += checkReading(t, &w.last, entity, version, &sample)
 			}
-			if checked < 25*4*20 {
-				t.Errorf("%d values were read and checked", checked)
-			}
-		})
-	}
+		}
+		if checked < 25*4*20 {
+			t.Errorf("%d values were read and checked", checked)
+		}
+	})
 }
 
 // checkReading compares what b says of entity with the truth, and returns how much
@@ -121,16 +120,105 @@ func TestGarbageIsCountedAndPassedOver(t *testing.T) {
 }
 
 func TestLostGPUs(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(8)})
-	w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "0 1 2 3 4 5 6 7" })
-	w.set(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 2}, dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 7})
-	w.until("six GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "0 1 3 4 5 6" })
-	for range 10 {
-		w.untilWhole()
-		if got := devices(&w.last, "POWER", false); got != "0 1 3 4 5 6" {
+	eachVersion(t, "in", func(t *testing.T, version string) {
+		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(8)})
+		w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "POWER", false) == "0 1 2 3 4 5 6 7" })
+		w.set(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 2}, dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 7})
+		const left = "0 1 3 4 5 6"
+		// Both streams have to hear of it, and bridge two rows each.
+		w.until("six GPUs", func(b *raw.Batch, _ error) bool {
+			return devices(b, "POWER", false) == left && devices(b, "SMACT", false) == left
+		})
+		for range 10 {
+			w.untilWhole()
+			if power, active := devices(&w.last, "POWER", false), devices(&w.last, "SMACT", false); power != left || active != left {
+				t.Errorf("GPUs %s and %s", power, active)
+			}
+		}
+	})
+}
+
+// However dmon's output arrives, each sample that it prints is one tick, and each
+// reading has all GPUs. The last sample is told, too, before the child ends.
+func TestTicksAreSamples(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		pace    dcgmitest.Pace
+		gpus    int
+		samples uint64
+	}{
+		{"in one go", dcgmitest.Pace{}, 8, 30},
+		{"in pieces", dcgmitest.Pace{Chunk: 300, ChunkMS: 40}, 2, 5},
+		{"in a row each", dcgmitest.Pace{Chunk: 800, ChunkMS: 150}, 2, 3},
+		{"unevenly", dcgmitest.Pace{JitterMS: 30, WorkMS: 15}, 8, 20},
+	} {
+		eachVersion(t, tt.name, func(t *testing.T, version string) {
+			gone := dcgmitest.Failure{Kind: dcgmitest.HostEngineDies, After: int(tt.samples)}
+			w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(tt.gpus), Pace: tt.pace, Failures: []dcgmitest.Failure{gone}})
+			w.backoff = func(int) time.Duration { return time.Hour }
+			const eight = "0 1 2 3 4 5 6 7"
+			all, readings := eight[:2*tt.gpus-1], 0
+			w.until("the end of both", func(b *raw.Batch, err error) bool {
+				for _, column := range []string{"POWER", "SMACT"} {
+					if got := devices(b, column, false); err == nil && got != all && got != "" {
+						t.Errorf("%s of GPUs %s", column, got)
+					}
+				}
+				if err == nil {
+					readings++
+				}
+				return w.stream(device).Failure != nil && w.stream(profiling).Failure != nil
+			})
+			for _, s := range w.Streams(nil) {
+				if s.Ticks != tt.samples || s.Evicted != 0 || s.Restarts != 0 {
+					t.Errorf("%+v of %d samples", s, tt.samples)
+				}
+			}
+			if readings == 0 {
+				t.Error("no reading")
+			}
+		})
+	}
+}
+
+// One GPU of a selection that is lost does not take the others with it; but who
+// starts the proxy is told.
+func TestSelectionThatIsLostInPart(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}, func(o *Options) { o.Wish.GPUs = "0-2" })
+	if err := w.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.until("three GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2" })
+	whole := w.scenario.GPUs
+	lose := func(gpus ...dcgmitest.GPU) {
+		w.scenario.GPUs = gpus
+		w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies}, dcgmitest.Failure{Kind: dcgmitest.HostEngineDown})
+		w.untilFailure()
+		w.set()
+	}
+	lose(whole[0], whole[2], whole[3])
+	w.until("two GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 2" })
+	if n := w.log.count("WARN", "--gpus=0-2: there is no GPU 1; this node has 0,2-3", "discovery -l"); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	const words = "--gpus=0-2: there is no GPU 0; this node has 3"
+	lose(whole[3])
+	w.until("none", func(b *raw.Batch, err error) bool {
+		if got := devices(b, "POWER", false); strings.Contains(got, "3") {
 			t.Errorf("GPUs %s", got)
 		}
+		return err != nil && strings.Contains(err.Error(), words)
+	})
+	w.scenario.GPUs = whole
+	w.set()
+	w.until("three GPUs again", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2" })
+
+	late := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Wish.GPUs = "0-2" })
+	e, ok := errors.AsType[*source.Error](late.Check(t.Context()))
+	if !ok || !strings.Contains(e.Cause, "there is no GPU 2; this node has 0-1") {
+		t.Errorf("%v", e)
 	}
+	late.until("what is there", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1" })
 }
 
 func TestStalledConsumer(t *testing.T) {

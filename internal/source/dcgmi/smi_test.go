@@ -23,7 +23,6 @@ case $1 in
 --query-gpu=index,uuid,*) what=query ;;
 -L) what=list ;;
 -q) what=report ;;
-nvlink) what=links ;;
 esac
 [ -e $0.hangs ] && exec sleep 1000
 cat $0.$what 2>/dev/null
@@ -32,7 +31,7 @@ exit 0
 	return f
 }
 
-// says makes it answer one of query, list, report and links.
+// says makes it answer one of query, list and report.
 func (f *smi) says(what, text string) { f.write(f.exe+"."+what, text) }
 
 func (f *smi) write(path, text string) {

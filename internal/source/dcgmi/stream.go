@@ -3,6 +3,7 @@ package dcgmi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -19,6 +20,10 @@ type stream struct {
 	name   string
 	fields []int
 	again  chan struct{} // holds a token if the epoch may be over
+
+	// Of the goroutine that supervises it.
+	counted  bool // it is open in Source.stats
+	slowTold bool
 
 	// Guarded by Source.mu.
 	up      bool          // it gives ticks
@@ -45,21 +50,26 @@ var errAgain = errors.New("asked to start again")
 // grows with every failure, and at once where that was asked for or a field was
 // taken out.
 func (s *Source) supervise(ctx context.Context, st *stream) {
-	for failures := 0; ; {
+	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
-		err := s.run(ctx, st)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, errAgain):
-			failures = 0
-			continue
-		case s.without(st, err):
-			continue
+		c, err := s.run(ctx, st)
+		asked := ctx.Err() != nil || errors.Is(err, errAgain)
+		without := !asked && s.without(st, err)
+		if !without { // else it is still the same start
+			s.close(st)
 		}
 		e := source.AsError(err)
-		s.failed(st, e)
-		if e.Failure == source.Unsupported {
+		if !asked && !without {
+			s.failed(st, e) // before the end of the child, which takes a while where it hangs
+		}
+		c.stop()
+		switch {
+		case asked:
+			failures = 0
+			continue
+		case without:
+			continue
+		case e.Failure == source.Unsupported:
 			return
 		}
 		if time.Since(begun) >= source.LongestPause {
@@ -77,29 +87,34 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 	}
 }
 
-// run runs one child from its start to its end and returns why it ended.
-func (s *Source) run(ctx context.Context, st *stream) error {
+// run runs one child until it ends or is to be ended, and returns why. The child,
+// nil if none was started, is for the caller to stop.
+func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 	path, err := s.preflight(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := s.settle(ctx, path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	args, err := s.args(st, v.entities)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := startChild(path, args)
 	if err != nil {
-		return unstartable(path, err)
+		return nil, unstartable(path, err)
 	}
-	defer c.stop()
-	if err := s.stats.Open(st.name, &s.ring.counts[st.index]); err != nil {
-		return err
+	if err := s.open(st); err != nil {
+		return c, err
 	}
-	defer s.stats.Close(st.name)
+	return c, s.receive(ctx, st, v, c)
+}
+
+// receive reads what c, a child of view v, prints, and returns why that has come to
+// an end.
+func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) error {
 	end := make(chan struct{})
 	interrupted := make(chan bool, 1)
 	go func() {
@@ -109,17 +124,47 @@ func (s *Source) run(ctx context.Context, st *stream) error {
 	r := &receiver{
 		stream: st.index, epoch: v.epoch, period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
 		flows: func() { s.flows(st) },
+		slow:  func(interval time.Duration) { s.slow(st, interval) },
 	}
-	err = r.run(c.stdout)
+	err := r.run(c.stdout)
 	close(end)
 	if <-interrupted {
 		return errAgain
 	}
 	if errors.Is(err, io.EOF) {
 		c.ended(stopGrace) // its status says more than our signal
+		c.stop()
 	}
-	c.stop()
 	return explain(st, err, r, c)
+}
+
+// open has the ticks of st counted, from another start if it was not open.
+func (s *Source) open(st *stream) error {
+	if st.counted {
+		return nil
+	}
+	err := s.stats.Open(st.name, &s.ring.counts[st.index])
+	st.counted = err == nil
+	return err
+}
+
+// close is the end of what open began, if it did.
+func (s *Source) close(st *stream) {
+	if st.counted {
+		s.stats.Close(st.name)
+		st.counted = false
+	}
+}
+
+// slow says, once, that dcgmi does not keep up with the period.
+func (s *Source) slow(st *stream, interval time.Duration) {
+	if st.slowTold {
+		return
+	}
+	st.slowTold = true
+	const step = 100 * time.Millisecond
+	s.opts.Logger.Warn(fmt.Sprintf("dcgmi needs %s for a sample; raise --poll to at least %s",
+		interval.Round(step/10), (interval+step-1).Truncate(step)), "reads", s.Name(), "stream", st.name)
 }
 
 // interrupted waits for the end of the child and tells whether something else came

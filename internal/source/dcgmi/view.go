@@ -3,6 +3,7 @@ package dcgmi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -16,6 +17,9 @@ const (
 	identityGrace = 10 * time.Second
 	identityPause = time.Second
 )
+
+// errUntold is why there is no answer when identityGrace is over.
+var errUntold = fmt.Errorf("no answer within %s of the start", identityGrace)
 
 // view is what the node is known to have, and what of it is watched. It is
 // replaced, never written to.
@@ -57,7 +61,7 @@ func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 
 // insist surveys again, until identityGrace after its call at the latest.
 func (s *Source) insist(ctx context.Context, path string, err error) error {
-	ctx, cancel := context.WithTimeout(ctx, identityGrace-askTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, identityGrace-askTimeout, errUntold)
 	defer cancel()
 	for err != nil && !hopeless(err) {
 		pause := time.NewTimer(identityPause)
@@ -102,8 +106,12 @@ func hopeless(err error) bool {
 func (s *Source) survey(ctx context.Context, path string) error {
 	n, err := s.discover(ctx, path)
 	if err != nil {
+		if ctx.Err() == nil || errors.Is(context.Cause(ctx), errUntold) {
+			s.unasked.Store(source.AsError(err))
+		}
 		return err
 	}
+	s.unasked.Store(nil)
 	entities, err := s.choose(&n)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (s *Source) watch(ctx context.Context) {
 			due = max(due, 1)
 		case <-ticker.C:
 		}
-		if now := s.opts.Probes.Instances(); s.opts.Host == "" && !slices.Equal(now, instances) {
+		if now := s.opts.Probes.Instances(); s.local && !slices.Equal(now, instances) {
 			instances, pause, idle, due = now, 0, 0, recutLooks
 		}
 		since := time.Since(last)

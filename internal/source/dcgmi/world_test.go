@@ -88,6 +88,20 @@ func probesWithout(file string) Probes {
 	}
 }
 
+// versions are releases of DCGM whose dmon differ.
+var versions = []string{"3.3.9", "4.2.0", "4.4.2", "4.6.0"}
+
+// eachVersion runs a test beside others, once for each of versions.
+func eachVersion(t *testing.T, name string, test func(t *testing.T, version string)) {
+	t.Helper()
+	for _, version := range versions {
+		t.Run(name+" "+version, func(t *testing.T) {
+			t.Parallel()
+			test(t, version)
+		})
+	}
+}
+
 // newWorld has two GPUs and a period of 10 ms. Ends of children are followed by
 // the next start after a millisecond.
 func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *world {

@@ -1,37 +1,50 @@
 package identity
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// readFlag reads the value of --gpus. Indices are those of the label gpu.
-func readFlag(n *Node, value string) (picks []Pick, all bool, err error) {
+// readFlag reads the value of --gpus. Indices are those of the label gpu. What is
+// not there is left out and told by missing, which then speaks of the first.
+func readFlag(n *Node, value string) (picks []Pick, all bool, missing, err error) {
 	for item := range strings.SplitSeq(value, ",") {
 		item = strings.TrimSpace(item)
-		switch {
-		case strings.EqualFold(item, "all"):
+		if strings.EqualFold(item, "all") {
 			all = true
-		case hasPrefixFold(item, gpuPrefix) || hasPrefixFold(item, migPrefix):
-			p, err := n.byUUID(item)
-			if err != nil {
-				return nil, false, err
-			}
-			picks = append(picks, p)
-		default:
-			p, err := n.byRange(item)
-			if err != nil {
-				return nil, false, err
-			}
-			picks = append(picks, p...)
+			continue
 		}
+		var found []Pick
+		if hasPrefixFold(item, gpuPrefix) || hasPrefixFold(item, migPrefix) {
+			var p Pick
+			if p, err = n.byUUID(item); err == nil {
+				found = []Pick{p}
+			}
+		} else {
+			found, err = n.byRange(item)
+		}
+		if errors.As(err, new(absentError)) {
+			if missing == nil {
+				missing = err
+			}
+			err = nil
+		}
+		if err != nil {
+			return nil, false, nil, err
+		}
+		picks = append(picks, found...)
 	}
-	return picks, all, nil
+	return picks, all, missing, nil
 }
 
-// byRange returns the boards of an index, `2`, or of a range, `2-3`, all of which
-// must be there.
+// absentError says that what is asked for, in words that can be understood, is not
+// there.
+type absentError struct{ error }
+
+// byRange returns the boards of an index, `2`, or of a range, `2-3`. Where some are
+// not there it returns the others and an absentError.
 func (n *Node) byRange(item string) ([]Pick, error) {
 	left, right, isRange := strings.Cut(item, "-")
 	if !isRange {
@@ -45,17 +58,21 @@ func (n *Node) byRange(item string) ([]Pick, error) {
 		return nil, fmt.Errorf("the range %d-%d runs backwards; write %d-%d", first, last, last, first)
 	}
 	var picks []Pick
-	want := first
+	want := first // the first that was not found
 	for b := range n.Boards {
-		if entity := n.Boards[b].Entity; entity == want {
-			picks = append(picks, Pick{b, Whole})
+		entity := n.Boards[b].Entity
+		if entity < first || entity > last {
+			continue
+		}
+		picks = append(picks, Pick{b, Whole})
+		if entity == want {
 			want++
 		}
-		if want > last {
-			return picks, nil
-		}
 	}
-	return nil, fmt.Errorf("there is no GPU %d; %s", want, n.inventory())
+	if want > last {
+		return picks, nil
+	}
+	return picks, absentError{fmt.Errorf("there is no GPU %d; %s", want, n.inventory())}
 }
 
 // byUUID returns the one board or MIG device whose UUID begins with s, in upper or
@@ -85,7 +102,7 @@ func (n *Node) byUUID(s string) (Pick, error) {
 		}
 	}
 	if found.Board == Unknown {
-		return Pick{}, fmt.Errorf("there is no %s; %s, and nvidia-smi -L lists the UUIDs", clip(s), n.inventory())
+		return Pick{}, absentError{fmt.Errorf("there is no %s; %s, and nvidia-smi -L lists the UUIDs", clip(s), n.inventory())}
 	}
 	return found, nil
 }

@@ -37,9 +37,6 @@ type Board struct {
 	// PCIeGeneration and PCIeWidth (lanes) are the most that the board and its
 	// slot can have together.
 	PCIeGeneration, PCIeWidth float64
-	// NVLink is the bandwidth of all active NVLinks in one direction, in bytes
-	// per second.
-	NVLink float64
 
 	// Instances are the parts the board is cut into, ordered by ID.
 	Instances []Instance
@@ -76,7 +73,7 @@ func newBoard(entity int) Board {
 	nan := math.NaN()
 	return Board{
 		Entity: entity, Index: Unknown,
-		PowerLimit: nan, MaxPowerLimit: nan, PCIeGeneration: nan, PCIeWidth: nan, NVLink: nan,
+		PowerLimit: nan, MaxPowerLimit: nan, PCIeGeneration: nan, PCIeWidth: nan,
 	}
 }
 

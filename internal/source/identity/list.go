@@ -1,14 +1,10 @@
 package identity
 
-import (
-	"math"
-	"strings"
-)
+import "strings"
 
 // parseList reads `nvidia-smi -L`, which names the boards and below each its MIG
-// devices, and `nvidia-smi nvlink --status`, which has the links there. MIG
-// devices are Loose, unless their UUID says which instance they are of, as it
-// did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
+// devices. These are Loose, also where their UUID says which instance they are of,
+// as it did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
 func parseList(output []byte) []Board {
 	var boards []Board
 	for line := range lines(output) {
@@ -25,10 +21,6 @@ func parseList(output []byte) []Board {
 		case "MIG":
 			if len(boards) > 0 {
 				boards[len(boards)-1].addDevice(head, told)
-			}
-		case "Link":
-			if len(boards) > 0 {
-				boards[len(boards)-1].addLink(told)
 			}
 		}
 	}
@@ -55,17 +47,4 @@ func gpuInstanceProfile(device string) string {
 		return text(profile)
 	}
 	return text(device)
-}
-
-// addLink adds the bandwidth of a link, `26.562 GB/s`; `<inactive>` adds nothing.
-func (b *Board) addLink(told string) {
-	speed, ok := strings.CutSuffix(told, "GB/s")
-	v := limit(strings.TrimSpace(speed))
-	switch {
-	case !ok || math.IsNaN(v):
-	case math.IsNaN(b.NVLink):
-		b.NVLink = v * 1e9
-	default:
-		b.NVLink += v * 1e9
-	}
 }

@@ -15,7 +15,6 @@ type Outputs struct {
 	Query     []byte // nvidia-smi --query-gpu=QueryFields --format=csv,noheader,nounits
 	List      []byte // nvidia-smi -L
 	Report    []byte // nvidia-smi -q -x, of use only where List tells of MIG devices
-	Links     []byte // nvidia-smi nvlink --status
 }
 
 // HasMIG tells whether there are MIG devices, so that Report is worth asking for:
@@ -32,7 +31,7 @@ func Parse(o *Outputs) Node {
 	for _, cut := range parseHierarchy(o.Hierarchy) {
 		n.cut(cut)
 	}
-	told := slices.Concat(parseQuery(o.Query), parseList(o.List), parseList(o.Links))
+	told := slices.Concat(parseQuery(o.Query), parseList(o.List))
 	instances := parseReport(o.Report)
 	for i := range n.Boards {
 		b := &n.Boards[i]
@@ -75,7 +74,6 @@ func (b *Board) complete(other *Board) {
 	b.MaxPowerLimit = known(b.MaxPowerLimit, other.MaxPowerLimit)
 	b.PCIeGeneration = known(b.PCIeGeneration, other.PCIeGeneration)
 	b.PCIeWidth = known(b.PCIeWidth, other.PCIeWidth)
-	b.NVLink = known(b.NVLink, other.NVLink)
 	if len(b.Loose) == 0 {
 		b.Loose = other.Loose
 	}

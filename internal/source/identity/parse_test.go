@@ -145,11 +145,6 @@ func TestList(t *testing.T) {
 		b.Index, b.UUID, b.Loose = index, uuid, loose
 		return b
 	}
-	linked := func(index int, uuid string, rate float64) Board {
-		b := listed(index, uuid)
-		b.NVLink = rate
-		return b
-	}
 	tests := []struct {
 		name, text string
 		want       []Board
@@ -166,8 +161,6 @@ func TestList(t *testing.T) {
 		{"devices of nothing, and of a board that cannot be read", "  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n" +
 			"GPU 0: NVIDIA H100 (UUID: " + uuid0 + ")\nGPU x: (broken)\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device: (UUID: MIG-)\n",
 			[]Board{listed(0, uuid0), listed(Unknown, "", MIGDevice{0, mig0, "3g.40gb"})}},
-		{"links", "GPU 0: NVIDIA H100 PCIe (UUID: " + uuid0 + ")\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n\t Link 2: 26.562 GB/s\n" +
-			"GPU 1: NVIDIA H100 PCIe (UUID: " + uuid1 + ")\n\t Link 0: <inactive>\n", []Board{linked(0, uuid0, 2*26.562e9), listed(1, uuid1)}},
 		{"no devices", "No devices found.\n", nil},
 	}
 	for _, tt := range tests {
@@ -216,9 +209,9 @@ func TestReport(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(heading+board0+rule+board1, hierarchy, "0, "+uuid0+", x, 1, 500, 700, 5, 16, H100", "GPU 0: x (UUID: "+uuid0+")\n  MIG 1g.10gb Device 0: (UUID: "+mig0+")\n", report)
-	f.Add("| 0 | Name: x\n|0|", "| GPU 0 | (EntityID: 0)\n| I 0/0 | (EntityID: 0)|", ",,,,,,,,,", "GPU\nMIG\nLink 0: 1e308 GB/s\n", "<gpu><mig_devices><mig_device/></mig_devices></gpu>")
+	f.Add("| 0 | Name: x\n|0|", "| GPU 0 | (EntityID: 0)\n| I 0/0 | (EntityID: 0)|", ",,,,,,,,,", "GPU\nMIG\n", "<gpu><mig_devices><mig_device/></mig_devices></gpu>")
 	f.Fuzz(func(t *testing.T, discovery, hierarchy, query, list, report string) {
-		o := &Outputs{[]byte(discovery), []byte(hierarchy), []byte(query), []byte(list), []byte(report), []byte(list)}
+		o := &Outputs{[]byte(discovery), []byte(hierarchy), []byte(query), []byte(list), []byte(report)}
 		n := Parse(o)
 		all := discovery + hierarchy + query + list
 		stands := func(s string) {
@@ -239,7 +232,7 @@ func FuzzParse(f *testing.F) {
 			stands(b.Model)
 			stands(b.PCIBusID)
 			stands(b.Driver)
-			for _, v := range []float64{b.PowerLimit, b.MaxPowerLimit, b.PCIeGeneration, b.PCIeWidth, b.NVLink} {
+			for _, v := range []float64{b.PowerLimit, b.MaxPowerLimit, b.PCIeGeneration, b.PCIeWidth} {
 				if v <= 0 || math.IsInf(v, 0) {
 					t.Errorf("a limit of %v", v)
 				}

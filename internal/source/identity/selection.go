@@ -58,20 +58,48 @@ type verdict struct {
 	none  bool // it hides every device
 }
 
-// Select returns what w chooses of n. Errors name the flag or variable, what is
-// there, and what to write.
+// Select returns what w chooses of n, all of which must be there. Errors name the
+// flag or variable, what is there, and what to write.
 func Select(n *Node, w Wish) (Selection, error) {
-	switch {
-	case w.GPUs != "":
-		picks, all, err := readFlag(n, w.GPUs)
-		if err != nil {
-			return Selection{}, fmt.Errorf("--gpus=%s: %w", clip(w.GPUs), err)
+	s, missing, err := SelectPresent(n, w)
+	if err == nil {
+		err = missing
+	}
+	if err != nil {
+		return Selection{}, err
+	}
+	return s, nil
+}
+
+// SelectPresent is Select for a node that may have lost what was chosen before:
+// --gpus chooses what is left of its devices, and missing, in the words of an error
+// of Select, tells what is not. It is an error where nothing is left.
+func SelectPresent(n *Node, w Wish) (s Selection, missing, err error) {
+	if w.GPUs == "" {
+		s, err = selectByDefault(n, w)
+		return s, nil, err
+	}
+	picks, all, missing, err := readFlag(n, w.GPUs)
+	if err == nil && !all && len(picks) == 0 {
+		err = missing
+	}
+	if err != nil {
+		return Selection{}, nil, fmt.Errorf("--gpus=%s: %w", clip(w.GPUs), err)
+	}
+	if missing != nil {
+		missing = fmt.Errorf("--gpus=%s: %w", clip(w.GPUs), missing)
+	}
+	return n.selection("--gpus", picks, all), missing, nil
+}
+
+// selectByDefault is Select without --gpus.
+func selectByDefault(n *Node, w Wish) (Selection, error) {
+	if w.ShowAll || w.LookupEnv == nil {
+		from := ""
+		if w.ShowAll {
+			from = "--show-all"
 		}
-		return n.selection("--gpus", picks, all), nil
-	case w.ShowAll:
-		return n.selection("--show-all", nil, true), nil
-	case w.LookupEnv == nil:
-		return n.selection("", nil, true), nil
+		return n.selection(from, nil, true), nil
 	}
 	for _, v := range variables {
 		value, set := w.LookupEnv(v.name)
@@ -118,9 +146,10 @@ func (n *Node) selection(from string, picks []Pick, all bool) Selection {
 	return s
 }
 
-// Entities returns the picks in the syntax of dmon's -i, `0,1,i:7`, boards with
-// all of their instances. It is "" where dmon chooses the same by itself: all
-// boards, none of them cut.
+// Entities returns the picks in the syntax of dmon's -i, `0,1,i:7`. A board that is
+// cut is watched by its instances alone: so does dcgm-exporter by default, and a
+// dashboard that sums the memory of all rows would count the board's twice. It is
+// "" where dmon chooses the same by itself: all boards, none of them cut.
 func (s *Selection) Entities(n *Node) string {
 	var list []string
 	cut := false
@@ -129,7 +158,7 @@ func (s *Selection) Entities(n *Node) string {
 		if b.Inactive {
 			continue
 		}
-		if p.Instance == Whole {
+		if p.Instance == Whole && len(b.Instances) == 0 {
 			list = append(list, strconv.Itoa(b.Entity))
 		}
 		for i := range b.Instances {

@@ -153,6 +153,38 @@ func TestSelectErrors(t *testing.T) {
 	}
 }
 
+// Of a node that lost some of what was chosen, the rest is chosen, and what is
+// missing is told; of one that lost it all, and of a wish that nobody understands,
+// nothing is.
+func TestSelectPresent(t *testing.T) {
+	gap := eight()
+	gap.Boards = append(gap.Boards[:2], gap.Boards[4:]...)
+	tests := []struct{ flag, want, missing, err string }{
+		{flag: "0,4-5", want: "0 4 5"},
+		{flag: "all", want: "0 1 4 5 6 7"},
+		{flag: "0-4", want: "0 1 4", missing: "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
+		{flag: "3,5,2", want: "5", missing: "--gpus=3,5,2: there is no GPU 3; this node has 0-1,4-7"},
+		{flag: "GPU-2a,GPU-7a", want: "7", missing: "--gpus=GPU-2a,GPU-7a: there is no GPU-2a; this node has 0-1,4-7, and nvidia-smi -L lists the UUIDs"},
+		{flag: "2-3", err: "--gpus=2-3: there is no GPU 2; this node has 0-1,4-7"},
+		{flag: "0,2,x", err: `--gpus=0,2,x: "x" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+	}
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	for _, tt := range tests {
+		s, missing, err := SelectPresent(&gap, Wish{GPUs: tt.flag})
+		if names(&gap, s) != tt.want || text(missing) != tt.missing || text(err) != tt.err {
+			t.Errorf("--gpus=%s: %q, missing %v, %v", tt.flag, names(&gap, s), missing, err)
+		}
+		if _, err := Select(&gap, Wish{GPUs: tt.flag}); text(err) != tt.missing+tt.err {
+			t.Errorf("--gpus=%s: Select says %v", tt.flag, err)
+		}
+	}
+}
+
 func TestEntities(t *testing.T) {
 	lost := eight()
 	lost.Boards[3].Inactive = true
@@ -164,9 +196,10 @@ func TestEntities(t *testing.T) {
 	}{
 		{"dmon's own choice", eight(), "", ""},
 		{"some boards", eight(), "0,2-3", "0,2,3"},
-		{"dmon leaves instances out by itself", cut(), "", "0,1,i:7,i:8,2,i:14,3,i:21"},
+		{"dmon leaves instances out by itself", cut(), "", "0,i:7,i:8,i:14,i:21"},
 		{"one instance", cut(), "MIG-1b", "i:8"},
 		{"an inactive board", lost, "2-4", "2,4"},
+		{"a cut board among others", cut(), "0,2", "0,i:14"},
 	}
 	for _, tt := range tests {
 		s, err := Select(&tt.node, Wish{GPUs: tt.flag})

@@ -9,54 +9,48 @@ import (
 
 // entity is what a label block of dmon stands for.
 type entity struct {
-	here bool // it has a row on the page
-	name string
-	// gpu is DCGM's id of the board. board and cut are nil where the node does
-	// not know them.
-	gpu   int
+	// board is nil where the node does not know it, or not its UUID. Then there is
+	// no row: under any other name its series would be those of another device,
+	// which would be missed as soon as the UUID is known.
 	board *identity.Board
-	cut   *identity.Instance
-	// instance is NVML's id of the instance, Unknown on a board; part is DCGM's
-	// id of an instance of which NVML's is not known, else Unknown.
-	instance, part int
+	cut   *identity.Instance // nil on a board
 }
 
 // describe reads a label block of package dmon. known is false where the node
-// does not know the entity: of a board it then cannot tell more than its index.
-//
-// Instances of a board all go by NVML's ids or, as long as the node knows none of
-// them, all by DCGM's: a mixture could give two instances one id. One that the
-// node does not know, among others that it does, came after the node was asked
-// and has no row until it is asked again.
+// should know the entity and does not.
 func (p *Page) describe(block string) (e entity, known bool) {
-	e = entity{gpu: identity.Unknown, instance: identity.Unknown, part: identity.Unknown}
+	gpu, part, name := identity.Unknown, identity.Unknown, ""
 	for _, l := range raw.ParseLabels(block, nil) {
 		switch l.Name {
 		case "gpu":
-			e.gpu = number(l.Value)
+			gpu = number(l.Value)
 		case "entity":
-			e.name = l.Value
+			name = l.Value
 		case "gpu_instance_entity":
-			e.part = number(l.Value)
+			part = number(l.Value)
 		}
 	}
-	if e.name == "" {
+	switch {
+	case name == "":
 		return e, true // not dmon's
+	case part == identity.Unknown:
+		e.board = p.node.Find(gpu)
+	default:
+		// The board whose row stood before it need not be its own.
+		e.board, e.cut = p.node.FindInstance(part)
 	}
-	if e.part == identity.Unknown {
-		e.board = p.node.Find(e.gpu)
-		e.here = e.gpu != identity.Unknown
-		return e, e.board != nil && e.board.UUID != ""
+	if e.board == nil || e.board.UUID == "" {
+		return entity{}, false
 	}
-	if b, i := p.node.FindInstance(e.part); i != nil {
-		e.board, e.cut, e.gpu = b, i, b.Entity
-		e.instance, e.part = i.ID, identity.Unknown
-		e.here = true
-		return e, b.UUID != ""
+	return e, true
+}
+
+// instance is NVML's id of an instance, Unknown on a board.
+func (e *entity) instance() int {
+	if e.cut == nil {
+		return identity.Unknown
 	}
-	e.board = p.node.Find(e.gpu)
-	e.here = e.gpu != identity.Unknown && (e.board == nil || len(e.board.Instances) == 0)
-	return e, false
+	return e.cut.ID
 }
 
 // number reads an id as package dmon writes it.

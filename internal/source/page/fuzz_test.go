@@ -31,7 +31,7 @@ func FuzzAppend(f *testing.F) {
 		out := &raw.Batch{Body: p.Append(nil, tick)}
 		var s raw.Scanner
 		s.Scan(out)
-		if out.Skipped != 0 || len(out.Samples) == 0 || len(out.Samples) > 2 {
+		if out.Skipped != 0 || len(out.Samples) > 2 || (len(out.Samples) == 0) != (uuid == "") {
 			t.Fatalf("%d samples, %d skipped:\n%s", len(out.Samples), out.Skipped, out.Body)
 		}
 		for _, sample := range out.Samples {

@@ -1,17 +1,14 @@
 package page
 
 import (
-	"cmp"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // labels returns the label blocks of e, one for each job that holds it and one
 // where there is none, each with the blank behind it.
 func (p *Page) labels(e *entity) [][]byte {
-	jobs := p.jobs.Of(e.gpu, e.instance)
+	jobs := p.jobs.Of(e.board.Entity, e.instance())
 	if len(jobs) == 0 {
 		return [][]byte{append(p.appendEntity(nil, e), "} "...)}
 	}
@@ -24,11 +21,10 @@ func (p *Page) labels(e *entity) [][]byte {
 
 // appendEntity appends the labels that tell an entity, in the exporter's order,
 // without the closing brace. The five in front are always there, as the exporter
-// writes them. Where it would know a UUID and we do not, dmon's own word stands
-// behind them and tells the device: an empty label is no label.
+// writes them.
 func (p *Page) appendEntity(dst []byte, e *entity) []byte {
-	b := cmp.Or(e.board, &identity.Board{})
-	gpu := strconv.Itoa(e.gpu)
+	b := e.board
+	gpu := strconv.Itoa(b.Entity)
 	dst = appendLabel(dst, "{gpu", gpu)
 	dst = appendLabel(dst, ",UUID", b.UUID)
 	dst = appendLabel(dst, ",pci_bus_id", b.PCIBusID)
@@ -39,14 +35,7 @@ func (p *Page) appendEntity(dst []byte, e *entity) []byte {
 		dst = appendLabel(dst, ",GPU_I_ID", strconv.Itoa(e.cut.ID))
 	}
 	dst = appendOptional(dst, ",hostname", p.hostname)
-	dst = appendOptional(dst, ",DCGM_FI_DRIVER_VERSION", b.Driver)
-	if b.UUID == "" {
-		dst = appendLabel(dst, ",entity", e.name)
-	}
-	if e.part != identity.Unknown {
-		dst = appendLabel(dst, ",gpu_instance_entity", strconv.Itoa(e.part))
-	}
-	return dst
+	return appendOptional(dst, ",DCGM_FI_DRIVER_VERSION", b.Driver)
 }
 
 // appendOptional appends a label unless it is empty.

@@ -61,15 +61,16 @@ func (p *Page) SetNode(n identity.Node) { p.node, p.dict = n, nil }
 // does not write to it.
 func (p *Page) SetJobs(j identity.Jobs) { p.jobs, p.dict = j, nil }
 
-// Strangers tells whether entities of the last tick were left out, or lack their
-// UUID, because the node told by SetNode has no such entity: boards or instances
-// may have come since, and the node should be asked anew.
+// Strangers tells whether entities of the last tick were left out because the node
+// told by SetNode has no such entity, or not its UUID: boards or instances may have
+// come since, and the node should be asked anew.
 func (p *Page) Strangers() bool { return p.strangers }
 
 // Append appends the exposition of a tick to dst and returns it. The tick's
 // families are dmon's columns and its labels dmon's entities, as package dmon
 // fills them; of two values for one cell the first counts. Columns that are not
-// in field.Fields, and values that are not finite, are left out.
+// in field.Fields, values that are not finite, and entities that the node has not
+// are left out.
 //
 // Families stand in the order of field.Fields, each with its HELP and TYPE once
 // and only if it has a sample; below them each board is followed by its
@@ -142,7 +143,7 @@ func (p *Page) learn(d *raw.Dict) {
 		e, known := p.describe(d.Block(uint32(id)))
 		entities[id] = e
 		p.strange = append(p.strange, !known)
-		if e.here {
+		if e.board != nil {
 			p.rows = append(p.rows, entry{entity: e})
 		}
 	}
@@ -153,7 +154,7 @@ func (p *Page) learn(d *raw.Dict) {
 	}
 	for id := range entities {
 		at := none
-		if entities[id].here {
+		if entities[id].board != nil {
 			at, _ = slices.BinarySearchFunc(p.rows, &entities[id], func(r entry, e *entity) int { return compare(&r.entity, e) })
 		}
 		p.blocks = append(p.blocks, at)
@@ -162,5 +163,5 @@ func (p *Page) learn(d *raw.Dict) {
 
 // compare orders boards by DCGM's id, and each in front of its instances.
 func compare(a, b *entity) int {
-	return cmp.Or(cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.instance, b.instance), cmp.Compare(a.part, b.part))
+	return cmp.Or(cmp.Compare(a.board.Entity, b.board.Entity), cmp.Compare(a.instance(), b.instance()))
 }

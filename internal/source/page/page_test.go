@@ -109,7 +109,6 @@ DCGM_FI_PROF_SM_ACTIVE` + labels8 + `} 1.000000
 func TestStrangers(t *testing.T) {
 	const text = "#Entity         POWER             \nGPU 0           1.000             \nGPU 1           2.000             \n" +
 		"GPU-I 7         3.000             \nGPU-I 14        4.000             \n"
-	const unknown = `",pci_bus_id="",device="nvidia`
 	line := func(labels, value string) string {
 		return "DCGM_FI_DEV_POWER_USAGE{gpu=" + labels + "} " + value + "\n"
 	}
@@ -117,25 +116,23 @@ func TestStrangers(t *testing.T) {
 	without.Boards[1].Instances = nil
 	alone := node()
 	alone.Boards = alone.Boards[1:]
-	known0 := `"0",UUID="` + uuid0 + `",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",DCGM_FI_DRIVER_VERSION="580.105.08"`
-	known1 := `"1",UUID="` + uuid1 + `",pci_bus_id="00000000:20:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3"`
+	nameless := node()
+	nameless.Boards[1].UUID = ""
 	driver := `,DCGM_FI_DRIVER_VERSION="580.105.08"`
-	bare := func(gpu, entity string) string {
-		return `"` + gpu + `",UUID="` + unknown + gpu + `",modelName="",entity="` + entity + `"`
-	}
+	known0 := line(`"0",UUID="`+uuid0+`",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3"`+driver, "1.000000")
+	labels1 := `"1",UUID="` + uuid1 + `",pci_bus_id="00000000:20:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3"`
+	known1 := line(labels1+driver, "2.000000")
+	known7 := line(labels1+`,GPU_I_PROFILE="3g.40gb",GPU_I_ID="2"`+driver, "3.000000")
 	tests := []struct {
 		name string
 		node identity.Node
 		want string
 	}{
-		{"nothing is known", identity.Node{}, line(bare("0", "GPU 0"), "1.000000") + line(bare("1", "GPU 1"), "2.000000") +
-			line(bare("1", "GPU-I 14")+`,gpu_instance_entity="14"`, "4.000000") + line(bare("1", "GPU-I 7")+`,gpu_instance_entity="7"`, "3.000000")},
-		{"the instances are not", without, line(known0, "1.000000") + line(known1+driver, "2.000000") +
-			line(known1+driver+`,gpu_instance_entity="7"`, "3.000000") + line(known1+driver+`,gpu_instance_entity="14"`, "4.000000")},
-		{"one is, the other came since", node(), line(known0, "1.000000") + line(known1+driver, "2.000000") +
-			line(known1+`,GPU_I_PROFILE="3g.40gb",GPU_I_ID="2"`+driver, "3.000000")},
-		{"board 0 is not", alone, line(bare("0", "GPU 0"), "1.000000") + line(known1+driver, "2.000000") +
-			line(known1+`,GPU_I_PROFILE="3g.40gb",GPU_I_ID="2"`+driver, "3.000000")},
+		{"nothing is known", identity.Node{}, ""},
+		{"the instances are not", without, known0 + known1},
+		{"one is, the other came since", node(), known0 + known1 + known7},
+		{"board 0 is not", alone, known1 + known7},
+		{"the UUID of board 1 is not", nameless, known0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -171,12 +168,14 @@ func TestAppendFollowsChanges(t *testing.T) {
 		}
 	}
 	tick := read(t, dict, whole)
-	has(tick, `entity="GPU 0"`)
+	if got := p.Append(nil, tick); len(got) > 0 {
+		t.Errorf("of no known board\n%s", got)
+	}
 	p.SetNode(node())
 	has(tick, uuid0, `GPU_I_ID="9"`)
 	p.SetJobs(identity.Jobs{{GPU: 1, Instance: identity.Unknown}: {"5"}})
 	has(tick, `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08",hpc_job="5"} 1.000000`)
-	has(read(t, dict, "#Entity         TMPTR        POWER             \nGPU 2           50           1.000             \n"), `DCGM_FI_DEV_GPU_TEMP{gpu="2"`)
+	has(read(t, dict, "#Entity         TMPTR        POWER             \nGPU 0           50           1.000             \n"), `DCGM_FI_DEV_GPU_TEMP{gpu="0"`)
 	other := raw.NewDict()
 	other.BlockID([]byte("{}"))
 	other.FamilyID([]byte("else"))
@@ -208,7 +207,9 @@ func TestAppendLeavesOut(t *testing.T) {
 		{Family: power, Labels: gpu, Value: math.Inf(1)},
 		{Family: power, Labels: gpu, Value: 4},
 	}}
-	if got := New("").Append(nil, b); len(got) != 0 {
+	p := New("")
+	p.SetNode(identity.Node{Boards: node().Boards[:1]})
+	if got := p.Append(nil, b); len(got) != 0 {
 		t.Errorf("%s", got)
 	}
 }
@@ -221,7 +222,9 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 	for i, f := range field.Fields {
 		b.Samples = append(b.Samples, raw.Sample{Family: d.FamilyID([]byte(f.Column)), Labels: d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)), Value: float64(i)})
 	}
-	out := &raw.Batch{Body: New("").Append(nil, b)}
+	p := New("")
+	p.SetNode(node())
+	out := &raw.Batch{Body: p.Append(nil, b)}
 	var s raw.Scanner
 	s.Scan(out)
 	if len(out.Samples) != len(field.Fields) || out.Skipped > 0 {

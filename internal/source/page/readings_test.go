@@ -63,36 +63,34 @@ func node(boards int) identity.Node {
 }
 
 // Through a page and the scanner of expositions, a tick gives the readings that
-// it gives by itself, device by device and bit by bit; with and without identity.
+// it gives by itself, device by device and bit by bit.
 func TestAPageGivesTheSameReadings(t *testing.T) {
 	const boards = 4
-	for _, n := range []identity.Node{node(boards), {}} {
-		p := page.New("gpu07")
-		p.SetNode(n)
-		direct, through := translator(t), translator(t)
-		var parser dmon.Parser
-		var scanner raw.Scanner
-		tick, out := &raw.Batch{Dict: raw.NewDict()}, &raw.Batch{Dict: raw.NewDict()}
-		rng := rand.New(rand.NewPCG(5, 6))
-		for range 200 {
-			tick.Reset()
-			for line := range strings.Lines(sample(rng, boards)) {
-				parser.Line(tick, []byte(line))
-			}
-			parser.Next()
-			out.Body = p.Append(out.Body[:0], tick)
-			scanner.Scan(out)
-			if out.Skipped != 0 || len(out.Samples) != len(tick.Samples) {
-				t.Fatalf("%d of %d samples, %d lines skipped", len(out.Samples), len(tick.Samples), out.Skipped)
-			}
-			var a, b canonical.Frame
-			var repA, repB translate.Report
-			direct.Translate(&a, tick, &repA)
-			through.Translate(&b, out, &repB)
-			compare(t, &a, &b)
-			if repA.Dropped != repB.Dropped || repA.Clamped != repB.Clamped || len(repB.UnknownFamilies) != 0 {
-				t.Fatalf("reports differ:\n%+v\n%+v", repA, repB)
-			}
+	p := page.New("gpu07")
+	p.SetNode(node(boards))
+	direct, through := translator(t), translator(t)
+	var parser dmon.Parser
+	var scanner raw.Scanner
+	tick, out := &raw.Batch{Dict: raw.NewDict()}, &raw.Batch{Dict: raw.NewDict()}
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		tick.Reset()
+		for line := range strings.Lines(sample(rng, boards)) {
+			parser.Line(tick, []byte(line))
+		}
+		parser.Next()
+		out.Body = p.Append(out.Body[:0], tick)
+		scanner.Scan(out)
+		if out.Skipped != 0 || len(out.Samples) != len(tick.Samples) {
+			t.Fatalf("%d of %d samples, %d lines skipped", len(out.Samples), len(tick.Samples), out.Skipped)
+		}
+		var a, b canonical.Frame
+		var repA, repB translate.Report
+		direct.Translate(&a, tick, &repA)
+		through.Translate(&b, out, &repB)
+		compare(t, &a, &b)
+		if repA.Dropped != repB.Dropped || repA.Clamped != repB.Clamped || len(repB.UnknownFamilies) != 0 {
+			t.Fatalf("reports differ:\n%+v\n%+v", repA, repB)
 		}
 	}
 }

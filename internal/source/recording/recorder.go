@@ -80,9 +80,9 @@ type chunk struct {
 }
 
 // Record returns a source that reads src and records it in the file at path,
-// which it creates; a file that is there already becomes path.1. The Recorder
-// owns src from then on: Close closes both. On an error, which says what to do,
-// src is as it was.
+// which it creates; a file that is there already becomes path.1, and one that
+// another Recorder writes is refused. The Recorder owns src from then on: Close
+// closes both. On an error, which says what to do, src is as it was.
 func Record(src source.Source, path string, opts Options) (*Recorder, error) {
 	if opts.FileSize <= 0 {
 		opts.FileSize = DefaultFileSize
@@ -95,7 +95,11 @@ func Record(src source.Source, path string, opts Options) (*Recorder, error) {
 	}
 	file, err := openRotating(path, max(opts.Keep, 0))
 	if err != nil {
-		return nil, fmt.Errorf("cannot record: %w; name a file that can be written", err)
+		remedy := "name a file that can be written"
+		if errors.Is(err, errTaken) {
+			remedy = "name another file, or end that one: fuser -v " + path
+		}
+		return nil, fmt.Errorf("cannot record: %w; %s", err, remedy)
 	}
 	if !file.rotates {
 		opts.FileSize = math.MaxInt64
@@ -194,7 +198,7 @@ func (r *Recorder) put(encode func(dst []byte) []byte, isReading bool) {
 // write writes what is queued until the Recorder is closed.
 func (r *Recorder) write() {
 	defer close(r.written)
-	defer r.file.Close()
+	defer func() { _ = r.file.Close() }() // the file of then: it is another after a rotation
 	for c := range r.queue {
 		if err := r.writeOne(c); err != nil {
 			r.end(err, "make room or mend the disk, and start the recording anew")

@@ -312,6 +312,43 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
+// Two recorders never write one file: the second is refused as long as the first
+// lives, over its rotations, and harms nothing.
+func TestTwoRecorders(t *testing.T) {
+	for name, opts := range map[string]Options{
+		"one file": {}, "rotated": {FileSize: 1, Keep: 2}, "none kept": {FileSize: 1, Keep: -1},
+	} {
+		path := filepath.Join(t.TempDir(), "recording")
+		first := &scripted{name: "first", answers: []said{{body: "up 1\n"}, {body: "up 2\n"}, {body: "up 3\n"}}}
+		r, err := Record(first, path, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b raw.Batch
+		for n := 1; len(first.answers) > 0; n++ {
+			if err := r.Read(t.Context(), &b); err != nil {
+				t.Fatal(err)
+			}
+			for len(r.free) < backlog { // until it is on the disk
+				time.Sleep(time.Microsecond)
+			}
+			_, err := Record(&scripted{}, path, opts)
+			if err == nil || !strings.Contains(err.Error(), path+": another process records in it; name another file") {
+				t.Fatalf("%s: %v after %d readings", name, err, n)
+			}
+		}
+		_ = r.Close()
+		_, all := play(t, load(t, path))
+		if last := all[len(all)-1]; string(last.Body) != "up 3\n" || opts.FileSize == 0 && len(all) != 3 {
+			t.Errorf("%s: %d readings, the last %q", name, len(all), last.Body)
+		}
+		recordAll(t, &scripted{name: "second", answers: []said{{body: "up 4\n"}}}, path, opts)
+		if rec, _ := play(t, load(t, path)); rec.Source != "second" {
+			t.Errorf("%s: %s", name, rec.Source)
+		}
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)

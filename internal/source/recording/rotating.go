@@ -3,6 +3,7 @@ package recording
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -17,40 +18,77 @@ type rotating struct {
 	*os.File
 }
 
-// openRotating opens path for writing. What stands there already, unless it is
-// empty, is kept as PATH.1.
+// errTaken says that somebody else writes the file.
+var errTaken = errors.New("another process records in it")
+
+// openRotating opens path for writing and locks it, if it is a file, until it is
+// closed. What stands there already, unless it is empty, is kept as PATH.1.
 func openRotating(path string, keep int) (*rotating, error) {
-	f := &rotating{path: path, keep: keep, rotates: true}
-	info, err := os.Stat(path)
-	if err == nil {
-		f.rotates = info.Mode().IsRegular()
+	f := &rotating{path: path, keep: keep}
+	size, err := f.open()
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && f.rotates && info.Size() > 0 {
+	if size > 0 {
 		// Not even with keep 0 does a start delete what somebody recorded.
-		if err := shift(path, max(keep, 1)); err != nil {
-			return nil, err
+		if err := f.renew(max(keep, 1)); err != nil {
+			return nil, errors.Join(err, f.Close())
 		}
 	}
-	return f, f.open()
+	return f, nil
 }
 
-// open opens the file. A named pipe that nobody reads is an error, not a wait.
-func (f *rotating) open() (err error) {
-	f.File, err = os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o644)
-	return err
+// open opens the file and returns the size of what stands there. A named pipe that
+// nobody reads is an error, not a wait.
+func (f *rotating) open() (size int64, err error) {
+	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		f.rotates, size = true, info.Size()
+		err = lock(file)
+	}
+	if err != nil {
+		return 0, errors.Join(err, file.Close())
+	}
+	f.File = file
+	return size, nil
+}
+
+// lock makes sure that nobody else writes file, where the file system can.
+func lock(file *os.File) error {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return &fs.PathError{Op: "lock", Path: file.Name(), Err: errTaken}
+	}
+	return nil
 }
 
 // next goes on with a new file.
 func (f *rotating) next() error {
-	if err := f.Close(); err != nil {
+	if f.keep > 0 {
+		return f.renew(f.keep)
+	}
+	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	if f.keep > 0 {
-		if err := shift(f.path, f.keep); err != nil {
-			return err
-		}
+	_, err := f.Seek(0, io.SeekStart)
+	return err
+}
+
+// renew makes way for a new file and keeps that many old ones. The old file stays
+// locked until the new one is, so that nobody comes in between unseen.
+func (f *rotating) renew(keep int) error {
+	old := f.File
+	if err := shift(f.path, keep); err != nil {
+		return err
 	}
-	return f.open()
+	if _, err := f.open(); err != nil {
+		return err
+	}
+	return old.Close()
 }
 
 // shift renames path and the files that it was before, and drops the oldest of

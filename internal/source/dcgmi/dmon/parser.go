@@ -91,6 +91,19 @@ func (p *Parser) Next() {
 	p.rows, p.parent, p.last = 0, none, none
 }
 
+// Split ends the tick before its latest row, which there must be: that one is the
+// first of the next tick. It is for a caller who knows what a tick begins with.
+func (p *Parser) Split() {
+	last := p.last
+	p.Next()
+	p.rows, p.last = 1, last
+	e := &p.entities[last]
+	e.tick = p.tick
+	if e.kind == gpu {
+		p.parent = last
+	}
+}
+
 // Reset forgets the header and ends the tick, for a text that starts anew. What
 // is known of entities stays.
 func (p *Parser) Reset() {
@@ -101,6 +114,9 @@ func (p *Parser) Reset() {
 // Rows returns how many rows of GPUs and GPU instances the tick has so far,
 // those whose every cell reads N/A included.
 func (p *Parser) Rows() int { return p.rows }
+
+// Last returns the label block of the tick's latest row, which there must be.
+func (p *Parser) Last() uint32 { return p.entities[p.last].block }
 
 // bind makes sure that the ids that p remembers are those of dict.
 func (p *Parser) bind(dict *raw.Dict) {

@@ -3,6 +3,7 @@ module github.com/kpulse/kpulse-proxy
 go 1.26.0
 
 require (
+	github.com/NVIDIA/go-nvml v0.13.0-1
 	github.com/alecthomas/kingpin/v2 v2.4.0
 	github.com/klauspost/compress v1.20.3
 	github.com/prometheus/client_golang v1.24.1

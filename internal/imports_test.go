@@ -25,11 +25,14 @@ var mayImport = map[string][]string{
 	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/source/field", "internal/source/identity", "internal/source/page"},
 	"internal/source/dcgmi/dmon":            {"internal/raw"},
 	"internal/source/field":                 {},
+	"internal/source/host":                  {},
 	"internal/source/identity":              {},
 	"internal/source/page":                  {"internal/raw", "internal/source/field", "internal/source/identity"},
 	"internal/source/dcgmi/dcgmitest":       {},
 	"internal/source/dcgmi/dcgmitest/fake":  {"internal/source/dcgmi/dcgmitest"},
 	"internal/source/dcgmi/dcgmitest/dcgmi": {"internal/source/dcgmi/dcgmitest/fake"},
+	"internal/source/nvml":                  {"internal/raw", "internal/source", "internal/source/field", "internal/source/identity", "internal/source/page"},
+	"internal/source/nvml/nvmltest":         {},
 	"internal/source/recording":             {"internal/raw", "internal/source"},
 	"internal/source/replay":                {"internal/raw", "internal/source", "internal/source/recording", "internal/source/dcgmi/dmon"},
 	"internal/translate":                    {"internal/raw", "internal/canonical"},
@@ -39,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal/export":                       {"internal/canonical"},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},
 	"internal":                              {},
-	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
+	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.
@@ -50,8 +53,8 @@ var pure = map[string][]string{
 	"internal/compute": {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio"},
 }
 
-// running are the packages that may run commands: one, and its tests' fake.
-var running = []string{"internal/source/dcgmi", "internal/source/dcgmi/dcgmitest"}
+// running are the packages that may run commands: one, and the fakes of tests.
+var running = []string{"internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	packages := goList(t)

@@ -40,7 +40,7 @@ func startProgram(t *testing.T, flags ...string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipe, handler, err := assemble(opts, slog.New(slog.DiscardHandler))
+	pipe, handler, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/nvml"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
@@ -23,7 +24,7 @@ import (
 const longestPoll = 24 * time.Hour
 
 // checkTimeout bounds how long a backend may look at the machine before we serve.
-const checkTimeout = 20 * time.Second
+const checkTimeout = 6 * time.Second
 
 // backend is a way to get readings.
 type backend struct {
@@ -38,15 +39,14 @@ type backend struct {
 	onDemand bool
 	// source is --source where it is not given.
 	source string
-	// open is nil in a backend that is not built yet.
-	open func(o *options, userAgent string, logger *slog.Logger) (source.Source, error)
+	open   func(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error)
 }
 
 var backends = []backend{
 	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
 	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, standard: dcgmi.MinPeriod, open: openDCGM},
-	{name: "nvml", alias: "nvml_direct"},
+	{name: "nvml", alias: "nvml_direct", least: shortestNVML, clamped: true, standard: time.Second, open: openNVML},
 }
 
 // belongs lists the flags that only some backends take, and what to say of them
@@ -54,11 +54,11 @@ var backends = []backend{
 var belongs = []struct {
 	flag, backends, remedy string
 }{
-	{"source", "prometheus replay", "it runs dcgmi itself; the host engine of another machine is --dcgm.host"},
+	{"source", "prometheus replay", "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host"},
 	{"dcgm.host", "dcgm", "it is for --backend=dcgm"},
-	{"gpus", "dcgm", "it is for --backend=dcgm; others show what their source shows"},
-	{"show-all", "dcgm", "it is for --backend=dcgm; others show what their source shows"},
-	{"hpc-job-mapping-dir", "dcgm", "it is for --backend=dcgm; give it to the exporter that is read"},
+	{"gpus", "dcgm nvml", "it is for --backend=dcgm and nvml; others show what their source shows"},
+	{"show-all", "dcgm nvml", "it is for --backend=dcgm and nvml; others show what their source shows"},
+	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read"},
 }
 
 // refuse tells which flag was given that b does not take.
@@ -75,16 +75,10 @@ func parseBackend(word string) (*backend, error) {
 	var words []string
 	for i := range backends {
 		b := &backends[i]
-		switch {
-		case word != b.name && (b.alias == "" || word != b.alias):
-			if b.open != nil {
-				words = append(words, b.name)
-			}
-		case b.open == nil:
-			return nil, fmt.Errorf("%s is not in this version yet; run dcgm-exporter and use prometheus, or look around with replay", word)
-		default:
+		if word == b.name || b.alias != "" && word == b.alias {
 			return b, nil
 		}
+		words = append(words, b.name)
 	}
 	return nil, fmt.Errorf("%q is no backend; use %s", word, strings.Join(words, ", "))
 }
@@ -108,8 +102,8 @@ func (b *backend) parsePoll(word string) (time.Duration, error) {
 
 // open opens the source that the command line names, and records it if it says
 // so.
-func open(o *options, userAgent string, logger *slog.Logger) (source.Source, error) {
-	src, err := o.backend.open(o, userAgent, logger)
+func open(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error) {
+	src, err := o.backend.open(ctx, o, userAgent, logger)
 	if err != nil || o.record == "" {
 		return src, err
 	}
@@ -120,32 +114,26 @@ func open(o *options, userAgent string, logger *slog.Logger) (source.Source, err
 	return recorder, nil
 }
 
-func openExporter(o *options, userAgent string, _ *slog.Logger) (source.Source, error) {
+func openExporter(_ context.Context, o *options, userAgent string, _ *slog.Logger) (source.Source, error) {
 	// The pipeline bounds each read by its scrapers' timeouts; this one is for when
 	// none would.
 	return exporter.New(o.source, exporter.Options{MaxBody: o.maxBody, UserAgent: userAgent, Timeout: writeTimeout})
 }
 
-func openDCGM(o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	hostname := o.nodeName
-	if hostname == "" && o.dcgmHost == "" {
-		var err error
-		if hostname, err = os.Hostname(); err != nil {
-			return nil, fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
-		}
-	}
-	if o.poll < dcgmi.MinPeriod {
-		logger.Info("--poll is raised to the shortest period of dcgmi", "poll", o.poll, "period", dcgmi.MinPeriod)
+func openDCGM(ctx context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname, err := o.hostname(o.dcgmHost == "" || strings.HasPrefix(o.dcgmHost, "unix://"))
+	if err != nil {
+		return nil, err
 	}
 	src := dcgmi.New(dcgmi.Options{
 		Host:          o.dcgmHost,
-		Period:        max(o.poll, dcgmi.MinPeriod),
-		Wish:          identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.once && o.gpus == "", LookupEnv: os.LookupEnv},
+		Period:        o.clamp(logger),
+		Wish:          o.wish(),
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
 		Logger:        logger,
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if err := src.Check(ctx); err != nil {
 		return nil, errors.Join(err, src.Close())
@@ -153,7 +141,50 @@ func openDCGM(o *options, _ string, logger *slog.Logger) (source.Source, error) 
 	return src, nil
 }
 
-func openReplay(o *options, _ string, logger *slog.Logger) (source.Source, error) {
+// shortestNVML is what the library needs between two samples of the profiling
+// counters.
+const shortestNVML = 100 * time.Millisecond
+
+func openNVML(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname, err := o.hostname(true)
+	if err != nil {
+		return nil, err
+	}
+	return nvml.New(nvml.Options{
+		Period:        o.clamp(logger),
+		Wish:          o.wish(),
+		JobMappingDir: o.jobMappingDir,
+		Hostname:      hostname,
+		Logger:        logger,
+	})
+}
+
+// hostname is the label of the exporter's own series; "" leaves it out.
+func (o *options) hostname(local bool) (string, error) {
+	if o.nodeName != "" || !local {
+		return o.nodeName, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
+	}
+	return name, nil
+}
+
+// clamp returns --poll, raised to what the backend can do.
+func (o *options) clamp(logger *slog.Logger) time.Duration {
+	if o.poll < o.backend.least {
+		logger.Warn("--poll is raised to the shortest that this backend can do", "backend", o.backend.name, "poll", o.poll, "shortest", o.backend.least)
+	}
+	return max(o.poll, o.backend.least)
+}
+
+// wish is which GPUs to read: a server shows all, unless it is told which.
+func (o *options) wish() identity.Wish {
+	return identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.once && o.gpus == "", LookupEnv: os.LookupEnv}
+}
+
+func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
 	opts := replay.Options{Period: o.poll, Loop: true, Logger: logger}
 	switch {
 	case o.source == "":

@@ -170,3 +170,65 @@ func TestDCGMCannotStart(t *testing.T) {
 		}
 	}
 }
+
+// TestDCGMOnceSaysWhatIsMissing: a table with gaps in it is not all that --once
+// says.
+func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{
+		GPUs:     dcgmitest.Boards(2),
+		Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, itself(t), "--backend=dcgm", "--poll=10ms", "--once")
+	cmd.Env = []string{"PATH=" + filepath.Dir(exe), "SLURM_JOB_ID=4711"}
+	var out, says bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &says
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, &says)
+	}
+	for _, want := range []string{"NVIDIA H100", "job: job_id=4711"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in\n%s", want, &out)
+		}
+	}
+	for _, want := range []string{"--poll is raised", "profiling counters are held", "dcgmi profile --pause"} {
+		if !strings.Contains(says.String(), want) {
+			t.Errorf("stderr does not say %s:\n%s", want, &says)
+		}
+	}
+}
+
+// TestDCGMRecordingPlaysTheSame: what was recorded from dcgmi gives the same
+// series of the GPUs.
+func TestDCGMRecordingPlaysTheSame(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
+	file := filepath.Join(t.TempDir(), "node.rec")
+	c, _ := startDCGM(t, exe, "--record="+file)
+	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
+	_, live := page(t, c, "/metrics")
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
+	// The last scrape is one of the recorded ticks.
+	want, matched := readingsOf(live), false
+	play(t, []string{"--backend=replay", "--source=" + file, "--node-name=n"}, 20*time.Millisecond, 10*time.Second, func(_ time.Time, exposition []byte) {
+		matched = matched || readingsOf(string(exposition)) == want
+	})
+	if !matched || strings.Count(want, "\n") < 50 {
+		t.Errorf("no tick of the recording gives what was scraped:\n%.2000s", want)
+	}
+}
+
+// readingsOf returns the series of an exposition that tell of GPUs at one instant.
+func readingsOf(exposition string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(exposition) {
+		if strings.HasPrefix(line, "kpulse_gpu_") && !strings.Contains(line, "_seconds") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}

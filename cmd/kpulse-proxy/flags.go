@@ -98,11 +98,11 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 func register(app *kingpin.Application, opts *options, defaults config.Config) *words {
 	opts.judge = defaults.Judge
 	w := &words{
-		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), dcgm (dcgmi dmon, which we run), or replay (a capture; without --source an embedded demo that needs no GPU).").
-			Default("prometheus").PlaceHolder("prometheus|dcgm|replay").String(),
+		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), dcgm (dcgmi dmon, which we run), nvml (the driver, without DCGM), or replay (a capture; without --source an embedded demo that needs no GPU).").
+			Default("prometheus").PlaceHolder("prometheus|dcgm|nvml|replay").String(),
 		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a recording, or a file with expositions or dcgmi dmon output.").
 			PlaceHolder("URL|FILE").String(),
-		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm: time between two samples; at least 100ms, which is the default. replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
+		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples; at least 100ms (default 100ms and 1s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
 			PlaceHolder("DURATION").String(),
 		minInterval: app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
 			Default("1s").PlaceHolder("1s").String(),
@@ -123,10 +123,10 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	}
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
-	app.Flag("gpus", "dcgm: which GPUs, by index, range or the beginning of a UUID (default: all; with --once those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+	app.Flag("gpus", "dcgm, nvml: which GPUs, by index, range or the beginning of a UUID (default: all; with --once those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
 		PlaceHolder("0,2-3").StringVar(&opts.gpus)
-	app.Flag("show-all", "dcgm: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
-	app.Flag("hpc-job-mapping-dir", "dcgm: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
+	app.Flag("show-all", "dcgm, nvml: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
+	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
 		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
 	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
 		PlaceHolder("FILE").StringVar(&opts.record)

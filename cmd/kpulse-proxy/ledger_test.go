@@ -31,7 +31,7 @@ func play(t *testing.T, flags []string, every, total time.Duration, visit func(a
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p, err := newPipeline(opts, newUserAgent(), slog.New(slog.DiscardHandler))
+		p, err := newPipeline(t.Context(), opts, newUserAgent(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		debug.SetGCPercent(gcPercent)
 	}
 	if opts.once {
-		err = once(ctx, opts, stdout)
+		err = once(ctx, opts, stdout, stderr)
 	} else {
 		err = serve(ctx, opts, promslog.New(opts.log))
 	}

@@ -11,10 +11,15 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
-// once reads the source one time and writes what it said as a table. It logs
-// nothing: what goes wrong is its error.
-func once(ctx context.Context, opts *options, stdout io.Writer) error {
-	p, err := newPipeline(opts, newUserAgent(), slog.New(slog.DiscardHandler))
+// once reads the source one time and writes what it said as a table. What went
+// wrong beside it goes to stderr; what keeps it from reading is its error.
+func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
+	warnings := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	src, err := open(ctx, opts, newUserAgent(), warnings)
+	if err != nil {
+		return err
+	}
+	p, err := wire(src, opts, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -34,7 +39,7 @@ func once(ctx context.Context, opts *options, stdout io.Writer) error {
 	}
 	defer release()
 	if snapshot.Frame.Len() == 0 {
-		return fmt.Errorf("no GPU in the reading of %s; check that the exporter sees its GPUs, and that --source is its /metrics", p.Name())
+		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that --source is right where one is given", p.Name())
 	}
 	if err := export.Table(stdout, snapshot); err != nil {
 		return err

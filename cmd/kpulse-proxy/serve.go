@@ -16,9 +16,12 @@ import (
 	"github.com/prometheus/common/version"
 	"github.com/prometheus/exporter-toolkit/web"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/host"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -37,7 +40,7 @@ const (
 
 // serve answers scrapes until ctx ends, and then lets the running ones finish.
 func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
-	p, handler, err := assemble(opts, logger)
+	p, handler, err := assemble(ctx, opts, logger)
 	if err != nil {
 		return err
 	}
@@ -63,9 +66,9 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 
 // assemble wires the program from its source to its HTTP handler. Nothing runs
 // yet.
-func assemble(opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Handler, error) {
+func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Handler, error) {
 	userAgent := newUserAgent()
-	p, err := newPipeline(opts, userAgent, logger)
+	p, err := newPipeline(ctx, opts, userAgent, logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,22 +90,28 @@ func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
 
-// newPipeline opens the source and wires what its readings go through.
-func newPipeline(opts *options, userAgent string, logger *slog.Logger) (*pipeline.Pipeline, error) {
-	src, err := open(opts, userAgent, logger)
+// newPipeline opens the source and wires what its readings go through. ctx ends
+// the opening only.
+func newPipeline(ctx context.Context, opts *options, userAgent string, logger *slog.Logger) (*pipeline.Pipeline, error) {
+	src, err := open(ctx, opts, userAgent, logger)
 	if err != nil {
 		return nil, err
 	}
-	host := src.Caps().Host
+	return wire(src, opts, logger)
+}
+
+// wire puts behind a source what its readings go through.
+func wire(src source.Source, opts *options, logger *slog.Logger) (_ *pipeline.Pipeline, err error) {
+	hostname := src.Caps().Host
 	if src.Caps().Local {
-		if host, err = os.Hostname(); err != nil {
+		if hostname, err = os.Hostname(); err != nil {
 			return nil, fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
 		}
 	}
 	devices, allocations := expose.Limits(opts.seriesLimit, opts.judge.ExpectedGPUs)
 	translator, err := translate.New(translate.Options{
 		NodeName:       opts.nodeName,
-		FallbackHost:   host,
+		FallbackHost:   hostname,
 		MaxDevices:     devices,
 		MaxAllocations: allocations,
 		Rows:           opts.rows,
@@ -116,8 +125,10 @@ func newPipeline(opts *options, userAgent string, logger *slog.Logger) (*pipelin
 	if err != nil {
 		return nil, err
 	}
+	meter := host.NewMeter(os.DirFS("/proc"))
 	return pipeline.New(pipeline.Options{
 		Source:      src,
+		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },
 		Translator:  translator,
 		Judge:       judge,
 		Logger:      logger,

@@ -16,6 +16,10 @@ type Snapshot struct {
 	Body  []byte
 	Valid [][]byte
 
+	// Host is the machine that the devices are in. It is nil where the source
+	// tells of another one, or where nothing reads it.
+	Host *Host
+
 	Source Source
 }
 

@@ -13,6 +13,7 @@ type exposition struct {
 	info       header
 	devices    []deviceFamily
 	weight     header
+	hosts      []hostFamily
 	sources    []sourceFamily
 	sourceInfo header
 	build      string
@@ -26,6 +27,7 @@ func newExposition(views int) *exposition {
 		info:       newHeader(families[infoFamily]),
 		devices:    deviceFamilies(),
 		weight:     newHeader(families[weightFamily]),
+		hosts:      hostFamilies(),
 		sources:    sourceFamilies(),
 		sourceInfo: newHeader(families[sourceInfoFamily]),
 		build:      buildInfo(),
@@ -49,6 +51,9 @@ func (e *exposition) write(s *sink, view int, readings []reading) {
 		e.devices[i].write(s, l, readings)
 	}
 	e.writeWeights(s, readings)
+	for i := range e.hosts {
+		e.hosts[i].write(s, readings)
+	}
 	for i := range e.sources {
 		e.sources[i].write(s, readings)
 	}

@@ -40,6 +40,10 @@ const (
 	allocationKnownFamily
 	allocationClassFamily
 	weightFamily
+	hostCPUsFamily
+	hostUtilizationFamily
+	hostMemoryFamily
+	hostAvailableFamily
 	upFamily
 	readDurationFamily
 	lastReadFamily
@@ -92,6 +96,10 @@ var families = [numFamilies]Series{
 	allocationKnownFamily:    {"allocation_real_utilization_known_seconds_total", canonical.Counter, ofWorkload, "The part of the workload's seconds for which real utilization was known."},
 	allocationClassFamily:    {"allocation_class_seconds_total", canonical.Counter, ofWorkload + ",class", "The workload's seconds by the class of work its device was doing."},
 	weightFamily:             {"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."},
+	hostCPUsFamily:           {"host_cpus", canonical.Gauge, "hostname", "Logical CPUs of the machine that are online."},
+	hostUtilizationFamily:    {"host_cpu_utilization_ratio", canonical.Gauge, "hostname", "Fraction of the time of all CPUs of the machine that was neither idle nor spent waiting for I/O, since the reading a second or more before."},
+	hostMemoryFamily:         {"host_memory_total_bytes", canonical.Gauge, "hostname", "Memory of the machine."},
+	hostAvailableFamily:      {"host_memory_available_bytes", canonical.Gauge, "hostname", "Memory that new work on the machine could have without swapping."},
 	upFamily:                 {"source_up", canonical.Gauge, ofSource, "1 if the source could be read for this scrape, else 0."},
 	readDurationFamily:       {"source_read_duration_seconds", canonical.Gauge, ofSource, "Time that the reading served here took."},
 	lastReadFamily:           {"source_last_read_timestamp_seconds", canonical.Gauge, ofSource, "When the reading served here was asked for, in Unix time."},
@@ -166,7 +174,8 @@ func Limits(limit, missed int) (devices, allocations int) {
 		perRow[f.of] += len(f.lines)
 	}
 	fixed := len(weights) + 2 // source_info, build_info
-	fixed += missed           // each is in gpu_present alone
+	fixed += len(hostFamilies())
+	fixed += missed // each is in gpu_present alone
 	for _, f := range sourceFamilies() {
 		fixed += len(f.lines)
 	}

@@ -17,14 +17,15 @@ var landingPage string
 
 // landing answers / with the state of each source for a human.
 type landing struct {
-	feeds []Feed
-	pprof bool
-	page  *template.Template
+	feeds     []Feed
+	pprof     bool
+	processes bool
+	page      *template.Template
 }
 
-func newLanding(feeds []Feed, pprof bool) (*landing, error) {
+func newLanding(opts *Options) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{feeds, pprof, page}, err
+	return &landing{opts.Feeds, opts.EnablePprof, opts.Processes != nil, page}, err
 }
 
 // frozenAfter is from when on a source that gives the same values in every reading
@@ -38,9 +39,10 @@ const mostMissed = 8
 
 // landingView is what the page shows.
 type landingView struct {
-	Version string
-	Pprof   bool
-	Sources []sourceView
+	Version   string
+	Pprof     bool
+	Processes bool
+	Sources   []sourceView
 }
 
 // sourceView is what the page shows of one source.
@@ -58,7 +60,7 @@ type sourceView struct {
 
 // ServeHTTP implements http.Handler.
 func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	view := landingView{Version: version.Version, Pprof: l.pprof}
+	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes}
 	now := time.Now()
 	for _, f := range l.feeds {
 		state, ready := f.Status()

@@ -28,6 +28,10 @@ type Options struct {
 	Self string
 	// EnablePprof serves Go profiles at /debug/pprof.
 	EnablePprof bool
+	// Processes lists what /api/v1/processes shows; nil is nothing.
+	Processes ProcessLister
+	// ExposeProcesses shows that to other machines too.
+	ExposeProcesses bool
 }
 
 func (o *Options) validate() error {
@@ -74,7 +78,7 @@ func New(opts Options) (http.Handler, error) {
 		exposition:  newExposition(1 + len(opts.Feeds)),
 	}
 	m.telemetry = newTelemetry(opts.Feeds, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
-	page, err := newLanding(opts.Feeds, opts.EnablePprof)
+	page, err := newLanding(&opts)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +89,7 @@ func New(opts Options) (http.Handler, error) {
 		"/-/healthy": http.HandlerFunc(healthy),
 		"/-/ready":   ready(opts.Feeds),
 		"/-/metrics": m.telemetry.handler(),
+		processPath:  newProcesses(&opts),
 	}}
 	if opts.EnablePprof {
 		r.profiles = profiles()

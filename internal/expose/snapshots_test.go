@@ -149,6 +149,8 @@ func fleet(n int) *canonical.Snapshot {
 		s.Ledger.Devices = append(s.Ledger.Devices, a)
 	}
 	s.Ledger.Roster = roster
+	s.Frame.Topology.Hostname = "node-a"
+	s.Host = &canonical.Host{CPUs: 96, CPUUtilization: 0.421875, MemoryTotal: 2 << 40, MemoryAvailable: 1<<40 + 4096}
 	return s
 }
 

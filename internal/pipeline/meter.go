@@ -15,16 +15,44 @@ const (
 // never more than longest. The first reading, and one that is not later than the
 // one before, stand for none.
 type meter struct {
-	longest time.Duration
-	begun   time.Time     // of the first reading
-	read    time.Duration // from then to the latest reading
+	longest time.Duration // 0 leaves it to period
+	// period of a stream as it was asked for. A stream that takes longer, and
+	// steadily so, has a longer one.
+	period time.Duration
+
+	begun   time.Time        // of the first reading
+	read    time.Duration    // from then to the latest reading
+	lately  [8]time.Duration // between the latest readings
+	counted int              // how many of them there were
 }
 
 func (m *meter) lap(at time.Time) time.Duration {
 	if m.begun.IsZero() {
 		m.begun = at
+		return 0
 	}
 	before := m.read
 	m.read = at.Sub(m.begun).Truncate(time.Microsecond)
-	return min(max(m.read-before, 0), m.longest)
+	since := max(m.read-before, 0)
+	m.lately[m.counted%len(m.lately)] = since
+	m.counted++
+	longest := m.longest
+	if longest == 0 {
+		longest = maxStreamedGap * m.usual()
+	}
+	return min(since, longest)
+}
+
+// usual is the period that a stream keeps: the one asked for or, where all of the
+// latest readings came later than that, the shortest time between two of them. So
+// a single gap is none.
+func (m *meter) usual() time.Duration {
+	if m.counted < len(m.lately) {
+		return m.period
+	}
+	shortest := m.lately[0]
+	for _, d := range m.lately[1:] {
+		shortest = min(shortest, d)
+	}
+	return max(m.period, shortest)
 }

@@ -32,6 +32,33 @@ func TestMeter(t *testing.T) {
 	}
 }
 
+func TestMeterOfASlowStream(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	m := meter{period: 100 * time.Millisecond}
+	at := start
+	lap := func(since time.Duration) time.Duration { at = at.Add(since); return m.lap(at) }
+	lap(0)
+	for i := range 7 { // too few to tell
+		if got := lap(900 * time.Millisecond); got != 300*time.Millisecond {
+			t.Errorf("lap %d is %s, want three periods", i, got)
+		}
+	}
+	for i := range 3 {
+		if got := lap(900 * time.Millisecond); got != 900*time.Millisecond {
+			t.Errorf("lap %d is %s, want all of it: the stream is just slow", 7+i, got)
+		}
+	}
+	if got := lap(time.Minute); got != 2700*time.Millisecond {
+		t.Errorf("a gap counts %s, want three of the periods that it keeps", got)
+	}
+	if got := lap(100 * time.Millisecond); got != 100*time.Millisecond || m.usual() != 100*time.Millisecond {
+		t.Errorf("back in time: %s of %s", got, m.usual())
+	}
+	if got := lap(time.Minute); got != 300*time.Millisecond {
+		t.Errorf("a gap counts %s, want three periods", got)
+	}
+}
+
 // observed reads p and returns what its ledger holds of the first device.
 func observed(t *testing.T, p *Pipeline) canonical.Account {
 	t.Helper()

@@ -32,6 +32,10 @@ type Options struct {
 	Translator *translate.Translator
 	Judge      *compute.Judge
 	Logger     *slog.Logger
+	// Host reads the machine that we run on; nil is not at all. It is used where
+	// the source is local, from one goroutine, at most once a second. Of a call
+	// that hangs nothing waits for the end.
+	Host func() canonical.Host
 
 	// MinInterval is the age up to which a reading of a scraped source serves
 	// further scrapes too.
@@ -61,6 +65,7 @@ type Pipeline struct {
 	good    time.Time  // when the last good read ended, zero before the first
 	attempt time.Time  // when the last read ended, good or not
 	state   canonical.Source
+	usual   time.Duration // the period that a stream keeps
 
 	turn    chan struct{} // held by the flight that reads
 	settle  sync.Once
@@ -71,20 +76,26 @@ type Pipeline struct {
 	missing  []canonical.Field // scratch
 	meter    meter
 	contents contents // of the latest reading
+	host     hostWatch
 }
 
 // New returns a pipeline that has read nothing yet.
 func New(opts Options) *Pipeline {
 	caps := opts.Source.Caps()
 	life, end := context.WithCancel(context.Background())
-	longest := maxScrapedGap
+	m := meter{longest: maxScrapedGap}
 	if caps.Kind == source.Streamed {
-		longest = maxStreamedGap * caps.Period
+		m = meter{period: caps.Period}
+	}
+	host := hostWatch{}
+	if caps.Local {
+		host.read = opts.Host
 	}
 	return &Pipeline{
 		opts:  opts,
 		caps:  caps,
-		meter: meter{longest: longest},
+		meter: m,
+		host:  host,
 		life:  life,
 		end:   end,
 		state: canonical.Source{
@@ -181,5 +192,5 @@ func (p *Pipeline) staleAfter() time.Duration {
 	if p.caps.Kind == source.Scraped {
 		return scrapedStaleAfter
 	}
-	return max(staleTicks*p.caps.Period, streamStaleAfter)
+	return max(staleTicks*max(p.caps.Period, p.usual), streamStaleAfter)
 }

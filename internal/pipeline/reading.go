@@ -22,6 +22,8 @@ type reading struct {
 	holders  int // guarded by Pipeline.mu; being the latest counts as one
 	batch    raw.Batch
 	snapshot canonical.Snapshot
+	host     canonical.Host // what snapshot.Host points to, if to anything
+	usual    time.Duration  // the period that the stream kept until then
 }
 
 // take returns a reading to write into. Of a scraped source that is the latest
@@ -85,6 +87,7 @@ func (p *Pipeline) publish(r *reading, n int) {
 	}
 	p.latest = r
 	p.state = r.snapshot.Source
+	p.usual = r.usual
 	p.good = time.Now()
 	p.attempt = p.good
 }
@@ -97,8 +100,12 @@ func (p *Pipeline) evaluate(r *reading) {
 	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
 	snap.Judgement = p.opts.Judge.Judgement()
 	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
+	r.usual = p.meter.usual()
 	snap.Body = b.Body
 	snap.Valid = validParts(snap.Valid[:0], b)
+	if snap.Host = nil; p.host.look(p.life, &r.host) {
+		snap.Host = &r.host
+	}
 	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
 	snap.Source = p.account(b)
 	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster

@@ -136,7 +136,7 @@ func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
 		Kind:    string(source.Timeout),
 		Timeout: true,
 		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), deadline.Sub(begun).Round(time.Millisecond)),
-		Remedy:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
+		Remedy:  p.words().slow,
 	}
 }
 
@@ -179,21 +179,37 @@ func (p *Pipeline) fail(failure *canonical.Failure) {
 // own end causes. The caller holds mu and has not recorded the failure yet.
 func (p *Pipeline) logFailure(failure *canonical.Failure) {
 	before := p.state.Failure
-	if p.life.Err() == nil && (before == nil || before.Kind != failure.Kind) {
+	if p.life.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
 		p.opts.Logger.Warn("source cannot be read", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
 	}
 }
 
+// words are remedies that depend on who sets the pace.
+type words struct{ slow, noGPU string }
+
+func (p *Pipeline) words() words {
+	if p.caps.Kind == source.Streamed {
+		return words{
+			slow:  "see the log and the landing page for what its streams say, or wait a little longer",
+			noGPU: "check that the source sees the node's GPUs: nvidia-smi, dcgmi discovery -l",
+		}
+	}
+	return words{
+		slow:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
+		noGPU: "check that the exporter sees its GPUs, and that --source is its /metrics",
+	}
+}
+
 // logReading logs what is new about a good reading: that there is one again, that
-// it tells of no GPU, the first workload too many, and the first malformed line. The caller holds mu and has
-// not recorded the reading yet.
+// it tells of no GPU, the first workload too many, and the first malformed line.
+// The caller holds mu and has not recorded the reading yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
 	if p.state.Failure != nil {
 		p.opts.Logger.Info("source can be read again", "reads", s.Name)
 	}
 	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
 		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
-			"remedy", "check that the exporter sees its GPUs, and that --source is its /metrics")
+			"remedy", p.words().noGPU)
 	}
 	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
 		p.opts.Logger.Warn("more pods or jobs hold GPUs than are kept account of", "reads", s.Name, "left_out", s.DroppedAllocations,

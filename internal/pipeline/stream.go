@@ -83,7 +83,7 @@ func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 	return &canonical.Failure{
 		Kind:   kindStale,
 		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), now.Sub(p.good).Round(time.Second)),
-		Remedy: "find out why the source stopped",
+		Remedy: "see the log and the landing page for what its streams say",
 	}
 }
 

@@ -1,0 +1,27 @@
+package canonical
+
+// Process is one process that uses one device; a process that uses two is in a
+// list twice. What is not known is "", and NaN in MemoryUsed.
+type Process struct {
+	PID int
+	// User and Group are names, or numbers where an id has no name.
+	User, Group string
+	// Command is the command line, made safe to show by whoever fills it in:
+	// printable, short, and without secrets.
+	Command string
+	// Hostname, GPU, UUID and Instance are those of the Device.
+	Hostname, GPU, UUID, Instance string
+	// MemoryUsed is device memory, in bytes.
+	MemoryUsed float64
+	Kind       ProcessKind
+}
+
+// ProcessKind is how a process uses a device.
+type ProcessKind string
+
+// The kinds. ProcessMPS is a client of the CUDA multi-process service.
+const (
+	ProcessCompute  ProcessKind = "compute"
+	ProcessGraphics ProcessKind = "graphics"
+	ProcessMPS      ProcessKind = "mps"
+)

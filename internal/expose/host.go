@@ -1,0 +1,58 @@
+package expose
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// hostFamily is a family with a series of each machine.
+type hostFamily struct {
+	header
+	value func(*canonical.Host) float64 // NaN where the machine has no such series
+}
+
+// hostFamilies returns the families of machines in the order of the exposition.
+func hostFamilies() []hostFamily {
+	return []hostFamily{
+		{newHeader(families[hostCPUsFamily]), func(h *canonical.Host) float64 { return h.CPUs }},
+		{newHeader(families[hostUtilizationFamily]), func(h *canonical.Host) float64 { return h.CPUUtilization }},
+		{newHeader(families[hostMemoryFamily]), func(h *canonical.Host) float64 { return h.MemoryTotal }},
+		{newHeader(families[hostAvailableFamily]), func(h *canonical.Host) float64 { return h.MemoryAvailable }},
+	}
+}
+
+// write renders one family of all machines.
+func (f *hostFamily) write(s *sink, readings []reading) {
+	headed := false
+	for i := range readings {
+		if !tellsHost(readings, i) {
+			continue
+		}
+		snap := readings[i].snapshot
+		v := f.value(snap.Host)
+		if !canonical.Given(v) {
+			continue
+		}
+		if !headed {
+			headed = true
+			s.buf = append(s.buf, f.lines...)
+		}
+		s.buf = append(append(s.buf, f.name...), '{')
+		s.buf = append(appendLabel(s.buf, "hostname", snap.Frame.Topology.Hostname), "} "...)
+		s.buf = append(appendValue(s.buf, v), '\n')
+	}
+}
+
+// tellsHost tells whether the i-th reading is the first that tells of its machine.
+func tellsHost(readings []reading, i int) bool {
+	tells := func(r *reading) bool {
+		return r.snapshot != nil && r.snapshot.Host != nil && r.snapshot.Frame.Topology != nil
+	}
+	if !tells(&readings[i]) {
+		return false
+	}
+	hostname := readings[i].snapshot.Frame.Topology.Hostname
+	for j := range i {
+		if tells(&readings[j]) && readings[j].snapshot.Frame.Topology.Hostname == hostname {
+			return false
+		}
+	}
+	return true
+}

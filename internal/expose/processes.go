@@ -1,0 +1,156 @@
+package expose
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// processPath is where the processes on the devices are listed.
+const processPath = "/api/v1/processes"
+
+// ProcessLister lists the processes that use the devices.
+type ProcessLister interface {
+	// Processes returns them in any order, their Command safe to be shown. It
+	// returns when ctx ends at the latest, and is called by one goroutine at a
+	// time. Where Hostname and GPU are "" they are taken from the device of the
+	// same UUID and Instance in the readings. The caller owns the slice. An error
+	// says what to do; a *canonical.Failure also whether it was too slow.
+	Processes(ctx context.Context) ([]canonical.Process, error)
+}
+
+// processes answers processPath with JSON: an object whose field processes is a
+// list, ordered by device and pid.
+type processes struct {
+	lister  ProcessLister // nil if it is off
+	feeds   []Feed
+	exposed bool
+	timeout time.Duration
+	turn    chan struct{} // held by the request that lists
+}
+
+func newProcesses(opts *Options) *processes {
+	return &processes{opts.Processes, opts.Feeds, opts.ExposeProcesses, opts.Timeout, make(chan struct{}, 1)}
+}
+
+// processView is a process as it is served. What is not known is left out.
+type processView struct {
+	PID        int                   `json:"pid"`
+	User       string                `json:"user,omitempty"`
+	Group      string                `json:"group,omitempty"`
+	Command    string                `json:"command,omitempty"`
+	Hostname   string                `json:"hostname,omitempty"`
+	GPU        string                `json:"gpu,omitempty"`
+	UUID       string                `json:"uuid,omitempty"`
+	Instance   string                `json:"mig_instance,omitempty"`
+	MemoryUsed *uint64               `json:"used_memory_bytes,omitempty"`
+	Kind       canonical.ProcessKind `json:"kind,omitempty"`
+}
+
+// ServeHTTP answers GET and HEAD.
+func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	switch {
+	case p.lister == nil:
+		http.Error(w, "processes are not listed: no backend of this version tells of them", http.StatusNotFound)
+		return
+	case !p.exposed && !isLocal(r):
+		http.Error(w, "processes are shown on this machine alone, at its localhost address; start with --web.expose-processes to show them to all who can reach it", http.StatusForbidden)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), p.timeout)
+	defer cancel()
+	list, err := p.list(ctx)
+	if err != nil {
+		http.Error(w, "processes cannot be listed: "+err.Error(), statusOfList(err))
+		return
+	}
+	p.place(list)
+	body, err := json.Marshal(map[string][]processView{"processes": viewsOf(list)})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.Write(append(body, '\n'))
+}
+
+// list lists the processes when it is this request's turn.
+func (p *processes) list(ctx context.Context) ([]canonical.Process, error) {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+		return p.lister.Processes(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// statusOfList tells a lister that was too slow from one that failed.
+func statusOfList(err error) int {
+	failure, ok := errors.AsType[*canonical.Failure](err)
+	if ok && failure.Timeout || errors.Is(err, context.DeadlineExceeded) {
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusBadGateway
+}
+
+// place names the devices as our series do, and puts the list into order.
+func (p *processes) place(list []canonical.Process) {
+	type id struct{ uuid, instance string }
+	devices := map[id]*canonical.Device{}
+	for _, f := range p.feeds {
+		state, _ := f.Status()
+		if state.Roster == nil {
+			continue
+		}
+		for i := range state.Roster.Devices {
+			d := &state.Roster.Devices[i]
+			if k := (id{d.UUID, d.Instance}); d.UUID != "" && devices[k] == nil {
+				devices[k] = d
+			}
+		}
+	}
+	for i := range list {
+		if d := devices[id{list[i].UUID, list[i].Instance}]; d != nil {
+			list[i].Hostname, list[i].GPU = cmp.Or(list[i].Hostname, d.Hostname), cmp.Or(list[i].GPU, d.GPU)
+		}
+	}
+	slices.SortFunc(list, compareProcesses)
+}
+
+func compareProcesses(a, b canonical.Process) int {
+	return cmp.Or(
+		cmp.Compare(a.Hostname, b.Hostname),
+		cmp.Compare(len(a.GPU), len(b.GPU)), cmp.Compare(a.GPU, b.GPU), // GPU 2 before 10
+		cmp.Compare(a.UUID, b.UUID),
+		cmp.Compare(len(a.Instance), len(b.Instance)), cmp.Compare(a.Instance, b.Instance),
+		cmp.Compare(a.PID, b.PID),
+		cmp.Compare(a.Kind, b.Kind),
+	)
+}
+
+func viewsOf(list []canonical.Process) []processView {
+	views := make([]processView, len(list))
+	for i, p := range list {
+		views[i] = processView{p.PID, p.User, p.Group, p.Command, p.Hostname, p.GPU, p.UUID, p.Instance, bytesOf(p.MemoryUsed), p.Kind}
+	}
+	return views
+}
+
+// bytesOf returns nil for what is not given, or is no number of bytes.
+func bytesOf(v float64) *uint64 {
+	if !(v >= 0 && v < maxExact) {
+		return nil
+	}
+	n := uint64(v)
+	return &n
+}

@@ -1,0 +1,80 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
+)
+
+// rounds returns what does a whole reading of that many boards through a library
+// that was loaded as the driver's is, one board after the other.
+func rounds(t testing.TB, boards int) func() *raw.Batch {
+	scenario := filepath.Join(t.TempDir(), "scenario")
+	nvmltest.FromTruth(nvmltest.H100(boards)).Write(t, scenario)
+	t.Setenv(nvmltest.ScenarioEnv, scenario)
+	path := nvmltest.Build(t)
+	s, err := newSource(Options{LibraryPath: path}, nvml.New(nvml.WithLibraryPath(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, w := range s.workers {
+			w.free()
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b, at := &raw.Batch{}, time.Now()
+	return func() *raw.Batch {
+		b.Reset()
+		at = at.Add(time.Second)
+		for i := range s.states {
+			st := &s.states[i]
+			w := st.worker
+			st.sheet = &w.sheets[w.next]
+			w.next = 1 - w.next
+			st.sheet.begun, w.listed = at, at // its instances are not listed anew
+			w.round(st.sheet)
+		}
+		s.watch(at)
+		if err := s.view.follow(s.states); err != nil {
+			t.Fatal(err)
+		}
+		s.view.fill(s.states, at, time.Minute)
+		s.view.write(b, at)
+		return b
+	}
+}
+
+// A board costs a steady reading what go-nvml allocates: one for each number that
+// a call returns, and two copies of a pair of GPM samples. We add none.
+func TestAllocations(t *testing.T) {
+	next := rounds(t, 1)
+	for range 4 {
+		next()
+	}
+	const most = 30 // calls
+	if n := testing.AllocsPerRun(20, func() { next() }); n > most {
+		t.Errorf("%v allocations a reading", n)
+	}
+	if samples := len(next().Samples); samples < 50 {
+		t.Errorf("%d samples", samples)
+	}
+}
+
+func BenchmarkReading(b *testing.B) {
+	next := rounds(b, 8)
+	next()
+	b.ReportAllocs()
+	for b.Loop() {
+		next()
+	}
+}

@@ -1,0 +1,168 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// fieldCall is the one call that all field values are asked with.
+const fieldCall = "nvmlDeviceGetFieldValues"
+
+// allLinks is the scope of a field that is summed over all NVLinks (nvml.h: UINT_MAX).
+const allLinks = math.MaxUint32
+
+// valueFields are NVML's field values that are a column as they are. The policies
+// count nanoseconds, as the columns do.
+var valueFields = [...]struct {
+	id     uint32
+	column string
+}{
+	{nvml.FI_DEV_MEMORY_TEMP, "MMTMP"},
+	{nvml.FI_DEV_PERF_POLICY_POWER, "PVIOL"},
+	{nvml.FI_DEV_PERF_POLICY_THERMAL, "TVIOL"},
+	{nvml.FI_DEV_PERF_POLICY_SYNC_BOOST, "SBVIO"},
+	{nvml.FI_DEV_PERF_POLICY_BOARD_LIMIT, "BLVIO"},
+	{nvml.FI_DEV_PERF_POLICY_LOW_UTILIZATION, "LUVIO"},
+	{nvml.FI_DEV_PERF_POLICY_RELIABILITY, "RVIOL"},
+	{nvml.FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS, "TAPCV"},
+	{nvml.FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS, "TAPBC"},
+	{nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, "NFELT"},
+	{nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL, "NDELT"},
+	{nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, "NRELT"},
+	{nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, "NRCLT"},
+	{nvml.FI_DEV_GET_GPU_RECOVERY_ACTION, "GPURECOV"},
+}
+
+// fieldValues asks a board for field values, all in one call.
+type fieldValues struct {
+	whole  support
+	values []nvml.FieldValue // those that are not refused
+	states []support         // of each of them
+	column []int             // of each of them, or one of the two below
+	link   linkRate
+}
+
+// The columns of NVLink's two counters, which are no column by themselves.
+const (
+	linkSent     = -1
+	linkReceived = -2
+)
+
+// newFieldValues asks for all of valueFields, and for NVLink's counters.
+func newFieldValues(period time.Duration) *fieldValues {
+	f := &fieldValues{link: linkRate{column: columns("NBWLT")[0], longest: longestWindow(period).Seconds()}}
+	add := func(id, scope uint32, column int) {
+		f.values = append(f.values, nvml.FieldValue{FieldId: id, ScopeId: scope})
+		f.states = append(f.states, untried)
+		f.column = append(f.column, column)
+	}
+	for _, v := range valueFields {
+		add(v.id, 0, columns(v.column)[0])
+	}
+	add(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, allLinks, linkSent)
+	add(nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, allLinks, linkReceived)
+	return f
+}
+
+// ask fills row. denied tells that a value is refused for want of permission.
+func (f *fieldValues) ask(d nvml.Device, row []float64) (answer nvml.Return, denied bool) {
+	if f.whole == refused || len(f.values) == 0 {
+		return nvml.SUCCESS, false
+	}
+	if answer = d.GetFieldValues(f.values); !f.whole.hear(answer) {
+		return answer, answer == nvml.ERROR_NO_PERMISSION
+	}
+	var sent, received *nvml.FieldValue
+	gone := false
+	for i := range f.values {
+		v := &f.values[i]
+		told := nvml.Return(v.NvmlReturn)
+		if told == nvml.ERROR_GPU_IS_LOST {
+			return told, false
+		}
+		if !f.states[i].hear(told) {
+			gone = gone || f.states[i] == refused
+			denied = denied || told == nvml.ERROR_NO_PERMISSION
+			continue
+		}
+		switch f.column[i] {
+		case linkSent:
+			sent = v
+		case linkReceived:
+			received = v
+		default:
+			set(row, f.column[i], decode(v))
+		}
+	}
+	f.link.take(sent, received, row)
+	if gone {
+		f.prune()
+	}
+	return answer, denied
+}
+
+// prune takes out what is refused, so that it is not asked for again.
+func (f *fieldValues) prune() {
+	kept := 0
+	for i, s := range f.states {
+		if s != refused {
+			f.values[kept], f.states[kept], f.column[kept] = f.values[i], s, f.column[i]
+			kept++
+		}
+	}
+	f.values, f.states, f.column = f.values[:kept], f.states[:kept], slices.Clip(f.column[:kept])
+}
+
+// decode returns the number in v, NaN where its type is none of NVML's.
+func decode(v *nvml.FieldValue) float64 {
+	bits := binary.NativeEndian.Uint64(v.Value[:])
+	low := binary.NativeEndian.Uint32(v.Value[:])
+	switch nvml.ValueType(v.ValueType) {
+	case nvml.VALUE_TYPE_DOUBLE:
+		return math.Float64frombits(bits)
+	case nvml.VALUE_TYPE_UNSIGNED_INT:
+		return float64(low)
+	case nvml.VALUE_TYPE_UNSIGNED_LONG, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG:
+		return float64(bits)
+	case nvml.VALUE_TYPE_SIGNED_LONG_LONG:
+		return float64(int64(bits))
+	case nvml.VALUE_TYPE_SIGNED_INT:
+		return float64(int32(low))
+	case nvml.VALUE_TYPE_UNSIGNED_SHORT:
+		return float64(binary.NativeEndian.Uint16(v.Value[:]))
+	}
+	return math.NaN()
+}
+
+// linkRate makes the rate over all NVLinks that DCGM makes of two counters of
+// KiB: in thousands of KiB a second, both ways together.
+type linkRate struct {
+	column   int
+	longest  float64 // seconds
+	kibibyte float64
+	at       int64 // µs, by the driver's clock; 0 before the first
+}
+
+// take takes over the counters, nil where one is not given. The first gives no
+// rate, nor does one that fell: the driver was loaded anew.
+func (l *linkRate) take(sent, received *nvml.FieldValue, row []float64) {
+	if sent == nil || received == nil {
+		l.at = 0
+		return
+	}
+	total, at := decode(sent)+decode(received), max(sent.Timestamp, received.Timestamp)
+	elapsed := float64(at-l.at) / 1e6
+	if l.at > 0 && elapsed > 0 && elapsed < l.longest && total >= l.kibibyte {
+		// To the nearest whole one: the quotient of a steady rate is a little off.
+		set(row, l.column, math.Round((total-l.kibibyte)/elapsed/1000))
+	}
+	if at != l.at {
+		l.kibibyte, l.at = total, at
+	}
+}

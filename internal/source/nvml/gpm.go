@@ -1,0 +1,188 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// The names of GPM's calls.
+const (
+	gpmSupportCall   = "nvmlGpmQueryDeviceSupport"
+	gpmAllocCall     = "nvmlGpmSampleAlloc"
+	gpmSampleCall    = "nvmlGpmSampleGet"
+	gpmMIGSampleCall = "nvmlGpmMigSampleGet"
+	gpmMetricsCall   = "nvmlGpmMetricsGet"
+)
+
+// gpmCalls are what the library must have for GPM.
+var gpmCalls = [...]string{gpmSupportCall, gpmAllocCall, gpmSampleCall, gpmMetricsCall, "nvmlGpmSampleFree"}
+
+// gpmLeast is the least time between two samples of a pair. nvml.h wants more than
+// 100 ms: the counters are no newer.
+const gpmLeast = 105 * time.Millisecond
+
+// gpmMetric is one of GPM's averages.
+type gpmMetric struct {
+	id     nvml.GpmMetricId
+	column string
+	scale  float64
+	board  bool // instances have none
+}
+
+// GPM counts percent, and MiB per second (nvml.h, nvmlGpmMetricId_t); the columns
+// are shares and bytes per second.
+const (
+	percent      = 1. / 100
+	mebibyteRate = mebibyte
+)
+
+// gpmMetrics are what DCGM reads through GPM too.
+var gpmMetrics = [...]gpmMetric{
+	{nvml.GPM_METRIC_GRAPHICS_UTIL, "GRACT", percent, false},
+	{nvml.GPM_METRIC_SM_UTIL, "SMACT", percent, false},
+	{nvml.GPM_METRIC_SM_OCCUPANCY, "SMOCC", percent, false},
+	{nvml.GPM_METRIC_ANY_TENSOR_UTIL, "TENSO", percent, false},
+	{nvml.GPM_METRIC_DRAM_BW_UTIL, "DRAMA", percent, false},
+	{nvml.GPM_METRIC_FP64_UTIL, "FP64A", percent, false},
+	{nvml.GPM_METRIC_FP32_UTIL, "FP32A", percent, false},
+	{nvml.GPM_METRIC_FP16_UTIL, "FP16A", percent, false},
+	{nvml.GPM_METRIC_INTEGER_UTIL, "INTAC", percent, false},
+	{nvml.GPM_METRIC_IMMA_TENSOR_UTIL, "TIMMA", percent, false},
+	{nvml.GPM_METRIC_HMMA_TENSOR_UTIL, "THMMA", percent, false},
+	{nvml.GPM_METRIC_DFMA_TENSOR_UTIL, "TDFMA", percent, false},
+	{nvml.GPM_METRIC_PCIE_TX_PER_SEC, "PCITX", mebibyteRate, true},
+	{nvml.GPM_METRIC_PCIE_RX_PER_SEC, "PCIRX", mebibyteRate, true},
+	{nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC, "NVLTX", mebibyteRate, true},
+	{nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC, "NVLRX", mebibyteRate, true},
+}
+
+// gpm counts what one board or instance does. It belongs to one worker.
+type gpm struct {
+	lib      nvml.Interface
+	sample   func(nvml.GpmSample) nvml.Return // takes one
+	call     string                           // the name of that
+	sampling support
+	getting  support
+	samples  [3]gpmSample            // the newest at 0
+	pair     *nvml.GpmMetricsGetType // of the worker
+	metrics  []gpmAsked
+}
+
+// gpmSample is a buffer of the library's. at is when it was filled, zero before.
+type gpmSample struct {
+	buffer nvml.GpmSample // nil before it is allocated
+	at     time.Time
+}
+
+// gpmAsked is a metric that is not refused.
+type gpmAsked struct {
+	*gpmMetric
+	at    int // index in field.Fields
+	state support
+}
+
+// wholeBoard is in the place of an instance's id.
+const wholeBoard = -1
+
+// newGPM counts what a board does, or what its instance of that id does.
+func (w *worker) newGPM(instance int) *gpm {
+	d := w.device
+	g := &gpm{lib: w.lib, pair: &w.pair, call: gpmSampleCall, sample: func(s nvml.GpmSample) nvml.Return { return s.Get(d) }}
+	if instance != wholeBoard {
+		g.call = gpmMIGSampleCall
+		g.sample = func(s nvml.GpmSample) nvml.Return { return s.MigGet(d, instance) }
+	}
+	for i := range gpmMetrics {
+		if m := &gpmMetrics[i]; instance == wholeBoard || !m.board {
+			g.metrics = append(g.metrics, gpmAsked{gpmMetric: m, at: columns(m.column)[0]})
+		}
+	}
+	return g
+}
+
+// works tells whether g, nil for none, gives anything.
+func (g *gpm) works() bool { return g != nil && g.sampling != refused && g.getting != refused }
+
+// ask takes a sample and fills row with the averages since an earlier one. With
+// the first there are none. calls is told which call is about to be made.
+func (g *gpm) ask(calls func(string), now time.Time, period time.Duration, row []float64) nvml.Return {
+	if !g.works() || len(g.metrics) == 0 {
+		return nvml.SUCCESS
+	}
+	if answer := g.take(calls, now); answer != nvml.SUCCESS {
+		return answer
+	}
+	for _, earlier := range g.samples[1:] {
+		age := now.Sub(earlier.at)
+		if earlier.at.IsZero() || age >= longestWindow(period) {
+			break
+		}
+		if age >= gpmLeast {
+			calls(gpmMetricsCall)
+			return g.average(earlier.buffer, row)
+		}
+	}
+	return nvml.SUCCESS
+}
+
+// take fills the oldest buffer and makes it the newest.
+func (g *gpm) take(calls func(string), now time.Time) nvml.Return {
+	s := g.samples[len(g.samples)-1]
+	if s.buffer == nil {
+		calls(gpmAllocCall)
+		buffer, answer := g.lib.GpmSampleAlloc()
+		if answer != nvml.SUCCESS {
+			g.sampling.hear(answer)
+			return answer
+		}
+		g.samples[len(g.samples)-1].buffer, s.buffer = buffer, buffer
+	}
+	calls(g.call)
+	answer := g.sample(s.buffer)
+	if !g.sampling.hear(answer) {
+		g.samples[len(g.samples)-1].at = time.Time{}
+		return answer
+	}
+	s.at = now
+	copy(g.samples[1:], g.samples[:])
+	g.samples[0] = s
+	return answer
+}
+
+// average fills row with the averages between a sample and the newest.
+func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
+	g.pair.Sample1, g.pair.Sample2 = earlier, g.samples[0].buffer
+	g.pair.NumMetrics = uint32(len(g.metrics))
+	told := metricsOf(g.pair, len(g.metrics))
+	for i := range g.metrics {
+		told[i] = metric{id: uint32(g.metrics[i].id), answer: uint32(nvml.ERROR_UNKNOWN)}
+	}
+	answer := g.lib.GpmMetricsGet(g.pair)
+	if !g.getting.hear(answer) {
+		return answer
+	}
+	kept := g.metrics[:0]
+	for i, m := range g.metrics {
+		if m.state.hear(nvml.Return(told[i].answer)) {
+			set(row, m.at, told[i].value*m.scale)
+		}
+		if m.state != refused {
+			kept = append(kept, m)
+		}
+	}
+	g.metrics = kept
+	return answer
+}
+
+// free gives the buffers back to the library.
+func (g *gpm) free() {
+	for i := range g.samples {
+		if b := g.samples[i].buffer; b != nil {
+			_ = b.Free() // there is nothing to do about it
+			g.samples[i] = gpmSample{}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// At the shortest period a pair of samples spans two of them: NVML wants more than
+// 100 ms between the two.
+func TestGPMAtTheShortestPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		m.boards[0].gpm, m.boards[0].metrics = true, counted
+		r := newReader(t, m, func(o *Options) { o.Period = MinPeriod })
+		defer r.Close()
+		for i := range 10 {
+			all := r.read()
+			if _, ok := all["0 DCGM_FI_PROF_SM_ACTIVE"]; ok != (i >= 2) {
+				t.Errorf("reading %d: SM activity is there: %v", i, ok)
+			}
+		}
+	})
+}
+
+// go-nvml's question for GPM is one that drivers do not understand.
+func TestGPMSupport(t *testing.T) {
+	tests := []struct {
+		name             string
+		query, sample    nvml.Return
+		supported, gives bool
+		samples          int // asked for in three readings
+	}{
+		{"told yes", nvml.SUCCESS, nvml.SUCCESS, true, true, 3},
+		{"told no", nvml.SUCCESS, nvml.SUCCESS, false, false, 0},
+		{"refused", nvml.ERROR_NOT_SUPPORTED, nvml.SUCCESS, true, false, 0},
+		{"not understood, Hopper", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.SUCCESS, false, true, 3},
+		{"not understood, Ampere", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_NOT_SUPPORTED, false, false, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(1)
+				b := m.boards[0]
+				b.gpm, b.metrics = tt.supported, counted
+				b.say(gpmSupportCall, tt.query)
+				b.say(gpmSampleCall, tt.sample)
+				r := newReader(t, m, nil)
+				r.read()
+				r.read()
+				want := []map[string]string{steady, links, standIn}
+				if tt.gives {
+					want = []map[string]string{steady, links, counts, traffic}
+				}
+				check(t, r.read(), "0", want...)
+				if n := b.asked(gpmSampleCall); n != tt.samples {
+					t.Errorf("%d samples", n)
+				}
+				if n := b.asked(gpmSupportCall); n != 1 {
+					t.Errorf("support was asked for %d times", n)
+				}
+				if err := r.Close(); err != nil || m.allocated != 0 {
+					t.Errorf("close: %v, %d samples left", err, m.allocated)
+				}
+			})
+		})
+	}
+}
+
+// Samples that are far apart make no pair: their average is not of the present.
+func TestOldSamplesMakeNoPair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		m.boards[0].gpm, m.boards[0].metrics = true, counted
+		r := newReader(t, m, nil)
+		defer r.Close()
+		r.read()
+		time.Sleep(time.Minute)
+		if _, ok := r.read()["0 DCGM_FI_PROF_SM_ACTIVE"]; ok {
+			t.Error("an average over a minute")
+		}
+		if _, ok := r.read()["0 DCGM_FI_PROF_SM_ACTIVE"]; !ok {
+			t.Error("no average over a second")
+		}
+	})
+}

@@ -1,0 +1,308 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+)
+
+// machine is a mock of NVML with boards that read constants. It is to be made
+// within a synctest bubble.
+type machine struct {
+	mock.Interface
+	boards []*board
+	events chan nvml.EventData
+	lacks  map[string]bool // symbols that the library has not
+
+	mu        sync.Mutex
+	allocated int // GPM samples that are
+	shut      int
+}
+
+// board is one of its GPUs, or with a parent, a MIG device.
+type board struct {
+	mock.Device
+	index int
+	gpm   bool
+	cuts  []*board
+	id    int // of the instance
+	begun time.Time
+	// metrics are what GPM counts, by id; mig is the same of instances.
+	metrics, mig map[nvml.GpmMetricId]float64
+
+	mu     sync.Mutex
+	says   map[string]nvml.Return   // by call; "" is every call
+	gates  map[string]chan struct{} // a call that is here waits
+	counts map[string]int
+}
+
+// meets counts a call, lets it hang and returns what it is to answer.
+func (b *board) meets(call string) nvml.Return {
+	b.mu.Lock()
+	b.counts[call]++
+	gate := b.gates[call]
+	answer, ok := b.says[call]
+	if !ok {
+		answer = b.says[""]
+	}
+	b.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return answer
+}
+
+// say makes a call, or with "" every call, answer so.
+func (b *board) say(call string, answer nvml.Return) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.says[call] = answer
+}
+
+// hang makes a call hang until the returned function is called.
+func (b *board) hang(call string) (release func()) {
+	gate := make(chan struct{})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gates[call] = gate
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.gates, call)
+		close(gate)
+	}
+}
+
+// asked returns how often a call was made.
+func (b *board) asked(call string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts[call]
+}
+
+func newMachine(boards int) *machine {
+	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{}}
+	for i := range boards {
+		m.boards = append(m.boards, newBoard(i))
+	}
+	m.InitFunc = func() nvml.Return { return nvml.SUCCESS }
+	m.ShutdownFunc = func() nvml.Return { m.shut++; return nvml.SUCCESS }
+	m.SystemGetDriverVersionFunc = func() (string, nvml.Return) { return "580.1", nvml.SUCCESS }
+	m.DeviceGetCountFunc = func() (int, nvml.Return) { return len(m.boards), nvml.SUCCESS }
+	m.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		return m.boards[i], m.boards[i].meets("nvmlDeviceGetHandleByIndex")
+	}
+	m.ExtensionsFunc = func() nvml.ExtendedInterface {
+		return &mock.ExtendedInterface{LookupSymbolFunc: func(name string) error {
+			if m.lacks[name] {
+				return errors.New("no such symbol")
+			}
+			return nil
+		}}
+	}
+	m.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+		return &mock.EventSet{
+			FreeFunc: func() nvml.Return { return nvml.SUCCESS },
+			WaitFunc: func(ms uint32) (nvml.EventData, nvml.Return) {
+				select {
+				case e := <-m.events:
+					return e, nvml.SUCCESS
+				case <-time.After(time.Duration(ms) * time.Millisecond):
+					return nvml.EventData{}, nvml.ERROR_TIMEOUT
+				}
+			},
+		}, nvml.SUCCESS
+	}
+	m.GpmSampleAllocFunc = func() (nvml.GpmSample, nvml.Return) { return m.newSample(), nvml.SUCCESS }
+	m.GpmMetricsGetFunc = metricsBetween
+	return m
+}
+
+// sample is a GPM sample: of which board it was taken, and when.
+type sample struct {
+	mock.GpmSample
+	of      *board
+	metrics map[nvml.GpmMetricId]float64
+	at      time.Time
+}
+
+func (m *machine) newSample() *sample {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.allocated++
+	s := &sample{}
+	s.GetFunc = func(d nvml.Device) nvml.Return {
+		s.of, s.metrics, s.at = d.(*board), d.(*board).metrics, time.Now()
+		return s.of.meets(gpmSampleCall)
+	}
+	s.MigGetFunc = func(d nvml.Device, id int) nvml.Return {
+		s.of, s.at = d.(*board), time.Now()
+		for _, c := range s.of.cuts {
+			if c.id == id {
+				s.metrics = c.mig
+			}
+		}
+		return s.of.meets(gpmMIGSampleCall)
+	}
+	s.FreeFunc = func() nvml.Return {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.allocated--
+		return nvml.SUCCESS
+	}
+	return s
+}
+
+// metricsBetween refuses pairs that are no pair, or too close, as nvml.h says.
+func metricsBetween(g *nvml.GpmMetricsGetType) nvml.Return {
+	a, b := g.Sample1.(*sample), g.Sample2.(*sample)
+	if a == b || a.of != b.of || b.at.Sub(a.at) <= 100*time.Millisecond {
+		return nvml.ERROR_UNKNOWN
+	}
+	answer := b.of.meets(gpmMetricsCall)
+	for i := range metricsOf(g, int(g.NumMetrics)) {
+		m := &metricsOf(g, int(g.NumMetrics))[i]
+		value, ok := b.metrics[nvml.GpmMetricId(m.id)]
+		m.value, m.answer = value, uint32(nvml.SUCCESS)
+		if !ok {
+			m.answer = uint32(nvml.ERROR_NOT_SUPPORTED)
+		}
+		b.of.meets(fmt.Sprintf("metric %d", m.id))
+	}
+	return answer
+}
+
+// newBoard returns a board on which everything is supported but GPM, and which
+// reads numbers that are all different.
+func newBoard(index int) *board {
+	b := &board{
+		index: index, begun: time.Now(),
+		says: map[string]nvml.Return{}, gates: map[string]chan struct{}{}, counts: map[string]int{},
+	}
+	b.identify(fmt.Sprintf("GPU-%08d", index), "NVIDIA H100 80GB HBM3")
+	b.measure()
+	b.GetFieldValuesFunc = b.fieldValues
+	b.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return b.meets("nvmlDeviceRegisterEvents") }
+	b.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) {
+		answer := b.meets(gpmSupportCall)
+		return nvml.GpmSupport{IsSupportedDevice: uint32(flag(b.gpm))}, answer
+	}
+	b.GetMigModeFunc = func() (int, int, nvml.Return) {
+		answer := b.meets(migModeCall)
+		return int(flag(len(b.cuts) > 0)), 0, answer
+	}
+	b.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, b.meets(migCountCall) }
+	b.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i >= len(b.cuts) {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return b.cuts[i], b.meets(migCall)
+	}
+	return b
+}
+
+func (b *board) identify(uuid, name string) {
+	b.GetUUIDFunc = func() (string, nvml.Return) { return uuid, b.meets("nvmlDeviceGetUUID") }
+	b.GetNameFunc = func() (string, nvml.Return) { return name, b.meets("nvmlDeviceGetName") }
+	b.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) {
+		var p nvml.PciInfo
+		copy(p.BusId[:], fmt.Sprintf("00000000:1%d:00.0", b.index))
+		return p, b.meets("nvmlDeviceGetPciInfo_v3")
+	}
+	b.GetGpuInstanceIdFunc = func() (int, nvml.Return) { return b.id, b.meets("nvmlDeviceGetGpuInstanceId") }
+}
+
+// measure gives the board its constants, in NVML's units.
+func (b *board) measure() {
+	b.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 412337, b.meets("nvmlDeviceGetPowerUsage") }
+	b.GetPowerManagementLimitFunc = func() (uint32, nvml.Return) { return 650000, b.meets("nvmlDeviceGetPowerManagementLimit") }
+	b.GetEnforcedPowerLimitFunc = func() (uint32, nvml.Return) { return 700000, b.meets("nvmlDeviceGetEnforcedPowerLimit") }
+	b.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) {
+		return 123456789012, b.meets("nvmlDeviceGetTotalEnergyConsumption")
+	}
+	b.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 61, b.meets("nvmlDeviceGetTemperature") }
+	b.GetTemperatureThresholdFunc = func(kind nvml.TemperatureThresholds) (uint32, nvml.Return) {
+		return 91 + uint32(kind), b.meets("nvmlDeviceGetTemperatureThreshold")
+	}
+	b.GetClockInfoFunc = func(kind nvml.ClockType) (uint32, nvml.Return) {
+		return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1755, nvml.CLOCK_MEM: 2619}[kind], b.meets("nvmlDeviceGetClockInfo")
+	}
+	b.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
+		return nvml.Utilization{Gpu: 97, Memory: 41}, b.meets("nvmlDeviceGetUtilizationRates")
+	}
+	b.GetEncoderUtilizationFunc = func() (uint32, uint32, nvml.Return) {
+		return 3, 167000, b.meets("nvmlDeviceGetEncoderUtilization")
+	}
+	b.GetDecoderUtilizationFunc = func() (uint32, uint32, nvml.Return) {
+		return 9, 167000, b.meets("nvmlDeviceGetDecoderUtilization")
+	}
+	b.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) {
+		return 0x84, b.meets("nvmlDeviceGetCurrentClocksEventReasons")
+	}
+	b.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) {
+		return 0x20, b.meets("nvmlDeviceGetCurrentClocksThrottleReasons")
+	}
+	b.GetPcieReplayCounterFunc = func() (int, nvml.Return) { return 5, b.meets("nvmlDeviceGetPcieReplayCounter") }
+	b.GetCurrPcieLinkGenerationFunc = func() (int, nvml.Return) { return 4, b.meets("nvmlDeviceGetCurrPcieLinkGeneration") }
+	b.GetCurrPcieLinkWidthFunc = func() (int, nvml.Return) { return 16, b.meets("nvmlDeviceGetCurrPcieLinkWidth") }
+	b.GetPcieThroughputFunc = func(counter nvml.PcieUtilCounter) (uint32, nvml.Return) {
+		return 3003 + uint32(counter), b.meets("nvmlDeviceGetPcieThroughput")
+	}
+	b.GetTotalEccErrorsFunc = func(kind nvml.MemoryErrorType, since nvml.EccCounterType) (uint64, nvml.Return) {
+		return 21 + uint64(kind) + 10*uint64(since), b.meets("nvmlDeviceGetTotalEccErrors")
+	}
+	b.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) {
+		return 6, 7, true, false, b.meets("nvmlDeviceGetRemappedRows")
+	}
+	b.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+		return nvml.Memory_v2{Total: 80 << 30, Reserved: 600 << 20, Free: 40<<30 + 1, Used: 30<<30 + 1<<20 - 1}, b.meets("nvmlDeviceGetMemoryInfo_v2")
+	}
+	b.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) {
+		return nvml.Memory{Total: 80 << 30, Free: 40 << 30, Used: 40 << 30}, b.meets("nvmlDeviceGetMemoryInfo")
+	}
+}
+
+// fieldValues gives every field its number plus a thousand, the memory temperature
+// 73, and NVLink counters that grow by 120,000,000 KiB sent and 82,000,000 KiB
+// received a second.
+func (b *board) fieldValues(values []nvml.FieldValue) nvml.Return {
+	answer := b.meets(fieldCall)
+	for i := range values {
+		v := &values[i]
+		v.NvmlReturn = uint32(b.meets(fmt.Sprintf("field %d", v.FieldId)))
+		seconds := time.Since(b.begun).Seconds()
+		v.Timestamp = time.Now().UnixMicro()
+		v.ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG)
+		n := uint64(1000 + v.FieldId)
+		switch v.FieldId {
+		case nvml.FI_DEV_MEMORY_TEMP:
+			v.ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_INT)
+			n = 73 | 0xdead<<32 // what is above is not its
+		case nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX:
+			n = 5000 + uint64(120_000_000*seconds)
+		case nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX:
+			n = 7000 + uint64(82_000_000*seconds)
+		}
+		binary.NativeEndian.PutUint64(v.Value[:], n)
+	}
+	return answer
+}
+
+// cut gives the board an instance with one MIG device.
+func (b *board) cut(id int, profile string) *board {
+	c := newBoard(b.index)
+	c.id = id
+	c.identify(fmt.Sprintf("MIG-%d-%d", b.index, id), "NVIDIA H100 80GB HBM3 MIG "+profile)
+	c.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+		return nvml.Memory_v2{Total: 10 << 30, Reserved: 1 << 20, Free: 9 << 30, Used: uint64(id) << 20}, c.meets("nvmlDeviceGetMemoryInfo_v2")
+	}
+	b.cuts = append(b.cuts, c)
+	return c
+}

@@ -1,0 +1,98 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+)
+
+// The names of the calls that list MIG devices.
+const (
+	migModeCall  = "nvmlDeviceGetMigMode"
+	migCountCall = "nvmlDeviceGetMaxMigDeviceCount"
+	migCall      = "nvmlDeviceGetMigDeviceHandleByIndex"
+)
+
+// migCalls are what the library must have for MIG.
+var migCalls = [...]string{migModeCall, migCountCall, migCall, "nvmlDeviceGetGpuInstanceId", gpmMIGSampleCall}
+
+// instanceStride is above every GPU instance id: it makes entity ids of them that
+// no other board has.
+const instanceStride = 1 << 10
+
+// cut is one instance of a board.
+type cut struct {
+	identity.Instance
+	device nvml.Device // one of its MIG devices
+}
+
+// cutsOf lists the instances of a board, ordered by id. Without a MIG device,
+// which is a compute instance, an instance cannot be seen.
+func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
+	calls(migModeCall)
+	mode, _, answer := d.GetMigMode()
+	if answer != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
+		return nil, answer
+	}
+	calls(migCountCall)
+	most, answer := d.GetMaxMigDeviceCount()
+	if answer != nvml.SUCCESS {
+		return nil, answer
+	}
+	var cuts []cut
+	for index := range most {
+		calls(migCall)
+		device, answer := d.GetMigDeviceHandleByIndex(index)
+		if answer != nvml.SUCCESS {
+			continue // there are gaps
+		}
+		id, answer := device.GetGpuInstanceId()
+		if answer != nvml.SUCCESS {
+			continue
+		}
+		cuts = add(cuts, board, id, device, describeMIG(device, index))
+	}
+	slices.SortStableFunc(cuts, func(a, b cut) int { return a.ID - b.ID })
+	return cuts, nvml.SUCCESS
+}
+
+// add adds a MIG device to the instance that it is of.
+func add(cuts []cut, board, id int, device nvml.Device, told identity.MIGDevice) []cut {
+	i := slices.IndexFunc(cuts, func(c cut) bool { return c.ID == id })
+	if i < 0 {
+		i = len(cuts)
+		cuts = append(cuts, cut{identity.Instance{Entity: board*instanceStride + id, ID: id, Profile: told.Profile}, device})
+	}
+	cuts[i].Computes++
+	cuts[i].Devices = append(cuts[i].Devices, told)
+	return cuts
+}
+
+// describeMIG returns what a MIG device says of itself. Its name ends in the
+// profile: "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb" is one compute slice of a 3g.40gb.
+func describeMIG(d nvml.Device, index int) identity.MIGDevice {
+	told := identity.MIGDevice{Index: index}
+	if uuid, answer := d.GetUUID(); answer == nvml.SUCCESS {
+		told.UUID = uuid
+	}
+	if name, answer := d.GetName(); answer == nvml.SUCCESS {
+		_, profile, _ := strings.Cut(name, " MIG ")
+		if slice, whole, ok := strings.Cut(profile, "c."); ok && strings.Trim(slice, "0123456789") == "" {
+			profile = whole
+		}
+		told.Profile = profile
+	}
+	return told
+}
+
+// sameCuts tells whether a and b are the same instances.
+func sameCuts(a, b []cut) bool {
+	return slices.EqualFunc(a, b, func(a, b cut) bool {
+		return a.ID == b.ID && a.Profile == b.Profile && slices.Equal(a.Devices, b.Devices)
+	})
+}

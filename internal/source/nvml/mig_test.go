@@ -1,0 +1,91 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+)
+
+func TestMIG(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		b := m.boards[1]
+		b.gpm, b.metrics = true, counted
+		b.cut(9, "1g.10gb").mig = counted
+		b.cut(2, "1c.3g.40gb").mig = map[nvml.GpmMetricId]float64{nvml.GPM_METRIC_SM_UTIL: 7, nvml.GPM_METRIC_PCIE_TX_PER_SEC: 1}
+		b.say("nvmlDeviceGetUtilizationRates", nvml.ERROR_NOT_SUPPORTED)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		r.read()
+		all := r.read()
+		parents := maps.Clone(steady)
+		for _, own := range []string{"DEV_GPU_UTIL", "DEV_MEM_COPY_UTIL", "DEV_ENC_UTIL", "DEV_DEC_UTIL"} {
+			delete(parents, own)
+		}
+		memory := map[string]string{"DEV_FB_TOTAL": "10240", "DEV_FB_FREE": "9216", "DEV_FB_RESERVED": "1", "DEV_FB_USED": "9"}
+		check(t, all, "1/9", parents, counts, memory)
+		memory["DEV_FB_USED"] = "2"
+		check(t, all, "1/2", parents, memory, map[string]string{"PROF_SM_ACTIVE": "0.070000"})
+		if !has(all, "1") || all["1 DCGM_FI_DEV_GPU_UTIL"] != "" {
+			t.Error("the board itself is wrong")
+		}
+		for _, want := range []string{`GPU_I_PROFILE="1g.10gb",GPU_I_ID="9"`, `GPU_I_PROFILE="3g.40gb",GPU_I_ID="2"`} {
+			if !strings.Contains(string(r.b.Body), want) {
+				t.Errorf("no %s", want)
+			}
+		}
+		b.cuts = b.cuts[:1]
+		for range 12 {
+			all = r.read()
+		}
+		if has(all, "1/2") || !has(all, "1/9") {
+			t.Error("the instance that went is still there, or the other is not")
+		}
+	})
+}
+
+func TestChoice(t *testing.T) {
+	tests := []struct {
+		gpus, devices, err string
+	}{
+		{gpus: "", devices: "0 1 1/9"},
+		{gpus: "1", devices: "1 1/9"},
+		{gpus: "MIG-1-9", devices: "1/9"},
+		{gpus: "GPU-00000000", devices: "0"},
+		{gpus: "4", err: "--gpus=4: there is no GPU 4"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.gpus, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(2)
+				m.boards[1].cut(9, "1g.10gb")
+				s, err := newSource(Options{Wish: identity.Wish{GPUs: tt.gpus}}, m)
+				if err != nil {
+					if tt.err == "" || !strings.Contains(err.Error(), tt.err) {
+						t.Errorf("%v, want %q", err, tt.err)
+					}
+					return
+				}
+				defer s.Close()
+				r := &reader{Source: s, t: t}
+				all := r.read()
+				for _, device := range []string{"0", "1", "1/9"} {
+					if got, want := has(all, device), slices.Contains(strings.Fields(tt.devices), device); got != want {
+						t.Errorf("%s is there: %v", device, got)
+					}
+				}
+				if asked := m.boards[0].asked("nvmlDeviceGetPowerUsage"); (asked > 0) != strings.Contains(tt.devices, "0") {
+					t.Errorf("GPU 0 was asked %d times", asked)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,61 @@
+// Package nvml reads the GPUs of this machine through NVIDIA's management
+// library, with no DCGM, and answers with what a dcgm-exporter would have served.
+//
+// Every board is read by a goroutine of its own, for a call into the driver may
+// hang for good. On Hopper and later, NVML's GPM counts what the profiling fields
+// of DCGM count: two samples of counters make the averages between them. A reading
+// that a board does not have is absent, and is asked for once.
+//
+// The library is loaded when a Source is made, so that the program needs neither a
+// driver to build nor to start. It is called through cgo: without it New tells how
+// to build.
+package nvml
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+)
+
+// MinPeriod is the shortest period worth asking for: NVML's counters are no newer
+// (nvml.h, nvmlGpmSampleGet). It is for the command line to hold to; New does not.
+const MinPeriod = 100 * time.Millisecond
+
+// standardPeriod is Options.Period where it is not given.
+const standardPeriod = time.Second
+
+// standardLibrary is Options.LibraryPath where it is not given.
+const standardLibrary = "libnvidia-ml.so.1"
+
+// Options say what to read.
+type Options struct {
+	// Period between two readings; 0 is one second.
+	Period time.Duration
+	// Wish chooses which devices to read. The zero Wish chooses all, MIG instances
+	// beside their boards. Its LookupEnv is called from the goroutine of Read.
+	Wish identity.Wish
+	// JobMappingDir is the directory of dcgm-exporter's --hpc-job-mapping-dir,
+	// whose jobs become labels; "" is none.
+	JobMappingDir string
+	// Hostname is the label hostname of all series; "" is none.
+	Hostname string
+	// LibraryPath is what dlopen is given; "" is libnvidia-ml.so.1.
+	LibraryPath string
+	// Logger is told what the errors of Read do not tell. Nil discards it.
+	Logger *slog.Logger
+}
+
+// complete returns o with what was not given.
+func (o Options) complete() Options {
+	if o.Period <= 0 {
+		o.Period = standardPeriod
+	}
+	if o.LibraryPath == "" {
+		o.LibraryPath = standardLibrary
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

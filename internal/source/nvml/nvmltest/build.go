@@ -1,0 +1,90 @@
+package nvmltest
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// LibraryName is what the driver calls the library.
+const LibraryName = "libnvidia-ml.so.1"
+
+// sources are those of the library. They are in the test binary so that it builds
+// wherever it runs, and runs again when they change.
+//
+//go:embed library/*.c library/*.h
+var sources embed.FS
+
+// compiled builds the library once in each test binary and returns the file's
+// bytes, since no directory lives as long as the binary and is removed with it.
+var compiled = sync.OnceValues(func() ([]byte, error) { return compile() })
+
+// Build returns the path of the library in a directory of its own, which goes with
+// the test. It has no scenario yet: see ScenarioEnv. The test is skipped where Go
+// builds without cgo, as it does by itself without a C compiler.
+func Build(t testing.TB) string {
+	t.Helper()
+	return install(t, compiled)
+}
+
+// BuildWithout is Build with a library that does not export some functions, such
+// as nvmlGpmSampleGet, as those of older drivers do not. To go-nvml a function and
+// its versions are several: nvmlInit and nvmlInit_v2.
+func BuildWithout(t testing.TB, functions ...string) string {
+	t.Helper()
+	return install(t, func() ([]byte, error) { return compile(functions...) })
+}
+
+func install(t testing.TB, build func() ([]byte, error)) string {
+	t.Helper()
+	if !usesC {
+		t.Skip("built without cgo, and so without NVML")
+	}
+	library, err := build()
+	if err != nil {
+		t.Fatalf("cannot build the fake NVML: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), LibraryName)
+	if err := os.WriteFile(path, library, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// compiler returns the C compiler's command line, as cgo finds it.
+func compiler() []string {
+	if words := strings.Fields(os.Getenv("CC")); len(words) > 0 {
+		return words
+	}
+	return []string{"cc"}
+}
+
+func compile(without ...string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "nvmltest-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.CopyFS(dir, sources); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "library", "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(dir, LibraryName)
+	args := append(compiler(), "-std=gnu11", "-Wall", "-Wextra", "-shared", "-fPIC", "-O1", "-fvisibility=hidden", "-pthread", "-o", out)
+	for _, function := range without {
+		args = append(args, "-D"+function+"=fake_"+function)
+	}
+	if text, err := exec.CommandContext(context.Background(), args[0], append(args[1:], files...)...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", args[0], err, text)
+	}
+	return os.ReadFile(out)
+}

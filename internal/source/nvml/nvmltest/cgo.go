@@ -1,0 +1,7 @@
+//go:build cgo
+
+package nvmltest
+
+// usesC tells whether this test binary was built with cgo, and so with a C
+// compiler.
+const usesC = true

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package nvmltest
+
+const usesC = false

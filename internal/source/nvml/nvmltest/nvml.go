@@ -1,0 +1,68 @@
+package nvmltest
+
+import "fmt"
+
+// FromTruth returns what NVML says where truths are so. Boards have GPM, 18 NVLinks
+// that are all up, whose errors are all the first one's, and counters of NVLink that
+// grow, from 0, at the rate of the traffic.
+func FromTruth(truths []Truth) Scenario {
+	var s Scenario
+	for _, t := range truths {
+		s.GPUs = append(s.GPUs, GPU{Index: t.Index, UUID: t.UUID, BusID: t.BusID, Name: t.Name, GPM: true})
+		mig := Value{Of: OnBoard(t.Index), Key: "mig_mode"}
+		if len(t.Instances) > 0 {
+			mig.Number = 1
+		}
+		s.Values = append(s.Values, mig)
+		s.tell(OnBoard(t.Index), t.Readings)
+		s.links(t.Index)
+		if xid, had := t.Readings[LastXID]; had {
+			s.XIDs = append(s.XIDs, XID{Of: OnBoard(t.Index), Code: int(xid)})
+		}
+		for i, in := range t.Instances {
+			s.Instances = append(s.Instances, Instance{
+				GPU: t.Index, ID: in.ID, Slices: in.Slices, MiB: in.MiB, Name: t.Name + " MIG " + in.Profile,
+				UUID: fmt.Sprintf("MIG-0000%04x-%04x-1111-2222-333344445550", i, t.Index),
+			})
+			s.tell(OnInstance(t.Index, in.ID), in.Readings)
+		}
+	}
+	return s
+}
+
+// tell adds the values of a board or an instance.
+func (s *Scenario) tell(of Target, r Readings) {
+	all := r.complete()
+	for _, q := range quantities {
+		v, given := all[q.Quantity]
+		if !given {
+			continue
+		}
+		for _, k := range q.keys {
+			told := Value{Of: of, Key: k.name}
+			if k.counted {
+				told.Rate = v * k.scale
+			} else {
+				told.Number = v * k.scale
+			}
+			s.Values = append(s.Values, told)
+		}
+	}
+}
+
+// links adds what NVML says of each link of a board.
+func (s *Scenario) links(gpu int) {
+	const links = 18 // of an H100
+	add := func(key string, number float64) {
+		s.Values = append(s.Values, Value{Of: OnBoard(gpu), Key: key, Number: number})
+	}
+	add("nvlink_links", links)
+	for link := range links {
+		add(fmt.Sprintf("nvlink.%d.state", link), 1)
+		for _, errors := range [...]string{"crc_flit", "crc_data", "replay", "recovery"} {
+			if link > 0 {
+				add(fmt.Sprintf("nvlink.%d.%s", link, errors), 0)
+			}
+		}
+	}
+}

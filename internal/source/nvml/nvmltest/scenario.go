@@ -1,0 +1,209 @@
+package nvmltest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// ScenarioEnv is the environment variable that names the scenario file. The
+// library reads it in the nvmlInit that finds no other user.
+const ScenarioEnv = "KPULSE_FAKE_NVML_SCENARIO"
+
+// DefaultDriver is the driver of a Scenario that names none.
+const DefaultDriver = "580.105.08"
+
+// Scenario is all that the library knows of its world. Every call looks whether
+// the file is another one, also while it is slow, hangs, or waits for an event. If
+// the file is gone, every call returns UNINITIALIZED, so that none hangs on.
+type Scenario struct {
+	Driver    string // "" is DefaultDriver
+	GPUs      []GPU
+	Instances []Instance
+	// Values are the readings. What has none is NOT_SUPPORTED.
+	Values    []Value
+	Faults    []Fault
+	Lost      []int // the indices of GPUs on which every call returns GPU_IS_LOST
+	XIDs      []XID
+	Processes []Process
+}
+
+// GPU is one board.
+type GPU struct {
+	Index int
+	UUID  string // with its GPU- prefix
+	BusID string // such as 00000000:10:00.0
+	Name  string
+	// GPM says that it has GPM. As with the driver's library, nvmlGpmQueryDeviceSupport
+	// tells that only if asked with the version 1, which go-nvml 0.13.0-1 does not.
+	GPM bool
+}
+
+// Instance is one MIG GPU instance with one compute instance. The MIG devices of a
+// board have the indices of its instances' order.
+type Instance struct {
+	GPU, ID, Compute int // NVML's ids, below 16
+	UUID             string
+	Name             string // such as NVIDIA H100 80GB HBM3 MIG 1g.10gb
+	Slices           int
+	MiB              uint64
+}
+
+// Target is a board, such as "3", or one of its GPU instances by its NVML id, such
+// as "3/7".
+type Target string
+
+// OnBoard returns the Target of a board.
+func OnBoard(gpu int) Target { return Target(strconv.Itoa(gpu)) }
+
+// OnInstance returns the Target of a GPU instance.
+func OnInstance(gpu, id int) Target { return Target(fmt.Sprintf("%d/%d", gpu, id)) }
+
+// Value is a number of a board or instance, in the unit that NVML has it in. It
+// grows by Rate a second from the time it was first read by the library, and goes
+// on doing so if a later Scenario has the same Number for it.
+//
+// The keys are below: where several calls and field values give one number, they
+// share its key. Other field values have the key field.ID, NVLink's for one link
+// field.ID.LINK (those for all links at once are asked with the scope UINT_MAX),
+// GPM's metrics gpm.ID, and what is asked of a link by a call of its own
+// nvlink.LINK.WHAT, of state, version, replay, recovery, crc_flit, crc_data and
+// ecc_data.
+//
+//	power_mw power_instant_mw power_limit_mw (asked for) power_limit_enforced_mw
+//	power_limit_default_mw power_limit_min_mw power_limit_max_mw energy_mj
+//	gpu_celsius memory_celsius shutdown_celsius slowdown_celsius
+//	memory_max_celsius gpu_max_celsius
+//	sm_mhz memory_mhz graphics_mhz video_mhz; sm_max_mhz …; clock_event_reasons pstate
+//	gpu_percent memory_percent (both or none) encoder_percent decoder_percent
+//	mem_total mem_reserved mem_free mem_used (bytes; all or none)
+//	pcie_replays pcie_generation pcie_width pcie_generation_max pcie_width_max
+//	pcie_tx_kbps pcie_rx_kbps
+//	ecc_mode ecc_{sbe,dbe}_{volatile,aggregate} retired_sbe retired_dbe retired_pending
+//	remapped_correctable remapped_uncorrectable remap_pending remap_failure (all or none)
+//	violation_{power,thermal,sync_boost,board_limit,low_utilization,reliability,app_clocks,base_clocks}_ns
+//	nvlink_links nvlink_speed_mbps nvlink_tx_kib nvlink_rx_kib nvlink_crc_flit
+//	nvlink_crc_data nvlink_replay nvlink_recovery (all links together)
+//	mig_mode (0 or 1; NOT_SUPPORTED where there is no MIG) architecture recovery_action
+type Value struct {
+	Of     Target
+	Key    string
+	Number float64
+	Rate   float64
+}
+
+// Fault is a call that goes wrong. Slow and Hang may be with a Result.
+type Fault struct {
+	// Call is the function without its version, such as nvmlDeviceGetMemoryInfo,
+	// whose second version nvmlDeviceGetMemoryInfo_v2 is the one exception, for it
+	// is another function. It may be the key of a Value too, which then has that
+	// Result: so can a single field value or GPM metric fail. "*" is every call
+	// but those that find and name devices, and no key.
+	Call string
+	// Of restricts it to calls on a board and its instances, or on one instance;
+	// "" is all calls, also those on no device.
+	Of Target
+	// Result is NVML's name of it without NVML_ERROR_, such as NOT_SUPPORTED; ""
+	// is none.
+	Result string
+	// SlowMS is how long the call takes; 0 is no time.
+	SlowMS int
+	// Hang makes the call not return before a Scenario comes that is without it.
+	Hang bool
+}
+
+// XID is an event. Each set of events gets those of its devices in their order,
+// once, also those from before it was registered for a device, which NVML would
+// not give: so a test need not wait for that. One that is appended to a Scenario
+// is an event that comes now.
+type XID struct {
+	Of   Target
+	Code int
+}
+
+// Process is one that runs on a board or instance.
+type Process struct {
+	Of    Target
+	Kind  ProcessKind
+	PID   int
+	Bytes uint64
+}
+
+// ProcessKind says which of NVML's lists a process is on.
+type ProcessKind string
+
+// The kinds of processes.
+const (
+	Compute  ProcessKind = "compute"
+	Graphics ProcessKind = "graphics"
+	MPS      ProcessKind = "mps"
+)
+
+// Text returns s in the words of the library: a line for each thing.
+func (s Scenario) Text() string {
+	var b strings.Builder
+	line := func(words ...any) { _, _ = fmt.Fprintln(&b, words...) }
+	driver := s.Driver
+	if driver == "" {
+		driver = DefaultDriver
+	}
+	line("driver", driver)
+	for _, g := range s.GPUs {
+		line("gpu", g.Index, g.UUID, g.BusID, g.Name)
+		if g.GPM {
+			line("gpm", g.Index)
+		}
+	}
+	for _, i := range s.Instances {
+		line("instance", OnInstance(i.GPU, i.ID), i.Compute, i.UUID, i.Slices, i.MiB, i.Name)
+	}
+	for _, v := range s.Values {
+		line("value", v.Of, v.Key, number(v.Number), number(v.Rate))
+	}
+	for _, f := range s.Faults {
+		if f.SlowMS > 0 {
+			line("slow", f.Call, f.SlowMS, f.Of)
+		}
+		if f.Hang {
+			line("hang", f.Call, f.Of)
+		}
+		if f.Result != "" {
+			line("fail", f.Call, f.Result, f.Of)
+		}
+	}
+	for _, gpu := range s.Lost {
+		line("lost", gpu)
+	}
+	for _, x := range s.XIDs {
+		line("xid", x.Of, x.Code)
+	}
+	for _, p := range s.Processes {
+		line("process", p.Of, p.Kind, p.PID, p.Bytes)
+	}
+	return b.String()
+}
+
+// number writes 15 digits, all that a float64 has of any decimal number: what a
+// change of unit adds beyond, as in 0.07 × 100, is gone.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 15, 64) }
+
+// Write replaces the scenario at path in one step, so that the library reads
+// either the old one or s, and never a part.
+func (s Scenario) Write(t testing.TB, path string) {
+	t.Helper()
+	next, err := os.CreateTemp(filepath.Dir(path), ".scenario-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = next.WriteString(s.Text())
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,146 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// reading is one call that tells of a board or a MIG instance.
+type reading struct {
+	// call is NVML's name of the function. Where the library has no such symbol,
+	// it must not be called: the process would end.
+	call string
+	// columns are those of field.Fields that the call fills.
+	columns []string
+	// ask writes the values of the columns to v, in the exporter's units.
+	ask func(d nvml.Device, v []float64) nvml.Return
+	// standIn readings are for boards that have no GPM.
+	standIn bool
+}
+
+// slowCallPeriod is the shortest period that has time for a call that looks at a
+// counter twice, 20 ms apart (nvml.h, nvmlDeviceGetPcieThroughput).
+const slowCallPeriod = 500 * time.Millisecond
+
+// Divisors from NVML's units (nvml.h) to the exporter's (field.Fields).
+const (
+	same     = 1
+	milli    = 1000    // milliwatts to watts
+	mebibyte = 1 << 20 // bytes to MiB
+)
+
+// boardReadings are asked in their order. Where a column has a value, a later
+// reading of it alone is not asked.
+var boardReadings = [...]reading{
+	{call: "nvmlDeviceGetClockInfo", columns: []string{"SMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_SM), same)},
+	{call: "nvmlDeviceGetClockInfo", columns: []string{"MMCLK"}, ask: one(with(nvml.Device.GetClockInfo, nvml.CLOCK_MEM), same)},
+	{call: "nvmlDeviceGetTemperature", columns: []string{"TMPTR"}, ask: one(with(nvml.Device.GetTemperature, nvml.TEMPERATURE_GPU), same)},
+	{call: "nvmlDeviceGetTemperatureThreshold", columns: []string{"SDTMP"}, ask: one(with(nvml.Device.GetTemperatureThreshold, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN), same)},
+	{call: "nvmlDeviceGetPowerUsage", columns: []string{"POWER"}, ask: one(nvml.Device.GetPowerUsage, milli)},
+	{call: "nvmlDeviceGetPowerManagementLimit", columns: []string{"PMLMT"}, ask: one(nvml.Device.GetPowerManagementLimit, milli)},
+	{call: "nvmlDeviceGetEnforcedPowerLimit", columns: []string{"EPLMT"}, ask: one(nvml.Device.GetEnforcedPowerLimit, milli)},
+	{call: "nvmlDeviceGetTotalEnergyConsumption", columns: []string{"TOTEC"}, ask: one(nvml.Device.GetTotalEnergyConsumption, same)},
+	{call: "nvmlDeviceGetPcieReplayCounter", columns: []string{"RPCTR"}, ask: one(nvml.Device.GetPcieReplayCounter, same)},
+	{call: "nvmlDeviceGetCurrPcieLinkGeneration", columns: []string{"PCILG"}, ask: one(nvml.Device.GetCurrPcieLinkGeneration, same)},
+	{call: "nvmlDeviceGetCurrPcieLinkWidth", columns: []string{"PCILW"}, ask: one(nvml.Device.GetCurrPcieLinkWidth, same)},
+	{call: "nvmlDeviceGetUtilizationRates", columns: []string{"GPUTL", "MCUTL"}, ask: utilization},
+	{call: "nvmlDeviceGetEncoderUtilization", columns: []string{"ECUTL"}, ask: sampled(nvml.Device.GetEncoderUtilization)},
+	{call: "nvmlDeviceGetDecoderUtilization", columns: []string{"DCUTL"}, ask: sampled(nvml.Device.GetDecoderUtilization)},
+	// The name of the second is that of drivers before R535.
+	{call: "nvmlDeviceGetCurrentClocksEventReasons", columns: []string{"DVCCTR"}, ask: one(nvml.Device.GetCurrentClocksEventReasons, same)},
+	{call: "nvmlDeviceGetCurrentClocksThrottleReasons", columns: []string{"DVCCTR"}, ask: one(nvml.Device.GetCurrentClocksThrottleReasons, same)},
+	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"ESVTL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)},
+	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"EDVTL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)},
+	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"ESATL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC)},
+	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"EDATL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC)},
+	{call: "nvmlDeviceGetRemappedRows", columns: []string{"CRMPS", "URMPS", "RRP", "RRF"}, ask: remappedRows},
+	memoryReadings[0],
+	memoryReadings[1],
+	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCITX"}, ask: throughput(nvml.PCIE_UTIL_TX_BYTES), standIn: true},
+	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCIRX"}, ask: throughput(nvml.PCIE_UTIL_RX_BYTES), standIn: true},
+}
+
+// memoryReadings are the ones that a MIG instance has of its own. Drivers before
+// R510 have the second only, which counts what is reserved as used.
+var memoryReadings = [...]reading{
+	{call: "nvmlDeviceGetMemoryInfo_v2", columns: []string{"FBTTL", "FBUSD", "FBFRE", "FBRSV"}, ask: memory},
+	{call: "nvmlDeviceGetMemoryInfo", columns: []string{"FBTTL", "FBUSD", "FBFRE"}, ask: memoryBefore510},
+}
+
+// number is what NVML's functions return.
+type number interface{ ~int | ~uint32 | ~uint64 }
+
+// one makes a reading of a function that returns a single number, which is
+// divided to become the exporter's.
+func one[T number](get func(nvml.Device) (T, nvml.Return), divisor float64) func(nvml.Device, []float64) nvml.Return {
+	return func(d nvml.Device, v []float64) nvml.Return {
+		n, answer := get(d)
+		v[0] = float64(n) / divisor
+		return answer
+	}
+}
+
+// with gives a function its argument.
+func with[A any, T number](get func(nvml.Device, A) (T, nvml.Return), argument A) func(nvml.Device) (T, nvml.Return) {
+	return func(d nvml.Device) (T, nvml.Return) { return get(d, argument) }
+}
+
+// sampled makes a reading of a function that also tells how long it looked.
+func sampled(get func(nvml.Device) (uint32, uint32, nvml.Return)) func(nvml.Device, []float64) nvml.Return {
+	return func(d nvml.Device, v []float64) nvml.Return {
+		percent, _, answer := get(d)
+		v[0] = float64(percent)
+		return answer
+	}
+}
+
+func ecc(kind nvml.MemoryErrorType, since nvml.EccCounterType) func(nvml.Device, []float64) nvml.Return {
+	return func(d nvml.Device, v []float64) nvml.Return {
+		n, answer := d.GetTotalEccErrors(kind, since)
+		v[0] = float64(n)
+		return answer
+	}
+}
+
+// throughput is in KB/s, of 1000 bytes each.
+func throughput(counter nvml.PcieUtilCounter) func(nvml.Device, []float64) nvml.Return {
+	return func(d nvml.Device, v []float64) nvml.Return {
+		n, answer := d.GetPcieThroughput(counter)
+		v[0] = float64(n) * 1000
+		return answer
+	}
+}
+
+func utilization(d nvml.Device, v []float64) nvml.Return {
+	u, answer := d.GetUtilizationRates()
+	v[0], v[1] = float64(u.Gpu), float64(u.Memory)
+	return answer
+}
+
+func remappedRows(d nvml.Device, v []float64) nvml.Return {
+	corrected, uncorrected, pending, failed, answer := d.GetRemappedRows()
+	v[0], v[1], v[2], v[3] = float64(corrected), float64(uncorrected), flag(pending), flag(failed)
+	return answer
+}
+
+func flag(raised bool) float64 {
+	if raised {
+		return 1
+	}
+	return 0
+}
+
+func memory(d nvml.Device, v []float64) nvml.Return {
+	m, answer := d.GetMemoryInfo_v2()
+	v[0], v[1], v[2], v[3] = float64(m.Total/mebibyte), float64(m.Used/mebibyte), float64(m.Free/mebibyte), float64(m.Reserved/mebibyte)
+	return answer
+}
+
+func memoryBefore510(d nvml.Device, v []float64) nvml.Return {
+	m, answer := d.GetMemoryInfo()
+	v[0], v[1], v[2] = float64(m.Total/mebibyte), float64(m.Used/mebibyte), float64(m.Free/mebibyte)
+	return answer
+}

@@ -1,0 +1,68 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+)
+
+// sheet is what one round over a board gave. The worker of the board writes it,
+// and then the goroutine that reads the source has it until it asks for the next
+// but one.
+type sheet struct {
+	begun time.Time // when the round was asked for
+	lost  bool      // the board is, and has no values
+	// counting: the board has GPM.
+	counting bool
+	cuts     []cut // the instances, nil for none
+	// topology is another where cuts are others than before.
+	topology uint64
+	// cells are (1 + len(cuts)) × fields: the board, then its instances; NaN where
+	// there is no value.
+	cells []float64
+}
+
+// reset empties s for a round over a board with these instances.
+func (s *sheet) reset(cuts []cut) {
+	s.lost, s.cuts = false, cuts
+	n := (1 + len(cuts)) * len(field.Fields)
+	s.cells = slices.Grow(s.cells[:0], n)[:n]
+	for i := range s.cells {
+		s.cells[i] = math.NaN()
+	}
+}
+
+// row returns the cells of the board, 0, or of an instance, 1 and up.
+func (s *sheet) row(entity int) []float64 {
+	return s.cells[entity*len(field.Fields):][:len(field.Fields)]
+}
+
+// set gives a cell its value as the exporter would write it: DCGM's doubles with
+// six decimals, and its integers cut to whole ones. What is not finite is absent.
+func set(row []float64, column int, v float64) {
+	const decimals = 1e6
+	switch {
+	case v-v != 0:
+	case field.Fields[column].Float:
+		row[column] = math.Round(v*decimals) / decimals
+	default:
+		row[column] = math.Trunc(v)
+	}
+}
+
+// longestWindow is the time over which an average says little of the present any
+// more: a board that hung or was lost begins its rates anew.
+func longestWindow(period time.Duration) time.Duration { return max(5*period, time.Second) }
+
+// columns returns the indices in field.Fields of dmon's columns. All must be there.
+func columns(names ...string) []int {
+	at := make([]int, len(names))
+	for i, name := range names {
+		at[i] = slices.IndexFunc(field.Fields[:], func(f field.Field) bool { return f.Column == name })
+	}
+	return at
+}

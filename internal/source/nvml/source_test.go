@@ -1,0 +1,132 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// steady is what an exporter serves of a mock board, worked out by hand from
+// NVML's units.
+var steady = map[string]string{
+	"DEV_SM_CLOCK": "1755", "DEV_MEM_CLOCK": "2619",
+	"DEV_MEMORY_TEMP": "73", "DEV_GPU_TEMP": "61", "DEV_SLOWDOWN_TEMP": "92",
+	"DEV_POWER_USAGE": "412.337000", "DEV_POWER_MGMT_LIMIT": "650.000000", "DEV_ENFORCED_POWER_LIMIT": "700.000000",
+	"DEV_TOTAL_ENERGY_CONSUMPTION": "123456789012",
+	"DEV_PCIE_REPLAY_COUNTER":      "5", "DEV_PCIE_LINK_GEN": "4", "DEV_PCIE_LINK_WIDTH": "16",
+	"DEV_GPU_UTIL": "97", "DEV_MEM_COPY_UTIL": "41", "DEV_ENC_UTIL": "3", "DEV_DEC_UTIL": "9",
+	"DEV_FB_TOTAL": "81920", "DEV_FB_FREE": "40960", "DEV_FB_USED": "30720", "DEV_FB_RESERVED": "600",
+	"DEV_UNCORRECTABLE_REMAPPED_ROWS": "7", "DEV_CORRECTABLE_REMAPPED_ROWS": "6",
+	"DEV_ROW_REMAP_FAILURE": "0", "DEV_ROW_REMAP_PENDING": "1",
+	"DEV_CLOCKS_EVENT_REASONS": "132",
+	"DEV_ECC_SBE_VOL_TOTAL":    "21", "DEV_ECC_DBE_VOL_TOTAL": "22", "DEV_ECC_SBE_AGG_TOTAL": "31", "DEV_ECC_DBE_AGG_TOTAL": "32",
+	"DEV_POWER_VIOLATION": "1074", "DEV_THERMAL_VIOLATION": "1075", "DEV_SYNC_BOOST_VIOLATION": "1076", "DEV_BOARD_LIMIT_VIOLATION": "1077",
+	"DEV_LOW_UTIL_VIOLATION": "1078", "DEV_RELIABILITY_VIOLATION": "1079", "DEV_TOTAL_APP_CLOCKS_VIOLATION": "1080", "DEV_TOTAL_BASE_CLOCKS_VIOLATION": "1081",
+	"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": "1038", "DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": "1045",
+	"DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": "1052", "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": "1059",
+	"DEV_GET_GPU_RECOVERY_ACTION": "1230",
+}
+
+// check wants exactly these values of a device.
+func check(t *testing.T, all map[string]string, device string, wants ...map[string]string) {
+	t.Helper()
+	want := map[string]string{}
+	for _, w := range wants {
+		for family, value := range w {
+			want[device+" DCGM_FI_"+family] = value
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(key, device+" ") && all[key] != want[key] {
+			t.Errorf("%s %q, want %q", key, all[key], want[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := all[key]; !ok {
+			t.Errorf("%s is absent, want %q", key, want[key])
+		}
+	}
+}
+
+// counted are GPM's percents and MiB/s, and counts what an exporter serves of them.
+var (
+	counted = map[nvml.GpmMetricId]float64{
+		nvml.GPM_METRIC_GRAPHICS_UTIL: 98, nvml.GPM_METRIC_SM_UTIL: 42.1234567, nvml.GPM_METRIC_SM_OCCUPANCY: 25,
+		nvml.GPM_METRIC_INTEGER_UTIL: 1.5, nvml.GPM_METRIC_ANY_TENSOR_UTIL: 33.3, nvml.GPM_METRIC_DFMA_TENSOR_UTIL: 0.1,
+		nvml.GPM_METRIC_HMMA_TENSOR_UTIL: 31.7, nvml.GPM_METRIC_IMMA_TENSOR_UTIL: 0, nvml.GPM_METRIC_DRAM_BW_UTIL: 61,
+		nvml.GPM_METRIC_FP64_UTIL: 2, nvml.GPM_METRIC_FP32_UTIL: 3, nvml.GPM_METRIC_FP16_UTIL: 4,
+		nvml.GPM_METRIC_PCIE_TX_PER_SEC: 1.5, nvml.GPM_METRIC_PCIE_RX_PER_SEC: 2048,
+		nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC: 1000, nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC: 900.5,
+	}
+	counts = map[string]string{
+		"PROF_GR_ENGINE_ACTIVE": "0.980000", "PROF_SM_ACTIVE": "0.421235", "PROF_SM_OCCUPANCY": "0.250000",
+		"PROF_PIPE_INT_ACTIVE": "0.015000", "PROF_PIPE_TENSOR_ACTIVE": "0.333000", "PROF_PIPE_TENSOR_DFMA_ACTIVE": "0.001000",
+		"PROF_PIPE_TENSOR_HMMA_ACTIVE": "0.317000", "PROF_PIPE_TENSOR_IMMA_ACTIVE": "0.000000", "PROF_DRAM_ACTIVE": "0.610000",
+		"PROF_PIPE_FP64_ACTIVE": "0.020000", "PROF_PIPE_FP32_ACTIVE": "0.030000", "PROF_PIPE_FP16_ACTIVE": "0.040000",
+	}
+	traffic = map[string]string{
+		"PROF_PCIE_TX_BYTES": "1572864", "PROF_PCIE_RX_BYTES": "2147483648",
+		"PROF_NVLINK_TX_BYTES": "1048576000", "PROF_NVLINK_RX_BYTES": "944242688",
+	}
+	links   = map[string]string{"DEV_NVLINK_BANDWIDTH_TOTAL": "202000"}
+	standIn = map[string]string{"PROF_PCIE_TX_BYTES": "3003000", "PROF_PCIE_RX_BYTES": "3004000"}
+)
+
+func TestEveryReadingInTheExportersUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		m.boards[1].gpm, m.boards[1].metrics = true, counted
+		r := newReader(t, m, func(o *Options) { o.Hostname = "gpu07" })
+		begun := time.Now()
+		all := r.read()
+		check(t, all, "0", steady, standIn)
+		check(t, all, "1", steady) // a rate needs two looks, and PCIe is GPM's there
+		if !r.b.At.Equal(begun) || r.b.Dict == nil || len(r.b.Samples) != len(all) || r.b.Skipped > 0 {
+			t.Errorf("at %v, %d samples of %d, %d skipped", r.b.At, len(r.b.Samples), len(all), r.b.Skipped)
+		}
+		all = r.read()
+		check(t, all, "0", steady, links, standIn)
+		check(t, all, "1", steady, links, counts, traffic)
+		if !r.b.At.Equal(begun.Add(time.Second)) {
+			t.Errorf("the second reading is of %v after the first", r.b.At.Sub(begun))
+		}
+		line := `DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-00000001",pci_bus_id="00000000:11:00.0",device="nvidia1",` +
+			`modelName="NVIDIA H100 80GB HBM3",hostname="gpu07",DCGM_FI_DRIVER_VERSION="580.1"} 61` + "\n"
+		if !strings.Contains(string(r.b.Body), line) {
+			t.Errorf("%s lacks %s", r.b.Body, line)
+		}
+		streams := r.Streams(nil)
+		if len(streams) != 2 || streams[0].Ticks != 2 || streams[1].Ticks != 1 || streams[0].Failure != nil || streams[1].Failure != nil {
+			t.Errorf("streams %+v", streams)
+		}
+		if err := r.Close(); err != nil || m.shut != 1 || m.allocated != 0 {
+			t.Errorf("close: %v, %d shutdowns, %d samples left", err, m.shut, m.allocated)
+		}
+	})
+}
+
+func TestTableColumnsAreFields(t *testing.T) {
+	var names []string
+	for _, r := range boardReadings {
+		names = append(names, r.columns...)
+	}
+	for _, v := range valueFields {
+		names = append(names, v.column)
+	}
+	for _, m := range gpmMetrics {
+		names = append(names, m.column)
+	}
+	names = append(names, ownColumns[:]...)
+	for i, at := range columns(names...) {
+		if at < 0 {
+			t.Errorf("%s is no column of dmon's", names[i])
+		}
+	}
+}

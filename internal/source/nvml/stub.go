@@ -1,0 +1,48 @@
+//go:build !cgo || !linux
+
+package nvml
+
+import (
+	"context"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// Source is what New cannot give without cgo. It has the methods of the real one.
+type Source struct{}
+
+var (
+	_ source.Source  = (*Source)(nil)
+	_ source.Streams = (*Source)(nil)
+)
+
+// New fails with source.Unsupported: this program was built without the means to
+// call NVML.
+func New(Options) (*Source, error) { return nil, errUnsupported() }
+
+// errUnsupported tells how to build, and what to use instead.
+func errUnsupported() *source.Error {
+	return &source.Error{
+		Failure: source.Unsupported,
+		Cause:   "this program was built without cgo, which NVML is called through",
+		Remedy:  "build it on Linux with CGO_ENABLED=1 and a C compiler, or use --backend=dcgm or --backend=prometheus",
+	}
+}
+
+// Name returns "nvml".
+func (*Source) Name() string { return "nvml" }
+
+// Caps returns those of the real source, without a period.
+func (*Source) Caps() source.Caps {
+	return source.Caps{Backend: "nvml", Kind: source.Streamed, Aggregation: source.Point, Local: true}
+}
+
+// Read fails as New does.
+func (*Source) Read(context.Context, *raw.Batch) error { return errUnsupported() }
+
+// Streams appends nothing.
+func (*Source) Streams(dst []source.StreamTotals) []source.StreamTotals { return dst }
+
+// Close does nothing.
+func (*Source) Close() error { return nil }

@@ -1,0 +1,153 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// condition says why a board has no readings.
+type condition uint8
+
+const (
+	fine    condition = iota
+	hanging           // a call has not returned for a period
+	lost              // the driver says so
+)
+
+// watch looks which boards hang or are lost. The log hears once of each call that
+// hangs.
+func (s *Source) watch(now time.Time) {
+	changed := false
+	for i := range s.states {
+		st := &s.states[i]
+		if st.sheet != nil && !st.sheet.lost && (!st.known || st.counting != st.sheet.counting) {
+			changed, st.known, st.counting = true, true, st.sheet.counting
+		}
+		is, call := st.is, st.call
+		switch {
+		case st.busy && now.Sub(st.asked) >= s.opts.Period:
+			if current := st.calling(); current != "" {
+				is, call = hanging, current
+			}
+		case st.sheet != nil && st.sheet.lost:
+			is, call = lost, ""
+		case st.sheet != nil:
+			is, call = fine, ""
+		}
+		if is == st.is && call == st.call {
+			continue
+		}
+		changed = true
+		s.tell(st, is, call)
+		st.is, st.call = is, call
+	}
+	if changed {
+		s.publish()
+	}
+}
+
+// tell tells the log that a call hangs, or does no more.
+func (s *Source) tell(st *state, is condition, call string) {
+	switch {
+	case is == hanging && call != st.told:
+		st.told = call
+		s.opts.Logger.Warn("a call into the driver hangs, its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
+	case is != hanging && st.is == hanging && !st.returned:
+		st.returned = true
+		s.opts.Logger.Info("a call into the driver that hung has returned", "gpu", st.board, "call", st.call)
+	}
+}
+
+// What to do about boards without readings.
+const (
+	hangRemedy = "see dmesg for XIDs and whether nvidia-smi hangs too; a GPU reset or a reboot ends it"
+	lostRemedy = "see dmesg for XID 79; reset it with nvidia-smi --gpu-reset, or reboot"
+)
+
+// publish makes what Streams tells of boards without readings.
+func (s *Source) publish() {
+	stricken, uncounted := s.stricken(), s.uncounted()
+	s.mu.Lock()
+	s.trouble[device], s.trouble[profiling] = stricken, uncounted
+	s.mu.Unlock()
+}
+
+// uncounted returns why there are no profiling fields, nil if some board has them
+// or none has told.
+func (s *Source) uncounted() *source.Error {
+	known := false
+	for i := range s.states {
+		known = known || s.states[i].known
+		if s.states[i].counting {
+			return nil
+		}
+	}
+	if !known {
+		return nil
+	}
+	return &source.Error{
+		Failure: source.ProfilingUnavailable,
+		Cause:   "NVML counts no profiling fields on these GPUs: its GPM is for Hopper and later",
+		Remedy:  "read them with --backend=dcgm, or from an exporter with --backend=prometheus",
+	}
+}
+
+// stricken returns which boards hang or are lost, nil if none is.
+func (s *Source) stricken() *source.Error {
+	var causes []string
+	e := &source.Error{Failure: source.Broken, Remedy: lostRemedy}
+	for i := range s.states {
+		switch st := &s.states[i]; st.is {
+		case hanging:
+			causes = append(causes, fmt.Sprintf("GPU %d: %s hangs", st.board, st.call))
+			e.Failure, e.Remedy = source.Timeout, hangRemedy
+		case lost:
+			causes = append(causes, fmt.Sprintf("GPU %d is lost", st.board))
+		}
+	}
+	if len(causes) == 0 {
+		return nil
+	}
+	e.Cause = strings.Join(causes, ", ")
+	return e
+}
+
+// failure returns why there is no reading.
+func (s *Source) failure() *source.Error {
+	if e := s.stricken(); e != nil {
+		return e
+	}
+	for i := range s.states {
+		if st := &s.states[i]; st.busy {
+			return &source.Error{
+				Failure: source.Timeout,
+				Cause:   fmt.Sprintf("no GPU answers: GPU %d is in %s", st.board, st.calling()),
+				Remedy:  hangRemedy,
+			}
+		}
+	}
+	return &source.Error{
+		Failure: source.Broken,
+		Cause:   "NVML gives no reading of any GPU",
+		Remedy:  "see what nvidia-smi shows, or read an exporter with --backend=prometheus",
+	}
+}
+
+// Streams appends the totals of the streams device, whose ticks are readings, and
+// profiling, whose ticks are those with GPM's, to dst. A failure of device names the
+// boards that are left out, and the calls that hang.
+func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
+	from := len(dst)
+	dst = s.stats.Totals(dst)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.trouble {
+		dst[from+i].Failure = s.trouble[i]
+	}
+	return dst
+}

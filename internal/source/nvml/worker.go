@@ -1,0 +1,341 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+const (
+	// lostPause is how long a lost board is left alone before it is asked again.
+	lostPause = 30 * time.Second
+	// cutsPause is how often a board is asked what it is cut into.
+	cutsPause = 10 * time.Second
+)
+
+// worker reads one board. All but calling and xid belongs to its goroutine, and a
+// sheet that it has answered with to the source.
+type worker struct {
+	lib     *library
+	board   int // its index
+	device  nvml.Device
+	period  time.Duration
+	events  nvml.EventSet // nil for none
+	denials *denials
+	logger  *slog.Logger
+
+	asks    chan time.Time // holds one
+	answers chan<- answer
+
+	fields   *fieldValues // nil where the library cannot
+	mig      support
+	listed   time.Time // when the instances were
+	topology uint64
+	parts    []part // the board and its instances
+	cuts     []cut
+	lost     time.Time // when the board last said that it is, zero if it is not
+	begun    bool
+	sheets   [2]sheet
+	next     int
+	values   [4]float64             // of a reading: as many as one has
+	note     func(string)           // calls
+	pair     nvml.GpmMetricsGetType // one for all parts: it is large
+	xidAt    int                    // the index in field.Fields
+
+	xid  atomic.Uint64 // the last code, 0 for none
+	mu   sync.Mutex
+	name string // of the call that is being made, "" for none; guarded by mu
+}
+
+// asked is a reading of a device that is asked, or was refused.
+type asked struct {
+	*reading
+	at    []int // indices in field.Fields
+	state support
+}
+
+// part is a board or an instance, as far as it is read by itself.
+type part struct {
+	device   nvml.Device
+	readings []asked
+	gpm      *gpm // nil where there is none
+}
+
+// answer is a worker's: the sheet is to be used until the next but one.
+type answer struct {
+	worker *worker
+	sheet  *sheet
+}
+
+// newWorker returns a worker of a board that was found. It must be run.
+func (s *Source) newWorker(f *found) *worker {
+	w := &worker{
+		lib: s.lib, board: f.Entity, device: f.device, period: s.opts.Period, events: s.events,
+		denials: &s.denials, logger: s.opts.Logger,
+		asks: make(chan time.Time, 1), answers: s.answers,
+		cuts: f.cuts, xidAt: columns("XIDER")[0],
+	}
+	w.note = w.calls
+	return w
+}
+
+// plan returns how to ask for these readings: those the library has not are
+// refused already.
+func (l *library) plan(readings []reading) []asked {
+	var all []asked
+	for i := range readings {
+		r := &readings[i]
+		if l.has(r.call) {
+			all = append(all, asked{reading: r, at: columns(r.columns...)})
+		}
+	}
+	return all
+}
+
+// run answers asks until ctx ends.
+func (w *worker) run(ctx context.Context) {
+	defer w.free()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case at := <-w.asks:
+			s := &w.sheets[w.next]
+			w.next = 1 - w.next
+			s.begun = at
+			w.round(s)
+			w.calls("")
+			w.answers <- answer{w, s}
+		}
+	}
+}
+
+// calls notes which call is about to be made.
+func (w *worker) calls(call string) {
+	w.mu.Lock()
+	w.name = call
+	w.mu.Unlock()
+}
+
+// calling returns the name of the call that is being made, "" for none.
+func (w *worker) calling() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.name
+}
+
+// round reads the board once.
+func (w *worker) round(s *sheet) {
+	if !w.lost.IsZero() && s.begun.Sub(w.lost) < lostPause {
+		w.lose(s)
+		return
+	}
+	if !w.begun {
+		w.begin()
+		w.begun = true
+	}
+	w.list(s.begun)
+	s.reset(w.cuts)
+	s.topology = w.topology
+	if !w.fill(s) {
+		if w.lost.IsZero() {
+			w.logger.Warn("the driver has lost a GPU, it has no readings from now on", "gpu", w.board,
+				"remedy", lostRemedy)
+		}
+		w.lost = s.begun
+		w.lose(s)
+		return
+	}
+	if !w.lost.IsZero() {
+		w.logger.Info("a lost GPU is back", "gpu", w.board)
+	}
+	w.lost = time.Time{}
+}
+
+// lose empties s.
+func (w *worker) lose(s *sheet) {
+	s.reset(w.cuts)
+	s.topology = w.topology
+	s.lost = true
+}
+
+// begin does what is done once: here rather than in New, for each call may hang.
+func (w *worker) begin() {
+	if w.events != nil {
+		w.calls("nvmlDeviceRegisterEvents")
+		w.hear("nvmlDeviceRegisterEvents", w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events))
+	}
+	board := part{device: w.device, readings: w.lib.plan(boardReadings[:])}
+	if w.lib.hasAll(gpmCalls[:]) && w.mayCount() {
+		board.gpm = w.newGPM(wholeBoard)
+	}
+	if w.lib.has(fieldCall) {
+		w.fields = newFieldValues(w.period)
+	}
+	if !w.lib.hasAll(migCalls[:]) {
+		w.mig = refused
+	}
+	w.parts = []part{board}
+	w.adopt(w.cuts)
+}
+
+// mayCount tells whether the board may have GPM. go-nvml 0.13.0-1 asks in a way
+// that drivers do not understand (NVIDIA/go-nvml#168); then the first sample tells.
+func (w *worker) mayCount() bool {
+	w.calls(gpmSupportCall)
+	told, answer := w.device.GpmQueryDeviceSupport()
+	w.hear(gpmSupportCall, answer)
+	if answer == nvml.ERROR_ARGUMENT_VERSION_MISMATCH {
+		return true
+	}
+	var s support
+	if s.hear(answer) {
+		return told.IsSupportedDevice != 0
+	}
+	return s != refused
+}
+
+// list asks now and then what the board is cut into.
+func (w *worker) list(now time.Time) {
+	if w.mig == refused || now.Sub(w.listed) < cutsPause {
+		return
+	}
+	w.listed = now
+	cuts, answer := cutsOf(w.device, w.board, w.note)
+	w.hear(migModeCall, answer)
+	if !w.mig.hear(answer) {
+		return
+	}
+	if !sameCuts(cuts, w.cuts) {
+		w.topology++
+		w.adopt(cuts)
+		return
+	}
+	for i := range cuts { // handles may be others
+		w.parts[1+i].device = cuts[i].device
+	}
+}
+
+// adopt makes cuts the instances of the board. The sheets may still hold the
+// earlier ones, which are not written to.
+func (w *worker) adopt(cuts []cut) {
+	for i := range w.parts[1:] {
+		if g := w.parts[1+i].gpm; g != nil {
+			g.free()
+		}
+	}
+	w.cuts, w.parts = cuts, w.parts[:1:1]
+	for _, c := range cuts {
+		p := part{device: c.device, readings: w.lib.plan(memoryReadings[:])}
+		if w.parts[0].gpm != nil {
+			p.gpm = w.newGPM(c.ID)
+		}
+		w.parts = append(w.parts, p)
+	}
+}
+
+// fill reads everything into s. It returns false if the board is lost.
+func (w *worker) fill(s *sheet) bool {
+	for i := range w.parts {
+		if g := w.parts[i].gpm; g != nil {
+			answer := g.ask(w.note, s.begun, w.period, s.row(i))
+			if !w.hear(g.call, answer) {
+				return false
+			}
+		}
+	}
+	if w.fields != nil {
+		w.calls(fieldCall)
+		answer, denied := w.fields.ask(w.device, s.row(0))
+		if denied {
+			answer = nvml.ERROR_NO_PERMISSION
+		}
+		if !w.hear(fieldCall, answer) {
+			return false
+		}
+	}
+	for i := range w.parts {
+		if !w.ask(&w.parts[i], s.row(i)) {
+			return false
+		}
+	}
+	s.counting = w.parts[0].gpm.works()
+	if xid := w.xid.Load(); xid != 0 {
+		set(s.row(0), w.xidAt, float64(xid))
+	}
+	return true
+}
+
+// ask asks a part for its readings. It returns false if the board is lost.
+func (w *worker) ask(p *part, row []float64) bool {
+	for i := range p.readings {
+		r := &p.readings[i]
+		if r.state == refused || r.standIn && (p.gpm.works() || w.period < slowCallPeriod) || r.filled(row) {
+			continue
+		}
+		w.calls(r.call)
+		answer := r.ask(p.device, w.values[:])
+		if !w.hear(r.call, answer) {
+			return false
+		}
+		if r.state.hear(answer) {
+			for j, at := range r.at {
+				set(row, at, w.values[j])
+			}
+		}
+	}
+	return true
+}
+
+// filled tells whether all columns of r have a value.
+func (r *asked) filled(row []float64) bool {
+	for _, at := range r.at {
+		if math.IsNaN(row[at]) {
+			return false
+		}
+	}
+	return true
+}
+
+// hear returns false if an answer says that the board is lost. Where it says that
+// we may not ask, the log hears of it.
+func (w *worker) hear(call string, answer nvml.Return) bool {
+	if answer == nvml.ERROR_NO_PERMISSION && w.denials.first(call) {
+		w.logger.Warn("the driver does not let us read something", "gpu", w.board, "call", call,
+			"remedy", "run as root or with CAP_SYS_ADMIN if it is wanted; see RmProfilingAdminOnly for profiling")
+	}
+	return answer != nvml.ERROR_GPU_IS_LOST
+}
+
+// free gives what was allocated back to the library.
+func (w *worker) free() {
+	for i := range w.parts {
+		if g := w.parts[i].gpm; g != nil {
+			g.free()
+		}
+	}
+}
+
+// denials are the calls that the log has heard of.
+type denials struct {
+	mu    sync.Mutex
+	calls map[string]bool
+}
+
+// first tells whether call is denied for the first time.
+func (d *denials) first(call string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls[call] {
+		return false
+	}
+	d.calls[call] = true
+	return true
+}

@@ -1,0 +1,65 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// eventCalls are what the library must have for XIDs.
+var eventCalls = [...]string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"}
+
+const (
+	// xidWait bounds a wait for events, and so how long Close waits for it.
+	xidWait = 500 * time.Millisecond
+	// xidPause is the pause after a wait that failed: with a lost board each may
+	// fail at once.
+	xidPause = time.Second
+)
+
+// openEvents makes the set that the workers register their boards in.
+func (s *Source) openEvents() {
+	if !s.lib.hasAll(eventCalls[:]) {
+		return
+	}
+	set, answer := s.lib.EventSetCreate()
+	if answer != nvml.SUCCESS {
+		s.opts.Logger.Warn("there will be no XIDs", "call", "nvmlEventSetCreate", "answer", text(answer), "remedy", "see dmesg for them")
+		return
+	}
+	s.events = set
+}
+
+// watchXIDs gives every worker the last XID of its board until the source ends.
+func (s *Source) watchXIDs() {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for s.life.Err() == nil {
+		event, answer := s.events.Wait(uint32(xidWait.Milliseconds()))
+		switch answer {
+		case nvml.SUCCESS:
+			s.record(&event)
+		case nvml.ERROR_TIMEOUT:
+		default:
+			pause.Reset(xidPause)
+			select {
+			case <-pause.C:
+			case <-s.life.Done():
+			}
+		}
+	}
+}
+
+// record takes over an event.
+func (s *Source) record(event *nvml.EventData) {
+	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
+		return
+	}
+	for _, w := range s.workers {
+		if w.device == event.Device {
+			w.xid.Store(event.EventData)
+		}
+	}
+}

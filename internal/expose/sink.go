@@ -5,7 +5,7 @@ import "io"
 const (
 	// chunk is how many bytes are gathered before they are written. The whole
 	// answer for eight GPUs fits, and then takes one write.
-	chunk = 160 << 10
+	chunk = 320 << 10
 	// slack is room beyond chunk for what makes it full.
 	slack = 4 << 10
 	// straight is the length from which bytes that lie in memory anyway are

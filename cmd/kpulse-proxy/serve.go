@@ -125,7 +125,7 @@ func wire(src source.Source, opts *options, logger *slog.Logger) (_ *pipeline.Pi
 	if err != nil {
 		return nil, err
 	}
-	meter := host.NewMeter(os.DirFS("/proc"))
+	meter := host.NewMeter(os.DirFS("/proc")) // opens nothing before it is read
 	return pipeline.New(pipeline.Options{
 		Source:      src,
 		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },

@@ -29,6 +29,20 @@ type Device struct {
 // IsInstance tells whether d is a MIG instance.
 func (d *Device) IsInstance() bool { return d.Instance != "" }
 
+// Identity tells devices apart, whatever a source calls their host. It can be
+// compared.
+type Identity struct{ uuid, hostname, gpu, instance, profile string }
+
+// Identity returns the uuid of d or, where none is known, its place, each with the
+// instance. The profile is part of an instance: ids are given anew when a board is
+// cut another way.
+func (d *Device) Identity() Identity {
+	if d.UUID != "" {
+		return Identity{uuid: d.UUID, instance: d.Instance, profile: d.Profile}
+	}
+	return Identity{hostname: d.Hostname, gpu: d.GPU, instance: d.Instance, profile: d.Profile}
+}
+
 // Topology is the set of devices of one reading, boards before their instances,
 // ordered by GPU index. It is immutable: a change makes a new one, with a
 // higher Generation.

@@ -23,22 +23,10 @@ type memory struct {
 	at       time.Time           // of the latest reading
 	readings uint64              // how many there were
 	topology *canonical.Topology // of the latest
-	devices  map[deviceKey]*device
+	devices  map[canonical.Identity]*device
 	present  []*device // in the order of the topology
 	gone     past[*device]
 	roster   *canonical.Roster // nil after a change
-}
-
-// deviceKey tells devices apart: the uuid or, where there is none, hostname and
-// gpu, each with the instance. The profile is part of an instance: ids are given
-// anew when a board is cut another way.
-type deviceKey struct{ uuid, hostname, gpu, instance, profile string }
-
-func keyOf(d *canonical.Device) deviceKey {
-	if d.UUID != "" {
-		return deviceKey{uuid: d.UUID, instance: d.Instance, profile: d.Profile}
-	}
-	return deviceKey{hostname: d.Hostname, gpu: d.GPU, instance: d.Instance, profile: d.Profile}
 }
 
 // device is what is remembered of one device.
@@ -103,7 +91,7 @@ func (m *memory) forget() {
 	}
 	for _, g := range m.gone[:n] {
 		g.what.forgotten = true
-		delete(m.devices, keyOf(&g.what.Device))
+		delete(m.devices, g.what.Identity())
 	}
 	m.gone = slices.Delete(m.gone, 0, n)
 	m.roster = nil
@@ -112,7 +100,7 @@ func (m *memory) forget() {
 // settle finds or makes the memory of every device of t.
 func (m *memory) settle(t *canonical.Topology, thresholds *Thresholds) {
 	if m.devices == nil {
-		m.devices = map[deviceKey]*device{}
+		m.devices = map[canonical.Identity]*device{}
 	}
 	var devices []canonical.Device
 	if t != nil {
@@ -122,7 +110,7 @@ func (m *memory) settle(t *canonical.Topology, thresholds *Thresholds) {
 	m.topology, m.roster = t, nil
 	m.present = make([]*device, len(devices))
 	for i := range devices {
-		key := keyOf(&devices[i])
+		key := devices[i].Identity()
 		d := m.devices[key]
 		if d == nil {
 			d = newDevice()

@@ -2,16 +2,13 @@ package pipeline
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
 // onHost is a source of the machine we run on, or of another one.
@@ -29,19 +26,7 @@ func (s *onHost) Caps() source.Caps {
 // watching starts a pipeline that reads the host too.
 func watching(t *testing.T, s source.Source, host func() canonical.Host) (*Pipeline, func()) {
 	t.Helper()
-	translator, err := translate.New(translate.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	judge, err := compute.New(compute.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := New(Options{Source: s, Translator: translator, Judge: judge, Host: host, Logger: slog.New(slog.DiscardHandler), Timeout: 10 * time.Second})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	return p, func() { cancel(); <-done }
+	return startWith(t, Options{Source: s, Host: host})
 }
 
 // cpus returns what a scrape gets of the host, -1 for nothing.

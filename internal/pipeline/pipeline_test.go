@@ -80,6 +80,12 @@ func start(t *testing.T, s *scripted, poll time.Duration) (*Pipeline, func()) {
 
 func startSource(t *testing.T, s source.Source, poll time.Duration) (*Pipeline, func()) {
 	t.Helper()
+	return startWith(t, Options{Source: s, MinInterval: time.Second, Poll: poll})
+}
+
+// startWith runs a pipeline; what is usual of its options is filled in.
+func startWith(t *testing.T, opts Options) (*Pipeline, func()) {
+	t.Helper()
 	translator, err := translate.New(translate.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -88,10 +94,9 @@ func startSource(t *testing.T, s source.Source, poll time.Duration) (*Pipeline, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := New(Options{
-		Source: s, Translator: translator, Judge: judge, Logger: slog.New(slog.DiscardHandler),
-		MinInterval: time.Second, Poll: poll, Timeout: 10 * time.Second,
-	})
+	opts.Translator, opts.Judge = translator, judge
+	opts.Logger, opts.Timeout = slog.New(slog.DiscardHandler), 10*time.Second
+	p := New(opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()

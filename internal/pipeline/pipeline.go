@@ -113,11 +113,16 @@ func New(opts Options) *Pipeline {
 func (p *Pipeline) Name() string { return p.opts.Source.Name() }
 
 // Run reads until ctx ends or the source has come to its end, which gives
-// io.EOF, and then closes the source. Reads under way fail.
+// io.EOF, and then closes the source. Reads under way fail. A source that is a
+// source.Checker and says that it cannot be read is not: Run returns that, and so
+// do all further reads.
 func (p *Pipeline) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.opts.Source.Close()) }()
 	defer p.land()
 	if p.caps.Kind == source.Streamed {
+		if err := p.check(ctx); err != nil {
+			return err
+		}
 		return p.follow(ctx)
 	}
 	p.poll(ctx)

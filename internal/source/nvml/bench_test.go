@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,8 +21,8 @@ func rounds(t testing.TB, boards int) func() *raw.Batch {
 	nvmltest.FromTruth(nvmltest.H100(boards)).Write(t, scenario)
 	t.Setenv(nvmltest.ScenarioEnv, scenario)
 	path := nvmltest.Build(t)
-	s, err := newSource(Options{LibraryPath: path}, nvml.New(nvml.WithLibraryPath(path)))
-	if err != nil {
+	s := newSource(Options{LibraryPath: path}, nvml.New(nvml.WithLibraryPath(path)))
+	if err := s.open(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -95,6 +95,7 @@ func newMachine(boards int) *machine {
 	m.InitFunc = func() nvml.Return { return nvml.SUCCESS }
 	m.ShutdownFunc = func() nvml.Return { m.shut++; return nvml.SUCCESS }
 	m.SystemGetDriverVersionFunc = func() (string, nvml.Return) { return "580.1", nvml.SUCCESS }
+	m.SystemGetNVMLVersionFunc = func() (string, nvml.Return) { return "13.580.1", nvml.SUCCESS }
 	m.DeviceGetCountFunc = func() (int, nvml.Return) { return len(m.boards), nvml.SUCCESS }
 	m.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
 		return m.boards[i], m.boards[i].meets("nvmlDeviceGetHandleByIndex")

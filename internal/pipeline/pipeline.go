@@ -53,6 +53,8 @@ type Options struct {
 type Pipeline struct {
 	opts Options
 	caps source.Caps
+	// version tells what the source is read with; nil where it does not.
+	version func() string
 
 	// life ends every read when the pipeline is closed.
 	life context.Context
@@ -91,13 +93,18 @@ func New(opts Options) *Pipeline {
 	if caps.Local {
 		host.read = opts.Host
 	}
+	var version func() string
+	if v, ok := source.As[source.Versioned](opts.Source); ok {
+		version = v.Version
+	}
 	return &Pipeline{
-		opts:  opts,
-		caps:  caps,
-		meter: m,
-		host:  host,
-		life:  life,
-		end:   end,
+		opts:    opts,
+		caps:    caps,
+		version: version,
+		meter:   m,
+		host:    host,
+		life:    life,
+		end:     end,
 		state: canonical.Source{
 			Name:        opts.Source.Name(),
 			Backend:     caps.Backend,

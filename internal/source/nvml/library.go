@@ -21,6 +21,8 @@ const boardsTimeout = 20 * time.Second
 type library struct {
 	nvml.Interface
 	has func(call string) bool
+	// between fills in the averages between two samples of GPM's.
+	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return
 	// driver and version are the driver's and NVML's, "" where they do not tell.
 	driver, version string
 }

@@ -130,6 +130,7 @@ func (s *Source) staff(o *opening) (err error) {
 	if s.lib, err = load(s.api, s.opts.LibraryPath, o); err != nil {
 		return err
 	}
+	s.lib.between = s.between
 	defer func() {
 		if err != nil {
 			o.making(ofLibrary, "nvmlShutdown")

@@ -40,7 +40,8 @@ const (
 // writes it, and what a scan of it gives; At is when the boards were asked.
 type Source struct {
 	opts    Options
-	api     nvml.Interface // before it is loaded
+	api     nvml.Interface                                           // before it is loaded
+	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return // (*pair).get but in tests
 	denials denials
 
 	// Of an opening, and then of the reading goroutine but for lib and workers, which
@@ -108,7 +109,7 @@ func New(opts Options) (*Source, error) {
 
 // newSource is New with another library.
 func newSource(opts Options, api nvml.Interface) *Source {
-	s := &Source{opts: opts.complete(), api: api, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
+	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
 	s.life, s.end = context.WithCancel(context.Background())
 	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
 		_ = s.stats.Open(stream, &s.counts[i]) // refuses only what is open already

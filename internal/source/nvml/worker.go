@@ -45,10 +45,10 @@ type worker struct {
 	begun    bool
 	sheets   [2]sheet
 	next     int
-	values   [4]float64             // of a reading: as many as one has
-	note     func(string)           // calls
-	pair     nvml.GpmMetricsGetType // one for all parts: it is large
-	xidAt    int                    // the index in field.Fields
+	values   [4]float64   // of a reading: as many as one has
+	note     func(string) // calls
+	pair     *pair        // one for all parts; of its own, for C may see no Go pointers beside it
+	xidAt    int          // the index in field.Fields
 
 	census census
 	xid    atomic.Uint64 // the last code, 0 for none
@@ -82,7 +82,7 @@ func (s *Source) newWorker(f *found) *worker {
 		lib: s.lib, board: f.Entity, uuid: f.UUID, device: f.device, period: s.opts.Period, events: s.events,
 		denials: &s.denials, logger: s.opts.Logger,
 		asks: make(chan time.Time, 1), answers: s.answers,
-		cuts: f.cuts, xidAt: columns("XIDER")[0],
+		cuts: f.cuts, pair: new(pair), xidAt: columns("XIDER")[0],
 	}
 	w.note = w.calls
 	return w

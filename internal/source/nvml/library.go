@@ -3,7 +3,6 @@
 package nvml
 
 import (
-	"math"
 	"strings"
 	"time"
 
@@ -112,11 +111,7 @@ func (l *library) boards(o *opening) ([]found, error) {
 
 // unknownBoard is a board of which its index is known.
 func unknownBoard(index int) identity.Board {
-	nan := math.NaN()
-	return identity.Board{
-		Entity: index, Index: index, Inactive: true,
-		PowerLimit: nan, MaxPowerLimit: nan, PCIeGeneration: nan, PCIeWidth: nan,
-	}
+	return identity.Board{Entity: index, Index: index, Inactive: true}
 }
 
 // board looks at one board. calls is told which call is about to be made.

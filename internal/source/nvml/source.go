@@ -348,10 +348,10 @@ func (s *Source) unload() error {
 	if !ok {
 		for _, w := range s.workers {
 			if call := w.calling(); call != "" {
-				return fmt.Errorf("GPU %d: %s does not return, the library stays loaded; end the program to be rid of it", w.board, call)
+				return fmt.Errorf("GPU %d: %s does not return, the library stays loaded until the program ends; "+hangRemedy, w.board, call)
 			}
 		}
-		return errors.New("a call into NVML does not return, the library stays loaded; end the program to be rid of it")
+		return errors.New("a call into NVML does not return, the library stays loaded until the program ends; " + hangRemedy)
 	}
 	if s.events != nil {
 		_ = s.events.Free() // what follows frees all

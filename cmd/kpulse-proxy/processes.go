@@ -25,8 +25,8 @@ func newProcessLister(src source.Source, opts *options) expose.ProcessLister {
 	return &processLister{lister, host.NewProcesses(os.DirFS("/proc"), host.NewNames())}
 }
 
-// Processes implements expose.ProcessLister. A process that has gone since, or that
-// is hidden from us, has its pid alone.
+// Processes implements expose.ProcessLister. A process that has gone since, that is
+// hidden from us, or that cannot be described in time, has its pid alone.
 func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, error) {
 	list, err := l.source.Processes(ctx)
 	var failure error
@@ -37,14 +37,14 @@ func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, err
 			return nil, failure
 		}
 	}
-	described := map[int]host.Process{}
+	pids := make([]int, len(list))
+	for i, p := range list {
+		pids[i] = p.PID
+	}
+	described := l.proc.DescribeAll(ctx, pids)
 	all := make([]canonical.Process, len(list))
 	for i, p := range list {
-		d, known := described[p.PID]
-		if !known {
-			d = l.proc.Describe(ctx, p.PID)
-			described[p.PID] = d
-		}
+		d := described[p.PID]
 		all[i] = canonical.Process{
 			PID: p.PID, User: d.User, Group: d.Group, Command: d.Command,
 			UUID: p.UUID, Instance: p.Instance, MemoryUsed: p.MemoryUsed, Kind: canonical.ProcessKind(p.Kind),

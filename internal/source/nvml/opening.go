@@ -133,8 +133,7 @@ func (s *Source) staff(o *opening) (err error) {
 	s.lib.between = s.between
 	defer func() {
 		if err != nil {
-			o.making(ofLibrary, "nvmlShutdown")
-			_ = s.lib.Shutdown() // the failure before it is the one to tell of
+			_, _ = within(closeTimeout, s.lib.Shutdown) // what failed before it is to be told
 		}
 	}()
 	all, err := s.lib.boards(o)

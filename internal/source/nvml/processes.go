@@ -67,7 +67,8 @@ type tally struct {
 
 // Processes implements source.ProcessLister: the processes on all boards that are
 // read, those of MIG instances by instance. A board that has not answered for five
-// seconds is left out, and is not asked again before it does.
+// seconds, or half of the time that ctx leaves, is left out, and is not asked again
+// before it does.
 func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
@@ -81,7 +82,11 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 			pending++
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	wait := listPatience
+	if end, ends := ctx.Deadline(); ends {
+		wait = min(wait, time.Until(end)/2) // the caller has something to do with the list
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var all []source.Process
 	for pending > 0 && ctx.Err() == nil {

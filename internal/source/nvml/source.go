@@ -356,7 +356,11 @@ func (s *Source) unload() error {
 	if s.events != nil {
 		_ = s.events.Free() // what follows frees all
 	}
-	if answer := s.lib.Shutdown(); answer != nvml.SUCCESS {
+	answer, ok := within(closeTimeout, s.lib.Shutdown)
+	switch {
+	case !ok:
+		return errors.New("nvmlShutdown does not return, the library stays loaded until the program ends; " + hangRemedy)
+	case answer != nvml.SUCCESS:
 		return fmt.Errorf("cannot shut NVML down: %s; end the program", text(answer))
 	}
 	return nil

@@ -23,9 +23,6 @@ import (
 // longestPoll is where an interval is taken for a mistake.
 const longestPoll = 24 * time.Hour
 
-// checkTimeout bounds how long a backend may look at the machine before we serve.
-const checkTimeout = 6 * time.Second
-
 // backend is a way to get readings.
 type backend struct {
 	name, alias string
@@ -58,6 +55,7 @@ var belongs = []struct {
 	{"dcgm.host", "dcgm", "it is for --backend=dcgm"},
 	{"gpus", "dcgm nvml", "it is for --backend=dcgm and nvml; others show what their source shows"},
 	{"show-all", "dcgm nvml", "it is for --backend=dcgm and nvml; others show what their source shows"},
+	{"collector.processes", "dcgm nvml", "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them"},
 	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read"},
 }
 
@@ -120,26 +118,23 @@ func openExporter(_ context.Context, o *options, userAgent string, _ *slog.Logge
 	return exporter.New(o.source, exporter.Options{MaxBody: o.maxBody, UserAgent: userAgent, Timeout: writeTimeout})
 }
 
-func openDCGM(ctx context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	hostname, err := o.hostname(o.dcgmHost == "" || strings.HasPrefix(o.dcgmHost, "unix://"))
+func openDCGM(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname, err := o.hostname(isHere(o.dcgmHost))
 	if err != nil {
 		return nil, err
 	}
-	src := dcgmi.New(dcgmi.Options{
+	return dcgmi.New(dcgmi.Options{
 		Host:          o.dcgmHost,
 		Period:        o.clamp(logger),
 		Wish:          o.wish(),
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
 		Logger:        logger,
-	})
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	if err := src.Check(ctx); err != nil {
-		return nil, errors.Join(err, src.Close())
-	}
-	return src, nil
+	}), nil
 }
+
+// isHere tells whether a --dcgm.host is the host engine of this machine.
+func isHere(host string) bool { return host == "" || strings.HasPrefix(host, "unix://") }
 
 // shortestNVML is what the library needs between two samples of the profiling
 // counters.

@@ -44,7 +44,7 @@ type options struct {
 	record  string // file to record to, "" for none
 
 	dcgmHost, gpus, jobMappingDir string
-	showAll                       bool
+	showAll, processes            bool
 
 	poll        time.Duration
 	minInterval time.Duration
@@ -61,7 +61,9 @@ type options struct {
 	web         *web.FlagConfig
 	maxRequests int
 	pprof       bool
-	log         *promslog.Config
+	// exposeProcesses shows the list of processes to other machines too.
+	exposeProcesses bool
+	log             *promslog.Config
 }
 
 // words are flag values that need more than kingpin to be understood.
@@ -128,6 +130,8 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	app.Flag("show-all", "dcgm, nvml: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
 	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
 		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
+	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, command, memory. Command lines are cut short, and what looks like a secret in them is masked. Only for clients on this machine, and never as series.").
+		BoolVar(&opts.processes)
 	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
 		PlaceHolder("FILE").StringVar(&opts.record)
 	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
@@ -143,6 +147,8 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	app.Flag("web.max-requests", "Most scrapes served at a time; more get 503.").
 		Default(strconv.Itoa(defaults.Limits.MaxRequests)).IntVar(&opts.maxRequests)
 	app.Flag("web.enable-pprof", "Serve Go profiles at /debug/pprof.").BoolVar(&opts.pprof)
+	app.Flag("web.expose-processes", "Show what --collector.processes lists to everybody who can reach us. Masking knows what secrets look like, and not all of them: prefer --web.config.file with authentication beside it.").
+		BoolVar(&opts.exposeProcesses)
 	promslogflag.AddFlags(app, opts.log)
 	return w
 }
@@ -218,6 +224,10 @@ func (o *options) check() error {
 		return fmt.Errorf("--expected-gpus=%d: out of range; give how many GPUs the node has, at most %d, or 0", o.judge.ExpectedGPUs, maxExpected)
 	case o.maxRequests < 1:
 		return fmt.Errorf("--web.max-requests=%d: must be at least 1", o.maxRequests)
+	case o.exposeProcesses && !o.processes:
+		return errors.New("--web.expose-processes: no processes are listed; give --collector.processes too")
+	case o.processes && !isHere(o.dcgmHost):
+		return fmt.Errorf("--collector.processes: the GPUs of --dcgm.host=%s are another machine's, whose processes cannot be seen from here; run kpulse-proxy there", o.dcgmHost)
 	case o.seriesLimit < 1:
 		return fmt.Errorf("--series-limit=%d: must be at least 1", o.seriesLimit)
 	}

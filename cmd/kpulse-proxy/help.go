@@ -29,7 +29,7 @@ var helpGroups = []struct {
 	title    string
 	prefixes []string
 }{
-	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "record", "once"}},
+	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "once"}},
 	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus"}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},

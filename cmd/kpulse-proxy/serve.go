@@ -54,7 +54,15 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	// still get their reading.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	read := make(chan error, 1)
-	go func() { read <- p.Run(life) }()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		err := p.Run(life)
+		if err != nil && !errors.Is(err, io.EOF) {
+			stop() // there is nothing to serve, and there will not be
+		}
+		read <- err
+	}()
 
 	err = listen(ctx, handler, opts.web, logger)
 	end()
@@ -68,7 +76,11 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 // yet.
 func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Handler, error) {
 	userAgent := newUserAgent()
-	p, err := newPipeline(ctx, opts, userAgent, logger)
+	src, err := open(ctx, opts, userAgent, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := wire(src, opts, logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,6 +92,9 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*pipelin
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,
 		Self:         userAgent,
+
+		Processes:       newProcessLister(src, opts),
+		ExposeProcesses: opts.exposeProcesses,
 	})
 	return p, handler, err
 }
@@ -88,16 +103,6 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*pipelin
 // next, so that a proxy whose --source is itself can tell.
 func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
-}
-
-// newPipeline opens the source and wires what its readings go through. ctx ends
-// the opening only.
-func newPipeline(ctx context.Context, opts *options, userAgent string, logger *slog.Logger) (*pipeline.Pipeline, error) {
-	src, err := open(ctx, opts, userAgent, logger)
-	if err != nil {
-		return nil, err
-	}
-	return wire(src, opts, logger)
 }
 
 // wire puts behind a source what its readings go through.

@@ -28,6 +28,7 @@ type Source struct {
 	Name        string // label `source`; holds no credentials
 	Backend     string
 	Aggregation string        // point or window
+	Version     string        // of what it is read with, "" where nobody tells
 	Period      time.Duration // of a stream; 0 where there is none
 
 	// Failure is nil after a good reading.

@@ -72,11 +72,11 @@ func appendSource(dst []byte, s *canonical.Source) []byte {
 }
 
 // appendSourceInfo appends all labels of a source_info series, and the end of
-// the label block. Nothing tells the version of a source yet.
+// the label block.
 func appendSourceInfo(dst []byte, s *canonical.Source) []byte {
 	dst = appendSource(dst, s)
 	dst = appendLabel(append(dst, ','), "aggregation", s.Aggregation)
-	dst = appendLabel(append(dst, ','), "version", "")
+	dst = appendLabel(append(dst, ','), "version", s.Version)
 	return append(dst, "} "...)
 }
 

@@ -21,12 +21,14 @@ type ProcessLister interface {
 	// returns when ctx ends at the latest, and is called by one goroutine at a
 	// time. Where Hostname and GPU are "" they are taken from the device of the
 	// same UUID and Instance in the readings. The caller owns the slice. An error
-	// says what to do; a *canonical.Failure also whether it was too slow.
+	// says what to do; a *canonical.Failure also whether it was too slow. With an
+	// error a list that is not nil holds what could be read all the same.
 	Processes(ctx context.Context) ([]canonical.Process, error)
 }
 
 // processes answers processPath with JSON: an object whose field processes is a
-// list, ordered by device and pid.
+// list, ordered by device and pid, and whose field incomplete says why devices are
+// not in it, where they are not.
 type processes struct {
 	lister  ProcessLister // nil if it is off
 	feeds   []Feed
@@ -37,6 +39,12 @@ type processes struct {
 
 func newProcesses(opts *Options) *processes {
 	return &processes{opts.Processes, opts.Feeds, opts.ExposeProcesses, opts.Timeout, make(chan struct{}, 1)}
+}
+
+// processesView is what is served.
+type processesView struct {
+	Processes  []processView `json:"processes"`
+	Incomplete string        `json:"incomplete,omitempty"`
 }
 
 // processView is a process as it is served. What is not known is left out.
@@ -58,7 +66,7 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case p.lister == nil:
-		http.Error(w, "processes are not listed: no backend of this version tells of them", http.StatusNotFound)
+		http.Error(w, "processes are not listed: start with --collector.processes, where readings come from a backend that looks at this machine itself", http.StatusNotFound)
 		return
 	case !p.exposed && !isLocal(r):
 		http.Error(w, "processes are shown on this machine alone, at its localhost address; start with --web.expose-processes to show them to all who can reach it", http.StatusForbidden)
@@ -67,12 +75,16 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout)
 	defer cancel()
 	list, err := p.list(ctx)
-	if err != nil {
+	if err != nil && list == nil {
 		http.Error(w, "processes cannot be listed: "+err.Error(), statusOfList(err))
 		return
 	}
 	p.place(list)
-	body, err := json.Marshal(map[string][]processView{"processes": viewsOf(list)})
+	view := processesView{Processes: viewsOf(list)}
+	if err != nil {
+		view.Incomplete = err.Error()
+	}
+	body, err := json.Marshal(view)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

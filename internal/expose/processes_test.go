@@ -100,6 +100,21 @@ func TestProcessesOverTheNetwork(t *testing.T) {
 	}
 }
 
+// TestIncompleteProcesses shows what there is, and says what is missing.
+func TestIncompleteProcesses(t *testing.T) {
+	for want, list := range map[string][]canonical.Process{
+		`{"processes":[{"pid":7,"used_memory_bytes":0}],"incomplete":"GPU 3 hangs; reset it"}`: {{PID: 7}},
+		`{"processes":[],"incomplete":"GPU 3 hangs; reset it"}`:                                {},
+	} {
+		w := askProcesses(t, Options{Processes: listerFunc(func(context.Context) ([]canonical.Process, error) {
+			return list, &canonical.Failure{Timeout: true, Cause: "GPU 3 hangs", Remedy: "reset it"}
+		})}, here)
+		if w.Code != 200 || w.Body.String() != want+"\n" {
+			t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+		}
+	}
+}
+
 func TestProcessesAreRefused(t *testing.T) {
 	one := listing(canonical.Process{PID: 1, Command: "hidden"})
 	failing := func(err error) ProcessLister {
@@ -111,8 +126,8 @@ func TestProcessesAreRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"off":                   {Options{}, here, 404, "no backend of this version"},
-		"off, but exposed":      {Options{ExposeProcesses: true}, elsewhere, 404, "no backend of this version"},
+		"off":                   {Options{}, here, 404, "--collector.processes"},
+		"off, but exposed":      {Options{ExposeProcesses: true}, elsewhere, 404, "--collector.processes"},
 		"from elsewhere":        {Options{Processes: one}, elsewhere, 403, "--web.expose-processes"},
 		"exposed":               {Options{Processes: one, ExposeProcesses: true}, elsewhere, 200, "hidden"},
 		"broken":                {Options{Processes: failing(errors.New("no driver; install it"))}, here, 502, "no driver; install it"},

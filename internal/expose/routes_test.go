@@ -49,7 +49,7 @@ func TestRoutes(t *testing.T) {
 		{up.URL, "GET", "/favicon.ico", 404, ""},
 		{up.URL, "POST", "/nowhere", 404, ""},
 		{up.URL, "GET", "/debug/pprof/", 404, ""},
-		{up.URL, "GET", "/api/v1/processes", 404, "no backend of this version"},
+		{up.URL, "GET", "/api/v1/processes", 404, "start with --collector.processes"},
 		{up.URL, "POST", "/api/v1/processes", 405, "POST"},
 		{up.URL, "GET", "/api/v1/processes/", 404, ""},
 		{up.URL, "GET", "/debug/pprof/heap", 404, ""},

@@ -53,6 +53,8 @@ type Options struct {
 type Pipeline struct {
 	opts Options
 	caps source.Caps
+	// version tells what the source is read with; nil where it does not.
+	version func() string
 
 	// life ends every read when the pipeline is closed.
 	life context.Context
@@ -91,13 +93,18 @@ func New(opts Options) *Pipeline {
 	if caps.Local {
 		host.read = opts.Host
 	}
+	var version func() string
+	if v, ok := source.As[source.Versioned](opts.Source); ok {
+		version = v.Version
+	}
 	return &Pipeline{
-		opts:  opts,
-		caps:  caps,
-		meter: m,
-		host:  host,
-		life:  life,
-		end:   end,
+		opts:    opts,
+		caps:    caps,
+		version: version,
+		meter:   m,
+		host:    host,
+		life:    life,
+		end:     end,
 		state: canonical.Source{
 			Name:        opts.Source.Name(),
 			Backend:     caps.Backend,
@@ -113,11 +120,16 @@ func New(opts Options) *Pipeline {
 func (p *Pipeline) Name() string { return p.opts.Source.Name() }
 
 // Run reads until ctx ends or the source has come to its end, which gives
-// io.EOF, and then closes the source. Reads under way fail.
+// io.EOF, and then closes the source. Reads under way fail. A source that is a
+// source.Checker and says that it cannot be read is not: Run returns that, and so
+// do all further reads.
 func (p *Pipeline) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.opts.Source.Close()) }()
 	defer p.land()
 	if p.caps.Kind == source.Streamed {
+		if err := p.check(ctx); err != nil {
+			return err
+		}
 		return p.follow(ctx)
 	}
 	p.poll(ctx)

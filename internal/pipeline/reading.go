@@ -119,6 +119,9 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	p.mu.Unlock()
 	s.Failure = nil
 	s.Streams = p.streams()
+	if p.version != nil {
+		s.Version = p.version()
+	}
 	s.At, s.Took = b.At, b.Took
 	if p.changed(b) {
 		s.ChangedAt = b.At

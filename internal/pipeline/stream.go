@@ -15,6 +15,29 @@ import (
 // source that could not be read yet.
 const retryAfter = time.Second
 
+// checkTimeout bounds how long a source may look at the machine before it is read.
+const checkTimeout = 6 * time.Second
+
+// check lets a source that can say so say that it cannot be read at all. Scrapes
+// wait for that as for the first reading.
+func (p *Pipeline) check(ctx context.Context) error {
+	checker, ok := source.As[source.Checker](p.opts.Source)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	err := checker.Check(ctx)
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state.Failure = failureOf(err) // not logged: it is Run's error
+	p.settle.Do(func() { close(p.settled) })
+	return err
+}
+
 // follow reads a stream tick by tick until ctx ends or the stream does, which
 // gives io.EOF.
 func (p *Pipeline) follow(ctx context.Context) error {

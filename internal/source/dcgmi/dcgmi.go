@@ -97,6 +97,7 @@ type Source struct {
 	stale   atomic.Bool          // the view must not be trusted at the next start
 	wonders chan struct{}        // holds a token if the node is to be surveyed
 
+	version atomic.Pointer[string]       // nil before it is known
 	unasked atomic.Pointer[source.Error] // why the last survey failed, nil if it did not
 
 	surveying sync.Mutex // held during a survey, and guards what follows
@@ -111,8 +112,11 @@ type Source struct {
 }
 
 var (
-	_ source.Source  = (*Source)(nil)
-	_ source.Streams = (*Source)(nil)
+	_ source.Source        = (*Source)(nil)
+	_ source.Streams       = (*Source)(nil)
+	_ source.Checker       = (*Source)(nil)
+	_ source.Versioned     = (*Source)(nil)
+	_ source.ProcessLister = (*Source)(nil)
 )
 
 // New returns a source that runs nothing before its first Read.

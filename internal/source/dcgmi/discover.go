@@ -23,6 +23,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, err
 		host = []string{"--host", s.opts.Host}
 	}
 	asked.Go(func() { list = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-l"}, host)) })
+	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
 	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
 	// The one here says nothing of another host's GPUs.
 	if smi, err := s.opts.Probes.LookPath("nvidia-smi"); err == nil && s.local {

@@ -61,8 +61,8 @@ const (
 	uuid0 = "GPU-a1b2c3d4-0000-1111-2222-333344445550"
 	uuid1 = "GPU-a1b2c3d4-0001-1111-2222-333344445550"
 
-	smiQuery = "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, 700.00, 700.00, 5, 16, NVIDIA H100 80GB HBM3\n" +
-		"1, " + uuid1 + ", 00000000:20:00.0, 580.105.08, 700.00, 700.00, 5, 16, NVIDIA H100 80GB HBM3\n"
+	smiQuery = "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n" +
+		"1, " + uuid1 + ", 00000000:20:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n"
 	smiList = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
 		"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n" +
 		"  MIG 3g.40gb     Device  0: (UUID: MIG-00000000-0001-1111-2222-333344445550)\n" +

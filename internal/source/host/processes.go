@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // maxArguments is how many bytes of a command line are read. Of them, at most
@@ -27,12 +28,17 @@ type Process struct {
 type Processes struct {
 	proc  fs.FS
 	names *Names
+
+	mu      sync.Mutex
+	waiting map[int]bool // the pids that somebody waits for; guarded by mu
 }
 
 // NewProcesses returns a reader of the machine whose /proc is given. Users and
 // groups are numbers if names is nil: right for the /proc of another root, such as
 // the host's that is mounted into a container, whose names we do not have.
-func NewProcesses(proc fs.FS, names *Names) *Processes { return &Processes{proc, names} }
+func NewProcesses(proc fs.FS, names *Names) *Processes {
+	return &Processes{proc: proc, names: names, waiting: map[int]bool{}}
+}
 
 // Describe tells of the process that has the pid now, and nothing at all of one
 // that is gone or hidden from us. Names that are not found before ctx ends are

@@ -3,14 +3,10 @@
 // as flags and environment ask, and tells which jobs run on them.
 //
 // It runs no command. Whoever does hands over what was printed, and what a
-// command did not print is not known: an empty string, Unknown or NaN, never a
-// guess.
+// command did not print is not known: an empty string or Unknown, never a guess.
 package identity
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Unknown stands for an id or index that nothing told.
 const Unknown = -1
@@ -18,7 +14,7 @@ const Unknown = -1
 // Node is what a host engine knows of its boards, ordered by Entity.
 type Node struct{ Boards []Board }
 
-// Board is a GPU. Texts are "" where nothing told them, numbers Unknown or NaN.
+// Board is a GPU. Texts are "" where nothing told them, numbers Unknown.
 type Board struct {
 	// Entity is DCGM's id: dmon's GPU 0, and dcgm-exporter's label gpu.
 	Entity int
@@ -30,13 +26,6 @@ type Board struct {
 	Model, PCIBusID, Driver string
 	// Inactive boards are known to the host engine, and not read by it.
 	Inactive bool
-
-	// PowerLimit is the one in force, MaxPowerLimit the highest that can be
-	// set, in watts.
-	PowerLimit, MaxPowerLimit float64
-	// PCIeGeneration and PCIeWidth (lanes) are the most that the board and its
-	// slot can have together.
-	PCIeGeneration, PCIeWidth float64
 
 	// Instances are the parts the board is cut into, ordered by ID.
 	Instances []Instance
@@ -70,11 +59,7 @@ type MIGDevice struct {
 
 // newBoard returns a board of which nothing is known but its id.
 func newBoard(entity int) Board {
-	nan := math.NaN()
-	return Board{
-		Entity: entity, Index: Unknown,
-		PowerLimit: nan, MaxPowerLimit: nan, PCIeGeneration: nan, PCIeWidth: nan,
-	}
+	return Board{Entity: entity, Index: Unknown}
 }
 
 // Find returns the board with that entity id, as dmon prints it, nil if there is
@@ -101,8 +86,7 @@ func (n *Node) FindInstance(entity int) (*Board, *Instance) {
 	return nil, nil
 }
 
-// Equal tells whether a and b say the same, an unknown number being equal to
-// itself.
+// Equal tells whether a and b say the same.
 func Equal(a, b *Node) bool { return fmt.Sprintf("%+v", *a) == fmt.Sprintf("%+v", *b) }
 
 // Moved tells whether an entity id stands for another device in b than in a: a

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 )
@@ -70,21 +69,9 @@ func (b *Board) complete(other *Board) {
 	b.Model = cmp.Or(b.Model, other.Model)
 	b.PCIBusID = cmp.Or(b.PCIBusID, other.PCIBusID)
 	b.Driver = cmp.Or(b.Driver, other.Driver)
-	b.PowerLimit = known(b.PowerLimit, other.PowerLimit)
-	b.MaxPowerLimit = known(b.MaxPowerLimit, other.MaxPowerLimit)
-	b.PCIeGeneration = known(b.PCIeGeneration, other.PCIeGeneration)
-	b.PCIeWidth = known(b.PCIeWidth, other.PCIeWidth)
 	if len(b.Loose) == 0 {
 		b.Loose = other.Loose
 	}
-}
-
-// known returns a, or b if a is NaN.
-func known(a, b float64) float64 {
-	if math.IsNaN(a) {
-		return b
-	}
-	return a
 }
 
 // settle gives every MIG device its instance, as far as that is known, and every

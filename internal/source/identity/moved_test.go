@@ -15,7 +15,7 @@ func TestMovedAndEqual(t *testing.T) {
 		moved, equal bool
 	}{
 		{"nothing", func(*Node) {}, false, true},
-		{"a limit", func(n *Node) { n.Boards[0].PowerLimit = 300 }, false, false},
+		{"a driver", func(n *Node) { n.Boards[0].Driver = "580" }, false, false},
 		{"a UUID that is not told", func(n *Node) { n.Boards[0].UUID = "" }, false, false},
 		{"a board that is gone", func(n *Node) { n.Boards = n.Boards[1:] }, false, false},
 		{"another board", func(n *Node) { n.Boards[0].UUID = "GPU-x" }, true, false},

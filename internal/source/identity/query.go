@@ -1,17 +1,12 @@
 package identity
 
-import (
-	"math"
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // QueryFields are what to ask nvidia-smi for, in the order in which they are
 // read: nvidia-smi --query-gpu=QueryFields --format=csv,noheader,nounits. Every
 // driver that DCGM 2.1 and later run on knows them. The name is the last, so
 // that a comma in it does no harm.
-const QueryFields = "index,uuid,pci.bus_id,driver_version,power.limit,power.max_limit," +
-	"pcie.link.gen.max,pcie.link.width.max,name"
+const QueryFields = "index,uuid,pci.bus_id,driver_version,name"
 
 // parseQuery reads what nvidia-smi answered. Lines that are no answer, such as
 // those of a board that fell off the bus, are passed over. Entity ids are not
@@ -32,19 +27,8 @@ func parseQuery(output []byte) []Board {
 		if b.Index == Unknown || b.UUID == "" {
 			continue
 		}
-		b.PCIBusID, b.Driver, b.Model = text(cell[2]), text(cell[3]), text(cell[8])
-		b.PowerLimit, b.MaxPowerLimit = limit(cell[4]), limit(cell[5])
-		b.PCIeGeneration, b.PCIeWidth = limit(cell[6]), limit(cell[7])
+		b.PCIBusID, b.Driver, b.Model = text(cell[2]), text(cell[3]), text(cell[4])
 		boards = append(boards, b)
 	}
 	return boards
-}
-
-// limit reads a positive number; anything else, such as [N/A], is NaN.
-func limit(s string) float64 {
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(v > 0) || v > math.MaxUint32 {
-		return math.NaN()
-	}
-	return v
 }

@@ -61,13 +61,13 @@ var gpmMetrics = [...]gpmMetric{
 
 // gpm counts what one board or instance does. It belongs to one worker.
 type gpm struct {
-	lib      nvml.Interface
+	lib      *library
 	sample   func(nvml.GpmSample) nvml.Return // takes one
 	call     string                           // the name of that
 	sampling support
 	getting  support
-	samples  [3]gpmSample            // the newest at 0
-	pair     *nvml.GpmMetricsGetType // of the worker
+	samples  [3]gpmSample // the newest at 0
+	pair     *pair        // of the worker
 	metrics  []gpmAsked
 }
 
@@ -90,7 +90,7 @@ const wholeBoard = -1
 // newGPM counts what a board does, or what its instance of that id does.
 func (w *worker) newGPM(instance int) *gpm {
 	d := w.device
-	g := &gpm{lib: w.lib, pair: &w.pair, call: gpmSampleCall, sample: func(s nvml.GpmSample) nvml.Return { return s.Get(d) }}
+	g := &gpm{lib: w.lib, pair: w.pair, call: gpmSampleCall, sample: func(s nvml.GpmSample) nvml.Return { return s.Get(d) }}
 	if instance != wholeBoard {
 		g.call = gpmMIGSampleCall
 		g.sample = func(s nvml.GpmSample) nvml.Return { return s.MigGet(d, instance) }
@@ -154,13 +154,12 @@ func (g *gpm) take(calls func(string), now time.Time) nvml.Return {
 
 // average fills row with the averages between a sample and the newest.
 func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
-	g.pair.Sample1, g.pair.Sample2 = earlier, g.samples[0].buffer
-	g.pair.NumMetrics = uint32(len(g.metrics))
-	told := metricsOf(g.pair, len(g.metrics))
+	g.pair.n = uint32(len(g.metrics))
+	told := g.pair.metrics[:len(g.metrics)]
 	for i := range g.metrics {
 		told[i] = metric{id: uint32(g.metrics[i].id), answer: uint32(nvml.ERROR_UNKNOWN)}
 	}
-	answer := g.lib.GpmMetricsGet(g.pair)
+	answer := g.lib.between(g.pair, earlier, g.samples[0].buffer)
 	if !g.getting.hear(answer) {
 		return answer
 	}

@@ -3,8 +3,6 @@
 package nvml
 
 import (
-	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -14,15 +12,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
-// openTimeout bounds what New waits for the driver to start up, and then for all
-// boards together. A driver without its persistence daemon takes seconds a board.
-const openTimeout = 20 * time.Second
+// boardsTimeout is how long a start waits for all boards together before it goes
+// on without those that have not answered.
+const boardsTimeout = 20 * time.Second
 
 // library is NVML, loaded.
 type library struct {
 	nvml.Interface
-	has    func(call string) bool
-	driver string // its version, "" for unknown
+	has func(call string) bool
+	// between fills in the averages between two samples of GPM's.
+	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return
+	// driver and version are the driver's and NVML's, "" where they do not tell.
+	driver, version string
 }
 
 // found is a board that New found.
@@ -34,28 +35,26 @@ type found struct {
 }
 
 // load starts NVML up.
-func load(lib nvml.Interface, path string) (*library, error) {
+func load(lib nvml.Interface, path string, o *opening) (*library, error) {
 	l := &library{Interface: lib}
-	answer, ok := within(openTimeout, l.init)
-	if !ok {
-		return nil, hangs("nvmlInit_v2", openTimeout)
-	}
-	if answer != nvml.SUCCESS {
-		return nil, unloadable(path, answer)
-	}
-	return l, nil
-}
-
-func (l *library) init() nvml.Return {
+	o.making(ofLibrary, "nvmlInit_v2")
 	if answer := l.Init(); answer != nvml.SUCCESS {
-		return answer
+		return nil, unloadable(path, answer)
 	}
 	extensions := l.Extensions()
 	l.has = func(call string) bool { return extensions.LookupSymbol(call) == nil }
-	if version, answer := l.SystemGetDriverVersion(); answer == nvml.SUCCESS {
-		l.driver = version
+	o.making(ofLibrary, "nvmlSystemGetDriverVersion")
+	l.driver = versionOf(l.SystemGetDriverVersion())
+	o.making(ofLibrary, "nvmlSystemGetNVMLVersion")
+	l.version = versionOf(l.SystemGetNVMLVersion())
+	return l, nil
+}
+
+func versionOf(version string, answer nvml.Return) string {
+	if answer != nvml.SUCCESS {
+		return ""
 	}
-	return nvml.SUCCESS
+	return version
 }
 
 // hasAll tells whether all of these calls are there.
@@ -70,38 +69,34 @@ func (l *library) hasAll(calls []string) bool {
 
 // boards looks at all boards side by side, in the order of their indices. Those
 // that do not answer in time, or have no handle, have no device.
-func (l *library) boards() ([]found, error) {
-	type counted struct {
-		n      int
-		answer nvml.Return
-	}
-	c, ok := within(openTimeout, func() counted {
-		n, answer := l.DeviceGetCount()
-		return counted{n, answer}
-	})
+func (l *library) boards(o *opening) ([]found, error) {
+	o.making(ofLibrary, "nvmlDeviceGetCount_v2")
+	n, answer := l.DeviceGetCount()
+	o.making(ofLibrary, "")
 	switch {
-	case !ok:
-		return nil, hangs("nvmlDeviceGetCount_v2", openTimeout)
-	case c.answer != nvml.SUCCESS:
+	case answer != nvml.SUCCESS:
 		return nil, &source.Error{
 			Failure: source.Broken,
-			Cause:   "NVML cannot count the GPUs: " + text(c.answer),
+			Cause:   "NVML cannot count the GPUs: " + text(answer),
 			Remedy:  "see what nvidia-smi says",
 		}
-	case c.n == 0:
+	case n == 0:
 		return nil, &source.Error{
 			Failure: source.Unreachable,
 			Cause:   "NVML sees no GPU",
 			Remedy:  "see nvidia-smi -L; in a container, give it GPUs (docker run --gpus all)",
 		}
 	}
-	all := make([]found, c.n)
-	answers := make(chan found, c.n)
+	all := make([]found, n)
+	answers := make(chan found, n)
 	for i := range all {
 		all[i] = found{Board: unknownBoard(i), answer: nvml.ERROR_TIMEOUT}
-		go func() { answers <- l.board(i) }()
+		go func() {
+			answers <- l.board(i, func(call string) { o.making(i, call) })
+			o.making(i, "")
+		}()
 	}
-	deadline := time.NewTimer(openTimeout)
+	deadline := time.NewTimer(boardsTimeout)
 	defer deadline.Stop()
 	for range all {
 		select {
@@ -116,33 +111,33 @@ func (l *library) boards() ([]found, error) {
 
 // unknownBoard is a board of which its index is known.
 func unknownBoard(index int) identity.Board {
-	nan := math.NaN()
-	return identity.Board{
-		Entity: index, Index: index, Inactive: true,
-		PowerLimit: nan, MaxPowerLimit: nan, PCIeGeneration: nan, PCIeWidth: nan,
-	}
+	return identity.Board{Entity: index, Index: index, Inactive: true}
 }
 
-// board looks at one board.
-func (l *library) board(index int) found {
+// board looks at one board. calls is told which call is about to be made.
+func (l *library) board(index int, calls func(string)) found {
 	f := found{Board: unknownBoard(index)}
+	calls("nvmlDeviceGetHandleByIndex_v2")
 	device, answer := l.DeviceGetHandleByIndex(index)
 	if f.answer = answer; answer != nvml.SUCCESS {
 		return f
 	}
 	f.device, f.Inactive, f.Driver = device, false, l.driver
+	calls("nvmlDeviceGetUUID")
 	if uuid, answer := f.device.GetUUID(); answer == nvml.SUCCESS {
 		f.UUID = uuid
 	}
+	calls("nvmlDeviceGetName")
 	if name, answer := f.device.GetName(); answer == nvml.SUCCESS {
 		f.Model = name
 	}
+	calls("nvmlDeviceGetPciInfo_v3")
 	if pci, answer := f.device.GetPciInfo(); answer == nvml.SUCCESS {
 		id, _, _ := strings.Cut(string(pci.BusId[:]), "\x00")
 		f.PCIBusID = id
 	}
 	if l.hasAll(migCalls[:]) {
-		f.cuts, _ = cutsOf(f.device, index, func(string) {})
+		f.cuts, _ = cutsOf(f.device, index, calls)
 	}
 	return f
 }
@@ -159,15 +154,6 @@ func within[T any](d time.Duration, f func() T) (result T, ok bool) {
 		return result, true
 	case <-timer.C:
 		return result, false
-	}
-}
-
-// hangs is the failure of a call that did not return.
-func hangs(call string, after time.Duration) *source.Error {
-	return &source.Error{
-		Failure: source.Timeout,
-		Cause:   fmt.Sprintf("%s has not returned for %s", call, after),
-		Remedy:  "see whether nvidia-smi hangs too, and dmesg for XIDs; a GPU reset or a reboot ends it",
 	}
 }
 

@@ -95,6 +95,7 @@ func newMachine(boards int) *machine {
 	m.InitFunc = func() nvml.Return { return nvml.SUCCESS }
 	m.ShutdownFunc = func() nvml.Return { m.shut++; return nvml.SUCCESS }
 	m.SystemGetDriverVersionFunc = func() (string, nvml.Return) { return "580.1", nvml.SUCCESS }
+	m.SystemGetNVMLVersionFunc = func() (string, nvml.Return) { return "13.580.1", nvml.SUCCESS }
 	m.DeviceGetCountFunc = func() (int, nvml.Return) { return len(m.boards), nvml.SUCCESS }
 	m.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
 		return m.boards[i], m.boards[i].meets("nvmlDeviceGetHandleByIndex")
@@ -121,7 +122,6 @@ func newMachine(boards int) *machine {
 		}, nvml.SUCCESS
 	}
 	m.GpmSampleAllocFunc = func() (nvml.GpmSample, nvml.Return) { return m.newSample(), nvml.SUCCESS }
-	m.GpmMetricsGetFunc = metricsBetween
 	return m
 }
 
@@ -161,14 +161,14 @@ func (m *machine) newSample() *sample {
 }
 
 // metricsBetween refuses pairs that are no pair, or too close, as nvml.h says.
-func metricsBetween(g *nvml.GpmMetricsGetType) nvml.Return {
-	a, b := g.Sample1.(*sample), g.Sample2.(*sample)
+func metricsBetween(p *pair, earlier, later nvml.GpmSample) nvml.Return {
+	a, b := earlier.(*sample), later.(*sample)
 	if a == b || a.of != b.of || b.at.Sub(a.at) <= 100*time.Millisecond {
 		return nvml.ERROR_UNKNOWN
 	}
 	answer := b.of.meets(gpmMetricsCall)
-	for i := range metricsOf(g, int(g.NumMetrics)) {
-		m := &metricsOf(g, int(g.NumMetrics))[i]
+	for i := range p.metrics[:p.n] {
+		m := &p.metrics[i]
 		value, ok := b.metrics[nvml.GpmMetricId(m.id)]
 		m.value, m.answer = value, uint32(nvml.SUCCESS)
 		if !ok {

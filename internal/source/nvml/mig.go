@@ -28,7 +28,7 @@ const instanceStride = 1 << 10
 // cut is one instance of a board.
 type cut struct {
 	identity.Instance
-	device nvml.Device // one of its MIG devices
+	devices []nvml.Device // its MIG devices, one at least
 }
 
 // cutsOf lists the instances of a board, ordered by id. Without a MIG device,
@@ -66,10 +66,11 @@ func add(cuts []cut, board, id int, device nvml.Device, told identity.MIGDevice)
 	i := slices.IndexFunc(cuts, func(c cut) bool { return c.ID == id })
 	if i < 0 {
 		i = len(cuts)
-		cuts = append(cuts, cut{identity.Instance{Entity: board*instanceStride + id, ID: id, Profile: told.Profile}, device})
+		cuts = append(cuts, cut{identity.Instance{Entity: board*instanceStride + id, ID: id, Profile: told.Profile}, nil})
 	}
 	cuts[i].Computes++
 	cuts[i].Devices = append(cuts[i].Devices, told)
+	cuts[i].devices = append(cuts[i].devices, device)
 	return cuts
 }
 

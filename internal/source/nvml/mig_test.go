@@ -67,14 +67,14 @@ func TestChoice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(2)
 				m.boards[1].cut(9, "1g.10gb")
-				s, err := newSource(Options{Wish: identity.Wish{GPUs: tt.gpus}}, m)
-				if err != nil {
+				s := newSource(Options{Wish: identity.Wish{GPUs: tt.gpus}}, m)
+				defer s.Close()
+				if err := s.Check(t.Context()); err != nil {
 					if tt.err == "" || !strings.Contains(err.Error(), tt.err) {
 						t.Errorf("%v, want %q", err, tt.err)
 					}
 					return
 				}
-				defer s.Close()
 				r := &reader{Source: s, t: t}
 				all := r.read()
 				for _, device := range []string{"0", "1", "1/9"} {

@@ -55,11 +55,8 @@ func newReader(t *testing.T, m *machine, set func(*Options)) *reader {
 	if set != nil {
 		set(&opts)
 	}
-	s, err := newSource(opts, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Source = s
+	r.Source = newSource(opts, m)
+	r.between = metricsBetween
 	return r
 }
 

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 const (
@@ -23,8 +23,11 @@ const (
 	patience = .5
 	// longest is how long a reading waits for the first board at all.
 	longest = 5 * time.Second
+	// firstWindow is what the first reading's rates and averages are of. It is more
+	// than gpmLeast, and short enough for one who waits for a single reading.
+	firstWindow = 200 * time.Millisecond
 	// closeTimeout bounds Close: a call that hangs in the driver cannot be ended.
-	closeTimeout = 2 * time.Second
+	closeTimeout = time.Second
 )
 
 // The streams of a source, in the order in which they are kept.
@@ -37,15 +40,24 @@ const (
 // writes it, and what a scan of it gives; At is when the boards were asked.
 type Source struct {
 	opts    Options
-	lib     *library
+	api     nvml.Interface                                           // before it is loaded
+	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return // (*pair).get but in tests
 	denials denials
+
+	// Of an opening, and then of the reading goroutine but for lib and workers, which
+	// stay as they are.
+	lib     *library
 	events  nvml.EventSet // nil for none
 	answers chan answer
 	workers []*worker
 	states  []state // of each worker
 	view    view
-	next    time.Time   // when the next reading begins
-	timer   *time.Timer // of the reading goroutine
+
+	// Of the reading goroutine.
+	opened bool      // the opening has succeeded
+	warm   bool      // rates and averages have their first sample
+	next   time.Time // when the next reading begins
+	timer  *time.Timer
 
 	life     context.Context
 	end      context.CancelFunc
@@ -57,8 +69,11 @@ type Source struct {
 	stats  source.StreamStats
 	counts [2]source.StreamCounts
 
-	mu      sync.Mutex
-	trouble [2]*source.Error // by stream; guarded by mu
+	version atomic.Pointer[string] // nil before it is known
+
+	mu      sync.Mutex       // guards what follows
+	opening *opening         // the last, nil before the first and after one that failed
+	trouble [2]*source.Error // by stream
 }
 
 // state is what the reading goroutine knows of a worker.
@@ -77,123 +92,120 @@ type state struct {
 }
 
 var (
-	_ source.Source  = (*Source)(nil)
-	_ source.Streams = (*Source)(nil)
+	_ source.Source        = (*Source)(nil)
+	_ source.Streams       = (*Source)(nil)
+	_ source.Checker       = (*Source)(nil)
+	_ source.Versioned     = (*Source)(nil)
+	_ source.ProcessLister = (*Source)(nil)
 )
 
-// New loads NVML and looks which boards there are. It fails with a *source.Error
-// where there is no driver, no GPU, or none that the Wish chooses. It takes at
-// most a minute, and less than a second where the driver is awake.
+// New returns a source that does nothing before its first Check or Read: those load
+// NVML and look which boards there are. The error is always nil: it is what programs
+// built without cgo have.
 func New(opts Options) (*Source, error) {
 	opts = opts.complete()
-	return newSource(opts, nvml.New(nvml.WithLibraryPath(opts.LibraryPath)))
+	return newSource(opts, nvml.New(nvml.WithLibraryPath(opts.LibraryPath))), nil
 }
 
 // newSource is New with another library.
-func newSource(opts Options, api nvml.Interface) (*Source, error) {
-	opts = opts.complete()
-	lib, err := load(api, opts.LibraryPath)
-	if err != nil {
-		return nil, err
-	}
-	s := &Source{opts: opts, lib: lib, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
+func newSource(opts Options, api nvml.Interface) *Source {
+	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
 	s.life, s.end = context.WithCancel(context.Background())
-	if err := s.staff(); err != nil {
-		s.end()
-		_, _ = within(closeTimeout, lib.Shutdown) // a board that hangs may hang this too
-		return nil, err
-	}
 	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
-		if err := s.stats.Open(stream, &s.counts[i]); err != nil {
-			return nil, err
-		}
+		_ = s.stats.Open(stream, &s.counts[i]) // refuses only what is open already
 	}
-	return s, nil
-}
-
-// staff finds the boards, and makes a worker for each that is wanted.
-func (s *Source) staff() error {
-	all, err := s.lib.boards()
-	if err != nil {
-		return err
-	}
-	s.view = newView(s.opts, all)
-	wanted, err := s.view.choose(identity.Select)
-	if err != nil {
-		return err
-	}
-	s.openEvents()
-	s.answers = make(chan answer, len(all))
-	for i := range all {
-		switch {
-		case !wanted[i]:
-		case all[i].device == nil:
-			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
-				"remedy", "see what nvidia-smi says of it, and start again once it is back")
-		default:
-			s.workers = append(s.workers, s.newWorker(&all[i]))
-		}
-	}
-	if len(s.workers) == 0 {
-		return &source.Error{
-			Failure: source.Broken,
-			Cause:   "no GPU can be read",
-			Remedy:  "see what nvidia-smi says",
-		}
-	}
-	s.states = make([]state, len(s.workers))
-	for i, w := range s.workers {
-		s.states[i].worker = w
-	}
-	return nil
+	return s
 }
 
 // Name returns "nvml".
 func (*Source) Name() string { return "nvml" }
 
-// Caps says that a reading is a point: GPM's averages are over one period.
+// Caps says that a reading is a window: GPM's averages, and NVML's own, are over
+// about one period.
 func (s *Source) Caps() source.Caps {
 	return source.Caps{
 		Backend:     "nvml",
 		Kind:        source.Streamed,
-		Aggregation: source.Point,
+		Aggregation: source.Window,
 		Period:      s.opts.Period,
 		Local:       true,
 	}
 }
 
-// Read waits for the next reading. Boards that do not answer in time are left
-// out; where none answers, or none has a reading, Read returns why, as a
+// Read waits for the next reading; the first comes when rates and averages have a
+// window behind them. Boards that do not answer in time are left out; where none
+// answers, or none has a reading, or NVML cannot be started, Read returns why, as a
 // *source.Error.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
-	s.starting.Do(s.start)
-	if err := s.await(ctx); err != nil {
+	if !s.opened {
+		if err := s.open(ctx); err != nil {
+			return err
+		}
+		s.opened = true
+		s.starting.Do(s.start)
+	}
+	if err := s.warmUp(ctx); err != nil {
 		return err
 	}
-	begun := time.Now()
-	if s.next = s.next.Add(s.opts.Period); !s.next.After(begun) {
-		s.next = begun.Add(s.opts.Period)
-	}
-	if err := s.gather(ctx, begun); err != nil {
+	begun, err := s.round(ctx, s.opts.Period)
+	if err != nil {
 		return err
 	}
-	now := time.Now()
-	s.watch(now)
 	if err := s.view.follow(s.states); err != nil {
 		return err
 	}
 	samples, profiled := s.view.fill(s.states, begun, 2*s.opts.Period)
-	for i := range s.states {
-		s.states[i].sheet = nil // served
-	}
+	s.serve()
 	s.account(profiled)
 	if samples == 0 {
 		return s.failure()
 	}
 	s.view.write(b, begun)
-	b.Took = now.Sub(begun)
+	b.Took = time.Since(begun)
 	return nil
+}
+
+// warmUp asks all boards for the first time. What they say is not served, for it
+// has no rates and averages yet; that nobody says anything is told at once.
+func (s *Source) warmUp(ctx context.Context) error {
+	if s.warm {
+		return nil
+	}
+	if _, err := s.round(ctx, firstWindow); err != nil {
+		return err
+	}
+	s.warm = true
+	answered := s.holds()
+	s.serve()
+	if !answered {
+		return s.failure()
+	}
+	return nil
+}
+
+// round asks all boards when it is time to, and returns when it did. The next round
+// is after pause.
+func (s *Source) round(ctx context.Context, pause time.Duration) (begun time.Time, err error) {
+	if err := s.await(ctx); err != nil {
+		return begun, err
+	}
+	begun = time.Now()
+	if s.next = s.next.Add(pause); !s.next.After(begun) {
+		s.next = begun.Add(pause)
+	}
+	if err := s.gather(ctx, begun); err != nil {
+		return begun, err
+	}
+	s.watch(time.Now())
+	return begun, nil
+}
+
+// serve marks all sheets as served.
+func (s *Source) serve() {
+	for i := range s.states {
+		s.states[i].sheet = nil
+	}
 }
 
 // start starts all goroutines.
@@ -303,7 +315,7 @@ func (s *Source) stopped(ctx context.Context) error {
 }
 
 // Close makes a blocked Read return and unloads the library. Where a call hangs in
-// the driver it gives up after two seconds, and the library stays loaded. It may be
+// the driver it gives up after a second, and the library stays loaded. It may be
 // called more than once.
 func (s *Source) Close() error {
 	s.closing.Do(func() {
@@ -316,6 +328,19 @@ func (s *Source) Close() error {
 
 // unload waits for the goroutines and shuts NVML down.
 func (s *Source) unload() error {
+	s.mu.Lock()
+	o := s.opening // no other will follow
+	s.mu.Unlock()
+	if o == nil {
+		return nil
+	}
+	// An opening that has hung for longer is not worth the wait.
+	if !o.wait(nil, nil, closeTimeout) {
+		return fmt.Errorf("%w: the library stays loaded until the program ends", o.hangs())
+	}
+	if o.err != nil {
+		return nil // it has shut down what it had started
+	}
 	_, ok := within(closeTimeout, func() struct{} {
 		s.running.Wait()
 		return struct{}{}
@@ -323,15 +348,19 @@ func (s *Source) unload() error {
 	if !ok {
 		for _, w := range s.workers {
 			if call := w.calling(); call != "" {
-				return fmt.Errorf("GPU %d: %s does not return, the library stays loaded; end the program to be rid of it", w.board, call)
+				return fmt.Errorf("GPU %d: %s does not return, the library stays loaded until the program ends; "+hangRemedy, w.board, call)
 			}
 		}
-		return errors.New("a call into NVML does not return, the library stays loaded; end the program to be rid of it")
+		return errors.New("a call into NVML does not return, the library stays loaded until the program ends; " + hangRemedy)
 	}
 	if s.events != nil {
 		_ = s.events.Free() // what follows frees all
 	}
-	if answer := s.lib.Shutdown(); answer != nvml.SUCCESS {
+	answer, ok := within(closeTimeout, s.lib.Shutdown)
+	switch {
+	case !ok:
+		return errors.New("nvmlShutdown does not return, the library stays loaded until the program ends; " + hangRemedy)
+	case answer != nvml.SUCCESS:
 		return fmt.Errorf("cannot shut NVML down: %s; end the program", text(answer))
 	}
 	return nil

@@ -86,15 +86,16 @@ func TestEveryReadingInTheExportersUnits(t *testing.T) {
 		r := newReader(t, m, func(o *Options) { o.Hostname = "gpu07" })
 		begun := time.Now()
 		all := r.read()
-		check(t, all, "0", steady, standIn)
-		check(t, all, "1", steady) // a rate needs two looks, and PCIe is GPM's there
-		if !r.b.At.Equal(begun) || r.b.Dict == nil || len(r.b.Samples) != len(all) || r.b.Skipped > 0 {
+		// All is there at once: a rate needs two looks, and the first of them is not served.
+		check(t, all, "0", steady, links, standIn)
+		check(t, all, "1", steady, links, counts, traffic)
+		if !r.b.At.Equal(begun.Add(firstWindow)) || r.b.Dict == nil || len(r.b.Samples) != len(all) || r.b.Skipped > 0 {
 			t.Errorf("at %v, %d samples of %d, %d skipped", r.b.At, len(r.b.Samples), len(all), r.b.Skipped)
 		}
 		all = r.read()
 		check(t, all, "0", steady, links, standIn)
 		check(t, all, "1", steady, links, counts, traffic)
-		if !r.b.At.Equal(begun.Add(time.Second)) {
+		if !r.b.At.Equal(begun.Add(firstWindow + time.Second)) {
 			t.Errorf("the second reading is of %v after the first", r.b.At.Sub(begun))
 		}
 		line := `DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-00000001",pci_bus_id="00000000:11:00.0",device="nvidia1",` +
@@ -103,8 +104,11 @@ func TestEveryReadingInTheExportersUnits(t *testing.T) {
 			t.Errorf("%s lacks %s", r.b.Body, line)
 		}
 		streams := r.Streams(nil)
-		if len(streams) != 2 || streams[0].Ticks != 2 || streams[1].Ticks != 1 || streams[0].Failure != nil || streams[1].Failure != nil {
+		if len(streams) != 2 || streams[0].Ticks != 2 || streams[1].Ticks != 2 || streams[0].Failure != nil || streams[1].Failure != nil {
 			t.Errorf("streams %+v", streams)
+		}
+		if got, want := r.Version(), "driver 580.1, NVML 13.580.1, GPM"; got != want {
+			t.Errorf("version %q, want %q", got, want)
 		}
 		if err := r.Close(); err != nil || m.shut != 1 || m.allocated != 0 {
 			t.Errorf("close: %v, %d shutdowns, %d samples left", err, m.shut, m.allocated)

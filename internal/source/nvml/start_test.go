@@ -10,6 +10,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -24,9 +25,6 @@ func TestFailuresToStart(t *testing.T) {
 		{"no driver", func(m *machine) { m.InitFunc = func() nvml.Return { return nvml.ERROR_DRIVER_NOT_LOADED } }, source.Unreachable, "modprobe nvidia"},
 		{"other driver", func(m *machine) { m.InitFunc = func() nvml.Return { return nvml.ERROR_LIB_RM_VERSION_MISMATCH } }, source.Unreachable, "different versions"},
 		{"no permission", func(m *machine) { m.InitFunc = func() nvml.Return { return nvml.ERROR_NO_PERMISSION } }, source.PermissionDenied, "/dev/nvidia"},
-		{"start hangs", func(m *machine) {
-			m.InitFunc = func() nvml.Return { time.Sleep(time.Hour); return nvml.SUCCESS }
-		}, source.Timeout, "nvmlInit_v2 has not returned for 20s"},
 		{"no GPU", func(m *machine) { m.boards = nil }, source.Unreachable, "sees no GPU"},
 		{"lost GPU", func(m *machine) { m.boards[0].say("nvmlDeviceGetHandleByIndex", nvml.ERROR_GPU_IS_LOST) }, source.Broken, "no GPU can be read"},
 	}
@@ -35,14 +33,88 @@ func TestFailuresToStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(1)
 				tt.set(m)
-				_, err := newSource(Options{}, m)
-				if e := source.AsError(err); err == nil || e.Failure != tt.failure || !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("%v (%s)", err, source.AsError(err).Failure)
+				s := newSource(Options{}, m)
+				for _, err := range []error{s.Check(t.Context()), s.Read(t.Context(), new(raw.Batch))} {
+					if e := source.AsError(err); err == nil || e.Failure != tt.failure || !strings.Contains(err.Error(), tt.says) {
+						t.Errorf("%v (%s)", err, source.AsError(err).Failure)
+					}
 				}
-				time.Sleep(time.Hour) // the start that hangs ends
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
 			})
 		})
 	}
+}
+
+// A start that hangs is told after a while, by the call, and costs a Close no more
+// than a second; once it has returned, readings begin.
+func TestTheStartHangs(t *testing.T) {
+	for _, call := range []string{"nvmlInit_v2", "nvmlDeviceGetCount_v2", "GPU 0: nvmlDeviceGetName"} {
+		for _, released := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(1)
+				gate := make(chan struct{})
+				release := func() { close(gate) }
+				switch call {
+				case "nvmlInit_v2":
+					m.InitFunc = func() nvml.Return { <-gate; return nvml.SUCCESS }
+				case "nvmlDeviceGetCount_v2":
+					m.DeviceGetCountFunc = func() (int, nvml.Return) { <-gate; return 1, nvml.SUCCESS }
+				default:
+					release = m.boards[0].hang("nvmlDeviceGetName")
+				}
+				r := newReader(t, m, nil)
+				begun := time.Now()
+				if err := r.Check(t.Context()); err != nil || time.Since(begun) != openPatience {
+					t.Errorf("%s: a check says %v after %v", call, err, time.Since(begun))
+				}
+				for range 3 {
+					begun := time.Now()
+					err := r.Read(t.Context(), &r.b)
+					if e := source.AsError(err); err == nil || e.Failure != source.Timeout || !strings.HasPrefix(e.Cause, call+" has not returned for ") || e.Remedy == "" {
+						t.Errorf("%s: %v", call, err)
+					}
+					if d := time.Since(begun); d > 0 {
+						t.Errorf("%s: Read waits another %v for what hangs", call, d)
+					}
+					time.Sleep(time.Second)
+				}
+				if released {
+					release()
+					synctest.Wait()
+					check(t, r.read(), "0", steady, links, standIn)
+					if err := r.Close(); err != nil || m.shut != 1 {
+						t.Errorf("%s: close: %v, %d shutdowns", call, err, m.shut)
+					}
+					return
+				}
+				begun = time.Now()
+				if err := r.Close(); err == nil || !strings.Contains(err.Error(), call) || time.Since(begun) > time.Second {
+					t.Errorf("%s: close: %v after %v", call, err, time.Since(begun))
+				}
+				release()
+			})
+		}
+	}
+}
+
+// A start that failed is tried again by the next Read.
+func TestTheStartIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		boards := m.boards
+		m.boards = nil
+		r := newReader(t, m, nil)
+		if err := r.Read(t.Context(), &r.b); err == nil || m.shut != 1 {
+			t.Errorf("%v, %d shutdowns", err, m.shut)
+		}
+		m.boards = boards
+		check(t, r.read(), "0", steady, links, standIn)
+		if err := r.Close(); err != nil || m.shut != 2 {
+			t.Errorf("close: %v, %d shutdowns", err, m.shut)
+		}
+	})
 }
 
 // A board that hangs when the program starts does not keep it from the others.
@@ -51,6 +123,12 @@ func TestABoardHangsAtTheStart(t *testing.T) {
 		m := newMachine(2)
 		release := m.boards[0].hang("nvmlDeviceGetUUID")
 		r := newReader(t, m, nil)
+		for err := r.Read(t.Context(), &r.b); err != nil; err = r.Read(t.Context(), &r.b) {
+			if e := source.AsError(err); e.Failure != source.Timeout || !strings.HasPrefix(e.Cause, "GPU 0: nvmlDeviceGetUUID has not returned for ") {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
 		if all := r.read(); has(all, "0") || !has(all, "1") {
 			t.Errorf("%v", all)
 		}

@@ -35,7 +35,7 @@ func (*Source) Name() string { return "nvml" }
 
 // Caps returns those of the real source, without a period.
 func (*Source) Caps() source.Caps {
-	return source.Caps{Backend: "nvml", Kind: source.Streamed, Aggregation: source.Point, Local: true}
+	return source.Caps{Backend: "nvml", Kind: source.Streamed, Aggregation: source.Window, Local: true}
 }
 
 // Read fails as New does.

@@ -75,6 +75,7 @@ func (s *Source) publish() {
 	s.mu.Lock()
 	s.trouble[device], s.trouble[profiling] = stricken, uncounted
 	s.mu.Unlock()
+	s.describe()
 }
 
 // uncounted returns why there are no profiling fields, nil if some board has them

@@ -31,7 +31,7 @@ func TestLostGPU(t *testing.T) {
 				t.Fatalf("%v", all)
 			}
 		}
-		if n := m.boards[1].asked("nvmlDeviceGetTemperature"); n != 2 {
+		if n := m.boards[1].asked("nvmlDeviceGetTemperature"); n != 3 {
 			t.Errorf("it was asked %d times", n)
 		}
 		e := r.Streams(nil)[device].Failure
@@ -87,7 +87,7 @@ func TestHungCall(t *testing.T) {
 				t.Errorf("reading %d: the stream says %v", i, e)
 			}
 		}
-		if n := m.boards[1].asked("nvmlDeviceGetEnforcedPowerLimit"); n != 2 {
+		if n := m.boards[1].asked("nvmlDeviceGetEnforcedPowerLimit"); n != 3 {
 			t.Errorf("the call was made %d times", n)
 		}
 		if n := r.log.count("hangs", "call=nvmlDeviceGetEnforcedPowerLimit", "gpu=1"); n != 1 {

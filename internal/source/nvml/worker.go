@@ -20,11 +20,12 @@ const (
 	cutsPause = 10 * time.Second
 )
 
-// worker reads one board. All but calling and xid belongs to its goroutine, and a
+// worker reads one board. All but calling, xid and census belongs to its goroutine, and a
 // sheet that it has answered with to the source.
 type worker struct {
 	lib     *library
 	board   int // its index
+	uuid    string
 	device  nvml.Device
 	period  time.Duration
 	events  nvml.EventSet // nil for none
@@ -44,14 +45,15 @@ type worker struct {
 	begun    bool
 	sheets   [2]sheet
 	next     int
-	values   [4]float64             // of a reading: as many as one has
-	note     func(string)           // calls
-	pair     nvml.GpmMetricsGetType // one for all parts: it is large
-	xidAt    int                    // the index in field.Fields
+	values   [4]float64   // of a reading: as many as one has
+	note     func(string) // calls
+	pair     *pair        // one for all parts; of its own, for C may see no Go pointers beside it
+	xidAt    int          // the index in field.Fields
 
-	xid  atomic.Uint64 // the last code, 0 for none
-	mu   sync.Mutex
-	name string // of the call that is being made, "" for none; guarded by mu
+	census census
+	xid    atomic.Uint64 // the last code, 0 for none
+	mu     sync.Mutex
+	name   string // of the call that is being made, "" for none; guarded by mu
 }
 
 // asked is a reading of a device that is asked, or was refused.
@@ -77,10 +79,10 @@ type answer struct {
 // newWorker returns a worker of a board that was found. It must be run.
 func (s *Source) newWorker(f *found) *worker {
 	w := &worker{
-		lib: s.lib, board: f.Entity, device: f.device, period: s.opts.Period, events: s.events,
+		lib: s.lib, board: f.Entity, uuid: f.UUID, device: f.device, period: s.opts.Period, events: s.events,
 		denials: &s.denials, logger: s.opts.Logger,
 		asks: make(chan time.Time, 1), answers: s.answers,
-		cuts: f.cuts, xidAt: columns("XIDER")[0],
+		cuts: f.cuts, pair: new(pair), xidAt: columns("XIDER")[0],
 	}
 	w.note = w.calls
 	return w
@@ -219,7 +221,7 @@ func (w *worker) list(now time.Time) {
 		return
 	}
 	for i := range cuts { // handles may be others
-		w.parts[1+i].device = cuts[i].device
+		w.parts[1+i].device = cuts[i].devices[0]
 	}
 }
 
@@ -233,7 +235,7 @@ func (w *worker) adopt(cuts []cut) {
 	}
 	w.cuts, w.parts = cuts, w.parts[:1:1]
 	for _, c := range cuts {
-		p := part{device: c.device, readings: w.lib.plan(memoryReadings[:])}
+		p := part{device: c.devices[0], readings: w.lib.plan(memoryReadings[:])}
 		if w.parts[0].gpm != nil {
 			p.gpm = w.newGPM(c.ID)
 		}

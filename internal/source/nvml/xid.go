@@ -20,10 +20,12 @@ const (
 )
 
 // openEvents makes the set that the workers register their boards in.
-func (s *Source) openEvents() {
+func (s *Source) openEvents(o *opening) {
+	s.events = nil
 	if !s.lib.hasAll(eventCalls[:]) {
 		return
 	}
+	o.making(ofLibrary, "nvmlEventSetCreate")
 	set, answer := s.lib.EventSetCreate()
 	if answer != nvml.SUCCESS {
 		s.opts.Logger.Warn("there will be no XIDs", "call", "nvmlEventSetCreate", "answer", text(answer), "remedy", "see dmesg for them")

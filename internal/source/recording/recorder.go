@@ -129,6 +129,9 @@ func hostOf(src source.Source) string {
 	return host
 }
 
+// Unwrap returns the source that is recorded.
+func (r *Recorder) Unwrap() source.Source { return r.Source }
+
 // Read reads the source and records its reading, or that it failed. A read that
 // was cancelled and the end of the source are not recorded.
 func (r *Recorder) Read(ctx context.Context, b *raw.Batch) error {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/host"
+)
+
+// processLister tells of the processes that a source lists what /proc knows of them.
+type processLister struct {
+	source source.ProcessLister
+	proc   *host.Processes
+}
+
+// newProcessLister returns what --collector.processes asks for, nil for nothing.
+func newProcessLister(src source.Source, opts *options) expose.ProcessLister {
+	lister, able := source.As[source.ProcessLister](src)
+	if !opts.processes || !able {
+		return nil
+	}
+	return &processLister{lister, host.NewProcesses(os.DirFS("/proc"), host.NewNames())}
+}
+
+// Processes implements expose.ProcessLister. A process that has gone since, that is
+// hidden from us, or that cannot be described in time, has its pid alone.
+func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, error) {
+	list, err := l.source.Processes(ctx)
+	var failure error
+	if err != nil {
+		e := source.AsError(err)
+		failure = &canonical.Failure{Kind: string(e.Failure), Timeout: e.Failure == source.Timeout, Cause: e.Cause, Remedy: e.Remedy}
+		if list == nil {
+			return nil, failure
+		}
+	}
+	pids := make([]int, len(list))
+	for i, p := range list {
+		pids[i] = p.PID
+	}
+	described := l.proc.DescribeAll(ctx, pids)
+	all := make([]canonical.Process, len(list))
+	for i, p := range list {
+		d := described[p.PID]
+		all[i] = canonical.Process{
+			PID: p.PID, User: d.User, Group: d.Group, Command: d.Command,
+			UUID: p.UUID, Instance: p.Instance, MemoryUsed: p.MemoryUsed, Kind: canonical.ProcessKind(p.Kind),
+		}
+	}
+	return all, failure
+}

@@ -1,0 +1,101 @@
+package dcgmi
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+)
+
+// processQuery asks nvidia-smi for the processes that compute; it has no such
+// question for those that draw. dcgmi tells of jobs, but of no process.
+var processQuery = []string{"--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}
+
+// maxProcesses is far beyond those on any node.
+const maxProcesses = 1 << 16
+
+// Processes implements source.ProcessLister: the processes of this machine that
+// compute, as nvidia-smi lists them.
+func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
+	if !s.local {
+		return nil, &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "the processes of " + s.host + " cannot be seen from here",
+			Remedy:  "run kpulse-proxy there",
+		}
+	}
+	smi, err := s.opts.Probes.LookPath("nvidia-smi")
+	if err != nil {
+		return nil, &source.Error{
+			Failure: source.Unsupported,
+			Cause:   "nvidia-smi, which lists processes, was not found",
+			Remedy:  "see that PATH leads to it; it comes with the driver",
+			Err:     err,
+		}
+	}
+	told := s.ask(ctx, smi, processQuery)
+	switch {
+	case told.err != nil:
+		return nil, &source.Error{
+			Failure: source.Timeout,
+			Cause:   "nvidia-smi does not list processes: " + told.err.Error(),
+			Remedy:  "see whether nvidia-smi hangs, and dmesg for XIDs",
+			Err:     told.err,
+		}
+	case told.code != 0 || told.signal != 0:
+		return nil, &source.Error{
+			Failure: source.Broken,
+			Cause:   "nvidia-smi does not list processes" + quoted(told.stderr+string(told.stdout[:min(len(told.stdout), tailSize)])),
+			Remedy:  "see what it says: nvidia-smi " + strings.Join(processQuery, " "),
+		}
+	}
+	all := parseProcesses(told.stdout)
+	if v := s.view.Load(); v != nil {
+		place(all, &v.node)
+	}
+	return all, nil
+}
+
+// parseProcesses reads what nvidia-smi answers to processQuery: a line for each
+// process, its memory in MiB. Lines that are none are passed over.
+func parseProcesses(output []byte) []source.Process {
+	all := []source.Process{}
+	for line := range strings.Lines(string(output)) {
+		cells := strings.Split(line, ",")
+		if len(cells) != 3 || len(all) == maxProcesses {
+			continue
+		}
+		pid, err := strconv.ParseInt(strings.TrimSpace(cells[0]), 10, 32)
+		uuid := strings.TrimSpace(cells[1])
+		if err != nil || pid <= 0 || !strings.HasPrefix(uuid, "GPU-") && !strings.HasPrefix(uuid, "MIG-") {
+			continue
+		}
+		p := source.Process{PID: int(pid), UUID: uuid, MemoryUsed: math.NaN(), Kind: source.ComputeProcess}
+		if n, err := strconv.ParseUint(strings.TrimSpace(cells[2]), 10, 32); err == nil {
+			p.MemoryUsed = float64(n << 20)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// place gives processes that are told to use a MIG device its board and instance.
+func place(all []source.Process, node *identity.Node) {
+	type home struct{ uuid, instance string }
+	homes := map[string]home{}
+	for _, b := range node.Boards {
+		for _, in := range b.Instances {
+			for _, d := range in.Devices {
+				homes[d.UUID] = home{b.UUID, strconv.Itoa(in.ID)}
+			}
+		}
+	}
+	for i := range all {
+		if h, cut := homes[all[i].UUID]; cut {
+			all[i].UUID, all[i].Instance = h.uuid, h.instance
+		}
+	}
+}

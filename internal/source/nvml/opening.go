@@ -1,0 +1,187 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+)
+
+// openPatience is how long anybody waits for a start before it is said to hang. The
+// start goes on: a driver without its persistence daemon takes seconds a board.
+const openPatience = 3 * time.Second
+
+// opening is one attempt to start NVML up and to find the boards. A call that hangs
+// in it is left to itself, and no second attempt is made beside it.
+type opening struct {
+	begun time.Time
+	done  chan struct{} // closed at its end
+	err   error         // its outcome, to be read after that
+
+	mu    sync.Mutex
+	calls map[int]string // under way, by board, or of the library; guarded by mu
+}
+
+// ofLibrary is in the place of a board's index.
+const ofLibrary = -1
+
+// making notes that a board's next call is made, or with "" that it has made all.
+func (o *opening) making(board int, call string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if call == "" {
+		delete(o.calls, board)
+		return
+	}
+	o.calls[board] = call
+}
+
+// hangs returns that the start takes too long, and in which call: the library's, or
+// that of the first board that has not answered.
+func (o *opening) hangs() *source.Error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	call := "the start of NVML"
+	if all := slices.Sorted(maps.Keys(o.calls)); len(all) > 0 {
+		call = o.calls[all[0]]
+		if all[0] != ofLibrary {
+			call = fmt.Sprintf("GPU %d: %s", all[0], call)
+		}
+	}
+	return &source.Error{
+		Failure: source.Timeout,
+		Cause:   fmt.Sprintf("%s has not returned for %s", call, time.Since(o.begun).Round(time.Second)),
+		Remedy:  hangRemedy,
+	}
+}
+
+// wait waits for the end of o, but not longer than patience after its beginning, nor
+// than until one of the channels is closed. It tells whether o has ended.
+func (o *opening) wait(one, other <-chan struct{}, patience time.Duration) bool {
+	timer := time.NewTimer(time.Until(o.begun.Add(patience)))
+	defer timer.Stop()
+	select {
+	case <-o.done:
+	case <-timer.C:
+	case <-one:
+	case <-other:
+	}
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// open waits until NVML is started up and the boards are found, but not longer than
+// openPatience after that was begun. Errors but those of ctx are *source.Error. It
+// may be called from any goroutine.
+func (s *Source) open(ctx context.Context) error {
+	o, err := s.attempt()
+	if err != nil {
+		return err
+	}
+	if !o.wait(ctx.Done(), s.life.Done(), openPatience) {
+		if err := s.stopped(ctx); err != nil {
+			return err
+		}
+		return o.hangs()
+	}
+	if o.err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.opening == o {
+			s.opening = nil // the next one tries again
+		}
+	}
+	return o.err
+}
+
+// attempt returns the attempt that is under way or succeeded, and begins one where
+// there is none.
+func (s *Source) attempt() (*opening, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.life.Err() != nil {
+		return nil, s.stopped(s.life)
+	}
+	if s.opening == nil {
+		o := &opening{begun: time.Now(), done: make(chan struct{}), calls: map[int]string{}}
+		s.opening = o
+		go func() {
+			defer close(o.done)
+			o.err = s.staff(o)
+		}()
+	}
+	return s.opening, nil
+}
+
+// staff starts NVML up, finds the boards, and makes a worker for each that is
+// wanted. What it fills in is for others once it has returned without an error.
+func (s *Source) staff(o *opening) (err error) {
+	if s.lib, err = load(s.api, s.opts.LibraryPath, o); err != nil {
+		return err
+	}
+	s.lib.between = s.between
+	defer func() {
+		if err != nil {
+			_, _ = within(closeTimeout, s.lib.Shutdown) // what failed before it is to be told
+		}
+	}()
+	all, err := s.lib.boards(o)
+	if err != nil {
+		return err
+	}
+	s.view = newView(s.opts, all)
+	wanted, err := s.view.choose(identity.Select)
+	if err != nil {
+		return err
+	}
+	s.openEvents(o)
+	s.employ(all, wanted)
+	if len(s.workers) == 0 {
+		return &source.Error{
+			Failure: source.Broken,
+			Cause:   "no GPU can be read",
+			Remedy:  "see what nvidia-smi says",
+		}
+	}
+	return nil
+}
+
+// employ makes the workers.
+func (s *Source) employ(all []found, wanted []bool) {
+	s.answers = make(chan answer, len(all))
+	s.workers, s.states = nil, nil
+	for i := range all {
+		switch {
+		case !wanted[i]:
+		case all[i].device == nil:
+			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
+				"remedy", "see what nvidia-smi says of it, and start again once it is back")
+		default:
+			w := s.newWorker(&all[i])
+			s.workers = append(s.workers, w)
+			s.states = append(s.states, state{worker: w})
+		}
+	}
+}
+
+// Check starts NVML up. It fails as Read would where there is no library, no
+// driver, no GPU, or none that the Wish chooses; a call that hangs is for Read to
+// tell of.
+func (s *Source) Check(ctx context.Context) error {
+	err := s.open(ctx)
+	if err == nil || ctx.Err() != nil || source.AsError(err).Failure == source.Timeout {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,192 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// listPatience is how long a list of processes waits for boards.
+const listPatience = 5 * time.Second
+
+// lists are NVML's lists of processes. A library may have any of the versions of a
+// call; go-nvml takes the latest.
+var lists = [...]struct {
+	call string
+	kind source.ProcessKind
+	ask  func(nvml.Device) ([]nvml.ProcessInfo, nvml.Return)
+}{
+	{"nvmlDeviceGetComputeRunningProcesses", source.ComputeProcess, nvml.Device.GetComputeRunningProcesses},
+	{"nvmlDeviceGetGraphicsRunningProcesses", source.GraphicsProcess, nvml.Device.GetGraphicsRunningProcesses},
+	{"nvmlDeviceGetMPSComputeRunningProcesses", source.MPSProcess, nvml.Device.GetMPSComputeRunningProcesses},
+}
+
+// hasList tells whether the library has some version of a list.
+func (l *library) hasList(call string) bool {
+	return l.has(call) || l.has(call+"_v2") || l.has(call+"_v3")
+}
+
+// census is the listing of one board's processes. It has a goroutine of its own, so
+// that one that hangs costs no reading.
+type census struct {
+	mu   sync.Mutex
+	call string // that is made, "" while nobody lists
+}
+
+// note notes which call is about to be made, "" at the end.
+func (c *census) note(call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.call = call
+}
+
+// making returns the call that is made.
+func (c *census) making() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.call
+}
+
+// tally is what came of a census.
+type tally struct {
+	worker *worker
+	list   []source.Process
+	cause  string // why not all, "" for all
+}
+
+// Processes implements source.ProcessLister: the processes on all boards that are
+// read, those of MIG instances by instance. A board that has not answered for five
+// seconds, or half of the time that ctx leaves, is left out, and is not asked again
+// before it does.
+func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
+	if err := s.open(ctx); err != nil {
+		return nil, err
+	}
+	answers := make(chan tally, len(s.workers))
+	causes := map[int]string{} // by board
+	pending := 0
+	for _, w := range s.workers {
+		causes[w.board] = "" // not known yet
+		if s.list(w, answers) {
+			pending++
+		}
+	}
+	wait := listPatience
+	if end, ends := ctx.Deadline(); ends {
+		wait = min(wait, time.Until(end)/2) // the caller has something to do with the list
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var all []source.Process
+	for pending > 0 && ctx.Err() == nil {
+		select {
+		case c := <-answers:
+			pending--
+			all = append(all, c.list...)
+			if causes[c.worker.board] = c.cause; c.cause == "" {
+				delete(causes, c.worker.board)
+			}
+		case <-ctx.Done():
+		}
+	}
+	return s.listed(all, causes)
+}
+
+// listed returns what Processes does, given why boards are not in the list: "" for
+// those that have not answered.
+func (s *Source) listed(all []source.Process, causes map[int]string) ([]source.Process, error) {
+	if len(causes) == 0 {
+		return all, nil
+	}
+	e := &source.Error{Failure: source.Broken, Remedy: "see what nvidia-smi says"}
+	var words []string
+	for _, w := range s.workers {
+		cause, missing := causes[w.board]
+		switch {
+		case !missing:
+			continue
+		case cause == "":
+			cause = fmt.Sprintf("GPU %d: %s has not returned", w.board, cmp.Or(w.census.making(), "its list of processes"))
+			e.Failure, e.Remedy = source.Timeout, hangRemedy
+		}
+		words = append(words, cause)
+	}
+	e.Cause = strings.Join(words, ", ")
+	if all == nil && len(causes) < len(s.workers) {
+		all = []source.Process{} // the other boards have none
+	}
+	return all, e
+}
+
+// list begins a census of a board, unless one is under way.
+func (s *Source) list(w *worker, answers chan<- tally) bool {
+	s.mu.Lock() // none begins once Close waits for all
+	defer s.mu.Unlock()
+	if s.life.Err() != nil || w.census.making() != "" {
+		return false
+	}
+	w.census.note(lists[0].call)
+	s.running.Go(func() {
+		c := w.processes()
+		w.census.note("")
+		answers <- c
+	})
+	return true
+}
+
+// processes lists those of the board, or of all its MIG devices where it is cut:
+// NVML tells those of a whole board that is cut to some users only.
+func (w *worker) processes() tally {
+	c := tally{worker: w}
+	var cuts []cut
+	if w.lib.hasAll(migCalls[:]) {
+		cuts, _ = cutsOf(w.device, w.board, w.census.note)
+	}
+	if len(cuts) == 0 {
+		c.ask(w.device, "")
+	}
+	for i := range cuts {
+		for _, d := range cuts[i].devices {
+			c.ask(d, strconv.Itoa(cuts[i].ID))
+		}
+	}
+	return c
+}
+
+// ask appends the processes of a board, or of a MIG device in an instance.
+func (c *tally) ask(d nvml.Device, instance string) {
+	w := c.worker
+	for i := range lists {
+		l := &lists[i]
+		if !w.lib.hasList(l.call) {
+			continue
+		}
+		w.census.note(l.call)
+		infos, answer := l.ask(d)
+		if answer != nvml.SUCCESS && answer != nvml.ERROR_NOT_SUPPORTED {
+			c.cause = fmt.Sprintf("GPU %d: %s answers %s", w.board, l.call, text(answer))
+		}
+		for _, info := range infos {
+			p := source.Process{PID: int(info.Pid), UUID: w.uuid, Instance: instance, MemoryUsed: float64(info.UsedGpuMemory), Kind: l.kind}
+			if info.UsedGpuMemory == memoryUnknown {
+				p.MemoryUsed = math.NaN()
+			}
+			c.list = append(c.list, p)
+		}
+	}
+}
+
+// memoryUnknown is NVML_VALUE_NOT_AVAILABLE, as of a process whose memory the
+// driver does not account for.
+const memoryUnknown = math.MaxUint64

@@ -7,19 +7,26 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/source/host"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
-// once reads the source one time and writes what it said as a table. What went
-// wrong beside it goes to stderr; what keeps it from reading is its error.
+// once reads the source one time and presents what it said: as text, JSON or CSV.
+// What went wrong beside it goes to stderr; what keeps it from reading is its
+// error.
 func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
-	warnings := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	warnings := warningsTo(stderr)
+	meter := host.NewMeter(os.DirFS("/proc"))
+	defer meter.Close()
+	meter.Read() // the load of the machine is told from here on
 	src, err := open(ctx, opts, newUserAgent(), warnings)
 	if err != nil {
 		return err
 	}
-	p, err := wire(src, opts, slog.New(slog.DiscardHandler))
+	caps := src.Caps()
+	p, err := wire(src, opts, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}
@@ -41,22 +48,39 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	if snapshot.Frame.Len() == 0 {
 		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that --source is right where one is given", p.Name())
 	}
-	if err := export.Table(stdout, snapshot); err != nil {
+	shown := *snapshot
+	if caps.Local {
+		load := canonical.Host(meter.Read())
+		shown.Host = &load
+	}
+	view := export.View{Snapshot: &shown, Job: job()}
+	if view.Devices, err = newSelector(opts, caps, warnings).choose(shown.Frame.Topology); err != nil {
 		return err
 	}
-	return writeJob(stdout, identity.Job(os.LookupEnv))
+	return opts.present(stdout, &view)
 }
 
-// writeJob writes what the environment tells of the batch job that we run in, on
-// one line below the table; nothing outside of a job.
-func writeJob(w io.Writer, job []identity.Variable) error {
-	if len(job) == 0 {
-		return nil
+// present writes one reading in the form that was asked for.
+func (o *options) present(out io.Writer, v *export.View) error {
+	switch {
+	case o.columns != nil:
+		return export.NewCSV(out, o.columns).Write(v)
+	case o.json:
+		return export.JSON(out, v)
 	}
-	line := "\njob:"
-	for _, v := range job {
-		line += " " + v.Name + "=" + v.Value
+	return export.Frame(out, v)
+}
+
+// warningsTo logs what is amiss, for modes that write something else than a log.
+func warningsTo(stderr io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// job is what the environment tells of the batch job that we run in.
+func job() []export.Variable {
+	var all []export.Variable
+	for _, v := range identity.Job(os.LookupEnv) {
+		all = append(all, export.Variable(v))
 	}
-	_, err := fmt.Fprintln(w, line)
-	return err
+	return all
 }

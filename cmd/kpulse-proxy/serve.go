@@ -54,7 +54,13 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	// still get their reading.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	read := make(chan error, 1)
-	go func() { read <- p.Run(life) }()
+	go func() {
+		e := p.Run(life)
+		if errors.Is(e, io.EOF) {
+			logger.Warn("the source has come to its end; nothing is read any more", "reads", p.Name())
+		}
+		read <- e
+	}()
 
 	err = listen(ctx, handler, opts.web, logger)
 	end()
@@ -97,11 +103,12 @@ func newPipeline(ctx context.Context, opts *options, userAgent string, logger *s
 	if err != nil {
 		return nil, err
 	}
-	return wire(src, opts, logger)
+	return wire(src, opts, logger, nil)
 }
 
-// wire puts behind a source what its readings go through.
-func wire(src source.Source, opts *options, logger *slog.Logger) (_ *pipeline.Pipeline, err error) {
+// wire puts behind a source what its readings go through. tell is given all of
+// them, if it is not nil.
+func wire(src source.Source, opts *options, logger *slog.Logger, tell func(*canonical.Snapshot)) (_ *pipeline.Pipeline, err error) {
 	hostname := src.Caps().Host
 	if src.Caps().Local {
 		if hostname, err = os.Hostname(); err != nil {
@@ -128,6 +135,7 @@ func wire(src source.Source, opts *options, logger *slog.Logger) (_ *pipeline.Pi
 	meter := host.NewMeter(os.DirFS("/proc")) // opens nothing before it is read
 	return pipeline.New(pipeline.Options{
 		Source:      src,
+		Tell:        tell,
 		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },
 		Translator:  translator,
 		Judge:       judge,

@@ -82,7 +82,7 @@ var identifying = []Column{
 	{"device", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Name) }},
 	{"pci_bus_id", func(dst []byte, r *row) []byte { return appendText(dst, r.device.PCIBusID) }},
 	{"driver_version", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Driver) }},
-	{"workload_class", func(dst []byte, r *row) []byte {
+	{"gpu_workload_class", func(dst []byte, r *row) []byte {
 		if r.device.Implied {
 			return dst
 		}
@@ -100,7 +100,7 @@ var identifying = []Column{
 		}
 		return appendExact(dst, r.verdict.Coverage)
 	}},
-	{"health_conditions", func(dst []byte, r *row) []byte { return appendConditions(dst, r) }},
+	{"gpu_health_condition", func(dst []byte, r *row) []byte { return appendConditions(dst, r) }},
 	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, tenantsOf(r.snapshot, r.index)) }},
 }
 

@@ -16,6 +16,7 @@ type CSV struct {
 	buf     []byte
 	begun   bool
 	order   []int
+	row     row
 	before  replays
 }
 
@@ -33,7 +34,7 @@ func (c *CSV) Write(v *View) error {
 	rates := c.before.rates(&v.Frame)
 	c.order = v.shown(c.order[:0])
 	for _, i := range c.order {
-		r := row{
+		c.row = row{
 			snapshot: v.Snapshot, index: i, device: &v.Frame.Topology.Devices[i],
 			values: v.Frame.Row(i), verdict: &v.Verdicts[i], replays: rates[i], job: v.Job,
 		}
@@ -41,7 +42,7 @@ func (c *CSV) Write(v *View) error {
 			if k > 0 {
 				c.buf = append(c.buf, ',')
 			}
-			c.buf = c.columns[k].cell(c.buf, &r)
+			c.buf = c.columns[k].cell(c.buf, &c.row)
 		}
 		c.buf = append(c.buf, '\n')
 	}

@@ -35,12 +35,14 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	csv, chosen := export.NewCSV(stdout, opts.columns), newSelector(opts, src.Caps(), warnings)
 	view := export.View{Job: job()}
 	tell := func(s *canonical.Snapshot) {
-		if life.Err() != nil || s.Frame.Len() == 0 {
+		if life.Err() != nil {
 			return
 		}
 		var err error
-		if view.Devices, err = chosen.choose(s.Frame.Topology); err == nil {
-			view.Snapshot = s
+		if view.Devices = nil; s.Frame.Len() > 0 {
+			view.Devices, err = chosen.choose(s.Frame.Topology)
+		}
+		if view.Snapshot = s; err == nil {
 			err = csv.Write(&view)
 		}
 		if err != nil {

@@ -36,8 +36,8 @@ var compatible = []Column{
 	{"gpu_id", func(dst []byte, r *row) []byte { return appendText(dst, idOf(r.device)) }},
 	{"model", func(dst []byte, r *row) []byte { return appendText(dst, shortModel(r.device.Model)) }},
 	{"real_util_pct", func(dst []byte, r *row) []byte { return appendNumber(dst, r.verdict.RealUtilization*100, 2) }},
-	{"status", func(dst []byte, r *row) []byte { return appendStatus(dst, r) }},
-	{"health", func(dst []byte, r *row) []byte { return appendHealth(dst, r) }},
+	{"status", appendStatus},
+	{"health", appendHealth},
 	in("sm_active_pct", canonical.SMActive, percents),
 	in("tensor_active_pct", canonical.TensorActive, percents),
 	in("dram_active_pct", canonical.DRAMActive, percents),
@@ -100,7 +100,7 @@ var identifying = []Column{
 		}
 		return appendExact(dst, r.verdict.Coverage)
 	}},
-	{"gpu_health_condition", func(dst []byte, r *row) []byte { return appendConditions(dst, r) }},
+	{"gpu_health_condition", appendConditions},
 	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, tenantsOf(r.snapshot, r.index)) }},
 }
 

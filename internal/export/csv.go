@@ -21,7 +21,7 @@ type CSV struct {
 }
 
 // NewCSV returns a writer of those columns. The header goes out with the first
-// tick.
+// tick, also if that has no device.
 func NewCSV(out io.Writer, columns []Column) *CSV { return &CSV{out: out, columns: columns} }
 
 // Write writes the rows of v. The error is that of the writer.
@@ -45,6 +45,9 @@ func (c *CSV) Write(v *View) error {
 			c.buf = c.columns[k].cell(c.buf, &c.row)
 		}
 		c.buf = append(c.buf, '\n')
+	}
+	if len(c.buf) == 0 {
+		return nil
 	}
 	_, err := c.out.Write(c.buf)
 	return err

@@ -45,16 +45,19 @@ func TestParseColumns(t *testing.T) {
 	if len(theirs) != 34 {
 		t.Fatalf("%d columns", len(theirs))
 	}
-	for spec, want := range map[string][]string{
-		"all": theirs,
-		"default": {
+	for _, c := range []struct {
+		spec string
+		want []string
+	}{
+		{"all", theirs},
+		{"default", []string{
 			"timestamp", "gpu_id", "model", "gpu_util_pct", "mem_used_mib",
 			"real_util_pct", "sm_active_pct", "tensor_active_pct", "dram_active_pct",
-		},
-		" power_w , gpu_id,,gpu_xid_last, job_rank": {"power_w", "gpu_id", "gpu_xid_last", "job_rank"},
+		}},
+		{" power_w , gpu_id,,gpu_xid_last, job_rank", []string{"power_w", "gpu_id", "gpu_xid_last", "job_rank"}},
 	} {
-		if got := names(columnsOf(t, spec)); !slices.Equal(got, want) {
-			t.Errorf("%s: got %v\nwant %v", spec, got, want)
+		if got := names(columnsOf(t, c.spec)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v\nwant %v", c.spec, got, c.want)
 		}
 	}
 	all := names(columnsOf(t, "all+"))
@@ -75,7 +78,7 @@ func TestParseColumns(t *testing.T) {
 		"gpu_id,real_util": `"real_util" is no column; write default, all, all+, or some of timestamp,gpu_id,`,
 		"a,gpu_id,b":       `"a", "b" are no columns;`,
 		"":                 `names no column`,
-		" , ":              `names no column`,
+		",":                `names no column`,
 		"ALL":              `"ALL" is no column`,
 	} {
 		if _, err := ParseColumns(spec, jobNames); err == nil || !strings.Contains(err.Error(), want) {
@@ -276,6 +279,20 @@ func TestSteadyCSV(t *testing.T) {
 	}
 	if out.n != 1+101 { // AllocsPerRun warms up once
 		t.Errorf("%d writes", out.n)
+	}
+}
+
+// TestCSVOfNothing: a header all the same, once.
+func TestCSVOfNothing(t *testing.T) {
+	var out strings.Builder
+	w, v := NewCSV(&out, columnsOf(t, "gpu_id,power_w")), &View{Snapshot: &canonical.Snapshot{}}
+	for range 2 {
+		if err := w.Write(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.String() != "gpu_id,power_w\n" {
+		t.Errorf("got %q", out.String())
 	}
 }
 

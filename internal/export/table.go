@@ -1,5 +1,5 @@
 // Package export presents readings to a person or a program without a server:
-// a table of one reading.
+// as text, as JSON, and tick by tick as CSV.
 package export
 
 import (

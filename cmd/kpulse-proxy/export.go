@@ -15,6 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
@@ -53,20 +54,29 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(life) }()
-	select {
-	case err = <-ended:
-	case <-life.Done():
-		select {
-		case err = <-ended:
-		case <-time.After(lastWrite):
-		}
-	}
+	err = follow(life, p)
 	if cause := context.Cause(life); cause != nil && ctx.Err() == nil {
 		err = cause
 	}
 	return quiet(err)
+}
+
+// follow runs p until ctx ends or the source comes to its end. A write that hangs is
+// not waited for.
+func follow(ctx context.Context, p *pipeline.Pipeline) error {
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(lastWrite):
+		return nil
+	}
 }
 
 // quiet is err, but for ends that are none of our failures: that of the source, and

@@ -105,7 +105,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 			Default("prometheus").PlaceHolder("prometheus|dcgm|nvml|replay").String(),
 		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a recording, or a file with expositions, dcgmi dmon output or CSV of --export.").
 			PlaceHolder("URL|FILE").String(),
-		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples; at least 100ms (default 100ms and 1s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
+		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long, as with --export; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples; at least 100ms (default 100ms and 1s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
 			PlaceHolder("DURATION").String(),
 		minInterval: app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
 			Default("1s").PlaceHolder("1s").String(),

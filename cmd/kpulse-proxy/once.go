@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/source/host"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
@@ -28,8 +31,24 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	caps := src.Caps()
 	p, err := wire(src, opts, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
-		return err
+		return errors.Join(err, src.Close())
 	}
+	return look(ctx, p, opts.timeout, func(snapshot *canonical.Snapshot) error {
+		shown := *snapshot
+		if caps.Local {
+			load := canonical.Host(meter.Read())
+			shown.Host = &load
+		}
+		devices, err := newSelector(opts, caps, warnings).choose(shown.Frame.Topology)
+		if err != nil {
+			return err
+		}
+		return opts.present(stdout, &export.View{Snapshot: &shown, Devices: devices, Job: job()})
+	})
+}
+
+// look runs p until there is a reading, hands that over, and ends p.
+func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show func(*canonical.Snapshot) error) error {
 	life, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -38,7 +57,7 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	}()
 	defer func() { end(); <-ended }()
 
-	ctx, cancel := context.WithTimeout(ctx, opts.timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	snapshot, release, err := p.Read(ctx)
 	if err != nil {
@@ -48,16 +67,7 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	if snapshot.Frame.Len() == 0 {
 		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that --source is right where one is given", p.Name())
 	}
-	shown := *snapshot
-	if caps.Local {
-		load := canonical.Host(meter.Read())
-		shown.Host = &load
-	}
-	view := export.View{Snapshot: &shown, Job: job()}
-	if view.Devices, err = newSelector(opts, caps, warnings).choose(shown.Frame.Topology); err != nil {
-		return err
-	}
-	return opts.present(stdout, &view)
+	return show(snapshot)
 }
 
 // present writes one reading in the form that was asked for.

@@ -118,7 +118,7 @@ func deviceView(v *View, i int) map[string]any {
 		m["gpu_health"] = verdict.Health.String()
 		m["gpu_health_condition"] = raised(verdict)
 	}
-	if held := v.tenants(i); len(held) > 0 {
+	if held := tenantsOf(v.Snapshot, i); len(held) > 0 {
 		m["allocations"] = allocationViews(held)
 	}
 	return m

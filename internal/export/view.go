@@ -32,11 +32,6 @@ func (v *View) shown(dst []int) []int {
 	return dst
 }
 
-// tenants returns who holds a device.
-func (v *View) tenants(device int) []canonical.Allocation {
-	return tenantsOf(v.Snapshot, device)
-}
-
 // tenantsOf returns who holds a device. Allocations are ordered by device.
 func tenantsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
 	if s.Frame.Tenancy == nil {

@@ -29,9 +29,10 @@ type csvTrack struct {
 
 	reader  *csv.Reader
 	behind  []csvRow
-	rows    []csvRow // of the tick that is played
-	later   []csvRow // and of the one after it
-	n       int      // ticks given since the start or rewind
+	rows    []csvRow    // of the tick that is played
+	later   []csvRow    // and of the one after it
+	spare   [][]float64 // values of rows that are done with
+	n       int         // ticks given since the start or rewind
 	at      time.Time
 	counts  map[csvKey]float64 // PCIe replays summed up
 	labels  [][]byte           // of the rows
@@ -109,6 +110,7 @@ func (t *csvTrack) check(path string) error {
 			}
 		}
 		seen[row.key()] = true
+		t.spare = append(t.spare, row.values)
 	}
 	if ticks == 0 {
 		return refusal(path, 1, "a header but no whole row", "export for longer")
@@ -176,9 +178,20 @@ func (t *csvTrack) row() (csvRow, error) {
 			return csvRow{}, err
 		}
 		if !t.layout.isHeader(record) {
-			return t.layout.parse(record)
+			return t.layout.parse(record, t.values())
 		}
 	}
+}
+
+// values returns room for the values of a row.
+func (t *csvTrack) values() []float64 {
+	n := len(t.spare)
+	if n == 0 {
+		return make([]float64, len(t.layout.readings))
+	}
+	values := t.spare[n-1]
+	t.spare = t.spare[:n-1]
+	return values
 }
 
 // tick reads the rows of the next tick into dst. There are none at the end.
@@ -210,6 +223,9 @@ func (t *csvTrack) opens(rows []csvRow, row *csvRow) bool {
 func (t *csvTrack) next(b *raw.Batch) error {
 	if len(t.later) == 0 {
 		return io.EOF
+	}
+	for i := range t.rows {
+		t.spare = append(t.spare, t.rows[i].values)
 	}
 	t.rows, t.later = t.later, t.tick(t.rows)
 	t.count(b.At)

@@ -77,9 +77,9 @@ func (r *csvRow) key() csvKey {
 	return csvKey{device, r.text[csvInstance]}
 }
 
-// parse reads a row. Errors name the column.
-func (l *csvLayout) parse(record []string) (csvRow, error) {
-	r := csvRow{values: make([]float64, len(l.readings))}
+// parse reads a row, its values into what is given. Errors name the column.
+func (l *csvLayout) parse(record []string, values []float64) (csvRow, error) {
+	r := csvRow{values: values}
 	for t, column := range l.texts {
 		if column != none {
 			r.text[t] = record[column]

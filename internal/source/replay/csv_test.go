@@ -166,6 +166,34 @@ func TestCSVLoops(t *testing.T) {
 	})
 }
 
+// TestSteadyCSV: a tick costs the text of its rows, one string each, and nothing for
+// each value.
+func TestSteadyCSV(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("timestamp,gpu_id,power_w,gpu_temp_c,sm_active_pct,gpu_util_pct\n")
+	const rows = 8
+	for tick := range 300 {
+		for gpu := range rows {
+			fmt.Fprintf(&text, "%d.00,%d,%d.5,%d,12.34,50.00\n", 1000+tick, gpu, tick, gpu)
+		}
+	}
+	track, err := newCSVTrack("steady.csv", []byte(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := raw.Batch{Dict: raw.NewDict()}
+	tick := func() {
+		b.Reset()
+		if err := track.next(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tick()
+	if n := testing.AllocsPerRun(200, tick); n > rows {
+		t.Errorf("a tick of %d rows allocates %v times", rows, n)
+	}
+}
+
 func TestCSVThatWasCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

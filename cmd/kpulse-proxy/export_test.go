@@ -136,6 +136,23 @@ func TestExportPlaysTheSame(t *testing.T) {
 	}
 }
 
+// TestExportOfCaptures: every dialect, boards and instances, and what is impossible.
+func TestExportOfCaptures(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/captures/*")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, file := range files {
+		first, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+file, "--export=all+")
+		again, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+saved(t, first), "--export=all+")
+		if len(first) < 2 {
+			t.Errorf("%s: no row", file)
+		}
+		agree(t, first, again, 0.0101)
+	}
+}
+
 // TestExportOfDCGMI: the readings of dcgmi have three decimals, and come back to the
 // last digit, also where a board is cut.
 func TestExportOfDCGMI(t *testing.T) {

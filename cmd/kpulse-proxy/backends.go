@@ -34,6 +34,8 @@ type backend struct {
 	standard time.Duration
 	// onDemand backends take --poll=0 for reading only when they are scraped.
 	onDemand bool
+	// selects: the source reads the chosen GPUs alone.
+	selects bool
 	// source is --source where it is not given.
 	source string
 	open   func(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error)
@@ -42,26 +44,31 @@ type backend struct {
 var backends = []backend{
 	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
-	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, standard: dcgmi.MinPeriod, open: openDCGM},
-	{name: "nvml", alias: "nvml_direct", least: shortestNVML, clamped: true, standard: time.Second, open: openNVML},
+	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: dcgmi.MinPeriod, open: openDCGM},
+	{name: "nvml", alias: "nvml_direct", least: shortestNVML, clamped: true, selects: true, standard: time.Second, open: openNVML},
 }
 
 // belongs lists the flags that only some backends take, and what to say of them
 // elsewhere.
 var belongs = []struct {
 	flag, backends, remedy string
+	presenting             bool // all backends take it where readings are shown rather than served
 }{
-	{"source", "prometheus replay", "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host"},
-	{"dcgm.host", "dcgm", "it is for --backend=dcgm"},
-	{"gpus", "dcgm nvml", "it is for --backend=dcgm and nvml; others show what their source shows"},
-	{"show-all", "dcgm nvml", "it is for --backend=dcgm and nvml; others show what their source shows"},
-	{"collector.processes", "dcgm nvml", "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them"},
-	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read"},
+	{"source", "prometheus replay", "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host", false},
+	{"dcgm.host", "dcgm", "it is for --backend=dcgm", false},
+	{"gpus", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once and --export; others serve what their source serves", true},
+	{"show-all", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once and --export; others serve what their source serves", true},
+	{"collector.processes", "dcgm nvml", "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them", false},
+	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read", false},
 }
 
-// refuse tells which flag was given that b does not take.
-func (b *backend) refuse(origin func(flag string) origin) error {
+// refuse tells which flag was given that b does not take; presenting says that
+// readings are shown rather than served.
+func (b *backend) refuse(origin func(flag string) origin, presenting bool) error {
 	for _, f := range belongs {
+		if f.presenting && presenting {
+			continue
+		}
 		if origin(f.flag) != fromFile && !slices.Contains(strings.Fields(f.backends), b.name) {
 			return fmt.Errorf("--%s is not for the %s backend: %s", f.flag, b.name, f.remedy)
 		}
@@ -176,11 +183,11 @@ func (o *options) clamp(logger *slog.Logger) time.Duration {
 
 // wish is which GPUs to read: a server shows all, unless it is told which.
 func (o *options) wish() identity.Wish {
-	return identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.once && o.gpus == "", LookupEnv: os.LookupEnv}
+	return identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && o.gpus == "", LookupEnv: os.LookupEnv}
 }
 
 func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	opts := replay.Options{Period: o.poll, Loop: true, Logger: logger}
+	opts := replay.Options{Period: o.poll, Loop: !o.presents(), Logger: logger}
 	switch {
 	case o.source == "":
 		return replay.Demo(opts), nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
@@ -51,7 +52,8 @@ type options struct {
 	timeout     time.Duration
 	maxBody     int64
 	nodeName    string
-	once        bool
+	once, json  bool
+	columns     []export.Column // of --export, nil without it
 
 	judge       compute.Options
 	rows        []translate.Row // additions to the dialect
@@ -68,7 +70,7 @@ type options struct {
 
 // words are flag values that need more than kingpin to be understood.
 type words struct {
-	backend, source, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName *string
+	backend, source, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export *string
 }
 
 // parse reads the command line and the environment. Help and version go to
@@ -86,6 +88,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	w := register(app, opts, config.Default())
 	nameEnvironment(app)
 	opts.origin = watch(app)
+	args = bareExport(args)
 	_, err := app.Parse(args)
 	switch {
 	case answered:
@@ -102,9 +105,9 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	w := &words{
 		backend: app.Flag("backend", "Where readings come from: prometheus (a dcgm-exporter), dcgm (dcgmi dmon, which we run), nvml (the driver, without DCGM), or replay (a capture; without --source an embedded demo that needs no GPU).").
 			Default("prometheus").PlaceHolder("prometheus|dcgm|nvml|replay").String(),
-		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a recording, or a file with expositions or dcgmi dmon output.").
+		source: app.Flag("source", "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default "+defaultUpstream+"). replay: a recording, or a file with expositions, dcgmi dmon output or CSV of --export.").
 			PlaceHolder("URL|FILE").String(),
-		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples; at least 100ms (default 100ms and 1s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
+		poll: app.Flag("poll", "prometheus: read the exporter by ourselves when nobody scraped for this long, as with --export; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples; at least 100ms (default 100ms and 1s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds.").
 			PlaceHolder("DURATION").String(),
 		minInterval: app.Flag("source.min-interval", "Scrapes closer together than this share one reading of the exporter.").
 			Default("1s").PlaceHolder("1s").String(),
@@ -125,16 +128,19 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	}
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
-	app.Flag("gpus", "dcgm, nvml: which GPUs, by index, range or the beginning of a UUID (default: all; with --once those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+	app.Flag("gpus", "dcgm, nvml, and --once and --export of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once and --export of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
 		PlaceHolder("0,2-3").StringVar(&opts.gpus)
-	app.Flag("show-all", "dcgm, nvml: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
+	app.Flag("show-all", "dcgm, nvml, and --once and --export of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
 	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
 		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
 	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, command, memory. Command lines are cut short, and what looks like a secret in them is masked. Only for clients on this machine, and never as series.").
 		BoolVar(&opts.processes)
 	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
 		PlaceHolder("FILE").StringVar(&opts.record)
-	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
+	app.Flag("once", "Read once, print the devices as text, and end.").BoolVar(&opts.once)
+	app.Flag("json", "With --once: print them as JSON.").BoolVar(&opts.json)
+	w.export = app.Flag("export", "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading.").
+		PlaceHolder("default|all|all+|COLUMNS").String()
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
 	app.Flag("expected-gpus", "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that lacks.").
@@ -174,7 +180,10 @@ func (w *words) into(opts *options) error {
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
 		return fmt.Errorf("--backend: %w", err)
 	}
-	if err = opts.backend.refuse(opts.origin); err != nil {
+	if err = opts.intoColumns(*w.export, opts.origin("export") != fromFile); err != nil {
+		return err
+	}
+	if err = opts.backend.refuse(opts.origin, opts.presents()); err != nil {
 		return err
 	}
 	if opts.poll, err = opts.backend.parsePoll(*w.poll); err != nil {
@@ -214,6 +223,8 @@ func (w *words) weigh(opts *options) (err error) {
 // check refuses numbers that make no sense.
 func (o *options) check() error {
 	switch {
+	case o.columns != nil && !o.once && o.poll == 0 && o.backend.onDemand:
+		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
 	case !(o.judge.MinCoverage >= 0 && o.judge.MinCoverage <= 1):
 		return fmt.Errorf("--min-coverage=%g: not a share; give a number from 0 to 1, such as 0.5", o.judge.MinCoverage)
 	case o.minInterval < 0 || o.minInterval > maxInterval:

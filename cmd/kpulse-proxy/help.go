@@ -19,7 +19,8 @@ exporter's version, real utilization, workload class and health for every GPU.
 Look around on any machine:   kpulse-proxy --backend=replay
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
 On a node without one:        kpulse-proxy --backend=dcgm
-Once, as a table:             kpulse-proxy --source=http://node:9400/metrics --once
+Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
+As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
 Then scrape http://localhost:9401/metrics in the exporter's place.
 Is a config file right?       kpulse-proxy check config FILE`
 
@@ -29,7 +30,7 @@ var helpGroups = []struct {
 	title    string
 	prefixes []string
 }{
-	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "once"}},
+	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "once", "json", "export"}},
 	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus"}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},

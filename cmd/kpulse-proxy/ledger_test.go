@@ -35,7 +35,7 @@ func play(t *testing.T, flags []string, every, total time.Duration, visit func(a
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := wire(src, opts, slog.New(slog.DiscardHandler))
+		p, err := wire(src, opts, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,9 +59,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if opts.once {
-		err = once(ctx, opts, stdout, stderr)
-	} else {
+	switch {
+	case opts.once:
+		defer outliveReader()()
+		err = quiet(once(ctx, opts, stdout, stderr))
+	case opts.columns != nil:
+		defer outliveReader()()
+		err = stream(ctx, opts, stdout, stderr)
+	default:
 		err = serve(ctx, opts, promslog.New(opts.log))
 	}
 	if err != nil {

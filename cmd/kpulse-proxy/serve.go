@@ -58,7 +58,10 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	defer stop()
 	go func() {
 		err := p.Run(life)
-		if err != nil && !errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
+			logger.Warn("the source has come to its end; nothing is read any more", "reads", p.Name())
+		case err != nil:
 			stop() // there is nothing to serve, and there will not be
 		}
 		read <- err
@@ -80,7 +83,7 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*pipelin
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := wire(src, opts, logger)
+	p, err := wire(src, opts, logger, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,8 +108,9 @@ func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
 
-// wire puts behind a source what its readings go through.
-func wire(src source.Source, opts *options, logger *slog.Logger) (_ *pipeline.Pipeline, err error) {
+// wire puts behind a source what its readings go through. tell is given all of
+// them, if it is not nil.
+func wire(src source.Source, opts *options, logger *slog.Logger, tell func(*canonical.Snapshot)) (_ *pipeline.Pipeline, err error) {
 	hostname := src.Caps().Host
 	if src.Caps().Local {
 		if hostname, err = os.Hostname(); err != nil {
@@ -133,6 +137,7 @@ func wire(src source.Source, opts *options, logger *slog.Logger) (_ *pipeline.Pi
 	meter := host.NewMeter(os.DirFS("/proc")) // opens nothing before it is read
 	return pipeline.New(pipeline.Options{
 		Source:      src,
+		Tell:        tell,
 		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },
 		Translator:  translator,
 		Judge:       judge,

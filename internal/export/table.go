@@ -1,10 +1,11 @@
 // Package export presents readings to a person or a program without a server:
-// a table of one reading.
+// as text, as JSON, and tick by tick as CSV.
 package export
 
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -53,26 +54,31 @@ var columns = []column{
 	{"TENSOR", fraction(canonical.TensorActive)},
 	{"DRAM", fraction(canonical.DRAMActive)},
 	{"MEMORY", func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string {
-		used, total := row[canonical.FramebufferUsed], row[canonical.FramebufferTotal]
-		if !canonical.Given(used) || !canonical.Given(total) {
+		return shareOf(row[canonical.FramebufferUsed], row[canonical.FramebufferTotal], 1<<30, "%.1f", "GiB")
+	}},
+	{"POWER", func(_ *canonical.Device, row []float64, _ *canonical.Verdict) string {
+		return shareOf(row[canonical.Power], row[canonical.PowerLimit], 1, "%.0f", "W")
+	}},
+	{"TEMP", amount(canonical.Temperature, "°C")},
+	{"MEM-TEMP", amount(canonical.MemoryTemperature, "°C")},
+	{"CONDITIONS", func(d *canonical.Device, _ []float64, v *canonical.Verdict) string {
+		if d.IsInstance() {
 			return absent
 		}
-		return fmt.Sprintf("%.1f/%.1f GiB", used/(1<<30), total/(1<<30))
+		return orAbsent(strings.Join(raised(v), ","))
 	}},
-	{"POWER", amount(canonical.Power, "W")},
-	{"TEMP", amount(canonical.Temperature, "°C")},
 }
 
 // Table writes the devices of one reading, a line each, with `--` where nothing
 // was read. The error is that of out.
-func Table(out io.Writer, s *canonical.Snapshot) error {
+func Table(out io.Writer, v *View) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for i, c := range columns {
 		cell(w, i, c.title)
 	}
-	for i := range s.Frame.Len() {
+	for _, i := range v.shown(nil) {
 		for k, c := range columns {
-			cell(w, k, c.text(&s.Frame.Topology.Devices[i], s.Frame.Row(i), &s.Verdicts[i]))
+			cell(w, k, printable(c.text(&v.Frame.Topology.Devices[i], v.Frame.Row(i), &v.Verdicts[i])))
 		}
 	}
 	return w.Flush()
@@ -93,6 +99,23 @@ func orAbsent(s string) string {
 		return absent
 	}
 	return s
+}
+
+// shareOf writes how much of how much, and the one of them that is known alone.
+func shareOf(used, total, over float64, format, unit string) string {
+	number := func(v float64) string {
+		if !canonical.Given(v) {
+			return absent
+		}
+		return fmt.Sprintf(format, v/over)
+	}
+	switch {
+	case !canonical.Given(used) && !canonical.Given(total):
+		return absent
+	case !canonical.Given(total):
+		return number(used) + " " + unit
+	}
+	return number(used) + "/" + number(total) + " " + unit
 }
 
 func percent(v float64) string {

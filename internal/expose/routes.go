@@ -83,13 +83,14 @@ func New(opts Options) (http.Handler, error) {
 		return nil, err
 	}
 	r := &routes{telemetry: m.telemetry, exact: map[string]http.Handler{
-		"/":          page,
-		"/metrics":   m,
-		"/health":    http.HandlerFunc(healthy),
-		"/-/healthy": http.HandlerFunc(healthy),
-		"/-/ready":   ready(opts.Feeds),
-		"/-/metrics": m.telemetry.handler(),
-		processPath:  newProcesses(&opts),
+		"/":           page,
+		"/metrics":    m,
+		"/health":     http.HandlerFunc(healthy),
+		"/-/healthy":  http.HandlerFunc(healthy),
+		"/-/ready":    ready(opts.Feeds),
+		"/-/metrics":  m.telemetry.handler(),
+		processPath:   newProcesses(&opts),
+		containerPath: &containers{opts.Feeds, opts.Timeout},
 	}}
 	if opts.EnablePprof {
 		r.profiles = profiles()

@@ -37,6 +37,11 @@ type Options struct {
 	// that hangs nothing waits for the end.
 	Host func() canonical.Host
 
+	// Tell is given every good reading, those included that nobody asks for, before
+	// it is published; nil is nobody. It is called by one goroutine at a time, which
+	// reads on when it returns, and must neither write to the Snapshot nor keep it.
+	Tell func(*canonical.Snapshot)
+
 	// MinInterval is the age up to which a reading of a scraped source serves
 	// further scrapes too.
 	MinInterval time.Duration

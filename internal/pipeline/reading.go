@@ -52,6 +52,9 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	p.evaluate(r)
+	if p.opts.Tell != nil {
+		p.opts.Tell(&r.snapshot)
+	}
 	return r, nil
 }
 

@@ -176,9 +176,12 @@ func (p *Pipeline) fail(failure *canonical.Failure) {
 }
 
 // logFailure logs the first of equal failures in a row, but not those that our
-// own end causes. The caller holds mu and has not recorded the failure yet.
+// own end causes, nor the end of the source. The caller holds mu and has not recorded the failure yet.
 func (p *Pipeline) logFailure(failure *canonical.Failure) {
 	before := p.state.Failure
+	if failure.Kind == kindEnded {
+		return // Run says it
+	}
 	if p.life.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
 		p.opts.Logger.Warn("source cannot be read", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
 	}

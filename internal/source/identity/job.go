@@ -32,6 +32,15 @@ var jobVariables = []struct {
 	{"gpus", []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}},
 }
 
+// JobNames returns the names of all that Job can tell, in its order.
+func JobNames() []string {
+	names := make([]string, len(jobVariables))
+	for i, v := range jobVariables {
+		names[i] = v.name
+	}
+	return names
+}
+
 // Job returns what the environment tells of the job we run in: job_id, step_id,
 // rank and more, in an order that stays the same, without what it does not tell.
 // Outside of a job there is nothing. Values are printable, and at most 256 bytes

@@ -16,7 +16,7 @@ import (
 const maxFile = 1 << 30
 
 // accepted ends the refusal of a file that is no capture.
-const accepted = "replay plays what --record wrote, saved /metrics pages (each ended by a line `# EOF` if there are several) and the output of dcgmi dmon"
+const accepted = "replay plays what --record wrote, saved /metrics pages (each ended by a line `# EOF` if there are several), the output of dcgmi dmon and the CSV of --export"
 
 // readFile returns the content of a regular file.
 func readFile(path string) ([]byte, error) {
@@ -70,7 +70,7 @@ func unreadable(path string, err error) *source.Error {
 	return e
 }
 
-// tell finds out what text is: a recording by its first line, else the first line
+// tell finds out what text is: a recording or CSV by its first line, else the first line
 // that can belong to one format only decides, and where there is none, whether
 // it has samples. The caps are what the capture says of its source; their Period
 // is 0 where it does not say.
@@ -84,6 +84,13 @@ func tell(path string, text []byte) (track, source.Caps, error) {
 	}
 	if err := notText(path, text); err != nil {
 		return nil, source.Caps{}, err
+	}
+	if first, _, _ := bytes.Cut(text, newline); isCSV(first) {
+		t, err := newCSVTrack(path, text)
+		if err != nil {
+			return nil, source.Caps{}, err
+		}
+		return t, t.caps(), nil
 	}
 	for line := range bytes.Lines(text) {
 		if isComment(line) {

@@ -1,5 +1,5 @@
 // Package replay plays readings that were captured before: our own recordings,
-// saved expositions and the text of `dcgmi dmon`. It also carries a demo, a node of eight GPUs that
+// saved expositions, the text of `dcgmi dmon` and the CSV of --export. It also carries a demo, a node of eight GPUs that
 // plays a script, so that the whole program runs on any laptop.
 //
 // What a file is is told by its content, never by its name. A file of
@@ -7,7 +7,7 @@
 // end mark, so a lone saved page is one reading with or without it). A
 // dmon capture gives a reading for each sample, as package dmon parts them. A
 // recording gives the readings that were recorded, byte for byte, and nothing
-// where the source could not be read.
+// where the source could not be read. Of CSV, the rows of a timestamp are one.
 package replay
 
 import (
@@ -104,7 +104,9 @@ func Open(path string, opts Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := track.(*recordingTrack); ok && opts.Logger != nil {
+	if t, ok := track.(interface {
+		sayTorn(path string, logger *slog.Logger)
+	}); ok && opts.Logger != nil {
 		t.sayTorn(path, opts.Logger)
 	}
 	return newSource(path, caps, track, opts), nil

@@ -1,0 +1,205 @@
+package export
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// scale is how a reading is written: times and over what, and with how many
+// decimals; -1 is as many as it takes.
+type scale struct {
+	times, over float64
+	decimals    int
+}
+
+var (
+	percents = scale{100, 1, 2}
+	plain    = scale{1, 1, 4}
+	exact    = scale{1, 1, -1}
+)
+
+// covered are the fields that a column of KempnerPulse holds in full.
+var covered = []canonical.Field{
+	canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive, canonical.NVMLUtilization,
+	canonical.FramebufferUsed, canonical.FramebufferTotal, canonical.FramebufferUsedRatio,
+	canonical.Power, canonical.Temperature, canonical.MemoryTemperature,
+	canonical.SMOccupancy, canonical.FP16Active, canonical.FP32Active, canonical.FP64Active, canonical.MemoryCopyUtilization,
+	canonical.PCIeReceive, canonical.PCIeTransmit, canonical.NVLinkBytes, canonical.SMClock, canonical.MemoryClock, canonical.Energy,
+	canonical.TensorHMMAActive, canonical.TensorIMMAActive, canonical.TensorDFMAActive, canonical.TensorDMMAActive, canonical.TensorQMMAActive,
+}
+
+// in is the column of a reading.
+func in(name string, f canonical.Field, s scale) Column {
+	return Column{name, func(dst []byte, r *row) []byte {
+		return appendNumber(dst, r.values[f]*s.times/s.over, s.decimals)
+	}}
+}
+
+// appendNumber appends v with that many decimals, nothing if it is not given.
+func appendNumber(dst []byte, v float64, decimals int) []byte {
+	switch {
+	case !canonical.Given(v) || math.IsInf(v, 0):
+		return dst
+	case decimals < 0:
+		return appendExact(dst, v)
+	}
+	return strconv.AppendFloat(dst, v, 'f', decimals, 64)
+}
+
+// appendExact appends v so that it is read back as the same number.
+func appendExact(dst []byte, v float64) []byte {
+	const tooLong = 1e15 // to be written without an exponent
+	switch {
+	case !canonical.Given(v):
+		return dst
+	case math.Abs(v) < tooLong && v == math.Trunc(v):
+		return strconv.AppendInt(dst, int64(v), 10)
+	}
+	return strconv.AppendFloat(dst, v, 'g', -1, 64)
+}
+
+// appendTime appends seconds since 1970 with two decimals, cut and not rounded:
+// a row is never of the future.
+func appendTime(dst []byte, t time.Time) []byte {
+	hundredths := t.UnixMilli() / 10
+	dst = strconv.AppendInt(dst, hundredths/100, 10)
+	return append(dst, '.', '0'+byte(hundredths%100/10), '0'+byte(hundredths%10))
+}
+
+// appendText appends s, quoted if it must be. Control characters, which would
+// break the row or the terminal, become blanks.
+func appendText(dst []byte, s string) []byte {
+	quoted := strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ")
+	if quoted {
+		dst = append(dst, '"')
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' || c == 0x7f:
+			dst = append(dst, ' ')
+		case c == '"':
+			dst = append(dst, '"', '"')
+		default:
+			dst = append(dst, c)
+		}
+	}
+	if quoted {
+		dst = append(dst, '"')
+	}
+	return dst
+}
+
+// idOf names a device on its node: 0, or 7:1 for instance 1 of GPU 7.
+func idOf(d *canonical.Device) string {
+	if d.IsInstance() {
+		return d.GPU + ":" + d.Instance
+	}
+	return d.GPU
+}
+
+// shortModel returns the model in a word, as KempnerPulse writes it: H100 of
+// NVIDIA H100 80GB HBM3, RTX6000 of NVIDIA RTX 6000 Ada Generation.
+func shortModel(model string) string {
+	model = strings.TrimSpace(strings.TrimPrefix(model, "NVIDIA "))
+	if rest, ok := strings.CutPrefix(model, "RTX"); ok {
+		rest = strings.TrimLeft(rest, " ")
+		if n := len(rest) - len(strings.TrimLeft(rest, "0123456789")); n > 0 {
+			return model[:len("RTX")] + rest[:n]
+		}
+	}
+	word, _, _ := strings.Cut(model, " ")
+	word, _, _ = strings.Cut(word, "-")
+	return word
+}
+
+// statuses are KempnerPulse's words for the classes, and ours for what cannot be
+// told.
+var statuses = [canonical.NumClasses]string{
+	canonical.Idle:               "idle",
+	canonical.TensorHeavyCompute: "tensor-heavy compute",
+	canonical.TensorCompute:      "tensor compute",
+	canonical.FP64HPCCompute:     "FP64 / HPC compute",
+	canonical.IOOrDataLoading:    "I/O or data-loading",
+	canonical.MemoryBound:        "memory-bound",
+	canonical.ComputeHeavy:       "compute-heavy",
+	canonical.ComputeActive:      "compute-active",
+	canonical.MemoryActive:       "memory-active",
+	canonical.BusyLowSMUse:       "busy, low SM use",
+	canonical.LowUtilization:     "low utilization",
+	canonical.MixedOrModerate:    "mixed / moderate",
+	canonical.ClassUnknown:       "unknown",
+}
+
+// appendStatus appends the class; a board that was not read itself has none.
+func appendStatus(dst []byte, r *row) []byte {
+	if r.device.Implied {
+		return dst
+	}
+	return appendText(dst, statuses[r.verdict.Class])
+}
+
+// appendHealth appends the state in KempnerPulse's letters. It is the board's: the
+// rows of instances leave it empty.
+func appendHealth(dst []byte, r *row) []byte {
+	if r.device.IsInstance() {
+		return dst
+	}
+	for _, c := range []byte(r.verdict.Health.String()) {
+		dst = append(dst, c-'a'+'A')
+	}
+	return dst
+}
+
+// appendConditions appends the conditions that are raised.
+func appendConditions(dst []byte, r *row) []byte {
+	if r.device.IsInstance() {
+		return dst
+	}
+	separator := ""
+	for c, found := range r.verdict.Findings {
+		if found == canonical.Raised {
+			dst = append(append(dst, separator...), canonical.Conditions[c]...)
+			separator = ";"
+		}
+	}
+	return dst
+}
+
+// appendWorkloads appends who holds the device: namespace/pod/container of a pod,
+// the id of a job.
+func appendWorkloads(dst []byte, held []canonical.Allocation) []byte {
+	start := len(dst)
+	for i := range held {
+		if i > 0 {
+			dst = append(dst, ';')
+		}
+		dst = appendWorkload(dst, &held[i].Workload)
+	}
+	if bytes.ContainsFunc(dst[start:], func(r rune) bool { return r < ' ' || r == ',' || r == '"' || r == 0x7f }) {
+		return appendText(dst[:start], string(dst[start:]))
+	}
+	return dst
+}
+
+// appendWorkload names who holds a device.
+func appendWorkload(dst []byte, w *canonical.Workload) []byte {
+	separator := ""
+	for _, part := range [...]string{w.Namespace, w.Pod, w.Container} {
+		if part != "" {
+			dst = append(append(dst, separator...), part...)
+			separator = "/"
+		}
+	}
+	if w.Job == "" {
+		return dst
+	}
+	if separator != "" {
+		dst = append(dst, ' ')
+	}
+	return append(append(dst, "job "...), w.Job...)
+}

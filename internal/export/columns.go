@@ -1,0 +1,184 @@
+package export
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Column is one column of the CSV: its name, and what stands in it.
+type Column struct {
+	Name string
+	// cell appends the cell of a row, nothing where there is no reading.
+	cell func(dst []byte, r *row) []byte
+}
+
+// row is what a row of the CSV is made from.
+type row struct {
+	snapshot *canonical.Snapshot
+	index    int // of the device
+	device   *canonical.Device
+	values   []float64
+	verdict  *canonical.Verdict
+	replays  float64 // PCIe replays a second since the tick before, NaN if unknown
+	job      []Variable
+}
+
+// Names, order, units and decimals of compatible are those of KempnerPulse 0.5
+// (its docs/export.md and the registry in its present layer), so that what reads
+// its files reads ours: percent, MiB, GB of 10⁹ bytes, MHz, joules. In three
+// points ours say what its cannot: gpu_id is `7:1` on instance 1 of GPU 7, status
+// and health may be unknown, and model is empty where nobody told it.
+var compatible = []Column{
+	{"timestamp", func(dst []byte, r *row) []byte { return appendTime(dst, r.snapshot.Frame.At) }},
+	{"gpu_id", func(dst []byte, r *row) []byte { return appendText(dst, idOf(r.device)) }},
+	{"model", func(dst []byte, r *row) []byte { return appendText(dst, shortModel(r.device.Model)) }},
+	{"real_util_pct", func(dst []byte, r *row) []byte { return appendNumber(dst, r.verdict.RealUtilization*100, 2) }},
+	{"status", appendStatus},
+	{"health", appendHealth},
+	in("sm_active_pct", canonical.SMActive, percents),
+	in("tensor_active_pct", canonical.TensorActive, percents),
+	in("dram_active_pct", canonical.DRAMActive, percents),
+	in("gr_engine_active_pct", canonical.GraphicsEngineActive, percents),
+	in("gpu_util_pct", canonical.NVMLUtilization, percents),
+	in("mem_used_mib", canonical.FramebufferUsed, scale{1, 1 << 20, 4}),
+	in("mem_total_mib", canonical.FramebufferTotal, scale{1, 1 << 20, 1}),
+	in("mem_used_pct", canonical.FramebufferUsedRatio, percents),
+	in("power_w", canonical.Power, plain),
+	in("gpu_temp_c", canonical.Temperature, plain),
+	in("mem_temp_c", canonical.MemoryTemperature, plain),
+	in("sm_occupancy_pct", canonical.SMOccupancy, percents),
+	in("fp16_pipe_pct", canonical.FP16Active, percents),
+	in("fp32_pipe_pct", canonical.FP32Active, percents),
+	in("fp64_pipe_pct", canonical.FP64Active, percents),
+	in("memcpy_util_pct", canonical.MemoryCopyUtilization, percents),
+	in("pcie_rx_bytes_s", canonical.PCIeReceive, plain),
+	in("pcie_tx_bytes_s", canonical.PCIeTransmit, plain),
+	in("nvlink_gbps", canonical.NVLinkBytes, scale{1, 1e9, 4}),
+	in("sm_clock_mhz", canonical.SMClock, scale{1, 1e6, 4}),
+	in("mem_clock_mhz", canonical.MemoryClock, scale{1, 1e6, 4}),
+	{"pcie_replay_rate_s", func(dst []byte, r *row) []byte { return appendNumber(dst, r.replays, 2) }},
+	in("energy_j", canonical.Energy, scale{1, 1, 1}),
+	in("tc_hmma_pct", canonical.TensorHMMAActive, percents),
+	in("tc_imma_pct", canonical.TensorIMMAActive, percents),
+	in("tc_dfma_pct", canonical.TensorDFMAActive, percents),
+	in("tc_dmma_pct", canonical.TensorDMMAActive, percents),
+	in("tc_qmma_pct", canonical.TensorQMMAActive, percents),
+}
+
+// defaultColumns are KempnerPulse's nine.
+const defaultColumns = "timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct,sm_active_pct,tensor_active_pct,dram_active_pct"
+
+// identifying are the columns of ours that say what a device is, how it does and
+// who holds it.
+var identifying = []Column{
+	{"hostname", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Hostname) }},
+	{"uuid", func(dst []byte, r *row) []byte { return appendText(dst, r.device.UUID) }},
+	{"mig_instance", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Instance) }},
+	{"mig_profile", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Profile) }},
+	{"model_name", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Model) }},
+	{"device", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Name) }},
+	{"pci_bus_id", func(dst []byte, r *row) []byte { return appendText(dst, r.device.PCIBusID) }},
+	{"driver_version", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Driver) }},
+	{"gpu_workload_class", func(dst []byte, r *row) []byte {
+		if r.device.Implied {
+			return dst
+		}
+		return append(dst, canonical.Classes[r.verdict.Class].Name...)
+	}},
+	{"bottleneck", func(dst []byte, r *row) []byte {
+		if r.device.Implied {
+			return dst
+		}
+		return append(dst, canonical.Classes[r.verdict.Class].Bottleneck...)
+	}},
+	{"gpu_real_utilization_coverage_ratio", func(dst []byte, r *row) []byte {
+		if r.device.Implied {
+			return dst
+		}
+		return appendExact(dst, r.verdict.Coverage)
+	}},
+	{"gpu_health_condition", appendConditions},
+	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, tenantsOf(r.snapshot, r.index)) }},
+}
+
+// jobPrefix stands in front of what the environment tells of the job, which is
+// the same in all rows.
+const jobPrefix = "job_"
+
+// Columns returns every column there is: KempnerPulse's 34, then ours: what the
+// device is, all readings that are in none of the 34, in the units of our series,
+// and one for each of the jobNames, which the Variables of a View are named by.
+func Columns(jobNames []string) []Column {
+	all := append(slices.Clone(compatible), identifying...)
+	for f := range canonical.NumFields {
+		if !slices.Contains(covered, f) {
+			all = append(all, in(Key(f), f, exact))
+		}
+	}
+	for _, name := range jobNames {
+		all = append(all, Column{JobColumn(name), func(dst []byte, r *row) []byte {
+			for i := range r.job {
+				if r.job[i].Name == name {
+					return appendText(dst, r.job[i].Value)
+				}
+			}
+			return dst
+		}})
+	}
+	return all
+}
+
+// JobColumn is the column of what the environment tells of the job.
+func JobColumn(name string) string { return jobPrefix + strings.TrimPrefix(name, jobPrefix) }
+
+// UnknownColumns is the error of column names that there are none of.
+type UnknownColumns struct{ Names, Known []string }
+
+// Error names them, and what there is.
+func (e *UnknownColumns) Error() string {
+	what := "is no column"
+	if len(e.Names) > 1 {
+		what = "are no columns"
+	}
+	return fmt.Sprintf("%s %s; write default, all, all+, or some of %s", strings.Join(e.Names, ", "), what, strings.Join(e.Known, ","))
+}
+
+// ParseColumns reads which columns are wanted: default, all (KempnerPulse's 34),
+// all+ (those and ours), or names with commas between them, in that order. Errors
+// are *UnknownColumns, but where spec names nothing.
+func ParseColumns(spec string, jobNames []string) ([]Column, error) {
+	switch spec {
+	case "all":
+		return slices.Clone(compatible), nil
+	case "all+":
+		return Columns(jobNames), nil
+	case "default":
+		spec = defaultColumns
+	}
+	all := Columns(jobNames)
+	var chosen []Column
+	unknown := &UnknownColumns{}
+	for name := range strings.SplitSeq(spec, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if i := slices.IndexFunc(all, func(c Column) bool { return c.Name == name }); i >= 0 {
+			chosen = append(chosen, all[i])
+		} else {
+			unknown.Names = append(unknown.Names, fmt.Sprintf("%q", name))
+		}
+	}
+	switch {
+	case len(unknown.Names) > 0:
+		for _, c := range all {
+			unknown.Known = append(unknown.Known, c.Name)
+		}
+		return nil, unknown
+	case len(chosen) == 0:
+		return nil, fmt.Errorf("%q names no column; write default, all, all+, or names such as timestamp,gpu_id,real_util_pct", spec)
+	}
+	return chosen, nil
+}

@@ -1,0 +1,116 @@
+package export
+
+import (
+	"io"
+	"math"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// CSV writes readings as rows, one for each device and tick, and each tick with
+// one write. It belongs to one goroutine.
+type CSV struct {
+	out     io.Writer
+	columns []Column
+	buf     []byte
+	begun   bool
+	order   []int
+	row     row
+	before  replays
+}
+
+// NewCSV returns a writer of those columns. The header goes out with the first
+// tick, also if that has no device.
+func NewCSV(out io.Writer, columns []Column) *CSV { return &CSV{out: out, columns: columns} }
+
+// Write writes the rows of v. The error is that of the writer.
+func (c *CSV) Write(v *View) error {
+	c.buf = c.buf[:0]
+	if !c.begun {
+		c.begun = true
+		c.buf = c.header(c.buf)
+	}
+	rates := c.before.rates(&v.Frame)
+	c.order = v.shown(c.order[:0])
+	for _, i := range c.order {
+		c.row = row{
+			snapshot: v.Snapshot, index: i, device: &v.Frame.Topology.Devices[i],
+			values: v.Frame.Row(i), verdict: &v.Verdicts[i], replays: rates[i], job: v.Job,
+		}
+		for k := range c.columns {
+			if k > 0 {
+				c.buf = append(c.buf, ',')
+			}
+			c.buf = c.columns[k].cell(c.buf, &c.row)
+		}
+		c.buf = append(c.buf, '\n')
+	}
+	if len(c.buf) == 0 {
+		return nil
+	}
+	_, err := c.out.Write(c.buf)
+	return err
+}
+
+func (c *CSV) header(dst []byte) []byte {
+	for k := range c.columns {
+		if k > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, c.columns[k].Name...)
+	}
+	return append(dst, '\n')
+}
+
+// replays remembers the counters of PCIe replays of the tick before, from which
+// their rate comes.
+type replays struct {
+	at       time.Time
+	topology *canonical.Topology
+	counts   []float64 // of the Topology's devices
+	result   []float64
+}
+
+// rates returns the replays a second of each device since the tick before, NaN
+// where one of the two counts is not known or the counter went back: the driver
+// was loaded anew. It is valid until the next call.
+func (p *replays) rates(f *canonical.Frame) []float64 {
+	if f.Len() == 0 {
+		return nil // and what was before is as good as ever for the tick after
+	}
+	if p.topology != f.Topology {
+		p.move(f.Topology)
+	}
+	seconds := f.At.Sub(p.at).Seconds()
+	p.at = f.At
+	p.result = p.result[:0]
+	for i := range f.Len() {
+		now := f.Row(i)[canonical.PCIeReplays]
+		rate := (now - p.counts[i]) / seconds
+		if rate < 0 || seconds <= 0 {
+			rate = math.NaN()
+		}
+		p.result = append(p.result, rate)
+		p.counts[i] = now
+	}
+	return p.result
+}
+
+// move takes the counts over to the devices of another topology.
+func (p *replays) move(t *canonical.Topology) {
+	known := map[canonical.Identity]float64{}
+	if p.topology != nil {
+		for i := range p.topology.Devices {
+			known[p.topology.Devices[i].Identity()] = p.counts[i]
+		}
+	}
+	p.topology, p.counts = t, make([]float64, len(t.Devices))
+	for i := range t.Devices {
+		count, ok := known[t.Devices[i].Identity()]
+		if !ok {
+			count = math.NaN()
+		}
+		p.counts[i] = count
+	}
+}

@@ -1,0 +1,113 @@
+package export
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Frame writes a reading for a person: what was read and when, the host where it
+// is known, a line for each device, and below them what is missing and the batch
+// job that we run in. It is as wide as its longest line, and no number is cut.
+// The error is that of out.
+func Frame(out io.Writer, v *View) error {
+	text := &strings.Builder{}
+	fmt.Fprintln(text, sourceLine(v))
+	if line := hostLine(v.Host); line != "" {
+		fmt.Fprintln(text, line)
+	}
+	fmt.Fprintln(text)
+	if err := Table(text, v); err != nil {
+		return err
+	}
+	if notes := notesOf(v); len(notes) > 0 {
+		fmt.Fprintln(text)
+		for _, note := range notes {
+			fmt.Fprintln(text, note)
+		}
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// sourceLine says what was read, when, and how many devices are shown.
+func sourceLine(v *View) string {
+	boards, instances := 0, 0
+	for _, i := range v.shown(nil) {
+		if v.Frame.Topology.Devices[i].IsInstance() {
+			instances++
+		} else {
+			boards++
+		}
+	}
+	line := printable(v.Source.Name)
+	if v.Source.Backend != "" {
+		line += " (" + v.Source.Backend + ", " + v.Source.Aggregation + ")"
+	}
+	line += "  " + v.Frame.At.Format(time.DateTime+" MST") + "  " + counted(boards, "GPU")
+	if instances > 0 {
+		line += ", " + counted(instances, "MIG instance")
+	}
+	if shown := boards + instances; shown < v.Frame.Len() {
+		line += fmt.Sprintf(" of %d devices", v.Frame.Len())
+	}
+	return line
+}
+
+// hostLine says how the machine does, "" where nothing is known of it.
+func hostLine(h *canonical.Host) string {
+	if h == nil {
+		return ""
+	}
+	var parts []string
+	if canonical.Given(h.CPUs) {
+		parts = append(parts, fmt.Sprintf("CPU %s of %.0f", percent(h.CPUUtilization), h.CPUs))
+	}
+	if canonical.Given(h.MemoryTotal) {
+		parts = append(parts, "memory "+shareOf(h.MemoryTotal-h.MemoryAvailable, h.MemoryTotal, 1<<30, "%.1f", "GiB"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "host: " + strings.Join(parts, ", ")
+}
+
+// notesOf are the lines below the table.
+func notesOf(v *View) []string {
+	var notes []string
+	if r := v.Source.Roster; r != nil && len(r.Missed) > 0 {
+		notes = append(notes, fmt.Sprintf("lost: %s that should be there", counted(len(r.Missed), "GPU")))
+	}
+	if len(v.Source.Missing) > 0 {
+		notes = append(notes, "missing: "+strings.Join(keysOf(v.Source.Missing), " ")+" (no device gave it)")
+	}
+	if len(v.Job) > 0 {
+		line := "job:"
+		for _, variable := range v.Job {
+			line += " " + variable.Name + "=" + variable.Value
+		}
+		notes = append(notes, line)
+	}
+	return notes
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// printable makes blanks of control characters, which would break the line or the
+// terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}

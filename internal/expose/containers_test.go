@@ -1,0 +1,97 @@
+package expose
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// held is a board that two pods and a job share, one that nobody holds, and an
+// instance that a pod holds.
+func held() *canonical.Snapshot {
+	shared := board()
+	shared.given = given{
+		canonical.SMActive: 0.5, canonical.NVMLUtilization: 0.97, canonical.FramebufferUsed: 3 << 29, canonical.FramebufferTotal: 80 << 30,
+		canonical.Power: 312.5, canonical.SMClock: 1.98e9, canonical.ThrottledThermal: 1.25, canonical.XIDLast: 0, canonical.ClockEvents: 36,
+	}
+	s := snapshotOf("s", append([]device{shared, unread()}, split()...)...)
+	devices := s.Frame.Topology.Devices
+	devices[1].Board, devices[2].Board, devices[3].Board, devices[4].Board = 1, 2, 2, 2
+	s.Frame.Tenancy = &canonical.Tenancy{Allocations: []canonical.Allocation{
+		{Device: 0, Workload: canonical.Workload{Namespace: "ml", Pod: "train-0", Container: "main"}, Kind: "Job", Name: "train"},
+		{Device: 0, Workload: canonical.Workload{Namespace: "ml", Pod: "probe", Container: "c"}},
+		{Device: 0, Workload: canonical.Workload{Job: "4711"}},
+		{Device: 4, Workload: canonical.Workload{Namespace: "ml", Pod: "small", Container: "c"}},
+	}}
+	return s
+}
+
+// TestContainers: an object for each container and device, in the words of the API
+// that this stands for, and nothing where nothing was read.
+func TestContainers(t *testing.T) {
+	server := serve(t, Options{Feeds: []Feed{brokenFeed("gone", refused), feedOf(held())}})
+	res, body := ask(t, "GET", server.URL+containerPath)
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %s: %s", res.StatusCode, res.Header.Get("Content-Type"), body)
+	}
+	const ofShared = `"node_name":"node-a","model_name":"NVIDIA H100","device":"nvidia0","device_id":"0","device_uuid":"GPU-a0",
+		"sm_active":0.5,"gpu_utilization":97,"framebuffer_used":1536,"framebuffer_total":81920,"power_usage":312.5,"sm_clock":1980,
+		"thermal_violation":1250000000,"xid_errors":0,"clocks_event_reasons":36,"timestamp":"2026-11-21T12:00:00.25Z"`
+	const want = `[
+		{` + ofShared + `,"namespace":"ml","pod":"train-0","container":"main","workload_kind":"Job","workload_name":"train"},
+		{` + ofShared + `,"namespace":"ml","pod":"probe","container":"c"},
+		{"node_name":"node-b","model_name":"NVIDIA A100","device":"","device_id":"0","device_uuid":"GPU-b0","mig_profile":"3g.20gb","mig_instance_id":"8",
+		 "namespace":"ml","pod":"small","container":"c","dram_active":0.5,"temperature":41,"timestamp":"2026-11-21T12:00:00.25Z"}]`
+	var got, expected any
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(want), &expected); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, expected) {
+		t.Errorf("got  %s\nwant %s", body, want)
+	}
+}
+
+// TestContainersOfNobody: no container is an empty list, no source an error.
+func TestContainersOfNobody(t *testing.T) {
+	slow := &canonical.Failure{Kind: "timeout", Timeout: true, Cause: "slow did not answer"}
+	for _, c := range []struct {
+		name   string
+		feed   Feed
+		status int
+		body   string
+	}{
+		{"nobody", feedOf(snapshotOf("s", board())), 200, "[]\n"},
+		{"refused", brokenFeed("gone", refused), 502, "connection refused"},
+		{"too slow", brokenFeed("slow", slow), 504, "slow did not answer"},
+	} {
+		server := serve(t, Options{Feeds: []Feed{c.feed}, Timeout: time.Second, MaxRequests: 1})
+		if res, body := ask(t, "GET", server.URL+containerPath); res.StatusCode != c.status || !strings.Contains(string(body), c.body) {
+			t.Errorf("%s: %d %s", c.name, res.StatusCode, body)
+		}
+		if res, _ := ask(t, "POST", server.URL+containerPath); res.StatusCode != 405 {
+			t.Errorf("%s: POST gives %d", c.name, res.StatusCode)
+		}
+	}
+}
+
+// TestContainerReadingsAreTheirs: the readings of the API, each once.
+func TestContainerReadingsAreTheirs(t *testing.T) {
+	names := strings.Fields(`sm_active sm_occupancy tensor_active dram_active pcie_tx_bytes pcie_rx_bytes nvlink_tx_bytes
+		nvlink_rx_bytes graphics_engine_active framebuffer_total framebuffer_used framebuffer_free pcie_link_gen pcie_link_width
+		temperature memory_temperature power_usage gpu_utilization int_pipe_active fp16_pipe_active fp32_pipe_active
+		fp64_pipe_active clocks_event_reasons xid_errors power_violation thermal_violation sm_clock mem_clock`)
+	var ours []string
+	for _, r := range containerReadings {
+		ours = append(ours, r.name)
+	}
+	if !reflect.DeepEqual(ours, names) {
+		t.Errorf("got %v\nwant %v", ours, names)
+	}
+}

@@ -1,0 +1,120 @@
+package replay
+
+// csvReading is a column of the CSV that holds a reading, and the family that
+// dcgm-exporter 4.8 gives it in. A value of the family is that of the column
+// times `times` over `over`.
+type csvReading struct {
+	column, family string
+	times, over    float64
+}
+
+// csvReadings are the columns that --export writes and that are readings. Those up
+// to tc_qmma_pct are KempnerPulse's, with its units; the others are named as our
+// series, in SI units. Columns that are worked out from others (real_util_pct,
+// status, health, mem_used_pct) are not among them: they are worked out anew.
+var csvReadings = []csvReading{
+	{"sm_active_pct", "DCGM_FI_PROF_SM_ACTIVE", 1, 100},
+	{"tensor_active_pct", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 1, 100},
+	{"dram_active_pct", "DCGM_FI_PROF_DRAM_ACTIVE", 1, 100},
+	{"gr_engine_active_pct", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", 1, 100},
+	{"gpu_util_pct", "DCGM_FI_DEV_GPU_UTIL", 1, 1},
+	{"mem_used_mib", "DCGM_FI_DEV_FB_USED", 1, 1},
+	{"mem_total_mib", "DCGM_FI_DEV_FB_TOTAL", 1, 1},
+	{"power_w", "DCGM_FI_DEV_POWER_USAGE", 1, 1},
+	{"gpu_temp_c", "DCGM_FI_DEV_GPU_TEMP", 1, 1},
+	{"mem_temp_c", "DCGM_FI_DEV_MEMORY_TEMP", 1, 1},
+	{"sm_occupancy_pct", "DCGM_FI_PROF_SM_OCCUPANCY", 1, 100},
+	{"fp16_pipe_pct", "DCGM_FI_PROF_PIPE_FP16_ACTIVE", 1, 100},
+	{"fp32_pipe_pct", "DCGM_FI_PROF_PIPE_FP32_ACTIVE", 1, 100},
+	{"fp64_pipe_pct", "DCGM_FI_PROF_PIPE_FP64_ACTIVE", 1, 100},
+	{"memcpy_util_pct", "DCGM_FI_DEV_MEM_COPY_UTIL", 1, 1},
+	{"pcie_rx_bytes_s", "DCGM_FI_PROF_PCIE_RX_BYTES", 1, 1},
+	{"pcie_tx_bytes_s", "DCGM_FI_PROF_PCIE_TX_BYTES", 1, 1},
+	{"nvlink_gbps", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 1e9, 1_024_000}, // the family counts 1000 KiB/s
+	{"sm_clock_mhz", "DCGM_FI_DEV_SM_CLOCK", 1, 1},
+	{"mem_clock_mhz", "DCGM_FI_DEV_MEM_CLOCK", 1, 1},
+	{csvReplayRate, csvReplays, 1, 1}, // summed up: see csvTrack.count
+	{"energy_j", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1000, 1},
+	{"tc_hmma_pct", "DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", 1, 100},
+	{"tc_imma_pct", "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", 1, 100},
+	{"tc_dfma_pct", "DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", 1, 100},
+	{"tc_dmma_pct", "DCGM_FI_PROF_PIPE_TENSOR_DMMA_ACTIVE", 1, 100},
+	{"tc_qmma_pct", "DCGM_FI_PROF_PIPE_TENSOR_QMMA_ACTIVE", 1, 100},
+
+	{"gpu_int_active_ratio", "DCGM_FI_PROF_PIPE_INT_ACTIVE", 1, 1},
+	{"gpu_encoder_utilization_ratio", "DCGM_FI_DEV_ENC_UTIL", 100, 1},
+	{"gpu_decoder_utilization_ratio", "DCGM_FI_DEV_DEC_UTIL", 100, 1},
+	{"gpu_nvlink_transmit_bytes_per_second", "DCGM_FI_PROF_NVLINK_TX_BYTES", 1, 1},
+	{"gpu_nvlink_receive_bytes_per_second", "DCGM_FI_PROF_NVLINK_RX_BYTES", 1, 1},
+	{"gpu_power_limit_watts", "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 1, 1},
+	{"gpu_temperature_slowdown_celsius", "DCGM_FI_DEV_SLOWDOWN_TEMP", 1, 1},
+	{"gpu_framebuffer_free_bytes", "DCGM_FI_DEV_FB_FREE", 1, 1 << 20},
+	{"gpu_framebuffer_reserved_bytes", "DCGM_FI_DEV_FB_RESERVED", 1, 1 << 20},
+	{"gpu_pcie_replays_total", csvReplays, 1, 1},
+	{"gpu_remapped_rows_total_uncorrectable", "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 1, 1},
+	{"gpu_remapped_rows_total_correctable", "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 1, 1},
+	{"gpu_ecc_errors_total_correctable_volatile", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 1, 1},
+	{"gpu_ecc_errors_total_uncorrectable_volatile", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 1, 1},
+	{"gpu_ecc_errors_total_correctable_aggregate", "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", 1, 1},
+	{"gpu_ecc_errors_total_uncorrectable_aggregate", "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", 1, 1},
+	{"gpu_row_remap_failure", "DCGM_FI_DEV_ROW_REMAP_FAILURE", 1, 1},
+	{"gpu_row_remap_pending", "DCGM_FI_DEV_ROW_REMAP_PENDING", 1, 1},
+	{"gpu_xid_last", "DCGM_FI_DEV_XID_ERRORS", 1, 1},
+	{"gpu_nvlink_errors_total_crc_flit", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 1, 1},
+	{"gpu_nvlink_errors_total_crc_data", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", 1, 1},
+	{"gpu_nvlink_errors_total_replay", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", 1, 1},
+	{"gpu_nvlink_errors_total_recovery", "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", 1, 1},
+	{"gpu_recovery_action", "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", 1, 1},
+	{"gpu_clock_event_active", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 1, 1},
+	{"gpu_throttled_seconds_total_power", "DCGM_FI_DEV_POWER_VIOLATION", 1e9, 1},
+	{"gpu_throttled_seconds_total_thermal", "DCGM_FI_DEV_THERMAL_VIOLATION", 1e9, 1},
+	{"gpu_throttled_seconds_total_sync_boost", "DCGM_FI_DEV_SYNC_BOOST_VIOLATION", 1e9, 1},
+	{"gpu_throttled_seconds_total_board_limit", "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", 1e9, 1},
+	{"gpu_throttled_seconds_total_low_utilization", "DCGM_FI_DEV_LOW_UTIL_VIOLATION", 1e9, 1},
+	{"gpu_throttled_seconds_total_reliability", "DCGM_FI_DEV_RELIABILITY_VIOLATION", 1e9, 1},
+	{"gpu_throttled_seconds_total_application_clocks", "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION", 1e9, 1},
+	{"gpu_throttled_seconds_total_base_clocks", "DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", 1e9, 1},
+	{"gpu_pcie_link_generation", "DCGM_FI_DEV_PCIE_LINK_GEN", 1, 1},
+	{"gpu_pcie_link_width", "DCGM_FI_DEV_PCIE_LINK_WIDTH", 1, 1},
+}
+
+// The one counter of which KempnerPulse's columns hold the rate.
+const (
+	csvReplayRate = "pcie_replay_rate_s"
+	csvReplays    = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
+)
+
+// csvText is a column that says what a device is.
+type csvText int
+
+const (
+	csvGPU csvText = iota
+	csvUUID
+	csvHostname
+	csvInstance
+	csvProfile
+	csvModel     // in a word
+	csvModelName // in full
+	csvDevice
+	csvPCIBusID
+	csvDriver
+	csvStatus
+	csvTimestamp
+	numCSVTexts
+)
+
+// csvTexts are the names of those columns, and the labels they make.
+var csvTexts = [numCSVTexts]struct{ column, label string }{
+	csvGPU:       {"gpu_id", "gpu"},
+	csvUUID:      {"uuid", "UUID"},
+	csvHostname:  {"hostname", "Hostname"},
+	csvInstance:  {"mig_instance", "GPU_I_ID"},
+	csvProfile:   {"mig_profile", "GPU_I_PROFILE"},
+	csvModel:     {"model", ""},
+	csvModelName: {"model_name", "modelName"},
+	csvDevice:    {"device", "device"},
+	csvPCIBusID:  {"pci_bus_id", "pci_bus_id"},
+	csvDriver:    {"driver_version", "DCGM_FI_DRIVER_VERSION"},
+	csvStatus:    {"status", ""},
+	csvTimestamp: {"timestamp", ""},
+}

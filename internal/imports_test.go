@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"internal/translate":                    {"internal/raw", "internal/canonical"},
 	"internal/compute":                      {"internal/canonical"},
 	"internal/pipeline":                     {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
+	"internal/rules":                        {"internal/canonical"},
 	"internal/expose":                       {"internal/canonical"},
 	"internal/export":                       {"internal/canonical"},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},

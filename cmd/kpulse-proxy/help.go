@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/spelling"
 )
 
 const about = `A scrape target in the place of dcgm-exporter: it passes the exporter's series
@@ -106,7 +106,7 @@ func suggest(app *kingpin.Application, args []string, err error) error {
 	for _, f := range app.Model().Flags {
 		flags = append(flags, f.Name)
 	}
-	best := config.Nearest(given, flags)
+	best := spelling.Nearest(given, flags)
 	if best == "" {
 		return err
 	}

@@ -1,4 +1,5 @@
-package config
+// Package spelling guesses which word a mistyped one was meant to be.
+package spelling
 
 // Nearest returns the word of known that given was probably meant to be, "" if
 // none is near: at most half of its letters may differ.

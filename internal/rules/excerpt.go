@@ -28,7 +28,7 @@ func (p Problem) excerpt() string {
 	}
 	before := []rune(strings.Map(printable, p.Expr[from:start]))
 	wrong := utf8.RuneCountInString(p.Expr[start:max(start, min(p.End, to))])
-	line := append(before, []rune(strings.Map(printable, p.Expr[start:to]))...)
+	line := []rune(strings.Map(printable, p.Expr[from:to]))
 	first := max(0, len(before)-widest/2)
 	shown := line[first:min(len(line), first+widest)]
 	marks := min(max(wrong-1, 0), max(0, len(shown)-(len(before)-first)-1))

@@ -46,22 +46,17 @@ func (r *reader) parse(n *yaml.Node, text string) parser.Expr {
 	return expr
 }
 
-// rejectExpression notes what the parser says, once for each place.
+// rejectExpression notes what the parser says first: the rest often only follows
+// from that.
 func (r *reader) rejectExpression(n *yaml.Node, text string, err error) {
+	var part posrange.PositionRange
 	var all parser.ParseErrors
-	if !errors.As(err, &all) {
-		all = parser.ParseErrors{{Err: err}}
+	if errors.As(err, &all) && len(all) > 0 {
+		part, err = all[0].PositionRange, all[0].Err
 	}
-	last := posrange.Pos(-1)
-	for _, e := range all {
-		if e.PositionRange.Start == last {
-			continue
-		}
-		last = e.PositionRange.Start
-		p := r.within(n, text, e.PositionRange)
-		p.Text = fmt.Sprintf("no PromQL: %v; correct what is marked", e.Err)
-		r.note(p)
-	}
+	p := r.within(n, text, part)
+	p.Text = fmt.Sprintf("no PromQL: %v; correct what is marked", err)
+	r.note(p)
 }
 
 // within returns a problem that is in a part of the expression at n.

@@ -24,8 +24,9 @@ type reader struct {
 	groups   map[string]int // line by name
 	mentions []mention
 	problems Problems
-	refused  int // problems that are no warnings
-	nodes    int // that were looked at
+	refused  int  // problems that are no warnings
+	nodes    int  // that were looked at
+	full     bool // there were too many: what is wrong from there on only follows
 	alerts   int
 
 	// Where in the file we are, for problems.
@@ -46,9 +47,11 @@ func (r *reader) doubt(n *yaml.Node, format string, args ...any) {
 // note adds a problem to those of the file, and to it where we are.
 func (r *reader) note(p Problem) {
 	p.File, p.Group, p.Rule, p.Number = r.file, r.group, r.rule, r.number
-	r.problems = append(r.problems, p)
 	if !p.Warning {
 		r.refused++
+	}
+	if !r.full {
+		r.problems = append(r.problems, p)
 	}
 }
 
@@ -122,6 +125,7 @@ func (r *reader) items(n *yaml.Node, want string) []*yaml.Node {
 func (r *reader) spend(n *yaml.Node) bool {
 	if r.nodes++; r.nodes == maxNodes+1 {
 		r.reject(n, "there are more than %d keys and items up to here, aliases followed; split the file", maxNodes)
+		r.full = true
 	}
 	return r.nodes <= maxNodes
 }

@@ -117,12 +117,12 @@ func (r *reader) judgeReach(g *groupDraft, d *ruleDraft) {
 	if r.opts.Window == 0 || worst.Reach <= r.opts.Window {
 		return
 	}
-	text := fmt.Sprintf("reaches back %s, and the window is %s", model.Duration(worst.Reach), model.Duration(r.opts.Window))
+	text := fmt.Sprintf("reaches back %s, and the window is %s; shorten it", model.Duration(worst.Reach), model.Duration(r.opts.Window))
 	if worst.Reach == Forever {
-		text = "is of a fixed time (@), which no window holds"
+		text = "is of a fixed time (@), which no window holds; remove the @"
 	}
 	p := r.within(d.expr, d.Text, worst.Vector.PosRange)
-	p.Text = text + "; shorten it, or let Prometheus evaluate the rule"
+	p.Text = text + ", or let Prometheus evaluate the rule"
 	p.Warning = r.opts.ForPrometheus
 	r.note(p)
 }

@@ -29,7 +29,7 @@ func (s *source) locate(n *yaml.Node, text string, at int) (line, column int) {
 			i++
 		}
 		if i == 0 || i > first {
-			rest = strings.TrimLeft(rest, " \t\r\n")
+			rest = afterSpace(rest, n.Style)
 		}
 		if i == at {
 			return s.place(len(s.body) - len(rest))
@@ -46,8 +46,20 @@ func (s *source) locate(n *yaml.Node, text string, at int) (line, column int) {
 
 func isSpace(b byte) bool { return strings.IndexByte(" \t\r\n", b) >= 0 }
 
-// from returns the file from where the value of n begins, behind its quote or the
-// line of its | or >.
+// afterSpace returns what follows the space at the beginning of rest, which between
+// double quotes may be escaped.
+func afterSpace(rest string, style yaml.Style) string {
+	for {
+		rest = strings.TrimLeft(rest, " \t\r\n")
+		if style != yaml.DoubleQuotedStyle || !strings.HasPrefix(rest, `\n`) && !strings.HasPrefix(rest, `\t`) {
+			return rest
+		}
+		rest = rest[2:]
+	}
+}
+
+// from returns the file from where the value of n begins, behind its anchor and its
+// quote or the line of its | or >.
 func (s *source) from(n *yaml.Node) (rest string, ok bool) {
 	s.split()
 	if n.Line < 1 || n.Line > len(s.lines) {
@@ -57,6 +69,9 @@ func (s *source) from(n *yaml.Node) (rest string, ok bool) {
 	for range n.Column - 1 {
 		_, size := utf8.DecodeRuneInString(rest)
 		rest = rest[size:]
+	}
+	if n.Anchor != "" {
+		rest = afterSpace(strings.TrimPrefix(rest, "&"+n.Anchor), 0)
 	}
 	switch n.Style {
 	case yaml.LiteralStyle, yaml.FoldedStyle:

@@ -21,7 +21,8 @@ In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
 On a node without one:        kpulse-proxy --backend=dcgm
 Once, as a table:             kpulse-proxy --source=http://node:9400/metrics --once
 Then scrape http://localhost:9401/metrics in the exporter's place.
-Is a config file right?       kpulse-proxy check config FILE`
+Is a config file right?       kpulse-proxy check config FILE
+Are rule files right?         kpulse-proxy check rules FILE…`
 
 // helpGroups are the headings of --help; a flag stands under the first one that
 // has a prefix of its name.
@@ -37,6 +38,7 @@ var helpGroups = []struct {
 
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check config FILE
+       {{.App.Name}} check rules FILE…
 
 {{.App.Help}}
 {{range groups .Context.Flags}}

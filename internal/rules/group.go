@@ -47,6 +47,10 @@ func (r *reader) read(body []byte) {
 		r.note(Problem{Line: err.Line, Text: err.Text})
 		return
 	}
+	if has(root, "tests") && !has(root, "groups") {
+		r.reject(root, "holds tests, which are for promtool test rules; name the rule files without it")
+		return
+	}
 	const want = "begin the file with groups:"
 	var f fileDraft
 	readKeys(r, &f, root, fileKeys, want)
@@ -106,6 +110,16 @@ func peek(n *yaml.Node, names ...string) string {
 		}
 	}
 	return ""
+}
+
+// has tells whether a mapping has a key.
+func has(n *yaml.Node, key string) bool {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
 }
 
 // duration reads a duration as Prometheus has it: 0 where it is left empty.

@@ -19,7 +19,7 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := wire(src, opts, slog.New(slog.DiscardHandler))
+	p, err := wire(src, opts, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -91,8 +91,11 @@ func New(opts Options) *Engine {
 }
 
 // Observe hands over a reading that was published. It returns true if it took it:
-// then held is released when the reading is done with. It waits for nothing.
-func (e *Engine) Observe(s *canonical.Snapshot, held Held) bool {
+// then held is released when it is done with the snapshot. It waits for nothing.
+func (e *Engine) Observe(s *canonical.Snapshot, held interface{ Release() }) bool {
+	if len(*e.groups.Load()) == 0 {
+		return false
+	}
 	at, now := s.Source.At, time.Now()
 	if age := now.Sub(at); age < 0 || age > leap {
 		at = now // a capture is played, and lags behind

@@ -17,15 +17,12 @@ const (
 	leastGap = 950 * time.Millisecond
 )
 
-// Held is something that its holder gives back once.
-type Held interface{ Release() }
-
 // reading is what became of reading a source.
 type reading struct {
 	source   string
 	at       time.Time
 	snapshot *canonical.Snapshot // nil after a failure
-	held     Held
+	held     interface{ Release() }
 }
 
 // inbox is where readings wait for the engine, so that nobody who reads a source

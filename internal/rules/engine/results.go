@@ -13,7 +13,7 @@ import (
 // block is the results recorded under one name. Nobody writes to it once it is
 // published.
 type block struct {
-	header string
+	header []byte
 	parts  []part
 }
 
@@ -37,7 +37,7 @@ func (e *Engine) Results(now time.Time, pass func([]byte)) {
 			}
 			if !headed {
 				headed = true
-				pass([]byte(b.header))
+				pass(b.header)
 			}
 			pass(p.text)
 		}
@@ -91,9 +91,9 @@ func (g *group) freshUntil() time.Time {
 
 // headerOf returns HELP and TYPE of what a rule records. What type the result of an
 // expression has nobody knows.
-func headerOf(g *group, r *rule) string {
+func headerOf(g *group, r *rule) []byte {
 	help := strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace("Recorded by the rule group " + g.Name + ".")
-	return "# HELP " + r.Record + " " + help + "\n# TYPE " + r.Record + " untyped\n"
+	return []byte("# HELP " + r.Record + " " + help + "\n# TYPE " + r.Record + " untyped\n")
 }
 
 // render returns the results as lines. Those that are in taken, which may be nil, are

@@ -18,13 +18,15 @@ var checks = []struct {
 }{
 	{"config", false, checkConfig},
 	{"rules", true, checkRules},
+	{"counters", false, checkCounters},
 }
 
 const checkUsage = `usage: kpulse-proxy check config FILE
        kpulse-proxy check rules FILE…
+       kpulse-proxy check counters FILE
 
-Says what is wrong in a config file, or in Prometheus rule files (which may be
-globs), and in which line; nothing is started.
+Says what is wrong in a config file, in Prometheus rule files (which may be globs),
+or in the counters file of dcgm-exporter, and in which line; nothing is started.
 Exits with 0 if all is well but for warnings, else with 1.
 `
 

@@ -22,7 +22,8 @@ On a node without one:        kpulse-proxy --backend=dcgm
 Once, as a table:             kpulse-proxy --source=http://node:9400/metrics --once
 Then scrape http://localhost:9401/metrics in the exporter's place.
 Is a config file right?       kpulse-proxy check config FILE
-Are rule files right?         kpulse-proxy check rules FILE…`
+Are rule files right?         kpulse-proxy check rules FILE…
+Does the exporter serve all?  kpulse-proxy check counters FILE`
 
 // helpGroups are the headings of --help; a flag stands under the first one that
 // has a prefix of its name.
@@ -39,6 +40,7 @@ var helpGroups = []struct {
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check config FILE
        {{.App.Name}} check rules FILE…
+       {{.App.Name}} check counters FILE
 
 {{.App.Help}}
 {{range groups .Context.Flags}}

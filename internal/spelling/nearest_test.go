@@ -19,3 +19,18 @@ func TestNearest(t *testing.T) {
 		t.Errorf("of no words %q is nearest", got)
 	}
 }
+
+func TestWithin(t *testing.T) {
+	known := []string{"abcd", "abc"}
+	for _, test := range []struct {
+		given   string
+		letters int
+		want    string
+	}{
+		{"abc", 0, "abc"}, {"abx", 0, ""}, {"abx", 1, "abc"}, {"abxd", 1, "abcd"}, {"xyz", 2, ""}, {"xyz", 3, "abc"}, {"", 2, ""},
+	} {
+		if got := Within(test.given, known, test.letters); got != test.want {
+			t.Errorf("within %d letters of %q is %q, want %q", test.letters, test.given, got, test.want)
+		}
+	}
+}

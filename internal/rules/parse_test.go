@@ -225,3 +225,11 @@ func TestParseBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestParseAtTheBounds has what is just within the window and the interval.
+func TestParseAtTheBounds(t *testing.T) {
+	const text = "groups:\n- {name: g, interval: 1s, rules: [{record: a, expr: 'rate(b[5m])'}, {record: c, expr: d offset 5m}]}\n"
+	if set, problems := Parse(Options{Window: 5 * time.Minute}, "f", []byte(text)); len(problems) > 0 || set.Rules() != 2 {
+		t.Errorf("%d rules, %v", set.Rules(), problems)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/model/value"
@@ -357,7 +358,7 @@ func (p *past) ask(t *testing.T, server *prometheus, g rules.Group, r rules.Rule
 		t.Fatalf("%s: %v", r.Text, err)
 	}
 	for _, one := range data.Result {
-		b := labels.NewBuilder(labels.FromMap(one.Metric)).Set(labels.MetricName, r.Record)
+		b := labels.NewBuilder(labels.FromMap(one.Metric)).Set(model.MetricNameLabel, r.Record)
 		for name, v := range r.Labels {
 			b.Set(name, v)
 		}

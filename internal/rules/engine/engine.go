@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -164,7 +165,7 @@ func (g *group) leave(e *Engine, goesOn bool, t int64) {
 
 // seriesOf returns the series of a result in the store, nil if no rule selects it.
 func (e *Engine) seriesOf(l labels.Labels) *series {
-	millis, wanted := keep(e.interest.family([]byte(l.Get(labels.MetricName))), l)
+	millis, wanted := keep(e.interest.family([]byte(l.Get(model.MetricNameLabel))), l)
 	if !wanted {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func newTestEngine(t *testing.T, groups []rules.Group) *testEngine {
 func (te *testEngine) observe(source string, at time.Time, page string) {
 	r := reading{source: source, at: at}
 	if page != "" {
-		half := bytes.IndexByte([]byte(page[len(page)/2:]), '#') + len(page)/2
+		half := max(0, strings.LastIndex(page, "\n#")+1) // pages come in parts
 		r.snapshot = &canonical.Snapshot{Valid: [][]byte{[]byte(page[:half]), []byte(page[half:])}}
 	}
 	te.e.inbox.add(r)

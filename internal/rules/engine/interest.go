@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/kpulse/kpulse-proxy/internal/rules"
@@ -46,7 +47,7 @@ func newInterest(groups []rules.Group) *interest {
 func (in *interest) add(s rules.Selector, offset time.Duration) {
 	w := want{keep: max(0, s.Reach+offset).Milliseconds()}
 	for _, m := range s.Vector.LabelMatchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			w.names = append(w.names, m)
 		} else {
 			w.others = append(w.others, m)

@@ -2,9 +2,9 @@ package engine
 
 import (
 	"bytes"
-	"math"
 	"strconv"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -163,7 +163,7 @@ func (o *observation) take(l *line, body []byte) int {
 	}
 	value, stamp, stamped := fields(body[len(l.text):end])
 	v, err := strconv.ParseFloat(string(value), 64)
-	if err != nil && !math.IsInf(v, 0) { // too large a number is ±Inf
+	if err != nil {
 		return end
 	}
 	t := o.at
@@ -191,7 +191,7 @@ func fields(rest []byte) (value, stamp []byte, stamped bool) {
 func parse(text string) (set labels.Labels, ok bool) {
 	name := nameEnd([]byte(text))
 	b := labels.NewScratchBuilder(16)
-	b.Add(labels.MetricName, text[:name])
+	b.Add(model.MetricNameLabel, text[:name])
 	for _, l := range raw.ParseLabels(text[name:], nil) {
 		if l.Value != "" {
 			b.Add(l.Name, l.Value)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
@@ -23,7 +24,7 @@ type querier struct{ store *store }
 func (q querier) Select(_ context.Context, ordered bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	found := &seriesSet{hints: hints, at: -1}
 	for _, m := range matchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			found.addMatching(q.store.names[m.Value], matchers)
 			found.sort(ordered)
 			return found

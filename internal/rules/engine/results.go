@@ -132,10 +132,10 @@ func appendValue(dst []byte, v float64) []byte {
 // seriesText returns a series in the text format, and a space.
 func seriesText(l labels.Labels) string {
 	var b strings.Builder
-	b.WriteString(l.Get(labels.MetricName))
+	b.WriteString(l.Get(model.MetricNameLabel))
 	separator := byte('{')
 	l.Range(func(one labels.Label) {
-		if one.Name == labels.MetricName {
+		if one.Name == model.MetricNameLabel {
 			return
 		}
 		b.WriteByte(separator)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
@@ -127,7 +128,7 @@ func (r *rule) find(given labels.Labels, now *evaluation) *result {
 // output returns the result with the labels of given and the rule's own.
 func (r *rule) output(given labels.Labels, now *evaluation) *result {
 	b := labels.NewBuilder(given)
-	b.Set(labels.MetricName, r.Record)
+	b.Set(model.MetricNameLabel, r.Record)
 	for name, value := range r.Labels {
 		b.Set(name, value)
 	}

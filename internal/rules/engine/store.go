@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 )
@@ -68,7 +69,7 @@ func (st *store) insert(s *series) bool {
 		st.refusedSeries.Add(1)
 		return false
 	}
-	name, hash := s.labels.Get(labels.MetricName), s.labels.Hash()
+	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
 	s.dropped, s.place = false, len(st.names[name])
 	st.names[name] = append(st.names[name], s)
 	st.hashes[hash] = append(st.hashes[hash], s)
@@ -78,7 +79,7 @@ func (st *store) insert(s *series) bool {
 
 // remove forgets s with its samples.
 func (st *store) remove(s *series) {
-	name, hash := s.labels.Get(labels.MetricName), s.labels.Hash()
+	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
 	list := st.names[name]
 	end := len(list) - 1
 	list[s.place] = list[end]
@@ -124,7 +125,7 @@ func (st *store) add(s *series, t int64, v float64) {
 		st.samples.Add(-1)
 	}
 	s.push(promql.FPoint{T: t, F: v})
-	st.samples.Add(1)
+	st.samples.Add(int64(1 - s.trim(t)))
 }
 
 // end marks s as gone from t on. What is gone already is not marked again.

@@ -100,3 +100,5 @@ func parseWithPrometheus(t *testing.T, page string) []promql.Sample {
 		samples = append(samples, s)
 	}
 }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -39,6 +39,9 @@ type observation struct {
 	interest *interest
 	at       int64
 	previous *line
+	// name and wants are those of the line before.
+	name  []byte
+	wants []*want
 }
 
 // observe takes over what one exposition says of selected series: those that were in
@@ -115,9 +118,12 @@ func (o *observation) repeat(body []byte) int {
 
 // sample reads a line that begins with the name of a series, and returns its length.
 func (o *observation) sample(body []byte) int {
-	end := nameEnd(body)
-	wants := o.interest.family(body[:end])
-	if wants == nil {
+	end := len(o.name)
+	if end == 0 || len(body) <= end || body[end] != '{' || string(body[:end]) != string(o.name) {
+		end = nameEnd(body)
+		o.name, o.wants = body[:end], o.interest.family(body[:end])
+	}
+	if o.wants == nil {
 		return skip(body)
 	}
 	end = seriesEnd(body, end)
@@ -125,7 +131,7 @@ func (o *observation) sample(body []byte) int {
 	if l == nil {
 		l = o.page.add(string(body[:end]))
 		if set, ok := parse(l.text); ok {
-			if millis, wanted := keep(wants, set); wanted {
+			if millis, wanted := keep(o.wants, set); wanted {
 				l.series = o.store.get(set, millis)
 			}
 		}

@@ -38,11 +38,16 @@ var mayImport = map[string][]string{
 	"internal/translate":                    {"internal/raw", "internal/canonical"},
 	"internal/compute":                      {"internal/canonical"},
 	"internal/pipeline":                     {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
+	"internal/spelling":                     {},
+	"internal/yamlfile":                     {},
+	"internal/counters":                     {"internal/canonical", "internal/source/field", "internal/spelling", "internal/translate"},
+	"internal/rules":                        {"internal/canonical", "internal/spelling", "internal/yamlfile"},
 	"internal/expose":                       {"internal/canonical"},
+	"internal/rules/engine":                 {"internal/rules", "internal/canonical", "internal/raw"},
 	"internal/export":                       {"internal/canonical"},
-	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},
+	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/spelling", "internal/yamlfile"},
 	"internal":                              {},
-	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
+	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config", "internal/rules/engine", "internal/rules", "internal/spelling", "internal/counters", "internal/yamlfile"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.

@@ -40,7 +40,7 @@ func startProgram(t *testing.T, flags ...string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipe, handler, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
+	served, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +48,9 @@ func startProgram(t *testing.T, flags ...string) *program {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = pipe.Run(ctx)
+		_ = served.run(ctx)
 	}()
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(served.handler)
 	t.Cleanup(func() {
 		server.Close()
 		cancel()

@@ -8,22 +8,29 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
-// checks are what can be checked: the word after check, and what tells what is
-// wrong with a file.
+// checks are what can be checked: the word after check, whether it takes more than
+// one file, and what says of the files what is wrong. It warns on stderr, and
+// returns what to say of files in which nothing is.
 var checks = []struct {
-	word string
-	run  func(file string) error
+	word    string
+	several bool
+	run     func(files []string, stderr io.Writer) (summary string, err error)
 }{
-	{"config", func(file string) error { _, err := config.Load(file); return err }},
+	{"config", false, checkConfig},
+	{"rules", true, checkRules},
+	{"counters", false, checkCounters},
 }
 
 const checkUsage = `usage: kpulse-proxy check config FILE
+       kpulse-proxy check rules FILE…
+       kpulse-proxy check counters FILE
 
-Says what is wrong in a config file, and in which line; nothing is started.
-Exits with 0 if all is well, else with 1.
+Says what is wrong in a config file, in Prometheus rule files (which may be globs),
+or in the counters file of dcgm-exporter, and in which line; nothing is started.
+Exits with 0 if all is well but for warnings, else with 1.
 `
 
-// check is the mode `check WORD FILE`: it returns the exit code. It is no command
+// check is the mode `check WORD FILE…`: it returns the exit code. It is no command
 // of kingpin's, because beside a default command kingpin passes over a flag whose
 // value is missing.
 func check(args []string, stdout, stderr io.Writer) int {
@@ -32,16 +39,22 @@ func check(args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	for _, c := range checks {
-		if len(args) != 2 || args[0] != c.word {
+		if len(args) < 2 || args[0] != c.word || len(args) > 2 && !c.several {
 			continue
 		}
-		if err := c.run(args[1]); err != nil {
+		summary, err := c.run(args[1:], stderr)
+		if err != nil {
 			fmt.Fprintln(stderr, err)
 			return exitFailed
 		}
-		fmt.Fprintf(stdout, "%s: ok\n", args[1])
+		fmt.Fprintln(stdout, summary)
 		return exitDone
 	}
-	fmt.Fprint(stderr, "kpulse-proxy: check takes what to check and one file\n", checkUsage)
+	fmt.Fprint(stderr, "kpulse-proxy: check takes what to check and its file\n", checkUsage)
 	return exitUsage
+}
+
+func checkConfig(files []string, _ io.Writer) (string, error) {
+	_, err := config.Load(files[0])
+	return files[0] + ": ok", err
 }

@@ -62,6 +62,12 @@ func (o *options) configure() error {
 	if open("source.max-body") {
 		o.maxBody = file.Limits.MaxBody
 	}
+	if open("rules.file") {
+		o.ruleFiles = file.Rules.Files
+	}
+	if open("rules.window") {
+		o.ruleWindow = file.Rules.Window
+	}
 	if open("web.max-requests") {
 		o.maxRequests = file.Limits.MaxRequests
 	}

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/spelling"
 )
 
 // lastWrite is how long a reader that does not read may keep us from ending.
@@ -50,7 +50,7 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 			end(err)
 		}
 	}
-	p, err := wire(src, opts, warnings, tell)
+	p, err := wire(src, opts, told{each: tell}, warnings)
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
@@ -125,7 +125,7 @@ func (o *options) intoColumns(spec string, given bool) (err error) {
 func withNearest(e *export.UnknownColumns) error {
 	var meant []string
 	for _, name := range e.Names {
-		if best := config.Nearest(strings.Trim(name, `"`), e.Known); best != "" && !slices.Contains(meant, best) {
+		if best := spelling.Nearest(strings.Trim(name, `"`), e.Known); best != "" && !slices.Contains(meant, best) {
 			meant = append(meant, best)
 		}
 	}

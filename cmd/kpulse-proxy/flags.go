@@ -29,6 +29,9 @@ const (
 	defaultUpstream = "http://localhost:9400/metrics"
 	maxInterval     = time.Minute
 	maxExpected     = 1024 // GPUs; no node has as many
+	// defaultRuleSamples is 32 MB, or 5 minutes of 6,600 series that are read every
+	// second.
+	defaultRuleSamples = 2_000_000
 )
 
 // errAnswered means that --help or --version has said all there is to say.
@@ -37,7 +40,8 @@ var errAnswered = errors.New("answered")
 // options is the command line after validation, and after configure the config
 // file too.
 type options struct {
-	configFile string // "" is none
+	args       []string // that they were read from
+	configFile string   // "" is none
 	origin     func(flag string) origin
 
 	backend *backend
@@ -60,7 +64,12 @@ type options struct {
 	passthrough expose.Passthrough
 	seriesLimit int
 
+	ruleFiles   []string // names and globs
+	ruleWindow  time.Duration
+	ruleSamples int
+
 	web         *web.FlagConfig
+	lifecycle   bool
 	maxRequests int
 	pprof       bool
 	// exposeProcesses shows the list of processes to other machines too.
@@ -70,7 +79,7 @@ type options struct {
 
 // words are flag values that need more than kingpin to be understood.
 type words struct {
-	backend, source, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export *string
+	backend, source, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export, ruleWindow *string
 }
 
 // parse reads the command line and the environment. Help and version go to
@@ -84,7 +93,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	app.HelpFlag.Short('h').Help("Show this help.")
 	app.Version(version.Print("kpulse-proxy"))
 
-	opts := &options{log: &promslog.Config{}}
+	opts := &options{args: args, log: &promslog.Config{}}
 	w := register(app, opts, config.Default())
 	nameEnvironment(app)
 	opts.origin = watch(app)
@@ -147,11 +156,18 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		Default("0").PlaceHolder("N").IntVar(&opts.judge.ExpectedGPUs)
 	app.Flag("config.file", "Settings in YAML: thresholds, warning temperatures, health conditions, names of families, and what some flags say, which win over it. deploy/config.example.yml shows them all.").
 		PlaceHolder("FILE").StringVar(&opts.configFile)
+	app.Flag("rules.file", "Prometheus rule file, or glob of such, whose recording rules the proxy evaluates itself over what it serves; their results stand at the end of /metrics. Can be given several times (in the environment: one in a line).").
+		PlaceHolder("FILE").StringsVar(&opts.ruleFiles)
+	w.ruleWindow = app.Flag("rules.window", "How far back rules can see; a rule that looks further is refused. Memory grows with what they use of it.").
+		Default(defaults.Rules.Window.String()).PlaceHolder("5m").String()
+	app.Flag("rules.max-samples", "Most samples that are kept for rules, of 16 bytes each and up to as much again, and that one evaluation may load.").
+		Default(strconv.Itoa(defaultRuleSamples)).IntVar(&opts.ruleSamples)
 	app.Flag("series-limit", "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted.").
 		Default(strconv.Itoa(defaults.Limits.Series)).IntVar(&opts.seriesLimit)
 	opts.web = webflag.AddFlags(app, defaultListen)
 	app.Flag("web.max-requests", "Most scrapes served at a time; more get 503.").
 		Default(strconv.Itoa(defaults.Limits.MaxRequests)).IntVar(&opts.maxRequests)
+	app.Flag("web.enable-lifecycle", "Let POST /-/reload read config file and rules again; SIGHUP always does.").BoolVar(&opts.lifecycle)
 	app.Flag("web.enable-pprof", "Serve Go profiles at /debug/pprof.").BoolVar(&opts.pprof)
 	app.Flag("web.expose-processes", "Show what --collector.processes lists to everybody who can reach us. Masking knows what secrets look like, and not all of them: prefer --web.config.file with authentication beside it.").
 		BoolVar(&opts.exposeProcesses)
@@ -176,6 +192,9 @@ func (w *words) into(opts *options) error {
 	}
 	if opts.timeout, err = config.ParseDuration(*w.timeout); err != nil {
 		return fmt.Errorf("--source.timeout: %w", err)
+	}
+	if opts.ruleWindow, err = config.ParseDuration(*w.ruleWindow); err != nil {
+		return fmt.Errorf("--rules.window: %w", err)
 	}
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
 		return fmt.Errorf("--backend: %w", err)
@@ -239,6 +258,10 @@ func (o *options) check() error {
 		return errors.New("--web.expose-processes: no processes are listed; give --collector.processes too")
 	case o.processes && !isHere(o.dcgmHost):
 		return fmt.Errorf("--collector.processes: the GPUs of --dcgm.host=%s are another machine's, whose processes cannot be seen from here; run kpulse-proxy there", o.dcgmHost)
+	case o.ruleWindow < config.MinWindow || o.ruleWindow > config.MaxWindow:
+		return fmt.Errorf("--rules.window=%s: out of range; give %s to %s", o.ruleWindow, config.MinWindow, config.MaxWindow)
+	case o.ruleSamples < 1:
+		return fmt.Errorf("--rules.max-samples=%d: must be at least 1", o.ruleSamples)
 	case o.seriesLimit < 1:
 		return fmt.Errorf("--series-limit=%d: must be at least 1", o.seriesLimit)
 	}

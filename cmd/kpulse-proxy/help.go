@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/spelling"
 )
 
 const about = `A scrape target in the place of dcgm-exporter: it passes the exporter's series
@@ -22,7 +22,9 @@ On a node without one:        kpulse-proxy --backend=dcgm
 Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
 As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
 Then scrape http://localhost:9401/metrics in the exporter's place.
-Is a config file right?       kpulse-proxy check config FILE`
+Is a config file right?       kpulse-proxy check config FILE
+Are rule files right?         kpulse-proxy check rules FILE…
+Does the exporter serve all?  kpulse-proxy check counters FILE`
 
 // helpGroups are the headings of --help; a flag stands under the first one that
 // has a prefix of its name.
@@ -31,13 +33,15 @@ var helpGroups = []struct {
 	prefixes []string
 }{
 	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "once", "json", "export"}},
-	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus"}},
+	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus", "rules."}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},
 }
 
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check config FILE
+       {{.App.Name}} check rules FILE…
+       {{.App.Name}} check counters FILE
 
 {{.App.Help}}
 {{range groups .Context.Flags}}
@@ -107,7 +111,7 @@ func suggest(app *kingpin.Application, args []string, err error) error {
 	for _, f := range app.Model().Flags {
 		flags = append(flags, f.Name)
 	}
-	best := config.Nearest(given, flags)
+	best := spelling.Nearest(given, flags)
 	if best == "" {
 		return err
 	}

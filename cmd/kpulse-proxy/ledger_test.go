@@ -31,11 +31,12 @@ func play(t *testing.T, flags []string, every, total time.Duration, visit func(a
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		src, err := open(t.Context(), opts, newUserAgent(), slog.New(slog.DiscardHandler))
+		logger := slog.New(slog.DiscardHandler)
+		src, err := open(t.Context(), opts, newUserAgent(), logger)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := wire(src, opts, slog.New(slog.DiscardHandler), nil)
+		p, err := wire(src, opts, told{}, logger)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 		return err
 	}
 	caps := src.Caps()
-	p, err := wire(src, opts, slog.New(slog.DiscardHandler), nil)
+	p, err := wire(src, opts, told{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}

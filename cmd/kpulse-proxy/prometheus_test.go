@@ -165,7 +165,7 @@ func startPrometheus(t *testing.T, binary string, jobs map[string]string, histor
 	address := freeAddress(t)
 	s := &prometheus{url: "http://" + address, log: &bytes.Buffer{}}
 	cmd := exec.Command(binary, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+address, "--log.level=debug")
+		"--web.listen-address="+address, "--web.enable-remote-write-receiver", "--log.level=debug")
 	cmd.Stderr = s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

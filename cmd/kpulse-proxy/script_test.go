@@ -60,6 +60,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"proxy":      cmdProxy,
 	"terminate":  cmdTerminate,
 	"get":        cmdGet,
+	"post":       cmdPost,
+	"hangup":     cmdHangup,
 	"until":      cmdUntil,
 	"exposition": cmdExposition,
 	"exits":      cmdExits,
@@ -164,10 +166,20 @@ func cmdTerminate(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
+// cmdHangup sends SIGHUP to the proxy.
+func cmdHangup(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(stateOf(ts).proxy.cmd.Process.Signal(syscall.SIGHUP))
+}
+
 // cmdGet is `get [-H 'Name: value'] STATUS URL`: the answer must have the status
 // and becomes the command's stdout, its headers its stderr.
-func cmdGet(ts *testscript.TestScript, _ bool, args []string) {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, args[len(args)-1], http.NoBody)
+func cmdGet(ts *testscript.TestScript, _ bool, args []string) { ask(ts, http.MethodGet, args) }
+
+// cmdPost is get with a POST.
+func cmdPost(ts *testscript.TestScript, _ bool, args []string) { ask(ts, http.MethodPost, args) }
+
+func ask(ts *testscript.TestScript, method string, args []string) {
+	req, err := http.NewRequestWithContext(context.Background(), method, args[len(args)-1], http.NoBody)
 	ts.Check(err)
 	for i := 0; args[i] == "-H"; i += 2 {
 		name, value, _ := strings.Cut(args[i+1], ": ")

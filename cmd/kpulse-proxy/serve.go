@@ -9,8 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -20,6 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/host"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
@@ -40,15 +40,15 @@ const (
 
 // serve answers scrapes until ctx ends, and then lets the running ones finish.
 func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
-	p, handler, err := assemble(ctx, opts, logger)
+	p, err := assemble(ctx, opts, logger)
 	if err != nil {
 		return err
 	}
 	if err := web.Validate(*opts.web.WebConfigFile); err != nil {
 		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", *opts.web.WebConfigFile, err)
 	}
-	logger.Info("starting", "version", version.Info(), "backend", opts.backend.name, "reads", p.Name(), "config", opts.configFile)
-	ignoreHangups(ctx, logger)
+	logger.Info("starting", "version", version.Info(), "backend", opts.backend.name, "reads", p.pipeline.Name(), "config", opts.configFile)
+	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that are running when it ends
 	// still get their reading.
@@ -57,17 +57,17 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		err := p.Run(life)
+		err := p.run(life)
 		switch {
 		case errors.Is(err, io.EOF):
-			logger.Warn("the source has come to its end; nothing is read any more", "reads", p.Name())
+			logger.Warn("the source has come to its end; nothing is read any more", "reads", p.pipeline.Name())
 		case err != nil:
 			stop() // there is nothing to serve, and there will not be
 		}
 		read <- err
 	}()
 
-	err = listen(ctx, handler, opts.web, logger)
+	err = listen(ctx, p.handler, opts.web, logger)
 	end()
 	if e := <-read; err == nil && e != nil && !errors.Is(e, io.EOF) {
 		err = e
@@ -75,31 +75,72 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	return err
 }
 
+// service is the program while it serves: its parts, wired.
+type service struct {
+	logger   *slog.Logger
+	hostname string // of what the source tells of, where it does not say so itself
+	pipeline *pipeline.Pipeline
+	rules    *engine.Engine // nil without rules
+	handler  http.Handler
+	reloads  *reloads
+
+	mu   sync.Mutex // held while reloading
+	opts *options   // as of the last reload that succeeded
+}
+
 // assemble wires the program from its source to its HTTP handler. Nothing runs
 // yet.
-func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*pipeline.Pipeline, http.Handler, error) {
+func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service, error) {
+	p := &service{opts: opts, logger: logger, reloads: newReloads()}
+	if err := p.startRules(); err != nil {
+		return nil, err
+	}
 	userAgent := newUserAgent()
 	src, err := open(ctx, opts, userAgent, logger)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	p, err := wire(src, opts, logger, nil)
-	if err != nil {
-		return nil, nil, err
+	if p.hostname, err = hostnameOf(src); err != nil {
+		return nil, err
 	}
-	handler, err := expose.New(expose.Options{
-		Feeds:        []expose.Feed{p},
+	if p.pipeline, err = wire(src, opts, told{rules: p.observer()}, logger); err != nil {
+		return nil, err
+	}
+	served := expose.Options{
+		Feeds:        []expose.Feed{p.pipeline},
 		Passthrough:  opts.passthrough,
 		MaxRequests:  opts.maxRequests,
 		Timeout:      opts.timeout,
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,
 		Self:         userAgent,
+		Collectors:   p.reloads.collectors(),
 
 		Processes:       newProcessLister(src, opts),
 		ExposeProcesses: opts.exposeProcesses,
-	})
-	return p, handler, err
+	}
+	if p.rules != nil {
+		served.Results = p.rules.Results
+		served.Collectors = append(served.Collectors, p.rules)
+	}
+	if opts.lifecycle {
+		served.Reload = p.reload
+	}
+	p.handler, err = expose.New(served)
+	return p, err
+}
+
+// run reads, and evaluates rules, until ctx ends or the source has come to its end.
+func (p *service) run(ctx context.Context) error {
+	var evaluating sync.WaitGroup
+	ctx, end := context.WithCancel(ctx)
+	if p.rules != nil {
+		evaluating.Go(func() { p.rules.Run(ctx) })
+	}
+	err := p.pipeline.Run(ctx)
+	end()
+	evaluating.Wait()
+	return err
 }
 
 // newUserAgent is what upstreams see of us. It differs from one process to the
@@ -108,36 +149,43 @@ func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
 
-// wire puts behind a source what its readings go through. tell is given all of
-// them, if it is not nil.
-func wire(src source.Source, opts *options, logger *slog.Logger, tell func(*canonical.Snapshot)) (_ *pipeline.Pipeline, err error) {
-	hostname := src.Caps().Host
-	if src.Caps().Local {
-		if hostname, err = os.Hostname(); err != nil {
-			return nil, fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
-		}
+// hostnameOf is the machine that a source tells of, where its readings do not.
+func hostnameOf(src source.Source) (string, error) {
+	if !src.Caps().Local {
+		return src.Caps().Host, nil
 	}
-	devices, allocations := expose.Limits(opts.seriesLimit, opts.judge.ExpectedGPUs)
-	translator, err := translate.New(translate.Options{
-		NodeName:       opts.nodeName,
-		FallbackHost:   hostname,
-		MaxDevices:     devices,
-		MaxAllocations: allocations,
-		Rows:           opts.rows,
-	})
+	hostname, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
+	}
+	return hostname, nil
+}
+
+// told are those whom a pipeline tells of its readings, as pipeline.Options says; nil is
+// nobody.
+type told struct {
+	each  func(*canonical.Snapshot)
+	rules pipeline.Rules
+}
+
+// wire puts behind a source what its readings go through.
+func wire(src source.Source, opts *options, told told, logger *slog.Logger) (*pipeline.Pipeline, error) {
+	hostname, err := hostnameOf(src)
 	if err != nil {
 		return nil, err
 	}
-	judging := opts.judge
-	judging.MaxDevices, judging.MaxAllocations = devices, allocations
-	judge, err := compute.New(judging)
+	translator, err := newTranslator(opts, hostname)
+	if err != nil {
+		return nil, err
+	}
+	judge, err := newJudge(opts)
 	if err != nil {
 		return nil, err
 	}
 	meter := host.NewMeter(os.DirFS("/proc")) // opens nothing before it is read
 	return pipeline.New(pipeline.Options{
 		Source:      src,
-		Tell:        tell,
+		Tell:        told.each,
 		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },
 		Translator:  translator,
 		Judge:       judge,
@@ -145,7 +193,28 @@ func wire(src source.Source, opts *options, logger *slog.Logger, tell func(*cano
 		MinInterval: opts.minInterval,
 		Poll:        opts.poll,
 		Timeout:     opts.timeout,
+		Rules:       told.rules,
 	}), nil
+}
+
+// newTranslator returns what translates by opts. hostname is where the readings are
+// of if nothing else tells.
+func newTranslator(opts *options, hostname string) (*translate.Translator, error) {
+	devices, allocations := expose.Limits(opts.seriesLimit, opts.judge.ExpectedGPUs)
+	return translate.New(translate.Options{
+		NodeName:       opts.nodeName,
+		FallbackHost:   hostname,
+		MaxDevices:     devices,
+		MaxAllocations: allocations,
+		Rows:           opts.rows,
+	})
+}
+
+// newJudge returns what judges by opts.
+func newJudge(opts *options) (*compute.Judge, error) {
+	judging := opts.judge
+	judging.MaxDevices, judging.MaxAllocations = expose.Limits(opts.seriesLimit, opts.judge.ExpectedGPUs)
+	return compute.New(judging)
 }
 
 // listen serves handler until ctx ends, then drains.
@@ -175,22 +244,4 @@ func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, lo
 	}
 	logger.Info("stopped")
 	return nil
-}
-
-// ignoreHangups keeps SIGHUP, which asks daemons to reload, from ending us: what
-// the config file says is read once.
-func ignoreHangups(ctx context.Context, logger *slog.Logger) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	go func() {
-		defer signal.Stop(hangup)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangup:
-				logger.Info("nothing is reloaded; restart to apply changes to the config file")
-			}
-		}
-	}()
 }

@@ -4,6 +4,8 @@
 package config
 
 import (
+	"time"
+
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
@@ -17,6 +19,7 @@ type Config struct {
 	// Rows are the user's additions to the dialect, in the order of the file.
 	Rows   []translate.Row
 	Limits Limits
+	Rules  Rules
 }
 
 // Limits bound what one process takes and gives. All are at least 1.
@@ -39,5 +42,6 @@ func Default() Config {
 			MaxBody:     64 << 20,
 			MaxRequests: 40,
 		},
+		Rules: Rules{Window: 5 * time.Minute},
 	}
 }

@@ -1,16 +1,15 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/spelling"
+	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
 )
 
 // document walks a file's settings and collects what is wrong with them. It works
@@ -45,33 +44,17 @@ func (d *document) failure() error {
 
 // open parses body as YAML. A file without a single setting has a null value.
 func (d *document) open(body []byte) (entry, bool) {
-	root := entry{value: &yaml.Node{Kind: yaml.ScalarNode, Tag: nullTag}}
-	decoder := yaml.NewDecoder(bytes.NewReader(body))
-	var first, second yaml.Node
-	err := decoder.Decode(&first)
-	switch {
-	case errors.Is(err, io.EOF):
-		return root, true
-	case err != nil:
-		d.rejectSyntax(err, body)
-		return root, false
+	root, err := yamlfile.Parse(body)
+	if err != nil {
+		d.reject(entry{line: err.Line}, "%s", err.Text)
+		return entry{}, false
 	}
-	root.value = first.Content[0]
-	root.line = root.value.Line
-	switch err = decoder.Decode(&second); {
-	case errors.Is(err, io.EOF):
-		return root, true
-	case err != nil:
-		d.rejectSyntax(err, body)
-	default:
-		d.reject(entry{line: second.Line}, "a second document begins here; keep one and remove the ---")
-	}
-	return root, false
+	return entry{line: root.Line, value: root}, true
 }
 
 // The tags of plain values that need telling apart.
 const (
-	nullTag  = "!!null"
+	nullTag  = yamlfile.NullTag
 	intTag   = "!!int"
 	floatTag = "!!float"
 )
@@ -83,7 +66,7 @@ func (d *document) entries(of entry, want string) []entry {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.reject(of, "%s where keys are wanted; %s", kindOf(n), want)
+		d.reject(of, "%s where keys are wanted; %s", yamlfile.Kind(n), want)
 		return nil
 	}
 	var entries []entry
@@ -94,7 +77,7 @@ func (d *document) entries(of entry, want string) []entry {
 		switch {
 		case key.Kind != yaml.ScalarNode:
 			e.path = of.path
-			d.reject(e, "%s where a key is wanted; write a word", kindOf(key))
+			d.reject(e, "%s where a key is wanted; write a word", yamlfile.Kind(key))
 		case twice:
 			d.reject(e, "is in line %d already; remove one of them", first)
 		default:
@@ -113,7 +96,7 @@ func (d *document) items(of entry, want string) []entry {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		d.reject(of, "%s where a list is wanted; %s", kindOf(n), want)
+		d.reject(of, "%s where a list is wanted; %s", yamlfile.Kind(n), want)
 		return nil
 	}
 	items := make([]entry, len(n.Content))
@@ -125,24 +108,9 @@ func (d *document) items(of entry, want string) []entry {
 
 // unknown rejects a key that is none of known.
 func (d *document) unknown(e entry, known []string) {
-	if near := Nearest(e.key, known); near != "" {
+	if near := spelling.Nearest(e.key, known); near != "" {
 		d.reject(e, "is no setting; did you mean %s?", near)
 		return
 	}
 	d.reject(e, "is no setting; the ones here are %s", strings.Join(known, ", "))
-}
-
-// kindOf says what a value is in words.
-func kindOf(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "keys"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Kind == yaml.AliasNode:
-		return "an alias (*" + n.Value + ")"
-	case n.Tag == nullTag:
-		return "nothing"
-	}
-	return strconv.Quote(n.Value)
 }

@@ -74,6 +74,9 @@ dialect:
 	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_requests: 1\n", func(c *Config) {
 		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxRequests: 1}
 	}},
+	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n", func(c *Config) {
+		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: 24 * time.Hour}
+	}},
 }
 
 func TestParseGoodFiles(t *testing.T) {
@@ -127,7 +130,13 @@ var badFiles = []struct{ text, want string }{
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: []\n", "bad.yml:1: sources: this version does not read sources yet; remove the key"},
-	{"rules: [a.yml]\n", "bad.yml:1: rules: this version does not read rules yet; remove the key"},
+	{"rules: [a.yml]\n", "bad.yml:1: rules: a list where keys are wanted; write files: [/etc/kpulse-proxy/rules/*.yml]"},
+	{"rules: {file: a.yml}\n", "bad.yml:1: rules.file: is no setting; did you mean files?"},
+	{"rules:\n  files: a.yml\n", "bad.yml:2: rules.files: \"a.yml\" where a list is wanted; write files: [/etc/kpulse-proxy/rules/*.yml]"},
+	{"rules:\n  files:\n  - {a: b}\n", "bad.yml:3: rules.files[1]: keys where one value is wanted; write files: [/etc/kpulse-proxy/rules/*.yml]"},
+	{"rules: {window: soon}\n", "bad.yml:1: rules.window: \"soon\" is no duration; write 15s, 500ms or bare seconds such as 2"},
+	{"rules: {window: 25h}\n", "bad.yml:1: rules.window: 25h0m0s is out of range; write 1m0s to 24h0m0s"},
+	{"rules: {window: 59s}\n", "bad.yml:1: rules.window: 59s is out of range; write 1m0s to 24h0m0s"},
 	{"health: &h {pcie_replay: off}\nthresholds: *h\n", "bad.yml:2: thresholds: an alias (*h) where keys are wanted; write thresholds such as idle_engine: 0.05"},
 	{"health: {<<: 3}\n", "bad.yml:1: health.<<: is no setting; the ones here are row_remap_failure, uncorrectable_remapped_rows, pcie_replay, gpu_temperature, memory_temperature, xid_fatal, xid_recent, ecc_double_bit, row_remap_pending, thermal_slowdown, power_brake, nvlink_errors, profiling_stalled"},
 
@@ -235,8 +244,19 @@ func TestDefaultsAreNotShared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxRequests: 40}}
+	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxRequests: 40}, Rules: Rules{Window: 5 * time.Minute}}
 	if got := Default(); !reflect.DeepEqual(got, fresh) {
 		t.Errorf("the defaults became %+v", got)
+	}
+}
+
+// TestRuleFilesLieBesideTheConfigFile: from wherever the program is started.
+func TestRuleFilesLieBesideTheConfigFile(t *testing.T) {
+	got, err := Parse("/etc/kpulse/config.yml", []byte("rules: {files: [rules/*.yml, ../b.yml, /c.yml]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"/etc/kpulse/rules/*.yml", "/etc/b.yml", "/c.yml"}; !reflect.DeepEqual(got.Rules.Files, want) {
+		t.Errorf("got %v, want %v", got.Rules.Files, want)
 	}
 }

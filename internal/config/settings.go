@@ -23,7 +23,7 @@ var topLevel = []setting{
 	{"dialect", readDialect},
 	{"limits", readLimits},
 	{"sources", notReadYet},
-	{"rules", notReadYet},
+	{"rules", readRules},
 }
 
 // Parse reads the content of a file, which errors call file. Its error is

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
 )
 
 // The readers of single values: each rejects what it cannot read, saying that it
@@ -13,7 +15,7 @@ import (
 // not false here.
 func (d *document) word(e entry, want string) (string, bool) {
 	if e.value.Kind != yaml.ScalarNode || e.value.Tag == nullTag {
-		d.reject(e, "%s where one value is wanted; %s", kindOf(e.value), want)
+		d.reject(e, "%s where one value is wanted; %s", yamlfile.Kind(e.value), want)
 		return "", false
 	}
 	return e.value.Value, true
@@ -26,7 +28,7 @@ func (d *document) number(e entry, want string) (v float64, ok bool) {
 		ok = e.value.Decode(&v) == nil
 	}
 	if !ok {
-		d.reject(e, "%s is no number; %s", kindOf(e.value), want)
+		d.reject(e, "%s is no number; %s", yamlfile.Kind(e.value), want)
 	}
 	return v, ok
 }
@@ -37,7 +39,7 @@ func (d *document) count(e entry, want string) (n int, ok bool) {
 		ok = e.value.Decode(&n) == nil && n >= 1
 	}
 	if !ok {
-		d.reject(e, "%s is no whole number of at least 1; %s", kindOf(e.value), want)
+		d.reject(e, "%s is no whole number of at least 1; %s", yamlfile.Kind(e.value), want)
 	}
 	return n, ok
 }

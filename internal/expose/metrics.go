@@ -31,6 +31,7 @@ type metrics struct {
 	maxRequests int64
 	timeout     time.Duration
 	self        string
+	results     func(now time.Time, pass func([]byte)) // nil for none
 
 	exposition *exposition // view 0 is all feeds, view 1+i is feed i alone
 	buffers    buffers
@@ -158,6 +159,9 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 		}
 	}
 	m.exposition.write(&b.sink, view, readings)
+	if m.results != nil && view == 0 {
+		m.results(time.Now(), b.sink.pass)
+	}
 	if !gzipped && !b.sink.begun {
 		// Spares net/http the chunks, and the kernel most of the writes.
 		h.Set("Content-Length", strconv.Itoa(b.sink.gathered()))

@@ -9,6 +9,8 @@ import (
 	"net/http/pprof"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Options say what to serve.
@@ -28,6 +30,15 @@ type Options struct {
 	Self string
 	// EnablePprof serves Go profiles at /debug/pprof.
 	EnablePprof bool
+	// Results passes what rules gave last on in pieces, as an exposition of whole
+	// lines that nobody writes to any more: it is served behind the series of all
+	// sources. Nil is no rules.
+	Results func(now time.Time, pass func([]byte))
+	// Collectors are served among the proxy's own telemetry.
+	Collectors []prometheus.Collector
+	// Reload reads config and rules again. Its error says why all stays as it was, and
+	// what to do. Nil refuses reloads over HTTP.
+	Reload func() error
 	// Processes lists what /api/v1/processes shows; nil is nothing.
 	Processes ProcessLister
 	// ExposeProcesses shows that to other machines too.
@@ -75,9 +86,15 @@ func New(opts Options) (http.Handler, error) {
 		maxRequests: int64(opts.MaxRequests),
 		timeout:     opts.Timeout,
 		self:        opts.Self,
+		results:     opts.Results,
 		exposition:  newExposition(1 + len(opts.Feeds)),
 	}
 	m.telemetry = newTelemetry(opts.Feeds, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
+	for _, c := range opts.Collectors {
+		if err := m.telemetry.registry.Register(c); err != nil {
+			return nil, fmt.Errorf("telemetry: %w", err)
+		}
+	}
 	page, err := newLanding(&opts)
 	if err != nil {
 		return nil, err
@@ -89,6 +106,7 @@ func New(opts Options) (http.Handler, error) {
 		"/-/healthy":  http.HandlerFunc(healthy),
 		"/-/ready":    ready(opts.Feeds),
 		"/-/metrics":  m.telemetry.handler(),
+		reloadPath:    reload(opts.Reload),
 		processPath:   newProcesses(&opts),
 		containerPath: &containers{opts.Feeds, opts.Timeout},
 	}}
@@ -113,7 +131,7 @@ func profiles() http.Handler {
 // ServeHTTP implements http.Handler.
 func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	path, next := r.find(req.URL.Path)
-	if next != nil && req.Method != http.MethodGet && req.Method != http.MethodHead {
+	if next != nil && path != reloadPath && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		next = http.HandlerFunc(notAllowed)
 	}
 	if next == nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -50,6 +51,19 @@ type Options struct {
 	Poll time.Duration
 	// Timeout bounds a read that no scraper set a deadline for.
 	Timeout time.Duration
+	// Rules is told what is read; nil is nobody, and costs nothing.
+	Rules Rules
+}
+
+// Rules is who evaluates rules over what is served. Its methods are called while the
+// pipeline is locked: they must neither wait nor call back.
+type Rules interface {
+	// Observe is told of a reading that was published. Where it returns true it may
+	// read the snapshot until it has called release's Release, which it must do once.
+	Observe(s *canonical.Snapshot, release interface{ Release() }) bool
+	// Failed is told that a scraped source could not be read at an instant. That a
+	// stream falls silent shows in Status.
+	Failed(source string, at time.Time)
 }
 
 // Pipeline reads one source. Run must be running for a stream to flow and for
@@ -84,6 +98,34 @@ type Pipeline struct {
 	meter    meter
 	contents contents // of the latest reading
 	host     hostWatch
+
+	settings atomic.Pointer[settings] // to be taken over by the next reading
+}
+
+// settings are what Change brings; a nil Translator stays as it is.
+type settings struct {
+	translator *translate.Translator
+	judge      *compute.Judge
+}
+
+// Change has readings from the next one on judged by judge, which goes on where the
+// one before stands, and translated by translator unless that is nil. Neither may be
+// in use elsewhere, then or later.
+func (p *Pipeline) Change(judge *compute.Judge, translator *translate.Translator) {
+	p.settings.Store(&settings{translator, judge})
+}
+
+// takeSettings takes over what Change brought. It belongs to the reading goroutine.
+func (p *Pipeline) takeSettings() {
+	s := p.settings.Swap(nil)
+	if s == nil {
+		return
+	}
+	s.judge.Resume(p.opts.Judge)
+	p.opts.Judge = s.judge
+	if s.translator != nil {
+		p.opts.Translator = s.translator
+	}
 }
 
 // New returns a pipeline that has read nothing yet.

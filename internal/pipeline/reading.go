@@ -24,7 +24,11 @@ type reading struct {
 	snapshot canonical.Snapshot
 	host     canonical.Host // what snapshot.Host points to, if to anything
 	usual    time.Duration  // the period that the stream kept until then
+	owner    *Pipeline      // whom Release gives it back to
 }
+
+// Release implements the release of Rules.Observe.
+func (r *reading) Release() { r.owner.release(r) }
 
 // take returns a reading to write into. Of a scraped source that is the latest
 // one if nobody holds it: it is too old to be served again, and a body may be
@@ -80,11 +84,14 @@ func (p *Pipeline) drop(r *reading) {
 	}
 }
 
-// publish makes r the latest reading, held by it being so and by n waiters. The
-// caller holds mu.
+// publish makes r the latest reading, held by it being so, by n waiters and perhaps
+// by the rules. The caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
-	r.holders = n + 1
+	r.holders, r.owner = n+1, p
+	if p.opts.Rules != nil && p.opts.Rules.Observe(&r.snapshot, r) {
+		r.holders++
+	}
 	if p.latest != nil {
 		p.drop(p.latest)
 	}
@@ -97,6 +104,7 @@ func (p *Pipeline) publish(r *reading, n int) {
 
 // evaluate turns the batch of r into its snapshot: translate, compute, account.
 func (p *Pipeline) evaluate(r *reading) {
+	p.takeSettings()
 	b, snap := &r.batch, &r.snapshot
 	p.report = translate.Report{}
 	p.opts.Translator.Translate(&snap.Frame, b, &p.report)

@@ -127,6 +127,9 @@ func (p *Pipeline) fly(ctx context.Context, f *flight) {
 		f.failure = failureOf(err)
 		p.fail(f.failure)
 	}
+	if f.failure != nil && p.opts.Rules != nil {
+		p.opts.Rules.Failed(p.Name(), f.begun)
+	}
 	close(f.landed)
 }
 

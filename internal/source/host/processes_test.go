@@ -130,24 +130,27 @@ func TestNamesThatHang(t *testing.T) {
 	})
 }
 
+// TestNamesAreBounded runs on a simulated clock, so that no look-up comes too late.
 func TestNamesAreBounded(t *testing.T) {
-	names := newNames(func(id string) (string, bool) { return "u" + id, true }, func(id string) (string, bool) { return "g" + id, true })
-	var all sync.WaitGroup
-	for part := range 4 {
-		all.Go(func() {
-			for i := range maxNames {
-				id := strconv.Itoa(part*maxNames + i)
-				if got := names.user(t.Context(), id); got != "u"+id {
-					t.Errorf("user %s is %q", id, got)
+	synctest.Test(t, func(t *testing.T) {
+		names := newNames(func(id string) (string, bool) { return "u" + id, true }, func(id string) (string, bool) { return "g" + id, true })
+		var all sync.WaitGroup
+		for part := range 4 {
+			all.Go(func() {
+				for i := range maxNames {
+					id := strconv.Itoa(part*maxNames + i)
+					if got := names.user(t.Context(), id); got != "u"+id {
+						t.Errorf("user %s is %q", id, got)
+					}
 				}
-			}
-		})
-	}
-	all.Wait()
-	if got := names.group(t.Context(), "1"); got != "g1" {
-		t.Errorf("group 1 is %q", got)
-	}
-	if len(names.kept) > maxNames {
-		t.Errorf("%d names are kept", len(names.kept))
-	}
+			})
+		}
+		all.Wait()
+		if got := names.group(t.Context(), "1"); got != "g1" {
+			t.Errorf("group 1 is %q", got)
+		}
+		if len(names.kept) > maxNames {
+			t.Errorf("%d names are kept", len(names.kept))
+		}
+	})
 }

@@ -1,9 +1,16 @@
-package config
+// Package spelling guesses which word a mistyped one was meant to be.
+package spelling
 
 // Nearest returns the word of known that given was probably meant to be, "" if
 // none is near: at most half of its letters may differ.
 func Nearest(given string, known []string) string {
-	best, distance := "", len(given)/2+1
+	return Within(given, known, len(given)/2)
+}
+
+// Within returns the first of known's words that differ from given in the fewest
+// letters, "" if that is more than letters.
+func Within(given string, known []string, letters int) string {
+	best, distance := "", letters+1
 	for _, word := range known {
 		if d := editDistance(given, word); d < distance {
 			best, distance = word, d

@@ -1,4 +1,4 @@
-package config
+package yamlfile
 
 import (
 	"bytes"
@@ -7,8 +7,17 @@ import (
 	"strings"
 )
 
-// syntaxError is how yaml.v3 says where a file is no YAML.
-var syntaxError = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
+// SyntaxError is why a file is not one YAML document.
+type SyntaxError struct {
+	Line int // from 1; 0 where it cannot be told
+	Text string
+}
+
+// Error returns the text, which lacks the line.
+func (e *SyntaxError) Error() string { return e.Text }
+
+// origin is how yaml.v3 says where a file is no YAML.
+var origin = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
 
 // yaml.v3 counts lines in two ways and names none where its count is 0. Its parser
 // counts those before the bracket or block that went wrong, its scanner counts from
@@ -18,11 +27,12 @@ var (
 	ofScanner = regexp.MustCompile(`^(did not find|found|mapping|could not find|block) `)
 )
 
-// rejectSyntax notes what yaml.v3 says of a file that is no YAML.
-func (d *document) rejectSyntax(err error, body []byte) {
+// explain turns what yaml.v3 says of body, which is no YAML, into what its author
+// can follow.
+func explain(err error, body []byte) *SyntaxError {
 	text := err.Error()
 	line := 0
-	if m := syntaxError.FindStringSubmatch(text); m != nil {
+	if m := origin.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1]) // "" is 0
 		text = strings.TrimPrefix(text, m[0])
 	}
@@ -33,7 +43,7 @@ func (d *document) rejectSyntax(err error, body []byte) {
 		line = max(line, 1)
 	}
 	line = min(line, lines(body)) // the end of the file counts as a line to yaml.v3
-	d.reject(entry{line: line}, "no YAML: %s; check quotes, and the indentation, which must be spaces", text)
+	return &SyntaxError{line, "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
 }
 
 // lines counts the lines of body, at least 1, the last also where nothing ends it.

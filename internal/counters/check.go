@@ -1,0 +1,201 @@
+// Package counters checks the file that tells dcgm-exporter which fields of DCGM to
+// serve: what the exporter or Prometheus would refuse in it, and which readings of
+// ours it leaves without a source.
+package counters
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/spelling"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// Want is a reading that something is made of.
+type Want struct {
+	// AnyOf are the readings of which one is enough.
+	AnyOf []canonical.Field
+	// For says what is made of it, such as "real utilization".
+	For string
+}
+
+// columns of a line: the field, its TYPE, and HELP.
+const columns = 3
+
+// ownCounters are what the exporter counts by itself, without a field of DCGM.
+var ownCounters = []string{
+	"DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_GPU_HEALTH_STATUS", "DCGM_EXP_P2P_STATUS",
+}
+
+// types are the words that the exporter takes for a TYPE. It makes no series of a
+// label, but a label of all others.
+var types = []string{"gauge", "counter", "histogram", "summary", "label"}
+
+// checker reads one file.
+type checker struct {
+	file     string
+	known    []string
+	lines    map[string]int // by field
+	given    [canonical.NumFields]bool
+	problems Problems
+}
+
+// Check reads body, and returns how many fields it names, and what is wrong with it
+// or missing of wants. It reads as the exporter's own loader does, which takes no
+// file with a single mistake.
+func Check(file string, body []byte, wants []Want) (fields int, problems Problems) {
+	c := &checker{file: file, known: known(), lines: map[string]int{}}
+	reader := csv.NewReader(bytes.NewReader(body))
+	reader.Comment = '#'
+	reader.FieldsPerRecord = -1 // so that we can say what is wrong
+	for {
+		record, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			c.rejectQuotes(err)
+			continue
+		}
+		line, _ := reader.FieldPos(0)
+		c.record(line, record)
+	}
+	if len(c.lines) == 0 && len(c.problems) == 0 {
+		c.reject(0, "names no field, so the exporter would serve nothing; write lines of NAME, type, help")
+	}
+	if !c.problems.Refuse() {
+		c.missing(wants)
+	}
+	return len(c.lines), c.problems
+}
+
+// known are the names that we know a field by.
+func known() []string {
+	names := slices.Clone(ownCounters)
+	for i := range field.Fields {
+		names = append(names, field.Fields[i].Family)
+	}
+	return names
+}
+
+func (c *checker) reject(line int, format string, args ...any) {
+	c.problems = append(c.problems, Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) warn(line int, format string, args ...any) {
+	c.problems = append(c.problems, Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
+}
+
+// rejectQuotes says what is wrong in a line that cannot be split.
+func (c *checker) rejectQuotes(err error) {
+	line := 0
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		line, err = parse.Line, parse.Err
+	}
+	c.reject(line, `no CSV: %v; a quote follows its comma at once, as in NAME,type,"help, more help"`, err)
+}
+
+// record judges a line.
+func (c *checker) record(line int, record []string) {
+	for i := range record {
+		record[i] = strings.Trim(record[i], " ")
+	}
+	if len(record) != columns {
+		c.rejectColumns(line, record)
+		return
+	}
+	name, kind, help := record[0], record[1], record[2]
+	if !c.name(line, name) {
+		return
+	}
+	switch {
+	case !slices.Contains(types, kind):
+		c.reject(line, "%s has the type %q; write gauge or counter", name, kind)
+	case kind == "histogram" || kind == "summary":
+		c.warn(line, "%s is a %s, which its series are not; write gauge or counter", name, kind)
+	}
+	switch {
+	case !utf8.ValidString(help):
+		c.reject(line, "%s has a help that is no UTF-8, for which Prometheus refuses the whole page; write it again", name)
+	case help == "":
+		c.warn(line, "%s has no help; say what it is, and in which unit", name)
+	}
+	if f, ok := translate.FieldOf(name); ok && kind != "label" {
+		c.given[f] = true
+	}
+}
+
+// name judges the name of a field; it is not ok if the line needs no further look.
+func (c *checker) name(line int, name string) bool {
+	if first, twice := c.lines[name]; twice {
+		c.reject(line, "%s is in line %d already, and would be served twice; remove one of them", name, first)
+		return false
+	}
+	c.lines[name] = line
+	if _, ok := translate.FieldOf(name); ok || slices.Contains(c.known, name) {
+		return true
+	}
+	near := spelling.Within(name, c.known, 2)
+	vendors := strings.HasPrefix(name, "DCGM_FI_") || strings.HasPrefix(name, "dcgm_")
+	switch {
+	case near != "" && vendors:
+		c.warn(line, "%s is no field that we know; did you mean %s?", name, near)
+	case near != "":
+		c.reject(line, "%q is no field of DCGM; did you mean %s?", name, near)
+	case !vendors:
+		c.reject(line, "%q is no field of DCGM; their names begin with DCGM_FI_", name)
+	}
+	return true
+}
+
+// rejectColumns says what is wrong with a line that has not three columns.
+func (c *checker) rejectColumns(line int, record []string) {
+	if len(record) > columns {
+		c.reject(line, `wants 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
+			asLine(record[0], record[1], strings.Join(record[2:], ", ")))
+		return
+	}
+	c.reject(line, "wants 3 columns and has %d; write NAME, type, help", len(record))
+}
+
+// missing warns of the wants that no line meets, with a line that does.
+func (c *checker) missing(wants []Want) {
+	for _, want := range wants {
+		if slices.ContainsFunc(want.AnyOf, func(f canonical.Field) bool { return c.given[f] }) {
+			continue
+		}
+		c.problems = append(c.problems, Problem{File: c.file, Warning: true, Add: lineFor(want.AnyOf[0]),
+			Text: fmt.Sprintf("gives no %s%s, for %s; add the line", canonical.Prefix, canonical.Fields[want.AnyOf[0]].Name, want.For)})
+	}
+}
+
+// lineFor returns a line that gives a reading, "" if we know of none.
+func lineFor(reading canonical.Field) string {
+	for i := range field.Fields {
+		f := &field.Fields[i]
+		if r, ok := translate.FieldOf(f.Family); ok && r == reading {
+			return asLine(f.Family, f.Type, f.Help)
+		}
+	}
+	return ""
+}
+
+// asLine writes a line with the quotes that it needs.
+func asLine(record ...string) string {
+	var s strings.Builder
+	w := csv.NewWriter(&s)
+	if err := w.Write(record); err != nil {
+		return "" // strings.Builder takes everything
+	}
+	w.Flush()
+	return strings.TrimSuffix(s.String(), "\n")
+}

@@ -1,0 +1,120 @@
+package counters
+
+import (
+	"bytes"
+	"encoding/csv"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// wants are two readings, of the second of which there are two kinds.
+var wants = []Want{
+	{AnyOf: []canonical.Field{canonical.SMActive}, For: "utilization"},
+	{AnyOf: []canonical.Field{canonical.NVLinkCRCFlitErrors, canonical.NVLinkReplayErrors}, For: "health"},
+}
+
+// files are counters files, and what is said of them line by line.
+var files = []struct {
+	name, text string
+	fields     int
+	want       string
+}{
+	{"all that is wanted", "# a comment\n\nDCGM_FI_PROF_SM_ACTIVE, gauge, SM\nDCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,\"errors, flow\"\n", 2, ""},
+	{"the other kind, other names", "DCGM_FI_PROF_SM_UTIL_RATIO,gauge,SM\ndcgm_nvlink_replay_error_count_total , counter , errors", 2, ""},
+	{"nothing that is wanted", "DCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, `f: warning: gives no kpulse_gpu_sm_active_ratio, for utilization; add the line
+    DCGM_FI_PROF_SM_ACTIVE,gauge,"Share of time, 0 to 1, a streaming multiprocessor had work, averaged over all of them."
+f: warning: gives no kpulse_gpu_nvlink_errors_total, for health; add the line
+    DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,CRC errors in the flow control of all NVLinks.`},
+	{"empty", "", 0, "f: names no field, so the exporter would serve nothing; write lines of NAME, type, help"},
+	{"comments", "# DCGM_FI_PROF_SM_ACTIVE, gauge, SM\n", 0, "f: names no field, so the exporter would serve nothing; write lines of NAME, type, help"},
+	{"too few columns", "DCGM_FI_DEV_GPU_TEMP; gauge; C\n", 0, "f:1: wants 3 columns and has 1; write NAME, type, help"},
+	{"too many columns", "\nDCGM_FI_DEV_GPU_TEMP, gauge, temperature, in C\n", 0, `f:2: wants 3 columns and has 4; put a help with commas between quotes, as in DCGM_FI_DEV_GPU_TEMP,gauge,"temperature, in C"`},
+	{"a quote behind a blank", `DCGM_FI_DEV_GPU_TEMP, gauge, "temperature, in C"`, 0, `f:1: no CSV: bare " in non-quoted-field; a quote follows its comma at once, as in NAME,type,"help, more help"`},
+	{"an open quote", "DCGM_FI_DEV_GPU_TEMP,gauge,\"C\n", 0, `f:1: no CSV: extraneous or missing " in quoted-field; a quote follows its comma at once, as in NAME,type,"help, more help"`},
+	{"a type that is none", "DCGM_FI_DEV_GPU_TEMP,gouge,C\n", 1, `f:1: DCGM_FI_DEV_GPU_TEMP has the type "gouge"; write gauge or counter`},
+	{"a field that is none", "GPU_TEMP,gauge,C\n", 1, `f:1: "GPU_TEMP" is no field of DCGM; their names begin with DCGM_FI_`},
+	{"a tab", "\tDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, `f:1: "\tDCGM_FI_DEV_GPU_TEMP" is no field of DCGM; did you mean DCGM_FI_DEV_GPU_TEMP?`},
+	{"a field twice", "DCGM_FI_DEV_GPU_TEMP,gauge,C\n#\nDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, "f:3: DCGM_FI_DEV_GPU_TEMP is in line 1 already, and would be served twice; remove one of them"},
+	{"a help that is no UTF-8", "DCGM_FI_DEV_GPU_TEMP,gauge,\xb0C\n", 1, "f:1: DCGM_FI_DEV_GPU_TEMP has a help that is no UTF-8, for which Prometheus refuses the whole page; write it again"},
+	{"what only warns", `DCGM_FI_PROF_SM_ACTIVE,summary,
+DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,errors
+DCGM_FI_DEV_GPU_TEMPS,gauge,near to one that we know
+DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,near to none
+DCGM_EXP_XID_ERRORS_COUNT,gauge,of the exporter
+DCGM_FI_DRIVER_VERSION,label,version
+`, 6, `f:1: warning: DCGM_FI_PROF_SM_ACTIVE is a summary, which its series are not; write gauge or counter
+f:1: warning: DCGM_FI_PROF_SM_ACTIVE has no help; say what it is, and in which unit
+f:3: warning: DCGM_FI_DEV_GPU_TEMPS is no field that we know; did you mean DCGM_FI_DEV_GPU_TEMP?`},
+	{"a label is no series", "DCGM_FI_PROF_SM_ACTIVE,label,x\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\n", 2, `f: warning: gives no kpulse_gpu_sm_active_ratio, for utilization; add the line
+    DCGM_FI_PROF_SM_ACTIVE,gauge,"Share of time, 0 to 1, a streaming multiprocessor had work, averaged over all of them."`},
+}
+
+func TestCheck(t *testing.T) {
+	for _, test := range files {
+		fields, problems := Check("f", []byte(test.text), wants)
+		if got := problems.Error(); fields != test.fields || got != test.want {
+			t.Errorf("%s: %d fields, want %d; got\n%s\nwant\n%s", test.name, fields, test.fields, got, test.want)
+		}
+		if refused := len(problems) > strings.Count(test.want, "warning: "); problems.Refuse() != refused {
+			t.Errorf("%s: refused %v", test.name, !refused)
+		}
+	}
+}
+
+// TestTheLinesToAddAreRight adds them for every reading that a line can give.
+func TestTheLinesToAddAreRight(t *testing.T) {
+	var every []Want
+	for f := range canonical.NumFields {
+		if lineFor(f) != "" {
+			every = append(every, Want{AnyOf: []canonical.Field{f}, For: "all"})
+		}
+	}
+	if len(every) < 40 {
+		t.Fatalf("lines for %d readings only", len(every))
+	}
+	text := "DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,licence\n"
+	_, problems := Check("f", []byte(text), every)
+	if len(problems) != len(every) {
+		t.Fatalf("of %d readings %d are missed", len(every), len(problems))
+	}
+	for _, p := range problems {
+		text += p.Add + "\n"
+	}
+	if _, problems = Check("f", []byte(text), every); len(problems) > 0 {
+		t.Error(problems)
+	}
+}
+
+// FuzzCheck: nothing brings us down, and what we accept the exporter's loader does
+// too, which is done again here after its source.
+func FuzzCheck(f *testing.F) {
+	for _, test := range files {
+		f.Add([]byte(test.text))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		fields, problems := Check("f", body, wants)
+		lines := bytes.Count(body, []byte("\n")) + 1
+		for _, p := range problems {
+			if p.Text == "" || p.Line < 0 || p.Line > lines || p.String() == "" {
+				t.Fatalf("%d lines have the problem %+v", lines, p)
+			}
+		}
+		if problems.Refuse() {
+			return
+		}
+		reader := csv.NewReader(bytes.NewReader(body))
+		reader.Comment = '#'
+		records, err := reader.ReadAll()
+		if err != nil || len(records) != fields {
+			t.Fatalf("the exporter reads %d lines, we %d fields: %v", len(records), fields, err)
+		}
+		for _, record := range records {
+			if len(record) != 3 || !slices.Contains([]string{"gauge", "counter", "histogram", "summary", "label"}, strings.Trim(record[1], " ")) {
+				t.Fatalf("the exporter refuses %q", record)
+			}
+		}
+	})
+}

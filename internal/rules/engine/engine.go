@@ -1,0 +1,309 @@
+// Package engine evaluates recording rules inside the proxy, with Prometheus' own
+// PromQL engine, over the last minutes of what the proxy serves.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/rules"
+)
+
+// DefaultInterval is between two evaluations of a group that names no interval, and
+// between the steps of a subquery that names none. It is what the proxy reads an
+// exporter at by itself.
+const DefaultInterval = 15 * time.Second
+
+// longestTimeout is beyond any interval; each evaluation has its own timeout.
+const longestTimeout = 24 * time.Hour
+
+// leap is how far the clock may be set back without notice, and a reading lie in the
+// past.
+const leap = time.Minute
+
+// farFuture is after everything that waits.
+var farFuture = time.Unix(1<<40, 0)
+
+// Options say what an Engine works with.
+type Options struct {
+	Logger *slog.Logger
+	// Render returns the exposition of a reading as whole lines in some parts: what is
+	// served of it. It is called by one goroutine at a time, and what it returns is
+	// not used after its next call.
+	Render func(*canonical.Snapshot) [][]byte
+	// Serves tells whether a reading of this source would be served now; where it
+	// would not, rules see none either. Nil is always.
+	Serves func(source string) bool
+	Limits Limits
+}
+
+// Engine evaluates recording rules. Observe and Failed tell it of readings, Run
+// works with them, and Results, Collect and Replace may be called at any time.
+type Engine struct {
+	opts   Options
+	promql *promql.Engine
+	inbox  *inbox
+
+	// mu is held while readings are taken over and while a group is evaluated.
+	mu       sync.Mutex
+	store    *store
+	interest *interest
+	pages    map[string]*page // by source
+
+	now time.Time // of the last step, on the wall
+
+	groups   atomic.Pointer[[]*group]
+	served   atomic.Pointer[[]block]
+	replaced chan struct{}
+}
+
+// New returns an engine without rules.
+func New(opts Options) *Engine {
+	e := &Engine{
+		opts:     opts,
+		inbox:    newInbox(),
+		store:    newStore(opts.Limits),
+		interest: newInterest(nil),
+		pages:    map[string]*page{},
+		replaced: make(chan struct{}, 1),
+		promql: promql.NewEngine(promql.EngineOpts{
+			Logger:                   opts.Logger,
+			MaxSamples:               opts.Limits.Samples,
+			Timeout:                  longestTimeout,
+			LookbackDelta:            lookback,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return DefaultInterval.Milliseconds() },
+			EnableAtModifier:         true,
+			EnableNegativeOffset:     true,
+			Parser:                   parser.NewParser(parser.Options{}),
+		}),
+	}
+	e.groups.Store(&[]*group{})
+	e.served.Store(&[]block{})
+	return e
+}
+
+// Observe hands over a reading that was published. It returns true if it took it:
+// then held is released when it is done with the snapshot. It waits for nothing.
+func (e *Engine) Observe(s *canonical.Snapshot, held interface{ Release() }) bool {
+	if len(*e.groups.Load()) == 0 {
+		return false
+	}
+	at, now := s.Source.At, time.Now()
+	if age := now.Sub(at); age < 0 || age > leap {
+		at = now // a capture is played, and lags behind
+	}
+	return e.inbox.put(reading{source: s.Source.Name, at: at, snapshot: s, held: held})
+}
+
+// Failed tells that a source could not be read at an instant: its series end there.
+// It waits for nothing.
+func (e *Engine) Failed(source string, at time.Time) { e.inbox.fail(source, at) }
+
+// Replace makes groups the rules that are evaluated. Groups that were there before
+// keep their results, and series that are still selected their samples. It waits for
+// the evaluation under way.
+func (e *Engine) Replace(groups []rules.Group, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.interest = newInterest(groups)
+	e.store.retain(e.interest)
+	for _, p := range e.pages {
+		p.forget()
+	}
+	before := *e.groups.Load()
+	kept := map[*group]bool{}
+	list := make([]*group, len(groups))
+	for i := range groups {
+		list[i] = newGroup(groups[i])
+		for _, g := range before {
+			if !kept[g] && g.like(list[i]) {
+				g.moveTo(list[i])
+				list[i] = g
+				kept[g] = true
+				break
+			}
+		}
+		if !kept[list[i]] {
+			list[i].due = after(now, list[i].interval)
+		}
+	}
+	for _, g := range before {
+		g.leave(e, kept[g], now.UnixMilli())
+	}
+	e.groups.Store(&list)
+	e.publish()
+	select {
+	case e.replaced <- struct{}{}:
+	default:
+	}
+}
+
+// leave finds the results of a group that goes on anew in the store, and ends those
+// of one that does not.
+func (g *group) leave(e *Engine, goesOn bool, t int64) {
+	for _, r := range g.rules {
+		if !goesOn {
+			r.end(e.store, t)
+			continue
+		}
+		for _, list := range r.outputs {
+			for _, x := range list {
+				x.series = e.seriesOf(x.labels)
+			}
+		}
+	}
+}
+
+// seriesOf returns the series of a result in the store, nil if no rule selects it.
+func (e *Engine) seriesOf(l labels.Labels) *series {
+	millis, wanted := keep(e.interest.family([]byte(l.Get(model.MetricNameLabel))), l)
+	if !wanted {
+		return nil
+	}
+	return e.store.get(l, millis)
+}
+
+// Run takes over readings as they come and evaluates each group at the multiples of
+// its interval, until ctx ends. Where several are due, the earlier comes first, and
+// of one time the groups in the order of the files.
+func (e *Engine) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		e.step(ctx, time.Now())
+		timer.Reset(e.rest(time.Now()))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-e.inbox.signal:
+		case <-e.replaced:
+		}
+	}
+	e.drain(farFuture)
+}
+
+// step takes over what came until now and evaluates one group if one is due.
+func (e *Engine) step(ctx context.Context, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watch(now)
+	g := e.next()
+	if g == nil || g.due.After(now) {
+		e.takeOver(now)
+		return
+	}
+	ts := g.due
+	if latest := after(now, g.interval).Add(-g.interval); latest.After(ts) {
+		g.missed.Add(uint64(latest.Sub(ts) / g.interval))
+		ts = latest
+	}
+	if g.due = ts; e.next() != g { // others were due before that
+		return
+	}
+	e.takeOver(ts) // later ones wait: what is true at ts does not depend on when we look
+	e.silence(ts)
+	e.run(ctx, g, ts)
+	g.due = after(ts, g.interval)
+	e.publish()
+}
+
+// watch starts anew where the clock was set back: what is stored is then of the
+// future, and would hide what comes.
+func (e *Engine) watch(now time.Time) {
+	if e.now.Sub(now.Round(0)) > leap {
+		e.opts.Logger.Warn("the clock was set back; rules start anew", "by", e.now.Sub(now.Round(0)))
+		e.drain(farFuture)
+		e.store.retain(newInterest(nil))
+		for _, p := range e.pages {
+			p.forget()
+		}
+		for _, g := range *e.groups.Load() {
+			g.due = after(now, g.interval)
+		}
+	}
+	e.now = now.Round(0)
+}
+
+// next returns the group that is due first, nil if there is none.
+func (e *Engine) next() *group {
+	var first *group
+	for _, g := range *e.groups.Load() {
+		if first == nil || g.due.Before(first.due) {
+			first = g
+		}
+	}
+	return first
+}
+
+// rest is how long nothing is due.
+func (e *Engine) rest(now time.Time) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if g := e.next(); g != nil {
+		return max(0, g.due.Sub(now))
+	}
+	return longestTimeout
+}
+
+// after returns the first multiple of interval after t, in Unix time.
+func after(t time.Time, interval time.Duration) time.Time {
+	n := t.UnixNano() / int64(interval)
+	return time.Unix(0, (n+1)*int64(interval))
+}
+
+// drain releases what waits until an instant.
+func (e *Engine) drain(until time.Time) {
+	for {
+		r, ok := e.inbox.next(until)
+		if !ok {
+			return
+		}
+		if r.held != nil {
+			r.held.Release()
+		}
+	}
+}
+
+// takeOver reads what waits until an instant into the store.
+func (e *Engine) takeOver(until time.Time) {
+	for {
+		r, ok := e.inbox.next(until)
+		if !ok {
+			return
+		}
+		p := e.pages[r.source]
+		if p == nil {
+			p = &page{}
+			e.pages[r.source] = p
+		}
+		var parts [][]byte
+		if r.snapshot != nil {
+			parts = e.opts.Render(r.snapshot)
+		}
+		p.observe(e.store, e.interest, r.at.UnixMilli(), parts)
+		if r.held != nil {
+			r.held.Release()
+		}
+	}
+}
+
+// silence ends the series of sources that would not be served.
+func (e *Engine) silence(at time.Time) {
+	if e.opts.Serves == nil {
+		return
+	}
+	for source, p := range e.pages {
+		if len(p.lines) > 0 && !e.opts.Serves(source) {
+			p.observe(e.store, e.interest, at.UnixMilli(), nil)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/kpulse/kpulse-proxy/internal/rules"
+)
+
+// group is a rules.Group and what became of it.
+type group struct {
+	rules.Group
+	interval time.Duration
+	rules    []*rule
+	due      time.Time // of the next evaluation
+
+	evaluated atomic.Int64 // when it last was, in milliseconds since 1970; 0 for never
+	missed    atomic.Uint64
+}
+
+func newGroup(g rules.Group) *group {
+	made := &group{Group: g, interval: g.Interval}
+	if made.interval == 0 {
+		made.interval = DefaultInterval
+	}
+	for i := range g.Rules {
+		r := &rule{Rule: g.Rules[i]}
+		r.line.Store(int64(r.Line))
+		made.rules = append(made.rules, r)
+	}
+	return made
+}
+
+// like tells whether g does what other does, so that it can go on in its place.
+func (g *group) like(other *group) bool {
+	if g.File != other.File || g.Name != other.Name || g.interval != other.interval ||
+		g.Offset != other.Offset || g.Limit != other.Limit || len(g.rules) != len(other.rules) {
+		return false
+	}
+	for i, r := range g.rules {
+		if !r.like(other.rules[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// moveTo takes the lines of other, which is like g and was read later.
+func (g *group) moveTo(other *group) {
+	for i, r := range g.rules {
+		r.line.Store(other.rules[i].line.Load())
+	}
+}
+
+// evaluation is the one of a group at an instant.
+type evaluation struct {
+	*Engine
+	group *group
+	at    int64 // of the results, in milliseconds since 1970
+}
+
+// limit is how many results a rule may have.
+func (now *evaluation) limit() int {
+	if now.group.Limit > 0 {
+		return min(now.group.Limit, now.opts.Limits.Series)
+	}
+	return now.opts.Limits.Series
+}
+
+// run evaluates the rules of a group one after the other, as at ts. Each sees the
+// results of those before it.
+func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, g.interval)
+	defer cancel()
+	g.evaluated.Store(ts.UnixMilli())
+	ts = ts.Add(-g.Offset)
+	e.store.sweep(ts.UnixMilli())
+	now := &evaluation{Engine: e, group: g, at: ts.UnixMilli()}
+	for _, r := range g.rules {
+		begun := time.Now()
+		vector, err := e.query(ctx, r.Text, ts)
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+			return // we end; nobody will see the results
+		}
+		r.evaluations.Add(1)
+		if failed := r.record(vector, now); err == nil {
+			err = failed
+		}
+		if err != nil {
+			r.failures.Add(1)
+		}
+		r.nanos.Add(int64(time.Since(begun)))
+		e.report(g, r, err)
+	}
+}
+
+// query evaluates an expression at one time.
+func (e *Engine) query(ctx context.Context, text string, ts time.Time) (promql.Vector, error) {
+	q, err := e.promql.NewInstantQuery(ctx, e.store, nil, text, ts)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	res := q.Exec(ctx)
+	if res.Err != nil {
+		return nil, res.Err
+	}
+	switch v := res.Value.(type) {
+	case promql.Vector:
+		return v, nil
+	case promql.Scalar:
+		return promql.Vector{{T: v.T, F: v.V}}, nil
+	}
+	return nil, fmt.Errorf("the result is a %s; record a vector or a scalar", res.Value.Type())
+}
+
+// report logs that a rule fails, or works again, when that changes.
+func (e *Engine) report(g *group, r *rule, err error) {
+	before := r.failure
+	if r.failure = ""; err != nil {
+		r.failure = err.Error()
+	}
+	switch {
+	case r.failure != "" && before == "":
+		e.opts.Logger.Warn("a rule cannot be evaluated, and has no results", "file", g.File, "line", r.line.Load(), "group", g.Name, "rule", r.Record,
+			"cause", r.failure, "remedy", "correct the rule and reload; see kpulse_proxy_rule_evaluation_failures_total")
+	case r.failure == "" && before != "":
+		e.opts.Logger.Info("a rule can be evaluated again", "file", g.File, "line", r.line.Load(), "group", g.Name, "rule", r.Record)
+	}
+}

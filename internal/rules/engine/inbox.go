@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	// inboxSize is how many readings wait at most: memory that cannot be read into
+	// meanwhile.
+	inboxSize = 4
+	// leastGap is the time between two readings of a source from which both are
+	// taken; rules are evaluated no more often. A tick of a stream may come a little
+	// early.
+	leastGap = 950 * time.Millisecond
+)
+
+// reading is what became of reading a source.
+type reading struct {
+	source   string
+	at       time.Time
+	snapshot *canonical.Snapshot // nil after a failure
+	held     interface{ Release() }
+}
+
+// inbox is where readings wait for the engine, so that nobody who reads a source
+// ever waits for a rule.
+type inbox struct {
+	mu      sync.Mutex
+	waiting []reading
+	taken   map[string]time.Time // by source, of the last reading that was
+	lost    uint64               // readings that found no room
+	signal  chan struct{}        // has one when something waits
+}
+
+func newInbox() *inbox {
+	return &inbox{taken: map[string]time.Time{}, signal: make(chan struct{}, 1)}
+}
+
+// put takes a reading, unless another of its source was taken within the last
+// second, or too many wait.
+func (b *inbox) put(r reading) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last, ok := b.taken[r.source]; ok && r.at.Sub(last) < leastGap && !r.at.Before(last) {
+		return false
+	}
+	if len(b.waiting) >= inboxSize {
+		b.lost++
+		return false
+	}
+	b.taken[r.source] = r.at
+	b.add(r)
+	return true
+}
+
+// fail notes that a source could not be read. The next reading of it is taken
+// however soon it comes.
+func (b *inbox) fail(source string, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.taken, source)
+	if n := len(b.waiting); n > 0 && b.waiting[n-1].source == source && b.waiting[n-1].snapshot == nil {
+		return // is noted already
+	}
+	b.add(reading{source: source, at: at})
+}
+
+func (b *inbox) add(r reading) {
+	b.waiting = append(b.waiting, r)
+	select {
+	case b.signal <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the oldest reading if it is not after until.
+func (b *inbox) next(until time.Time) (reading, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) == 0 || b.waiting[0].at.After(until) {
+		return reading{}, false
+	}
+	r := b.waiting[0]
+	n := copy(b.waiting, b.waiting[1:])
+	b.waiting[n] = reading{}
+	b.waiting = b.waiting[:n]
+	return r, true
+}
+
+func (b *inbox) lostReadings() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lost
+}

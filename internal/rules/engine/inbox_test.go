@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+func TestInbox(t *testing.T) {
+	b, at := newInbox(), time.Unix(1_700_000_000, 0)
+	put := func(source string, after time.Duration, want bool) {
+		t.Helper()
+		if got := b.put(reading{source: source, at: at.Add(after), snapshot: &canonical.Snapshot{}}); got != want {
+			t.Errorf("%s after %s: taken is %v, want %v", source, after, got, want)
+		}
+	}
+	put("a", 0, true)
+	put("a", 900*time.Millisecond, false) // within a second
+	put("b", 900*time.Millisecond, true)
+	put("a", 950*time.Millisecond, true)
+	b.fail("a", at.Add(time.Second))
+	b.fail("a", at.Add(2*time.Second)) // is noted already
+	put("a", 2*time.Second, false)     // full
+	if b.lostReadings() != 1 {
+		t.Errorf("%d readings are lost, want 1", b.lostReadings())
+	}
+	for _, want := range []struct {
+		source string
+		failed bool
+	}{{"a", false}, {"b", false}, {"a", false}} {
+		if r, ok := b.next(at.Add(960 * time.Millisecond)); !ok || r.source != want.source || r.snapshot == nil {
+			t.Errorf("next is %+v (%v), want %s", r, ok, want.source)
+		}
+	}
+	if r, ok := b.next(at.Add(960 * time.Millisecond)); ok {
+		t.Errorf("next is %+v, which is later", r)
+	}
+	if r, ok := b.next(at.Add(time.Second)); !ok || r.snapshot != nil {
+		t.Errorf("next is %+v (%v), want the failure", r, ok)
+	}
+	put("a", 1100*time.Millisecond, true) // soon after a failure
+}

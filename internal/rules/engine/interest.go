@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/kpulse/kpulse-proxy/internal/rules"
+)
+
+// maxFamilies bounds how many names an interest remembers the answer for. No page
+// has as many families; a page that makes up names pays for it with time.
+const maxFamilies = 1 << 14
+
+// want is series that a rule selects.
+type want struct {
+	names  []*labels.Matcher // of the metric's name
+	others []*labels.Matcher
+	// keep is for how many milliseconds samples may count after the last one. What
+	// lies further back is of no use but for the newest of them, which is what an
+	// instant selector sees.
+	keep int64
+}
+
+// interest is all series that some rules select.
+type interest struct {
+	wants []want
+	// families are the wants that each name met so far may satisfy.
+	families map[string][]*want
+}
+
+// newInterest returns what the rules of groups select.
+func newInterest(groups []rules.Group) *interest {
+	in := &interest{families: map[string][]*want{}}
+	for i := range groups {
+		g := &groups[i]
+		for j := range g.Rules {
+			for _, s := range rules.Selectors(g.Rules[j].Expr, 0) {
+				in.add(s, g.Offset)
+			}
+		}
+	}
+	return in
+}
+
+func (in *interest) add(s rules.Selector, offset time.Duration) {
+	w := want{keep: max(0, s.Reach+offset).Milliseconds()}
+	for _, m := range s.Vector.LabelMatchers {
+		if m.Name == model.MetricNameLabel {
+			w.names = append(w.names, m)
+		} else {
+			w.others = append(w.others, m)
+		}
+	}
+	in.wants = append(in.wants, w)
+}
+
+// family returns the wants that series of this name may satisfy, nil if nobody
+// selects them. It allocates nothing for a name that it was asked for before.
+func (in *interest) family(name []byte) []*want {
+	if wants, known := in.families[string(name)]; known {
+		return wants
+	}
+	if len(in.families) >= maxFamilies {
+		clear(in.families)
+	}
+	text := string(name)
+	var wants []*want
+	for i := range in.wants {
+		if matchAll(in.wants[i].names, text) {
+			wants = append(wants, &in.wants[i])
+		}
+	}
+	in.families[text] = wants
+	return wants
+}
+
+func matchAll(matchers []*labels.Matcher, value string) bool {
+	for _, m := range matchers {
+		if !m.Matches(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// keep returns for how long samples of a series are needed, and whether any of its
+// family's wants selects it.
+func keep(wants []*want, series labels.Labels) (millis int64, wanted bool) {
+	for _, w := range wants {
+		if matches(w.others, series) {
+			millis, wanted = max(millis, w.keep), true
+		}
+	}
+	return millis, wanted
+}
+
+// matches tells whether series satisfies all of matchers.
+func matches(matchers []*labels.Matcher, series labels.Labels) bool {
+	for _, m := range matchers {
+		if !m.Matches(series.Get(m.Name)) {
+			return false
+		}
+	}
+	return true
+}

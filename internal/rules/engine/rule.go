@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/kpulse/kpulse-proxy/internal/rules"
+)
+
+// rule is a rules.Rule and what became of it. Its results are those of the last
+// evaluation.
+type rule struct {
+	rules.Rule
+	inputs  map[uint64][]input   // by the hash of what the expression gave
+	outputs map[uint64][]*result // by the hash of what it is recorded under
+	known   int                  // inputs
+	order   []*result            // as the last evaluation gave them
+	spare   []*result            // memory for the next one's
+	turn    uint64               // number of the evaluation
+	failure string               // of the last evaluation, "" after a good one
+
+	line                              atomic.Int64 // a reload may move it
+	evaluations, failures, duplicates atomic.Uint64
+	samples                           atomic.Int64
+	nanos                             atomic.Int64 // spent on all evaluations
+}
+
+// input is the labels of something that the expression gave, and what became of it.
+type input struct {
+	labels labels.Labels
+	result *result
+}
+
+// result is one series that a rule records.
+type result struct {
+	labels labels.Labels
+	text   string  // of its line in the exposition, up to the value
+	series *series // in the store, nil if no rule selects it
+	turn   uint64
+	value  float64
+}
+
+// like tells whether r records the same as other.
+func (r *rule) like(other *rule) bool {
+	if r.Record != other.Record || r.Text != other.Text || len(r.Labels) != len(other.Labels) {
+		return false
+	}
+	for name, value := range r.Labels {
+		if v, ok := other.Labels[name]; !ok || v != value {
+			return false
+		}
+	}
+	return true
+}
+
+// errDuplicate is a refusal of Prometheus' too.
+var errDuplicate = errors.New("two results have the same labels once the rule's are applied; aggregate them, or set no label that tells them apart")
+
+// record takes over what the expression gave. After an error the rule has no
+// results: what was true before must not pass for what is.
+func (r *rule) record(vector promql.Vector, now *evaluation) error {
+	r.turn++
+	before := r.order
+	r.order = r.spare[:0]
+	err := r.gather(vector, now)
+	if err != nil {
+		r.order = r.order[:0]
+		r.turn++ // none is of this turn
+	}
+	for _, x := range r.order {
+		if x.series != nil {
+			now.store.add(x.series, now.at, x.value)
+		}
+	}
+	for _, x := range before {
+		if x.turn != r.turn && x.series != nil {
+			now.store.end(x.series, now.at)
+		}
+	}
+	clear(before)
+	r.spare = before
+	r.forget()
+	r.samples.Store(int64(len(r.order)))
+	return err
+}
+
+// gather fills order from vector.
+func (r *rule) gather(vector promql.Vector, now *evaluation) error {
+	if limit := now.limit(); len(vector) > limit {
+		return fmt.Errorf("%d results, where %d are allowed; aggregate more, or raise the limit", len(vector), limit)
+	}
+	for i := range vector {
+		if vector[i].H != nil {
+			return errors.New("a result is a native histogram, which the text format cannot hold; record a number of it")
+		}
+		x := r.find(vector[i].Metric, now)
+		if x.turn == r.turn {
+			return errDuplicate
+		}
+		x.turn, x.value = r.turn, vector[i].F
+		r.order = append(r.order, x)
+	}
+	return nil
+}
+
+// find returns the result for what the expression gave.
+func (r *rule) find(given labels.Labels, now *evaluation) *result {
+	hash := given.Hash()
+	for _, in := range r.inputs[hash] {
+		if labels.Equal(in.labels, given) {
+			return in.result
+		}
+	}
+	if r.inputs == nil {
+		r.inputs, r.outputs = map[uint64][]input{}, map[uint64][]*result{}
+	}
+	x := r.output(given, now)
+	r.inputs[hash] = append(r.inputs[hash], input{given.Copy(), x})
+	r.known++
+	return x
+}
+
+// output returns the result with the labels of given and the rule's own.
+func (r *rule) output(given labels.Labels, now *evaluation) *result {
+	b := labels.NewBuilder(given)
+	b.Set(model.MetricNameLabel, r.Record)
+	for name, value := range r.Labels {
+		b.Set(name, value)
+	}
+	set := b.Labels()
+	hash := set.Hash()
+	for _, x := range r.outputs[hash] {
+		if labels.Equal(x.labels, set) {
+			return x
+		}
+	}
+	x := &result{labels: set, text: seriesText(set), series: now.seriesOf(set)}
+	r.outputs[hash] = append(r.outputs[hash], x)
+	return x
+}
+
+// forget drops what the last evaluation did not give, once that is most of what is
+// remembered.
+func (r *rule) forget() {
+	const slack = 64
+	if r.known <= 2*len(r.order)+slack {
+		return
+	}
+	inputs := r.inputs
+	r.inputs, r.outputs, r.known = map[uint64][]input{}, map[uint64][]*result{}, 0
+	for hash, list := range inputs {
+		for _, in := range list {
+			if in.result.turn == r.turn {
+				r.inputs[hash] = append(r.inputs[hash], in)
+				r.known++
+			}
+		}
+	}
+	for _, x := range r.order {
+		hash := x.labels.Hash()
+		r.outputs[hash] = append(r.outputs[hash], x)
+	}
+}
+
+// end marks all results as gone from t on.
+func (r *rule) end(st *store, t int64) {
+	for _, x := range r.order {
+		if x.series != nil {
+			st.end(x.series, t)
+		}
+	}
+}

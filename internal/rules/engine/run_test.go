@@ -1,0 +1,318 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/rules"
+)
+
+// held counts what was given back.
+type held struct{ released int }
+
+func (h *held) Release() { h.released++ }
+
+// publish hands a reading of source s over, as a pipeline does.
+func (te *testEngine) publish(page string) (taken bool, h *held) {
+	h = &held{}
+	snap := &canonical.Snapshot{Valid: [][]byte{[]byte(page)}, Source: canonical.Source{Name: "s", At: time.Now()}}
+	return te.e.Observe(snap, h), h
+}
+
+// started runs an engine in a bubble until the test ends. The clock stands at a whole
+// minute.
+func started(t *testing.T, groups []rules.Group, serves func(string) bool) *testEngine {
+	te := newTestEngine(t, nil)
+	te.e.opts.Serves = serves
+	te.e.Replace(groups, time.Now())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		te.e.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return te
+}
+
+// value returns the only result now, NaN if there is none.
+func (te *testEngine) value() float64 {
+	te.t.Helper()
+	results := te.results(time.Now())
+	if len(results) > 1 {
+		te.t.Errorf("results %v, want one", results)
+	}
+	for _, v := range results {
+		return v
+	}
+	return math.NaN()
+}
+
+func TestGroupsAreEvaluatedAtMultiplesOfTheirInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		groups := group15([2]string{"r:x", "x"})
+		groups[0].Interval = 10 * time.Second
+		te := started(t, groups, nil)
+		time.Sleep(3 * time.Second)
+		for second := 3; second < 40; second += 2 {
+			if taken, _ := te.publish(fmt.Sprintf("x %d\n", second)); !taken {
+				t.Errorf("the reading at %d s was not taken", second)
+			}
+			synctest.Wait()
+			want := math.NaN()
+			if n := second / 10 * 10; n > 0 {
+				want = float64(n - 1) // the last reading before
+			}
+			if got := te.value(); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+				t.Errorf("at %d s the result is %v, want %v", second, got, want)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		if got := gathered(t, te.e)["kpulse_proxy_rule_evaluations_total"]; got != 4 {
+			t.Errorf("%v evaluations, want those at 10, 20, 30 and 40 s", got)
+		}
+	})
+}
+
+func TestGroupsWithoutIntervalHaveTheStandardOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		te := started(t, group15([2]string{"r:now", "vector(time())"}), nil)
+		time.Sleep(16 * time.Second)
+		if got, want := te.value(), float64(time.Now().Unix()-1); got != want {
+			t.Errorf("the result is %v, want %v", got, want)
+		}
+	})
+}
+
+func TestReadingsAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		te := started(t, group15([2]string{"r:x", "x"}), nil)
+		taken, first := te.publish("x 1\n")
+		time.Sleep(100 * time.Millisecond)
+		again, second := te.publish("x 1\n")
+		if !taken || again {
+			t.Errorf("taken are %v and %v, want one a second", taken, again)
+		}
+		synctest.Wait()
+		if first.released != 1 || second.released != 0 {
+			t.Errorf("given back %d and %d times, want 1 and 0", first.released, second.released)
+		}
+	})
+}
+
+func TestWithoutRulesNothingIsTaken(t *testing.T) {
+	te := newTestEngine(t, nil)
+	snap := &canonical.Snapshot{Source: canonical.Source{Name: "s", At: time.Now()}}
+	if n := testing.AllocsPerRun(100, func() {
+		if te.e.Observe(snap, &held{}) {
+			t.Error("a reading was taken")
+		}
+	}); n > 1 { // the held itself
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestWhatIsNotServedIsNotSeen: a failed read, and a stream that falls silent.
+func TestWhatIsNotServedIsNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := false
+		groups := group15([2]string{"r:x", "x"})
+		groups[0].Interval = time.Second
+		te := started(t, groups, func(string) bool { return !silent })
+		step := func(want float64) {
+			t.Helper()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if got := te.value(); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+				t.Errorf("the result is %v, want %v", got, want)
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
+		te.publish("x 1\n")
+		step(1)
+		step(1) // seen until it is replaced
+		te.e.Failed("s", time.Now())
+		step(math.NaN())
+		te.publish("x 2\n") // at once after the failure
+		step(2)
+		silent = true
+		step(math.NaN())
+		silent = false
+		step(math.NaN())
+		te.publish("x 3\n")
+		step(3)
+		te.publish("y 3\n") // gone from the page
+		step(math.NaN())
+	})
+}
+
+// TestResultsGrowOld: they are not served where nothing replaces them.
+func TestResultsGrowOld(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "vector(7)"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.evaluate(at)
+	for after, want := range map[time.Duration]int{0: 1, 31 * time.Second: 1, 32 * time.Second: 0} {
+		if got := len(te.results(at.Add(after))); got != want {
+			t.Errorf("%d results after %s, want %d", got, after, want)
+		}
+	}
+	if page := te.page(at.Add(time.Minute)); page != "" {
+		t.Errorf("served is\n%s", page)
+	}
+}
+
+// TestFailedRulesHaveNoResults: neither in what is served, nor for other rules.
+func TestFailedRulesHaveNoResults(t *testing.T) {
+	groups := group15(
+		[2]string{"r:twice", "x"}, // fails with two GPUs, which the label below makes one
+		[2]string{"r:of", "r:twice"},
+		[2]string{"r:many", "x"}, // fails with three
+		[2]string{"r:good", "count(x)"},
+	)
+	groups[0].Limit = 2
+	groups[0].Rules[0].Labels = map[string]string{"gpu": "all"}
+	te := newTestEngine(t, groups)
+	at := time.Unix(1_700_000_000, 0)
+	for i, want := range []string{"r:good r:many r:of r:twice", "r:good r:many r:many", "r:good", "r:good r:many r:of r:twice"} {
+		pages := []string{"x{gpu=\"0\"} 1\n", "x{gpu=\"0\"} 1\nx{gpu=\"1\"} 1\n", "x{gpu=\"0\"} 1\nx{gpu=\"1\"} 1\nx{gpu=\"2\"} 1\n", "x{gpu=\"0\"} 1\n"}
+		te.observe("s", at, pages[i])
+		at = at.Add(time.Second)
+		te.evaluate(at)
+		if got := te.names(at); got != want {
+			t.Errorf("with %d GPUs there are %s, want %s", strings.Count(pages[i], "x{"), got, want)
+		}
+	}
+	if got := gathered(t, te.e)["kpulse_proxy_rule_evaluation_failures_total"]; got != 3 {
+		t.Errorf("%v failures are counted, want 3", got)
+	}
+	for _, want := range []string{"two results have the same labels", "3 results, where 2 are allowed", "can be evaluated again"} {
+		if !strings.Contains(te.log.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, te.log)
+		}
+	}
+	if n := strings.Count(te.log.String(), "cannot be evaluated"); n != 2 {
+		t.Errorf("%d failures are logged, want the first in a row of each rule", n)
+	}
+}
+
+// names returns the names of the results, sorted.
+func (te *testEngine) names(at time.Time) string {
+	var names []string
+	for line := range strings.Lines(te.page(at)) {
+		if name, _, _ := strings.Cut(line, "{"); !strings.HasPrefix(line, "#") {
+			names = append(names, strings.Fields(name)[0])
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// TestRulesOfOneName: their results stand in one block, and the first of one series
+// stands.
+func TestRulesOfOneName(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "vector(1)"}, [2]string{"r:y", "vector(2)"}, [2]string{"r:x", `label_replace(vector(3), "a", "\"\\", "", "") or vector(4)`}, [2]string{"r:sum", "sum(r:x)"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.evaluate(at)
+	const want = `# HELP r:x Recorded by the rule group g.
+# TYPE r:x untyped
+r:x{by="us"} 1
+r:x{a="\"\\",by="us"} 3
+# HELP r:y Recorded by the rule group g.
+# TYPE r:y untyped
+r:y{by="us"} 2
+# HELP r:sum Recorded by the rule group g.
+# TYPE r:sum untyped
+r:sum{by="us"} 4
+`
+	if got := te.page(at); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	m := gathered(t, te.e)
+	if m["kpulse_proxy_rule_duplicate_results_total"] != 1 || m["kpulse_proxy_rule_store_duplicate_samples_total"] != 1 {
+		t.Errorf("duplicates are counted as %v and %v, want 1 and 1", m["kpulse_proxy_rule_duplicate_results_total"], m["kpulse_proxy_rule_store_duplicate_samples_total"])
+	}
+}
+
+// TestMissedIterations: where an evaluation takes longer than the interval, the next
+// is for the latest instant, and what lies between is counted.
+func TestMissedIterations(t *testing.T) {
+	groups := group15([2]string{"r:now", "vector(time())"})
+	groups[0].Interval = 10 * time.Second
+	te := newTestEngine(t, nil)
+	at := time.Unix(1_700_000_000, 0)
+	te.e.Replace(groups, at)
+	te.e.step(t.Context(), at.Add(45*time.Second))
+	if got := te.results(at.Add(45 * time.Second))[`{__name__="r:now", by="us"}`]; got != 1_700_000_040 {
+		t.Errorf("evaluated at %v, want 1700000040", got)
+	}
+	if got := gathered(t, te.e)["kpulse_proxy_rule_group_iterations_missed_total"]; got != 3 {
+		t.Errorf("%v iterations are missed, want 3", got)
+	}
+}
+
+// TestReplaceKeepsWhatStays: samples of series that are still selected, and results
+// of groups that did not change.
+func TestReplaceKeepsWhatStays(t *testing.T) {
+	kept := group15([2]string{"r:kept", "count_over_time(x[1m])"})
+	other := group15([2]string{"r:other", "y"})
+	other[0].Name = "other"
+	te := newTestEngine(t, append(kept, other...))
+	at := time.Unix(1_700_000_000, 0)
+	for range 3 {
+		te.observe("s", at, "x 1\ny 2\n")
+		at = at.Add(time.Second)
+	}
+	te.evaluate(at)
+	third := group15([2]string{"r:third", "z or r:other"})
+	third[0].Name = "third"
+	moved := group15([2]string{"r:kept", "count_over_time(x[1m])"})
+	moved[0].Rules[0].Line = 77
+	te.e.Replace(append(moved, third...), at)
+	if got := te.names(at); got != "r:kept" {
+		t.Errorf("served are %q, want r:kept", got)
+	}
+	te.observe("s", at, "x 1\ny 2\nz 5\n")
+	results := te.evaluate(at)
+	if results[`{__name__="r:kept", by="us"}`] != 4 || results[`{__name__="r:third", by="us"}`] != 5 || len(results) != 2 {
+		t.Errorf("results %v, want r:kept 4 and r:third 5", results)
+	}
+	m := gathered(t, te.e)
+	if m["kpulse_proxy_rule_store_series"] != 2 || m["kpulse_proxy_rule_store_samples"] != 5 {
+		t.Errorf("%v series with %v samples are kept, want 2 with 5", m["kpulse_proxy_rule_store_series"], m["kpulse_proxy_rule_store_samples"])
+	}
+	if !slices.Contains(te.lines(), "77") {
+		t.Errorf("the telemetry knows lines %v, want 77 among them", te.lines())
+	}
+}
+
+// lines returns the lines of the rules that the telemetry names.
+func (te *testEngine) lines() (lines []string) {
+	for _, g := range *te.e.groups.Load() {
+		for _, r := range g.rules {
+			lines = append(lines, fmt.Sprint(r.line.Load()))
+		}
+	}
+	return lines
+}
+
+// TestTheClockIsSetBack: what is stored is of the future then.
+func TestTheClockIsSetBack(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "count_over_time(x[1m])"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.e.step(t.Context(), at)
+	te.observe("s", at, "x 1\n")
+	back := at.Add(-time.Hour)
+	te.e.step(t.Context(), back)
+	te.observe("s", back, "x 1\n")
+	te.e.step(t.Context(), back.Add(16*time.Second))
+	if got := te.results(back.Add(16 * time.Second))[`{__name__="r:x", by="us"}`]; got != 1 {
+		t.Errorf("the result is %v, want 1", got)
+	}
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+)
+
+// series is the samples of one label set that may still count.
+type series struct {
+	labels labels.Labels
+	// keep is the want's: samples older than that, counted from the last one, go,
+	// but for the newest of them.
+	keep    int64
+	buf     []promql.FPoint
+	head    int  // of buf: the oldest sample that counts
+	dropped bool // the store has forgotten it
+	place   int  // in the store's list of its name
+}
+
+// samples returns those that count, oldest first. They are valid until the next
+// one is added.
+func (s *series) samples() []promql.FPoint { return s.buf[s.head:] }
+
+// last returns the newest sample, false if there is none.
+func (s *series) last() (promql.FPoint, bool) {
+	if s.head == len(s.buf) {
+		return promql.FPoint{}, false
+	}
+	return s.buf[len(s.buf)-1], true
+}
+
+// trim lets go of samples that no rule can see from t on, and returns how many.
+func (s *series) trim(t int64) int {
+	before := s.head
+	for s.head+1 < len(s.buf) && s.buf[s.head+1].T <= t-s.keep {
+		s.head++
+	}
+	return s.head - before
+}
+
+// push adds a sample that is newer than the last. It moves the others down where
+// that makes enough room, so that a series of constant length soon allocates no
+// more.
+func (s *series) push(x promql.FPoint) {
+	if len(s.buf) == cap(s.buf) && s.head > 0 && s.head >= len(s.buf)/4 {
+		n := copy(s.buf, s.buf[s.head:])
+		s.buf, s.head = s.buf[:n], 0
+	}
+	if s.buf == nil {
+		s.buf = make([]promql.FPoint, 0, 2)
+	}
+	s.buf = append(s.buf, x)
+}
+
+// shrink gives back memory that many more samples than there are would need.
+func (s *series) shrink() {
+	const slack = 64 // samples, one KiB
+	if n := len(s.samples()); cap(s.buf) > 4*n+slack {
+		s.buf, s.head = slices.Clip(slices.Clone(s.samples())), 0
+	}
+}
+
+// isStale tells whether the last sample says that the series went.
+func (s *series) isStale() bool {
+	x, ok := s.last()
+	return ok && value.IsStaleNaN(x.F)
+}
+
+// staleMarker is what Prometheus stores where a series ended.
+func staleMarker() float64 { return math.Float64frombits(value.StaleNaN) }

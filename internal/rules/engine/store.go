@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+)
+
+// lookback is how long an instant selector sees a sample that nothing followed:
+// Prometheus' default.
+const lookback = 5 * time.Minute
+
+// sweepEvery is how often series are looked for that no rule can see any more, in
+// milliseconds.
+const sweepEvery = int64(30_000)
+
+// Limits bound the memory of a store.
+type Limits struct {
+	// Series is how many are kept; others are refused.
+	Series int
+	// Samples is how many are kept, of 16 bytes each and as much again for growing;
+	// beyond it a series loses its oldest for each new one. It is also the most that
+	// one evaluation may load.
+	Samples int
+}
+
+// store holds the series that rules select. It belongs to whoever holds the
+// engine's lock, but for its totals.
+type store struct {
+	limits Limits
+	names  map[string][]*series
+	hashes map[uint64][]*series
+	swept  int64 // when sweep was last run
+
+	series, samples atomic.Int64
+	// refusedSeries and refusedSamples count what was beyond the limits, and
+	// duplicates the samples of a series that had one at that time already, or a
+	// newer one.
+	refusedSeries, refusedSamples, duplicates atomic.Uint64
+}
+
+func newStore(limits Limits) *store {
+	return &store{limits: limits, names: map[string][]*series{}, hashes: map[uint64][]*series{}}
+}
+
+// get returns the series with these labels, added where it is new, nil where it is
+// one too many. It keeps samples for keep milliseconds at the least.
+func (st *store) get(l labels.Labels, keep int64) *series {
+	for _, s := range st.hashes[l.Hash()] {
+		if labels.Equal(s.labels, l) {
+			s.keep = max(s.keep, keep)
+			return s
+		}
+	}
+	s := &series{labels: l, keep: keep}
+	if !st.insert(s) {
+		return nil
+	}
+	return s
+}
+
+// insert adds a series that is not there, unless it is one too many.
+func (st *store) insert(s *series) bool {
+	if st.series.Load() >= int64(st.limits.Series) {
+		st.refusedSeries.Add(1)
+		return false
+	}
+	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
+	s.dropped, s.place = false, len(st.names[name])
+	st.names[name] = append(st.names[name], s)
+	st.hashes[hash] = append(st.hashes[hash], s)
+	st.series.Add(1)
+	return true
+}
+
+// remove forgets s with its samples.
+func (st *store) remove(s *series) {
+	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
+	list := st.names[name]
+	end := len(list) - 1
+	list[s.place] = list[end]
+	list[s.place].place = s.place
+	list[end] = nil
+	if st.names[name] = list[:end]; end == 0 {
+		delete(st.names, name)
+	}
+	same := st.hashes[hash]
+	for i := range same {
+		if same[i] == s {
+			same[i] = same[len(same)-1]
+			st.hashes[hash] = same[:len(same)-1]
+			break
+		}
+	}
+	if len(st.hashes[hash]) == 0 {
+		delete(st.hashes, hash)
+	}
+	st.series.Add(-1)
+	st.samples.Add(-int64(len(s.samples())))
+	s.dropped, s.buf, s.head = true, nil, 0
+}
+
+// add gives s a sample. As in Prometheus the first of two at one time stands.
+func (st *store) add(s *series, t int64, v float64) {
+	if s.dropped && !st.insert(s) {
+		return
+	}
+	if last, ok := s.last(); ok && t <= last.T {
+		if t < last.T || math.Float64bits(v) != math.Float64bits(last.F) {
+			st.duplicates.Add(1)
+		}
+		return
+	}
+	st.samples.Add(-int64(s.trim(t)))
+	if st.samples.Load() >= int64(st.limits.Samples) {
+		st.refusedSamples.Add(1)
+		if s.head == len(s.buf) {
+			return
+		}
+		s.head++
+		st.samples.Add(-1)
+	}
+	s.push(promql.FPoint{T: t, F: v})
+	st.samples.Add(int64(1 - s.trim(t)))
+}
+
+// end marks s as gone from t on. What is gone already is not marked again.
+func (st *store) end(s *series, t int64) {
+	if last, ok := s.last(); ok && last.T < t && !s.isStale() {
+		st.add(s, t, staleMarker())
+	}
+}
+
+// sweep forgets, now and then, the series that no rule can see any more at t.
+func (st *store) sweep(t int64) {
+	if t-st.swept < sweepEvery && t >= st.swept {
+		return
+	}
+	st.swept = t
+	for _, list := range st.names {
+		for i := len(list) - 1; i >= 0; i-- { // remove moves the last to i
+			s := list[i]
+			if last, ok := s.last(); !ok || t-last.T > s.keep+lookback.Milliseconds() {
+				st.remove(s)
+				continue
+			}
+			st.samples.Add(-int64(s.trim(t)))
+			s.shrink()
+		}
+	}
+}
+
+// retain keeps the series that in selects, for as long as it says, and forgets the
+// others.
+func (st *store) retain(in *interest) {
+	for name, list := range st.names {
+		wants := in.family([]byte(name))
+		for i := len(list) - 1; i >= 0; i-- {
+			s := list[i]
+			var wanted bool
+			if s.keep, wanted = keep(wants, s.labels); !wanted {
+				st.remove(s)
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The series that tell how the rules do, on the proxy's own page.
+var (
+	ofGroup = []string{"file", "group"}
+	ofRule  = []string{"file", "group", "line", "rule"}
+)
+
+// descriptors are the families of Collect.
+type descriptors struct {
+	evaluations, failures, seconds, samples, duplicates *prometheus.Desc // of rules
+	last, missed, interval                              *prometheus.Desc // of groups
+	series, stored, refusedSeries, refusedSamples       *prometheus.Desc
+	duplicateSamples, lostReadings                      *prometheus.Desc
+}
+
+func newDescriptors() descriptors {
+	desc := func(name, help string, labels []string) *prometheus.Desc {
+		return prometheus.NewDesc("kpulse_proxy_"+name, help, labels, nil)
+	}
+	return descriptors{
+		evaluations:      desc("rule_evaluations_total", "Times the rule was evaluated.", ofRule),
+		failures:         desc("rule_evaluation_failures_total", "Evaluations of the rule that failed; it has no results until one succeeds.", ofRule),
+		seconds:          desc("rule_evaluation_seconds_total", "Time spent evaluating the rule.", ofRule),
+		samples:          desc("rule_samples", "Results of the rule's last evaluation.", ofRule),
+		duplicates:       desc("rule_duplicate_results_total", "Results not served because a rule before it records the same series.", ofRule),
+		last:             desc("rule_group_last_evaluation_timestamp_seconds", "The instant that the group was last evaluated for, in Unix time.", ofGroup),
+		missed:           desc("rule_group_iterations_missed_total", "Evaluations of the group that were skipped, because those before took too long.", ofGroup),
+		interval:         desc("rule_group_interval_seconds", "Time between two evaluations of the group.", ofGroup),
+		series:           desc("rule_store_series", "Series kept for the rules.", nil),
+		stored:           desc("rule_store_samples", "Samples kept for the rules.", nil),
+		refusedSeries:    desc("rule_store_refused_series_total", "Times a series was not kept for the rules because there were too many.", nil),
+		refusedSamples:   desc("rule_store_refused_samples_total", "Samples that did not fit beside what is kept for the rules; their series lost older ones, or went without.", nil),
+		duplicateSamples: desc("rule_store_duplicate_samples_total", "Samples not kept for the rules because their series had a newer or another one at their time.", nil),
+		lostReadings:     desc("rule_lost_readings_total", "Readings that the rules never saw because they were evaluated for too long.", nil),
+	}
+}
+
+// Describe implements prometheus.Collector. The series come and go with the rules,
+// so it says nothing.
+func (e *Engine) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector. It waits for no evaluation.
+func (e *Engine) Collect(out chan<- prometheus.Metric) {
+	d := newDescriptors()
+	counter := func(desc *prometheus.Desc, n uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
+	}
+	gauge := func(desc *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, labels...)
+	}
+	for _, g := range *e.groups.Load() {
+		gauge(d.last, float64(g.evaluated.Load())/1e3, g.File, g.Name)
+		gauge(d.interval, g.interval.Seconds(), g.File, g.Name)
+		counter(d.missed, g.missed.Load(), g.File, g.Name)
+		for _, r := range g.rules {
+			names := []string{g.File, g.Name, strconv.FormatInt(r.line.Load(), 10), r.Record}
+			counter(d.evaluations, r.evaluations.Load(), names...)
+			counter(d.failures, r.failures.Load(), names...)
+			counter(d.duplicates, r.duplicates.Load(), names...)
+			gauge(d.samples, float64(r.samples.Load()), names...)
+			spent := time.Duration(r.nanos.Load()).Seconds()
+			out <- prometheus.MustNewConstMetric(d.seconds, prometheus.CounterValue, spent, names...)
+		}
+	}
+	gauge(d.series, float64(e.store.series.Load()))
+	gauge(d.stored, float64(e.store.samples.Load()))
+	counter(d.refusedSeries, e.store.refusedSeries.Load())
+	counter(d.refusedSamples, e.store.refusedSamples.Load())
+	counter(d.duplicateSamples, e.store.duplicates.Load())
+	counter(d.lostReadings, e.inbox.lostReadings())
+}

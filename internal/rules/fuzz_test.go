@@ -1,0 +1,108 @@
+package rules
+
+import (
+	"log/slog"
+	"maps"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// lineBreak is what YAML ends lines with.
+var lineBreak = regexp.MustCompile("[\r\n\u0085\u2028\u2029]")
+
+// FuzzParse: no file brings us down, what is refused is refused with a place and a
+// reason, and what is accepted Prometheus' own loader accepts too and understands
+// alike.
+func FuzzParse(f *testing.F) {
+	for _, test := range badFiles {
+		f.Add([]byte(test.text))
+	}
+	f.Add([]byte(one("record: a", "expr: 'max_over_time(rate(b{c=''d''}[1m] offset 1m)[2m:1s]) @ end()'", "labels: {e: 1, f: }")))
+	f.Add([]byte("groups:\n- {name: a, interval: 1m, limit: 3, query_offset: 1s, labels: {b: c}, rules: [&r {record: a, expr: 1}, *r]}\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		lines := len(lineBreak.FindAll(body, -1)) + 1
+		for _, there := range []bool{false, true} {
+			opts := Options{Window: 5 * time.Minute, Served: served, ForPrometheus: there}
+			set, problems := Parse(opts, "f", body)
+			for _, p := range problems {
+				if p.File != "f" || p.Text == "" || p.Line < 0 || p.Line > lines || p.Start < 0 || p.Start > p.End || p.End > len(p.Expr) || p.String() == "" {
+					t.Fatalf("%d lines have the problem %+v", lines, p)
+				}
+			}
+			again, _ := Parse(opts, "f", body)
+			if !reflect.DeepEqual(set, again) {
+				t.Fatalf("read again it is %+v, not %+v", again, set)
+			}
+			if !problems.Refuse() {
+				compare(t, set, body, there)
+			}
+		}
+	})
+}
+
+// compare holds a set against Prometheus' loader.
+func compare(t *testing.T, set *Set, body []byte, there bool) {
+	scheme := model.LegacyValidation
+	if there {
+		scheme = model.UTF8Validation
+	}
+	theirs, errs := rulefmt.Parse(body, false, scheme, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	for _, err := range errs {
+		if set.Alerts == 0 || !strings.Contains(err.Error(), "template") { // those of alerts are not ours to check
+			t.Fatalf("Prometheus refuses: %v", err)
+		}
+	}
+	if theirs == nil || len(theirs.Groups) != len(set.Groups) {
+		t.Fatalf("Prometheus reads %+v, we %+v", theirs, set.Groups)
+	}
+	alerts := 0
+	for i, g := range theirs.Groups {
+		ours := set.Groups[i]
+		var offset model.Duration
+		if g.QueryOffset != nil {
+			offset = *g.QueryOffset
+		}
+		if g.Name != ours.Name || time.Duration(g.Interval) != ours.Interval || g.Limit != ours.Limit || time.Duration(offset) != ours.Offset {
+			t.Fatalf("Prometheus reads %+v, we %+v", g, ours)
+		}
+		next := 0
+		for j, rule := range g.Rules {
+			if rule.Alert != "" {
+				alerts++
+				continue
+			}
+			got := ours.Rules[next]
+			next++
+			labels := maps.Clone(g.Labels)
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			maps.Copy(labels, rule.Labels)
+			if got.Number != j+1 || got.Record != rule.Record || got.Text != rule.Expr || !maps.Equal(got.Labels, labels) {
+				t.Fatalf("Prometheus reads %+v with %v, we %+v", rule, labels, got)
+			}
+		}
+		if next != len(ours.Rules) {
+			t.Fatalf("Prometheus reads %d recording rules, we %d", next, len(ours.Rules))
+		}
+	}
+	if alerts != set.Alerts {
+		t.Fatalf("Prometheus reads %d alerts, we %d", alerts, set.Alerts)
+	}
+}
+
+// TestPrometheusReadsTheGoodFileAlike so that the comparison is known to compare.
+func TestPrometheusReadsTheGoodFileAlike(t *testing.T) {
+	set, problems := Parse(Options{ForPrometheus: true}, "f", []byte(goodFile))
+	if len(problems) > 0 || set.Alerts != 1 {
+		t.Fatal(problems, set.Alerts)
+	}
+	compare(t, set, []byte(goodFile), true)
+}

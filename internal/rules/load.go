@@ -1,0 +1,127 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+)
+
+// maxFile is the largest file that is read, in bytes: some twenty thousand rules.
+const maxFile = 4 << 20
+
+// DefaultWindow is how far back rules can see where nothing else is said.
+const DefaultWindow = 5 * time.Minute
+
+// Options say what a rule may be.
+type Options struct {
+	// Window is how far back rules can see, such as DefaultWindow; 0 is no limit.
+	Window time.Duration
+	// Served are the names of the families that we serve, all with
+	// canonical.Prefix: of those with the prefix a rule should select no others.
+	// None is any.
+	Served []string
+	// ForPrometheus is set for files that Prometheus is to evaluate. What works
+	// there and not here then only warns: names that collide with ours or that the
+	// text format has not, a reach beyond the window, an interval below MinInterval.
+	// A series with our prefix that nobody serves is wrong there; here it warns.
+	ForPrometheus bool
+}
+
+// Load reads the files that the patterns name, each once. A pattern is a file, or a
+// glob as filepath.Match has it; one that names no file is a problem. The set holds
+// all groups and rules without an error, so it is complete only where the problems
+// do not Refuse it; there may be warnings even then.
+func Load(opts Options, patterns ...string) (*Set, Problems) {
+	files, problems := expand(patterns)
+	l := newLoader(opts)
+	for _, file := range files {
+		body, err := yamlfile.Read(file, "rule file", maxFile)
+		if err != nil {
+			r := l.reader(file)
+			r.problems = Problems{{File: file, Text: strings.TrimPrefix(err.Error(), file+": ")}}
+			continue
+		}
+		l.reader(file).read(body)
+	}
+	return l.set, append(problems, l.problems()...)
+}
+
+// Parse does what Load does to one file whose content is body.
+func Parse(opts Options, file string, body []byte) (*Set, Problems) {
+	l := newLoader(opts)
+	l.reader(file).read(body)
+	return l.set, l.problems()
+}
+
+// loader is what the readers of all files have in common.
+type loader struct {
+	opts     Options
+	set      *Set
+	recorded map[string]bool // names that any rule records
+	readers  []*reader
+}
+
+func newLoader(opts Options) *loader {
+	return &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
+}
+
+// reader returns a reader for the next file.
+func (l *loader) reader(file string) *reader {
+	r := &reader{loader: l, file: file, groups: map[string]int{}}
+	l.set.Files = append(l.set.Files, file)
+	l.readers = append(l.readers, r)
+	return r
+}
+
+// problems returns what is wrong in all files: only now is it known which names
+// are recorded.
+func (l *loader) problems() (all Problems) {
+	for _, r := range l.readers {
+		r.judgeMentions()
+		slices.SortStableFunc(r.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+		all = append(all, r.problems...)
+	}
+	return all
+}
+
+// expand returns the files that the patterns name.
+func expand(patterns []string) (files []string, problems Problems) {
+	for _, pattern := range patterns {
+		named := []string{pattern}
+		if _, err := os.Lstat(pattern); err != nil && strings.ContainsAny(pattern, `*?[\`) {
+			named, err = glob(pattern)
+			if err != nil {
+				problems = append(problems, Problem{File: pattern, Text: err.Error()})
+			}
+		}
+		for _, file := range named {
+			if file = filepath.Clean(file); !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	return files, problems
+}
+
+// glob returns the files, without the directories, that a pattern names: at least
+// one.
+func glob(pattern string) ([]string, error) {
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("is no pattern of file names: %w; close the bracket, or put a \\ before it", err)
+	}
+	files := slices.DeleteFunc(names, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.IsDir()
+	})
+	if len(files) == 0 {
+		return nil, fmt.Errorf("names no file; check it with ls %s", pattern)
+	}
+	return files, nil
+}

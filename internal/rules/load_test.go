@@ -1,0 +1,105 @@
+package rules
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// write makes files of a directory, and makes it the working one.
+func write(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// group returns a file with a group of one rule.
+func group(name, record, expr string) string {
+	return "groups: [{name: " + name + ", rules: [{record: '" + record + "', expr: '" + expr + "'}]}]\n"
+}
+
+func TestLoad(t *testing.T) {
+	write(t, map[string]string{
+		"b.yml": group("g", "b", "1"), "a.yml": group("g", "a", "1"), "c.yaml": group("g", "c", "1"),
+		"[1].yml": group("g", "odd", "1"), "dir.yml/x": "", "bad.rules": "groups: 1\n", "empty": "",
+		"twice.yml": group("g", "a", "1") + "x: 1\ny: 2\n",
+	})
+	for _, test := range []struct {
+		patterns []string
+		files    []string
+		records  []string
+		problems string
+	}{
+		{nil, nil, nil, ""},
+		{[]string{"c.yaml", "?.yml"}, []string{"c.yaml", "a.yml", "b.yml"}, []string{"c", "a", "b"}, ""},
+		{[]string{"a.yml", "./a.yml", "*a.yml"}, []string{"a.yml"}, []string{"a"}, ""},
+		{[]string{"[1].yml"}, []string{"[1].yml"}, []string{"odd"}, ""},
+		{[]string{"d*.yml"}, nil, nil, "d*.yml: names no file; check it with ls d*.yml"},
+		{[]string{"[a"}, nil, nil, `[a: is no pattern of file names: syntax error in pattern; close the bracket, or put a \ before it`},
+		{[]string{"none.yml", "b.yml"}, []string{"none.yml", "b.yml"}, []string{"b"}, "none.yml: no such file or directory; check the name of the rule file"},
+		{[]string{"dir.yml"}, []string{"dir.yml"}, nil, "dir.yml: is a directory; name a file in it"},
+		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, `bad.rules:1:9: "1" where a list is wanted; write - name: before each group`},
+		{[]string{"empty"}, []string{"empty"}, nil, "empty: warning: holds no group, so nothing is evaluated; begin the file with groups:"},
+		{
+			[]string{"twice.yml", "x*"},
+			[]string{"twice.yml"},
+			[]string{"a"},
+			"x*: names no file; check it with ls x*\n" +
+				`twice.yml:2:1: "x" is no key here; the ones that are: groups` + "\n" + `twice.yml:3:1: "y" is no key here; the ones that are: groups`,
+		},
+	} {
+		set, problems := Load(Options{}, test.patterns...)
+		var records []string
+		for _, g := range set.Groups {
+			for _, r := range g.Rules {
+				records = append(records, r.Record)
+			}
+		}
+		if got := problems.Error(); got != test.problems {
+			t.Errorf("%q: got  %s\nwant %s", test.patterns, got, test.problems)
+		}
+		if !reflect.DeepEqual(set.Files, test.files) || !reflect.DeepEqual(records, test.records) {
+			t.Errorf("%q: read %q with %q, want %q with %q", test.patterns, set.Files, records, test.files, test.records)
+		}
+	}
+}
+
+// TestLoadKnowsWhatOtherFilesRecord, also those that come later and rules that are
+// wrong otherwise.
+func TestLoadKnowsWhatOtherFilesRecord(t *testing.T) {
+	write(t, map[string]string{
+		"a.yml": group("g", "a", "kpulse_of_b + kpulse_gpu_info + kpulse_wrong"),
+		"b.yml": group("g", "kpulse_of_b", "1"),
+		"c.yml": group("g", "kpulse_wrong", "("),
+	})
+	_, problems := Load(Options{Served: served, ForPrometheus: true}, "a.yml")
+	if len(problems) != 2 || !strings.HasPrefix(problems[0].Text, "kpulse_of_b is no series") || !strings.HasPrefix(problems[1].Text, "kpulse_wrong is no series") {
+		t.Errorf("of a alone: %v", problems)
+	}
+	_, problems = Load(Options{Served: served, ForPrometheus: true}, "*.yml")
+	for _, p := range problems {
+		if p.File == "a.yml" {
+			t.Errorf("of all: %v", p)
+		}
+	}
+}
+
+func TestLoadRefusesLargeFiles(t *testing.T) {
+	write(t, map[string]string{"large.yml": strings.Repeat("#\n", maxFile/2), "larger.yml": strings.Repeat("#\n", maxFile/2) + "#"})
+	if _, problems := Load(Options{}, "large.yml"); problems.Refuse() {
+		t.Error(problems)
+	}
+	const want = "larger.yml: larger than 4194304 bytes, so hardly a rule file; name the right one"
+	if _, problems := Load(Options{}, "larger.yml"); problems.Error() != want || !problems.Refuse() {
+		t.Errorf("got  %v\nwant %s", problems, want)
+	}
+}

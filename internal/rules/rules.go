@@ -1,0 +1,58 @@
+// Package rules reads Prometheus rule files: what is wrong in them, and the
+// recording rules that are right. What evaluates them is not here.
+package rules
+
+import (
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Set is what some rule files hold. Nothing changes it once it is loaded.
+type Set struct {
+	// Files were read, in the order of the patterns and then of their names.
+	Files []string
+	// Groups stand in the order of the files, and in that of each file.
+	Groups []Group
+	// Alerts counts the alerting rules, which are validated and then left out:
+	// alerts are for Prometheus to raise.
+	Alerts int
+}
+
+// Group is recording rules that are evaluated one after the other, at one time.
+type Group struct {
+	File string
+	Line int // where the group begins in File, from 1
+	Name string
+	// Interval is the time between two evaluations; 0 is for the one who
+	// evaluates to choose.
+	Interval time.Duration
+	// Offset is how far in the past the rules are evaluated (query_offset).
+	Offset time.Duration
+	// Limit is the most series that a rule may give; one that gives more fails,
+	// and gives none. 0 is no limit.
+	Limit int
+	// Rules are in the order of the file; none where it has alerting rules only.
+	Rules []Rule
+}
+
+// Rule records what an expression gives under a name.
+type Rule struct {
+	Line   int    // where the rule begins in its file, from 1
+	Number int    // in its group, from 1, alerting rules counted
+	Record string // a metric name
+	Text   string // the expression as it is written
+	Expr   parser.Expr
+	// Labels are the group's and the rule's, which win. They replace those of the
+	// results; an empty value removes the label. Nil where there are none.
+	Labels map[string]string
+}
+
+// Rules counts the recording rules of all groups.
+func (s *Set) Rules() int {
+	n := 0
+	for i := range s.Groups {
+		n += len(s.Groups[i].Rules)
+	}
+	return n
+}

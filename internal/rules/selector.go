@@ -1,0 +1,79 @@
+package rules
+
+import (
+	"math"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Forever is the reach of what is selected at a fixed time: nothing that is kept
+// for a while will do.
+const Forever = time.Duration(math.MaxInt64)
+
+// Selector is series that an expression reads, and how much of their past.
+type Selector struct {
+	// Vector has the matchers. It is the expression's own.
+	Vector *parser.VectorSelector
+	// Reach is how long before the time of the evaluation the oldest sample lies
+	// that can count: ranges, offsets, and subqueries around it summed up. A sample
+	// exactly that old counts only where the reach is the offset's alone.
+	Reach time.Duration
+}
+
+// Selectors returns what expr selects, in its order. Where no range says how old a
+// sample may be, lookback does: Prometheus' is 5m, and 0 gives the reach that is
+// written in the expression. An offset into the future shortens the reach, to 0 at
+// the least.
+func Selectors(expr parser.Expr, lookback time.Duration) []Selector {
+	var selectors []Selector
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		if v, ok := node.(*parser.VectorSelector); ok {
+			selectors = append(selectors, Selector{v, reach(v, path, lookback)})
+		}
+		return nil
+	})
+	return selectors
+}
+
+// reach follows the path from the whole expression to v. An @ takes what is inside
+// it out of what is around it: of an expression that is evaluated at one time, @
+// start() and @ end() are that time.
+func reach(v *parser.VectorSelector, path []parser.Node, lookback time.Duration) time.Duration {
+	var past time.Duration
+	own := lookback
+	for _, node := range path {
+		switch n := node.(type) {
+		case *parser.SubqueryExpr:
+			past = begin(past, n.Timestamp, n.StartOrEnd)
+			past = plus(past, n.OriginalOffset, n.Range)
+		case *parser.MatrixSelector:
+			own = n.Range
+		}
+	}
+	past = begin(past, v.Timestamp, v.StartOrEnd)
+	return max(0, plus(past, v.OriginalOffset, own))
+}
+
+// begin returns how far in the past the selection begins that is around what has
+// these modifiers: as far as without them, or where its @ says.
+func begin(past time.Duration, timestamp *int64, startOrEnd parser.ItemType) time.Duration {
+	switch {
+	case timestamp != nil:
+		return Forever
+	case startOrEnd != 0:
+		return 0
+	}
+	return past
+}
+
+// plus adds durations without passing Forever, which nothing shortens.
+func plus(sum time.Duration, more ...time.Duration) time.Duration {
+	for _, d := range more {
+		if sum == Forever || d > Forever-max(sum, 0) {
+			return Forever
+		}
+		sum += d
+	}
+	return sum
+}

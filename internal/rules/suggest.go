@@ -1,0 +1,57 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/spelling"
+)
+
+// suggest returns the name of known that was probably meant, "" if none is near:
+// more than half of the words of both together must have a partner. Letters alone
+// are a bad measure of names as long as these, of which people leave words out and
+// shorten others.
+func suggest(name string, known []string) string {
+	words := strings.Split(name, "_")
+	best, most := []string(nil), 0.5
+	for _, candidate := range known {
+		others := strings.Split(candidate, "_")
+		share := 2 * float64(partners(words, others)) / float64(len(words)+len(others))
+		switch {
+		case share > most:
+			best, most = []string{candidate}, share
+		case share == most && best != nil:
+			best = append(best, candidate)
+		}
+	}
+	if near := spelling.Nearest(name, best); near != "" || len(best) == 0 {
+		return near
+	}
+	return best[0]
+}
+
+// partners counts the words that have a partner among others, each word one: the
+// same, one that it begins or that begins it, or one that begins alike and has few
+// other letters.
+func partners(words, others []string) (n int) {
+	taken := make([]bool, len(others))
+	for _, word := range words {
+		for i, other := range others {
+			if !taken[i] && alike(word, other) {
+				taken[i] = true
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// shortest is the least beginning by which a word is recognised.
+const shortest = 3
+
+func alike(a, b string) bool {
+	if min(len(a), len(b)) < shortest {
+		return a == b
+	}
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || a[0] == b[0] && spelling.Nearest(a, []string{b}) != ""
+}

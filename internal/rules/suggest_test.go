@@ -1,0 +1,38 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestSuggest has names that people write for those that we have.
+func TestSuggest(t *testing.T) {
+	known := make([]string, len(served))
+	for i, name := range served {
+		known[i] = strings.TrimPrefix(name, canonical.Prefix)
+	}
+	for name, want := range map[string]string{
+		"gpu_power":                  "gpu_power_watts",
+		"gpu_power_watt":             "gpu_power_watts",
+		"gpu_power_usage_watts":      "gpu_power_watts",
+		"gpu_powr_limit":             "gpu_power_limit_watts",
+		"gpu_real_utilisation_ratio": "gpu_real_utilization_ratio",
+		"gpu_real_util":              "gpu_real_utilization_ratio",
+		"real_utilization_ratio":     "gpu_real_utilization_ratio",
+		"gpu_fb_used_bytes":          "gpu_framebuffer_used_bytes",
+		"gpu_memory_used_bytes":      "gpu_framebuffer_used_bytes",
+		"gpu_class":                  "gpu_workload_class",
+		"gpu_health_status":          "gpu_health",
+		"gpu_xid":                    "gpu_xid_last",
+		"nothing":                    "",
+		"":                           "",
+		"gpu_a_b_c_d_e_f":            "",
+		"___":                        "",
+	} {
+		if got := suggest(name, known); got != want {
+			t.Errorf("for %s %q is suggested, want %q", name, got, want)
+		}
+	}
+}

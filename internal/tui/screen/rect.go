@@ -40,6 +40,15 @@ func (r Rect) Contains(x, y int) bool {
 	return x >= r.x && x < r.x+r.W && y >= r.y && y < r.y+r.H
 }
 
+// Scratch returns an empty buffer to write a number into before it is drawn. There
+// is one for each Grid.
+func (r Rect) Scratch() []byte {
+	if r.g == nil {
+		return nil
+	}
+	return r.g.scratch[:0]
+}
+
 // Set draws one rune that is one cell wide.
 func (r Rect) Set(x, y int, c rune, st Style) {
 	if x >= 0 && x < r.W && y >= 0 && y < r.H {

@@ -45,6 +45,9 @@ func newFetcher(t Target) *fetcher {
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
 		f.node.Name = u.Hostname()
 	}
+	if t.URL == InProcess {
+		f.node.Name = "this machine"
+	}
 	return f
 }
 
@@ -107,7 +110,11 @@ func (f *fetcher) try(ctx context.Context) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if status != http.StatusOK {
+	switch {
+	case status == http.StatusOK:
+	case f.target.URL == InProcess:
+		return nil, errors.New(firstLine(f.body.Bytes()))
+	default:
 		return nil, refusal(status, f.body.Bytes())
 	}
 	return f.parser.parse(f.node.URL, f.body.Bytes())
@@ -157,7 +164,7 @@ func refusal(status int, body []byte) error {
 		http.StatusForbidden:    "; give the credentials in --tui.http-config",
 		http.StatusNotFound:     "; give the whole address, such as http://NODE:9401/metrics",
 	}[status]
-	first, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 400)])), "\n")
+	first := firstLine(body)
 	if strings.HasPrefix(first, "<") || remedy != "" {
 		first = ""
 	}
@@ -165,6 +172,12 @@ func refusal(status int, body []byte) error {
 		first = ": " + first
 	}
 	return fmt.Errorf("HTTP %d %s%s%s", status, http.StatusText(status), first, remedy)
+}
+
+// firstLine returns the beginning of an answer that is an error.
+func firstLine(body []byte) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 400)])), "\n")
+	return first
 }
 
 // oneLine makes a text from elsewhere safe to show on one line.

@@ -80,9 +80,10 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 		target     Target
 	}{
 		{"not a proxy", "no series of kpulse-proxy", Target{URL: InProcess, Client: scripted(says(200, "DCGM_FI_DEV_GPU_TEMP 1\n"))}},
-		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: InProcess, Client: scripted(says(404, "<html>nothing</html>"))}},
-		{"credentials", "--tui.http-config", Target{URL: InProcess, Client: scripted(says(401, "no"))}},
-		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: InProcess, Client: scripted(says(500, "a\x1b[31mb\r\n"))}},
+		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: "http://n/metrics", Client: scripted(says(404, "<html>nothing</html>"))}},
+		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(says(401, "no"))}},
+		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(says(500, "a\x1b[31mb\r\n"))}},
+		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(says(502, "source s: is away; start it\nx"))}},
 		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
 		{"nobody there", "refused", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
 	} {

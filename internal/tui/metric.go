@@ -48,6 +48,7 @@ const (
 	MetricNVLinkTransmit
 	MetricEnergy
 	MetricMeanReal
+	MetricSeverity
 	MetricIndex
 	NumMetrics
 )
@@ -108,6 +109,7 @@ var Metrics = [NumMetrics]MetricInfo{
 	MetricNVLinkTransmit:    against("nvtx", "NVLink TX", canonical.NVLinkTransmit, never, false),
 	MetricEnergy:            against("energy", "Energy", canonical.Energy, never, false),
 	MetricMeanReal:          {"mean", "Mean real util", canonical.Ratio, "Mean real utilization since the proxy first saw the device.", (*GPU).MeanUtilization, one, false},
+	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, never, false},
 	MetricIndex:             {"gpu", "GPU", canonical.Count, "Index of the board on its node.", index, never, false},
 }
 
@@ -149,6 +151,17 @@ func pcieLimit(directions float64) func(*GPU) float64 {
 			return math.NaN()
 		}
 		return directions * width * pcieLanes[int(generation)]
+	}
+}
+
+func severity(g *GPU) float64 {
+	switch {
+	case g.Gone:
+		return float64(canonical.HealthCrit) + 1
+	case g.Health == canonical.HealthUnknown:
+		return math.NaN()
+	default:
+		return float64(g.Health)
 	}
 }
 

@@ -24,6 +24,11 @@ type State struct {
 	// Events are the newest last.
 	Events []Event
 
+	// Processes are those of all nodes that tell; ProcessesErr says why one does
+	// not.
+	Processes    []Process
+	ProcessesErr string
+
 	View   string // name of the view that is shown, as in viewNames
 	Filter string // as typed; "" is none
 	Sort   Sort
@@ -35,7 +40,7 @@ type State struct {
 	Metric Metric
 	// PerGPU plots a chart for each device rather than for each metric.
 	PerGPU bool
-	// Density of the fleet: 0 the view's own choice, else 1 (full) to 4 (table).
+	// Density of the fleet: 0 the view's own choice, else 1 (full) to 5 (a cell each).
 	Density int
 	// Scroll is the view's first line, or row of cards; views clamp it as they draw.
 	Scroll int

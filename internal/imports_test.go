@@ -40,9 +40,11 @@ var mayImport = map[string][]string{
 	"internal/pipeline":                     {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
 	"internal/expose":                       {"internal/canonical"},
 	"internal/export":                       {"internal/canonical"},
+	"internal/tui":                          {"internal/canonical", "internal/tui/screen"},
+	"internal/tui/screen":                   {},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},
 	"internal":                              {},
-	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
+	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/config"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.

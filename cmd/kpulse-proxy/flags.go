@@ -53,6 +53,10 @@ type options struct {
 	nodeName    string
 	once        bool
 
+	tui     bool
+	tuiURLs []string
+	tuiHTTP string // file, "" for none
+
 	judge       compute.Options
 	rows        []translate.Row // additions to the dialect
 	passthrough expose.Passthrough
@@ -123,7 +127,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	}
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
-	app.Flag("gpus", "dcgm, nvml: which GPUs, by index, range or the beginning of a UUID (default: all; with --once those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+	app.Flag("gpus", "dcgm, nvml: which GPUs, by index, range or the beginning of a UUID (default: all; with --once and --tui those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
 		PlaceHolder("0,2-3").StringVar(&opts.gpus)
 	app.Flag("show-all", "dcgm, nvml: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
 	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
@@ -131,6 +135,11 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
 		PlaceHolder("FILE").StringVar(&opts.record)
 	app.Flag("once", "Read once, print a table of the devices, and end.").BoolVar(&opts.once)
+	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend or --source is given).").BoolVar(&opts.tui)
+	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
+		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
+	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").
+		PlaceHolder("FILE").StringVar(&opts.tuiHTTP)
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
 	app.Flag("expected-gpus", "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that lacks.").
@@ -208,6 +217,10 @@ func (w *words) weigh(opts *options) (err error) {
 // check refuses numbers that make no sense.
 func (o *options) check() error {
 	switch {
+	case o.once && o.tui:
+		return errors.New("--once and --tui: one prints and ends, the other stays; give one of them")
+	case !o.tui && (len(o.tuiURLs) > 0 || o.tuiHTTP != ""):
+		return errors.New("--tui.url and --tui.http-config are for --tui; give that too")
 	case !(o.judge.MinCoverage >= 0 && o.judge.MinCoverage <= 1):
 		return fmt.Errorf("--min-coverage=%g: not a share; give a number from 0 to 1, such as 0.5", o.judge.MinCoverage)
 	case o.minInterval < 0 || o.minInterval > maxInterval:

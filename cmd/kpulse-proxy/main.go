@@ -59,9 +59,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if opts.once {
+	switch {
+	case opts.once:
 		err = once(ctx, opts, stdout, stderr)
-	} else {
+	case opts.tui:
+		err = dashboard(ctx, opts, stderr)
+	default:
 		err = serve(ctx, opts, promslog.New(opts.log))
 	}
 	if err != nil {

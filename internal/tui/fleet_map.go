@@ -21,6 +21,9 @@ func (f *fleetView) heatMap(r screen.Rect, s *State) {
 	}
 	per := perLine(field.W, stride)
 	lines := (n + per - 1) / per
+	if lines > field.H {
+		field = field.Sub(0, 0, field.W, max(1, field.H-1)) // the last line says which are shown
+	}
 	s.Scroll = scrolled(s.Scroll, max(0, s.selectedIndex())/per, lines, field.H)
 	for i := s.Scroll * per; i < min(n, (s.Scroll+field.H)*per); i++ {
 		x, y, g := i%per, i/per-s.Scroll, s.GPUs[i]
@@ -32,7 +35,7 @@ func (f *fleetView) heatMap(r screen.Rect, s *State) {
 		hit(at, s, g.Key)
 	}
 	if lines > field.H {
-		drawScroll(field, s.Scroll*per+1, min(n, (s.Scroll+field.H)*per), n)
+		drawScroll(r.Sub(0, 0, r.W, r.H-2), s.Scroll*per+1, min(n, (s.Scroll+field.H)*per), n)
 	}
 	f.places = placeColumns(f.places[:0], r.W, nodeWidth(s))
 	f.lines(r.Sub(0, r.H-2, r.W, 2), s, s.GPUs[max(0, s.selectedIndex()):][:1])

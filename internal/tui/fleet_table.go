@@ -31,7 +31,7 @@ func (f *fleetView) table(r screen.Rect, s *State) {
 	parts := tableParts(r, n)
 	first := 0
 	if parts == 0 {
-		parts = 1
+		parts, rows = 1, max(1, rows-1) // the last line says which are shown
 		s.Scroll = scrolled(s.Scroll, s.selectedIndex(), n, rows)
 		first = s.Scroll
 	}

@@ -82,20 +82,17 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 	}
 }
 
-// Band draws the room between low and high, one pair for each column of dots,
-// thinly: every other dot, and the one that there is where both are the same. NaN
-// is a gap.
+// Band shades the cells between low and high, which have a value for each column of
+// dots. NaN is a gap. Lines that are drawn over it later take its place.
 func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
 	for x := range min(len(low), len(high), w) {
 		if math.IsNaN(low[x]) || math.IsNaN(high[x]) {
 			continue
 		}
-		top, bottom := row(high[x], lo, hi, h), row(low[x], lo, hi, h)
-		for y := top; y <= bottom; y++ {
-			if (x+y)%2 == 0 || top == bottom {
-				r.Dot(x, y, st)
-			}
+		cell := x * r.W / w
+		for y := row(high[x], lo, hi, h) * r.H / h; y <= row(low[x], lo, hi, h)*r.H/h; y++ {
+			r.Set(cell, y, '░', st)
 		}
 	}
 }

@@ -67,9 +67,17 @@ func TestDrawing(t *testing.T) {
 		{"line", 3, 1, Braille, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "⣀⠏⢀"},
 		{"line in blocks", 3, 1, Blocks, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "▄▀▗"},
 		{"line in ASCII", 3, 1, ASCII, func(r Rect) { r.Line([]float64{0, 100, notGiven}, 0, 100, 0) }, ".' "},
-		{"band", 2, 1, Blocks, func(r Rect) {
-			r.Band([]float64{0, 0, notGiven, 100}, []float64{100, 0, 1, 100}, 0, 100, 0)
-		}, "▚▝"},
+		{"band", 3, 2, Blocks, func(r Rect) {
+			r.Band([]float64{0, 60, notGiven, 100, notGiven, 1}, []float64{100, 90, 1, 100, notGiven, notGiven}, 0, 100, 0)
+		}, "░░ \n░  "},
+		{"line over a band", 1, 1, Blocks, func(r Rect) {
+			r.Band([]float64{0, 0}, []float64{100, 100}, 0, 100, 0)
+			r.Line([]float64{0, 0}, 0, 100, 0)
+		}, "▄"},
+		{"line over a band in ASCII", 1, 1, ASCII, func(r Rect) {
+			r.Band([]float64{0}, []float64{100}, 0, 100, 0)
+			r.Line([]float64{0}, 0, 100, 0)
+		}, "."},
 	} {
 		if got := strings.Join(frame(tc.w, tc.h, tc.symbols, tc.draw), "\n"); got != tc.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tc.name, got, tc.want)

@@ -16,6 +16,9 @@ const (
 	messageLife = 4 * time.Second
 	// maxEvents are kept.
 	maxEvents = 500
+	// leastFrame is the least time between two frames that only new readings ask
+	// for. Faster than that nobody reads numbers; a key is answered at once.
+	leastFrame = 200 * time.Millisecond
 )
 
 // model is the root of the program: it takes in what comes and asks the views to
@@ -34,6 +37,9 @@ type model struct {
 	width, height int
 	grid          screen.Grid
 	frame         []byte
+	shown         string    // the last frame
+	drawnAt       time.Time // when it was drawn
+	urgent        bool      // there is more to show than new readings
 	palette       *screen.Palette
 	themeIsOurs   bool // chosen, rather than guessed from the terminal
 
@@ -75,9 +81,11 @@ func beat() tea.Cmd {
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.tick()
+	_, reading := msg.(nodeMsg)
+	m.urgent = m.urgent || !reading
 	switch msg := msg.(type) {
 	case nodeMsg:
-		m.take(msg.place, msg.node)
+		m.urgent = m.take(msg.place, msg.node) || m.urgent
 	case processesMsg:
 		m.asking = false
 		m.state.Processes, m.state.ProcessesErr = msg.list, msg.err
@@ -113,9 +121,10 @@ func (m *model) tick() {
 	}
 }
 
-// take takes in what a node said. A frozen screen keeps what it shows; the past and
-// the events go on.
-func (m *model) take(place int, n *Node) {
+// take takes in what a node said, and tells whether that should be shown at once. A
+// frozen screen keeps what it shows; the past and the events go on.
+func (m *model) take(place int, n *Node) (urgent bool) {
+	urgent = m.latest[place].Up != n.Up
 	m.latest = slices.Clone(m.latest)
 	m.latest[place] = n
 	if n.Err == "" {
@@ -126,6 +135,7 @@ func (m *model) take(place int, n *Node) {
 		m.state.Nodes = m.latest
 		m.arrange()
 	}
+	return urgent
 }
 
 // pass does what time brings: nodes that fell silent, and devices to forget.
@@ -172,9 +182,12 @@ func (m *model) setTheme(name string) {
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
-	m.draw()
-	m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
-	v := tea.NewView(string(m.frame))
+	if now := m.now(); m.urgent || now.Sub(m.drawnAt) >= leastFrame {
+		m.draw()
+		m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
+		m.shown, m.drawnAt, m.urgent = string(m.frame), now, false
+	}
+	v := tea.NewView(m.shown)
 	v.AltScreen = true
 	v.WindowTitle = "kpulse"
 	if m.state.Mouse {

@@ -350,6 +350,40 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestFramesAreFewWhileReadingsAreMany: ten readings a second make five frames, and
+// a key one at once.
+func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
+	m, c := fleet(t)
+	m.View()
+	frames, last := 0, m.drawnAt
+	count := func() {
+		m.View()
+		if !m.drawnAt.Equal(last) {
+			frames, last = frames+1, m.drawnAt
+		}
+	}
+	for range 10 {
+		c.at = c.at.Add(100 * time.Millisecond)
+		m.Update(nodeMsg{0, fleetNode(c.at)})
+		count()
+	}
+	if frames != 5 {
+		t.Errorf("%d frames of 10 readings in a second, want 5", frames)
+	}
+	c.at = c.at.Add(time.Millisecond)
+	m.Update(tea.KeyPressMsg{Code: '?', Text: "?"})
+	if count(); frames != 6 || !strings.Contains(m.shown, "Keys") {
+		t.Errorf("a key is not shown at once: %d frames", frames)
+	}
+	c.at = c.at.Add(time.Millisecond)
+	down := fleetNode(c.at)
+	down.Up = false
+	m.Update(nodeMsg{0, down})
+	if count(); frames != 7 {
+		t.Errorf("a node that goes down is not shown at once: %d frames", frames)
+	}
+}
+
 // TestEveryKeyEverywhere presses all keys in all views, on terminals of all sizes
 // and with and without devices: nothing may panic, and every frame has its size.
 func TestEveryKeyEverywhere(t *testing.T) {

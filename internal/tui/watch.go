@@ -111,7 +111,7 @@ func (d *watched) seeHealth(g *GPU, at time.Time, add adder) {
 func raisedWords(g *GPU) string {
 	var words []string
 	for _, r := range g.Raised {
-		words = append(words, strings.ReplaceAll(r.Condition.String(), "_", " "))
+		words = append(words, conditionWords[r.Condition])
 	}
 	return strings.Join(words, ", ")
 }
@@ -137,12 +137,10 @@ func (d *watched) seeClass(g *GPU, at time.Time, add adder) {
 	case d.changed.IsZero() || g.Class != d.next:
 		d.changed, d.next = at, g.Class
 	case at.Sub(d.changed) >= settled:
-		add(EventClass, canonical.HealthOK, words(d.class)+" → "+words(g.Class))
+		add(EventClass, canonical.HealthOK, classWords[d.class].long+" → "+classWords[g.Class].long)
 		d.class, d.changed = g.Class, time.Time{}
 	}
 }
-
-func words(c canonical.Class) string { return strings.ReplaceAll(c.String(), "_", " ") }
 
 // seeIdle tells of a device that somebody holds and nobody uses.
 func (d *watched) seeIdle(g *GPU, at time.Time, add adder) {

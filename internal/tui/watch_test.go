@@ -38,17 +38,17 @@ func TestEvents(t *testing.T) {
 		want    []string
 	}{
 		{"nothing happens", 100, func(int, *GPU) {}, nil},
-		{"it is sick at the start", 5, func(_ int, g *GPU) { crit(g) }, []string{"0s health crit GPU 3 crit: row remap failure"}},
+		{"it is sick at the start", 5, func(_ int, g *GPU) { crit(g) }, []string{"0s health crit GPU 3 crit: row remap failed"}},
 		{"it falls ill at once and gets well slowly", 40, func(i int, g *GPU) {
 			if i == 5 || i == 8 {
 				crit(g)
 			}
-		}, []string{"5s health crit GPU 3 crit: row remap failure", "19s health ok GPU 3 is ok again, was crit"}},
+		}, []string{"5s health crit GPU 3 crit: row remap failed", "19s health ok GPU 3 is ok again, was crit"}},
 		{"it becomes less sick", 40, func(i int, g *GPU) {
 			if crit(g); i >= 10 {
 				g.Health, g.Raised = canonical.HealthHot, []RaisedCondition{{canonical.CondGPUTemperature, canonical.HealthHot}}
 			}
-		}, []string{"0s health crit GPU 3 crit: row remap failure", "20s health hot GPU 3 is better: hot, gpu temperature"}},
+		}, []string{"0s health crit GPU 3 crit: row remap failed", "20s health hot GPU 3 is better: hot, GPU hot"}},
 		{"unknown health is no news", 40, func(i int, g *GPU) {
 			if i > 3 {
 				g.Health = canonical.HealthUnknown
@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 				g.XIDChanges, g.Values[canonical.XIDLast] = 1, 79
 				g.Health, g.Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondXIDFatal, canonical.HealthCrit}}
 			}
-		}, []string{"2s health crit GPU 3 crit: xid fatal", "2s xid crit GPU 3 XID 79"}},
+		}, []string{"2s health crit GPU 3 crit: fatal XID", "2s xid crit GPU 3 XID 79"}},
 		{"it vanishes and comes back", 5, func(i int, g *GPU) { g.Gone = i == 2 || i == 3 }, []string{
 			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
 		{"it idles while it is held", 700, func(i int, g *GPU) { g.Allocations = []Allocation{{Namespace: "ml", Pod: "notebook"}} }, []string{

@@ -262,16 +262,21 @@ func temperature(r screen.Rect, x, w int, g *GPU, f canonical.Field) {
 // the GPU.
 const bothTemperatures = 40
 
-// transferLine writes what goes over PCIe, and the temperatures.
+// transferLine writes what goes over PCIe, as far as there is room, and the
+// temperatures.
 func transferLine(r screen.Rect, g *GPU) {
-	if r.Empty() {
-		return
+	const label, unit, both, oneWay = "PCIe ", " GB/s", 30, 23
+	x := 0
+	if r.W >= oneWay {
+		x = r.Text(x, 0, len(label), label, styleLabel)
+		x = transfer(r, x, "↓", g.Values[canonical.PCIeReceive])
 	}
-	x := r.Text(0, 0, 7, "PCIe ↓", styleLabel)
-	number(r, x, 0, widthRate, g.Values[canonical.PCIeReceive], rate, stylePlain)
-	x = r.Text(x+widthRate, 0, 2, " ↑", styleLabel)
-	number(r, x, 0, widthRate, g.Values[canonical.PCIeTransmit], rate, stylePlain)
-	r.Text(x+widthRate, 0, 5, " GB/s", styleLabel)
+	if r.W >= both {
+		x = transfer(r, x+1, "↑", g.Values[canonical.PCIeTransmit])
+	}
+	if x > 0 {
+		r.Text(x, 0, len(unit), unit, styleLabel)
+	}
 	right := r.W - widthCelsius
 	if r.W >= bothTemperatures {
 		temperature(r, right, widthCelsius, g, canonical.MemoryTemperature)
@@ -279,4 +284,11 @@ func transferLine(r screen.Rect, g *GPU) {
 		right -= widthCelsius + 4
 	}
 	temperature(r, right, widthCelsius, g, canonical.Temperature)
+}
+
+// transfer writes a direction and its rate, and returns the x behind it.
+func transfer(r screen.Rect, x int, direction string, v float64) int {
+	x = r.Text(x, 0, 1, direction, styleLabel)
+	number(r, x, 0, widthRate, v, rate, stylePlain)
+	return x + widthRate
 }

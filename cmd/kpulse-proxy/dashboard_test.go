@@ -62,7 +62,7 @@ func TestDashboard(t *testing.T) {
 	tm.until("dgx-7", "42.3%", "CRIT")
 
 	for _, view := range []struct{ key, shows string }{
-		{"4", "train-7"}, {"5", "WHAT IT SAYS"}, {"?", "Keys"}, {"i", "Readings"}, {"e", "TIME"}, {"1", "NVIDIA H200"},
+		{"4", "train-7"}, {"5", "REMARK"}, {"?", "Keys"}, {"i", "Readings"}, {"e", "TIME"}, {"1", "NVIDIA H200"},
 	} {
 		tm.keys(view.key)
 		tm.until(view.shows)
@@ -76,16 +76,16 @@ func TestDashboard(t *testing.T) {
 	tm.until("CRIT")
 	// Shifted, an arrow would be the letters behind its escape.
 	tm.keys("Down", "Up", "Right", "Left", ":nodes", "Enter")
-	tm.until("WHAT IT SAYS")
+	tm.until("REMARK")
 
 	for _, size := range [][2]int{{40, 10}, {20, 5}, {200, 50}, {60, 12}, {120, 40}} {
 		tm.tmux("resize-window", "-x", strconv.Itoa(size[0]), "-y", strconv.Itoa(size[1]))
 	}
-	tm.until("WHAT IT SAYS")
+	tm.until("REMARK")
 	tm.tmux("resize-window", "-x", "20", "-y", "5")
 	tm.until("need 40×10")
 	tm.tmux("resize-window", "-x", "120", "-y", "40")
-	tm.until("WHAT IT SAYS", "● up")
+	tm.until("REMARK", "● up")
 
 	// A node that hangs blocks no key, and is not taken for one that is up.
 	n.mode.Store(hangs)

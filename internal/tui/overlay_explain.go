@@ -51,6 +51,9 @@ func (v *explainView) Draw(r screen.Rect, s *State) { drawText(r, s, 16, explain
 // classes.
 func explainLines(s *State) []textLine {
 	var lines []textLine
+	if info := &Metrics[s.Metric]; s.Metric > MetricReal {
+		lines = append(lines, textLine{word: info.Title, heading: true}, textLine{word: info.Name, text: info.Help}, textLine{})
+	}
 	if g := s.SelectedGPU(); g != nil {
 		lines = append(lines, textLine{word: g.Label() + " now", heading: true},
 			textLine{word: classWords[g.Class].long, text: advice[g.Class], style: stylePlain})

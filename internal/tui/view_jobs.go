@@ -76,9 +76,7 @@ func (v *jobsView) allocations(r screen.Rect, s *State, held []holding) {
 		}
 		g := h.gpu
 		l.text(placeWord(s, g), styleStrong)
-		if age, _ := s.AgeOf(g); age == Expired {
-			g = blank(g)
-		}
+		g = shownNow(s, g)
 		l.number(g.RealUtilization, percent, utilStyle(g.RealUtilization))
 		l.number(h.UtilizedSeconds/nonzero(h.KnownSeconds), percent, stylePlain)
 		l.text(heldFor(h.Seconds), styleLabel)
@@ -126,7 +124,7 @@ func (v *jobsView) processes(r screen.Rect, s *State, all []Process) {
 		if !ok {
 			break
 		}
-		g := byKey[p.Key]
+		g := shownNow(s, byKey[p.Key])
 		l.text(strconv.Itoa(p.PID), styleStrong)
 		l.text(cmp.Or(p.User, missing), stylePlain)
 		l.text(placeWord(s, g), stylePlain)
@@ -143,6 +141,14 @@ func (v *jobsView) processes(r screen.Rect, s *State, all []Process) {
 		l.text(p.Command, styleLabel)
 		mark(line, s, g)
 	}
+}
+
+// shownNow returns g, without its readings where these are too old to be shown.
+func shownNow(s *State, g *GPU) *GPU {
+	if age, _ := s.AgeOf(g); age == Expired {
+		return blank(g)
+	}
+	return g
 }
 
 // placeWord is a device in few letters: 3, 3.9 of an instance, with its node where

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"fmt"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
@@ -11,8 +13,8 @@ type nodesView struct{}
 // nodeColumns are the titles of the list with their widths; the last takes what is
 // left.
 var nodeColumns = []listColumn{
-	{"NODE", 20, true}, {"STATE", 9, true}, {"GPUS", 4, false}, {"SICK", 4, false}, {"REAL", widthPercent, false},
-	{"POWER", 7, false}, {"CPU", widthWhole, false}, {"RAM", widthWhole, false}, {"EVERY", 6, false}, {"FROM", 10, true}, {"WHAT IT SAYS", 0, true},
+	{"NODE", 18, true}, {"STATE", 9, true}, {"GPUS", 4, false}, {"SICK", 4, false}, {"REAL", widthPercent, false},
+	{"POWER", 7, false}, {"CPU", widthWhole, false}, {"RAM", widthWhole, false}, {"EVERY", 6, false}, {"FROM", 10, true}, {"REMARK", 0, true},
 }
 
 // Draw lists the nodes of s in the order they were given.
@@ -23,6 +25,11 @@ func (v *nodesView) Draw(r screen.Rect, s *State) {
 			break
 		}
 		v.node(l, s, n)
+		for _, part := range wrap(n.Err, r.W-6) {
+			if line, ok := l.next(); ok {
+				line.Text(2, 0, line.W, part, styleWarn)
+			}
+		}
 	}
 }
 
@@ -48,11 +55,7 @@ func (v *nodesView) node(l *list, s *State, n *Node) {
 	}
 	l.text(n.Period.String(), styleLabel)
 	l.text(backends(n), styleLabel)
-	if n.Err != "" {
-		l.text(n.Err, styleWarn)
-	} else {
-		l.text("kpulse-proxy "+n.Version, styleLabel)
-	}
+	l.text(remark(n), styleLabel)
 }
 
 // readings writes what the devices of n do together.
@@ -77,6 +80,23 @@ func (v *nodesView) readings(l *list, n *Node) {
 	l.number(power, watts, stylePlain)
 	l.number(n.Host.CPUUtilization, whole, stylePlain)
 	l.number(1-n.Host.MemoryAvailable/n.Host.MemoryTotal, whole, stylePlain)
+}
+
+// remark is what else there is to say of n.
+func remark(n *Node) string {
+	if n.FetchedAt.IsZero() {
+		return ""
+	}
+	text := "kpulse-proxy " + n.Version
+	if n.Skipped > 0 {
+		text += fmt.Sprintf(", %d lines cannot be read", n.Skipped)
+	}
+	for _, o := range n.Sources {
+		if !o.Up {
+			text += ", " + o.Name + " cannot be read"
+		}
+	}
+	return text
 }
 
 func sickStyle(n int) screen.Style {

@@ -65,7 +65,8 @@ func drawHeat(r screen.Rect, s *State, g *GPU) {
 	case !canonical.Given(v):
 		r.Set(0, 0, '?', styleFaint)
 	default:
-		r.Set(0, 0, heat[min(int(v*float64(len(heat))), len(heat)-1)], utilStyle(v))
+		level := int(min(max(v, 0), 1) * float64(len(heat)))
+		r.Set(0, 0, heat[min(level, len(heat)-1)], utilStyle(v))
 	}
 	if how == Stale {
 		r.Dim(styleFaint)

@@ -54,9 +54,7 @@ func cardFrame(r screen.Rect, s *State, g *GPU, selected bool, how Age, since ti
 	if selected {
 		border, name = styleSelected, styleStrong|screen.Picked
 	}
-	if state.style == styleCrit || state.style == styleWarn {
-		border = state.style
-	}
+	border = state.border(border)
 	in := r.Box(border).Inset(1, 0)
 	top := r.Sub(2, 0, r.W-4, 1)
 	right := top.W - badgeWidth - 2
@@ -66,7 +64,8 @@ func cardFrame(r screen.Rect, s *State, g *GPU, selected bool, how Age, since ti
 		padded(top, x+1, shortClass+2, word.short, word.style)
 	}
 	if how == Fresh {
-		padded(top, right, badgeWidth+2, state.text, state.style)
+		w := screen.Width(state.text)
+		padded(top, right+badgeWidth-w, w+2, state.text, state.style)
 	} else {
 		padded(top, right, badgeWidth+2, "▲     ", styleWarn)
 		top.Number(right+3, 0, badgeWidth-2, age(r.Scratch(), since), styleWarn)
@@ -118,9 +117,10 @@ func (p *painter) body(r screen.Rect, s *State, g *GPU) {
 	cardHead(r.Row(0), g)
 	utilBar(r.Row(1), g)
 	y := 2
-	if half := (r.W - cellGap) / 2; r.W >= wideCard {
-		memoryBar(r.Sub(0, y, half, 1), g)
-		powerBar(r.Sub(r.W-half, y, half, 1), g)
+	if r.W >= wideCard {
+		w := (r.W - cellGap) * 3 / 5 // memory has more to say
+		memoryBar(r.Sub(0, y, w, 1), g)
+		powerBar(r.Sub(w+cellGap, y, r.W-w-cellGap, 1), g)
 		y++
 	} else {
 		memoryBar(r.Row(y), g)
@@ -178,7 +178,11 @@ func cardHead(r screen.Rect, g *GPU) {
 		text = word.short
 	}
 	r.TextRight(0, 0, r.W, text, word.style)
-	room := r.W - screen.Width(text) - 1
+	cardName(r, r.W-screen.Width(text)-1, g)
+}
+
+// cardName says in so many cells what is wrong, else what model it is.
+func cardName(r screen.Rect, room int, g *GPU) {
 	if len(g.Raised) > 0 {
 		why(r, 0, room, g)
 		return
@@ -203,13 +207,17 @@ func utilBar(r screen.Rect, g *GPU) {
 	number(r, r.W-widthPercent, 0, widthPercent, g.RealUtilization, percent, styleStrong)
 }
 
+// amountsFrom is the width from which a bar of memory says how much it is, and
+// limitFrom that from which one of power says what its limit is.
+const amountsFrom, limitFrom = 36, 24
+
 // memoryBar draws the device memory in use; where there is room, in GiB too.
 func memoryBar(r screen.Rect, g *GPU) {
 	v := g.Values[canonical.FramebufferUsedRatio]
 	x := r.Text(0, 0, barLabel, "mem ", styleLabel) + 1
 	right := r.W - widthPercent
 	number(r, right, 0, widthPercent, v, percent, stylePlain)
-	if r.W >= 36 {
+	if r.W >= amountsFrom {
 		right = amounts(r, right, g)
 	}
 	r.Bar(x, 0, right-x-1, v, styleMemory, styleTrack)
@@ -243,7 +251,7 @@ func powerBar(r screen.Rect, g *GPU) {
 	v, limit := g.Values[canonical.Power], g.Values[canonical.PowerLimit]
 	x := r.Text(0, 0, barLabel, "pwr ", styleLabel) + 1
 	right := r.W - widthWatts
-	if r.W >= 36 {
+	if r.W >= limitFrom {
 		right = outOf(r, r.W, v, limit, watts, widthWatts)
 	} else {
 		number(r, right, 0, widthWatts, v, watts, stylePlain)

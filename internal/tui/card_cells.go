@@ -56,9 +56,10 @@ func cellColumns(w int) int { return max(1, (w+cellGap)/(cellWidth+cellGap)) }
 // drawCells draws cells in columns, row by row, as far as r reaches.
 func drawCells(r screen.Rect, cells []cardCell, g *GPU) {
 	columns := cellColumns(r.W)
-	w := (r.W - cellGap*(columns-1)) / columns
 	for i := range cells[:min(len(cells), r.H*columns)] {
-		cells[i].draw(r.Sub(i%columns*(w+cellGap), i/columns, w, 1), g)
+		column := i % columns
+		left, right := column*(r.W+cellGap)/columns, (column+1)*(r.W+cellGap)/columns-cellGap
+		cells[i].draw(r.Sub(left, i/columns, right-left, 1), g)
 	}
 }
 

@@ -16,7 +16,8 @@ func (p *painter) instances(r screen.Rect, s *State, u *unit) {
 	first := instancesFrom(r.H, u)
 	if first > 0 {
 		if first > 1 {
-			cardHead(r.Row(0), u.board)
+			r.TextRight(0, 0, r.W, "in MIG instances", styleLabel)
+			cardName(r.Row(0), r.W-len("in MIG instances")-1, u.board)
 		}
 		line := r.Row(min(first-1, 1))
 		powerBar(line.Sub(0, 0, r.W-widthCelsius-1, 1), u.board)

@@ -45,9 +45,6 @@ func watts(dst []byte, v float64) []byte {
 	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), 'W')
 }
 
-// kilowatts is power as 5.62, in kilowatts.
-func kilowatts(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/1e3, 'f', 2, 64) }
-
 // celsius is a temperature as 52°C.
 func celsius(dst []byte, v float64) []byte {
 	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), "°C"...)

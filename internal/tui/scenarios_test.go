@@ -206,7 +206,7 @@ func unread(g *GPU) *GPU { return blank(g) }
 
 // sicken makes some of the devices ill: one broken, one hot, one missed, one that
 // warns.
-func sicken(at time.Time, g *GPU) {
+func sicken(_ time.Time, g *GPU) {
 	switch g.Index {
 	case "1":
 		g.Health = canonical.HealthHot

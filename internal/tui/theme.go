@@ -22,6 +22,8 @@ const (
 	styleOK
 	styleWarn
 	styleCrit
+	styleWarnBorder // of a card whose device warns, or is broken
+	styleCritBorder
 	styleUtil0 // below 10 %
 	styleUtil1 // below 40 %
 	styleUtil2 // below 75 %
@@ -55,36 +57,41 @@ type look struct {
 
 // looks is indexed by style.
 var looks = [numStyles]look{
-	stylePlain:    {'.', "", "", "", "", false},
-	styleLabel:    {'l', "8b95a7", "5b6472", "37", "", false},
-	styleStrong:   {'b', "f2f4f8", "10141c", "1", "1", true},
-	styleFaint:    {'f', "626b7c", "8a93a2", "90", "2", false},
-	styleTrack:    {'t', "3c4454", "c3c9d3", "90", "2", false},
-	styleBorder:   {'o', "465064", "b3bac6", "90", "2", false},
-	styleSelected: {'s', "e6ebf5", "1c2330", "97;1", "1", false},
-	styleAccent:   {'a', "6cb6ff", "0b5cad", "94", "1", false},
-	styleOK:       {'k', "63c987", "1b7f43", "32", "", false},
-	styleWarn:     {'w', "f2c14e", "8f5b00", "33;1", "1", true},
-	styleCrit:     {'r', "ff6b6b", "c4161c", "31;1", "1;7", true},
-	styleUtil0:    {'0', "47706f", "8fb3ae", "36", "", false},
-	styleUtil1:    {'1', "3f9c92", "4a938a", "36", "", false},
-	styleUtil2:    {'2', "4cc9b0", "16796d", "96", "", false},
-	styleUtil3:    {'3', "7ff0d4", "00564d", "96;1", "1", true},
-	styleCompute:  {'c', "4cc9b0", "16796d", "36", "", false},
-	styleMemory:   {'m', "7aa2f7", "2f5fc4", "94", "", false},
-	styleIO:       {'i', "c792ea", "7d3fae", "35", "", false},
-	styleMixed:    {'x', "a3adbf", "59626f", "37", "", false},
-	styleIdle:     {'d', "5b6474", "98a1af", "90", "2", false},
-	styleSeries0:  {'4', "4cc9b0", "16796d", "36", "", false},
-	styleSeries1:  {'5', "7aa2f7", "2f5fc4", "94", "", false},
-	styleSeries2:  {'6', "c792ea", "7d3fae", "35", "", false},
-	styleSeries3:  {'7', "d5dbe6", "39414f", "97", "1", false},
-	styleSeries4:  {'8', "f0a6ca", "b03a78", "95", "", false},
-	styleSeries5:  {'9', "9ccc65", "4f7a12", "92", "", false},
+	stylePlain:      {'.', "", "", "", "", false},
+	styleLabel:      {'l', "8b95a7", "5b6472", "37", "", false},
+	styleStrong:     {'b', "f2f4f8", "10141c", "1", "1", true},
+	styleFaint:      {'f', "626b7c", "8a93a2", "90", "2", false},
+	styleTrack:      {'t', "3c4454", "c3c9d3", "90", "2", false},
+	styleBorder:     {'o', "465064", "b3bac6", "90", "2", false},
+	styleSelected:   {'s', "e6ebf5", "1c2330", "97;1", "1", false},
+	styleAccent:     {'a', "6cb6ff", "0b5cad", "94", "1", false},
+	styleOK:         {'k', "63c987", "1b7f43", "32", "", false},
+	styleWarn:       {'w', "f2c14e", "8f5b00", "33;1", "1", true},
+	styleCrit:       {'r', "ff6b6b", "c4161c", "31;1", "1;7", true},
+	styleWarnBorder: {'v', "f2c14e", "8f5b00", "33", "1", false},
+	styleCritBorder: {'q', "ff6b6b", "c4161c", "31", "1", false},
+	styleUtil0:      {'0', "47706f", "8fb3ae", "36", "", false},
+	styleUtil1:      {'1', "3f9c92", "4a938a", "36", "", false},
+	styleUtil2:      {'2', "4cc9b0", "16796d", "96", "", false},
+	styleUtil3:      {'3', "7ff0d4", "00564d", "96;1", "1", true},
+	styleCompute:    {'c', "4cc9b0", "16796d", "36", "", false},
+	styleMemory:     {'m', "7aa2f7", "2f5fc4", "94", "", false},
+	styleIO:         {'i', "c792ea", "7d3fae", "35", "", false},
+	styleMixed:      {'x', "a3adbf", "59626f", "37", "", false},
+	styleIdle:       {'d', "5b6474", "98a1af", "90", "2", false},
+	styleSeries0:    {'4', "4cc9b0", "16796d", "36", "", false},
+	styleSeries1:    {'5', "7aa2f7", "2f5fc4", "94", "", false},
+	styleSeries2:    {'6', "c792ea", "7d3fae", "35", "", false},
+	styleSeries3:    {'7', "d5dbe6", "39414f", "97", "1", false},
+	styleSeries4:    {'8', "f0a6ca", "b03a78", "95", "", false},
+	styleSeries5:    {'9', "9ccc65", "4f7a12", "92", "", false},
 }
 
+// reverse is the SGR parameter that swaps the two colours of a cell.
+const reverse = "7"
+
 // picked are the SGR parameters that mark what is selected, by theme.
-var picked = map[string]string{"dark": "48;2;37;46;63", "light": "48;2;219;230;245", "ansi16": "7", "mono": "7"}
+var picked = map[string]string{"dark": "48;2;37;46;63", "light": "48;2;219;230;245", "ansi16": reverse, "mono": reverse}
 
 // palette returns how every style looks in one of Themes; the first of them for
 // any other name.
@@ -97,6 +104,9 @@ func palette(theme string) *screen.Palette {
 		sgr := looks[s].sgr(theme)
 		if sgr != "" {
 			p[s] = "\x1b[0;" + sgr + "m"
+		}
+		if picked[theme] == reverse {
+			sgr = "" // colours would show as blotches
 		}
 		p[s|screen.Picked] = "\x1b[0;" + strings.TrimPrefix(sgr+";"+picked[theme], ";") + "m"
 	}

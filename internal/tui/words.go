@@ -10,25 +10,38 @@ import (
 // badge is how a state is told: a glyph and a word, so that it is not told by
 // colour alone.
 type badge struct {
-	text  string // badgeWidth cells
+	text  string // at most badgeWidth cells
 	style screen.Style
 }
 
-// badgeWidth is the width of every badge, so that nothing moves when a state
+// badgeWidth is the room for every badge, so that nothing moves when a state
 // changes.
 const badgeWidth = 6
 
+// border is the style of the border of a card in that state; other where nothing
+// is wrong.
+func (b badge) border(other screen.Style) screen.Style {
+	switch b.style {
+	case styleCrit:
+		return styleCritBorder
+	case styleWarn:
+		return styleWarnBorder
+	default:
+		return other
+	}
+}
+
 // healthBadges is indexed by Health.
 var healthBadges = [canonical.NumHealth]badge{
-	canonical.HealthOK:      {"● OK  ", styleOK},
-	canonical.HealthHot:     {"▲ HOT ", styleWarn},
+	canonical.HealthOK:      {"● OK", styleOK},
+	canonical.HealthHot:     {"▲ HOT", styleWarn},
 	canonical.HealthWarn:    {"▲ WARN", styleWarn},
 	canonical.HealthCrit:    {"✖ CRIT", styleCrit},
-	canonical.HealthUnknown: {"  --  ", styleFaint},
+	canonical.HealthUnknown: {missing, styleFaint},
 }
 
 // Those of a board that is missed, and of an instance, whose board has the health.
-var goneBadge, instanceBadge = badge{"✖ GONE", styleCrit}, badge{"  MIG ", styleLabel}
+var goneBadge, instanceBadge = badge{"✖ GONE", styleCrit}, badge{"MIG", styleLabel}
 
 // glyph returns the badge without its word.
 func (b badge) glyph() string {

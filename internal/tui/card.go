@@ -259,11 +259,9 @@ func powerBar(r screen.Rect, g *GPU) {
 	r.Bar(x, 0, right-x-1, v/limit, styleMixed, styleTrack)
 }
 
-// temperature writes one of the two temperatures, with a warning where it is what is hot for
-// the model.
+// temperature writes one of the two temperatures.
 func temperature(r screen.Rect, x, w int, g *GPU, f canonical.Field) {
-	v := g.Values[f]
-	number(r, x, 0, w, v, celsius, heatStyle(v, g.Values[canonical.TemperatureWarning]))
+	number(r, x, 0, w, g.Values[f], celsius, fieldStyle(g, f))
 }
 
 // bothTemperatures is the width from which that of the memory stands beside that of

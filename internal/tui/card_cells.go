@@ -11,31 +11,29 @@ import (
 type cardCell struct {
 	label string
 	field canonical.Field
-	// bad readings are those above 0.
-	bad bool
 }
 
 // cardCells are what a card shows below its bars, what matters most first. They
 // go together in twos and in threes, as cards have columns.
 var cardCells = []cardCell{
-	{"GPU util", canonical.NVMLUtilization, false},
-	{"SM active", canonical.SMActive, false},
-	{"GR active", canonical.GraphicsEngineActive, false},
-	{"SM occup.", canonical.SMOccupancy, false},
-	{"DRAM", canonical.DRAMActive, false},
-	{"Tensor", canonical.TensorActive, false},
-	{"PCIe ↓", canonical.PCIeReceive, false},
-	{"PCIe ↑", canonical.PCIeTransmit, false},
-	{"NVLink", canonical.NVLinkBytes, false},
-	{"Memcpy", canonical.MemoryCopyUtilization, false},
-	{"GPU temp", canonical.Temperature, false},
-	{"MEM temp", canonical.MemoryTemperature, false},
-	{"SM clk", canonical.SMClock, false},
-	{"MEM clk", canonical.MemoryClock, false},
-	{"Energy", canonical.Energy, false},
-	{"Replays", canonical.PCIeReplays, true},
-	{"Last XID", canonical.XIDLast, true},
-	{"Bad rows", canonical.RemappedRowsUncorrectable, true},
+	{"GPU util", canonical.NVMLUtilization},
+	{"SM active", canonical.SMActive},
+	{"GR active", canonical.GraphicsEngineActive},
+	{"SM occup.", canonical.SMOccupancy},
+	{"DRAM", canonical.DRAMActive},
+	{"Tensor", canonical.TensorActive},
+	{"PCIe ↓", canonical.PCIeReceive},
+	{"PCIe ↑", canonical.PCIeTransmit},
+	{"NVLink", canonical.NVLinkBytes},
+	{"Memcpy", canonical.MemoryCopyUtilization},
+	{"GPU temp", canonical.Temperature},
+	{"MEM temp", canonical.MemoryTemperature},
+	{"SM clk", canonical.SMClock},
+	{"MEM clk", canonical.MemoryClock},
+	{"Energy", canonical.Energy},
+	{"Replays", canonical.PCIeReplays},
+	{"Last XID", canonical.XIDLast},
+	{"Bad rows", canonical.RemappedRowsUncorrectable},
 }
 
 // temperatureCells is how many of them have to be shown for that of the
@@ -66,24 +64,11 @@ func drawCells(r screen.Rect, cells []cardCell, g *GPU) {
 // draw writes the label at the left of r and the reading at its right.
 func (c *cardCell) draw(r screen.Rect, g *GPU) {
 	f := unitFormats[canonical.Fields[c.field].Unit]
-	v := g.Values[c.field]
 	x := r.Text(0, 0, r.W, c.label, styleLabel) + 1
 	right := r.W
 	if f.suffix != "" {
 		right -= len(f.suffix) + 1
 		r.Text(right+1, 0, len(f.suffix), f.suffix, styleLabel)
 	}
-	number(r, x, 0, right-x, v, f.format, c.style(g, v))
-}
-
-// style of the reading: yellow is for what should not be.
-func (c *cardCell) style(g *GPU, v float64) screen.Style {
-	switch {
-	case c.bad:
-		return badStyle(v)
-	case canonical.Fields[c.field].Unit == canonical.Celsius:
-		return heatStyle(v, g.Values[canonical.TemperatureWarning])
-	default:
-		return stylePlain
-	}
+	number(r, x, 0, right-x, g.Values[c.field], f.format, fieldStyle(g, c.field))
 }

@@ -12,7 +12,6 @@ type focusRow struct {
 	// field is what is shown of a reading that is no metric, and label its name.
 	field canonical.Field
 	label string
-	bad   bool // it should be 0
 	// optional rows are left out where the device does not tell.
 	optional bool
 }
@@ -39,11 +38,11 @@ var focusRows = []focusRow{
 	{metric: MetricPCIeTransmit},
 	{metric: MetricNVLink},
 	{section: "Errors"},
-	{label: "Last XID", field: canonical.XIDLast, bad: true},
-	{label: "PCIe replays", field: canonical.PCIeReplays, bad: true},
-	{label: "Bad rows", field: canonical.RemappedRowsUncorrectable, bad: true},
+	{label: "Last XID", field: canonical.XIDLast},
+	{label: "PCIe replays", field: canonical.PCIeReplays},
+	{label: "Bad rows", field: canonical.RemappedRowsUncorrectable},
 	{label: "Corrected rows", field: canonical.RemappedRowsCorrectable},
-	{label: "ECC double-bit", field: canonical.ECCDoubleBitVolatile, bad: true, optional: true},
+	{label: "ECC double-bit", field: canonical.ECCDoubleBitVolatile, optional: true},
 	{label: "ECC single-bit", field: canonical.ECCSingleBitVolatile, optional: true},
 	{section: "Pipes"},
 	{metric: MetricFP16},

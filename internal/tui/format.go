@@ -146,19 +146,3 @@ func utilStyle(v float64) screen.Style {
 		return styleUtil3
 	}
 }
-
-// heatStyle warns where a temperature has reached what is hot for the model.
-func heatStyle(v, limit float64) screen.Style {
-	if v >= limit {
-		return styleWarn
-	}
-	return stylePlain
-}
-
-// badStyle warns of a count that should be 0.
-func badStyle(v float64) screen.Style {
-	if v > 0 {
-		return styleWarn
-	}
-	return stylePlain
-}

@@ -137,3 +137,26 @@ func TestStatesAreNotToldByColourAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsWrongIsTheProxysToSay holds that a reading stands out if the proxy
+// raised a condition about it, and not because it is high.
+func TestWhatIsWrongIsTheProxysToSay(t *testing.T) {
+	g := state("one").GPUs[0]
+	g.Values[canonical.Temperature], g.Values[canonical.TemperatureWarning], g.Values[canonical.PCIeReplays] = 99, 90, 14
+	for f := range canonical.NumFields {
+		if got := fieldStyle(g, f); got != stylePlain {
+			t.Errorf("%s has style %d and nothing is raised", canonical.Fields[f].Name, got)
+		}
+	}
+	g.Raised = []RaisedCondition{{canonical.CondXIDFatal, canonical.HealthCrit}, {canonical.CondMemoryTemperature, canonical.HealthHot}}
+	want := map[canonical.Field]screen.Style{canonical.XIDLast: styleCrit, canonical.MemoryTemperature: styleWarn, canonical.Temperature: stylePlain, canonical.PCIeReplays: stylePlain}
+	for f, st := range want {
+		if got := fieldStyle(g, f); got != st {
+			t.Errorf("%s has style %d, want %d", canonical.Fields[f].Name, got, st)
+		}
+	}
+	g.Values[canonical.XIDLast], g.Values[canonical.MemoryTemperature] = 79, 97
+	if got := string(appendWhy(nil, g)); got != "fatal XID 79, memory hot 97°C" {
+		t.Errorf("why: %q", got)
+	}
+}

@@ -194,7 +194,7 @@ func (f *focusView) row(r screen.Rect, s *State, g *GPU, row *focusRow) {
 		right -= len(as.suffix) + 1
 		r.Text(right+1, 0, len(as.suffix), as.suffix, styleLabel)
 	}
-	number(r, focusTitle, 0, right-focusTitle, v, as.format, row.style(g, v))
+	number(r, focusTitle, 0, right-focusTitle, v, as.format, row.style(g))
 	if row.metric == MetricNone {
 		return
 	}
@@ -238,18 +238,25 @@ func (f *focusRow) color() screen.Style {
 	return styleMixed
 }
 
-// style of the number: yellow is for what should not be.
-func (f *focusRow) style(g *GPU, v float64) screen.Style {
-	switch {
-	case f.metric == MetricReal:
+// metricFields are the metrics that conditions are about, by their fields.
+var metricFields = map[Metric]canonical.Field{
+	MetricTemperature: canonical.Temperature, MetricMemoryTemperature: canonical.MemoryTemperature,
+	MetricPower: canonical.Power, MetricNVLink: canonical.NVLinkBytes,
+}
+
+// style of the number: what the proxy found wrong stands out.
+func (f *focusRow) style(g *GPU) screen.Style {
+	if f.metric == MetricReal {
 		return styleStrong
-	case f.bad:
-		return badStyle(v)
-	case f.unit() == canonical.Celsius:
-		return heatStyle(v, g.Values[canonical.TemperatureWarning])
-	default:
-		return stylePlain
 	}
+	field := f.field
+	if f.metric != MetricNone {
+		var ok bool
+		if field, ok = metricFields[f.metric]; !ok {
+			return stylePlain
+		}
+	}
+	return fieldStyle(g, field)
 }
 
 // Key scrolls the readings, which have no devices above and below each other.

@@ -107,14 +107,43 @@ var conditionWords = [canonical.NumConditions]string{
 	canonical.CondProfilingStalled:          "profiling stalled",
 }
 
-// conditionNumbers are the fields that tell more of a condition, such as which XID
-// it was; NumFields where none does.
-var conditionNumbers = map[canonical.Condition]canonical.Field{
-	canonical.CondXIDFatal:                  canonical.XIDLast,
-	canonical.CondXIDRecent:                 canonical.XIDLast,
+// conditionFields are the readings that a condition is about; NumFields where it is
+// about none that is shown.
+var conditionFields = [canonical.NumConditions]canonical.Field{
+	canonical.CondRowRemapFailure:           canonical.RowRemapFailure,
+	canonical.CondUncorrectableRemappedRows: canonical.RemappedRowsUncorrectable,
+	canonical.CondPCIeReplay:                canonical.PCIeReplays,
 	canonical.CondGPUTemperature:            canonical.Temperature,
 	canonical.CondMemoryTemperature:         canonical.MemoryTemperature,
-	canonical.CondUncorrectableRemappedRows: canonical.RemappedRowsUncorrectable,
+	canonical.CondXIDFatal:                  canonical.XIDLast,
+	canonical.CondXIDRecent:                 canonical.XIDLast,
+	canonical.CondECCDoubleBit:              canonical.ECCDoubleBitVolatile,
+	canonical.CondRowRemapPending:           canonical.RowRemapPending,
+	canonical.CondThermalSlowdown:           canonical.Temperature,
+	canonical.CondPowerBrake:                canonical.Power,
+	canonical.CondNVLinkErrors:              canonical.NVLinkBytes,
+	canonical.CondProfilingStalled:          canonical.NumFields,
+}
+
+// tells says whether the number of the condition's reading belongs to its words, as
+// the code of an XID does and a counter does not.
+func tells(c canonical.Condition) bool {
+	switch c {
+	case canonical.CondXIDFatal, canonical.CondXIDRecent, canonical.CondGPUTemperature, canonical.CondMemoryTemperature, canonical.CondUncorrectableRemappedRows:
+		return true
+	}
+	return false
+}
+
+// fieldStyle is the style of a reading: that of the worst condition about it which
+// the proxy has raised. What is wrong is the proxy's to say, not ours.
+func fieldStyle(g *GPU, f canonical.Field) screen.Style {
+	for _, raised := range g.Raised {
+		if conditionFields[raised.Condition] == f {
+			return healthBadges[raised.State].style
+		}
+	}
+	return stylePlain
 }
 
 // appendWhy appends what is wrong with g, worst first, "" if nothing is. With what
@@ -128,8 +157,8 @@ func appendWhy(dst []byte, g *GPU) []byte {
 			dst = append(dst, ", "...)
 		}
 		dst = append(dst, conditionWords[raised.Condition]...)
-		f, ok := conditionNumbers[raised.Condition]
-		if !ok || !canonical.Given(g.Values[f]) {
+		f := conditionFields[raised.Condition]
+		if !tells(raised.Condition) || !canonical.Given(g.Values[f]) {
 			continue
 		}
 		dst = append(dst, ' ')

@@ -72,6 +72,12 @@ func helpLines() []textLine {
 	for _, c := range commands() {
 		lines = append(lines, textLine{word: strings.TrimSpace(":" + c.names[0] + " " + c.args), text: c.help})
 	}
+	lines = append(lines, textLine{}, textLine{word: "In plots", heading: true},
+		textLine{word: "← →", text: "move a cursor through the past; the numbers are what was read there"},
+		textLine{word: "< >", text: "the reading before, or the next one"},
+		textLine{word: "v", text: "a chart for each GPU, or one for each reading"},
+		textLine{word: "↑ ↓", text: "scroll, as in the focus view"},
+	)
 	lines = append(lines, textLine{}, textLine{word: "Filters", heading: true},
 		textLine{word: "temp>85", text: "compare a reading by > >= < <= = != with a number in %, °C, W, GiB, GB/s or MHz; i lists the readings"},
 		textLine{word: "pod~train", text: "a part of node, model, uuid, class, health, pod, namespace or job"},

@@ -86,6 +86,9 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 // dots. NaN is a gap. Lines that are drawn over it later take its place.
 func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
+	if r.Empty() {
+		return
+	}
 	for x := range min(len(low), len(high), w) {
 		if math.IsNaN(low[x]) || math.IsNaN(high[x]) {
 			continue

@@ -45,9 +45,11 @@ var mayImport = map[string][]string{
 	"internal/expose":                       {"internal/canonical"},
 	"internal/rules/engine":                 {"internal/rules", "internal/canonical", "internal/raw"},
 	"internal/export":                       {"internal/canonical"},
+	"internal/tui":                          {"internal/canonical", "internal/tui/screen"},
+	"internal/tui/screen":                   {},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/spelling", "internal/yamlfile"},
 	"internal":                              {},
-	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config", "internal/rules/engine", "internal/rules", "internal/spelling", "internal/counters", "internal/yamlfile"},
+	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/config", "internal/rules/engine", "internal/rules", "internal/spelling", "internal/counters", "internal/yamlfile"},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.

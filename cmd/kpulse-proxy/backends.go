@@ -183,7 +183,7 @@ func (o *options) clamp(logger *slog.Logger) time.Duration {
 
 // wish is which GPUs to read: a server shows all, unless it is told which.
 func (o *options) wish() identity.Wish {
-	return identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && o.gpus == "", LookupEnv: os.LookupEnv}
+	return identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && o.gpus == "", LookupEnv: os.LookupEnv}
 }
 
 func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {

@@ -97,7 +97,7 @@ func outliveReader() (stop func()) {
 	return func() { signal.Stop(broken) }
 }
 
-// presents tells whether readings are shown rather than served.
+// presents tells whether readings are written out rather than served or watched.
 func (o *options) presents() bool { return o.once || o.columns != nil }
 
 // intoColumns understands --export and the flags that go with it.

@@ -59,6 +59,10 @@ type options struct {
 	once, json  bool
 	columns     []export.Column // of --export, nil without it
 
+	tui     bool
+	tuiURLs []string
+	tuiHTTP string // file, "" for none
+
 	judge       compute.Options
 	rows        []translate.Row // additions to the dialect
 	passthrough expose.Passthrough
@@ -137,7 +141,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	}
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
-	app.Flag("gpus", "dcgm, nvml, and --once and --export of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once and --export of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+	app.Flag("gpus", "dcgm, nvml, and --once and --export of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
 		PlaceHolder("0,2-3").StringVar(&opts.gpus)
 	app.Flag("show-all", "dcgm, nvml, and --once and --export of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
 	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
@@ -150,6 +154,11 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	app.Flag("json", "With --once: print them as JSON.").BoolVar(&opts.json)
 	w.export = app.Flag("export", "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading.").
 		PlaceHolder("default|all|all+|COLUMNS").String()
+	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend or --source is given).").BoolVar(&opts.tui)
+	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
+		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
+	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").
+		PlaceHolder("FILE").StringVar(&opts.tuiHTTP)
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
 	app.Flag("expected-gpus", "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that lacks.").
@@ -244,6 +253,10 @@ func (o *options) check() error {
 	switch {
 	case o.columns != nil && !o.once && o.poll == 0 && o.backend.onDemand:
 		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
+	case o.once && o.tui:
+		return errors.New("--once and --tui: one prints and ends, the other stays; give one of them")
+	case !o.tui && (len(o.tuiURLs) > 0 || o.tuiHTTP != ""):
+		return errors.New("--tui.url and --tui.http-config are for --tui; give that too")
 	case !(o.judge.MinCoverage >= 0 && o.judge.MinCoverage <= 1):
 		return fmt.Errorf("--min-coverage=%g: not a share; give a number from 0 to 1, such as 0.5", o.judge.MinCoverage)
 	case o.minInterval < 0 || o.minInterval > maxInterval:

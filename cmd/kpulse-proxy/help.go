@@ -16,11 +16,12 @@ const about = `A scrape target in the place of dcgm-exporter: it passes the expo
 through untouched, and adds series that keep one name and unit whatever the
 exporter's version, real utilization, workload class and health for every GPU.
 
-Look around on any machine:   kpulse-proxy --backend=replay
+Look around on any machine:   kpulse-proxy --backend=replay --tui
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
 On a node without one:        kpulse-proxy --backend=dcgm
 Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
 As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
+On the terminal:              kpulse-proxy --tui
 Then scrape http://localhost:9401/metrics in the exporter's place.
 Is a config file right?       kpulse-proxy check config FILE
 Are rule files right?         kpulse-proxy check rules FILE…
@@ -33,6 +34,7 @@ var helpGroups = []struct {
 	prefixes []string
 }{
 	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "once", "json", "export"}},
+	{"On the terminal", []string{"tui"}},
 	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus", "rules."}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},

@@ -66,6 +66,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case opts.columns != nil:
 		defer outliveReader()()
 		err = stream(ctx, opts, stdout, stderr)
+	case opts.tui:
+		err = dashboard(ctx, opts, stderr)
 	default:
 		err = serve(ctx, opts, promslog.New(opts.log))
 	}

@@ -1,0 +1,291 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// shownNode is a kpulse-proxy as the dashboard sees one: it serves two GPUs, nothing
+// at all, or hangs.
+type shownNode struct {
+	*httptest.Server
+	mode atomic.Int32
+}
+
+const (
+	serves int32 = iota
+	breaks
+	hangs
+)
+
+func startNode(t *testing.T) *shownNode {
+	n := &shownNode{}
+	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch n.mode.Load() {
+		case breaks:
+			panic(http.ErrAbortHandler)
+		case hangs:
+			<-r.Context().Done()
+		case serves:
+			fmt.Fprintf(w, `DCGM_FI_DEV_GPU_TEMP{gpu="0"} 17
+kpulse_gpu_info{hostname="dgx-7",gpu="0",uuid="GPU-aa",model="NVIDIA H200"} 1
+kpulse_gpu_info{hostname="dgx-7",gpu="1",uuid="GPU-bb",model="NVIDIA H200"} 1
+kpulse_gpu_real_utilization_ratio{hostname="dgx-7",gpu="0",uuid="GPU-aa"} 0.423
+kpulse_gpu_health{hostname="dgx-7",gpu="1",uuid="GPU-bb",state="crit"} 1
+kpulse_allocation_info{hostname="dgx-7",gpu="0",uuid="GPU-aa",workload_namespace="ml",workload_pod="train-7",hpc_job=""} 1
+kpulse_source_up{source="s",backend="dcgm"} 1
+kpulse_source_period_seconds{source="s",backend="dcgm"} 0.2
+kpulse_source_last_read_timestamp_seconds{source="s",backend="dcgm"} %.3f
+`, float64(time.Now().UnixMilli())/1e3)
+		}
+	}))
+	t.Cleanup(func() { n.CloseClientConnections(); n.Close() })
+	return n
+}
+
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	tm := newTerminal(t, [2]string{"120", "40"}, nil, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+	tm.until("dgx-7", "42.3%", "CRIT")
+
+	for _, view := range []struct{ key, shows string }{
+		{"4", "train-7"}, {"5", "REMARK"}, {"?", "Keys"}, {"i", "Readings"}, {"e", "TIME"}, {"1", "NVIDIA H200"},
+	} {
+		tm.keys(view.key)
+		tm.until(view.shows)
+	}
+	// A burst is one write: each of its letters counts.
+	tm.keys(":focus 99", "Enter")
+	tm.until("GPU 99 is not visible")
+	tm.keys("/real>40", "Enter")
+	tm.until("42.3%", "1 of 2")
+	tm.keys("Escape")
+	tm.until("CRIT")
+	// Shifted, an arrow would be the letters behind its escape.
+	tm.keys("Down", "Up", "Right", "Left", ":nodes", "Enter")
+	tm.until("REMARK")
+
+	for _, size := range [][2]int{{40, 10}, {20, 5}, {200, 50}, {60, 12}, {120, 40}} {
+		tm.tmux("resize-window", "-x", strconv.Itoa(size[0]), "-y", strconv.Itoa(size[1]))
+	}
+	tm.until("REMARK")
+	tm.tmux("resize-window", "-x", "20", "-y", "5")
+	tm.until("need 40×10")
+	tm.tmux("resize-window", "-x", "120", "-y", "40")
+	tm.until("REMARK", "● up")
+
+	// A node that hangs blocks no key, and is not taken for one that is up.
+	n.mode.Store(hangs)
+	tm.keys("1")
+	tm.until("NVIDIA H200")
+	tm.await("stale badge", func() bool { return strings.Contains(tm.screen(), "▲") && !strings.Contains(tm.screen(), "live") })
+	tm.await("end of the old readings", func() bool { return !strings.Contains(tm.screen(), "42.3%") })
+	n.mode.Store(breaks)
+	n.CloseClientConnections()
+	tm.keys("5")
+	tm.until("EOF")
+	n.mode.Store(serves)
+	tm.until("● up")
+	tm.keys("1")
+	tm.until("42.3%", "live")
+
+	tm.suspend()
+	tm.until("42.3%", "live")
+	tm.terminate()
+}
+
+// suspend presses Ctrl-Z, looks that the terminal is the shell's, and goes on.
+func (tm *terminal) suspend() {
+	tm.t.Helper()
+	pid, err := strconv.Atoi(tm.is("pane_pid"))
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	tm.keys("C-z")
+	tm.await("shell", func() bool { return tm.is("alternate_on") == "0" && tm.is("cursor_flag") == "1" })
+	if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
+		tm.t.Fatal(err)
+	}
+	tm.await("dashboard", func() bool { return tm.is("alternate_on") == "1" })
+}
+
+// terminate ends the program by SIGTERM, and looks that it leaves the terminal as
+// it was.
+func (tm *terminal) terminate() {
+	tm.t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(tm.tmux("display-message", "-p", "#{pane_pid}")))
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.Fields(string(children))[0])
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	if err := syscall.Kill(child, syscall.SIGTERM); err != nil {
+		tm.t.Fatal(err)
+	}
+	tm.until("EXIT 0")
+	if tm.is("alternate_on") != "0" || tm.is("cursor_flag") != "1" || tm.is("mouse_any_flag") != "0" {
+		tm.t.Errorf("left behind: alternate screen %s, cursor %s, mouse %s", tm.is("alternate_on"), tm.is("cursor_flag"), tm.is("mouse_any_flag"))
+	}
+}
+
+// coloured finds the codes of foregrounds and backgrounds, but for the terminal's
+// own.
+var coloured = regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])(;|m)`)
+
+func TestDashboardColors(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	for _, test := range []struct {
+		env  string
+		want bool
+	}{{"NO_COLOR=1", false}, {"NO_COLOR=yes", false}, {"NO_COLOR=", true}} {
+		tm := newTerminal(t, [2]string{"80", "24"}, []string{test.env, "COLORTERM=truecolor"}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+		tm.until("dgx-7", "42.3%")
+		if got := coloured.MatchString(tm.tmux("capture-pane", "-pe")); got != test.want {
+			t.Errorf("with %s colours are %v, want %v", test.env, got, test.want)
+		}
+		for _, line := range strings.Split(tm.screen(), "\n") {
+			if utf8.RuneCountInString(line) > 80 {
+				t.Errorf("with %s a line of %d cells: %q", test.env, utf8.RuneCountInString(line), line)
+			}
+		}
+	}
+}
+
+// TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
+// must show, and beside none, where it must read for itself.
+func TestDashboardAttaches(t *testing.T) {
+	t.Parallel()
+	proxy := startProxy(t, itself(t), "--backend=replay", "--node-name=attached-here")
+	address := strings.TrimPrefix(proxy.url, "http://")
+	tm := newTerminal(t, [2]string{"100", "30"}, nil, itself(t), "--tui", "--web.listen-address="+address)
+	tm.until("attached-here", "live")
+	if err := proxy.stop(); err != nil {
+		t.Error(err)
+	}
+	tm.until("refused")
+
+	alone := newTerminal(t, [2]string{"100", "30"}, nil, itself(t), "--tui", "--backend=replay", "--node-name=alone", "--web.listen-address="+address)
+	alone.until("alone", "live")
+	alone.keys("q")
+	alone.until("EXIT 0")
+	if alone.is("alternate_on") != "0" {
+		t.Error("the alternate screen stays")
+	}
+}
+
+func TestAddressesOfNodes(t *testing.T) {
+	for _, test := range []struct{ typed, want string }{
+		{"dgx-7", "http://dgx-7:9401/metrics"},
+		{"dgx-7:9999", "http://dgx-7:9999/metrics"},
+		{"[::1]:9401", "http://[::1]:9401/metrics"},
+		{"http://dgx-7:9401", "http://dgx-7:9401/metrics"},
+		{"https://gpu.example/proxy/metrics?source=a", "https://gpu.example/proxy/metrics?source=a"},
+		{"https://gpu.example/", "https://gpu.example/metrics"},
+	} {
+		if got := withPath(test.typed); got != test.want {
+			t.Errorf("%s: %s, want %s", test.typed, got, test.want)
+		}
+	}
+	for _, test := range []struct{ listen, want string }{
+		{":9401", "http://localhost:9401/metrics"},
+		{"0.0.0.0:80", "http://localhost:80/metrics"},
+		{"[::]:80", "http://localhost:80/metrics"},
+		{"10.1.2.3:80", "http://10.1.2.3:80/metrics"},
+		{"vsock://:9", ""},
+	} {
+		if got := localProxy([]string{test.listen}); got != test.want {
+			t.Errorf("%s: %q, want %q", test.listen, got, test.want)
+		}
+	}
+	if got := localProxy(nil); got != "http://localhost:9401/metrics" {
+		t.Error(got)
+	}
+}
+
+func TestOnlyProxiesAreAttachedTo(t *testing.T) {
+	page := func(status int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/" {
+				t.Errorf("%s was asked for: it may cost a scrape", r.URL.Path)
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL + "/metrics"
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // accepts, and says nothing
+	for _, test := range []struct {
+		name, url string
+		want      bool
+	}{
+		{"a proxy", page(200, "<title>kpulse-proxy</title>"), true},
+		{"an exporter", page(200, "<title>GPU exporter</title>"), false},
+		{"a locked proxy", page(401, "kpulse-proxy"), false},
+		{"a hanging one", "http://" + l.Addr().String() + "/metrics", false},
+		{"none", "", false},
+	} {
+		if got := isProxy(t.Context(), nil, test.url); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+func TestDashboardHTTPConfig(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		fmt.Fprintf(w, "%s:%s", user, password)
+	}))
+	defer s.Close()
+	good := &options{tuiHTTP: file("good.yml", "basic_auth: {username: u, password: secret}\n")}
+	client, err := good.tuiClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer [20]byte
+	if n, _ := resp.Body.Read(answer[:]); string(answer[:n]) != "u:secret" {
+		t.Errorf("sent %q", answer[:n])
+	}
+	for _, bad := range []string{file("bad.yml", "basic_atuh: {}\n"), filepath.Join(dir, "none.yml")} {
+		if _, err := (&options{tuiHTTP: bad}).tuiClient(); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package tui
+
+import (
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// defaultWindow and windows are how much of the past charts show.
+const defaultWindow = 5 * time.Minute
+
+var windows = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour}
+
+// sorts are what the key for sorting goes through. :sort knows them all.
+var sorts = []Metric{MetricNone, MetricSeverity, MetricReal, MetricMemory, MetricPower, MetricTemperature, MetricNVML, MetricMeanReal}
+
+// after returns what follows v in all, in a ring; the first where v is not in it.
+func after[T comparable](all []T, v T) T { return all[(slices.Index(all, v)+1)%len(all)] }
+
+func (m *model) nextSort() { m.sortBy(after(sorts, m.state.Sort.By)) }
+
+// sortBy orders by a metric, the highest first, and says so.
+func (m *model) sortBy(by Metric) {
+	m.state.Sort = Sort{By: by, Descending: by != MetricNone && by != MetricIndex}
+	if m.arrange(); by == MetricNone {
+		m.say("in the order of nodes and indexes")
+	} else {
+		m.say("sorted by " + Metrics[by].Title)
+	}
+}
+
+func (m *model) reverse() {
+	if m.state.Sort.By == MetricNone {
+		m.state.Sort.By = MetricIndex
+	}
+	m.state.Sort.Descending = !m.state.Sort.Descending
+	m.arrange()
+}
+
+// zoom takes a longer or shorter window.
+func (m *model) zoom(by int) {
+	i := slices.Index(windows, m.state.Window)
+	m.state.Window = windows[min(max(i+by, 0), len(windows)-1)]
+	m.say("the last " + spell(m.state.Window))
+}
+
+// spell writes a duration without zeros: 5m, 6h.
+func spell(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return d.Truncate(time.Hour).String()[:len(d.String())-len("0m0s")]
+	case d%time.Minute == 0:
+		return d.String()[:len(d.String())-len("0s")]
+	default:
+		return d.String()
+	}
+}
+
+var densities = []string{"automatic density", "full cards", "compact cards", "small cards", "table", "a cell for each GPU"}
+
+func (m *model) density() {
+	m.state.Density = (m.state.Density + 1) % len(densities)
+	m.state.Scroll = 0
+	m.say(densities[m.state.Density])
+}
+
+func (m *model) nextTheme() {
+	m.themeIsOurs = true
+	m.setTheme(after(Themes, m.state.Theme))
+	m.say("theme " + m.state.Theme)
+}
+
+func (m *model) nextSymbols() {
+	m.state.Symbols = after(SymbolSets, m.state.Symbols)
+	m.say("symbols " + m.state.Symbols)
+}
+
+func (m *model) toggleMouse() {
+	if m.state.Mouse = !m.state.Mouse; m.state.Mouse {
+		m.say("the mouse selects GPUs")
+	} else {
+		m.say("the mouse selects text")
+	}
+}
+
+func (m *model) selectBy(by int) {
+	if s := &m.state; len(s.GPUs) > 0 {
+		s.Selected = s.GPUs[min(max(s.selectedIndex()+by, 0), len(s.GPUs)-1)].Key
+	}
+}
+
+// step selects the device so many before or behind, or scrolls what is over the
+// view.
+func step(by int) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		if m.overlay != "" {
+			m.state.Scroll = max(0, m.state.Scroll+by)
+		} else {
+			m.selectBy(by)
+		}
+		return nil
+	}
+}
+
+// direction selects the device that is drawn next to the selected one.
+func direction(dx, dy int) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		if k, ok := beside(m.state.Hits, m.state.Selected, dx, dy); ok && m.overlay == "" {
+			m.state.Selected = k
+			return nil
+		}
+		return step(dx + dy)(m)
+	}
+}
+
+// beside returns the device that is drawn nearest to k in a direction. What stands
+// in the same row or column comes before what is nearer.
+func beside(hits []Hit, k Key, dx, dy int) (Key, bool) {
+	at := slices.IndexFunc(hits, func(h Hit) bool { return h.Key == k })
+	if at < 0 || k == (Key{}) {
+		return Key{}, false
+	}
+	from, nearest, found := hits[at], 0, Key{}
+	for _, h := range hits {
+		along := (h.X-from.X)*dx + (h.Y-from.Y)*dy
+		across := (h.X-from.X)*dy + (h.Y-from.Y)*dx
+		if h.Key == (Key{}) || along <= 0 {
+			continue
+		}
+		if distance := along + 8*max(across, -across); found == (Key{}) || distance < nearest {
+			nearest, found = distance, h.Key
+		}
+	}
+	return found, found != (Key{})
+}
+
+// click selects what is under the mouse; what is selected already is focused on.
+func (m *model) click(x, y int) {
+	s := &m.state
+	for _, h := range slices.Backward(s.Hits) {
+		if x < h.X || x >= h.X+h.W || y < h.Y || y >= h.Y+h.H {
+			continue
+		}
+		switch {
+		case h.Key == (Key{}) && h.Metric == s.Sort.By:
+			m.reverse()
+		case h.Key == (Key{}):
+			m.sortBy(h.Metric)
+		case h.Key == s.Selected && s.View == viewFleet:
+			m.show(viewFocus)
+		default:
+			s.Selected = h.Key
+		}
+		return
+	}
+}
+
+// wheel goes through the list, or scrolls what is over it.
+func (m *model) wheel(b tea.MouseButton) {
+	by := map[tea.MouseButton]int{tea.MouseWheelUp: -1, tea.MouseWheelDown: 1}[b]
+	if m.overlay != "" {
+		m.state.Scroll = max(0, m.state.Scroll+3*by)
+		return
+	}
+	m.selectBy(by)
+}

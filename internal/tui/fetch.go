@@ -1,0 +1,199 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	// fetchTimeout bounds a fetch: a proxy may itself wait for its exporter.
+	fetchTimeout = 10 * time.Second
+	// maxBody bounds an answer, for what is no proxy at all.
+	maxBody = 256 << 20
+	// scrapedPeriod is how often we fetch from a proxy that reads its source when
+	// it is scraped: each fetch costs its exporter a scrape.
+	scrapedPeriod = 2 * time.Second
+	// shortestPeriod is that of the fastest sources.
+	shortestPeriod = 100 * time.Millisecond
+	// firstPause and longestPause are those before a fetch that follows a failed
+	// one: a node that is back is seen soon.
+	firstPause, longestPause = 500 * time.Millisecond, 5 * time.Second
+)
+
+// fetcher fetches the expositions of one node. It is for one goroutine.
+type fetcher struct {
+	target   Target
+	parser   *parser
+	body     bytes.Buffer
+	node     *Node // the last, also after a failure
+	failures int   // in a row
+}
+
+func newFetcher(t Target) *fetcher {
+	f := &fetcher{target: t, parser: newParser(), node: &Node{URL: t.shown()}}
+	f.node.Name = f.node.URL
+	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
+		f.node.Name = u.Hostname()
+	}
+	if t.URL == InProcess {
+		f.node.Name = "this machine"
+	}
+	return f
+}
+
+// follow fetches until ctx ends, never faster than there are new readings, and
+// gives publish what came of each fetch.
+func (f *fetcher) follow(ctx context.Context, publish func(*Node)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		begun := time.Now()
+		f.fetch(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		publish(f.node)
+		timer.Reset(f.pause() - time.Since(begun))
+	}
+}
+
+// pause is how long after the beginning of the last fetch the next one begins.
+func (f *fetcher) pause() time.Duration {
+	if f.failures > 0 {
+		pause := min(firstPause<<min(f.failures-1, 8), longestPause)
+		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))
+	}
+	return max(f.node.Period, shortestPeriod)
+}
+
+// fetch replaces the node by what it says now, or after a failure by what it said
+// last, with the reason.
+func (f *fetcher) fetch(ctx context.Context) {
+	n, err := f.try(ctx)
+	if err != nil {
+		f.failures++
+		failed := *f.node
+		failed.Up, failed.Err = false, oneLine(err.Error())
+		f.node = &failed
+		return
+	}
+	f.failures = 0
+	n.FetchedAt = time.Now()
+	if n.Name == "" {
+		n.Name = f.node.Name
+	}
+	if n.Period == 0 {
+		n.Period = scrapedPeriod
+	}
+	f.node = n
+}
+
+func (f *fetcher) try(ctx context.Context) (*Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	status, err := get(ctx, f.target.client(), f.target.URL, &f.body)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case status == http.StatusOK:
+	case f.target.URL == InProcess:
+		return nil, errors.New(firstLine(f.body.Bytes()))
+	default:
+		return nil, refusal(status, f.body.Bytes())
+	}
+	return f.parser.parse(f.node.URL, f.body.Bytes())
+}
+
+// get reads what a URL answers into body, and returns its status.
+func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, errors.New("this is no URL; give one such as http://NODE:9401/metrics")
+	}
+	r.Header.Set("User-Agent", "kpulse-proxy-tui")
+	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(fetchTimeout.Seconds(), 'f', -1, 64))
+	resp, err := client.Do(r)
+	if err != nil {
+		return 0, unreachable(err)
+	}
+	defer resp.Body.Close()
+	body.Reset()
+	n, err := body.ReadFrom(io.LimitReader(resp.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("the answer broke off: %w", unreachable(err))
+	case n > maxBody:
+		return 0, fmt.Errorf("the answer is longer than %d MiB; is this a kpulse-proxy?", maxBody>>20)
+	}
+	return resp.StatusCode, nil
+}
+
+// unreachable leaves out of a client's error the URL, which may hold credentials
+// and is on the screen already.
+func unreachable(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		if wrapped.Timeout() {
+			return fmt.Errorf("no answer within %s; is the node overloaded, or a firewall between?", fetchTimeout)
+		}
+		err = wrapped.Err
+	}
+	return err
+}
+
+// refusal is the error of an answer that is not 200.
+func refusal(status int, body []byte) error {
+	remedy := map[int]string{
+		http.StatusUnauthorized: "; give the credentials in --tui.http-config",
+		http.StatusForbidden:    "; give the credentials in --tui.http-config",
+		http.StatusNotFound:     "; give the whole address, such as http://NODE:9401/metrics",
+	}[status]
+	first := firstLine(body)
+	if strings.HasPrefix(first, "<") || remedy != "" {
+		first = ""
+	}
+	if first != "" {
+		first = ": " + first
+	}
+	return fmt.Errorf("HTTP %d %s%s%s", status, http.StatusText(status), first, remedy)
+}
+
+// firstLine returns the beginning of an answer that is an error.
+func firstLine(body []byte) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 400)])), "\n")
+	return first
+}
+
+// oneLine makes a text from elsewhere safe to show on one line.
+func oneLine(s string) string {
+	s = strings.Map(func(c rune) rune {
+		switch {
+		case unicode.IsSpace(c):
+			return ' '
+		case !unicode.IsPrint(c):
+			return -1
+		}
+		return c
+	}, s)
+	const longest = 300
+	if r := []rune(s); len(r) > longest {
+		s = string(r[:longest]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,127 @@
+package tui
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// scripted is a client whose requests are answered by the functions in turn, the
+// last of them for ever.
+func scripted(answers ...http.HandlerFunc) *http.Client {
+	n := 0
+	return Client(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answers[min(n, len(answers)-1)](w, r)
+		n++
+	}))
+}
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+const healthyBody = `kpulse_gpu_info{hostname="n1",gpu="0",uuid="u"} 1
+kpulse_source_up{source="s",backend="dcgm"} 1
+kpulse_source_period_seconds{source="s",backend="dcgm"} 0.5
+`
+
+func TestFollowKeepsToThePeriodAndRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ok, bad := says(200, healthyBody), says(502, "source s: exporter is away; start it\nmore")
+		hangs := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		f := newFetcher(Target{URL: "http://user:secret@node:9401/metrics", Client: scripted(ok, ok, bad, hangs, ok)})
+		ctx, cancel := context.WithCancel(t.Context())
+		type seen struct {
+			after time.Duration
+			node  *Node
+		}
+		var all []seen
+		begun := time.Now()
+		f.follow(ctx, func(n *Node) {
+			if all = append(all, seen{time.Since(begun), n}); len(all) == 5 {
+				cancel()
+			}
+		})
+		for i, up := range []bool{true, true, false, false, true} {
+			if all[i].node.Up != up || len(all[i].node.GPUs) != 1 || strings.Contains(all[i].node.URL+all[i].node.Err, "secret") {
+				t.Errorf("fetch %d: %+v; want up %v with the GPU last seen", i, all[i].node, up)
+			}
+		}
+		if all[1].after != 500*time.Millisecond || all[2].after != time.Second {
+			t.Errorf("fetches after %v and %v; the period is 0.5 s", all[1].after, all[2].after)
+		}
+		if err := all[2].node.Err; err != "HTTP 502 Bad Gateway: source s: exporter is away; start it" {
+			t.Errorf("error %q", err)
+		}
+		if pause := all[3].after - all[2].after; pause < fetchTimeout {
+			t.Errorf("the hanging fetch ended after %v", pause)
+		}
+		if err := all[3].node.Err; !strings.Contains(err, "no answer within 10s") {
+			t.Errorf("error of the hanging fetch: %q", err)
+		}
+		if !all[3].node.FetchedAt.Equal(begun.Add(500 * time.Millisecond)) {
+			t.Errorf("after the failures the readings are from %v after the start, want 0.5s", all[3].node.FetchedAt.Sub(begun))
+		}
+	})
+}
+
+func TestFetchSaysWhatIsWrong(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		target     Target
+	}{
+		{"not a proxy", "no series of kpulse-proxy", Target{URL: InProcess, Client: scripted(says(200, "DCGM_FI_DEV_GPU_TEMP 1\n"))}},
+		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: "http://n/metrics", Client: scripted(says(404, "<html>nothing</html>"))}},
+		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(says(401, "no"))}},
+		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(says(500, "a\x1b[31mb\r\n"))}},
+		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(says(502, "source s: is away; start it\nx"))}},
+		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
+		{"nobody there", "refused", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
+	} {
+		f := newFetcher(test.target)
+		f.fetch(t.Context())
+		if f.node.Up || !strings.Contains(f.node.Err, test.want) || strings.Contains(f.node.Err, "\n") {
+			t.Errorf("%s: %q, want %q", test.name, f.node.Err, test.want)
+		}
+	}
+}
+
+// closedAddress is one that nobody listens at.
+func closedAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestScrapedNodesAreNotScrapedOften(t *testing.T) {
+	f := newFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "kpulse_source_up{source=\"s\"} 1\n"))})
+	f.fetch(t.Context())
+	if f.node.Period != 2*time.Second || f.pause() != 2*time.Second || f.node.Name != "node" {
+		t.Errorf("period %v, pause %v, name %q", f.node.Period, f.pause(), f.node.Name)
+	}
+}
+
+func TestFetchOverNetwork(t *testing.T) {
+	server := httptest.NewServer(says(200, healthyBody))
+	defer server.Close()
+	f := newFetcher(Target{URL: server.URL + "/metrics", Client: server.Client()})
+	f.fetch(t.Context())
+	if !f.node.Up || f.node.Name != "n1" {
+		t.Errorf("%+v", f.node)
+	}
+	if got := (&Target{URL: server.URL + "/metrics?source=x"}).processes(); got != server.URL+"/api/v1/processes" {
+		t.Errorf("processes at %s", got)
+	}
+}

@@ -1,0 +1,170 @@
+package tui
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// filter chooses devices; all of its terms must hold. The empty filter chooses
+// all.
+type filter []func(*GPU) bool
+
+// units are how people write numbers of a unit: filters compare with the value
+// times this.
+var units = map[canonical.Unit]float64{
+	canonical.Ratio:          100,             // percent
+	canonical.Bytes:          1.0 / (1 << 30), // GiB
+	canonical.BytesPerSecond: 1e-9,            // GB/s
+	canonical.Hertz:          1e-6,            // MHz
+	canonical.Joules:         1 / 3.6e6,       // kWh
+}
+
+// texts are the words of a device that a filter can look into.
+var texts = map[string]func(*GPU) []string{
+	"node":  func(g *GPU) []string { return []string{g.Node} },
+	"host":  func(g *GPU) []string { return []string{g.Node} },
+	"model": func(g *GPU) []string { return []string{g.Model} },
+	"uuid":  func(g *GPU) []string { return []string{g.UUID} },
+	"mig":   func(g *GPU) []string { return []string{g.MIGInstance, g.MIGProfile} },
+	"class": func(g *GPU) []string { return []string{g.Class.String(), g.Bottleneck()} },
+	"health": func(g *GPU) []string {
+		words := []string{g.Health.String()}
+		for _, r := range g.Raised {
+			words = append(words, r.Condition.String())
+		}
+		return words
+	},
+	"pod": func(g *GPU) []string {
+		return perAllocation(g, func(a *Allocation) string { return a.Pod })
+	},
+	"namespace": func(g *GPU) []string {
+		return perAllocation(g, func(a *Allocation) string { return a.Namespace })
+	},
+	"job": func(g *GPU) []string {
+		return append(perAllocation(g, func(a *Allocation) string { return a.Job }), perAllocation(g, func(a *Allocation) string { return a.Name })...)
+	},
+}
+
+func perAllocation(g *GPU, word func(*Allocation) string) []string {
+	var words []string
+	for i := range g.Allocations {
+		words = append(words, word(&g.Allocations[i]))
+	}
+	return words
+}
+
+// operators, those first that begin like another.
+var operators = []struct {
+	sign    string
+	numbers func(a, b float64) bool
+	words   func(have, want string) bool
+}{
+	{">=", func(a, b float64) bool { return a >= b }, nil},
+	{"<=", func(a, b float64) bool { return a <= b }, nil},
+	{"!=", func(a, b float64) bool { return a != b && !math.IsNaN(a) }, nil},
+	{"~=", nil, strings.Contains},
+	{">", func(a, b float64) bool { return a > b }, nil},
+	{"<", func(a, b float64) bool { return a < b }, nil},
+	{"=", func(a, b float64) bool { return a == b }, func(have, want string) bool { return have == want }},
+	{"~", nil, strings.Contains},
+}
+
+// parseFilter reads terms parted by "&": `temp>85`, with the number as people
+// write it (percent, GiB, GB/s, MHz, W, °C); `pod~train`; or a text that any word
+// of the device holds. What was not read fulfils no term.
+func parseFilter(expr string) (filter, error) {
+	var f filter
+	for _, term := range strings.Split(expr, "&") {
+		term = strings.ToLower(strings.TrimSpace(term))
+		if term == "" {
+			continue
+		}
+		holds, err := parseTerm(term)
+		if err != nil {
+			return nil, err
+		}
+		f = append(f, holds)
+	}
+	return f, nil
+}
+
+func parseTerm(term string) (func(*GPU) bool, error) {
+	at := strings.IndexAny(term, "<>=!~")
+	if at < 0 {
+		return func(g *GPU) bool { return mentions(g, term) }, nil
+	}
+	name, rest := strings.TrimSpace(term[:at]), term[at:]
+	for _, op := range operators {
+		want, ok := strings.CutPrefix(rest, op.sign)
+		if !ok {
+			continue
+		}
+		want = strings.TrimSpace(want)
+		if m, ok := metricNamed(name); ok && op.numbers != nil {
+			return compareMetric(m, want, op.numbers)
+		}
+		if words := texts[name]; words != nil && op.words != nil {
+			return func(g *GPU) bool { return anyWord(words(g), want, op.words) }, nil
+		}
+		return nil, fmt.Errorf("%q cannot be compared by %q; try temp>85, real<20 or pod~train", name, op.sign)
+	}
+	return nil, fmt.Errorf("%q is no comparison; try temp>85, real<20 or pod~train", term)
+}
+
+func compareMetric(m Metric, want string, holds func(a, b float64) bool) (func(*GPU) bool, error) {
+	number, err := strconv.ParseFloat(strings.TrimRight(want, "%wc°"), 64)
+	if err != nil || math.IsNaN(number) {
+		return nil, fmt.Errorf("%q is no number; write %s>85", want, Metrics[m].Name)
+	}
+	scale := units[Metrics[m].Unit]
+	if scale == 0 {
+		scale = 1
+	}
+	return func(g *GPU) bool { return holds(Metrics[m].Value(g)*scale, number) }, nil
+}
+
+// metricNamed returns the metric that a filter or a command calls so.
+func metricNamed(name string) (Metric, bool) {
+	for m := MetricReal; m < NumMetrics; m++ {
+		if Metrics[m].Name == name {
+			return m, true
+		}
+	}
+	return MetricNone, false
+}
+
+// mentions tells whether any word of g holds a text.
+func mentions(g *GPU, text string) bool {
+	if strings.Contains("gpu "+g.Index, text) {
+		return true
+	}
+	for _, words := range texts {
+		if anyWord(words(g), text, strings.Contains) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyWord(words []string, want string, holds func(have, want string) bool) bool {
+	for _, w := range words {
+		if holds(strings.ToLower(w), want) {
+			return true
+		}
+	}
+	return false
+}
+
+// match tells whether all terms hold of g.
+func (f filter) match(g *GPU) bool {
+	for _, holds := range f {
+		if !holds(g) {
+			return false
+		}
+	}
+	return true
+}

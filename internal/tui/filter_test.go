@@ -1,0 +1,145 @@
+package tui
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// gpu is a device on which nothing was read.
+func gpu(index, instance string) *GPU {
+	g := &GPU{
+		Key: Key{UUID: "GPU-" + index, Instance: instance}, Node: "dgx-1", Index: index, UUID: "GPU-" + index, MIGInstance: instance,
+		RealUtilization: nan, Coverage: nan, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown, UtilizedSeconds: nan, KnownSeconds: nan,
+	}
+	for i := range g.Values {
+		g.Values[i] = nan
+	}
+	return g
+}
+
+func TestFilter(t *testing.T) {
+	hot, idle, blank := gpu("0", ""), gpu("1", ""), gpu("12", "")
+	hot.Values[canonical.Temperature], hot.RealUtilization, hot.Values[canonical.FramebufferUsed] = 86, .9, 40<<30
+	hot.Health, hot.Raised, hot.Class, hot.Model = canonical.HealthHot, []RaisedCondition{{canonical.CondGPUTemperature, canonical.HealthHot}}, canonical.TensorCompute, "NVIDIA H100"
+	hot.Values[canonical.PCIeReceive], hot.Values[canonical.PCIeTransmit] = 2e9, 1e9
+	idle.Values[canonical.Temperature], idle.RealUtilization, idle.Class, idle.Health = 40, 0, canonical.Idle, canonical.HealthOK
+	idle.Allocations = []Allocation{{Pod: "Train-7", Namespace: "ml"}, {Job: "4711"}}
+	all := []*GPU{hot, idle, blank}
+	for _, test := range []struct{ expr, want string }{
+		{"", "0 1 12"},
+		{"temp>85", "0"},
+		{" TEMP >= 86°C ", "0"},
+		{"temp<86", "1"},
+		{"temp!=40", "0"}, // what was not read fulfils nothing
+		{"real<20", "1"},
+		{"real<=90% & temp>50", "0"},
+		{"real=0", "1"},
+		{"memused>39.5", "0"},
+		{"pcie>2.9", "0"},
+		{"rx<2.1", "0"},
+		{"gpu>=1", "1 12"},
+		{"pod~train", "1"},
+		{"pod=train", ""},
+		{"job=4711", "1"},
+		{"health=hot", "0"},
+		{"health~=temperature", "0"},
+		{"class=compute", "0"},
+		{"host~dgx & class~idle", "1"},
+		{"h100", "0"},
+		{"train", "1"},
+		{"gpu 1", "1 12"},
+		{"nothing of the kind", ""},
+		{"&&", "0 1 12"},
+	} {
+		f, err := parseFilter(test.expr)
+		if err != nil {
+			t.Errorf("%q: %v", test.expr, err)
+			continue
+		}
+		var got []string
+		for _, g := range all {
+			if f.match(g) {
+				got = append(got, g.Index)
+			}
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%q chooses %q, want %q", test.expr, got, test.want)
+		}
+	}
+	for _, expr := range []string{"temp>", "temp>hot", "temp=nan", "tmep>80", "pod>3", "temp~8", "!x", ">5"} {
+		if _, err := parseFilter(expr); err == nil || !strings.ContainsAny(err.Error(), ">") {
+			t.Errorf("%q: %v; want an error with an example", expr, err)
+		}
+	}
+}
+
+func TestMetricNamesDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for m := MetricReal; m < NumMetrics; m++ {
+		info := &Metrics[m]
+		if info.Name == "" || info.Title == "" || info.Help == "" || info.Value == nil || info.Limit == nil || seen[info.Name] || texts[info.Name] != nil {
+			t.Errorf("metric %d: %+v", m, info)
+		}
+		seen[info.Name] = true
+	}
+}
+
+func TestArrange(t *testing.T) {
+	ids := func(gpus []*GPU) string {
+		var all []string
+		for _, g := range gpus {
+			all = append(all, strings.TrimSuffix(g.Index+"."+g.MIGInstance, "."))
+		}
+		return strings.Join(all, " ")
+	}
+	real := func(g *GPU, v float64) *GPU { g.RealUtilization = v; return g }
+	board := gpu("3", "")
+	board.Values[canonical.Temperature] = 90
+	n := &Node{GPUs: []*GPU{
+		real(gpu("0", ""), .5), real(gpu("1", ""), math.NaN()), real(gpu("2", ""), .5),
+		board, real(gpu("3", "1"), .1), real(gpu("3", "2"), .9), real(gpu("4", ""), .7),
+	}}
+	for _, test := range []struct {
+		expr string
+		sort Sort
+		want string
+	}{
+		{"", Sort{}, "0 1 2 3 3.1 3.2 4"},
+		{"", Sort{By: MetricReal, Descending: true}, "3 3.1 3.2 4 0 2 1"},
+		{"", Sort{By: MetricReal}, "3 3.1 3.2 0 2 4 1"},
+		{"", Sort{By: MetricTemperature}, "3 3.1 3.2 0 1 2 4"},
+		{"real>80", Sort{}, "3 3.2"},
+		{"temp>80", Sort{}, "3"},
+		{"gpu=3", Sort{By: MetricReal, Descending: true}, "3 3.1 3.2"},
+	} {
+		f, err := parseFilter(test.expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, all := arrange([]*Node{n}, f, test.sort)
+		if ids(got) != test.want || all != 7 {
+			t.Errorf("%q by %v: %q of %d, want %q of 7", test.expr, test.sort, ids(got), all, test.want)
+		}
+	}
+	orphans := &Node{GPUs: []*GPU{gpu("7", "1"), gpu("7", "2"), gpu("8", "")}}
+	if got, _ := arrange([]*Node{orphans, n}, nil, Sort{}); !slices.Equal(got, append(slices.Clone(orphans.GPUs), n.GPUs...)) {
+		t.Errorf("instances without a board: %q", ids(got))
+	}
+}
+
+func FuzzFilter(f *testing.F) {
+	for _, expr := range []string{"temp>85", "a&b", "pod~=x & real<5%", "!=", "~", "gpu = 1"} {
+		f.Add(expr)
+	}
+	g := gpu("0", "")
+	f.Fuzz(func(t *testing.T, expr string) {
+		chosen, err := parseFilter(expr)
+		if err == nil {
+			chosen.match(g)
+		}
+	})
+}

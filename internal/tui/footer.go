@@ -1,0 +1,103 @@
+package tui
+
+import (
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// presetWords are what the presets of the weights are for.
+var presetWords = map[string]string{"ai": "AI/ML", "hpc": "HPC", "mem": "Memory-bound", "custom": "Custom weights"}
+
+// hints are the keys that are told of, the most useful first.
+var hints = []struct{ key, does string }{
+	{"?", "help"}, {"enter", "focus"}, {"/", "filter"}, {"s", "sort"}, {"p", "plot"}, {"w", "jobs"}, {"space", "freeze"},
+	{"e", "events"}, {"i", "explain"}, {":", "command"}, {"q", "quit"},
+}
+
+// drawFooter writes in one line what is being typed, else the latest message, else
+// what is broken, else keys; at the right where readings come from.
+func drawFooter(r screen.Rect, s *State) {
+	if s.Prompt != "" {
+		x := r.Text(1, 0, r.W-2, s.Prompt, styleStrong)
+		r.Set(x, 0, ' ', styleStrong|screen.Picked)
+		return
+	}
+	if text, st := footerMessage(s); text != "" {
+		r.Text(1, 0, r.W-2, text, st)
+		return
+	}
+	items := sourceItems(s)
+	for i, h := range hints {
+		items = append(items, item{3 + i, false, []piece{{h.key, styleAccent}, {" " + h.does, styleLabel}}})
+	}
+	drawLine(r, items)
+}
+
+// footerMessage returns the message to show, or why a node cannot be read.
+func footerMessage(s *State) (string, screen.Style) {
+	if s.Message != "" {
+		if s.Alarm {
+			return s.Message, styleWarn
+		}
+		return s.Message, stylePlain
+	}
+	for _, n := range s.Nodes {
+		if n.Err != "" {
+			return n.Name + ": " + n.Err, styleWarn
+		}
+	}
+	return "", stylePlain
+}
+
+// sourceItems say, from the right edge inwards, when and where from the readings
+// are, what scores are made of, and what is shown of them.
+func sourceItems(s *State) []item {
+	items := []item{{16, true, []piece{{s.Now.Format(time.DateOnly), styleLabel}}}}
+	if len(s.Nodes) == 1 {
+		n := s.Nodes[0]
+		if n.Period > 0 {
+			items = append(items, item{14, true, []piece{{"every ", styleLabel}, {n.Period.String(), stylePlain}}})
+		}
+		items = append(items, item{15, true, []piece{{"from ", styleLabel}, {short(bare(n.URL), 40), stylePlain}}})
+	}
+	if preset := presetOf(s); preset != "" {
+		items = append(items, item{12, true, []piece{{preset, styleLabel}}})
+	}
+	if s.Sort.By != MetricNone {
+		items = append(items, item{2, true, []piece{{"by ", styleLabel}, {Metrics[s.Sort.By].Name, styleAccent}}})
+	}
+	if s.Filter != "" {
+		items = append(items, item{1, true, []piece{{"/", styleLabel}, {short(s.Filter, 24), styleAccent}}})
+	}
+	return items
+}
+
+// bare returns a URL without its scheme; the process itself where there is none.
+func bare(url string) string {
+	if url == "" {
+		return "this process"
+	}
+	_, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	return rest
+}
+
+// presetOf returns what the weights of the nodes are for; that they differ, where
+// they do.
+func presetOf(s *State) string {
+	preset := ""
+	for i, n := range s.Nodes {
+		if i > 0 && n.Weights.Preset != preset {
+			return "mixed weights"
+		}
+		preset = n.Weights.Preset
+	}
+	if word, ok := presetWords[preset]; ok {
+		return word
+	}
+	return preset
+}

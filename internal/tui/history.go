@@ -1,0 +1,186 @@
+package tui
+
+import (
+	"math"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// History is what was read of each device, as far as it is kept. Only the root
+// model writes it, and views read it in the same goroutine.
+type History struct {
+	devices map[Key]*past
+	columns [NumMetrics]int // where a kept metric stands in a row; -1 else
+	kept    []Metric
+}
+
+// Point is what a metric did in one bucket of time: NaN in all three where there
+// was no reading.
+type Point struct{ Mean, Min, Max float64 }
+
+// absent is the Point of a bucket without a reading.
+func absent() Point { return Point{math.NaN(), math.NaN(), math.NaN()} }
+
+// levels are the resolutions a past is kept in: the last minute finely, the last
+// quarter of an hour, and six hours.
+var levels = [...]struct {
+	width   time.Duration
+	buckets int64
+}{
+	{250 * time.Millisecond, 256},
+	{2 * time.Second, 450},
+	{30 * time.Second, 720},
+}
+
+// Steps are the widths of a chart's columns: multiples of the levels' widths.
+var Steps = []time.Duration{
+	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 6 * time.Second,
+	10 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+}
+
+// forgetAfter is how long the past of a device that is not seen any more is kept.
+const forgetAfter = 10 * time.Minute
+
+// past is one device's.
+type past struct {
+	seen, at time.Time // the last reading told to us, and the last that was new
+	levels   [len(levels)]level
+}
+
+// NewHistory returns an empty one.
+func NewHistory() *History {
+	h := &History{devices: map[Key]*past{}}
+	for m := range NumMetrics {
+		h.columns[m] = -1
+		if Metrics[m].Kept {
+			h.columns[m] = len(h.kept)
+			h.kept = append(h.kept, m)
+		}
+	}
+	return h
+}
+
+// Add takes in what a node said, at the time of the reading. A reading that is no
+// newer than the last of its device is the same one again, and adds nothing.
+func (h *History) Add(n *Node) {
+	at := n.readAt()
+	for _, g := range n.GPUs {
+		if g.Gone {
+			continue
+		}
+		p := h.devices[g.Key]
+		if p == nil {
+			p = &past{}
+			h.devices[g.Key] = p
+		}
+		p.seen = n.FetchedAt
+		if !at.After(p.at) {
+			continue
+		}
+		p.at = at
+		for i := range p.levels {
+			h.add(&p.levels[i], i, at, n.Period, g)
+		}
+	}
+}
+
+// readAt is when the values of n were read: by its own clock, unless that differs
+// from ours by more than the reading can be old.
+func (n *Node) readAt() time.Time {
+	const slack = 5 * time.Second
+	if away := n.FetchedAt.Sub(n.At); n.At.IsZero() || away < -slack || away > 2*n.Period+slack {
+		return n.FetchedAt
+	}
+	return n.At
+}
+
+func (h *History) add(l *level, i int, at time.Time, hold time.Duration, g *GPU) {
+	b := l.bucket(at.UnixMilli()/levels[i].width.Milliseconds(), levels[i].buckets, len(h.kept))
+	b.hold = max(b.hold, hold.Milliseconds())
+	if b.classes[g.Class] < math.MaxUint8 {
+		b.classes[g.Class]++
+	}
+	for column, m := range h.kept {
+		b.values[column].add(Metrics[m].Value(g))
+	}
+}
+
+// Forget drops devices that were not seen for long.
+func (h *History) Forget(now time.Time) {
+	for k, p := range h.devices {
+		if now.Sub(p.seen) > forgetAfter {
+			delete(h.devices, k)
+		}
+	}
+}
+
+// Fill writes into dst what a metric of a device did in the last len(dst) buckets
+// of length step up to end, the latest last. Buckets begin at multiples of step, so
+// that a past bucket never changes as time goes on. A reading stands for its
+// node's period; where nothing was read the Point is absent: NaN. step is one of
+// Steps.
+func (h *History) Fill(dst []Point, k Key, m Metric, end time.Time, step time.Duration) {
+	for i := range dst {
+		dst[i] = absent()
+	}
+	p := h.devices[k]
+	if p == nil || h.columns[m] < 0 {
+		return
+	}
+	column, n := -1, 0.0
+	p.walk(len(dst), end, step, func(i int, b *bucket) {
+		if i != column {
+			column, n = i, 0
+		}
+		if s := &b.values[h.columns[m]]; s.n > 0 {
+			dst[i].merge(s, n)
+			n++
+		}
+	})
+}
+
+// Classes writes into dst the class that the device was in for most of each of
+// the last len(dst) buckets, as Fill takes them; canonical.NumClasses where nothing
+// was read.
+func (h *History) Classes(dst []canonical.Class, k Key, end time.Time, step time.Duration) {
+	for i := range dst {
+		dst[i] = canonical.NumClasses
+	}
+	p := h.devices[k]
+	if p == nil {
+		return
+	}
+	column := -1
+	var counts [canonical.NumClasses]int
+	p.walk(len(dst), end, step, func(i int, b *bucket) {
+		if i != column {
+			column, counts = i, [canonical.NumClasses]int{}
+		}
+		for c, n := range b.classes {
+			counts[c] += int(n)
+		}
+		dst[i] = most(&counts)
+	})
+}
+
+// most returns the class with the highest count.
+func most(counts *[canonical.NumClasses]int) canonical.Class {
+	best := canonical.Class(0)
+	for c, n := range counts {
+		if n > counts[best] {
+			best = canonical.Class(c)
+		}
+	}
+	return best
+}
+
+// Step returns the narrowest column with which n of them show at least window.
+func Step(window time.Duration, n int) time.Duration {
+	for _, step := range Steps {
+		if step*time.Duration(n) >= window {
+			return step
+		}
+	}
+	return Steps[len(Steps)-1]
+}

@@ -1,0 +1,130 @@
+package tui
+
+import (
+	"math"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// level is a ring of buckets of one width. It grows as time goes on, up to its
+// length.
+type level struct {
+	ring []bucket
+	last int64 // number of the newest bucket
+}
+
+// bucket is what was read within one width of time. Its number counts widths since
+// 1970.
+type bucket struct {
+	number int64
+	// hold is for how long the last reading stands, in ms.
+	hold    int64
+	classes [canonical.NumClasses]uint8 // readings in each class
+	values  []summary                   // by column
+}
+
+// summary is of the values of one metric in one bucket.
+type summary struct {
+	sum, lowest, highest float32
+	n                    uint32
+}
+
+func (s *summary) add(v float64) {
+	if math.IsNaN(v) {
+		return
+	}
+	f := float32(v)
+	if s.n == 0 {
+		s.lowest, s.highest = f, f
+	}
+	s.lowest, s.highest = min(s.lowest, f), max(s.highest, f)
+	s.sum += f
+	s.n++
+}
+
+// bucket returns the one with a number, at most length of them being kept.
+func (l *level) bucket(number, length int64, columns int) *bucket {
+	l.last = max(l.last, number)
+	slot := int(number % length)
+	for len(l.ring) <= slot && len(l.ring) < int(length) {
+		l.ring = append(l.ring, bucket{number: -1})
+	}
+	b := &l.ring[slot]
+	if b.number == number {
+		return b
+	}
+	values := b.values
+	if values == nil {
+		values = make([]summary, columns)
+	}
+	clear(values)
+	*b = bucket{number: number, values: values}
+	return b
+}
+
+// at returns the bucket with a number, nil where nothing was read in it.
+func (l *level) at(number, length int64) *bucket {
+	if slot := number % length; number >= 0 && slot < int64(len(l.ring)) && l.ring[slot].number == number {
+		return &l.ring[slot]
+	}
+	return nil
+}
+
+// walk gives visit the buckets of the last n columns up to end, in order, each
+// with its column. A bucket without a reading is that of the reading before, as
+// long as that stands.
+func (p *past) walk(n int, end time.Time, step time.Duration, visit func(column int, b *bucket)) {
+	choice := p.choose(step)
+	l, width, length := &p.levels[choice], levels[choice].width.Milliseconds(), levels[choice].buckets
+	per := step.Milliseconds() / width // buckets in a column
+	first := (end.UnixMilli()/step.Milliseconds() - int64(n) + 1) * per
+	newest := min(end.UnixMilli()/width, first+int64(n)*per-1)
+	held := l.before(first, length)
+	for number := max(first, 0); number <= newest; number++ {
+		b := l.at(number, length)
+		if b == nil && held != nil && (number-held.number)*width <= held.hold+held.hold/2 {
+			b = held
+		} else {
+			held = b
+		}
+		if b != nil {
+			visit(int((number-first)/per), b)
+		}
+	}
+}
+
+// longestHold is how many buckets back a reading may stand.
+const longestHold = 256
+
+// before returns the newest bucket before a number.
+func (l *level) before(number, length int64) *bucket {
+	for i := number - 1; i >= number-longestHold; i-- {
+		if b := l.at(i, length); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// choose returns the coarsest level whose buckets make up a step.
+func (p *past) choose(step time.Duration) int {
+	for i := len(levels) - 1; i > 0; i-- {
+		if step%levels[i].width == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// merge adds a summary to a Point that is made of n others. One bucket counts as
+// much as another, however often it was read.
+func (p *Point) merge(s *summary, n float64) {
+	mean := float64(s.sum) / float64(s.n)
+	if n == 0 {
+		*p = Point{mean, float64(s.lowest), float64(s.highest)}
+		return
+	}
+	p.Mean += (mean - p.Mean) / (n + 1)
+	p.Min, p.Max = min(p.Min, float64(s.lowest)), max(p.Max, float64(s.highest))
+}

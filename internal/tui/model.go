@@ -1,0 +1,197 @@
+package tui
+
+import (
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+const (
+	// heartbeat is how often the clock of the screen moves while nothing else does.
+	heartbeat = time.Second
+	// messageLife is how long the footer keeps a message.
+	messageLife = 4 * time.Second
+	// maxEvents are kept.
+	maxEvents = 500
+	// leastFrame is the least time between two frames that only new readings ask
+	// for. Faster than that nobody reads numbers; a key is answered at once.
+	leastFrame = 200 * time.Millisecond
+)
+
+// model is the root of the program: it takes in what comes and asks the views to
+// draw it. bubbletea calls it from one goroutine.
+type model struct {
+	state State
+	now   func() time.Time
+
+	latest  []*Node // what came last, also while the screen is frozen
+	watch   *watch
+	filter  filter
+	views   map[string]view
+	keys    map[string]func(*model) tea.Cmd
+	overlay string // "" is none
+
+	width, height int
+	grid          screen.Grid
+	frame         []byte
+	shown         string    // the last frame
+	drawnAt       time.Time // when it was drawn
+	urgent        bool      // there is more to show than new readings
+	palette       *screen.Palette
+	themeIsOurs   bool // chosen, rather than guessed from the terminal
+
+	messageAt time.Time
+	tidied    time.Time
+
+	settingsFile string         // "" is nowhere
+	list         func() tea.Msg // asks the nodes for their processes; nil: nobody can
+	asking       bool
+}
+
+// nodeMsg is what a node said, by its place in the targets.
+type nodeMsg struct {
+	place int
+	node  *Node
+}
+
+type beatMsg struct{}
+
+// newModel returns the model of nodes that have said nothing yet.
+func newModel(nodes []*Node, now func() time.Time) *model {
+	m := &model{now: now, watch: newWatch(), views: newViews(), keys: keymap(), latest: nodes}
+	m.state = State{
+		Now: now(), Nodes: nodes, History: NewHistory(),
+		View: viewFleet, Window: defaultWindow, Metric: MetricReal, Mouse: true,
+		Theme: Themes[0], Symbols: SymbolSets[0],
+	}
+	m.palette = palette(m.state.Theme)
+	return m
+}
+
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd { return tea.Batch(beat(), tea.RequestBackgroundColor) }
+
+func beat() tea.Cmd {
+	return tea.Tick(heartbeat, func(time.Time) tea.Msg { return beatMsg{} })
+}
+
+// Update implements tea.Model.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.tick()
+	_, reading := msg.(nodeMsg)
+	m.urgent = m.urgent || !reading
+	switch msg := msg.(type) {
+	case nodeMsg:
+		m.urgent = m.take(msg.place, msg.node) || m.urgent
+	case processesMsg:
+		m.asking = false
+		m.state.Processes, m.state.ProcessesErr = msg.list, msg.err
+	case beatMsg:
+		m.pass()
+		return m, tea.Batch(beat(), m.askProcesses())
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.BackgroundColorMsg:
+		if !m.themeIsOurs {
+			m.setTheme(map[bool]string{true: "dark", false: "light"}[msg.IsDark()])
+		}
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case tea.KeyPressMsg:
+		return m, m.press(msg)
+	case tea.MouseClickMsg:
+		m.click(msg.X, msg.Y)
+	case tea.MouseWheelMsg:
+		m.wheel(msg.Button)
+	}
+	return m, nil
+}
+
+// tick moves the clock of the screen, unless it is frozen.
+func (m *model) tick() {
+	s := &m.state
+	if s.FrozenAt.IsZero() {
+		s.Now = m.now()
+	}
+	if s.Message != "" && m.now().Sub(m.messageAt) >= messageLife {
+		s.Message, s.Alarm = "", false
+	}
+}
+
+// take takes in what a node said, and tells whether that should be shown at once. A
+// frozen screen keeps what it shows; the past and the events go on.
+func (m *model) take(place int, n *Node) (urgent bool) {
+	urgent = m.latest[place].Up != n.Up
+	m.latest = slices.Clone(m.latest)
+	m.latest[place] = n
+	if n.Err == "" {
+		m.state.History.Add(n)
+		m.tell(m.watch.reading(n))
+	}
+	if m.state.FrozenAt.IsZero() {
+		m.state.Nodes = m.latest
+		m.arrange()
+	}
+	return urgent
+}
+
+// pass does what time brings: nodes that fell silent, and devices to forget.
+func (m *model) pass() {
+	now := m.now()
+	m.tell(m.watch.clock(m.latest, now))
+	if now.Sub(m.tidied) > time.Minute {
+		m.tidied = now
+		m.state.History.Forget(now)
+	}
+}
+
+func (m *model) tell(events []Event) {
+	all := append(m.state.Events, events...)
+	if len(all) > maxEvents {
+		all = slices.Clone(all[len(all)-maxEvents:])
+	}
+	m.state.Events = all
+}
+
+// arrange chooses and orders the devices anew, and keeps the selection where it
+// is, or where it was.
+func (m *model) arrange() {
+	s := &m.state
+	was := s.selectedIndex()
+	s.GPUs, s.Devices = arrange(s.Nodes, m.filter, s.Sort)
+	if len(s.GPUs) > 0 && s.selectedIndex() < 0 {
+		s.Selected = s.GPUs[min(max(was, 0), len(s.GPUs)-1)].Key
+	}
+}
+
+// say shows a message in the footer for a while.
+func (m *model) say(text string) { m.state.Message, m.state.Alarm, m.messageAt = text, false, m.now() }
+
+// complain shows an error in the footer for a while.
+func (m *model) complain(err error) {
+	m.say(oneLine(err.Error()))
+	m.state.Alarm = true
+}
+
+func (m *model) setTheme(name string) {
+	m.state.Theme, m.palette = name, palette(name)
+}
+
+// View implements tea.Model.
+func (m *model) View() tea.View {
+	if now := m.now(); m.urgent || now.Sub(m.drawnAt) >= leastFrame {
+		m.draw()
+		m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
+		m.shown, m.drawnAt, m.urgent = string(m.frame), now, false
+	}
+	v := tea.NewView(m.shown)
+	v.AltScreen = true
+	v.WindowTitle = "kpulse"
+	if m.state.Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	return v
+}

@@ -1,0 +1,450 @@
+package tui
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// clock is a clock that stands still until it is moved.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+// fleet is a model of one node with boards 0 to 3, of which 3 has the instances
+// 1 and 2. Board i is at i × 10 % and 40+i °C.
+func fleet(t *testing.T) (*model, *clock) {
+	t.Helper()
+	c := &clock{start}
+	m := newModel([]*Node{{URL: "u", Name: "dgx-1"}}, c.now)
+	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
+	m.Update(nodeMsg{0, fleetNode(c.at)})
+	return m, c
+}
+
+func fleetNode(at time.Time) *Node {
+	n := &Node{URL: "u", Name: "dgx-1", Up: true, At: at, FetchedAt: at, Period: time.Second}
+	for i, index := range []string{"0", "1", "2", "3"} {
+		g := gpu(index, "")
+		g.Key.Node, g.RealUtilization, g.Values[canonical.Temperature] = "u", float64(i)/10, 40+float64(i)
+		n.GPUs = append(n.GPUs, g)
+	}
+	for _, instance := range []string{"1", "2"} {
+		g := gpu("3", instance)
+		g.Key.Node = "u"
+		n.GPUs = append(n.GPUs, g)
+	}
+	return n
+}
+
+// typed sends keys: one each for those of more than a letter, and for every letter
+// of the others.
+func typed(m *model, keys ...string) tea.Cmd {
+	special := map[string]tea.KeyPressMsg{
+		"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "tab": {Code: tea.KeyTab}, "backspace": {Code: tea.KeyBackspace},
+		"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "left": {Code: tea.KeyLeft}, "right": {Code: tea.KeyRight},
+		"space": {Code: tea.KeySpace, Text: " "}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+u": {Code: 'u', Mod: tea.ModCtrl},
+		"ctrl+w": {Code: 'w', Mod: tea.ModCtrl}, "end": {Code: tea.KeyEnd},
+	}
+	var last tea.Cmd
+	for _, k := range keys {
+		if msg, ok := special[k]; ok {
+			_, last = m.Update(msg)
+			continue
+		}
+		for _, c := range k {
+			_, last = m.Update(tea.KeyPressMsg{Code: c, Text: string(c)})
+		}
+	}
+	m.View()
+	return last
+}
+
+// quits tells whether a command ends the program.
+func quits(cmd tea.Cmd) bool {
+	if cmd == nil {
+		return false
+	}
+	_, ok := cmd().(tea.QuitMsg)
+	return ok
+}
+
+func ids(m *model) string {
+	var all []string
+	for _, g := range m.state.GPUs {
+		all = append(all, placeWord(&m.state, g))
+	}
+	return strings.Join(all, " ")
+}
+
+func selected(m *model) string {
+	if g := m.state.SelectedGPU(); g != nil {
+		return placeWord(&m.state, g)
+	}
+	return ""
+}
+
+func TestKeysGoThroughTheViews(t *testing.T) {
+	m, _ := fleet(t)
+	for _, test := range []struct {
+		keys          []string
+		view, overlay string
+		quits         bool
+	}{
+		{nil, viewFleet, "", false},
+		{[]string{"2"}, viewFocus, "", false},
+		{[]string{"3"}, viewPlot, "", false},
+		{[]string{"4"}, viewJobs, "", false},
+		{[]string{"5"}, viewNodes, "", false},
+		{[]string{"tab"}, viewFleet, "", false},
+		{[]string{"enter"}, viewFocus, "", false},
+		{[]string{"?"}, viewFocus, overlayHelp, false},
+		{[]string{"q"}, viewFocus, "", false},
+		{[]string{"q"}, viewFleet, "", false},
+		{[]string{"i"}, viewFleet, overlayExplain, false},
+		{[]string{"e"}, viewFleet, overlayEvents, false},
+		{[]string{"e"}, viewFleet, "", false},
+		{[]string{"esc"}, viewFleet, "", false},
+		{[]string{":job", "enter"}, viewJobs, "", false},
+		{[]string{":plot", "enter"}, viewPlot, "", false},
+		{[]string{":plot power", "enter"}, viewPlot, "", false},
+		{[]string{":q", "enter"}, viewFleet, "", false},
+		{[]string{":help", "enter"}, viewFleet, overlayHelp, false},
+		{[]string{":quit", "enter"}, viewFleet, "", false},
+		{[]string{":exit", "enter"}, viewFleet, "", true},
+		{[]string{":quit", "enter"}, viewFleet, "", true},
+		{[]string{"q"}, viewFleet, "", true},
+		{[]string{"2", ":x", "ctrl+c"}, viewFocus, "", true},
+	} {
+		if got := quits(typed(m, test.keys...)); m.state.View != test.view || m.overlay != test.overlay || got != test.quits {
+			t.Errorf("%v: in %s under %q, quits %v; want %s under %q, %v", test.keys, m.state.View, m.overlay, got, test.view, test.overlay, test.quits)
+		}
+	}
+	if m.state.Metric != MetricPower {
+		t.Errorf("plots %v", m.state.Metric)
+	}
+}
+
+func TestCommandsComplain(t *testing.T) {
+	for _, test := range []struct{ line, want string }{
+		{":focus", "usage: :focus GPU"},
+		{":focus 7", "GPU 7 is not visible"},
+		{":frobnicate", "unknown command: frobnicate"},
+		{":help me", "takes nothing more"},
+		{":plot warmth", "no reading is called warmth"},
+		{":plot energy", "no past is kept"},
+		{":sort warmth", "no reading is called warmth"},
+		{":window 3y", "usage: :window"},
+		{":theme pink", "usage: :theme dark|light"},
+		{":symbols runes", "usage: :symbols"},
+		{":save", "no place for settings"},
+		{"/temp>", "is no number"},
+	} {
+		m, c := fleet(t)
+		typed(m, test.line, "enter")
+		if s := &m.state; !strings.Contains(s.Message, test.want) || !s.Alarm || s.View != viewFleet {
+			t.Errorf("%s: %q in %s, want %q", test.line, s.Message, s.View, test.want)
+		}
+		c.at = c.at.Add(messageLife)
+		if m.Update(beatMsg{}); m.state.Message != "" {
+			t.Errorf("%s: the message stays", test.line)
+		}
+	}
+	m, _ := fleet(t)
+	if typed(m, ":", "enter"); m.state.Message != "" {
+		t.Errorf("an empty command: %q", m.state.Message)
+	}
+}
+
+func TestPrompt(t *testing.T) {
+	m, _ := fleet(t)
+	for _, test := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{":fox", "backspace"}, ":fo"},
+		{[]string{"cus 3", "ctrl+w"}, ":focus "},
+		{[]string{"space", "q?"}, ":focus  q?"},
+		{[]string{"ctrl+u"}, ":"},
+		{[]string{"backspace"}, ""},
+		{[]string{":x", "esc"}, ""},
+		{[]string{"/temp>1", "enter", "/"}, "/temp>1"},
+	} {
+		if typed(m, test.keys...); m.state.Prompt != test.want {
+			t.Errorf("%v: %q, want %q", test.keys, m.state.Prompt, test.want)
+		}
+	}
+	typed(m, "esc", ":")
+	if m.Update(tea.PasteMsg{Content: "focus\n 2\x1b[A"}); m.state.Prompt != ":focus 2[A" {
+		t.Errorf("pasted %q", m.state.Prompt)
+	}
+	m.Update(tea.PasteMsg{Content: strings.Repeat("x", 1e5)})
+	if len(m.state.Prompt) > maxPrompt {
+		t.Errorf("a prompt of %d bytes", len(m.state.Prompt))
+	}
+}
+
+func TestSelection(t *testing.T) {
+	m, c := fleet(t)
+	for _, test := range []struct {
+		keys []string
+		want string
+	}{
+		{nil, "0"},
+		{[]string{"]", "]"}, "2"},
+		{[]string{"["}, "1"},
+		{[]string{"end"}, "3.2"},
+		{[]string{"]"}, "3.2"},
+		{[]string{"g"}, "0"},
+		{[]string{":focus 3.1", "enter"}, "3.1"},
+		{[]string{":focus dgx-1/2", "enter"}, "2"},
+		{[]string{":focus gpu-1", "enter"}, "1"},
+		{[]string{"esc", "/gpu=3", "enter"}, "3.1"}, // the place that it had in the list
+		{[]string{"esc"}, "3.1"},
+	} {
+		if typed(m, test.keys...); selected(m) != test.want {
+			t.Errorf("%v: %s, want %s", test.keys, selected(m), test.want)
+		}
+	}
+	// The selected device vanishes: the selection stays at its place.
+	n := fleetNode(c.at.Add(time.Second))
+	n.GPUs = n.GPUs[:4]
+	if m.Update(nodeMsg{0, n}); selected(m) != "3" {
+		t.Errorf("after the instance went: %q", selected(m))
+	}
+}
+
+func TestBeside(t *testing.T) {
+	// Two rows of three cards, and one below.
+	var hits []Hit
+	for i := range 7 {
+		hits = append(hits, Hit{X: i % 3 * 40, Y: 2 + i/3*10, W: 40, H: 10, Key: Key{UUID: string(rune('0' + i))}})
+	}
+	hits = append(hits, Hit{X: 3, Y: 1, W: 5, H: 1, Metric: MetricPower}) // a title is no device
+	for _, test := range []struct {
+		from   string
+		dx, dy int
+		want   string
+	}{{"0", 1, 0, "1"}, {"0", 0, 1, "3"}, {"4", -1, 0, "3"}, {"4", 0, -1, "1"}, {"5", 0, 1, "6"}, {"2", 1, 0, ""}, {"0", 0, -1, ""}, {"9", 1, 0, ""}} {
+		if got, _ := beside(hits, Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
+			t.Errorf("from %s by %d, %d: %q, want %q", test.from, test.dx, test.dy, got.UUID, test.want)
+		}
+	}
+}
+
+func TestFreeze(t *testing.T) {
+	m, c := fleet(t)
+	typed(m, "space")
+	c.at = c.at.Add(10 * time.Second)
+	late := fleetNode(c.at)
+	late.GPUs[0].RealUtilization = 0.99
+	m.Update(nodeMsg{0, late})
+	m.Update(beatMsg{})
+	if v := m.state.GPUs[0].RealUtilization; v != 0 || !m.state.Now.Equal(start) {
+		t.Errorf("the frozen screen shows %v at %v", v, m.state.Now.Sub(start))
+	}
+	if typed(m, "space"); m.state.GPUs[0].RealUtilization != 0.99 || !m.state.Now.Equal(c.at) {
+		t.Errorf("the thawed screen shows %v at %v", m.state.GPUs[0].RealUtilization, m.state.Now.Sub(start))
+	}
+	points := make([]Point, 11)
+	m.state.History.Fill(points, m.state.GPUs[0].Key, MetricReal, c.at, time.Second)
+	if p := points[10].Mean; p < 0.98 || !slices.ContainsFunc(points[2:10], func(p Point) bool { return p.Mean != p.Mean }) {
+		t.Errorf("the past of the frozen time: %v", means(points))
+	}
+}
+
+func TestSortAndMouse(t *testing.T) {
+	m, _ := fleet(t)
+	if typed(m, ":sort real", "enter"); ids(m) != "3 3.1 3.2 2 1 0" {
+		t.Errorf("sorted %s", ids(m))
+	}
+	if typed(m, "S"); ids(m) != "0 1 2 3 3.1 3.2" {
+		t.Errorf("reversed %s", ids(m))
+	}
+	typed(m, ":sort temp", "enter")
+	m.state.Hits = []Hit{{X: 0, Y: 0, W: 120, H: 40, Metric: MetricReal}, {X: 10, Y: 5, W: 5, H: 2, Key: m.state.GPUs[3].Key}}
+	hits := slices.Clone(m.state.Hits)
+	click := func(x, y int) {
+		m.state.Hits = hits
+		m.Update(tea.MouseClickMsg{X: x, Y: y})
+	}
+	if click(14, 6); selected(m) != "2" {
+		t.Errorf("clicked %s", selected(m))
+	}
+	if click(14, 6); m.state.View != viewFocus {
+		t.Error("a click on the selected device does not focus on it")
+	}
+	if click(1, 1); m.state.Sort != (Sort{MetricReal, true}) {
+		t.Errorf("a click on a title sorts by %v", m.state.Sort)
+	}
+	if click(1, 1); m.state.Sort != (Sort{MetricReal, false}) {
+		t.Errorf("another click sorts by %v", m.state.Sort)
+	}
+	if typed(m, "m"); m.View().MouseMode != tea.MouseModeNone {
+		t.Error("the mouse is not off")
+	}
+}
+
+func TestThemeFollowsTheTerminalUntilChosen(t *testing.T) {
+	m, _ := fleet(t)
+	white := tea.BackgroundColorMsg{Color: colorOf(255)}
+	if m.Update(white); m.state.Theme != "light" {
+		t.Errorf("theme %s on white", m.state.Theme)
+	}
+	typed(m, ":theme mono", "enter")
+	if m.Update(white); m.state.Theme != "mono" {
+		t.Errorf("theme %s, mono was chosen", m.state.Theme)
+	}
+}
+
+type colorOf uint8
+
+func (c colorOf) RGBA() (r, g, b, a uint32) {
+	v := uint32(c) * 0x101
+	return v, v, v, 0xffff
+}
+
+func TestSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kpulse", "tui.json")
+	m, _ := fleet(t)
+	if err := m.load(file); err != nil {
+		t.Fatalf("without a file: %v", err)
+	}
+	typed(m, ":theme light", "enter", ":symbols ascii", "enter", ":sort power", "enter", "S", ":window 15m", "enter", "dd", "m", ":plot temp", "enter", ":save", "enter")
+	if m.state.Alarm || !strings.Contains(m.state.Message, file) {
+		t.Fatalf("saved: %q", m.state.Message)
+	}
+	again, _ := fleet(t)
+	if err := again.load(file); err != nil {
+		t.Fatal(err)
+	}
+	a, b := &m.state, &again.state
+	if b.Theme != "light" || b.Symbols != "ascii" || b.Sort != (Sort{MetricPower, false}) || b.Window != 15*time.Minute || b.Density != 2 || b.Mouse || b.Metric != MetricTemperature {
+		t.Errorf("saved %v %v %v %v %v %v, loaded %v %v %v %v %v %v", a.Theme, a.Symbols, a.Sort, a.Window, a.Density, a.Mouse, b.Theme, b.Symbols, b.Sort, b.Window, b.Density, b.Mouse)
+	}
+	for _, bad := range []string{"{", `{"theme":"pink"}`, `{"window":"7m"}`, `{"window":"x"}`, `{"density":-1}`, `{"sort":"x"}`, `{"symbols":"x"}`, `[]`} {
+		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, _ := fleet(t)
+		before := m.state.Window
+		if err := m.load(file); err == nil || !strings.Contains(err.Error(), file) || m.state.Theme != Themes[0] || m.state.Window != before {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	for _, test := range []struct{ xdg, home, want string }{
+		{"/x", "/h", "/x/kpulse/tui.json"}, {"relative", "/h", "/h/.config/kpulse/tui.json"}, {"", "", ""},
+	} {
+		env := map[string]string{"XDG_CONFIG_HOME": test.xdg, "HOME": test.home}
+		if got := SettingsFile(func(k string) (string, bool) { v, ok := env[k]; return v, ok }); got != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
+	}
+}
+
+// TestFramesAreFewWhileReadingsAreMany: ten readings a second make five frames, and
+// a key one at once.
+func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
+	m, c := fleet(t)
+	m.View()
+	frames, last := 0, m.drawnAt
+	count := func() {
+		m.View()
+		if !m.drawnAt.Equal(last) {
+			frames, last = frames+1, m.drawnAt
+		}
+	}
+	for range 10 {
+		c.at = c.at.Add(100 * time.Millisecond)
+		m.Update(nodeMsg{0, fleetNode(c.at)})
+		count()
+	}
+	if frames != 5 {
+		t.Errorf("%d frames of 10 readings in a second, want 5", frames)
+	}
+	c.at = c.at.Add(time.Millisecond)
+	m.Update(tea.KeyPressMsg{Code: '?', Text: "?"})
+	if count(); frames != 6 || !strings.Contains(m.shown, "Keys") {
+		t.Errorf("a key is not shown at once: %d frames", frames)
+	}
+	c.at = c.at.Add(time.Millisecond)
+	down := fleetNode(c.at)
+	down.Up = false
+	m.Update(nodeMsg{0, down})
+	if count(); frames != 7 {
+		t.Errorf("a node that goes down is not shown at once: %d frames", frames)
+	}
+}
+
+// TestEveryKeyEverywhere presses all keys in all views, on terminals of all sizes
+// and with and without devices: nothing may panic, and every frame has its size.
+func TestEveryKeyEverywhere(t *testing.T) {
+	sizes := [][2]int{{0, 0}, {1, 1}, {20, 5}, {39, 10}, {40, 10}, {80, 24}, {200, 60}}
+	var keys []string
+	for _, b := range bindings() {
+		for _, k := range b.keys {
+			if len(k) == 1 && k != ":" && k != "/" {
+				keys = append(keys, k)
+			}
+		}
+	}
+	keys = append(keys, "up", "down", "left", "right", "enter", "esc", "tab", "space", "end")
+	for _, empty := range []bool{false, true} {
+		for _, view := range viewNames {
+			m, c := fleet(t)
+			if empty {
+				m.Update(nodeMsg{0, &Node{URL: "u", Name: "n", Err: "refused"}})
+				m.arrange()
+			}
+			for i, k := range keys {
+				m.show(view)
+				size := sizes[i%len(sizes)]
+				m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+				typed(m, k)
+				c.at = c.at.Add(time.Second)
+				m.Update(beatMsg{})
+				if w, h := m.grid.Size(); w != size[0] || h != size[1] {
+					t.Fatalf("%s, %s: frame of %d × %d on a terminal of %v", view, k, w, h, size)
+				}
+				m.View()
+			}
+		}
+	}
+}
+
+// TestBurst writes bytes as a terminal sends them, all at once: none may be lost.
+// (teatest would do, but it brings a flag that our golden files have too.)
+func TestBurst(t *testing.T) {
+	for _, test := range []struct{ name, bytes, view, selected string }{
+		{"a command at once", ":focus 2\r", viewFocus, "2"},
+		{"arrows", "\x1b[B\x1b[B\x1b[B", viewFleet, "3"},
+		{"views and keys", "4]]\t\t2]?q", viewFocus, "3"},
+		{"a paste", ":\x1b[200~focus 3.2\x1b[201~\r", viewFocus, "3.2"},
+		{"a click", "\x1b[<0;2;5M:focus 1\r", viewFocus, "1"},
+		{"garbage", "\x00\xff\xfe\x1b[999z\x1b]0;x\x07:focus 1\r", viewFocus, "1"},
+	} {
+		m, _ := fleet(t)
+		m.Update(tea.WindowSizeMsg{Width: 40, Height: 12}) // a device on each line
+		in, keyboard := io.Pipe()
+		p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(io.Discard), tea.WithoutSignalHandler(), tea.WithWindowSize(40, 12),
+			tea.WithEnvironment([]string{"TERM=xterm"}))
+		go func() {
+			_, _ = io.WriteString(keyboard, test.bytes+":exit\r")
+		}()
+		if _, err := p.Run(); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if m.state.View != test.view || selected(m) != test.selected {
+			t.Errorf("%s: %s of %s, want %s of %s", test.name, m.state.View, selected(m), test.view, test.selected)
+		}
+		_ = keyboard.Close()
+	}
+}

@@ -1,0 +1,100 @@
+package tui
+
+import "time"
+
+// Node is what one URL, or the pipeline in this process, said last. It is
+// immutable: the next fetch makes a new one.
+type Node struct {
+	// URL tells nodes apart; it holds no credentials. "" is this very process.
+	URL string
+	// Name is the hostname its devices carry, else the host of its URL.
+	Name    string
+	Version string // of the proxy
+
+	// Up is whether the last fetch worked and at least one source could be read;
+	// Err says why not, on one line with what to do.
+	Up  bool
+	Err string
+	// FetchedAt is when the last fetch that worked ended, by our clock. The GPUs
+	// are those of that fetch, however long ago.
+	FetchedAt time.Time
+	// At is the time of the reading itself, by the node's clock: of its newest
+	// source.
+	At time.Time
+	// Period is how often there is a new reading: what the node says, or the
+	// distance of the readings seen; 0 while it is not known.
+	Period time.Duration
+
+	Sources []Source
+	Host    Host
+	Weights Weights
+	// GPUs are in stable order: by name of the node and index, instances right
+	// behind their board.
+	GPUs []*GPU
+	// Skipped counts lines named like ours that could not be read.
+	Skipped int
+}
+
+// Source is a source that a proxy reads.
+type Source struct {
+	Name, Backend, Aggregation string
+	Up                         bool
+	At                         time.Time
+	Period, Took, Unchanged    time.Duration
+	// Missing are the families that no device gave, without canonical.Prefix.
+	Missing []string
+}
+
+// Host is how the machine of the node is doing; NaN where it does not tell.
+type Host struct {
+	CPUs, CPUUtilization         float64
+	MemoryTotal, MemoryAvailable float64 // bytes
+}
+
+// Weights are those of real utilization; NaN where they were not told.
+type Weights struct {
+	Preset                   string
+	SM, Tensor, DRAM, Engine float64
+}
+
+// Age of a node's values: how fresh they are shown.
+type Age uint8
+
+const (
+	// Fresh values are shown as they are.
+	Fresh Age = iota
+	// Stale values are shown dim, with how old they are.
+	Stale
+	// Expired values are not shown.
+	Expired
+)
+
+const (
+	// staleAfter and expiredAfter are in periods of the node.
+	staleAfter, expiredAfter = 3, 10
+	// leastStale keeps fast streams from flickering between fresh and stale.
+	leastStale = 2 * time.Second
+	// usualPeriod is assumed while none is known.
+	usualPeriod = 15 * time.Second
+)
+
+// Age returns how fresh the values of n are at now, and since when there have
+// been no new ones.
+func (n *Node) Age(now time.Time) (Age, time.Duration) {
+	if n.FetchedAt.IsZero() {
+		return Expired, 0
+	}
+	period := n.Period
+	if period <= 0 {
+		period = usualPeriod
+	}
+	since := max(0, now.Sub(n.FetchedAt))
+	switch {
+	case since >= max(expiredAfter*period, 3*leastStale):
+		return Expired, since
+	case since >= max(staleAfter*period, leastStale):
+		return Stale, since
+	default:
+		return Fresh, since
+	}
+}

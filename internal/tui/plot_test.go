@@ -1,0 +1,139 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// stylesIn counts the cells of each style.
+func stylesIn(g *screen.Grid) map[screen.Style]int {
+	n := map[screen.Style]int{}
+	for _, b := range []byte(g.Styles(func(s screen.Style) byte { return byte(s) + 1 })) {
+		n[screen.Style(b-1)]++
+	}
+	return n
+}
+
+// TestPlotKeepsLinesApart holds that so many devices have a line of their own as
+// can be told apart, and that more become a range with a median.
+func TestPlotKeepsLinesApart(t *testing.T) {
+	for n := 1; n <= 8; n++ {
+		s := state("eight")
+		s.GPUs = s.GPUs[:n]
+		s.Selected = s.GPUs[0].Key
+		g, _ := at(s, viewPlot, 160, 45)
+		styles, shaded := stylesIn(g), strings.ContainsRune(g.Glyphs(), '░')
+		for i := range numSeries {
+			drawn := styles[styleSeries0+screen.Style(i)] > 10
+			want := i < n
+			if n > numSeries {
+				want = i == 0 || i == 3 // the selected one and the median
+			}
+			if drawn != want {
+				t.Errorf("%d devices: line %d is drawn: %v, want %v", n, i, drawn, want)
+			}
+		}
+		if shaded != (n > numSeries) {
+			t.Errorf("%d devices: the range is drawn: %v", n, shaded)
+		}
+	}
+}
+
+// TestPlotShowsGaps holds that where nothing was read nothing is drawn.
+func TestPlotShowsGaps(t *testing.T) {
+	s := state("one")
+	s.History = NewHistory()
+	for at := noon.Add(-5 * time.Minute); !at.After(noon); at = at.Add(2 * time.Second) {
+		if since := noon.Sub(at); since > 3*time.Minute || since < 2*time.Minute {
+			n := node("dgx-03", 1, at)
+			n.GPUs[0].RealUtilization = 0.5
+			s.History.Add(n)
+		}
+	}
+	var g screen.Grid
+	g.Reset(axisWidth+60, 9, screen.Braille)
+	p := &plotView{}
+	p.chart(g.All(), s, MetricReal, s.GPUs)
+	// 60 cells of two dots in 5 minutes: a cell is 2 × 4 s. The line stands in one row.
+	var line string
+	for _, l := range strings.Split(g.Glyphs(), "\n")[1:8] {
+		if runes := []rune(l); strings.ContainsAny(l, "⠉⠒⠤⣀") {
+			line = string(runes[axisWidth:])
+		}
+	}
+	cells := []rune(line)
+	if len(cells) != 60 {
+		t.Fatalf("no line was drawn:\n%s", g.Glyphs())
+	}
+	for x, c := range cells {
+		since := time.Duration(59-x) * 8 * time.Second // of the begin of the cell, before that of the last
+		within := since >= 2*time.Minute+16*time.Second && since <= 3*time.Minute-16*time.Second
+		if within && c != ' ' {
+			t.Errorf("%v ago nothing was read, and %c is drawn", since, c)
+		}
+		if since <= 90*time.Second && c == ' ' {
+			t.Errorf("%v ago something was read, and nothing is drawn", since)
+		}
+	}
+}
+
+func TestPlotKeys(t *testing.T) {
+	s, p := state("four"), &plotView{}
+	press := func(keys ...string) {
+		for _, k := range keys {
+			if !p.Key(k, s) {
+				t.Errorf("%s is not the plot's", k)
+			}
+		}
+	}
+	press("left", "left")
+	if got := s.Now.Sub(s.Cursor); got != 2*s.Window/50 {
+		t.Errorf("the cursor is %v ago", got)
+	}
+	press("right", "right", "right")
+	if !s.Cursor.IsZero() {
+		t.Errorf("the cursor went into the future: %v", s.Cursor)
+	}
+	for range 200 {
+		press("left")
+	}
+	if got := s.Now.Sub(s.Cursor); got != s.Window {
+		t.Errorf("the cursor left the window: %v", got)
+	}
+	press(">")
+	if s.Metric != plotted[1] {
+		t.Errorf("the metric is %s", Metrics[s.Metric].Name)
+	}
+	press("<", "<")
+	if s.Metric != plotted[len(plotted)-1] {
+		t.Errorf("the metric is %s", Metrics[s.Metric].Name)
+	}
+	s.Metric = MetricEnergy // has no past
+	press(">", "v")
+	if !Metrics[s.Metric].Kept || !s.PerGPU {
+		t.Errorf("%s, per GPU: %v", Metrics[s.Metric].Name, s.PerGPU)
+	}
+	if p.Key("q", s) {
+		t.Error("q is the plot's")
+	}
+}
+
+// TestPlotReadsAtTheCursor holds that the numbers are of the cursor's instant.
+func TestPlotReadsAtTheCursor(t *testing.T) {
+	s := state("one")
+	s.History = NewHistory()
+	for i := range 60 {
+		n := node("dgx-03", 1, noon.Add(time.Duration(i-60)*2*time.Second))
+		n.GPUs[0].Values[canonical.Power] = float64(100 + i)
+		s.History.Add(n)
+	}
+	s.Metric, s.PerGPU, s.Cursor = MetricPower, true, noon.Add(-40*time.Second) // the reading of i = 40
+	g, _ := at(s, viewPlot, 100, 30)
+	if !strings.Contains(g.Glyphs(), "140W") {
+		t.Errorf("the cursor does not read 140W:\n%s", g.Glyphs())
+	}
+}

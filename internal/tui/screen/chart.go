@@ -1,0 +1,106 @@
+package screen
+
+import "math"
+
+// Area draws a column for each of values along r from its left, filled from the
+// bottom up to the value between lo and hi. What is measured shows at least one
+// eighth of a cell; NaN shows nothing, so that a gap is no 0. st says the style of a
+// column.
+func (r Rect) Area(values []float64, lo, hi float64, st func(i int) Style) {
+	for i, v := range values[:min(len(values), r.W)] {
+		if math.IsNaN(v) {
+			continue
+		}
+		filled := max(1, int(math.Round(scale(v, lo, hi)*float64(r.H*8))))
+		style := st(i)
+		for y := r.H - 1; y >= 0 && filled > 0; y-- {
+			r.Set(i, y, levels[min(filled, 8)], style)
+			filled -= 8
+		}
+	}
+}
+
+// scale returns where v lies between lo and hi, as a number in [0, 1].
+func scale(v, lo, hi float64) float64 {
+	if !(hi > lo) {
+		return 0
+	}
+	return min(max((v-lo)/(hi-lo), 0), 1)
+}
+
+// Dots returns how many dots r is wide and high in the symbols of its Grid: the
+// number of values that Line can show, and how fine it shows them.
+func (r Rect) Dots() (w, h int) {
+	if r.g == nil {
+		return 0, 0
+	}
+	d := &dotSets[r.g.symbols]
+	return r.W * d.cols, r.H * d.rows
+}
+
+// Dot draws one dot, counted from the top left. It joins the dots that its cell
+// has already and gives them its style.
+func (r Rect) Dot(x, y int, st Style) {
+	if r.g == nil || x < 0 || y < 0 {
+		return
+	}
+	d := &dotSets[r.g.symbols]
+	cx, cy := x/d.cols, y/d.rows
+	if cx >= r.W || cy >= r.H {
+		return
+	}
+	old := r.g.cells[(r.y+cy)*r.g.width+r.x+cx].rune
+	bit := 1 << (y%d.rows*d.cols + x%d.cols)
+	r.Set(cx, cy, d.runes[d.pattern(old)|bit], st)
+}
+
+// Line draws values, one for each column of dots, as a line between lo at the
+// bottom and hi at the top. NaN is a gap: nothing is drawn across it.
+func (r Rect) Line(values []float64, lo, hi float64, st Style) {
+	w, h := r.Dots()
+	last := -1
+	for x, v := range values[:min(len(values), w)] {
+		if math.IsNaN(v) {
+			last = -1
+			continue
+		}
+		y := row(v, lo, hi, h)
+		if last < 0 {
+			last = y
+		}
+		step := 1
+		if last > y {
+			step = -1
+		}
+		for at := last; at != y; at += step {
+			if at != last {
+				r.Dot(x, at, st)
+			}
+		}
+		r.Dot(x, y, st)
+		last = y
+	}
+}
+
+// Band shades the cells between low and high, which have a value for each column of
+// dots. NaN is a gap. Lines that are drawn over it later take its place.
+func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
+	w, h := r.Dots()
+	if r.Empty() {
+		return
+	}
+	for x := range min(len(low), len(high), w) {
+		if math.IsNaN(low[x]) || math.IsNaN(high[x]) {
+			continue
+		}
+		cell := x * r.W / w
+		for y := row(high[x], lo, hi, h) * r.H / h; y <= row(low[x], lo, hi, h)*r.H/h; y++ {
+			r.Set(cell, y, '░', st)
+		}
+	}
+}
+
+// row returns the row of dots, of h, for v between lo and hi.
+func row(v, lo, hi float64, h int) int {
+	return h - 1 - int(math.Round(scale(v, lo, hi)*float64(h-1)))
+}

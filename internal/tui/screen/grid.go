@@ -1,0 +1,136 @@
+// Package screen is a grid of terminal cells and what can be drawn on it: text,
+// numbers, bars, sparklines and charts. It knows nothing of what it shows. A
+// frame is exactly as wide and as high as it was asked to be: what is drawn
+// outside a rectangle is clipped, and a number that has no room is left out
+// rather than cut.
+package screen
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Style says what a cell means, not how it looks: it is an index into a Palette.
+// The zero Style is the terminal's own.
+type Style uint8
+
+// Picked marks a Style as part of what is selected. It can be added to any Style
+// below it.
+const Picked Style = 0x80
+
+// Palette is how every Style looks, Picked ones included: a whole SGR sequence
+// that depends on nothing before it, or "" for the terminal's own look.
+type Palette [256]string
+
+// reset is the SGR sequence that ends every look.
+const reset = "\x1b[0m"
+
+// cell is one place of the grid. A wide rune takes two: the second holds
+// continued.
+type cell struct {
+	rune  rune
+	style Style
+}
+
+// continued is the rune of a cell that the wide rune before it reaches into.
+const continued rune = 0
+
+// Grid is a frame being drawn. It is owned by one goroutine and is meant to be
+// used again for the next frame.
+type Grid struct {
+	width, height int
+	cells         []cell
+	symbols       Symbols
+	scratch       [64]byte
+}
+
+// Reset makes g blank, w cells wide and h high, and sets the runes that it may
+// draw with. A negative size is 0. It allocates only when g grows.
+func (g *Grid) Reset(w, h int, s Symbols) {
+	g.width, g.height, g.symbols = max(w, 0), max(h, 0), s
+	n := g.width * g.height
+	if cap(g.cells) < n {
+		g.cells = make([]cell, n)
+	}
+	g.cells = g.cells[:n]
+	for i := range g.cells {
+		g.cells[i] = cell{rune: ' '}
+	}
+}
+
+// All returns the whole of g.
+func (g *Grid) All() Rect { return Rect{g: g, W: g.width, H: g.height} }
+
+// Size returns the width and the height of g in cells.
+func (g *Grid) Size() (w, h int) { return g.width, g.height }
+
+// set puts one rune at a place that is known to be on the grid. A wide rune that
+// loses one of its halves becomes a space.
+func (g *Grid) set(x, y int, r rune, st Style) {
+	i := y*g.width + x
+	if g.cells[i].rune == continued {
+		g.cells[i-1].rune = ' '
+	}
+	if x+1 < g.width && g.cells[i+1].rune == continued {
+		g.cells[i+1].rune = ' '
+	}
+	if g.symbols == ASCII && r >= utf8.RuneSelf {
+		r = fold(r)
+	}
+	g.cells[i] = cell{r, st}
+}
+
+// AppendANSI appends g to dst for a terminal: h lines of w cells, parted by "\n",
+// each of which begins and ends in the terminal's own look.
+func (g *Grid) AppendANSI(dst []byte, p *Palette) []byte {
+	for y := range g.height {
+		if y > 0 {
+			dst = append(dst, '\n')
+		}
+		last := ""
+		for _, c := range g.cells[y*g.width : (y+1)*g.width] {
+			if c.rune == continued {
+				continue
+			}
+			if sgr := p[c.style]; sgr != last {
+				if sgr == "" {
+					sgr = reset
+				}
+				dst = append(dst, sgr...)
+				last = p[c.style]
+			}
+			dst = utf8.AppendRune(dst, c.rune)
+		}
+		if last != "" {
+			dst = append(dst, reset...)
+		}
+	}
+	return dst
+}
+
+// Glyphs returns g as plain text: h lines, each ended by "\n".
+func (g *Grid) Glyphs() string {
+	var b strings.Builder
+	for y := range g.height {
+		for _, c := range g.cells[y*g.width : (y+1)*g.width] {
+			if c.rune != continued {
+				b.WriteRune(c.rune)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Styles returns the layer under Glyphs: for each cell the letter of its Style,
+// h lines of w bytes, each ended by "\n".
+func (g *Grid) Styles(letter func(Style) byte) string {
+	b := make([]byte, 0, (g.width+1)*g.height)
+	for y := range g.height {
+		for _, c := range g.cells[y*g.width : (y+1)*g.width] {
+			b = append(b, letter(c.style))
+		}
+		b = append(b, '\n')
+	}
+	return string(b)
+}

@@ -1,0 +1,214 @@
+package screen
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// frame is a grid of the size, drawn on by draw, as lines of text.
+func frame(w, h int, s Symbols, draw func(Rect)) []string {
+	var g Grid
+	g.Reset(w, h, s)
+	draw(g.All())
+	return strings.Split(strings.TrimSuffix(g.Glyphs(), "\n"), "\n")
+}
+
+func TestDrawing(t *testing.T) {
+	nan := []float64{0, 50, notGiven, 100, -5, 200}
+	for _, tc := range []struct {
+		name    string
+		w, h    int
+		symbols Symbols
+		draw    func(Rect)
+		want    string
+	}{
+		{"box", 5, 3, Braille, func(r Rect) { r.Box(0).Fill('x', 0) }, "╭───╮\n│xxx│\n╰───╯"},
+		{"box in ASCII", 5, 3, ASCII, func(r Rect) { r.Box(0) }, "+---+\n|   |\n+---+"},
+		{"box without room", 1, 2, Braille, func(r Rect) { r.Box(0) }, " \n "},
+		{"text", 6, 1, Braille, func(r Rect) { r.Text(1, 0, 9, "abc", 0) }, " abc  "},
+		{"text that fits to the cell", 3, 1, Braille, func(r Rect) { r.Text(0, 0, 3, "abc", 0) }, "abc"},
+		{"text too long", 6, 1, Braille, func(r Rect) { r.Text(0, 0, 4, "abcdef", 0) }, "abc…  "},
+		{"text too long for its rectangle", 3, 1, Braille, func(r Rect) { r.Text(1, 0, 99, "abc", 0) }, " a…"},
+		{"text too long in ASCII", 3, 1, ASCII, func(r Rect) { r.Text(0, 0, 9, "abcd", 0) }, "ab~"},
+		{"text above", 3, 1, Braille, func(r Rect) { r.Text(0, -1, 9, "abcd", 0) }, "   "},
+		{"wide text", 6, 1, Braille, func(r Rect) { r.Text(0, 0, 6, "日本x", 0) }, "日本x "},
+		{"wide text too long", 4, 1, Braille, func(r Rect) { r.Text(0, 0, 4, "日本x", 0) }, "日… "},
+		{"wide text in ASCII", 4, 1, ASCII, func(r Rect) { r.Text(0, 0, 4, "日本", 0) }, "????"},
+		{"half of a wide rune drawn over", 4, 1, Braille, func(r Rect) { r.Text(0, 0, 4, "日本", 0); r.Set(1, 0, 'x', 0) }, " x本"},
+		{"other half of a wide rune drawn over", 4, 1, Braille, func(r Rect) { r.Text(0, 0, 4, "日本", 0); r.Set(2, 0, 'x', 0) }, "日x "},
+		{"escape sequences are no text", 9, 1, Braille, func(r Rect) { r.Text(0, 0, 9, "a\x1b[31m\tb", 0) }, "a?[31m?b "},
+		{"combining marks go", 4, 1, Braille, func(r Rect) { r.Text(0, 0, 4, "e\u0301\u200db", 0) }, "eb  "},
+		{"text at the right", 6, 1, Braille, func(r Rect) { r.TextRight(0, 0, 5, "abc", 0) }, "  abc "},
+		{"text in the middle", 7, 1, Braille, func(r Rect) { r.Center(0, "abc", 0) }, "  abc  "},
+		{"number", 6, 1, Braille, func(r Rect) { r.Number(0, 0, 5, []byte("351W"), 0) }, " 351W "},
+		{"number that fits to the cell", 4, 1, Braille, func(r Rect) { r.Number(0, 0, 4, []byte("351W"), 0) }, "351W"},
+		{"number without room", 6, 1, Braille, func(r Rect) { r.Number(0, 0, 3, []byte("351W"), 0) }, "  …   "},
+		{"number beyond the right edge", 6, 1, Braille, func(r Rect) { r.Number(3, 0, 5, []byte("12"), 0) }, "     …"},
+		{"number beyond the left edge", 6, 1, Braille, func(r Rect) { r.Number(-3, 0, 4, []byte("123"), 0) }, "…     "},
+		{"number that is elsewhere", 6, 1, Braille, func(r Rect) { r.Number(6, 0, 4, []byte("123"), 0) }, "      "},
+		{"degrees", 5, 1, Braille, func(r Rect) { r.Number(0, 0, 5, []byte("52°C"), 0) }, " 52°C"},
+		{"part of a part", 6, 3, Braille, func(r Rect) { r.Sub(1, 1, 9, 9).Sub(1, 0, 2, 1).Fill('x', 0) }, "      \n  xx  \n      "},
+		{"part beyond the edge", 3, 2, Braille, func(r Rect) { r.Sub(-2, -1, 3, 2).Fill('x', 0); r.Sub(5, 5, 2, 2).Fill('y', 0) }, "x  \n   "},
+		{"bar", 8, 1, Braille, func(r Rect) { r.Bar(0, 0, 8, .5, 0, 0) }, "████····"},
+		{"bar with an eighth", 8, 1, Braille, func(r Rect) { r.Bar(0, 0, 8, .5+3.0/64, 0, 0) }, "████▍···"},
+		{"bar of nearly nothing", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, 1e-9, 0, 0) }, "▏···"},
+		{"bar of nothing", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, 0, 0, 0) }, "····"},
+		{"bar of too much", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, 7, 0, 0) }, "████"},
+		{"bar of what was not read", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, notGiven, 0, 0) }, "    "},
+		{"bar in ASCII", 8, 1, ASCII, func(r Rect) { r.Bar(0, 0, 8, .5+3.0/64, 0, 0) }, "####-..."},
+		{"mark", 8, 1, Braille, func(r Rect) { r.Bar(0, 0, 8, .25, 0, 0); r.Mark(0, 0, 8, .75, 0) }, "██····│·"},
+		{"mark at the end", 4, 1, Braille, func(r Rect) { r.Mark(0, 0, 4, 1, 0) }, "   │"},
+		{"area", 7, 1, Braille, func(r Rect) { r.Area(nan, 0, 100, plain) }, "▁▄ █▁█ "},
+		{"area of two rows", 6, 2, Braille, func(r Rect) { r.Area([]float64{0, 25, 50, 75, 100}, 0, 100, plain) }, "   ▄█ \n▁▄███ "},
+		{"area without a scale", 2, 1, Braille, func(r Rect) { r.Area([]float64{5, 5}, 5, 5, plain) }, "▁▁"},
+		{"line", 3, 1, Braille, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "⣀⠏⢀"},
+		{"line in blocks", 3, 1, Blocks, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "▄▀▗"},
+		{"line in ASCII", 3, 1, ASCII, func(r Rect) { r.Line([]float64{0, 100, notGiven}, 0, 100, 0) }, ".' "},
+		{"band", 3, 2, Blocks, func(r Rect) {
+			r.Band([]float64{0, 60, notGiven, 100, notGiven, 1}, []float64{100, 90, 1, 100, notGiven, notGiven}, 0, 100, 0)
+		}, "░░ \n░  "},
+		{"line over a band", 1, 1, Blocks, func(r Rect) {
+			r.Band([]float64{0, 0}, []float64{100, 100}, 0, 100, 0)
+			r.Line([]float64{0, 0}, 0, 100, 0)
+		}, "▄"},
+		{"line over a band in ASCII", 1, 1, ASCII, func(r Rect) {
+			r.Band([]float64{0}, []float64{100}, 0, 100, 0)
+			r.Line([]float64{0}, 0, 100, 0)
+		}, "."},
+	} {
+		if got := strings.Join(frame(tc.w, tc.h, tc.symbols, tc.draw), "\n"); got != tc.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tc.name, got, tc.want)
+		}
+	}
+}
+
+func plain(int) Style { return 0 }
+
+// TestBrailleIsUnicodes holds the patterns against the code chart of U+2800:
+// dots 1 to 8 are bits 0 to 7, the left column is 1 2 3 7 and the right 4 5 6 8.
+func TestBrailleIsUnicodes(t *testing.T) {
+	number := [4][2]int{{1, 4}, {2, 5}, {3, 6}, {7, 8}}
+	for y := range 4 {
+		for x := range 2 {
+			got := frame(1, 1, Braille, func(r Rect) { r.Dot(x, y, 0) })[0]
+			want := string(rune(0x2800 + 1<<(number[y][x]-1)))
+			if got != want {
+				t.Errorf("dot %d, %d draws %s, want %s", x, y, got, want)
+			}
+		}
+	}
+	for _, s := range []Symbols{Braille, Blocks, ASCII} {
+		d := &dotSets[s]
+		for pattern, c := range d.runes {
+			if got := d.pattern(c); got != pattern {
+				t.Errorf("symbols %d: %c shows %b, want %b", s, c, got, pattern)
+			}
+		}
+	}
+}
+
+func TestAppendANSI(t *testing.T) {
+	var g Grid
+	g.Reset(4, 2, Braille)
+	r := g.All()
+	r.Text(0, 0, 4, "ab", 1)
+	r.Text(2, 0, 2, "日", 2)
+	r.Text(0, 1, 4, "x", 0)
+	r.Row(1).Sub(0, 0, 2, 1).Pick()
+	p := Palette{1: "<1>", 2: "<2>", Picked: "<P>"}
+	got := string(g.AppendANSI(nil, &p))
+	want := "<1>ab<2>日" + reset + "\n<P>x " + reset + "  "
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	letter := func(s Style) byte { return "abc"[s&^Picked] - byte(s>>2&0x20) }
+	if got, want := g.Styles(letter), "bbcc\nAAaa\n"; got != want {
+		t.Errorf("styles %q, want %q", got, want)
+	}
+	r.Dim(2)
+	if got, want := g.Styles(letter), "cccc\nCCcc\n"; got != want {
+		t.Errorf("dimmed styles %q, want %q", got, want)
+	}
+}
+
+// FuzzFrame draws anything anywhere and holds that the frame keeps its size, that
+// nothing is drawn outside its rectangle, and that numbers are whole or absent.
+func FuzzFrame(f *testing.F) {
+	f.Add(40, 10, 3, 2, 9, 4, uint8(0), "NVIDIA H200", 1234, 0.5)
+	f.Add(1, 1, -3, -2, 90, 40, uint8(1), "日本\u0301\u200d👍🏽🇩🇪", -7, -1.0)
+	f.Add(7, 3, 5, 1, 1, 1, uint8(2), "\x1b[2J\t\xff", 0, 1e300)
+	f.Fuzz(func(t *testing.T, w, h, x, y, rw, rh int, symbols uint8, text string, number int, v float64) {
+		w, h = w%200, h%60
+		if len(text) > 500 || max(abs(x), abs(y), abs(rw), abs(rh)) > 1000 {
+			t.Skip()
+		}
+		const ink, digits Style = 1, 2
+		var g Grid
+		g.Reset(w, h, Symbols(symbols%3))
+		r := g.All().Sub(x, y, rw, rh)
+		r.Box(ink).Text(x%7, 0, rw, text, ink)
+		r.Bar(0, 1, rw, v, ink, ink)
+		r.Mark(1, 1, rw, v, ink)
+		r.Area([]float64{v, 0, 1, v}, 0, 1, func(int) Style { return ink })
+		r.Line([]float64{v, 0, 1, v, 1, 0}, -1, 1, ink)
+		r.Band([]float64{v, 0, 1}, []float64{1, v, 1}, -1, 1, ink)
+		r.TextRight(0, 2, rw, text, ink)
+		r.Center(3, text, ink)
+		whole := appendInt(number)
+		r.Number(x%5, 4, rw, whole, digits)
+
+		w, h = max(w, 0), max(h, 0)
+		lines := strings.Split(g.Glyphs(), "\n")
+		if len(lines) != h+1 {
+			t.Fatalf("%d lines, want %d", len(lines)-1, h)
+		}
+		for i, line := range lines[:h] {
+			if !utf8.ValidString(line) || ansi.StringWidth(line) != w {
+				t.Fatalf("line %d is %d wide, want %d: %q", i, ansi.StringWidth(line), w, line)
+			}
+			for _, c := range line {
+				if symbols%3 == uint8(ASCII) && c >= utf8.RuneSelf {
+					t.Fatalf("%q is no ASCII", c)
+				}
+			}
+		}
+		var drawn []rune
+		for i, c := range g.cells {
+			if c.style != 0 && !r.Contains(i%w, i/w) {
+				t.Fatalf("cell %d, %d is outside %+v", i%w, i/w, r)
+			}
+			if c.style == digits {
+				drawn = append(drawn, c.rune)
+			}
+		}
+		if got := string(drawn); got != "" && got != "…" && got != "~" && got != string(whole) {
+			t.Fatalf("number %s drawn as %s", whole, got)
+		}
+	})
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func TestDrawingAllocatesNothing(t *testing.T) {
+	var g Grid
+	p := new(Palette)
+	values := []float64{0, 50, 100}
+	var out []byte
+	draw := func() {
+		g.Reset(120, 40, Braille)
+		r := g.All().Box(1)
+		r.Text(0, 0, 20, "NVIDIA H200 …", 2)
+		r.Bar(0, 1, 20, .4, 1, 2)
+		r.Area(values, 0, 100, plain)
+		r.Sub(0, 3, 20, 5).Line(values, 0, 100, 1)
+		r.Number(0, 9, 9, []byte("351W"), 1)
+		out = g.AppendANSI(out[:0], p)
+	}
+	draw()
+	if n := testing.AllocsPerRun(20, draw); n != 0 {
+		t.Errorf("%v allocations a frame, want 0", n)
+	}
+}

@@ -1,0 +1,141 @@
+package tui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// settings are what :save keeps. What a file leaves out is as it was.
+type settings struct {
+	Theme      string `json:"theme,omitempty"`
+	Symbols    string `json:"symbols,omitempty"`
+	Sort       string `json:"sort,omitempty"`
+	Ascending  bool   `json:"ascending,omitempty"`
+	Window     string `json:"window,omitempty"`
+	Density    int    `json:"density,omitempty"`
+	NoMouse    bool   `json:"no_mouse,omitempty"`
+	PlotPerGPU bool   `json:"plot_per_gpu,omitempty"`
+	Plot       string `json:"plot,omitempty"`
+}
+
+// SettingsFile returns where settings are kept by the environment, "" where it
+// names no place.
+func SettingsFile(lookupEnv func(string) (string, bool)) string {
+	if dir, _ := lookupEnv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "kpulse", "tui.json")
+	}
+	if home, _ := lookupEnv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "kpulse", "tui.json")
+	}
+	return ""
+}
+
+// load takes over the settings of a file. A file that is not there is none; of one
+// that is bad nothing is taken.
+func (m *model) load(file string) error {
+	m.settingsFile = file
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var s settings
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return fmt.Errorf("settings are not used: %s: %w; :save writes it anew", file, err)
+	}
+	m.apply(&s)
+	return nil
+}
+
+// check refuses what is no setting.
+func (s *settings) check() error {
+	metric := func(name string) bool { _, ok := metricNamed(name); return name == "" || ok }
+	window, err := time.ParseDuration(s.Window)
+	switch {
+	case s.Theme != "" && !slices.Contains(Themes, s.Theme):
+		return fmt.Errorf("no theme is called %q", s.Theme)
+	case s.Symbols != "" && !slices.Contains(SymbolSets, s.Symbols):
+		return fmt.Errorf("no symbols are called %q", s.Symbols)
+	case !metric(s.Sort) || !metric(s.Plot):
+		return fmt.Errorf("no reading is called %q or %q", s.Sort, s.Plot)
+	case s.Window != "" && (err != nil || !slices.Contains(windows, window)):
+		return fmt.Errorf("%q is no window", s.Window)
+	case s.Density < 0 || s.Density >= len(densities):
+		return fmt.Errorf("%d is no density", s.Density)
+	}
+	return nil
+}
+
+func (m *model) apply(s *settings) {
+	state := &m.state
+	if s.Theme != "" {
+		m.themeIsOurs = true
+		m.setTheme(s.Theme)
+	}
+	if s.Symbols != "" {
+		state.Symbols = s.Symbols
+	}
+	if by, ok := metricNamed(s.Sort); ok {
+		state.Sort = Sort{By: by, Descending: !s.Ascending}
+	}
+	if plot, ok := metricNamed(s.Plot); ok {
+		state.Metric = plot
+	}
+	if window, err := time.ParseDuration(s.Window); err == nil {
+		state.Window = window
+	}
+	state.Density, state.Mouse, state.PerGPU = s.Density, !s.NoMouse, s.PlotPerGPU
+}
+
+// save keeps the settings for the next time. A theme that the terminal chose is
+// left to it.
+func (m *model) save(string) (tea.Cmd, error) {
+	if m.settingsFile == "" {
+		return nil, errors.New("there is no place for settings; set XDG_CONFIG_HOME or HOME")
+	}
+	state := &m.state
+	s := settings{
+		Symbols: state.Symbols, Sort: Metrics[state.Sort.By].Name, Ascending: state.Sort.By != MetricNone && !state.Sort.Descending,
+		Window: state.Window.String(), Density: state.Density, NoMouse: !state.Mouse, PlotPerGPU: state.PerGPU, Plot: Metrics[state.Metric].Name,
+	}
+	if m.themeIsOurs {
+		s.Theme = state.Theme
+	}
+	if err := write(m.settingsFile, &s); err != nil {
+		return nil, fmt.Errorf("settings are not saved: %w", err)
+	}
+	m.say("saved to " + m.settingsFile)
+	return nil, nil
+}
+
+// write replaces a file as a whole: whoever reads it meanwhile sees the old one.
+func write(file string, s *settings) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	young := file + ".new"
+	if err := os.WriteFile(young, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(young, file)
+}

@@ -1,0 +1,78 @@
+package tui
+
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// usualWindow is how much of the past is shown while nothing was chosen.
+const usualWindow = 5 * time.Minute
+
+// columnStep returns how long one of n columns of a chart is.
+func columnStep(s *State, n int) time.Duration {
+	window := s.Window
+	if window <= 0 {
+		window = usualWindow
+	}
+	return Step(window, n)
+}
+
+// timeline reads the past of devices into memory that it uses again.
+type timeline struct {
+	points  []Point
+	values  []float64
+	classes []canonical.Class
+}
+
+// means returns the mean of a metric in each of the last n columns; valid until the
+// next call.
+func (t *timeline) means(s *State, g *GPU, m Metric, n int) []float64 {
+	t.fill(s, g, m, n, columnStep(s, n))
+	return t.values
+}
+
+// fill reads n columns of a step each into t.
+func (t *timeline) fill(s *State, g *GPU, m Metric, n int, step time.Duration) {
+	t.points, t.values = sized(t.points, n), sized(t.values, n)
+	s.History.Fill(t.points, g.Key, m, s.Now, step)
+	for i, p := range t.points {
+		t.values[i] = p.Mean
+	}
+}
+
+// sized returns b with n elements; what they hold is not defined.
+func sized[T any](b []T, n int) []T {
+	if cap(b) < n {
+		return make([]T, n)
+	}
+	return b[:n]
+}
+
+// utilization draws the past of the real utilization of g in r, latest right.
+func (t *timeline) utilization(r screen.Rect, s *State, g *GPU) {
+	t.area(r, s, g, MetricReal, 1, utilStyle)
+}
+
+// area draws the past of a metric in r on a scale from 0 to limit. Without a limit
+// nothing is drawn: the shape alone would say nothing.
+func (t *timeline) area(r screen.Rect, s *State, g *GPU, m Metric, limit float64, st func(v float64) screen.Style) {
+	if r.Empty() || !(limit > 0) {
+		return
+	}
+	values := t.means(s, g, m, r.W)
+	r.Area(values, 0, limit, func(i int) screen.Style { return st(values[i] / limit) })
+}
+
+// strip draws the past of the class of g along the first row of r.
+func (t *timeline) strip(r screen.Rect, s *State, g *GPU) {
+	if r.Empty() {
+		return
+	}
+	t.classes = sized(t.classes, r.W)
+	s.History.Classes(t.classes, g.Key, s.Now, columnStep(s, r.W))
+	for x, c := range t.classes {
+		r.Set(x, 0, classWords[c].glyph, classWords[c].style)
+	}
+}

@@ -1,0 +1,304 @@
+package tui
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// plotted are the metrics of the plot view, in the order of its charts.
+var plotted = []Metric{
+	MetricReal, MetricNVML, MetricEngine, MetricSM, MetricOccupancy, MetricTensor, MetricDRAM, MetricMemCopy, MetricPCIe,
+	MetricPower, MetricMemory, MetricTemperature, MetricMemoryTemperature, MetricNVLink, MetricSMClock, MetricMemoryClock,
+	MetricFP16, MetricFP32, MetricFP64, MetricHMMA, MetricIMMA, MetricDFMA, MetricDMMA, MetricQMMA, MetricInt,
+}
+
+// The least size of a chart with its axes.
+const chartWidth, chartHeight = 38, 9
+
+// legendScroll is left of the row of the legend, to say what part is shown.
+const legendScroll = 18
+
+// plotView shows the past of readings in small charts: one for each metric with a
+// line for each device, or one for each device with the metric that was chosen.
+type plotView struct {
+	past    timeline
+	metrics []Metric
+	band    band
+}
+
+// Draw draws the charts.
+func (p *plotView) Draw(r screen.Rect, s *State) {
+	if len(s.GPUs) == 0 {
+		return
+	}
+	if s.PerGPU {
+		p.byDevice(r, s)
+		return
+	}
+	p.byMetric(r, s)
+}
+
+// byMetric draws a chart for each metric, the chosen one first.
+func (p *plotView) byMetric(r screen.Rect, s *State) {
+	p.legend(r.Sub(0, 0, r.W-legendScroll, 1), s)
+	p.metrics = append(p.metrics[:0], s.Metric)
+	for _, m := range plotted {
+		if m != s.Metric && p.told(s, m) {
+			p.metrics = append(p.metrics, m)
+		}
+	}
+	if !slices.Contains(plotted, s.Metric) && !Metrics[s.Metric].Kept {
+		p.metrics = p.metrics[1:]
+	}
+	p.grid(r, s, len(p.metrics), func(at screen.Rect, i int) { p.chart(at, s, p.metrics[i], s.GPUs) })
+}
+
+// told tells whether any device gives a metric.
+func (p *plotView) told(s *State, m Metric) bool {
+	return slices.ContainsFunc(s.GPUs, func(g *GPU) bool { return canonical.Given(Metrics[m].Value(g)) })
+}
+
+// byDevice draws a chart of the chosen metric for each device.
+func (p *plotView) byDevice(r screen.Rect, s *State) {
+	m := s.Metric
+	if !Metrics[m].Kept {
+		m = MetricReal
+	}
+	x := r.Text(1, 0, r.W, Metrics[m].Title, styleStrong)
+	r.Text(x+1, 0, r.W, "of each device", styleLabel)
+	p.grid(r, s, len(s.GPUs), func(at screen.Rect, i int) {
+		p.chart(at, s, m, s.GPUs[i:i+1])
+		hit(at, s, s.GPUs[i].Key)
+	})
+}
+
+// grid parts r, below its first row, into n places of equal size and draws each.
+// Those that have no room are scrolled to.
+func (p *plotView) grid(all screen.Rect, s *State, n int, draw func(at screen.Rect, i int)) {
+	r := all.Sub(0, 1, all.W, all.H-1)
+	most, high := max(1, r.W/chartWidth), max(1, r.H/chartHeight)
+	columns := plotColumns(min(n, most*high), most, high)
+	rows := (n + columns - 1) / columns
+	shown := min(rows, high)
+	s.Scroll = min(max(s.Scroll, 0), rows-shown)
+	h := r.H / shown
+	for i := s.Scroll * columns; i < min(n, (s.Scroll+shown)*columns); i++ {
+		x, y := i%columns, i/columns-s.Scroll
+		left := x * r.W / columns
+		draw(r.Sub(left, y*h, (x+1)*r.W/columns-left-1, h), i)
+	}
+	if shown < rows {
+		drawScroll(all.Row(0), s.Scroll*columns+1, min(n, (s.Scroll+shown)*columns), n)
+	}
+}
+
+// plotColumns returns in how many columns n charts stand: such that they are
+// about three times as wide as they are high, which is what a cell's shape needs.
+func plotColumns(n, most, high int) int {
+	best, score := most, math.Inf(1)
+	for c := 1; c <= most; c++ {
+		rows := (n + c - 1) / c
+		if rows > high {
+			continue
+		}
+		empty := float64(c*rows - n)
+		if at := math.Abs(math.Log(float64(rows)/float64(c))) + 0.3*empty; at < score {
+			best, score = c, at
+		}
+	}
+	return best
+}
+
+// series is one line of a chart.
+func series(i int) screen.Style { return styleSeries0 + screen.Style(i%numSeries) }
+
+// legend says which line is which.
+func (p *plotView) legend(r screen.Rect, s *State) {
+	x := 1
+	if len(s.GPUs) > numSeries {
+		x = r.Text(x, 0, r.W-x, "━━ ", styleSeries0)
+		x = deviceName(r, x-1, r.W-x, s, s.SelectedGPU(), styleStrong)
+		x = r.Text(x+1, 0, r.W-x, "━━ ", styleSeries3)
+		x = r.Text(x, 0, r.W-x, "median  ", stylePlain)
+		x = r.Text(x, 0, r.W-x, "░░ ", styleFaint)
+		b := count(append(r.Scratch(), "lowest to highest of "...), float64(len(s.GPUs)))
+		r.Number(x, 0, len(b), b, stylePlain)
+		return
+	}
+	for i, g := range s.GPUs {
+		if x+8 > r.W {
+			return
+		}
+		x = r.Text(x, 0, r.W-x, "━━", series(i))
+		st := stylePlain
+		if g.Key == s.Selected {
+			st = styleStrong | screen.Picked
+		}
+		x = deviceName(r, x, r.W-x, s, g, st) + 1
+	}
+}
+
+// chart draws one metric of devices: a line for each while they can be told apart,
+// else the selected one over the median and the range of all.
+func (p *plotView) chart(r screen.Rect, s *State, m Metric, gpus []*GPU) {
+	info := &Metrics[m]
+	as := unitFormats[info.Unit]
+	f := as.format
+	if info.Unit == canonical.Ratio {
+		f = whole
+	}
+	body := r.Sub(0, 1, r.W, r.H-1)
+	cells := body.W - axisWidth
+	dots, _ := body.Sub(axisWidth, 0, cells, 1).Dots()
+	if cells < 1 || dots < 1 {
+		return
+	}
+	step := columnStep(s, dots)
+	hi, known := p.scale(s, m, gpus, dots, step)
+	p.title(r.Row(0), s, m, gpus, known)
+	plot := axes(body, s, hi, f, step*time.Duration(dots/cells))
+	cursorLine(plot, s, step*time.Duration(dots/cells))
+	if len(gpus) > numSeries {
+		p.crowd(plot, s, m, gpus, hi, step, dots)
+		return
+	}
+	for i, g := range gpus {
+		p.line(plot, s, g, m, hi, step, dots, i)
+	}
+	if i := slices.IndexFunc(gpus, func(g *GPU) bool { return g.Key == s.Selected }); i >= 0 && len(gpus) > 1 {
+		p.line(plot, s, gpus[i], m, hi, step, dots, i) // over the others
+	}
+}
+
+func (p *plotView) line(r screen.Rect, s *State, g *GPU, m Metric, hi float64, step time.Duration, dots, i int) {
+	p.past.fill(s, g, m, dots, step)
+	r.Line(p.past.values, 0, hi, series(i))
+}
+
+// title writes what is plotted, whether the scale is no limit, and what the selected
+// device reads now, or read at the cursor.
+func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known bool) {
+	info, as := &Metrics[m], unitFormats[Metrics[m].Unit]
+	text, st := info.Title, styleLabel
+	if m == s.Metric {
+		st = styleStrong
+	}
+	x := 1
+	if s.PerGPU {
+		if st = styleLabel; gpus[0].Key == s.Selected {
+			st = styleStrong | screen.Picked
+		}
+		x = deviceName(r, 0, r.W, s, gpus[0], st)
+	} else {
+		x = r.Text(x, 0, r.W-x, text, st)
+	}
+	if as.suffix != "" {
+		x = r.Text(x+1, 0, r.W-x-1, as.suffix, styleFaint)
+	}
+	const scaled = "to what was seen"
+	if !known && x+2+len(scaled) < r.W-10 {
+		r.Text(x+2, 0, len(scaled), scaled, styleFaint)
+	}
+	shown := s.SelectedGPU()
+	if len(gpus) == 1 {
+		shown = gpus[0]
+	}
+	v := info.Value(shown)
+	if !s.Cursor.IsZero() {
+		v = p.at(s, shown, m)
+	}
+	number(r, r.W-10, 0, 10, v, as.format, stylePlain)
+}
+
+// at returns what a device read at the cursor.
+func (p *plotView) at(s *State, g *GPU, m Metric) float64 {
+	var point [1]Point
+	s.History.Fill(point[:], g.Key, m, s.Cursor, Steps[3])
+	return point[0].Mean
+}
+
+// scale returns the upper end of the Y axis: the highest limit of the devices;
+// where there is none, a round number above all that is shown, and false.
+func (p *plotView) scale(s *State, m Metric, gpus []*GPU, dots int, step time.Duration) (hi float64, known bool) {
+	if Metrics[m].Unit == canonical.Celsius {
+		return 100, true
+	}
+	for _, g := range gpus {
+		if limit := Metrics[m].Limit(g); limit > hi {
+			hi = limit
+		}
+	}
+	if hi > 0 {
+		return hi, true
+	}
+	for _, g := range gpus {
+		p.past.fill(s, g, m, dots, step)
+		for _, point := range p.past.points {
+			if point.Max > hi {
+				hi = point.Max
+			}
+		}
+	}
+	return niceLimit(hi), false
+}
+
+// cursorLine marks the cell of the cursor.
+func cursorLine(r screen.Rect, s *State, step time.Duration) {
+	if s.Cursor.IsZero() {
+		return
+	}
+	cell := s.Now.UnixMilli()/step.Milliseconds() - s.Cursor.UnixMilli()/step.Milliseconds()
+	if x := r.W - 1 - int(cell); x >= 0 {
+		r.Sub(x, 0, 1, r.H).Fill('│', styleAccent)
+	}
+}
+
+// Key scrolls, moves the cursor through the past, and changes what a chart is of.
+func (p *plotView) Key(key string, s *State) bool {
+	switch key {
+	case "up", "k", "K":
+		s.Scroll--
+	case "down", "j", "J":
+		s.Scroll++
+	case "left", "h":
+		moveCursor(s, -1)
+	case "right", "l":
+		moveCursor(s, 1)
+	case "v":
+		s.PerGPU, s.Scroll = !s.PerGPU, 0
+	case "<":
+		s.Metric = nextPlotted(s.Metric, -1)
+	case ">":
+		s.Metric = nextPlotted(s.Metric, 1)
+	default:
+		return false
+	}
+	return true
+}
+
+// nextPlotted returns the metric that comes after m in the order of the charts.
+func nextPlotted(m Metric, by int) Metric {
+	return plotted[(slices.Index(plotted, m)+by+len(plotted))%len(plotted)]
+}
+
+// moveCursor moves the cursor by a fiftieth of the window; behind now there is none.
+func moveCursor(s *State, by int) {
+	if s.Cursor.IsZero() {
+		s.Cursor = s.Now
+	}
+	window := s.Window
+	if window <= 0 {
+		window = usualWindow
+	}
+	s.Cursor = s.Cursor.Add(time.Duration(by) * window / 50)
+	if s.Cursor.Before(s.Now.Add(-window)) {
+		s.Cursor = s.Now.Add(-window)
+	}
+	if !s.Cursor.Before(s.Now) {
+		s.Cursor = time.Time{}
+	}
+}

@@ -1,0 +1,206 @@
+package tui
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	// settled is how long something must stay as it is before it is told: a
+	// device at a threshold is no news every second.
+	settled = 10 * time.Second
+	// wasted is how long a held device idles before that is told.
+	wasted = 5 * time.Minute
+)
+
+// watch finds the events in what nodes say.
+type watch struct {
+	devices map[Key]*watched
+	nodes   map[string]*attended
+}
+
+// watched is a device as the events left it.
+type watched struct {
+	health canonical.Health
+	class  canonical.Class
+	gone   bool
+	xids   float64
+	// better and changed are since when health is better, and the class another,
+	// than was told; zero while they are not.
+	better, changed time.Time
+	next            canonical.Class // the one it changed to
+	idle            time.Time       // since when it idles; zero while it works
+	toldIdle        bool
+}
+
+// attended is a node as the events left it.
+type attended struct {
+	age  Age
+	lost time.Time // since when there is nothing new
+}
+
+func newWatch() *watch {
+	return &watch{devices: map[Key]*watched{}, nodes: map[string]*attended{}}
+}
+
+// reading returns the events of a new reading of n.
+func (w *watch) reading(n *Node) []Event {
+	var events []Event
+	at := n.readAt()
+	for _, g := range n.GPUs {
+		d := w.devices[g.Key]
+		if d == nil {
+			d = &watched{health: canonical.HealthOK, class: g.Class, xids: g.XIDChanges}
+			w.devices[g.Key] = d
+		}
+		add := func(kind EventKind, state canonical.Health, text string) {
+			events = append(events, Event{At: at, Key: g.Key, Node: g.Node, GPU: g.Label(), Kind: kind, State: state, Text: text})
+		}
+		d.seeGone(g, add)
+		if !g.Gone {
+			d.seeHealth(g, at, add)
+			d.seeXID(g, add)
+			d.seeClass(g, at, add)
+			d.seeIdle(g, at, add)
+		}
+	}
+	return events
+}
+
+type adder func(kind EventKind, state canonical.Health, text string)
+
+func (d *watched) seeGone(g *GPU, add adder) {
+	switch {
+	case g.Gone && !d.gone:
+		add(EventGone, canonical.HealthCrit, "is not there: it fell off the bus, or the node has fewer GPUs than expected")
+	case !g.Gone && d.gone:
+		add(EventGone, canonical.HealthOK, "is there again")
+	}
+	d.gone = g.Gone
+}
+
+// seeHealth tells at once of what gets worse, and of what got better when it has
+// stayed so.
+func (d *watched) seeHealth(g *GPU, at time.Time, add adder) {
+	switch worse := cmp.Compare(g.Health, d.health); {
+	case g.IsInstance() || g.Health == canonical.HealthUnknown || worse == 0:
+		d.better = time.Time{}
+	case worse > 0:
+		d.health, d.better = g.Health, time.Time{}
+		add(EventHealth, g.Health, g.Health.String()+": "+raisedWords(g))
+	case d.better.IsZero():
+		d.better = at
+	case at.Sub(d.better) >= settled:
+		d.better = time.Time{}
+		text := "is ok again, was " + d.health.String()
+		if d.health = g.Health; g.Health != canonical.HealthOK {
+			text = "is better: " + g.Health.String() + ", " + raisedWords(g)
+		}
+		add(EventHealth, g.Health, text)
+	}
+}
+
+// raisedWords names what is wrong with g.
+func raisedWords(g *GPU) string {
+	var words []string
+	for _, r := range g.Raised {
+		words = append(words, conditionWords[r.Condition])
+	}
+	return strings.Join(words, ", ")
+}
+
+func (d *watched) seeXID(g *GPU, add adder) {
+	if g.XIDChanges > d.xids {
+		state := canonical.HealthWarn
+		if slices.ContainsFunc(g.Raised, func(r RaisedCondition) bool { return r.Condition == canonical.CondXIDFatal }) {
+			state = canonical.HealthCrit
+		}
+		add(EventXID, state, "XID "+strconv.FormatFloat(g.Value(canonical.XIDLast), 'f', -1, 64))
+	}
+	if !math.IsNaN(g.XIDChanges) {
+		d.xids = g.XIDChanges
+	}
+}
+
+// seeClass tells of another class of work when the device has stayed in it.
+func (d *watched) seeClass(g *GPU, at time.Time, add adder) {
+	switch {
+	case g.Class == d.class:
+		d.changed = time.Time{}
+	case d.changed.IsZero() || g.Class != d.next:
+		d.changed, d.next = at, g.Class
+	case at.Sub(d.changed) >= settled:
+		add(EventClass, canonical.HealthOK, classWords[d.class].long+" → "+classWords[g.Class].long)
+		d.class, d.changed = g.Class, time.Time{}
+	}
+}
+
+// seeIdle tells of a device that somebody holds and nobody uses.
+func (d *watched) seeIdle(g *GPU, at time.Time, add adder) {
+	switch {
+	case g.Class != canonical.Idle || len(g.Allocations) == 0:
+		d.idle, d.toldIdle = time.Time{}, false
+	case d.idle.IsZero():
+		d.idle = at
+	case !d.toldIdle && at.Sub(d.idle) >= wasted:
+		d.toldIdle = true
+		add(EventClass, canonical.HealthOK, fmt.Sprintf("idle for %d minutes while %s holds it", int(wasted.Minutes()), g.Allocations[0].Label()))
+	}
+}
+
+// clock returns the events of time going by: nodes that say nothing new any more,
+// and those that are back.
+func (w *watch) clock(nodes []*Node, now time.Time) []Event {
+	var events []Event
+	for _, n := range nodes {
+		a := w.nodes[n.URL]
+		if a == nil {
+			a = &attended{}
+			w.nodes[n.URL] = a
+		}
+		age, since := n.Age(now)
+		if age == Expired && n.FetchedAt.IsZero() && n.Err == "" {
+			continue // the first answer is still to come
+		}
+		event := Event{At: now, Node: n.Name, Kind: EventStale}
+		switch {
+		case age != Fresh && a.age == Fresh:
+			a.lost = now.Add(-since)
+			event.State, event.Text = canonical.HealthWarn, "says nothing new: "+cmp.Or(n.Err, "its readings stand still")
+			events = append(events, event)
+		case age == Fresh && a.age != Fresh:
+			event.Text = "is back after " + now.Sub(a.lost).Round(time.Second).String()
+			events = append(events, event)
+		}
+		a.age = age
+	}
+	return events
+}
+
+// Label is how people call g, such as GPU 3 or GPU 3 MIG 9.
+func (g *GPU) Label() string {
+	if g.IsInstance() {
+		return "GPU " + g.Index + " MIG " + g.MIGInstance
+	}
+	return "GPU " + g.Index
+}
+
+// Label is how people call the holder of a device: its job, or its pod with the
+// namespace.
+func (a *Allocation) Label() string {
+	switch {
+	case a.Pod == "":
+		return "job " + a.Job
+	case a.Namespace == "":
+		return a.Pod
+	default:
+		return a.Namespace + "/" + a.Pod
+	}
+}

@@ -1,0 +1,114 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// told runs through what a device is, second by second, and returns the events
+// with the second of each.
+func told(t *testing.T, seconds int, set func(second int, g *GPU)) []string {
+	t.Helper()
+	w := newWatch()
+	var all []string
+	for i := range seconds {
+		g := gpu("3", "")
+		g.Health, g.XIDChanges, g.Class = canonical.HealthOK, 0, canonical.Idle
+		set(i, g)
+		at := start.Add(time.Duration(i) * time.Second)
+		for _, e := range w.reading(&Node{At: at, FetchedAt: at, Period: time.Second, GPUs: []*GPU{g}}) {
+			all = append(all, e.At.Sub(start).String()+" "+string(e.Kind)+" "+e.State.String()+" "+e.GPU+" "+e.Text)
+		}
+	}
+	return all
+}
+
+func TestEvents(t *testing.T) {
+	crit := func(g *GPU) {
+		g.Health, g.Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondRowRemapFailure, canonical.HealthCrit}}
+	}
+	for _, test := range []struct {
+		name    string
+		seconds int
+		set     func(i int, g *GPU)
+		want    []string
+	}{
+		{"nothing happens", 100, func(int, *GPU) {}, nil},
+		{"it is sick at the start", 5, func(_ int, g *GPU) { crit(g) }, []string{"0s health crit GPU 3 crit: row remap failed"}},
+		{"it falls ill at once and gets well slowly", 40, func(i int, g *GPU) {
+			if i == 5 || i == 8 {
+				crit(g)
+			}
+		}, []string{"5s health crit GPU 3 crit: row remap failed", "19s health ok GPU 3 is ok again, was crit"}},
+		{"it becomes less sick", 40, func(i int, g *GPU) {
+			if crit(g); i >= 10 {
+				g.Health, g.Raised = canonical.HealthHot, []RaisedCondition{{canonical.CondGPUTemperature, canonical.HealthHot}}
+			}
+		}, []string{"0s health crit GPU 3 crit: row remap failed", "20s health hot GPU 3 is better: hot, GPU hot"}},
+		{"unknown health is no news", 40, func(i int, g *GPU) {
+			if i > 3 {
+				g.Health = canonical.HealthUnknown
+			}
+		}, nil},
+		{"its class flutters, then stays", 40, func(i int, g *GPU) {
+			if i%4 == 1 || i >= 17 {
+				g.Class = canonical.TensorCompute
+			}
+		}, []string{"27s class ok GPU 3 idle → tensor compute"}},
+		{"an XID", 5, func(i int, g *GPU) {
+			if i >= 2 {
+				g.XIDChanges, g.Values[canonical.XIDLast] = 1, 79
+				g.Health, g.Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondXIDFatal, canonical.HealthCrit}}
+			}
+		}, []string{"2s health crit GPU 3 crit: fatal XID", "2s xid crit GPU 3 XID 79"}},
+		{"it vanishes and comes back", 5, func(i int, g *GPU) { g.Gone = i == 2 || i == 3 }, []string{
+			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
+		{"it idles while it is held", 700, func(i int, g *GPU) { g.Allocations = []Allocation{{Namespace: "ml", Pod: "notebook"}} }, []string{
+			"5m0s class ok GPU 3 idle for 5 minutes while ml/notebook holds it"}},
+	} {
+		if got := told(t, test.seconds, test.set); !slices.Equal(got, test.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+	}
+}
+
+func TestEventsOfNodes(t *testing.T) {
+	w := newWatch()
+	n := &Node{URL: "u", Name: "dgx-1", Period: time.Second}
+	step := func(after time.Duration) string {
+		var all []string
+		for _, e := range w.clock([]*Node{n}, start.Add(after)) {
+			all = append(all, e.Node+" "+e.State.String()+" "+e.Text)
+		}
+		return strings.Join(all, "; ")
+	}
+	if got := step(time.Hour); got != "" {
+		t.Errorf("before the first answer: %q", got)
+	}
+	n.FetchedAt = start
+	for _, test := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{time.Second, ""},
+		{3 * time.Second, "dgx-1 warn says nothing new: connection refused"},
+		{time.Minute, ""},
+	} {
+		n.Err = "connection refused"
+		if got := step(test.after); got != test.want {
+			t.Errorf("after %v: %q, want %q", test.after, got, test.want)
+		}
+	}
+	n.FetchedAt, n.Err = start.Add(70*time.Second), ""
+	if got := step(71 * time.Second); got != "dgx-1 ok is back after 1m11s" {
+		t.Errorf("back: %q", got)
+	}
+	never := newWatch()
+	if got := never.clock([]*Node{{URL: "v", Name: "v", Err: "refused"}}, start); len(got) != 1 {
+		t.Errorf("a node that never answered: %v", got)
+	}
+}

@@ -11,7 +11,7 @@ LDFLAGS := -s -w \
 FUZZTIME ?= 60s
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build ./kpulse-proxy, static
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o kpulse-proxy ./cmd/kpulse-proxy
@@ -42,4 +42,7 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./cmd/kpulse-proxy
 
-.PHONY: help build run test race lint fuzz bench
+screenshots: build ## Take the pictures of the terminal dashboard anew (needs tmux)
+	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
+
+.PHONY: help build run screenshots test race lint fuzz bench

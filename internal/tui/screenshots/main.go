@@ -1,0 +1,116 @@
+// Command screenshots takes the pictures of the terminal dashboard that README.md shows:
+// it runs the program in a real terminal (tmux), lets it play the demo, presses keys, and
+// draws what is on the screen as SVG, once on a dark and once on a light background.
+//
+//	go run ./internal/tui/screenshots PROGRAM FOLDER
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// shot is one picture.
+type shot struct {
+	name          string
+	width, height int
+	keys          []string      // pressed one after the other
+	after         time.Duration // of the demo, five times as fast as it is
+}
+
+// shots show each view where something happens: GPU 3 has just fallen off the bus, GPU 5
+// is hot.
+var shots = []shot{
+	{"fleet", 160, 45, nil, 25 * time.Second},
+	{"table", 100, 24, nil, 25 * time.Second},
+	{"focus", 150, 45, []string{":focus 5", "Enter"}, 38 * time.Second},
+	{"plot", 160, 45, []string{"p"}, 42 * time.Second},
+	{"explain", 120, 40, []string{"i"}, 6 * time.Second},
+}
+
+// themes are what the terminal looks like.
+var themes = []struct{ name, paper, ink string }{
+	{"dark", "#0d1117", "#d0d7de"},
+	{"light", "#ffffff", "#1f2328"},
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: screenshots PROGRAM FOLDER")
+		os.Exit(2)
+	}
+	if err := take(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "screenshots:", err)
+		os.Exit(1)
+	}
+}
+
+// take takes all pictures at the same time, each in a terminal of its own.
+func take(program, folder string) error {
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	results := make(chan error)
+	for _, theme := range themes {
+		for _, s := range shots {
+			go func() {
+				screen, err := s.capture(program, theme.name)
+				if err == nil {
+					picture := draw(parse(screen, s.width, s.height), theme.paper, theme.ink)
+					err = os.WriteFile(filepath.Join(folder, s.name+"-"+theme.name+".svg"), picture, 0o644)
+				}
+				results <- err
+			}()
+		}
+	}
+	for range len(themes) * len(shots) {
+		err = firstOf(err, <-results)
+	}
+	return err
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// capture plays the demo in a terminal and returns what is on its screen, with the
+// escapes for colors.
+func (s shot) capture(program, theme string) (string, error) {
+	socket := fmt.Sprintf("kpulse-%s-%s-%d", s.name, theme, os.Getpid())
+	tmux := func(args ...string) (string, error) {
+		cmd := exec.Command("tmux", append([]string{"-L", socket, "-f", os.DevNull}, args...)...)
+		cmd.Env = append(os.Environ(), "COLORTERM=truecolor", "LC_ALL=C.UTF-8")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("tmux %s: %w: %s", args[0], err, out)
+		}
+		return string(out), nil
+	}
+	play := fmt.Sprintf("env TERM=xterm-256color COLORTERM=truecolor %s --tui --backend=replay --poll=200ms", program)
+	if _, err := tmux("new-session", "-d", "-x", fmt.Sprint(s.width), "-y", fmt.Sprint(s.height), play); err != nil {
+		return "", err
+	}
+	defer func() { _, _ = tmux("kill-server") }()
+	time.Sleep(2 * time.Second)
+	keys := append([]string{":theme " + theme, "Enter"}, s.keys...)
+	for _, key := range keys {
+		if _, err := tmux("send-keys", key); err != nil {
+			return "", err
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	time.Sleep(s.after)
+	screen, err := tmux("capture-pane", "-p", "-e")
+	if err == nil && strings.Count(screen, "\n") < s.height/2 {
+		err = fmt.Errorf("%s shows nothing:\n%s", s.name, screen)
+	}
+	return screen, err
+}

@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"internal/export":                       {"internal/canonical"},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source"},
 	"internal":                              {},
+	"rules":                                 {},
 	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/config"},
 }
 

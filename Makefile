@@ -11,7 +11,7 @@ LDFLAGS := -s -w \
 FUZZTIME ?= 60s
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build ./kpulse-proxy, static
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o kpulse-proxy ./cmd/kpulse-proxy
@@ -26,7 +26,7 @@ race: ## Run all tests under the race detector
 	go test -race ./...
 
 lint: ## Check formatting, vet, and run golangci-lint (built from source, once)
-	@test -z "$$(gofmt -l cmd internal)" || { gofmt -l cmd internal; echo 'run gofmt -w on these'; exit 1; }
+	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
 	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
 
@@ -42,4 +42,7 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./cmd/kpulse-proxy
 
-.PHONY: help build run test race lint fuzz bench
+rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
+	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml
+
+.PHONY: help build run test race lint fuzz bench rules-cost

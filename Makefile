@@ -42,7 +42,10 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./cmd/kpulse-proxy
 
+rules: ## Write the rules that are generated from constants of the program
+	go generate ./rules/...
+
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
 	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml
 
-.PHONY: help build run test race lint fuzz bench rules-cost
+.PHONY: help build run test race lint fuzz bench rules rules-cost

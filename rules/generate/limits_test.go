@@ -65,6 +65,23 @@ func TestLimits(t *testing.T) {
 			},
 		},
 		{
+			"a GPU got another index", 15 * time.Second,
+			[]string{
+				page("DCGM_FI_DEV_PCIE_REPLAY_COUNTER@ 1"),
+				strings.Replace(page("DCGM_FI_DEV_PCIE_REPLAY_COUNTER@ 2"), `gpu="0"`, `gpu="1"`, 1),
+			},
+			[]string{
+				"kpulse_gpu_health gpu=1 state=ok is 1, want 0",
+				"kpulse_gpu_health gpu=1 state=warn is 0, want 1",
+				"kpulse_gpu_health_condition condition=pcie_replay gpu=1 state=warn is 0, want 1",
+			},
+		},
+		{
+			"a line that Prometheus rejects", 15 * time.Second,
+			[]string{page("DCGM_FI_DEV_ROW_REMAP_FAILURE@ 0", "DCGM_FI_DEV_NAME@ Tesla T4"), page("DCGM_FI_DEV_ROW_REMAP_FAILURE@ 0")},
+			nil, // it is the same again with the next scrape
+		},
+		{
 			"none", 15 * time.Second,
 			[]string{activities + stalled, activities, stalled, stalled, stalled},
 			nil,

@@ -152,7 +152,7 @@ func TestParityOnCaptures(t *testing.T) {
 			want := map[string]float64{}
 			p.read(start, body)
 			p.conclude(want)
-			s.scrape("10.0.0.1:9400", start, body)
+			s.scrape("10.0.0.1:9400", start, accepted(body))
 			s.evaluate(start)
 			list := differences(want, s.concluded(start))
 			slices.Sort(list)

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -40,14 +43,18 @@ func newServer(tb testing.TB, text string) *server {
 	return &server{tb, newStore(), engine, rules, map[string][]labels.Labels{}, make([][]labels.Labels, len(rules))}
 }
 
-// scrape takes in an exposition; nil is a scrape that failed.
+// scrape takes in an exposition. One malformed line makes it a scrape that failed.
 func (s *server) scrape(instance string, at time.Time, body []byte) {
-	s.tb.Helper()
 	var now []labels.Labels
+	var values []float64
 	p := textparse.NewPromParser(body, labels.NewSymbolTable(), false)
 	for {
 		entry, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err != nil {
+			now = nil
 			break
 		}
 		if entry != textparse.EntrySeries {
@@ -56,12 +63,25 @@ func (s *server) scrape(instance string, at time.Time, body []byte) {
 		var l labels.Labels
 		p.Labels(&l)
 		_, _, v := p.Series()
-		l = labels.NewBuilder(l).Set("instance", instance).Set("job", "dcgm-exporter").Labels()
-		s.store.append(l, at.UnixMilli(), v)
-		now = append(now, l)
+		now = append(now, labels.NewBuilder(l).Set("instance", instance).Set("job", "dcgm-exporter").Labels())
+		values = append(values, v)
+	}
+	for i, l := range now {
+		s.store.append(l, at.UnixMilli(), values[i])
 	}
 	s.endOthers(s.targets[instance], now, at)
 	s.targets[instance] = now
+}
+
+// accepted returns the lines of a body that Prometheus takes.
+func accepted(body []byte) (lines []byte) {
+	for line := range bytes.Lines(body) {
+		_, err := textparse.NewPromParser(bytes.Clone(line), labels.NewSymbolTable(), false).Next()
+		if err == nil {
+			lines = append(lines, line...)
+		}
+	}
+	return lines
 }
 
 // endOthers marks as stale what was there and is no more.

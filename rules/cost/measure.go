@@ -80,7 +80,7 @@ func (m *meter) play(all []series, groups []*rules.Group) (rows [][]cost, err er
 			return nil, err
 		}
 		if !at.Before(next) {
-			rows = append(rows, m.evaluate(groups, at))
+			rows = append(rows, m.evaluate(groups, at, at.Add(rounds*evalInterval).After(end)))
 			next = next.Add(evalInterval)
 		}
 		if at = at.Add(scrapeInterval); at.Before(start.Add(filled)) {
@@ -149,11 +149,14 @@ func (m *meter) query(ctx context.Context, expr string, at time.Time) (promql.Ve
 	return append(promql.Vector(nil), vector...), nil
 }
 
-// evaluate evaluates the groups one after the other.
-func (m *meter) evaluate(groups []*rules.Group, at time.Time) (row []cost) {
+// evaluate evaluates the groups one after the other, each on a clean heap if it is
+// to count.
+func (m *meter) evaluate(groups []*rules.Group, at time.Time, counts bool) (row []cost) {
 	for _, g := range groups {
 		m.samples, m.peak, m.recorded = 0, 0, 0
-		runtime.GC()
+		if counts {
+			runtime.GC()
+		}
 		base, before := heap(), cpu()
 		watch := watchHeap()
 		g.Eval(context.Background(), at)

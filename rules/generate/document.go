@@ -50,5 +50,9 @@ func (d *document) render() (string, error) {
 }
 
 func comment(text, indent string) string {
-	return indent + "# " + strings.ReplaceAll(text, "\n", "\n"+indent+"# ") + "\n"
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		b.WriteString(strings.TrimRight(indent+"# "+line, " ") + "\n")
+	}
+	return b.String()
 }

@@ -77,11 +77,6 @@ func TestLimits(t *testing.T) {
 			},
 		},
 		{
-			"a line that Prometheus rejects", 15 * time.Second,
-			[]string{page("DCGM_FI_DEV_ROW_REMAP_FAILURE@ 0", "DCGM_FI_DEV_NAME@ Tesla T4"), page("DCGM_FI_DEV_ROW_REMAP_FAILURE@ 0")},
-			nil, // it is the same again with the next scrape
-		},
-		{
 			"none", 15 * time.Second,
 			[]string{activities + stalled, activities, stalled, stalled, stalled},
 			nil,
@@ -109,6 +104,24 @@ func TestLimits(t *testing.T) {
 				t.Errorf("differences\n%s\nwant\n%s", strings.Join(list, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
+	}
+}
+
+// TestRejectedPage: a string for a value costs Prometheus the whole scrape, until the
+// next one, and the proxy that line.
+func TestRejectedPage(t *testing.T) {
+	const good = `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a",Hostname="h"} 50` + "\n"
+	const bad = good + `DCGM_FI_DEV_NAME{gpu="0",UUID="GPU-a",Hostname="h"} Tesla T4` + "\n"
+	p, s := newProxy(t, "h"), newServer(t, shipped(t))
+	for i, page := range []string{good, bad, good} {
+		at, want := start.Add(time.Duration(i)*time.Minute), map[string]float64{}
+		p.read(at, []byte(page))
+		p.conclude(want)
+		s.scrape("h:9400", at, []byte(page))
+		s.evaluate(at)
+		if got := s.concluded(at); page == bad && len(got) > 0 || page == good && len(differences(want, got)) > 0 || len(want) == 0 {
+			t.Errorf("reading %d: %d series recorded, %d of the proxy", i, len(got), len(want))
+		}
 	}
 }
 

@@ -26,7 +26,7 @@ race: ## Run all tests under the race detector
 	go test -race ./...
 
 lint: ## Check formatting, vet, and run golangci-lint (built from source, once)
-	@test -z "$$(gofmt -l cmd internal)" || { gofmt -l cmd internal; echo 'run gofmt -w on these'; exit 1; }
+	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
 	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
 
@@ -45,4 +45,10 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 screenshots: build ## Take the pictures of the terminal dashboard anew (needs tmux)
 	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
 
-.PHONY: help build run screenshots test race lint fuzz bench
+rules: ## Write the rules that are generated from constants of the program
+	go generate ./rules/...
+
+rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
+	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml
+
+.PHONY: help build run screenshots test race lint fuzz bench rules rules-cost

@@ -50,6 +50,8 @@ var mayImport = map[string][]string{
 	"internal/tui/screenshots":              {},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/spelling", "internal/yamlfile"},
 	"internal":                              {},
+	"rules":                                 {},
+	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/raw", "internal/canonical", "internal/source", "internal/source/dcgmi", "internal/source/identity", "internal/source/exporter", "internal/source/host", "internal/source/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/config", "internal/rules/engine", "internal/rules", "internal/spelling", "internal/counters", "internal/yamlfile"},
 }
 

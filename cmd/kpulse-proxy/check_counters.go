@@ -48,17 +48,17 @@ func wantedReadings() (wants []counters.Want, err error) {
 	}
 	var health []counters.Want
 	ofHealth := map[canonical.Field]bool{}
-	for condition := range canonical.NumConditions {
-		fields := compute.Watched(condition)
+	for condition, criterion := range compute.Criteria() {
+		fields := criterion.Inputs
 		for _, f := range fields {
 			ofHealth[f] = true
 		}
 		same := slices.IndexFunc(health, func(w counters.Want) bool { return slices.Equal(w.AnyOf, fields) })
 		if same < 0 {
-			health = append(health, counters.Want{AnyOf: fields, For: "the health condition " + condition.String()})
+			health = append(health, counters.Want{AnyOf: fields, For: "the health condition " + canonical.Conditions[condition]})
 			continue
 		}
-		health[same].For = strings.Replace(health[same].For, "condition ", "conditions ", 1) + " and " + condition.String()
+		health[same].For = strings.Replace(health[same].For, "condition ", "conditions ", 1) + " and " + canonical.Conditions[condition]
 	}
 	for _, f := range judge.Inputs() {
 		if !ofHealth[f] {

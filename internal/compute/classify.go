@@ -2,17 +2,19 @@ package compute
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// signal is what a rule of the cascade looks at.
-type signal uint8
+// Signal is what a rule of the cascade looks at.
+type Signal uint8
 
+// The signals. All but SignalSM are known or missing; SM activity that was not
+// read is an interval.
 const (
-	utilization signal = iota // the composite score
-	sm
-	tensor
-	dram
-	fp64
-	engine   // graphics engine activity, or NVML utilization where that is absent
-	transfer // 1 if much is copied, else 0
+	SignalUtilization Signal = iota // the composite score
+	SignalSM
+	SignalTensor
+	SignalDRAM
+	SignalFP64
+	SignalEngine   // graphics engine activity, or NVML utilization where that is absent
+	SignalTransfer // 1 if much is copied, else 0
 	numSignals
 )
 
@@ -20,41 +22,41 @@ const (
 // lo = hi; NaN is a reading that was not given.
 type interval struct{ lo, hi float64 }
 
-// signals is indexed by signal.
+// signals is indexed by Signal.
 type signals [numSignals]interval
 
-// bound is one condition of a rule: the signal at or above the figure, or below
-// it.
-type bound struct {
-	signal signal
-	below  bool
-	figure float64
+// Bound is one condition of a rule: the signal at or above the figure, or, with
+// Below, below it. A missing signal is below every figure.
+type Bound struct {
+	Signal Signal
+	Below  bool
+	Figure float64
 }
 
-func atLeast(s signal, figure float64) bound { return bound{s, false, figure} }
-func below(s signal, figure float64) bound   { return bound{s, true, figure} }
+func atLeast(s Signal, figure float64) Bound { return Bound{s, false, figure} }
+func below(s Signal, figure float64) Bound   { return Bound{s, true, figure} }
 
-// rule gives its class to whatever meets all of its bounds.
-type rule struct {
-	class  canonical.Class
-	bounds []bound
+// Rule gives its class to whatever meets all of its bounds.
+type Rule struct {
+	Class  canonical.Class
+	Bounds []Bound
 }
 
-// cascade returns the rules of the workload classes; the first that holds gives
-// the class.
-func cascade(t *Thresholds) []rule {
-	return []rule{
-		{canonical.Idle, []bound{below(utilization, t.IdleUtilization), below(engine, t.IdleEngine), below(dram, t.IdleDRAM), below(transfer, 1)}},
-		{canonical.TensorHeavyCompute, []bound{atLeast(tensor, t.TensorHeavyTensor), atLeast(sm, t.TensorHeavySM)}},
-		{canonical.TensorCompute, []bound{atLeast(tensor, t.TensorTensor), atLeast(sm, t.TensorSM)}},
-		{canonical.FP64HPCCompute, []bound{atLeast(fp64, t.FP64FP64), atLeast(sm, t.FP64SM)}},
-		{canonical.IOOrDataLoading, []bound{atLeast(transfer, 1), below(sm, t.IOSM)}},
-		{canonical.MemoryBound, []bound{atLeast(dram, t.MemoryBoundDRAM), below(sm, t.MemoryBoundSM)}},
-		{canonical.ComputeHeavy, []bound{atLeast(sm, t.ComputeHeavySM)}},
-		{canonical.ComputeActive, []bound{atLeast(sm, t.ComputeActiveSM)}},
-		{canonical.MemoryActive, []bound{atLeast(dram, t.MemoryActiveDRAM)}},
-		{canonical.BusyLowSMUse, []bound{atLeast(engine, t.BusyEngine), below(sm, t.BusySM)}},
-		{canonical.LowUtilization, []bound{below(engine, t.LowEngine), below(sm, t.LowSM), below(dram, t.LowDRAM)}},
+// Cascade returns the rules of the workload classes; the first that holds gives
+// the class. The last has no bounds. The caller owns them.
+func Cascade(t *Thresholds) []Rule {
+	return []Rule{
+		{canonical.Idle, []Bound{below(SignalUtilization, t.IdleUtilization), below(SignalEngine, t.IdleEngine), below(SignalDRAM, t.IdleDRAM), below(SignalTransfer, 1)}},
+		{canonical.TensorHeavyCompute, []Bound{atLeast(SignalTensor, t.TensorHeavyTensor), atLeast(SignalSM, t.TensorHeavySM)}},
+		{canonical.TensorCompute, []Bound{atLeast(SignalTensor, t.TensorTensor), atLeast(SignalSM, t.TensorSM)}},
+		{canonical.FP64HPCCompute, []Bound{atLeast(SignalFP64, t.FP64FP64), atLeast(SignalSM, t.FP64SM)}},
+		{canonical.IOOrDataLoading, []Bound{atLeast(SignalTransfer, 1), below(SignalSM, t.IOSM)}},
+		{canonical.MemoryBound, []Bound{atLeast(SignalDRAM, t.MemoryBoundDRAM), below(SignalSM, t.MemoryBoundSM)}},
+		{canonical.ComputeHeavy, []Bound{atLeast(SignalSM, t.ComputeHeavySM)}},
+		{canonical.ComputeActive, []Bound{atLeast(SignalSM, t.ComputeActiveSM)}},
+		{canonical.MemoryActive, []Bound{atLeast(SignalDRAM, t.MemoryActiveDRAM)}},
+		{canonical.BusyLowSMUse, []Bound{atLeast(SignalEngine, t.BusyEngine), below(SignalSM, t.BusySM)}},
+		{canonical.LowUtilization, []Bound{below(SignalEngine, t.LowEngine), below(SignalSM, t.LowSM), below(SignalDRAM, t.LowDRAM)}},
 		{canonical.MixedOrModerate, nil},
 	}
 }
@@ -62,11 +64,11 @@ func cascade(t *Thresholds) []rule {
 // walk returns the class of the first rule that holds, and ClassUnknown where a
 // rule that would decide can neither hold nor fail for sure. So it is unknown
 // exactly if two values within the signals' intervals give two classes.
-func walk(rules []rule, s *signals) canonical.Class {
+func walk(rules []Rule, s *signals) canonical.Class {
 	for i := range rules {
 		surely, perhaps := rules[i].holds(s)
 		if surely {
-			return rules[i].class
+			return rules[i].Class
 		}
 		if perhaps {
 			break
@@ -78,12 +80,12 @@ func walk(rules []rule, s *signals) canonical.Class {
 // holds tells whether the rule holds for every value within the intervals, and
 // whether for some. A missing reading is no evidence: it is at least nothing, and
 // below everything.
-func (r *rule) holds(s *signals) (surely, perhaps bool) {
+func (r *Rule) holds(s *signals) (surely, perhaps bool) {
 	surely = true
-	for _, b := range r.bounds {
-		v := &s[b.signal]
-		always, sometimes := v.lo >= b.figure, v.hi >= b.figure
-		if b.below {
+	for _, b := range r.Bounds {
+		v := &s[b.Signal]
+		always, sometimes := v.lo >= b.Figure, v.hi >= b.Figure
+		if b.Below {
 			always, sometimes = !sometimes, !always
 		}
 		if !sometimes {
@@ -97,24 +99,24 @@ func (r *rule) holds(s *signals) (surely, perhaps bool) {
 // read takes the signals from a device's readings, indexed by canonical.Field,
 // and its score.
 func (s *signals) read(row []float64, score float64, missing Missing, t *Thresholds) {
-	s[utilization] = exactly(score)
-	s[sm] = smInterval(row, missing)
-	s[tensor] = exactly(row[canonical.TensorActive])
-	s[dram] = exactly(row[canonical.DRAMActive])
-	s[fp64] = exactly(row[canonical.FP64Active])
-	s[engine] = exactly(engineActivity(row))
-	s[transfer] = exactly(0)
+	s[SignalUtilization] = exactly(score)
+	s[SignalSM] = smInterval(row, missing)
+	s[SignalTensor] = exactly(row[canonical.TensorActive])
+	s[SignalDRAM] = exactly(row[canonical.DRAMActive])
+	s[SignalFP64] = exactly(row[canonical.FP64Active])
+	s[SignalEngine] = exactly(engineActivity(row))
+	s[SignalTransfer] = exactly(0)
 	if row[canonical.MemoryCopyUtilization] >= t.TransferMemoryCopy ||
 		row[canonical.PCIeTransmit] >= t.TransferPCIe || row[canonical.PCIeReceive] >= t.TransferPCIe {
-		s[transfer] = exactly(1)
+		s[SignalTransfer] = exactly(1)
 	}
 }
 
 func exactly(v float64) interval { return interval{v, v} }
 
-// withinSM are activities that SM activity cannot fall below: whatever works on
+// WithinSM are activities that SM activity cannot fall below: whatever works on
 // a streaming multiprocessor needs a resident warp there.
-var withinSM = [...]canonical.Field{
+var WithinSM = [...]canonical.Field{
 	canonical.SMOccupancy,
 	canonical.TensorActive,
 	canonical.TensorHMMAActive,
@@ -139,7 +141,7 @@ func smInterval(row []float64, missing Missing) interval {
 		return exactly(0)
 	}
 	lo, hi := 0.0, 1.0
-	for _, f := range withinSM {
+	for _, f := range WithinSM {
 		if row[f] > lo { // never for NaN
 			lo = row[f]
 		}

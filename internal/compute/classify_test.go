@@ -179,7 +179,7 @@ func TestMissingReadings(t *testing.T) {
 func TestUnknownIffUndecided(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	th := DefaultThresholds()
-	rules := cascade(&th)
+	rules := Cascade(&th)
 	unknown, known := 0, 0
 	for range 100_000 {
 		row := reading{}.row()
@@ -188,12 +188,12 @@ func TestUnknownIffUndecided(t *testing.T) {
 		var s signals
 		s.read(row, r.Float64()*0.2, Renormalize, &th)
 		got := walk(rules, &s)
-		open := s[sm]
+		open := s[SignalSM]
 		var classes []canonical.Class
 		for _, v := range append(edges, open.lo, open.hi) {
 			for _, v := range []float64{math.Nextafter(v, -1), v} {
 				if v >= open.lo && v <= open.hi {
-					s[sm] = exactly(v)
+					s[SignalSM] = exactly(v)
 					classes = append(classes, walk(rules, &s))
 				}
 			}
@@ -222,7 +222,7 @@ func TestUnknownIffUndecided(t *testing.T) {
 func TestNarrowerIntervalKeepsClass(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	th := DefaultThresholds()
-	rules := cascade(&th)
+	rules := Cascade(&th)
 	kept := 0
 	for range 100_000 {
 		row := reading{}.row()
@@ -230,15 +230,15 @@ func TestNarrowerIntervalKeepsClass(t *testing.T) {
 		row[canonical.SMActive] = absent
 		var s signals
 		s.read(row, r.Float64()*0.2, Renormalize, &th)
-		before, open := walk(rules, &s), s[sm]
+		before, open := walk(rules, &s), s[SignalSM]
 		if before == canonical.ClassUnknown {
 			continue
 		}
 		kept++
 		a, b := open.lo+r.Float64()*(open.hi-open.lo), open.lo+r.Float64()*(open.hi-open.lo)
-		s[sm] = interval{min(a, b), max(a, b)}
+		s[SignalSM] = interval{min(a, b), max(a, b)}
 		if after := walk(rules, &s); after != before {
-			t.Fatalf("row %v: %v in %v, but %v in %v", row, before, open, after, s[sm])
+			t.Fatalf("row %v: %v in %v, but %v in %v", row, before, open, after, s[SignalSM])
 		}
 	}
 	if kept < 1000 {

@@ -56,7 +56,7 @@ func DefaultOptions() Options {
 type Judge struct {
 	composite  composite
 	thresholds Thresholds
-	rules      []rule
+	rules      []Rule
 	judgement  canonical.Judgement
 	inputs     []canonical.Field
 	memory     memory
@@ -97,7 +97,7 @@ func New(o Options) (*Judge, error) {
 		tenants:    tenants{most: o.MaxAllocations},
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
-	j.rules = cascade(&j.thresholds)
+	j.rules = Cascade(&j.thresholds)
 	return j, nil
 }
 
@@ -147,8 +147,8 @@ func inputs(states *[canonical.NumConditions]canonical.Health) []canonical.Field
 		canonical.MemoryCopyUtilization, canonical.PCIeTransmit, canonical.PCIeReceive, canonical.FP64Active,
 	}
 	for i, c := range conditions {
-		if c.basic && states[i] != canonical.HealthOK {
-			fields = append(fields, c.inputs...)
+		if c.Basic && states[i] != canonical.HealthOK {
+			fields = append(fields, c.Inputs...)
 		}
 	}
 	slices.Sort(fields)

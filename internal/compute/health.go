@@ -17,39 +17,72 @@ type evidence struct {
 	condition  canonical.Condition // the one that is looked at
 }
 
-// condition is a row of the table of what can be wrong with a board.
-type condition struct {
-	// state the condition raises unless it is set otherwise.
-	state canonical.Health
-	// basic conditions are those of which one must have been read before a board
+// Test is how a condition is told from its inputs.
+type Test uint8
+
+// The tests. Except of Rose, Changed and Stalled they look at one reading.
+const (
+	Positive         Test = iota // the input is above 0
+	TooManyRows                  // above Thresholds.RemappedRows
+	TooHot                       // at or above the model's warning temperature
+	Fatal                        // one of FatalXIDs
+	AnyBit                       // has a bit of Criterion.Mask
+	Rose                         // an input rose within Thresholds.RiseHold
+	Changed                      // became another code but 0 within Thresholds.RiseHold
+	ProfilingStalled             // see Profiled
+	numTests
+)
+
+// finders are pure and write to nothing.
+var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
+	Positive:         findFlag,
+	TooManyRows:      findRemappedRows,
+	TooHot:           findHeat,
+	Fatal:            findFatalXID,
+	AnyBit:           findBits,
+	Rose:             findNews,
+	Changed:          findNews,
+	ProfilingStalled: findStall,
+}
+
+// Criterion is a row of the table of what can be wrong with a board.
+type Criterion struct {
+	// State the condition raises unless it is set otherwise.
+	State canonical.Health
+	// Basic conditions are those of which one must have been read before a board
 	// on which nothing is raised is called ok.
-	basic bool
-	// inputs are the readings of which one must be there for anything to be found
+	Basic bool
+	Test  Test
+	// Inputs are the readings of which one must be there for anything to be found
 	// now. What a stall is told from is in profiling.
-	inputs []canonical.Field
-	// find is pure and writes to nothing.
-	find func(*evidence, []canonical.Field) canonical.Finding
+	Inputs []canonical.Field
+	// Mask of AnyBit, bits of canonical.ClockEventReasons.
+	Mask uint64
 }
 
 // conditions is indexed by canonical.Condition. The basic ones are
 // KempnerPulse's.
-var conditions = [canonical.NumConditions]condition{
-	canonical.CondRowRemapFailure:           {canonical.HealthCrit, true, []canonical.Field{canonical.RowRemapFailure}, findFlag},
-	canonical.CondUncorrectableRemappedRows: {canonical.HealthCrit, true, []canonical.Field{canonical.RemappedRowsUncorrectable}, findRemappedRows},
-	canonical.CondPCIeReplay:                {canonical.HealthWarn, true, []canonical.Field{canonical.PCIeReplays}, findNews},
-	canonical.CondGPUTemperature:            {canonical.HealthHot, true, []canonical.Field{canonical.Temperature}, findHeat},
-	canonical.CondMemoryTemperature:         {canonical.HealthHot, true, []canonical.Field{canonical.MemoryTemperature}, findHeat},
-	canonical.CondXIDFatal:                  {canonical.HealthCrit, false, []canonical.Field{canonical.XIDLast}, findFatalXID},
-	canonical.CondXIDRecent:                 {canonical.HealthWarn, false, []canonical.Field{canonical.XIDLast}, findNews},
-	canonical.CondECCDoubleBit:              {canonical.HealthCrit, false, []canonical.Field{canonical.ECCDoubleBitVolatile}, findNews},
-	canonical.CondRowRemapPending:           {canonical.HealthWarn, false, []canonical.Field{canonical.RowRemapPending}, findFlag},
-	canonical.CondThermalSlowdown:           {canonical.HealthHot, false, []canonical.Field{canonical.ClockEvents}, findThermalSlowdown},
-	canonical.CondPowerBrake:                {canonical.HealthWarn, false, []canonical.Field{canonical.ClockEvents}, findPowerBrake},
-	canonical.CondNVLinkErrors: {canonical.HealthWarn, false, []canonical.Field{
+var conditions = [canonical.NumConditions]Criterion{
+	canonical.CondRowRemapFailure:           {canonical.HealthCrit, true, Positive, []canonical.Field{canonical.RowRemapFailure}, 0},
+	canonical.CondUncorrectableRemappedRows: {canonical.HealthCrit, true, TooManyRows, []canonical.Field{canonical.RemappedRowsUncorrectable}, 0},
+	canonical.CondPCIeReplay:                {canonical.HealthWarn, true, Rose, []canonical.Field{canonical.PCIeReplays}, 0},
+	canonical.CondGPUTemperature:            {canonical.HealthHot, true, TooHot, []canonical.Field{canonical.Temperature}, 0},
+	canonical.CondMemoryTemperature:         {canonical.HealthHot, true, TooHot, []canonical.Field{canonical.MemoryTemperature}, 0},
+	canonical.CondXIDFatal:                  {canonical.HealthCrit, false, Fatal, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondXIDRecent:                 {canonical.HealthWarn, false, Changed, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondECCDoubleBit:              {canonical.HealthCrit, false, Rose, []canonical.Field{canonical.ECCDoubleBitVolatile}, 0},
+	canonical.CondRowRemapPending:           {canonical.HealthWarn, false, Positive, []canonical.Field{canonical.RowRemapPending}, 0},
+	canonical.CondThermalSlowdown:           {canonical.HealthHot, false, AnyBit, []canonical.Field{canonical.ClockEvents}, swThermal | hwThermal},
+	canonical.CondPowerBrake:                {canonical.HealthWarn, false, AnyBit, []canonical.Field{canonical.ClockEvents}, hwPowerBrake},
+	canonical.CondNVLinkErrors: {canonical.HealthWarn, false, Rose, []canonical.Field{
 		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
-	}, findNews},
-	canonical.CondProfilingStalled: {canonical.HealthWarn, false, []canonical.Field{canonical.NVMLUtilization}, findStall},
+	}, 0},
+	canonical.CondProfilingStalled: {canonical.HealthWarn, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
 }
+
+// Criteria returns the table of what can be wrong with a board, for those who say
+// the same in another language. Do not write to the Inputs.
+func Criteria() [canonical.NumConditions]Criterion { return conditions }
 
 // Bits of canonical.ClockEvents; canonical.ClockEventReasons has them all.
 const (
@@ -61,7 +94,7 @@ const (
 // defaultStates returns the state each condition raises.
 func defaultStates() (states [canonical.NumConditions]canonical.Health) {
 	for i := range conditions {
-		states[i] = conditions[i].state
+		states[i] = conditions[i].State
 	}
 	return states
 }
@@ -79,9 +112,9 @@ func health(e *evidence, states *[canonical.NumConditions]canonical.Health) (can
 		}
 		c := &conditions[i]
 		e.condition = canonical.Condition(i)
-		found := c.find(e, c.inputs)
+		found := finders[c.Test](e, c)
 		findings[i] = found
-		told = told || found != canonical.NotRead && c.basic
+		told = told || found != canonical.NotRead && c.Basic
 		if found == canonical.Raised {
 			worst = max(worst, states[i])
 		}
@@ -92,29 +125,24 @@ func health(e *evidence, states *[canonical.NumConditions]canonical.Health) (can
 	return worst, findings
 }
 
-func findFlag(e *evidence, inputs []canonical.Field) canonical.Finding {
-	v := e.row[inputs[0]]
+func findFlag(e *evidence, c *Criterion) canonical.Finding {
+	v := e.row[c.Inputs[0]]
 	return finding(v, v > 0)
 }
 
-func findRemappedRows(e *evidence, inputs []canonical.Field) canonical.Finding {
-	v := e.row[inputs[0]]
+func findRemappedRows(e *evidence, c *Criterion) canonical.Finding {
+	v := e.row[c.Inputs[0]]
 	return finding(v, v > e.thresholds.RemappedRows)
 }
 
-func findHeat(e *evidence, inputs []canonical.Field) canonical.Finding {
-	v := e.row[inputs[0]]
+func findHeat(e *evidence, c *Criterion) canonical.Finding {
+	v := e.row[c.Inputs[0]]
 	return finding(v, v >= e.device.warning)
 }
 
-func findThermalSlowdown(e *evidence, inputs []canonical.Field) canonical.Finding {
-	v := e.row[inputs[0]]
-	return finding(v, uint64(v)&(swThermal|hwThermal) != 0)
-}
-
-func findPowerBrake(e *evidence, inputs []canonical.Field) canonical.Finding {
-	v := e.row[inputs[0]]
-	return finding(v, uint64(v)&hwPowerBrake != 0)
+func findBits(e *evidence, c *Criterion) canonical.Finding {
+	v := e.row[c.Inputs[0]]
+	return finding(v, uint64(v)&c.Mask != 0)
 }
 
 // finding says what was found in a reading that is NaN where there was none.

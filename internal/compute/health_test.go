@@ -52,7 +52,7 @@ func TestHealth(t *testing.T) {
 		}
 		var want [canonical.NumConditions]canonical.Finding
 		for i := range conditions {
-			for _, f := range conditions[i].inputs {
+			for _, f := range conditions[i].Inputs {
 				if _, ok := c.r[f]; ok {
 					want[i] = canonical.Clear
 				}
@@ -100,11 +100,11 @@ func TestStates(t *testing.T) {
 
 func TestConditionTableIsWhole(t *testing.T) {
 	for i, c := range conditions {
-		if c.find == nil || c.state == canonical.HealthOK || c.state >= canonical.HealthUnknown {
+		if finders[c.Test] == nil || c.State == canonical.HealthOK || c.State >= canonical.HealthUnknown {
 			t.Errorf("condition %v has no function or no state: %+v", canonical.Condition(i), c)
 		}
-		if c.basic != (canonical.Condition(i) <= canonical.CondMemoryTemperature) {
-			t.Errorf("condition %v: basic is %v", canonical.Condition(i), c.basic)
+		if c.Basic != (canonical.Condition(i) <= canonical.CondMemoryTemperature) {
+			t.Errorf("condition %v: basic is %v", canonical.Condition(i), c.Basic)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestConditions(t *testing.T) {
 // TestRisingFieldsAreInputs: what raises a condition makes it readable too.
 func TestRisingFieldsAreInputs(t *testing.T) {
 	for _, r := range rising {
-		if !slices.Contains(conditions[r.condition].inputs, r.field) {
+		if !slices.Contains(conditions[r.condition].Inputs, r.field) {
 			t.Errorf("%v is no input of %v", canonical.Fields[r.field].Name, r.condition)
 		}
 	}

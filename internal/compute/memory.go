@@ -9,9 +9,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// deviceMemory is how long a device is remembered after it went, the time of the
+// DeviceMemory is how long a device is remembered after it went, the time of the
 // first reading without it. When it comes back later than that, it is a new one.
-const deviceMemory = time.Hour
+const DeviceMemory = time.Hour
 
 // memory is what is remembered of the devices of one source from reading to
 // reading. It has no clock: the time is that of the readings.
@@ -85,7 +85,7 @@ func (m *memory) forget() {
 	if m.most > 0 {
 		room = m.most - len(m.present)
 	}
-	n := m.gone.due(m.at, deviceMemory, room)
+	n := m.gone.due(m.at, DeviceMemory, room)
 	if n == 0 {
 		return
 	}

@@ -92,9 +92,9 @@ func ParseMissing(word string) (Missing, error) {
 	return 0, fmt.Errorf("missing inputs cannot be treated as %q: use one of %s", word, strings.Join(missingWords[:], ", "))
 }
 
-// coverageSlack keeps rounding from deciding whether the minimum is reached:
+// CoverageSlack keeps rounding from deciding whether the minimum is reached:
 // 0.1 + 0.4 of the weights is a coverage of 0.5.
-const coverageSlack = 1e-9
+const CoverageSlack = 1e-9
 
 // composite is how the score is made of a device's readings.
 type composite struct {
@@ -130,7 +130,7 @@ func (c *composite) score(row []float64) (utilization, coverage float64) {
 	case given == len(inputs):
 		coverage = 1 // the weights' sum, without its rounding
 	case c.missing == Zero && given > 0:
-	case c.missing == Renormalize && coverage > 0 && coverage >= c.minCoverage-coverageSlack:
+	case c.missing == Renormalize && coverage > 0 && coverage >= c.minCoverage-CoverageSlack:
 		percent /= coverage
 	default:
 		return math.NaN(), coverage

@@ -37,12 +37,12 @@ func (d *device) observeRises(row []float64, at time.Time) {
 
 // findNews is for conditions that tell of events. They stay raised through
 // readings that lack the input: that it happened is known.
-func findNews(e *evidence, inputs []canonical.Field) canonical.Finding {
+func findNews(e *evidence, c *Criterion) canonical.Finding {
 	news := e.device.news[e.condition]
 	if !news.IsZero() && e.at.Sub(news) <= e.thresholds.RiseHold {
 		return canonical.Raised
 	}
-	for _, f := range inputs {
+	for _, f := range c.Inputs {
 		if canonical.Given(e.row[f]) {
 			return canonical.Clear
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// profiled are the activities that come from the hardware's profiling counters,
+// Profiled are the activities that come from the hardware's profiling counters,
 // which can stop counting while their readings go on.
-var profiled = [...]canonical.Field{
+var Profiled = [...]canonical.Field{
 	canonical.SMActive,
 	canonical.SMOccupancy,
 	canonical.TensorActive,
@@ -35,7 +35,7 @@ func profiling(row []float64, busy float64) canonical.Finding {
 		return canonical.NotRead
 	}
 	found := canonical.NotRead
-	for _, f := range profiled {
+	for _, f := range Profiled {
 		switch {
 		case !canonical.Given(row[f]):
 		case row[f] != 0 || v < busy:
@@ -67,7 +67,7 @@ func (s *streak) observe(found canonical.Finding, at time.Time) {
 	}
 }
 
-func findStall(e *evidence, _ []canonical.Field) canonical.Finding {
+func findStall(e *evidence, _ *Criterion) canonical.Finding {
 	s, t := &e.device.stall, e.thresholds
 	if s.found == canonical.Raised && (s.readings < t.StalledReadings || e.at.Sub(s.since) < t.StalledSpan) {
 		return canonical.Clear

@@ -7,10 +7,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// fatalXIDs are the codes after which a board is of no use before a reset, or
+// FatalXIDs are the codes after which a board is of no use before a reset, or
 // ever: those that DCGM's own health check lists as devastating or, of 64, as a
 // failure.
-var fatalXIDs = [...]float64{
+var FatalXIDs = [...]float64{
 	48,  // double-bit ECC error
 	64,  // a memory row could not be remapped
 	74,  // NVLink error
@@ -42,7 +42,7 @@ func (d *device) observeXID(row []float64, at time.Time) {
 	d.xid = code
 }
 
-func findFatalXID(e *evidence, inputs []canonical.Field) canonical.Finding {
-	v := e.row[inputs[0]]
-	return finding(v, slices.Contains(fatalXIDs[:], v))
+func findFatalXID(e *evidence, c *Criterion) canonical.Finding {
+	v := e.row[c.Inputs[0]]
+	return finding(v, slices.Contains(FatalXIDs[:], v))
 }

@@ -36,6 +36,14 @@ const (
 	fp64Blanks                     // 140737488355328 … 140737488355343
 )
 
+// Where the blanks begin and end; the last is no blank any more. Above the first of
+// int64 everything is blank: that is also what other writers made of them.
+const (
+	firstInt32Blank, afterInt32Blanks = 2147483632, 2147483636
+	firstFP64Blank, afterFP64Blanks   = 140737488355328, 140737488355344
+	firstInt64Blank                   = 9.2e18
+)
+
 // How a field is stored. What may by right be any whole number, such as a count
 // of bytes or of millijoules, passes the 32-bit and the float blanks on its way.
 const (
@@ -81,11 +89,11 @@ var units = map[Unit]unitInfo{
 // in tells whether v, as the source wrote it, is one of the blanks b.
 func (b blanks) in(v float64) bool {
 	switch {
-	case v >= 9.2e18: // also what other writers made of the int64 blanks
+	case v >= firstInt64Blank:
 		return b&int64Blanks != 0
-	case v >= 140737488355328 && v < 140737488355344:
+	case v >= firstFP64Blank && v < afterFP64Blanks:
 		return b&fp64Blanks != 0
-	case v >= 2147483632 && v <= 2147483635:
+	case v >= firstInt32Blank && v < afterInt32Blanks:
 		return b&int32Blanks != 0
 	}
 	return false

@@ -51,11 +51,23 @@ func (e *evidence) weigh(v float64) {
 	}
 }
 
-// isSibling tells whether a family is one of the base-unit fields that came
-// together with the ratio.
+// affix is how the names of some families begin and end.
+type affix struct{ prefix, suffix string }
+
+// siblingFamilies are the base-unit fields that came together with the ratio.
+var siblingFamilies = [...]affix{
+	{"DCGM_FI_DEV_", "_HERTZ"},
+	{"DCGM_FI_DEV_FB_", "_BYTES"},
+}
+
+// isSibling tells whether a family is one of siblingFamilies.
 func isSibling(name string) bool {
-	return strings.HasPrefix(name, "DCGM_FI_DEV_") && strings.HasSuffix(name, "_HERTZ") ||
-		strings.HasPrefix(name, "DCGM_FI_DEV_FB_") && strings.HasSuffix(name, "_BYTES")
+	for _, a := range siblingFamilies {
+		if strings.HasPrefix(name, a.prefix) && strings.HasSuffix(name, a.suffix) {
+			return true
+		}
+	}
+	return false
 }
 
 // unitOfHelp returns the unit that a HELP text names. A text that names both, as

@@ -1,0 +1,97 @@
+package translate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Spelling is one way in which sources give a reading, for those who must read
+// it in another language than Go.
+type Spelling struct {
+	// Names of the families, the oldest dialect first.
+	Names []string
+	// A number n stands for n × Times / Per of the field's SI unit.
+	Times, Per float64
+	// Blanks are numbers, as the source writes them, that mean that there is no
+	// value; so do NaN and both infinities.
+	Blanks []Blank
+	// What is below Lowest or above Highest, in SI, is no value either, but that
+	// what is up to Overshoot counts as Highest. Highest may be infinite, and
+	// Overshoot is 0 where there is none.
+	Lowest, Highest, Overshoot float64
+	// PercentOrRatio is set where numbers are either, Times and Per are those of
+	// Ratio, and each reading has to show which: see UtilRatioEvidence.
+	PercentOrRatio bool
+}
+
+// Blank is a range of numbers that mean that there is no value: those from From
+// on and below To, which may be infinite.
+type Blank struct{ From, To float64 }
+
+// Spellings returns the ways in which the dialect gives a field. Those that count
+// only where no other gives a value come last. The caller owns them.
+func Spellings(f canonical.Field) []Spelling {
+	var first, last []Spelling
+	for i := range dialect {
+		row := &dialect[i]
+		switch {
+		case row.Field != f:
+		case row.Fallback:
+			last = append(last, row.spelling())
+		default:
+			first = append(first, row.spelling())
+		}
+	}
+	return append(first, last...)
+}
+
+func (r *Row) spelling() Spelling {
+	u := units[r.Unit]
+	s := Spelling{
+		Names: slices.Clone(r.Names), Times: u.times, Per: u.per, Blanks: u.blanks.ranges(),
+		Overshoot: u.overshoot, PercentOrRatio: r.Unit == percentOrRatio,
+	}
+	s.Lowest, s.Highest = canonical.Fields[r.Field].Range()
+	if s.PercentOrRatio {
+		s.Overshoot = ratioOvershoot
+	}
+	return s
+}
+
+// ranges returns what in finds.
+func (b blanks) ranges() (list []Blank) {
+	for _, r := range []struct {
+		of blanks
+		Blank
+	}{
+		{int32Blanks, Blank{firstInt32Blank, afterInt32Blanks}},
+		{fp64Blanks, Blank{firstFP64Blank, afterFP64Blanks}},
+		{int64Blanks, Blank{firstInt64Blank, math.Inf(1)}},
+	} {
+		if b&r.of != 0 {
+			list = append(list, r.Blank)
+		}
+	}
+	return list
+}
+
+// Evidence is what came together with the ratio that utilization is since
+// DCGM 4.7, and shows that it is one.
+type Evidence struct {
+	// Families are regular expressions of the names of whole families, Label is
+	// the name of a label.
+	Families []string
+	Label    string
+}
+
+// UtilRatioEvidence returns what shows that numbers of a spelling that is
+// PercentOrRatio are ratios.
+func UtilRatioEvidence() Evidence {
+	e := Evidence{Label: systemDriverLabel}
+	for _, a := range siblingFamilies {
+		e.Families = append(e.Families, a.prefix+".*"+a.suffix)
+	}
+	return e
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/tsdb"
+)
+
+const (
+	evalInterval = time.Minute
+	// The hour before is scraped once a minute, to spare the time of four times
+	// as many samples; what the rates look at is scraped as a fleet would be.
+	fillInterval   = time.Minute
+	scrapeInterval = 15 * time.Second
+	filled         = 59 * time.Minute
+	steady         = 9 * time.Minute
+	// The last evaluations are measured.
+	rounds = 3
+)
+
+// cost is what one evaluation of a group takes.
+type cost struct {
+	group           string
+	rules, recorded int
+	samples         int64         // samples that its queries loaded
+	peak            int           // most samples that one query held at once
+	heap            float64       // bytes by which the heap grew while it was evaluated
+	cpu             time.Duration // of the process, so of the garbage collector too
+}
+
+// measure evaluates the rules over an hour of a fleet, and returns what the groups
+// cost in the end.
+func measure(nodes int, files []string) (costs []cost, err error) {
+	dir, err := os.MkdirTemp("", "rules-cost")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	options := tsdb.DefaultOptions()
+	options.WALSegmentSize = -1 // what is written is not what is measured
+	db, err := tsdb.Open(dir, promslog.NewNopLogger(), nil, options, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	m := &meter{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute}), db: db}
+	groups, err := m.groups(files)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := m.play(fleet(nodes), groups)
+	if err != nil {
+		return nil, err
+	}
+	return medians(rows[len(rows)-rounds:]), nil
+}
+
+// play fills the TSDB and evaluates the groups each minute, once a row.
+func (m *meter) play(all []series, groups []*rules.Group) (rows [][]cost, err error) {
+	start := time.Unix(1_800_000_000, 0).Truncate(time.Hour)
+	end := start.Add(filled + steady)
+	next := start.Add(evalInterval)
+	for at := start; !at.After(end); {
+		if err := scrape(m.db, all, start, at); err != nil {
+			return nil, err
+		}
+		if !at.Before(next) {
+			rows = append(rows, m.evaluate(groups, at, at.Add(rounds*evalInterval).After(end)))
+			next = next.Add(evalInterval)
+		}
+		if at = at.Add(scrapeInterval); at.Before(start.Add(filled)) {
+			at = at.Add(fillInterval - scrapeInterval)
+		}
+	}
+	return rows, m.err
+}
+
+// meter is a querier of rules that counts.
+type meter struct {
+	engine   *promql.Engine
+	db       *tsdb.DB
+	samples  int64
+	peak     int
+	recorded int
+	err      error
+}
+
+// groups loads the rule files as the server does, in the order of the files.
+func (m *meter) groups(files []string) ([]*rules.Group, error) {
+	manager := rules.NewManager(&rules.ManagerOptions{
+		QueryFunc: m.query, Appendable: m.db, Queryable: m.db, Context: context.Background(), Logger: slog.Default(), Parser: parser.NewParser(parser.Options{}),
+	})
+	var ordered []*rules.Group
+	for _, file := range files {
+		loaded, errs := manager.LoadGroups(evalInterval, labels.EmptyLabels(), "", nil, false, file)
+		if len(errs) > 0 {
+			return nil, errs[0]
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		first := len(ordered)
+		for _, g := range loaded {
+			ordered = append(ordered, g)
+		}
+		slices.SortFunc(ordered[first:], func(a, b *rules.Group) int {
+			place := func(g *rules.Group) int { return strings.Index(string(text), "name: "+g.Name()+"\n") }
+			return place(a) - place(b)
+		})
+	}
+	return ordered, nil
+}
+
+// query is what a rule is evaluated with.
+func (m *meter) query(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
+	q, err := m.engine.NewInstantQuery(ctx, m.db, nil, expr, at)
+	if err != nil {
+		m.err = fmt.Errorf("%s: %w", expr, err)
+		return nil, err
+	}
+	defer q.Close()
+	result := q.Exec(ctx)
+	vector, err := result.Vector()
+	if err != nil {
+		m.err = fmt.Errorf("%s: %w", expr, err)
+		return nil, err
+	}
+	samples := q.Stats().Samples
+	m.samples += samples.TotalSamples
+	m.peak = max(m.peak, samples.PeakSamples)
+	m.recorded += len(vector)
+	// The query's memory is given back when it is closed.
+	return append(promql.Vector(nil), vector...), nil
+}
+
+// evaluate evaluates the groups one after the other, each on a clean heap if it is
+// to count.
+func (m *meter) evaluate(groups []*rules.Group, at time.Time, counts bool) (row []cost) {
+	for _, g := range groups {
+		m.samples, m.peak, m.recorded = 0, 0, 0
+		if counts {
+			runtime.GC()
+		}
+		base, before := heap(), cpu()
+		watch := watchHeap()
+		g.Eval(context.Background(), at)
+		row = append(row, cost{g.Name(), len(g.Rules()), m.recorded, m.samples, m.peak, watch() - base, cpu() - before})
+	}
+	return row
+}
+
+// medians returns, for each group, the row whose CPU time is the median.
+func medians(rows [][]cost) (typical []cost) {
+	for i := range rows[0] {
+		var of []cost
+		for _, row := range rows {
+			of = append(of, row[i])
+		}
+		slices.SortFunc(of, func(a, b cost) int { return int(a.cpu - b.cpu) })
+		typical = append(typical, of[len(of)/2])
+	}
+	return typical
+}
+
+// watchHeap looks at the heap until the function that it returns is called, which
+// tells the most.
+func watchHeap() func() float64 {
+	stop, most := make(chan struct{}), make(chan float64)
+	go func() {
+		var peak float64
+		for ticker := time.NewTicker(5 * time.Millisecond); ; {
+			select {
+			case <-ticker.C:
+				peak = max(peak, heap())
+			case <-stop:
+				ticker.Stop()
+				most <- max(peak, heap())
+				return
+			}
+		}
+	}()
+	return func() float64 { close(stop); return <-most }
+}
+
+// heap is the memory of objects, dead ones that are not yet collected included.
+func heap() float64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return float64(sample[0].Value.Uint64())
+}
+
+// cpu is the time that the process has had of all cores.
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

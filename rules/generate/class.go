@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+)
+
+const (
+	classSeries = canonical.Prefix + "gpu_workload_class"
+
+	lowSeries   = "device:dcgm_sm_active:low"
+	highSeries  = "device:dcgm_sm_active:high"
+	indexSeries = "device:dcgm_workload_class:index"
+)
+
+// score is real utilization as it was concluded here: the proxy's series of that name
+// have other labels.
+const score = "(" + utilizationSeries + " and " + deviceSeries + ")"
+
+// signals are the series of the signals that are known or missing.
+func signals(t *compute.Thresholds) map[compute.Signal]string {
+	return map[compute.Signal]string{
+		compute.SignalUtilization: score,
+		compute.SignalTensor:      series(canonical.TensorActive),
+		compute.SignalDRAM:        series(canonical.DRAMActive),
+		compute.SignalFP64:        series(canonical.FP64Active),
+		compute.SignalEngine:      "(" + engine() + ")",
+		compute.SignalTransfer: fmt.Sprintf("(%s >= %s or %s >= %s or %s >= %s)",
+			series(canonical.MemoryCopyUtilization), number(t.TransferMemoryCopy),
+			series(canonical.PCIeTransmit), number(t.TransferPCIe), series(canonical.PCIeReceive), number(t.TransferPCIe)),
+	}
+}
+
+// classSection is the cascade. Each of its rules takes the devices that it may hold
+// for, those that an earlier rule took left out, and gives them its class or, where it
+// may as well not hold, unknown.
+func classSection(t *compute.Thresholds) section {
+	sm := series(canonical.SMActive)
+	low := fmt.Sprintf("(\n  %s\n  or %s\n  or %s * 0\n) and %s", sm, largest(compute.WithinSM[:]), deviceSeries, score)
+	high := fmt.Sprintf("%s and %s\nor (%s or %s) > %s\nor %s", sm, lowSeries, series(canonical.GraphicsEngineActive), deviceSeries, lowSeries, lowSeries)
+	known := signals(t)
+	var taken []string
+	for _, r := range compute.Cascade(t) {
+		taken = append(taken, takes(&r, known))
+	}
+	taken = append(taken, fmt.Sprintf("%s * 0 + %d", deviceSeries, canonical.ClassUnknown))
+	s := section{
+		comment: "What the device is doing. SM activity that was not read is an interval: at least what\ncannot be without it, at most the activity of the engine.",
+		rules: []rule{
+			{lowSeries, "", low},
+			{highSeries, "", high},
+			{indexSeries, "", strings.Join(taken, "\nor ")},
+		},
+	}
+	for c := range canonical.NumClasses {
+		labels := fmt.Sprintf("class=%q, bottleneck=%q", c, canonical.Classes[c].Bottleneck)
+		s.rules = append(s.rules, rule{classSeries, labels, fmt.Sprintf("%s == bool %d", indexSeries, c)})
+	}
+	return s
+}
+
+// takes returns the devices that a rule may hold for, with the index of their class.
+// A signal that is missing is below every figure. At most one bound of a rule is of
+// SM activity.
+func takes(r *compute.Rule, known map[compute.Signal]string) string {
+	index, filters := lowSeries+fmt.Sprintf(" * 0 + %d", r.Class), ""
+	for _, b := range r.Bounds {
+		figure := number(b.Figure)
+		switch {
+		case b.Signal == compute.SignalSM && b.Below:
+			index = undecided(r.Class, highSeries+" >= bool "+figure)
+			filters += " and " + lowSeries + " < " + figure
+		case b.Signal == compute.SignalSM:
+			index = undecided(r.Class, lowSeries+" < bool "+figure)
+			filters += " and " + highSeries + " >= " + figure
+		case b.Signal == compute.SignalTransfer && b.Below:
+			filters += " unless " + known[b.Signal]
+		case b.Signal == compute.SignalTransfer:
+			filters += " and " + known[b.Signal]
+		case b.Below:
+			filters += " unless " + known[b.Signal] + " >= " + figure
+		default:
+			filters += " and " + known[b.Signal] + " >= " + figure
+		}
+	}
+	return index + filters
+}
+
+// undecided is the index of unknown where open is 1, else of the class.
+func undecided(class canonical.Class, open string) string {
+	return fmt.Sprintf("%d + %d * (%s)", class, canonical.ClassUnknown-class, open)
+}

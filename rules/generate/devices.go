@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// vendorNames matches every family of the exporter: a device is there as soon as it
+// has a series of any.
+const vendorNames = "(DCGM|dcgm)_.+"
+
+// sourceLabels are the labels of the exporter that tell of a device, by all their
+// spellings.
+const sourceLabels = "cluster, instance, hostname, Hostname, gpu, uuid, UUID, gpu_uuid, GPU_I_ID, GPU_I_PROFILE"
+
+// gpuRows selects families by a regular expression of their names, without the rows
+// that are of a link, a switch, a CPU or a compute instance.
+func gpuRows(names, more string) string {
+	return fmt.Sprintf(`{__name__=~"%s", gpu!="", nvlink="", nvswitch="", cpu="", cpucore="", GPU_CI_ID=""%s}`, names, more)
+}
+
+// named gives series of sourceLabels the labels of a device. The name of the host is
+// what the exporter says, else the address it was scraped at.
+func named(expr string) string {
+	return relabelled(fmt.Sprintf("label_join(\n%s,\n"+`"hostname", ";", "hostname", "Hostname", "instance")`, indented(expr)),
+		[3]string{"hostname", "hostname", ";*([^;]*?)(?:;.*|:[0-9]+)?"},
+		[3]string{"uuid", "UUID", "([^<].*)"},
+		[3]string{"uuid", "gpu_uuid", "([^<].*)"},
+		[3]string{"mig_instance", "GPU_I_ID", "([^<].*)"},
+		[3]string{"mig_profile", "GPU_I_PROFILE", "([^<].*)"},
+	)
+}
+
+// relabelled copies labels: each row is the label to write, the one to read, and what
+// of it to take. A label that says nothing, or <<<NULL>>>, changes nothing.
+func relabelled(expr string, rows ...[3]string) string {
+	for _, r := range rows {
+		expr = fmt.Sprintf("label_replace(%s,\n"+`"%s", "$1", "%s", "%s")`, expr, r[0], r[1], r[2])
+	}
+	return expr
+}
+
+// merged returns one series for each device, whatever pods and jobs the exporter
+// names on its rows. The sum of their labels is taken first: it makes few and short
+// series of many.
+func merged(by, expr string) string {
+	return fmt.Sprintf("max by (%s) (\n%s\n)", by, indented(named(fmt.Sprintf("max by (%s) (\n%s\n)", sourceLabels, indented(expr)))))
+}
+
+// deviceSection says which devices there are, and yields.
+func deviceSection() section {
+	models := relabelled(
+		fmt.Sprintf("group by (%s, modelName, model_name) (\n%s\n)", sourceLabels, indented(gpuRows(vendorNames, ""))),
+		[3]string{"model", "modelName", "([^<].*)"}, [3]string{"model", "model_name", "([^<].*)"},
+	)
+	info := fmt.Sprintf("group by (%s, model) (\n%s\n)", deviceLabels, indented(named(models)))
+	return section{
+		comment: "What there is. Rows without a uuid are of no device, and a device that the proxy\ntells of is left to it.",
+		rules: []rule{
+			{infoSeries, "", info + "\nunless on (uuid) kpulse_gpu_info\nunless on (uuid) vector(0)"},
+			{deviceSeries, "", fmt.Sprintf("group by (%s) (%s)", deviceLabels, infoSeries)},
+			{boardSeries, "", fmt.Sprintf("group by (%s) (%s)", boardLabels, infoSeries)},
+		},
+	}
+}
+
+// indented puts expr, of any number of lines, one level deeper.
+func indented(expr string) string { return "  " + strings.ReplaceAll(expr, "\n", "\n  ") }
+
+// anyOf returns the names as a regular expression.
+func anyOf(names []string) string { return strings.Join(names, "|") }

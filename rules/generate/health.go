@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+)
+
+const (
+	conditionSeries = canonical.Prefix + "gpu_health_condition"
+	healthSeries    = canonical.Prefix + "gpu_health"
+
+	hotSeries          = "device:dcgm_temperature_warning:celsius"
+	stallReadingSeries = "device:dcgm_profiling_stalled:readings"
+	stallSinceSeries   = "device:dcgm_profiling_stalled:since"
+	stateSeries        = "device:dcgm_health:index"
+)
+
+// rose is the series that is 1 when a counter rose, and changed when a code did.
+func rose(f canonical.Field) string    { return stem(f) + "rose" }
+func changed(f canonical.Field) string { return stem(f) + "changed" }
+
+// earlier is what a series was when it was last there, within the time that devices
+// are remembered for.
+func earlier(series string) string {
+	return fmt.Sprintf("last_over_time(%s[%s] %s)", series, span(compute.DeviceMemory), before)
+}
+
+// eventSection notes, at each evaluation, what conditions later look back on.
+func eventSection() section {
+	s := section{comment: "What happened since the evaluation before, or is going on since."}
+	done := map[string]bool{}
+	note := func(record, expr string) {
+		if !done[record] {
+			done[record] = true
+			s.rules = append(s.rules, rule{record, "", expr})
+		}
+	}
+	for _, c := range compute.Criteria() {
+		for _, f := range c.Inputs {
+			switch x := series(f); c.Test {
+			case compute.Rose:
+				note(rose(f), fmt.Sprintf("%s > bool %s", x, earlier(x)))
+			case compute.Changed:
+				// A board that was read before, and had no code, has a new one now.
+				note(changed(f), fmt.Sprintf("(%s != bool 0)\n* (%s != bool (%s or 0 * %s))", x, x, earlier(x), earlier(boardSeries)))
+			case compute.ProfilingStalled:
+				note(stallReadingSeries, fmt.Sprintf(`(%s{mig_instance=""} == 1) + (%s %s)`+"\n"+`or %s{mig_instance=""} == 1`,
+					stalledSeries, stallReadingSeries, before, stalledSeries))
+				note(stallSinceSeries, fmt.Sprintf("%s %s and %s\nor %s * 0 + time()", stallSinceSeries, before, stallReadingSeries, stallReadingSeries))
+			}
+		}
+	}
+	return s
+}
+
+// healthSection is the conditions and the worst of them.
+func healthSection(t *compute.Thresholds) section {
+	s := section{
+		comment: "How the board is.",
+		rules:   []rule{{hotSeries, "", warning(t)}},
+	}
+	criteria := compute.Criteria()
+	basic := []string{}
+	for i, c := range criteria {
+		condition := canonical.Condition(i)
+		s.rules = append(s.rules, rule{
+			conditionSeries, fmt.Sprintf("condition=%q, state=%q", condition, c.State), found(&c, t),
+		})
+		if c.Basic {
+			basic = append(basic, condition.String())
+		}
+	}
+	s.rules = append(s.rules, rule{stateSeries, "", worst(basic)})
+	for state := range canonical.NumHealth {
+		s.rules = append(s.rules, rule{
+			healthSeries, fmt.Sprintf("state=%q", state), fmt.Sprintf("%s == bool %d", stateSeries, state),
+		})
+	}
+	return s
+}
+
+// warning is the temperature from which each board is hot.
+func warning(t *compute.Thresholds) string {
+	var rows []string
+	for _, m := range t.Temperatures {
+		rows = append(rows, fmt.Sprintf(`0 * group by (%s) (%s{model=~".*%s.*"}) + %s`, boardLabels, infoSeries, regexp.QuoteMeta(m.Model), number(m.Celsius)))
+	}
+	rows = append(rows, fmt.Sprintf("0 * %s + %s", boardSeries, number(t.Temperature)))
+	return strings.Join(rows, "\nor ")
+}
+
+// found is 1 where a condition is raised, 0 where it is not, and nothing where its
+// input was not read.
+func found(c *compute.Criterion, t *compute.Thresholds) string {
+	x := series(c.Inputs[0])
+	switch c.Test {
+	case compute.Positive:
+		return x + " > bool 0"
+	case compute.TooManyRows:
+		return fmt.Sprintf("max by (%s) (%s) > bool %s", boardLabels, x, number(t.RemappedRows))
+	case compute.TooHot:
+		return x + " >= bool " + hotSeries
+	case compute.Fatal:
+		codes := make([]string, len(compute.FatalXIDs))
+		for i, code := range compute.FatalXIDs {
+			codes[i] = fmt.Sprintf("(%s == bool %s)", x, number(code))
+		}
+		return strings.Join(codes, "\n+ ")
+	case compute.AnyBit:
+		var names []string
+		for _, e := range reasons(c.Mask) {
+			names = append(names, e.Reason)
+		}
+		return fmt.Sprintf(`max by (%s) (%s{reason=~"%s"})`, boardLabels, x, anyOf(names))
+	case compute.Rose:
+		return recent(rose(c.Inputs[0]), x, t)
+	case compute.Changed:
+		return recent(changed(c.Inputs[0]), x, t)
+	default: // ProfilingStalled
+		return fmt.Sprintf(`(%s >= bool %d) * (time() - %s >= bool %s)`+"\n"+`or %s{mig_instance=""} * 0`,
+			stallReadingSeries, t.StalledReadings, stallSinceSeries, number(t.StalledSpan.Seconds()), stalledSeries)
+	}
+}
+
+// recent is for conditions that tell of events: they stay raised while their input is
+// not read. A range of Prometheus 3 lacks its beginning, which a millisecond makes up
+// for.
+func recent(event, input string, t *compute.Thresholds) string {
+	return fmt.Sprintf("max by (%s) (max_over_time(%s[%s])) == 1 and %s\nor 0 * max by (%s) (%s)",
+		boardLabels, event, span(t.RiseHold+time.Millisecond), boardSeries, boardLabels, input)
+}
+
+// worst is the index of the worst state that is raised; ok where nothing is and one of
+// the basic conditions was read, else unknown.
+func worst(basic []string) string {
+	var rows []string
+	for state := canonical.HealthUnknown - 1; state > canonical.HealthOK; state-- {
+		rows = append(rows, fmt.Sprintf(`0 * max by (%s) (%s{state="%s"} == 1) + %d`, boardLabels, conditionSeries, state, state))
+	}
+	rows = append(rows,
+		fmt.Sprintf(`0 * group by (%s) (%s{condition=~"%s"}) + %d`, boardLabels, conditionSeries, anyOf(basic), canonical.HealthOK),
+		fmt.Sprintf("0 * %s + %d", boardSeries, canonical.HealthUnknown))
+	// The proxy has series of that name too, of other boards.
+	return fmt.Sprintf("(\n%s\n) and %s", indented(strings.Join(rows, "\nor ")), boardSeries)
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLimits plays what PromQL cannot know, all that README.md names: there the rules
+// differ from the program, and in nothing else.
+func TestLimits(t *testing.T) {
+	const labels = `{gpu="0",UUID="GPU-a",Hostname="h"}`
+	page := func(lines ...string) string {
+		return strings.ReplaceAll(strings.Join(lines, "\n"), "@", labels) + "\n"
+	}
+	activities := page("DCGM_FI_PROF_SM_ACTIVE@ 0.5", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE@ 0", "DCGM_FI_PROF_DRAM_ACTIVE@ 0.2")
+	stalled := page("DCGM_FI_PROF_GR_ENGINE_ACTIVE@ 0", "DCGM_FI_DEV_GPU_UTIL@ 90", "DCGM_FI_DEV_GPU_TEMP@ 50")
+	for _, c := range []struct {
+		name  string
+		every time.Duration
+		pages []string // "" is a scrape that failed
+		want  []string // series without their device
+	}{
+		{
+			"only HELP tells the unit", 15 * time.Second,
+			[]string{activities + page("# HELP DCGM_FI_DEV_GPU_UTIL_RATIO Utilization (in %).", "DCGM_FI_DEV_GPU_UTIL_RATIO@ 1")},
+			[]string{
+				"kpulse_gpu_health_condition condition=profiling_stalled state=warn is absent, want 0",
+				"kpulse_gpu_real_utilization_coverage_ratio is 0.8999999999999999, want 1",
+				"kpulse_gpu_real_utilization_ratio is 0.23888888888888893, want 0.21600000000000003",
+			},
+		},
+		{
+			"two numbers for one reading", 15 * time.Second,
+			[]string{page("DCGM_FI_DEV_GPU_TEMP"+strings.Replace(labels, "}", `,pod="a"}`, 1)+" 50", "DCGM_FI_DEV_GPU_TEMP"+strings.Replace(labels, "}", `,pod="b"}`, 1)+" 99")},
+			[]string{
+				"kpulse_gpu_health state=hot is 1, want 0",
+				"kpulse_gpu_health state=ok is 0, want 1",
+				"kpulse_gpu_health_condition condition=gpu_temperature state=hot is 1, want 0",
+			},
+		},
+		{
+			"a scrape failed while profiling stood still", 10 * time.Second,
+			[]string{stalled, stalled, "", stalled},
+			[]string{
+				"kpulse_gpu_health state=ok is 1, want 0",
+				"kpulse_gpu_health state=warn is 0, want 1",
+				"kpulse_gpu_health_condition condition=profiling_stalled state=warn is 0, want 1",
+			},
+		},
+		{
+			"not read for over an hour", 31 * time.Minute,
+			[]string{
+				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 31", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 1"),
+				page("DCGM_FI_DEV_GPU_TEMP@ 50"),
+				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 31", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 2"),
+			},
+			[]string{
+				"kpulse_gpu_health state=crit is 0, want 1",
+				"kpulse_gpu_health state=warn is 1, want 0",
+				"kpulse_gpu_health_condition condition=ecc_double_bit state=crit is 0, want 1",
+				"kpulse_gpu_health_condition condition=xid_recent state=warn is 1, want 0",
+			},
+		},
+		{
+			"a GPU got another index", 15 * time.Second,
+			[]string{
+				page("DCGM_FI_DEV_PCIE_REPLAY_COUNTER@ 1"),
+				strings.Replace(page("DCGM_FI_DEV_PCIE_REPLAY_COUNTER@ 2"), `gpu="0"`, `gpu="1"`, 1),
+			},
+			[]string{
+				"kpulse_gpu_health gpu=1 state=ok is 1, want 0",
+				"kpulse_gpu_health gpu=1 state=warn is 0, want 1",
+				"kpulse_gpu_health_condition condition=pcie_replay gpu=1 state=warn is 0, want 1",
+			},
+		},
+		{
+			"none", 15 * time.Second,
+			[]string{activities + stalled, activities, stalled, stalled, stalled},
+			nil,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, s := newProxy(t, "h"), newServer(t, shipped(t))
+			at := start
+			for _, page := range c.pages {
+				at = at.Add(c.every)
+				s.scrape("h:9400", at, []byte(page))
+				if page != "" {
+					p.read(at, []byte(page))
+				}
+				s.evaluate(at)
+			}
+			want := map[string]float64{}
+			p.conclude(want)
+			list := differences(want, s.concluded(at))
+			for i := range list {
+				list[i] = strings.NewReplacer(" gpu=0", "", " hostname=h", "", " uuid=GPU-a", "").Replace(list[i])
+			}
+			slices.Sort(list)
+			if !slices.Equal(list, c.want) {
+				t.Errorf("differences\n%s\nwant\n%s", strings.Join(list, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+// TestRejectedPage: a string for a value costs Prometheus the whole scrape, until the
+// next one, and the proxy that line.
+func TestRejectedPage(t *testing.T) {
+	const good = `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a",Hostname="h"} 50` + "\n"
+	const bad = good + `DCGM_FI_DEV_NAME{gpu="0",UUID="GPU-a",Hostname="h"} Tesla T4` + "\n"
+	p, s := newProxy(t, "h"), newServer(t, shipped(t))
+	for i, page := range []string{good, bad, good} {
+		at, want := start.Add(time.Duration(i)*time.Minute), map[string]float64{}
+		p.read(at, []byte(page))
+		p.conclude(want)
+		s.scrape("h:9400", at, []byte(page))
+		s.evaluate(at)
+		if got := s.concluded(at); page == bad && len(got) > 0 || page == good && len(differences(want, got)) > 0 || len(want) == 0 {
+			t.Errorf("reading %d: %d series recorded, %d of the proxy", i, len(got), len(want))
+		}
+	}
+}
+
+// TestYields scrapes a proxy beside the exporter: of the devices it tells of the
+// rules say nothing.
+func TestYields(t *testing.T) {
+	s := newServer(t, shipped(t))
+	page := func(uuid string) []byte {
+		return fmt.Appendf(nil, "DCGM_FI_PROF_SM_ACTIVE{gpu=\"0\",UUID=%q,Hostname=\"h\"} 0.5\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=%q,Hostname=\"h\"} 99\n", uuid, uuid)
+	}
+	s.scrape("a:9400", start, page("GPU-a"))
+	s.scrape("b:9400", start, page("GPU-b"))
+	s.scrape("a:9401", start, append(page("GPU-a"), "kpulse_gpu_info{hostname=\"h\",gpu=\"0\",uuid=\"GPU-a\"} 1\nkpulse_gpu_health_condition{hostname=\"h\",gpu=\"0\",uuid=\"GPU-a\",condition=\"gpu_temperature\",state=\"hot\"} 1\n"...))
+	s.evaluate(start)
+	recorded := 0
+	for _, list := range s.store.byName {
+		for _, m := range list {
+			if m.labels.Get("instance") != "" {
+				continue
+			}
+			recorded++
+			if m.labels.Get("uuid") != "GPU-b" {
+				t.Errorf("recorded %s", m.labels)
+			}
+		}
+	}
+	if recorded < 25 {
+		t.Errorf("%d series recorded of the device without a proxy", recorded)
+	}
+}

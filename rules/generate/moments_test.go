@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// moment is what an exporter says some time after the first reading, and whether a
+// condition is then raised; "" is where it is not known.
+type moment struct {
+	after  time.Duration
+	lines  string
+	raised string
+}
+
+// TestMoments plays what conditions look back on to its very ends, and checks besides
+// that the program says the same.
+func TestMoments(t *testing.T) {
+	const temperature = "DCGM_FI_DEV_GPU_TEMP 50\n"
+	replays := func(n int) string { return fmt.Sprintf("%sDCGM_FI_DEV_PCIE_REPLAY_COUNTER %d\n", temperature, n) }
+	xid := func(n int) string { return fmt.Sprintf("%sDCGM_FI_DEV_XID_ERRORS %d\n", temperature, n) }
+	links := func(crc, replay int) string {
+		return fmt.Sprintf("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL %d\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL %d\n", crc, replay)
+	}
+	quiet := "DCGM_FI_PROF_GR_ENGINE_ACTIVE 0\nDCGM_FI_DEV_GPU_UTIL 90\n"
+	busy := "DCGM_FI_PROF_GR_ENGINE_ACTIVE 0.001\nDCGM_FI_DEV_GPU_UTIL 90\n"
+	const m, ms = time.Minute, time.Millisecond
+	for _, c := range []struct {
+		condition string
+		moments   []moment
+	}{
+		{"pcie_replay", []moment{
+			{0, replays(7), "0"}, {m, replays(8), "1"}, {6 * m, replays(8), "1"}, {7 * m, temperature, "1"},
+			{11 * m, replays(8), "1"}, {11*m + ms, replays(8), "0"}, {12 * m, temperature, ""},
+			{13 * m, replays(2), "0"}, {14 * m, temperature, ""}, {15 * m, replays(3), "1"}, // a reset, and a rise behind a gap
+		}},
+		{"pcie_replay", []moment{ // a board that was away
+			{0, replays(7), "0"}, {m, "", ""}, {50 * m, replays(8), "1"}, {51 * m, "", ""}, {52 * m, replays(8), "1"}, {60*m + ms, replays(8), "0"},
+		}},
+		{"xid_recent", []moment{
+			{0, xid(31), "0"}, {m, xid(31), "0"}, {2 * m, xid(43), "1"}, {12 * m, xid(43), "1"}, {12*m + ms, xid(43), "0"},
+			{13 * m, temperature, ""}, {14 * m, xid(43), "0"}, {15 * m, xid(0), "0"}, {16 * m, xid(43), "1"},
+		}},
+		{"xid_recent", []moment{{0, temperature, ""}, {m, xid(79), "1"}, {11*m + ms, xid(79), "0"}}}, // none, then one
+		{"nvlink_errors", []moment{
+			{0, links(1, 5), "0"}, {m, links(0, 5), "0"}, {2 * m, links(0, 6), "1"}, {12 * m, links(1, 6), "1"}, {22 * m, links(1, 6), "1"}, {22*m + ms, links(1, 6), "0"},
+		}},
+		{"profiling_stalled", []moment{
+			{0, quiet, "0"}, {5*time.Second - ms, quiet, "0"}, {10*time.Second - ms, quiet, "0"}, {10 * time.Second, quiet, "1"}, {20 * time.Second, busy, "0"},
+			{25 * time.Second, quiet, "0"}, {40 * time.Second, quiet, "0"}, {41 * time.Second, quiet, "1"},
+			{50 * time.Second, "DCGM_FI_DEV_GPU_UTIL 90\n", ""}, {60 * time.Second, quiet, "0"}, {65 * time.Second, "", ""}, {70 * time.Second, quiet, "0"},
+			{75 * time.Second, quiet, "0"}, {80 * time.Second, quiet, "1"},
+		}},
+	} {
+		p, s := newProxy(t, "h"), newServer(t, shipped(t))
+		for _, now := range c.moments {
+			page := strings.NewReplacer(" ", `{gpu="0",UUID="GPU-a",Hostname="h"} `).Replace(now.lines)
+			at, want := start.Add(now.after), map[string]float64{}
+			s.scrape("h:9400", at, []byte(page))
+			p.read(at, []byte(page))
+			p.conclude(want)
+			s.evaluate(at)
+			got := s.concluded(at)
+			if list := differences(want, got); len(list) > 0 {
+				t.Errorf("%s after %v:\n%s", c.condition, now.after, strings.Join(list, "\n"))
+			}
+			raised := ""
+			for id, v := range got {
+				if strings.Contains(id, "condition="+c.condition+" ") {
+					raised = fmt.Sprint(v)
+				}
+			}
+			if raised != now.raised {
+				t.Errorf("%s after %v: %q, want %q", c.condition, now.after, raised, now.raised)
+			}
+		}
+	}
+}

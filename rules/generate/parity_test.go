@@ -1,0 +1,164 @@
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
+
+const file = "../dcgm-exporter.rules.yml"
+
+func shipped(tb testing.TB) string {
+	tb.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestFileIsGenerated fails where a constant was changed and the file was not.
+func TestFileIsGenerated(t *testing.T) {
+	want, err := twin().render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shipped(t) != want {
+		t.Errorf("%s is not what the constants say: run make rules", file)
+	}
+}
+
+// TestParity reads a random cluster some times, through the program and through the
+// rules: both say the same of every device.
+func TestParity(t *testing.T) {
+	const nodes, readings = 48, 16
+	r := rand.New(rand.NewPCG(2026, 6))
+	s := newServer(t, shipped(t))
+	var cluster []*node
+	var proxies []*proxy
+	for i := range nodes {
+		cluster = append(cluster, newNode(r, i))
+		proxies = append(proxies, newProxy(t, strings.TrimSuffix(cluster[i].address, ":9400")))
+	}
+	var reached tally
+	at := start
+	for n := range readings {
+		want := map[string]float64{}
+		for i, node := range cluster {
+			body := node.scrape()
+			s.scrape(node.address, at, body)
+			proxies[i].read(at, body)
+			proxies[i].conclude(want)
+			reached.count(proxies[i])
+		}
+		s.evaluate(at)
+		list := differences(want, s.concluded(at))
+		if len(list) > 0 {
+			slices.Sort(list)
+			t.Fatalf("reading %d: of %d series %d differ:\n%s", n, len(want), len(list), strings.Join(list[:min(len(list), 20)], "\n"))
+		}
+		// Ten minutes to the millisecond come up too: that is as long as events are held.
+		at = at.Add(pick(r, 5*time.Second, 10*time.Second, 30*time.Second, 150*time.Second))
+	}
+	reached.check(t)
+}
+
+// tally counts what came up: a generator that never comes to a class tests nothing
+// of it.
+type tally struct {
+	devices, scores, undecided, implied int
+	classes                             [canonical.NumClasses]int
+	states                              [canonical.NumHealth]int
+	findings                            [canonical.NumConditions][3]int
+}
+
+func (n *tally) count(p *proxy) {
+	for i := range p.verdicts {
+		d, v := &p.frame.Topology.Devices[i], &p.verdicts[i]
+		n.devices++
+		if d.Implied {
+			n.implied++
+		} else {
+			n.classes[v.Class]++
+		}
+		if canonical.Given(v.RealUtilization) {
+			n.scores++
+			if v.Class == canonical.ClassUnknown {
+				n.undecided++
+			}
+		}
+		if !d.IsInstance() {
+			n.states[v.Health]++
+			for c, found := range v.Findings {
+				n.findings[c][found]++
+			}
+		}
+	}
+}
+
+func (n *tally) check(t *testing.T) {
+	t.Logf("%+v", *n)
+	if least := min(n.scores, n.undecided, n.implied); least < 50 || n.devices < 5_000 {
+		t.Errorf("of %d devices %d have a score, %d an open class, and %d boards are implied: too few", n.devices, n.scores, n.undecided, n.implied)
+	}
+	for c, times := range n.classes {
+		if times < 10 {
+			t.Errorf("class %s came up %d times", canonical.Class(c), times)
+		}
+	}
+	for h, times := range n.states {
+		if times < 10 {
+			t.Errorf("health %s came up %d times", canonical.Health(h), times)
+		}
+	}
+	for c, times := range n.findings {
+		if min(times[0], times[1], times[2]) < 20 {
+			t.Errorf("condition %s was absent, clear and raised %v times", canonical.Condition(c), times)
+		}
+	}
+}
+
+// TestParityOnCaptures reads the captures of the repository, each exporter version
+// one, and where they are there those of real machines.
+func TestParityOnCaptures(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{
+		"../../internal/translate/testdata/*.prom", "../../cmd/kpulse-proxy/testdata/captures/*.prom", "../../../shared/captures/*.prom",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) < 20 {
+		t.Fatalf("%d captures", len(files))
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, s := newProxy(t, "10.0.0.1"), newServer(t, shipped(t))
+			want := map[string]float64{}
+			p.read(start, body)
+			p.conclude(want)
+			s.scrape("10.0.0.1:9400", start, accepted(body))
+			s.evaluate(start)
+			list := differences(want, s.concluded(start))
+			slices.Sort(list)
+			if len(list) > 0 {
+				t.Errorf("of %d series %d differ:\n%s", len(want), len(list), strings.Join(list, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+)
+
+const (
+	utilizationSeries = canonical.Prefix + "gpu_real_utilization_ratio"
+	coverageSeries    = canonical.Prefix + "gpu_real_utilization_coverage_ratio"
+
+	activitySeries = "device:dcgm_profiled_activity:max"
+	stalledSeries  = "device:dcgm_profiling_stalled:bool"
+	weightSeries   = "device:dcgm_real_utilization_weight:sum"
+	percentSeries  = "device:dcgm_real_utilization_percent:sum"
+)
+
+// engine is the activity of the graphics engine, or NVML's word for it.
+func engine() string {
+	return series(canonical.GraphicsEngineActive) + " or " + series(canonical.NVMLUtilization)
+}
+
+// largest is the largest of the ratios of a device that were read.
+func largest(fields []canonical.Field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = series(f)
+	}
+	return fmt.Sprintf(`max by (%s) ({__name__=~"%s"})`, deviceLabels, anyOf(names))
+}
+
+// scoreSection is real utilization. Sums are taken in the order of compute, so that
+// they round as its do.
+func scoreSection(o *compute.Options) section {
+	w := compute.Presets[0].Weights
+	var weights, percents []string
+	for _, in := range []struct {
+		expr   string
+		weight float64
+	}{
+		{series(canonical.SMActive), w.SM},
+		{series(canonical.TensorActive), w.Tensor},
+		{series(canonical.DRAMActive), w.DRAM},
+		{"(" + engine() + ")", w.Engine},
+	} {
+		weights = append(weights, fmt.Sprintf("(%s * 0 + %s or %s * 0)", in.expr, number(in.weight), deviceSeries))
+		percents = append(percents, fmt.Sprintf("(%s * 100 * %s or %s * 0)", in.expr, number(in.weight), deviceSeries))
+	}
+	stalled := fmt.Sprintf("(%s == bool 0) * (%s >= bool %s)", activitySeries, series(canonical.NVMLUtilization), number(o.Thresholds.StalledUtilization))
+	score := fmt.Sprintf("clamp(%s / (%s >= %s) / 100, 0, 1)\nunless %s == 1", percentSeries, coverageSeries, number(o.MinCoverage-compute.CoverageSlack), stalledSeries)
+	return section{
+		comment: "How much of the device is really used: its activities by their weights, made up for\nthose that were not read, and nothing where too few were or the counters stand still.",
+		rules: []rule{
+			{activitySeries, "", largest(compute.Profiled[:])},
+			{stalledSeries, "", stalled},
+			{weightSeries, "", strings.Join(weights, "\n+ ")},
+			{percentSeries, "", strings.Join(percents, "\n+ ")},
+			{coverageSeries, "", fmt.Sprintf("%s < %s\nor round(%s)", weightSeries, number(1-compute.CoverageSlack), weightSeries)},
+			{utilizationSeries, "", score},
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+const (
+	rawUtilSeries  = "device:dcgm_gpu_util_ratio:raw"
+	utilUnitSeries = "host:dcgm_gpu_util_ratio:percent"
+)
+
+// ratioOrPercent finds out, for each host, whether the numbers of a family are ratios
+// or percent, as translate does but for HELP texts, which Prometheus does not keep
+// with the samples.
+func ratioOrPercent(f canonical.Field) (rules []rule) {
+	for _, s := range translate.Spellings(f) {
+		if !s.PercentOrRatio {
+			continue
+		}
+		evidence := translate.UtilRatioEvidence()
+		siblings := fmt.Sprintf("group by (cluster, hostname) (\n%s\n)", indented(named(fmt.Sprintf("group by (%s) (\n%s\n)", sourceLabels,
+			indented(gpuRows(anyOf(evidence.Families), "")+"\nor\n"+gpuRows(vendorNames, fmt.Sprintf(`, %s!=""`, evidence.Label)))))))
+		where := func(condition string) string {
+			return fmt.Sprintf("group by (cluster, hostname) (%s %s)", rawUtilSeries, condition)
+		}
+		above, overshoot := where("> "+number(s.Overshoot)), where("> "+number(s.Highest))
+		fraction := where(fmt.Sprintf("> %s < %s", number(s.Lowest), number(s.Highest)))
+		rules = append(rules,
+			rule{rawUtilSeries, "", ours(merged(deviceLabels, notBlank(&s, math.Inf(1))))},
+			rule{utilUnitSeries, "", fmt.Sprintf("%s\nor\n%s\nunless\n%s\nunless\n%s\nor\n0 * %s\nor\n0 * %s\nor\n0 * %s",
+				above, overshoot, fraction, siblings, overshoot, fraction, siblings)},
+		)
+	}
+	return rules
+}
+
+// settled reads those numbers in the unit that was found; 0 is 0 in both.
+func settled(s *translate.Spelling) []string {
+	percent := translate.Spelling{Times: 1, Per: 100, Lowest: s.Lowest, Highest: s.Highest}
+	unit := func(percent int) string {
+		return fmt.Sprintf(" and on (cluster, hostname) %s == %d", utilUnitSeries, percent)
+	}
+	return []string{
+		within(&percent, converted(&percent, rawUtilSeries)) + unit(1),
+		clamped(s, within(s, rawUtilSeries)) + unit(0),
+		rawUtilSeries + " == 0",
+	}
+}

@@ -1,0 +1,141 @@
+// Package rules_test checks the rule files beside it: that Prometheus takes them,
+// that each rule is tested and in the table of README.md, and that they read only
+// what is served.
+package rules_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// ruleFiles returns the names of the rule files, and what is in each.
+func ruleFiles(t *testing.T) map[string][]rulefmt.RuleGroup {
+	t.Helper()
+	names, err := filepath.Glob("*.rules.yml")
+	if err != nil || len(names) < 2 {
+		t.Fatalf("rule files %v, %v", names, err)
+	}
+	files := map[string][]rulefmt.RuleGroup{}
+	for _, name := range names {
+		groups, errs := rulefmt.ParseFile(name, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.Default())
+		for _, err := range errs {
+			t.Error(err)
+		}
+		if groups == nil || len(groups.Groups) == 0 {
+			t.Fatalf("%s has no groups", name)
+		}
+		files[name] = groups.Groups
+	}
+	return files
+}
+
+// recorded returns the names that groups record, each once.
+func recorded(groups []rulefmt.RuleGroup) []string {
+	var names []string
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			names = append(names, r.Record)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// TestRulesReadWhatIs: each series of ours that a rule reads is one that is served,
+// or that a rule records; and only counters have rates.
+func TestRulesReadWhatIs(t *testing.T) {
+	known := map[string]canonical.Type{}
+	for _, s := range expose.SeriesTable() {
+		known[s.Name] = s.Type
+	}
+	files := ruleFiles(t)
+	for _, groups := range files {
+		for _, name := range recorded(groups) {
+			if _, served := known[name]; !served {
+				known[name] = canonical.Gauge
+			}
+		}
+	}
+	for file, groups := range files {
+		for _, g := range groups {
+			for _, r := range g.Rules {
+				for _, complaint := range misread(t, r.Expr, known) {
+					t.Errorf("%s: %s %s", file, r.Record, complaint)
+				}
+			}
+		}
+	}
+}
+
+// ofCounters are the functions that mean something of counters alone.
+var ofCounters = []string{"rate", "irate", "increase"}
+
+// misread says what of an expression is not as known says.
+func misread(t *testing.T, text string, known map[string]canonical.Type) (complaints []string) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		selector, ok := node.(*parser.VectorSelector)
+		if !ok || !strings.HasPrefix(selector.Name, canonical.Prefix) && !strings.Contains(selector.Name, ":") {
+			return nil
+		}
+		kind, ok := known[selector.Name]
+		if !ok {
+			complaints = append(complaints, "reads "+selector.Name+", which is neither served nor recorded")
+		}
+		for _, above := range path {
+			if call, ok := above.(*parser.Call); ok && slices.Contains(ofCounters, call.Func.Name) != (kind == canonical.Counter) && call.Func.Name != "label_replace" && call.Func.Name != "label_join" {
+				complaints = append(complaints, "takes "+call.Func.Name+" of "+selector.Name+", a "+string(kind))
+			}
+		}
+		return nil
+	})
+	return complaints
+}
+
+// TestMisread: the test above finds what it is for.
+func TestMisread(t *testing.T) {
+	known := map[string]canonical.Type{"kpulse_a_total": canonical.Counter, "kpulse_b": canonical.Gauge, "device:kpulse_b:max": canonical.Gauge}
+	for expr, complaints := range map[string]int{
+		"sum(rate(kpulse_a_total[5m])) / device:kpulse_b:max":          0,
+		`label_replace(rate(kpulse_a_total[5m]), "x", "", "x", "")`:    0,
+		"avg_over_time(kpulse_b[5m])":                                  0,
+		"rate(DCGM_FI_DEV_ANY[5m])":                                    0,
+		"increase(kpulse_b[5m])":                                       1,
+		"avg_over_time(kpulse_a_total[5m])":                            1,
+		"kpulse_c":                                                     1,
+		"device:kpulse_b:min + rate((device:kpulse_b:max)[5m:1m])":     2,
+		"sum by (x) (rate(kpulse_a_total[5m])) unless on (x) kpulse_d": 1,
+	} {
+		if got := misread(t, expr, known); len(got) != complaints {
+			t.Errorf("%s: %q, want %d complaints", expr, got, complaints)
+		}
+	}
+}
+
+// TestOneSampleAMinute: README.md promises it, and the hours in GPU-hours are counted
+// in such samples.
+func TestOneSampleAMinute(t *testing.T) {
+	files := ruleFiles(t)
+	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml"} {
+		for _, g := range files[file] {
+			if g.Interval != model.Duration(time.Minute) {
+				t.Errorf("%s: group %s is evaluated every %v", file, g.Name, g.Interval)
+			}
+		}
+	}
+}

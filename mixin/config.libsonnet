@@ -21,6 +21,9 @@
     warningSeverity: 'warning',
     infoSeverity: 'info',
 
+    // Codes of the driver's errors by what they ask for, the proxy's own list.
+    xid: import 'lib/xid.json',
+
     // Optional alerts, off because their right threshold depends on the cluster.
     alertStragglers: false,
     alertIdleMemoryHeld: false,
@@ -42,7 +45,8 @@
     pcieReplaysPerMinute: 1,
     correctableECCPerHour: 100,
     sourceSlowShare: 0.5,  // of the scrape interval
-    sourceStaleSeconds: 300,
+    sourceStaleSeconds: 300,  // since the last reading
+    sourceUnchangedSeconds: 900,  // since any value changed; energy rises on an idle GPU too
     scrapeIntervalSeconds: 15,
     stragglerShare: 0.5,  // of the job's median
     stragglerMinGPUs: 4,

@@ -1,1 +1,4 @@
-{ prometheusAlerts+:: { groups+: [] } }
+(import 'proxy.libsonnet') +
+(import 'gpu.libsonnet') +
+(import 'efficiency.libsonnet') +
+(import '../lib/runbooks.libsonnet')

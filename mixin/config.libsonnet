@@ -6,6 +6,10 @@
     // recorded ones excepted, which have no `job`.
     kpulseSelector: 'job="kpulse-proxy"',
 
+    // Which scrapes are of the proxy's own telemetry, at /-/metrics; only the dashboard
+    // about the proxy looks at it.
+    telemetrySelector: 'job="kpulse-proxy-telemetry"',
+
     // The label that tells clusters apart. Where no such label exists, everything
     // works and the variable of the dashboards stays hidden.
     clusterLabel: 'cluster',

@@ -72,7 +72,7 @@ local steps(list) = {
 
   table(title, description, unit, targets):: base('table', title, description, unit, targets) {
     fieldConfig+: { defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: true } } },
-    options: { cellHeight: 'sm', showHeader: true },
+    options: { cellHeight: 'sm', frameIndex: 0, showHeader: true },
   },
 
   barGauge(title, description, unit, targets):: base('bargauge', title, description, unit, targets) {
@@ -92,7 +92,7 @@ local steps(list) = {
   },
 
   stateTimeline(title, description, unit, targets):: base('state-timeline', title, description, unit, targets) {
-    fieldConfig+: { defaults+: { custom: { fillOpacity: 80, lineWidth: 0, spanNulls: false } } },
+    fieldConfig+: { defaults+: { custom: { fillOpacity: 80, lineWidth: 0 } } },
     options: {
       alignValue: 'left',
       legend: { calcs: [], displayMode: 'list', placement: 'bottom', showLegend: true },
@@ -111,12 +111,15 @@ local steps(list) = {
 
   // Additions to any panel, to be put behind it with +.
   thresholds(list):: { fieldConfig+: { defaults+: { color: { mode: 'thresholds' }, thresholds: steps(list) } } },
-  range(min, max):: { fieldConfig+: { defaults+: { min: min, max: max } } },
+  // range fixes the ends of the scale; null leaves an end to the data.
+  range(min, max):: { fieldConfig+: { defaults+: { min: min, [if max != null then 'max']: max } } },
   decimals(n):: { fieldConfig+: { defaults+: { decimals: n } } },
-  mappings(map):: { fieldConfig+: { defaults+: { mappings: [{ type: 'value', options: {
+  // valueMappings shows values as words: { '0': { text: 'OK', color: 'green' } }.
+  valueMappings(map):: [{ type: 'value', options: {
     [key]: { index: 0 } + map[key]
     for key in std.objectFields(map)
-  } }] } } },
+  } }],
+  mappings(map):: { fieldConfig+: { defaults+: { mappings: $.valueMappings(map) } } },
   links(list):: { fieldConfig+: { defaults+: { links: list } } },
   // column sets properties of one column of a table, by its name.
   column(name, properties):: { fieldConfig+: { overrides+: [{

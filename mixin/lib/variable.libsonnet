@@ -5,7 +5,6 @@ local query(name, label, text, multi=true) = {
   label: label,
   datasource: { type: 'prometheus', uid: '${datasource}' },
   query: { query: text, refId: 'variable' },
-  definition: text,
   regex: '',
   refresh: 2,  // on a change of the time range
   sort: 7,  // natural, ascending
@@ -53,5 +52,9 @@ local query(name, label, text, multi=true) = {
 
   job(c):: query(
     'hpc_job', 'Job', 'label_values(kpulse_allocation_info{%s, %s=~"$cluster"}, hpc_job)' % [c.kpulseSelector, c.clusterLabel]
+  ),
+
+  instance(c):: query(
+    'instance', 'Proxy', 'label_values(up{%s, %s=~"$cluster"}, instance)' % [c.kpulseSelector, c.clusterLabel]
   ),
 }

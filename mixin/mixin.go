@@ -18,7 +18,9 @@ import (
 // outputs are the files that are no dashboards, by the expression that makes their text.
 var outputs = map[string]string{
 	"prometheus_alerts.yaml": `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
-	"prometheus_rules.yaml":  `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusRules, indent_array_in_object=false, quote_keys=false)`,
+	// With the optional alerts, for the tests.
+	"tests/all_alerts.yaml": `std.manifestYamlDoc(((import 'mixin.libsonnet') { _config+:: { alertStragglers: true, alertIdleMemoryHeld: true, alertHealthFlapping: true } }).prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
+	"prometheus_rules.yaml": `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusRules, indent_array_in_object=false, quote_keys=false)`,
 }
 
 // dashboardsDir is where the dashboards go, a file each.

@@ -22,7 +22,7 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.hostname(c)],
       [
         d.row('Now', [
-          d.at(5, 4, p.stat('Power', 'All boards together. Compare with what the racks may draw.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
+          d.at(5, 4, p.stat('Draw', 'All boards together. Compare with what the racks may draw.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
           d.at(5, 4, p.stat('Energy', 'Used within the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
           d.at(5, 4, p.stat(
             'Energy of a useful GPU-hour',

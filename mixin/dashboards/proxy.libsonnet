@@ -21,7 +21,7 @@ local v = import '../lib/variable.libsonnet';
       [
         d.row('Now', [
           d.at(4, 4, p.stat('Proxies down', 'Targets that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('up'))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Proxies up', 'Targets that answer.', 'none', [p.instant('count(%s == 1) or vector(0)' % raw('up'))]) + colors.count),
+          d.at(4, 4, p.stat('Proxies up', 'Targets that answer. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant('count(%s == 1) or vector(0)' % raw('up'))]) + colors.count),
           d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('kpulse_source_up'))]) + colors.bad('red')),
           d.at(4, 4, p.stat('Devices', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
           d.at(4, 4, p.stat('Missing fields', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
@@ -58,7 +58,7 @@ local v = import '../lib/variable.libsonnet';
             [p.query('topk(10, %s)' % bySource('kpulse_source_read_duration_seconds'), '{{instance}}')]
           ) + p.range(0, null)),
           d.at(12, 8, p.table(
-            'Missing fields',
+            'Which fields are missing',
             'What a source does not give although scores rest on it. Add the counter to the exporter, or free the profiling counters.',
             'none',
             [p.rows('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')])]
@@ -86,7 +86,7 @@ local v = import '../lib/variable.libsonnet';
         ]),
         d.row('What the proxies cost', [
           d.at(6, 8, p.timeseries('CPU', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query('topk(10, max by (instance) (rate(%s[$__rate_interval])))' % own('process_cpu_seconds_total'), '{{instance}}')]) + p.range(0, null)),
-          d.at(6, 8, p.timeseries('Memory', 'The ten largest.', 'bytes', [p.query('topk(10, max by (instance) (%s))' % own('process_resident_memory_bytes'), '{{instance}}')]) + p.range(0, null)),
+          d.at(6, 8, p.timeseries('Memory', 'The ten largest. Growth without end is a bug: take a profile with --web.enable-pprof and tell us.', 'bytes', [p.query('topk(10, max by (instance) (%s))' % own('process_resident_memory_bytes'), '{{instance}}')]) + p.range(0, null)),
           d.at(6, 8, p.timeseries('Time of an answer', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')]) + p.range(0, null)),
           d.at(6, 8, p.timeseries('Answers', 'By status. 502 and 504 are failures of the source, 503 more scrapes at once than --web.max-requests.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')]) + p.range(0, null)),
         ]),

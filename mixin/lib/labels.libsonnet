@@ -11,5 +11,5 @@
   gpuWords:: 'GPU {{ $labels.gpu }} of {{ $labels.hostname }} ({{ $labels.uuid }})',
   holderWords(c)::
     '{{ range printf `max by (workload_namespace, workload_pod, hpc_job) (kpulse_allocation_info{%s, uuid="%%s"})` $labels.uuid | query }}' % c.kpulseSelector +
-    ' Held by {{ with .Labels.workload_pod }}pod {{ . }} {{ end }}{{ with .Labels.workload_namespace }}in {{ . }} {{ end }}{{ with .Labels.hpc_job }}job {{ . }}{{ end }}.{{ end }}',
+    ' Held by{{ with .Labels.workload_pod }} pod {{ . }}{{ end }}{{ with .Labels.workload_namespace }} in {{ . }}{{ end }}{{ with .Labels.hpc_job }} job {{ . }}{{ end }}.{{ end }}',
 }

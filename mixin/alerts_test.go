@@ -1,15 +1,20 @@
 package mixin_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/mixin"
 )
 
 // unitTests is what we look at in a file for promtool test rules.
@@ -148,5 +153,35 @@ func TestAlertsSayWhatIsNeeded(t *testing.T) {
 				t.Errorf("%s is not named like the others", rule.Alert)
 			}
 		}
+	}
+}
+
+// TestXIDTiers holds the codes that the alerts name to those that compute calls fatal.
+func TestXIDTiers(t *testing.T) {
+	var service []float64
+	text, err := mixin.Evaluate(".", "mixin._config.xidService")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &service)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	runbook, err := os.ReadFile("runbooks/KpulseGPUXidCritical.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([0-9, ]+) \|`).FindAllStringSubmatch(string(runbook), -1) {
+		listed = append(listed, strings.Split(row[1], ", ")...)
+	}
+	var fatal []string
+	for _, code := range compute.FatalXIDs {
+		fatal = append(fatal, strconv.FormatFloat(code, 'f', -1, 64))
+		if slices.Contains(service, code) {
+			t.Errorf("XID %v is both fatal and for service", code)
+		}
+	}
+	if !slices.Equal(listed, fatal) {
+		t.Errorf("the runbook explains the codes %v, fatal are %v", listed, fatal)
 	}
 }

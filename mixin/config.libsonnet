@@ -25,8 +25,9 @@
     warningSeverity: 'warning',
     infoSeverity: 'info',
 
-    // Codes of the driver's errors by what they ask for, the proxy's own list.
-    xid: import 'lib/xid.json',
+    // Codes of driver errors that want a reset when the GPU is free. Those that end work on
+    // it are the proxy's own list: its condition xid_fatal.
+    xidService: [63, 92, 94],
 
     // Optional alerts, off because their right threshold depends on the cluster.
     alertStragglers: false,

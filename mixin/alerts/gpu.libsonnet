@@ -7,9 +7,9 @@ local labels = import '../lib/labels.libsonnet';
   local c = $._config {
     board: labels.board($._config),
     host: labels.host($._config),
-    xidService: std.join(' or ', [
+    isService: std.join(' or ', [
       'max by (%s) (kpulse_gpu_xid_last{%s}) == %d' % [labels.board($._config), $._config.kpulseSelector, code]
-      for code in $._config.xid.service
+      for code in $._config.xidService
     ]),
   },
   local gpu = labels.gpuWords,
@@ -78,7 +78,7 @@ local labels = import '../lib/labels.libsonnet';
           |||
             max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
             and on (%(board)s)
-            (%(xidService)s)
+            (%(isService)s)
           ||| % c
         ),
         alert(

@@ -1,0 +1,4 @@
+(import 'proxy.libsonnet') +
+(import 'gpu.libsonnet') +
+(import 'efficiency.libsonnet') +
+(import '../lib/runbooks.libsonnet')

@@ -1,0 +1,98 @@
+// Alerts about GPUs that are paid for and not used. They are for a mail in the morning.
+local labels = import '../lib/labels.libsonnet';
+
+{
+  local c = $._config {
+    device: labels.device($._config),
+    holder: labels.holder($._config),
+    // Namespaces that are asked about.
+    asked: if $._config.excludeNamespaces == '' then '' else ', workload_namespace!~"%s"' % $._config.excludeNamespaces,
+    price: $._config.gpuHourPrice,
+  },
+  local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}of {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }} {{ end }}',
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'kpulse-efficiency',
+      rules: [
+        {
+          alert: 'KpulseGPUIdleAllocated',
+          // Of a workload that has been there for all of the time, and whose utilization
+          // was known for most of it.
+          expr: |||
+            (
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              / on (%(device)s, %(holder)s)
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              < %(idleUtilizationThreshold)g
+            )
+            and on (%(device)s, %(holder)s)
+            (
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              / on (%(device)s, %(holder)s)
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              > 0.75
+            )
+            and on (%(device)s, %(holder)s)
+            max by (%(device)s, %(holder)s) (kpulse_allocation_info{%(kpulseSelector)s%(asked)s} offset %(idleFor)s)
+            and on (%(device)s, %(holder)s)
+            max by (%(device)s, %(holder)s) (kpulse_allocation_info{%(kpulseSelector)s%(asked)s})
+          ||| % c,
+          'for': '30m',
+          labels: { severity: c.infoSeverity },
+          annotations: {
+            summary: 'A GPU is held and idle.',
+            description: held + 'holds ' + labels.gpuWords + ', whose real utilization was {{ $value | humanizePercentage }} over %s.' % c.idleFor,
+          },
+        },
+        {
+          alert: 'KpulseNamespaceWaste',
+          expr: |||
+            sum_over_time(namespace:kpulse_allocation_idle_gpus:rate5m{workload_namespace!=""%(asked)s}[1d]) / 60 > %(namespaceWasteGPUHours)g
+          ||| % c,
+          'for': '1h',
+          labels: { severity: c.infoSeverity },
+          annotations: {
+            summary: 'A namespace holds GPUs that it does not use.',
+            description: '{{ $labels.workload_namespace }} held GPUs for {{ $value | humanize }} GPU-hours of the last day while they were idle.',
+          },
+        },
+      ] + (if c.alertStragglers then [{
+             alert: 'KpulseGPUStragglerInJob',
+             expr: 'allocation:kpulse_allocation_straggler:ratio5m < %(stragglerShare)g' % c,
+             'for': '30m',
+             labels: { severity: c.infoSeverity },
+             annotations: {
+               summary: 'A GPU is slower than the others of its job.',
+               description: held + 'is at {{ $value | humanizePercentage }} of the median of its job on ' + labels.gpuWords + '; the others wait for it.',
+             },
+           }] else []) + (if c.alertIdleMemoryHeld then [{
+                            alert: 'KpulseIdleMemoryHeld',
+                            expr: |||
+                              max by (%(device)s) (min_over_time(kpulse_gpu_framebuffer_used_bytes{%(kpulseSelector)s}[1h])) > %(idleMemoryBytes)d
+                              and on (%(device)s)
+                              max by (%(device)s) (rate(kpulse_gpu_workload_class_seconds_total{%(kpulseSelector)s, class="idle"}[1h])) > 0.95
+                            ||| % c,
+                            'for': '1h',
+                            labels: { severity: c.infoSeverity },
+                            annotations: {
+                              summary: 'An idle GPU is full.',
+                              description: labels.gpuWords + ' has done nothing for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.holderWords(c),
+                            },
+                          }] else []) + (if c.alertHealthFlapping then [{
+                                           alert: 'KpulseGPUFlapping',
+                                           expr: |||
+                                             sum by (%(board)s) (
+                                               max by (%(board)s, state) (changes(kpulse_gpu_health{%(kpulseSelector)s}[1h]))
+                                             ) / 2 > %(healthChangesPerHour)g
+                                           ||| % c { board: labels.board(c) },
+                                           'for': '30m',
+                                           labels: { severity: c.infoSeverity },
+                                           annotations: {
+                                             summary: 'The health of a GPU goes back and forth.',
+                                             description: labels.gpuWords + ' changed its state of health {{ $value }} times within an hour.' + labels.holderWords(c),
+                                           },
+                                         }] else []),
+    }],
+  },
+}

@@ -1,0 +1,209 @@
+// Alerts about GPUs. They look at conditions and counters, never at the state of health
+// alone, in which a warning hides a hot GPU; and at the increase of what counts a board's
+// whole life, so that an old scar pages nobody.
+local labels = import '../lib/labels.libsonnet';
+
+{
+  local c = $._config {
+    board: labels.board($._config),
+    host: labels.host($._config),
+    isService: std.join(' or ', [
+      'max by (%s) (kpulse_gpu_xid_last{%s}) == %d' % [labels.board($._config), $._config.kpulseSelector, code]
+      for code in $._config.xidService
+    ]),
+  },
+  local gpu = labels.gpuWords,
+  local holder = labels.holderWords(c),
+
+  // raised is the boards on which any of the conditions holds.
+  local raised(conditions) = |||
+    max by (%s) (kpulse_gpu_health_condition{%s, condition=~"%s"}) == 1
+  ||| % [c.board, c.kpulseSelector, std.join('|', conditions)],
+
+  // alert is an alert about a board.
+  local alert(name, severity, wait, hold, summary, description, expr) = {
+    alert: name,
+    expr: expr,
+    'for': wait,
+    [if hold != null then 'keep_firing_for']: hold,
+    labels: { severity: severity },
+    annotations: { summary: summary, description: gpu + ': ' + description + holder },
+  },
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'kpulse-gpu',
+      rules: [
+        {
+          alert: 'KpulseGPUMissing',
+          // The proxy tells of a GPU that went for an hour, or of one that --expected-gpus
+          // lacks for good; after that hour, history tells that the host had more. Neither
+          // speaks while the proxy itself is silent.
+          expr: |||
+            max by (%(board)s) (kpulse_gpu_present{%(kpulseSelector)s}) == 0
+            or
+            (
+              max_over_time(host:kpulse_gpus_present:count[6h]) - host:kpulse_gpus_present:count > 0
+              unless on (%(host)s)
+              max by (%(board)s) (kpulse_gpu_present{%(kpulseSelector)s}) == 0
+            )
+          ||| % c,
+          'for': '10m',
+          keep_firing_for: '15m',
+          labels: { severity: c.criticalSeverity },
+          annotations: {
+            summary: 'A GPU has gone.',
+            description: '{{ $labels.hostname }} lacks {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }} that it had or should have, while its other readings go on.',
+          },
+        },
+        alert(
+          'KpulseGPUXidCritical',
+          c.criticalSeverity,
+          '0m',
+          '15m',
+          'The driver reported an error that ends work on a GPU.',
+          'XID {{ with printf `max(kpulse_gpu_xid_last{uuid="%s"})` $labels.uuid | query }}{{ . | first | value }}{{ end }}, which takes a reset or a new board.',
+          |||
+            max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
+            and on (%(board)s)
+          ||| % c + raised(['xid_fatal'])
+        ),
+        alert(
+          'KpulseGPUXidWarning',
+          c.warningSeverity,
+          '0m',
+          '15m',
+          'The driver reported a memory error that was contained.',
+          'XID {{ with printf `max(kpulse_gpu_xid_last{uuid="%s"})` $labels.uuid | query }}{{ . | first | value }}{{ end }}: restart what ran there, reset the GPU when it is free.',
+          |||
+            max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
+            and on (%(board)s)
+            (%(isService)s)
+          ||| % c
+        ),
+        alert(
+          'KpulseGPURecoveryAction',
+          c.criticalSeverity,
+          '1m',
+          null,
+          'The driver asks for a recovery action.',
+          'action {{ $value }} (1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer, 4 drain and reset).',
+          'max by (%(board)s) (kpulse_gpu_recovery_action{%(kpulseSelector)s}) > 0' % c
+        ),
+        alert(
+          'KpulseGPUUncorrectableECC',
+          c.criticalSeverity,
+          '0m',
+          '15m',
+          'Memory errors that could not be corrected.',
+          'double-bit errors or rows remapped for them within 15 minutes; what ran there has wrong data or has died.',
+          raised(['ecc_double_bit']) + |||
+            or
+            max by (%(board)s) (increase(kpulse_gpu_remapped_rows_total{%(kpulseSelector)s, severity="uncorrectable"}[15m])) > 0
+          ||| % c
+        ),
+        alert(
+          'KpulseGPURowRemapFailure',
+          c.criticalSeverity,
+          '1m',
+          null,
+          'A memory row could not be remapped.',
+          'no spare rows are left; the board must be replaced.',
+          raised(['row_remap_failure'])
+        ),
+        alert(
+          'KpulseGPURowRemapPending',
+          c.warningSeverity,
+          '15m',
+          null,
+          'A remapped memory row waits for a reset.',
+          'the faulty row stays in use until the GPU is reset.',
+          raised(['row_remap_pending'])
+        ),
+        alert(
+          'KpulseGPUCorrectableECCRate',
+          c.infoSeverity,
+          '30m',
+          null,
+          'Many corrected memory errors.',
+          '{{ $value | humanize }} within an hour.',
+          |||
+            max by (%(board)s) (
+              increase(kpulse_gpu_ecc_errors_total{%(kpulseSelector)s, severity="correctable", scope="volatile"}[1h])
+            ) > %(correctableECCPerHour)g
+          ||| % c
+        ),
+        alert(
+          'KpulseGPUPCIeReplayRate',
+          c.warningSeverity,
+          '30m',
+          null,
+          'The PCIe link of a GPU repeats itself.',
+          '{{ $value | humanize }} replays a minute.',
+          |||
+            60 * max by (%(board)s) (
+              rate(kpulse_gpu_pcie_replays_total{%(kpulseSelector)s}[15m])
+            ) > %(pcieReplaysPerMinute)g
+          ||| % c
+        ),
+        alert(
+          'KpulseGPUNVLinkErrors',
+          c.warningSeverity,
+          '15m',
+          null,
+          'Errors on the NVLinks of a GPU.',
+          '{{ $value | humanize }} errors within 15 minutes.',
+          |||
+            sum by (%(board)s) (
+              max by (%(board)s, kind) (increase(kpulse_gpu_nvlink_errors_total{%(kpulseSelector)s}[15m]))
+            ) > 0
+          ||| % c
+        ),
+        alert(
+          'KpulseGPUThermalThrottling',
+          c.warningSeverity,
+          '15m',
+          null,
+          'A GPU slows down because it is too hot.',
+          '{{ $value | humanizePercentage }} of the last 10 minutes.',
+          |||
+            max by (%(board)s) (rate(kpulse_gpu_throttled_seconds_total{%(kpulseSelector)s, reason="thermal"}[10m])) > %(thermalThrottleShareThreshold)g
+            or
+            max by (%(board)s) (avg_over_time(kpulse_gpu_clock_event_active{%(kpulseSelector)s, reason=~"sw_thermal|hw_thermal"}[10m])) > %(thermalThrottleShareThreshold)g
+          ||| % c
+        ),
+        alert(
+          'KpulseGPUPowerBrake',
+          c.warningSeverity,
+          '5m',
+          null,
+          'The power supply makes a GPU slow down.',
+          'the power brake was on for {{ $value | humanizePercentage }} of the last 10 minutes.',
+          |||
+            max by (%(board)s) (
+              avg_over_time(kpulse_gpu_clock_event_active{%(kpulseSelector)s, reason="hw_power_brake"}[10m])
+            ) > %(powerBrakeShareThreshold)g
+          ||| % c
+        ),
+        alert(
+          'KpulseGPUHot',
+          c.warningSeverity,
+          '15m',
+          null,
+          'A GPU is too hot.',
+          'GPU or memory is above the warning temperature of its model.',
+          raised(['gpu_temperature', 'memory_temperature'])
+        ),
+        alert(
+          'KpulseGPUProfilingStalled',
+          c.warningSeverity,
+          '5m',
+          null,
+          'The profiling counters of a GPU stand still.',
+          'it works, but all profiling readings are 0; its real utilization and class are unknown until the host engine is restarted.',
+          raised(['profiling_stalled'])
+        ),
+      ],
+    }],
+  },
+}

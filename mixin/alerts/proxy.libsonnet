@@ -1,0 +1,106 @@
+// Alerts about the proxy and what it reads. They come first: while one of them fires, the
+// silence of the alerts about GPUs means nothing.
+local labels = import '../lib/labels.libsonnet';
+
+{
+  local c = $._config { host: labels.host($._config) },
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'kpulse-proxy',
+      rules: [
+        {
+          alert: 'KpulseProxyDown',
+          expr: 'absent(up{%(kpulseSelector)s} == 1)' % c,
+          'for': '10m',
+          labels: { severity: c.criticalSeverity },
+          annotations: {
+            summary: 'No kpulse-proxy can be scraped.',
+            description: 'Prometheus reaches none of its kpulse-proxy targets, or has none: no GPU is watched.',
+          },
+        },
+        {
+          alert: 'KpulseProxyInstanceDown',
+          expr: 'up{%(kpulseSelector)s} == 0' % c,
+          'for': '10m',
+          labels: { severity: c.warningSeverity },
+          annotations: {
+            summary: 'A kpulse-proxy cannot be scraped.',
+            description: '{{ $labels.instance }} does not answer, or says 502 because it can read none of its sources: the GPUs of this host are not watched.',
+          },
+        },
+        {
+          alert: 'KpulseUpstreamDown',
+          // A proxy that reads none of its sources answers 502, so that only up tells.
+          expr: |||
+            kpulse_source_up{%(kpulseSelector)s} == 0
+            or
+            up{%(kpulseSelector)s} == 0
+          ||| % c,
+          'for': '5m',
+          labels: { severity: c.warningSeverity },
+          annotations: {
+            summary: 'A source of GPU readings is down.',
+            description: '{{ $labels.instance }} gets no readings{{ with $labels.source }} from {{ . }}{{ end }}; its page at / names the cause and the remedy.',
+          },
+        },
+        {
+          alert: 'KpulseUpstreamStale',
+          expr: |||
+            time() - max by (%(clusterLabel)s, instance, source) (kpulse_source_last_read_timestamp_seconds{%(kpulseSelector)s}) > %(sourceStaleSeconds)d
+            or
+            max by (%(clusterLabel)s, instance, source) (kpulse_source_unchanged_seconds{%(kpulseSelector)s}) > %(sourceUnchangedSeconds)d
+          ||| % c,
+          'for': '2m',
+          labels: { severity: c.warningSeverity },
+          annotations: {
+            summary: 'A source of GPU readings has stopped changing.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} answers, but not one of its values has changed for {{ $value | humanizeDuration }}: exporter or driver hang.',
+          },
+        },
+        {
+          alert: 'KpulseUpstreamSlow',
+          expr: |||
+            max by (%(clusterLabel)s, instance, source) (
+              kpulse_source_read_duration_seconds{%(kpulseSelector)s}
+            ) > %(sourceSlowShare)g * %(scrapeIntervalSeconds)d
+          ||| % c,
+          'for': '15m',
+          labels: { severity: c.warningSeverity },
+          annotations: {
+            summary: 'A source of GPU readings is slow.',
+            description: 'Reading {{ $labels.source }} on {{ $labels.instance }} takes {{ $value | humanizeDuration }}: soon scrapes time out.',
+          },
+        },
+        {
+          alert: 'KpulseParseErrors',
+          expr: |||
+            max by (%(clusterLabel)s, instance, source) (
+              increase(kpulse_source_skipped_lines_total{%(kpulseSelector)s}[15m])
+            ) > 0
+          ||| % c,
+          'for': '15m',
+          labels: { severity: c.warningSeverity },
+          annotations: {
+            summary: 'A source serves lines that are no series.',
+            description: '{{ $value | humanize }} lines of {{ $labels.source }} on {{ $labels.instance }} were left out within 15 minutes, because Prometheus would have refused the whole scrape.',
+          },
+        },
+        {
+          alert: 'KpulseRequiredFieldMissing',
+          expr: |||
+            max by (%(clusterLabel)s, instance, source, field) (kpulse_source_field_missing{%(kpulseSelector)s}) == 1
+            and on (%(clusterLabel)s, instance, source)
+            max by (%(clusterLabel)s, instance, source) (kpulse_source_devices{%(kpulseSelector)s}) > 0
+          ||| % c,
+          'for': '30m',
+          labels: { severity: c.infoSeverity },
+          annotations: {
+            summary: 'A source does not give an input of real utilization or class.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} gives no {{ $labels.field }}: scores rest on fewer inputs than they should.',
+          },
+        },
+      ],
+    }],
+  },
+}

@@ -1,0 +1,187 @@
+package mixin_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/mixin"
+)
+
+// unitTests is what we look at in a file for promtool test rules.
+type unitTests struct {
+	RuleFiles []string `yaml:"rule_files"`
+	Tests     []struct {
+		Name           string
+		AlertRuleTests []struct {
+			Alertname string
+			ExpAlerts []any `yaml:"exp_alerts"`
+		} `yaml:"alert_rule_test"`
+	}
+}
+
+func testFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("tests/*-test.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no tests of alerts", err)
+	}
+	return files
+}
+
+// TestAlertsByPromtool runs the unit tests of the alerts with Prometheus' own tool. It is
+// installed by .ci/run; elsewhere the test is skipped where it lacks.
+func TestAlertsByPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("KPULSE_REQUIRE_PROMETHEUS") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("promtool is not installed")
+	}
+	args := append([]string{"test", "rules"}, testFiles(t)...)
+	for _, args := range [][]string{{"check", "rules", "prometheus_alerts.yaml", "prometheus_rules.yaml"}, args} {
+		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// TestEveryAlertIsTriedBothWays: one that fires and one that stays silent.
+func TestEveryAlertIsTriedBothWays(t *testing.T) {
+	fires, silent := map[string]bool{}, map[string]bool{}
+	for _, file := range testFiles(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tests unitTests
+		if err := yaml.Unmarshal(text, &tests); err != nil {
+			t.Fatal(file, err)
+		}
+		for _, test := range tests.Tests {
+			for _, a := range test.AlertRuleTests {
+				fires[a.Alertname] = fires[a.Alertname] || len(a.ExpAlerts) > 0
+				silent[a.Alertname] = silent[a.Alertname] || len(a.ExpAlerts) == 0
+			}
+		}
+	}
+	names := alertNames(t)
+	for _, name := range names {
+		if !fires[name] || !silent[name] {
+			t.Errorf("%s: tried firing %v, silent %v", name, fires[name], silent[name])
+		}
+	}
+	for _, name := range sorted(fires) {
+		if !slices.Contains(names, name) {
+			t.Errorf("a test expects %s, which is no alert", name)
+		}
+	}
+}
+
+// alertNames are those of all alerts, the optional ones included.
+func alertNames(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, group := range groups(t, "tests/all_alerts.yaml") {
+		for _, rule := range group.Rules {
+			names = append(names, rule.Alert)
+		}
+	}
+	if len(names) != 26 {
+		t.Errorf("there are %d alerts, not 26", len(names))
+	}
+	return names
+}
+
+// sections are what a runbook tells, in this order.
+var sections = []string{"## Meaning", "## Confirm it", "## Do now", "## Do this week", "## False alarms"}
+
+func TestEveryAlertHasARunbook(t *testing.T) {
+	names := alertNames(t)
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join("runbooks", name+".md"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		at := 0
+		for _, section := range sections {
+			i := strings.Index(string(text[at:]), "\n"+section+"\n")
+			if i < 0 {
+				t.Errorf("the runbook of %s has no %q in its place", name, section)
+				break
+			}
+			at += i
+		}
+		if !strings.HasPrefix(string(text), "# "+name+"\n") {
+			t.Errorf("the runbook of %s begins otherwise", name)
+		}
+	}
+	files, _ := filepath.Glob("runbooks/*.md")
+	for _, file := range files {
+		if !slices.Contains(names, strings.TrimSuffix(filepath.Base(file), ".md")) {
+			t.Errorf("%s belongs to no alert", file)
+		}
+	}
+}
+
+func TestAlertsSayWhatIsNeeded(t *testing.T) {
+	for _, group := range groups(t, "tests/all_alerts.yaml") {
+		for _, rule := range group.Rules {
+			if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) {
+				t.Errorf("%s has the severity %q", rule.Alert, rule.Labels["severity"])
+			}
+			for _, key := range []string{"summary", "description", "runbook_url"} {
+				if rule.Annotations[key] == "" {
+					t.Errorf("%s has no %s", rule.Alert, key)
+				}
+			}
+			if strings.Contains(rule.Annotations["summary"], "{{") {
+				t.Errorf("%s: a summary that changes splits notifications", rule.Alert)
+			}
+			if !regexp.MustCompile(`^Kpulse[A-Z]\w+$`).MatchString(rule.Alert) {
+				t.Errorf("%s is not named like the others", rule.Alert)
+			}
+		}
+	}
+}
+
+// TestXIDTiers holds the codes that the alerts name to those that compute calls fatal.
+func TestXIDTiers(t *testing.T) {
+	var service []float64
+	text, err := mixin.Evaluate(".", "mixin._config.xidService")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &service)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	runbook, err := os.ReadFile("runbooks/KpulseGPUXidCritical.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([0-9, ]+) \|`).FindAllStringSubmatch(string(runbook), -1) {
+		listed = append(listed, strings.Split(row[1], ", ")...)
+	}
+	var fatal []string
+	for _, code := range compute.FatalXIDs {
+		fatal = append(fatal, strconv.FormatFloat(code, 'f', -1, 64))
+		if slices.Contains(service, code) {
+			t.Errorf("XID %v is both fatal and for service", code)
+		}
+	}
+	if !slices.Equal(listed, fatal) {
+		t.Errorf("the runbook explains the codes %v, fatal are %v", listed, fatal)
+	}
+}

@@ -1,0 +1,96 @@
+package mixin_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/mixin"
+)
+
+// TestOutputsAreThoseOfTheSources fails where somebody edited an output, or forgot
+// `make generate`.
+func TestOutputsAreThoseOfTheSources(t *testing.T) {
+	files, err := mixin.Build(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what the jsonnet makes (%v); run make generate in mixin/", name, err)
+		}
+	}
+	there, err := filepath.Glob("dashboards_out/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range there {
+		if _, ok := files[filepath.ToSlash(name)]; !ok {
+			t.Errorf("%s is made by nothing", name)
+		}
+	}
+	if len(there) != 8 {
+		t.Errorf("there are %d dashboards, not 8", len(there))
+	}
+}
+
+func TestSourcesAreFormatted(t *testing.T) {
+	unformatted, err := mixin.Format(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range unformatted {
+		t.Errorf("%s is not formatted; run make fmt in mixin/", name)
+	}
+}
+
+// TestKeysOfTheConvention holds what programs that install mixins look for.
+func TestKeysOfTheConvention(t *testing.T) {
+	keys, err := mixin.Evaluate(".", `std.objectFieldsAll(mixin)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"_config", "grafanaDashboards", "prometheusAlerts", "prometheusRules"} {
+		if !bytes.Contains([]byte(keys), []byte(`"`+key+`"`)) {
+			t.Errorf("the mixin has no %s, only %s", key, keys)
+		}
+	}
+}
+
+// TestKnobs turns some and looks at what becomes of them.
+func TestKnobs(t *testing.T) {
+	for _, knob := range []struct{ config, of, without, with string }{
+		{`kpulseSelector: 'job="gpu"'`, `[m.prometheusAlerts, m.grafanaDashboards]`, `job=\"kpulse-proxy\"`, `job=\"gpu\"`},
+		{`criticalSeverity: 'page'`, `m.prometheusAlerts`, `"critical"`, `"page"`},
+		{`clusterLabel: 'region'`, `[m.prometheusAlerts, m.grafanaDashboards, m.prometheusRules]`, `(cluster,`, `(region,`},
+		{`alertStragglers: true`, `m.prometheusAlerts`, ``, `KpulseGPUStragglerInJob`},
+		{`alertIdleMemoryHeld: true`, `m.prometheusAlerts`, ``, `KpulseIdleMemoryHeld`},
+		{`alertHealthFlapping: true`, `m.prometheusAlerts`, ``, `KpulseGPUFlapping`},
+		{`excludeNamespaces: 'burn-in'`, `m.prometheusAlerts`, ``, `workload_namespace!~\"burn-in\"`},
+		{`runbookURLPattern: 'https://wiki/%s'`, `m.prometheusAlerts`, `github.com`, `"https://wiki/KpulseProxyDown"`},
+	} {
+		got, err := mixin.Evaluate(".", `local m = mixin { _config+:: { `+knob.config+` } }; `+knob.of)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", knob.config, err)
+		case knob.without != "" && strings.Contains(got, knob.without):
+			i := strings.Index(got, knob.without)
+			t.Errorf("%s leaves %s: %s", knob.config, knob.without, got[max(0, i-80):min(len(got), i+80)])
+		case !strings.Contains(got, knob.with):
+			t.Errorf("%s brings no %s", knob.config, knob.with)
+		}
+	}
+}
+
+// sorted returns the keys of a set.
+func sorted[V any](set map[string]V) []string {
+	keys := make([]string, 0, len(set))
+	for key := range set {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,103 @@
+// Workload classes: what kind of work do the GPUs do, and what bounds it? All times come
+// from the counters of the ledger, which miss nothing between two scrapes.
+local colors = import '../lib/colors.libsonnet';
+local d = import '../lib/dashboard.libsonnet';
+local labels = import '../lib/labels.libsonnet';
+local links = import '../lib/links.libsonnet';
+local p = import '../lib/panel.libsonnet';
+local q = import '../lib/query.libsonnet';
+local v = import '../lib/variable.libsonnet';
+
+{
+  local c = $._config,
+  local gpus(more='') = 'host:kpulse_gpu_class_gpus:rate5m' + q.recorded(c, more),
+  local share(matcher) =
+    'sum(sum_over_time(%s[$__range])) / sum(sum_over_time(%s[$__range]))' % [gpus(', ' + matcher), gpus()],
+  local bottleneck(word, description) = d.at(5, 4, p.stat(
+    'Bound by ' + word, description, 'percentunit', [p.instant(share('bottleneck="%s"' % word) + ' or vector(0)')]
+  ) + colors.count + p.range(0, 1)),
+
+  grafanaDashboards+:: {
+    'kpulse-classes.json': d.new(
+      c,
+      'kpulse-classes.json',
+      'Workload classes',
+      'What kind of work do the GPUs do, and what bounds it?',
+      [v.datasource(c), v.cluster(c), v.hostname(c), v.namespace(c)],
+      [
+        d.row('In the time range', [
+          bottleneck('compute', 'Time in classes that the arithmetic bounds. This is what GPUs are bought for.'),
+          bottleneck('memory', 'Time in classes that device memory bounds. Fused kernels and larger tiles help.'),
+          bottleneck('io', 'Time spent waiting for data. Look at data loaders, storage and PCIe before buying GPUs.'),
+          bottleneck('mixed', 'Time that is busy without a clear bound, or hardly busy at all.'),
+          d.at(4, 4, p.stat('Idle', 'Time in which nothing ran.', 'percentunit', [p.instant(share('class="idle"') + ' or vector(0)')]) + colors.count + p.range(0, 1)),
+        ]),
+        d.row('Time in class', [
+          d.at(10, 11, p.barGauge(
+            'GPU-hours by class',
+            'Over the time range, the longest first. "unknown" is time for which too little was read: see Proxy for the missing fields.',
+            'none',
+            [p.instant('sort_desc(sum by (class) (%s))' % q.gpuHours(gpus()), '{{class}}')]
+          ) + colors.byClass + p.decimals(1)),
+          d.at(14, 11, p.stacked(
+            'Class mix',
+            'Share of the GPUs in each class.',
+            'percentunit',
+            [p.query('sum by (class) (%s) / scalar(sum(%s))' % [gpus(), gpus()], '{{class}}')]
+          ) + colors.byClass + p.range(0, 1)),
+        ]),
+        d.row('Who to help first', [
+          d.at(12, 10, p.table(
+                         'Waiting for data, or busy and empty',
+                         'GPU-hours in io_or_data_loading and busy_low_sm_use by namespace: the first ones gain most from a profiler.',
+                         'none',
+                         [
+                           p.rows('sum by (%s, workload_namespace) (%s)' % [c.clusterLabel, q.gpuHours('namespace:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class="io_or_data_loading"'))]),
+                           p.rows('sum by (%s, workload_namespace) (%s)' % [c.clusterLabel, q.gpuHours('namespace:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class="busy_low_sm_use"'))]),
+                         ]
+                       ) + p.joined + p.sorted('Value #A') + p.renamed([['workload_namespace', 'Namespace'], ['Value #A', 'Waiting for data'], ['Value #B', 'Busy and empty']])
+                       + p.column('Waiting for data', { decimals: 1 }) + p.column('Busy and empty', { decimals: 1 }) + p.column('Namespace', { links: [links.namespace(c)] })),
+          d.at(12, 10, p.table(
+            'Stragglers',
+            'Devices far below the median of their job: the others wait for them. Look at their clocks, health and links.',
+            'percentunit',
+            [p.rows('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c)])]
+          ) + p.sorted('Value', false) + p.renamed([
+            ['hpc_job', 'Job'],
+            ['workload_namespace', 'Namespace'],
+            ['workload_name', 'Workload'],
+            ['hostname', 'Host'],
+            ['gpu', 'GPU'],
+            ['uuid', 'UUID'],
+            ['Value', 'Of the median'],
+          ]) + p.column('UUID', { links: [links.gpu(c)] })),
+        ]),
+        d.row('Now', [
+          d.at(24, 10, p.table(
+            'Every device',
+            'What each device is doing, with the readings that the class rests on. An empty cell was not read.',
+            'percentunit',
+            [
+              p.rows('max by (%s, class, bottleneck) (kpulse_gpu_workload_class%s == 1)' % [labels.device(c), q.raw(c)]),
+              p.rows(q.device(c, 'kpulse_gpu_real_utilization_ratio')),
+              p.rows(q.device(c, 'kpulse_gpu_sm_active_ratio')),
+              p.rows(q.device(c, 'kpulse_gpu_tensor_active_ratio')),
+              p.rows(q.device(c, 'kpulse_gpu_dram_active_ratio')),
+            ]
+          ) + p.joined + p.renamed([
+            ['hostname', 'Host'],
+            ['gpu', 'GPU'],
+            ['mig_profile', 'MIG profile'],
+            ['uuid', 'UUID'],
+            ['class', 'Class'],
+            ['bottleneck', 'Bound by'],
+            ['Value #B', 'Real utilization'],
+            ['Value #C', 'SM'],
+            ['Value #D', 'Tensor'],
+            ['Value #E', 'DRAM'],
+          ]) + p.decimals(0) + p.column('UUID', { links: [links.gpu(c)] })),
+        ]),
+      ]
+    ),
+  },
+}

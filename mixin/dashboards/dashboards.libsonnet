@@ -1,0 +1,8 @@
+(import 'fleet.libsonnet') +
+(import 'gpu.libsonnet') +
+(import 'efficiency.libsonnet') +
+(import 'namespace.libsonnet') +
+(import 'classes.libsonnet') +
+(import 'health.libsonnet') +
+(import 'power.libsonnet') +
+(import 'proxy.libsonnet')

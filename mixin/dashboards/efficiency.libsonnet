@@ -1,0 +1,140 @@
+// Efficiency & waste: who holds GPUs without using them, and what does it cost?
+local colors = import '../lib/colors.libsonnet';
+local d = import '../lib/dashboard.libsonnet';
+local labels = import '../lib/labels.libsonnet';
+local links = import '../lib/links.libsonnet';
+local p = import '../lib/panel.libsonnet';
+local q = import '../lib/query.libsonnet';
+local v = import '../lib/variable.libsonnet';
+
+{
+  local c = $._config,
+  local cluster(more='') = q.cluster(c, more),
+  local held = 'sum(cluster:kpulse_allocation_held_gpus:rate5m%s)' % cluster(),
+  local hours(series) = q.gpuHours(series),
+  // league are queries of what became of the GPU-hours of a level, by labels of it.
+  local league(level, by, more='') =
+    [
+      p.rows('sum by (%s) (%s)' % [by, hours('%s:kpulse_allocation_idle_gpus:rate5m%s' % [level, cluster(more)])]),
+      p.rows('%g * sum by (%s) (%s)' % [c.gpuHourPrice, by, hours('%s:kpulse_allocation_idle_gpus:rate5m%s' % [level, cluster(more)])]),
+      p.rows('sum by (%s) (%s)' % [by, hours('%s:kpulse_allocation_held_gpus:rate5m%s' % [level, cluster(more)])]),
+      p.rows(
+        'sum by (%(by)s) (sum_over_time(%(level)s:kpulse_allocation_utilized_gpus:rate5m%(sel)s[$__range]))\n/\nsum by (%(by)s) (sum_over_time(%(level)s:kpulse_allocation_known_gpus:rate5m%(sel)s[$__range]))'
+        % { by: by, level: level, sel: cluster(more) }
+      ),
+    ],
+  local spent(first) = p.joined + p.sorted('Value #A') + p.renamed(first + [
+                         ['Value #A', 'Idle GPU-hours'],
+                         ['Value #B', 'Cost'],
+                         ['Value #C', 'Held GPU-hours'],
+                         ['Value #D', 'Real utilization'],
+                       ]) + p.column('Idle GPU-hours', { decimals: 1 }) + p.column('Held GPU-hours', { decimals: 1 })
+                       + p.column('Cost', { unit: c.currency, decimals: 0 })
+                       + p.column('Real utilization', { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } }),
+
+  grafanaDashboards+:: {
+    'kpulse-efficiency.json': d.new(
+      c,
+      'kpulse-efficiency.json',
+      'Efficiency & waste',
+      'Who holds GPUs without using them, and what does it cost?',
+      [v.datasource(c), v.cluster(c), v.hostname(c), v.namespace(c)],
+      [
+        d.row('In the time range', [
+          d.at(5, 4, p.stat(
+            'Idle GPU-hours',
+            'Held and idle within the time range. The tables below say by whom: write to the first three.',
+            'none',
+            [p.instant('sum(%s)' % hours('cluster:kpulse_allocation_idle_gpus:rate5m%s' % cluster()))]
+          ) + colors.bad('yellow') + p.decimals(1)),
+          d.at(5, 4, p.stat(
+            'What they cost',
+            'Idle GPU-hours times the price of one, which _config.gpuHourPrice sets.',
+            c.currency,
+            [p.instant('%g * sum(%s)' % [c.gpuHourPrice, hours('cluster:kpulse_allocation_idle_gpus:rate5m%s' % cluster())])]
+          ) + colors.bad('yellow') + p.decimals(0)),
+          d.at(5, 4, p.stat(
+            'Idle of held',
+            'Share of the held GPU-hours in which nothing ran. Above a quarter, look for notebooks and forgotten jobs.',
+            'percentunit',
+            [p.instant('sum(sum_over_time(cluster:kpulse_allocation_idle_gpus:rate5m%s[$__range])) / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [cluster(), cluster()])]
+          ) + colors.count + p.range(0, 1)),
+          d.at(5, 4, p.stat(
+            'Utilized of held',
+            'Share of the held GPU-hours that were really used. The rest was paid for nothing.',
+            'percentunit',
+            [p.instant('sum(sum_over_time(cluster:kpulse_allocation_utilized_gpus:rate5m%s[$__range])) / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [cluster(), cluster()])]
+          ) + colors.good + p.range(0, 1)),
+          d.at(4, 4, p.stat(
+            'Not held',
+            'GPUs that nobody holds now. Many, while jobs wait: the scheduler or a quota is in the way.',
+            'none',
+            [p.instant('sum(cluster:kpulse_gpu_observed_gpus:rate5m%s) - (%s or vector(0))' % [cluster(), held])]
+          ) + colors.count + p.decimals(1)),
+        ]),
+        d.row('By whom', [
+          d.at(12, 10, p.table(
+            'Namespaces',
+            'The most idle GPU-hours first. A click opens the namespace.',
+            'none',
+            league('namespace', '%s, workload_namespace' % c.clusterLabel, ', workload_namespace!="", workload_namespace=~"$namespace"')
+          ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']]) + p.column('Namespace', { links: [links.namespace(c)] })),
+          d.at(12, 10, p.table(
+            'Jobs',
+            'The same for jobs of a batch system. A job with one busy GPU of many asked for too many.',
+            'none',
+            league('job', '%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
+          ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']])),
+        ]),
+        d.row('What to take back now', [
+          d.at(14, 11, p.table(
+            'Held and idle',
+            'Devices whose real utilization was below %g over the last hour, by who holds them. Ask the owner, or let the culler take them.' % c.idleUtilizationThreshold,
+            'none',
+            [
+              p.rows(
+                'max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\nmax by (%(labels)s) (device:kpulse_gpu_real_utilization:avg1h%(device)s) < %(idle)g'
+                % { labels: labels.device(c), holder: labels.holder(c), sel: q.recorded(c, ', workload_namespace=~"$namespace"'), device: q.recorded(c), idle: c.idleUtilizationThreshold }
+              ),
+            ]
+          ) + p.sorted('Value') + p.renamed([
+            ['hostname', 'Host'],
+            ['gpu', 'GPU'],
+            ['uuid', 'UUID'],
+            ['workload_namespace', 'Namespace'],
+            ['workload_pod', 'Pod'],
+            ['hpc_job', 'Job'],
+            ['Value', 'GPUs'],
+          ]) + p.column('UUID', { links: [links.gpu(c)] }) + p.column('GPUs', { decimals: 2 })),
+          d.at(10, 11, p.table(
+                         'Busier than they look useful',
+                         'Devices by how far GPU-Util lies above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
+                         'percentunit',
+                         [p.rows('topk(20, max by (%s) (device:kpulse_gpu_utilization_gap:avg1h%s))' % [labels.device(c), q.recorded(c)])]
+                       ) + p.sorted('Value') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['Value', 'Gap']])
+                       + p.column('UUID', { links: [links.gpu(c)] })),
+        ]),
+        d.row('Trend', [
+          d.at(12, 8, p.timeseries(
+            'Idle GPUs, now and a week ago',
+            'The first line should stay below the second.',
+            'none',
+            [
+              p.query('sum(cluster:kpulse_allocation_idle_gpus:rate5m%s)' % cluster(), 'now'),
+              p.query('sum(cluster:kpulse_allocation_idle_gpus:rate5m%s offset 1w)' % cluster(), 'a week ago'),
+            ]
+          ) + p.range(0, null)),
+          d.at(12, 8, p.timeseries(
+            'Memory held by idle GPUs',
+            'Bytes of device memory in use on GPUs that have been idle for five minutes: processes that were left behind.',
+            'bytes',
+            [p.query(
+              'sum(%s\nand on (%s)\nmax by (%s) (device:kpulse_gpu_workload_class:share5m%s) > 0.99)'
+              % [q.device(c, 'kpulse_gpu_framebuffer_used_bytes'), labels.device(c), labels.device(c), q.recorded(c, ', class="idle"')], 'held'
+            )]
+          ) + p.range(0, null)),
+        ]),
+      ]
+    ),
+  },
+}

@@ -1,0 +1,96 @@
+// Proxy: can the other dashboards be believed? What the proxies read, and what they cost.
+local colors = import '../lib/colors.libsonnet';
+local d = import '../lib/dashboard.libsonnet';
+local p = import '../lib/panel.libsonnet';
+local v = import '../lib/variable.libsonnet';
+
+{
+  local c = $._config,
+  local raw(name, more='') = '%s{%s, %s=~"$cluster", instance=~"$instance"%s}' % [name, c.kpulseSelector, c.clusterLabel, more],
+  local own(name, more='') = '%s{%s, %s=~"$cluster"%s}' % [name, c.telemetrySelector, c.clusterLabel, more],
+  local source = '%s, instance, source' % c.clusterLabel,
+  local bySource(name) = 'max by (%s) (%s)' % [source, raw(name)],
+
+  grafanaDashboards+:: {
+    'kpulse-proxy.json': d.new(
+      c,
+      'kpulse-proxy.json',
+      'Proxy',
+      'Can the other dashboards be believed?',
+      [v.datasource(c), v.cluster(c), v.instance(c)],
+      [
+        d.row('Now', [
+          d.at(4, 4, p.stat('Proxies down', 'Targets that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('up'))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies up', 'Targets that answer. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant('count(%s == 1) or vector(0)' % raw('up'))]) + colors.count),
+          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('kpulse_source_up'))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Devices', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
+          d.at(4, 4, p.stat('Missing fields', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
+          d.at(4, 4, p.stat('Versions', 'How many versions of the proxy run. More than one outside a roll-out: some were forgotten.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
+        ]),
+        d.row('Reading', [
+          d.at(12, 9, p.table(
+                        'Sources',
+                        'How each is read: point is a sample of a moment, window an average. Values that stand still for minutes: a hung exporter.',
+                        'none',
+                        [
+                          p.rows('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')]),
+                          p.rows(bySource('kpulse_source_up')),
+                          p.rows('time() - ' + bySource('kpulse_source_last_read_timestamp_seconds')),
+                          p.rows(bySource('kpulse_source_unchanged_seconds')),
+                          p.rows(bySource('kpulse_source_unknown_families')),
+                        ]
+                      ) + p.joined + p.sorted('Value #B', false) + p.renamed([
+                        ['instance', 'Proxy'],
+                        ['source', 'Source'],
+                        ['backend', 'Backend'],
+                        ['aggregation', 'Values are'],
+                        ['version', 'Version'],
+                        ['Value #B', 'Up'],
+                        ['Value #C', 'Age'],
+                        ['Value #D', 'Unchanged for'],
+                        ['Value #E', 'Unknown families'],
+                      ]) + p.column('Age', { unit: 's' }) + p.column('Unchanged for', { unit: 's' })
+                      + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
+          d.at(12, 9, p.timeseries(
+            'Time of a reading',
+            'The ten slowest. Beyond half the scrape interval, scrapes begin to fail: fewer counters, or persistence mode.',
+            's',
+            [p.query('topk(10, %s)' % bySource('kpulse_source_read_duration_seconds'), '{{instance}}')]
+          ) + p.range(0, null)),
+          d.at(12, 8, p.table(
+            'Which fields are missing',
+            'What a source does not give although scores rest on it. Add the counter to the exporter, or free the profiling counters.',
+            'none',
+            [p.rows('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')])]
+          ) + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
+          d.at(12, 8, p.timeseries(
+            'Left out',
+            'Lines that are no series, and values that cannot be true, a second. Steady ones: an exporter of another version than we know.',
+            'cps',
+            [
+              p.query('sum(max by (%s) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_skipped_lines_total')], 'lines'),
+              p.query('sum by (reason) (max by (%s, reason) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_dropped_values_total')], 'values, {{reason}}'),
+              p.query('sum(max by (%s) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_clamped_values_total')], 'values, clamped'),
+              p.query('sum(max by (%s) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_dropped_series_total')], 'series over the limit'),
+            ]
+          ) + p.range(0, null)),
+          d.at(24, 7, p.timeseries(
+            'Streams',
+            'Restarts, and ticks that were lost because nobody took them in time. Only where the proxy drives dcgmi or NVML itself.',
+            'cps',
+            [
+              p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_restarts_total')], 'restarts, {{stream}}'),
+              p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_ticks_evicted_total')], 'lost ticks, {{stream}}'),
+            ]
+          ) + p.range(0, null)),
+        ]),
+        d.row('What the proxies cost', [
+          d.at(6, 8, p.timeseries('CPU', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query('topk(10, max by (instance) (rate(%s[$__rate_interval])))' % own('process_cpu_seconds_total'), '{{instance}}')]) + p.range(0, null)),
+          d.at(6, 8, p.timeseries('Memory', 'The ten largest. Growth without end is a bug: take a profile with --web.enable-pprof and tell us.', 'bytes', [p.query('topk(10, max by (instance) (%s))' % own('process_resident_memory_bytes'), '{{instance}}')]) + p.range(0, null)),
+          d.at(6, 8, p.timeseries('Time of an answer', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')]) + p.range(0, null)),
+          d.at(6, 8, p.timeseries('Answers', 'By status. 502 and 504 are failures of the source, 503 more scrapes at once than --web.max-requests.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')]) + p.range(0, null)),
+        ]),
+      ]
+    ),
+  },
+}

@@ -1,0 +1,285 @@
+package mixin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// dashboard is what the tests look at in one.
+type dashboard struct {
+	UID, Title, Description string
+	Panels                  []panel
+	Templating              struct{ List []variable }
+}
+
+type panel struct {
+	ID                       int
+	Type, Title, Description string
+	Datasource               *struct{ UID string }
+	Targets                  []target
+	GridPos                  struct{ X, Y, W, H int }
+	FieldConfig              struct {
+		Defaults struct {
+			Unit   string
+			Links  []link
+			Custom json.RawMessage
+		}
+		Overrides []struct {
+			Properties []struct {
+				ID    string
+				Value json.RawMessage
+			}
+		}
+	}
+	Options json.RawMessage
+}
+
+type target struct {
+	RefID      string `json:"refId"`
+	Expr       string
+	Datasource struct{ UID string }
+}
+
+type variable struct {
+	Name, Type string
+	Query      json.RawMessage
+}
+
+type link struct{ Title, URL string }
+
+// dashboards returns those that the mixin makes, by their file.
+func dashboards(t *testing.T) map[string]dashboard {
+	t.Helper()
+	files, err := filepath.Glob("dashboards_out/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no dashboards", err)
+	}
+	all := map[string]dashboard{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dashboard
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatal(file, err)
+		}
+		all[filepath.Base(file)] = d
+	}
+	return all
+}
+
+// schemaOf is the part of a schema's file name that a type of panel has.
+func schemaOf(panel string) string { return strings.ReplaceAll(panel, "-", "") }
+
+// validate checks a JSON text against schema/NAME.json.
+func validate(name string, text []byte) error {
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("schema", name+".json"))
+	if err != nil {
+		return err
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(value)
+}
+
+func TestDashboardsFitGrafanasTypes(t *testing.T) {
+	for name, d := range dashboards(t) {
+		text, err := os.ReadFile(filepath.Join("dashboards_out", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate("dashboard", text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, p := range d.Panels {
+			if p.Type == "row" {
+				continue
+			}
+			if err := validate(schemaOf(p.Type)+".options", p.Options); err != nil {
+				t.Errorf("%s, panel %q: %v", name, p.Title, err)
+			}
+			if custom := p.FieldConfig.Defaults.Custom; custom != nil {
+				if err := validate(schemaOf(p.Type)+".custom", custom); err != nil {
+					t.Errorf("%s, panel %q: %v", name, p.Title, err)
+				}
+			}
+		}
+	}
+}
+
+// TestTheSchemaSeesMistakes makes some.
+func TestTheSchemaSeesMistakes(t *testing.T) {
+	good, err := os.ReadFile("dashboards_out/kpulse-fleet.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mistake := range [][2]string{{`"graphTooltip": 1`, `"graphTooltip": 7`}, {`"editable"`, `"editible"`}, {`"w": 3`, `"w": "3"`}} {
+		bad := strings.Replace(string(good), mistake[0], mistake[1], 1)
+		if bad == string(good) || validate("dashboard", []byte(bad)) == nil {
+			t.Errorf("%s in the place of %s passes", mistake[1], mistake[0])
+		}
+	}
+}
+
+// units are those of Grafana that our panels may have.
+var units = []string{"none", "percentunit", "bytes", "Bps", "watt", "kwatth", "celsius", "hertz", "cps", "reqps", "s", "h", "currencyUSD"}
+
+func TestPanelsSayWhatTheyShow(t *testing.T) {
+	for name, d := range dashboards(t) {
+		if d.Description == "" || !strings.HasSuffix(d.Description, "?") {
+			t.Errorf("%s asks no question: %q", name, d.Description)
+		}
+		titles := map[string]bool{}
+		for _, p := range d.Panels {
+			where := fmt.Sprintf("%s, panel %q", name, p.Title)
+			if p.Title == "" || titles[p.Title] {
+				t.Errorf("%s: no title, or one twice", where)
+			}
+			titles[p.Title] = true
+			if p.Type == "row" {
+				continue
+			}
+			if len(strings.Fields(p.Description)) < 4 {
+				t.Errorf("%s does not say what to do about it: %q", where, p.Description)
+			}
+			if !slices.Contains(units, p.FieldConfig.Defaults.Unit) {
+				t.Errorf("%s has the unit %q", where, p.FieldConfig.Defaults.Unit)
+			}
+			if len(p.Targets) == 0 || p.Datasource == nil || p.Datasource.UID != "${datasource}" {
+				t.Errorf("%s asks nothing, or not the chosen data source", where)
+			}
+			for i, target := range p.Targets {
+				if target.RefID != string(rune('A'+i)) || target.Datasource.UID != "${datasource}" {
+					t.Errorf("%s, query %d: refId %q of %q", where, i, target.RefID, target.Datasource.UID)
+				}
+			}
+		}
+	}
+}
+
+func TestPanelsDoNotOverlap(t *testing.T) {
+	for name, d := range dashboards(t) {
+		ids := map[int]bool{}
+		taken := map[[2]int]string{}
+		for _, p := range d.Panels {
+			if ids[p.ID] || p.ID == 0 {
+				t.Errorf("%s: the id %d of %q is no id, or another's", name, p.ID, p.Title)
+			}
+			ids[p.ID] = true
+			g := p.GridPos
+			if g.W < 1 || g.H < 1 || g.X < 0 || g.X+g.W > 24 {
+				t.Errorf("%s: %q lies outside the grid: %+v", name, p.Title, g)
+			}
+			for x := g.X; x < g.X+g.W; x++ {
+				for y := g.Y; y < g.Y+g.H; y++ {
+					if other := taken[[2]int{x, y}]; other != "" {
+						t.Fatalf("%s: %q lies over %q", name, p.Title, other)
+					}
+					taken[[2]int{x, y}] = p.Title
+				}
+			}
+		}
+	}
+}
+
+var dashboardLink = regexp.MustCompile(`^/d/([a-z-]+)\?`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := dashboards(t)
+	uids := map[string]dashboard{}
+	for name, d := range all {
+		if len(d.UID) == 0 || len(d.UID) > 40 || uids[d.UID].UID != "" {
+			t.Errorf("%s: the uid %q is none, too long or another's", name, d.UID)
+		}
+		uids[d.UID] = d
+	}
+	found := 0
+	for name, d := range all {
+		for _, p := range d.Panels {
+			links := p.FieldConfig.Defaults.Links
+			for _, override := range p.FieldConfig.Overrides {
+				for _, property := range override.Properties {
+					if property.ID != "links" {
+						continue
+					}
+					var more []link
+					if err := json.Unmarshal(property.Value, &more); err != nil {
+						t.Fatal(err)
+					}
+					links = append(links, more...)
+				}
+			}
+			for _, l := range links {
+				found++
+				match := dashboardLink.FindStringSubmatch(l.URL)
+				if match == nil || uids[match[1]].UID == "" {
+					t.Errorf("%s, panel %q: the link %s leads nowhere", name, p.Title, l.URL)
+					continue
+				}
+				checkVariables(t, fmt.Sprintf("%s, panel %q", name, p.Title), l.URL, uids[match[1]])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d links", found)
+	}
+}
+
+// checkVariables checks that the variables that a link sets are those of its target.
+func checkVariables(t *testing.T, where, url string, to dashboard) {
+	t.Helper()
+	for _, match := range regexp.MustCompile(`var-([a-z_]+)=`).FindAllStringSubmatch(url, -1) {
+		if !slices.ContainsFunc(to.Templating.List, func(v variable) bool { return v.Name == match[1] }) {
+			t.Errorf("%s: %s has no variable %s", where, to.Title, match[1])
+		}
+	}
+	if !strings.Contains(url, "${__url_time_range}") || !strings.Contains(url, "${__all_variables}") && !strings.Contains(url, "var-datasource=") {
+		t.Errorf("%s: %s does not carry the time range and the data source", where, url)
+	}
+}
+
+// TestVariablesAreUsedAndDeclared in every dashboard.
+func TestVariablesAreUsedAndDeclared(t *testing.T) {
+	for name, d := range dashboards(t) {
+		declared := map[string]bool{}
+		for i, v := range d.Templating.List {
+			declared[v.Name] = true
+			if i == 0 && v.Name != "datasource" {
+				t.Errorf("%s: the first variable is %s, not the data source", name, v.Name)
+			}
+		}
+		used := map[string]bool{"datasource": true, "cluster": true}
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				for _, match := range regexp.MustCompile(`\$([a-z]\w*)`).FindAllStringSubmatch(target.Expr, -1) {
+					used[match[1]] = true
+					if !declared[match[1]] {
+						t.Errorf("%s, panel %q: $%s is declared nowhere", name, p.Title, match[1])
+					}
+				}
+			}
+		}
+		for _, v := range d.Templating.List {
+			text := string(v.Query)
+			for _, match := range regexp.MustCompile(`\$([a-z]\w*)`).FindAllStringSubmatch(text, -1) {
+				used[match[1]] = true
+			}
+		}
+		for _, v := range sorted(declared) {
+			if !used[v] {
+				t.Errorf("%s: the variable %s chooses nothing", name, v)
+			}
+		}
+	}
+}

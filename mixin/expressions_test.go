@@ -1,0 +1,217 @@
+package mixin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// expression is a query and where it stands.
+type expression struct{ where, text string }
+
+// known says of every metric that an expression may name what is known of it.
+type known struct {
+	counter bool
+	// selector is a label that every selector of it must have a matcher for.
+	selector string
+}
+
+// ofOthers are metrics that are not ours.
+var ofOthers = map[string]known{
+	"up":     {selector: "job"},
+	"ALERTS": {selector: "alertname"},
+
+	"process_cpu_seconds_total":                         {counter: true, selector: "job"},
+	"process_resident_memory_bytes":                     {selector: "job"},
+	"kpulse_proxy_http_request_duration_seconds_bucket": {counter: true, selector: "job"},
+	"kpulse_proxy_http_requests_total":                  {counter: true, selector: "job"},
+}
+
+// catalogue returns the metrics that expressions may name: those of the proxy, of the
+// recording rules and ofOthers.
+func catalogue(t *testing.T) map[string]known {
+	t.Helper()
+	metrics := map[string]known{}
+	for name, k := range ofOthers {
+		metrics[name] = k
+	}
+	for _, series := range expose.SeriesTable() {
+		metrics[series.Name] = known{counter: series.Type == "counter", selector: "job"}
+	}
+	for _, group := range groups(t, "prometheus_rules.yaml") {
+		for _, rule := range group.Rules {
+			if rule.Record != "" {
+				metrics[rule.Record] = known{}
+			}
+		}
+	}
+	if len(metrics) < 100 {
+		t.Fatalf("only %d metrics are known", len(metrics))
+	}
+	return metrics
+}
+
+func groups(t *testing.T, file string) []rulefmt.RuleGroup {
+	t.Helper()
+	parsed, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), nil)
+	for _, err := range errs {
+		t.Fatal(err)
+	}
+	return parsed.Groups
+}
+
+// expressions returns every query of dashboards, their variables and alerts.
+func expressions(t *testing.T) []expression {
+	t.Helper()
+	var all []expression
+	for _, group := range groups(t, "prometheus_alerts.yaml") {
+		for _, rule := range group.Rules {
+			all = append(all, expression{rule.Alert, rule.Expr})
+		}
+	}
+	for name, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				all = append(all, expression{fmt.Sprintf("%s, panel %q, query %s", name, p.Title, target.RefID), substitute(target.Expr)})
+			}
+		}
+		for _, v := range d.Templating.List {
+			var query struct{ Query string }
+			if v.Type != "query" || json.Unmarshal(v.Query, &query) != nil {
+				continue
+			}
+			series, ok := labelValues(query.Query)
+			if !ok {
+				t.Errorf("%s, variable %s: %q asks for no label values", name, v.Name, query.Query)
+				continue
+			}
+			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), series})
+		}
+	}
+	return all
+}
+
+var labelValuesQuery = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
+
+func labelValues(query string) (series string, ok bool) {
+	match := labelValuesQuery.FindStringSubmatch(query)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
+}
+
+// substitute puts a value in the place of each variable of Grafana.
+func substitute(expr string) string {
+	return strings.NewReplacer("$__rate_interval", "4m", "$__range", "1h").Replace(expr)
+}
+
+func TestExpressionsParseAndNameWhatThereIs(t *testing.T) {
+	metrics := catalogue(t)
+	promql := parser.NewParser(parser.Options{})
+	all := expressions(t)
+	if len(all) < 150 {
+		t.Fatalf("only %d expressions", len(all))
+	}
+	for _, e := range all {
+		tree, err := promql.ParseExpr(e.text)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", e.where, err, e.text)
+			continue
+		}
+		parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {
+			selector, ok := node.(*parser.VectorSelector)
+			if !ok {
+				return nil
+			}
+			k, ok := metrics[selector.Name]
+			switch {
+			case !ok:
+				t.Errorf("%s: nobody exports %q", e.where, selector.Name)
+			case k.selector != "" && !slices.ContainsFunc(selector.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == k.selector }):
+				t.Errorf("%s: %s is selected without %s", e.where, selector.Name, k.selector)
+			}
+			return nil
+		})
+		for _, complaint := range misused(tree, metrics) {
+			t.Errorf("%s: %s", e.where, complaint)
+		}
+	}
+}
+
+// ofCounters are functions that mean something of counters only, ofGauges of gauges.
+var (
+	ofCounters = []string{"rate", "increase", "irate"}
+	ofGauges   = []string{"delta", "deriv", "avg_over_time", "max_over_time", "min_over_time"}
+)
+
+// misused returns what is wrong with the functions over ranges in an expression.
+func misused(tree parser.Expr, metrics map[string]known) []string {
+	var complaints []string
+	parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {
+		call, ok := node.(*parser.Call)
+		if !ok || len(call.Args) == 0 {
+			return nil
+		}
+		matrix, ok := call.Args[0].(*parser.MatrixSelector)
+		if !ok {
+			return nil
+		}
+		name := matrix.VectorSelector.(*parser.VectorSelector).Name
+		switch k := metrics[name]; {
+		case slices.Contains(ofCounters, call.Func.Name) && !k.counter:
+			complaints = append(complaints, fmt.Sprintf("%s of the gauge %s", call.Func.Name, name))
+		case slices.Contains(ofGauges, call.Func.Name) && k.counter:
+			complaints = append(complaints, fmt.Sprintf("%s of the counter %s", call.Func.Name, name))
+		}
+		return nil
+	})
+	return complaints
+}
+
+// TestMisuseIsSeen breaks an expression in each way that the test above looks for.
+func TestMisuseIsSeen(t *testing.T) {
+	metrics := catalogue(t)
+	for _, expr := range []string{
+		`rate(kpulse_gpu_power_watts[5m])`,
+		`sum(increase(kpulse_gpu_xid_last[5m]))`,
+		`max_over_time(kpulse_gpu_energy_joules_total[5m])`,
+	} {
+		tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(misused(tree, metrics)) != 1 {
+			t.Errorf("%s passed", expr)
+		}
+	}
+}
+
+// TestRecordedSeriesAreDocumented: the table of rules/README.md is what dashboards are
+// built on.
+func TestRecordedSeriesAreDocumented(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join("..", "rules", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range expressions(t) {
+		for _, name := range regexp.MustCompile(`[a-z]+:[a-z_]+:[a-z0-9_]+`).FindAllString(e.text, -1) {
+			if !strings.Contains(string(table), "`"+name+"`") {
+				t.Errorf("%s: rules/README.md says nothing of %s", e.where, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,32 @@
+// Colors that mean the same on every dashboard: red is broken and nothing else. A class
+// has the hue of what bounds it; idle is dim.
+local panel = import 'panel.libsonnet';
+
+{
+  classes:: [
+    ['idle', '#6e7077'],
+    ['tensor_heavy_compute', '#1f60c4'],
+    ['tensor_compute', '#3274d9'],
+    ['fp64_hpc_compute', '#5794f2'],
+    ['compute_heavy', '#8ab8ff'],
+    ['compute_active', '#c0d8ff'],
+    ['memory_bound', '#8f3bb8'],
+    ['memory_active', '#ca95e5'],
+    ['io_or_data_loading', '#ff9830'],
+    ['busy_low_sm_use', '#56a64b'],
+    ['low_utilization', '#c8f2c2'],
+    ['mixed_or_moderate', '#96d98d'],
+    ['unknown', '#3d3f44'],
+  ],
+  states:: [['ok', 'green'], ['hot', 'orange'], ['warn', 'yellow'], ['crit', 'red'], ['unknown', '#6e7077']],
+
+  local all(list) = std.foldl(function(acc, pair) acc + panel.colored(pair[0], pair[1]), list, {}),
+  byClass:: all(self.classes),
+  byState:: all(self.states),
+
+  // good is for ratios of which more is better: never red, low is no fault.
+  good:: panel.thresholds([[null, '#6e7077'], [0.1, '#8ab8ff'], [0.4, '#5794f2'], [0.75, '#1f60c4']]),
+  count:: panel.thresholds([[null, 'text']]),
+  // bad is a count that should be 0.
+  bad(color):: panel.thresholds([[null, 'green'], [0.5, color]]),
+}

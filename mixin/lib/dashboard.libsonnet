@@ -1,0 +1,83 @@
+// A dashboard of rows of panels, which lays them out and numbers them.
+local width = 24;
+
+// place gives the panels of one row their positions from left to right, beginning a new
+// line where the next one does not fit; each panel may have `w` and `h`.
+local place(panels, top, first) =
+  std.foldl(
+    function(acc, panel)
+      local w = panel.w;
+      local h = panel.h;
+      local wraps = acc.x + w > width;
+      local x = if wraps then 0 else acc.x;
+      local y = if wraps then acc.y + acc.tallest else acc.y;
+      {
+        x: x + w,
+        y: y,
+        tallest: if wraps then h else std.max(acc.tallest, h),
+        id: acc.id + 1,
+        out: acc.out + [panel.panel { id: acc.id, gridPos: { x: x, y: y, w: w, h: h } }],
+      },
+    panels,
+    { x: 0, y: top, tallest: 0, id: first, out: [] },
+  );
+
+{
+  // at says how much room a panel gets: w of 24 columns and h lines.
+  at(w, h, panel):: { w: w, h: h, panel: panel },
+
+  // row is a titled group of placed panels.
+  row(title, panels):: { title: title, panels: panels },
+
+  // layout turns rows into the panels of a dashboard. The first row has no title bar: it
+  // is the answer to the dashboard's question.
+  layout(rows)::
+    std.foldl(
+      function(acc, row)
+        local titled = acc.id > 1;
+        local bar = if titled then [{
+          type: 'row',
+          title: row.title,
+          collapsed: false,
+          panels: [],
+          id: acc.id,
+          gridPos: { x: 0, y: acc.y, w: width, h: 1 },
+        }] else [];
+        local placed = place(row.panels, acc.y + std.length(bar), acc.id + std.length(bar));
+        { id: placed.id, y: placed.y + placed.tallest, out: acc.out + bar + placed.out },
+      rows,
+      { id: 1, y: 0, out: [] },
+    ).out,
+
+  // new is a dashboard of _config `c`: file is its key in grafanaDashboardIDs, question
+  // what its top row answers.
+  new(c, file, title, question, variables, rows, links=[]):: {
+    uid: c.grafanaDashboardIDs[file],
+    title: c.grafanaKpulse.dashboardNamePrefix + title,
+    description: question,
+    tags: c.grafanaKpulse.dashboardTags,
+    timezone: c.grafanaKpulse.grafanaTimezone,
+    refresh: c.grafanaKpulse.refresh,
+    time: { from: c.grafanaKpulse.period, to: 'now' },
+    timepicker: {},
+    schemaVersion: 42,
+    version: 1,
+    editable: false,
+    graphTooltip: 1,  // a crosshair shared by all panels
+    annotations: { list: [] },
+    links: [{
+      type: 'dashboards',
+      title: 'kpulse',
+      tags: c.grafanaKpulse.dashboardTags,
+      asDropdown: true,
+      includeVars: true,
+      keepTime: true,
+      targetBlank: false,
+      icon: 'external link',
+      tooltip: '',
+      url: '',
+    }] + links,
+    templating: { list: variables },
+    panels: $.layout(rows),
+  },
+}

@@ -1,0 +1,32 @@
+// Queries that several dashboards share; each is a function of _config.
+local labels = import 'labels.libsonnet';
+
+{
+  // raw selects series of the proxy itself within the dashboard's variables, recorded
+  // those of the rules, which have no job; `more` adds matchers to either.
+  raw(c, more=''):: '{%s, %s=~"$cluster", hostname=~"$hostname"%s}' % [c.kpulseSelector, c.clusterLabel, more],
+  recorded(c, more=''):: '{%s=~"$cluster", hostname=~"$hostname"%s}' % [c.clusterLabel, more],
+  cluster(c, more=''):: '{%s=~"$cluster"%s}' % [c.clusterLabel, more],
+
+  // device and board are one series of each device, or board, whatever scraped it.
+  device(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.device(c), name, self.raw(c, more)],
+  board(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.board(c), name, self.raw(c, more)],
+
+  // severity ranks boards by their state of health: 3 crit, 2 warn, 1 hot, 0.5 unknown,
+  // 0 ok.
+  severity(c, more='')::
+    std.join('\n+ on (%s)\n' % labels.board(c), [
+      '%g * %s' % [rank.weight, self.board(c, 'kpulse_gpu_health', ', state="%s"%s' % [rank.state, more])]
+      for rank in [{ state: 'crit', weight: 3 }, { state: 'warn', weight: 2 }, { state: 'hot', weight: 1 }, { state: 'unknown', weight: 0.5 }]
+    ]),
+  severities:: {
+    '0': { text: 'OK', color: 'green' },
+    '0.5': { text: 'unknown', color: 'text' },
+    '1': { text: 'HOT', color: 'orange' },
+    '2': { text: 'WARN', color: 'yellow' },
+    '3': { text: 'CRIT', color: 'red' },
+  },
+
+  // GPU-hours over the dashboard's range, of a series of GPUs recorded once a minute.
+  gpuHours(series):: 'sum_over_time(%s[$__range]) / 60' % series,
+}

@@ -1,0 +1,60 @@
+// The variables that dashboards share; each is a function of _config.
+local query(name, label, text, multi=true) = {
+  type: 'query',
+  name: name,
+  label: label,
+  datasource: { type: 'prometheus', uid: '${datasource}' },
+  query: { query: text, refId: 'variable' },
+  regex: '',
+  refresh: 2,  // on a change of the time range
+  sort: 7,  // natural, ascending
+  multi: multi,
+  includeAll: multi,
+  [if multi then 'allValue']: '.*',
+  [if multi then 'current']: { text: ['All'], value: ['$__all'] },
+  options: [],
+  hide: 0,
+  skipUrlSync: false,
+};
+
+{
+  datasource(c):: {
+    type: 'datasource',
+    name: 'datasource',
+    label: 'Data source',
+    query: 'prometheus',
+    regex: c.datasourceFilterRegex,
+    current: { text: c.datasourceName, value: c.datasourceName },
+    multi: false,
+    includeAll: false,
+    options: [],
+    refresh: 1,
+    hide: 0,
+    skipUrlSync: false,
+  },
+
+  cluster(c):: query(
+    'cluster', 'Cluster', 'label_values(kpulse_gpu_info{%s}, %s)' % [c.kpulseSelector, c.clusterLabel]
+  ) { hide: if c.showMultiCluster then 0 else 2 },
+
+  hostname(c):: query(
+    'hostname', 'Host', 'label_values(kpulse_gpu_info{%s, %s=~"$cluster"}, hostname)' % [c.kpulseSelector, c.clusterLabel]
+  ),
+
+  // gpu goes by uuid: an index means another board on every host.
+  gpu(c, multi=true):: query(
+    'gpu', 'GPU', 'label_values(kpulse_gpu_info{%s, %s=~"$cluster", hostname=~"$hostname"}, uuid)' % [c.kpulseSelector, c.clusterLabel], multi
+  ),
+
+  namespace(c):: query(
+    'namespace', 'Namespace', 'label_values(kpulse_allocation_info{%s, %s=~"$cluster"}, workload_namespace)' % [c.kpulseSelector, c.clusterLabel]
+  ),
+
+  job(c):: query(
+    'hpc_job', 'Job', 'label_values(kpulse_allocation_info{%s, %s=~"$cluster"}, hpc_job)' % [c.kpulseSelector, c.clusterLabel]
+  ),
+
+  instance(c):: query(
+    'instance', 'Proxy', 'label_values(up{%s, %s=~"$cluster"}, instance)' % [c.kpulseSelector, c.clusterLabel]
+  ),
+}

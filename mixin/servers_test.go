@@ -1,0 +1,283 @@
+package mixin_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// shrink is by how much the durations of rules and alerts are divided, so that the demo,
+// which goes through everything in two minutes, keeps to them: ten minutes are five
+// seconds.
+const shrink = 120
+
+// demoPeriod is the time of a second of the demo's script.
+const demoPeriod = 500 * time.Millisecond
+
+// TestTheDemoPages plays the embedded demo to a real Prometheus with the rules and alerts
+// of the mixin, and looks at what a real Alertmanager gets, and at every panel.
+func TestTheDemoPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	proxy, alertmanager, prometheus := freeAddress(t), freeAddress(t), freeAddress(t)
+	stopProxy := start(t, buildProxy(t, dir), "--backend=replay", "--poll="+demoPeriod.String(), "--web.listen-address="+proxy)
+	start(t, program(t, "prometheus-alertmanager", "alertmanager"), "--config.file=alertmanager.example.yml",
+		"--storage.path="+filepath.Join(dir, "alertmanager"), "--web.listen-address="+alertmanager, "--cluster.listen-address=")
+	start(t, program(t, "prometheus"), "--config.file="+configure(t, dir, proxy, alertmanager),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus)
+
+	s := servers{prometheus: "http://" + prometheus, alertmanager: "http://" + alertmanager}
+	// What the script of the demo holds: a pod that keeps GPU 6 for nothing, GPU 5 that
+	// loses its cooling, XID 79 on GPU 3, which then falls off the bus, and XID 31 on GPU 2,
+	// an error of an application.
+	seen := s.watch(t, 4*time.Minute, []string{
+		"KpulseGPUIdleAllocated of 6",
+		"KpulseGPUThermalThrottling of 5",
+		"KpulseGPUHot of 5, inhibited",
+		"KpulseGPUXidCritical of 3",
+		"KpulseGPUMissing of 3",
+	})
+	for _, alert := range sorted(seen) {
+		if slices.Contains([]string{"KpulseGPUXidCritical of 2", "KpulseGPUXidWarning of 2", "KpulseGPUHot of 5", "KpulseProxyDown", "KpulseUpstreamDown"}, alert) {
+			t.Errorf("%s fired", alert)
+		}
+	}
+	s.checkPanels(t)
+	stopProxy()
+	s.watch(t, time.Minute, []string{"KpulseProxyDown", "KpulseProxyInstanceDown, inhibited", "KpulseUpstreamDown, inhibited"})
+}
+
+// servers are where the running ones answer.
+type servers struct{ prometheus, alertmanager string }
+
+// watch returns the alerts that Alertmanager had, once all of wanted were among them.
+func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) map[string]bool {
+	t.Helper()
+	seen := map[string]bool{}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		var alerts []struct {
+			Labels map[string]string
+			Status struct{ InhibitedBy []string }
+		}
+		if err := get(s.alertmanager+"/api/v2/alerts", &alerts); err != nil {
+			continue // it is not up yet
+		}
+		for _, a := range alerts {
+			name := a.Labels["alertname"]
+			if gpu := a.Labels["gpu"]; gpu != "" {
+				name += " of " + gpu
+			}
+			if len(a.Status.InhibitedBy) > 0 {
+				name += ", inhibited"
+			}
+			seen[name] = true
+		}
+		if !slices.ContainsFunc(wanted, func(name string) bool { return !seen[name] }) {
+			return seen
+		}
+	}
+	t.Fatalf("of %q came only %q", wanted, sorted(seen))
+	return nil
+}
+
+// empty are panels for which the demo has no data, and why.
+var empty = map[string]string{
+	"Which fields are missing":     "the demo gives all fields",
+	"Jobs":                         "pods hold the GPUs of the demo, not jobs of a batch system",
+	"Streams":                      "the demo is no stream",
+	"Stragglers":                   "no workload of the demo has four devices",
+	"NVLink errors":                "the demo has no such counters",
+	"PCIe width":                   "the demo has no such fields",
+	"Throttled share of busy time": "the demo has no such counters",
+	"Most throttled":               "the demo has no such counters",
+}
+
+// checkPanels asks Prometheus every query of every dashboard.
+func (s servers) checkPanels(t *testing.T) {
+	t.Helper()
+	values := strings.NewReplacer(
+		"$__rate_interval", "4s", "$__range", "2m", `"$gpu"`, `"GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00"`,
+		"$cluster", ".*", "$hostname", ".*", "$namespace", ".*", "$hpc_job", ".*", "$instance", ".*",
+	)
+	answered, all := 0, 0
+	for name, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			found := 0
+			for _, target := range p.Targets {
+				n, err := s.count(shrunk(values.Replace(target.Expr)))
+				if err != nil {
+					t.Errorf("%s, panel %q: %v\n%s", name, p.Title, err, values.Replace(target.Expr))
+				}
+				found += n
+			}
+			if p.Type == "row" {
+				continue
+			}
+			all++
+			if _, excused := empty[p.Title]; found > 0 {
+				answered++
+				if excused {
+					t.Errorf("%s, panel %q is not empty any more", name, p.Title)
+				}
+			} else if !excused {
+				t.Errorf("%s, panel %q is empty", name, p.Title)
+			}
+		}
+	}
+	t.Logf("%d of %d panels show something", answered, all)
+}
+
+// count returns how many series a range query over the last two minutes has.
+func (s servers) count(expr string) (int, error) {
+	now := time.Now()
+	query := url.Values{
+		"query": {expr}, "step": {"2"},
+		"start": {strconv.FormatInt(now.Add(-2*time.Minute).Unix(), 10)}, "end": {strconv.FormatInt(now.Unix(), 10)},
+	}
+	var answer struct {
+		Error string
+		Data  struct{ Result []json.RawMessage }
+	}
+	err := get(s.prometheus+"/api/v1/query_range?"+query.Encode(), &answer)
+	if err == nil && answer.Error != "" {
+		err = fmt.Errorf("%s", answer.Error)
+	}
+	return len(answer.Data.Result), err
+}
+
+func get(address string, answer any) error {
+	res, err := http.Get(address)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	return json.NewDecoder(res.Body).Decode(answer)
+}
+
+var duration = regexp.MustCompile(`(\[|offset |for: "|keep_firing_for: "|interval: "?)((?:\d+[smhd])+)`)
+
+// shrunk divides the durations of rules or an expression by shrink.
+func shrunk(text string) string {
+	return duration.ReplaceAllStringFunc(text, func(match string) string {
+		parts := duration.FindStringSubmatch(match)
+		long, err := model.ParseDuration(parts[2])
+		if err != nil {
+			return match
+		}
+		ms := time.Duration(long).Milliseconds() / shrink
+		switch {
+		case strings.HasPrefix(parts[1], "interval"):
+			ms = 1000
+		case parts[1] == "[":
+			ms = max(ms, 3000) // three scrapes
+		}
+		return fmt.Sprintf("%s%dms", parts[1], ms)
+	})
+}
+
+// configure writes the configuration of Prometheus and the shrunk rules, and returns its
+// path.
+func configure(t *testing.T, dir, proxy, alertmanager string) string {
+	t.Helper()
+	for _, file := range []string{"prometheus_rules.yaml", "prometheus_alerts.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(shrunk(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := fmt.Sprintf(`
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
+rule_files: [prometheus_rules.yaml, prometheus_alerts.yaml]
+alerting: {alertmanagers: [{static_configs: [{targets: ['%[2]s']}]}]}
+scrape_configs:
+- {job_name: kpulse-proxy, static_configs: [{targets: ['%[1]s']}]}
+- {job_name: kpulse-proxy-telemetry, metrics_path: /-/metrics, static_configs: [{targets: ['%[1]s']}]}
+`, proxy, alertmanager)
+	path := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// buildProxy builds the program that the mixin is for.
+func buildProxy(t *testing.T, dir string) string {
+	t.Helper()
+	binary := filepath.Join(dir, "kpulse-proxy")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/kpulse-proxy")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return binary
+}
+
+// program returns where the first of names is. CI sets KPULSE_REQUIRE_PROMETHEUS, which
+// makes its absence a failure.
+func program(t *testing.T, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("KPULSE_REQUIRE_PROMETHEUS") != "" {
+		t.Fatalf("no %s in the PATH", names[0])
+	}
+	t.Skipf("no %s in the PATH; apt-get install %s", names[0], names[0])
+	return ""
+}
+
+// start runs a server until the test ends or the function that it returns is called.
+func start(t *testing.T, binary string, args ...string) (stop func()) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cmd.Process.Signal(syscall.SIGTERM)
+			cmd.Wait()
+		}
+	}
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", filepath.Base(binary), log.Bytes()[max(0, log.Len()-4000):])
+		}
+	})
+	return stop
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

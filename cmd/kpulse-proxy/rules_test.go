@@ -73,6 +73,21 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 	}
 }
 
+// TestWithoutRulesNothingOfThemIsThere: no engine, and nobody whom the pipeline tells.
+func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
+	opts, err := parse([]string{"--backend=replay"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.rules != nil || s.observer() != nil {
+		t.Errorf("there are %v and %v", s.rules, s.observer())
+	}
+}
+
 // shippedRules returns the files that are shipped. Those that record what others read
 // come first: of one instant, groups are evaluated in the order of the files.
 func shippedRules(t *testing.T, pattern string) []string {

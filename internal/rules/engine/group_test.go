@@ -109,3 +109,19 @@ func TestRulesForgetWhatTheyNoLongerGive(t *testing.T) {
 		t.Errorf("%d series are kept", got)
 	}
 }
+
+// TestServedNamesAreNotRecorded: what a source says stands, nothing is served twice.
+func TestServedNamesAreNotRecorded(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"x", "2 * y"}, [2]string{"r:y", "y"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.observe("s", at, "y 1\n")
+	te.evaluate(at)
+	if got := te.names(at); got != "r:y x" {
+		t.Errorf("results of %s, want r:y and x", got)
+	}
+	te.observe("s", at.Add(time.Second), "y 1\nx 1\n")
+	te.evaluate(at.Add(time.Second))
+	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "a source has a family of the name") {
+		t.Errorf("results of %s, want r:y; the log says %q", got, te.log)
+	}
+}

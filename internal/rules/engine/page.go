@@ -122,6 +122,7 @@ func (o *observation) sample(body []byte) int {
 	if end == 0 || len(body) <= end || body[end] != '{' || string(body[:end]) != string(o.name) {
 		end = nameEnd(body)
 		o.name, o.wants = body[:end], o.interest.family(body[:end])
+		o.interest.meet(o.name)
 	}
 	if o.wants == nil {
 		return skip(body)

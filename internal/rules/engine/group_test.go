@@ -124,4 +124,12 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "a source has a family of the name") {
 		t.Errorf("results of %s, want r:y; the log says %q", got, te.log)
 	}
+	te.e.Replace(group15([2]string{"y", "x"}, [2]string{"x", "y"}), at) // both are selected
+	te.observe("s", at.Add(2*time.Second), "y 1\nx 1\n")
+	te.e.Replace(group15([2]string{"x", "y"}, [2]string{"r:x", "x"}), at)
+	te.observe("s", at.Add(3*time.Second), "y 1\nx 1\n")
+	te.evaluate(at.Add(3 * time.Second))
+	if got := te.names(at); got != "r:x" {
+		t.Errorf("after a reload: results of %s, want r:x", got)
+	}
 }

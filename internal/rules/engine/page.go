@@ -69,13 +69,14 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 }
 
 // forget drops the lines whose series is not kept any more, and those that nobody
-// wanted until now.
+// wanted until now. The next exposition is looked at line by line again.
 func (p *page) forget() {
 	for text, l := range p.lines {
-		if l.series == nil || l.series.dropped {
+		if l.next = nil; l.series == nil || l.series.dropped {
 			p.drop(text, l)
 		}
 	}
+	p.first = nil
 }
 
 // drop forgets a line; others may still say that it follows them.

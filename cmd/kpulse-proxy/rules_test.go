@@ -51,8 +51,11 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if len(test.files) == 0 {
+			switch {
+			case len(test.files) == 0:
 				t.Skip("there are no such rules")
+			case raceDetector && test.total > 20*time.Minute:
+				t.Skip("takes ten times as long under the race detector, and has no more goroutines than the others")
 			}
 			set, problems := rules.Load(rules.Options{ForPrometheus: true}, test.files...)
 			if problems.Refuse() {
@@ -67,6 +70,21 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 				t.Errorf("%d results were compared, want at least %d", n, test.least)
 			}
 		})
+	}
+}
+
+// TestWithoutRulesNothingOfThemIsThere: no engine, and nobody whom the pipeline tells.
+func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
+	opts, err := parse([]string{"--backend=replay"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.rules != nil || s.observer() != nil {
+		t.Errorf("there are %v and %v", s.rules, s.observer())
 	}
 }
 

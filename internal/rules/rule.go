@@ -117,7 +117,7 @@ func (r *reader) judgeReach(g *groupDraft, d *ruleDraft) {
 	if r.opts.Window == 0 || worst.Reach <= r.opts.Window {
 		return
 	}
-	text := fmt.Sprintf("reaches back %s, and the window is %s; shorten it", model.Duration(worst.Reach), model.Duration(r.opts.Window))
+	text := fmt.Sprintf("reaches back %s, and the window is %s; shorten it, raise --rules.window", model.Duration(worst.Reach), model.Duration(r.opts.Window))
 	if worst.Reach == Forever {
 		text = "is of a fixed time (@), which no window holds; remove the @"
 	}

@@ -28,7 +28,7 @@ func thirtyRules() []rules.Group {
 // 60 families, read every second, once they have 5 minutes to look at. Bare is the
 // PromQL engine alone over the same samples.
 func BenchmarkSecond(b *testing.B) {
-	e, at := fiveMinutes(b)
+	e, at := fiveMinutes()
 	second := func() {
 		at = at.Add(time.Second)
 		e.inbox.add(reading{source: "s", at: at.Add(-time.Millisecond), snapshot: &canonical.Snapshot{}})
@@ -79,7 +79,7 @@ func reportCPU(b *testing.B, begun time.Duration) {
 }
 
 // fiveMinutes returns an engine whose store is full, and the time.
-func fiveMinutes(t testing.TB) (*Engine, time.Time) {
+func fiveMinutes() (*Engine, time.Time) {
 	bodies := [][]byte{rawtest.Body(112, 60, 1), rawtest.Body(112, 60, 2), rawtest.Body(112, 60, 3)}
 	next := 0
 	e := New(Options{

@@ -83,7 +83,7 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 	now := &evaluation{Engine: e, group: g, at: ts.UnixMilli()}
 	for _, r := range g.rules {
 		begun := time.Now()
-		vector, err := e.query(ctx, r.Text, ts)
+		vector, err := e.resultsOf(ctx, r, ts)
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return // we end; nobody will see the results
 		}
@@ -97,6 +97,17 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 		r.nanos.Add(int64(time.Since(begun)))
 		e.report(g, r, err)
 	}
+}
+
+// errServed keeps a series from being served twice.
+var errServed = errors.New("a source has a family of the name that the rule records under; record it under another, such as gpu:power:sum, and reload")
+
+// resultsOf evaluates a rule's expression.
+func (e *Engine) resultsOf(ctx context.Context, r *rule, ts time.Time) (promql.Vector, error) {
+	if e.interest.records[r.Record] {
+		return nil, errServed
+	}
+	return e.query(ctx, r.Text, ts)
 }
 
 // query evaluates an expression at one time.

@@ -28,14 +28,18 @@ type interest struct {
 	wants []want
 	// families are the wants that each name met so far may satisfy.
 	families map[string][]*want
+	// records are the names that the rules record under: true for one that a source
+	// has a family of too.
+	records map[string]bool
 }
 
 // newInterest returns what the rules of groups select.
 func newInterest(groups []rules.Group) *interest {
-	in := &interest{families: map[string][]*want{}}
+	in := &interest{families: map[string][]*want{}, records: map[string]bool{}}
 	for i := range groups {
 		g := &groups[i]
 		for j := range g.Rules {
+			in.records[g.Rules[j].Record] = false
 			for _, s := range rules.Selectors(g.Rules[j].Expr, 0) {
 				in.add(s, g.Offset)
 			}
@@ -54,6 +58,13 @@ func (in *interest) add(s rules.Selector, offset time.Duration) {
 		}
 	}
 	in.wants = append(in.wants, w)
+}
+
+// meet notes that a source has a family of this name.
+func (in *interest) meet(name []byte) {
+	if _, recorded := in.records[string(name)]; recorded {
+		in.records[string(name)] = true
+	}
 }
 
 // family returns the wants that series of this name may satisfy, nil if nobody

@@ -69,13 +69,14 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 }
 
 // forget drops the lines whose series is not kept any more, and those that nobody
-// wanted until now.
+// wanted until now. The next exposition is looked at line by line again.
 func (p *page) forget() {
 	for text, l := range p.lines {
-		if l.series == nil || l.series.dropped {
+		if l.next = nil; l.series == nil || l.series.dropped {
 			p.drop(text, l)
 		}
 	}
+	p.first = nil
 }
 
 // drop forgets a line; others may still say that it follows them.
@@ -122,6 +123,7 @@ func (o *observation) sample(body []byte) int {
 	if end == 0 || len(body) <= end || body[end] != '{' || string(body[:end]) != string(o.name) {
 		end = nameEnd(body)
 		o.name, o.wants = body[:end], o.interest.family(body[:end])
+		o.interest.meet(o.name)
 	}
 	if o.wants == nil {
 		return skip(body)

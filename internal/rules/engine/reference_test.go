@@ -25,7 +25,7 @@ import (
 // a rule group of Prometheus would: samples come and go, counters reset, and rules read
 // other rules' results.
 func TestEngineAgreesWithPrometheus(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			world := newWorld(seed)
 			groups := group15(referenceRules...)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,10 +123,10 @@ func TestWithoutRulesNothingIsTaken(t *testing.T) {
 // TestWhatIsNotServedIsNotSeen: a failed read, and a stream that falls silent.
 func TestWhatIsNotServedIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		silent := false
+		var silent atomic.Bool
 		groups := group15([2]string{"r:x", "x"})
 		groups[0].Interval = time.Second
-		te := started(t, groups, func(string) bool { return !silent })
+		te := started(t, groups, func(string) bool { return !silent.Load() })
 		step := func(want float64) {
 			t.Helper()
 			time.Sleep(time.Second)
@@ -142,9 +143,9 @@ func TestWhatIsNotServedIsNotSeen(t *testing.T) {
 		step(math.NaN())
 		te.publish("x 2\n") // at once after the failure
 		step(2)
-		silent = true
+		silent.Store(true)
 		step(math.NaN())
-		silent = false
+		silent.Store(false)
 		step(math.NaN())
 		te.publish("x 3\n")
 		step(3)

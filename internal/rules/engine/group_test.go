@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestRangesAreWhole: not a sample too few is kept, whatever moves a selection into
+// the past. The last sample is of the instant of the evaluation.
+func TestRangesAreWhole(t *testing.T) {
+	for _, test := range []struct {
+		expr   string
+		offset time.Duration
+		want   float64 // samples are how many seconds after the begin they were taken
+	}{
+		{"count_over_time(x[10s])", 0, 10},
+		{"min_over_time(x[10s])", 0, 91},
+		{"x offset 7s", 0, 93},
+		{"x offset 500ms", 0, 99},
+		{"min_over_time(x[10s] offset 7s)", 0, 84},
+		{"min_over_time(x[10s])", 5 * time.Second, 86},
+		{"x", 5 * time.Second, 95},
+		{"min_over_time(x[20s:5s])", 0, 85},
+		{"min_over_time(min_over_time(x[10s])[20s:5s])", 0, 76},
+		{"min_over_time(sum_over_time(x[1s])[20s:5s] offset 10s)", 0, 75},
+	} {
+		t.Run(test.expr, func(t *testing.T) {
+			groups := group15([2]string{"r:x", test.expr})
+			groups[0].Offset = test.offset
+			te := newTestEngine(t, groups)
+			at := time.Unix(1_700_000_000, 0)
+			for second := range 101 {
+				at = time.Unix(1_700_000_000+int64(second), 0)
+				te.observe("s", at, fmt.Sprintf("x %d\n", second))
+			}
+			if got := te.evaluate(at)[`{__name__="r:x", by="us"}`]; got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestALateEvaluationSeesNothingLater: what is true at an instant does not depend on
+// when it is asked.
+func TestALateEvaluationSeesNothingLater(t *testing.T) {
+	te := newTestEngine(t, nil)
+	begin := time.Unix(1_700_000_010, 0)
+	groups := group15([2]string{"r:x", "x"})
+	groups[0].Interval = 10 * time.Second
+	te.e.Replace(groups, begin)
+	for _, second := range []int{9, 12} {
+		at := begin.Add(time.Duration(second) * time.Second)
+		te.e.inbox.add(reading{source: "s", at: at, snapshot: &canonical.Snapshot{Valid: [][]byte{fmt.Appendf(nil, "x %d\n", second)}}})
+	}
+	late := begin.Add(13 * time.Second)
+	te.e.step(t.Context(), late)
+	if got := te.results(late)[`{__name__="r:x", by="us"}`]; got != 9 {
+		t.Errorf("for the 10th second the result is %v, want 9", got)
+	}
+	te.e.step(t.Context(), late)
+	te.e.step(t.Context(), begin.Add(20*time.Second))
+	if got := te.results(late)[`{__name__="r:x", by="us"}`]; got != 12 {
+		t.Errorf("for the 20th second the result is %v, want 12", got)
+	}
+}
+
+// TestRulesThatTakeTooLong have no results.
+func TestRulesThatTakeTooLong(t *testing.T) {
+	groups := group15([2]string{"r:x", "vector(1)"})
+	groups[0].Interval = time.Nanosecond
+	te := newTestEngine(t, nil)
+	g := newGroup(groups[0])
+	te.e.run(t.Context(), g, time.Unix(1_700_000_000, 0))
+	if g.rules[0].failures.Load() != 1 || !strings.Contains(te.log.String(), "timed out") {
+		t.Errorf("%d failures; the log says %q", g.rules[0].failures.Load(), te.log)
+	}
+}
+
+// TestTooManySamplesFail: one evaluation must not take all memory.
+func TestTooManySamplesFail(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "sum_over_time(vector(1)[30d:1s])"}, [2]string{"r:y", "vector(2)"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.evaluate(at)
+	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "too many samples") {
+		t.Errorf("results of %s; the log says %q", got, te.log)
+	}
+}
+
+// TestRulesForgetWhatTheyNoLongerGive: pods come and go by the thousands.
+func TestRulesForgetWhatTheyNoLongerGive(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "x"}, [2]string{"r:sum", "sum(r:x)"}))
+	at := time.Unix(1_700_000_000, 0)
+	for pod := range 800 {
+		at = at.Add(time.Second)
+		te.observe("s", at, fmt.Sprintf("x{pod=\"%d\"} 1\nx{pod=\"%d\"} 1\n", pod, pod+1))
+		if got := te.evaluate(at)[`{__name__="r:sum", by="us"}`]; got != 2 {
+			t.Fatalf("the sum is %v, want 2", got)
+		}
+	}
+	r := (*te.e.groups.Load())[0].rules[0]
+	if len(r.inputs) > 100 || len(r.outputs) > 100 || len(te.e.pages["s"].lines) != 2 {
+		t.Errorf("%d inputs, %d outputs and %d lines are remembered of 2", len(r.inputs), len(r.outputs), len(te.e.pages["s"].lines))
+	}
+	if got := te.e.store.series.Load(); got > 2*400 { // of the last 5 minutes and a sweep
+		t.Errorf("%d series are kept", got)
+	}
+}
+
+// TestServedNamesAreNotRecorded: what a source says stands, nothing is served twice.
+func TestServedNamesAreNotRecorded(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"x", "2 * y"}, [2]string{"r:y", "y"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.observe("s", at, "y 1\n")
+	te.evaluate(at)
+	if got := te.names(at); got != "r:y x" {
+		t.Errorf("results of %s, want r:y and x", got)
+	}
+	te.observe("s", at.Add(time.Second), "y 1\nx 1\n")
+	te.evaluate(at.Add(time.Second))
+	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "a source has a family of the name") {
+		t.Errorf("results of %s, want r:y; the log says %q", got, te.log)
+	}
+	te.e.Replace(group15([2]string{"y", "x"}, [2]string{"x", "y"}), at) // both are selected
+	te.observe("s", at.Add(2*time.Second), "y 1\nx 1\n")
+	te.e.Replace(group15([2]string{"x", "y"}, [2]string{"r:x", "x"}), at)
+	te.observe("s", at.Add(3*time.Second), "y 1\nx 1\n")
+	te.evaluate(at.Add(3 * time.Second))
+	if got := te.names(at); got != "r:x" {
+		t.Errorf("after a reload: results of %s, want r:x", got)
+	}
+}

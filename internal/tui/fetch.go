@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -43,7 +44,7 @@ func newFetcher(t Target) *fetcher {
 	f := &fetcher{target: t, parser: newParser(), node: &Node{URL: t.shown()}}
 	f.node.Name = f.node.URL
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
-		f.node.Name = u.Hostname()
+		f.node.Name = u.Host
 	}
 	if t.URL == InProcess {
 		f.node.Name = "this machine"
@@ -153,6 +154,10 @@ func unreachable(err error) error {
 			return fmt.Errorf("no answer within %s; is the node overloaded, or a firewall between?", fetchTimeout)
 		}
 		err = wrapped.Err
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return fmt.Errorf("%w; does kpulse-proxy run there, at that port?", dial.Err)
 	}
 	return err
 }

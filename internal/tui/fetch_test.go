@@ -85,7 +85,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(says(500, "a\x1b[31mb\r\n"))}},
 		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(says(502, "source s: is away; start it\nx"))}},
 		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
-		{"nobody there", "refused", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
+		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
 	} {
 		f := newFetcher(test.target)
 		f.fetch(t.Context())
@@ -108,7 +108,7 @@ func closedAddress(t *testing.T) string {
 func TestScrapedNodesAreNotScrapedOften(t *testing.T) {
 	f := newFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "kpulse_source_up{source=\"s\"} 1\n"))})
 	f.fetch(t.Context())
-	if f.node.Period != 2*time.Second || f.pause() != 2*time.Second || f.node.Name != "node" {
+	if f.node.Period != 2*time.Second || f.pause() != 2*time.Second || f.node.Name != "node:9401" {
 		t.Errorf("period %v, pause %v, name %q", f.node.Period, f.pause(), f.node.Name)
 	}
 }

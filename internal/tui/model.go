@@ -149,11 +149,11 @@ func (m *model) pass() {
 }
 
 func (m *model) tell(events []Event) {
-	all := append(m.state.Events, events...)
-	if len(all) > maxEvents {
-		all = slices.Clone(all[len(all)-maxEvents:])
+	s := &m.state
+	s.Events = append(s.Events, events...)
+	if n := len(s.Events); n > maxEvents {
+		s.Events = slices.Delete(s.Events, 0, n-maxEvents)
 	}
-	m.state.Events = all
 }
 
 // arrange chooses and orders the devices anew, and keeps the selection where it

@@ -12,8 +12,11 @@ import (
 // stylesIn counts the cells of each style.
 func stylesIn(g *screen.Grid) map[screen.Style]int {
 	n := map[screen.Style]int{}
-	for _, b := range []byte(g.Styles(func(s screen.Style) byte { return byte(s) + 1 })) {
-		n[screen.Style(b-1)]++
+	w, _ := g.Size()
+	for i, b := range []byte(g.Styles(func(s screen.Style) byte { return byte(s) })) {
+		if i%(w+1) < w { // the rest are ends of lines
+			n[screen.Style(b)]++
+		}
 	}
 	return n
 }

@@ -114,7 +114,12 @@ func TestScrapedNodesAreNotScrapedOften(t *testing.T) {
 }
 
 func TestFetchOverNetwork(t *testing.T) {
-	server := httptest.NewServer(says(200, healthyBody))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e := r.Header.Get("Accept-Encoding"); e != "identity" {
+			t.Errorf("on the same machine %q is asked for", e)
+		}
+		says(200, healthyBody)(w, r)
+	}))
 	defer server.Close()
 	f := newFetcher(Target{URL: server.URL + "/metrics", Client: server.Client()})
 	f.fetch(t.Context())

@@ -86,3 +86,24 @@ func TestWhatIsReadIsShown(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysScrollOnlyWhatIsLonger holds that up and down are left to the selection
+// where there is nothing to scroll to.
+func TestKeysScrollOnlyWhatIsLonger(t *testing.T) {
+	for _, tc := range []struct {
+		view string
+		w, h int
+		want bool
+	}{
+		{viewFocus, 80, 24, true}, {viewFocus, 240, 67, false}, {viewPlot, 80, 24, true}, {viewPlot, 320, 90, false},
+	} {
+		s := state("four")
+		s.View = tc.view
+		v := newViews()[tc.view]
+		var g screen.Grid
+		framed(&g, s, v, tc.w, tc.h)
+		if got := v.Key("down", s); got != tc.want || (s.Scroll > 0) != tc.want {
+			t.Errorf("%s at %d × %d takes down: %v, want %v; scrolled to %d", tc.view, tc.w, tc.h, got, tc.want, s.Scroll)
+		}
+	}
+}

@@ -28,6 +28,7 @@ type plotView struct {
 	past    timeline
 	metrics []Metric
 	band    band
+	more    bool // there are charts to scroll to
 }
 
 // Draw draws the charts.
@@ -91,7 +92,7 @@ func (p *plotView) grid(all screen.Rect, s *State, n int, draw func(at screen.Re
 		left := x * r.W / columns
 		draw(r.Sub(left, y*h, (x+1)*r.W/columns-left-1, h), i)
 	}
-	if shown < rows {
+	if p.more = shown < rows; p.more {
 		drawScroll(all.Row(0), s.Scroll*columns+1, min(n, (s.Scroll+shown)*columns), n)
 	}
 }
@@ -257,13 +258,10 @@ func cursorLine(r screen.Rect, s *State, step time.Duration) {
 	}
 }
 
-// Key scrolls, moves the cursor through the past, and changes what a chart is of.
+// Key scrolls where there are charts to scroll to, moves the cursor through the
+// past, and changes what a chart is of.
 func (p *plotView) Key(key string, s *State) bool {
 	switch key {
-	case "up", "k", "K":
-		s.Scroll--
-	case "down", "j", "J":
-		s.Scroll++
 	case "left", "h":
 		moveCursor(s, -1)
 	case "right", "l":
@@ -275,7 +273,7 @@ func (p *plotView) Key(key string, s *State) bool {
 	case ">":
 		s.Metric = nextPlotted(s.Metric, 1)
 	default:
-		return false
+		return p.more && scrollKey(key, s)
 	}
 	return true
 }

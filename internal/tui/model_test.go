@@ -182,6 +182,11 @@ func TestPrompt(t *testing.T) {
 			t.Errorf("%v: %q, want %q", test.keys, m.state.Prompt, test.want)
 		}
 	}
+	m.Update(tea.WindowSizeMsg{Width: 40, Height: 12})
+	typed(m, "esc", ":", strings.Repeat("ä", 60)+"END")
+	if _, last, _ := strings.Cut(m.grid.Glyphs(), "äää"); !strings.Contains(last, "END") {
+		t.Errorf("one does not see what one types:\n%s", m.grid.Glyphs())
+	}
 	typed(m, "esc", ":")
 	if m.Update(tea.PasteMsg{Content: "focus\n 2\x1b[A"}); m.state.Prompt != ":focus 2[A" {
 		t.Errorf("pasted %q", m.state.Prompt)

@@ -68,9 +68,13 @@ func TestDashboard(t *testing.T) {
 		tm.until(view.shows)
 	}
 	// A burst is one write: each of its letters counts.
+	tm.keys(":focus 1", "Enter")
+	tm.until("GPU-bb")
+	tm.keys(":focus 0", "Enter")
+	tm.until("GPU-aa", "train-7")
 	tm.keys(":focus 99", "Enter")
 	tm.until("GPU 99 is not visible")
-	tm.keys("/real>40", "Enter")
+	tm.keys("1", "/real>40", "Enter")
 	tm.until("42.3%", "1 of 2")
 	tm.keys("Escape")
 	tm.until("CRIT")

@@ -271,7 +271,7 @@ const bothTemperatures = 40
 // transferLine writes what goes over PCIe, as far as there is room, and the
 // temperatures.
 func transferLine(r screen.Rect, g *GPU) {
-	const label, unit, both, oneWay = "PCIe ", " GB/s", 30, 23
+	const label, unit, both, oneWay = "PCIe ", " GB/s", 31, 24
 	x := 0
 	if r.W >= oneWay {
 		x = r.Text(x, 0, len(label), label, styleLabel)
@@ -294,7 +294,7 @@ func transferLine(r screen.Rect, g *GPU) {
 
 // transfer writes a direction and its rate, and returns the x behind it.
 func transfer(r screen.Rect, x int, direction string, v float64) int {
-	x = r.Text(x, 0, 1, direction, styleLabel)
+	x = r.Text(x, 0, 1, direction, styleLabel) + 1
 	number(r, x, 0, widthRate, v, rate, stylePlain)
 	return x + widthRate
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -43,7 +44,7 @@ func newFetcher(t Target) *fetcher {
 	f := &fetcher{target: t, parser: newParser(), node: &Node{URL: t.shown()}}
 	f.node.Name = f.node.URL
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
-		f.node.Name = u.Hostname()
+		f.node.Name = u.Host
 	}
 	if t.URL == InProcess {
 		f.node.Name = "this machine"
@@ -128,6 +129,10 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	}
 	r.Header.Set("User-Agent", "kpulse-proxy-tui")
 	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(fetchTimeout.Seconds(), 'f', -1, 64))
+	if host := r.URL.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
+		// To pack for a way that costs nothing would take both of us more than all else.
+		r.Header.Set("Accept-Encoding", "identity")
+	}
 	resp, err := client.Do(r)
 	if err != nil {
 		return 0, unreachable(err)
@@ -153,6 +158,10 @@ func unreachable(err error) error {
 			return fmt.Errorf("no answer within %s; is the node overloaded, or a firewall between?", fetchTimeout)
 		}
 		err = wrapped.Err
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return fmt.Errorf("%w; does kpulse-proxy run there, at that port?", dial.Err)
 	}
 	return err
 }

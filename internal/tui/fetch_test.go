@@ -85,7 +85,7 @@ func TestFetchSaysWhatIsWrong(t *testing.T) {
 		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(says(500, "a\x1b[31mb\r\n"))}},
 		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(says(502, "source s: is away; start it\nx"))}},
 		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
-		{"nobody there", "refused", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
+		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
 	} {
 		f := newFetcher(test.target)
 		f.fetch(t.Context())
@@ -108,13 +108,18 @@ func closedAddress(t *testing.T) string {
 func TestScrapedNodesAreNotScrapedOften(t *testing.T) {
 	f := newFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "kpulse_source_up{source=\"s\"} 1\n"))})
 	f.fetch(t.Context())
-	if f.node.Period != 2*time.Second || f.pause() != 2*time.Second || f.node.Name != "node" {
+	if f.node.Period != 2*time.Second || f.pause() != 2*time.Second || f.node.Name != "node:9401" {
 		t.Errorf("period %v, pause %v, name %q", f.node.Period, f.pause(), f.node.Name)
 	}
 }
 
 func TestFetchOverNetwork(t *testing.T) {
-	server := httptest.NewServer(says(200, healthyBody))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e := r.Header.Get("Accept-Encoding"); e != "identity" {
+			t.Errorf("on the same machine %q is asked for", e)
+		}
+		says(200, healthyBody)(w, r)
+	}))
 	defer server.Close()
 	f := newFetcher(Target{URL: server.URL + "/metrics", Client: server.Client()})
 	f.fetch(t.Context())

@@ -136,7 +136,7 @@ func FuzzFilter(f *testing.F) {
 		f.Add(expr)
 	}
 	g := gpu("0", "")
-	f.Fuzz(func(t *testing.T, expr string) {
+	f.Fuzz(func(_ *testing.T, expr string) {
 		chosen, err := parseFilter(expr)
 		if err == nil {
 			chosen.match(g)

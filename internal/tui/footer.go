@@ -3,6 +3,7 @@ package tui
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
@@ -20,7 +21,7 @@ var hints = []struct{ key, does string }{
 // what is broken, else keys; at the right where readings come from.
 func drawFooter(r screen.Rect, s *State) {
 	if s.Prompt != "" {
-		x := r.Text(1, 0, r.W-2, s.Prompt, styleStrong)
+		x := r.Text(1, 0, r.W-2, ending(s.Prompt, r.W-3), styleStrong)
 		r.Set(x, 0, ' ', styleStrong|screen.Picked)
 		return
 	}
@@ -33,6 +34,15 @@ func drawFooter(r screen.Rect, s *State) {
 		items = append(items, item{3 + i, false, []piece{{h.key, styleAccent}, {" " + h.does, styleLabel}}})
 	}
 	drawLine(r, items)
+}
+
+// ending returns the last w cells of a text, so that one sees what one types.
+func ending(text string, w int) string {
+	for screen.Width(text) > max(w, 0) {
+		_, n := utf8.DecodeRuneInString(text)
+		text = text[n:]
+	}
+	return text
 }
 
 // footerMessage returns the message to show, or why a node cannot be read.

@@ -9,8 +9,9 @@ import (
 // The smallest terminal that everything can be read on.
 const minWidth, minHeight = 40, 10
 
-// headerHeight and footerHeight are the rows above and below a view.
-const headerHeight, footerHeight = 2, 1
+// headerHeight and footerHeight are the rows above and below a view. A terminal
+// lower than lowHeight has a header of one row, to leave the room to the devices.
+const headerHeight, footerHeight, lowHeight = 2, 1, 14
 
 // draw draws the whole screen.
 func (m *model) draw() {
@@ -22,8 +23,12 @@ func (m *model) draw() {
 		drawGate(all)
 		return
 	}
-	drawHeader(all.Sub(0, 0, all.W, headerHeight), s)
-	body := all.Sub(0, headerHeight, all.W, all.H-headerHeight-footerHeight)
+	top := headerHeight
+	if all.H < lowHeight {
+		top = 1
+	}
+	drawHeader(all.Sub(0, 0, all.W, top), s)
+	body := all.Sub(0, top, all.W, all.H-top-footerHeight)
 	switch v := m.views[s.View]; {
 	case m.overlay != "":
 		m.views[m.overlay].Draw(body, s)

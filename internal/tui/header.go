@@ -19,7 +19,7 @@ func drawHeader(r screen.Rect, s *State) {
 	first := []item{
 		{5, false, []piece{{"kpulse", styleAccent}}},
 		{3, false, []piece{{whoText(s), styleStrong}}},
-		{0, false, healthPieces(&t)},
+		{0, false, healthPieces(&t, r.W >= wordsFrom)},
 		{4, false, gpuPieces(s, &t)},
 		{6, true, []piece{{s.Now.Format(time.TimeOnly), styleLabel}}},
 		{1, true, freshPieces(s)},
@@ -68,18 +68,28 @@ func gpuPieces(s *State, t *totals) []piece {
 	return append(pieces, piece{fmt.Sprintf("  %d", t.active), stylePlain}, piece{" active", styleLabel})
 }
 
+// wordsFrom is the width from which the header has words for what is wrong, beside
+// its sign.
+const wordsFrom = 60
+
 // healthPieces counts what is wrong, worst first, and says so where nothing is.
-func healthPieces(t *totals) []piece {
+func healthPieces(t *totals, words bool) []piece {
 	var pieces []piece
 	add := func(n int, format string, st screen.Style) {
 		if n > 0 {
 			pieces = append(pieces, piece{fmt.Sprintf(format, n), st}, piece{" ", stylePlain})
 		}
 	}
-	add(t.gone, "✖ %d gone", styleCrit)
-	add(t.health[canonical.HealthCrit], "✖ %d crit", styleCrit)
-	add(t.health[canonical.HealthWarn], "▲ %d warn", styleWarn)
-	add(t.health[canonical.HealthHot], "▲ %d hot", styleWarn)
+	crit, warn, hot := t.health[canonical.HealthCrit], t.health[canonical.HealthWarn], t.health[canonical.HealthHot]
+	if words {
+		add(t.gone, "✖ %d gone", styleCrit)
+		add(crit, "✖ %d crit", styleCrit)
+		add(warn, "▲ %d warn", styleWarn)
+		add(hot, "▲ %d hot", styleWarn)
+	} else {
+		add(t.gone+crit, "✖ %d", styleCrit)
+		add(warn+hot, "▲ %d", styleWarn)
+	}
 	ok := t.health[canonical.HealthOK]
 	switch {
 	case len(pieces) > 0:

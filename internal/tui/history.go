@@ -11,7 +11,6 @@ import (
 // model writes it, and views read it in the same goroutine.
 type History struct {
 	devices map[Key]*past
-	columns [NumMetrics]int // where a kept metric stands in a row; -1 else
 	kept    []Metric
 }
 
@@ -46,15 +45,17 @@ const forgetAfter = 10 * time.Minute
 type past struct {
 	seen, at time.Time // the last reading told to us, and the last that was new
 	levels   [len(levels)]level
+	// columns say where the values of a metric stand in a bucket, counted from 1: 0
+	// is a metric that was never read, for which there is no room. used are so many.
+	columns [NumMetrics]int
+	used    int
 }
 
 // NewHistory returns an empty one.
 func NewHistory() *History {
 	h := &History{devices: map[Key]*past{}}
 	for m := range NumMetrics {
-		h.columns[m] = -1
 		if Metrics[m].Kept {
-			h.columns[m] = len(h.kept)
 			h.kept = append(h.kept, m)
 		}
 	}
@@ -80,7 +81,7 @@ func (h *History) Add(n *Node) {
 		}
 		p.at = at
 		for i := range p.levels {
-			h.add(&p.levels[i], i, at, n.Period, g)
+			h.add(p, i, at, n.Period, g)
 		}
 	}
 }
@@ -95,14 +96,22 @@ func (n *Node) readAt() time.Time {
 	return n.At
 }
 
-func (h *History) add(l *level, i int, at time.Time, hold time.Duration, g *GPU) {
-	b := l.bucket(at.UnixMilli()/levels[i].width.Milliseconds(), levels[i].buckets, len(h.kept))
+func (h *History) add(p *past, i int, at time.Time, hold time.Duration, g *GPU) {
+	b := p.levels[i].bucket(at.UnixMilli()/levels[i].width.Milliseconds(), levels[i].buckets)
 	b.hold = max(b.hold, hold.Milliseconds())
 	if b.classes[g.Class] < math.MaxUint8 {
 		b.classes[g.Class]++
 	}
-	for column, m := range h.kept {
-		b.values[column].add(Metrics[m].Value(g))
+	for _, m := range h.kept {
+		v := Metrics[m].Value(g)
+		if math.IsNaN(v) {
+			continue
+		}
+		if p.columns[m] == 0 {
+			p.used++
+			p.columns[m] = p.used
+		}
+		b.summary(p.columns[m] - 1).add(v)
 	}
 }
 
@@ -125,16 +134,17 @@ func (h *History) Fill(dst []Point, k Key, m Metric, end time.Time, step time.Du
 		dst[i] = absent()
 	}
 	p := h.devices[k]
-	if p == nil || h.columns[m] < 0 {
+	if p == nil || p.columns[m] == 0 {
 		return
 	}
+	place := p.columns[m] - 1
 	column, n := -1, 0.0
 	p.walk(len(dst), end, step, func(i int, b *bucket) {
 		if i != column {
 			column, n = i, 0
 		}
-		if s := &b.values[h.columns[m]]; s.n > 0 {
-			dst[i].merge(s, n)
+		if place < len(b.values) && b.values[place].n > 0 {
+			dst[i].merge(&b.values[place], n)
 			n++
 		}
 	})

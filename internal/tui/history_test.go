@@ -2,6 +2,7 @@ package tui
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -217,4 +218,33 @@ func BenchmarkHistoryFill(b *testing.B) {
 	for b.Loop() {
 		h.Fill(dst, Key{UUID: "u"}, MetricReal, start.Add(7200*time.Second), 30*time.Second)
 	}
+}
+
+// TestHistorySize: six hours of sixteen GPUs that give every reading there is.
+func TestHistorySize(t *testing.T) {
+	var n Node
+	n.Period = 2 * time.Second
+	for i := range 16 {
+		g := &GPU{Key: Key{UUID: string(rune('a' + i))}}
+		n.GPUs = append(n.GPUs, g) // all readings are 0, none is absent
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	h := NewHistory()
+	for at := start; at.Before(start.Add(6 * time.Hour)); at = at.Add(2 * time.Second) {
+		n.At, n.FetchedAt = at, at
+		h.Add(&n)
+	}
+	const most = 12 << 20
+	if size := heap() - before; size > most {
+		t.Errorf("%d KiB, want at most %d", size>>10, most>>10)
+	} else {
+		t.Logf("%d KiB", size>>10)
+	}
+	runtime.KeepAlive(h)
 }

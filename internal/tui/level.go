@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"math"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -30,10 +29,8 @@ type summary struct {
 	n                    uint32
 }
 
+// add takes in a value that is not NaN.
 func (s *summary) add(v float64) {
-	if math.IsNaN(v) {
-		return
-	}
 	f := float32(v)
 	if s.n == 0 {
 		s.lowest, s.highest = f, f
@@ -44,7 +41,7 @@ func (s *summary) add(v float64) {
 }
 
 // bucket returns the one with a number, at most length of them being kept.
-func (l *level) bucket(number, length int64, columns int) *bucket {
+func (l *level) bucket(number, length int64) *bucket {
 	l.last = max(l.last, number)
 	slot := int(number % length)
 	for len(l.ring) <= slot && len(l.ring) < int(length) {
@@ -54,13 +51,17 @@ func (l *level) bucket(number, length int64, columns int) *bucket {
 	if b.number == number {
 		return b
 	}
-	values := b.values
-	if values == nil {
-		values = make([]summary, columns)
-	}
-	clear(values)
-	*b = bucket{number: number, values: values}
+	clear(b.values)
+	*b = bucket{number: number, values: b.values}
 	return b
+}
+
+// summary returns that of a column.
+func (b *bucket) summary(column int) *summary {
+	for len(b.values) <= column {
+		b.values = append(b.values, summary{})
+	}
+	return &b.values[column]
 }
 
 // at returns the bucket with a number, nil where nothing was read in it.

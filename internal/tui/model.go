@@ -2,10 +2,12 @@ package tui
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
@@ -148,12 +150,19 @@ func (m *model) pass() {
 	}
 }
 
+// tell takes in events. The footer shows the last that is bad for a while.
 func (m *model) tell(events []Event) {
-	all := append(m.state.Events, events...)
-	if len(all) > maxEvents {
-		all = slices.Clone(all[len(all)-maxEvents:])
+	s := &m.state
+	for i := range events {
+		if e := &events[i]; e.State != canonical.HealthOK {
+			m.say(strings.TrimSpace(e.Node+" "+e.GPU) + ": " + e.Text)
+			s.Alarm = true
+		}
 	}
-	m.state.Events = all
+	s.Events = append(s.Events, events...)
+	if n := len(s.Events); n > maxEvents {
+		s.Events = slices.Delete(s.Events, 0, n-maxEvents)
+	}
 }
 
 // arrange chooses and orders the devices anew, and keeps the selection where it

@@ -154,7 +154,7 @@ func TestCommandsComplain(t *testing.T) {
 			t.Errorf("%s: %q in %s, want %q", test.line, s.Message, s.View, test.want)
 		}
 		c.at = c.at.Add(messageLife)
-		if m.Update(beatMsg{}); m.state.Message != "" {
+		if m.Update(beatMsg{}); strings.Contains(m.state.Message, test.want) {
 			t.Errorf("%s: the message stays", test.line)
 		}
 	}
@@ -181,6 +181,11 @@ func TestPrompt(t *testing.T) {
 		if typed(m, test.keys...); m.state.Prompt != test.want {
 			t.Errorf("%v: %q, want %q", test.keys, m.state.Prompt, test.want)
 		}
+	}
+	m.Update(tea.WindowSizeMsg{Width: 40, Height: 12})
+	typed(m, "esc", ":", strings.Repeat("ä", 60)+"END")
+	if _, last, _ := strings.Cut(m.grid.Glyphs(), "äää"); !strings.Contains(last, "END") {
+		t.Errorf("one does not see what one types:\n%s", m.grid.Glyphs())
 	}
 	typed(m, "esc", ":")
 	if m.Update(tea.PasteMsg{Content: "focus\n 2\x1b[A"}); m.state.Prompt != ":focus 2[A" {
@@ -381,6 +386,28 @@ func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 	m.Update(nodeMsg{0, down})
 	if count(); frames != 7 {
 		t.Errorf("a node that goes down is not shown at once: %d frames", frames)
+	}
+}
+
+// TestBadNewsIsShown in the footer when it comes, and in the list of events.
+func TestBadNewsIsShown(t *testing.T) {
+	m, c := fleet(t)
+	c.at = c.at.Add(time.Second)
+	n := fleetNode(c.at)
+	n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondRowRemapFailure, canonical.HealthCrit}}
+	m.Update(nodeMsg{0, n})
+	if m.state.Message != "dgx-1 GPU 1: crit: row remap failed" || !m.state.Alarm || len(m.state.Events) != 1 {
+		t.Errorf("message %q, %d events", m.state.Message, len(m.state.Events))
+	}
+	c.at = c.at.Add(3 * time.Second)
+	if m.Update(beatMsg{}); !strings.Contains(m.state.Message, "says nothing new") {
+		t.Errorf("after the node fell silent: %q", m.state.Message)
+	}
+	for range 2 * maxEvents {
+		m.tell([]Event{{Kind: EventClass}})
+	}
+	if len(m.state.Events) != maxEvents || m.state.Events[0].Kind != EventClass {
+		t.Errorf("%d events are kept", len(m.state.Events))
 	}
 }
 

@@ -3,7 +3,6 @@ package tui
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
@@ -18,10 +17,11 @@ type band struct {
 }
 
 // gather reads the past of a metric of all devices.
-func (b *band) gather(t *timeline, s *State, m Metric, gpus []*GPU, step time.Duration, n int) {
+func (b *band) gather(t *timeline, s *State, m Metric, gpus []*GPU, c columns) {
+	n := c.n
 	b.all = b.all[:0]
 	for _, g := range gpus {
-		t.fill(s, g, m, n, step)
+		t.fill(s, g, m, c)
 		b.all = append(b.all, t.values...)
 	}
 	b.low, b.median, b.high = sized(b.low, n), sized(b.median, n), sized(b.high, n)
@@ -42,11 +42,11 @@ func (b *band) gather(t *timeline, s *State, m Metric, gpus []*GPU, step time.Du
 }
 
 // crowd draws the range of all devices, their median and the selected one.
-func (p *plotView) crowd(r screen.Rect, s *State, m Metric, gpus []*GPU, hi float64, step time.Duration, n int) {
-	p.band.gather(&p.past, s, m, gpus, step, n)
+func (p *plotView) crowd(r screen.Rect, s *State, m Metric, gpus []*GPU, hi float64, c columns) {
+	p.band.gather(&p.past, s, m, gpus, c)
 	r.Band(p.band.low, p.band.high, 0, hi, styleTrack)
 	r.Line(p.band.median, 0, hi, styleSeries3)
 	if g := s.SelectedGPU(); g != nil {
-		p.line(r, s, g, m, hi, step, n, 0)
+		p.line(r, s, g, m, hi, c, 0)
 	}
 }

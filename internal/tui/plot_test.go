@@ -12,8 +12,11 @@ import (
 // stylesIn counts the cells of each style.
 func stylesIn(g *screen.Grid) map[screen.Style]int {
 	n := map[screen.Style]int{}
-	for _, b := range []byte(g.Styles(func(s screen.Style) byte { return byte(s) + 1 })) {
-		n[screen.Style(b-1)]++
+	w, _ := g.Size()
+	for i, b := range []byte(g.Styles(func(s screen.Style) byte { return byte(s) })) {
+		if i%(w+1) < w { // the rest are ends of lines
+			n[screen.Style(b)]++
+		}
 	}
 	return n
 }
@@ -135,5 +138,35 @@ func TestPlotReadsAtTheCursor(t *testing.T) {
 	g, _ := at(s, viewPlot, 100, 30)
 	if !strings.Contains(g.Glyphs(), "140W") {
 		t.Errorf("the cursor does not read 140W:\n%s", g.Glyphs())
+	}
+}
+
+// TestPlotScrollsWithoutShimmer holds that what was drawn of the past keeps its
+// shape as time goes on: it only moves to the left, a whole cell at a time.
+func TestPlotScrollsWithoutShimmer(t *testing.T) {
+	const w = 60
+	draw := func(after time.Duration) [][]rune {
+		s := state("one")
+		s.Now = noon.Add(after)
+		var g screen.Grid
+		g.Reset(axisWidth+w, 9, screen.Braille)
+		p := &plotView{}
+		p.chart(g.All(), s, MetricReal, s.GPUs)
+		var rows [][]rune
+		for _, line := range strings.Split(g.Glyphs(), "\n")[1:8] {
+			rows = append(rows, []rune(line)[axisWidth:])
+		}
+		return rows
+	}
+	// 120 dots of 4 s show the window of five minutes: a cell is 8 s.
+	first := draw(0)
+	for after := time.Second; after < 40*time.Second; after += time.Second {
+		moved := int(noon.Add(after).Unix()/8 - noon.Unix()/8)
+		for y, row := range draw(after) {
+			// The line's first cell has no other before it to come from.
+			if got, want := string(row[1:w-moved-1]), string(first[y][1+moved:w-1]); got != want {
+				t.Fatalf("after %v, moved by %d, row %d:\ngot  %s\nwant %s", after, moved, y, got, want)
+			}
+		}
 	}
 }

@@ -29,16 +29,34 @@ type timeline struct {
 // means returns the mean of a metric in each of the last n columns; valid until the
 // next call.
 func (t *timeline) means(s *State, g *GPU, m Metric, n int) []float64 {
-	t.fill(s, g, m, n, columnStep(s, n))
+	t.fill(s, g, m, columns{n, columnStep(s, n), 1})
 	return t.values
 }
 
-// fill reads n columns of a step each into t.
-func (t *timeline) fill(s *State, g *GPU, m Metric, n int, step time.Duration) {
-	t.points, t.values = sized(t.points, n), sized(t.values, n)
-	s.History.Fill(t.points, g.Key, m, s.Now, step)
+// columns are those of a chart: so many, each of a step of time. As many as make a
+// cell of the screen begin at a multiple of their time together, so that a cell
+// keeps its shape as time goes on.
+type columns struct {
+	n       int
+	step    time.Duration
+	perCell int
+}
+
+// cell is how long a cell of the screen is.
+func (c columns) cell() time.Duration { return c.step * time.Duration(c.perCell) }
+
+// fill reads the past into t. The last columns are those of the cell that State.Now
+// lies in; what is still to come of it is absent.
+func (t *timeline) fill(s *State, g *GPU, m Metric, c columns) {
+	t.points, t.values = sized(t.points, c.n), sized(t.values, c.n)
+	now := s.Now.UnixMilli()
+	end := (now/c.cell().Milliseconds()+1)*c.cell().Milliseconds() - 1
+	s.History.Fill(t.points, g.Key, m, time.UnixMilli(end), c.step)
 	for i, p := range t.points {
-		t.values[i] = p.Mean
+		if end-int64(c.n-i)*c.step.Milliseconds() >= now {
+			p = absent()
+		}
+		t.points[i], t.values[i] = p, p.Mean
 	}
 }
 

@@ -85,7 +85,7 @@ func (f *fleetView) cardSize(d density) cardSize {
 	return size
 }
 
-// cards draws a card for each unit, all of one height so that all show the same.
+// cards draws a card for each unit, all of one size so that all show the same.
 // Where not all fit, as many rows as fit are shown from State.Scroll on.
 func (f *fleetView) cards(r screen.Rect, s *State, size cardSize) {
 	n := len(f.units)
@@ -95,8 +95,8 @@ func (f *fleetView) cards(r screen.Rect, s *State, size cardSize) {
 	s.Scroll = scrolled(s.Scroll, f.selectedUnit(s)/columns, rows, shown)
 	for i := s.Scroll * columns; i < min(n, (s.Scroll+shown)*columns); i++ {
 		x, y := i%columns, i/columns-s.Scroll
-		left, high := x*r.W/columns, r.H/shown
-		card := r.Sub(left, y*high, (x+1)*r.W/columns-left, high)
+		wide, high := r.W/columns, r.H/shown
+		card := r.Sub(x*wide, y*high, wide, high)
 		f.card(card, s, &f.units[i])
 		f.hitUnit(card, s, &f.units[i])
 	}

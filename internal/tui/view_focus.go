@@ -12,6 +12,7 @@ import (
 type focusView struct {
 	fleet fleetView
 	rows  []*focusRow
+	more  bool // there are rows to scroll to
 }
 
 const (
@@ -158,7 +159,7 @@ func (f *focusView) readings(r, border screen.Rect, s *State, g *GPU) {
 			f.row(r.Sub(i/high*(w+2), y, w, 1), s, g, row)
 		}
 	}
-	if shown < high {
+	if f.more = shown < high; f.more {
 		drawScroll(border, s.Scroll+1, s.Scroll+shown, high)
 	}
 }
@@ -259,11 +260,6 @@ func (f *focusRow) style(g *GPU) screen.Style {
 	return fieldStyle(g, field)
 }
 
-// Key scrolls the readings, which have no devices above and below each other.
-func (f *focusView) Key(key string, s *State) bool {
-	by, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "K": -1, "J": 1}[key]
-	if ok {
-		s.Scroll = max(0, s.Scroll+by)
-	}
-	return ok
-}
+// Key scrolls the readings, if there are more than fit; else the keys select another
+// device, as everywhere.
+func (f *focusView) Key(key string, s *State) bool { return f.more && scrollKey(key, s) }

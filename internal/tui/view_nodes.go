@@ -39,6 +39,8 @@ func (v *nodesView) node(l *list, s *State, n *Node) {
 	switch {
 	case n.FetchedAt.IsZero() && n.Err == "":
 		l.text("waiting", styleLabel)
+	case n.FetchedAt.IsZero():
+		l.text("✖ down", styleCrit)
 	case age == Fresh && n.Up:
 		l.text("● up", styleOK)
 	case age == Fresh:
@@ -53,7 +55,11 @@ func (v *nodesView) node(l *list, s *State, n *Node) {
 	} else {
 		v.readings(l, n)
 	}
-	l.text(n.Period.String(), styleLabel)
+	every := missing
+	if n.Period > 0 {
+		every = n.Period.String()
+	}
+	l.text(every, styleLabel)
 	l.text(backends(n), styleLabel)
 	l.text(remark(n), styleLabel)
 }

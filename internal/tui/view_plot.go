@@ -28,6 +28,7 @@ type plotView struct {
 	past    timeline
 	metrics []Metric
 	band    band
+	more    bool // there are charts to scroll to
 }
 
 // Draw draws the charts.
@@ -91,7 +92,7 @@ func (p *plotView) grid(all screen.Rect, s *State, n int, draw func(at screen.Re
 		left := x * r.W / columns
 		draw(r.Sub(left, y*h, (x+1)*r.W/columns-left-1, h), i)
 	}
-	if shown < rows {
+	if p.more = shown < rows; p.more {
 		drawScroll(all.Row(0), s.Scroll*columns+1, min(n, (s.Scroll+shown)*columns), n)
 	}
 }
@@ -157,25 +158,25 @@ func (p *plotView) chart(r screen.Rect, s *State, m Metric, gpus []*GPU) {
 	if cells < 1 || dots < 1 {
 		return
 	}
-	step := columnStep(s, dots)
-	hi, known := p.scale(s, m, gpus, dots, step)
+	c := columns{dots, columnStep(s, dots), dots / cells}
+	hi, known := p.scale(s, m, gpus, c)
 	p.title(r.Row(0), s, m, gpus, known)
-	plot := axes(body, s, hi, f, step*time.Duration(dots/cells))
-	cursorLine(plot, s, step*time.Duration(dots/cells))
+	plot := axes(body, s, hi, f, c.cell())
+	cursorLine(plot, s, c.cell())
 	if len(gpus) > numSeries {
-		p.crowd(plot, s, m, gpus, hi, step, dots)
+		p.crowd(plot, s, m, gpus, hi, c)
 		return
 	}
 	for i, g := range gpus {
-		p.line(plot, s, g, m, hi, step, dots, i)
+		p.line(plot, s, g, m, hi, c, i)
 	}
 	if i := slices.IndexFunc(gpus, func(g *GPU) bool { return g.Key == s.Selected }); i >= 0 && len(gpus) > 1 {
-		p.line(plot, s, gpus[i], m, hi, step, dots, i) // over the others
+		p.line(plot, s, gpus[i], m, hi, c, i) // over the others
 	}
 }
 
-func (p *plotView) line(r screen.Rect, s *State, g *GPU, m Metric, hi float64, step time.Duration, dots, i int) {
-	p.past.fill(s, g, m, dots, step)
+func (p *plotView) line(r screen.Rect, s *State, g *GPU, m Metric, hi float64, c columns, i int) {
+	p.past.fill(s, g, m, c)
 	r.Line(p.past.values, 0, hi, series(i))
 }
 
@@ -223,7 +224,7 @@ func (p *plotView) at(s *State, g *GPU, m Metric) float64 {
 
 // scale returns the upper end of the Y axis: the highest limit of the devices;
 // where there is none, a round number above all that is shown, and false.
-func (p *plotView) scale(s *State, m Metric, gpus []*GPU, dots int, step time.Duration) (hi float64, known bool) {
+func (p *plotView) scale(s *State, m Metric, gpus []*GPU, c columns) (hi float64, known bool) {
 	if Metrics[m].Unit == canonical.Celsius {
 		return 100, true
 	}
@@ -236,7 +237,7 @@ func (p *plotView) scale(s *State, m Metric, gpus []*GPU, dots int, step time.Du
 		return hi, true
 	}
 	for _, g := range gpus {
-		p.past.fill(s, g, m, dots, step)
+		p.past.fill(s, g, m, c)
 		for _, point := range p.past.points {
 			if point.Max > hi {
 				hi = point.Max
@@ -257,13 +258,10 @@ func cursorLine(r screen.Rect, s *State, step time.Duration) {
 	}
 }
 
-// Key scrolls, moves the cursor through the past, and changes what a chart is of.
+// Key scrolls where there are charts to scroll to, moves the cursor through the
+// past, and changes what a chart is of.
 func (p *plotView) Key(key string, s *State) bool {
 	switch key {
-	case "up", "k", "K":
-		s.Scroll--
-	case "down", "j", "J":
-		s.Scroll++
 	case "left", "h":
 		moveCursor(s, -1)
 	case "right", "l":
@@ -275,7 +273,7 @@ func (p *plotView) Key(key string, s *State) bool {
 	case ">":
 		s.Metric = nextPlotted(s.Metric, 1)
 	default:
-		return false
+		return p.more && scrollKey(key, s)
 	}
 	return true
 }

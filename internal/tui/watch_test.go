@@ -67,7 +67,7 @@ func TestEvents(t *testing.T) {
 		}, []string{"2s health crit GPU 3 crit: fatal XID", "2s xid crit GPU 3 XID 79"}},
 		{"it vanishes and comes back", 5, func(i int, g *GPU) { g.Gone = i == 2 || i == 3 }, []string{
 			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
-		{"it idles while it is held", 700, func(i int, g *GPU) { g.Allocations = []Allocation{{Namespace: "ml", Pod: "notebook"}} }, []string{
+		{"it idles while it is held", 700, func(_ int, g *GPU) { g.Allocations = []Allocation{{Namespace: "ml", Pod: "notebook"}} }, []string{
 			"5m0s class ok GPU 3 idle for 5 minutes while ml/notebook holds it"}},
 	} {
 		if got := told(t, test.seconds, test.set); !slices.Equal(got, test.want) {

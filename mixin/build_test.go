@@ -60,6 +60,18 @@ func TestKeysOfTheConvention(t *testing.T) {
 	}
 }
 
+// TestItStandsAlone: installers of mixins take this folder, and nothing beside it.
+func TestItStandsAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mixin")
+	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := mixin.Evaluate(dir, `[std.length(mixin.prometheusRules.groups) > 5, std.length(mixin.prometheusAlerts.groups) > 2, std.length(mixin.grafanaDashboards) > 7]`)
+	if err != nil || strings.Contains(got, "false") {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
 // TestKnobs turns some and looks at what becomes of them.
 func TestKnobs(t *testing.T) {
 	for _, knob := range []struct{ config, of, without, with string }{

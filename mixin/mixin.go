@@ -4,6 +4,7 @@
 package mixin
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -13,28 +14,49 @@ import (
 
 	"github.com/google/go-jsonnet"
 	"github.com/google/go-jsonnet/formatter"
+	"gopkg.in/yaml.v3"
 )
 
-// outputs are the files that are no dashboards, by the expression that makes their text.
+// outputs are the files of alerts, by the expression that makes their text.
 var outputs = map[string]string{
 	"prometheus_alerts.yaml": `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
 	// With the optional alerts, for the tests.
 	"tests/all_alerts.yaml": `std.manifestYamlDoc(((import 'mixin.libsonnet') { _config+:: { alertStragglers: true, alertIdleMemoryHeld: true, alertHealthFlapping: true } }).prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
-	"prometheus_rules.yaml": `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusRules, indent_array_in_object=false, quote_keys=false)`,
 }
+
+// rulesFile is all recording rules in one file for Prometheus, rulesData the same for
+// jsonnet, some implementations of which cannot read the former. So the mixin is whole
+// where only its own folder is installed.
+const (
+	rulesFile = "prometheus_rules.yaml"
+	rulesData = "rules/rules.json"
+)
+
+// ruleFiles are where the rules are written, beside the mixin's folder, in the order of
+// their evaluation. dcgm-exporter.rules.yml is left out: it is for clusters without the
+// proxy.
+var ruleFiles = []string{"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml"}
 
 // dashboardsDir is where the dashboards go, a file each.
 const dashboardsDir = "dashboards_out"
 
 // header stands above the YAML files.
-const header = "# Made by `make generate` from the jsonnet beside it; do not edit.\n"
+const header = "# Made by `make generate`; do not edit.\n"
 
 // Build evaluates the mixin in dir and returns the files that belong beside it, by their
 // slash-separated path. An error names the jsonnet file and line.
 func Build(dir string) (map[string][]byte, error) {
+	rules, err := joinRules(dir)
+	if err != nil {
+		return nil, err
+	}
+	data, err := toJSON(rules)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{rulesFile: rules, rulesData: data}
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{dir}})
-	files := map[string][]byte{}
 	for name, snippet := range outputs {
 		vm.StringOutput = true
 		text, err := vm.EvaluateAnonymousSnippet(filepath.Join(dir, name), snippet)
@@ -60,6 +82,33 @@ func Build(dir string) (map[string][]byte, error) {
 		files[dashboardsDir+"/"+name] = append(pretty, '\n')
 	}
 	return files, nil
+}
+
+// joinRules returns the groups of all ruleFiles as one file.
+func joinRules(dir string) ([]byte, error) {
+	joined := []byte(header + "groups:\n")
+	for _, file := range ruleFiles {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return nil, err
+		}
+		_, groups, ok := bytes.Cut(text, []byte("\ngroups:\n"))
+		if !ok {
+			return nil, fmt.Errorf("%s: no line groups:", file)
+		}
+		joined = append(joined, groups...)
+	}
+	return joined, nil
+}
+
+// toJSON returns what a YAML text says, as JSON.
+func toJSON(text []byte) ([]byte, error) {
+	var value any
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return nil, err
+	}
+	pretty, err := json.MarshalIndent(value, "", "  ")
+	return append(pretty, '\n'), err
 }
 
 // Evaluate returns the JSON of an expression over the mixin in dir, with `mixin` bound

@@ -1,6 +1,5 @@
-// The recording rules are written once, in ../../rules; here they only take the mixin's
-// key, and the label that tells clusters apart. dcgm-exporter.rules.yml is left out: it is
-// for clusters without the proxy.
+// The recording rules are written in ../../rules; rules.json has them in words that every
+// jsonnet reads. Here they take the mixin's key, and the label that tells clusters apart.
 {
   local label = $._config.clusterLabel,
   local renamed(text) = std.foldl(
@@ -10,12 +9,6 @@
   ),
 
   prometheusRules+:: {
-    groups+: std.flatMap(
-      function(file) std.parseYaml(renamed(file)).groups,
-      [
-        importstr '../../rules/kpulse-node.rules.yml',
-        importstr '../../rules/kpulse-fleet.rules.yml',
-      ],
-    ),
+    groups+: std.parseJson(renamed(importstr 'rules.json')).groups,
   },
 }

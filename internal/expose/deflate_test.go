@@ -48,8 +48,10 @@ func packable() map[string][]byte {
 		"newlines":     bytes.Repeat([]byte("\n"), 100_000),
 		"no newline":   []byte(`a{b="c"} 1`),
 		"label blocks": bytes.Repeat([]byte(`a_family_of_usual_length{gpu="0"} 0.5`+"\n"), 5000),
+		"kept":         render(good(kept())),
+		"tenants":      render(good(tenanted(fleet(16), 40))),
 		"fleet":        render(good(fleet(112))),
-		"large fleet":  render(good(fleet(1000))),
+		"large fleet":  render(good(fleet(300))),
 	}
 	for n := range 20 {
 		list[fmt.Sprintf("%d bytes", n)] = noise[:n]
@@ -94,6 +96,7 @@ func TestPackedReads(t *testing.T) {
 // TestForeignProgramsRead lets programs in other languages read it: they are
 // strict about other things.
 func TestForeignProgramsRead(t *testing.T) {
+	list := packable()
 	for _, program := range [][]string{
 		{"gzip", "-dc"},
 		{"python3", "-c", "import sys, zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read(), wbits=31))"},
@@ -104,7 +107,7 @@ func TestForeignProgramsRead(t *testing.T) {
 				t.Skip("not installed")
 			}
 			for _, name := range []string{"nothing", "noise", "one run", "every byte", "large fleet"} {
-				plain := packable()[name]
+				plain := list[name]
 				cmd := exec.Command(path, program[1:]...)
 				cmd.Stdin = bytes.NewReader(packed(t, new(deflater), plain))
 				if got, err := cmd.Output(); err != nil || !bytes.Equal(got, plain) {
@@ -184,14 +187,14 @@ func TestPackingEndsWithTheWriter(t *testing.T) {
 
 func FuzzPackedReads(f *testing.F) {
 	for _, plain := range packable() {
-		if len(plain) < 10_000 {
+		if len(plain) < 1000 {
 			f.Add(plain, uint16(len(plain)/2), uint16(3))
 		}
 	}
-	f.Add(render(good(fleet(2))), uint16(1000), uint16(20))
+	f.Add(render(good(snapshotOf("s", board()))), uint16(1000), uint16(2))
 	d := new(deflater)
 	f.Fuzz(func(t *testing.T, text []byte, cut, times uint16) {
-		plain := bytes.Repeat(text, 1+int(times%64))
+		plain := bytes.Repeat(text, 1+int(times%16))
 		at := min(int(cut), len(plain))
 		if got := gunzip(t, packed(t, d, plain[:at], plain[at:])); !bytes.Equal(got, plain) {
 			t.Errorf("%d bytes come back of %d", len(got), len(plain))

@@ -1,20 +1,13 @@
 package expose
 
 import (
-	"bufio"
 	"io"
 	"sync"
-
-	"github.com/klauspost/compress/gzip"
 )
-
-// packedChunk is how many gzipped bytes are gathered before they are written;
-// the compressor hands over some 250 at a time.
-const packedChunk = 32 << 10
 
 // maxIdle is how many buffers wait for their next scrape. A scrape holds one
 // only while it writes, so more are in use only behind slow clients. A buffer
-// that has gzipped takes about 600 KiB.
+// takes about 320 KiB, and 64 KiB more once it has packed.
 const maxIdle = 8
 
 // buffers is the memory that scrapes write through. Unlike a sync.Pool it
@@ -27,17 +20,22 @@ type buffers struct {
 // buffer is the memory of one scrape.
 type buffer struct {
 	sink   sink
-	gzip   *gzip.Writer  // nil before the first use
-	packed *bufio.Writer // gathers what gzip writes
+	packer *deflater // nil before the first use
+	packs  bool      // the sink writes to packer
 }
 
 // take returns a buffer that writes to w, gzipped if so asked. The caller must
-// call finish and then give it back.
+// call end and finish, and then give it back.
 func (l *buffers) take(w io.Writer, gzipped bool) *buffer {
 	b := l.pop()
 	b.sink.reset(w)
+	b.packs = gzipped
 	if gzipped {
-		b.zip(w)
+		if b.packer == nil {
+			b.packer = new(deflater)
+		}
+		b.packer.reset(w)
+		b.sink.w = b.packer
 	}
 	return b
 }
@@ -57,8 +55,8 @@ func (l *buffers) pop() *buffer {
 // give takes b back. It holds on to nothing of the client's.
 func (l *buffers) give(b *buffer) {
 	b.sink.reset(nil)
-	if b.packed != nil {
-		b.packed.Reset(io.Discard)
+	if b.packer != nil {
+		b.packer.w = nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,25 +65,23 @@ func (l *buffers) give(b *buffer) {
 	}
 }
 
-// zip puts the compressor between b's sink and w.
-func (b *buffer) zip(w io.Writer) {
-	if b.gzip == nil {
-		b.packed = bufio.NewWriterSize(w, packedChunk)
-		b.gzip, _ = gzip.NewWriterLevel(b.packed, gzip.BestSpeed) // a valid level
+// end says that all is gathered. It returns how long the answer is, if none of it
+// was written yet.
+func (b *buffer) end() (length int, whole bool) {
+	if !b.packs {
+		return b.sink.gathered(), !b.sink.begun
 	}
-	b.packed.Reset(w)
-	b.gzip.Reset(b.packed)
-	b.sink.w = b.gzip
+	b.sink.flush()
+	b.packer.close()
+	return b.packer.end, !b.packer.begun
 }
 
 // finish writes what is still gathered. After an error, which is the client's,
 // nothing more is written.
 func (b *buffer) finish() {
-	b.sink.flush()
-	if b.sink.err != nil || b.sink.w != b.gzip {
-		return
-	}
-	if b.sink.err = b.gzip.Close(); b.sink.err == nil {
-		b.sink.err = b.packed.Flush()
+	if b.packs {
+		b.packer.flush()
+	} else {
+		b.sink.flush()
 	}
 }

@@ -162,9 +162,9 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 	if m.results != nil && view == 0 {
 		m.results(time.Now(), b.sink.pass)
 	}
-	if !gzipped && !b.sink.begun {
+	if n, whole := b.end(); whole {
 		// Spares net/http the chunks, and the kernel most of the writes.
-		h.Set("Content-Length", strconv.Itoa(b.sink.gathered()))
+		h.Set("Content-Length", strconv.Itoa(n))
 	}
 	b.finish()
 }

@@ -327,8 +327,9 @@ func TestShortAnswerTellsItsLength(t *testing.T) {
 		told    bool
 	}{
 		{"eight devices", 8, "identity", true},
-		{"eight devices, gzip", 8, "gzip", false},
+		{"eight devices, gzip", 8, "gzip", true},
 		{"more than fits", 500, "identity", false},
+		{"more than fits, gzip", 500, "gzip", false},
 	} {
 		snap := fleet(c.devices)
 		upstream := bytes.Repeat([]byte("a_metric{with=\"labels\"} 1\n"), 10_000) // passed on from where it lies

@@ -127,7 +127,8 @@ func fleet(n int) *canonical.Snapshot {
 	devices := make([]device, n)
 	for i := range devices {
 		d := board()
-		d.GPU, d.UUID = fmt.Sprint(i), fmt.Sprintf("GPU-%08x-aaaa-bbbb-cccc-%012x", rng.Uint32(), rng.Uint64N(1<<48))
+		d.GPU, d.UUID = fmt.Sprint(i), fmt.Sprintf("GPU-%08x-%04x-%04x-%04x-%012x",
+			rng.Uint32(), rng.Uint32N(1<<16), rng.Uint32N(1<<16), rng.Uint32N(1<<16), rng.Uint64N(1<<48))
 		d.given = given{}
 		for f := range canonical.NumFields {
 			d.given[f] = float64(rng.IntN(1 << 30))

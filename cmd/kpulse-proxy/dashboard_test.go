@@ -120,10 +120,14 @@ func (tm *terminal) suspend() {
 	}
 	tm.keys("C-z")
 	tm.await("shell", func() bool { return tm.is("alternate_on") == "0" && tm.is("cursor_flag") == "1" })
-	if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
-		tm.t.Fatal(err)
-	}
-	tm.await("dashboard", func() bool { return tm.is("alternate_on") == "1" })
+	// It gives the terminal back before it listens for the signal to go on: one that
+	// comes in between is lost.
+	tm.await("dashboard", func() bool {
+		if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
+			tm.t.Fatal(err)
+		}
+		return tm.is("alternate_on") == "1"
+	})
 }
 
 // terminate ends the program by SIGTERM, and looks that it leaves the terminal as

@@ -104,7 +104,7 @@ var errServed = errors.New("a source has a family of the name that the rule reco
 
 // resultsOf evaluates a rule's expression.
 func (e *Engine) resultsOf(ctx context.Context, r *rule, ts time.Time) (promql.Vector, error) {
-	if e.interest.records[r.Record] {
+	if e.interest.serves(r.Record) {
 		return nil, errServed
 	}
 	return e.query(ctx, r.Text, ts)

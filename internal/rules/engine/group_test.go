@@ -120,6 +120,9 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 		t.Errorf("results of %s, want r:y and x", got)
 	}
 	te.observe("s", at.Add(time.Second), "y 1\nx 1\n")
+	if got := te.names(at); got != "r:y" {
+		t.Errorf("before the next evaluation: results of %s, want r:y", got)
+	}
 	te.evaluate(at.Add(time.Second))
 	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "a source has a family of the name") {
 		t.Errorf("results of %s, want r:y; the log says %q", got, te.log)
@@ -131,5 +134,17 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 	te.evaluate(at.Add(3 * time.Second))
 	if got := te.names(at); got != "r:x" {
 		t.Errorf("after a reload: results of %s, want r:x", got)
+	}
+	te.e.Replace(group15([2]string{"x", "vector(1)"}), at)
+	te.observe("s", at.Add(4*time.Second), "") // tells nothing
+	te.evaluate(at.Add(4 * time.Second))
+	if got := te.names(at); got != "" {
+		t.Errorf("after a reload, before a reading: results of %s, want none", got)
+	}
+	te.e.Replace(group15([2]string{"x", "vector(1)"}), at)
+	te.observe("s", at.Add(5*time.Second), "y 1\n")
+	te.evaluate(at.Add(5 * time.Second))
+	if got := te.names(at); got != "x" {
+		t.Errorf("after a reload, the source without its family: results of %s, want x", got)
 	}
 }

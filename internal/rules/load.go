@@ -82,9 +82,13 @@ func (l *loader) reader(file string) *reader {
 // problems returns what is wrong in all files: only now is it known which names
 // are recorded.
 func (l *loader) problems() (all Problems) {
+	l.judgeOrder()
 	for _, r := range l.readers {
 		r.judgeMentions()
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+		if l.opts.ForPrometheus {
+			r.problems = r.problems.folded()
+		}
 		all = append(all, r.problems...)
 	}
 	return all

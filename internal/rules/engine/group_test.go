@@ -90,6 +90,29 @@ func TestTooManySamplesFail(t *testing.T) {
 	}
 }
 
+// TestTooManyResultsFail: what all rules give is bounded, not only what one does.
+func TestTooManyResultsFail(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:a", "x"}, [2]string{"r:b", "2 * x"}, [2]string{"r:c", "count(x)"}, [2]string{"r:d", "3 * x"}))
+	te.e.opts.Limits.Series = 5
+	at := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct{ page, want string }{
+		{"x{i=\"0\"} 1\nx{i=\"1\"} 1\n", "r:a r:a r:b r:b r:c"},
+		{"x{i=\"0\"} 1\nx{i=\"1\"} 1\nx{i=\"2\"} 1\n", "r:a r:a r:a r:c"},
+		{"x{i=\"0\"} 1\n", "r:a r:b r:c r:d"},
+	} {
+		at = at.Add(time.Second)
+		te.observe("s", at, c.page)
+		te.evaluate(at)
+		te.evaluate(at) // the room is not used up
+		if got := te.names(at); got != c.want {
+			t.Errorf("of\n%sthere are results of %s, want %s", c.page, got, c.want)
+		}
+	}
+	if want := "2 results, where there is room for 0 of the 5 that all rules together may have"; !strings.Contains(te.log.String(), want) {
+		t.Errorf("the log does not say %q:\n%s", want, te.log)
+	}
+}
+
 // TestRulesForgetWhatTheyNoLongerGive: pods come and go by the thousands.
 func TestRulesForgetWhatTheyNoLongerGive(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "x"}, [2]string{"r:sum", "sum(r:x)"}))

@@ -105,6 +105,9 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return // we end; nobody will see the results
 		}
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("the rules of the group up to here take longer than its interval of %s; lengthen it, or aggregate before", g.interval)
+		}
 		r.evaluations.Add(1)
 		if failed := r.record(vector, now); err == nil {
 			err = failed

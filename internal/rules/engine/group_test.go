@@ -75,7 +75,7 @@ func TestRulesThatTakeTooLong(t *testing.T) {
 	te := newTestEngine(t, nil)
 	g := newGroup(groups[0])
 	te.e.run(t.Context(), g, time.Unix(1_700_000_000, 0))
-	if g.rules[0].failures.Load() != 1 || !strings.Contains(te.log.String(), "timed out") {
+	if g.rules[0].failures.Load() != 1 || !strings.Contains(te.log.String(), "take longer than its interval of 1ns; lengthen it") {
 		t.Errorf("%d failures; the log says %q", g.rules[0].failures.Load(), te.log)
 	}
 }

@@ -86,10 +86,7 @@ func (l *loader) problems() (all Problems) {
 	for _, r := range l.readers {
 		r.judgeMentions()
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-		if l.opts.ForPrometheus {
-			r.problems = r.problems.folded()
-		}
-		all = append(all, r.problems...)
+		all = append(all, r.problems.folded()...)
 	}
 	return all
 }

@@ -154,23 +154,14 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	app.Flag("json", "With --once: print them as JSON.").BoolVar(&opts.json)
 	w.export = app.Flag("export", "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading.").
 		PlaceHolder("default|all|all+|COLUMNS").String()
-	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend or --source is given).").BoolVar(&opts.tui)
-	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
-		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
-	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").
-		PlaceHolder("FILE").StringVar(&opts.tuiHTTP)
+	registerTUI(app, opts)
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
 	app.Flag("expected-gpus", "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that lacks.").
 		Default("0").PlaceHolder("N").IntVar(&opts.judge.ExpectedGPUs)
 	app.Flag("config.file", "Settings in YAML: thresholds, warning temperatures, health conditions, names of families, and what some flags say, which win over it. deploy/config.example.yml shows them all.").
 		PlaceHolder("FILE").StringVar(&opts.configFile)
-	app.Flag("rules.file", "Prometheus rule file, or glob of such, whose recording rules the proxy evaluates itself over what it serves; their results stand at the end of /metrics. Can be given several times (in the environment: one in a line).").
-		PlaceHolder("FILE").StringsVar(&opts.ruleFiles)
-	w.ruleWindow = app.Flag("rules.window", "How far back rules can see; a rule that looks further is refused. Memory grows with what they use of it.").
-		Default(defaults.Rules.Window.String()).PlaceHolder("5m").String()
-	app.Flag("rules.max-samples", "Most samples that are kept for rules, of 16 bytes each and up to as much again, and that one evaluation may load.").
-		Default(strconv.Itoa(defaultRuleSamples)).IntVar(&opts.ruleSamples)
+	registerRules(app, opts, w, defaults)
 	app.Flag("series-limit", "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted.").
 		Default(strconv.Itoa(defaults.Limits.Series)).IntVar(&opts.seriesLimit)
 	opts.web = webflag.AddFlags(app, defaultListen)
@@ -182,6 +173,25 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		BoolVar(&opts.exposeProcesses)
 	promslogflag.AddFlags(app, opts.log)
 	return w
+}
+
+// registerTUI declares the flags of the terminal dashboard.
+func registerTUI(app *kingpin.Application, opts *options) {
+	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend or --source is given).").BoolVar(&opts.tui)
+	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
+		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
+	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").
+		PlaceHolder("FILE").StringVar(&opts.tuiHTTP)
+}
+
+// registerRules declares the flags of recording rules.
+func registerRules(app *kingpin.Application, opts *options, w *words, defaults config.Config) {
+	app.Flag("rules.file", "Prometheus rule file, or glob of such, whose recording rules the proxy evaluates itself over what it serves; their results stand at the end of /metrics. Can be given several times (in the environment: one in a line).").
+		PlaceHolder("FILE").StringsVar(&opts.ruleFiles)
+	w.ruleWindow = app.Flag("rules.window", "How far back rules can see; a rule that looks further is refused. Memory grows with what they use of it.").
+		Default(defaults.Rules.Window.String()).PlaceHolder("5m").String()
+	app.Flag("rules.max-samples", "Most samples that are kept for rules, of 16 bytes each and up to as much again, and that one evaluation may load.").
+		Default(strconv.Itoa(defaultRuleSamples)).IntVar(&opts.ruleSamples)
 }
 
 // into validates the words and completes opts.

@@ -89,10 +89,6 @@ func (p *service) tryReload() error {
 		return fmt.Errorf("--config.file: %w", err)
 	}
 	p.keepFixed(fresh)
-	groups, err := loadRules(fresh, p.logger)
-	if err != nil {
-		return err
-	}
 	var judge *compute.Judge
 	var translator *translate.Translator
 	if judge, err = newJudge(fresh); err != nil {
@@ -102,6 +98,10 @@ func (p *service) tryReload() error {
 		if translator, err = newTranslator(fresh, p.hostname); err != nil {
 			return err
 		}
+	}
+	groups, err := loadRules(fresh, p.logger) // says that they are evaluated: last
+	if err != nil {
+		return err
 	}
 	if translator != nil || !reflect.DeepEqual(fresh.judge, p.opts.judge) {
 		p.pipeline.Change(judge, translator)

@@ -12,8 +12,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
 )
 
-// maxRuleSeries is how many series are kept for rules, and how many results one may
-// have: a few times what a node of 112 MIG instances has in all.
+// maxRuleSeries is how many series are kept for rules, and how many results all of
+// them may have: a few times what a node of 112 MIG instances has in all.
 const maxRuleSeries = 100_000
 
 // loadRules reads the rule files that opts name. No file is no rules. Its error is rules.Problems.

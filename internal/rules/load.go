@@ -82,10 +82,11 @@ func (l *loader) reader(file string) *reader {
 // problems returns what is wrong in all files: only now is it known which names
 // are recorded.
 func (l *loader) problems() (all Problems) {
+	l.judgeOrder()
 	for _, r := range l.readers {
 		r.judgeMentions()
 		slices.SortStableFunc(r.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-		all = append(all, r.problems...)
+		all = append(all, r.problems.folded()...)
 	}
 	return all
 }

@@ -22,6 +22,9 @@ type Problem struct {
 	Text string
 	// Warning is set where the rule works nevertheless, or is only left out.
 	Warning bool
+	// alike is what a file may say of many rules, such as "reach back beyond the
+	// window": they are then told of in one line.
+	alike string
 }
 
 // String returns file:line:column: group, rule: text, without what is not known,
@@ -69,6 +72,29 @@ func (p Problems) Error() string {
 		texts[i] = p[i].String()
 	}
 	return strings.Join(texts, "\n")
+}
+
+// few is how many alike problems of a file are told of one by one.
+const few = 3
+
+// folded returns p, which is of one file, with but the first of many alike and how
+// many more there are.
+func (p Problems) folded() (list Problems) {
+	times := map[string]int{}
+	for i := range p {
+		times[p[i].alike]++
+	}
+	met := map[string]int{}
+	for _, one := range p {
+		met[one.alike]++
+		switch n := times[one.alike]; {
+		case one.alike == "" || n <= few || met[one.alike] == 1:
+			list = append(list, one)
+		case met[one.alike] == n:
+			list = append(list, Problem{File: one.File, Line: one.Line, Warning: one.Warning, Text: fmt.Sprintf("%d rules in all, of which this is the last, %s", n, one.alike)})
+		}
+	}
+	return list
 }
 
 // Refuse tells whether any of them is more than a warning.

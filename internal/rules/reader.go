@@ -41,7 +41,12 @@ func (r *reader) reject(n *yaml.Node, format string, args ...any) {
 
 // doubt notes what cannot be evaluated here, though Prometheus can.
 func (r *reader) doubt(n *yaml.Node, format string, args ...any) {
-	r.note(Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus})
+	r.doubtAlike(n, "", format, args...)
+}
+
+// doubtAlike is doubt of what may be so of many rules.
+func (r *reader) doubtAlike(n *yaml.Node, alike, format string, args ...any) {
+	r.note(Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus, alike: alike})
 }
 
 // note adds a problem to those of the file, and to it where we are.

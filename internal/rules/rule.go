@@ -101,7 +101,8 @@ func (r *reader) judgeName(d *ruleDraft) {
 	case !model.LegacyValidation.IsValidMetricName(d.Record):
 		r.doubt(d.record, "%q is no metric name of the text format; use letters, digits, _ and :", d.Record)
 	case strings.HasPrefix(d.Record, canonical.Prefix):
-		r.doubt(d.record, "%s begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m", d.Record)
+		r.doubtAlike(d.record, "record names that begin like the series of kpulse-proxy",
+			"%s begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m", d.Record)
 	}
 }
 
@@ -123,7 +124,7 @@ func (r *reader) judgeReach(g *groupDraft, d *ruleDraft) {
 	}
 	p := r.within(d.expr, d.Text, worst.Vector.PosRange)
 	p.Text = text + ", or let Prometheus evaluate the rule"
-	p.Warning = r.opts.ForPrometheus
+	p.Warning, p.alike = r.opts.ForPrometheus, "reach back beyond the window"
 	r.note(p)
 }
 

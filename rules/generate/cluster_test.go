@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strconv"
 
@@ -22,6 +23,7 @@ type node struct {
 
 	hostLabel, uuidLabel, modelLabel string
 	spelling                         map[canonical.Field]spelled
+	podLabels                        string // that the exporter copies, behind its own
 	util                             utilDialect
 	sibling                          string  // a family of the generation that has ratios
 	noise                            float64 // how often a number is garbage
@@ -70,8 +72,14 @@ func newNode(r *rand.Rand, n int) *node {
 		hostLabel: pick(r, "Hostname", "hostname", ""), uuidLabel: pick(r, "UUID", "uuid", "gpu_uuid"), modelLabel: pick(r, "modelName", "model_name"),
 		util: utilDialect(r.IntN(int(numUtilDialects))), sibling: pick(r, "DCGM_FI_DEV_SM_CLOCK_HERTZ", "DCGM_FI_DEV_FB_USED_BYTES"), noise: pick(r, 0, 0, 0.05), defaults: r.IntN(2) == 0, spelling: map[canonical.Field]spelled{},
 	}
-	if d.hostLabel == "" {
-		d.host = fmt.Sprintf("10.0.0.%d", n)
+	if n%5 == 4 {
+		d.address = fmt.Sprintf("[fd00::%d]:9400", n)
+	}
+	switch d.hostLabel {
+	case "":
+		d.host, _, _ = net.SplitHostPort(d.address)
+	case "Hostname":
+		d.podLabels = `,hostname="of-the-pod"`
 	}
 	for f := range canonical.NumFields {
 		if all := translate.Spellings(f); len(all) > 0 {
@@ -227,7 +235,7 @@ func (d *node) write(out *bytes.Buffer, b *board, instance string, row map[canon
 			fmt.Fprintf(out, "%s{%s} %s\n", name, labels, value)
 		}
 		for _, pod := range b.pods {
-			fmt.Fprintf(out, "%s{%s,namespace=\"n\",pod=\"%s\",container=\"c\"} %s\n", name, labels, pod, value)
+			fmt.Fprintf(out, "%s{%s,namespace=\"n\",pod=\"%s\",container=\"c\"%s} %s\n", name, labels, pod, d.podLabels, value)
 		}
 	}
 	for _, f := range slices.Sorted(maps.Keys(row)) {

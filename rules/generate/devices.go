@@ -20,10 +20,11 @@ func gpuRows(names, more string) string {
 }
 
 // named gives series of sourceLabels the labels of a device. The name of the host is
-// what the exporter says, else the address it was scraped at.
+// what the exporter says, in its older spelling first, as a pod's label hostname may
+// stand beside it; else the address it was scraped at, without port and brackets.
 func named(expr string) string {
-	return relabelled(fmt.Sprintf("label_join(\n%s,\n"+`"hostname", ";", "hostname", "Hostname", "instance")`, indented(expr)),
-		[3]string{"hostname", "hostname", ";*([^;]*?)(?:;.*|:[0-9]+)?"},
+	return relabelled(fmt.Sprintf("label_join(\n%s,\n"+`"hostname", ";", "Hostname", "hostname", "instance")`, indented(expr)),
+		[3]string{"hostname", "hostname", "(?:<<<NULL>>>|;)*[[]?([^;]*?)[]]?(?:;.*|:[0-9]+)?"},
 		[3]string{"uuid", "UUID", "([^<].*)"},
 		[3]string{"uuid", "gpu_uuid", "([^<].*)"},
 		[3]string{"mig_instance", "GPU_I_ID", "([^<].*)"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +47,11 @@ func TestParity(t *testing.T) {
 	var proxies []*proxy
 	for i := range nodes {
 		cluster = append(cluster, newNode(r, i))
-		proxies = append(proxies, newProxy(t, strings.TrimSuffix(cluster[i].address, ":9400")))
+		host, _, err := net.SplitHostPort(cluster[i].address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxies = append(proxies, newProxy(t, host))
 	}
 	var reached tally
 	at := start

@@ -114,8 +114,10 @@ func (e *Engine) Failed(source string, at time.Time) { e.inbox.fail(source, at) 
 func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.interest = newInterest(groups)
-	e.store.retain(e.interest)
+	next := newInterest(groups)
+	next.follow(e.interest)
+	e.interest = next
+	e.store.retain(next)
 	for _, p := range e.pages {
 		p.forget()
 	}
@@ -140,7 +142,7 @@ func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 		g.leave(e, kept[g], now.UnixMilli())
 	}
 	e.groups.Store(&list)
-	e.publish()
+	e.publish(nil)
 	select {
 	case e.replaced <- struct{}{}:
 	default:
@@ -213,7 +215,7 @@ func (e *Engine) step(ctx context.Context, now time.Time) {
 	e.silence(ts)
 	e.run(ctx, g, ts)
 	g.due = after(ts, g.interval)
-	e.publish()
+	e.publish(g)
 }
 
 // watch starts anew where the clock was set back: what is stored is then of the
@@ -273,12 +275,13 @@ func (e *Engine) drain(until time.Time) {
 	}
 }
 
-// takeOver reads what waits until an instant into the store.
+// takeOver reads what waits until an instant into the store. Where a source begins to
+// serve what a rule records, the rule's results are served no longer.
 func (e *Engine) takeOver(until time.Time) {
 	for {
 		r, ok := e.inbox.next(until)
 		if !ok {
-			return
+			break
 		}
 		p := e.pages[r.source]
 		if p == nil {
@@ -290,9 +293,16 @@ func (e *Engine) takeOver(until time.Time) {
 			parts = e.opts.Render(r.snapshot)
 		}
 		p.observe(e.store, e.interest, r.at.UnixMilli(), parts)
+		if r.snapshot != nil {
+			e.interest.before = nil
+		}
 		if r.held != nil {
 			r.held.Release()
 		}
+	}
+	if e.interest.met {
+		e.interest.met = false
+		e.publish(nil)
 	}
 }
 

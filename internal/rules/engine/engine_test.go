@@ -52,8 +52,8 @@ func (te *testEngine) evaluate(ts time.Time) map[string]float64 {
 	te.t.Helper()
 	for _, g := range *te.e.groups.Load() {
 		te.e.run(context.Background(), g, ts)
+		te.e.publish(g)
 	}
-	te.e.publish()
 	return te.results(ts)
 }
 

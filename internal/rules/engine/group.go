@@ -62,14 +62,32 @@ type evaluation struct {
 	*Engine
 	group *group
 	at    int64 // of the results, in milliseconds since 1970
+	room  int   // results that the rules that are left may have
 }
 
-// limit is how many results a rule may have.
-func (now *evaluation) limit() int {
-	if now.group.Limit > 0 {
-		return min(now.group.Limit, now.opts.Limits.Series)
+// allow refuses results of a rule that are too many.
+func (now *evaluation) allow(results int) error {
+	switch limit := now.group.Limit; {
+	case limit > 0 && results > limit:
+		return fmt.Errorf("%d results, where %d are allowed; aggregate more, or raise the limit", results, limit)
+	case results > now.room:
+		return fmt.Errorf("%d results, where there is room for %d of the %d that all rules together may have; aggregate more", results, now.room, now.opts.Limits.Series)
 	}
-	return now.opts.Limits.Series
+	return nil
+}
+
+// roomOf returns how many results the other groups leave to one.
+func (e *Engine) roomOf(g *group) int {
+	room := e.opts.Limits.Series
+	for _, other := range *e.groups.Load() {
+		if other == g {
+			continue
+		}
+		for _, r := range other.rules {
+			room -= len(r.order)
+		}
+	}
+	return room
 }
 
 // run evaluates the rules of a group one after the other, as at ts. Each sees the
@@ -80,12 +98,15 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 	g.evaluated.Store(ts.UnixMilli())
 	ts = ts.Add(-g.Offset)
 	e.store.sweep(ts.UnixMilli())
-	now := &evaluation{Engine: e, group: g, at: ts.UnixMilli()}
+	now := &evaluation{Engine: e, group: g, at: ts.UnixMilli(), room: e.roomOf(g)}
 	for _, r := range g.rules {
 		begun := time.Now()
 		vector, err := e.resultsOf(ctx, r, ts)
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			return // we end; nobody will see the results
+		}
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("the rules of the group up to here take longer than its interval of %s; lengthen it, or aggregate before", g.interval)
 		}
 		r.evaluations.Add(1)
 		if failed := r.record(vector, now); err == nil {
@@ -104,7 +125,7 @@ var errServed = errors.New("a source has a family of the name that the rule reco
 
 // resultsOf evaluates a rule's expression.
 func (e *Engine) resultsOf(ctx context.Context, r *rule, ts time.Time) (promql.Vector, error) {
-	if e.interest.records[r.Record] {
+	if e.interest.serves(r.Record) {
 		return nil, errServed
 	}
 	return e.query(ctx, r.Text, ts)

@@ -75,7 +75,7 @@ func TestRulesThatTakeTooLong(t *testing.T) {
 	te := newTestEngine(t, nil)
 	g := newGroup(groups[0])
 	te.e.run(t.Context(), g, time.Unix(1_700_000_000, 0))
-	if g.rules[0].failures.Load() != 1 || !strings.Contains(te.log.String(), "timed out") {
+	if g.rules[0].failures.Load() != 1 || !strings.Contains(te.log.String(), "take longer than its interval of 1ns; lengthen it") {
 		t.Errorf("%d failures; the log says %q", g.rules[0].failures.Load(), te.log)
 	}
 }
@@ -87,6 +87,29 @@ func TestTooManySamplesFail(t *testing.T) {
 	te.evaluate(at)
 	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "too many samples") {
 		t.Errorf("results of %s; the log says %q", got, te.log)
+	}
+}
+
+// TestTooManyResultsFail: what all rules give is bounded, not only what one does.
+func TestTooManyResultsFail(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:a", "x"}, [2]string{"r:b", "2 * x"}, [2]string{"r:c", "count(x)"}, [2]string{"r:d", "3 * x"}))
+	te.e.opts.Limits.Series = 5
+	at := time.Unix(1_700_000_000, 0)
+	for _, c := range []struct{ page, want string }{
+		{"x{i=\"0\"} 1\nx{i=\"1\"} 1\n", "r:a r:a r:b r:b r:c"},
+		{"x{i=\"0\"} 1\nx{i=\"1\"} 1\nx{i=\"2\"} 1\n", "r:a r:a r:a r:c"},
+		{"x{i=\"0\"} 1\n", "r:a r:b r:c r:d"},
+	} {
+		at = at.Add(time.Second)
+		te.observe("s", at, c.page)
+		te.evaluate(at)
+		te.evaluate(at) // the room is not used up
+		if got := te.names(at); got != c.want {
+			t.Errorf("of\n%sthere are results of %s, want %s", c.page, got, c.want)
+		}
+	}
+	if want := "2 results, where there is room for 0 of the 5 that all rules together may have"; !strings.Contains(te.log.String(), want) {
+		t.Errorf("the log does not say %q:\n%s", want, te.log)
 	}
 }
 
@@ -120,6 +143,9 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 		t.Errorf("results of %s, want r:y and x", got)
 	}
 	te.observe("s", at.Add(time.Second), "y 1\nx 1\n")
+	if got := te.names(at); got != "r:y" {
+		t.Errorf("before the next evaluation: results of %s, want r:y", got)
+	}
 	te.evaluate(at.Add(time.Second))
 	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "a source has a family of the name") {
 		t.Errorf("results of %s, want r:y; the log says %q", got, te.log)
@@ -131,5 +157,17 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 	te.evaluate(at.Add(3 * time.Second))
 	if got := te.names(at); got != "r:x" {
 		t.Errorf("after a reload: results of %s, want r:x", got)
+	}
+	te.e.Replace(group15([2]string{"x", "vector(1)"}), at)
+	te.observe("s", at.Add(4*time.Second), "") // tells nothing
+	te.evaluate(at.Add(4 * time.Second))
+	if got := te.names(at); got != "" {
+		t.Errorf("after a reload, before a reading: results of %s, want none", got)
+	}
+	te.e.Replace(group15([2]string{"x", "vector(1)"}), at)
+	te.observe("s", at.Add(5*time.Second), "y 1\n")
+	te.evaluate(at.Add(5 * time.Second))
+	if got := te.names(at); got != "x" {
+		t.Errorf("after a reload, the source without its family: results of %s, want x", got)
 	}
 }

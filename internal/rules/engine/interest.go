@@ -31,6 +31,11 @@ type interest struct {
 	// records are the names that the rules record under: true for one that a source
 	// has a family of too.
 	records map[string]bool
+	// before are those that a source had a family of before a reload: it is taken to
+	// have them still, until it was read again.
+	before map[string]bool
+	// met is set when a source turned out to have a family of a recorded name.
+	met bool
 }
 
 // newInterest returns what the rules of groups select.
@@ -62,8 +67,22 @@ func (in *interest) add(s rules.Selector, offset time.Duration) {
 
 // meet notes that a source has a family of this name.
 func (in *interest) meet(name []byte) {
-	if _, recorded := in.records[string(name)]; recorded {
+	if served, recorded := in.records[string(name)]; recorded && !served {
 		in.records[string(name)] = true
+		in.met = true
+	}
+}
+
+// serves tells whether a source has a family of a recorded name.
+func (in *interest) serves(name string) bool { return in.records[name] || in.before[name] }
+
+// follow makes in take over what the interest before a reload knew of sources.
+func (in *interest) follow(old *interest) {
+	in.before = map[string]bool{}
+	for name := range in.records {
+		if old.serves(name) {
+			in.before[name] = true
+		}
 	}
 }
 

@@ -44,8 +44,9 @@ func (e *Engine) Results(now time.Time, pass func([]byte)) {
 	}
 }
 
-// publish renders the results that all rules have now.
-func (e *Engine) publish() {
+// publish renders the results that all rules have now, after the evaluation of one
+// group, or nil.
+func (e *Engine) publish(evaluated *group) {
 	var blocks []block
 	places := map[string]int{}
 	lines := map[string]bool{} // of names that several rules record
@@ -53,7 +54,7 @@ func (e *Engine) publish() {
 	for _, g := range *e.groups.Load() {
 		until := g.freshUntil()
 		for _, r := range g.rules {
-			if len(r.order) == 0 {
+			if len(r.order) == 0 || e.interest.serves(r.Record) {
 				continue
 			}
 			i, ok := places[r.Record]
@@ -66,7 +67,11 @@ func (e *Engine) publish() {
 			if sharing[r.Record] > 1 {
 				taken = lines
 			}
-			blocks[i].parts = append(blocks[i].parts, part{r.render(taken), until})
+			lines, duplicates := r.render(taken)
+			if g == evaluated {
+				r.duplicates.Add(duplicates)
+			}
+			blocks[i].parts = append(blocks[i].parts, part{lines, until})
 		}
 	}
 	e.served.Store(&blocks)
@@ -98,15 +103,15 @@ func headerOf(g *group, r *rule) []byte {
 
 // render returns the results as lines. Those that are in taken, which may be nil, are
 // left out and counted; the others are added to it.
-func (r *rule) render(taken map[string]bool) []byte {
+func (r *rule) render(taken map[string]bool) (lines []byte, duplicates uint64) {
 	size := 0
 	for _, x := range r.order {
 		size += len(x.text) + 24
 	}
-	lines := make([]byte, 0, size)
+	lines = make([]byte, 0, size)
 	for _, x := range r.order {
 		if taken[x.text] {
-			r.duplicates.Add(1)
+			duplicates++
 			continue
 		}
 		if taken != nil {
@@ -115,7 +120,7 @@ func (r *rule) render(taken map[string]bool) []byte {
 		lines = append(lines, x.text...)
 		lines = append(appendValue(lines, x.value), '\n')
 	}
-	return lines
+	return lines, duplicates
 }
 
 // appendValue appends a value in the text format.

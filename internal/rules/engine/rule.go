@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/prometheus/common/model"
@@ -72,6 +71,7 @@ func (r *rule) record(vector promql.Vector, now *evaluation) error {
 		r.order = r.order[:0]
 		r.turn++ // none is of this turn
 	}
+	now.room -= len(r.order)
 	for _, x := range r.order {
 		if x.series != nil {
 			now.store.add(x.series, now.at, x.value)
@@ -91,8 +91,8 @@ func (r *rule) record(vector promql.Vector, now *evaluation) error {
 
 // gather fills order from vector.
 func (r *rule) gather(vector promql.Vector, now *evaluation) error {
-	if limit := now.limit(); len(vector) > limit {
-		return fmt.Errorf("%d results, where %d are allowed; aggregate more, or raise the limit", len(vector), limit)
+	if err := now.allow(len(vector)); err != nil {
+		return err
 	}
 	for i := range vector {
 		if vector[i].H != nil {

@@ -239,6 +239,10 @@ r:sum{by="us"} 4
 	if m["kpulse_proxy_rule_duplicate_results_total"] != 1 || m["kpulse_proxy_rule_store_duplicate_samples_total"] != 1 {
 		t.Errorf("duplicates are counted as %v and %v, want 1 and 1", m["kpulse_proxy_rule_duplicate_results_total"], m["kpulse_proxy_rule_store_duplicate_samples_total"])
 	}
+	te.e.publish(nil) // is no evaluation of theirs
+	if n := gathered(t, te.e)["kpulse_proxy_rule_duplicate_results_total"]; n != 1 {
+		t.Errorf("duplicates are counted as %v after an evaluation of others, want 1", n)
+	}
 }
 
 // TestMissedIterations: where an evaluation takes longer than the interval, the next

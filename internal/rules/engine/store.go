@@ -18,9 +18,10 @@ const lookback = 5 * time.Minute
 // milliseconds.
 const sweepEvery = int64(30_000)
 
-// Limits bound the memory of a store.
+// Limits bound the memory of a store and of results.
 type Limits struct {
-	// Series is how many are kept; others are refused.
+	// Series is how many are kept; others are refused. It is also the most results that
+	// all rules together may have.
 	Series int
 	// Samples is how many are kept, of 16 bytes each and as much again for growing;
 	// beyond it a series loses its oldest for each new one. It is also the most that

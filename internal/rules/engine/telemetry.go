@@ -60,13 +60,13 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 		gauge(d.last, float64(g.evaluated.Load())/1e3, g.File, g.Name)
 		gauge(d.interval, g.interval.Seconds(), g.File, g.Name)
 		counter(d.missed, g.missed.Load(), g.File, g.Name)
-		for _, r := range g.rules {
-			names := []string{g.File, g.Name, strconv.FormatInt(r.line.Load(), 10), r.Record}
-			counter(d.evaluations, r.evaluations.Load(), names...)
-			counter(d.failures, r.failures.Load(), names...)
-			counter(d.duplicates, r.duplicates.Load(), names...)
-			gauge(d.samples, float64(r.samples.Load()), names...)
-			spent := time.Duration(r.nanos.Load()).Seconds()
+		for _, n := range g.tallies() {
+			names := []string{g.File, g.Name, strconv.FormatInt(n.line, 10), n.record}
+			counter(d.evaluations, n.evaluations, names...)
+			counter(d.failures, n.failures, names...)
+			counter(d.duplicates, n.duplicates, names...)
+			gauge(d.samples, float64(n.samples), names...)
+			spent := time.Duration(n.nanos).Seconds()
 			out <- prometheus.MustNewConstMetric(d.seconds, prometheus.CounterValue, spent, names...)
 		}
 	}
@@ -76,4 +76,40 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	counter(d.refusedSamples, e.store.refusedSamples.Load())
 	counter(d.duplicateSamples, e.store.duplicates.Load())
 	counter(d.lostReadings, e.inbox.lostReadings())
+}
+
+// place is what tells the rules of a group apart.
+type place struct {
+	line   int64
+	record string
+}
+
+// tally is what a rule tells of itself.
+type tally struct {
+	place
+	evaluations, failures, duplicates uint64
+	samples, nanos                    int64
+}
+
+// tallies returns one for each place. Rules that share one, as in a file that a
+// program wrote in one line, are summed up: the page can hold a series only once.
+func (g *group) tallies() []tally {
+	list := make([]tally, 0, len(g.rules))
+	at := make(map[place]int, len(g.rules))
+	for _, r := range g.rules {
+		where := place{r.line.Load(), r.Record}
+		i, met := at[where]
+		if !met {
+			i = len(list)
+			at[where] = i
+			list = append(list, tally{place: where})
+		}
+		n := &list[i]
+		n.evaluations += r.evaluations.Load()
+		n.failures += r.failures.Load()
+		n.duplicates += r.duplicates.Load()
+		n.samples += r.samples.Load()
+		n.nanos += r.nanos.Load()
+	}
+	return list
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -27,4 +28,20 @@ func gathered(t *testing.T, e *Engine) map[string]float64 {
 		}
 	}
 	return sums
+}
+
+// TestRulesInOneLine: a file that a program wrote has all rules in one, and names
+// that several of them record.
+func TestRulesInOneLine(t *testing.T) {
+	groups := group15([2]string{"r:x", "vector(1)"}, [2]string{"r:x", `vector(1) or label_replace(vector(2), "by", "me", "", "")`}, [2]string{"r:y", "vector(1)"})
+	for i := range groups[0].Rules {
+		groups[0].Rules[i].Line = 1
+	}
+	te := newTestEngine(t, groups)
+	te.evaluate(time.Unix(1_700_000_000, 0))
+	m := gathered(t, te.e)
+	if m["kpulse_proxy_rule_evaluations_total"] != 3 || m["kpulse_proxy_rule_evaluation_failures_total"] != 1 || m["kpulse_proxy_rule_samples"] != 2 {
+		t.Errorf("%v evaluations, %v failed, %v results; want 3, 1 and 2", m["kpulse_proxy_rule_evaluations_total"],
+			m["kpulse_proxy_rule_evaluation_failures_total"], m["kpulse_proxy_rule_samples"])
+	}
 }

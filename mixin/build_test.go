@@ -2,11 +2,14 @@ package mixin_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-jsonnet"
 
 	"github.com/kpulse/kpulse-proxy/mixin"
 )
@@ -57,6 +60,51 @@ func TestKeysOfTheConvention(t *testing.T) {
 		if !bytes.Contains([]byte(keys), []byte(`"`+key+`"`)) {
 			t.Errorf("the mixin has no %s, only %s", key, keys)
 		}
+	}
+}
+
+// TestREADMEsJsonnet builds what README.md shows, from a copy of this folder and nothing
+// else of the repository, as jsonnet-bundler would install it.
+func TestREADMEsJsonnet(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, snippet, _ := strings.Cut(string(readme), "```jsonnet\n")
+	snippet, _, found := strings.Cut(snippet, "```\n")
+	if !found {
+		t.Fatal("README.md shows no jsonnet")
+	}
+	vendor := t.TempDir()
+	if err := os.CopyFS(filepath.Join(vendor, "github.com/kpulse/kpulse-proxy/mixin"), os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	// What our part of kube-prometheus does with the values.
+	stub := filepath.Join(vendor, "kube-prometheus", "main.libsonnet")
+	if err := os.Mkdir(filepath.Dir(stub), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(stub, []byte(`{ values:: { common: {}, grafana: { dashboards: {} } }, grafana: { dashboardDefinitions: $.values.grafana.dashboards } }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	vm := jsonnet.MakeVM()
+	vm.Importer(&jsonnet.FileImporter{JPaths: []string{vendor}})
+	text, err := vm.EvaluateAnonymousSnippet("README.md", snippet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var built struct {
+		Rules struct {
+			Spec struct{ Groups []any }
+		} `json:"kpulse-rules"`
+		Grafana map[string]any `json:"grafana-dashboardDefinitions"`
+	}
+	if err := json.Unmarshal([]byte(text), &built); err != nil {
+		t.Fatal(err)
+	}
+	want := len(groups(t, "prometheus_rules.yaml")) + len(groups(t, "prometheus_alerts.yaml"))
+	if len(built.Rules.Spec.Groups) != want || len(built.Grafana) != 8 {
+		t.Errorf("it makes %d groups of rules, not %d, and %d dashboards", len(built.Rules.Spec.Groups), want, len(built.Grafana))
 	}
 }
 

@@ -20,7 +20,9 @@ var outputs = map[string]string{
 	"prometheus_alerts.yaml": `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
 	// With the optional alerts, for the tests.
 	"tests/all_alerts.yaml": `std.manifestYamlDoc(((import 'mixin.libsonnet') { _config+:: { alertStragglers: true, alertIdleMemoryHeld: true, alertHealthFlapping: true } }).prometheusAlerts, indent_array_in_object=false, quote_keys=false)`,
-	"prometheus_rules.yaml": `std.manifestYamlDoc((import 'mixin.libsonnet').prometheusRules, indent_array_in_object=false, quote_keys=false)`,
+	// Made of ../rules, and read in its turn by rules/rules.libsonnet: jsonnet-bundler
+	// installs this folder alone, so that nothing in it may look beyond it.
+	"prometheus_rules.yaml": `std.manifestYamlDoc({ groups: std.flatMap(function(file) std.parseYaml(file).groups, [importstr '../rules/kpulse-node.rules.yml', importstr '../rules/kpulse-fleet.rules.yml']) }, indent_array_in_object=false, quote_keys=false)`,
 }
 
 // dashboardsDir is where the dashboards go, a file each.

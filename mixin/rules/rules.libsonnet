@@ -1,6 +1,7 @@
-// The recording rules are written once, in ../../rules; here they only take the mixin's
-// key, and the label that tells clusters apart. dcgm-exporter.rules.yml is left out: it is
-// for clusters without the proxy.
+// The recording rules are written once, in the folder rules of the repository; from them
+// `make generate` makes prometheus_rules.yaml, which here only takes the mixin's key, and
+// the label that tells clusters apart. dcgm-exporter.rules.yml is left out: it is for
+// clusters without the proxy.
 {
   local label = $._config.clusterLabel,
   local renamed(text) = std.foldl(
@@ -10,12 +11,6 @@
   ),
 
   prometheusRules+:: {
-    groups+: std.flatMap(
-      function(file) std.parseYaml(renamed(file)).groups,
-      [
-        importstr '../../rules/kpulse-node.rules.yml',
-        importstr '../../rules/kpulse-fleet.rules.yml',
-      ],
-    ),
+    groups+: std.parseYaml(renamed(importstr '../prometheus_rules.yaml')).groups,
   },
 }

@@ -15,9 +15,10 @@ local labels = import '../lib/labels.libsonnet';
   local gpu = labels.gpuWords,
   local holder = labels.holderWords(c),
 
-  // raised is the boards on which any of the conditions holds.
+  // raised is the boards on which any of the conditions holds. A scrape that fails now
+  // and then ends all series of a host for its length; that must not set `for` back.
   local raised(conditions) = |||
-    max by (%s) (kpulse_gpu_health_condition{%s, condition=~"%s"}) == 1
+    max by (%s) (last_over_time(kpulse_gpu_health_condition{%s, condition=~"%s"}[5m])) == 1
   ||| % [c.board, c.kpulseSelector, std.join('|', conditions)],
 
   // alert is an alert about a board.
@@ -38,22 +39,24 @@ local labels = import '../lib/labels.libsonnet';
           alert: 'KpulseGPUMissing',
           // The proxy tells of a GPU that went for an hour, or of one that --expected-gpus
           // lacks for good; after that hour, history tells that the host had more. Neither
-          // speaks while the proxy itself is silent.
+          // speaks while the proxy itself is silent. Whatever makes a GPU fall off the bus
+          // makes scrapes fail too, so that both look at five minutes and `for` is not set
+          // back by each of them.
           expr: |||
-            max by (%(board)s) (kpulse_gpu_present{%(kpulseSelector)s}) == 0
+            max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseSelector)s}[5m])) == 0
             or
             (
-              max_over_time(host:kpulse_gpus_present:count[6h]) - host:kpulse_gpus_present:count > 0
+              max_over_time(host:kpulse_gpus_present:count[6h]) - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
               unless on (%(host)s)
-              max by (%(board)s) (kpulse_gpu_present{%(kpulseSelector)s}) == 0
+              max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseSelector)s}[5m])) == 0
             )
           ||| % c,
-          'for': '10m',
+          'for': '5m',
           keep_firing_for: '15m',
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: 'A GPU has gone.',
-            description: '{{ $labels.hostname }} lacks {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }} that it had or should have, while its other readings go on.',
+            description: '{{ $labels.hostname }} lacks {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }} that it had or should have, while its other readings go on.' + labels.lastHolderWords(c),
           },
         },
         alert(
@@ -87,8 +90,8 @@ local labels = import '../lib/labels.libsonnet';
           '1m',
           null,
           'The driver asks for a recovery action.',
-          'action {{ $value }} (1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer, 4 drain and reset).',
-          'max by (%(board)s) (kpulse_gpu_recovery_action{%(kpulseSelector)s}) > 0' % c
+          'action {{ $value }} (1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer, 4 drain and reset, 5 recover the IMEX domain, 6 reset its PCIe bus, 7 reboot the system).',
+          'max by (%(board)s) (last_over_time(kpulse_gpu_recovery_action{%(kpulseSelector)s}[5m])) > 0' % c
         ),
         alert(
           'KpulseGPUUncorrectableECC',
@@ -117,7 +120,7 @@ local labels = import '../lib/labels.libsonnet';
           '15m',
           null,
           'A remapped memory row waits for a reset.',
-          'the faulty row stays in use until the GPU is reset.',
+          'the remap takes effect when the GPU is reset; until then the driver keeps the faulty page from new allocations.',
           raised(['row_remap_pending'])
         ),
         alert(

@@ -9,7 +9,10 @@
 
   // Words of annotations: which GPU, where, and who holds it at the moment.
   gpuWords:: 'GPU {{ $labels.gpu }} of {{ $labels.hostname }} ({{ $labels.uuid }})',
-  holderWords(c)::
-    '{{ range printf `max by (workload_namespace, workload_pod, hpc_job) (kpulse_allocation_info{%s, uuid="%%s"})` $labels.uuid | query }}' % c.kpulseSelector +
-    ' Held by{{ with .Labels.workload_pod }} pod {{ . }}{{ end }}{{ with .Labels.workload_namespace }} in {{ . }}{{ end }}{{ with .Labels.hpc_job }} job {{ . }}{{ end }}.{{ end }}',
+  holderWords(c):: self.heldBy(c, ' Held by', 'kpulse_allocation_info{%s}'),
+  // Of a GPU that is gone: who held it until then.
+  lastHolderWords(c):: self.heldBy(c, ' It was held by', 'last_over_time(kpulse_allocation_info{%s}[30m])'),
+  heldBy(c, words, info)::
+    '{{ range printf `max by (workload_namespace, workload_pod, hpc_job) (%s)` $labels.uuid | query }}' % (info % (c.kpulseSelector + ', uuid="%s"')) +
+    words + '{{ with .Labels.workload_pod }} pod {{ . }}{{ end }}{{ with .Labels.workload_namespace }} in {{ . }}{{ end }}{{ with .Labels.hpc_job }} job {{ . }}{{ end }}.{{ end }}',
 }

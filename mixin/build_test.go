@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -129,6 +130,37 @@ func TestKnobs(t *testing.T) {
 			t.Errorf("%s leaves %s: %s", knob.config, knob.without, got[max(0, i-80):min(len(got), i+80)])
 		case !strings.Contains(got, knob.with):
 			t.Errorf("%s brings no %s", knob.config, knob.with)
+		}
+	}
+}
+
+// TestEveryKnobTurnsSomething: one that nothing reads misleads.
+func TestEveryKnobTurnsSomething(t *testing.T) {
+	var sources strings.Builder
+	for _, pattern := range []string{"lib/*.libsonnet", "alerts/*.libsonnet", "rules/*.libsonnet", "dashboards/*.libsonnet"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.Write(text)
+		}
+	}
+	text, err := mixin.Evaluate(".", `std.objectFields(mixin._config) + std.objectFields(mixin._config.grafanaKpulse)`)
+	var knobs []string
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &knobs)
+	}
+	if err != nil || len(knobs) < 30 {
+		t.Fatal(knobs, err)
+	}
+	for _, knob := range knobs {
+		if !regexp.MustCompile(`\b` + knob + `\b`).MatchString(sources.String()) {
+			t.Errorf("nothing reads _config.%s", knob)
 		}
 	}
 }

@@ -77,7 +77,7 @@ local labels = import '../lib/labels.libsonnet';
                             labels: { severity: c.infoSeverity },
                             annotations: {
                               summary: 'An idle GPU is full.',
-                              description: labels.gpuWords + ' has done nothing for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.holderWords(c),
+                              description: labels.gpuWords + ' has done nothing for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.instanceHolderWords(c),
                             },
                           }] else []) + (if c.alertHealthFlapping then [{
                                            alert: 'KpulseGPUFlapping',

@@ -8,12 +8,14 @@ local labels = import '../lib/labels.libsonnet';
     board: labels.board($._config),
     host: labels.host($._config),
     isService: std.join(' or ', [
-      'max by (%s) (kpulse_gpu_xid_last{%s}) == %d' % [labels.board($._config), $._config.kpulseSelector, code]
+      'max by (%s) (last_over_time(kpulse_gpu_xid_last{%s}[5m])) == %d' % [labels.board($._config), $._config.kpulseSelector, code]
       for code in $._config.xidService
     ]),
   },
   local gpu = labels.gpuWords,
   local holder = labels.holderWords(c),
+  // The code, also of a board that has just gone.
+  local lastXID = '{{ with printf `max(last_over_time(kpulse_gpu_xid_last{%s, uuid="%%s"}[30m]))` $labels.uuid | query }}{{ . | first | value }}{{ end }}' % c.kpulseSelector,
 
   // raised is the boards on which any of the conditions holds. A scrape that fails now
   // and then ends all series of a host for its length; that must not set `for` back.
@@ -65,7 +67,7 @@ local labels = import '../lib/labels.libsonnet';
           '0m',
           '15m',
           'The driver reported an error that ends work on a GPU.',
-          'XID {{ with printf `max(kpulse_gpu_xid_last{uuid="%s"})` $labels.uuid | query }}{{ . | first | value }}{{ end }}, which takes a reset or a new board.',
+          'XID ' + lastXID + ', which takes a reset or a new board.',
           |||
             max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
             and on (%(board)s)
@@ -77,7 +79,7 @@ local labels = import '../lib/labels.libsonnet';
           '0m',
           '15m',
           'The driver reported a memory error that was contained.',
-          'XID {{ with printf `max(kpulse_gpu_xid_last{uuid="%s"})` $labels.uuid | query }}{{ . | first | value }}{{ end }}: restart what ran there, reset the GPU when it is free.',
+          'XID ' + lastXID + ': restart what ran there, reset the GPU when it is free.',
           |||
             max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
             and on (%(board)s)

@@ -65,10 +65,14 @@ func TestTheDemoPages(t *testing.T) {
 // servers are where the running ones answer.
 type servers struct{ prometheus, alertmanager string }
 
+// settled is how long an alert must be as it is to count: Alertmanager learns of those that
+// come together one by one, and tells nobody of any before its group_wait is over.
+const settled = time.Second
+
 // watch returns the alerts that Alertmanager had, once all of wanted were among them.
 func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) map[string]bool {
 	t.Helper()
-	seen := map[string]bool{}
+	seen, since := map[string]bool{}, map[string]time.Time{}
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		var alerts []struct {
 			Labels map[string]string
@@ -77,6 +81,8 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 		if err := get(s.alertmanager+"/api/v2/alerts", &alerts); err != nil {
 			continue // it is not up yet
 		}
+		now, earlier := time.Now(), since
+		since = map[string]time.Time{}
 		for _, a := range alerts {
 			name := a.Labels["alertname"]
 			if gpu := a.Labels["gpu"]; gpu != "" {
@@ -85,7 +91,13 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 			if len(a.Status.InhibitedBy) > 0 {
 				name += ", inhibited"
 			}
-			seen[name] = true
+			since[name] = now
+			if first, ok := earlier[name]; ok {
+				since[name] = first
+			}
+			if now.Sub(since[name]) >= settled {
+				seen[name] = true
+			}
 		}
 		if !slices.ContainsFunc(wanted, func(name string) bool { return !seen[name] }) {
 			return seen

@@ -88,6 +88,35 @@ func TestEveryAlertIsTriedBothWays(t *testing.T) {
 	}
 }
 
+// TestEveryAlertIsTriedInTrouble: what goes wrong around GPUs all the time must page nobody
+// who was not meant.
+func TestEveryAlertIsTriedInTrouble(t *testing.T) {
+	text, err := os.ReadFile("tests/trouble-test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests unitTests
+	if err := yaml.Unmarshal(text, &tests); err != nil {
+		t.Fatal(err)
+	}
+	for _, trouble := range []string{"exporter down", "field absent", "counter reset", "series split", "GPU vanished", "MIG cut anew"} {
+		tried := map[string]bool{}
+		for _, test := range tests.Tests {
+			if !strings.HasPrefix(test.Name, trouble+":") {
+				continue
+			}
+			for _, a := range test.AlertRuleTests {
+				tried[a.Alertname] = true
+			}
+		}
+		for _, name := range alertNames(t) {
+			if !tried[name] {
+				t.Errorf("%s is not tried with: %s", name, trouble)
+			}
+		}
+	}
+}
+
 // alertNames are those of all alerts, the optional ones included.
 func alertNames(t *testing.T) []string {
 	t.Helper()

@@ -2,11 +2,15 @@ package mixin_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-jsonnet"
 
 	"github.com/kpulse/kpulse-proxy/mixin"
 )
@@ -60,15 +64,48 @@ func TestKeysOfTheConvention(t *testing.T) {
 	}
 }
 
-// TestItStandsAlone: installers of mixins take this folder, and nothing beside it.
-func TestItStandsAlone(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "mixin")
-	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
+// TestREADMEsJsonnet builds what README.md shows, from a copy of this folder and nothing
+// else of the repository, as jsonnet-bundler would install it.
+func TestREADMEsJsonnet(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := mixin.Evaluate(dir, `[std.length(mixin.prometheusRules.groups) > 5, std.length(mixin.prometheusAlerts.groups) > 2, std.length(mixin.grafanaDashboards) > 7]`)
-	if err != nil || strings.Contains(got, "false") {
-		t.Errorf("%s %v", got, err)
+	_, snippet, _ := strings.Cut(string(readme), "```jsonnet\n")
+	snippet, _, found := strings.Cut(snippet, "```\n")
+	if !found {
+		t.Fatal("README.md shows no jsonnet")
+	}
+	vendor := t.TempDir()
+	if err := os.CopyFS(filepath.Join(vendor, "github.com/kpulse/kpulse-proxy/mixin"), os.DirFS(".")); err != nil {
+		t.Fatal(err)
+	}
+	// What our part of kube-prometheus does with the values.
+	stub := filepath.Join(vendor, "kube-prometheus", "main.libsonnet")
+	if err := os.Mkdir(filepath.Dir(stub), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(stub, []byte(`{ values:: { common: {}, grafana: { dashboards: {} } }, grafana: { dashboardDefinitions: $.values.grafana.dashboards } }`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	vm := jsonnet.MakeVM()
+	vm.Importer(&jsonnet.FileImporter{JPaths: []string{vendor}})
+	text, err := vm.EvaluateAnonymousSnippet("README.md", snippet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var built struct {
+		Rules struct {
+			Spec struct{ Groups []any }
+		} `json:"kpulse-rules"`
+		Grafana map[string]any `json:"grafana-dashboardDefinitions"`
+	}
+	if err := json.Unmarshal([]byte(text), &built); err != nil {
+		t.Fatal(err)
+	}
+	want := len(groups(t, "prometheus_rules.yaml")) + len(groups(t, "prometheus_alerts.yaml"))
+	if len(built.Rules.Spec.Groups) != want || len(built.Grafana) != 8 {
+		t.Errorf("it makes %d groups of rules, not %d, and %d dashboards", len(built.Rules.Spec.Groups), want, len(built.Grafana))
 	}
 }
 
@@ -93,6 +130,37 @@ func TestKnobs(t *testing.T) {
 			t.Errorf("%s leaves %s: %s", knob.config, knob.without, got[max(0, i-80):min(len(got), i+80)])
 		case !strings.Contains(got, knob.with):
 			t.Errorf("%s brings no %s", knob.config, knob.with)
+		}
+	}
+}
+
+// TestEveryKnobTurnsSomething: one that nothing reads misleads.
+func TestEveryKnobTurnsSomething(t *testing.T) {
+	var sources strings.Builder
+	for _, pattern := range []string{"lib/*.libsonnet", "alerts/*.libsonnet", "rules/*.libsonnet", "dashboards/*.libsonnet"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.Write(text)
+		}
+	}
+	text, err := mixin.Evaluate(".", `std.objectFields(mixin._config) + std.objectFields(mixin._config.grafanaKpulse)`)
+	var knobs []string
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &knobs)
+	}
+	if err != nil || len(knobs) < 30 {
+		t.Fatal(knobs, err)
+	}
+	for _, knob := range knobs {
+		if !regexp.MustCompile(`\b` + knob + `\b`).MatchString(sources.String()) {
+			t.Errorf("nothing reads _config.%s", knob)
 		}
 	}
 }

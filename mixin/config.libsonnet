@@ -53,8 +53,7 @@
     sourceStaleSeconds: 300,  // since the last reading
     sourceUnchangedSeconds: 900,  // since any value changed; energy rises on an idle GPU too
     scrapeIntervalSeconds: 15,
-    stragglerShare: 0.5,  // of the job's median
-    stragglerMinGPUs: 4,
+    stragglerShare: 0.5,  // of the job's median; at most 0.5, what the rules call a straggler
     idleMemoryBytes: 8 * 1024 * 1024 * 1024,
     healthChangesPerHour: 6,
 

@@ -33,13 +33,22 @@ type panel struct {
 			Custom json.RawMessage
 		}
 		Overrides []struct {
+			Matcher    struct{ ID, Options string }
 			Properties []struct {
 				ID    string
 				Value json.RawMessage
 			}
 		}
 	}
-	Options json.RawMessage
+	Options         json.RawMessage
+	Transformations []struct {
+		ID      string
+		Options struct {
+			Include      struct{ Names []string }
+			Sort         []struct{ Field string }
+			RenameByName map[string]string
+		}
+	}
 }
 
 type target struct {
@@ -168,6 +177,59 @@ func TestPanelsSayWhatTheyShow(t *testing.T) {
 	}
 }
 
+// TestTablesShowTheirColumns: Grafana ignores a column that is not there, and calls that of
+// the values Value where there is one query, else Value #A and so on.
+func TestTablesShowTheirColumns(t *testing.T) {
+	tables := 0
+	for name, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			if p.Type != "table" {
+				continue
+			}
+			tables++
+			where := fmt.Sprintf("%s, panel %q", name, p.Title)
+			var expressions strings.Builder
+			columns := map[string]bool{}
+			for _, target := range p.Targets {
+				expressions.WriteString(target.Expr + "\n")
+				if len(p.Targets) == 1 {
+					columns["Value"] = true
+				} else {
+					columns["Value #"+target.RefID] = true
+				}
+			}
+			exists := func(column string) bool {
+				return columns[column] || !strings.HasPrefix(column, "Value") && regexp.MustCompile(`\b`+column+`\b`).MatchString(expressions.String())
+			}
+			shown, merged, renamed := map[string]bool{}, false, false
+			for _, step := range p.Transformations {
+				merged = merged || step.ID == "merge"
+				for _, column := range step.Options.Sort {
+					if renamed || len(p.Targets) > 1 && !merged || !exists(column.Field) {
+						t.Errorf("%s is ordered by %q, which is no column then", where, column.Field)
+					}
+				}
+				for _, column := range step.Options.Include.Names {
+					if !exists(column) {
+						t.Errorf("%s shows %q, which no query gives", where, column)
+					}
+				}
+				for _, column := range step.Options.RenameByName {
+					shown[column], renamed = true, true
+				}
+			}
+			for _, override := range p.FieldConfig.Overrides {
+				if !shown[override.Matcher.Options] {
+					t.Errorf("%s styles %q, which it does not show", where, override.Matcher.Options)
+				}
+			}
+		}
+	}
+	if tables < 15 {
+		t.Errorf("only %d tables", tables)
+	}
+}
+
 func TestPanelsDoNotOverlap(t *testing.T) {
 	for name, d := range dashboards(t) {
 		ids := map[int]bool{}
@@ -244,8 +306,9 @@ func checkVariables(t *testing.T, where, url string, to dashboard) {
 			t.Errorf("%s: %s has no variable %s", where, to.Title, match[1])
 		}
 	}
-	if !strings.Contains(url, "${__url_time_range}") || !strings.Contains(url, "${__all_variables}") && !strings.Contains(url, "var-datasource=") {
-		t.Errorf("%s: %s does not carry the time range and the data source", where, url)
+	if !strings.Contains(url, "${__url_time_range}") ||
+		!strings.Contains(url, "${__all_variables}") && !strings.Contains(url, "var-datasource=${datasource}&${cluster:queryparam}") {
+		t.Errorf("%s: %s does not carry the time range, the data source and the cluster", where, url)
 	}
 }
 

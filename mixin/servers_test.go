@@ -38,7 +38,7 @@ func TestTheDemoPages(t *testing.T) {
 	stopProxy := start(t, buildProxy(t, dir), "--backend=replay", "--poll="+demoPeriod.String(), "--web.listen-address="+proxy)
 	start(t, program(t, "prometheus-alertmanager", "alertmanager"), "--config.file=alertmanager.example.yml",
 		"--storage.path="+filepath.Join(dir, "alertmanager"), "--web.listen-address="+alertmanager, "--cluster.listen-address=")
-	start(t, program(t, "prometheus"), "--config.file="+configure(t, dir, proxy, alertmanager),
+	start(t, program(t, "prometheus"), "--config.file="+configure(t, dir, alertmanager, proxy),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus)
 
 	s := servers{prometheus: "http://" + prometheus, alertmanager: "http://" + alertmanager}
@@ -65,10 +65,14 @@ func TestTheDemoPages(t *testing.T) {
 // servers are where the running ones answer.
 type servers struct{ prometheus, alertmanager string }
 
+// settled is how long an alert must be as it is to count: Alertmanager learns of those that
+// come together one by one, and tells nobody of any before its group_wait is over.
+const settled = time.Second
+
 // watch returns the alerts that Alertmanager had, once all of wanted were among them.
 func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) map[string]bool {
 	t.Helper()
-	seen := map[string]bool{}
+	seen, since := map[string]bool{}, map[string]time.Time{}
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		var alerts []struct {
 			Labels map[string]string
@@ -77,6 +81,8 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 		if err := get(s.alertmanager+"/api/v2/alerts", &alerts); err != nil {
 			continue // it is not up yet
 		}
+		now, earlier := time.Now(), since
+		since = map[string]time.Time{}
 		for _, a := range alerts {
 			name := a.Labels["alertname"]
 			if gpu := a.Labels["gpu"]; gpu != "" {
@@ -85,7 +91,13 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 			if len(a.Status.InhibitedBy) > 0 {
 				name += ", inhibited"
 			}
-			seen[name] = true
+			since[name] = now
+			if first, ok := earlier[name]; ok {
+				since[name] = first
+			}
+			if now.Sub(since[name]) >= settled {
+				seen[name] = true
+			}
 		}
 		if !slices.ContainsFunc(wanted, func(name string) bool { return !seen[name] }) {
 			return seen
@@ -107,39 +119,95 @@ var empty = map[string]string{
 	"Most throttled":               "the demo has no such counters",
 }
 
-// checkPanels asks Prometheus every query of every dashboard.
+// checkPanels looks at every panel of every dashboard, with the demo's data.
 func (s servers) checkPanels(t *testing.T) {
 	t.Helper()
+	answered, all := 0, 0
+	s.ask(t, "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00", func(where, title string, found int) {
+		all++
+		if _, excused := empty[title]; found > 0 {
+			answered++
+			if excused {
+				t.Errorf("%s is not empty any more", where)
+			}
+		} else if !excused {
+			t.Errorf("%s is empty", where)
+		}
+	})
+	t.Logf("%d of %d panels show something", answered, all)
+}
+
+// ask asks Prometheus every query of every dashboard, with a GPU chosen where one can be,
+// and tells of each panel how many series it got.
+func (s servers) ask(t *testing.T, gpu string, tell func(where, title string, found int)) {
+	t.Helper()
 	values := strings.NewReplacer(
-		"$__rate_interval", "4s", "$__range", "2m", `"$gpu"`, `"GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00"`,
+		"$__rate_interval", "4s", "$__range", "2m", `"$gpu"`, `"`+gpu+`"`,
 		"$cluster", ".*", "$hostname", ".*", "$namespace", ".*", "$hpc_job", ".*", "$instance", ".*",
 	)
-	answered, all := 0, 0
 	for name, d := range dashboards(t) {
 		for _, p := range d.Panels {
+			where := fmt.Sprintf("%s, panel %q", name, p.Title)
 			found := 0
 			for _, target := range p.Targets {
 				n, err := s.count(shrunk(values.Replace(target.Expr)))
 				if err != nil {
-					t.Errorf("%s, panel %q: %v\n%s", name, p.Title, err, values.Replace(target.Expr))
+					t.Errorf("%s: %v\n%s", where, err, values.Replace(target.Expr))
 				}
 				found += n
 			}
-			if p.Type == "row" {
-				continue
-			}
-			all++
-			if _, excused := empty[p.Title]; found > 0 {
-				answered++
-				if excused {
-					t.Errorf("%s, panel %q is not empty any more", name, p.Title)
-				}
-			} else if !excused {
-				t.Errorf("%s, panel %q is empty", name, p.Title)
+			if p.Type != "row" {
+				tell(where, p.Title, found)
 			}
 		}
 	}
-	t.Logf("%d of %d panels show something", answered, all)
+}
+
+// TestPanelsWithSharedAndCutGPUs asks every panel of a board that is cut into MIG instances
+// with several holders, and of one that two jobs share, scraped twice as by two replicas:
+// what PromQL matches one to one elsewhere comes more than once here, and no query or rule
+// may fail of it.
+func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	proxy, prometheus := freeAddress(t), freeAddress(t)
+	_, port, err := net.SplitHostPort(proxy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, buildProxy(t, dir), "--source=tests/mig.prom", "--web.listen-address="+proxy)
+	start(t, program(t, "prometheus"), "--config.file="+configure(t, dir, "127.0.0.1:1", proxy, "localhost:"+port),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus)
+	s := servers{prometheus: "http://" + prometheus}
+	recorded := func() bool {
+		n, err := s.count("job:kpulse_allocation_idle_gpus:rate5m and on () device:kpulse_gpu_workload_class:dominant1h")
+		return err == nil && n == 2
+	}
+	for end := time.Now().Add(time.Minute); !recorded(); time.Sleep(time.Second) {
+		if time.Now().After(end) {
+			t.Fatal("nothing was recorded of the jobs within a minute")
+		}
+	}
+	for _, gpu := range []string{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"} {
+		s.ask(t, gpu, func(_, _ string, _ int) {})
+	}
+	var rules struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, LastError string }
+			}
+		}
+	}
+	if err := get(s.prometheus+"/api/v1/rules", &rules); err != nil || len(rules.Data.Groups) == 0 {
+		t.Fatal(len(rules.Data.Groups), err)
+	}
+	for _, group := range rules.Data.Groups {
+		for _, rule := range group.Rules {
+			if rule.LastError != "" {
+				t.Errorf("%s: %s", rule.Name, rule.LastError)
+			}
+		}
+	}
 }
 
 // count returns how many series a range query over the last two minutes has.
@@ -191,8 +259,8 @@ func shrunk(text string) string {
 }
 
 // configure writes the configuration of Prometheus and the shrunk rules, and returns its
-// path.
-func configure(t *testing.T, dir, proxy, alertmanager string) string {
+// path. Each of proxies is an address of one.
+func configure(t *testing.T, dir, alertmanager string, proxies ...string) string {
 	t.Helper()
 	for _, file := range []string{"prometheus_rules.yaml", "prometheus_alerts.yaml"} {
 		text, err := os.ReadFile(file)
@@ -210,7 +278,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: ['%[2]s']}]}]}
 scrape_configs:
 - {job_name: kpulse-proxy, static_configs: [{targets: ['%[1]s']}]}
 - {job_name: kpulse-proxy-telemetry, metrics_path: /-/metrics, static_configs: [{targets: ['%[1]s']}]}
-`, proxy, alertmanager)
+`, strings.Join(proxies, "', '"), alertmanager)
 	path := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -34,9 +34,9 @@ local labels = import '../lib/labels.libsonnet';
               > 0.75
             )
             and on (%(device)s, %(holder)s)
-            max by (%(device)s, %(holder)s) (kpulse_allocation_info{%(kpulseSelector)s%(asked)s} offset %(idleFor)s)
+            max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseSelector)s%(asked)s}[5m] offset %(idleFor)s))
             and on (%(device)s, %(holder)s)
-            max by (%(device)s, %(holder)s) (kpulse_allocation_info{%(kpulseSelector)s%(asked)s})
+            max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseSelector)s%(asked)s}[5m]))
           ||| % c,
           'for': '30m',
           labels: { severity: c.infoSeverity },
@@ -77,7 +77,7 @@ local labels = import '../lib/labels.libsonnet';
                             labels: { severity: c.infoSeverity },
                             annotations: {
                               summary: 'An idle GPU is full.',
-                              description: labels.gpuWords + ' has done nothing for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.holderWords(c),
+                              description: labels.gpuWords + ' has done nothing for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.instanceHolderWords(c),
                             },
                           }] else []) + (if c.alertHealthFlapping then [{
                                            alert: 'KpulseGPUFlapping',

@@ -8,16 +8,19 @@ local labels = import '../lib/labels.libsonnet';
     board: labels.board($._config),
     host: labels.host($._config),
     isService: std.join(' or ', [
-      'max by (%s) (kpulse_gpu_xid_last{%s}) == %d' % [labels.board($._config), $._config.kpulseSelector, code]
+      'max by (%s) (last_over_time(kpulse_gpu_xid_last{%s}[5m])) == %d' % [labels.board($._config), $._config.kpulseSelector, code]
       for code in $._config.xidService
     ]),
   },
   local gpu = labels.gpuWords,
   local holder = labels.holderWords(c),
+  // The code, also of a board that has just gone.
+  local lastXID = '{{ with printf `max(last_over_time(kpulse_gpu_xid_last{%s, uuid="%%s"}[30m]))` $labels.uuid | query }}{{ . | first | value }}{{ end }}' % c.kpulseSelector,
 
-  // raised is the boards on which any of the conditions holds.
+  // raised is the boards on which any of the conditions holds. A scrape that fails now
+  // and then ends all series of a host for its length; that must not set `for` back.
   local raised(conditions) = |||
-    max by (%s) (kpulse_gpu_health_condition{%s, condition=~"%s"}) == 1
+    max by (%s) (last_over_time(kpulse_gpu_health_condition{%s, condition=~"%s"}[5m])) == 1
   ||| % [c.board, c.kpulseSelector, std.join('|', conditions)],
 
   // alert is an alert about a board.
@@ -38,22 +41,24 @@ local labels = import '../lib/labels.libsonnet';
           alert: 'KpulseGPUMissing',
           // The proxy tells of a GPU that went for an hour, or of one that --expected-gpus
           // lacks for good; after that hour, history tells that the host had more. Neither
-          // speaks while the proxy itself is silent.
+          // speaks while the proxy itself is silent. Whatever makes a GPU fall off the bus
+          // makes scrapes fail too, so that both look at five minutes and `for` is not set
+          // back by each of them.
           expr: |||
-            max by (%(board)s) (kpulse_gpu_present{%(kpulseSelector)s}) == 0
+            max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseSelector)s}[5m])) == 0
             or
             (
-              max_over_time(host:kpulse_gpus_present:count[6h]) - host:kpulse_gpus_present:count > 0
+              max_over_time(host:kpulse_gpus_present:count[6h]) - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
               unless on (%(host)s)
-              max by (%(board)s) (kpulse_gpu_present{%(kpulseSelector)s}) == 0
+              max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseSelector)s}[5m])) == 0
             )
           ||| % c,
-          'for': '10m',
+          'for': '5m',
           keep_firing_for: '15m',
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: 'A GPU has gone.',
-            description: '{{ $labels.hostname }} lacks {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }} that it had or should have, while its other readings go on.',
+            description: '{{ $labels.hostname }} lacks {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }} that it had or should have, while its other readings go on.' + labels.lastHolderWords(c),
           },
         },
         alert(
@@ -62,7 +67,7 @@ local labels = import '../lib/labels.libsonnet';
           '0m',
           '15m',
           'The driver reported an error that ends work on a GPU.',
-          'XID {{ with printf `max(kpulse_gpu_xid_last{uuid="%s"})` $labels.uuid | query }}{{ . | first | value }}{{ end }}, which takes a reset or a new board.',
+          'XID ' + lastXID + ', which takes a reset or a new board.',
           |||
             max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
             and on (%(board)s)
@@ -74,7 +79,7 @@ local labels = import '../lib/labels.libsonnet';
           '0m',
           '15m',
           'The driver reported a memory error that was contained.',
-          'XID {{ with printf `max(kpulse_gpu_xid_last{uuid="%s"})` $labels.uuid | query }}{{ . | first | value }}{{ end }}: restart what ran there, reset the GPU when it is free.',
+          'XID ' + lastXID + ': restart what ran there, reset the GPU when it is free.',
           |||
             max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
             and on (%(board)s)
@@ -87,8 +92,8 @@ local labels = import '../lib/labels.libsonnet';
           '1m',
           null,
           'The driver asks for a recovery action.',
-          'action {{ $value }} (1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer, 4 drain and reset).',
-          'max by (%(board)s) (kpulse_gpu_recovery_action{%(kpulseSelector)s}) > 0' % c
+          'action {{ $value }} (1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer, 4 drain and reset, 5 recover the IMEX domain, 6 reset its PCIe bus, 7 reboot the system).',
+          'max by (%(board)s) (last_over_time(kpulse_gpu_recovery_action{%(kpulseSelector)s}[5m])) > 0' % c
         ),
         alert(
           'KpulseGPUUncorrectableECC',
@@ -117,7 +122,7 @@ local labels = import '../lib/labels.libsonnet';
           '15m',
           null,
           'A remapped memory row waits for a reset.',
-          'the faulty row stays in use until the GPU is reset.',
+          'the remap takes effect when the GPU is reset; until then the driver keeps the faulty page from new allocations.',
           raised(['row_remap_pending'])
         ),
         alert(

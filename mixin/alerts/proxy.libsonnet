@@ -55,14 +55,14 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A source of GPU readings has stopped changing.',
-            description: '{{ $labels.source }} on {{ $labels.instance }} answers, but not one of its values has changed for {{ $value | humanizeDuration }}: exporter or driver hang.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} serves old values: the last reading, or the last that differed from the one before it, is {{ $value | humanizeDuration }} old. Exporter or driver hang.',
           },
         },
         {
           alert: 'KpulseUpstreamSlow',
           expr: |||
             max by (%(clusterLabel)s, instance, source) (
-              kpulse_source_read_duration_seconds{%(kpulseSelector)s}
+              avg_over_time(kpulse_source_read_duration_seconds{%(kpulseSelector)s}[5m])
             ) > %(sourceSlowShare)g * %(scrapeIntervalSeconds)d
           ||| % c,
           'for': '15m',
@@ -96,8 +96,8 @@ local labels = import '../lib/labels.libsonnet';
           'for': '30m',
           labels: { severity: c.infoSeverity },
           annotations: {
-            summary: 'A source does not give an input of real utilization or class.',
-            description: '{{ $labels.source }} on {{ $labels.instance }} gives no {{ $labels.field }}: scores rest on fewer inputs than they should.',
+            summary: 'A source does not give an input of real utilization, class or health.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} gives no {{ $labels.field }}: what is computed rests on fewer readings than it should.',
           },
         },
       ],

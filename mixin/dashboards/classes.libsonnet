@@ -75,7 +75,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Now', [
           d.at(24, 10, p.table(
             'Every device',
-            'What each device is doing, with the readings that the class rests on. An empty cell was not read.',
+            'What each device is doing, with the readings that the class rests on, the least used first. An empty cell was not read.',
             'percentunit',
             [
               p.rows('max by (%s, class, bottleneck) (kpulse_gpu_workload_class%s == 1)' % [labels.device(c), q.raw(c)]),
@@ -84,7 +84,7 @@ local v = import '../lib/variable.libsonnet';
               p.rows(q.device(c, 'kpulse_gpu_tensor_active_ratio')),
               p.rows(q.device(c, 'kpulse_gpu_dram_active_ratio')),
             ]
-          ) + p.joined + p.renamed([
+          ) + p.joined + p.sorted('Value #B', false) + p.renamed([
             ['hostname', 'Host'],
             ['gpu', 'GPU'],
             ['mig_profile', 'MIG profile'],

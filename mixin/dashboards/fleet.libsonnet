@@ -95,7 +95,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows(q.board(c, 'kpulse_gpu_power_watts')),
                            p.rows(q.board(c, 'kpulse_gpu_allocations')),
                          ]
-                       ) + p.joined + p.sorted('Value #A') + p.renamed(boardColumns + [
+                       ) + p.joined + p.sorted('Value #B', false) + p.sorted('Value #A') + p.renamed(boardColumns + [
                          ['Value #A', 'Health'],
                          ['Value #B', 'Real utilization'],
                          ['Value #C', 'Gap to GPU-Util'],
@@ -107,13 +107,19 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Gap to GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
                        + p.column('Power', { unit: 'watt' })
+                       + p.column('Host', { links: [links.host(c)] })
                        + p.column('UUID', { links: [links.gpu(c)] })),
           d.at(8, 12, p.table(
-            'Alerts',
-            'What fires now. The runbook of each says what to do.',
-            'none',
-            [p.rows('max by (alertname, severity, hostname, gpu) (ALERTS{alertname=~"Kpulse.*", alertstate="firing", %s=~"$cluster"})' % c.clusterLabel)]
-          ) + p.sorted('severity', false) + p.renamed([['alertname', 'Alert'], ['severity', 'Severity'], ['hostname', 'Host'], ['gpu', 'GPU']])),
+                        'Alerts',
+                        'What fires now, what cannot wait first. The runbook of each says what to do.',
+                        'none',
+                        [p.rows('max by (alertname, severity, hostname, instance, gpu) (%s)' % q.ranked(
+                          function(matcher) 'ALERTS{alertname=~"Kpulse.*", alertstate="firing", %s=~"$cluster", %s}' % [c.clusterLabel, matcher],
+                          'severity',
+                          [[c.criticalSeverity, 3]] + (if c.warningSeverity == c.criticalSeverity then [] else [[c.warningSeverity, 2]]),
+                        ))]
+                      ) + p.sorted('Value') + p.renamed([['alertname', 'Alert'], ['severity', 'Severity'], ['hostname', 'Host'], ['instance', 'Proxy'], ['gpu', 'GPU']])
+                      + p.column('Host', { links: [links.host(c)] })),
         ]),
       ]
     ),

@@ -19,6 +19,13 @@ local v = import '../lib/variable.libsonnet';
   local ratio(title, description, list) = p.timeseries(
     title, description, 'percentunit', [p.query(device(item[0]), item[1] + mig) for item in list]
   ) + p.range(0, 1),
+  // classNumbers has one series a device, of the number of the class that took most of its
+  // last five minutes: the states of one row of a timeline.
+  local names = [class[0] for class in colors.classes],
+  local classNumbers = 'max by (mig_instance) (\n%s\n)' % std.join('\nor\n', [
+    '0 * device:kpulse_gpu_workload_class:dominant5m%s + %d' % [recorded(', class="%s"' % names[i]), i]
+    for i in std.range(0, std.length(names) - 1)
+  ]),
   local rate(name, label, more='') = 'max by (%s, %s) (rate(%s%s[$__rate_interval]))' % [labels.board(c), label, name, raw(more)],
 
   grafanaDashboards+:: {
@@ -66,8 +73,8 @@ local v = import '../lib/variable.libsonnet';
             'Class over time',
             'The class that took most of each five minutes. Long stretches of io_or_data_loading or busy_low_sm_use are worth a profiler.',
             'none',
-            [p.query('max by (class, mig_instance) (device:kpulse_gpu_workload_class:dominant5m%s)' % recorded(), '{{class}}' + mig)]
-          ) + p.range(0, 1)),
+            [p.query(classNumbers, 'class' + mig)]
+          ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
           d.at(24, 7, p.stateTimeline(
             'Conditions over time',
             'Each condition that was read: 1 while it is raised. What is missing here was never read, which is not the same as fine.',

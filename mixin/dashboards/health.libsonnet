@@ -38,7 +38,7 @@ local v = import '../lib/variable.libsonnet';
             'Good GPU-hours',
             'Share of the time range that boards spent in state ok, of the time for which their health was known.',
             'percentunit',
-            [p.instant('sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range]))' % [q.recorded(c, ', state="ok"'), q.recorded(c, ', state!="unknown"')])]
+            [p.instant('(sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range])) or vector(0)) / sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range]))' % [q.recorded(c, ', state="ok"'), q.recorded(c, ', state!="unknown"')])]
           ) + colors.count + p.decimals(2)),
         ]),
         d.row('What is raised', [
@@ -47,9 +47,11 @@ local v = import '../lib/variable.libsonnet';
                          'The worst first: crit ends work, warn wants a reset, hot wants air. A click on the UUID opens the GPU.',
                          'none',
                          [
-                           p.rows('max by (%s, condition, state) (kpulse_gpu_health_condition%s == 1)' % [labels.board(c), q.raw(c)]),
+                           p.rows('max by (%s, condition, state) (%s)' % [labels.board(c), q.ranked(
+                             function(matcher) '(kpulse_gpu_health_condition%s == 1)' % q.raw(c, ', ' + matcher), 'state', [['crit', 3], ['warn', 2], ['hot', 1]]
+                           )]),
                          ]
-                       ) + p.sorted('state', false) + p.renamed([['state', 'State'], ['condition', 'Condition']] + board)
+                       ) + p.sorted('Value') + p.renamed([['state', 'State'], ['condition', 'Condition']] + board)
                        + p.column('UUID', { links: [links.gpu(c)] })),
           d.at(10, 10, p.stacked(
             'Boards by state',
@@ -65,8 +67,8 @@ local v = import '../lib/variable.libsonnet';
                         'none',
                         [
                           p.rows(q.board(c, 'kpulse_gpu_xid_last') + ' > 0'),
-                          p.rows(increase('kpulse_gpu_xid_changes_total')),
-                          p.rows('1000 * ' + q.board(c, 'kpulse_gpu_xid_last_change_timestamp_seconds') + ' > 0'),
+                          p.rows('%s\nand on (%s)\n%s > 0' % [increase('kpulse_gpu_xid_changes_total'), labels.board(c), q.board(c, 'kpulse_gpu_xid_last')]),
+                          p.rows('1000 * %s\nand on (%s)\n%s > 0' % [q.board(c, 'kpulse_gpu_xid_last_change_timestamp_seconds'), labels.board(c), q.board(c, 'kpulse_gpu_xid_last')]),
                         ]
                       ) + p.joined + p.sorted('Value #B') + p.renamed(board + [['Value #A', 'Last code'], ['Value #B', 'Changes'], ['Value #C', 'Last change']])
                       + p.column('Changes', { decimals: 0 }) + p.column('Last change', { unit: 'dateTimeFromNow' }) + p.column('UUID', { links: [links.gpu(c)] })),
@@ -89,7 +91,7 @@ local v = import '../lib/variable.libsonnet';
               p.rows(q.board(c, 'kpulse_gpu_row_remap_pending')),
               p.rows(q.board(c, 'kpulse_gpu_row_remap_failure')),
             ]
-          ) + p.joined + p.sorted('Value #A') + p.renamed(board + [
+          ) + p.joined + p.sorted('Value #A') + p.sorted('Value #E') + p.renamed(board + [
             ['Value #A', 'Uncorrectable'],
             ['Value #B', 'Correctable'],
             ['Value #C', 'Remapped, ever'],

@@ -12,6 +12,11 @@ local v = import '../lib/variable.libsonnet';
   local mine = q.cluster(c, ', workload_namespace=~"$namespace"'),
   local jobs = q.cluster(c, ', hpc_job=~"$hpc_job", hpc_job!=""'),
   local ns(metric) = 'namespace:%s%s' % [metric, mine],
+  // either(of, metric) is of the namespaces or, where there are none, of the jobs of a batch system;
+  // `of` is a function of a series.
+  local either(of, metric) = '(%s or on () %s)' % [of(ns(metric)), of('job:%s%s' % [metric, jobs])],
+  local now(series) = 'sum(%s)' % series,
+  local total(series) = 'sum(sum_over_time(%s[$__range]))' % series,
   local held = q.recorded(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job"'),
   local utilized(level, by, selector) =
     'sum by (%(by)s) (sum_over_time(%(level)s:kpulse_allocation_utilized_gpus:rate5m%(sel)s[$__range]))\n/\nsum by (%(by)s) (sum_over_time(%(level)s:kpulse_allocation_known_gpus:rate5m%(sel)s[$__range]))'
@@ -42,29 +47,29 @@ local v = import '../lib/variable.libsonnet';
         d.row('In the time range', [
           d.at(4, 4, p.stat(
             'Share of all',
-            'GPU-hours of these namespaces among all that were held. Compare it with the share that they pay for.',
+            'GPU-hours of these namespaces, or jobs where there are no namespaces, among all that were held. Compare it with the share that they pay for.',
             'percentunit',
-            [p.instant('sum(sum_over_time(%s[$__range])) / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [ns('kpulse_allocation_held_gpus:rate5m'), q.cluster(c)])]
+            [p.instant('%s / %s' % [either(total, 'kpulse_allocation_held_gpus:rate5m'), total('cluster:kpulse_allocation_held_gpus:rate5m' + q.cluster(c))])]
           ) + colors.count + p.range(0, 1)),
-          d.at(4, 4, p.stat('GPUs now', 'GPUs held at the end of the time range.', 'none', [p.instant('sum(%s)' % ns('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
-          d.at(4, 4, p.stat('GPU-hours', 'Held within the time range.', 'none', [p.instant('sum(%s)' % q.gpuHours(ns('kpulse_allocation_held_gpus:rate5m')))]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat('GPUs now', 'GPUs held at the end of the time range.', 'none', [p.instant(either(now, 'kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat('GPU-hours', 'Held within the time range.', 'none', [p.instant(either(total, 'kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat(
             'Idle of it',
             'Share in which nothing ran. Above a quarter: give GPUs back between runs, or stop notebooks at night.',
             'percentunit',
-            [p.instant('sum(sum_over_time(%s[$__range])) / sum(sum_over_time(%s[$__range]))' % [ns('kpulse_allocation_idle_gpus:rate5m'), ns('kpulse_allocation_held_gpus:rate5m')])]
+            [p.instant('%s / %s' % [either(total, 'kpulse_allocation_idle_gpus:rate5m'), either(total, 'kpulse_allocation_held_gpus:rate5m')])]
           ) + colors.count + p.range(0, 1)),
           d.at(4, 4, p.stat(
             'Real utilization',
             'While held and known. Low with little idle time: the jobs run, but leave the GPUs empty; see the class mix.',
             'percentunit',
-            [p.instant('sum(sum_over_time(%s[$__range])) / sum(sum_over_time(%s[$__range]))' % [ns('kpulse_allocation_utilized_gpus:rate5m'), ns('kpulse_allocation_known_gpus:rate5m')])]
+            [p.instant('%s / %s' % [either(total, 'kpulse_allocation_utilized_gpus:rate5m'), either(total, 'kpulse_allocation_known_gpus:rate5m')])]
           ) + colors.good + p.range(0, 1)),
-          d.at(4, 4, p.stat('Energy', 'Of the boards, in proportion to what was held of them.', 'kwatth', [p.instant('sum(sum_over_time(%s[$__range])) * 60 / 3.6e6' % ns('kpulse_allocation_energy:rate5m'))]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat('Energy', 'Of the boards, in proportion to what was held of them.', 'kwatth', [p.instant(either(total, 'kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
         ]),
         d.row('Over time', [
-          d.at(12, 9, p.stacked('What their GPUs do', 'GPUs held by workload class. Orange waits for data, green is busy without using the GPU well.', 'none', [p.query('sum by (class) (%s)' % ns('kpulse_allocation_class_gpus:rate5m'), '{{class}}')]) + colors.byClass),
-          d.at(12, 9, p.stacked('GPUs held by namespace', 'Who grew, and when.', 'none', [p.query('sum by (workload_namespace) (%s)' % ns('kpulse_allocation_held_gpus:rate5m'), '{{workload_namespace}}')])),
+          d.at(12, 9, p.stacked('What their GPUs do', 'GPUs held by workload class. Orange waits for data, green is busy without using the GPU well.', 'none', [p.query(either(function(series) 'sum by (class) (%s)' % series, 'kpulse_allocation_class_gpus:rate5m'), '{{class}}')]) + colors.byClass),
+          d.at(12, 9, p.stacked('GPUs held by namespace', 'Who grew, and when; by job where there are no namespaces.', 'none', [p.query(either(function(series) 'sum by (workload_namespace, hpc_job) (%s)' % series, 'kpulse_allocation_held_gpus:rate5m'), '{{workload_namespace}}{{hpc_job}}')])),
         ]),
         d.row('Leagues', [
           d.at(12, 10, p.table(
@@ -83,7 +88,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Device by device', [
           d.at(24, 10, p.table(
                          'GPUs held now',
-                         'Each device and its holder, with the room left in its memory. Nearly full: the next larger batch will not fit. Nearly empty: a MIG instance might do.',
+                         'Each device and its holder, the least used first, with the room left in its memory. Nearly full: the next larger batch will not fit. Nearly empty: a MIG instance might do.',
                          'none',
                          [
                            p.rows('max by (%s, %s) (allocation:kpulse_allocation_held_gpus:rate5m%s)' % [labels.device(c), labels.holder(c), held]),
@@ -93,7 +98,7 @@ local v = import '../lib/variable.libsonnet';
                              % { device: labels.device(c), holder: labels.holder(c), held: held, used: q.device(c, 'kpulse_gpu_framebuffer_used_ratio') }
                            ),
                          ]
-                       ) + p.joined + p.renamed([
+                       ) + p.joined + p.sorted('Value #B', false) + p.renamed([
                          ['workload_namespace', 'Namespace'],
                          ['workload_pod', 'Pod'],
                          ['hpc_job', 'Job'],

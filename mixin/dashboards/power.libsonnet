@@ -54,7 +54,7 @@ local v = import '../lib/variable.libsonnet';
                         'Hottest',
                         'The hottest first, GPU beside memory. One hot board in a cool host: its fan or its seat; a hot host: its airflow.',
                         'celsius',
-                        [p.rows('topk(20, %s)' % q.board(c, 'kpulse_gpu_temperature_celsius')), p.rows(q.board(c, 'kpulse_gpu_memory_temperature_celsius'))]
+                        [p.rows('topk(20, %s)' % q.board(c, 'kpulse_gpu_temperature_celsius')), p.rows('%s\nand on (%s)\ntopk(20, %s)' % [q.board(c, 'kpulse_gpu_memory_temperature_celsius'), labels.board(c), q.board(c, 'kpulse_gpu_temperature_celsius')])]
                       ) + p.joined + p.sorted('Value #A') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['Value #A', 'GPU temperature'], ['Value #B', 'Memory temperature']])
                       + p.column('UUID', { links: [links.gpu(c)] })),
         ]),

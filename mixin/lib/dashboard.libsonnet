@@ -78,6 +78,10 @@ local place(panels, top, first) =
       url: '',
     }] + links,
     templating: { list: variables },
-    panels: $.layout(rows),
+    // A step below that of the recorded series would draw nothing more.
+    panels: [
+      if panel.type == 'row' then panel else panel { interval: c.grafanaKpulse.minimumTimeInterval }
+      for panel in $.layout(rows)
+    ],
   },
 }

@@ -5,17 +5,17 @@
   // gpu opens the GPU of a row of a table that has a field uuid.
   gpu(c):: {
     title: 'Open this GPU',
-    url: '%s/d/%s?var-datasource=${datasource}&var-gpu=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-gpu.json']],
+    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-gpu=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-gpu.json']],
     targetBlank: false,
   },
   host(c):: {
     title: 'Open this host',
-    url: '%s/d/%s?var-datasource=${datasource}&var-hostname=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-health.json']],
+    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-hostname=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-health.json']],
     targetBlank: false,
   },
   namespace(c):: {
     title: 'Open this namespace',
-    url: '%s/d/%s?var-datasource=${datasource}&var-namespace=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-namespace.json']],
+    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-namespace=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-namespace.json']],
     targetBlank: false,
   },
 }

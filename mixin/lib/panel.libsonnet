@@ -140,6 +140,7 @@ local steps(list) = {
   ] },
   // joined makes one row of a table of what several queries say of the same labels.
   joined:: { transformations+: [{ id: 'merge', options: {} }] },
-  // sorted orders a table by a column, the worst first.
+  // sorted orders a table by a column as the query calls it, the worst first. A second one
+  // behind it orders by another and leaves equals as they are.
   sorted(name, desc=true):: { transformations+: [{ id: 'sortBy', options: { fields: {}, sort: [{ field: name, desc: desc }] } }] },
 }

@@ -19,6 +19,13 @@ local labels = import 'labels.libsonnet';
       '%g * %s' % [rank.weight, self.board(c, 'kpulse_gpu_health', ', state="%s"%s' % [rank.state, more])]
       for rank in [{ state: 'crit', weight: 3 }, { state: 'warn', weight: 2 }, { state: 'hot', weight: 1 }, { state: 'unknown', weight: 0.5 }]
     ]),
+  // ranked gives the series of each value of a label its rank, so that tables of words can
+  // be ordered by what the words mean; values that are not listed have the rank 0. Ranks are
+  // [[value, rank], ...].
+  ranked(series, label, ranks)::
+    std.join('\nor\n', ['%g * %s' % [r[1], series('%s="%s"' % [label, r[0]])] for r in ranks] + [
+      '0 * %s' % series('%s!~"%s"' % [label, std.join('|', [r[0] for r in ranks])]),
+    ]),
   severities:: {
     '0': { text: 'OK', color: 'green' },
     '0.5': { text: 'unknown', color: 'text' },

@@ -141,6 +141,7 @@ func TestLostGPUs(t *testing.T) {
 // However dmon's output arrives, each sample that it prints is one tick, and each
 // reading has all GPUs. The last sample is told, too, before the child ends.
 func TestTicksAreSamples(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		pace    dcgmitest.Pace

@@ -63,6 +63,9 @@ var quantities = [...]quantity{
 	{RemappedCorrectable, plain("remapped_correctable"), "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", counter, false, 1, board},
 	{RemapFailure, plain("remap_failure"), "DCGM_FI_DEV_ROW_REMAP_FAILURE", gauge, false, 1, board},
 	{RemapPending, plain("remap_pending"), "DCGM_FI_DEV_ROW_REMAP_PENDING", gauge, false, 1, board},
+	{RetiredSingleBit, plain("retired_sbe"), "DCGM_FI_DEV_RETIRED_SBE", counter, false, 1, board},
+	{RetiredDoubleBit, plain("retired_dbe"), "DCGM_FI_DEV_RETIRED_DBE", counter, false, 1, board},
+	{RetiredPending, plain("retired_pending"), "DCGM_FI_DEV_RETIRED_PENDING", gauge, false, 1, board},
 	{nvlinkTotal, nil, "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", counter, false, 1. / 1024 / 1000, whole},
 
 	{GraphicsActive, percents("gpm.1"), "DCGM_FI_PROF_GR_ENGINE_ACTIVE", gauge, true, 1, instance},

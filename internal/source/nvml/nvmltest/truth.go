@@ -88,6 +88,9 @@ const (
 	RemappedCorrectable   Quantity = "remapped_rows_correctable"
 	RemappedUncorrectable Quantity = "remapped_rows_uncorrectable"
 	RemapPending          Quantity = "row_remap_pending"
+	RetiredSingleBit      Quantity = "retired_single_bit"
+	RetiredDoubleBit      Quantity = "retired_double_bit"
+	RetiredPending        Quantity = "retired_pending"
 	RemapFailure          Quantity = "row_remap_failure"
 
 	ThrottledByPower          Quantity = "throttled_power_seconds"
@@ -174,6 +177,7 @@ func h100Board(i int) Readings {
 		PCIeReplays: 3, PCIeGeneration: 5, PCIeWidth: 16,
 		SingleBitVolatile: 5, DoubleBitVolatile: 1, SingleBitAggregate: 17, DoubleBitAggregate: 2,
 		RemappedCorrectable: 4, RemappedUncorrectable: 6, RemapPending: 0, RemapFailure: 0,
+		RetiredSingleBit: 2, RetiredDoubleBit: 3, RetiredPending: 1,
 		ThrottledByPower: 12.5, ThrottledByHeat: 0.25, ThrottledBySyncBoost: 1, ThrottledByBoardLimit: 2,
 		ThrottledByLowUtilization: 3, ThrottledByReliability: 4, ThrottledBelowAppClocks: 5, ThrottledBelowBaseClocks: 6,
 		NVLinkFlitErrors: 7, NVLinkDataErrors: 8, NVLinkReplays: 9, NVLinkRecoveries: 10, RecoveryAction: 0,

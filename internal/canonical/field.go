@@ -131,6 +131,8 @@ const (
 	ThrottledBaseClocks
 	PCIeLinkGeneration
 	PCIeLinkWidth
+	PCIeLinkGenerationMax
+	PCIeLinkWidthMax
 	NumFields
 )
 
@@ -245,6 +247,9 @@ var Fields = [NumFields]FieldInfo{
 
 	PCIeLinkGeneration: {"gpu_pcie_link_generation", "", Gauge, Count, BoardLevel, "Generation the PCIe link runs at."},
 	PCIeLinkWidth:      {"gpu_pcie_link_width", "", Gauge, Count, BoardLevel, "Lanes the PCIe link runs on."},
+
+	PCIeLinkGenerationMax: {"gpu_pcie_link_generation_max", "", Gauge, Count, BoardLevel, "Latest generation that the PCIe link can run at; it runs at an older one while there is little to do."},
+	PCIeLinkWidthMax:      {"gpu_pcie_link_width_max", "", Gauge, Count, BoardLevel, "Most lanes that the PCIe link can run on."},
 }
 
 // ClockEvent is one bit of the ClockEvents reading.

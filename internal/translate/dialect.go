@@ -128,4 +128,6 @@ var dialect = []Row{
 
 	{canonical.PCIeLinkGeneration, Number, false, "PCILG", []string{"DCGM_FI_DEV_PCIE_LINK_GEN"}},
 	{canonical.PCIeLinkWidth, Number, false, "PCILW", []string{"DCGM_FI_DEV_PCIE_LINK_WIDTH"}},
+	{canonical.PCIeLinkGenerationMax, Number, false, "PCIMG", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_GEN"}},
+	{canonical.PCIeLinkWidthMax, Number, false, "PCIMW", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"}},
 }

@@ -93,6 +93,8 @@ var Fields = [...]Field{
 	{ID: 158, Column: "SDTMP", Family: "DCGM_FI_DEV_SLOWDOWN_TEMP", Type: gauge, Help: "Temperature from which the GPU slows itself down, in degrees Celsius."},
 	{ID: 160, Column: "PMLMT", Family: "DCGM_FI_DEV_POWER_MGMT_LIMIT", Type: gauge, Float: true, Help: "Power limit that was asked for, in watts."},
 	{ID: 164, Column: "EPLMT", Family: "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Type: gauge, Float: true, Help: "Power limit in force, in watts."},
+	{ID: 235, Column: "PCIMG", Family: "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", Type: gauge, Help: "Latest generation the PCIe link can run at."},
+	{ID: 236, Column: "PCIMW", Family: "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", Type: gauge, Help: "Most lanes the PCIe link can run on."},
 	{ID: 237, Column: "PCILG", Family: "DCGM_FI_DEV_PCIE_LINK_GEN", Type: gauge, Help: "Generation the PCIe link runs at."},
 	{ID: 238, Column: "PCILW", Family: "DCGM_FI_DEV_PCIE_LINK_WIDTH", Type: gauge, Help: "Lanes the PCIe link runs on."},
 	{ID: 240, Column: "PVIOL", Family: "DCGM_FI_DEV_POWER_VIOLATION", Type: counter, Help: "Time the clocks were held down for power, in ns."},

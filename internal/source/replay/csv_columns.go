@@ -77,6 +77,8 @@ var csvReadings = []csvReading{
 	{"gpu_throttled_seconds_total_reliability", "DCGM_FI_DEV_RELIABILITY_VIOLATION", 1e9, 1},
 	{"gpu_throttled_seconds_total_application_clocks", "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION", 1e9, 1},
 	{"gpu_throttled_seconds_total_base_clocks", "DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", 1e9, 1},
+	{"gpu_pcie_link_generation_max", "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", 1, 1},
+	{"gpu_pcie_link_width_max", "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", 1, 1},
 	{"gpu_pcie_link_generation", "DCGM_FI_DEV_PCIE_LINK_GEN", 1, 1},
 	{"gpu_pcie_link_width", "DCGM_FI_DEV_PCIE_LINK_WIDTH", 1, 1},
 }

@@ -52,6 +52,29 @@ func TestMIG(t *testing.T) {
 	})
 }
 
+// An instance that does not answer for once has not gone.
+func TestInstancesThatAreSilentForOnce(t *testing.T) {
+	for _, call := range []string{migCall, migIDCall} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(1)
+			m.boards[0].cut(9, "1g.10gb")
+			r := newReader(t, m, nil)
+			defer r.Close()
+			r.read()
+			m.boards[0].say(call, nvml.ERROR_UNKNOWN)
+			m.boards[0].cuts[0].say(call, nvml.ERROR_UNKNOWN)
+			for range 25 {
+				if !has(r.read(), "0/9") {
+					t.Fatalf("%s fails, and the instance is gone", call)
+				}
+			}
+			if n := r.log.count("cut into other"); n > 0 {
+				t.Errorf("%d lines about it", n)
+			}
+		})
+	}
+}
+
 // Cut, some boards refuse what they give when they are whole; in whole or in part,
 // some GPM counts.
 func TestABoardIsCutAndMadeWhole(t *testing.T) {

@@ -111,6 +111,9 @@ const (
 	ECCDoubleBitAggregate
 	RowRemapFailure
 	RowRemapPending
+	RetiredPagesUncorrectable
+	RetiredPagesCorrectable
+	RetiredPagesPending
 	XIDLast
 	NVLinkCRCFlitErrors
 	NVLinkCRCDataErrors
@@ -128,6 +131,8 @@ const (
 	ThrottledBaseClocks
 	PCIeLinkGeneration
 	PCIeLinkWidth
+	PCIeLinkGenerationMax
+	PCIeLinkWidthMax
 	NumFields
 )
 
@@ -157,6 +162,7 @@ func (i *FieldInfo) Range() (lowest, highest float64) {
 
 // Help texts of families that several fields make up.
 const (
+	helpRetired      = "Memory pages taken out of use over the life of the board, by the severity of the errors that led to it: what GPUs before A100 do in the place of remapping rows."
 	helpRemapped     = "Memory rows replaced by spare ones over the life of the board, by the severity of the errors that led to it."
 	helpECC          = "ECC errors since the driver was loaded (volatile) or over the life of the board (aggregate)."
 	helpNVLinkErrors = "Errors on all NVLinks of the GPU, by kind."
@@ -219,6 +225,9 @@ var Fields = [NumFields]FieldInfo{
 	ECCDoubleBitAggregate:     {"gpu_ecc_errors_total", `severity="uncorrectable",scope="aggregate"`, Counter, Count, BoardLevel, helpECC},
 	RowRemapFailure:           {"gpu_row_remap_failure", "", Gauge, Flag, BoardLevel, "1 if a memory row could not be remapped: the board needs replacing."},
 	RowRemapPending:           {"gpu_row_remap_pending", "", Gauge, Flag, BoardLevel, "1 if a remapped row takes effect only at the next GPU reset."},
+	RetiredPagesUncorrectable: {"gpu_retired_pages_total", `severity="uncorrectable"`, Counter, Count, BoardLevel, helpRetired},
+	RetiredPagesCorrectable:   {"gpu_retired_pages_total", `severity="correctable"`, Counter, Count, BoardLevel, helpRetired},
+	RetiredPagesPending:       {"gpu_retired_pages_pending", "", Gauge, Flag, BoardLevel, "1 if a page is retired only once the driver is loaded anew."},
 	XIDLast:                   {"gpu_xid_last", "", Gauge, Code, BoardLevel, "Code of the last XID error; never a count, and it stays until the exporter restarts."},
 	NVLinkCRCFlitErrors:       {"gpu_nvlink_errors_total", `kind="crc_flit"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkCRCDataErrors:       {"gpu_nvlink_errors_total", `kind="crc_data"`, Counter, Count, BoardLevel, helpNVLinkErrors},
@@ -238,6 +247,9 @@ var Fields = [NumFields]FieldInfo{
 
 	PCIeLinkGeneration: {"gpu_pcie_link_generation", "", Gauge, Count, BoardLevel, "Generation the PCIe link runs at."},
 	PCIeLinkWidth:      {"gpu_pcie_link_width", "", Gauge, Count, BoardLevel, "Lanes the PCIe link runs on."},
+
+	PCIeLinkGenerationMax: {"gpu_pcie_link_generation_max", "", Gauge, Count, BoardLevel, "Latest generation that the PCIe link can run at; it runs at an older one while there is little to do."},
+	PCIeLinkWidthMax:      {"gpu_pcie_link_width_max", "", Gauge, Count, BoardLevel, "Most lanes that the PCIe link can run on."},
 }
 
 // ClockEvent is one bit of the ClockEvents reading.

@@ -97,6 +97,9 @@ var dialect = []Row{
 	{canonical.ECCDoubleBitAggregate, Number, false, "EDATL", []string{"dcgm_ecc_dbe_aggregate_total", "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL"}},
 	{canonical.RowRemapFailure, Number, false, "RRF", []string{"DCGM_FI_DEV_ROW_REMAP_FAILURE", "DCGM_FI_DEV_ROW_REMAP_FAILED"}},
 	{canonical.RowRemapPending, Number, false, "RRP", []string{"DCGM_FI_DEV_ROW_REMAP_PENDING"}},
+	{canonical.RetiredPagesUncorrectable, Number, false, "RPDBE", []string{"dcgm_retired_pages_dbe", "DCGM_FI_DEV_RETIRED_DBE", "DCGM_FI_DEV_PAGE_RETIRED_DBE_TOTAL"}},
+	{canonical.RetiredPagesCorrectable, Number, false, "RPSBE", []string{"dcgm_retired_pages_sbe", "DCGM_FI_DEV_RETIRED_SBE", "DCGM_FI_DEV_PAGE_RETIRED_SBE_TOTAL"}},
+	{canonical.RetiredPagesPending, Number, false, "RPPEN", []string{"dcgm_retired_pages_pending", "DCGM_FI_DEV_RETIRED_PENDING", "DCGM_FI_DEV_PAGE_RETIRED_PENDING"}},
 	{canonical.XIDLast, Number, false, "XIDER", []string{"dcgm_xid_errors", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR"}},
 	{canonical.NVLinkCRCFlitErrors, Number, false, "NFELT", []string{"dcgm_nvlink_flit_crc_error_count_total", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL"}},
 	{canonical.NVLinkCRCDataErrors, Number, false, "NDELT", []string{"dcgm_nvlink_data_crc_error_count_total", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_TOTAL"}},
@@ -125,4 +128,6 @@ var dialect = []Row{
 
 	{canonical.PCIeLinkGeneration, Number, false, "PCILG", []string{"DCGM_FI_DEV_PCIE_LINK_GEN"}},
 	{canonical.PCIeLinkWidth, Number, false, "PCILW", []string{"DCGM_FI_DEV_PCIE_LINK_WIDTH"}},
+	{canonical.PCIeLinkGenerationMax, Number, false, "PCIMG", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_GEN"}},
+	{canonical.PCIeLinkWidthMax, Number, false, "PCIMW", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"}},
 }

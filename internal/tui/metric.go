@@ -143,15 +143,25 @@ func pcie(g *GPU) float64 {
 // from the third on 8 GT/s and its doubles with 128 bits in 130 (PCI Express Base Specification).
 var pcieLanes = [...]float64{1: 250e6, 2: 500e6, 3: 984.6e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 
-// pcieLimit is what the link can carry, in so many directions.
+// pcieLimit is what the link can carry, in so many directions: at its best where that
+// is known, for it slows down while there is little to do.
 func pcieLimit(directions float64) func(*GPU) float64 {
 	return func(g *GPU) float64 {
-		generation, width := g.Values[canonical.PCIeLinkGeneration], g.Values[canonical.PCIeLinkWidth]
+		generation := either(g.Values[canonical.PCIeLinkGenerationMax], g.Values[canonical.PCIeLinkGeneration])
+		width := either(g.Values[canonical.PCIeLinkWidthMax], g.Values[canonical.PCIeLinkWidth])
 		if !(generation >= 1 && generation < float64(len(pcieLanes)) && width >= 1) {
 			return math.NaN()
 		}
 		return directions * width * pcieLanes[int(generation)]
 	}
+}
+
+// either returns the first number that is one.
+func either(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return a
 }
 
 func severity(g *GPU) float64 {

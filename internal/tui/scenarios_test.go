@@ -195,6 +195,8 @@ func fill(g *GPU, i int) {
 		{canonical.FramebufferUsedRatio, (8 + 120*u) / 140.8},
 		{canonical.PCIeLinkGeneration, 5},
 		{canonical.PCIeLinkWidth, 16},
+		{canonical.PCIeLinkGenerationMax, 5},
+		{canonical.PCIeLinkWidthMax, 16},
 	} {
 		g.Values[r.field] = r.value
 	}

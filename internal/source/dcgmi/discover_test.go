@@ -283,6 +283,7 @@ func TestSelectionThatIsNotThere(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		failure dcgmitest.Failure
 		wish    string

@@ -39,7 +39,8 @@ func TestKilledChildIsStartedAgain(t *testing.T) {
 }
 
 // A child that hangs is ended and started again. That it hangs is told before it is
-// ended, which takes a while where it does not listen.
+// ended, which takes a while where it does not listen. After how long is for
+// TestReceiver to say: on a busy machine samples take longer here, and so does that.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	var worlds []*world
@@ -57,7 +58,7 @@ func TestHang(t *testing.T) {
 		if deaf := tries[len(tries)-1].PID; i == 0 && !runs(deaf) {
 			t.Error("the failure was told when the child had been killed")
 		}
-		if e.Failure != source.Broken || !strings.Contains(e.Cause, "hangs, no row for 5") ||
+		if e.Failure != source.Broken || !strings.Contains(e.Cause, "hangs, no row for ") ||
 			!strings.Contains(e.Remedy, "discovery") || !strings.Contains(e.Remedy, "raise --poll") {
 			t.Errorf("%s: %s: %v", w.scenario.Version, e.Failure, e)
 		}

@@ -147,7 +147,7 @@ func (r *receiver) since() time.Time {
 // limit is how long after since the child hangs.
 func (r *receiver) limit() time.Duration {
 	hang := max(hangTimes*max(r.period, r.interval), leastHang)
-	if r.interval == 0 {
+	if r.samples < 2 { // how long they take is not known yet
 		return max(startLimit, hang)
 	}
 	return hang

@@ -253,6 +253,11 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(time.Hour)
 		}, []string{"POWER=1@0", "POWER=2@100", "POWER=3@5099"}, errHangs{13252500 * time.Microsecond}},
 
+		{"no row behind samples that came all at once", device, func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1")+row(0, "2")+row(0, "3"))
+			time.Sleep(time.Hour)
+		}, []string{"POWER=1@0", "POWER=2@0", "POWER=3@0"}, errHangs{5005 * ms}},
+
 		{"a child that is very slow is not believed for more than a minute", device, func(w net.Conn) {
 			write(w, header("POWER"))
 			for i := range 3 {

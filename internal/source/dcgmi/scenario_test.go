@@ -80,8 +80,8 @@ func TestArguments(t *testing.T) {
 	})
 	w.untilWhole()
 	for _, want := range []string{
-		"dmon -c 0 -d 50 -e 100,101,140,150,155,156,202,203,204,206,207,230,251,252,253,393,394,395,449,112,158,160,164,237,238," +
-			"240,241,242,243,244,245,246,247,250,310,311,312,313,396,409,419,429,439,1523 -i 1,2 --host node7:5555",
+		"dmon -c 0 -d 50 -e 100,101,140,150,155,156,202,203,204,206,207,230,251,252,253,393,394,395,449,112,158,160,164,235,236,237,238," +
+			"240,241,242,243,244,245,246,247,250,310,311,312,313,390,391,392,396,409,419,429,439,1523 -i 1,2 --host node7:5555",
 		"dmon -c 0 -d 50 -e 1001,1004,1005,1009,1010,1002,1003,1006,1011,1012 -i 1,2 --host node7:5555",
 	} {
 		if len(w.starts(want)) != 1 {
@@ -141,6 +141,7 @@ func TestLostGPUs(t *testing.T) {
 // However dmon's output arrives, each sample that it prints is one tick, and each
 // reading has all GPUs. The last sample is told, too, before the child ends.
 func TestTicksAreSamples(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		pace    dcgmitest.Pace

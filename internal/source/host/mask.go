@@ -95,8 +95,10 @@ var rules = [...]rule{
 	{"passwords in URLs that should have been escaped", replace(`://[^ \x00/?#:]*:[^ \x00]*@`, "://"+masked+"@")},
 	{"user:password@host", replace(`([\w.%+-]+):[^ \x00/@]+@`, "${1}:"+masked+"@")},
 	{"tokens by their makers' prefixes", replace(tokenPrefixes, masked)},
+	{"URLs that are secret by themselves", replace(`(hooks\.slack\.com/[a-z]+/|discord(?:app)?\.com/api/webhooks/)[^ \x00"'\\]+`, "${1}"+masked)},
 	{"NAME=VALUE, NAME: VALUE and JSON", maskAssignments},
 	{"--name value", maskFlags},
+	{"config set name value", maskSettings},
 	{"flags of known programs", maskPrograms},
 	{"random text", maskBlobs},
 }

@@ -6,8 +6,9 @@ import (
 )
 
 // assignment matches the name of a value and what is between them: in shells,
-// queries, JSON, YAML, HTTP headers and Python.
-var assignment = regexp.MustCompile(`([\w.+-]+)\\*["']?(?: ?(?:=>|:=|=|%3[Dd]) ?| ?:[ \x00]?)`)
+// queries, JSON, YAML, HTTP headers and Python, there also os.environ["NAME"] = and
+// setdefault("NAME", "value").
+var assignment = regexp.MustCompile(`([\w.+-]+)(?:\\*["']?\]?(?: ?(?:=>|:=|=|%3[Dd]) ?| ?:[ \x00]?)|\\*["'] ?, ?)`)
 
 // maskAssignments masks the values of names that say that they are secret.
 func maskAssignments(text string) string {

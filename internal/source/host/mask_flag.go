@@ -43,3 +43,26 @@ func maskNext(out *strings.Builder, text string, value int, between string) int 
 	}
 	return maskValue(out, text, value, endOfWord)
 }
+
+// setting matches what writes a value into a file of settings, as aws configure set
+// and pip config set do.
+var setting = regexp.MustCompile(`\b(?:configure|config)[ \x00]set[ \x00]([\w.-]+)([ \x00])`)
+
+// maskSettings masks the values of settings whose names say that they are secret.
+func maskSettings(text string) string {
+	var out strings.Builder
+	done := 0
+	for {
+		m := setting.FindStringSubmatchIndex(text[done:])
+		if m == nil {
+			out.WriteString(text[done:])
+			return out.String()
+		}
+		name, between, value := text[done+m[2]:done+m[3]], text[done+m[4]:done+m[5]], done+m[5]
+		out.WriteString(text[done:value])
+		done = value
+		if isSecret(name, text[value:endOf(text, value, endOfWord)]) {
+			done = maskNext(&out, text, value, between)
+		}
+	}
+}

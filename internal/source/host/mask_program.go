@@ -1,6 +1,7 @@
 package host
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -16,7 +17,7 @@ var programs = []struct{ names, flags []string }{
 	{[]string{"http", "https"}, []string{"-a"}},
 	{[]string{"ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami"}, []string{"-w"}},
 	{[]string{"smbclient"}, []string{"-U"}},
-	{[]string{"mosquitto_pub", "mosquitto_sub", "sqlcmd", "bcp", "zip", "unzip"}, []string{"-P"}}, //nolint:misspell // the programs of that name
+	{[]string{"mosquitto_pub", "mosquitto_sub", "sqlcmd", "bcp", "zip", "unzip", "ipmitool"}, []string{"-P"}}, //nolint:misspell // the programs of that name
 	{[]string{"openssl"}, []string{"-k", "-K"}},
 }
 
@@ -49,6 +50,10 @@ func maskPrograms(text string) string {
 	return out.String()
 }
 
+// bundle matches flags of curl's that take no value, at the beginning of several in
+// one.
+var bundle = regexp.MustCompile(`^-[fgiIjkLlnNOqRsSv]+`)
+
 // flagOf returns the flag that word is, or begins with, "" if it is none of flags.
 func flagOf(word string, flags []string) string {
 	for _, flag := range flags {
@@ -56,6 +61,11 @@ func flagOf(word string, flags []string) string {
 		switch {
 		case word == flag, !long && strings.HasPrefix(word, flag):
 			return flag
+		case !long && len(flag) == 2 && bundle.MatchString(word):
+			// As the last of several flags in one, curl -sSu.
+			if i := strings.IndexByte(word, flag[1]); i > 0 && bundle.FindString(word) == word[:i] {
+				return word[:i+1]
+			}
 		case long && strings.HasPrefix(word, flag+"="):
 			return flag + "="
 		}

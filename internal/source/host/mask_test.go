@@ -46,7 +46,13 @@ func TestMask(t *testing.T) {
 		{"override of hydra", []string{"train", "+logger.wandb.api_key=" + secret, "lr=1"}, "train +logger.wandb.api_key=*** lr=1"},
 		{"property of Java", []string{"java", "-Ddb.password=" + secret, "-Xmx1g"}, "java -Ddb.password=*** -Xmx1g"},
 
+		{"last words", []string{"x", "GITHUB_PAT=" + secret, "--otp", secret, "--compat=1", "--path", "p"}, "x GITHUB_PAT=*** --otp *** --compat=1 --path p"},
+		{"setting", []string{"aws", "configure", "set", "aws_secret_access_key", secret, "--profile", "p"}, "aws configure set aws_secret_access_key *** --profile p"},
+		{"setting that is none", []string{"aws", "configure", "set", "region", "eu", "x", "config", "set"}, "aws configure set region eu x config set"},
+		{"literal", []string{"kubectl", "create", "--from-literal=a=" + secret, "--from-literal", "b=" + secret}, "kubectl create --from-literal=*** --from-literal ***"},
+
 		// Assignments.
+		{"AWS", []string{"env", "AWS_ACCESS_KEY_ID=" + secret, "AWS_SESSION_TOKEN=" + secret, "AWS_REGION=eu"}, "env AWS_ACCESS_KEY_ID=*** AWS_SESSION_TOKEN=*** AWS_REGION=eu"},
 		{"environment", []string{"env", "AWS_SECRET_ACCESS_KEY=" + secret + "/+", "HF_TOKEN=" + secret + " b", "A=b", "python"}, "env AWS_SECRET_ACCESS_KEY=*** HF_TOKEN=*** A=b python"},
 		{"within a flag", []string{"docker", "run", "--env=DB_PASSWD=" + secret, "-e", "GOOGLE_CREDENTIALS=" + secret}, "docker run --env=DB_PASSWD=*** -e GOOGLE_CREDENTIALS=***"},
 		{"account key", []string{"x", "AccountName=a;AccountKey=" + secret + "==;B=c"}, "x AccountName=a;AccountKey=***"},
@@ -67,7 +73,12 @@ func TestMask(t *testing.T) {
 		{"Python", []string{"python", "-c", "f(auth='" + secret + "', n=1); d={'token': '" + secret + "'}"}, "python -c f(auth='***', n=1); d={'token': '***'}"},
 		{"YAML", []string{"x", "user: a\npassword: " + secret + "\n"}, "x user: a password: ***"},
 
+		{"environment in Python", []string{"python", "-c", `os.environ["HF_TOKEN"] = "` + secret + `"; os.environ['N']='1'`}, `python -c os.environ["HF_TOKEN"] = "***"; os.environ['N']='1'`},
+		{"default in Python", []string{"python", "-c", "os.environ.setdefault('HF_TOKEN', '" + secret + "')"}, "python -c os.environ.setdefault('HF_TOKEN', '***')"},
+		{"list of arguments", []string{"x", `["--token","` + secret + `","--n","1"]`}, `x ["--token","***","--n","1"]`},
+
 		// URLs.
+		{"webhook", []string{"x", "https://hooks.slack.com/services/T0/B0/" + secret, "URL=https://discord.com/api/webhooks/1/" + secret}, "x https://hooks.slack.com/services/*** URL=https://discord.com/api/webhooks/***"},
 		{"URL with a password", []string{"x", "postgres://bob:" + secret + "@db:5432/x"}, "x postgres://***@db:5432/x"},
 		{"URL with a token", []string{"git", "clone", "https://" + secret + "@github.com/a/b"}, "git clone https://***@github.com/a/b"},
 		{"URL with an odd password", []string{"x", "redis://:a/b@" + secret + "#@cache/0"}, "x redis://***@cache/0"},
@@ -87,6 +98,7 @@ func TestMask(t *testing.T) {
 		{"mysql in a shell", []string{"sh", "-c", "mysqldump -p" + secret + " db"}, "sh -c mysqldump -p*** db"},
 		{"sshpass", []string{"sudo", "sshpass", "-p", "a " + secret, "ssh", "h"}, "sudo sshpass -p *** ssh h"},
 		{"redis", []string{"redis-cli", "-a", secret}, "redis-cli -a ***"},
+		{"curl with flags in one", []string{"curl", "-sSu", "bob:" + secret, "-kLubob:" + secret, "-sS", "-XPUT", "-vk"}, "curl -sSu *** -kLu*** -sS -XPUT -vk"},
 		{"curl", []string{"curl", "-u", "bob:" + secret, "--user=bob:" + secret, "--user-agent", "x"}, "curl -u *** --user=*** --user-agent x"},
 
 		// Shapes.

@@ -24,6 +24,9 @@ var valueFields = [...]struct {
 	column string
 }{
 	{nvml.FI_DEV_MEMORY_TEMP, "MMTMP"},
+	{nvml.FI_DEV_RETIRED_SBE, "RPSBE"},
+	{nvml.FI_DEV_RETIRED_DBE, "RPDBE"},
+	{nvml.FI_DEV_RETIRED_PENDING, "RPPEN"},
 	{nvml.FI_DEV_PERF_POLICY_POWER, "PVIOL"},
 	{nvml.FI_DEV_PERF_POLICY_THERMAL, "TVIOL"},
 	{nvml.FI_DEV_PERF_POLICY_SYNC_BOOST, "SBVIO"},

@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -68,8 +69,9 @@ func (l *library) hasAll(calls []string) bool {
 }
 
 // boards looks at all boards side by side, in the order of their indices. Those
-// that do not answer in time, or have no handle, have no device.
-func (l *library) boards(o *opening) ([]found, error) {
+// that do not answer in time, or have no handle, have no device. looking is done
+// once all calls have returned: until then the library must stay loaded.
+func (l *library) boards(o *opening, looking *sync.WaitGroup) ([]found, error) {
 	o.making(ofLibrary, "nvmlDeviceGetCount_v2")
 	n, answer := l.DeviceGetCount()
 	o.making(ofLibrary, "")
@@ -91,10 +93,10 @@ func (l *library) boards(o *opening) ([]found, error) {
 	answers := make(chan found, n)
 	for i := range all {
 		all[i] = found{Board: unknownBoard(i), answer: nvml.ERROR_TIMEOUT}
-		go func() {
+		looking.Go(func() {
 			answers <- l.board(i, func(call string) { o.making(i, call) })
 			o.making(i, "")
-		}()
+		})
 	}
 	deadline := time.NewTimer(boardsTimeout)
 	defer deadline.Stop()

@@ -252,6 +252,8 @@ func (b *board) measure() {
 	b.GetPcieReplayCounterFunc = func() (int, nvml.Return) { return 5, b.meets("nvmlDeviceGetPcieReplayCounter") }
 	b.GetCurrPcieLinkGenerationFunc = func() (int, nvml.Return) { return 4, b.meets("nvmlDeviceGetCurrPcieLinkGeneration") }
 	b.GetCurrPcieLinkWidthFunc = func() (int, nvml.Return) { return 16, b.meets("nvmlDeviceGetCurrPcieLinkWidth") }
+	b.GetMaxPcieLinkGenerationFunc = func() (int, nvml.Return) { return 5, b.meets("nvmlDeviceGetMaxPcieLinkGeneration") }
+	b.GetMaxPcieLinkWidthFunc = func() (int, nvml.Return) { return 8, b.meets("nvmlDeviceGetMaxPcieLinkWidth") }
 	b.GetPcieThroughputFunc = func(counter nvml.PcieUtilCounter) (uint32, nvml.Return) {
 		return 3003 + uint32(counter), b.meets("nvmlDeviceGetPcieThroughput")
 	}

@@ -16,10 +16,11 @@ const (
 	migModeCall  = "nvmlDeviceGetMigMode"
 	migCountCall = "nvmlDeviceGetMaxMigDeviceCount"
 	migCall      = "nvmlDeviceGetMigDeviceHandleByIndex"
+	migIDCall    = "nvmlDeviceGetGpuInstanceId"
 )
 
 // migCalls are what the library must have for MIG.
-var migCalls = [...]string{migModeCall, migCountCall, migCall, "nvmlDeviceGetGpuInstanceId", gpmMIGSampleCall}
+var migCalls = [...]string{migModeCall, migCountCall, migCall, migIDCall, gpmMIGSampleCall}
 
 // instanceStride is above every GPU instance id: it makes entity ids of them that
 // no other board has.
@@ -48,17 +49,29 @@ func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 	for index := range most {
 		calls(migCall)
 		device, answer := d.GetMigDeviceHandleByIndex(index)
-		if answer != nvml.SUCCESS {
-			continue // there are gaps
-		}
-		id, answer := device.GetGpuInstanceId()
-		if answer != nvml.SUCCESS {
+		if isGap(answer) {
 			continue
+		}
+		id := 0
+		if answer == nvml.SUCCESS {
+			calls(migIDCall)
+			id, answer = device.GetGpuInstanceId()
+		}
+		switch {
+		case isGap(answer): // it has just gone
+			continue
+		case answer != nvml.SUCCESS:
+			return nil, answer // an instance that is silent for once has not gone
 		}
 		cuts = add(cuts, board, id, device, describeMIG(device, index))
 	}
 	slices.SortStableFunc(cuts, func(a, b cut) int { return a.ID - b.ID })
 	return cuts, nvml.SUCCESS
+}
+
+// isGap tells whether an answer says that there is no MIG device of an index.
+func isGap(answer nvml.Return) bool {
+	return answer == nvml.ERROR_NOT_FOUND || answer == nvml.ERROR_INVALID_ARGUMENT
 }
 
 // add adds a MIG device to the instance that it is of.

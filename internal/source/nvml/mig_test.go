@@ -52,6 +52,62 @@ func TestMIG(t *testing.T) {
 	})
 }
 
+// An instance that does not answer for once has not gone.
+func TestInstancesThatAreSilentForOnce(t *testing.T) {
+	for _, call := range []string{migCall, migIDCall} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(1)
+			m.boards[0].cut(9, "1g.10gb")
+			r := newReader(t, m, nil)
+			defer r.Close()
+			r.read()
+			m.boards[0].say(call, nvml.ERROR_UNKNOWN)
+			m.boards[0].cuts[0].say(call, nvml.ERROR_UNKNOWN)
+			for range 25 {
+				if !has(r.read(), "0/9") {
+					t.Fatalf("%s fails, and the instance is gone", call)
+				}
+			}
+			if n := r.log.count("cut into other"); n > 0 {
+				t.Errorf("%d lines about it", n)
+			}
+		})
+	}
+}
+
+// Cut, some boards refuse what they give when they are whole; in whole or in part,
+// some GPM counts.
+func TestABoardIsCutAndMadeWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		b := m.boards[0]
+		b.gpm, b.metrics = true, counted
+		b.cut(9, "1g.10gb").mig = counted
+		b.say(gpmSampleCall, nvml.ERROR_NOT_SUPPORTED)
+		b.say("nvmlDeviceGetUtilizationRates", nvml.ERROR_NOT_SUPPORTED)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		r.read()
+		all := r.read()
+		if all["0/9 DCGM_FI_PROF_SM_ACTIVE"] == "" || all["0 DCGM_FI_PROF_SM_ACTIVE"] != "" {
+			t.Error("GPM counts for the instance alone, but not here")
+		}
+		if e := r.Streams(nil)[profiling].Failure; e != nil {
+			t.Errorf("the profiling stream says %v", e)
+		}
+		b.say(gpmSampleCall, nvml.SUCCESS)
+		b.say("nvmlDeviceGetUtilizationRates", nvml.SUCCESS)
+		b.cuts = nil
+		for range 12 {
+			all = r.read()
+		}
+		if has(all, "0/9") {
+			t.Error("the instance that went is still there")
+		}
+		check(t, all, "0", steady, links, counts, traffic)
+	})
+}
+
 func TestChoice(t *testing.T) {
 	tests := []struct {
 		gpus, devices, err string

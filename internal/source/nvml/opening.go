@@ -133,10 +133,13 @@ func (s *Source) staff(o *opening) (err error) {
 	s.lib.between = s.between
 	defer func() {
 		if err != nil {
+			// A call that is under way would return into what is unloaded. So this start
+			// hangs with it, and none is made beside it.
+			s.running.Wait()
 			_, _ = within(closeTimeout, s.lib.Shutdown) // what failed before it is to be told
 		}
 	}()
-	all, err := s.lib.boards(o)
+	all, err := s.lib.boards(o, &s.running)
 	if err != nil {
 		return err
 	}

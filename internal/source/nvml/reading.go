@@ -46,6 +46,8 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetPcieReplayCounter", columns: []string{"RPCTR"}, ask: one(nvml.Device.GetPcieReplayCounter, same)},
 	{call: "nvmlDeviceGetCurrPcieLinkGeneration", columns: []string{"PCILG"}, ask: one(nvml.Device.GetCurrPcieLinkGeneration, same)},
 	{call: "nvmlDeviceGetCurrPcieLinkWidth", columns: []string{"PCILW"}, ask: one(nvml.Device.GetCurrPcieLinkWidth, same)},
+	{call: "nvmlDeviceGetMaxPcieLinkGeneration", columns: []string{"PCIMG"}, ask: one(nvml.Device.GetMaxPcieLinkGeneration, same)},
+	{call: "nvmlDeviceGetMaxPcieLinkWidth", columns: []string{"PCIMW"}, ask: one(nvml.Device.GetMaxPcieLinkWidth, same)},
 	{call: "nvmlDeviceGetUtilizationRates", columns: []string{"GPUTL", "MCUTL"}, ask: utilization},
 	{call: "nvmlDeviceGetEncoderUtilization", columns: []string{"ECUTL"}, ask: sampled(nvml.Device.GetEncoderUtilization)},
 	{call: "nvmlDeviceGetDecoderUtilization", columns: []string{"DCUTL"}, ask: sampled(nvml.Device.GetDecoderUtilization)},

@@ -16,7 +16,7 @@ import (
 type sheet struct {
 	begun time.Time // when the round was asked for
 	lost  bool      // the board is, and has no values
-	// counting: the board has GPM.
+	// counting: the board or an instance has GPM.
 	counting bool
 	cuts     []cut // the instances, nil for none
 	// topology is another where cuts are others than before.

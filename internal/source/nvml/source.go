@@ -353,10 +353,12 @@ func (s *Source) unload() error {
 		}
 		return errors.New("a call into NVML does not return, the library stays loaded until the program ends; " + hangRemedy)
 	}
-	if s.events != nil {
-		_ = s.events.Free() // what follows frees all
-	}
-	answer, ok := within(closeTimeout, s.lib.Shutdown)
+	answer, ok := within(closeTimeout, func() nvml.Return {
+		if s.events != nil {
+			_ = s.events.Free() // what follows frees all
+		}
+		return s.lib.Shutdown()
+	})
 	switch {
 	case !ok:
 		return errors.New("nvmlShutdown does not return, the library stays loaded until the program ends; " + hangRemedy)

@@ -141,3 +141,53 @@ func TestABoardHangsAtTheStart(t *testing.T) {
 		}
 	})
 }
+
+// A call that has not returned since the start keeps the library loaded: it would
+// return into nothing.
+func TestABoardHangsFromTheStartToTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		release := m.boards[0].hang("nvmlDeviceGetUUID")
+		r := newReader(t, m, nil)
+		time.Sleep(openPatience)
+		for r.Read(t.Context(), &r.b) != nil {
+			time.Sleep(time.Second)
+		}
+		begun := time.Now()
+		if err := r.Close(); err == nil || m.shut != 0 || time.Since(begun) != closeTimeout {
+			t.Errorf("%v after %v, %d shutdowns", err, time.Since(begun), m.shut)
+		}
+		release()
+	})
+}
+
+// Where no board answers there is nothing to read, but the library is neither unloaded
+// under the calls nor started once more beside them.
+func TestAllBoardsHangAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		starts := 0
+		m.InitFunc = func() nvml.Return { starts++; return nvml.SUCCESS }
+		release := m.boards[0].hang("nvmlDeviceGetUUID")
+		r := newReader(t, m, nil)
+		for range 100 {
+			err := r.Read(t.Context(), &r.b)
+			if e := source.AsError(err); err == nil || e.Failure != source.Timeout || !strings.HasPrefix(e.Cause, "GPU 0: nvmlDeviceGetUUID has not returned for ") {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if starts != 1 || m.shut != 0 {
+			t.Errorf("%d starts, %d shutdowns", starts, m.shut)
+		}
+		release()
+		synctest.Wait()
+		if err := r.Read(t.Context(), &r.b); err == nil || m.shut != 1 {
+			t.Errorf("%v, %d shutdowns", err, m.shut)
+		}
+		check(t, r.read(), "0", steady, links, standIn)
+		if err := r.Close(); err != nil || m.shut != starts {
+			t.Errorf("close: %v, %d starts, %d shutdowns", err, starts, m.shut)
+		}
+	})
+}

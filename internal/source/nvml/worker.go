@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ type worker struct {
 	asks    chan time.Time // holds one
 	answers chan<- answer
 
+	mayCount bool         // the board has not said that it has no GPM
 	fields   *fieldValues // nil where the library cannot
 	mig      support
 	listed   time.Time // when the instances were
@@ -174,23 +176,19 @@ func (w *worker) begin() {
 		w.calls("nvmlDeviceRegisterEvents")
 		w.hear("nvmlDeviceRegisterEvents", w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events))
 	}
-	board := part{device: w.device, readings: w.lib.plan(boardReadings[:])}
-	if w.lib.hasAll(gpmCalls[:]) && w.mayCount() {
-		board.gpm = w.newGPM(wholeBoard)
-	}
+	w.mayCount = w.lib.hasAll(gpmCalls[:]) && w.supportsGPM()
 	if w.lib.has(fieldCall) {
 		w.fields = newFieldValues(w.period)
 	}
 	if !w.lib.hasAll(migCalls[:]) {
 		w.mig = refused
 	}
-	w.parts = []part{board}
 	w.adopt(w.cuts)
 }
 
-// mayCount tells whether the board may have GPM. go-nvml 0.13.0-1 asks in a way
+// supportsGPM tells whether the board may have GPM. go-nvml 0.13.0-1 asks in a way
 // that drivers do not understand (NVIDIA/go-nvml#168); then the first sample tells.
-func (w *worker) mayCount() bool {
+func (w *worker) supportsGPM() bool {
 	w.calls(gpmSupportCall)
 	told, answer := w.device.GpmQueryDeviceSupport()
 	w.hear(gpmSupportCall, answer)
@@ -226,21 +224,28 @@ func (w *worker) list(now time.Time) {
 }
 
 // adopt makes cuts the instances of the board. The sheets may still hold the
-// earlier ones, which are not written to.
+// earlier ones, which are not written to. The board is begun anew with them: what it
+// refuses depends on whether it is cut.
 func (w *worker) adopt(cuts []cut) {
-	for i := range w.parts[1:] {
-		if g := w.parts[1+i].gpm; g != nil {
-			g.free()
-		}
-	}
-	w.cuts, w.parts = cuts, w.parts[:1:1]
+	w.free()
+	w.cuts, w.parts = cuts, []part{w.newPart(w.device, boardReadings[:], wholeBoard)}
 	for _, c := range cuts {
-		p := part{device: c.devices[0], readings: w.lib.plan(memoryReadings[:])}
-		if w.parts[0].gpm != nil {
-			p.gpm = w.newGPM(c.ID)
-		}
-		w.parts = append(w.parts, p)
+		w.parts = append(w.parts, w.newPart(c.devices[0], memoryReadings[:], c.ID))
 	}
+}
+
+// newPart returns how to read the board, or its instance of that id.
+func (w *worker) newPart(d nvml.Device, readings []reading, instance int) part {
+	p := part{device: d, readings: w.lib.plan(readings)}
+	if w.mayCount {
+		p.gpm = w.newGPM(instance)
+	}
+	return p
+}
+
+// counts tells whether GPM counts anything of the board or of an instance.
+func (w *worker) counts() bool {
+	return slices.ContainsFunc(w.parts, func(p part) bool { return p.gpm.works() })
 }
 
 // fill reads everything into s. It returns false if the board is lost.
@@ -268,7 +273,7 @@ func (w *worker) fill(s *sheet) bool {
 			return false
 		}
 	}
-	s.counting = w.parts[0].gpm.works()
+	s.counting = w.counts()
 	if xid := w.xid.Load(); xid != 0 {
 		set(s.row(0), w.xidAt, float64(xid))
 	}

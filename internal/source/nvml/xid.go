@@ -27,6 +27,7 @@ func (s *Source) openEvents(o *opening) {
 	}
 	o.making(ofLibrary, "nvmlEventSetCreate")
 	set, answer := s.lib.EventSetCreate()
+	o.making(ofLibrary, "")
 	if answer != nvml.SUCCESS {
 		s.opts.Logger.Warn("there will be no XIDs", "call", "nvmlEventSetCreate", "answer", text(answer), "remedy", "see dmesg for them")
 		return

@@ -59,6 +59,9 @@ var csvReadings = []csvReading{
 	{"gpu_ecc_errors_total_uncorrectable_aggregate", "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", 1, 1},
 	{"gpu_row_remap_failure", "DCGM_FI_DEV_ROW_REMAP_FAILURE", 1, 1},
 	{"gpu_row_remap_pending", "DCGM_FI_DEV_ROW_REMAP_PENDING", 1, 1},
+	{"gpu_retired_pages_total_uncorrectable", "DCGM_FI_DEV_RETIRED_DBE", 1, 1},
+	{"gpu_retired_pages_total_correctable", "DCGM_FI_DEV_RETIRED_SBE", 1, 1},
+	{"gpu_retired_pages_pending", "DCGM_FI_DEV_RETIRED_PENDING", 1, 1},
 	{"gpu_xid_last", "DCGM_FI_DEV_XID_ERRORS", 1, 1},
 	{"gpu_nvlink_errors_total_crc_flit", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", 1, 1},
 	{"gpu_nvlink_errors_total_crc_data", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", 1, 1},
@@ -74,6 +77,8 @@ var csvReadings = []csvReading{
 	{"gpu_throttled_seconds_total_reliability", "DCGM_FI_DEV_RELIABILITY_VIOLATION", 1e9, 1},
 	{"gpu_throttled_seconds_total_application_clocks", "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION", 1e9, 1},
 	{"gpu_throttled_seconds_total_base_clocks", "DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", 1e9, 1},
+	{"gpu_pcie_link_generation_max", "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", 1, 1},
+	{"gpu_pcie_link_width_max", "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", 1, 1},
 	{"gpu_pcie_link_generation", "DCGM_FI_DEV_PCIE_LINK_GEN", 1, 1},
 	{"gpu_pcie_link_width", "DCGM_FI_DEV_PCIE_LINK_WIDTH", 1, 1},
 }

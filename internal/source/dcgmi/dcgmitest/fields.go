@@ -27,6 +27,8 @@ var deviceFields = []Field{
 	{ID: 206, Name: "enc_utilization", Column: "ECUTL", Width: 10, High: 101},
 	{ID: 207, Name: "dec_utilization", Column: "DCUTL", Width: 10, High: 101},
 	{ID: 230, Name: "xid_errors", Column: "XIDER", Width: 5, Model: Never},
+	{ID: 235, Name: "pcie_max_link_gen", Column: "PCIMG", Width: 5, Model: Constant, Low: 5, High: 5},
+	{ID: 236, Name: "pcie_max_link_width", Column: "PCIMW", Width: 5, Model: Constant, Low: 16, High: 16},
 	{ID: 237, Name: "pcie_link_gen", Column: "PCILG", Width: 5, Model: Constant, Low: 5, High: 5},
 	{ID: 238, Name: "pcie_link_width", Column: "PCILW", Width: 5, Model: Constant, Low: 16, High: 16},
 	{ID: 240, Name: "power_violation", Column: "PVIOL", Width: 10, Model: Counter, High: 1e6},

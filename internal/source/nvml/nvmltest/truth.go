@@ -76,9 +76,11 @@ const (
 	framebufferTotal    Quantity = "framebuffer_total_bytes"       // the sum
 	nvlinkTotal         Quantity = "nvlink_total_bytes_per_second" // the sum
 
-	PCIeReplays    Quantity = "pcie_replays"
-	PCIeGeneration Quantity = "pcie_generation"
-	PCIeWidth      Quantity = "pcie_width"
+	PCIeReplays       Quantity = "pcie_replays"
+	PCIeGeneration    Quantity = "pcie_generation"
+	PCIeWidth         Quantity = "pcie_width"
+	PCIeGenerationMax Quantity = "pcie_generation_max"
+	PCIeWidthMax      Quantity = "pcie_width_max"
 
 	SingleBitVolatile  Quantity = "ecc_single_bit_volatile"
 	DoubleBitVolatile  Quantity = "ecc_double_bit_volatile"
@@ -88,6 +90,9 @@ const (
 	RemappedCorrectable   Quantity = "remapped_rows_correctable"
 	RemappedUncorrectable Quantity = "remapped_rows_uncorrectable"
 	RemapPending          Quantity = "row_remap_pending"
+	RetiredSingleBit      Quantity = "retired_single_bit"
+	RetiredDoubleBit      Quantity = "retired_double_bit"
+	RetiredPending        Quantity = "retired_pending"
 	RemapFailure          Quantity = "row_remap_failure"
 
 	ThrottledByPower          Quantity = "throttled_power_seconds"
@@ -171,9 +176,10 @@ func h100Board(i int) Readings {
 		Power: 412.337 - float64(i), PowerLimitAsked: 700, PowerLimitEnforced: 650, Energy: 123456789.012 + float64(i),
 		Temperature: 61 + float64(i%8), MemoryTemperature: 72, SlowdownTemperature: 89,
 		SMClock: 1755e6, MemoryClock: 2619e6, ClockReasons: 0x4,
-		PCIeReplays: 3, PCIeGeneration: 5, PCIeWidth: 16,
+		PCIeReplays: 3, PCIeGeneration: 4, PCIeWidth: 8, PCIeGenerationMax: 5, PCIeWidthMax: 16,
 		SingleBitVolatile: 5, DoubleBitVolatile: 1, SingleBitAggregate: 17, DoubleBitAggregate: 2,
 		RemappedCorrectable: 4, RemappedUncorrectable: 6, RemapPending: 0, RemapFailure: 0,
+		RetiredSingleBit: 2, RetiredDoubleBit: 3, RetiredPending: 1,
 		ThrottledByPower: 12.5, ThrottledByHeat: 0.25, ThrottledBySyncBoost: 1, ThrottledByBoardLimit: 2,
 		ThrottledByLowUtilization: 3, ThrottledByReliability: 4, ThrottledBelowAppClocks: 5, ThrottledBelowBaseClocks: 6,
 		NVLinkFlitErrors: 7, NVLinkDataErrors: 8, NVLinkReplays: 9, NVLinkRecoveries: 10, RecoveryAction: 0,

@@ -19,8 +19,11 @@ import (
 const (
 	// fetchTimeout bounds a fetch: a proxy may itself wait for its exporter.
 	fetchTimeout = 10 * time.Second
-	// maxBody bounds an answer, for what is no proxy at all.
-	maxBody = 256 << 20
+	// maxBody bounds an answer, for what is no proxy at all: a proxy takes 64 MiB of
+	// an exporter, and adds less than that.
+	maxBody = 128 << 20
+	// keptBody is how large an answer may be for its memory to be used again.
+	keptBody = 8 << 20
 	// scrapedPeriod is how often we fetch from a proxy that reads its source when
 	// it is scraped: each fetch costs its exporter a scrape.
 	scrapedPeriod = 2 * time.Second
@@ -95,6 +98,9 @@ func (f *fetcher) fetch(ctx context.Context) {
 	}
 	f.failures = 0
 	n.FetchedAt = time.Now()
+	if last := f.node; !n.At.IsZero() && n.At.Equal(last.At) {
+		n.FetchedAt = last.FetchedAt // the reading that we have
+	}
 	if n.Name == "" {
 		n.Name = f.node.Name
 	}
@@ -107,6 +113,11 @@ func (f *fetcher) fetch(ctx context.Context) {
 func (f *fetcher) try(ctx context.Context) (*Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
+	defer func() {
+		if f.body.Cap() > keptBody {
+			f.body = bytes.Buffer{}
+		}
+	}()
 	status, err := get(ctx, f.target.client(), f.target.URL, &f.body)
 	if err != nil {
 		return nil, err

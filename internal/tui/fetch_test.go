@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -103,6 +104,48 @@ func closedAddress(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// TestReadingsThatStandStillAreOld holds that an answer which brings the reading
+// before once more does not make it a new one, however often it comes.
+func TestReadingsThatStandStillAreOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reading := func(at float64) http.HandlerFunc {
+			return says(200, fmt.Sprintf("%skpulse_source_last_read_timestamp_seconds{source=\"s\",backend=\"dcgm\"} %f\n", healthyBody, at))
+		}
+		first := reading(100)
+		f := newFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(first, first, first, first, reading(100.5))})
+		for i, want := range []Age{Fresh, Fresh, Stale, Expired, Fresh} {
+			f.fetch(t.Context())
+			if got, since := f.node.Age(time.Now()); got != want || !f.node.Up {
+				t.Errorf("fetch %d: age %v of %v, up %v; want %v", i, got, since, f.node.Up, want)
+			}
+			time.Sleep([]time.Duration{time.Second, time.Second, 4 * time.Second, 0, 0}[i])
+		}
+	})
+}
+
+// TestEndlessAnswersAreNotKept holds that the memory of what was far too long is
+// given back.
+func TestEndlessAnswersAreNotKept(t *testing.T) {
+	f := newFetcher(Target{URL: "http://node:9401/metrics", Client: &http.Client{Transport: endless{}}})
+	if f.fetch(t.Context()); f.node.Up || !strings.Contains(f.node.Err, "longer than 128 MiB") || f.body.Cap() > keptBody {
+		t.Errorf("%q, %d bytes kept", f.node.Err, f.body.Cap())
+	}
+}
+
+// endless answers with lines without end.
+type endless struct{}
+
+func (endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(endless{}), Request: r}, nil
+}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '\n'
+	}
+	return len(p), nil
 }
 
 func TestScrapedNodesAreNotScrapedOften(t *testing.T) {

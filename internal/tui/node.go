@@ -15,8 +15,9 @@ type Node struct {
 	// Err says why not, on one line with what to do.
 	Up  bool
 	Err string
-	// FetchedAt is when the last fetch that worked ended, by our clock. The GPUs
-	// are those of that fetch, however long ago.
+	// FetchedAt is when the fetch that brought these readings ended, by our clock: one
+	// that worked, the first of them where several brought the same. The GPUs are
+	// those of that reading, however long ago.
 	FetchedAt time.Time
 	// At is the time of the reading itself, by the node's clock: of its newest
 	// source.

@@ -99,3 +99,24 @@ func (n *Node) Age(now time.Time) (Age, time.Duration) {
 		return Fresh, since
 	}
 }
+
+// waiting tells whether the first answer of n is still to come.
+func (n *Node) waiting() bool { return n.FetchedAt.IsZero() && n.Err == "" }
+
+// stillFrom is for how long no value of a source may stay as it is before it is told
+// that it does, as in the alert of the mixin: its exporter has most likely stopped
+// collecting, however often it answers.
+const stillFrom = 15 * time.Minute
+
+// unchanged returns for how long a source of n has said the same, 0 if it is no
+// longer than it may be.
+func (n *Node) unchanged() time.Duration {
+	longest := time.Duration(0)
+	for i := range n.Sources {
+		longest = max(longest, n.Sources[i].Unchanged)
+	}
+	if longest < stillFrom {
+		return 0
+	}
+	return longest
+}

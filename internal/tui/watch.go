@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -94,26 +93,17 @@ func (d *watched) seeHealth(g *GPU, at time.Time, add adder) {
 		d.better = time.Time{}
 	case worse > 0:
 		d.health, d.better = g.Health, time.Time{}
-		add(EventHealth, g.Health, g.Health.String()+": "+raisedWords(g))
+		add(EventHealth, g.Health, g.Health.String()+": "+string(appendWhy(nil, g)))
 	case d.better.IsZero():
 		d.better = at
 	case at.Sub(d.better) >= settled:
 		d.better = time.Time{}
 		text := "is ok again, was " + d.health.String()
 		if d.health = g.Health; g.Health != canonical.HealthOK {
-			text = "is better: " + g.Health.String() + ", " + raisedWords(g)
+			text = "is better: " + g.Health.String() + ", " + string(appendWhy(nil, g))
 		}
 		add(EventHealth, g.Health, text)
 	}
-}
-
-// raisedWords names what is wrong with g.
-func raisedWords(g *GPU) string {
-	var words []string
-	for _, r := range g.Raised {
-		words = append(words, conditionWords[r.Condition])
-	}
-	return strings.Join(words, ", ")
 }
 
 func (d *watched) seeXID(g *GPU, add adder) {
@@ -165,15 +155,18 @@ func (w *watch) clock(nodes []*Node, now time.Time) []Event {
 			a = &attended{}
 			w.nodes[n.URL] = a
 		}
-		age, since := n.Age(now)
-		if age == Expired && n.FetchedAt.IsZero() && n.Err == "" {
-			continue // the first answer is still to come
+		if n.waiting() {
+			continue
 		}
+		age, since := n.Age(now)
 		event := Event{At: now, Node: n.Name, Kind: EventStale}
 		switch {
 		case age != Fresh && a.age == Fresh:
 			a.lost = now.Add(-since)
 			event.State, event.Text = canonical.HealthWarn, "says nothing new: "+cmp.Or(n.Err, "its readings stand still")
+			if n.FetchedAt.IsZero() {
+				event.Text = "cannot be read: " + n.Err
+			}
 			events = append(events, event)
 		case age == Fresh && a.age != Fresh:
 			event.Text = "is back after " + now.Sub(a.lost).Round(time.Second).String()

@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 				g.XIDChanges, g.Values[canonical.XIDLast] = 1, 79
 				g.Health, g.Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondXIDFatal, canonical.HealthCrit}}
 			}
-		}, []string{"2s health crit GPU 3 crit: fatal XID", "2s xid crit GPU 3 XID 79"}},
+		}, []string{"2s health crit GPU 3 crit: fatal XID 79", "2s xid crit GPU 3 XID 79"}},
 		{"it vanishes and comes back", 5, func(i int, g *GPU) { g.Gone = i == 2 || i == 3 }, []string{
 			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
 		{"it idles while it is held", 700, func(_ int, g *GPU) { g.Allocations = []Allocation{{Namespace: "ml", Pod: "notebook"}} }, []string{
@@ -108,7 +108,7 @@ func TestEventsOfNodes(t *testing.T) {
 		t.Errorf("back: %q", got)
 	}
 	never := newWatch()
-	if got := never.clock([]*Node{{URL: "v", Name: "v", Err: "refused"}}, start); len(got) != 1 {
+	if got := never.clock([]*Node{{URL: "v", Name: "v", Err: "refused"}}, start); len(got) != 1 || got[0].Text != "cannot be read: refused" {
 		t.Errorf("a node that never answered: %v", got)
 	}
 }

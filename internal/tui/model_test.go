@@ -162,6 +162,23 @@ func TestCommandsComplain(t *testing.T) {
 	if typed(m, ":", "enter"); m.state.Message != "" {
 		t.Errorf("an empty command: %q", m.state.Message)
 	}
+	if typed(m, ":focus 99", "enter", ":fleet", "enter"); m.state.Message != "" || m.state.Alarm {
+		t.Errorf("said of the command before: %q", m.state.Message)
+	}
+}
+
+// TestFooterKeepsTheFilter holds that a node that is down for long does not hide that
+// not all devices are shown.
+func TestFooterKeepsTheFilter(t *testing.T) {
+	s := state("nodes")
+	s.Filter, s.Sort = "temp>1", Sort{MetricPower, true}
+	for _, w := range []int{80, 120, 200} {
+		g, _ := at(s, viewFleet, w, 30)
+		lines := strings.Split(strings.TrimRight(g.Glyphs(), "\n"), "\n")
+		if footer := lines[len(lines)-1]; !strings.Contains(footer, "dial tcp") || !strings.Contains(footer, "by power") || !strings.Contains(footer, "/temp>1") {
+			t.Errorf("%d wide: %q", w, footer)
+		}
+	}
 }
 
 func TestPrompt(t *testing.T) {

@@ -80,7 +80,8 @@ func helpLines() []textLine {
 	)
 	lines = append(lines, textLine{}, textLine{word: "Filters", heading: true},
 		textLine{word: "temp>85", text: "compare a reading by > >= < <= = != with a number in %, °C, W, GiB, GB/s or MHz; i lists the readings"},
-		textLine{word: "pod~train", text: "a part of node, model, uuid, class, health, pod, namespace or job"},
+		textLine{word: "pod~train", text: "a part of node, model, uuid, class, health, pod, namespace or job; = is the whole word"},
+		textLine{word: "health!=ok", text: "anything but that word; !~ not even a part of it"},
 		textLine{word: "h100", text: "a part of any of these"},
 		textLine{word: "real<5 & mem>50", text: "both"},
 		textLine{}, textLine{word: "Signs", heading: true},

@@ -141,6 +141,21 @@ func TestPlotReadsAtTheCursor(t *testing.T) {
 	}
 }
 
+// TestCursorReadsAllThatIsDrawn holds that the cursor reads what is kept but coarsely.
+func TestCursorReadsAllThatIsDrawn(t *testing.T) {
+	s := state("one")
+	s.History = NewHistory()
+	for i := range 240 {
+		n := node("dgx-03", 1, noon.Add(time.Duration(i-239)*30*time.Second))
+		n.Period, n.GPUs[0].Values[canonical.Power] = 30*time.Second, 333
+		s.History.Add(n)
+	}
+	s.Metric, s.PerGPU, s.Window, s.Cursor = MetricPower, true, 3*time.Hour, noon.Add(-100*time.Minute)
+	if g, _ := at(s, viewPlot, 100, 30); !strings.Contains(g.Glyphs(), "333W") {
+		t.Errorf("the cursor does not read 333W:\n%s", g.Glyphs())
+	}
+}
+
 // TestPlotScrollsWithoutShimmer holds that what was drawn of the past keeps its
 // shape as time goes on: it only moves to the left, a whole cell at a time.
 func TestPlotScrollsWithoutShimmer(t *testing.T) {

@@ -160,7 +160,7 @@ func (p *plotView) chart(r screen.Rect, s *State, m Metric, gpus []*GPU) {
 	}
 	c := columns{dots, columnStep(s, dots), dots / cells}
 	hi, known := p.scale(s, m, gpus, c)
-	p.title(r.Row(0), s, m, gpus, known)
+	p.title(r.Row(0), s, m, gpus, known, c.step)
 	plot := axes(body, s, hi, f, c.cell())
 	cursorLine(plot, s, c.cell())
 	if len(gpus) > numSeries {
@@ -182,7 +182,7 @@ func (p *plotView) line(r screen.Rect, s *State, g *GPU, m Metric, hi float64, c
 
 // title writes what is plotted, whether the scale is no limit, and what the selected
 // device reads now, or read at the cursor.
-func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known bool) {
+func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known bool, step time.Duration) {
 	info, as := &Metrics[m], unitFormats[Metrics[m].Unit]
 	text, st := info.Title, styleLabel
 	if m == s.Metric {
@@ -210,15 +210,16 @@ func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known b
 	}
 	v := info.Value(shown)
 	if !s.Cursor.IsZero() {
-		v = p.at(s, shown, m)
+		v = p.at(s, shown, m, step)
 	}
 	number(r, r.W-10, 0, 10, v, as.format, stylePlain)
 }
 
-// at returns what a device read at the cursor.
-func (p *plotView) at(s *State, g *GPU, m Metric) float64 {
+// at returns what a device read at the cursor, in the column of a chart that is
+// drawn there: what is long ago is not kept any finer.
+func (p *plotView) at(s *State, g *GPU, m Metric, step time.Duration) float64 {
 	var point [1]Point
-	s.History.Fill(point[:], g.Key, m, s.Cursor, Steps[3])
+	s.History.Fill(point[:], g.Key, m, s.Cursor, step)
 	return point[0].Mean
 }
 

@@ -185,10 +185,12 @@ func most(counts *[canonical.NumClasses]int) canonical.Class {
 	return best
 }
 
-// Step returns the narrowest column with which n of them show at least window.
+// Step returns the narrowest column with which n of them show at least window, all of
+// which is kept that finely.
 func Step(window time.Duration, n int) time.Duration {
 	for _, step := range Steps {
-		if step*time.Duration(n) >= window {
+		l := &levels[levelOf(step)]
+		if step*time.Duration(n) >= window && l.width*time.Duration(l.buckets) >= window {
 			return step
 		}
 	}

@@ -182,6 +182,14 @@ func TestStep(t *testing.T) {
 			t.Errorf("%v in %d columns: %v, want %v", test.window, test.n, got, test.want)
 		}
 	}
+	for _, window := range windows {
+		for n := 10; n < 700; n++ {
+			step := Step(window, n)
+			if l := levels[levelOf(step)]; l.width*time.Duration(l.buckets) < window || step*time.Duration(n) < window {
+				t.Fatalf("%v in %d columns of %v: not all of it is kept so finely", window, n, step)
+			}
+		}
+	}
 	for _, step := range Steps {
 		if step%levels[0].width != 0 {
 			t.Errorf("step %v is no multiple of the finest level", step)

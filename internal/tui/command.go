@@ -34,7 +34,7 @@ func commands() []command {
 		{[]string{"nodes"}, "", "the nodes", view(viewNodes)},
 		{[]string{"sort"}, "[READING]", "order by a reading, as power; without one by index", (*model).sortCommand},
 		{[]string{"filter"}, "[EXPR]", "as /", func(m *model, arg string) (tea.Cmd, error) { m.setFilter(arg); return nil, nil }},
-		{[]string{"window"}, "1m…6h", "how much of the past to show", (*model).windowCommand},
+		{[]string{"window"}, "[1m…6h]", "how much of the past to show; without one as at the start", (*model).windowCommand},
 		{[]string{"theme"}, strings.Join(Themes, "|"), "colours", (*model).themeCommand},
 		{[]string{"symbols"}, strings.Join(SymbolSets, "|"), "what charts are drawn with", (*model).symbolsCommand},
 		{[]string{"events"}, "", "what happened", overlay(overlayEvents)},
@@ -146,6 +146,11 @@ func (m *model) explainCommand(arg string) (tea.Cmd, error) {
 }
 
 func (m *model) windowCommand(arg string) (tea.Cmd, error) {
+	if arg == "" {
+		m.state.Window = 0
+		m.say("the last " + spell(usualWindow) + ", less at the start")
+		return nil, nil
+	}
 	d, err := time.ParseDuration(arg)
 	if err != nil || d < windows[0] || d > windows[len(windows)-1] {
 		return nil, errors.New("usage: :window 15m, from 1m to 6h")

@@ -352,6 +352,14 @@ func TestSettings(t *testing.T) {
 	if b.Theme != "light" || b.Symbols != "ascii" || b.Sort != (Sort{MetricPower, false}) || b.Window != 15*time.Minute || b.Density != 2 || b.Mouse || b.Metric != MetricTemperature {
 		t.Errorf("saved %v %v %v %v %v %v, loaded %v %v %v %v %v %v", a.Theme, a.Symbols, a.Sort, a.Window, a.Density, a.Mouse, b.Theme, b.Symbols, b.Sort, b.Window, b.Density, b.Mouse)
 	}
+	typed(m, ":window", "enter", ":save", "enter")
+	again, _ = fleet(t)
+	if err := again.load(file); err != nil || again.state.Window != 0 {
+		t.Errorf("a window that was not chosen: %v, %v", again.state.Window, err)
+	}
+	if typed(again, "+"); again.state.Window != time.Minute {
+		t.Errorf("from the usual window + leads to %v", again.state.Window)
+	}
 	for _, bad := range []string{"{", `{"theme":"pink"}`, `{"window":"7m"}`, `{"window":"x"}`, `{"density":-1}`, `{"sort":"x"}`, `{"symbols":"x"}`, `[]`} {
 		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)

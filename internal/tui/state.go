@@ -32,7 +32,7 @@ type State struct {
 	View   string // name of the view that is shown, as in viewNames
 	Filter string // as typed; "" is none
 	Sort   Sort
-	// Window is how much of the past charts show.
+	// Window is how much of the past charts show; 0 leaves it to them.
 	Window time.Duration
 	// Cursor is the instant that a chart's cursor points at; zero: none.
 	Cursor time.Time

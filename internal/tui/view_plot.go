@@ -289,10 +289,7 @@ func moveCursor(s *State, by int) {
 	if s.Cursor.IsZero() {
 		s.Cursor = s.Now
 	}
-	window := s.Window
-	if window <= 0 {
-		window = usualWindow
-	}
+	window := s.window()
 	s.Cursor = s.Cursor.Add(time.Duration(by) * window / 50)
 	if s.Cursor.Before(s.Now.Add(-window)) {
 		s.Cursor = s.Now.Add(-window)

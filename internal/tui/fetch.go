@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 const (
@@ -22,8 +25,8 @@ const (
 	// maxBody bounds an answer, for what is no proxy at all: a proxy takes 64 MiB of
 	// an exporter, and adds less than that.
 	maxBody = 128 << 20
-	// keptBody is how large an answer may be for its memory to be used again.
-	keptBody = 8 << 20
+	// maxPart is how much of a line is held at once.
+	maxPart = 64 << 10
 	// scrapedPeriod is how often we fetch from a proxy that reads its source when
 	// it is scraped: each fetch costs its exporter a scrape.
 	scrapedPeriod = 2 * time.Second
@@ -38,13 +41,14 @@ const (
 type fetcher struct {
 	target   Target
 	parser   *parser
-	body     bytes.Buffer
-	node     *Node // the last, also after a failure
-	failures int   // in a row
+	lines    *bufio.Reader
+	body     bytes.Buffer // of the last answer the series of ours
+	node     *Node        // the last, also after a failure
+	failures int          // in a row
 }
 
 func newFetcher(t Target) *fetcher {
-	f := &fetcher{target: t, parser: newParser(), node: &Node{URL: t.shown()}}
+	f := &fetcher{target: t, parser: newParser(), lines: bufio.NewReaderSize(nil, maxPart), node: &Node{URL: t.shown()}}
 	f.node.Name = f.node.URL
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
 		f.node.Name = u.Host
@@ -113,12 +117,7 @@ func (f *fetcher) fetch(ctx context.Context) {
 func (f *fetcher) try(ctx context.Context) (*Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	defer func() {
-		if f.body.Cap() > keptBody {
-			f.body = bytes.Buffer{}
-		}
-	}()
-	status, err := get(ctx, f.target.client(), f.target.URL, &f.body)
+	status, err := get(ctx, f.target.client(), f.target.URL, &f.body, f.keepOurs)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +131,35 @@ func (f *fetcher) try(ctx context.Context) (*Node, error) {
 	return f.parser.parse(f.node.URL, f.body.Bytes())
 }
 
-// get reads what a URL answers into body, and returns its status.
-func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer) (int, error) {
+// keepOurs reads an exposition into body, as far as it is series of ours: what is
+// passed through is not, nor is what somebody else says without end.
+func (f *fetcher) keepOurs(body *bytes.Buffer, from io.Reader) (read int64, err error) {
+	f.lines.Reset(from)
+	ours, begins := false, true
+	for {
+		part, err := f.lines.ReadSlice('\n')
+		read += int64(len(part))
+		if begins {
+			ours = bytes.HasPrefix(part, []byte(canonical.Prefix))
+		}
+		if ours {
+			body.Write(part)
+		}
+		switch begins = err == nil; {
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // which is a long line
+			return read, err
+		}
+	}
+}
+
+// keepAll reads all into body.
+func keepAll(body *bytes.Buffer, from io.Reader) (int64, error) { return body.ReadFrom(from) }
+
+// get has keep read into body what a URL answers, and returns its status. What is no
+// answer to our question, but says why there is none, is kept as it is.
+func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer, keep func(*bytes.Buffer, io.Reader) (int64, error)) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0, errors.New("this is no URL; give one such as http://NODE:9401/metrics")
@@ -150,7 +176,11 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	}
 	defer resp.Body.Close()
 	body.Reset()
-	n, err := body.ReadFrom(io.LimitReader(resp.Body, maxBody+1))
+	most := int64(maxBody + 1)
+	if resp.StatusCode != http.StatusOK {
+		keep, most = keepAll, maxPart
+	}
+	n, err := keep(body, io.LimitReader(resp.Body, most))
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("the answer broke off: %w", unreachable(err))

@@ -63,7 +63,7 @@ func lister(ctx context.Context, targets []Target) func() tea.Msg {
 
 func listProcesses(ctx context.Context, t *Target) ([]Process, error) {
 	var body bytes.Buffer
-	status, err := get(ctx, t.client(), t.processes(), &body)
+	status, err := get(ctx, t.client(), t.processes(), &body, keepAll)
 	switch {
 	case err != nil:
 		return nil, err

@@ -27,7 +27,7 @@ const attachTimeout = 500 * time.Millisecond
 // --tui.url, else the proxy on this machine, else what a pipeline of our own reads.
 // What was logged meanwhile follows on stderr when the terminal is free again.
 func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
-	if err := tui.CheckTerminal(os.Stdin, os.Stdout); err != nil {
+	if err := tui.CheckTerminal(os.Stdin, os.Stdout, os.Getenv("TERM")); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is gone

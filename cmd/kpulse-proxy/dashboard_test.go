@@ -175,6 +175,14 @@ func TestDashboardColors(t *testing.T) {
 	}
 }
 
+// TestDashboardOnADumbTerminal holds that codes are not written where they would be
+// seen as such.
+func TestDashboardOnADumbTerminal(t *testing.T) {
+	t.Parallel()
+	tm := newTerminal(t, [2]string{"80", "24"}, []string{"TERM=dumb"}, itself(t), "--tui", "--backend=replay")
+	tm.until("TERM=dumb", "--once", "EXIT 1")
+}
+
 // TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
 // must show, and beside none, where it must read for itself.
 func TestDashboardAttaches(t *testing.T) {

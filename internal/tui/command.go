@@ -85,15 +85,16 @@ func (m *model) focusOn(arg string) (tea.Cmd, error) {
 	return nil, fmt.Errorf("GPU %s is not visible", arg)
 }
 
-// answersTo tells whether people may call g so: its index, index.instance, node/
-// before either, or at least 4 characters of the UUID.
+// answersTo tells whether people may call g so: its index, index.instance (or, as in
+// CSV, index:instance), node/ before either, or at least 4 characters of the UUID.
 func (g *GPU) answersTo(word string) bool {
 	name := g.Index
 	if g.IsInstance() {
 		name += "." + g.MIGInstance
 	}
 	const enough = 4
-	return word == name || word == g.Node+"/"+name ||
+	csv := strings.Replace(name, ".", ":", 1)
+	return word == name || word == csv || word == g.Node+"/"+name || word == g.Node+"/"+csv ||
 		!g.IsInstance() && len(word) >= enough && strings.HasPrefix(strings.ToLower(g.UUID), strings.ToLower(word))
 }
 

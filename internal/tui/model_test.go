@@ -226,6 +226,7 @@ func TestSelection(t *testing.T) {
 		{[]string{"end"}, "3.2"},
 		{[]string{"]"}, "3.2"},
 		{[]string{"g"}, "0"},
+		{[]string{":focus 3:2", "enter"}, "3.2"},
 		{[]string{":focus 3.1", "enter"}, "3.1"},
 		{[]string{":focus dgx-1/2", "enter"}, "2"},
 		{[]string{":focus gpu-1", "enter"}, "1"},

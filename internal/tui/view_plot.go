@@ -167,12 +167,28 @@ func (p *plotView) chart(r screen.Rect, s *State, m Metric, gpus []*GPU) {
 		p.crowd(plot, s, m, gpus, hi, c)
 		return
 	}
+	if len(gpus) == 1 {
+		p.spikes(plot, s, gpus[0], m, hi, c)
+	}
 	for i, g := range gpus {
 		p.line(plot, s, g, m, hi, c, i)
 	}
 	if i := slices.IndexFunc(gpus, func(g *GPU) bool { return g.Key == s.Selected }); i >= 0 && len(gpus) > 1 {
 		p.line(plot, s, gpus[i], m, hi, c, i) // over the others
 	}
+}
+
+// spikes draws how high a reading went where that is off the line of its means: what
+// was short is not lost in a long column.
+func (p *plotView) spikes(r screen.Rect, s *State, g *GPU, m Metric, hi float64, c columns) {
+	p.past.fill(s, g, m, c)
+	_, dots := r.Dots()
+	for i, point := range p.past.points {
+		if p.past.values[i] = point.Max; !(point.Max-point.Mean > 2*hi/float64(dots)) {
+			p.past.values[i] = math.NaN()
+		}
+	}
+	r.Points(p.past.values, 0, hi, styleFaint)
 }
 
 func (p *plotView) line(r screen.Rect, s *State, g *GPU, m Metric, hi float64, c columns, i int) {

@@ -50,7 +50,7 @@ func lister(ctx context.Context, targets []Target) func() tea.Msg {
 			all.Go(func() { lists[i], errs[i] = listProcesses(ctx, &targets[i]) })
 		}
 		all.Wait()
-		var msg processesMsg
+		msg := processesMsg{list: []Process{}}
 		for i := range targets {
 			msg.list = append(msg.list, lists[i]...)
 			if errs[i] != nil && msg.err == "" {

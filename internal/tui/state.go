@@ -24,8 +24,8 @@ type State struct {
 	// Events are the newest last.
 	Events []Event
 
-	// Processes are those of all nodes that tell; ProcessesErr says why one does
-	// not.
+	// Processes are those of all nodes that tell, nil before they did; ProcessesErr
+	// says why one does not.
 	Processes    []Process
 	ProcessesErr string
 

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -130,6 +131,10 @@ func (p *plotView) legend(r screen.Rect, s *State) {
 		r.Number(x, 0, len(b), b, stylePlain)
 		return
 	}
+	models := len(s.GPUs) * screen.Width("━━ GPU 10 ")
+	for _, g := range s.GPUs {
+		models += screen.Width(g.Model) + 2
+	}
 	for i, g := range s.GPUs {
 		if x+8 > r.W {
 			return
@@ -139,7 +144,11 @@ func (p *plotView) legend(r screen.Rect, s *State) {
 		if g.Key == s.Selected {
 			st = styleStrong | screen.Picked
 		}
-		x = deviceName(r, x, r.W-x, s, g, st) + 1
+		x = deviceName(r, x, r.W-x, s, g, st)
+		if models < r.W && len(s.Nodes) == 1 {
+			x = r.Text(x, 0, r.W-x, g.Model, styleLabel) + 1
+		}
+		x++
 	}
 }
 
@@ -216,19 +225,39 @@ func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known b
 	if as.suffix != "" {
 		x = r.Text(x+1, 0, r.W-x-1, as.suffix, styleFaint)
 	}
+	if link := linkWords(shownIn(s, gpus), m); link != "" && x+1+len(link) < r.W-10 {
+		x = r.Text(x+1, 0, len(link), link, styleFaint)
+	}
 	const scaled = "to what was seen"
 	if !known && x+2+len(scaled) < r.W-10 {
 		r.Text(x+2, 0, len(scaled), scaled, styleFaint)
 	}
-	shown := s.SelectedGPU()
-	if len(gpus) == 1 {
-		shown = gpus[0]
-	}
+	shown := shownIn(s, gpus)
 	v := info.Value(shown)
 	if !s.Cursor.IsZero() {
 		v = p.at(s, shown, m, step)
 	}
 	number(r, r.W-10, 0, 10, v, as.format, stylePlain)
+}
+
+// shownIn returns the device whose reading a chart tells.
+func shownIn(s *State, gpus []*GPU) *GPU {
+	if len(gpus) == 1 {
+		return gpus[0]
+	}
+	return s.SelectedGPU()
+}
+
+// linkWords say what link a metric is of, "" where that is not known.
+func linkWords(g *GPU, m Metric) string {
+	switch m {
+	case MetricPCIe, MetricPCIeReceive, MetricPCIeTransmit:
+		generation, width := g.Values[canonical.PCIeLinkGeneration], g.Values[canonical.PCIeLinkWidth]
+		if canonical.Given(generation) && canonical.Given(width) {
+			return fmt.Sprintf("Gen%.0f x%.0f", generation, width)
+		}
+	}
+	return ""
 }
 
 // at returns what a device read at the cursor, in the column of a chart that is

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -10,7 +11,8 @@ import (
 // eventsView lists what happened, the newest first.
 type eventsView struct{}
 
-var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {"WHERE", 12, true}, {"NODE", 16, true}, {"WHAT", 0, true}}
+// eventColumns are those of several nodes; of one its name goes without saying.
+var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {"NODE", 16, true}, {"WHERE", 12, true}, {"WHAT", 0, true}}
 
 // Draw implements view.
 func (v *eventsView) Draw(r screen.Rect, s *State) {
@@ -19,7 +21,11 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		in.Center(in.H/2, "Nothing has happened since we look.", styleLabel)
 		return
 	}
-	l := newList(in, eventColumns)
+	columns := eventColumns
+	if len(s.Nodes) == 1 {
+		columns = slices.Delete(slices.Clone(columns), 2, 3)
+	}
+	l := newList(in, columns)
 	from := scrollTo(s, len(s.Events), l.rows())
 	for i := len(s.Events) - 1 - from; i >= 0; i-- {
 		if _, ok := l.next(); !ok {
@@ -32,8 +38,10 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		} else {
 			l.text(healthBadges[e.State].text, healthBadges[e.State].style)
 		}
+		if len(s.Nodes) > 1 {
+			l.text(e.Node, styleLabel)
+		}
 		l.text(e.GPU, styleStrong)
-		l.text(e.Node, styleLabel)
 		l.text(e.Text, stylePlain)
 	}
 }

@@ -37,6 +37,8 @@ type watched struct {
 	next            canonical.Class // the one it changed to
 	idle            time.Time       // since when it idles; zero while it works
 	toldIdle        bool
+	label           string    // of the device
+	read            time.Time // when it was last told of
 }
 
 // attended is a node as the events left it.
@@ -69,7 +71,29 @@ func (w *watch) reading(n *Node) []Event {
 			d.seeClass(g, at, add)
 			d.seeIdle(g, at, add)
 		}
+		d.label, d.read = g.Label(), at
 	}
+	return append(events, w.lost(n, at)...)
+}
+
+// lost forgets the devices that a reading of all sources of n does not tell of any
+// more, and returns events of those that were boards: a proxy that was started anew
+// knows of none that went before.
+func (w *watch) lost(n *Node, at time.Time) []Event {
+	if slices.ContainsFunc(n.Sources, func(o Source) bool { return !o.Up }) {
+		return nil
+	}
+	var events []Event
+	for k, d := range w.devices {
+		if k.Node != n.URL || d.read.Equal(at) {
+			continue
+		}
+		delete(w.devices, k)
+		if k.Instance == "" && !d.gone {
+			events = append(events, Event{At: at, Key: k, Node: n.Name, GPU: d.label, Kind: EventGone, State: canonical.HealthWarn, Text: "is not told of any more: the node has fewer GPUs than before"})
+		}
+	}
+	slices.SortFunc(events, func(a, b Event) int { return cmp.Or(compareNumbers(a.GPU, b.GPU), cmp.Compare(a.Key.UUID, b.Key.UUID)) })
 	return events
 }
 

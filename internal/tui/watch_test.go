@@ -76,6 +76,41 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestEventsOfLostDevices holds that boards that a node does not tell of any more are
+// told of once, in order, and no device is remembered for ever.
+func TestEventsOfLostDevices(t *testing.T) {
+	w := newWatch()
+	say := func(after time.Duration, up bool, gpus ...*GPU) string {
+		var all []string
+		for _, e := range w.reading(&Node{URL: "u", Name: "n", FetchedAt: start.Add(after), Sources: []Source{{Up: up}}, GPUs: gpus}) {
+			all = append(all, e.GPU+" "+e.State.String())
+		}
+		return strings.Join(all, "; ")
+	}
+	var boards []*GPU
+	for _, g := range []*GPU{gpu("2", ""), gpu("10", ""), gpu("2", "7")} {
+		g.Key.Node, g.Health = "u", canonical.HealthOK
+		boards = append(boards, g)
+	}
+	for i, test := range []struct {
+		up   bool
+		gpus []*GPU
+		want string
+	}{
+		{true, boards, ""},
+		{false, boards[:0], ""}, // a source that is down tells of nothing
+		{true, boards[:0], "GPU 2 warn; GPU 10 warn"},
+		{true, boards[:0], ""},
+	} {
+		if got := say(time.Duration(i)*time.Second, test.up, test.gpus...); got != test.want {
+			t.Errorf("reading %d: %q, want %q", i, got, test.want)
+		}
+	}
+	if len(w.devices) != 0 {
+		t.Errorf("%d devices are remembered", len(w.devices))
+	}
+}
+
 func TestEventsOfNodes(t *testing.T) {
 	w := newWatch()
 	n := &Node{URL: "u", Name: "dgx-1", Period: time.Second}

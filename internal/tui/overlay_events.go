@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -38,10 +39,13 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		} else {
 			l.text(healthBadges[e.State].text, healthBadges[e.State].style)
 		}
+		where := e.GPU
 		if len(s.Nodes) > 1 {
 			l.text(e.Node, styleLabel)
+		} else {
+			where = cmp.Or(where, e.Node)
 		}
-		l.text(e.GPU, styleStrong)
+		l.text(where, styleStrong)
 		l.text(e.Text, stylePlain)
 	}
 }

@@ -32,6 +32,8 @@ const (
 	scrapedPeriod = 2 * time.Second
 	// shortestPeriod is that of the fastest sources.
 	shortestPeriod = 100 * time.Millisecond
+	// longestApart bounds what distance of readings is taken for their period.
+	longestApart = time.Minute
 	// firstPause and longestPause are those before a fetch that follows a failed
 	// one: a node that is back is seen soon.
 	firstPause, longestPause = 500 * time.Millisecond, 5 * time.Second
@@ -45,6 +47,8 @@ type fetcher struct {
 	body     bytes.Buffer // of the last answer the series of ours
 	node     *Node        // the last, also after a failure
 	failures int          // in a row
+	// period is how often we may ask, apart how far apart the last two readings were.
+	period, apart time.Duration
 }
 
 func newFetcher(t Target) *fetcher {
@@ -86,7 +90,7 @@ func (f *fetcher) pause() time.Duration {
 		pause := min(firstPause<<min(f.failures-1, 8), longestPause)
 		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))
 	}
-	return max(f.node.Period, shortestPeriod)
+	return max(f.period, shortestPeriod)
 }
 
 // fetch replaces the node by what it says now, or after a failure by what it said
@@ -102,14 +106,21 @@ func (f *fetcher) fetch(ctx context.Context) {
 	}
 	f.failures = 0
 	n.FetchedAt = time.Now()
-	if last := f.node; !n.At.IsZero() && n.At.Equal(last.At) {
-		n.FetchedAt = last.FetchedAt // the reading that we have
-	}
+	last := f.node
 	if n.Name == "" {
-		n.Name = f.node.Name
+		n.Name = last.Name
 	}
+	f.period = n.Period
 	if n.Period == 0 {
-		n.Period = scrapedPeriod
+		// It may share one reading among many who ask.
+		n.Period, f.period = max(scrapedPeriod, f.apart), scrapedPeriod
+	}
+	switch {
+	case n.At.IsZero():
+	case n.At.Equal(last.At):
+		n.FetchedAt = last.FetchedAt // the reading that we have
+	case n.At.After(last.At) && last.Up:
+		f.apart = min(n.At.Sub(last.At), longestApart)
 	}
 	f.node = n
 }

@@ -125,6 +125,28 @@ func TestReadingsThatStandStillAreOld(t *testing.T) {
 	})
 }
 
+// TestSharedReadingsAreFresh holds that a proxy which reads its exporter more seldom
+// than we ask is not taken for one that stands still, and is asked as often.
+func TestSharedReadingsAreFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		f := newFetcher(Target{URL: "http://node:9401/metrics", Client: Client(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			at := time.Now().Truncate(10 * time.Second)
+			fmt.Fprintf(w, "kpulse_source_up{source=\"s\"} 1\nkpulse_source_last_read_timestamp_seconds{source=\"s\"} %d\n", at.Unix())
+		}))})
+		for time.Since(begun) < time.Minute {
+			f.fetch(t.Context())
+			if got, since := f.node.Age(time.Now()); got != Fresh && time.Since(begun) > 20*time.Second {
+				t.Errorf("after %v: age %v of %v, period %v", time.Since(begun), got, since, f.node.Period)
+			}
+			if f.pause() != scrapedPeriod {
+				t.Fatalf("asked every %v", f.pause())
+			}
+			time.Sleep(f.pause())
+		}
+	})
+}
+
 // TestOnlyOursIsKept holds that what others say takes no memory, be it without end,
 // and that lines of any length are ours or not by how they begin.
 func TestOnlyOursIsKept(t *testing.T) {

@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +30,7 @@ const attachTimeout = 500 * time.Millisecond
 // --tui.url, else the proxy on this machine, else what a pipeline of our own reads.
 // What was logged meanwhile follows on stderr when the terminal is free again.
 func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
-	if err := tui.CheckTerminal(os.Stdin, os.Stdout); err != nil {
+	if err := tui.CheckTerminal(os.Stdin, os.Stdout, os.Getenv("TERM")); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is gone
@@ -56,7 +59,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 	}
 	if len(o.tuiURLs) > 0 {
 		for _, url := range o.tuiURLs {
-			targets = append(targets, tui.Target{URL: withPath(url), Client: client})
+			targets = append(targets, tui.Target{URL: url, Client: client})
 		}
 		return targets, func() {}, nil
 	}
@@ -94,17 +97,41 @@ func (o *options) tuiClient() (*http.Client, error) {
 	return client, nil
 }
 
+// nodeURLs completes the addresses of --tui.url, each of them once.
+func nodeURLs(typed []string) ([]string, error) {
+	var all []string
+	for _, t := range typed {
+		u, err := withPath(t)
+		if err != nil {
+			return nil, fmt.Errorf("--tui.url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
+		}
+		if !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all, nil
+}
+
 // withPath completes an address as people type it: node, node:9401 or a URL.
-func withPath(url string) string {
-	scheme, rest, ok := strings.Cut(url, "://")
+func withPath(typed string) (string, error) {
+	scheme, rest, ok := strings.Cut(typed, "://")
 	if !ok {
-		scheme, rest = "http", url
+		scheme, rest = "http", typed
 	}
 	host, path, _ := strings.Cut(rest, "/")
 	if _, _, err := net.SplitHostPort(host); err != nil && !ok {
 		host += defaultListen
 	}
-	return scheme + "://" + host + "/" + cmp.Or(path, "metrics")
+	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
+	switch u, err := url.Parse(whole); {
+	case err != nil:
+		return "", errors.New("(not shown): this is no URL") // it may hold a password
+	case u.Hostname() == "":
+		return "", fmt.Errorf("%s: there is no host in it", u.Redacted())
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", fmt.Errorf("%s: it can be read over http and https alone", u.Redacted())
+	}
+	return whole, nil
 }
 
 // localProxy returns the URL of a proxy on this machine that listens at the first

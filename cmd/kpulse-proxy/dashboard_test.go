@@ -179,6 +179,14 @@ func TestDashboardColors(t *testing.T) {
 	}
 }
 
+// TestDashboardOnADumbTerminal holds that codes are not written where they would be
+// seen as such.
+func TestDashboardOnADumbTerminal(t *testing.T) {
+	t.Parallel()
+	tm := newTerminal(t, [2]string{"80", "24"}, []string{"TERM=dumb"}, itself(t), "--tui", "--backend=replay")
+	tm.until("TERM=dumb", "--once", "EXIT 1")
+}
+
 // TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
 // must show, and beside none, where it must read for itself.
 func TestDashboardAttaches(t *testing.T) {
@@ -210,9 +218,17 @@ func TestAddressesOfNodes(t *testing.T) {
 		{"https://gpu.example/proxy/metrics?source=a", "https://gpu.example/proxy/metrics?source=a"},
 		{"https://gpu.example/", "https://gpu.example/metrics"},
 	} {
-		if got := withPath(test.typed); got != test.want {
-			t.Errorf("%s: %s, want %s", test.typed, got, test.want)
+		if got, err := withPath(test.typed); got != test.want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", test.typed, got, err, test.want)
 		}
+	}
+	for _, bad := range []string{"", "::bad", "http://[::1", "ftp://dgx-7/metrics", "dgx-7:port", "http://u:secret@dgx 7/"} {
+		if got, err := nodeURLs([]string{"dgx-1", bad}); err == nil || !strings.Contains(err.Error(), "such as NODE") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
+	}
+	if got, err := nodeURLs([]string{"dgx-1", "http://dgx-1:9401", "dgx-2"}); err != nil || len(got) != 2 {
+		t.Errorf("a node given twice: %v, %v", got, err)
 	}
 	for _, test := range []struct{ listen, want string }{
 		{":9401", "http://localhost:9401/metrics"},

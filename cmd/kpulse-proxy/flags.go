@@ -234,6 +234,9 @@ func (w *words) into(opts *options) error {
 	if err := opts.check(); err != nil {
 		return err
 	}
+	if opts.tuiURLs, err = nodeURLs(opts.tuiURLs); err != nil {
+		return err
+	}
 	return w.weigh(opts)
 }
 

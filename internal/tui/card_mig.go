@@ -16,8 +16,9 @@ func (p *painter) instances(r screen.Rect, s *State, u *unit) {
 	first := instancesFrom(r.H, u)
 	if first > 0 {
 		if first > 1 {
-			r.TextRight(0, 0, r.W, "in MIG instances", styleLabel)
-			cardName(r.Row(0), r.W-len("in MIG instances")-1, u.board)
+			const parted = "in MIG" // short, so that the model has room
+			r.TextRight(0, 0, r.W, parted, styleLabel)
+			cardName(r.Row(0), r.W-len(parted)-1, u.board)
 		}
 		line := r.Row(min(first-1, 1))
 		powerBar(line.Sub(0, 0, r.W-widthCelsius-1, 1), u.board)

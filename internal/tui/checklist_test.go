@@ -78,7 +78,7 @@ var checklist = []shown{
 	{"focus: energy", "focus_120x40_one", "Energy 638.9 kWh"},
 	{"focus: replays", "focus_120x40_one", "PCIe replays"},
 
-	{"plot: legend", "plot_160x45_four", "━━ GPU 0 ━━ GPU 1"},
+	{"plot: legend", "plot_160x45_four", "━━ GPU 0 NVIDIA H200 ━━ GPU 1"},
 	{"plot: real utilization", "plot_160x45_four", "Real util"},
 	{"plot: GPU util", "plot_160x45_four", "GPU util"},
 	{"plot: GR active", "plot_160x45_four", "GR active"},
@@ -87,7 +87,7 @@ var checklist = []shown{
 	{"plot: tensor", "plot_160x45_four", "Tensor"},
 	{"plot: DRAM", "plot_160x45_four", "DRAM"},
 	{"plot: memory copies", "plot_160x45_four", "Memcpy"},
-	{"plot: PCIe both ways", "plot_160x45_four", "PCIe RX+TX GB/s"},
+	{"plot: PCIe both ways, with the link", "plot_160x45_four", "PCIe RX+TX GB/s Gen5 x16"},
 	{"plot: times on the axis", "plot_160x45_four", "11:58"},
 	{"plot: scale on the axis", "plot_160x45_four", "100%"},
 

@@ -7,9 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// defaultWindow and windows are how much of the past charts show.
-const defaultWindow = 5 * time.Minute
-
+// windows are how much of the past charts can be told to show.
 var windows = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour}
 
 // sorts are what the key for sorting goes through. :sort knows them all.
@@ -40,7 +38,11 @@ func (m *model) reverse() {
 
 // zoom takes a longer or shorter window.
 func (m *model) zoom(by int) {
-	i := slices.Index(windows, m.state.Window)
+	at := m.state.Window
+	if at == 0 {
+		at = usualWindow
+	}
+	i := slices.Index(windows, at)
 	m.state.Window = windows[min(max(i+by, 0), len(windows)-1)]
 	m.say("the last " + spell(m.state.Window))
 }

@@ -34,7 +34,7 @@ func commands() []command {
 		{[]string{"nodes"}, "", "the nodes", view(viewNodes)},
 		{[]string{"sort"}, "[READING]", "order by a reading, as power; without one by index", (*model).sortCommand},
 		{[]string{"filter"}, "[EXPR]", "as /", func(m *model, arg string) (tea.Cmd, error) { m.setFilter(arg); return nil, nil }},
-		{[]string{"window"}, "1m…6h", "how much of the past to show", (*model).windowCommand},
+		{[]string{"window"}, "[1m…6h]", "how much of the past to show; without one as at the start", (*model).windowCommand},
 		{[]string{"theme"}, strings.Join(Themes, "|"), "colours", (*model).themeCommand},
 		{[]string{"symbols"}, strings.Join(SymbolSets, "|"), "what charts are drawn with", (*model).symbolsCommand},
 		{[]string{"events"}, "", "what happened", overlay(overlayEvents)},
@@ -85,15 +85,16 @@ func (m *model) focusOn(arg string) (tea.Cmd, error) {
 	return nil, fmt.Errorf("GPU %s is not visible", arg)
 }
 
-// answersTo tells whether people may call g so: its index, index.instance, node/
-// before either, or at least 4 characters of the UUID.
+// answersTo tells whether people may call g so: its index, index.instance (or, as in
+// CSV, index:instance), node/ before either, or at least 4 characters of the UUID.
 func (g *GPU) answersTo(word string) bool {
 	name := g.Index
 	if g.IsInstance() {
 		name += "." + g.MIGInstance
 	}
 	const enough = 4
-	return word == name || word == g.Node+"/"+name ||
+	csv := strings.Replace(name, ".", ":", 1)
+	return word == name || word == csv || word == g.Node+"/"+name || word == g.Node+"/"+csv ||
 		!g.IsInstance() && len(word) >= enough && strings.HasPrefix(strings.ToLower(g.UUID), strings.ToLower(word))
 }
 
@@ -146,6 +147,11 @@ func (m *model) explainCommand(arg string) (tea.Cmd, error) {
 }
 
 func (m *model) windowCommand(arg string) (tea.Cmd, error) {
+	if arg == "" {
+		m.state.Window = 0
+		m.say("the last " + spell(usualWindow) + ", less at the start")
+		return nil, nil
+	}
 	d, err := time.ParseDuration(arg)
 	if err != nil || d < windows[0] || d > windows[len(windows)-1] {
 		return nil, errors.New("usage: :window 15m, from 1m to 6h")

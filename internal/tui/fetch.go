@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -14,18 +15,25 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 const (
 	// fetchTimeout bounds a fetch: a proxy may itself wait for its exporter.
 	fetchTimeout = 10 * time.Second
-	// maxBody bounds an answer, for what is no proxy at all.
-	maxBody = 256 << 20
+	// maxBody bounds an answer, for what is no proxy at all: a proxy takes 64 MiB of
+	// an exporter, and adds less than that.
+	maxBody = 128 << 20
+	// maxPart is how much of a line is held at once.
+	maxPart = 64 << 10
 	// scrapedPeriod is how often we fetch from a proxy that reads its source when
 	// it is scraped: each fetch costs its exporter a scrape.
 	scrapedPeriod = 2 * time.Second
 	// shortestPeriod is that of the fastest sources.
 	shortestPeriod = 100 * time.Millisecond
+	// longestApart bounds what distance of readings is taken for their period.
+	longestApart = time.Minute
 	// firstPause and longestPause are those before a fetch that follows a failed
 	// one: a node that is back is seen soon.
 	firstPause, longestPause = 500 * time.Millisecond, 5 * time.Second
@@ -35,13 +43,16 @@ const (
 type fetcher struct {
 	target   Target
 	parser   *parser
-	body     bytes.Buffer
-	node     *Node // the last, also after a failure
-	failures int   // in a row
+	lines    *bufio.Reader
+	body     bytes.Buffer // of the last answer the series of ours
+	node     *Node        // the last, also after a failure
+	failures int          // in a row
+	// period is how often we may ask, apart how far apart the last two readings were.
+	period, apart time.Duration
 }
 
 func newFetcher(t Target) *fetcher {
-	f := &fetcher{target: t, parser: newParser(), node: &Node{URL: t.shown()}}
+	f := &fetcher{target: t, parser: newParser(), lines: bufio.NewReaderSize(nil, maxPart), node: &Node{URL: t.shown()}}
 	f.node.Name = f.node.URL
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
 		f.node.Name = u.Host
@@ -79,7 +90,7 @@ func (f *fetcher) pause() time.Duration {
 		pause := min(firstPause<<min(f.failures-1, 8), longestPause)
 		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))
 	}
-	return max(f.node.Period, shortestPeriod)
+	return max(f.period, shortestPeriod)
 }
 
 // fetch replaces the node by what it says now, or after a failure by what it said
@@ -95,11 +106,21 @@ func (f *fetcher) fetch(ctx context.Context) {
 	}
 	f.failures = 0
 	n.FetchedAt = time.Now()
+	last := f.node
 	if n.Name == "" {
-		n.Name = f.node.Name
+		n.Name = last.Name
 	}
+	f.period = n.Period
 	if n.Period == 0 {
-		n.Period = scrapedPeriod
+		// It may share one reading among many who ask.
+		n.Period, f.period = max(scrapedPeriod, f.apart), scrapedPeriod
+	}
+	switch {
+	case n.At.IsZero():
+	case n.At.Equal(last.At):
+		n.FetchedAt = last.FetchedAt // the reading that we have
+	case n.At.After(last.At) && last.Up:
+		f.apart = min(n.At.Sub(last.At), longestApart)
 	}
 	f.node = n
 }
@@ -107,7 +128,7 @@ func (f *fetcher) fetch(ctx context.Context) {
 func (f *fetcher) try(ctx context.Context) (*Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	status, err := get(ctx, f.target.client(), f.target.URL, &f.body)
+	status, err := get(ctx, f.target.client(), f.target.URL, &f.body, f.keepOurs)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +142,35 @@ func (f *fetcher) try(ctx context.Context) (*Node, error) {
 	return f.parser.parse(f.node.URL, f.body.Bytes())
 }
 
-// get reads what a URL answers into body, and returns its status.
-func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer) (int, error) {
+// keepOurs reads an exposition into body, as far as it is series of ours: what is
+// passed through is not, nor is what somebody else says without end.
+func (f *fetcher) keepOurs(body *bytes.Buffer, from io.Reader) (read int64, err error) {
+	f.lines.Reset(from)
+	ours, begins := false, true
+	for {
+		part, err := f.lines.ReadSlice('\n')
+		read += int64(len(part))
+		if begins {
+			ours = bytes.HasPrefix(part, []byte(canonical.Prefix))
+		}
+		if ours {
+			body.Write(part)
+		}
+		switch begins = err == nil; {
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // which is a long line
+			return read, err
+		}
+	}
+}
+
+// keepAll reads all into body.
+func keepAll(body *bytes.Buffer, from io.Reader) (int64, error) { return body.ReadFrom(from) }
+
+// get has keep read into body what a URL answers, and returns its status. What is no
+// answer to our question, but says why there is none, is kept as it is.
+func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer, keep func(*bytes.Buffer, io.Reader) (int64, error)) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return 0, errors.New("this is no URL; give one such as http://NODE:9401/metrics")
@@ -139,7 +187,11 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	}
 	defer resp.Body.Close()
 	body.Reset()
-	n, err := body.ReadFrom(io.LimitReader(resp.Body, maxBody+1))
+	most := int64(maxBody + 1)
+	if resp.StatusCode != http.StatusOK {
+		keep, most = keepAll, maxPart
+	}
+	n, err := keep(body, io.LimitReader(resp.Body, most))
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("the answer broke off: %w", unreachable(err))

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -103,6 +104,76 @@ func closedAddress(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// TestReadingsThatStandStillAreOld holds that an answer which brings the reading
+// before once more does not make it a new one, however often it comes.
+func TestReadingsThatStandStillAreOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reading := func(at float64) http.HandlerFunc {
+			return says(200, fmt.Sprintf("%skpulse_source_last_read_timestamp_seconds{source=\"s\",backend=\"dcgm\"} %f\n", healthyBody, at))
+		}
+		first := reading(100)
+		f := newFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(first, first, first, first, reading(100.5))})
+		for i, want := range []Age{Fresh, Fresh, Stale, Expired, Fresh} {
+			f.fetch(t.Context())
+			if got, since := f.node.Age(time.Now()); got != want || !f.node.Up {
+				t.Errorf("fetch %d: age %v of %v, up %v; want %v", i, got, since, f.node.Up, want)
+			}
+			time.Sleep([]time.Duration{time.Second, time.Second, 4 * time.Second, 0, 0}[i])
+		}
+	})
+}
+
+// TestSharedReadingsAreFresh holds that a proxy which reads its exporter more seldom
+// than we ask is not taken for one that stands still, and is asked as often.
+func TestSharedReadingsAreFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		f := newFetcher(Target{URL: "http://node:9401/metrics", Client: Client(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			at := time.Now().Truncate(10 * time.Second)
+			fmt.Fprintf(w, "kpulse_source_up{source=\"s\"} 1\nkpulse_source_last_read_timestamp_seconds{source=\"s\"} %d\n", at.Unix())
+		}))})
+		for time.Since(begun) < time.Minute {
+			f.fetch(t.Context())
+			if got, since := f.node.Age(time.Now()); got != Fresh && time.Since(begun) > 20*time.Second {
+				t.Errorf("after %v: age %v of %v, period %v", time.Since(begun), got, since, f.node.Period)
+			}
+			if f.pause() != scrapedPeriod {
+				t.Fatalf("asked every %v", f.pause())
+			}
+			time.Sleep(f.pause())
+		}
+	})
+}
+
+// TestOnlyOursIsKept holds that what others say takes no memory, be it without end,
+// and that lines of any length are ours or not by how they begin.
+func TestOnlyOursIsKept(t *testing.T) {
+	f := newFetcher(Target{URL: "http://node:9401/metrics", Client: &http.Client{Transport: endless{}}})
+	if f.fetch(t.Context()); f.node.Up || !strings.Contains(f.node.Err, "longer than 128 MiB") || f.body.Cap() > 1<<20 {
+		t.Errorf("%q, %d bytes kept", f.node.Err, f.body.Cap())
+	}
+	long := strings.Repeat("x", 3*maxPart)
+	ours := "kpulse_source_up{source=\"" + long + "\"} 1\n"
+	f = newFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "DCGM_"+long+" kpulse_a 1\n"+ours+"x "+ours+"kpulse_build_info{version=\"7\"} 1"))})
+	if f.fetch(t.Context()); f.body.String() != ours+"kpulse_build_info{version=\"7\"} 1" || f.node.Version != "7" {
+		t.Errorf("%d bytes kept, version %q, error %q", f.body.Len(), f.node.Version, f.node.Err)
+	}
+}
+
+// endless answers with lines without end.
+type endless struct{}
+
+func (endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(endless{}), Request: r}, nil
+}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '\n'
+	}
+	return len(p), nil
 }
 
 func TestScrapedNodesAreNotScrapedOften(t *testing.T) {

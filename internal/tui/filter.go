@@ -14,13 +14,18 @@ import (
 type filter []func(*GPU) bool
 
 // units are how people write numbers of a unit: filters compare with the value
-// times this.
-var units = map[canonical.Unit]float64{
-	canonical.Ratio:          100,             // percent
-	canonical.Bytes:          1.0 / (1 << 30), // GiB
-	canonical.BytesPerSecond: 1e-9,            // GB/s
-	canonical.Hertz:          1e-6,            // MHz
-	canonical.Joules:         1 / 3.6e6,       // kWh
+// times this, and take the names behind a number, the first of which messages use.
+var units = map[canonical.Unit]struct {
+	times float64
+	names []string
+}{
+	canonical.Ratio:          {100, []string{"%"}},
+	canonical.Bytes:          {1.0 / (1 << 30), []string{"GiB"}},
+	canonical.BytesPerSecond: {1e-9, []string{"GB/s"}},
+	canonical.Hertz:          {1e-6, []string{"MHz"}},
+	canonical.Joules:         {1 / 3.6e6, []string{"kWh"}},
+	canonical.Watts:          {1, []string{"W"}},
+	canonical.Celsius:        {1, []string{"°C", "C"}},
 }
 
 // texts are the words of a device that a filter can look into.
@@ -32,6 +37,9 @@ var texts = map[string]func(*GPU) []string{
 	"mig":   func(g *GPU) []string { return []string{g.MIGInstance, g.MIGProfile} },
 	"class": func(g *GPU) []string { return []string{g.Class.String(), g.Bottleneck()} },
 	"health": func(g *GPU) []string {
+		if g.IsInstance() {
+			return nil // its board has it
+		}
 		words := []string{g.Health.String()}
 		for _, r := range g.Raised {
 			words = append(words, r.Condition.String())
@@ -57,21 +65,28 @@ func perAllocation(g *GPU, word func(*Allocation) string) []string {
 	return words
 }
 
-// operators, those first that begin like another.
+// operators, those first that begin like another. Those that negate hold where there
+// are words, and the opposite holds of none.
 var operators = []struct {
 	sign    string
 	numbers func(a, b float64) bool
 	words   func(have, want string) bool
+	negates bool
 }{
-	{">=", func(a, b float64) bool { return a >= b }, nil},
-	{"<=", func(a, b float64) bool { return a <= b }, nil},
-	{"!=", func(a, b float64) bool { return a != b && !math.IsNaN(a) }, nil},
-	{"~=", nil, strings.Contains},
-	{">", func(a, b float64) bool { return a > b }, nil},
-	{"<", func(a, b float64) bool { return a < b }, nil},
-	{"=", func(a, b float64) bool { return a == b }, func(have, want string) bool { return have == want }},
-	{"~", nil, strings.Contains},
+	{">=", func(a, b float64) bool { return a >= b }, nil, false},
+	{"<=", func(a, b float64) bool { return a <= b }, nil, false},
+	{"!=", func(a, b float64) bool { return a != b && !math.IsNaN(a) }, equal, true},
+	{"!~", nil, strings.Contains, true},
+	{"~=", nil, strings.Contains, false},
+	{"=~", nil, strings.Contains, false},
+	{"==", func(a, b float64) bool { return a == b }, equal, false},
+	{">", func(a, b float64) bool { return a > b }, nil, false},
+	{"<", func(a, b float64) bool { return a < b }, nil, false},
+	{"=", func(a, b float64) bool { return a == b }, equal, false},
+	{"~", nil, strings.Contains, false},
 }
+
+func equal(have, want string) bool { return have == want }
 
 // parseFilter reads terms parted by "&": `temp>85`, with the number as people
 // write it (percent, GiB, GB/s, MHz, W, °C); `pod~train`; or a text that any word
@@ -104,27 +119,41 @@ func parseTerm(term string) (func(*GPU) bool, error) {
 			continue
 		}
 		want = strings.TrimSpace(want)
-		if m, ok := metricNamed(name); ok && op.numbers != nil {
+		m, number := metricNamed(name)
+		words := texts[name]
+		switch {
+		case number && op.numbers != nil:
 			return compareMetric(m, want, op.numbers)
+		case words != nil && op.words != nil && want != "":
+			return func(g *GPU) bool {
+				all := words(g)
+				return anyWord(all, want, op.words) != op.negates && anyWord(all, "", func(have, _ string) bool { return have != "" })
+			}, nil
+		case !number && words == nil:
+			return nil, fmt.Errorf("no reading is called %q; try temp>85, real<20 or pod~train, and i explains them all", name)
 		}
-		if words := texts[name]; words != nil && op.words != nil {
-			return func(g *GPU) bool { return anyWord(words(g), want, op.words) }, nil
-		}
-		return nil, fmt.Errorf("%q cannot be compared by %q; try temp>85, real<20 or pod~train", name, op.sign)
+		return nil, fmt.Errorf("%q cannot be compared by %q with %q; try temp>85, real<20 or pod~train", name, op.sign, want)
 	}
 	return nil, fmt.Errorf("%q is no comparison; try temp>85, real<20 or pod~train", term)
 }
 
 func compareMetric(m Metric, want string, holds func(a, b float64) bool) (func(*GPU) bool, error) {
-	number, err := strconv.ParseFloat(strings.TrimRight(want, "%wc°"), 64)
+	unit, ok := units[Metrics[m].Unit]
+	if !ok {
+		unit.times = 1
+	}
+	digits, in := want, ""
+	for i, name := range unit.names {
+		digits = strings.TrimSuffix(digits, strings.ToLower(name))
+		if i == 0 {
+			in = " in " + name
+		}
+	}
+	number, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || math.IsNaN(number) {
-		return nil, fmt.Errorf("%q is no number; write %s>85", want, Metrics[m].Name)
+		return nil, fmt.Errorf("%q is no number%s; write %s>85", want, in, Metrics[m].Name)
 	}
-	scale := units[Metrics[m].Unit]
-	if scale == 0 {
-		scale = 1
-	}
-	return func(g *GPU) bool { return holds(Metrics[m].Value(g)*scale, number) }, nil
+	return func(g *GPU) bool { return holds(Metrics[m].Value(g)*unit.times, number) }, nil
 }
 
 // metricNamed returns the metric that a filter or a command calls so.

@@ -46,6 +46,13 @@ func TestFilter(t *testing.T) {
 		{"pod=train", ""},
 		{"job=4711", "1"},
 		{"health=hot", "0"},
+		{"health==hot", "0"},
+		{"health!=ok", "0 12"},
+		{"class!~tensor", "1 12"},
+		{"pod!=train-8", "1"}, // what is not held fulfils nothing
+		{"real==0%", "1"},
+		{"memused>39GiB & rx>1.5 GB/s", "0"},
+		{"temp>85C", "0"},
 		{"health~=temperature", "0"},
 		{"class=compute", "0"},
 		{"host~dgx & class~idle", "1"},
@@ -68,6 +75,15 @@ func TestFilter(t *testing.T) {
 		}
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%q chooses %q, want %q", test.expr, got, test.want)
+		}
+	}
+	instance := gpu("0", "1")
+	if f, err := parseFilter("health!=ok"); err != nil || f.match(instance) {
+		t.Errorf("an instance has a health of its own: %v", err)
+	}
+	for expr, want := range map[string]string{"mem>40GiB": `"40gib" is no number in %; write mem>85`, "tmep>80": `no reading is called "tmep"`, "pod~": "cannot be compared"} {
+		if _, err := parseFilter(expr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", expr, err, want)
 		}
 	}
 	for _, expr := range []string{"temp>", "temp>hot", "temp=nan", "tmep>80", "pod>3", "temp~8", "!x", ">5"} {

@@ -26,10 +26,14 @@ func drawFooter(r screen.Rect, s *State) {
 		return
 	}
 	if text, st := footerMessage(s); text != "" {
-		r.Text(1, 0, r.W-2, text, st)
+		end := r.W - 1
+		if r.W >= choicesFrom {
+			_, end = drawLine(r, choiceItems(s))
+		}
+		r.Text(1, 0, end-1, text, st)
 		return
 	}
-	items := sourceItems(s)
+	items := append(sourceItems(s), choiceItems(s)...)
 	for i, h := range hints {
 		items = append(items, item{3 + i, false, []piece{{h.key, styleAccent}, {" " + h.does, styleLabel}}})
 	}
@@ -62,7 +66,7 @@ func footerMessage(s *State) (string, screen.Style) {
 }
 
 // sourceItems say, from the right edge inwards, when and where from the readings
-// are, what scores are made of, and what is shown of them.
+// are, and what scores are made of.
 func sourceItems(s *State) []item {
 	items := []item{{16, true, []piece{{s.Now.Format(time.DateOnly), styleLabel}}}}
 	if len(s.Nodes) == 1 {
@@ -75,6 +79,14 @@ func sourceItems(s *State) []item {
 	if preset := presetOf(s); preset != "" {
 		items = append(items, item{12, true, []piece{{preset, styleLabel}}})
 	}
+	return items
+}
+
+// choicesFrom is the width from which a message leaves room for what is shown.
+const choicesFrom = 80
+
+// choiceItems say which devices are shown, and in which order.
+func choiceItems(s *State) (items []item) {
 	if s.Sort.By != MetricNone {
 		items = append(items, item{2, true, []piece{{"by ", styleLabel}, {Metrics[s.Sort.By].Name, styleAccent}}})
 	}

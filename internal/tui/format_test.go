@@ -183,6 +183,42 @@ func TestTotals(t *testing.T) {
 	if got := totalsOf(one); got.real != 0.25 || got.power != 300 || got.mean != 300 || got.active != 1 {
 		t.Errorf("one: %+v", got)
 	}
+	four := state("four")
+	four.GPUs[1].Values[canonical.Power] = math.NaN()
+	if got := totalsOf(four); !math.IsNaN(got.power) || math.Abs(got.limit-2800) > 1e-9 || !(got.mean > 95) {
+		t.Errorf("half a sum is no sum: %+v", got)
+	}
+	if got := totalsOf(state("missing")); got.telling != 0 || got.boards != 4 {
+		t.Errorf("who tells nothing is not idle: %+v", got)
+	}
+}
+
+// TestHeaderSaysHowFreshItIs holds what the header says of nodes in every state, and
+// that it counts nothing before it has read.
+func TestHeaderSaysHowFreshItIs(t *testing.T) {
+	for _, test := range []struct {
+		name, want, not string
+		change          func(n *Node)
+	}{
+		{"fresh", "● live", "unchanged", func(*Node) {}},
+		{"no answer yet", "waiting", "GPU", func(n *Node) { *n = Node{URL: n.URL, Name: n.Name} }},
+		{"cannot be read", "✖ down", "GPU", func(n *Node) { *n = Node{URL: n.URL, Name: n.Name, Err: "refused"} }},
+		{"no new reading", "▲ stale 7s", "live", func(n *Node) { n.FetchedAt = noon.Add(-7 * time.Second) }},
+		{"too old to be shown", "✖ stale 30s", "live", func(n *Node) { n.FetchedAt = noon.Add(-30 * time.Second) }},
+		{"exporter stopped", "▲ unchanged 16m", "live", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: 16 * time.Minute}} }},
+		{"quiet for a while", "● live", "unchanged", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: 14 * time.Minute}} }},
+	} {
+		s := state("one")
+		n := *s.Nodes[0]
+		test.change(&n)
+		s.Nodes = []*Node{&n}
+		s.GPUs, s.Devices = arrange(s.Nodes, nil, s.Sort)
+		g, _ := at(s, viewFleet, 120, 30)
+		header, _, _ := strings.Cut(g.Glyphs(), "\n")
+		if !strings.Contains(header, test.want) || strings.Contains(header, test.not) {
+			t.Errorf("%s: %q, want %q and no %q", test.name, header, test.want, test.not)
+		}
+	}
 }
 
 func TestColumnsKeepTheirPlace(t *testing.T) {

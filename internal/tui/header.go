@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -56,7 +57,11 @@ func whoText(s *State) string {
 	return fmt.Sprintf("%d nodes", len(s.Nodes))
 }
 
+// gpuPieces count the devices, once a node has told of any.
 func gpuPieces(s *State, t *totals) []piece {
+	if !slices.ContainsFunc(s.Nodes, func(n *Node) bool { return !n.FetchedAt.IsZero() }) {
+		return nil
+	}
 	word := " GPUs"
 	if t.boards == 1 {
 		word = " GPU"
@@ -64,6 +69,12 @@ func gpuPieces(s *State, t *totals) []piece {
 	pieces := []piece{{fmt.Sprintf("%d", t.boards), stylePlain}, {word, styleLabel}}
 	if len(s.GPUs) < s.Devices {
 		pieces = []piece{{fmt.Sprintf("%d", len(s.GPUs)), styleAccent}, {fmt.Sprintf(" of %d devices", s.Devices), styleLabel}}
+	}
+	switch {
+	case t.boards == 0:
+		return pieces
+	case t.telling == 0:
+		return append(pieces, piece{"  " + missing, styleFaint}, piece{" active", styleLabel})
 	}
 	return append(pieces, piece{fmt.Sprintf("  %d", t.active), stylePlain}, piece{" active", styleLabel})
 }
@@ -110,14 +121,19 @@ func freshPieces(s *State) []piece {
 	if !s.FrozenAt.IsZero() {
 		return []piece{{"frozen", styleAccent}}
 	}
-	stale, down, oldest := 0, 0, time.Duration(0)
+	waiting, stale, down, oldest, still := 0, 0, 0, time.Duration(0), time.Duration(0)
+	worst := Fresh
 	for _, n := range s.Nodes {
 		switch how, since := n.Age(s.Now); {
+		case n.waiting():
+			waiting++
 		case !n.Up:
 			down++
 		case how != Fresh:
 			stale++
-			oldest = max(oldest, since)
+			oldest, worst = max(oldest, since), max(worst, how)
+		default:
+			still = max(still, n.unchanged())
 		}
 	}
 	switch {
@@ -125,8 +141,14 @@ func freshPieces(s *State) []piece {
 		return []piece{{fmt.Sprintf("✖ %d of %d down", down, len(s.Nodes)), styleCrit}}
 	case down > 0:
 		return []piece{{"✖ down" + sinceText(s.Nodes[0], s.Now), styleCrit}}
+	case worst == Expired:
+		return []piece{{"✖ stale " + string(age(nil, oldest)), styleCrit}}
 	case stale > 0:
 		return []piece{{"▲ stale " + string(age(nil, oldest)), styleWarn}}
+	case still > 0:
+		return []piece{{"▲ unchanged " + string(age(nil, still)), styleWarn}}
+	case waiting > 0:
+		return []piece{{"waiting", styleLabel}}
 	default:
 		return []piece{{"● live", styleOK}}
 	}

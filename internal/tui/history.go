@@ -10,6 +10,9 @@ import (
 // History is what was read of each device, as far as it is kept. Only the root
 // model writes it, and views read it in the same goroutine.
 type History struct {
+	// Begin is the time of the first reading; zero before there is one.
+	Begin time.Time
+
 	devices map[Key]*past
 	kept    []Metric
 }
@@ -66,6 +69,9 @@ func NewHistory() *History {
 // newer than the last of its device is the same one again, and adds nothing.
 func (h *History) Add(n *Node) {
 	at := n.readAt()
+	if h.Begin.IsZero() {
+		h.Begin = at
+	}
 	for _, g := range n.GPUs {
 		if g.Gone {
 			continue
@@ -185,10 +191,12 @@ func most(counts *[canonical.NumClasses]int) canonical.Class {
 	return best
 }
 
-// Step returns the narrowest column with which n of them show at least window.
+// Step returns the narrowest column with which n of them show at least window, all of
+// which is kept that finely.
 func Step(window time.Duration, n int) time.Duration {
 	for _, step := range Steps {
-		if step*time.Duration(n) >= window {
+		l := &levels[levelOf(step)]
+		if step*time.Duration(n) >= window && l.width*time.Duration(l.buckets) >= window {
 			return step
 		}
 	}

@@ -182,10 +182,43 @@ func TestStep(t *testing.T) {
 			t.Errorf("%v in %d columns: %v, want %v", test.window, test.n, got, test.want)
 		}
 	}
+	for _, window := range windows {
+		for n := 10; n < 700; n++ {
+			step := Step(window, n)
+			if l := levels[levelOf(step)]; l.width*time.Duration(l.buckets) < window || step*time.Duration(n) < window {
+				t.Fatalf("%v in %d columns of %v: not all of it is kept so finely", window, n, step)
+			}
+		}
+	}
 	for _, step := range Steps {
 		if step%levels[0].width != 0 {
 			t.Errorf("step %v is no multiple of the finest level", step)
 		}
+	}
+}
+
+// TestYoungPastIsNotMostlyBlank holds that charts begin with little time and show more
+// as there is more, in few steps, while no window was chosen.
+func TestYoungPastIsNotMostlyBlank(t *testing.T) {
+	const columns = 36
+	s := &State{History: NewHistory(), Now: start}
+	changes, before := 0, time.Duration(0)
+	for i := range 600 {
+		s.Now = start.Add(time.Duration(i) * time.Second)
+		s.History.Add(reading(time.Duration(i)*time.Second, time.Second, .5))
+		step := columnStep(s, columns)
+		if step != before {
+			changes, before = changes+1, step
+		}
+		if shown := min(time.Duration(i)*time.Second, usualWindow); i > 15 && shown < step*columns/3 {
+			t.Errorf("after %d s a chart shows %v", i, step*columns)
+		}
+	}
+	if changes != len(youngWindows)+1 || before != Step(usualWindow, columns) {
+		t.Errorf("%d changes, at last columns of %v", changes, before)
+	}
+	if s.Window = time.Hour; columnStep(s, columns) != Step(time.Hour, columns) {
+		t.Error("the window that was chosen is not shown")
 	}
 }
 

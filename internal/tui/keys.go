@@ -132,8 +132,9 @@ func (m *model) paste(text string) {
 	}
 }
 
-// enter does what a typed line says.
+// enter does what a typed line says. What was said of the line before is over.
 func (m *model) enter(line string) tea.Cmd {
+	m.say("")
 	if rest, ok := strings.CutPrefix(line, ":"); ok {
 		return m.command(rest)
 	}

@@ -76,7 +76,7 @@ func (l *level) at(number, length int64) *bucket {
 // with its column. A bucket without a reading is that of the reading before, as
 // long as that stands.
 func (p *past) walk(n int, end time.Time, step time.Duration, visit func(column int, b *bucket)) {
-	choice := p.choose(step)
+	choice := levelOf(step)
 	l, width, length := &p.levels[choice], levels[choice].width.Milliseconds(), levels[choice].buckets
 	per := step.Milliseconds() / width // buckets in a column
 	first := (end.UnixMilli()/step.Milliseconds() - int64(n) + 1) * per
@@ -108,8 +108,8 @@ func (l *level) before(number, length int64) *bucket {
 	return nil
 }
 
-// choose returns the coarsest level whose buckets make up a step.
-func (p *past) choose(step time.Duration) int {
+// levelOf returns the coarsest level whose buckets make up a step.
+func levelOf(step time.Duration) int {
 	for i := len(levels) - 1; i > 0; i-- {
 		if step%levels[i].width == 0 {
 			return i

@@ -66,7 +66,7 @@ func newModel(nodes []*Node, now func() time.Time) *model {
 	m := &model{now: now, watch: newWatch(), views: newViews(), keys: keymap(), latest: nodes}
 	m.state = State{
 		Now: now(), Nodes: nodes, History: NewHistory(),
-		View: viewFleet, Window: defaultWindow, Metric: MetricReal, Mouse: true,
+		View: viewFleet, Metric: MetricReal, Mouse: true,
 		Theme: Themes[0], Symbols: SymbolSets[0],
 	}
 	m.palette = palette(m.state.Theme)

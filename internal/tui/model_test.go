@@ -162,6 +162,23 @@ func TestCommandsComplain(t *testing.T) {
 	if typed(m, ":", "enter"); m.state.Message != "" {
 		t.Errorf("an empty command: %q", m.state.Message)
 	}
+	if typed(m, ":focus 99", "enter", ":fleet", "enter"); m.state.Message != "" || m.state.Alarm {
+		t.Errorf("said of the command before: %q", m.state.Message)
+	}
+}
+
+// TestFooterKeepsTheFilter holds that a node that is down for long does not hide that
+// not all devices are shown.
+func TestFooterKeepsTheFilter(t *testing.T) {
+	s := state("nodes")
+	s.Filter, s.Sort = "temp>1", Sort{MetricPower, true}
+	for _, w := range []int{80, 120, 200} {
+		g, _ := at(s, viewFleet, w, 30)
+		lines := strings.Split(strings.TrimRight(g.Glyphs(), "\n"), "\n")
+		if footer := lines[len(lines)-1]; !strings.Contains(footer, "dial tcp") || !strings.Contains(footer, "by power") || !strings.Contains(footer, "/temp>1") {
+			t.Errorf("%d wide: %q", w, footer)
+		}
+	}
 }
 
 func TestPrompt(t *testing.T) {
@@ -209,6 +226,7 @@ func TestSelection(t *testing.T) {
 		{[]string{"end"}, "3.2"},
 		{[]string{"]"}, "3.2"},
 		{[]string{"g"}, "0"},
+		{[]string{":focus 3:2", "enter"}, "3.2"},
 		{[]string{":focus 3.1", "enter"}, "3.1"},
 		{[]string{":focus dgx-1/2", "enter"}, "2"},
 		{[]string{":focus gpu-1", "enter"}, "1"},
@@ -334,6 +352,14 @@ func TestSettings(t *testing.T) {
 	a, b := &m.state, &again.state
 	if b.Theme != "light" || b.Symbols != "ascii" || b.Sort != (Sort{MetricPower, false}) || b.Window != 15*time.Minute || b.Density != 2 || b.Mouse || b.Metric != MetricTemperature {
 		t.Errorf("saved %v %v %v %v %v %v, loaded %v %v %v %v %v %v", a.Theme, a.Symbols, a.Sort, a.Window, a.Density, a.Mouse, b.Theme, b.Symbols, b.Sort, b.Window, b.Density, b.Mouse)
+	}
+	typed(m, ":window", "enter", ":save", "enter")
+	again, _ = fleet(t)
+	if err := again.load(file); err != nil || again.state.Window != 0 {
+		t.Errorf("a window that was not chosen: %v, %v", again.state.Window, err)
+	}
+	if typed(again, "+"); again.state.Window != time.Minute {
+		t.Errorf("from the usual window + leads to %v", again.state.Window)
 	}
 	for _, bad := range []string{"{", `{"theme":"pink"}`, `{"window":"7m"}`, `{"window":"x"}`, `{"density":-1}`, `{"sort":"x"}`, `{"symbols":"x"}`, `[]`} {
 		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {

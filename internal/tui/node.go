@@ -15,8 +15,9 @@ type Node struct {
 	// Err says why not, on one line with what to do.
 	Up  bool
 	Err string
-	// FetchedAt is when the last fetch that worked ended, by our clock. The GPUs
-	// are those of that fetch, however long ago.
+	// FetchedAt is when the fetch that brought these readings ended, by our clock: one
+	// that worked, the first of them where several brought the same. The GPUs are
+	// those of that reading, however long ago.
 	FetchedAt time.Time
 	// At is the time of the reading itself, by the node's clock: of its newest
 	// source.
@@ -97,4 +98,25 @@ func (n *Node) Age(now time.Time) (Age, time.Duration) {
 	default:
 		return Fresh, since
 	}
+}
+
+// waiting tells whether the first answer of n is still to come.
+func (n *Node) waiting() bool { return n.FetchedAt.IsZero() && n.Err == "" }
+
+// stillFrom is for how long no value of a source may stay as it is before it is told
+// that it does, as in the alert of the mixin: its exporter has most likely stopped
+// collecting, however often it answers.
+const stillFrom = 15 * time.Minute
+
+// unchanged returns for how long a source of n has said the same, 0 if it is no
+// longer than it may be.
+func (n *Node) unchanged() time.Duration {
+	longest := time.Duration(0)
+	for i := range n.Sources {
+		longest = max(longest, n.Sources[i].Unchanged)
+	}
+	if longest < stillFrom {
+		return 0
+	}
+	return longest
 }

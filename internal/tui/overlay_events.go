@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -10,7 +12,8 @@ import (
 // eventsView lists what happened, the newest first.
 type eventsView struct{}
 
-var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {"WHERE", 12, true}, {"NODE", 16, true}, {"WHAT", 0, true}}
+// eventColumns are those of several nodes; of one its name goes without saying.
+var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {"NODE", 16, true}, {"WHERE", 12, true}, {"WHAT", 0, true}}
 
 // Draw implements view.
 func (v *eventsView) Draw(r screen.Rect, s *State) {
@@ -19,7 +22,11 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		in.Center(in.H/2, "Nothing has happened since we look.", styleLabel)
 		return
 	}
-	l := newList(in, eventColumns)
+	columns := eventColumns
+	if len(s.Nodes) == 1 {
+		columns = slices.Delete(slices.Clone(columns), 2, 3)
+	}
+	l := newList(in, columns)
 	from := scrollTo(s, len(s.Events), l.rows())
 	for i := len(s.Events) - 1 - from; i >= 0; i-- {
 		if _, ok := l.next(); !ok {
@@ -32,8 +39,13 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		} else {
 			l.text(healthBadges[e.State].text, healthBadges[e.State].style)
 		}
-		l.text(e.GPU, styleStrong)
-		l.text(e.Node, styleLabel)
+		where := e.GPU
+		if len(s.Nodes) > 1 {
+			l.text(e.Node, styleLabel)
+		} else {
+			where = cmp.Or(where, e.Node)
+		}
+		l.text(where, styleStrong)
 		l.text(e.Text, stylePlain)
 	}
 }

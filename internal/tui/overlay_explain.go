@@ -100,7 +100,12 @@ func missingLines(s *State, g *GPU) []textLine {
 func weightWords(s *State) string {
 	for _, n := range s.Nodes {
 		if w := n.Weights; canonical.Given(w.SM) {
-			share := func(v float64) string { return strconv.FormatFloat(v*100, 'f', -1, 64) + " % " }
+			share := func(v float64) string {
+				if !canonical.Given(v) {
+					return missing + " "
+				}
+				return strconv.FormatFloat(v*100, 'f', -1, 64) + " % "
+			}
 			return share(w.SM) + "SM active, " + share(w.Tensor) + "tensor, " + share(w.DRAM) + "DRAM, " + share(w.Engine) + "graphics engine (" + w.Preset + ")"
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // screenOf is the whole screen of a scenario under a view and an overlay.
@@ -113,6 +114,11 @@ func TestExplainTellsOfEverything(t *testing.T) {
 	var all strings.Builder
 	for _, l := range explainLines(s) {
 		all.WriteString(l.word + " " + l.text + "\n")
+	}
+	var g screen.Grid
+	g.Reset(100, 300, screen.Braille)
+	if newViews()[overlayExplain].Draw(g.All(), s); strings.Contains(g.Glyphs(), "…") {
+		t.Errorf("something is cut:\n%s", g.Glyphs())
 	}
 	for m := MetricReal; m < NumMetrics; m++ {
 		if !strings.Contains(all.String(), Metrics[m].Help) {

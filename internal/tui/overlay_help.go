@@ -14,12 +14,17 @@ type textLine struct {
 }
 
 // drawText draws the lines that fit from State.Scroll on. Texts are broken into as
-// many lines as they need behind a column of words that is w wide.
+// many lines as they need behind a column of words that is w wide; a longer word
+// stands above its text.
 func drawText(r screen.Rect, s *State, w int, all []textLine) {
 	in := r.Box(styleBorder).Inset(1, 0)
 	w = min(w, in.W/2)
 	var lines []textLine
 	for _, l := range all {
+		if !l.heading && screen.Width(l.word) > w-1 { // it has a line of its own
+			lines = append(lines, textLine{word: l.word})
+			l.word = ""
+		}
 		for i, part := range wrapped(l.text, in.W-w) {
 			if i > 0 {
 				l.word = ""
@@ -36,7 +41,7 @@ func drawText(r screen.Rect, s *State, w int, all []textLine) {
 			in.Text(0, y, in.W, l.word, styleAccent)
 			continue
 		}
-		in.Text(0, y, w-1, l.word, styleStrong)
+		in.Text(0, y, in.W, l.word, styleStrong)
 		in.Text(w, y, in.W-w, l.text, l.style)
 	}
 	if len(lines) > in.H {
@@ -80,7 +85,8 @@ func helpLines() []textLine {
 	)
 	lines = append(lines, textLine{}, textLine{word: "Filters", heading: true},
 		textLine{word: "temp>85", text: "compare a reading by > >= < <= = != with a number in %, °C, W, GiB, GB/s or MHz; i lists the readings"},
-		textLine{word: "pod~train", text: "a part of node, model, uuid, class, health, pod, namespace or job"},
+		textLine{word: "pod~train", text: "a part of node, model, uuid, class, health, pod, namespace or job; = is the whole word"},
+		textLine{word: "health!=ok", text: "anything but that word; !~ not even a part of it"},
 		textLine{word: "h100", text: "a part of any of these"},
 		textLine{word: "real<5 & mem>50", text: "both"},
 		textLine{}, textLine{word: "Signs", heading: true},

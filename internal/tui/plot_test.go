@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
@@ -138,6 +139,40 @@ func TestPlotReadsAtTheCursor(t *testing.T) {
 	g, _ := at(s, viewPlot, 100, 30)
 	if !strings.Contains(g.Glyphs(), "140W") {
 		t.Errorf("the cursor does not read 140W:\n%s", g.Glyphs())
+	}
+}
+
+// TestPlotShowsSpikes holds that what a reading did for one moment of a long column is
+// drawn at its height, and nothing where it did not.
+func TestPlotShowsSpikes(t *testing.T) {
+	s := state("one")
+	s.History, s.Metric, s.PerGPU, s.Window = NewHistory(), MetricReal, true, 15*time.Minute
+	for i := range 450 {
+		n := node("dgx-03", 1, noon.Add(time.Duration(i-449)*2*time.Second))
+		n.GPUs[0].RealUtilization = 0.1
+		if i == 225 {
+			n.GPUs[0].RealUtilization = 1
+		}
+		s.History.Add(n)
+	}
+	g, _ := at(s, viewPlot, 40, 24)
+	if top := strings.Split(g.Glyphs(), "\n")[4]; utf8.RuneCountInString(strings.Trim(top, " 10%")) != 1 {
+		t.Errorf("not one dot for the spike in %q:\n%s", top, g.Glyphs())
+	}
+}
+
+// TestCursorReadsAllThatIsDrawn holds that the cursor reads what is kept but coarsely.
+func TestCursorReadsAllThatIsDrawn(t *testing.T) {
+	s := state("one")
+	s.History = NewHistory()
+	for i := range 240 {
+		n := node("dgx-03", 1, noon.Add(time.Duration(i-239)*30*time.Second))
+		n.Period, n.GPUs[0].Values[canonical.Power] = 30*time.Second, 333
+		s.History.Add(n)
+	}
+	s.Metric, s.PerGPU, s.Window, s.Cursor = MetricPower, true, 3*time.Hour, noon.Add(-100*time.Minute)
+	if g, _ := at(s, viewPlot, 100, 30); !strings.Contains(g.Glyphs(), "333W") {
+		t.Errorf("the cursor does not read 333W:\n%s", g.Glyphs())
 	}
 }
 

@@ -50,7 +50,7 @@ func lister(ctx context.Context, targets []Target) func() tea.Msg {
 			all.Go(func() { lists[i], errs[i] = listProcesses(ctx, &targets[i]) })
 		}
 		all.Wait()
-		var msg processesMsg
+		msg := processesMsg{list: []Process{}}
 		for i := range targets {
 			msg.list = append(msg.list, lists[i]...)
 			if errs[i] != nil && msg.err == "" {
@@ -63,7 +63,7 @@ func lister(ctx context.Context, targets []Target) func() tea.Msg {
 
 func listProcesses(ctx context.Context, t *Target) ([]Process, error) {
 	var body bytes.Buffer
-	status, err := get(ctx, t.client(), t.processes(), &body)
+	status, err := get(ctx, t.client(), t.processes(), &body, keepAll)
 	switch {
 	case err != nil:
 		return nil, err

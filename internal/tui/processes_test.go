@@ -68,3 +68,26 @@ func TestProcessesAreAskedForWhileLookedAt(t *testing.T) {
 		t.Error("asked on a frozen screen")
 	}
 }
+
+// TestNoProcessIsTold holds that nodes which list no process are told from nodes that
+// list none.
+func TestNoProcessIsTold(t *testing.T) {
+	s := state("one")
+	for _, test := range []struct {
+		list []Process
+		want bool
+	}{{nil, false}, {[]Process{}, true}} {
+		s.Processes = test.list
+		if g, _ := at(s, viewJobs, 80, 24); strings.Contains(g.Glyphs(), "No process runs") != test.want {
+			t.Errorf("%#v:\n%s", test.list, g.Glyphs())
+		}
+	}
+	s.ProcessesErr = "give --collector.processes"
+	if g, _ := at(s, viewJobs, 80, 24); !strings.Contains(g.Glyphs(), s.ProcessesErr) {
+		t.Errorf("beside allocations it is not said why there are no processes:\n%s", g.Glyphs())
+	}
+	client := scripted(says(200, `{"processes":[]}`))
+	if msg, ok := lister(t.Context(), []Target{{URL: InProcess, Client: client}})().(processesMsg); !ok || msg.list == nil || msg.err != "" {
+		t.Errorf("%+v", msg)
+	}
+}

@@ -29,21 +29,25 @@ type Options struct {
 // ErrNoTerminal means that there is nobody to show anything to.
 var ErrNoTerminal = errors.New("--tui needs a terminal, and standard input or output is none; print one reading as text with --once")
 
-// CheckTerminal returns ErrNoTerminal where Run could not draw.
-func CheckTerminal(in, out *os.File) error {
-	if !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()) {
+// ErrDumbTerminal means that what is drawn would be seen as the codes that draw it.
+var ErrDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb says that this one cannot; print one reading as text with --once")
+
+// CheckTerminal returns ErrNoTerminal or ErrDumbTerminal where Run could not draw; kind
+// is what the environment says in TERM.
+func CheckTerminal(in, out *os.File, kind string) error {
+	switch {
+	case !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()):
 		return ErrNoTerminal
+	case kind == "dumb":
+		return ErrDumbTerminal
 	}
 	return nil
 }
 
 // Run shows the nodes on the terminal until the user quits or ctx ends, and leaves
-// the terminal as it was. It owns in and out meanwhile: nobody else may write
-// there.
+// the terminal as it was. CheckTerminal must have found nothing. It owns in and out
+// meanwhile: nobody else may write there.
 func Run(ctx context.Context, in, out *os.File, opts Options) error {
-	if err := CheckTerminal(in, out); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	fetchers := make([]*fetcher, len(opts.Targets))
 	nodes := make([]*Node, len(opts.Targets))

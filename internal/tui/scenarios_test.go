@@ -56,7 +56,7 @@ var scenarios = []scenario{
 func state(name string) *State {
 	sc := scenarioNamed(name)
 	s := &State{
-		Now: noon, History: sc.history(), View: viewFleet, Window: defaultWindow, Metric: MetricReal,
+		Now: noon, History: sc.history(), View: viewFleet, Window: usualWindow, Metric: MetricReal,
 		Theme: Themes[0], Symbols: SymbolSets[0], Nodes: sc.nodes(noon),
 	}
 	s.GPUs, s.Devices = arrange(s.Nodes, filter{}, s.Sort)

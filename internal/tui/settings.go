@@ -112,10 +112,13 @@ func (m *model) save(string) (tea.Cmd, error) {
 	state := &m.state
 	s := settings{
 		Symbols: state.Symbols, Sort: Metrics[state.Sort.By].Name, Ascending: state.Sort.By != MetricNone && !state.Sort.Descending,
-		Window: state.Window.String(), Density: state.Density, NoMouse: !state.Mouse, PlotPerGPU: state.PerGPU, Plot: Metrics[state.Metric].Name,
+		Density: state.Density, NoMouse: !state.Mouse, PlotPerGPU: state.PerGPU, Plot: Metrics[state.Metric].Name,
 	}
 	if m.themeIsOurs {
 		s.Theme = state.Theme
+	}
+	if state.Window > 0 {
+		s.Window = state.Window.String()
 	}
 	if err := write(m.settingsFile, &s); err != nil {
 		return nil, fmt.Errorf("settings are not saved: %w", err)

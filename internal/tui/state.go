@@ -24,15 +24,15 @@ type State struct {
 	// Events are the newest last.
 	Events []Event
 
-	// Processes are those of all nodes that tell; ProcessesErr says why one does
-	// not.
+	// Processes are those of all nodes that tell, nil before they did; ProcessesErr
+	// says why one does not.
 	Processes    []Process
 	ProcessesErr string
 
 	View   string // name of the view that is shown, as in viewNames
 	Filter string // as typed; "" is none
 	Sort   Sort
-	// Window is how much of the past charts show.
+	// Window is how much of the past charts show; 0 leaves it to them.
 	Window time.Duration
 	// Cursor is the instant that a chart's cursor points at; zero: none.
 	Cursor time.Time

@@ -7,17 +7,28 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// usualWindow is how much of the past is shown while nothing was chosen.
+// usualWindow is how much of the past is shown while nothing was chosen. youngWindows
+// are shown before there is so much: a chart is then half full at least, and grows
+// coarser three times at most.
 const usualWindow = 5 * time.Minute
 
-// columnStep returns how long one of n columns of a chart is.
-func columnStep(s *State, n int) time.Duration {
-	window := s.Window
-	if window <= 0 {
-		window = usualWindow
+var youngWindows = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute}
+
+// window returns how much of the past charts show.
+func (s *State) window() time.Duration {
+	if s.Window > 0 {
+		return s.Window
 	}
-	return Step(window, n)
+	for _, w := range youngWindows {
+		if s.Now.Sub(s.History.Begin) < w {
+			return w
+		}
+	}
+	return usualWindow
 }
+
+// columnStep returns how long one of n columns of a chart is.
+func columnStep(s *State, n int) time.Duration { return Step(s.window(), n) }
 
 // timeline reads the past of devices into memory that it uses again.
 type timeline struct {

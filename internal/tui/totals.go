@@ -10,6 +10,7 @@ import (
 // of which a part is not known is NaN too.
 type totals struct {
 	boards, active int
+	telling        int     // boards that tell whether they are active
 	real           float64 // mean of those that are known
 	power, limit   float64 // watts
 	mean           float64 // watts of a board
@@ -22,7 +23,7 @@ type totals struct {
 // totalsOf adds up the devices of s whose readings are not too old to be shown.
 func totalsOf(s *State) totals {
 	var t totals
-	var known, powered int
+	var known, powered, shown int
 	for i := 0; i < len(s.GPUs); {
 		var u unit
 		u, i = nextUnit(s.GPUs, i)
@@ -36,9 +37,14 @@ func totalsOf(s *State) totals {
 			}
 			continue
 		}
+		shown++
 		t.health[g.Health]++
-		if u.active() {
+		switch active, told := u.active(); {
+		case active:
 			t.active++
+			fallthrough
+		case told:
+			t.telling++
 		}
 		if v := u.utilization(); canonical.Given(v) {
 			t.real += v
@@ -53,8 +59,11 @@ func totalsOf(s *State) totals {
 	}
 	t.real /= float64(known)
 	t.mean = t.power / float64(powered)
+	if powered < shown || shown == 0 {
+		t.power = math.NaN() // no half of a sum
+	}
 	if powered == 0 {
-		t.power, t.limit = math.NaN(), math.NaN()
+		t.limit = math.NaN()
 	}
 	if t.memory == 0 {
 		t.used, t.memory = math.NaN(), math.NaN()

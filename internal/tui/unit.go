@@ -103,21 +103,21 @@ func (u *unit) memory() (used, total float64) {
 // active, as in KempnerPulse.
 const activeFrom = 0.20
 
-// active tells whether anything of u is in use.
-func (u *unit) active() bool {
-	if u.board != nil && busy(u.board) {
-		return true
+// active tells whether anything of u is in use, and whether u tells.
+func (u *unit) active() (active, told bool) {
+	if u.board != nil {
+		active, told = busy(u.board)
 	}
 	for _, g := range u.instances {
-		if busy(g) {
-			return true
-		}
+		a, t := busy(g)
+		active, told = active || a, told || t
 	}
-	return false
+	return active, told
 }
 
-func busy(g *GPU) bool {
-	return g.RealUtilization >= activeFrom || g.Values[canonical.FramebufferUsedRatio] >= activeFrom
+func busy(g *GPU) (busy, told bool) {
+	util, memory := g.RealUtilization, g.Values[canonical.FramebufferUsedRatio]
+	return util >= activeFrom || memory >= activeFrom, canonical.Given(util) || canonical.Given(memory)
 }
 
 // blank returns g without what it read, for a node whose readings are too old to

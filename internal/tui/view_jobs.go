@@ -38,8 +38,11 @@ func (v *jobsView) Draw(r screen.Rect, s *State) {
 	held := holdings(s)
 	processes := visible(s)
 	upper := r.H - 1
-	if len(processes) > 0 {
+	switch {
+	case len(processes) > 0:
 		upper = min(len(held)+2, max(4, r.H/2))
+	case s.ProcessesErr != "" || s.Processes != nil:
+		upper = min(len(held)+2, r.H-2) // a line says why there are none
 	}
 	if len(held) == 0 {
 		r.Text(1, 1, r.W-2, "Nobody holds a GPU, or nobody tells: that comes from the exporter's pod and job labels.", styleLabel)
@@ -48,10 +51,13 @@ func (v *jobsView) Draw(r screen.Rect, s *State) {
 		v.allocations(r.Sub(0, 0, r.W, upper), s, held)
 	}
 	rest := r.Sub(0, upper, r.W, r.H-upper-1)
-	if len(processes) > 0 {
+	switch {
+	case len(processes) > 0:
 		v.processes(rest, s, processes)
-	} else if s.ProcessesErr != "" {
+	case s.ProcessesErr != "":
 		rest.Text(1, 0, rest.W-2, s.ProcessesErr, styleFaint)
+	case s.Processes != nil:
+		rest.Text(1, 0, rest.W-2, "No process runs on these GPUs.", styleLabel)
 	}
 	r.Text(1, r.H-1, r.W-2, footnote, styleFaint)
 }

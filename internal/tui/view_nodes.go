@@ -37,7 +37,7 @@ func (v *nodesView) node(l *list, s *State, n *Node) {
 	age, since := n.Age(s.Now)
 	l.text(n.Name, styleStrong)
 	switch {
-	case n.FetchedAt.IsZero() && n.Err == "":
+	case n.waiting():
 		l.text("waiting", styleLabel)
 	case n.FetchedAt.IsZero():
 		l.text("✖ down", styleCrit)
@@ -101,6 +101,9 @@ func remark(n *Node) string {
 		if !o.Up {
 			text += ", " + o.Name + " cannot be read"
 		}
+	}
+	if still := n.unchanged(); still > 0 {
+		text += ", no value has changed for " + spellAge(still)
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -130,6 +131,10 @@ func (p *plotView) legend(r screen.Rect, s *State) {
 		r.Number(x, 0, len(b), b, stylePlain)
 		return
 	}
+	models := len(s.GPUs) * screen.Width("━━ GPU 10 ")
+	for _, g := range s.GPUs {
+		models += screen.Width(g.Model) + 2
+	}
 	for i, g := range s.GPUs {
 		if x+8 > r.W {
 			return
@@ -139,7 +144,11 @@ func (p *plotView) legend(r screen.Rect, s *State) {
 		if g.Key == s.Selected {
 			st = styleStrong | screen.Picked
 		}
-		x = deviceName(r, x, r.W-x, s, g, st) + 1
+		x = deviceName(r, x, r.W-x, s, g, st)
+		if models < r.W && len(s.Nodes) == 1 {
+			x = r.Text(x, 0, r.W-x, g.Model, styleLabel) + 1
+		}
+		x++
 	}
 }
 
@@ -160,12 +169,15 @@ func (p *plotView) chart(r screen.Rect, s *State, m Metric, gpus []*GPU) {
 	}
 	c := columns{dots, columnStep(s, dots), dots / cells}
 	hi, known := p.scale(s, m, gpus, c)
-	p.title(r.Row(0), s, m, gpus, known)
+	p.title(r.Row(0), s, m, gpus, known, c.step)
 	plot := axes(body, s, hi, f, c.cell())
 	cursorLine(plot, s, c.cell())
 	if len(gpus) > numSeries {
 		p.crowd(plot, s, m, gpus, hi, c)
 		return
+	}
+	if len(gpus) == 1 {
+		p.spikes(plot, s, gpus[0], m, hi, c)
 	}
 	for i, g := range gpus {
 		p.line(plot, s, g, m, hi, c, i)
@@ -175,6 +187,19 @@ func (p *plotView) chart(r screen.Rect, s *State, m Metric, gpus []*GPU) {
 	}
 }
 
+// spikes draws how high a reading went where that is off the line of its means: what
+// was short is not lost in a long column.
+func (p *plotView) spikes(r screen.Rect, s *State, g *GPU, m Metric, hi float64, c columns) {
+	p.past.fill(s, g, m, c)
+	_, dots := r.Dots()
+	for i, point := range p.past.points {
+		if p.past.values[i] = point.Max; !(point.Max-point.Mean > 2*hi/float64(dots)) {
+			p.past.values[i] = math.NaN()
+		}
+	}
+	r.Points(p.past.values, 0, hi, styleFaint)
+}
+
 func (p *plotView) line(r screen.Rect, s *State, g *GPU, m Metric, hi float64, c columns, i int) {
 	p.past.fill(s, g, m, c)
 	r.Line(p.past.values, 0, hi, series(i))
@@ -182,7 +207,7 @@ func (p *plotView) line(r screen.Rect, s *State, g *GPU, m Metric, hi float64, c
 
 // title writes what is plotted, whether the scale is no limit, and what the selected
 // device reads now, or read at the cursor.
-func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known bool) {
+func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known bool, step time.Duration) {
 	info, as := &Metrics[m], unitFormats[Metrics[m].Unit]
 	text, st := info.Title, styleLabel
 	if m == s.Metric {
@@ -200,25 +225,46 @@ func (p *plotView) title(r screen.Rect, s *State, m Metric, gpus []*GPU, known b
 	if as.suffix != "" {
 		x = r.Text(x+1, 0, r.W-x-1, as.suffix, styleFaint)
 	}
+	if link := linkWords(shownIn(s, gpus), m); link != "" && x+1+len(link) < r.W-10 {
+		x = r.Text(x+1, 0, len(link), link, styleFaint)
+	}
 	const scaled = "to what was seen"
 	if !known && x+2+len(scaled) < r.W-10 {
 		r.Text(x+2, 0, len(scaled), scaled, styleFaint)
 	}
-	shown := s.SelectedGPU()
-	if len(gpus) == 1 {
-		shown = gpus[0]
-	}
+	shown := shownIn(s, gpus)
 	v := info.Value(shown)
 	if !s.Cursor.IsZero() {
-		v = p.at(s, shown, m)
+		v = p.at(s, shown, m, step)
 	}
 	number(r, r.W-10, 0, 10, v, as.format, stylePlain)
 }
 
-// at returns what a device read at the cursor.
-func (p *plotView) at(s *State, g *GPU, m Metric) float64 {
+// shownIn returns the device whose reading a chart tells.
+func shownIn(s *State, gpus []*GPU) *GPU {
+	if len(gpus) == 1 {
+		return gpus[0]
+	}
+	return s.SelectedGPU()
+}
+
+// linkWords say what link a metric is of, "" where that is not known.
+func linkWords(g *GPU, m Metric) string {
+	switch m {
+	case MetricPCIe, MetricPCIeReceive, MetricPCIeTransmit:
+		generation, width := g.Values[canonical.PCIeLinkGeneration], g.Values[canonical.PCIeLinkWidth]
+		if canonical.Given(generation) && canonical.Given(width) {
+			return fmt.Sprintf("Gen%.0f x%.0f", generation, width)
+		}
+	}
+	return ""
+}
+
+// at returns what a device read at the cursor, in the column of a chart that is
+// drawn there: what is long ago is not kept any finer.
+func (p *plotView) at(s *State, g *GPU, m Metric, step time.Duration) float64 {
 	var point [1]Point
-	s.History.Fill(point[:], g.Key, m, s.Cursor, Steps[3])
+	s.History.Fill(point[:], g.Key, m, s.Cursor, step)
 	return point[0].Mean
 }
 
@@ -288,10 +334,7 @@ func moveCursor(s *State, by int) {
 	if s.Cursor.IsZero() {
 		s.Cursor = s.Now
 	}
-	window := s.Window
-	if window <= 0 {
-		window = usualWindow
-	}
+	window := s.window()
 	s.Cursor = s.Cursor.Add(time.Duration(by) * window / 50)
 	if s.Cursor.Before(s.Now.Add(-window)) {
 		s.Cursor = s.Now.Add(-window)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -38,6 +37,8 @@ type watched struct {
 	next            canonical.Class // the one it changed to
 	idle            time.Time       // since when it idles; zero while it works
 	toldIdle        bool
+	label           string    // of the device
+	read            time.Time // when it was last told of
 }
 
 // attended is a node as the events left it.
@@ -70,7 +71,29 @@ func (w *watch) reading(n *Node) []Event {
 			d.seeClass(g, at, add)
 			d.seeIdle(g, at, add)
 		}
+		d.label, d.read = g.Label(), at
 	}
+	return append(events, w.lost(n, at)...)
+}
+
+// lost forgets the devices that a reading of all sources of n does not tell of any
+// more, and returns events of those that were boards: a proxy that was started anew
+// knows of none that went before.
+func (w *watch) lost(n *Node, at time.Time) []Event {
+	if slices.ContainsFunc(n.Sources, func(o Source) bool { return !o.Up }) {
+		return nil
+	}
+	var events []Event
+	for k, d := range w.devices {
+		if k.Node != n.URL || d.read.Equal(at) {
+			continue
+		}
+		delete(w.devices, k)
+		if k.Instance == "" && !d.gone {
+			events = append(events, Event{At: at, Key: k, Node: n.Name, GPU: d.label, Kind: EventGone, State: canonical.HealthWarn, Text: "is not told of any more: the node has fewer GPUs than before"})
+		}
+	}
+	slices.SortFunc(events, func(a, b Event) int { return cmp.Or(compareNumbers(a.GPU, b.GPU), cmp.Compare(a.Key.UUID, b.Key.UUID)) })
 	return events
 }
 
@@ -94,26 +117,17 @@ func (d *watched) seeHealth(g *GPU, at time.Time, add adder) {
 		d.better = time.Time{}
 	case worse > 0:
 		d.health, d.better = g.Health, time.Time{}
-		add(EventHealth, g.Health, g.Health.String()+": "+raisedWords(g))
+		add(EventHealth, g.Health, g.Health.String()+": "+string(appendWhy(nil, g)))
 	case d.better.IsZero():
 		d.better = at
 	case at.Sub(d.better) >= settled:
 		d.better = time.Time{}
 		text := "is ok again, was " + d.health.String()
 		if d.health = g.Health; g.Health != canonical.HealthOK {
-			text = "is better: " + g.Health.String() + ", " + raisedWords(g)
+			text = "is better: " + g.Health.String() + ", " + string(appendWhy(nil, g))
 		}
 		add(EventHealth, g.Health, text)
 	}
-}
-
-// raisedWords names what is wrong with g.
-func raisedWords(g *GPU) string {
-	var words []string
-	for _, r := range g.Raised {
-		words = append(words, conditionWords[r.Condition])
-	}
-	return strings.Join(words, ", ")
 }
 
 func (d *watched) seeXID(g *GPU, add adder) {
@@ -165,15 +179,18 @@ func (w *watch) clock(nodes []*Node, now time.Time) []Event {
 			a = &attended{}
 			w.nodes[n.URL] = a
 		}
-		age, since := n.Age(now)
-		if age == Expired && n.FetchedAt.IsZero() && n.Err == "" {
-			continue // the first answer is still to come
+		if n.waiting() {
+			continue
 		}
+		age, since := n.Age(now)
 		event := Event{At: now, Node: n.Name, Kind: EventStale}
 		switch {
 		case age != Fresh && a.age == Fresh:
 			a.lost = now.Add(-since)
 			event.State, event.Text = canonical.HealthWarn, "says nothing new: "+cmp.Or(n.Err, "its readings stand still")
+			if n.FetchedAt.IsZero() {
+				event.Text = "cannot be read: " + n.Err
+			}
 			events = append(events, event)
 		case age == Fresh && a.age != Fresh:
 			event.Text = "is back after " + now.Sub(a.lost).Round(time.Second).String()

@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 				g.XIDChanges, g.Values[canonical.XIDLast] = 1, 79
 				g.Health, g.Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondXIDFatal, canonical.HealthCrit}}
 			}
-		}, []string{"2s health crit GPU 3 crit: fatal XID", "2s xid crit GPU 3 XID 79"}},
+		}, []string{"2s health crit GPU 3 crit: fatal XID 79", "2s xid crit GPU 3 XID 79"}},
 		{"it vanishes and comes back", 5, func(i int, g *GPU) { g.Gone = i == 2 || i == 3 }, []string{
 			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
 		{"it idles while it is held", 700, func(_ int, g *GPU) { g.Allocations = []Allocation{{Namespace: "ml", Pod: "notebook"}} }, []string{
@@ -73,6 +73,41 @@ func TestEvents(t *testing.T) {
 		if got := told(t, test.seconds, test.set); !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
+	}
+}
+
+// TestEventsOfLostDevices holds that boards that a node does not tell of any more are
+// told of once, in order, and no device is remembered for ever.
+func TestEventsOfLostDevices(t *testing.T) {
+	w := newWatch()
+	say := func(after time.Duration, up bool, gpus ...*GPU) string {
+		var all []string
+		for _, e := range w.reading(&Node{URL: "u", Name: "n", FetchedAt: start.Add(after), Sources: []Source{{Up: up}}, GPUs: gpus}) {
+			all = append(all, e.GPU+" "+e.State.String())
+		}
+		return strings.Join(all, "; ")
+	}
+	var boards []*GPU
+	for _, g := range []*GPU{gpu("2", ""), gpu("10", ""), gpu("2", "7")} {
+		g.Key.Node, g.Health = "u", canonical.HealthOK
+		boards = append(boards, g)
+	}
+	for i, test := range []struct {
+		up   bool
+		gpus []*GPU
+		want string
+	}{
+		{true, boards, ""},
+		{false, boards[:0], ""}, // a source that is down tells of nothing
+		{true, boards[:0], "GPU 2 warn; GPU 10 warn"},
+		{true, boards[:0], ""},
+	} {
+		if got := say(time.Duration(i)*time.Second, test.up, test.gpus...); got != test.want {
+			t.Errorf("reading %d: %q, want %q", i, got, test.want)
+		}
+	}
+	if len(w.devices) != 0 {
+		t.Errorf("%d devices are remembered", len(w.devices))
 	}
 }
 
@@ -108,7 +143,7 @@ func TestEventsOfNodes(t *testing.T) {
 		t.Errorf("back: %q", got)
 	}
 	never := newWatch()
-	if got := never.clock([]*Node{{URL: "v", Name: "v", Err: "refused"}}, start); len(got) != 1 {
+	if got := never.clock([]*Node{{URL: "v", Name: "v", Err: "refused"}}, start); len(got) != 1 || got[0].Text != "cannot be read: refused" {
 		t.Errorf("a node that never answered: %v", got)
 	}
 }

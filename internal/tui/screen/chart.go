@@ -82,6 +82,16 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 	}
 }
 
+// Points draws a dot for each of values, as Line does without what joins them.
+func (r Rect) Points(values []float64, lo, hi float64, st Style) {
+	w, h := r.Dots()
+	for x, v := range values[:min(len(values), w)] {
+		if !math.IsNaN(v) {
+			r.Dot(x, row(v, lo, hi, h), st)
+		}
+	}
+}
+
 // Band shades the cells between low and high, which have a value for each column of
 // dots. NaN is a gap. Lines that are drawn over it later take its place.
 func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {

@@ -67,6 +67,7 @@ func TestDrawing(t *testing.T) {
 		{"line", 3, 1, Braille, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "⣀⠏⢀"},
 		{"line in blocks", 3, 1, Blocks, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "▄▀▗"},
 		{"line in ASCII", 3, 1, ASCII, func(r Rect) { r.Line([]float64{0, 100, notGiven}, 0, 100, 0) }, ".' "},
+		{"points", 3, 1, Braille, func(r Rect) { r.Points([]float64{0, 100, notGiven, 100, 0, 0}, 0, 100, 0) }, "⡈⠈⣀"},
 		{"band", 3, 2, Blocks, func(r Rect) {
 			r.Band([]float64{0, 60, notGiven, 100, notGiven, 1}, []float64{100, 90, 1, 100, notGiven, notGiven}, 0, 100, 0)
 		}, "░░ \n░  "},

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,7 +62,7 @@ func take(program, folder string) error {
 			go func() {
 				screen, err := s.capture(program, theme.name)
 				if err == nil {
-					picture := draw(parse(screen, s.width, s.height), theme.paper, theme.ink)
+					picture := draw(parse(screen, s.height), theme.paper, theme.ink)
 					err = os.WriteFile(filepath.Join(folder, s.name+"-"+theme.name+".svg"), picture, 0o644)
 				}
 				results <- err
@@ -86,7 +87,7 @@ func firstOf(a, b error) error {
 func (s shot) capture(program, theme string) (string, error) {
 	socket := fmt.Sprintf("kpulse-%s-%s-%d", s.name, theme, os.Getpid())
 	tmux := func(args ...string) (string, error) {
-		cmd := exec.Command("tmux", append([]string{"-L", socket, "-f", os.DevNull}, args...)...)
+		cmd := exec.CommandContext(context.Background(), "tmux", append([]string{"-L", socket, "-f", os.DevNull}, args...)...)
 		cmd.Env = append(os.Environ(), "COLORTERM=truecolor", "LC_ALL=C.UTF-8")
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -30,7 +30,7 @@ type cell struct {
 }
 
 // parse reads a screen as tmux captures it: lines with SGR escapes.
-func parse(screen string, width, height int) [][]cell {
+func parse(screen string, height int) [][]cell {
 	var rows [][]cell
 	var now style
 	for line := range strings.SplitSeq(strings.TrimSuffix(screen, "\n"), "\n") {

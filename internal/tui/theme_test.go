@@ -159,4 +159,9 @@ func TestWhatIsWrongIsTheProxysToSay(t *testing.T) {
 	if got := string(appendWhy(nil, g)); got != "fatal XID 79, memory hot 97°C" {
 		t.Errorf("why: %q", got)
 	}
+	g.Raised = []RaisedCondition{{canonical.CondXIDRecent, canonical.HealthWarn}}
+	g.Values[canonical.XIDLast] = 0
+	if got := string(appendWhy(nil, g)); got != "recent XID" {
+		t.Errorf("after a reset: %q", got)
+	}
 }

@@ -161,6 +161,9 @@ func appendWhy(dst []byte, g *GPU) []byte {
 		if !tells(raised.Condition) || !canonical.Given(g.Values[f]) {
 			continue
 		}
+		if f == canonical.XIDLast && g.Values[f] == 0 {
+			continue // a reset has cleared the code, and the condition holds on
+		}
 		dst = append(dst, ' ')
 		if canonical.Fields[f].Unit == canonical.Celsius {
 			dst = celsius(dst, g.Values[f])

@@ -15,6 +15,7 @@ const (
 	cellHeight = 17.0
 	baseline   = 13.0
 	margin     = 12.0
+	overlap    = 0.3 // of blocks, against seams between them
 )
 
 // style is how a cell looks; "" is the terminal's own color.
@@ -178,15 +179,41 @@ func drawRun(out *bytes.Buffer, run []cell, x, y int, paper, ink string) {
 		fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.0f" fill="%s"/>`+"\n", left, top, wide, cellHeight, back)
 	}
 	for begin := 0; begin < len(run); {
+		if x, y, wide, high, ok := block(run[begin].text); ok {
+			fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.2f" fill="%s"/>`+"\n", left+(float64(begin)+x)*cellWidth, top+y*cellHeight, wide*cellWidth+overlap, high*cellHeight+overlap, front)
+			begin++
+			continue
+		}
 		end := begin
-		for end < len(run) && run[end].text != " " {
+		for end < len(run) && run[end].text != " " && !isBlock(run[end].text) {
 			end++
 		}
 		if end > begin {
 			drawWord(out, run[begin:end], left+float64(begin)*cellWidth, top+baseline, front)
 		}
-		begin = end + 1
+		begin = end
+		if begin < len(run) && run[begin].text == " " {
+			begin++
+		}
 	}
+}
+
+// block returns the part of a cell that a block of Unicode fills, as fractions of it: a
+// font would leave gaps between two.
+func block(text string) (x, y, wide, high float64, ok bool) {
+	switch r, _ := utf8.DecodeRuneInString(text); {
+	case r >= '▁' && r <= '█': // lower eighths
+		eighths := float64(r-'▁'+1) / 8
+		return 0, 1 - eighths, 1, eighths, true
+	case r >= '▉' && r <= '▏': // left eighths, from seven down
+		return 0, 0, float64('▏'-r+1) / 8, 1, true
+	}
+	return 0, 0, 0, 0, false
+}
+
+func isBlock(text string) bool {
+	_, _, _, _, ok := block(text)
+	return ok
 }
 
 // drawWord draws cells without a blank, in their one style, from a place on the baseline.

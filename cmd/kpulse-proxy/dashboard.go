@@ -56,14 +56,14 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 	}
 	if len(o.tuiURLs) > 0 {
 		for _, url := range o.tuiURLs {
-			targets = append(targets, tui.Target{URL: withPath(url), Client: client})
+			targets = append(targets, o.target(withPath(url), client))
 		}
 		return targets, func() {}, nil
 	}
 	// Who says what to read does not mean what somebody else reads.
 	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.record != ""
 	if url := localProxy(*o.web.WebListenAddresses); !asked && isProxy(ctx, client, url) {
-		return []tui.Target{{URL: url, Client: client}}, func() {}, nil
+		return []tui.Target{o.target(url, client)}, func() {}, nil
 	}
 	p, err := assemble(ctx, o, logger)
 	if err != nil {
@@ -75,7 +75,12 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 		defer close(ended)
 		_ = p.run(life) // how it ends is in what the handler answers
 	}()
-	return []tui.Target{{URL: tui.InProcess, Client: tui.Client(p.handler)}}, func() { cancel(); <-ended }, nil
+	return []tui.Target{o.target(tui.InProcess, tui.Client(p.handler))}, func() { cancel(); <-ended }, nil
+}
+
+// target is the node at a URL.
+func (o *options) target(url string, client *http.Client) tui.Target {
+	return tui.Target{URL: url, Client: client, Choose: o.chooser(url)}
 }
 
 // tuiClient returns the client of --tui.http-config, nil without one.

@@ -141,9 +141,9 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	}
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
-	app.Flag("gpus", "dcgm, nvml, and --once and --export of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+	app.Flag("gpus", "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
 		PlaceHolder("0,2-3").StringVar(&opts.gpus)
-	app.Flag("show-all", "dcgm, nvml, and --once and --export of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
+	app.Flag("show-all", "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
 	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
 		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
 	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, command, memory. Command lines are cut short, and what looks like a secret in them is masked. Only for clients on this machine, and never as series.").
@@ -211,7 +211,7 @@ func (w *words) into(opts *options) error {
 	if err = opts.intoColumns(*w.export, opts.origin("export") != fromFile); err != nil {
 		return err
 	}
-	if err = opts.backend.refuse(opts.origin, opts.presents()); err != nil {
+	if err = opts.backend.refuse(opts.origin, opts.presents() || opts.tui); err != nil {
 		return err
 	}
 	if opts.poll, err = opts.backend.parsePoll(*w.poll); err != nil {

@@ -35,13 +35,14 @@ const (
 type fetcher struct {
 	target   Target
 	parser   *parser
+	chooser  chooser
 	body     bytes.Buffer
 	node     *Node // the last, also after a failure
 	failures int   // in a row
 }
 
 func newFetcher(t Target) *fetcher {
-	f := &fetcher{target: t, parser: newParser(), node: &Node{URL: t.shown()}}
+	f := &fetcher{target: t, parser: newParser(), chooser: chooser{choose: t.Choose}, node: &Node{URL: t.shown()}}
 	f.node.Name = f.node.URL
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
 		f.node.Name = u.Host
@@ -94,6 +95,7 @@ func (f *fetcher) fetch(ctx context.Context) {
 		return
 	}
 	f.failures = 0
+	f.chooser.apply(n)
 	n.FetchedAt = time.Now()
 	if n.Name == "" {
 		n.Name = f.node.Name

@@ -24,6 +24,7 @@ func drawHeader(r screen.Rect, s *State) {
 		{6, true, []piece{{s.Now.Format(time.TimeOnly), styleLabel}}},
 		{1, true, freshPieces(s)},
 	}
+	first = append(first, hiddenItems(s)...)
 	if r.H == 1 {
 		first = append(first, item{2, true, realPieces(&t)})
 	}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -126,7 +127,11 @@ func (m *model) tick() {
 // take takes in what a node said, and tells whether that should be shown at once. A
 // frozen screen keeps what it shows; the past and the events go on.
 func (m *model) take(place int, n *Node) (urgent bool) {
-	urgent = m.latest[place].Up != n.Up
+	was := m.latest[place]
+	urgent = was.Up != n.Up
+	if n.Trouble != was.Trouble && n.Trouble != "" {
+		m.complain(errors.New(n.Name + ": " + n.Trouble))
+	}
 	m.latest = slices.Clone(m.latest)
 	m.latest[place] = n
 	if n.Err == "" {

@@ -58,6 +58,16 @@ func TestGoldenListsAndOverlays(t *testing.T) {
 		{80, 24, viewPlot, "", "one", func(s *State) {
 			s.GPUs, s.Nodes[0].GPUs, s.Nodes[0].Err = nil, nil, "HTTP 502 Bad Gateway: source http://localhost:9400/metrics: connection refused; check that dcgm-exporter runs there"
 		}},
+		{100, 30, viewFleet, "", "none", func(s *State) {
+			n := *s.Nodes[0]
+			n.Hidden, n.HiddenBy, n.Trouble = 8, "", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"
+			s.Nodes = []*Node{&n}
+		}},
+		{120, 40, viewFleet, "", "four", func(s *State) {
+			n := *s.Nodes[0]
+			n.Hidden, n.HiddenBy = 4, "SLURM_JOB_GPUS"
+			s.Nodes = []*Node{&n}
+		}},
 		{80, 24, viewFleet, "", "eight", func(s *State) { s.GPUs, s.Filter = nil, "temp>120" }},
 	} {
 		name := fmt.Sprintf("%s%s_%03dx%02d_%s", f.view, f.overlay, f.w, f.h, f.scenario)

@@ -16,6 +16,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
 
@@ -43,6 +44,7 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	defer end()
 	return tui.Run(ctx, os.Stdin, os.Stdout, tui.Options{
 		Targets:      targets,
+		Job:          startedIn(),
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
 		NoColor:      os.Getenv("NO_COLOR") != "",
 	})
@@ -76,6 +78,15 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 		_ = p.run(life) // how it ends is in what the handler answers
 	}()
 	return []tui.Target{o.target(tui.InProcess, tui.Client(p.handler))}, func() { cancel(); <-ended }, nil
+}
+
+// startedIn is the batch job that the dashboard runs in.
+func startedIn() []tui.Variable {
+	var all []tui.Variable
+	for _, v := range identity.Job(os.LookupEnv) {
+		all = append(all, tui.Variable(v))
+	}
+	return all
 }
 
 // target is the node at a URL.

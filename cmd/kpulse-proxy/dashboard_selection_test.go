@@ -110,10 +110,14 @@ func TestDashboardShowsTheChosen(t *testing.T) {
 		if test.flag != "--tui" {
 			args = append(args, test.flag)
 		}
-		tm := newTerminal(t, [2]string{"120", "40"}, []string{test.env}, args...)
+		tm := newTerminal(t, [2]string{"120", "40"}, []string{test.env, "SLURM_JOB_ID=4711"}, args...)
 		tm.until("dgx-7", test.want)
 		if strings.Contains(tm.screen(), test.absent) {
 			t.Errorf("%s %s: %q is shown", test.env, test.flag, test.absent)
+		}
+		if test.absent == "CRIT" {
+			tm.keys("4")
+			tm.until("we run in job_id 4711")
 		}
 	}
 }

@@ -28,6 +28,11 @@ func someProcesses(s *State) {
 	s.Processes[1].MemoryUsed, s.Processes[1].User, s.Processes[1].Group = nil, "", ""
 }
 
+func inJob(s *State) {
+	s.Job = []Variable{{"job_id", "4711"}, {"step_id", "0"}, {"job_name", "train"}, {"node", "gpu07"}, {"node_list", "gpu[07-08]"},
+		{"rank", "9"}, {"local_rank", "1"}, {"tasks", "16"}, {"gpus", "0,1,2,3"}}
+}
+
 func someEvents(s *State) {
 	at := noon.Add(-time.Hour)
 	s.Events = []Event{
@@ -48,6 +53,8 @@ func TestGoldenListsAndOverlays(t *testing.T) {
 		{80, 24, viewJobs, "", "eight", nil},
 		{160, 45, viewJobs, "", "mig", someProcesses},
 		{80, 24, viewJobs, "", "none", nil},
+		{80, 24, viewJobs, "", "four", inJob},
+		{160, 45, viewFocus, "", "four", inJob},
 		{40, 10, viewNodes, "", "nodes", nil},
 		{120, 40, viewNodes, "", "nodes", nil},
 		{80, 24, viewFleet, overlayHelp, "one", nil},

@@ -20,6 +20,8 @@ const maxFPS = 20
 type Options struct {
 	// Targets are the nodes, at least one.
 	Targets []Target
+	// Job is what the environment tells of the batch job that we were started in.
+	Job []Variable
 	// SettingsFile keeps what :save saves; "" is nowhere.
 	SettingsFile string
 	// NoColor leaves colours out, whatever the terminal can do.
@@ -52,6 +54,7 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 		nodes[i] = fetchers[i].node
 	}
 	m := newModel(nodes, time.Now)
+	m.state.Job = opts.Job
 	m.list = lister(ctx, opts.Targets)
 	if err := m.load(opts.SettingsFile); err != nil {
 		m.complain(err)

@@ -24,6 +24,9 @@ type State struct {
 	// Events are the newest last.
 	Events []Event
 
+	// Job is the batch job that we were started in; empty outside of one.
+	Job []Variable
+
 	// Processes are those of all nodes that tell; ProcessesErr says why one does
 	// not.
 	Processes    []Process

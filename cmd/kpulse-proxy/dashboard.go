@@ -17,6 +17,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
 
@@ -63,9 +64,12 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 		return targets, func() {}, nil
 	}
 	// Who says what to read does not mean what somebody else reads.
-	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.record != ""
+	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.origin("replay") != fromFile || o.record != ""
 	if url := localProxy(*o.web.WebListenAddresses); !asked && isProxy(ctx, client, url) {
 		return []tui.Target{o.target(url, client)}, func() {}, nil
+	}
+	if o.backend.name == "replay" {
+		o.controls = replay.NewControls()
 	}
 	p, err := assemble(ctx, o, logger)
 	if err != nil {
@@ -77,8 +81,18 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 		defer close(ended)
 		_ = p.run(life) // how it ends is in what the handler answers
 	}()
-	return []tui.Target{o.target(tui.InProcess, tui.Client(p.handler))}, func() { cancel(); <-ended }, nil
+	target := o.target(tui.InProcess, tui.Client(p.handler))
+	if o.controls != nil {
+		target.Playback = playback{o.controls}
+	}
+	return []tui.Target{target}, func() { cancel(); <-ended }, nil
 }
+
+// playback is what the dashboard's keys drive.
+type playback struct{ *replay.Controls }
+
+// State implements tui.Playback.
+func (p playback) State() tui.PlaybackState { return tui.PlaybackState(p.Position()) }
 
 // startedIn is the batch job that the dashboard runs in.
 func startedIn() []tui.Variable {

@@ -21,7 +21,7 @@ func (o *options) chooser(address string) func(*tui.Node) tui.Selection {
 		switch {
 		case address == tui.InProcess && o.backend.selects:
 			return alreadyChosen(n, wish)
-		case wish.GPUs == "" && !(isHost(address) && tellsOfThisMachine(n)):
+		case wish.GPUs == "" && (!isHost(address) || !tellsOfThisMachine(n)):
 			return tui.Selection{Shown: allOf(n)}
 		}
 		return chooseShown(n, wish)

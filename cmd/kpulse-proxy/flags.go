@@ -20,6 +20,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -62,6 +63,8 @@ type options struct {
 	tui     bool
 	tuiURLs []string
 	tuiHTTP string // file, "" for none
+	// controls drive what the replay backend plays; nil is nobody.
+	controls *replay.Controls
 
 	judge       compute.Options
 	rows        []translate.Row // additions to the dialect
@@ -83,7 +86,7 @@ type options struct {
 
 // words are flag values that need more than kingpin to be understood.
 type words struct {
-	backend, source, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export, ruleWindow *string
+	backend, source, replay, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export, ruleWindow *string
 }
 
 // parse reads the command line and the environment. Help and version go to
@@ -139,6 +142,8 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
 			Default(defaults.Judge.Missing.String()).PlaceHolder("renormalize|zero").String(),
 	}
+	w.replay = app.Flag("replay", "Play this file: --backend=replay --source=FILE in short.").
+		PlaceHolder("FILE").String()
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
 	app.Flag("gpus", "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
@@ -205,6 +210,9 @@ func (w *words) into(opts *options) error {
 	if opts.ruleWindow, err = config.ParseDuration(*w.ruleWindow); err != nil {
 		return fmt.Errorf("--rules.window: %w", err)
 	}
+	if err = w.intoReplay(opts.origin); err != nil {
+		return err
+	}
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
 		return fmt.Errorf("--backend: %w", err)
 	}
@@ -225,6 +233,18 @@ func (w *words) into(opts *options) error {
 		return err
 	}
 	return w.weigh(opts)
+}
+
+// intoReplay takes --replay for what it is short for.
+func (w *words) intoReplay(origin func(flag string) origin) error {
+	if *w.replay == "" {
+		return nil
+	}
+	if origin("backend") == fromCommandLine || origin("source") == fromCommandLine {
+		return errors.New("--replay=FILE is --backend=replay --source=FILE in short; give one of them")
+	}
+	*w.backend, *w.source = "replay", *w.replay
+	return nil
 }
 
 // weigh sets the weights, given or by preset. Given ones stand in the preset's

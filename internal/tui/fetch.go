@@ -39,6 +39,7 @@ type fetcher struct {
 	body     bytes.Buffer
 	node     *Node // the last, also after a failure
 	failures int   // in a row
+	asked    time.Time
 }
 
 func newFetcher(t Target) *fetcher {
@@ -64,18 +65,29 @@ func (f *fetcher) follow(ctx context.Context, publish func(*Node)) {
 			return
 		case <-timer.C:
 		}
-		begun := time.Now()
+		if f.nothingPlayed() {
+			timer.Reset(playbackPoll)
+			continue
+		}
+		f.asked = time.Now()
+		was := f.node
 		f.fetch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		publish(f.node)
-		timer.Reset(f.pause() - time.Since(begun))
+		// What is paused says the same again.
+		if f.target.Playback == nil || !f.node.At.Equal(was.At) || f.node.Err != was.Err {
+			publish(f.node)
+		}
+		timer.Reset(f.pause() - time.Since(f.asked))
 	}
 }
 
 // pause is how long after the beginning of the last fetch the next one begins.
 func (f *fetcher) pause() time.Duration {
+	if f.target.Playback != nil {
+		return playbackPoll
+	}
 	if f.failures > 0 {
 		pause := min(firstPause<<min(f.failures-1, 8), longestPause)
 		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))

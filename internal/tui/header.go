@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -108,6 +109,9 @@ func healthPieces(t *totals, words bool) []piece {
 
 // freshPieces say whether what is shown is what is now.
 func freshPieces(s *State) []piece {
+	if s.Playback != nil && (s.Playback.Paused || allFresh(s)) {
+		return playbackPieces(s.Playback)
+	}
 	if !s.FrozenAt.IsZero() {
 		return []piece{{"frozen", styleAccent}}
 	}
@@ -131,6 +135,14 @@ func freshPieces(s *State) []piece {
 	default:
 		return []piece{{"● live", styleOK}}
 	}
+}
+
+// allFresh tells whether what is shown of every node is what is now.
+func allFresh(s *State) bool {
+	return !slices.ContainsFunc(s.Nodes, func(n *Node) bool {
+		how, _ := n.Age(s.Now)
+		return how != Fresh || !n.Up
+	})
 }
 
 // sinceText says how old the readings of n are; "" where there never were any.

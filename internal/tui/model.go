@@ -30,6 +30,7 @@ type model struct {
 	state State
 	now   func() time.Time
 
+	deck    *deck   // nil where nothing is played
 	latest  []*Node // what came last, also while the screen is frozen
 	watch   *watch
 	filter  filter
@@ -116,7 +117,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // tick moves the clock of the screen, unless it is frozen.
 func (m *model) tick() {
 	s := &m.state
-	if s.FrozenAt.IsZero() {
+	switch {
+	case m.deck != nil:
+		s.Now = m.deck.now(m.now())
+		st := m.deck.State()
+		s.Playback = &st
+	case s.FrozenAt.IsZero():
 		s.Now = m.now()
 	}
 	if s.Message != "" && m.now().Sub(m.messageAt) >= messageLife {
@@ -127,8 +133,15 @@ func (m *model) tick() {
 // take takes in what a node said, and tells whether that should be shown at once. A
 // frozen screen keeps what it shows; the past and the events go on.
 func (m *model) take(place int, n *Node) (urgent bool) {
+	back := false
+	if m.deck != nil {
+		if n, back = m.deck.admit(n, m.now()); n == nil {
+			return false
+		}
+		m.state.Now = m.deck.now(m.now())
+	}
 	was := m.latest[place]
-	urgent = was.Up != n.Up
+	urgent = m.deck != nil && m.state.Playback.Paused || was.Up != n.Up
 	if n.Trouble != was.Trouble && n.Trouble != "" {
 		m.complain(errors.New(n.Name + ": " + n.Trouble))
 	}
@@ -136,7 +149,11 @@ func (m *model) take(place int, n *Node) (urgent bool) {
 	m.latest[place] = n
 	if n.Err == "" {
 		m.state.History.Add(n)
-		m.tell(m.watch.reading(n))
+		if back {
+			m.wentBack(n)
+		} else {
+			m.tell(m.watch.reading(n))
+		}
 	}
 	if m.state.FrozenAt.IsZero() {
 		m.state.Nodes = m.latest
@@ -148,6 +165,9 @@ func (m *model) take(place int, n *Node) (urgent bool) {
 // pass does what time brings: nodes that fell silent, and devices to forget.
 func (m *model) pass() {
 	now := m.now()
+	if m.deck != nil {
+		now = m.deck.now(now)
+	}
 	m.tell(m.watch.clock(m.latest, now))
 	if now.Sub(m.tidied) > time.Minute {
 		m.tidied = now

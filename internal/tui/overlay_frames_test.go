@@ -57,6 +57,8 @@ func TestGoldenListsAndOverlays(t *testing.T) {
 		{160, 45, viewFocus, "", "four", inJob},
 		{40, 10, viewNodes, "", "nodes", nil},
 		{120, 40, viewNodes, "", "nodes", nil},
+		{80, 24, viewFleet, "", "sick", func(s *State) { s.Playback = &PlaybackState{Speed: 0.5, Tick: 12, Ticks: 340} }},
+		{100, 30, viewFleet, "", "sick", func(s *State) { s.Playback = &PlaybackState{Paused: true, Speed: 16, Tick: 7} }},
 		{80, 24, viewFleet, overlayHelp, "one", nil},
 		{100, 30, viewFleet, overlayExplain, "sick", nil},
 		{100, 30, viewFleet, overlayEvents, "sick", someEvents},

@@ -55,6 +55,11 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	}
 	m := newModel(nodes, time.Now)
 	m.state.Job = opts.Job
+	for _, t := range opts.Targets {
+		if t.Playback != nil {
+			m.deck = &deck{Playback: t.Playback}
+		}
+	}
 	m.list = lister(ctx, opts.Targets)
 	if err := m.load(opts.SettingsFile); err != nil {
 		m.complain(err)

@@ -10,6 +10,9 @@ type State struct {
 	// FrozenAt is zero while the screen follows the clock.
 	FrozenAt time.Time
 
+	// Playback is nil where nothing is played but what is read now.
+	Playback *PlaybackState
+
 	// Nodes are in the order they were given, at least one.
 	Nodes []*Node
 	// GPUs are the devices to show, of all nodes, filtered and ordered; an

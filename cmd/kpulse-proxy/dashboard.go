@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 
 	promconfig "github.com/prometheus/common/config"
 
@@ -21,10 +20,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
-
-// attachTimeout bounds how long a proxy on this machine may take to say that it is
-// there; it delays the first frame.
-const attachTimeout = 500 * time.Millisecond
 
 // dashboardGC is the garbage that the dashboard lets lie about, in percent of what it
 // keeps, which six hours make larger than anything else of us has. It makes little.
@@ -51,9 +46,13 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		return err
 	}
 	defer end()
+	if opts.notAttached != "" {
+		logger.Warn(opts.notAttached)
+	}
 	return tui.Run(ctx, os.Stdin, os.Stdout, tui.Options{
 		Targets:      targets,
 		Job:          startedIn(),
+		Notice:       opts.notAttached,
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
 		NoColor:      os.Getenv("NO_COLOR") != "",
 	})
@@ -73,8 +72,12 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 	}
 	// Who says what to read does not mean what somebody else reads.
 	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.origin("replay") != fromFile || o.record != ""
-	if url := localProxy(*o.web.WebListenAddresses); !asked && isProxy(ctx, client, url) {
-		return []tui.Target{o.target(url, client)}, func() {}, nil
+	if !asked {
+		url, why := attach(ctx, client, localProxy(*o.web.WebListenAddresses))
+		if url != "" {
+			return []tui.Target{o.target(url, client)}, func() {}, nil
+		}
+		o.notAttached = why
 	}
 	if o.backend.name == "replay" {
 		o.controls = replay.NewControls()
@@ -143,43 +146,4 @@ func withPath(url string) string {
 		host += defaultListen
 	}
 	return scheme + "://" + host + "/" + cmp.Or(path, "metrics")
-}
-
-// localProxy returns the URL of a proxy on this machine that listens at the first
-// of these addresses.
-func localProxy(listen []string) string {
-	address := defaultListen
-	if len(listen) > 0 {
-		address = listen[0]
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return ""
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
-	return "http://" + net.JoinHostPort(host, port) + "/metrics"
-}
-
-// isProxy tells whether a kpulse-proxy answers at a URL. It costs no exporter a
-// scrape.
-func isProxy(ctx context.Context, client *http.Client, url string) bool {
-	if client == nil {
-		client = http.DefaultClient
-	}
-	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/metrics")+"/", nil)
-	if err != nil {
-		return false
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	const enough = 4 << 10
-	page, _ := io.ReadAll(io.LimitReader(resp.Body, enough))
-	return resp.StatusCode == http.StatusOK && strings.Contains(string(page), "kpulse-proxy")
 }

@@ -63,6 +63,8 @@ type options struct {
 	tui     bool
 	tuiURLs []string
 	tuiHTTP string // file, "" for none
+	// notAttached says why a proxy on this machine is not shown, "" if none is there.
+	notAttached string
 	// controls drive what the replay backend plays; nil is nobody.
 	controls *replay.Controls
 

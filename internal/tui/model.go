@@ -180,7 +180,7 @@ func (m *model) tell(events []Event) {
 	s := &m.state
 	for i := range events {
 		if e := &events[i]; e.State != canonical.HealthOK {
-			m.say(strings.TrimSpace(e.Node+" "+e.GPU) + ": " + e.Text)
+			m.say(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": "))
 			s.Alarm = true
 		}
 	}
@@ -208,6 +208,13 @@ func (m *model) say(text string) { m.state.Message, m.state.Alarm, m.messageAt =
 func (m *model) complain(err error) {
 	m.say(oneLine(err.Error()))
 	m.state.Alarm = true
+}
+
+// notice tells of something in the footer, and keeps it among the events.
+func (m *model) notice(text string) {
+	if text != "" {
+		m.tell([]Event{{At: m.now(), Kind: EventStale, State: canonical.HealthWarn, Text: oneLine(text)}})
+	}
 }
 
 func (m *model) setTheme(name string) {

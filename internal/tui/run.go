@@ -22,6 +22,8 @@ type Options struct {
 	Targets []Target
 	// Job is what the environment tells of the batch job that we were started in.
 	Job []Variable
+	// Notice is something to be told at the beginning; "" is nothing.
+	Notice string
 	// SettingsFile keeps what :save saves; "" is nowhere.
 	SettingsFile string
 	// NoColor leaves colours out, whatever the terminal can do.
@@ -64,6 +66,7 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	if err := m.load(opts.SettingsFile); err != nil {
 		m.complain(err)
 	}
+	m.notice(opts.Notice)
 	if opts.NoColor {
 		m.themeIsOurs = true
 		m.setTheme("mono")

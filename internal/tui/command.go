@@ -45,10 +45,11 @@ func commands() []command {
 			m.play(func(d *deck) { d.Restart() })
 			return nil, nil
 		}},
+		{[]string{"bell"}, "on|off", "ring the terminal's bell when something bad happens", (*model).bellCommand},
 		{[]string{"events"}, "", "what happened", overlay(overlayEvents)},
 		{[]string{"explain"}, "[READING]", "what is shown, and what to do", (*model).explainCommand},
 		{[]string{"help"}, "", "keys and commands", overlay(overlayHelp)},
-		{[]string{"save"}, "", "keep theme, symbols, order, window and density for the next time", (*model).save},
+		{[]string{"save"}, "", "keep theme, symbols, order, window, density and bell for the next time", (*model).save},
 		{[]string{"q", "quit"}, "", "one level back; in the fleet: quit", func(m *model, _ string) (tea.Cmd, error) { return m.back(), nil }},
 		{[]string{"exit"}, "", "quit", func(*model, string) (tea.Cmd, error) { return tea.Quit, nil }},
 	}
@@ -200,5 +201,14 @@ func (m *model) stepCommand(arg string) (tea.Cmd, error) {
 		return nil, errors.New("usage: :step 10, or :step -10 to go back")
 	}
 	m.play(stepBy(n))
+	return nil, nil
+}
+
+func (m *model) bellCommand(arg string) (tea.Cmd, error) {
+	if arg != "on" && arg != "off" {
+		return nil, errors.New("usage: :bell on|off")
+	}
+	m.state.Bell = arg == "on"
+	m.say("the bell is " + arg)
 	return nil, nil
 }

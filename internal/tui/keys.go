@@ -46,6 +46,7 @@ func bindings() []binding {
 		{[]string{":"}, ":", "command, as :focus 0 or :help", prompt(":")},
 		{[]string{"s"}, "s", "sort by the next reading", func(m *model) tea.Cmd { m.nextSort(); return nil }},
 		{[]string{"S"}, "S", "sort the other way round", func(m *model) tea.Cmd { m.reverse(); return nil }},
+		{[]string{"F"}, "F", "hold the order, or let it follow the readings", func(m *model) tea.Cmd { m.holdOrder(); return nil }},
 		{[]string{"+", "="}, "+", "shorter past, finer", func(m *model) tea.Cmd { m.zoom(-1); return nil }},
 		{[]string{"-"}, "-", "longer past", func(m *model) tea.Cmd { m.zoom(1); return nil }},
 		{[]string{"space"}, "Space", "freeze the screen, or what is replayed, and go on", func(m *model) tea.Cmd { m.freeze(); return nil }},

@@ -34,6 +34,8 @@ type model struct {
 	latest  []*Node // what came last, also while the screen is frozen
 	watch   *watch
 	filter  filter
+	held    held // the order that F holds
+	ring    bool // the bell is to be rung
 	views   map[string]view
 	keys    map[string]func(*model) tea.Cmd
 	overlay string // "" is none
@@ -90,12 +92,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case nodeMsg:
 		m.urgent = m.take(msg.place, msg.node) || m.urgent
+		return m, m.bell()
 	case processesMsg:
 		m.asking = false
 		m.state.Processes, m.state.ProcessesErr = msg.list, msg.err
 	case beatMsg:
 		m.pass()
-		return m, tea.Batch(beat(), m.askProcesses())
+		return m, tea.Batch(beat(), m.askProcesses(), m.bell())
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
@@ -181,7 +184,7 @@ func (m *model) tell(events []Event) {
 	for i := range events {
 		if e := &events[i]; e.State != canonical.HealthOK {
 			m.say(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": "))
-			s.Alarm = true
+			s.Alarm, m.ring = true, s.Bell
 		}
 	}
 	s.Events = append(s.Events, events...)
@@ -196,6 +199,9 @@ func (m *model) arrange() {
 	s := &m.state
 	was := s.selectedIndex()
 	s.GPUs, s.Devices = arrange(s.Nodes, m.filter, s.Sort)
+	if s.Held = m.held != nil; s.Held {
+		s.GPUs = m.held.order(s.GPUs)
+	}
 	if len(s.GPUs) > 0 && s.selectedIndex() < 0 {
 		s.Selected = s.GPUs[min(max(was, 0), len(s.GPUs)-1)].Key
 	}
@@ -208,6 +214,15 @@ func (m *model) say(text string) { m.state.Message, m.state.Alarm, m.messageAt =
 func (m *model) complain(err error) {
 	m.say(oneLine(err.Error()))
 	m.state.Alarm = true
+}
+
+// bell rings the terminal's bell if something bad happened and it is wanted.
+func (m *model) bell() tea.Cmd {
+	if !m.ring {
+		return nil
+	}
+	m.ring = false
+	return tea.Raw("\a")
 }
 
 // notice tells of something in the footer, and keeps it among the events.

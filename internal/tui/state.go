@@ -38,6 +38,7 @@ type State struct {
 	View   string // name of the view that is shown, as in viewNames
 	Filter string // as typed; "" is none
 	Sort   Sort
+	Held   bool // devices stay in the order that they are in
 	// Window is how much of the past charts show.
 	Window time.Duration
 	// Cursor is the instant that a chart's cursor points at; zero: none.
@@ -54,6 +55,8 @@ type State struct {
 	Theme   string // one of Themes
 	Symbols string // one of SymbolSets
 	Mouse   bool
+	// Bell: bad events ring the terminal's bell.
+	Bell bool
 
 	// Prompt is the line being typed behind ":" or "/", with that character; ""
 	// while none is.

@@ -324,3 +324,29 @@ func TestDashboardHTTPConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestDashboardRings the bell of the terminal.
+func TestDashboardRings(t *testing.T) {
+	t.Parallel()
+	n, dir := startNode(t), t.TempDir()
+	n.mode.Store(breaks)
+	settings := filepath.Join(dir, "kpulse", "tui.json")
+	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(settings, []byte(`{"bell": true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tm := newTerminal(t, [2]string{"80", "24"}, []string{"XDG_CONFIG_HOME=" + dir}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+	tm.until("EOF")
+	written := filepath.Join(dir, "written")
+	tm.tmux("pipe-pane", "cat > "+written)
+	n.mode.Store(serves)
+	tm.until("CRIT")
+	tm.await("bell", func() bool {
+		text, _ := os.ReadFile(written)
+		// An OSC ends in one too, as the one that sets the title.
+		rest := regexp.MustCompile(`\x1b\][^\a\x1b]*\a`).ReplaceAllString(string(text), "")
+		return strings.Contains(rest, "\a")
+	})
+}

@@ -144,7 +144,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
 			Default(defaults.Judge.Missing.String()).PlaceHolder("renormalize|zero").String(),
 	}
-	w.replay = app.Flag("replay", "Play this file: --backend=replay --source=FILE in short.").
+	w.replay = app.Flag("replay", "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause it, step and change the speed.").
 		PlaceHolder("FILE").String()
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
@@ -243,7 +243,7 @@ func (w *words) intoReplay(origin func(flag string) origin) error {
 		return nil
 	}
 	if origin("backend") == fromCommandLine || origin("source") == fromCommandLine {
-		return errors.New("--replay=FILE is --backend=replay --source=FILE in short; give one of them")
+		return errors.New("--replay=FILE is short for --backend=replay --source=FILE; give one of them")
 	}
 	*w.backend, *w.source = "replay", *w.replay
 	return nil

@@ -118,6 +118,8 @@ func TestPlaybackClock(t *testing.T) {
 	typed(m, "space", "}")
 	c.at = c.at.Add(250 * time.Millisecond)
 	now(2500*time.Millisecond, "×2")
+	c.at = c.at.Add(500 * time.Millisecond)
+	now(3*time.Second, "▶")           // and not beyond what is due
 	c.at = c.at.Add(10 * time.Second) // nothing comes any more
 	if m.Update(beatMsg{}); strings.Contains(header(m), "▶") {
 		t.Errorf("a replay that hangs is shown as playing: %q", header(m))
@@ -178,6 +180,7 @@ func TestPlaybackGoesBack(t *testing.T) {
 		t.Errorf("played again: %d events", len(m.state.Events))
 	}
 	sick(20*time.Second, canonical.HealthCrit) // back to where it stands already
+	sick(21*time.Second, canonical.HealthCrit)
 	if len(m.state.Events) != 0 {
 		t.Errorf("what stood already became an event: %+v", m.state.Events)
 	}

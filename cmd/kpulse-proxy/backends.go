@@ -56,8 +56,8 @@ var belongs = []struct {
 }{
 	{"source", "prometheus replay", "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host", false},
 	{"dcgm.host", "dcgm", "it is for --backend=dcgm", false},
-	{"gpus", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once and --export; others serve what their source serves", true},
-	{"show-all", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once and --export; others serve what their source serves", true},
+	{"gpus", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves", true},
+	{"show-all", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves", true},
 	{"collector.processes", "dcgm nvml", "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them", false},
 	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read", false},
 }
@@ -187,7 +187,7 @@ func (o *options) wish() identity.Wish {
 }
 
 func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	opts := replay.Options{Period: o.poll, Loop: !o.presents(), Logger: logger}
+	opts := replay.Options{Period: o.poll, Loop: !o.presents(), Controls: o.controls, Logger: logger}
 	switch {
 	case o.source == "":
 		return replay.Demo(opts), nil

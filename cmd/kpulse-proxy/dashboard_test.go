@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -201,7 +203,7 @@ func TestDashboardAttaches(t *testing.T) {
 	tm.until("refused")
 
 	alone := newTerminal(t, [2]string{"100", "30"}, nil, itself(t), "--tui", "--backend=replay", "--node-name=alone", "--web.listen-address="+address)
-	alone.until("alone", "live")
+	alone.until("alone", "▶")
 	alone.keys("q")
 	alone.until("EXIT 0")
 	if alone.is("alternate_on") != "0" {
@@ -247,36 +249,65 @@ func TestAddressesOfNodes(t *testing.T) {
 }
 
 func TestOnlyProxiesAreAttachedTo(t *testing.T) {
-	page := func(status int, body string) string {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := func(start func(http.Handler) *httptest.Server, status int, body string) *httptest.Server {
+		s := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/" {
 				t.Errorf("%s was asked for: it may cost a scrape", r.URL.Path)
 			}
 			w.WriteHeader(status)
 			fmt.Fprint(w, body)
 		}))
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
 		t.Cleanup(s.Close)
-		return s.URL + "/metrics"
+		return s
 	}
+	page := func(status int, body string) string { return server(httptest.NewServer, status, body).URL + "/metrics" }
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close() // accepts, and says nothing
+	secret := server(httptest.NewTLSServer, 200, "kpulse-proxy")
+	locked := server(httptest.NewTLSServer, 401, "Unauthorized")
+	plain := func(s *httptest.Server) string { return "http" + strings.TrimPrefix(s.URL, "https") + "/metrics" }
 	for _, test := range []struct {
 		name, url string
-		want      bool
+		client    *http.Client
+		attached  string
+		why       string
 	}{
-		{"a proxy", page(200, "<title>kpulse-proxy</title>"), true},
-		{"an exporter", page(200, "<title>GPU exporter</title>"), false},
-		{"a locked proxy", page(401, "kpulse-proxy"), false},
-		{"a hanging one", "http://" + l.Addr().String() + "/metrics", false},
-		{"none", "", false},
+		{name: "a proxy", url: page(200, "<title>kpulse-proxy</title>"), attached: "http://127."},
+		{name: "an exporter", url: page(200, "<title>GPU exporter</title>")},
+		{name: "a locked proxy", url: page(401, "kpulse-proxy"), why: "wants credentials; if that is the proxy, show it with --tui.url=http://127."},
+		{name: "one that wants TLS", url: plain(secret), why: "wants TLS; if that is the proxy, show it with --tui.url=https://127."},
+		{name: "one with TLS that we have", url: plain(secret), client: secret.Client(), attached: "https://127."},
+		{name: "one with TLS that we have, and a password that we have not", url: plain(locked), client: locked.Client(), why: "wants credentials; if that is the proxy, show it with --tui.url=https://127."},
+		{name: "one whose certificate we do not trust", url: plain(secret), client: &http.Client{}, why: "wants TLS"},
+		{name: "a hanging one", url: "http://" + l.Addr().String() + "/metrics"},
+		{name: "none"},
 	} {
-		if got := isProxy(t.Context(), nil, test.url); got != test.want {
-			t.Errorf("%s: %v", test.name, got)
+		attached, why := attach(t.Context(), test.client, test.url)
+		if !strings.HasPrefix(attached, test.attached) || (attached == "") != (test.attached == "") {
+			t.Errorf("%s: attached to %q, want %q", test.name, attached, test.attached)
+		}
+		if !strings.Contains(why, test.why) || (why == "") != (test.why == "") {
+			t.Errorf("%s: says %q, want %q", test.name, why, test.why)
 		}
 	}
+}
+
+// TestDashboardTellsOfALockedProxy beside which it reads by itself: at once, later in
+// the events, and behind the end on stderr.
+func TestDashboardTellsOfALockedProxy(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }))
+	t.Cleanup(s.Close)
+	tm := newTerminal(t, [2]string{"200", "30"}, nil, itself(t), "--tui", "--web.listen-address="+strings.TrimPrefix(s.URL, "http://"))
+	tm.until("wants credentials")
+	tm.keys("e")
+	tm.until("TIME", "wants credentials; if that is the proxy, show it with --tui.url="+s.URL)
+	tm.keys("C-c")
+	tm.until("EXIT 0", "wants credentials")
 }
 
 func TestDashboardHTTPConfig(t *testing.T) {
@@ -312,4 +343,30 @@ func TestDashboardHTTPConfig(t *testing.T) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
+}
+
+// TestDashboardRings the bell of the terminal.
+func TestDashboardRings(t *testing.T) {
+	t.Parallel()
+	n, dir := startNode(t), t.TempDir()
+	n.mode.Store(breaks)
+	settings := filepath.Join(dir, "kpulse", "tui.json")
+	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(settings, []byte(`{"bell": true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tm := newTerminal(t, [2]string{"80", "24"}, []string{"XDG_CONFIG_HOME=" + dir}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+	tm.until("EOF")
+	written := filepath.Join(dir, "written")
+	tm.tmux("pipe-pane", "cat > "+written)
+	n.mode.Store(serves)
+	tm.until("CRIT")
+	tm.await("bell", func() bool {
+		text, _ := os.ReadFile(written)
+		// An OSC ends in one too, as the one that sets the title.
+		rest := regexp.MustCompile(`\x1b\][^\a\x1b]*\a`).ReplaceAllString(string(text), "")
+		return strings.Contains(rest, "\a")
+	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -62,6 +63,10 @@ type options struct {
 	tui     bool
 	tuiURLs []string
 	tuiHTTP string // file, "" for none
+	// notAttached says why a proxy on this machine is not shown, "" if none is there.
+	notAttached string
+	// controls drive what the replay backend plays; nil is nobody.
+	controls *replay.Controls
 
 	judge       compute.Options
 	rows        []translate.Row // additions to the dialect
@@ -83,7 +88,7 @@ type options struct {
 
 // words are flag values that need more than kingpin to be understood.
 type words struct {
-	backend, source, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export, ruleWindow *string
+	backend, source, replay, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export, ruleWindow *string
 }
 
 // parse reads the command line and the environment. Help and version go to
@@ -139,11 +144,13 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		missing: app.Flag("missing-inputs", "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0).").
 			Default(defaults.Judge.Missing.String()).PlaceHolder("renormalize|zero").String(),
 	}
+	w.replay = app.Flag("replay", "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause it, step and change the speed.").
+		PlaceHolder("FILE").String()
 	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
 		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
-	app.Flag("gpus", "dcgm, nvml, and --once and --export of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+	app.Flag("gpus", "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
 		PlaceHolder("0,2-3").StringVar(&opts.gpus)
-	app.Flag("show-all", "dcgm, nvml, and --once and --export of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
+	app.Flag("show-all", "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
 	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
 		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
 	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, command, memory. Command lines are cut short, and what looks like a secret in them is masked. Only for clients on this machine, and never as series.").
@@ -215,13 +222,16 @@ func (w *words) into(opts *options) error {
 	if opts.ruleWindow, err = config.ParseDuration(*w.ruleWindow); err != nil {
 		return fmt.Errorf("--rules.window: %w", err)
 	}
+	if err = w.intoReplay(opts.origin); err != nil {
+		return err
+	}
 	if opts.backend, err = parseBackend(*w.backend); err != nil {
 		return fmt.Errorf("--backend: %w", err)
 	}
 	if err = opts.intoColumns(*w.export, opts.origin("export") != fromFile); err != nil {
 		return err
 	}
-	if err = opts.backend.refuse(opts.origin, opts.presents()); err != nil {
+	if err = opts.backend.refuse(opts.origin, opts.presents() || opts.tui); err != nil {
 		return err
 	}
 	if opts.poll, err = opts.backend.parsePoll(*w.poll); err != nil {
@@ -238,6 +248,18 @@ func (w *words) into(opts *options) error {
 		return err
 	}
 	return w.weigh(opts)
+}
+
+// intoReplay takes --replay for what it is short for.
+func (w *words) intoReplay(origin func(flag string) origin) error {
+	if *w.replay == "" {
+		return nil
+	}
+	if origin("backend") == fromCommandLine || origin("source") == fromCommandLine {
+		return errors.New("--replay=FILE is short for --backend=replay --source=FILE; give one of them")
+	}
+	*w.backend, *w.source = "replay", *w.replay
+	return nil
 }
 
 // weigh sets the weights, given or by preset. Given ones stand in the preset's

@@ -22,6 +22,7 @@ On a node without one:        kpulse-proxy --backend=dcgm
 Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
 As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
 On the terminal:              kpulse-proxy --tui
+What was recorded, there:     kpulse-proxy --tui --replay=FILE
 Then scrape http://localhost:9401/metrics in the exporter's place.
 Is a config file right?       kpulse-proxy check config FILE
 Are rule files right?         kpulse-proxy check rules FILE…
@@ -33,7 +34,7 @@ var helpGroups = []struct {
 	title    string
 	prefixes []string
 }{
-	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "once", "json", "export"}},
+	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "replay", "once", "json", "export"}},
 	{"On the terminal", []string{"tui"}},
 	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus", "rules."}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},

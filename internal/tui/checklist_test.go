@@ -92,6 +92,7 @@ var checklist = []shown{
 	{"plot: scale on the axis", "plot_160x45_four", "100%"},
 
 	{"jobs: who holds which GPU", "jobs_080x24_eight", "train-7b-0"},
+	{"jobs: the job that it was started in", "jobs_080x24_four_set", "we run in job_id 4711 step_id 0"},
 	{"jobs: what is the device's is marked", "jobs_080x24_eight", "* of the device"},
 
 	{"footer: keys", "fleet_160x45_eight", "? help"},

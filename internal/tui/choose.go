@@ -20,6 +20,7 @@ func (m *model) nextSort() { m.sortBy(after(sorts, m.state.Sort.By)) }
 
 // sortBy orders by a metric, the highest first, and says so.
 func (m *model) sortBy(by Metric) {
+	m.held = nil
 	m.state.Sort = Sort{By: by, Descending: by != MetricNone && by != MetricIndex}
 	if m.arrange(); by == MetricNone {
 		m.say("in the order of nodes and indexes")
@@ -28,7 +29,20 @@ func (m *model) sortBy(by Metric) {
 	}
 }
 
+// holdOrder keeps devices in the order that they are in, or lets them go.
+func (m *model) holdOrder() {
+	if m.held != nil {
+		m.held = nil
+		m.say("GPUs move as their readings do")
+	} else {
+		m.held = hold(m.state.GPUs)
+		m.say("GPUs stay where they are; F lets them go")
+	}
+	m.arrange()
+}
+
 func (m *model) reverse() {
+	m.held = nil
 	if m.state.Sort.By == MetricNone {
 		m.state.Sort.By = MetricIndex
 	}

@@ -1,9 +1,11 @@
 package tui
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,10 +39,17 @@ func commands() []command {
 		{[]string{"window"}, "[1m…6h]", "how much of the past to show; without one as at the start", (*model).windowCommand},
 		{[]string{"theme"}, strings.Join(Themes, "|"), "colours", (*model).themeCommand},
 		{[]string{"symbols"}, strings.Join(SymbolSets, "|"), "what charts are drawn with", (*model).symbolsCommand},
+		{[]string{"speed"}, "×N", "how fast a recording is replayed, from 0.25 to 16", (*model).speedCommand},
+		{[]string{"step"}, "[N]", "so many ticks of a replay on, or back as -5", (*model).stepCommand},
+		{[]string{"restart"}, "", "a replay from the beginning", func(m *model, _ string) (tea.Cmd, error) {
+			m.play(func(d *deck) { d.Restart() })
+			return nil, nil
+		}},
+		{[]string{"bell"}, "on|off", "ring the terminal's bell when something bad happens", (*model).bellCommand},
 		{[]string{"events"}, "", "what happened", overlay(overlayEvents)},
 		{[]string{"explain"}, "[READING]", "what is shown, and what to do", (*model).explainCommand},
 		{[]string{"help"}, "", "keys and commands", overlay(overlayHelp)},
-		{[]string{"save"}, "", "keep theme, symbols, order, window and density for the next time", (*model).save},
+		{[]string{"save"}, "", "keep theme, symbols, order, window, density and bell for the next time", (*model).save},
 		{[]string{"q", "quit"}, "", "one level back; in the fleet: quit", func(m *model, _ string) (tea.Cmd, error) { return m.back(), nil }},
 		{[]string{"exit"}, "", "quit", func(*model, string) (tea.Cmd, error) { return tea.Quit, nil }},
 	}
@@ -180,5 +189,32 @@ func (m *model) symbolsCommand(arg string) (tea.Cmd, error) {
 		return nil, fmt.Errorf("usage: :symbols %s", strings.Join(SymbolSets, "|"))
 	}
 	m.state.Symbols = arg
+	return nil, nil
+}
+
+func (m *model) speedCommand(arg string) (tea.Cmd, error) {
+	speed, err := strconv.ParseFloat(strings.TrimLeft(arg, "×x"), 64)
+	if err != nil || !(speed >= 0.25 && speed <= 16) {
+		return nil, errors.New("usage: :speed 4, from 0.25 to 16")
+	}
+	m.play(func(d *deck) { d.SetSpeed(speed) })
+	return nil, nil
+}
+
+func (m *model) stepCommand(arg string) (tea.Cmd, error) {
+	n, err := strconv.Atoi(cmp.Or(arg, "1"))
+	if err != nil {
+		return nil, errors.New("usage: :step 10, or :step -10 to go back")
+	}
+	m.play(stepBy(n))
+	return nil, nil
+}
+
+func (m *model) bellCommand(arg string) (tea.Cmd, error) {
+	if arg != "on" && arg != "off" {
+		return nil, errors.New("usage: :bell on|off")
+	}
+	m.state.Bell = arg == "on"
+	m.say("the bell is " + arg)
 	return nil, nil
 }

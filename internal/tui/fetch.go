@@ -44,15 +44,17 @@ type fetcher struct {
 	target   Target
 	parser   *parser
 	lines    *bufio.Reader
+	chooser  chooser
 	body     bytes.Buffer // of the last answer the series of ours
 	node     *Node        // the last, also after a failure
 	failures int          // in a row
+	asked    time.Time    // when the last fetch began
 	// period is how often we may ask, apart how far apart the last two readings were.
 	period, apart time.Duration
 }
 
 func newFetcher(t Target) *fetcher {
-	f := &fetcher{target: t, parser: newParser(), lines: bufio.NewReaderSize(nil, maxPart), node: &Node{URL: t.shown()}}
+	f := &fetcher{target: t, parser: newParser(), lines: bufio.NewReaderSize(nil, maxPart), chooser: chooser{choose: t.Choose}, node: &Node{URL: t.shown()}}
 	f.node.Name = f.node.URL
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
 		f.node.Name = u.Host
@@ -74,18 +76,29 @@ func (f *fetcher) follow(ctx context.Context, publish func(*Node)) {
 			return
 		case <-timer.C:
 		}
-		begun := time.Now()
+		if f.nothingPlayed() {
+			timer.Reset(playbackPoll)
+			continue
+		}
+		f.asked = time.Now()
+		was := f.node
 		f.fetch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		publish(f.node)
-		timer.Reset(f.pause() - time.Since(begun))
+		// What is paused says the same again.
+		if f.target.Playback == nil || !f.node.At.Equal(was.At) || f.node.Err != was.Err {
+			publish(f.node)
+		}
+		timer.Reset(f.pause() - time.Since(f.asked))
 	}
 }
 
 // pause is how long after the beginning of the last fetch the next one begins.
 func (f *fetcher) pause() time.Duration {
+	if f.target.Playback != nil {
+		return playbackPoll
+	}
 	if f.failures > 0 {
 		pause := min(firstPause<<min(f.failures-1, 8), longestPause)
 		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))
@@ -105,6 +118,7 @@ func (f *fetcher) fetch(ctx context.Context) {
 		return
 	}
 	f.failures = 0
+	f.chooser.apply(n)
 	n.FetchedAt = time.Now()
 	last := f.node
 	if n.Name == "" {

@@ -90,6 +90,9 @@ func choiceItems(s *State) (items []item) {
 	if s.Sort.By != MetricNone {
 		items = append(items, item{2, true, []piece{{"by ", styleLabel}, {Metrics[s.Sort.By].Name, styleAccent}}})
 	}
+	if s.Held {
+		items = append(items, item{2, true, []piece{{"F", styleAccent}, {" order held", styleLabel}}})
+	}
 	if s.Filter != "" {
 		items = append(items, item{1, true, []piece{{"/", styleLabel}, {short(s.Filter, 24), styleAccent}}})
 	}

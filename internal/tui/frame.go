@@ -71,6 +71,8 @@ func drawNothing(r screen.Rect, s *State) {
 			line("Cannot read "+where, styleWarn)
 			y = paragraph(r, y, n.Err, stylePlain)
 			y++
+		case n.Hidden > 0:
+			y = drawHidden(r, y, n)
 		case n.FetchedAt.IsZero():
 			line("Waiting for the first reading of "+where+" …", stylePlain)
 		default:

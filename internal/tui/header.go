@@ -25,6 +25,7 @@ func drawHeader(r screen.Rect, s *State) {
 		{6, true, []piece{{s.Now.Format(time.TimeOnly), styleLabel}}},
 		{1, true, freshPieces(s)},
 	}
+	first = append(first, hiddenItems(s)...)
 	if r.H == 1 {
 		first = append(first, item{2, true, realPieces(&t)})
 	}
@@ -118,6 +119,9 @@ func healthPieces(t *totals, words bool) []piece {
 
 // freshPieces say whether what is shown is what is now.
 func freshPieces(s *State) []piece {
+	if s.Playback != nil && (s.Playback.Paused || allFresh(s)) {
+		return playbackPieces(s.Playback)
+	}
 	if !s.FrozenAt.IsZero() {
 		return []piece{{"frozen", styleAccent}}
 	}
@@ -152,6 +156,14 @@ func freshPieces(s *State) []piece {
 	default:
 		return []piece{{"● live", styleOK}}
 	}
+}
+
+// allFresh tells whether what is shown of every node is what is now.
+func allFresh(s *State) bool {
+	return !slices.ContainsFunc(s.Nodes, func(n *Node) bool {
+		how, _ := n.Age(s.Now)
+		return how != Fresh || !n.Up
+	})
 }
 
 // sinceText says how old the readings of n are; "" where there never were any.

@@ -15,14 +15,15 @@ type History struct {
 
 	devices map[Key]*past
 	kept    []Metric
+	values  []float64 // of kept, of the reading being added
 }
 
-// Point is what a metric did in one bucket of time: NaN in all three where there
-// was no reading.
-type Point struct{ Mean, Min, Max float64 }
+// Point is what a metric did in one bucket of time: NaN in both where there was no
+// reading. Max may be up to 1 % above the highest reading, and is 0 of negative ones.
+type Point struct{ Mean, Max float64 }
 
 // absent is the Point of a bucket without a reading.
-func absent() Point { return Point{math.NaN(), math.NaN(), math.NaN()} }
+func absent() Point { return Point{math.NaN(), math.NaN()} }
 
 // levels are the resolutions a past is kept in: the last minute finely, the last
 // quarter of an hour, and six hours.
@@ -34,6 +35,9 @@ var levels = [...]struct {
 	{2 * time.Second, 450},
 	{30 * time.Second, 720},
 }
+
+// longest is how much of the past is kept.
+const longest = 6 * time.Hour
 
 // Steps are the widths of a chart's columns: multiples of the levels' widths.
 var Steps = []time.Duration{
@@ -62,6 +66,7 @@ func NewHistory() *History {
 			h.kept = append(h.kept, m)
 		}
 	}
+	h.values = make([]float64, len(h.kept))
 	return h
 }
 
@@ -86,6 +91,7 @@ func (h *History) Add(n *Node) {
 			continue
 		}
 		p.at = at
+		h.read(p, g)
 		for i := range p.levels {
 			h.add(p, i, at, n.Period, g)
 		}
@@ -102,22 +108,29 @@ func (n *Node) readAt() time.Time {
 	return n.At
 }
 
-func (h *History) add(p *past, i int, at time.Time, hold time.Duration, g *GPU) {
-	b := p.levels[i].bucket(at.UnixMilli()/levels[i].width.Milliseconds(), levels[i].buckets)
-	b.hold = max(b.hold, hold.Milliseconds())
-	if b.classes[g.Class] < math.MaxUint8 {
-		b.classes[g.Class]++
-	}
-	for _, m := range h.kept {
-		v := Metrics[m].Value(g)
-		if math.IsNaN(v) {
-			continue
-		}
-		if p.columns[m] == 0 {
+// read reads the kept metrics of g, and gives those a column that have none.
+func (h *History) read(p *past, g *GPU) {
+	for j, m := range h.kept {
+		h.values[j] = Metrics[m].Value(g)
+		if p.columns[m] == 0 && !math.IsNaN(h.values[j]) {
 			p.used++
 			p.columns[m] = p.used
 		}
-		b.summary(p.columns[m] - 1).add(v)
+	}
+}
+
+// add adds to a level what was read.
+func (h *History) add(p *past, i int, at time.Time, hold time.Duration, g *GPU) {
+	b := p.levels[i].bucket(at.UnixMilli()/levels[i].width.Milliseconds(), levels[i].buckets)
+	b.hold = max(b.hold, uint32(min(hold.Milliseconds(), math.MaxUint32)))
+	if b.classes[g.Class] < math.MaxUint8 {
+		b.classes[g.Class]++
+	}
+	b.widen(p.used)
+	for j, m := range h.kept {
+		if v := h.values[j]; !math.IsNaN(v) {
+			b.summary(p.columns[m] - 1).add(v)
+		}
 	}
 }
 
@@ -191,12 +204,12 @@ func most(counts *[canonical.NumClasses]int) canonical.Class {
 	return best
 }
 
-// Step returns the narrowest column with which n of them show at least window, all of
-// which is kept that finely.
+// Step returns the narrowest column with which n of them show at least window, as far
+// as so narrow ones are kept for that long.
 func Step(window time.Duration, n int) time.Duration {
 	for _, step := range Steps {
 		l := &levels[levelOf(step)]
-		if step*time.Duration(n) >= window && l.width*time.Duration(l.buckets) >= window {
+		if step*time.Duration(n) >= window && l.width*time.Duration(l.buckets) >= min(window, longest) {
 			return step
 		}
 	}

@@ -46,9 +46,15 @@ func bindings() []binding {
 		{[]string{":"}, ":", "command, as :focus 0 or :help", prompt(":")},
 		{[]string{"s"}, "s", "sort by the next reading", func(m *model) tea.Cmd { m.nextSort(); return nil }},
 		{[]string{"S"}, "S", "sort the other way round", func(m *model) tea.Cmd { m.reverse(); return nil }},
+		{[]string{"F"}, "F", "hold the order, or let it follow the readings", func(m *model) tea.Cmd { m.holdOrder(); return nil }},
 		{[]string{"+", "="}, "+", "shorter past, finer", func(m *model) tea.Cmd { m.zoom(-1); return nil }},
 		{[]string{"-"}, "-", "longer past", func(m *model) tea.Cmd { m.zoom(1); return nil }},
-		{[]string{"space"}, "Space", "freeze the screen, and go on", func(m *model) tea.Cmd { m.freeze(); return nil }},
+		{[]string{"space"}, "Space", "freeze the screen, or what is replayed, and go on", func(m *model) tea.Cmd { m.freeze(); return nil }},
+		{[]string{"."}, ".", "replay: the next tick, and stay there", playing(stepBy(1))},
+		{[]string{","}, ",", "replay: the tick before", playing(stepBy(-1))},
+		{[]string{"}"}, "}", "replay: twice as fast, up to ×16", playing(faster(2))},
+		{[]string{"{"}, "{", "replay: half as fast, down to ×0.25", playing(faster(0.5))},
+		{[]string{"R"}, "R", "replay: from the beginning", playing(func(d *deck) { d.Restart() })},
 		{[]string{"d"}, "d", "density of the fleet", func(m *model) tea.Cmd { m.density(); return nil }},
 		{[]string{"t"}, "t", "theme", func(m *model) tea.Cmd { m.nextTheme(); return nil }},
 		{[]string{"y"}, "y", "symbols: braille, block, ascii", func(m *model) tea.Cmd { m.nextSymbols(); return nil }},
@@ -153,6 +159,10 @@ func (m *model) setFilter(expr string) {
 	m.arrange()
 }
 
+func playing(what func(*deck)) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd { m.play(what); return nil }
+}
+
 func to(name string) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd { m.show(name); return nil }
 }
@@ -222,6 +232,10 @@ func (m *model) escape() tea.Cmd {
 // freeze stops the clock of the screen, or lets it go on.
 func (m *model) freeze() {
 	s := &m.state
+	if m.deck != nil {
+		m.pause()
+		return
+	}
 	if s.FrozenAt.IsZero() {
 		s.FrozenAt = s.Now
 		return

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"math"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -18,27 +19,42 @@ type level struct {
 type bucket struct {
 	number int64
 	// hold is for how long the last reading stands, in ms.
-	hold    int64
+	hold    uint32
 	classes [canonical.NumClasses]uint8 // readings in each class
 	values  []summary                   // by column
 }
 
-// summary is of the values of one metric in one bucket.
+// summary is of the values of one metric in one bucket. There are a quarter of a
+// million of them for sixteen devices, so each is eight bytes.
 type summary struct {
-	sum, lowest, highest float32
-	n                    uint32
+	mean    float32
+	highest ceiling
+	n       uint16 // how many values, as far as it can count
 }
 
 // add takes in a value that is not NaN.
 func (s *summary) add(v float64) {
-	f := float32(v)
-	if s.n == 0 {
-		s.lowest, s.highest = f, f
+	if s.n < math.MaxUint16 {
+		s.n++
 	}
-	s.lowest, s.highest = min(s.lowest, f), max(s.highest, f)
-	s.sum += f
-	s.n++
+	s.mean += (float32(v) - s.mean) / float32(s.n)
+	s.highest = max(s.highest, ceilingOf(v))
 }
+
+// ceiling is a number that is not below another one, and above it by less than 1 %:
+// the upper half of a float32. Of what is negative it is 0.
+type ceiling uint16
+
+func ceilingOf(v float64) ceiling {
+	if !(v > 0) {
+		return 0
+	}
+	const half = 16
+	bits := math.Float32bits(float32(min(v, math.MaxFloat32/2)))
+	return ceiling((bits + 1<<half - 1) >> half)
+}
+
+func (c ceiling) value() float64 { return float64(math.Float32frombits(uint32(c) << 16)) }
 
 // bucket returns the one with a number, at most length of them being kept.
 func (l *level) bucket(number, length int64) *bucket {
@@ -58,10 +74,15 @@ func (l *level) bucket(number, length int64) *bucket {
 
 // summary returns that of a column.
 func (b *bucket) summary(column int) *summary {
-	for len(b.values) <= column {
-		b.values = append(b.values, summary{})
-	}
 	return &b.values[column]
+}
+
+// widen makes room for so many columns, and for no more: most devices give the same
+// readings all the time.
+func (b *bucket) widen(columns int) {
+	if len(b.values) < columns {
+		b.values = append(make([]summary, 0, columns), b.values...)[:columns]
+	}
 }
 
 // at returns the bucket with a number, nil where nothing was read in it.
@@ -84,7 +105,7 @@ func (p *past) walk(n int, end time.Time, step time.Duration, visit func(column 
 	held := l.before(first, length)
 	for number := max(first, 0); number <= newest; number++ {
 		b := l.at(number, length)
-		if b == nil && held != nil && (number-held.number)*width <= held.hold+held.hold/2 {
+		if b == nil && held != nil && (number-held.number)*width <= 3*int64(held.hold)/2 {
 			b = held
 		} else {
 			held = b
@@ -121,11 +142,11 @@ func levelOf(step time.Duration) int {
 // merge adds a summary to a Point that is made of n others. One bucket counts as
 // much as another, however often it was read.
 func (p *Point) merge(s *summary, n float64) {
-	mean := float64(s.sum) / float64(s.n)
+	mean, highest := float64(s.mean), s.highest.value()
 	if n == 0 {
-		*p = Point{mean, float64(s.lowest), float64(s.highest)}
+		*p = Point{mean, highest}
 		return
 	}
 	p.Mean += (mean - p.Mean) / (n + 1)
-	p.Min, p.Max = min(p.Min, float64(s.lowest)), max(p.Max, float64(s.highest))
+	p.Max = max(p.Max, highest)
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -29,9 +30,12 @@ type model struct {
 	state State
 	now   func() time.Time
 
+	deck    *deck   // nil where nothing is played
 	latest  []*Node // what came last, also while the screen is frozen
 	watch   *watch
 	filter  filter
+	held    held // the order that F holds
+	ring    bool // the bell is to be rung
 	views   map[string]view
 	keys    map[string]func(*model) tea.Cmd
 	overlay string // "" is none
@@ -88,12 +92,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case nodeMsg:
 		m.urgent = m.take(msg.place, msg.node) || m.urgent
+		return m, m.bell()
 	case processesMsg:
 		m.asking = false
 		m.state.Processes, m.state.ProcessesErr = msg.list, msg.err
 	case beatMsg:
 		m.pass()
-		return m, tea.Batch(beat(), m.askProcesses())
+		return m, tea.Batch(beat(), m.askProcesses(), m.bell())
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
@@ -115,7 +120,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // tick moves the clock of the screen, unless it is frozen.
 func (m *model) tick() {
 	s := &m.state
-	if s.FrozenAt.IsZero() {
+	switch {
+	case m.deck != nil:
+		s.Now = m.deck.now(m.now())
+		st := m.deck.State()
+		s.Playback = &st
+	case s.FrozenAt.IsZero():
 		s.Now = m.now()
 	}
 	if s.Message != "" && m.now().Sub(m.messageAt) >= messageLife {
@@ -126,12 +136,27 @@ func (m *model) tick() {
 // take takes in what a node said, and tells whether that should be shown at once. A
 // frozen screen keeps what it shows; the past and the events go on.
 func (m *model) take(place int, n *Node) (urgent bool) {
-	urgent = m.latest[place].Up != n.Up
+	back := false
+	if m.deck != nil {
+		if n, back = m.deck.admit(n, m.now()); n == nil {
+			return false
+		}
+		m.state.Now = m.deck.now(m.now())
+	}
+	was := m.latest[place]
+	urgent = m.deck != nil && m.state.Playback.Paused || was.Up != n.Up
+	if n.Trouble != was.Trouble && n.Trouble != "" {
+		m.complain(errors.New(n.Name + ": " + n.Trouble))
+	}
 	m.latest = slices.Clone(m.latest)
 	m.latest[place] = n
 	if n.Err == "" {
 		m.state.History.Add(n)
-		m.tell(m.watch.reading(n))
+		if back {
+			m.wentBack(n)
+		} else {
+			m.tell(m.watch.reading(n))
+		}
 	}
 	if m.state.FrozenAt.IsZero() {
 		m.state.Nodes = m.latest
@@ -143,6 +168,9 @@ func (m *model) take(place int, n *Node) (urgent bool) {
 // pass does what time brings: nodes that fell silent, and devices to forget.
 func (m *model) pass() {
 	now := m.now()
+	if m.deck != nil {
+		now = m.deck.now(now)
+	}
 	m.tell(m.watch.clock(m.latest, now))
 	if now.Sub(m.tidied) > time.Minute {
 		m.tidied = now
@@ -155,8 +183,8 @@ func (m *model) tell(events []Event) {
 	s := &m.state
 	for i := range events {
 		if e := &events[i]; e.State != canonical.HealthOK {
-			m.say(strings.TrimSpace(e.Node+" "+e.GPU) + ": " + e.Text)
-			s.Alarm = true
+			m.say(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": "))
+			s.Alarm, m.ring = true, s.Bell
 		}
 	}
 	s.Events = append(s.Events, events...)
@@ -171,6 +199,9 @@ func (m *model) arrange() {
 	s := &m.state
 	was := s.selectedIndex()
 	s.GPUs, s.Devices = arrange(s.Nodes, m.filter, s.Sort)
+	if s.Held = m.held != nil; s.Held {
+		s.GPUs = m.held.order(s.GPUs)
+	}
 	if len(s.GPUs) > 0 && s.selectedIndex() < 0 {
 		s.Selected = s.GPUs[min(max(was, 0), len(s.GPUs)-1)].Key
 	}
@@ -183,6 +214,22 @@ func (m *model) say(text string) { m.state.Message, m.state.Alarm, m.messageAt =
 func (m *model) complain(err error) {
 	m.say(oneLine(err.Error()))
 	m.state.Alarm = true
+}
+
+// bell rings the terminal's bell if something bad happened and it is wanted.
+func (m *model) bell() tea.Cmd {
+	if !m.ring {
+		return nil
+	}
+	m.ring = false
+	return tea.Raw("\a")
+}
+
+// notice tells of something in the footer, and keeps it among the events.
+func (m *model) notice(text string) {
+	if text != "" {
+		m.tell([]Event{{At: m.now(), Kind: EventStale, State: canonical.HealthWarn, Text: oneLine(text)}})
+	}
 }
 
 func (m *model) setTheme(name string) {

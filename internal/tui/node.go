@@ -32,6 +32,10 @@ type Node struct {
 	// GPUs are in stable order: by name of the node and index, instances right
 	// behind their board.
 	GPUs []*GPU
+	// Hidden is how many boards it has beside them that are not to be shown, and
+	// HiddenBy what says so. Trouble says what was to be shown and is not there.
+	Hidden            int
+	HiddenBy, Trouble string
 	// Skipped counts lines named like ours that could not be read.
 	Skipped int
 }

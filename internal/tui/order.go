@@ -86,3 +86,36 @@ func (s Sort) compare(a, b float64) int {
 		return cmp.Compare(a, b)
 	}
 }
+
+// held is the order in which devices stood when it was held; nil where it is not.
+type held map[Key]int
+
+// hold returns the order of gpus.
+func hold(gpus []*GPU) held {
+	h := held{}
+	for i, g := range gpus {
+		h[g.Key] = i
+	}
+	return h
+}
+
+// order returns gpus as they stood, those that are new last. Instances stay with
+// their board.
+func (h held) order(gpus []*GPU) []*GPU {
+	groups := groupsOf(gpus, nil)
+	place := func(g *group) int {
+		first := math.MaxInt
+		for _, d := range g.gpus {
+			if at, ok := h[d.Key]; ok {
+				first = min(first, at)
+			}
+		}
+		return first
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(place(&a), place(&b)) })
+	ordered := make([]*GPU, 0, len(gpus))
+	for i := range groups {
+		ordered = append(ordered, groups[i].gpus...)
+	}
+	return ordered
+}

@@ -29,6 +29,11 @@ func someProcesses(s *State) {
 	s.Processes[1].MemoryUsed, s.Processes[1].User, s.Processes[1].Group = nil, "", ""
 }
 
+func inJob(s *State) {
+	s.Job = []Variable{{"job_id", "4711"}, {"step_id", "0"}, {"job_name", "train"}, {"node", "gpu07"}, {"node_list", "gpu[07-08]"},
+		{"rank", "9"}, {"local_rank", "1"}, {"tasks", "16"}, {"gpus", "0,1,2,3"}}
+}
+
 func someEvents(s *State) {
 	at := noon.Add(-time.Hour)
 	s.Events = []Event{
@@ -49,8 +54,12 @@ func TestGoldenListsAndOverlays(t *testing.T) {
 		{80, 24, viewJobs, "", "eight", nil},
 		{160, 45, viewJobs, "", "mig", someProcesses},
 		{80, 24, viewJobs, "", "none", nil},
+		{80, 24, viewJobs, "", "four", inJob},
+		{160, 45, viewFocus, "", "four", inJob},
 		{40, 10, viewNodes, "", "nodes", nil},
 		{120, 40, viewNodes, "", "nodes", nil},
+		{80, 24, viewFleet, "", "sick", func(s *State) { s.Playback = &PlaybackState{Speed: 0.5, Tick: 12, Ticks: 340} }},
+		{100, 30, viewFleet, "", "sick", func(s *State) { s.Playback = &PlaybackState{Paused: true, Speed: 16, Tick: 7} }},
 		{80, 24, viewFleet, overlayHelp, "one", nil},
 		{100, 30, viewFleet, overlayExplain, "sick", nil},
 		{100, 30, viewFleet, overlayEvents, "sick", someEvents},
@@ -58,6 +67,16 @@ func TestGoldenListsAndOverlays(t *testing.T) {
 		{20, 5, viewFleet, "", "one", nil},
 		{80, 24, viewPlot, "", "one", func(s *State) {
 			s.GPUs, s.Nodes[0].GPUs, s.Nodes[0].Err = nil, nil, "HTTP 502 Bad Gateway: source http://localhost:9400/metrics: connection refused; check that dcgm-exporter runs there"
+		}},
+		{100, 30, viewFleet, "", "none", func(s *State) {
+			n := *s.Nodes[0]
+			n.Hidden, n.HiddenBy, n.Trouble = 8, "", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"
+			s.Nodes = []*Node{&n}
+		}},
+		{120, 40, viewFleet, "", "four", func(s *State) {
+			n := *s.Nodes[0]
+			n.Hidden, n.HiddenBy = 4, "SLURM_JOB_GPUS"
+			s.Nodes = []*Node{&n}
 		}},
 		{80, 24, viewFleet, "", "eight", func(s *State) { s.GPUs, s.Filter = nil, "temp>120" }},
 	} {

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,5 +205,36 @@ func TestPlotScrollsWithoutShimmer(t *testing.T) {
 				t.Fatalf("after %v, moved by %d, row %d:\ngot  %s\nwant %s", after, moved, y, got, want)
 			}
 		}
+	}
+}
+
+// BenchmarkPlot9x16 is the frame that has a budget of 2 ms: nine charts of sixteen
+// devices on the largest screen.
+func BenchmarkPlot9x16(b *testing.B) {
+	s := state("sixteen")
+	s.View = viewPlot
+	told := []canonical.Field{
+		canonical.NVMLUtilization, canonical.GraphicsEngineActive, canonical.SMActive, canonical.SMOccupancy, canonical.TensorActive,
+		canonical.DRAMActive, canonical.MemoryCopyUtilization, canonical.Power,
+	}
+	for i, g := range s.GPUs {
+		few := *g
+		for f := range few.Values {
+			if !slices.Contains(told, canonical.Field(f)) {
+				few.Values[f] = math.NaN()
+			}
+		}
+		few.Values[canonical.PowerLimit] = g.Values[canonical.PowerLimit]
+		s.GPUs[i] = &few
+	}
+	m := &model{state: *s, views: newViews(), width: 320, height: 90, palette: palette("dark")}
+	m.draw()
+	if n := len(m.views[viewPlot].(*plotView).metrics); n != 9 {
+		b.Fatalf("%d charts", n)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.draw()
+		m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
 	}
 }

@@ -20,6 +20,10 @@ const maxFPS = 20
 type Options struct {
 	// Targets are the nodes, at least one.
 	Targets []Target
+	// Job is what the environment tells of the batch job that we were started in.
+	Job []Variable
+	// Notice is something to be told at the beginning; "" is nothing.
+	Notice string
 	// SettingsFile keeps what :save saves; "" is nowhere.
 	SettingsFile string
 	// NoColor leaves colours out, whatever the terminal can do.
@@ -56,10 +60,17 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 		nodes[i] = fetchers[i].node
 	}
 	m := newModel(nodes, time.Now)
+	m.state.Job = opts.Job
+	for _, t := range opts.Targets {
+		if t.Playback != nil {
+			m.deck = &deck{Playback: t.Playback}
+		}
+	}
 	m.list = lister(ctx, opts.Targets)
 	if err := m.load(opts.SettingsFile); err != nil {
 		m.complain(err)
 	}
+	m.notice(opts.Notice)
 	if opts.NoColor {
 		m.themeIsOurs = true
 		m.setTheme("mono")

@@ -21,6 +21,7 @@ type settings struct {
 	Ascending  bool   `json:"ascending,omitempty"`
 	Window     string `json:"window,omitempty"`
 	Density    int    `json:"density,omitempty"`
+	Bell       bool   `json:"bell,omitempty"`
 	NoMouse    bool   `json:"no_mouse,omitempty"`
 	PlotPerGPU bool   `json:"plot_per_gpu,omitempty"`
 	Plot       string `json:"plot,omitempty"`
@@ -100,7 +101,7 @@ func (m *model) apply(s *settings) {
 	if window, err := time.ParseDuration(s.Window); err == nil {
 		state.Window = window
 	}
-	state.Density, state.Mouse, state.PerGPU = s.Density, !s.NoMouse, s.PlotPerGPU
+	state.Density, state.Mouse, state.PerGPU, state.Bell = s.Density, !s.NoMouse, s.PlotPerGPU, s.Bell
 }
 
 // save keeps the settings for the next time. A theme that the terminal chose is
@@ -112,7 +113,7 @@ func (m *model) save(string) (tea.Cmd, error) {
 	state := &m.state
 	s := settings{
 		Symbols: state.Symbols, Sort: Metrics[state.Sort.By].Name, Ascending: state.Sort.By != MetricNone && !state.Sort.Descending,
-		Density: state.Density, NoMouse: !state.Mouse, PlotPerGPU: state.PerGPU, Plot: Metrics[state.Metric].Name,
+		Density: state.Density, NoMouse: !state.Mouse, Bell: state.Bell, PlotPerGPU: state.PerGPU, Plot: Metrics[state.Metric].Name,
 	}
 	if m.themeIsOurs {
 		s.Theme = state.Theme

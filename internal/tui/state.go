@@ -10,6 +10,9 @@ type State struct {
 	// FrozenAt is zero while the screen follows the clock.
 	FrozenAt time.Time
 
+	// Playback is nil where nothing is played but what is read now.
+	Playback *PlaybackState
+
 	// Nodes are in the order they were given, at least one.
 	Nodes []*Node
 	// GPUs are the devices to show, of all nodes, filtered and ordered; an
@@ -24,6 +27,9 @@ type State struct {
 	// Events are the newest last.
 	Events []Event
 
+	// Job is the batch job that we were started in; empty outside of one.
+	Job []Variable
+
 	// Processes are those of all nodes that tell, nil before they did; ProcessesErr
 	// says why one does not.
 	Processes    []Process
@@ -32,6 +38,7 @@ type State struct {
 	View   string // name of the view that is shown, as in viewNames
 	Filter string // as typed; "" is none
 	Sort   Sort
+	Held   bool // devices stay in the order that they are in
 	// Window is how much of the past charts show; 0 leaves it to them.
 	Window time.Duration
 	// Cursor is the instant that a chart's cursor points at; zero: none.
@@ -48,6 +55,8 @@ type State struct {
 	Theme   string // one of Themes
 	Symbols string // one of SymbolSets
 	Mouse   bool
+	// Bell: bad events ring the terminal's bell.
+	Bell bool
 
 	// Prompt is the line being typed behind ":" or "/", with that character; ""
 	// while none is.

@@ -13,6 +13,13 @@ type Target struct {
 	URL string
 	// Client fetches it; nil is one of our own.
 	Client *http.Client
+	// Playback plays what the node says; nil is what it reads now. At most one Target
+	// has one.
+	Playback Playback
+	// Choose says which devices of the node are shown; nil shows all. It is called
+	// by one goroutine, whenever there are other devices than before, and must not
+	// keep the Node.
+	Choose func(n *Node) Selection
 }
 
 // processPath is where a proxy lists the processes on its devices.

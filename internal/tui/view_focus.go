@@ -24,6 +24,8 @@ const (
 	// focusFacts are the rows of what is known of the device that is no reading;
 	// a panel lower than focusLow has one.
 	focusFacts, focusLow = 3, 12
+	// focusJob is the height from which a panel has a row for the job we run in.
+	focusJob = 20
 )
 
 // Draw draws the selected device.
@@ -48,6 +50,9 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 		facts = 1
 	}
 	drawFacts(in.Sub(0, 0, in.W, facts), g)
+	if in.H >= focusJob {
+		facts += drawJob(in.Sub(0, facts, in.W, 1), s.Job)
+	}
 	f.readings(in.Sub(0, facts, in.W, in.H-facts), panel.Row(panel.H-1), s, g)
 	if how == Stale {
 		in.Dim(styleFaint)

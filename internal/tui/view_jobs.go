@@ -33,8 +33,13 @@ type holding struct {
 	*Allocation
 }
 
-// Draw lists the allocations above and the processes below.
+// Draw lists the allocations above and the processes below, under the job that we
+// run in ourselves.
 func (v *jobsView) Draw(r screen.Rect, s *State) {
+	if r.H >= jobFrom {
+		taken := drawJob(r.Inset(1, 0), s.Job)
+		r = r.Sub(0, taken, r.W, r.H)
+	}
 	held := holdings(s)
 	processes := visible(s)
 	upper := r.H - 1

@@ -273,6 +273,17 @@ func (t *csvTrack) rewind() {
 	t.later = t.tick(t.later)
 }
 
+// began is when the first tick was, the zero time without timestamps.
+func (t *csvTrack) began() time.Time {
+	if len(t.times) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(t.times[0] * 1e3))
+}
+
+// length is 0, not known, without timestamps.
+func (t *csvTrack) length() int { return len(t.times) }
+
 // label writes the label block of each row. A board of which the CSV says nothing
 // but what its instances share was not read itself: an exporter would have told
 // that with an instance, and so do we.

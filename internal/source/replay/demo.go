@@ -13,6 +13,7 @@ import (
 // faster. The bytes of tick n depend on the seed alone: there is no clock in
 // them, and the counters go on rising when the script starts over.
 type demo struct {
+	seed    uint64
 	rng     *rand.Rand
 	tick    int
 	boards  [len(demoBoards)]boardState
@@ -44,7 +45,7 @@ type unitState struct {
 }
 
 func newDemo(seed uint64) *demo {
-	d := &demo{rng: rand.New(rand.NewPCG(seed, 0x6b70756c7365))}
+	d := &demo{seed: seed, rng: rand.New(rand.NewPCG(seed, 0x6b70756c7365))}
 	for i, b := range demoBoards {
 		d.boards[i] = boardState{
 			demoBoard: b, watts: b.idle, degrees: 31 + float64(i%3), memDegrees: 36,
@@ -98,6 +99,9 @@ func (d *demo) next(b *raw.Batch) error {
 
 // rewind does nothing: the script has no end to come back from.
 func (d *demo) rewind() {}
+
+// restart begins anew, counters and noise included.
+func (d *demo) restart() { *d = *newDemo(d.seed) }
 
 // noise is how far a reading strays from its target, as a share of it. The
 // phases keep farther from every threshold.

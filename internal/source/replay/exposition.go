@@ -83,3 +83,5 @@ func (t *expositionTrack) next(b *raw.Batch) error {
 }
 
 func (t *expositionTrack) rewind() { t.at = 0 }
+
+func (t *expositionTrack) length() int { return len(t.bodies) }

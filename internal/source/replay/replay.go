@@ -38,6 +38,10 @@ type Options struct {
 	Start time.Time
 	// Seed varies the noise of the demo, and nothing else; 0 stands for 1.
 	Seed uint64
+	// Controls drive the replay, nil is nobody. A replay that they drive does not
+	// loop, and waits at its end; without Start it is stamped with the times of the
+	// capture, where that tells them; and going back takes the stamps back too.
+	Controls *Controls
 	// Logger is told what is amiss with a capture that is played all the same. nil
 	// is nobody.
 	Logger *slog.Logger
@@ -68,6 +72,8 @@ type Source struct {
 	at    time.Time // the stamp of the next tick
 	due   time.Time // when it may be given
 	over  bool
+
+	transport transport // where Controls have brought us
 
 	closing sync.Once
 	closed  chan struct{}
@@ -155,6 +161,9 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Dict = s.dict
 	if s.over {
 		return io.EOF
+	}
+	if s.opts.Controls != nil {
+		return s.readControlled(ctx, b)
 	}
 	if err := s.wait(ctx); err != nil {
 		return err

@@ -103,8 +103,8 @@ func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 		if math.IsNaN(low[x]) || math.IsNaN(high[x]) {
 			continue
 		}
-		cell := x * r.W / w
-		for y := row(high[x], lo, hi, h) * r.H / h; y <= row(low[x], lo, hi, h)*r.H/h; y++ {
+		cell, bottom := x*r.W/w, row(low[x], lo, hi, h)*r.H/h
+		for y := row(high[x], lo, hi, h) * r.H / h; y <= bottom; y++ {
 			r.Set(cell, y, '░', st)
 		}
 	}

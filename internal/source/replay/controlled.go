@@ -1,0 +1,170 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// transport is where a controlled Source is. It belongs to the reading goroutine.
+type transport struct {
+	consumed int // ticks taken from the track since its beginning
+	given    int // number of the tick that was given last
+	ticks    int // how many there are, 0 while that is not known
+	first    time.Time
+	gap      time.Duration // from the tick taken last to the next
+	skipped  raw.Batch
+}
+
+// counted is a track that knows how many ticks it has.
+type counted interface{ length() int }
+
+// dated is a track that knows when its first tick was taken.
+type dated interface{ began() time.Time }
+
+// restartable is a track that has no end to be rewound at.
+type restartable interface{ restart() }
+
+// readControlled is Read under Controls: it gives the tick that is due or was asked
+// for, and waits at the end rather than to return io.EOF.
+func (s *Source) readControlled(ctx context.Context, b *raw.Batch) error {
+	t, c := &s.transport, s.opts.Controls
+	for {
+		if err := s.cue(ctx); err != nil {
+			return err
+		}
+		b.At = s.at
+		err := s.track.next(b)
+		if errors.Is(err, io.EOF) && t.given < t.consumed { // skipped up to the end: the last one is to be seen
+			b.Reset()
+			if err = s.goTo(ctx, t.consumed); err == nil {
+				b.At = s.at
+				err = s.track.next(b)
+			}
+		}
+		switch {
+		case err == nil:
+			at := s.at
+			s.advance()
+			t.given = t.consumed
+			c.arrived(t.given, t.ticks, at)
+			return nil
+		case !errors.Is(err, io.EOF):
+			b.Reset()
+			s.over = true
+			return err
+		}
+		b.Reset()
+		t.ticks = t.consumed
+		c.end(t.ticks)
+	}
+}
+
+// cue waits until a tick is due or asked for, and goes in front of it.
+func (s *Source) cue(ctx context.Context) error {
+	t, c := &s.transport, s.opts.Controls
+	for {
+		if err := s.stopped(ctx); err != nil {
+			return err
+		}
+		if !s.begun {
+			s.begin()
+			return nil
+		}
+		target, speed := c.order(t.given)
+		if target > 0 {
+			s.due = time.Now()
+			return s.goTo(ctx, target)
+		}
+		if speed > 0 && !time.Now().Before(s.dueAt(speed)) {
+			s.due = time.Now()
+			return nil
+		}
+		if s.sleep(ctx, speed) {
+			s.due = s.dueAt(speed)
+			return s.stopped(ctx)
+		}
+	}
+}
+
+// dueAt is when the next tick is due at a speed: due is when the one before was.
+func (s *Source) dueAt(speed float64) time.Time {
+	return s.due.Add(time.Duration(float64(s.transport.gap) / speed))
+}
+
+// sleep waits for the next tick to be due, which never is at speed 0, and tells
+// whether it is, rather than that something else has happened.
+func (s *Source) sleep(ctx context.Context, speed float64) (due bool) {
+	var ring <-chan time.Time
+	if speed > 0 {
+		timer := time.NewTimer(time.Until(s.dueAt(speed)))
+		defer timer.Stop()
+		ring = timer.C
+	}
+	select {
+	case <-ring:
+		return true
+	case <-s.opts.Controls.wake:
+	case <-ctx.Done():
+	case <-s.closed:
+	}
+	return false
+}
+
+// begin goes in front of the first tick.
+func (s *Source) begin() {
+	t := &s.transport
+	s.begun, s.due = true, time.Now()
+	t.first = s.opts.Start
+	if d, ok := s.track.(dated); ok && t.first.IsZero() {
+		t.first = d.began()
+	}
+	if t.first.IsZero() {
+		t.first = s.due
+	}
+	s.at = t.first
+	if n, ok := s.track.(counted); ok {
+		t.ticks = n.length()
+	}
+}
+
+// goTo takes ticks from the track up to the one in front of n, from its beginning if
+// that has been passed. It stops at the end.
+func (s *Source) goTo(ctx context.Context, n int) error {
+	t := &s.transport
+	if n <= t.consumed {
+		if r, ok := s.track.(restartable); ok {
+			r.restart()
+		} else {
+			s.track.rewind()
+		}
+		t.consumed, s.at = 0, t.first
+	}
+	for t.consumed < n-1 {
+		if err := s.stopped(ctx); err != nil {
+			return err
+		}
+		t.skipped.Reset()
+		t.skipped.Dict, t.skipped.At = s.dict, s.at
+		if err := s.track.next(&t.skipped); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		s.advance()
+	}
+	return nil
+}
+
+// advance counts the tick that was taken from the track.
+func (s *Source) advance() {
+	t := &s.transport
+	t.consumed++
+	if t.gap = s.caps.Period; s.timed != nil {
+		t.gap = s.timed.gap()
+	}
+	s.at = s.at.Add(t.gap)
+}

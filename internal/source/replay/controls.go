@@ -1,0 +1,117 @@
+package replay
+
+import (
+	"sync"
+	"time"
+)
+
+// Controls drive a Source while it plays, by what a player's keys do. Their methods
+// may be called from any goroutine, and take effect at once. They belong to one
+// Source.
+type Controls struct {
+	mu       sync.Mutex
+	position Position
+	move     int  // ticks to go that are still to be gone
+	restart  bool // before that, to the beginning
+	wake     chan struct{}
+}
+
+// Position is where a controlled Source is, and how it goes on from there.
+type Position struct {
+	Paused bool
+	// Ended: there is nothing behind the last tick. The Source is paused there.
+	Ended bool
+	// Speed is how much faster than the capture itself it plays.
+	Speed float64
+	// Tick is the number of the tick given last, counted from 1, and Ticks how many
+	// there are; 0 while that is not known, and of the demo, which has no end.
+	Tick, Ticks int
+	// At is what that tick is stamped with.
+	At time.Time
+}
+
+const (
+	// MinSpeed is the slowest that SetSpeed takes: a stream is stale after ten of its
+	// periods, and slower than a quarter it would come near that.
+	MinSpeed = 0.25
+	// MaxSpeed is the fastest.
+	MaxSpeed = 16
+)
+
+// NewControls returns controls that play at the capture's own speed.
+func NewControls() *Controls {
+	return &Controls{position: Position{Speed: 1}, wake: make(chan struct{}, 1)}
+}
+
+// Position returns where the Source is.
+func (c *Controls) Position() Position {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.position
+}
+
+// Pause holds the Source at its tick, or lets it go on. At the end there is nothing
+// to go on with.
+func (c *Controls) Pause(paused bool) {
+	c.change(func() { c.position.Paused = paused || c.position.Ended })
+}
+
+// Step goes so many ticks on, or back where n is negative, and gives the tick there;
+// not beyond the first and the last. It does not end a pause.
+func (c *Controls) Step(n int) { c.change(func() { c.move += n }) }
+
+// SetSpeed sets the speed, at least MinSpeed and at most MaxSpeed.
+func (c *Controls) SetSpeed(f float64) {
+	c.change(func() { c.position.Speed = min(max(f, MinSpeed), MaxSpeed) })
+}
+
+// Restart goes to the first tick, and plays from there if it had played to the end.
+func (c *Controls) Restart() {
+	c.change(func() {
+		c.restart, c.move = true, 0
+		c.position.Paused = c.position.Paused && !c.position.Ended
+	})
+}
+
+func (c *Controls) change(what func()) {
+	c.mu.Lock()
+	what()
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+// order takes what is to be done now: where to go, if anywhere, from the tick given
+// last; else how fast to play on, 0 for a pause.
+func (c *Controls) order(given int) (target int, speed float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	move, restart := c.move, c.restart
+	c.move, c.restart = 0, false
+	switch {
+	case restart:
+		return max(1+move, 1), 0
+	case move != 0:
+		return max(given+move, 1), 0
+	case c.position.Paused:
+		return 0, 0
+	default:
+		return 0, c.position.Speed
+	}
+}
+
+// arrived tells of the tick that was given.
+func (c *Controls) arrived(tick, ticks int, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.position.Tick, c.position.Ticks, c.position.At, c.position.Ended = tick, ticks, at, false
+}
+
+// end pauses behind the last tick.
+func (c *Controls) end(ticks int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.position.Ticks, c.position.Ended, c.position.Paused = ticks, true, true
+}

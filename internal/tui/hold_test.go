@@ -1,0 +1,104 @@
+package tui
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestOrderIsHeld: with F devices stay in their rows whatever they read, until F or
+// another order; those that come later stand behind.
+func TestOrderIsHeld(t *testing.T) {
+	m, c := fleet(t)
+	read := func(boards []string, real ...float64) {
+		c.at = c.at.Add(time.Second)
+		n := fleetNode(c.at)
+		for i, v := range real {
+			n.GPUs[i].RealUtilization = v
+		}
+		kept := n.GPUs[:0:0]
+		for _, g := range n.GPUs {
+			if strings.Contains(strings.Join(boards, " "), g.Index) {
+				kept = append(kept, g)
+			}
+		}
+		n.GPUs = kept
+		m.Update(nodeMsg{0, n})
+	}
+	all := []string{"0", "1", "2", "3"}
+	is := func(want string) {
+		t.Helper()
+		if got := ids(m); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	typed(m, ":sort real", "enter")
+	is("3 3.1 3.2 2 1 0")
+	read(all, .9, .1, .2, .3)
+	is("0 3 3.1 3.2 2 1")
+	typed(m, "F")
+	if !m.state.Held {
+		t.Error("the footer does not know that the order is held")
+	}
+	read(all, .1, .9, .8, .2)
+	is("0 3 3.1 3.2 2 1")
+	read([]string{"0", "1", "2"}, .1, .9, .8)
+	is("0 2 1")
+	read(all, .1, .9, .8, .2) // board 3 is back in its place
+	is("0 3 3.1 3.2 2 1")
+	typed(m, "F")
+	is("1 2 3 3.1 3.2 0")
+	typed(m, "F", "S")
+	is("0 3 3.1 3.2 2 1")
+	if m.held != nil {
+		t.Error("another order does not let go")
+	}
+}
+
+// TestBell: it rings once for what is bad, not for what is good, and only if wanted.
+func TestBell(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		m, c := fleet(t)
+		if on {
+			typed(m, ":bell on", "enter")
+		}
+		rings := func(health canonical.Health) bool {
+			c.at = c.at.Add(2 * settled)
+			n := fleetNode(c.at)
+			n.GPUs[2].Health = health
+			_, cmd := m.Update(nodeMsg{0, n})
+			if cmd == nil {
+				return false
+			}
+			raw, ok := cmd().(tea.RawMsg)
+			return ok && raw.Msg == "\a"
+		}
+		if rings(canonical.HealthOK) || rings(canonical.HealthCrit) != on || rings(canonical.HealthCrit) || rings(canonical.HealthOK) || rings(canonical.HealthOK) {
+			t.Errorf("on %v: it rings otherwise", on)
+		}
+	}
+	m, _ := fleet(t)
+	if typed(m, ":bell loud", "enter"); !strings.Contains(m.state.Message, "usage: :bell on|off") {
+		t.Errorf("%q", m.state.Message)
+	}
+}
+
+func TestBellIsSaved(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tui.json")
+	m, _ := fleet(t)
+	if err := m.load(file); err != nil {
+		t.Fatal(err)
+	}
+	typed(m, ":bell on", "enter", ":save", "enter")
+	other, _ := fleet(t)
+	if err := other.load(file); err != nil || !other.state.Bell {
+		text, _ := os.ReadFile(file)
+		t.Errorf("bell %v, error %v, of %s", other.state.Bell, err, text)
+	}
+}

@@ -1,0 +1,212 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// recorder is a Playback that notes what it was told.
+type recorder struct {
+	st   PlaybackState
+	told []string
+}
+
+func (r *recorder) Pause(paused bool) {
+	r.st.Paused = paused
+	r.told = append(r.told, fmt.Sprintf("pause %v", paused))
+}
+func (r *recorder) Step(n int) { r.told = append(r.told, fmt.Sprintf("step %d", n)) }
+func (r *recorder) SetSpeed(f float64) {
+	r.st.Speed = f
+	r.told = append(r.told, fmt.Sprintf("speed %g", f))
+}
+func (r *recorder) Restart()             { r.told = append(r.told, "restart") }
+func (r *recorder) State() PlaybackState { return r.st }
+
+// replayed is a model that shows what was recorded a day before its clock.
+func replayed(t *testing.T) (*model, *clock, *recorder, func(after time.Duration) bool) {
+	t.Helper()
+	m, c := fleet(t)
+	r := &recorder{st: PlaybackState{Speed: 1, Tick: 1, Ticks: 340}}
+	m.deck = &deck{Playback: r}
+	m.state.History = NewHistory()
+	show := func(after time.Duration) bool {
+		n := fleetNode(start.Add(after - 24*time.Hour))
+		n.FetchedAt = c.at
+		before := m.state.Nodes[0]
+		m.Update(nodeMsg{0, n})
+		m.View()
+		return m.state.Nodes[0] != before
+	}
+	show(0)
+	return m, c, r, show
+}
+
+func header(m *model) string {
+	m.urgent = true
+	m.View()
+	line, _, _ := strings.Cut(m.grid.Glyphs(), "\n")
+	return line
+}
+
+func TestPlaybackKeys(t *testing.T) {
+	for _, test := range []struct{ keys, want string }{
+		{"space", "pause true"},
+		{"space space", "pause true, pause false"},
+		{".", "pause true, step 1"},
+		{",", "pause true, step -1"},
+		{"} }", "speed 2, speed 4"},
+		{"{", "speed 0.5"},
+		{"R", "restart"},
+		{":speed=8 enter", "speed 8"},
+		{":step=-10 enter", "pause true, step -10"},
+		{":step enter", "pause true, step 1"},
+		{":restart enter", "restart"},
+		{":speed=99 enter", ""},
+		{":step=far enter", ""},
+		{"p < > ,", "pause true, step -1"}, // the plot's are its own
+	} {
+		m, _, r, _ := replayed(t)
+		for _, k := range strings.Fields(test.keys) {
+			typed(m, strings.Replace(k, "=", " ", 1))
+		}
+		if got := strings.Join(r.told, ", "); got != test.want {
+			t.Errorf("%s: %q, want %q", test.keys, got, test.want)
+		}
+		if wrong := test.want == ""; m.state.Alarm != wrong {
+			t.Errorf("%s: the footer says %q", test.keys, m.state.Message)
+		}
+	}
+	m, _ := fleet(t)
+	if typed(m, "."); !strings.Contains(m.state.Message, "nothing is replayed") {
+		t.Errorf("without a replay: %q", m.state.Message)
+	}
+}
+
+// TestPlaybackClock: the screen has the clock of what is played, which stands while
+// that is paused; nothing gets old meanwhile.
+func TestPlaybackClock(t *testing.T) {
+	m, c, r, show := replayed(t)
+	yesterday := start.Add(-24 * time.Hour)
+	now := func(want time.Duration, header1 string) {
+		t.Helper()
+		m.Update(beatMsg{})
+		if got := m.state.Now.Sub(yesterday); got != want {
+			t.Errorf("the screen is %v behind its beginning, want %v", got, want)
+		}
+		if got := header(m); !strings.Contains(got, header1) {
+			t.Errorf("the header is %q, want %s", got, header1)
+		}
+	}
+	now(0, "▶   1/340 ×1")
+	c.at = c.at.Add(500 * time.Millisecond)
+	now(500*time.Millisecond, yesterday.Add(500*time.Millisecond).Format(time.TimeOnly))
+	show(time.Second)
+	typed(m, "space")
+	c.at = c.at.Add(time.Hour)
+	now(time.Second, "‖ paused   1/340")
+	if how, _ := m.state.Nodes[0].Age(m.state.Now); how != Fresh {
+		t.Error("what is paused gets old")
+	}
+	r.st.Tick = 2
+	show(2 * time.Second)
+	now(2*time.Second, "‖ paused   2/340")
+	typed(m, "space", "}")
+	c.at = c.at.Add(250 * time.Millisecond)
+	now(2500*time.Millisecond, "×2")
+	c.at = c.at.Add(500 * time.Millisecond)
+	now(3*time.Second, "▶")           // and not beyond what is due
+	c.at = c.at.Add(10 * time.Second) // nothing comes any more
+	if m.Update(beatMsg{}); strings.Contains(header(m), "▶") {
+		t.Errorf("a replay that hangs is shown as playing: %q", header(m))
+	}
+	r.st.Ended, r.st.Paused = true, true
+	if got := header(m); !strings.Contains(got, "■ end") {
+		m.Update(beatMsg{})
+		if got = header(m); !strings.Contains(got, "■ end") {
+			t.Errorf("at the end: %q", got)
+		}
+	}
+	r.told = nil
+	if typed(m, "space"); strings.Join(r.told, "") != "restart" {
+		t.Errorf("space at the end: %v", r.told)
+	}
+}
+
+// TestPlaybackGoesBack: what was played is not read twice, and its events are dropped
+// with the time that they are of.
+func TestPlaybackGoesBack(t *testing.T) {
+	m, c, _, show := replayed(t)
+	sick := func(after time.Duration, health canonical.Health) {
+		n := fleetNode(start.Add(after - 24*time.Hour))
+		n.GPUs[1].Health = health
+		m.Update(nodeMsg{0, n})
+		c.at = c.at.Add(time.Second)
+	}
+	for i := range 20 {
+		sick(time.Duration(i+1)*time.Second, canonical.HealthOK)
+	}
+	sick(21*time.Second, canonical.HealthCrit)
+	if len(m.state.Events) != 1 {
+		t.Fatalf("%d events", len(m.state.Events))
+	}
+	points := func() int {
+		n, dst := 0, make([]Point, 30)
+		m.state.History.Fill(dst, m.state.Nodes[0].GPUs[1].Key, MetricReal, start.Add(30*time.Second-24*time.Hour), time.Second)
+		for _, p := range dst {
+			if canonical.Given(p.Mean) {
+				n++
+			}
+		}
+		return n
+	}
+	before := points()
+	sick(5*time.Second, canonical.HealthOK)
+	if m.state.Now.Sub(start.Add(-24*time.Hour)) > 7*time.Second || len(m.state.Events) != 0 {
+		t.Errorf("back at %v, with %d events", m.state.Now, len(m.state.Events))
+	}
+	if got := points(); got != before || before < 20 {
+		t.Errorf("%d points of the past, %d before", got, before)
+	}
+	if show(5 * time.Second) {
+		t.Error("the same reading is taken for a new one")
+	}
+	sick(21*time.Second, canonical.HealthCrit)
+	if len(m.state.Events) != 1 {
+		t.Errorf("played again: %d events", len(m.state.Events))
+	}
+	sick(20*time.Second, canonical.HealthCrit) // back to where it stands already
+	sick(21*time.Second, canonical.HealthCrit)
+	if len(m.state.Events) != 0 {
+		t.Errorf("what stood already became an event: %+v", m.state.Events)
+	}
+}
+
+// TestPlaybackSilence: a source that is silent since it is paused is not down; one
+// that fails as it plays is.
+func TestPlaybackSilence(t *testing.T) {
+	m, c, _, _ := replayed(t)
+	fail := func() string {
+		n := *m.state.Nodes[0]
+		n.Up, n.Err = false, "no tick since 10 s"
+		m.Update(nodeMsg{0, &n})
+		return m.state.Nodes[0].Err
+	}
+	typed(m, "space")
+	c.at = c.at.Add(time.Minute)
+	if got := fail(); got != "" {
+		t.Errorf("paused: %s", got)
+	}
+	typed(m, "space")
+	if got := fail(); got != "" {
+		t.Errorf("going on: %s", got)
+	}
+	c.at = c.at.Add(2 * resumption)
+	if got := fail(); got == "" {
+		t.Error("a replay that fails is not told of")
+	}
+}

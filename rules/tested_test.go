@@ -109,7 +109,7 @@ func TestEveryRuleSeesEveryTrouble(t *testing.T) {
 		for _, g := range groups {
 			for _, r := range g.Rules {
 				if !slices.ContainsFunc(expected["steady"], func(labels string) bool { return recordedBy(labels, r) }) {
-					t.Errorf("%s: the test of what is steady expects no sample of %s%v", file, r.Record, r.Labels)
+					t.Errorf("%s: the test of what is steady expects no sample of %s %v", file, r.Record, r.Labels)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"gopkg.in/yaml.v3"
 )
 
@@ -62,47 +63,68 @@ func TestEveryRuleIsTested(t *testing.T) {
 	}
 }
 
-// inEachTest is how the tests of our files ask for all that is recorded at once.
-var inEachTest = regexp.MustCompile(`\{__name__=~"([^"]+)"\}`)
+// byName is how the tests of our files ask for all that is recorded at once.
+var byName = regexp.MustCompile(`\{__name__=~"([^"]+)"\}`)
 
-// TestEveryRuleSeesEveryTrouble: each test of a file asks for all that its rules
-// record, so that nothing too much goes unseen, and where all is well each is there.
+// asksForAll says whether an expression asks for all of names, rather than for one
+// thing or another. To ask for some of them is a mistake.
+func asksForAll(t *testing.T, expr string, names []string) bool {
+	t.Helper()
+	asked := byName.FindStringSubmatch(expr)
+	if asked == nil {
+		return false
+	}
+	all := regexp.MustCompile("^(?:" + asked[1] + ")$")
+	for _, name := range names {
+		if !all.MatchString(name) {
+			t.Errorf("%s does not ask for %s", expr, name)
+		}
+	}
+	return true
+}
+
+// TestEveryRuleSeesEveryTrouble: in each trouble a file's test asks for all that its
+// rules record, so that nothing too much goes unseen, and where all is well each rule
+// is there.
 func TestEveryRuleSeesEveryTrouble(t *testing.T) {
-	files := ruleFiles(t)
-	for _, file := range []string{"kpulse-node", "kpulse-fleet"} {
-		names := recorded(files[file+".rules.yml"])
-		var titles []string
-		for _, test := range readTests(t, file+"_test.yml").Tests {
-			titles = append(titles, test.Name)
+	for rulesFile, groups := range ruleFiles(t) {
+		names := recorded(groups)
+		file := strings.TrimSuffix(rulesFile, ".rules.yml") + "_test.yml"
+		expected := map[string][]string{} // the labels of the samples, by the name of the test
+		for _, test := range readTests(t, file).Tests {
 			for _, e := range test.Exprs {
-				asked := inEachTest.FindStringSubmatch(e.Expr)
-				if asked == nil {
-					t.Fatalf("%s: %s does not ask by name", test.Name, e.Expr)
-				}
-				all := regexp.MustCompile("^(?:" + asked[1] + ")$")
-				for _, name := range names {
-					if !all.MatchString(name) {
-						t.Errorf("%s: %s does not ask for %s", test.Name, e.Expr, name)
-					}
-				}
-				if test.Name != "steady" {
+				if !asksForAll(t, e.Expr, names) {
 					continue
 				}
-				for _, name := range names {
-					if !slices.ContainsFunc(e.Samples, func(s struct {
-						Labels string `yaml:"labels"`
-					}) bool {
-						return strings.Contains(s.Labels, `series="`+name+`"`)
-					}) {
-						t.Errorf("%s: the test of what is steady expects no sample of %s", file, name)
-					}
+				for _, s := range e.Samples {
+					expected[test.Name] = append(expected[test.Name], s.Labels)
 				}
 			}
 		}
-		for _, want := range []string{"steady", "counter reset", "vanished device", "absent input"} {
-			if !slices.Contains(titles, want) {
-				t.Errorf("%s has no test %q, but %q", file, want, titles)
+		for _, trouble := range []string{"steady", "counter reset", "vanished device", "absent input"} {
+			if len(expected[trouble]) == 0 {
+				t.Errorf("%s has no test %q that asks for all that is recorded", file, trouble)
+			}
+		}
+		for _, g := range groups {
+			for _, r := range g.Rules {
+				if !slices.ContainsFunc(expected["steady"], func(labels string) bool { return recordedBy(labels, r) }) {
+					t.Errorf("%s: the test of what is steady expects no sample of %s %v", file, r.Record, r.Labels)
+				}
 			}
 		}
 	}
+}
+
+// recordedBy says whether the labels of an expected sample are those of one that a rule records.
+func recordedBy(labels string, rule rulefmt.Rule) bool {
+	if !strings.Contains(labels, `series="`+rule.Record+`"`) {
+		return false
+	}
+	for k, v := range rule.Labels {
+		if !strings.Contains(labels, k+`="`+v+`"`) {
+			return false
+		}
+	}
+	return true
 }

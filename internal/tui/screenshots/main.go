@@ -27,10 +27,9 @@ type shot struct {
 // is hot.
 var shots = []shot{
 	{"fleet", 160, 45, nil, 25 * time.Second},
-	{"table", 100, 24, nil, 25 * time.Second},
+	{"small", 80, 24, nil, 25 * time.Second},
 	{"focus", 150, 45, []string{":focus 5", "Enter"}, 38 * time.Second},
 	{"plot", 160, 45, []string{"p"}, 42 * time.Second},
-	{"explain", 120, 40, []string{"i"}, 6 * time.Second},
 }
 
 // themes are what the terminal looks like.

@@ -10,6 +10,7 @@ local labels = import '../lib/labels.libsonnet';
     price: $._config.gpuHourPrice,
   },
   local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}of {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }} {{ end }}',
+  local by = ' held by{{ with $labels.workload_pod }} pod {{ . }}{{ end }}{{ with $labels.workload_namespace }} of {{ . }}{{ end }}{{ with $labels.hpc_job }} job {{ . }}{{ end }}.',
 
   prometheusAlerts+:: {
     groups+: [{
@@ -41,7 +42,7 @@ local labels = import '../lib/labels.libsonnet';
           'for': '30m',
           labels: { severity: c.infoSeverity },
           annotations: {
-            summary: 'A GPU is held and idle.',
+            summary: labels.gpuName + ' is idle,' + by,
             description: held + 'holds ' + labels.gpuWords + ', whose real utilization was {{ $value | humanizePercentage }} over %s.' % c.idleFor,
           },
         },
@@ -53,7 +54,7 @@ local labels = import '../lib/labels.libsonnet';
           'for': '1h',
           labels: { severity: c.infoSeverity },
           annotations: {
-            summary: 'A namespace holds GPUs that it does not use.',
+            summary: 'Namespace {{ $labels.workload_namespace }} holds GPUs that it does not use.',
             description: '{{ $labels.workload_namespace }} held GPUs for {{ $value | humanize }} GPU-hours of the last day while they were idle.',
           },
         },
@@ -63,7 +64,7 @@ local labels = import '../lib/labels.libsonnet';
              'for': '30m',
              labels: { severity: c.infoSeverity },
              annotations: {
-               summary: 'A GPU is slower than the others of its job.',
+               summary: labels.gpuName + ' is slower than the others of its job,' + by,
                description: held + 'is at {{ $value | humanizePercentage }} of the median of its job on ' + labels.gpuWords + '; the others wait for it.',
              },
            }] else []) + (if c.alertIdleMemoryHeld then [{
@@ -76,7 +77,7 @@ local labels = import '../lib/labels.libsonnet';
                             'for': '1h',
                             labels: { severity: c.infoSeverity },
                             annotations: {
-                              summary: 'An idle GPU is full.',
+                              summary: labels.gpuName + ' is idle and full.' + labels.instanceHolderWords(c),
                               description: labels.gpuWords + ' has done nothing for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.instanceHolderWords(c),
                             },
                           }] else []) + (if c.alertHealthFlapping then [{
@@ -89,7 +90,7 @@ local labels = import '../lib/labels.libsonnet';
                                            'for': '30m',
                                            labels: { severity: c.infoSeverity },
                                            annotations: {
-                                             summary: 'The health of a GPU goes back and forth.',
+                                             summary: labels.gpuName + ': its health goes back and forth.' + labels.holderWords(c),
                                              description: labels.gpuWords + ' changed its state of health {{ $value }} times within an hour.' + labels.holderWords(c),
                                            },
                                          }] else []),

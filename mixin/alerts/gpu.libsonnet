@@ -30,7 +30,7 @@ local labels = import '../lib/labels.libsonnet';
     'for': wait,
     [if hold != null then 'keep_firing_for']: hold,
     labels: { severity: severity },
-    annotations: { summary: summary, description: gpu + ': ' + description + holder },
+    annotations: { summary: labels.gpuName + ': ' + summary + holder, description: gpu + ': ' + description + holder },
   },
 
   prometheusAlerts+:: {
@@ -57,7 +57,7 @@ local labels = import '../lib/labels.libsonnet';
           keep_firing_for: '15m',
           labels: { severity: c.criticalSeverity },
           annotations: {
-            summary: 'A GPU has gone.',
+            summary: '{{ $labels.hostname }} has lost {{ with $labels.uuid }}GPU {{ $labels.gpu }}{{ else }}a GPU{{ end }}.' + labels.lastHolderWords(c),
             description: '{{ $labels.hostname }} lacks {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }} that it had or should have, while its other readings go on.' + labels.lastHolderWords(c),
           },
         },
@@ -66,7 +66,7 @@ local labels = import '../lib/labels.libsonnet';
           c.criticalSeverity,
           '0m',
           '15m',
-          'The driver reported an error that ends work on a GPU.',
+          'the driver reported an error that ends work on it.',
           'XID ' + lastXID + ', which takes a reset or a new board.',
           |||
             max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
@@ -78,7 +78,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '0m',
           '15m',
-          'The driver reported a memory error that was contained.',
+          'the driver reported a memory error, which was contained.',
           'XID ' + lastXID + ': restart what ran there, reset the GPU when it is free.',
           |||
             max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
@@ -91,7 +91,7 @@ local labels = import '../lib/labels.libsonnet';
           c.criticalSeverity,
           '1m',
           null,
-          'The driver asks for a recovery action.',
+          'the driver asks for a recovery action.',
           'action {{ $value }} (1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer, 4 drain and reset, 5 recover the IMEX domain, 6 reset its PCIe bus, 7 reboot the system).',
           'max by (%(board)s) (last_over_time(kpulse_gpu_recovery_action{%(kpulseSelector)s}[5m])) > 0' % c
         ),
@@ -100,7 +100,7 @@ local labels = import '../lib/labels.libsonnet';
           c.criticalSeverity,
           '0m',
           '15m',
-          'Memory errors that could not be corrected.',
+          'memory errors that could not be corrected.',
           'double-bit errors or rows remapped for them within 15 minutes; what ran there has wrong data or has died.',
           raised(['ecc_double_bit']) + |||
             or
@@ -112,7 +112,7 @@ local labels = import '../lib/labels.libsonnet';
           c.criticalSeverity,
           '1m',
           null,
-          'A memory row could not be remapped.',
+          'a memory row could not be remapped.',
           'no spare rows are left; the board must be replaced.',
           raised(['row_remap_failure'])
         ),
@@ -121,7 +121,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '15m',
           null,
-          'A remapped memory row waits for a reset.',
+          'a remapped memory row waits for a reset.',
           'the remap takes effect when the GPU is reset; until then the driver keeps the faulty page from new allocations.',
           raised(['row_remap_pending'])
         ),
@@ -130,7 +130,7 @@ local labels = import '../lib/labels.libsonnet';
           c.infoSeverity,
           '30m',
           null,
-          'Many corrected memory errors.',
+          'many corrected memory errors.',
           '{{ $value | humanize }} within an hour.',
           |||
             max by (%(board)s) (
@@ -143,7 +143,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '30m',
           null,
-          'The PCIe link of a GPU repeats itself.',
+          'its PCIe link repeats itself.',
           '{{ $value | humanize }} replays a minute.',
           |||
             60 * max by (%(board)s) (
@@ -156,7 +156,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '15m',
           null,
-          'Errors on the NVLinks of a GPU.',
+          'errors on its NVLinks.',
           '{{ $value | humanize }} errors within 15 minutes.',
           |||
             sum by (%(board)s) (
@@ -169,7 +169,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '15m',
           null,
-          'A GPU slows down because it is too hot.',
+          'slowed down by heat.',
           '{{ $value | humanizePercentage }} of the last 10 minutes.',
           |||
             max by (%(board)s) (rate(kpulse_gpu_throttled_seconds_total{%(kpulseSelector)s, reason="thermal"}[10m])) > %(thermalThrottleShareThreshold)g
@@ -182,7 +182,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '5m',
           null,
-          'The power supply makes a GPU slow down.',
+          'slowed down by its power supply.',
           'the power brake was on for {{ $value | humanizePercentage }} of the last 10 minutes.',
           |||
             max by (%(board)s) (
@@ -195,7 +195,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '15m',
           null,
-          'A GPU is too hot.',
+          'too hot.',
           'GPU or memory is above the warning temperature of its model.',
           raised(['gpu_temperature', 'memory_temperature'])
         ),
@@ -204,7 +204,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '5m',
           null,
-          'The profiling counters of a GPU stand still.',
+          'its profiling counters stand still.',
           'it works, but all profiling readings are 0; its real utilization and class are unknown until the host engine is restarted.',
           raised(['profiling_stalled'])
         ),

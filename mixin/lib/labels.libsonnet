@@ -9,7 +9,8 @@
 
   // Words of annotations: which GPU, where, and who holds it at the moment. Of a MIG
   // instance, which one; what its alert says of holders must not name its neighbours'.
-  gpuWords:: 'GPU {{ $labels.gpu }}{{ with $labels.mig_instance }}, MIG instance {{ . }},{{ end }} of {{ $labels.hostname }} ({{ $labels.uuid }})',
+  gpuName:: 'GPU {{ $labels.gpu }}{{ with $labels.mig_instance }}, MIG instance {{ . }},{{ end }} of {{ $labels.hostname }}',
+  gpuWords:: self.gpuName + ' ({{ $labels.uuid }})',
   holderWords(c):: self.heldBy(' Held by', 'kpulse_allocation_info{%s, uuid="%%s"}' % c.kpulseSelector, '$labels.uuid'),
   instanceHolderWords(c)::
     self.heldBy(' Held by', 'kpulse_allocation_info{%s, uuid="%%s", mig_instance="%%s"}' % c.kpulseSelector, '$labels.uuid $labels.mig_instance'),

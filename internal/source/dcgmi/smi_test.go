@@ -5,6 +5,7 @@ package dcgmi
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -38,7 +39,11 @@ func (f *smi) says(what, text string) { f.write(f.exe+"."+what, text) }
 func (f *smi) write(path, text string) {
 	f.t.Helper()
 	next := path + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o755); err != nil {
+	// A child that is forked meanwhile would hold the script open: see dcgmitest.Build.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(next, []byte(text), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		f.t.Fatal(err)
 	}
 	if err := os.Rename(next, path); err != nil {

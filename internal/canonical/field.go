@@ -88,6 +88,7 @@ const (
 	NVLinkBytes
 	NVLinkTransmit
 	NVLinkReceive
+	NVLinkLimit
 	Power
 	PowerLimit
 	Energy
@@ -197,6 +198,7 @@ var Fields = [NumFields]FieldInfo{
 	NVLinkBytes:    {"gpu_nvlink_bytes_per_second", "", Gauge, BytesPerSecond, BoardLevel, "Rate of bytes sent and received over all NVLinks of the GPU."},
 	NVLinkTransmit: {"gpu_nvlink_transmit_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes sent over NVLink."},
 	NVLinkReceive:  {"gpu_nvlink_receive_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes received over NVLink."},
+	NVLinkLimit:    {"gpu_nvlink_limit_bytes_per_second", "", Gauge, BytesPerSecond, BoardLevel, "Rate that all active NVLinks of the GPU can carry, both ways together: twice the sum of the speeds of the links."},
 
 	Power:      {"gpu_power_watts", "", Gauge, Watts, BoardLevel, "Power draw of the board."},
 	PowerLimit: {"gpu_power_limit_watts", "", Gauge, Watts, BoardLevel, "Power limit in force, or the requested one where the source does not tell which is in force."},

@@ -81,7 +81,9 @@ func Check(file string, body []byte, wants []Want) (fields int, problems Problem
 func known() []string {
 	names := slices.Clone(ownCounters)
 	for i := range field.Fields {
-		names = append(names, field.Fields[i].Family)
+		if f := &field.Fields[i]; !f.Foreign() {
+			names = append(names, f.Family)
+		}
 	}
 	return names
 }
@@ -141,11 +143,12 @@ func (c *checker) name(line int, name string) bool {
 		return false
 	}
 	c.lines[name] = line
-	if _, ok := translate.FieldOf(name); ok || slices.Contains(c.known, name) {
+	vendors := strings.HasPrefix(name, "DCGM_FI_") || strings.HasPrefix(name, "dcgm_")
+	// The dialect has names too that we serve and the exporter cannot.
+	if _, ok := translate.FieldOf(name); ok && vendors || slices.Contains(c.known, name) {
 		return true
 	}
 	near := spelling.Within(name, c.known, 2)
-	vendors := strings.HasPrefix(name, "DCGM_FI_") || strings.HasPrefix(name, "dcgm_")
 	switch {
 	case near != "" && vendors:
 		c.warn(line, "%s is no field that we know; did you mean %s?", name, near)
@@ -182,7 +185,7 @@ func (c *checker) missing(wants []Want) {
 func lineFor(reading canonical.Field) string {
 	for i := range field.Fields {
 		f := &field.Fields[i]
-		if r, ok := translate.FieldOf(f.Family); ok && r == reading {
+		if r, ok := translate.FieldOf(f.Family); ok && r == reading && !f.Foreign() {
 			return asLine(f.Family, f.Type, f.Help)
 		}
 	}

@@ -36,6 +36,7 @@ f: warning: gives no kpulse_gpu_nvlink_errors_total, for health; add the line
 	{"an open quote", "DCGM_FI_DEV_GPU_TEMP,gauge,\"C\n", 0, `f:1: no CSV: extraneous or missing " in quoted-field; a quote follows its comma at once, as in NAME,type,"help, more help"`},
 	{"a type that is none", "DCGM_FI_DEV_GPU_TEMP,gouge,C\n", 1, `f:1: DCGM_FI_DEV_GPU_TEMP has the type "gouge"; write gauge or counter`},
 	{"a field that is none", "GPU_TEMP,gauge,C\n", 1, `f:1: "GPU_TEMP" is no field of DCGM; their names begin with DCGM_FI_`},
+	{"a family of ours", "nvlink_limit_bytes_per_second,gauge,B\n", 1, `f:1: "nvlink_limit_bytes_per_second" is no field of DCGM; their names begin with DCGM_FI_`},
 	{"a tab", "\tDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, `f:1: "\tDCGM_FI_DEV_GPU_TEMP" is no field of DCGM; did you mean DCGM_FI_DEV_GPU_TEMP?`},
 	{"a field twice", "DCGM_FI_DEV_GPU_TEMP,gauge,C\n#\nDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, "f:3: DCGM_FI_DEV_GPU_TEMP is in line 1 already, and would be served twice; remove one of them"},
 	{"a help that is no UTF-8", "DCGM_FI_DEV_GPU_TEMP,gauge,\xb0C\n", 1, "f:1: DCGM_FI_DEV_GPU_TEMP has a help that is no UTF-8, for which Prometheus refuses the whole page; write it again"},

@@ -104,9 +104,9 @@ var Metrics = [NumMetrics]MetricInfo{
 	MetricPCIe:              {"pcie", "PCIe RX+TX", canonical.BytesPerSecond, "Rate of bytes received and sent by the GPU over PCIe, headers included.", pcie, pcieLimit(2), true},
 	MetricPCIeReceive:       against("rx", "PCIe RX", canonical.PCIeReceive, pcieLimit(1), true),
 	MetricPCIeTransmit:      against("tx", "PCIe TX", canonical.PCIeTransmit, pcieLimit(1), true),
-	MetricNVLink:            against("nvlink", "NVLink", canonical.NVLinkBytes, never, true),
-	MetricNVLinkReceive:     against("nvrx", "NVLink RX", canonical.NVLinkReceive, never, false),
-	MetricNVLinkTransmit:    against("nvtx", "NVLink TX", canonical.NVLinkTransmit, never, false),
+	MetricNVLink:            against("nvlink", "NVLink", canonical.NVLinkBytes, nvlinkLimit(2), true),
+	MetricNVLinkReceive:     against("nvrx", "NVLink RX", canonical.NVLinkReceive, nvlinkLimit(1), false),
+	MetricNVLinkTransmit:    against("nvtx", "NVLink TX", canonical.NVLinkTransmit, nvlinkLimit(1), false),
 	MetricEnergy:            against("energy", "Energy", canonical.Energy, never, false),
 	MetricMeanReal:          {"mean", "Mean real util", canonical.Ratio, "Mean real utilization since the proxy first saw the device.", (*GPU).MeanUtilization, one, false},
 	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, never, false},
@@ -154,6 +154,11 @@ func pcieLimit(directions float64) func(*GPU) float64 {
 		}
 		return directions * width * pcieLanes[int(generation)]
 	}
+}
+
+// nvlinkLimit is what the links can carry, in so many directions of the two.
+func nvlinkLimit(directions float64) func(*GPU) float64 {
+	return func(g *GPU) float64 { return g.Values[canonical.NVLinkLimit] * directions / 2 }
 }
 
 // either returns the first number that is one.

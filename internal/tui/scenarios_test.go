@@ -179,6 +179,7 @@ func fill(g *GPU, i int) {
 		{canonical.PCIeTransmit, u * 0.4e9},
 		{canonical.PCIeReceive, u * 2.2e9},
 		{canonical.NVLinkBytes, u * 310e9},
+		{canonical.NVLinkLimit, 18 * 2 * 26.562e9},
 		{canonical.Power, 95 + u*580},
 		{canonical.PowerLimit, 700},
 		{canonical.Energy, 2.3e9 + float64(i)*1e7},

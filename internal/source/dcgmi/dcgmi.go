@@ -102,6 +102,7 @@ type Source struct {
 
 	surveying sync.Mutex // held during a survey, and guards what follows
 	query     []byte     // the last of nvidia-smi's answers
+	links     []byte     // and of those about NVLinks
 	missing   string     // of what is wished for
 	told      string     // of the last survey's failure
 	ask       func(ctx context.Context, path string, args []string) answer

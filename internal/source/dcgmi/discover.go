@@ -34,6 +34,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, err
 			o.Query = told("--query-gpu="+identity.QueryFields, "--format=csv,noheader,nounits")
 		})
 		asked.Go(func() { o.List = told("-L") })
+		asked.Go(func() { o.Links = told("nvlink", "-s") })
 		asked.Wait()
 		if o.HasMIG() {
 			o.Report = told("-q", "-x")
@@ -60,7 +61,10 @@ func (s *Source) remember(o *identity.Outputs) *identity.Outputs {
 	if len(o.Query) == 0 {
 		o.Query = s.query
 	}
-	s.query = o.Query
+	if len(o.Links) == 0 {
+		o.Links = s.links
+	}
+	s.query, s.links = o.Query, o.Links
 	return o
 }
 

@@ -227,6 +227,32 @@ func TestViewOutlivesFailedSurveys(t *testing.T) {
 	}
 }
 
+// What NVLinks can carry follows nvidia-smi from one survey to the next, outlives one
+// in which it is silent, and starts no stream anew.
+func TestLinksFollowSurveys(t *testing.T) {
+	s, _ := asked(nil)
+	s.opts.Probes.LookPath = func(name string) (string, error) { return name, nil }
+	const inactive = "NVML: Unable to retrieve NVLink information as all links are inActive\n"
+	for _, tt := range []struct {
+		links string
+		want  float64
+	}{
+		{"", 0},
+		{"GPU 0: H100 (UUID: " + uuid0 + ")\n" + inactive, 0},
+		{smiLinks, 106.248e9},
+		{"", 106.248e9},
+		{strings.Replace(smiLinks, "26.562 GB/s", "<inactive>", 1), 53.124e9},
+		{"GPU 0: H100 (UUID: " + uuid0 + ")\n" + inactive, 0},
+	} {
+		s.ask = answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": hierarchy, "nvidia-smi nvlink -s": tt.links}.ask
+		s.stale.Store(true)
+		v, err := s.settle(t.Context(), "dcgmi")
+		if err != nil || v.node.Boards[0].NVLinkLimit != tt.want || v.epoch != 1 {
+			t.Errorf("%+v, %v; want %v", v, err, tt.want)
+		}
+	}
+}
+
 func TestHangingNvidiaSMI(t *testing.T) {
 	t.Parallel()
 	f := newSMI(t)

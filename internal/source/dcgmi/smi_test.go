@@ -5,6 +5,7 @@ package dcgmi
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -23,6 +24,7 @@ case $1 in
 --query-gpu=index,uuid,*) what=query ;;
 -L) what=list ;;
 -q) what=report ;;
+nvlink) [ "$*" = "nvlink -s" ] && what=links ;;
 esac
 [ -e $0.hangs ] && exec sleep 1000
 cat $0.$what 2>/dev/null
@@ -31,13 +33,17 @@ exit 0
 	return f
 }
 
-// says makes it answer one of query, list and report.
+// says makes it answer one of query, list, report and links.
 func (f *smi) says(what, text string) { f.write(f.exe+"."+what, text) }
 
 func (f *smi) write(path, text string) {
 	f.t.Helper()
 	next := path + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o755); err != nil {
+	// A child that is forked meanwhile would hold the script open: see dcgmitest.Build.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(next, []byte(text), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		f.t.Fatal(err)
 	}
 	if err := os.Rename(next, path); err != nil {
@@ -67,6 +73,8 @@ const (
 		"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n" +
 		"  MIG 3g.40gb     Device  0: (UUID: MIG-00000000-0001-1111-2222-333344445550)\n" +
 		"  MIG 1g.10gb     Device  1: (UUID: MIG-00000001-0001-1111-2222-333344445550)\n"
+	smiLinks = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n" +
+		"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n\t Link 0: <inactive>\n\t Link 1: 26.562 GB/s\n"
 	smiReport = `<?xml version="1.0" ?><nvidia_smi_log><gpu id="00000000:20:00.0"><uuid>` + uuid1 + `</uuid><mig_devices>
 <mig_device><index>0</index><gpu_instance_id>7</gpu_instance_id></mig_device>
 <mig_device><index>1</index><gpu_instance_id>8</gpu_instance_id></mig_device>

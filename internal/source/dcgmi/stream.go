@@ -36,7 +36,7 @@ type stream struct {
 func newStream(index int, name string, of field.Stream) *stream {
 	st := &stream{index: index, name: name, again: make(chan struct{}, 1)}
 	for i := range field.Fields {
-		if f := &field.Fields[i]; f.Stream == of && !f.Multiplexed {
+		if f := &field.Fields[i]; f.Stream == of && !f.Multiplexed && !f.Foreign() {
 			st.fields = append(st.fields, f.ID)
 		}
 	}

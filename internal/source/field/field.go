@@ -17,7 +17,7 @@ const (
 // Field is one field of DCGM.
 type Field struct {
 	// ID is DCGM's number (dcgm_fields.h), the same in all versions. A version
-	// that does not have the field refuses the number.
+	// that does not have the field refuses the number. 0 is none: see Foreign.
 	ID int
 	// Column is the short name by which dmon heads the values.
 	Column string
@@ -41,6 +41,15 @@ type Field struct {
 	Help string
 }
 
+// NVLinkLimit is the Column and the Family of what all active NVLinks of a GPU can
+// carry, both ways together. DCGM has no field of it, and the name does not pretend
+// that it had.
+const NVLinkLimit = "nvlink_limit_bytes_per_second"
+
+// Foreign tells whether DCGM has no such field: dmon cannot be asked for it, and no
+// exporter serves it. Its Column heads nothing, and is the name of the family.
+func (f *Field) Foreign() bool { return f.ID == 0 }
+
 // The TYPE words of the text exposition format.
 const (
 	gauge   = "gauge"
@@ -48,7 +57,7 @@ const (
 )
 
 // Fields is the one list of them: first those of dcgm-exporter's default counters
-// in the order of its file, then what else we read. Ids, columns and types were
+// in the order of its file, then what else we read, and last what DCGM has not. Ids, columns and types were
 // the same in DCGM 3.3 to 4.6. The licence status of vGPUs, which is in the
 // exporter's file too, is left out: how dmon heads it is not known.
 var Fields = [...]Field{
@@ -119,4 +128,6 @@ var Fields = [...]Field{
 	{ID: 429, Column: "NRELT", Family: "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Type: counter, Help: "Retries on all NVLinks."},
 	{ID: 439, Column: "NRCLT", Family: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Type: counter, Help: "Errors that all NVLinks had to recover from."},
 	{ID: 1523, Column: "GPURECOV", Family: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Type: gauge, Help: "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
+
+	{Column: NVLinkLimit, Family: NVLinkLimit, Type: gauge, Help: "Bytes per second that all active NVLinks can carry, both ways together; not of DCGM."},
 }

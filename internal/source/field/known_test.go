@@ -11,6 +11,9 @@ import (
 func TestFieldsAreThoseOfDCGM(t *testing.T) {
 	release := dcgmitest.Scenario{Version: "4.6.0"}.Release()
 	for _, f := range field.Fields {
+		if f.Foreign() {
+			continue
+		}
 		want, ok := dcgmitest.FieldByID(release, f.ID)
 		if !ok || f.Column != want.Column || f.Float != want.Float || (f.Stream == field.Profiling) != dcgmitest.Profiling(f.ID) {
 			t.Errorf("%+v, but dcgmi has %+v", f, want)

@@ -24,6 +24,9 @@ type Board struct {
 	// UUID begins with "GPU-".
 	UUID                    string
 	Model, PCIBusID, Driver string
+	// NVLinkLimit is what all active NVLinks can carry, both ways together, in bytes
+	// per second; 0 where nothing told, and where none is active.
+	NVLinkLimit float64
 	// Inactive boards are known to the host engine, and not read by it.
 	Inactive bool
 

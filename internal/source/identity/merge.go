@@ -13,6 +13,7 @@ type Outputs struct {
 	Hierarchy []byte // dcgmi discovery -c
 	Query     []byte // nvidia-smi --query-gpu=QueryFields --format=csv,noheader,nounits
 	List      []byte // nvidia-smi -L
+	Links     []byte // nvidia-smi nvlink -s
 	Report    []byte // nvidia-smi -q -x, of use only where List tells of MIG devices
 }
 
@@ -30,7 +31,7 @@ func Parse(o *Outputs) Node {
 	for _, cut := range parseHierarchy(o.Hierarchy) {
 		n.cut(cut)
 	}
-	told := slices.Concat(parseQuery(o.Query), parseList(o.List))
+	told := slices.Concat(parseQuery(o.Query), parseList(o.List), parseLinks(o.Links))
 	instances := parseReport(o.Report)
 	for i := range n.Boards {
 		b := &n.Boards[i]
@@ -69,6 +70,7 @@ func (b *Board) complete(other *Board) {
 	b.Model = cmp.Or(b.Model, other.Model)
 	b.PCIBusID = cmp.Or(b.PCIBusID, other.PCIBusID)
 	b.Driver = cmp.Or(b.Driver, other.Driver)
+	b.NVLinkLimit = cmp.Or(b.NVLinkLimit, other.NVLinkLimit)
 	if len(b.Loose) == 0 {
 		b.Loose = other.Loose
 	}

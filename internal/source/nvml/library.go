@@ -126,8 +126,9 @@ func (l *library) board(index int, calls func(string)) found {
 	}
 	f.device, f.Inactive, f.Driver = device, false, l.driver
 	calls("nvmlDeviceGetUUID")
-	if uuid, answer := f.device.GetUUID(); answer == nvml.SUCCESS {
-		f.UUID = uuid
+	if f.UUID, f.answer = f.device.GetUUID(); f.answer != nvml.SUCCESS {
+		// Without it its series would be those of another device, or none.
+		return found{Board: unknownBoard(index), answer: f.answer}
 	}
 	calls("nvmlDeviceGetName")
 	if name, answer := f.device.GetName(); answer == nvml.SUCCESS {

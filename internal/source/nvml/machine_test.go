@@ -189,6 +189,7 @@ func newBoard(index int) *board {
 	b.identify(fmt.Sprintf("GPU-%08d", index), "NVIDIA H100 80GB HBM3")
 	b.measure()
 	b.GetFieldValuesFunc = b.fieldValues
+	b.GetNvLinkStateFunc = b.linkState
 	b.RegisterEventsFunc = func(uint64, nvml.EventSet) nvml.Return { return b.meets("nvmlDeviceRegisterEvents") }
 	b.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) {
 		answer := b.meets(gpmSupportCall)
@@ -295,6 +296,18 @@ func (b *board) fieldValues(values []nvml.FieldValue) nvml.Return {
 		binary.NativeEndian.PutUint64(v.Value[:], n)
 	}
 	return answer
+}
+
+// linkState tells of 12 links, of which the fourth is down.
+func (b *board) linkState(link int) (nvml.EnableState, nvml.Return) {
+	answer := b.meets(linkCall)
+	if answer == nvml.SUCCESS && link >= 12 {
+		answer = nvml.ERROR_INVALID_ARGUMENT
+	}
+	if link == 3 {
+		return nvml.FEATURE_DISABLED, answer
+	}
+	return nvml.FEATURE_ENABLED, answer
 }
 
 // cut gives the board an instance with one MIG device.

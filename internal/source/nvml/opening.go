@@ -160,22 +160,24 @@ func (s *Source) staff(o *opening) (err error) {
 	return nil
 }
 
-// employ makes the workers.
+// employ makes the workers, and tells of the boards that get none.
 func (s *Source) employ(all []found, wanted []bool) {
 	s.answers = make(chan answer, len(all))
-	s.workers, s.states = nil, nil
+	s.workers, s.states, s.left = nil, nil, nil
 	for i := range all {
 		switch {
 		case !wanted[i]:
 		case all[i].device == nil:
 			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
-				"remedy", "see what nvidia-smi says of it, and start again once it is back")
+				"remedy", leftRemedy)
+			s.left = append(s.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next one", i, text(all[i].answer)))
 		default:
 			w := s.newWorker(&all[i])
 			s.workers = append(s.workers, w)
 			s.states = append(s.states, state{worker: w})
 		}
 	}
+	s.publish()
 }
 
 // Check starts NVML up. It fails as Read would where there is no library, no

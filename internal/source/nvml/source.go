@@ -50,7 +50,8 @@ type Source struct {
 	events  nvml.EventSet // nil for none
 	answers chan answer
 	workers []*worker
-	states  []state // of each worker
+	states  []state  // of each worker
+	left    []string // what is to be told of the boards that have none
 	view    view
 
 	// Of the reading goroutine.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // steady is what an exporter serves of a mock board, worked out by hand from
@@ -34,6 +36,7 @@ var steady = map[string]string{
 	"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": "1038", "DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": "1045",
 	"DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": "1052", "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": "1059",
 	"DEV_GET_GPU_RECOVERY_ACTION": "1230",
+	field.NVLinkLimit:             "23980000000", // 11 links of 1090 MB/s one way
 }
 
 // check wants exactly these values of a device.
@@ -42,7 +45,10 @@ func check(t *testing.T, all map[string]string, device string, wants ...map[stri
 	want := map[string]string{}
 	for _, w := range wants {
 		for family, value := range w {
-			want[device+" DCGM_FI_"+family] = value
+			if family != field.NVLinkLimit {
+				family = "DCGM_FI_" + family
+			}
+			want[device+" "+family] = value
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(all)) {

@@ -135,7 +135,26 @@ func TestABoardHangsAtTheStart(t *testing.T) {
 		if n := r.log.count("left out", "gpu=0"); n != 1 {
 			t.Errorf("%d lines about it", n)
 		}
-		release()
+		const left = "GPU 0 did not answer at the start (ERROR_TIMEOUT) and is left out until the next one"
+		says := func(cause, remedy string) {
+			t.Helper()
+			if e := r.Streams(nil)[device].Failure; e == nil || e.Cause != cause || e.Remedy != remedy {
+				t.Errorf("the device stream says %v", e)
+			}
+		}
+		says(left, leftRemedy)
+		m.boards[1].say("nvmlDeviceGetPowerUsage", nvml.ERROR_GPU_IS_LOST)
+		if err := r.Read(t.Context(), &r.b); err == nil || !strings.Contains(err.Error(), left) {
+			t.Errorf("%v", err)
+		}
+		says("GPU 1 is lost, "+left, lostRemedy)
+		m.boards[1].say("nvmlDeviceGetPowerUsage", nvml.SUCCESS)
+		release() // too late
+		time.Sleep(lostPause)
+		if all := r.read(); has(all, "0") || !has(all, "1") {
+			t.Errorf("%v", all)
+		}
+		says(left, leftRemedy)
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
@@ -190,4 +209,26 @@ func TestAllBoardsHangAtTheStart(t *testing.T) {
 			t.Errorf("close: %v, %d starts, %d shutdowns", err, starts, m.shut)
 		}
 	})
+}
+
+// A board that does not tell its UUID has no series, and is not left out in silence.
+func TestABoardIsLostAtTheStart(t *testing.T) {
+	for _, call := range []string{"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(2)
+			m.boards[1].say(call, nvml.ERROR_GPU_IS_LOST)
+			r := newReader(t, m, nil)
+			defer r.Close()
+			if all := r.read(); has(all, "1") || !has(all, "0") {
+				t.Errorf("%v", all)
+			}
+			e := r.Streams(nil)[device].Failure
+			if e == nil || !strings.HasPrefix(e.Cause, "GPU 1 did not answer at the start (ERROR_GPU_IS_LOST)") || e.Remedy != leftRemedy {
+				t.Errorf("after %s the device stream says %v", call, e)
+			}
+			if n := m.boards[1].asked("nvmlDeviceGetPowerUsage"); n > 0 {
+				t.Errorf("after %s it is asked %d times", call, n)
+			}
+		})
+	}
 }

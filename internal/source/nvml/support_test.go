@@ -82,6 +82,7 @@ func TestNothingSupported(t *testing.T) {
 		m := newMachine(1)
 		m.boards[0].say("", nvml.ERROR_NOT_SUPPORTED)
 		m.boards[0].say("nvmlDeviceGetHandleByIndex", nvml.SUCCESS)
+		m.boards[0].say("nvmlDeviceGetUUID", nvml.SUCCESS)
 		r := newReader(t, m, nil)
 		defer r.Close()
 		for range 3 {

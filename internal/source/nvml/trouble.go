@@ -66,6 +66,7 @@ func (s *Source) tell(st *state, is condition, call string) {
 // What to do about boards without readings.
 const (
 	hangRemedy = "see dmesg for XIDs and whether nvidia-smi hangs too; a GPU reset or a reboot ends it"
+	leftRemedy = "see what nvidia-smi says of it, and start kpulse-proxy again once it is back"
 	lostRemedy = "see dmesg for XID 79; reset it with nvidia-smi --gpu-reset, or reboot"
 )
 
@@ -98,10 +99,10 @@ func (s *Source) uncounted() *source.Error {
 	}
 }
 
-// stricken returns which boards hang or are lost, nil if none is.
+// stricken returns which boards hang, are lost or were left out, nil if none is.
 func (s *Source) stricken() *source.Error {
 	var causes []string
-	e := &source.Error{Failure: source.Broken, Remedy: lostRemedy}
+	e := &source.Error{Failure: source.Broken, Remedy: leftRemedy}
 	for i := range s.states {
 		switch st := &s.states[i]; st.is {
 		case hanging:
@@ -109,8 +110,12 @@ func (s *Source) stricken() *source.Error {
 			e.Failure, e.Remedy = source.Timeout, hangRemedy
 		case lost:
 			causes = append(causes, fmt.Sprintf("GPU %d is lost", st.board))
+			if e.Failure != source.Timeout {
+				e.Remedy = lostRemedy
+			}
 		}
 	}
+	causes = append(causes, s.left...)
 	if len(causes) == 0 {
 		return nil
 	}

@@ -38,6 +38,7 @@ type worker struct {
 
 	mayCount bool         // the board has not said that it has no GPM
 	fields   *fieldValues // nil where the library cannot
+	links    *linkLimit   // the same
 	mig      support
 	listed   time.Time // when the instances were
 	topology uint64
@@ -179,6 +180,9 @@ func (w *worker) begin() {
 	w.mayCount = w.lib.hasAll(gpmCalls[:]) && w.supportsGPM()
 	if w.lib.has(fieldCall) {
 		w.fields = newFieldValues(w.period)
+		if w.lib.has(linkCall) {
+			w.links = newLinkLimit()
+		}
 	}
 	if !w.lib.hasAll(migCalls[:]) {
 		w.mig = refused
@@ -265,6 +269,12 @@ func (w *worker) fill(s *sheet) bool {
 			answer = nvml.ERROR_NO_PERMISSION
 		}
 		if !w.hear(fieldCall, answer) {
+			return false
+		}
+	}
+	if w.links != nil {
+		call, answer := w.links.ask(w.device, w.note, s.begun, s.row(0))
+		if !w.hear(call, answer) {
 			return false
 		}
 	}

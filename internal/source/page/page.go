@@ -29,6 +29,7 @@ type Page struct {
 	rows       []entry
 	strange    []bool // of each label block: see Strangers
 
+	nvlink    int                       // the index in field.Fields of field.NVLinkLimit
 	heads     [len(field.Fields)]string // the HELP and TYPE lines of each family
 	values    []float64                 // fields × rows, NaN where the tick has none
 	strangers bool
@@ -45,12 +46,17 @@ type entry struct {
 
 // New returns a Page whose series carry that hostname, "" for none.
 func New(hostname string) *Page {
-	p := &Page{hostname: hostname}
+	p := &Page{hostname: hostname, nvlink: indexOf(field.NVLinkLimit)}
 	for i := range field.Fields {
 		f := &field.Fields[i]
 		p.heads[i] = "# HELP " + f.Family + " " + f.Help + "\n# TYPE " + f.Family + " " + f.Type + "\n"
 	}
 	return p
+}
+
+// indexOf returns the index in field.Fields of a column, or none.
+func indexOf(column string) int {
+	return slices.IndexFunc(field.Fields[:], func(f field.Field) bool { return f.Column == column })
 }
 
 // SetNode says what the entities are, from the next tick on. The page keeps n and
@@ -70,7 +76,8 @@ func (p *Page) Strangers() bool { return p.strangers }
 // families are dmon's columns and its labels dmon's entities, as package dmon
 // fills them; of two values for one cell the first counts. Columns that are not
 // in field.Fields, values that are not finite, and entities that the node has not
-// are left out.
+// are left out. Where the tick does not tell what the NVLinks of an entity can carry,
+// it is what the node tells of its board, as long as the tick tells of the entity.
 //
 // Families stand in the order of field.Fields, each with its HELP and TYPE once
 // and only if it has a sample; below them each board is followed by its
@@ -122,6 +129,28 @@ func (p *Page) fill(tick *raw.Batch) {
 			*cell = s.Value
 		}
 	}
+	p.fillLinks()
+}
+
+// fillLinks puts what the node tells of NVLinks beside the samples of a tick.
+func (p *Page) fillLinks() {
+	n := len(p.rows)
+	for r := range p.rows {
+		limit, cell := p.rows[r].board.NVLinkLimit, &p.values[p.nvlink*n+r]
+		if limit > 0 && *cell != *cell && p.read(r) {
+			*cell = limit
+		}
+	}
+}
+
+// read tells whether the tick has a value of a row.
+func (p *Page) read(r int) bool {
+	for at := r; at < len(p.values); at += len(p.rows) {
+		if v := p.values[at]; v-v == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // learn looks up the families and label blocks of d if there are new ones, or the
@@ -135,7 +164,7 @@ func (p *Page) learn(d *raw.Dict) {
 	p.families = p.families[:0]
 	for id := range d.Families() {
 		name := d.Family(uint32(id)).Name
-		p.families = append(p.families, slices.IndexFunc(field.Fields[:], func(f field.Field) bool { return f.Column == name }))
+		p.families = append(p.families, indexOf(name))
 	}
 	p.blocks, p.rows, p.strange = p.blocks[:0], nil, p.strange[:0]
 	entities := make([]entity, d.Blocks())

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -236,6 +237,46 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 		}
 		if out.Dict.Family(sample.Family).Help != field.Fields[i].Help {
 			t.Errorf("HELP of %s", field.Fields[i].Family)
+		}
+	}
+}
+
+// What the node tells of the NVLinks of a board stands on its rows, and on those of
+// its instances, as long as these have readings.
+func TestLinksOfTheNode(t *testing.T) {
+	n := node()
+	for i := range n.Boards {
+		n.Boards[i].NVLinkLimit = 956.232e9
+	}
+	p := New("")
+	p.SetNode(n)
+	d := raw.NewDict()
+	power, gpu, cut := d.FamilyID([]byte("POWER")), d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)),
+		d.BlockID(fmt.Appendf(nil, `{gpu="1",entity="GPU-I 7",gpu_instance_entity="7"}`))
+	limits := func(samples ...raw.Sample) string {
+		out := &raw.Batch{Body: p.Append(nil, &raw.Batch{Dict: d, Samples: samples})}
+		var s raw.Scanner
+		s.Scan(out)
+		told := ""
+		for _, v := range out.Samples {
+			if out.Dict.Family(v.Family).Name == field.NVLinkLimit {
+				told += fmt.Sprintf("%s=%.0f ", out.Dict.Block(v.Labels)[:8], v.Value)
+			}
+		}
+		return told
+	}
+	on := func(block uint32, v float64) raw.Sample { return raw.Sample{Family: power, Labels: block, Value: v} }
+	for _, tt := range []struct {
+		want    string
+		samples []raw.Sample
+	}{
+		{`{gpu="0"=956232000000 {gpu="1"=956232000000 `, []raw.Sample{on(gpu, 1), on(cut, 2)}},
+		{`{gpu="1"=956232000000 `, []raw.Sample{on(gpu, math.NaN()), on(cut, 2)}},
+		{``, nil},
+		{`{gpu="0"=7 `, []raw.Sample{{Family: d.FamilyID([]byte(field.NVLinkLimit)), Labels: gpu, Value: 7}}},
+	} {
+		if got := limits(tt.samples...); got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
 		}
 	}
 }

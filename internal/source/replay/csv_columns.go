@@ -1,7 +1,7 @@
 package replay
 
 // csvReading is a column of the CSV that holds a reading, and the family that
-// dcgm-exporter 4.8 gives it in. A value of the family is that of the column
+// dcgm-exporter 4.8, or a source of ours in its place, gives it in. A value of the family is that of the column
 // times `times` over `over`.
 type csvReading struct {
 	column, family string
@@ -46,6 +46,7 @@ var csvReadings = []csvReading{
 	{"gpu_decoder_utilization_ratio", "DCGM_FI_DEV_DEC_UTIL", 100, 1},
 	{"gpu_nvlink_transmit_bytes_per_second", "DCGM_FI_PROF_NVLINK_TX_BYTES", 1, 1},
 	{"gpu_nvlink_receive_bytes_per_second", "DCGM_FI_PROF_NVLINK_RX_BYTES", 1, 1},
+	{"gpu_nvlink_limit_bytes_per_second", "nvlink_limit_bytes_per_second", 1, 1},
 	{"gpu_power_limit_watts", "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 1, 1},
 	{"gpu_temperature_slowdown_celsius", "DCGM_FI_DEV_SLOWDOWN_TEMP", 1, 1},
 	{"gpu_framebuffer_free_bytes", "DCGM_FI_DEV_FB_FREE", 1, 1 << 20},

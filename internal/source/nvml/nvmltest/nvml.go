@@ -50,9 +50,11 @@ func (s *Scenario) tell(of Target, r Readings) {
 	}
 }
 
+// links is how many an H100 has.
+const links = 18
+
 // links adds what NVML says of each link of a board.
 func (s *Scenario) links(gpu int) {
-	const links = 18 // of an H100
 	add := func(key string, number float64) {
 		s.Values = append(s.Values, Value{Of: OnBoard(gpu), Key: key, Number: number})
 	}

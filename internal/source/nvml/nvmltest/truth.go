@@ -51,6 +51,7 @@ const (
 	PCIeReceive    Quantity = "pcie_receive_bytes_per_second"
 	NVLinkTransmit Quantity = "nvlink_transmit_bytes_per_second"
 	NVLinkReceive  Quantity = "nvlink_receive_bytes_per_second"
+	NVLinkLimit    Quantity = "nvlink_limit_bytes_per_second" // of all links, both ways
 
 	GPUUtilization     Quantity = "gpu_utilization_ratio"
 	MemoryUtilization  Quantity = "memory_utilization_ratio"
@@ -183,6 +184,7 @@ func h100Board(i int) Readings {
 		ThrottledByPower: 12.5, ThrottledByHeat: 0.25, ThrottledBySyncBoost: 1, ThrottledByBoardLimit: 2,
 		ThrottledByLowUtilization: 3, ThrottledByReliability: 4, ThrottledBelowAppClocks: 5, ThrottledBelowBaseClocks: 6,
 		NVLinkFlitErrors: 7, NVLinkDataErrors: 8, NVLinkReplays: 9, NVLinkRecoveries: 10, RecoveryAction: 0,
+		NVLinkLimit: links * 2 * 26562e6, // what nvidia-smi tells of such boards
 	}
 }
 

@@ -79,6 +79,7 @@ func TestExposition(t *testing.T) {
 		"DCGM_FI_PROF_SM_ACTIVE":               {"0.070000", "0.420000"},
 		"DCGM_FI_PROF_PCIE_RX_BYTES":           {"12582912000", ""},
 		"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL":   {"305152", ""}, // 2384 × 125 MiB/s
+		"nvlink_limit_bytes_per_second":        {"956232000000", "956232000000"},
 	} {
 		expected := ""
 		for i, labels := range [...]string{board0, cut1} {

@@ -1,0 +1,84 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"math"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+)
+
+// linkCall tells whether a link is up, each in a call of its own.
+const linkCall = "nvmlDeviceGetNvLinkState"
+
+// linksPause is how often a board is asked about its links. They change when fabric
+// manager has trained them, when one fails, and else not.
+const linksPause = time.Minute
+
+// linkLimit is what the active NVLinks of a board can carry, both ways together.
+type linkLimit struct {
+	column int
+	states support // of the links, by the first of them
+	speed  [1]nvml.FieldValue
+	asked  time.Time
+	value  float64 // bytes per second, NaN where it is not known or none is active
+}
+
+func newLinkLimit() *linkLimit {
+	return &linkLimit{column: columns(field.NVLinkLimit)[0], value: math.NaN()}
+}
+
+// ask fills row, from what was told before unless that is too long ago. calls is told
+// which call is about to be made, failed is the one that was not answered.
+func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []float64) (failed string, answer nvml.Return) {
+	if l.states != refused && (l.asked.IsZero() || now.Sub(l.asked) >= linksPause) {
+		l.asked = now
+		l.value, failed, answer = l.measure(d, calls)
+	}
+	set(row, l.column, l.value)
+	return failed, answer
+}
+
+// measure multiplies the speed that all active links have in common with their number,
+// and with two: it is that of one way, as nvidia-smi shows it. nvml.h gives its unit,
+// MB/s, of which 26562 are the 26.5625 GB/s that two lanes of 106.25 Gbit/s carry.
+func (l *linkLimit) measure(d nvml.Device, calls func(string)) (limit float64, failed string, answer nvml.Return) {
+	active := 0
+	calls(linkCall)
+	for link := range nvml.NVLINK_MAX_LINKS {
+		state, answer := d.GetNvLinkState(link)
+		switch {
+		case l.states.hear(answer):
+			if state == nvml.FEATURE_ENABLED {
+				active++
+			}
+		case l.states == given && (answer == nvml.ERROR_INVALID_ARGUMENT || answer == nvml.ERROR_NOT_SUPPORTED):
+			// The board has fewer links.
+		default:
+			return math.NaN(), linkCall, answer
+		}
+	}
+	return l.times(active, d, calls)
+}
+
+// times returns what that many links carry.
+func (l *linkLimit) times(active int, d nvml.Device, calls func(string)) (limit float64, failed string, answer nvml.Return) {
+	if active == 0 {
+		return math.NaN(), "", nvml.SUCCESS
+	}
+	calls(fieldCall)
+	l.speed[0] = nvml.FieldValue{FieldId: nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON}
+	answer = d.GetFieldValues(l.speed[:])
+	if answer == nvml.SUCCESS {
+		answer = nvml.Return(l.speed[0].NvmlReturn)
+	}
+	speed := decode(&l.speed[0])
+	if answer != nvml.SUCCESS || !(speed > 0) {
+		return math.NaN(), fieldCall, answer
+	}
+	const megabyte = 1e6
+	return 2 * float64(active) * speed * megabyte, "", answer
+}

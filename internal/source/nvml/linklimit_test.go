@@ -1,0 +1,99 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/field"
+)
+
+// Links are asked about once a minute, and what they said is served in between.
+func TestLinksAreAskedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		begun := time.Now()
+		for time.Since(begun) < 50*time.Second {
+			if got := r.read()["0 "+field.NVLinkLimit]; got != "23980000000" {
+				t.Fatalf("%q", got)
+			}
+		}
+		if n := m.boards[0].asked(linkCall); n != nvml.NVLINK_MAX_LINKS {
+			t.Errorf("%d calls", n)
+		}
+		m.boards[0].GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) { return nvml.FEATURE_ENABLED, nvml.SUCCESS }
+		for time.Since(begun) < 65*time.Second {
+			r.read()
+		}
+		if got := r.read()["0 "+field.NVLinkLimit]; got != "39240000000" { // 18 links
+			t.Errorf("%q after a minute", got)
+		}
+	})
+}
+
+func TestLinksThatDoNotTell(t *testing.T) {
+	tests := []struct {
+		name string
+		set  func(m *machine, b *board)
+		want string
+		// asked: so often within three minutes.
+		asked int
+	}{
+		{"no NVLink", func(_ *machine, b *board) { b.say(linkCall, nvml.ERROR_NOT_SUPPORTED) }, "", 1},
+		{"not for us", func(_ *machine, b *board) { b.say(linkCall, nvml.ERROR_NO_PERMISSION) }, "", 1},
+		{"an error that may pass", func(_ *machine, b *board) { b.say(linkCall, nvml.ERROR_UNKNOWN) }, "", 3},
+		{"no common speed", func(_ *machine, b *board) { b.say("field 90", nvml.ERROR_NOT_SUPPORTED) }, "", 3 * 18},
+		{"an old library", func(m *machine, _ *board) { m.lacks[linkCall] = true }, "", 0},
+		{"none active", func(_ *machine, b *board) {
+			b.GetNvLinkStateFunc = func(int) (nvml.EnableState, nvml.Return) {
+				return nvml.FEATURE_DISABLED, b.meets(linkCall)
+			}
+		}, "", 3 * 18},
+		{"six links, the rest is not supported", func(_ *machine, b *board) {
+			b.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+				if b.meets(linkCall); link >= 6 {
+					return 0, nvml.ERROR_NOT_SUPPORTED
+				}
+				return nvml.FEATURE_ENABLED, nvml.SUCCESS
+			}
+		}, "13080000000", 3 * 18},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(1)
+				tt.set(m, m.boards[0])
+				r := newReader(t, m, nil)
+				defer r.Close()
+				for begun := time.Now(); time.Since(begun) < 150*time.Second; {
+					all := r.read()
+					if got := all["0 "+field.NVLinkLimit]; got != tt.want || all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
+						t.Fatalf("%q, want %q", got, tt.want)
+					}
+				}
+				if n := m.boards[0].asked(linkCall); n != tt.asked {
+					t.Errorf("asked %d times, want %d", n, tt.asked)
+				}
+			})
+		})
+	}
+}
+
+// A board that is lost while it is asked about its links is lost.
+func TestLostAtItsLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		m.boards[1].say(linkCall, nvml.ERROR_GPU_IS_LOST)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		if all := r.read(); has(all, "1") || !has(all, "0") || r.log.count("lost a GPU") != 1 {
+			t.Errorf("%v", all)
+		}
+	})
+}

@@ -94,7 +94,7 @@ func joinRules(dir string) ([]byte, error) {
 		}
 		_, groups, ok := bytes.Cut(text, []byte("\ngroups:\n"))
 		if !ok {
-			return nil, fmt.Errorf("%s: no line groups:", file)
+			return nil, fmt.Errorf("%s has no groups of rules", file)
 		}
 		joined = append(joined, groups...)
 	}

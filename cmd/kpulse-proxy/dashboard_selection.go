@@ -2,8 +2,6 @@ package main
 
 import (
 	"net/url"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -16,7 +14,7 @@ import (
 // URL: --gpus of every node, the environment of a job only of the machine that the
 // job is on.
 func (o *options) chooser(address string) func(*tui.Node) tui.Selection {
-	wish := identity.Wish{GPUs: o.gpus, ShowAll: o.showAll, LookupEnv: os.LookupEnv}
+	wish := o.wish()
 	return func(n *tui.Node) tui.Selection {
 		switch {
 		case address == tui.InProcess && o.backend.selects:
@@ -35,9 +33,7 @@ func chooseShown(n *tui.Node, wish identity.Wish) tui.Selection {
 	chosen, missing, err := identity.SelectPresent(&node, wish)
 	var s tui.Selection
 	for i, place := range places {
-		if slices.ContainsFunc(chosen.Picks, func(p identity.Pick) bool {
-			return p.Board == at[place].Board && (p.Instance == identity.Whole || p.Instance == at[place].Instance)
-		}) {
+		if chosen.Holds(at[place]) {
 			s.Shown = append(s.Shown, i)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
 
 // shownNode is a kpulse-proxy as the dashboard sees one: it serves two GPUs, nothing
@@ -191,6 +194,24 @@ func TestDashboardOnADumbTerminal(t *testing.T) {
 
 // TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
 // must show, and beside none, where it must read for itself.
+// TestDashboardEvaluatesNoRules: nobody sees what they give, and what is wrong in them
+// must not keep the dashboard from showing.
+func TestDashboardEvaluatesNoRules(t *testing.T) {
+	t.Setenv("KPULSE_RULES_FILE", filepath.Join(t.TempDir(), "missing.yml"))
+	opts, err := parse([]string{"--tui", "--backend=replay"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets, end, err := opts.targets(t.Context(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if len(targets) != 1 || targets[0].URL != tui.InProcess {
+		t.Errorf("shows %+v", targets)
+	}
+}
+
 func TestDashboardAttaches(t *testing.T) {
 	t.Parallel()
 	proxy := startProxy(t, itself(t), "--backend=replay", "--node-name=attached-here")
@@ -223,6 +244,9 @@ func TestAddressesOfNodes(t *testing.T) {
 		if got, err := withPath(test.typed); got != test.want || err != nil {
 			t.Errorf("%s: %s, %v; want %s", test.typed, got, err, test.want)
 		}
+	}
+	if got, err := withPath("http://localhost"); got == tui.InProcess || err != nil {
+		t.Errorf("a proxy at port 80 passes for ourselves: %s, %v", got, err)
 	}
 	for _, bad := range []string{"", "::bad", "http://[::1", "ftp://dgx-7/metrics", "dgx-7:port", "http://u:secret@dgx 7/"} {
 		if got, err := nodeURLs([]string{"dgx-1", bad}); err == nil || !strings.Contains(err.Error(), "such as NODE") || strings.Contains(err.Error(), "secret") {

@@ -157,10 +157,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		BoolVar(&opts.processes)
 	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
 		PlaceHolder("FILE").StringVar(&opts.record)
-	app.Flag("once", "Read once, print the devices as text, and end.").BoolVar(&opts.once)
-	app.Flag("json", "With --once: print them as JSON.").BoolVar(&opts.json)
-	w.export = app.Flag("export", "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading.").
-		PlaceHolder("default|all|all+|COLUMNS").String()
+	registerPresenting(app, opts, w)
 	registerTUI(app, opts)
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
@@ -180,6 +177,14 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		BoolVar(&opts.exposeProcesses)
 	promslogflag.AddFlags(app, opts.log)
 	return w
+}
+
+// registerPresenting declares the flags that write readings out.
+func registerPresenting(app *kingpin.Application, opts *options, w *words) {
+	app.Flag("once", "Read once, print the devices as text, and end.").BoolVar(&opts.once)
+	app.Flag("json", "With --once: print them as JSON.").BoolVar(&opts.json)
+	w.export = app.Flag("export", "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading.").
+		PlaceHolder("default|all|all+|COLUMNS").String()
 }
 
 // registerTUI declares the flags of the terminal dashboard.
@@ -288,8 +293,10 @@ func (o *options) check() error {
 	switch {
 	case o.columns != nil && !o.once && o.poll == 0 && o.backend.onDemand:
 		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
-	case o.once && o.tui:
-		return errors.New("--once and --tui: one prints and ends, the other stays; give one of them")
+	case o.presents() && o.tui:
+		return errors.New("--tui draws on the terminal, --once and --export write to it; give one of them")
+	case (o.presents() || o.tui) && o.origin("rules.file") == fromCommandLine:
+		return errors.New("--rules.file: results are served at /metrics, and --once, --export and --tui show none; leave it out")
 	case !o.tui && (len(o.tuiURLs) > 0 || o.tuiHTTP != ""):
 		return errors.New("--tui.url and --tui.http-config are for --tui; give that too")
 	case !(o.judge.MinCoverage >= 0 && o.judge.MinCoverage <= 1):

@@ -19,11 +19,11 @@ exporter's version, real utilization, workload class and health for every GPU.
 Look around on any machine:   kpulse-proxy --backend=replay --tui
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
 On a node without one:        kpulse-proxy --backend=dcgm
+Then scrape http://localhost:9401/metrics in the exporter's place.
 Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
 As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
 On the terminal:              kpulse-proxy --tui
 What was recorded, there:     kpulse-proxy --tui --replay=FILE
-Then scrape http://localhost:9401/metrics in the exporter's place.
 Is a config file right?       kpulse-proxy check config FILE
 Are rule files right?         kpulse-proxy check rules FILE…
 Does the exporter serve all?  kpulse-proxy check counters FILE`
@@ -34,8 +34,8 @@ var helpGroups = []struct {
 	title    string
 	prefixes []string
 }{
-	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "replay", "once", "json", "export"}},
-	{"On the terminal", []string{"tui"}},
+	{"Reading", []string{"backend", "source", "poll", "node-name", "dcgm.", "gpus", "show-all", "hpc-", "collector.", "record", "replay"}},
+	{"Showing in the place of serving", []string{"once", "json", "export", "tui"}},
 	{"Computing", []string{"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus", "rules."}},
 	{"Serving", []string{"passthrough", "series-limit", "web."}},
 	{"Logging and the rest", []string{""}},

@@ -61,11 +61,8 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 	}
 	s.begun, s.topology, s.devices = true, t, []int{}
 	for i := range t.Devices {
-		for _, p := range chosen.Picks {
-			if p.Board == at[i].Board && (p.Instance == identity.Whole || p.Instance == at[i].Instance) {
-				s.devices = append(s.devices, i)
-				break
-			}
+		if chosen.Holds(at[i]) {
+			s.devices = append(s.devices, i)
 		}
 	}
 	switch {

@@ -20,12 +20,14 @@ type landing struct {
 	feeds     []Feed
 	pprof     bool
 	processes bool
+	rules     bool
+	reload    bool
 	page      *template.Template
 }
 
 func newLanding(opts *Options) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts.Feeds, opts.EnablePprof, opts.Processes != nil, page}, err
+	return &landing{opts.Feeds, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, page}, err
 }
 
 // frozenAfter is from when on a source that gives the same values in every reading
@@ -42,6 +44,8 @@ type landingView struct {
 	Version   string
 	Pprof     bool
 	Processes bool
+	Rules     bool
+	Reload    bool
 	Sources   []sourceView
 }
 
@@ -60,7 +64,7 @@ type sourceView struct {
 
 // ServeHTTP implements http.Handler.
 func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes}
+	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes, Rules: l.rules, Reload: l.reload}
 	now := time.Now()
 	for _, f := range l.feeds {
 		state, ready := f.Status()

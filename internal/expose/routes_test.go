@@ -175,6 +175,29 @@ func TestLandingPage(t *testing.T) {
 	}
 }
 
+// TestLandingPageTellsWhatIsOn: what is off is not spoken of.
+func TestLandingPageTellsWhatIsOn(t *testing.T) {
+	feeds := []Feed{feedOf(snapshotOf("works", board()))}
+	on := Options{
+		Feeds:       feeds,
+		EnablePprof: true,
+		Processes:   listing(),
+		Results:     func(time.Time, func([]byte)) {},
+		Reload:      func() error { return nil },
+	}
+	for _, test := range []struct {
+		opts Options
+		want bool
+	}{{on, true}, {Options{Feeds: feeds}, false}} {
+		_, body := ask(t, "GET", serve(t, test.opts).URL+"/")
+		for _, told := range []string{`href="/debug/pprof/"`, `href="/api/v1/processes"`, "kpulse_proxy_rule_*", "/-/reload"} {
+			if strings.Contains(string(body), told) != test.want {
+				t.Errorf("the page tells of %s: %t, want %t", told, !test.want, test.want)
+			}
+		}
+	}
+}
+
 // TestLandingPageTellsWhatIsWrong: boards that are not there, and readings that
 // stand still.
 func TestLandingPageTellsWhatIsWrong(t *testing.T) {

@@ -54,8 +54,9 @@ func (t *Target) client() *http.Client {
 	return http.DefaultClient
 }
 
-// InProcess is the URL of a Target whose handler is in this process.
-const InProcess = "http://localhost/metrics"
+// InProcess is the URL of a Target whose handler is in this process. No proxy that a
+// user names has it: nobody listens at port 0.
+const InProcess = "http://localhost:0/metrics"
 
 // Client returns a client whose requests h answers, as from this machine and
 // without a network between.

@@ -31,6 +31,13 @@ type Selection struct {
 	Picks []Pick
 }
 
+// Holds tells whether s chose what stands at p, by itself or with its board.
+func (s *Selection) Holds(p Pick) bool {
+	return slices.ContainsFunc(s.Picks, func(chosen Pick) bool {
+		return chosen.Board == p.Board && (chosen.Instance == Whole || chosen.Instance == p.Instance)
+	})
+}
+
 // Pick is a whole board with all of its instances, or one instance.
 type Pick struct {
 	Board    int // index in Node.Boards

@@ -146,15 +146,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	}
 	w.replay = app.Flag("replay", "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause it, step and change the speed.").
 		PlaceHolder("FILE").String()
-	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
-		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
-	app.Flag("gpus", "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
-		PlaceHolder("0,2-3").StringVar(&opts.gpus)
-	app.Flag("show-all", "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
-	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
-		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
-	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, command, memory. Command lines are cut short, and what looks like a secret in them is masked. Only for clients on this machine, and never as series.").
-		BoolVar(&opts.processes)
+	registerLocal(app, opts)
 	app.Flag("record", "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept.").
 		PlaceHolder("FILE").StringVar(&opts.record)
 	registerPresenting(app, opts, w)
@@ -177,6 +169,19 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		BoolVar(&opts.exposeProcesses)
 	promslogflag.AddFlags(app, opts.log)
 	return w
+}
+
+// registerLocal declares the flags of the backends that read this machine.
+func registerLocal(app *kingpin.Application, opts *options) {
+	app.Flag("dcgm.host", "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine).").
+		PlaceHolder("HOST").StringVar(&opts.dcgmHost)
+	app.Flag("gpus", "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS).").
+		PlaceHolder("0,2-3").StringVar(&opts.gpus)
+	app.Flag("show-all", "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
+	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
+		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
+	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, command, memory. Command lines are cut short, and what looks like a secret in them is masked. Only for clients on this machine, and never as series.").
+		BoolVar(&opts.processes)
 }
 
 // registerPresenting declares the flags that write readings out.

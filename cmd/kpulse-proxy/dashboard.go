@@ -19,7 +19,6 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
@@ -54,7 +53,7 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	}
 	return tui.Run(ctx, os.Stdin, os.Stdout, tui.Options{
 		Targets:      targets,
-		Job:          startedIn(),
+		Job:          job(),
 		Notice:       opts.notAttached,
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
 		NoColor:      os.Getenv("NO_COLOR") != "",
@@ -108,15 +107,6 @@ type playback struct{ *replay.Controls }
 
 // State implements tui.Playback.
 func (p playback) State() tui.PlaybackState { return tui.PlaybackState(p.Position()) }
-
-// startedIn is the batch job that the dashboard runs in.
-func startedIn() []tui.Variable {
-	var all []tui.Variable
-	for _, v := range identity.Job(os.LookupEnv) {
-		all = append(all, tui.Variable(v))
-	}
-	return all
-}
 
 // target is the node at a URL.
 func (o *options) target(url string, client *http.Client) tui.Target {

@@ -194,7 +194,7 @@ func registerPresenting(app *kingpin.Application, opts *options, w *words) {
 
 // registerTUI declares the flags of the terminal dashboard.
 func registerTUI(app *kingpin.Application, opts *options) {
-	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend or --source is given).").BoolVar(&opts.tui)
+	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given).").BoolVar(&opts.tui)
 	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
 		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
 	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").

@@ -87,10 +87,10 @@ func warningsTo(stderr io.Writer) *slog.Logger {
 }
 
 // job is what the environment tells of the batch job that we run in.
-func job() []export.Variable {
-	var all []export.Variable
+func job() []canonical.Variable {
+	var all []canonical.Variable
 	for _, v := range identity.Job(os.LookupEnv) {
-		all = append(all, export.Variable(v))
+		all = append(all, canonical.Variable(v))
 	}
 	return all
 }

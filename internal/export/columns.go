@@ -23,7 +23,7 @@ type row struct {
 	values   []float64
 	verdict  *canonical.Verdict
 	replays  float64 // PCIe replays a second since the tick before, NaN if unknown
-	job      []Variable
+	job      []canonical.Variable
 }
 
 // Names, order, units and decimals of compatible are those of KempnerPulse 0.5

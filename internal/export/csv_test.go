@@ -117,7 +117,7 @@ func TestEveryReadingHasAColumn(t *testing.T) {
 
 // full is a device that gave all, and one that gave nothing.
 func full() *View {
-	v := &View{Snapshot: &canonical.Snapshot{}, Job: []Variable{{"job_id", "4711"}}}
+	v := &View{Snapshot: &canonical.Snapshot{}, Job: []canonical.Variable{{Name: "job_id", Value: "4711"}}}
 	v.Frame.Shape(&canonical.Topology{Devices: []canonical.Device{
 		{Hostname: "n,1", GPU: "0", UUID: "GPU-a", Model: "NVIDIA H100 80GB HBM3", Driver: "580\n1"},
 		{Hostname: "n,1", GPU: "3", UUID: "GPU-b", Board: 1},

@@ -33,7 +33,7 @@ func node() *View {
 	}}
 	v.Frame.Row(0)[canonical.ClockEvents] = 0x24
 	v.Frame.Row(0)[canonical.Energy] = math.Inf(1) // JSON has no word for it
-	v.Job = []Variable{{"job_id", "4711"}, {"step_id", "0"}, {"rank", "3"}}
+	v.Job = []canonical.Variable{{Name: "job_id", Value: "4711"}, {Name: "step_id", Value: "0"}, {Name: "rank", Value: "3"}}
 	return v
 }
 

@@ -14,12 +14,8 @@ type View struct {
 	Devices []int
 	// Job is what the environment tells of the batch job that we run in; empty
 	// outside of one.
-	Job []Variable
+	Job []canonical.Variable
 }
-
-// Variable is one thing that the environment tells of a batch job, such as
-// job_id. Values are for people and never labels: they change with every job.
-type Variable struct{ Name, Value string }
 
 // shown returns the indices of the devices to be shown.
 func (v *View) shown(dst []int) []int {

@@ -198,6 +198,19 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	}
 }
 
+// TestLandingPageAdvice: a list of counters is an exporter's, and no other source has one.
+func TestLandingPageAdvice(t *testing.T) {
+	for backend, want := range map[string]bool{"prometheus": true, "nvml": false} {
+		feed := feedOf(snapshotOf("source", board()))
+		feed.state.Backend, feed.state.Missing = backend, []canonical.Field{canonical.SMActive}
+		_, body := ask(t, "GET", serve(t, Options{Feeds: []Feed{feed}}).URL+"/")
+		page := string(body)
+		if !strings.Contains(page, "<code>gpu_sm_active_ratio</code>") || strings.Contains(page, "list of counters") != want {
+			t.Errorf("%s: %s", backend, page)
+		}
+	}
+}
+
 // TestLandingPageTellsWhatIsWrong: boards that are not there, and readings that
 // stand still.
 func TestLandingPageTellsWhatIsWrong(t *testing.T) {

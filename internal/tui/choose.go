@@ -58,19 +58,7 @@ func (m *model) zoom(by int) {
 	}
 	i := slices.Index(windows, at)
 	m.state.Window = windows[min(max(i+by, 0), len(windows)-1)]
-	m.say("the last " + spell(m.state.Window))
-}
-
-// spell writes a duration without zeros: 5m, 6h.
-func spell(d time.Duration) string {
-	switch {
-	case d%time.Hour == 0:
-		return d.Truncate(time.Hour).String()[:len(d.String())-len("0m0s")]
-	case d%time.Minute == 0:
-		return d.String()[:len(d.String())-len("0s")]
-	default:
-		return d.String()
-	}
+	m.say("the last " + spellAge(m.state.Window))
 }
 
 var densities = []string{"automatic density", "full cards", "compact cards", "small cards", "table", "a cell for each GPU"}

@@ -158,7 +158,7 @@ func (m *model) explainCommand(arg string) (tea.Cmd, error) {
 func (m *model) windowCommand(arg string) (tea.Cmd, error) {
 	if arg == "" {
 		m.state.Window = 0
-		m.say("the last " + spell(usualWindow) + ", less at the start")
+		m.say("the last " + spellAge(usualWindow) + ", less at the start")
 		return nil, nil
 	}
 	d, err := time.ParseDuration(arg)
@@ -171,7 +171,7 @@ func (m *model) windowCommand(arg string) (tea.Cmd, error) {
 			break
 		}
 	}
-	m.say("the last " + spell(m.state.Window))
+	m.say("the last " + spellAge(m.state.Window))
 	return nil, nil
 }
 

@@ -1,10 +1,9 @@
 package tui
 
-import "github.com/kpulse/kpulse-proxy/internal/tui/screen"
-
-// Variable is one thing that the environment tells of the batch job that the
-// dashboard was started in, such as job_id or rank.
-type Variable struct{ Name, Value string }
+import (
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
 
 // jobRows is the most rows that a job takes, and jobFrom the height from which a list
 // has room for them.
@@ -13,7 +12,7 @@ const jobRows, jobFrom = 3, 12
 // drawJob writes the job that we were started in into the first rows of r, each of
 // its variables as a whole, and returns how many rows that took. What has no room
 // in so many is left out; a value longer than a row is cut.
-func drawJob(r screen.Rect, job []Variable) int {
+func drawJob(r screen.Rect, job []canonical.Variable) int {
 	if len(job) == 0 || r.Empty() {
 		return 0
 	}

@@ -83,7 +83,7 @@ func (l *list) number(v float64, f format, st screen.Style) {
 	}
 }
 
-// spellAge writes how old something is.
+// spellAge writes a duration in its largest unit: 5m, 6h.
 func spellAge(d time.Duration) string { return string(age(nil, d)) }
 
 // scrollKey scrolls by the keys that do so in lists and overlays.

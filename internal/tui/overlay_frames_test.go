@@ -30,8 +30,8 @@ func someProcesses(s *State) {
 }
 
 func inJob(s *State) {
-	s.Job = []Variable{{"job_id", "4711"}, {"step_id", "0"}, {"job_name", "train"}, {"node", "gpu07"}, {"node_list", "gpu[07-08]"},
-		{"rank", "9"}, {"local_rank", "1"}, {"tasks", "16"}, {"gpus", "0,1,2,3"}}
+	s.Job = []canonical.Variable{{Name: "job_id", Value: "4711"}, {Name: "step_id", Value: "0"}, {Name: "job_name", Value: "train"}, {Name: "node", Value: "gpu07"}, {Name: "node_list", Value: "gpu[07-08]"},
+		{Name: "rank", Value: "9"}, {Name: "local_rank", Value: "1"}, {Name: "tasks", Value: "16"}, {Name: "gpus", Value: "0,1,2,3"}}
 }
 
 func someEvents(s *State) {

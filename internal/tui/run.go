@@ -11,6 +11,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/term"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // maxFPS bounds how often the screen is written: more cannot be read.
@@ -21,7 +23,7 @@ type Options struct {
 	// Targets are the nodes, at least one.
 	Targets []Target
 	// Job is what the environment tells of the batch job that we were started in.
-	Job []Variable
+	Job []canonical.Variable
 	// Notice is something to be told at the beginning; "" is nothing.
 	Notice string
 	// SettingsFile keeps what :save saves; "" is nowhere.

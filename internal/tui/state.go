@@ -1,6 +1,10 @@
 package tui
 
-import "time"
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
 
 // State is all that views draw from. The root model owns it and writes it between
 // frames; a view's Draw only reads it, but for Hits.
@@ -28,7 +32,7 @@ type State struct {
 	Events []Event
 
 	// Job is the batch job that we were started in; empty outside of one.
-	Job []Variable
+	Job []canonical.Variable
 
 	// Processes are those of all nodes that tell, nil before they did; ProcessesErr
 	// says why one does not.

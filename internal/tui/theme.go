@@ -151,15 +151,3 @@ func symbols(name string) screen.Symbols {
 		return screen.Braille
 	}
 }
-
-// letter names a style in golden frames.
-func letter(s screen.Style) byte {
-	l := looks[s&^screen.Picked].letter
-	if s&screen.Picked == 0 {
-		return l
-	}
-	if l == '.' {
-		return ','
-	}
-	return strings.ToUpper(string(l))[0]
-}

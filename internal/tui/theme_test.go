@@ -11,6 +11,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
+// letter names a style in golden frames.
+func letter(s screen.Style) byte {
+	l := looks[s&^screen.Picked].letter
+	if s&screen.Picked == 0 {
+		return l
+	}
+	if l == '.' {
+		return ','
+	}
+	return strings.ToUpper(string(l))[0]
+}
+
 func TestStylesHaveLettersOfTheirOwn(t *testing.T) {
 	seen := map[byte]screen.Style{}
 	for s := range numStyles {

@@ -60,7 +60,7 @@ func cardFrame(r screen.Rect, s *State, g *GPU, selected bool, how Age, since ti
 	right := top.W - badgeWidth - 2
 	x := deviceName(top, 0, right-1, s, g, name)
 	if in.H < 4 && !g.Gone && right-x > shortClass+2 {
-		word := &classWords[g.Class]
+		word := classOf(g)
 		padded(top, x+1, shortClass+2, word.short, word.style)
 	}
 	if how == Fresh {
@@ -172,7 +172,7 @@ func (p *painter) small(r screen.Rect, s *State, g *GPU) {
 
 // cardHead says what is wrong, else what model it is, and what the device does.
 func cardHead(r screen.Rect, g *GPU) {
-	word := &classWords[g.Class]
+	word := classOf(g)
 	text := word.long
 	if r.W < 2*longClass {
 		text = word.short

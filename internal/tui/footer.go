@@ -74,12 +74,20 @@ func sourceItems(s *State) []item {
 		if n.Period > 0 {
 			items = append(items, item{14, true, []piece{{"every ", styleLabel}, {n.Period.String(), stylePlain}}})
 		}
-		items = append(items, item{15, true, []piece{{"from ", styleLabel}, {short(bare(n.URL), 40), stylePlain}}})
+		items = append(items, item{15, true, []piece{{"from ", styleLabel}, {short(origin(n), 40), stylePlain}}})
 	}
 	if preset := presetOf(s); preset != "" {
 		items = append(items, item{12, true, []piece{{preset, styleLabel}}})
 	}
 	return items
+}
+
+// origin is where the readings of a node come from: its address, or what we read ourselves.
+func origin(n *Node) string {
+	if n.URL == InProcess && len(n.Sources) > 0 {
+		return n.Sources[0].Name
+	}
+	return bare(n.URL)
 }
 
 // choicesFrom is the width from which a message leaves room for what is shown.

@@ -43,6 +43,9 @@ type GPU struct {
 	Health canonical.Health
 	Raised []RaisedCondition // worst first
 
+	// Cut is set of a board that has MIG instances, also where a filter hides them.
+	Cut bool
+
 	// Gone is set of a board that is missed: it vanished, or was expected and
 	// never seen. Nothing else is known of it.
 	Gone bool

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -64,7 +65,9 @@ func explainLines(s *State) []textLine {
 		lines = append(lines, textLine{})
 	}
 	lines = append(lines, textLine{word: "Real utilization", heading: true}, textLine{word: "weights", text: weightWords(s)},
-		textLine{word: "GPU util", text: "says only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits."}, textLine{})
+		textLine{word: "GPU util", text: "says only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits."},
+		textLine{word: "active", text: fmt.Sprintf("counts GPUs with at least %.0f %% of real utilization, or of their memory in use: an idle one that holds memory, too.", activeFrom*100)},
+		textLine{})
 	lines = append(lines, textLine{word: "Readings", heading: true})
 	for m := MetricReal; m < NumMetrics; m++ {
 		info := &Metrics[m]

@@ -164,6 +164,10 @@ func (r *reader) finish() {
 		}
 	}
 	slices.SortStableFunc(r.node.GPUs, compareGPUs)
+	for i, g := range r.node.GPUs[:max(0, len(r.node.GPUs)-1)] {
+		next := r.node.GPUs[i+1]
+		g.Cut = g.MIGInstance == "" && next.MIGInstance != "" && next.UUID == g.UUID && next.Node == g.Node
+	}
 	for _, o := range r.node.Sources {
 		if o.Up {
 			r.node.Up = true

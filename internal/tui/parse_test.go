@@ -219,3 +219,22 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// TestCutBoardsAreNotUnknown: a board that is known from its instances has no class, and
+// says why, also where a filter hides them.
+func TestCutBoardsAreNotUnknown(t *testing.T) {
+	n, err := newParser().parse("http://n", []byte(`kpulse_gpu_info{hostname="n",gpu="0",uuid="a"} 1
+kpulse_gpu_info{hostname="n",gpu="1",uuid="b"} 1
+kpulse_gpu_info{hostname="n",gpu="1",uuid="b",mig_instance="3",mig_profile="1g.10gb"} 1
+kpulse_gpu_info{hostname="n",gpu="1",uuid="b",mig_instance="7",mig_profile="1g.10gb"} 1
+kpulse_gpu_info{hostname="n",gpu="2",uuid="c"} 1
+`))
+	if err != nil || len(n.GPUs) != 5 {
+		t.Fatal(n, err)
+	}
+	for i, want := range []string{"unknown", "in MIG", "unknown", "unknown", "unknown"} {
+		if got := classOf(n.GPUs[i]).short; got != want {
+			t.Errorf("device %d is %q, want %q", i, got, want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func drawHealth(_ *painter, r screen.Rect, s *State, g *GPU) {
 }
 
 func drawClass(_ *painter, r screen.Rect, _ *State, g *GPU) {
-	word := &classWords[g.Class]
+	word := classOf(g)
 	text := word.short
 	if r.W >= longClass {
 		text = word.long

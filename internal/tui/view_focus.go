@@ -74,7 +74,7 @@ func (f *focusView) others(r screen.Rect, s *State) {
 // drawFacts says what is wrong, what the device does and who holds it, and what it
 // is.
 func drawFacts(r screen.Rect, g *GPU) {
-	word := &classWords[g.Class]
+	word := classOf(g)
 	if len(g.Raised) > 0 || g.Gone {
 		r.TextRight(0, 0, r.W, word.long, word.style)
 		why(r, 0, r.W-longClass-1, g)

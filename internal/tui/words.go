@@ -71,6 +71,18 @@ type classWord struct {
 // longClass and shortClass are the widths that fit every class.
 const longClass, shortClass = 20, 9
 
+// cutWords are of a board that is known from its instances alone: it has no class, and
+// that is as it should be.
+var cutWords = classWord{"in MIG instances", "in MIG", styleLabel, ' '}
+
+// classOf returns the words for what a device does.
+func classOf(g *GPU) *classWord {
+	if g.Cut && g.Class == canonical.ClassUnknown {
+		return &cutWords
+	}
+	return &classWords[g.Class]
+}
+
 // classWords is indexed by Class. The last is where nothing was read.
 var classWords = [canonical.NumClasses + 1]classWord{
 	canonical.Idle:               {"idle", "idle", styleIdle, '·'},

@@ -119,21 +119,30 @@ var empty = map[string]string{
 	"Most throttled":               "the demo has no such counters",
 }
 
-// checkPanels looks at every panel of every dashboard, with the demo's data.
+// checkPanels asks Prometheus every query of every dashboard, until no panel is empty but
+// those that are excused: on a busy machine some results come late.
 func (s servers) checkPanels(t *testing.T) {
 	t.Helper()
+	var lacking []string
 	answered, all := 0, 0
-	s.ask(t, "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00", func(where, title string, found int) {
-		all++
-		if _, excused := empty[title]; found > 0 {
-			answered++
-			if excused {
-				t.Errorf("%s is not empty any more", where)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Second) {
+		lacking, answered, all = nil, 0, 0
+		s.ask(t, "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00", func(where, title string, found int) {
+			all++
+			if found > 0 {
+				answered++
 			}
-		} else if !excused {
-			t.Errorf("%s is empty", where)
+			if _, excused := empty[title]; excused == (found > 0) {
+				lacking = append(lacking, where)
+			}
+		})
+		if len(lacking) == 0 || time.Now().After(end) {
+			break
 		}
-	})
+	}
+	for _, where := range lacking {
+		t.Errorf("%s is empty, or is excused and shows something", where)
+	}
 	t.Logf("%d of %d panels show something", answered, all)
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -59,6 +60,9 @@ func newCSVTrack(path string, text []byte) (*csvTrack, error) {
 	if whole := bytes.LastIndexByte(text, '\n') + 1; whole < len(text) {
 		t.text, t.torn = text[:whole], 1+bytes.Count(text, newline)
 	}
+	if line := notUTF8(t.text); line > 0 {
+		return nil, refusal(path, line, "a byte that is no UTF-8, which no label may hold", "write the file again as UTF-8")
+	}
 	t.reader = t.open()
 	header, err := t.reader.Read()
 	if err != nil {
@@ -72,6 +76,17 @@ func newCSVTrack(path string, text []byte) (*csvTrack, error) {
 	}
 	t.rewind()
 	return t, nil
+}
+
+// notUTF8 returns the first line that is no UTF-8, 0 if all are.
+func notUTF8(text []byte) int {
+	line := 0
+	for l := range bytes.Lines(text) {
+		if line++; !utf8.Valid(l) {
+			return line
+		}
+	}
+	return 0
 }
 
 var newline = []byte{'\n'}

@@ -206,6 +206,7 @@ func TestCSVThatWasCutShort(t *testing.T) {
 
 func TestCSVThatIsRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
+		{"gpu_id,power_w,model\n0,1,\n\xef,0,\n", "line 3: a byte that is no UTF-8"},
 		{"timestamp,real_util_pct,power_w\n1,2,3\n", "line 1: the header lacks gpu_id"},
 		{"timestamp,gpu_id,real_util_pct\n1,0,3\n", "line 1: no column of the header is a reading"},
 		{"gpu_id,power_w\n", "line 1: a header but no whole row"},

@@ -102,6 +102,7 @@ var forbidden = map[string]*regexp.Regexp{
 	"canonical": regexp.MustCompile(`DCGM_|dcgm|time\.(Now|Since|Until|After|Sleep|NewTimer)`),
 	"expose":    regexp.MustCompile(`DCGM_|dcgm`),
 	"export":    regexp.MustCompile(`DCGM_|dcgm`),
+	"tui":       regexp.MustCompile(`DCGM_|dcgm`),
 }
 
 func TestLayersDoNotNameWhatTheyMustNotKnow(t *testing.T) {

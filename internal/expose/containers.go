@@ -2,7 +2,6 @@ package expose
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -77,15 +76,7 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			list = appendContainers(list, s)
 		}
 	}
-	body, err := json.Marshal(list)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.Write(append(body, '\n'))
+	answerJSON(w, list)
 }
 
 // appendContainers appends an object for each hold of a pod on a device. Jobs of a

@@ -3,7 +3,6 @@ package expose
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -84,15 +83,7 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		view.Incomplete = err.Error()
 	}
-	body, err := json.Marshal(view)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.Write(append(body, '\n'))
+	answerJSON(w, view)
 }
 
 // list lists the processes when it is this request's turn.

@@ -25,7 +25,7 @@ var advice = [canonical.NumClasses]string{
 	canonical.BusyLowSMUse:       "Something always runs, but on few SMs: kernels are small or launched one by one. GPU util looks high and is not.",
 	canonical.LowUtilization:     "Hardly used: small batches, long waits, or a notebook.",
 	canonical.MixedOrModerate:    "Used in moderation, with no single limit.",
-	canonical.ClassUnknown:       "What is needed to tell was not read: see the fields the node misses. dcgm-exporter leaves DCGM_FI_PROF_SM_ACTIVE out unless its counters file asks for it.",
+	canonical.ClassUnknown:       "What is needed to tell was not read: see the fields the node misses. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
 // remedies is what to do about a condition.

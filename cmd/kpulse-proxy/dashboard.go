@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,19 +22,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
 
-// dashboardGC is the garbage that the dashboard lets lie about, in percent of what it
-// keeps, which six hours make larger than anything else of us has. It makes little.
-const dashboardGC = 15
-
 // dashboard shows nodes on the terminal until the user quits or ctx ends: those of
 // --tui.url, else the proxy on this machine, else what a pipeline of our own reads.
 // What was logged meanwhile follows on stderr when the terminal is free again.
 func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 	if err := tui.CheckTerminal(os.Stdin, os.Stdout, os.Getenv("TERM")); err != nil {
 		return err
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(dashboardGC)
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is gone
 	defer stop()

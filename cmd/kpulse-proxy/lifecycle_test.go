@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -95,5 +96,16 @@ func TestOversizedBodiesLeaveMemoryFlat(t *testing.T) {
 	t.Logf("peaks of %.0f MB", peaks)
 	if first, last := peaks[0], peaks[len(peaks)-1]; last > 800 || last > first*1.25+16 {
 		t.Errorf("peaks of %.0f MB after each scrape, want flat and below 800 (the race detector takes three times as much)", peaks)
+	}
+}
+
+// TestOneCore: that is the default, and GOMAXPROCS is heard.
+func TestOneCore(t *testing.T) {
+	for environment, want := range map[string]string{"": "1", "3": "3"} {
+		t.Setenv("GOMAXPROCS", environment)
+		c := startProxy(t, itself(t), "--backend=replay")
+		if _, told := page(t, c, "/-/metrics"); !strings.Contains(told, "\ngo_sched_gomaxprocs_threads "+want+"\n") {
+			t.Errorf("GOMAXPROCS=%q: want %s threads in\n%s", environment, want, told)
+		}
 	}
 }

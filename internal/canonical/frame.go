@@ -44,5 +44,15 @@ func (f *Frame) Row(device int) []float64 {
 	return f.values[device*n : (device+1)*n : (device+1)*n]
 }
 
+// Gives tells whether any device has a reading of field.
+func (f *Frame) Gives(field Field) bool {
+	for i := int(field); i < len(f.values); i += int(NumFields) {
+		if Given(f.values[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // Given tells whether a reading is present.
 func Given(v float64) bool { return v == v }

@@ -14,14 +14,13 @@ type deviceFamily struct {
 	of    subject
 	reach reach
 	kinds kind // of the devices that have series
-	lines []deviceLine
-}
-
-// deviceLine is one series that a row can have in a family.
-type deviceLine struct {
-	tail string
-	// value returns NaN where the row has no such series.
-	value func(s *canonical.Snapshot, row int) float64
+	// tails tell the series of a row apart.
+	tails []string
+	// first to end are the fields that it has series of; none for what is
+	// concluded and counted.
+	first, end canonical.Field
+	// fill sets values, one for each tail; NaN where the row has no such series.
+	fill func(values []float64, s *canonical.Snapshot, row int)
 }
 
 // deviceFamilies returns the families of devices and allocations, but for
@@ -29,95 +28,146 @@ type deviceLine struct {
 func deviceFamilies() []deviceFamily {
 	var list []deviceFamily
 	for f := range canonical.NumFields {
-		info := &canonical.Fields[f]
 		if beginsFamily(f) {
-			s := Series{Name: info.Name, Type: info.Type, Help: info.Help}
-			list = append(list, deviceFamily{newHeader(s), ofDevices, inReading, everyDevice, nil})
+			list = append(list, fieldFamily(f))
 		}
-		last := &list[len(list)-1]
-		last.lines = append(last.lines, fieldLines(f)...)
 	}
 	return append(append(append(list, verdictFamilies()...), ledgerFamilies()...), allocationFamilies()...)
+}
+
+// fieldFamily is the family that the field first begins: a series of each of its
+// fields, or one of each reason of its bitmask.
+func fieldFamily(first canonical.Field) deviceFamily {
+	info := &canonical.Fields[first]
+	family := deviceFamily{
+		header: newHeader(Series{Name: info.Name, Type: info.Type, Help: info.Help}),
+		of:     ofDevices, reach: inReading, kinds: everyDevice, first: first, end: first + 1,
+	}
+	if info.Unit == canonical.Bitmask {
+		for _, event := range canonical.ClockEventReasons {
+			family.tails = append(family.tails, tail(fmt.Sprintf("reason=%q", event.Reason)))
+		}
+		family.fill = func(values []float64, s *canonical.Snapshot, device int) {
+			fillReasons(values, s.Frame.Row(device)[first])
+		}
+		return family
+	}
+	family.tails = []string{tail(info.Labels)}
+	for family.end < canonical.NumFields && !beginsFamily(family.end) {
+		family.tails = append(family.tails, tail(canonical.Fields[family.end].Labels))
+		family.end++
+	}
+	family.fill = func(values []float64, s *canonical.Snapshot, device int) {
+		copy(values, s.Frame.Row(device)[first:])
+	}
+	return family
+}
+
+// absent tells whether no device of frame has a reading for a series of f.
+func (f *deviceFamily) absent(frame *canonical.Frame) bool {
+	for field := f.first; field < f.end; field++ {
+		if frame.Gives(field) {
+			return false
+		}
+	}
+	return f.first < f.end
+}
+
+func fillReasons(values []float64, mask float64) {
+	if !canonical.Given(mask) {
+		fillNaN(values)
+		return
+	}
+	for i, event := range canonical.ClockEventReasons {
+		values[i] = indicator(uint64(mask)&event.Bit != 0)
+	}
+}
+
+// fillNaN says of a row that it has none of the series.
+func fillNaN(values []float64) {
+	for i := range values {
+		values[i] = math.NaN()
+	}
 }
 
 // verdictFamilies tell what is concluded of each reading. A board that the source
 // did not read itself has no utilization and no class; health is the board's.
 func verdictFamilies() []deviceFamily {
-	verdicts := func(f family, kinds kind, lines ...deviceLine) deviceFamily {
-		return deviceFamily{newHeader(families[f]), ofDevices, inReading, kinds, lines}
-	}
-	return []deviceFamily{
-		verdicts(utilizationFamily, readDevices, deviceLine{tail(), func(s *canonical.Snapshot, device int) float64 {
-			return s.Verdicts[device].RealUtilization
-		}}),
-		verdicts(coverageFamily, readDevices, deviceLine{tail(), func(s *canonical.Snapshot, device int) float64 {
-			return s.Verdicts[device].Coverage
-		}}),
-		verdicts(classFamily, readDevices, classLines()...),
-		verdicts(healthFamily, boards, healthLines()...),
-		verdicts(conditionFamily, boards, conditionLines()...),
-	}
-}
-
-// fieldLines are the series of one field: one, or one for each reason of a
-// bitmask.
-func fieldLines(f canonical.Field) []deviceLine {
-	info := &canonical.Fields[f]
-	if info.Unit != canonical.Bitmask {
-		return []deviceLine{{tail(info.Labels), func(s *canonical.Snapshot, device int) float64 {
-			return s.Frame.Row(device)[f]
-		}}}
-	}
-	var lines []deviceLine
-	for _, event := range canonical.ClockEventReasons {
-		lines = append(lines, deviceLine{tail(fmt.Sprintf("reason=%q", event.Reason)), func(s *canonical.Snapshot, device int) float64 {
-			mask := s.Frame.Row(device)[f]
-			if !canonical.Given(mask) {
-				return mask
-			}
-			return indicator(uint64(mask)&event.Bit != 0)
-		}})
-	}
-	return lines
-}
-
-func classLines() []deviceLine {
-	var lines []deviceLine
-	for class := range canonical.NumClasses {
-		lines = append(lines, deviceLine{tail(classLabel(class), bottleneckLabel(class)), func(s *canonical.Snapshot, device int) float64 {
-			return indicator(s.Verdicts[device].Class == class)
-		}})
-	}
-	return lines
-}
-
-func healthLines() []deviceLine {
-	var lines []deviceLine
-	for state := range canonical.NumHealth {
-		lines = append(lines, deviceLine{tail(stateLabel(state)), func(s *canonical.Snapshot, device int) float64 {
-			return indicator(s.Verdicts[device].Health == state)
-		}})
-	}
-	return lines
-}
-
-// conditionLines are, for each condition, its series by the state that it is
-// configured to raise; with HealthOK it is turned off and has none.
-func conditionLines() []deviceLine {
-	var lines []deviceLine
-	for condition := range canonical.NumConditions {
-		for state := canonical.HealthOK + 1; state < canonical.HealthUnknown; state++ {
-			labels := tail(fmt.Sprintf("condition=%q", condition), stateLabel(state))
-			lines = append(lines, deviceLine{labels, func(s *canonical.Snapshot, device int) float64 {
-				v := &s.Verdicts[device]
-				if s.Judgement.States[condition] != state || v.Findings[condition] == canonical.NotRead {
-					return math.NaN()
-				}
-				return indicator(v.Findings[condition] == canonical.Raised)
-			}})
+	verdicts := func(f family, kinds kind, tails []string, fill func([]float64, *canonical.Verdict)) deviceFamily {
+		return deviceFamily{
+			header: newHeader(families[f]), of: ofDevices, reach: inReading, kinds: kinds, tails: tails,
+			fill: func(values []float64, s *canonical.Snapshot, device int) { fill(values, &s.Verdicts[device]) },
 		}
 	}
-	return lines
+	return []deviceFamily{
+		verdicts(utilizationFamily, readDevices, alone(), func(values []float64, v *canonical.Verdict) { values[0] = v.RealUtilization }),
+		verdicts(coverageFamily, readDevices, alone(), func(values []float64, v *canonical.Verdict) { values[0] = v.Coverage }),
+		verdicts(classFamily, readDevices, classTails(classLabel, bottleneckLabel), func(values []float64, v *canonical.Verdict) {
+			clear(values)
+			values[v.Class] = 1
+		}),
+		verdicts(healthFamily, boards, stateTails(), func(values []float64, v *canonical.Verdict) {
+			clear(values)
+			values[v.Health] = 1
+		}),
+		{header: newHeader(families[conditionFamily]), of: ofDevices, reach: inReading, kinds: boards, tails: conditionTails(), fill: fillConditions},
+	}
+}
+
+// alone is the tail of the one series that rows have in most families.
+func alone() []string { return []string{tail()} }
+
+func classTails(labels ...func(canonical.Class) string) []string {
+	tails := make([]string, canonical.NumClasses)
+	for class := range canonical.NumClasses {
+		var texts []string
+		for _, label := range labels {
+			texts = append(texts, label(class))
+		}
+		tails[class] = tail(texts...)
+	}
+	return tails
+}
+
+func stateTails() []string {
+	tails := make([]string, canonical.NumHealth)
+	for state := range canonical.NumHealth {
+		tails[state] = tail(stateLabel(state))
+	}
+	return tails
+}
+
+// firstRaised and endRaised bound the states that a condition can raise.
+const (
+	firstRaised = canonical.HealthOK + 1
+	endRaised   = canonical.HealthUnknown
+)
+
+// conditionTails are, for each condition, one for each state that it can be
+// configured to raise.
+func conditionTails() []string {
+	var tails []string
+	for condition := range canonical.NumConditions {
+		for state := firstRaised; state < endRaised; state++ {
+			tails = append(tails, tail(fmt.Sprintf("condition=%q", condition), stateLabel(state)))
+		}
+	}
+	return tails
+}
+
+// fillConditions gives each condition a value at the state that it is configured
+// to raise; with HealthOK it is turned off and has none.
+func fillConditions(values []float64, s *canonical.Snapshot, device int) {
+	fillNaN(values)
+	findings := &s.Verdicts[device].Findings
+	for condition := range canonical.NumConditions {
+		state := s.Judgement.States[condition]
+		if state < firstRaised || state >= endRaised || findings[condition] == canonical.NotRead {
+			continue
+		}
+		at := int(condition)*int(endRaised-firstRaised) + int(state-firstRaised)
+		values[at] = indicator(findings[condition] == canonical.Raised)
+	}
 }
 
 func classLabel(c canonical.Class) string { return fmt.Sprintf("class=%q", c) }

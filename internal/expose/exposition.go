@@ -54,6 +54,7 @@ func (e *exposition) write(s *sink, view int, readings []reading) {
 	for i := range e.hosts {
 		e.hosts[i].write(s, readings)
 	}
+	s.nameSources(readings)
 	for i := range e.sources {
 		e.sources[i].write(s, readings)
 	}
@@ -87,28 +88,35 @@ func (e *exposition) writeInfo(s *sink, l *layout) {
 // write renders one family of all devices, or allocations. This loop is where the
 // time goes.
 func (f *deviceFamily) write(s *sink, l *layout, readings []reading) {
+	values := s.row(len(f.tails))
 	headed := false
 	for i := range readings {
 		snap, text := readings[i].snapshot, &l.sources[i].rows[f.of]
+		if snap == nil || f.absent(&snap.Frame) {
+			continue
+		}
 		for row := range text.upto[f.reach] {
 			labels := text.labels.at(row)
 			if len(labels) == 0 || text.kinds[row]&f.kinds == 0 {
 				continue
 			}
+			f.fill(values, snap, row)
 			buf := s.buf
-			for j := range f.lines {
-				line := &f.lines[j]
-				v := line.value(snap, row)
+			for j, v := range values {
 				if !canonical.Given(v) {
 					continue
 				}
 				if !headed {
 					headed = true
-					buf = append(buf, f.header.lines...)
+					buf = append(buf, f.lines...)
 				}
 				buf = append(buf, f.name...)
 				buf = append(buf, labels...)
-				buf = append(buf, line.tail...)
+				buf = append(buf, f.tails[j]...)
+				if v == 0 { // as most are
+					buf = append(buf, '0', '\n')
+					continue
+				}
 				buf = append(appendValue(buf, v), '\n')
 			}
 			s.buf = buf
@@ -119,27 +127,27 @@ func (f *deviceFamily) write(s *sink, l *layout, readings []reading) {
 
 // write renders one family of all sources.
 func (f *sourceFamily) write(s *sink, readings []reading) {
+	values := s.row(len(f.tails))
 	headed := false
 	for i := range readings {
 		r := &readings[i]
 		if r.snapshot == nil && !f.always {
 			continue
 		}
-		for j := range f.lines {
-			line := &f.lines[j]
-			v := line.value(r)
+		f.fill(values, r)
+		for j, v := range values {
 			if !canonical.Given(v) {
 				continue
 			}
 			if !headed {
 				headed = true
-				s.buf = append(s.buf, f.header.lines...)
+				s.buf = append(s.buf, f.lines...)
 			}
-			s.buf = appendSource(append(s.buf, f.name...), r.source)
-			if line.stream != nil {
-				s.buf = appendLabel(append(s.buf, ','), "stream", line.stream(r.source).Name)
+			s.buf = append(append(s.buf, f.name...), s.sources.at(i)...)
+			if f.ofStreams {
+				s.buf = appendLabel(append(s.buf, ','), "stream", r.source.Streams[j].Name)
 			}
-			s.buf = append(s.buf, line.tail...)
+			s.buf = append(s.buf, f.tails[j]...)
 			s.buf = append(appendValue(s.buf, v), '\n')
 		}
 	}
@@ -157,7 +165,8 @@ func (e *exposition) writeSourceInfo(s *sink, readings []reading) {
 			headed = true
 			s.buf = append(s.buf, e.sourceInfo.lines...)
 		}
-		s.buf = appendSourceInfo(append(s.buf, e.sourceInfo.name...), readings[i].source)
+		s.buf = append(append(s.buf, e.sourceInfo.name...), s.sources.at(i)...)
+		s.buf = appendSourceInfo(s.buf, readings[i].source)
 		s.buf = append(s.buf, "1\n"...)
 	}
 }

@@ -171,13 +171,13 @@ const allocationShare = 4
 func Limits(limit, missed int) (devices, allocations int) {
 	perRow := [numSubjects]int{ofDevices: 1} // gpu_info
 	for _, f := range deviceFamilies() {
-		perRow[f.of] += len(f.lines)
+		perRow[f.of] += len(f.tails)
 	}
 	fixed := len(weights) + 2 // source_info, build_info
 	fixed += len(hostFamilies())
 	fixed += missed // each is in gpu_present alone
 	for _, f := range sourceFamilies() {
-		fixed += len(f.lines)
+		fixed += len(f.tails)
 	}
 	forAllocations := limit / allocationShare
 	return max(1, (limit-forAllocations-fixed)/perRow[ofDevices]), max(1, forAllocations/perRow[ofAllocations])

@@ -13,8 +13,13 @@ import (
 func appendLabel(dst []byte, name, value string) []byte {
 	dst = append(dst, name...)
 	dst = append(dst, '=', '"')
-	for i := 0; i < len(value); {
-		r, size := utf8.DecodeRuneInString(value[i:])
+	for {
+		n := plainPrefix(value)
+		dst = append(dst, value[:n]...)
+		if value = value[n:]; value == "" {
+			return append(dst, '"')
+		}
+		r, size := utf8.DecodeRuneInString(value)
 		switch r {
 		case utf8.RuneError, 0:
 			dst = utf8.AppendRune(dst, utf8.RuneError)
@@ -23,11 +28,20 @@ func appendLabel(dst []byte, name, value string) []byte {
 		case '\\', '"':
 			dst = append(dst, '\\', byte(r))
 		default:
-			dst = append(dst, value[i:i+size]...)
+			dst = append(dst, value[:size]...)
 		}
-		i += size
+		value = value[size:]
 	}
-	return append(dst, '"')
+}
+
+// plainPrefix is how many bytes s begins with that need no second look.
+func plainPrefix(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // appendDevice appends the labels that all series of d have, after an opening
@@ -71,10 +85,9 @@ func appendSource(dst []byte, s *canonical.Source) []byte {
 	return appendLabel(append(dst, ','), "backend", s.Backend)
 }
 
-// appendSourceInfo appends all labels of a source_info series, and the end of
-// the label block.
+// appendSourceInfo appends the labels that source_info has beyond those, and the
+// end of the label block.
 func appendSourceInfo(dst []byte, s *canonical.Source) []byte {
-	dst = appendSource(dst, s)
 	dst = appendLabel(append(dst, ','), "aggregation", s.Aggregation)
 	dst = appendLabel(append(dst, ','), "version", s.Version)
 	return append(dst, "} "...)

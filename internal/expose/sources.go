@@ -3,6 +3,7 @@ package expose
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -14,33 +15,30 @@ type sourceFamily struct {
 	// always is set where the series are there even if the source could not be
 	// read.
 	always bool
-	lines  []sourceLine
-}
-
-// sourceLine is one series that a source can have in a family.
-type sourceLine struct {
-	tail  string
-	value func(*reading) float64 // NaN where the source has no such series
-	// stream is the one whose series it is, nil if it is the source's own.
-	stream func(*canonical.Source) *canonical.Stream
+	// ofStreams is set where each series is of the stream at its place in the
+	// source.
+	ofStreams bool
+	// tails tell the series of a source apart.
+	tails []string
+	// fill sets values, one for each tail; NaN where the source has no such series.
+	fill func(values []float64, r *reading)
 }
 
 // sourceFamilies returns the families of sources, but for source_info, in the
 // order of the exposition.
 func sourceFamilies() []sourceFamily {
-	up := sourceLine{tail: tail(), value: func(r *reading) float64 { return indicator(r.failure == nil) }}
 	return []sourceFamily{
-		newSourceFamily(upFamily, true, up),
+		{header: newHeader(families[upFamily]), always: true, tails: alone(), fill: fillUp},
 		sourceGauge(readDurationFamily, func(r *reading) float64 { return r.source.Took.Seconds() }),
 		sourceGauge(lastReadFamily, func(r *reading) float64 { return unixSeconds(r.source.At) }),
 		sourceGauge(periodFamily, period),
 		sourceGauge(unchangedFamily, unchanged),
 		sourceGauge(devicesFamily, func(r *reading) float64 { return float64(r.snapshot.Frame.Len()) }),
 		sourceGauge(samplesFamily, func(r *reading) float64 { return float64(r.source.Samples) }),
-		newSourceFamily(missingFamily, false, missingLines()...),
+		{header: newHeader(families[missingFamily]), tails: fieldTails(), fill: fillMissing},
 		sourceGauge(unknownFamily, func(r *reading) float64 { return float64(len(r.source.UnknownFamilies)) }),
 		sourceCounter(skippedFamily, func(s *canonical.Source) uint64 { return s.SkippedLines }),
-		newSourceFamily(droppedValuesFamily, true, droppedLines()...),
+		{header: newHeader(families[droppedValuesFamily]), always: true, tails: reasonTails(), fill: fillDropped},
 		sourceCounter(clampedFamily, func(s *canonical.Source) uint64 { return s.ClampedValues }),
 		sourceCounter(droppedFamiliesFamily, func(s *canonical.Source) uint64 { return s.DroppedFamilies }),
 		sourceCounter(droppedSeriesFamily, func(s *canonical.Source) uint64 { return s.DroppedSeries }),
@@ -51,34 +49,34 @@ func sourceFamilies() []sourceFamily {
 	}
 }
 
-func newSourceFamily(f family, always bool, lines ...sourceLine) sourceFamily {
-	return sourceFamily{newHeader(families[f]), always, lines}
-}
-
 // sourceGauge is a family with one series of each source that could be read.
 func sourceGauge(f family, value func(*reading) float64) sourceFamily {
-	return newSourceFamily(f, false, sourceLine{tail: tail(), value: value})
+	return sourceFamily{header: newHeader(families[f]), tails: alone(), fill: func(values []float64, r *reading) {
+		values[0] = value(r)
+	}}
 }
 
 // sourceCounter is a family with one series of each source.
 func sourceCounter(f family, value func(*canonical.Source) uint64) sourceFamily {
-	return newSourceFamily(f, true, sourceLine{tail: tail(), value: func(r *reading) float64 { return float64(value(r.source)) }})
+	return sourceFamily{header: newHeader(families[f]), always: true, tails: alone(), fill: func(values []float64, r *reading) {
+		values[0] = float64(value(r.source))
+	}}
 }
 
 // streamCounter is a family with one series of each stream of each source.
 func streamCounter(f family, value func(*canonical.Stream) uint64) sourceFamily {
-	var lines []sourceLine
-	for i := range canonical.MaxStreams {
-		stream := func(s *canonical.Source) *canonical.Stream { return &s.Streams[i] }
-		lines = append(lines, sourceLine{tail: tail(), stream: stream, value: func(r *reading) float64 {
-			if r.source.Streams[i].Name == "" {
-				return math.NaN()
+	tails := slices.Repeat(alone(), canonical.MaxStreams)
+	return sourceFamily{header: newHeader(families[f]), always: true, ofStreams: true, tails: tails, fill: func(values []float64, r *reading) {
+		for i := range values {
+			values[i] = math.NaN()
+			if stream := &r.source.Streams[i]; stream.Name != "" {
+				values[i] = float64(value(stream))
 			}
-			return float64(value(&r.source.Streams[i]))
-		}})
-	}
-	return newSourceFamily(f, true, lines...)
+		}
+	}}
 }
+
+func fillUp(values []float64, r *reading) { values[0] = indicator(r.failure == nil) }
 
 // unixSeconds is t in Unix time, to the microsecond.
 func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
@@ -97,33 +95,46 @@ func unchanged(r *reading) float64 {
 	return wholeSeconds(max(0, r.source.At.Sub(r.source.ChangedAt)))
 }
 
-// missingLines are a series for each family that devices can give, there if the
-// source misses it.
-func missingLines() []sourceLine {
-	var lines []sourceLine
+// fieldTails are one for each family that devices can give.
+func fieldTails() []string {
+	var tails []string
 	for f := range canonical.NumFields {
-		name := canonical.Fields[f].Name
-		if f > 0 && canonical.Fields[f-1].Name == name {
-			continue
+		if beginsFamily(f) {
+			tails = append(tails, tail(fmt.Sprintf("field=%q", canonical.Fields[f].Name)))
 		}
-		lines = append(lines, sourceLine{tail: tail(fmt.Sprintf("field=%q", name)), value: func(r *reading) float64 {
-			for _, missing := range r.source.Missing {
-				if canonical.Fields[missing].Name == name {
-					return 1
-				}
-			}
-			return math.NaN()
-		}})
 	}
-	return lines
+	return tails
 }
 
-func droppedLines() []sourceLine {
-	var lines []sourceLine
-	for reason, word := range canonical.DropReasons {
-		lines = append(lines, sourceLine{tail: tail(fmt.Sprintf("reason=%q", word)), value: func(r *reading) float64 {
-			return float64(r.source.DroppedValues[reason])
-		}})
+// fillMissing gives a 1 to each family that the source misses, and nothing else.
+func fillMissing(values []float64, r *reading) {
+	fillNaN(values)
+	for _, missing := range r.source.Missing {
+		values[familyOf[missing]] = 1
 	}
-	return lines
+}
+
+// familyOf is the number of the family that a field is in.
+var familyOf = func() (numbers [canonical.NumFields]int) {
+	for f := canonical.Field(1); f < canonical.NumFields; f++ {
+		numbers[f] = numbers[f-1]
+		if beginsFamily(f) {
+			numbers[f]++
+		}
+	}
+	return numbers
+}()
+
+func reasonTails() []string {
+	var tails []string
+	for _, word := range canonical.DropReasons {
+		tails = append(tails, tail(fmt.Sprintf("reason=%q", word)))
+	}
+	return tails
+}
+
+func fillDropped(values []float64, r *reading) {
+	for reason, n := range r.source.DroppedValues {
+		values[reason] = float64(n)
+	}
 }

@@ -6,6 +6,9 @@ type texts struct {
 	ends  []int
 }
 
+// reset drops all texts and keeps the memory.
+func (t *texts) reset() { t.bytes, t.ends = t.bytes[:0], t.ends[:0] }
+
 func (t *texts) len() int { return len(t.ends) }
 
 // at returns the i-th text.

@@ -43,6 +43,28 @@ func TestAppendValue(t *testing.T) {
 	}
 }
 
+// TestPlainValues holds what we write without strconv against what it writes.
+func TestPlainValues(t *testing.T) {
+	check := func(v float64) {
+		t.Helper()
+		if got, want := string(appendValue(nil, v)), strconv.FormatFloat(v, 'f', -1, 64); got != want {
+			t.Fatalf("%s is written %s", want, got)
+		}
+	}
+	for n := range 2_000_000 {
+		check(float64(n) / decimals)
+	}
+	for n := uint64(1); n < maxExact; n = n*10/9 + 1 {
+		check(float64(n))
+		check(-float64(n))
+	}
+	for power := uint64(10); power < maxExact; power *= 10 {
+		check(float64(power - 1))
+		check(float64(power))
+		check(float64(power + 1))
+	}
+}
+
 // FuzzValueReadsBack lets Prometheus read what we write.
 func FuzzValueReadsBack(f *testing.F) {
 	for _, v := range []float64{0, 1, 0.1, 0.3, 0.123456, 2.5e-7, 1e15 + 0.5, 1e22, -1.5, math.MaxFloat64, math.SmallestNonzeroFloat64} {

@@ -23,7 +23,7 @@ func ready(feeds []Feed) http.HandlerFunc {
 				w.Write([]byte("ready\n"))
 				return
 			}
-			reasons = append(reasons, "source "+f.Name()+": "+err.Error())
+			reasons = append(reasons, reason(f, err))
 		}
 		http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)
 	}

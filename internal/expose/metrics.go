@@ -129,13 +129,19 @@ func statusOf(readings []reading) int {
 func explain(feeds []Feed, readings []reading) string {
 	lines := make([]string, len(feeds))
 	for i, f := range feeds {
-		lines[i] = readings[i].failure.Error()
-		if !strings.HasPrefix(lines[i], f.Name()) {
-			lines[i] = f.Name() + ": " + lines[i]
-		}
-		lines[i] = "source " + lines[i]
+		lines[i] = reason(f, readings[i].failure)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// reason tells on one line why f gives no reading. Most errors name the source
+// themselves: it is named once.
+func reason(f Feed, err error) string {
+	text := err.Error()
+	if !strings.HasPrefix(text, f.Name()) {
+		text = f.Name() + ": " + text
+	}
+	return "source " + text
 }
 
 // answer writes the exposition. A client that goes away meanwhile is no error.

@@ -36,7 +36,7 @@ func TestRoutes(t *testing.T) {
 		{down.URL, "GET", "/health", 200, "OK"},
 		{down.URL, "GET", "/-/healthy", 200, "OK"},
 		{down.URL, "GET", "/", 200, "connection refused"},
-		{down.URL, "GET", "/-/ready", 503, "source gone: http://node:9400/metrics: connection refused; start the exporter\nsource waiting: waiting has not been read yet; wait\n"},
+		{down.URL, "GET", "/-/ready", 503, "source gone: http://node:9400/metrics: connection refused; start the exporter\nsource waiting has not been read yet; wait\n"},
 		{up.URL, "POST", "/metrics", 405, "POST"},
 		{up.URL, "DELETE", "/", 405, "DELETE"},
 		{up.URL, "OPTIONS", "/health", 405, "OPTIONS"},

@@ -146,8 +146,12 @@ func (r *routes) find(path string) (string, http.Handler) {
 	if next, ok := r.exact[path]; ok {
 		return path, next
 	}
-	if r.profiles != nil && strings.HasPrefix(path, pprofPrefix) {
+	switch {
+	case r.profiles == nil:
+	case strings.HasPrefix(path, pprofPrefix):
 		return pprofPrefix, r.profiles
+	case path+"/" == pprofPrefix:
+		return pprofPrefix, http.RedirectHandler(pprofPrefix, http.StatusMovedPermanently)
 	}
 	return "other", nil
 }

@@ -109,6 +109,7 @@ func New(opts Options) (http.Handler, error) {
 		reloadPath:    reload(opts.Reload),
 		processPath:   newProcesses(&opts),
 		containerPath: &containers{opts.Feeds, opts.Timeout},
+		discoveryPath: discovery(opts.Feeds),
 	}}
 	if opts.EnablePprof {
 		r.profiles = profiles()

@@ -358,8 +358,9 @@ func TestScrapedSourceIsReadyForFiveMinutes(t *testing.T) {
 			t.Errorf("after 5m: %v, want ready", ready)
 		}
 		time.Sleep(time.Second)
-		if _, ready := p.Status(); ready == nil {
-			t.Error("after 5m1s: ready, want stale")
+		_, ready := p.Status()
+		if f := failure(t, ready); f.Kind != "stale" || !strings.Contains(f.Cause, "5m1s") || !strings.Contains(f.Remedy, "scrape") {
+			t.Errorf("after 5m1s: %+v, want that nobody has scraped", f)
 		}
 	})
 }

@@ -101,11 +101,20 @@ func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
 	return p.latest, nil
 }
 
-// stale is the failure of a source that has been silent for too long.
+// stale is the failure of a source whose last reading is too old, and has not
+// failed since: a stream is silent, and a scraped source was not asked.
 func (p *Pipeline) stale(now time.Time) *canonical.Failure {
+	age := now.Sub(p.good).Round(time.Second)
+	if p.caps.Kind == source.Scraped {
+		return &canonical.Failure{
+			Kind:   kindStale,
+			Cause:  fmt.Sprintf("%s was last read %s ago, and nobody has scraped since", p.Name(), age),
+			Remedy: "scrape /metrics, or have it read between scrapes too: --poll=15s",
+		}
+	}
 	return &canonical.Failure{
 		Kind:   kindStale,
-		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), now.Sub(p.good).Round(time.Second)),
+		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), age),
 		Remedy: "see the log and the landing page for what its streams say",
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -127,11 +128,23 @@ func nameFlag(app *kingpin.Application, args []string, err error) error {
 	for _, f := range app.Model().Flags {
 		for _, value := range valuesOf(f, args) {
 			if e := f.Value.Set(value); e != nil && e.Error() == err.Error() {
-				return fmt.Errorf("--%s=%s (or $%s): %w", f.Name, value, f.Envar, err)
+				return fmt.Errorf("--%s=%s (or $%s): %w", f.Name, value, f.Envar, plain(err))
 			}
 		}
 	}
 	return err
+}
+
+// plain says in our words what package strconv could not read.
+func plain(err error) error {
+	syntax, ok := errors.AsType[*strconv.NumError](err)
+	switch {
+	case !ok:
+		return err
+	case syntax.Func == "ParseBool":
+		return fmt.Errorf("%q is neither yes nor no; write true or false", syntax.Num)
+	}
+	return fmt.Errorf("%q is no number, or too large a one; write it in digits", syntax.Num)
 }
 
 // valuesOf returns what the environment and the command line give a flag.

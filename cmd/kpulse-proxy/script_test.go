@@ -229,9 +229,11 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
-	cmd.Env = append(os.Environ(), "KPULSE_PRESET="+ts.Getenv("KPULSE_PRESET"))
-	if ts.Getenv("KPULSE_PRESET") == "" {
-		cmd.Env = os.Environ()
+	cmd.Env = os.Environ()
+	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE"} { // those that scripts set
+		if value := ts.Getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
 	}
 	cmd.Run()
 	if code := cmd.ProcessState.ExitCode(); fmt.Sprint(code) != args[0] {

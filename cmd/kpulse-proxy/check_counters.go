@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/counters"
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // maxCounters is the largest counters file, in bytes: the exporter's own has four
@@ -20,7 +20,7 @@ const maxCounters = 1 << 20
 // checkCounters says what is wrong in a counters file of dcgm-exporter, and which
 // readings our scores miss in it.
 func checkCounters(files []string, stderr io.Writer) (string, error) {
-	body, err := yamlfile.Read(files[0], "counters file", maxCounters)
+	body, err := userfile.Read(files[0], "counters file", maxCounters)
 	if err != nil {
 		return "", err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // maxFile is the largest file that is read, in bytes: some twenty thousand rules.
@@ -41,7 +41,7 @@ func Load(opts Options, patterns ...string) (*Set, Problems) {
 	files, problems := expand(patterns)
 	l := newLoader(opts)
 	for _, file := range files {
-		body, err := yamlfile.Read(file, "rule file", maxFile)
+		body, err := userfile.Read(file, "rule file", maxFile)
 		if err != nil {
 			r := l.reader(file)
 			r.problems = Problems{{File: file, Text: strings.TrimPrefix(err.Error(), file+": ")}}

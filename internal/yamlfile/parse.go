@@ -1,3 +1,5 @@
+// Package yamlfile parses the files that people write in YAML: what it refuses, it
+// refuses by line and with what to do.
 package yamlfile
 
 import (

@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"internal/spelling":                     {},
 	"internal/userfile":                     {},
 	"internal/yamlfile":                     {},
-	"internal/counters":                     {"internal/canonical", "internal/source/field", "internal/spelling", "internal/translate"},
+	"internal/counters":                     {"internal/canonical", "internal/source/field", "internal/spelling", "internal/translate", "internal/userfile"},
 	"internal/rules":                        {"internal/canonical", "internal/spelling", "internal/userfile", "internal/yamlfile"},
 	"internal/expose":                       {"internal/canonical"},
 	"internal/rules/engine":                 {"internal/rules", "internal/canonical", "internal/raw"},

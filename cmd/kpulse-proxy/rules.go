@@ -16,7 +16,7 @@ import (
 // them may have: a few times what a node of 112 MIG instances has in all.
 const maxRuleSeries = 100_000
 
-// loadRules reads the rule files that opts name. No file is no rules. Its error is rules.Problems.
+// loadRules reads the rule files that opts name. No file is no rules. Its error is userfile.Problems.
 func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
 	if len(opts.ruleFiles) == 0 {
 		return nil, nil

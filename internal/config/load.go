@@ -6,7 +6,7 @@ import "github.com/kpulse/kpulse-proxy/internal/userfile"
 // of it; what is larger is not a configuration.
 const maxFile = 1 << 20
 
-// Load reads the file at path. Its error is Problems where the file could be read
+// Load reads the file at path. Its error is userfile.Problems where the file could be read
 // but says something wrong.
 func Load(path string) (Config, error) {
 	body, err := userfile.Read(path, "config file", maxFile)

@@ -37,14 +37,13 @@ type Options struct {
 // glob as filepath.Match has it; one that names no file is a problem. The set holds
 // all groups and rules without an error, so it is complete only where the problems
 // do not Refuse it; there may be warnings even then.
-func Load(opts Options, patterns ...string) (*Set, Problems) {
+func Load(opts Options, patterns ...string) (*Set, userfile.Problems) {
 	files, problems := expand(patterns)
 	l := newLoader(opts)
 	for _, file := range files {
 		body, err := userfile.Read(file, "rule file", maxFile)
 		if err != nil {
-			r := l.reader(file)
-			r.problems = Problems{{File: file, Text: strings.TrimPrefix(err.Error(), file+": ")}}
+			l.reader(file).note(userfile.Problem{Text: strings.TrimPrefix(err.Error(), file+": ")})
 			continue
 		}
 		l.reader(file).read(body)
@@ -53,7 +52,7 @@ func Load(opts Options, patterns ...string) (*Set, Problems) {
 }
 
 // Parse does what Load does to one file whose content is body.
-func Parse(opts Options, file string, body []byte) (*Set, Problems) {
+func Parse(opts Options, file string, body []byte) (*Set, userfile.Problems) {
 	l := newLoader(opts)
 	l.reader(file).read(body)
 	return l.set, l.problems()
@@ -81,24 +80,24 @@ func (l *loader) reader(file string) *reader {
 
 // problems returns what is wrong in all files: only now is it known which names
 // are recorded.
-func (l *loader) problems() (all Problems) {
+func (l *loader) problems() (all userfile.Problems) {
 	l.judgeOrder()
 	for _, r := range l.readers {
 		r.judgeMentions()
-		slices.SortStableFunc(r.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-		all = append(all, r.problems.folded()...)
+		slices.SortStableFunc(r.findings, func(a, b finding) int { return cmp.Compare(a.Line, b.Line) })
+		all = append(all, folded(r.findings)...)
 	}
 	return all
 }
 
 // expand returns the files that the patterns name.
-func expand(patterns []string) (files []string, problems Problems) {
+func expand(patterns []string) (files []string, problems userfile.Problems) {
 	for _, pattern := range patterns {
 		named := []string{pattern}
 		if _, err := os.Lstat(pattern); err != nil && strings.ContainsAny(pattern, `*?[\`) {
 			named, err = glob(pattern)
 			if err != nil {
-				problems = append(problems, Problem{File: pattern, Text: err.Error()})
+				problems = append(problems, userfile.Problem{File: pattern, Text: err.Error()})
 			}
 		}
 		for _, file := range named {

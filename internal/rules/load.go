@@ -39,7 +39,7 @@ type Options struct {
 // do not Refuse it; there may be warnings even then.
 func Load(opts Options, patterns ...string) (*Set, userfile.Problems) {
 	files, problems := expand(patterns)
-	l := newLoader(opts)
+	l := &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
 	for _, file := range files {
 		body, err := userfile.Read(file, "rule file", maxFile)
 		if err != nil {
@@ -51,23 +51,12 @@ func Load(opts Options, patterns ...string) (*Set, userfile.Problems) {
 	return l.set, append(problems, l.problems()...)
 }
 
-// Parse does what Load does to one file whose content is body.
-func Parse(opts Options, file string, body []byte) (*Set, userfile.Problems) {
-	l := newLoader(opts)
-	l.reader(file).read(body)
-	return l.set, l.problems()
-}
-
 // loader is what the readers of all files have in common.
 type loader struct {
 	opts     Options
 	set      *Set
 	recorded map[string]bool // names that any rule records
 	readers  []*reader
-}
-
-func newLoader(opts Options) *loader {
-	return &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
 }
 
 // reader returns a reader for the next file.

@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"internal/pipeline":                     {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
 	"internal/spelling":                     {},
 	"internal/userfile":                     {},
-	"internal/yamlfile":                     {},
+	"internal/yamlfile":                     {"internal/userfile"},
 	"internal/counters":                     {"internal/canonical", "internal/source/field", "internal/spelling", "internal/translate", "internal/userfile"},
 	"internal/rules":                        {"internal/canonical", "internal/spelling", "internal/userfile", "internal/yamlfile"},
 	"internal/expose":                       {"internal/canonical"},

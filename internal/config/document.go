@@ -45,9 +45,9 @@ func (d *document) failure() error {
 
 // open parses body as YAML. A file without a single setting has a null value.
 func (d *document) open(body []byte) (entry, bool) {
-	root, err := yamlfile.Parse(body)
-	if err != nil {
-		d.reject(entry{line: err.Line}, "%s", err.Text)
+	root, problem := yamlfile.Parse(body)
+	if problem != nil {
+		d.reject(entry{line: problem.Line}, "%s", problem.Text)
 		return entry{}, false
 	}
 	return entry{line: root.Line, value: root}, true

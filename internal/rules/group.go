@@ -43,9 +43,9 @@ var (
 // read adds what body holds to the set.
 func (r *reader) read(body []byte) {
 	r.source.body = string(body)
-	root, err := yamlfile.Parse(body)
-	if err != nil {
-		r.note(userfile.Problem{Line: err.Line, Text: err.Text})
+	root, problem := yamlfile.Parse(body)
+	if problem != nil {
+		r.note(*problem)
 		return
 	}
 	if has(root, "tests") && !has(root, "groups") {

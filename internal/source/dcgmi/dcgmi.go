@@ -26,6 +26,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/field"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/page"
 )
 
 // MinPeriod is the shortest period that NVIDIA's user guide allows for profiling
@@ -137,7 +138,7 @@ func New(opts Options) *Source {
 	s := &Source{
 		opts: opts,
 		ring: newRing(2),
-		out:  newExposition(opts.Hostname, opts.JobMappingDir, opts.Logger),
+		out:  &exposition{Writer: page.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)},
 		streams: []*stream{
 			device:    newStream(device, "device", field.Device),
 			profiling: newStream(profiling, "profiling", field.Profiling),
@@ -235,7 +236,7 @@ func (s *Source) next(b *raw.Batch) bool {
 // nameless returns an error where b, which it then empties, holds nothing because
 // all that dmon reads is of GPUs that nobody can name.
 func (s *Source) nameless(b *raw.Batch) error {
-	if len(b.Samples) > 0 || !s.out.page.Strangers() {
+	if len(b.Samples) > 0 || !s.out.Strangers() {
 		return nil
 	}
 	b.Reset()
@@ -263,7 +264,7 @@ func (s *Source) follow() uint64 {
 			s.join.forget()
 		}
 		s.shown = v
-		s.out.page.SetNode(v.node)
+		s.out.SetNode(v.node)
 	}
 	return v.epoch
 }

@@ -154,11 +154,7 @@ func hostnameOf(src source.Source) (string, error) {
 	if !src.Caps().Local {
 		return src.Caps().Host, nil
 	}
-	hostname, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
-	}
-	return hostname, nil
+	return thisMachine()
 }
 
 // told are those whom a pipeline tells of its readings, as pipeline.Options says; nil is

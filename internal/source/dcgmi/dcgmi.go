@@ -44,7 +44,7 @@ type Options struct {
 	Path string
 	// Host is the host engine to talk to as dcgmi's --host takes it: a name or an
 	// address, with or without a port, or unix://PATH; "" is the one on this
-	// machine. Preflight refuses what begins with a dash.
+	// machine. What begins with a dash is refused.
 	Host string
 	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
 	Period time.Duration
@@ -59,8 +59,8 @@ type Options struct {
 	Hostname string
 	// Logger is told what the errors of Read do not tell. Nil discards it.
 	Logger *slog.Logger
-	// Probes look at the machine; what is nil in them looks at the real one.
-	Probes Probes
+	// probes look at the machine; what is nil in them looks at the real one.
+	probes probes
 }
 
 // The streams of a source, in the order in which they are kept.
@@ -132,7 +132,7 @@ func New(opts Options) *Source {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	opts.Probes = opts.Probes.complete()
+	opts.probes = opts.probes.complete()
 	life, end := context.WithCancel(context.Background())
 	var commands asker
 	s := &Source{

@@ -52,7 +52,7 @@ func (p *service) startRules() error {
 }
 
 // observer is whom the pipeline tells of its readings: nil without rules.
-func (p *service) observer() pipeline.Rules {
+func (p *service) observer() pipeline.Observer {
 	if p.rules == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ var backends = []backend{
 	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
 	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: dcgmi.MinPeriod, open: openDCGM},
-	{name: "nvml", alias: "nvml_direct", least: shortestNVML, clamped: true, selects: true, standard: time.Second, open: openNVML},
+	{name: "nvml", alias: "nvml_direct", least: nvml.MinPeriod, clamped: true, selects: true, standard: time.Second, open: openNVML},
 }
 
 // belongs lists the flags that only some backends take, and what to say of them
@@ -143,10 +143,6 @@ func openDCGM(_ context.Context, o *options, _ string, logger *slog.Logger) (sou
 // isHere tells whether a --dcgm.host is the host engine of this machine.
 func isHere(host string) bool { return host == "" || strings.HasPrefix(host, "unix://") }
 
-// shortestNVML is what the library needs between two samples of the profiling
-// counters.
-const shortestNVML = 100 * time.Millisecond
-
 func openNVML(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
 	hostname, err := o.hostname(true)
 	if err != nil {
@@ -166,6 +162,11 @@ func (o *options) hostname(local bool) (string, error) {
 	if o.nodeName != "" || !local {
 		return o.nodeName, nil
 	}
+	return thisMachine()
+}
+
+// thisMachine returns the name of the machine that we run on.
+func thisMachine() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)

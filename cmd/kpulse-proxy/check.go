@@ -6,15 +6,16 @@ import (
 	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // checks are what can be checked: the word after check, whether it takes more than
-// one file, and what says of the files what is wrong. It warns on stderr, and
-// returns what to say of files in which nothing is.
+// one file, and what says of the files what is wrong. Its summary is of files in which
+// nothing is, but for warnings.
 var checks = []struct {
 	word    string
 	several bool
-	run     func(files []string, stderr io.Writer) (summary string, err error)
+	run     func(files []string) (summary string, problems userfile.Problems, err error)
 }{
 	{"config", false, checkConfig},
 	{"rules", true, checkRules},
@@ -42,10 +43,16 @@ func check(args []string, stdout, stderr io.Writer) int {
 		if len(args) < 2 || args[0] != c.word || len(args) > 2 && !c.several {
 			continue
 		}
-		summary, err := c.run(args[1:], stderr)
+		summary, problems, err := c.run(args[1:])
+		if problems.Refuse() {
+			err = problems
+		}
 		if err != nil {
 			fmt.Fprintln(stderr, err)
 			return exitFailed
+		}
+		if len(problems) > 0 {
+			fmt.Fprintln(stderr, problems)
 		}
 		fmt.Fprintln(stdout, summary)
 		return exitDone
@@ -54,7 +61,7 @@ func check(args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-func checkConfig(files []string, _ io.Writer) (string, error) {
+func checkConfig(files []string) (string, userfile.Problems, error) {
 	_, err := config.Load(files[0])
-	return files[0] + ": ok", err
+	return files[0] + ": ok", nil, err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/counters"
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // maxCounters is the largest counters file, in bytes: the exporter's own has four
@@ -19,23 +18,17 @@ const maxCounters = 1 << 20
 
 // checkCounters says what is wrong in a counters file of dcgm-exporter, and which
 // readings our scores miss in it.
-func checkCounters(files []string, stderr io.Writer) (string, error) {
-	body, err := yamlfile.Read(files[0], "counters file", maxCounters)
+func checkCounters(files []string) (string, userfile.Problems, error) {
+	body, err := userfile.Read(files[0], "counters file", maxCounters)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	wants, err := wantedReadings()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	fields, problems := counters.Check(files[0], body, wants)
-	if problems.Refuse() {
-		return "", problems
-	}
-	if len(problems) > 0 {
-		fmt.Fprintln(stderr, problems)
-	}
-	return fmt.Sprintf("%s: %s: ok", files[0], plural(fields, "field")), nil
+	return fmt.Sprintf("%s: %s: ok", files[0], plural(fields, "field")), problems, nil
 }
 
 // wantedReadings are what our scores are made of: first what utilization and class

@@ -2,24 +2,18 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // checkRules says what is wrong in files that Prometheus is to evaluate, or this
 // program.
-func checkRules(files []string, stderr io.Writer) (string, error) {
+func checkRules(files []string) (string, userfile.Problems, error) {
 	set, problems := rules.Load(rules.Options{Window: rules.DefaultWindow, Served: servedFamilies(), ForPrometheus: true}, files...)
-	if problems.Refuse() {
-		return "", problems
-	}
-	if len(problems) > 0 {
-		fmt.Fprintln(stderr, problems)
-	}
 	return fmt.Sprintf("%s, %s, %s: ok", plural(len(set.Files), "file"), plural(len(set.Groups), "group"),
-		plural(set.Rules()+set.Alerts, "rule")), nil
+		plural(set.Rules()+set.Alerts, "rule")), problems, nil
 }
 
 // servedFamilies returns the names of our own families on /metrics.

@@ -192,8 +192,6 @@ func TestDashboardOnADumbTerminal(t *testing.T) {
 	tm.until("TERM=dumb", "--once", "EXIT 1")
 }
 
-// TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
-// must show, and beside none, where it must read for itself.
 // TestDashboardEvaluatesNoRules: nobody sees what they give, and what is wrong in them
 // must not keep the dashboard from showing.
 func TestDashboardEvaluatesNoRules(t *testing.T) {
@@ -212,6 +210,8 @@ func TestDashboardEvaluatesNoRules(t *testing.T) {
 	}
 }
 
+// TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
+// must show, and beside none, where it must read for itself.
 func TestDashboardAttaches(t *testing.T) {
 	t.Parallel()
 	proxy := startProxy(t, itself(t), "--backend=replay", "--node-name=attached-here")

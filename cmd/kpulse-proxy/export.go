@@ -35,7 +35,7 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	defer end(nil)
 	csv, chosen := export.NewCSV(stdout, opts.columns), newSelector(opts, src.Caps(), warnings)
 	view := export.View{Job: job()}
-	tell := func(s *canonical.Snapshot) {
+	write := teller(func(s *canonical.Snapshot) {
 		if life.Err() != nil {
 			return
 		}
@@ -49,8 +49,8 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 		if err != nil {
 			end(err)
 		}
-	}
-	p, err := wire(src, opts, told{each: tell}, warnings)
+	})
+	p, err := wire(src, opts, write, warnings)
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
@@ -60,6 +60,18 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	}
 	return quiet(err)
 }
+
+// teller is told of every good reading, and keeps none.
+type teller func(*canonical.Snapshot)
+
+// Observe implements pipeline.Observer.
+func (t teller) Observe(s *canonical.Snapshot, _ interface{ Release() }) bool {
+	t(s)
+	return false
+}
+
+// Failed implements pipeline.Observer.
+func (teller) Failed(string, time.Time) {} // the log has it
 
 // follow runs p until ctx ends or the source comes to its end. A write that hangs is
 // not waited for.

@@ -36,7 +36,7 @@ func play(t *testing.T, flags []string, every, total time.Duration, visit func(a
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := wire(src, opts, told{}, logger)
+		p, err := wire(src, opts, nil, logger)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 // them may have: a few times what a node of 112 MIG instances has in all.
 const maxRuleSeries = 100_000
 
-// loadRules reads the rule files that opts name. No file is no rules. Its error is rules.Problems.
+// loadRules reads the rule files that opts name. No file is no rules. Its error is userfile.Problems.
 func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
 	if len(opts.ruleFiles) == 0 {
 		return nil, nil
@@ -52,7 +52,7 @@ func (p *service) startRules() error {
 }
 
 // observer is whom the pipeline tells of its readings: nil without rules.
-func (p *service) observer() pipeline.Rules {
+func (p *service) observer() pipeline.Observer {
 	if p.rules == nil {
 		return nil
 	}

@@ -147,7 +147,7 @@ func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Sn
 		}
 		e := engine.New(engine.Options{Logger: logger, Render: render(), Limits: engine.Limits{Series: 100_000, Samples: 1e7}})
 		e.Replace(groups, time.Now())
-		pipe, err := wire(src, opts, told{rules: &spy{t, e, render(), p}}, logger)
+		pipe, err := wire(src, opts, &spy{t, e, render(), p}, logger)
 		if err != nil {
 			t.Fatal(err)
 		}

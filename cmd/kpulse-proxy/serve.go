@@ -103,7 +103,7 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service
 	if p.hostname, err = hostnameOf(src); err != nil {
 		return nil, err
 	}
-	if p.pipeline, err = wire(src, opts, told{rules: p.observer()}, logger); err != nil {
+	if p.pipeline, err = wire(src, opts, p.observer(), logger); err != nil {
 		return nil, err
 	}
 	served := expose.Options{
@@ -154,22 +154,12 @@ func hostnameOf(src source.Source) (string, error) {
 	if !src.Caps().Local {
 		return src.Caps().Host, nil
 	}
-	hostname, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
-	}
-	return hostname, nil
+	return thisMachine()
 }
 
-// told are those whom a pipeline tells of its readings, as pipeline.Options says; nil is
-// nobody.
-type told struct {
-	each  func(*canonical.Snapshot)
-	rules pipeline.Rules
-}
-
-// wire puts behind a source what its readings go through.
-func wire(src source.Source, opts *options, told told, logger *slog.Logger) (*pipeline.Pipeline, error) {
+// wire puts behind a source what its readings go through, and who is told of them, nil
+// for nobody.
+func wire(src source.Source, opts *options, observer pipeline.Observer, logger *slog.Logger) (*pipeline.Pipeline, error) {
 	hostname, err := hostnameOf(src)
 	if err != nil {
 		return nil, err
@@ -185,7 +175,6 @@ func wire(src source.Source, opts *options, told told, logger *slog.Logger) (*pi
 	meter := host.NewMeter(os.DirFS("/proc")) // opens nothing before it is read
 	return pipeline.New(pipeline.Options{
 		Source:      src,
-		Tell:        told.each,
 		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },
 		Translator:  translator,
 		Judge:       judge,
@@ -193,7 +182,7 @@ func wire(src source.Source, opts *options, told told, logger *slog.Logger) (*pi
 		MinInterval: opts.minInterval,
 		Poll:        opts.poll,
 		Timeout:     opts.timeout,
-		Rules:       told.rules,
+		Observer:    observer,
 	}), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/spelling"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
 )
 
@@ -17,7 +18,7 @@ import (
 type document struct {
 	file     string
 	seen     map[string]int // line by path, of the keys met so far
-	problems Problems
+	problems userfile.Problems
 }
 
 // entry is one key, or item of a list, with its value.
@@ -30,7 +31,7 @@ type entry struct {
 
 // reject notes a problem with e. The text ends in what to do.
 func (d *document) reject(e entry, format string, args ...any) {
-	d.problems = append(d.problems, Problem{d.file, e.line, e.path, fmt.Sprintf(format, args...)})
+	d.problems = append(d.problems, userfile.Problem{File: d.file, Line: e.line, Place: e.path, Text: fmt.Sprintf(format, args...)})
 }
 
 // failure returns the problems in the order of the file, nil if there are none.
@@ -38,15 +39,15 @@ func (d *document) failure() error {
 	if len(d.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(d.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(d.problems, func(a, b userfile.Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return d.problems
 }
 
 // open parses body as YAML. A file without a single setting has a null value.
 func (d *document) open(body []byte) (entry, bool) {
-	root, err := yamlfile.Parse(body)
-	if err != nil {
-		d.reject(entry{line: err.Line}, "%s", err.Text)
+	root, problem := yamlfile.Parse(body)
+	if problem != nil {
+		d.reject(entry{line: problem.Line}, "%s", problem.Text)
 		return entry{}, false
 	}
 	return entry{line: root.Line, value: root}, true

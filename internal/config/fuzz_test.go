@@ -8,6 +8,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // lineBreak is what YAML ends lines with.
@@ -45,7 +46,7 @@ func FuzzParse(f *testing.F) {
 
 // checkProblems looks whether err names a line of the file, and a reason.
 func checkProblems(t *testing.T, err error, lines int) {
-	var problems Problems
+	var problems userfile.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {
 		t.Fatalf("the error is no list of problems: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 func TestLoadFilesThatCannotBeRead(t *testing.T) {
@@ -34,14 +35,14 @@ func TestLoadNamesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(path)
-	problems, ok := err.(Problems) //nolint:errorlint // it must be the error itself
+	problems, ok := err.(userfile.Problems) //nolint:errorlint // it must be the error itself
 	if !ok || len(problems) != 2 {
 		t.Fatalf("%v", err)
 	}
-	if p := problems[0]; p.File != path || p.Line != 2 || p.Key != "poll" {
+	if p := problems[0]; p.File != path || p.Line != 2 || p.Place != "poll" {
 		t.Errorf("the first is %+v", p)
 	}
-	if p := problems[1]; p.File != path || p.Line != 3 || p.Key != "health" {
+	if p := problems[1]; p.File != path || p.Line != 3 || p.Place != "health" {
 		t.Errorf("the second is %+v", p)
 	}
 }

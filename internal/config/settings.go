@@ -27,7 +27,7 @@ var topLevel = []setting{
 }
 
 // Parse reads the content of a file, which errors call file. Its error is
-// Problems; it names everything that is wrong, not just the first.
+// userfile.Problems; it names everything that is wrong, not just the first.
 func Parse(file string, body []byte) (Config, error) {
 	c, d := Default(), &document{file: file, seen: map[string]int{}}
 	if root, ok := d.open(body); ok {

@@ -17,6 +17,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/field"
 	"github.com/kpulse/kpulse-proxy/internal/spelling"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // Want is a reading that something is made of.
@@ -45,13 +46,13 @@ type checker struct {
 	known    []string
 	lines    map[string]int // by field
 	given    [canonical.NumFields]bool
-	problems Problems
+	problems userfile.Problems
 }
 
 // Check reads body, and returns how many fields it names, and what is wrong with it
 // or missing of wants. It reads as the exporter's own loader does, which takes no
 // file with a single mistake.
-func Check(file string, body []byte, wants []Want) (fields int, problems Problems) {
+func Check(file string, body []byte, wants []Want) (fields int, problems userfile.Problems) {
 	c := &checker{file: file, known: known(), lines: map[string]int{}}
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.Comment = '#'
@@ -88,12 +89,14 @@ func known() []string {
 	return names
 }
 
+// reject notes why dcgm-exporter would not start, or Prometheus refuse its page.
 func (c *checker) reject(line int, format string, args ...any) {
-	c.problems = append(c.problems, Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, userfile.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
+// warn notes what the exporter works with nevertheless.
 func (c *checker) warn(line int, format string, args ...any) {
-	c.problems = append(c.problems, Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
+	c.problems = append(c.problems, userfile.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
 }
 
 // rejectQuotes says what is wrong in a line that cannot be split.
@@ -176,7 +179,7 @@ func (c *checker) missing(wants []Want) {
 		if slices.ContainsFunc(want.AnyOf, func(f canonical.Field) bool { return c.given[f] }) {
 			continue
 		}
-		c.problems = append(c.problems, Problem{File: c.file, Warning: true, Add: lineFor(want.AnyOf[0]),
+		c.problems = append(c.problems, userfile.Problem{File: c.file, Warning: true, Below: lineFor(want.AnyOf[0]),
 			Text: fmt.Sprintf("gives no %s%s, for %s; add the line", canonical.Prefix, canonical.Fields[want.AnyOf[0]].Name, want.For)})
 	}
 }

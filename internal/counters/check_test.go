@@ -82,7 +82,7 @@ func TestTheLinesToAddAreRight(t *testing.T) {
 		t.Fatalf("of %d readings %d are missed", len(every), len(problems))
 	}
 	for _, p := range problems {
-		text += p.Add + "\n"
+		text += p.Below + "\n"
 	}
 	if _, problems = Check("f", []byte(text), every); len(problems) > 0 {
 		t.Error(problems)

@@ -38,11 +38,6 @@ type Options struct {
 	// that hangs nothing waits for the end.
 	Host func() canonical.Host
 
-	// Tell is given every good reading, those included that nobody asks for, before
-	// it is published; nil is nobody. It is called by one goroutine at a time, which
-	// reads on when it returns, and must neither write to the Snapshot nor keep it.
-	Tell func(*canonical.Snapshot)
-
 	// MinInterval is the age up to which a reading of a scraped source serves
 	// further scrapes too.
 	MinInterval time.Duration
@@ -51,18 +46,20 @@ type Options struct {
 	Poll time.Duration
 	// Timeout bounds a read that no scraper set a deadline for.
 	Timeout time.Duration
-	// Rules is told what is read; nil is nobody, and costs nothing.
-	Rules Rules
+	// Observer is told what reading came to; nil is nobody.
+	Observer Observer
 }
 
-// Rules is who evaluates rules over what is served. Its methods are called while the
-// pipeline is locked: they must neither wait nor call back.
-type Rules interface {
-	// Observe is told of a reading that was published. Where it returns true it may
-	// read the snapshot until it has called release's Release, which it must do once.
-	Observe(s *canonical.Snapshot, release interface{ Release() }) bool
-	// Failed is told that a scraped source could not be read at an instant. That a
-	// stream falls silent shows in Status.
+// Observer is who wants to know of every reading, not just of those that are asked
+// for.
+type Observer interface {
+	// Observe is given each good reading once it is published, by one goroutine at a
+	// time: the source is not read again before it returns. It must not write to the
+	// snapshot. Where it returns true it may read on in it until it has called
+	// held's Release, which it must do once.
+	Observe(s *canonical.Snapshot, held interface{ Release() }) bool
+	// Failed is told that a scraped source could not be read at an instant, by any
+	// goroutine, which must not wait. That a stream falls silent shows in Status.
 	Failed(source string, at time.Time)
 }
 
@@ -88,7 +85,7 @@ type Pipeline struct {
 	state   canonical.Source
 	usual   time.Duration // the period that a stream keeps
 
-	turn    chan struct{} // held by the flight that reads
+	turn    chan struct{} // held by the flight that reads, and by the end
 	settle  sync.Once
 	settled chan struct{} // closed when a stream has given its first tick or failure
 
@@ -187,17 +184,13 @@ func (p *Pipeline) Run(ctx context.Context) (err error) {
 // such as one of a file on a file system that hangs.
 const landTimeout = 5 * time.Second
 
-// land ends the read under way, waits for it and lets none succeed after it.
+// land ends the read under way, waits for it and whoever observes it, and lets none
+// succeed after it.
 func (p *Pipeline) land() {
 	p.end()
-	p.mu.Lock()
-	f := p.flight
-	p.mu.Unlock()
-	if f != nil {
-		select {
-		case <-f.landed:
-		case <-time.After(landTimeout):
-		}
+	select {
+	case p.turn <- struct{}{}: // for good
+	case <-time.After(landTimeout):
 	}
 }
 

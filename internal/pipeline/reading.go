@@ -27,7 +27,7 @@ type reading struct {
 	owner    *Pipeline      // whom Release gives it back to
 }
 
-// Release implements the release of Rules.Observe.
+// Release implements what Observer.Observe is given.
 func (r *reading) Release() { r.owner.release(r) }
 
 // take returns a reading to write into. Of a scraped source that is the latest
@@ -56,9 +56,6 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	p.evaluate(r)
-	if p.opts.Tell != nil {
-		p.opts.Tell(&r.snapshot)
-	}
 	return r, nil
 }
 
@@ -84,14 +81,11 @@ func (p *Pipeline) drop(r *reading) {
 	}
 }
 
-// publish makes r the latest reading, held by it being so, by n waiters and perhaps
-// by the rules. The caller holds mu.
+// publish makes r the latest reading, held by it being so, by n waiters, and by the
+// goroutine that read it until that has called observe. The caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
-	r.holders, r.owner = n+1, p
-	if p.opts.Rules != nil && p.opts.Rules.Observe(&r.snapshot, r) {
-		r.holders++
-	}
+	r.holders, r.owner = n+2, p
 	if p.latest != nil {
 		p.drop(p.latest)
 	}
@@ -100,6 +94,14 @@ func (p *Pipeline) publish(r *reading, n int) {
 	p.usual = r.usual
 	p.good = time.Now()
 	p.attempt = p.good
+}
+
+// observe shows r to the observer, to whom the hold of the reading goroutine goes over
+// if it wants that.
+func (p *Pipeline) observe(r *reading) {
+	if p.opts.Observer == nil || !p.opts.Observer.Observe(&r.snapshot, r) {
+		p.release(r)
+	}
 }
 
 // evaluate turns the batch of r into its snapshot: translate, compute, account.

@@ -97,8 +97,9 @@ func (p *Pipeline) expire(f *flight, cancel context.CancelCauseFunc) {
 	cancel(errTooLate)
 }
 
-// fly reads the source once and hands the outcome to the waiters of f. Flights
-// land one after the other, however long one takes to notice its end.
+// fly reads the source once, hands the outcome to the waiters of f, and tells the
+// observer. Flights land one after the other, however long one takes to notice its
+// end.
 func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	var r *reading
 	var err error
@@ -110,7 +111,17 @@ func (p *Pipeline) fly(ctx context.Context, f *flight) {
 		err = ctx.Err()
 	}
 	f.timer.Stop()
+	p.arrive(ctx, f, r, err)
+	switch {
+	case err == nil:
+		p.observe(r)
+	case p.opts.Observer != nil:
+		p.opts.Observer.Failed(p.Name(), f.begun)
+	}
+}
 
+// arrive records what came of f and hands it to the waiters.
+func (p *Pipeline) arrive(ctx context.Context, f *flight, r *reading, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.flight == f {
@@ -126,9 +137,6 @@ func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	default:
 		f.failure = failureOf(err)
 		p.fail(f.failure)
-	}
-	if f.failure != nil && p.opts.Rules != nil {
-		p.opts.Rules.Failed(p.Name(), f.begun)
 	}
 	close(f.landed)
 }

@@ -57,6 +57,9 @@ func (p *Pipeline) follow(ctx context.Context) error {
 // readTick reads one tick and publishes it, or records why it could not.
 func (p *Pipeline) readTick(ctx context.Context) error {
 	r, err := p.read(ctx)
+	if err == nil {
+		defer p.observe(r)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -163,7 +163,7 @@ func (s *Scanner) header(i, j int) int {
 		return s.reject(i)
 	case h.kind == comment:
 		return h.next
-	case strings.HasPrefix(h.name, OwnPrefix):
+	case strings.HasPrefix(h.name, ownPrefix):
 		return s.leaveOut(i, h.next, h.name)
 	}
 	s.out.Meaningful++

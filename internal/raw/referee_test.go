@@ -19,7 +19,7 @@ import (
 type reading struct {
 	samples     []string // series as seriesKey writes it, and the bits of the value
 	rejected    []Span   // the lines that the parser rejects, each by itself
-	own         []Span   // the accepted entries of families with OwnPrefix
+	own         []Span   // the accepted entries of families with ownPrefix
 	ownFamilies map[string]bool
 	meaningful  int
 	help        map[string]string // by name
@@ -60,7 +60,7 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		switch entry {
 		case textparse.EntryHelp:
 			var text []byte
-			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(OwnPrefix)) && !has(r.help, unescape(string(name))) {
+			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(ownPrefix)) && !has(r.help, unescape(string(name))) {
 				r.help[unescape(string(name))] = string(text)
 			}
 		case textparse.EntryType:
@@ -70,14 +70,14 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 			p.Labels(&ls)
 			_, stamp, v := p.Series()
 			name = metricName(p, body[offset:])
-			if !bytes.HasPrefix(name, []byte(OwnPrefix)) {
+			if !bytes.HasPrefix(name, []byte(ownPrefix)) {
 				r.samples = append(r.samples, sampleKey(promLabels(ls), v)+stampKey(stamp))
 			}
 		default:
 			continue
 		}
 		r.meaningful++
-		if bytes.HasPrefix(name, []byte(OwnPrefix)) {
+		if bytes.HasPrefix(name, []byte(ownPrefix)) {
 			r.own = append(r.own, Span{start, end})
 			r.ownFamilies[unescape(string(name))] = true
 		}

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// OwnPrefix starts the names of the proxy's own metric families. Families of an
+// ownPrefix starts the names of the proxy's own metric families. Families of an
 // upstream that carry it come from a proxy behind this one.
-const OwnPrefix = "kpulse_"
+const ownPrefix = "kpulse_"
 
 // none stands for no id.
 const none = math.MaxUint32
@@ -56,7 +56,7 @@ type Scanner struct {
 	helped []uint32 // the families of the HELP lines, in the order of the last scan
 	helps  int      // how many HELP lines there were so far
 
-	own     *Dict    // the names with OwnPrefix
+	own     *Dict    // the names with ownPrefix
 	ownSeen []uint32 // by id of own: the last scan that saw it
 	usedOwn int
 	scratch []byte
@@ -210,7 +210,7 @@ func (s *Scanner) series(i, j int) int {
 	if !ok {
 		return s.reject(i)
 	}
-	if strings.HasPrefix(name, OwnPrefix) {
+	if strings.HasPrefix(name, ownPrefix) {
 		return s.leaveOut(i, next, name)
 	}
 	if name != s.name {
@@ -256,7 +256,7 @@ func (s *Scanner) quotedSeries(i, j int) int {
 	if !ok {
 		return s.reject(i)
 	}
-	if strings.HasPrefix(name, OwnPrefix) {
+	if strings.HasPrefix(name, ownPrefix) {
 		return s.leaveOut(i, next, name)
 	}
 	s.startFamily(name, true)

@@ -10,29 +10,29 @@ import (
 // around the place.
 const widest = 100
 
-// place returns where the problem starts in the expression: its line, and the
-// character in that line, both from 1.
-func (p Problem) place() (line, column int) {
-	before := p.Expr[:min(p.Start, len(p.Expr))]
+// placeIn returns where byte at stands in an expression: its line, and the character
+// in that line, both from 1.
+func placeIn(expr string, at int) (line, column int) {
+	before := expr[:min(at, len(expr))]
 	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// excerpt returns the line of the expression that has the problem, and below it
-// marks as far as the problem goes in that line: ^~~.
-func (p Problem) excerpt() string {
-	start := min(p.Start, len(p.Expr))
-	from := strings.LastIndexByte(p.Expr[:start], '\n') + 1
-	to := len(p.Expr)
-	if n := strings.IndexByte(p.Expr[start:], '\n'); n >= 0 {
+// excerpt returns the line of an expression in which a part of it begins, and below
+// it marks as far as the part goes in that line: ^~~.
+func excerpt(expr string, start, end int) string {
+	start = min(start, len(expr))
+	from := strings.LastIndexByte(expr[:start], '\n') + 1
+	to := len(expr)
+	if n := strings.IndexByte(expr[start:], '\n'); n >= 0 {
 		to = start + n
 	}
-	before := []rune(strings.Map(printable, p.Expr[from:start]))
-	wrong := utf8.RuneCountInString(p.Expr[start:max(start, min(p.End, to))])
-	line := []rune(strings.Map(printable, p.Expr[from:to]))
+	before := []rune(strings.Map(printable, expr[from:start]))
+	wrong := utf8.RuneCountInString(expr[start:max(start, min(end, to))])
+	line := []rune(strings.Map(printable, expr[from:to]))
 	first := max(0, len(before)-widest/2)
 	shown := line[first:min(len(line), first+widest)]
 	marks := min(max(wrong-1, 0), max(0, len(shown)-(len(before)-first)-1))
-	return "    " + string(shown) + "\n    " + strings.Repeat(" ", len(before)-first) + "^" + strings.Repeat("~", marks)
+	return string(shown) + "\n" + strings.Repeat(" ", len(before)-first) + "^" + strings.Repeat("~", marks)
 }
 
 // printable keeps the marks under what they mark.

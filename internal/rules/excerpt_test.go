@@ -23,10 +23,8 @@ func TestExcerpt(t *testing.T) {
 		{"all of a long line", strings.Repeat("x", 500), 0, 500, strings.Repeat("x", 100) + "\n^" + strings.Repeat("~", 99)},
 		{"out of it", "abc", 7, 9, "abc\n   ^"},
 	} {
-		p := Problem{Expr: test.expr, Start: test.start, End: test.end}
-		want := "    " + strings.Replace(test.want, "\n", "\n    ", 1)
-		if got := p.excerpt(); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, want)
+		if got := excerpt(test.expr, test.start, test.end); got != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, test.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -12,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // maxExpression is the longest expression in bytes. The parser works recursively,
@@ -60,59 +62,58 @@ func (r *reader) rejectExpression(n *yaml.Node, text string, err error) {
 }
 
 // within returns a problem that is in a part of the expression at n.
-func (r *reader) within(n *yaml.Node, text string, part posrange.PositionRange) Problem {
+func (r *reader) within(n *yaml.Node, text string, part posrange.PositionRange) userfile.Problem {
 	// What is missing at the end is missing behind the last word.
 	start := min(max(int(part.Start), 0), len(strings.TrimRight(text, " \t\n")))
 	end := min(max(int(part.End), start), len(text))
-	p := Problem{Expr: text, Start: start, End: end}
+	line, column := placeIn(text, start)
+	p := userfile.Problem{Place: fmt.Sprintf("expression %d:%d", line, column), Below: excerpt(text, start, end)}
 	p.Line, p.Column = r.source.locate(n, text, start)
 	return p
 }
 
-// mention is a series of ours by its name, which an expression selects.
+// mention is a series by its name, which an expression selects, with our prefix and
+// yet not served.
 type mention struct {
 	name    string
-	problem Problem // should nobody serve or record it
+	problem userfile.Problem // should no file record it
 }
 
-// mention keeps what expr says of series with our prefix.
+// mention keeps what expr says of series with our prefix that are not served.
 func (r *reader) mention(n *yaml.Node, text string, expr parser.Expr) {
+	if len(r.opts.Served) == 0 {
+		return
+	}
 	for _, s := range Selectors(expr, 0) {
 		for _, m := range s.Vector.LabelMatchers {
 			if m.Name != model.MetricNameLabel || m.Type != labels.MatchEqual || !strings.HasPrefix(m.Value, canonical.Prefix) {
 				continue
 			}
-			if r.opts.ForPrometheus && strings.HasPrefix(m.Value, telemetry) {
+			if slices.Contains(r.opts.Served, m.Value) || r.opts.ForPrometheus && strings.HasPrefix(m.Value, telemetry) {
 				continue
 			}
 			p := r.within(n, text, s.Vector.PosRange)
 			p.Warning = !r.opts.ForPrometheus
-			p.File, p.Group, p.Rule, p.Number = r.file, r.group, r.rule, r.number
-			r.mentions = append(r.mentions, mention{m.Value, p})
+			r.mentions = append(r.mentions, mention{m.Value, r.here(p)})
 		}
 	}
 }
 
-// judgeMentions notes the series with our prefix that are neither served nor
-// recorded, and which was probably meant.
+// judgeMentions notes the mentioned series that are not recorded either, and which
+// was probably meant.
 func (r *reader) judgeMentions() {
-	if len(r.opts.Served) == 0 {
-		return
-	}
-	served := map[string]bool{}
 	words := make([]string, len(r.opts.Served))
 	for i, name := range r.opts.Served {
-		served[name] = true
 		words[i] = strings.TrimPrefix(name, canonical.Prefix)
 	}
 	for _, m := range r.mentions {
-		if served[m.name] || r.recorded[m.name] {
+		if r.recorded[m.name] {
 			continue
 		}
 		m.problem.Text = m.name + " is no series of kpulse-proxy, nor do these files record it; its README lists them"
 		if near := suggest(strings.TrimPrefix(m.name, canonical.Prefix), words); near != "" {
 			m.problem.Text = fmt.Sprintf("%s is no series of kpulse-proxy, nor do these files record it; did you mean %s?", m.name, canonical.Prefix+near)
 		}
-		r.problems = append(r.problems, m.problem)
+		r.findings = append(r.findings, finding{Problem: m.problem})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/common/model"
 	"gopkg.in/yaml.v3"
 
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
 )
 
@@ -42,9 +43,9 @@ var (
 // read adds what body holds to the set.
 func (r *reader) read(body []byte) {
 	r.source.body = string(body)
-	root, err := yamlfile.Parse(body)
-	if err != nil {
-		r.note(Problem{Line: err.Line, Text: err.Text})
+	root, problem := yamlfile.Parse(body)
+	if problem != nil {
+		r.note(*problem)
 		return
 	}
 	if has(root, "tests") && !has(root, "groups") {
@@ -62,9 +63,9 @@ func (r *reader) read(body []byte) {
 	r.group, r.rule, r.number = "", "", 0
 	switch {
 	case r.refused == 0 && len(r.groups) == 0:
-		r.note(Problem{Text: "holds no group, so nothing is evaluated; " + want, Warning: true})
+		r.note(userfile.Problem{Text: "holds no group, so nothing is evaluated; " + want, Warning: true})
 	case r.alerts > 0 && !r.opts.ForPrometheus:
-		r.note(Problem{Text: alertsLeftOut(r.alerts), Warning: true})
+		r.note(userfile.Problem{Text: alertsLeftOut(r.alerts), Warning: true})
 	}
 	r.set.Alerts += r.alerts
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // maxFile is the largest file that is read, in bytes: some twenty thousand rules.
@@ -37,26 +37,18 @@ type Options struct {
 // glob as filepath.Match has it; one that names no file is a problem. The set holds
 // all groups and rules without an error, so it is complete only where the problems
 // do not Refuse it; there may be warnings even then.
-func Load(opts Options, patterns ...string) (*Set, Problems) {
+func Load(opts Options, patterns ...string) (*Set, userfile.Problems) {
 	files, problems := expand(patterns)
-	l := newLoader(opts)
+	l := &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
 	for _, file := range files {
-		body, err := yamlfile.Read(file, "rule file", maxFile)
+		body, err := userfile.Read(file, "rule file", maxFile)
 		if err != nil {
-			r := l.reader(file)
-			r.problems = Problems{{File: file, Text: strings.TrimPrefix(err.Error(), file+": ")}}
+			l.reader(file).note(userfile.Problem{Text: strings.TrimPrefix(err.Error(), file+": ")})
 			continue
 		}
 		l.reader(file).read(body)
 	}
 	return l.set, append(problems, l.problems()...)
-}
-
-// Parse does what Load does to one file whose content is body.
-func Parse(opts Options, file string, body []byte) (*Set, Problems) {
-	l := newLoader(opts)
-	l.reader(file).read(body)
-	return l.set, l.problems()
 }
 
 // loader is what the readers of all files have in common.
@@ -65,10 +57,6 @@ type loader struct {
 	set      *Set
 	recorded map[string]bool // names that any rule records
 	readers  []*reader
-}
-
-func newLoader(opts Options) *loader {
-	return &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
 }
 
 // reader returns a reader for the next file.
@@ -81,24 +69,24 @@ func (l *loader) reader(file string) *reader {
 
 // problems returns what is wrong in all files: only now is it known which names
 // are recorded.
-func (l *loader) problems() (all Problems) {
+func (l *loader) problems() (all userfile.Problems) {
 	l.judgeOrder()
 	for _, r := range l.readers {
 		r.judgeMentions()
-		slices.SortStableFunc(r.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-		all = append(all, r.problems.folded()...)
+		slices.SortStableFunc(r.findings, func(a, b finding) int { return cmp.Compare(a.Line, b.Line) })
+		all = append(all, folded(r.findings)...)
 	}
 	return all
 }
 
 // expand returns the files that the patterns name.
-func expand(patterns []string) (files []string, problems Problems) {
+func expand(patterns []string) (files []string, problems userfile.Problems) {
 	for _, pattern := range patterns {
 		named := []string{pattern}
 		if _, err := os.Lstat(pattern); err != nil && strings.ContainsAny(pattern, `*?[\`) {
 			named, err = glob(pattern)
 			if err != nil {
-				problems = append(problems, Problem{File: pattern, Text: err.Error()})
+				problems = append(problems, userfile.Problem{File: pattern, Text: err.Error()})
 			}
 		}
 		for _, file := range named {

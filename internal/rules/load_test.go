@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // write makes files of a directory, and makes it the working one.
@@ -20,6 +22,13 @@ func write(t *testing.T, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// load loads the one file f.
+func load(t *testing.T, opts Options, text string) (*Set, userfile.Problems) {
+	t.Helper()
+	write(t, map[string]string{"f": text})
+	return Load(opts, "f")
 }
 
 // group returns a file with a group of one rule.

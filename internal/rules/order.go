@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // judgeOrder warns of groups that read what only a later one records: evaluated
@@ -53,10 +55,10 @@ func (l *loader) warnOfOrder(g *Group, rule *Rule, name string, later *Group) {
 	}
 	for _, r := range l.readers {
 		if r.file == g.File {
-			r.problems = append(r.problems, Problem{
-				File: g.File, Line: rule.Line, Group: g.Name, Rule: rule.Record, Number: rule.Number, Warning: true,
+			r.findings = append(r.findings, finding{Problem: userfile.Problem{
+				File: g.File, Line: rule.Line, Place: placeOf(g.Name, rule.Number, rule.Record, ""), Warning: true,
 				Text: fmt.Sprintf("reads %s, which %s records after it, and so sees what was recorded an evaluation ago; %s", name, where, remedy),
-			})
+			}})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/spelling"
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
 )
 
@@ -23,8 +24,8 @@ type reader struct {
 	source   source
 	groups   map[string]int // line by name
 	mentions []mention
-	problems Problems
-	refused  int  // problems that are no warnings
+	findings []finding
+	refused  int  // findings that are no warnings
 	nodes    int  // that were looked at
 	full     bool // there were too many: what is wrong from there on only follows
 	alerts   int
@@ -36,7 +37,7 @@ type reader struct {
 
 // reject notes what is wrong at n. The text ends in what to do.
 func (r *reader) reject(n *yaml.Node, format string, args ...any) {
-	r.note(Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...)})
+	r.note(userfile.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...)})
 }
 
 // doubt notes what cannot be evaluated here, though Prometheus can.
@@ -46,18 +47,26 @@ func (r *reader) doubt(n *yaml.Node, format string, args ...any) {
 
 // doubtAlike is doubt of what may be so of many rules.
 func (r *reader) doubtAlike(n *yaml.Node, alike, format string, args ...any) {
-	r.note(Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus, alike: alike})
+	r.noteAlike(userfile.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus}, alike)
 }
 
 // note adds a problem to those of the file, and to it where we are.
-func (r *reader) note(p Problem) {
-	p.File, p.Group, p.Rule, p.Number = r.file, r.group, r.rule, r.number
+func (r *reader) note(p userfile.Problem) { r.noteAlike(p, "") }
+
+// noteAlike is note of what may be so of many rules.
+func (r *reader) noteAlike(p userfile.Problem, alike string) {
 	if !p.Warning {
 		r.refused++
 	}
 	if !r.full {
-		r.problems = append(r.problems, p)
+		r.findings = append(r.findings, finding{r.here(p), alike})
 	}
+}
+
+// here adds to a problem where we are.
+func (r *reader) here(p userfile.Problem) userfile.Problem {
+	p.File, p.Place = r.file, placeOf(r.group, r.number, r.rule, p.Place)
+	return p
 }
 
 // value returns what n or its alias stands for. Tags, with which YAML can make

@@ -124,8 +124,8 @@ func (r *reader) judgeReach(g *groupDraft, d *ruleDraft) {
 	}
 	p := r.within(d.expr, d.Text, worst.Vector.PosRange)
 	p.Text = text + ", or let Prometheus evaluate the rule"
-	p.Warning, p.alike = r.opts.ForPrometheus, "reach back beyond the window"
-	r.note(p)
+	p.Warning = r.opts.ForPrometheus
+	r.noteAlike(p, "reach back beyond the window")
 }
 
 // joined returns the labels of a group and of its rule, which win; nil if there are

@@ -1,3 +1,5 @@
+// Package yamlfile parses the files that people write in YAML: what it refuses, it
+// refuses by line and with what to do.
 package yamlfile
 
 import (
@@ -7,14 +9,17 @@ import (
 	"strconv"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // NullTag is the tag of a value that is left empty.
 const NullTag = "!!null"
 
 // Parse returns the root of the one document in body; where there is none, an empty
-// value whose line is 0. Aliases are not followed.
-func Parse(body []byte) (*yaml.Node, *SyntaxError) {
+// value whose line is 0. Aliases are not followed. The problem is why body is not one
+// document, nil if it is; it names no file.
+func Parse(body []byte) (*yaml.Node, *userfile.Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(body))
 	var first, second yaml.Node
 	err := decoder.Decode(&first)
@@ -30,7 +35,7 @@ func Parse(body []byte) (*yaml.Node, *SyntaxError) {
 	case err != nil:
 		return nil, explain(err, body)
 	}
-	return nil, &SyntaxError{second.Line, "a second document begins here; keep one and remove the ---"}
+	return nil, &userfile.Problem{Line: second.Line, Text: "a second document begins here; keep one and remove the ---"}
 }
 
 // Kind says what a value is in words.

@@ -10,9 +10,9 @@ import (
 func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
-		line       int    // of the root, or of the error
+		line       int    // of the root, or of the problem
 		kind       string // of the root
-		err        string
+		problem    string
 	}{
 		{"nothing", "", 0, "nothing", ""},
 		{"a comment", "# a\n", 0, "nothing", ""},
@@ -26,12 +26,12 @@ func TestParse(t *testing.T) {
 		{"no UTF-8", "a: \xff\n", 0, "", "no YAML: invalid leading UTF-8 octet"},
 		{"no anchor of that name", "a: *b\n", 0, "", "no YAML: unknown anchor 'b' referenced"},
 	} {
-		root, err := Parse([]byte(test.text))
+		root, problem := Parse([]byte(test.text))
 		switch {
-		case test.err == "" && (err != nil || root.Line != test.line || Kind(root) != test.kind):
-			t.Errorf("%s: got %+v, %v", test.name, root, err)
-		case test.err != "" && (err == nil || err.Line != test.line || !strings.HasPrefix(err.Error(), test.err)):
-			t.Errorf("%s: got %+v, want line %d, %s", test.name, err, test.line, test.err)
+		case test.problem == "" && (problem != nil || root.Line != test.line || Kind(root) != test.kind):
+			t.Errorf("%s: got %+v, %v", test.name, root, problem)
+		case test.problem != "" && (problem == nil || problem.Line != test.line || !strings.HasPrefix(problem.Text, test.problem)):
+			t.Errorf("%s: got %+v, want line %d, %s", test.name, problem, test.line, test.problem)
 		}
 	}
 	if got := Kind(&yaml.Node{Kind: yaml.AliasNode, Value: "x"}); got != "an alias (*x)" {

@@ -5,16 +5,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
-
-// SyntaxError is why a file is not one YAML document.
-type SyntaxError struct {
-	Line int // from 1; 0 where it cannot be told
-	Text string
-}
-
-// Error returns the text, which lacks the line.
-func (e *SyntaxError) Error() string { return e.Text }
 
 // origin is how yaml.v3 says where a file is no YAML.
 var origin = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
@@ -29,7 +22,7 @@ var (
 
 // explain turns what yaml.v3 says of body, which is no YAML, into what its author
 // can follow.
-func explain(err error, body []byte) *SyntaxError {
+func explain(err error, body []byte) *userfile.Problem {
 	text := err.Error()
 	line := 0
 	if m := origin.FindStringSubmatch(text); m != nil {
@@ -43,7 +36,7 @@ func explain(err error, body []byte) *SyntaxError {
 		line = max(line, 1)
 	}
 	line = min(line, lines(body)) // the end of the file counts as a line to yaml.v3
-	return &SyntaxError{line, "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
+	return &userfile.Problem{Line: line, Text: "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
 }
 
 // lines counts the lines of body, at least 1, the last also where nothing ends it.

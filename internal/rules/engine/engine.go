@@ -18,10 +18,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// DefaultInterval is between two evaluations of a group that names no interval, and
+// defaultInterval is between two evaluations of a group that names no interval, and
 // between the steps of a subquery that names none. It is what the proxy reads an
 // exporter at by itself.
-const DefaultInterval = 15 * time.Second
+const defaultInterval = 15 * time.Second
 
 // longestTimeout is beyond any interval; each evaluation has its own timeout.
 const longestTimeout = 24 * time.Hour
@@ -80,7 +80,7 @@ func New(opts Options) *Engine {
 			MaxSamples:               opts.Limits.Samples,
 			Timeout:                  longestTimeout,
 			LookbackDelta:            lookback,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return DefaultInterval.Milliseconds() },
+			NoStepSubqueryIntervalFn: func(int64) int64 { return defaultInterval.Milliseconds() },
 			EnableAtModifier:         true,
 			EnableNegativeOffset:     true,
 			Parser:                   parser.NewParser(parser.Options{}),

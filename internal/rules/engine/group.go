@@ -26,7 +26,7 @@ type group struct {
 func newGroup(g rules.Group) *group {
 	made := &group{Group: g, interval: g.Interval}
 	if made.interval == 0 {
-		made.interval = DefaultInterval
+		made.interval = defaultInterval
 	}
 	for i := range g.Rules {
 		r := &rule{Rule: g.Rules[i]}

@@ -26,6 +26,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/field"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/page"
 )
 
 // MinPeriod is the shortest period that NVIDIA's user guide allows for profiling
@@ -43,7 +44,7 @@ type Options struct {
 	Path string
 	// Host is the host engine to talk to as dcgmi's --host takes it: a name or an
 	// address, with or without a port, or unix://PATH; "" is the one on this
-	// machine. Preflight refuses what begins with a dash.
+	// machine. What begins with a dash is refused.
 	Host string
 	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
 	Period time.Duration
@@ -58,8 +59,8 @@ type Options struct {
 	Hostname string
 	// Logger is told what the errors of Read do not tell. Nil discards it.
 	Logger *slog.Logger
-	// Probes look at the machine; what is nil in them looks at the real one.
-	Probes Probes
+	// probes look at the machine; what is nil in them looks at the real one.
+	probes probes
 }
 
 // The streams of a source, in the order in which they are kept.
@@ -131,13 +132,13 @@ func New(opts Options) *Source {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	opts.Probes = opts.Probes.complete()
+	opts.probes = opts.probes.complete()
 	life, end := context.WithCancel(context.Background())
 	var commands asker
 	s := &Source{
 		opts: opts,
 		ring: newRing(2),
-		out:  newExposition(opts.Hostname, opts.JobMappingDir, opts.Logger),
+		out:  &exposition{Writer: page.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)},
 		streams: []*stream{
 			device:    newStream(device, "device", field.Device),
 			profiling: newStream(profiling, "profiling", field.Profiling),
@@ -235,7 +236,7 @@ func (s *Source) next(b *raw.Batch) bool {
 // nameless returns an error where b, which it then empties, holds nothing because
 // all that dmon reads is of GPUs that nobody can name.
 func (s *Source) nameless(b *raw.Batch) error {
-	if len(b.Samples) > 0 || !s.out.page.Strangers() {
+	if len(b.Samples) > 0 || !s.out.Strangers() {
 		return nil
 	}
 	b.Reset()
@@ -263,7 +264,7 @@ func (s *Source) follow() uint64 {
 			s.join.forget()
 		}
 		s.shown = v
-		s.out.page.SetNode(v.node)
+		s.out.SetNode(v.node)
 	}
 	return v.epoch
 }

@@ -26,7 +26,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, err
 	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
 	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
 	// The one here says nothing of another host's GPUs.
-	if smi, err := s.opts.Probes.LookPath("nvidia-smi"); err == nil && s.local {
+	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
 		// It ends with an error where one board is lost, and tells of the others
 		// all the same.
 		told := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }

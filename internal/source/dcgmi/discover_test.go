@@ -35,7 +35,7 @@ func TestRecut(t *testing.T) {
 	var driver atomic.Value
 	driver.Store([]string{"gi7", "gi8"})
 	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()}, func(o *Options) {
-		o.Probes.Instances = func() []string { return driver.Load().([]string) }
+		o.probes.Instances = func() []string { return driver.Load().([]string) }
 	})
 	const before, after = "0 1/7 1/8", "0 1/3 1/9"
 	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == before })
@@ -97,7 +97,7 @@ const (
 // asked returns a source whose commands answer so, and the log.
 func asked(a answers) (*Source, *logged) {
 	w := &logged{}
-	s := New(Options{Logger: w.logger(), Probes: noProbes})
+	s := New(Options{Logger: w.logger(), probes: noProbes})
 	s.ask = a.ask
 	return s, w
 }
@@ -231,7 +231,7 @@ func TestViewOutlivesFailedSurveys(t *testing.T) {
 // in which it is silent, and starts no stream anew.
 func TestLinksFollowSurveys(t *testing.T) {
 	s, _ := asked(nil)
-	s.opts.Probes.LookPath = func(name string) (string, error) { return name, nil }
+	s.opts.probes.LookPath = func(name string) (string, error) { return name, nil }
 	const inactive = "NVML: Unable to retrieve NVLink information as all links are inActive\n"
 	for _, tt := range []struct {
 		links string
@@ -342,7 +342,7 @@ func TestCheck(t *testing.T) {
 		})
 	}
 	for path, want := range map[string]source.Failure{"/no/dcgmi": source.HostEngineUnavailable, "/etc/passwd": source.PermissionDenied} {
-		s := New(Options{Path: path, Probes: noProbes})
+		s := New(Options{Path: path, probes: noProbes})
 		if e, ok := errors.AsType[*source.Error](s.Check(t.Context())); !ok || e.Failure != want {
 			t.Errorf("%s: %v", path, e)
 		}
@@ -370,7 +370,7 @@ func TestRenumberedBoards(t *testing.T) {
 
 // What was printed, or waits, when entities began to stand for others is void.
 func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
-	s := New(Options{Probes: noProbes})
+	s := New(Options{probes: noProbes})
 	board := func(uuid string) identity.Node {
 		return identity.Node{Boards: []identity.Board{{Entity: 0, UUID: uuid}}}
 	}

@@ -76,7 +76,7 @@ func TestWrapperLeavesNothingBehind(t *testing.T) {
 	if err := os.WriteFile(dir+"/dcgmi", []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Path: dir + "/dcgmi", Probes: noProbes})
+	s := New(Options{Path: dir + "/dcgmi", probes: noProbes})
 	defer s.Close()
 	var b raw.Batch
 	err := s.Read(t.Context(), &b)
@@ -137,7 +137,7 @@ func TestChildrenOutliveThreads(t *testing.T) {
 const proxyEnv = "KPULSE_TEST_PROXY"
 
 func beProxy(path string) {
-	s := New(Options{Path: path, Probes: noProbes})
+	s := New(Options{Path: path, probes: noProbes})
 	var b raw.Batch
 	for s.Read(context.Background(), &b) == nil {
 	}

@@ -49,7 +49,7 @@ func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
 	if err := os.WriteFile(exe, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Path: exe, Probes: noProbes})
+	s := New(Options{Path: exe, probes: noProbes})
 	s.backoff = func(int) time.Duration { return 0 }
 	defer s.Close()
 	restarts := func() uint64 {

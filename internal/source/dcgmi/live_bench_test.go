@@ -15,7 +15,7 @@ import (
 // reports the processor time of this process alone.
 func BenchmarkLive(b *testing.B) {
 	exe := dcgmitest.Install(b, dcgmitest.Scenario{GPUs: dcgmitest.Boards(8)})
-	s := New(Options{Path: exe, Period: 10 * time.Millisecond, Probes: noProbes, Hostname: "gpu07"})
+	s := New(Options{Path: exe, Period: 10 * time.Millisecond, probes: noProbes, Hostname: "gpu07"})
 	defer s.Close()
 	var batch raw.Batch
 	read := func() {

@@ -19,6 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 	"github.com/kpulse/kpulse-proxy/internal/source/field"
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/source/page"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -219,8 +220,8 @@ func TestJobsComeAndGo(t *testing.T) {
 
 // What dmon garbled is counted though the page has none of it.
 func TestSkippedLinesAreDmons(t *testing.T) {
-	e := newExposition("", "", nil)
-	e.page.SetNode(identity.Node{Boards: []identity.Board{{UUID: uuid0}}})
+	e := &exposition{Writer: page.NewWriter("", "", nil)}
+	e.SetNode(identity.Node{Boards: []identity.Board{{UUID: uuid0}}})
 	d := raw.NewDict()
 	tick := &raw.Batch{Dict: d, Skipped: 3, At: noon, Samples: []raw.Sample{
 		{Family: d.FamilyID([]byte("POWER")), Labels: d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)), Value: 5},

@@ -17,16 +17,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
-// ExporterURL is where a dcgm-exporter on this machine answers by default.
-const ExporterURL = "http://localhost:9400/metrics"
+// exporterURL is where a dcgm-exporter on this machine answers by default.
+const exporterURL = "http://localhost:9400/metrics"
 
-// Probes look at the machine before dcgmi is started.
-type Probes struct {
+// probes look at the machine before dcgmi is started.
+type probes struct {
 	// LookPath finds a command; exec.LookPath.
 	LookPath func(file string) (string, error)
 	// Commands lists the paths, or names, of what runs on this machine.
 	Commands func() []string
-	// Fetch returns the beginning of the page at ExporterURL, an error where
+	// Fetch returns the beginning of the page at exporterURL, an error where
 	// nothing answers with one.
 	Fetch func(ctx context.Context) ([]byte, error)
 	// Instances lists, in an order that stays the same, the MIG instances that
@@ -35,7 +35,7 @@ type Probes struct {
 }
 
 // complete fills in what is nil.
-func (p Probes) complete() Probes {
+func (p probes) complete() probes {
 	if p.LookPath == nil {
 		p.LookPath = exec.LookPath
 	}
@@ -43,7 +43,7 @@ func (p Probes) complete() Probes {
 		p.Commands = commands
 	}
 	if p.Fetch == nil {
-		p.Fetch = func(ctx context.Context) ([]byte, error) { return fetch(ctx, ExporterURL) }
+		p.Fetch = func(ctx context.Context) ([]byte, error) { return fetch(ctx, exporterURL) }
 	}
 	if p.Instances == nil {
 		p.Instances = instances
@@ -52,7 +52,7 @@ func (p Probes) complete() Probes {
 }
 
 // Check tells, as a *source.Error, what no waiting is likely to mend, so that a
-// program may end with it before it serves: what Preflight finds, a dcgmi that
+// program may end with it before it serves: what preflight finds, a dcgmi that
 // cannot be run, and a Wish for what is not all there. A host engine that is down, or
 // slow, is not among these: Read tells of it, and tries again. It takes up to a
 // quarter of a minute, and spares the first Read that time.
@@ -79,17 +79,11 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// Preflight tells, as a *source.Error that says what to type next, what stands in
-// the way of starting dcgmi: that it is missing or may not be run, that its host
-// engine is named in a way that it would take for an option, or that a
-// dcgm-exporter reads the same GPUs already. Whether the host engine answers is
-// for dcgmi itself to find out. Read does the same before each start.
-func (s *Source) Preflight(ctx context.Context) error {
-	_, err := s.preflight(ctx)
-	return err
-}
-
-// preflight returns the path of dcgmi if nothing stands in the way.
+// preflight returns the path of dcgmi, or else tells, as a *source.Error that says
+// what to type next, what stands in the way of starting it: that it is missing or may
+// not be run, that its host engine is named in a way that it would take for an
+// option, or that a dcgm-exporter reads the same GPUs already. Whether the host
+// engine answers is for dcgmi itself to find out.
 func (s *Source) preflight(ctx context.Context) (string, error) {
 	if strings.HasPrefix(s.opts.Host, "-") {
 		return "", &source.Error{
@@ -106,11 +100,11 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	if !s.local {
 		return path, nil
 	}
-	if seen := s.opts.Probes.exporter(ctx); seen != "" {
+	if seen := s.opts.probes.exporter(ctx); seen != "" {
 		return "", &source.Error{
 			Failure: source.ExporterCollision,
 			Cause:   seen + ": two readers of the same GPUs' profiling counters are in each other's way",
-			Remedy:  "read it instead: kpulse-proxy --backend=prometheus --source=" + ExporterURL + "; or stop it first",
+			Remedy:  "read it instead: kpulse-proxy --backend=prometheus --source=" + exporterURL + "; or stop it first",
 		}
 	}
 	return path, nil
@@ -118,7 +112,7 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 
 // command finds dcgmi.
 func (s *Source) command() (string, error) {
-	path, err := s.opts.Probes.LookPath(s.opts.Path)
+	path, err := s.opts.probes.LookPath(s.opts.Path)
 	switch {
 	case err == nil:
 		return path, nil
@@ -151,7 +145,7 @@ func notExecutable(path string, err error) *source.Error {
 }
 
 // exporter says where a dcgm-exporter was seen, "" if nowhere.
-func (p *Probes) exporter(ctx context.Context) string {
+func (p *probes) exporter(ctx context.Context) string {
 	for _, command := range p.Commands() {
 		if name := filepath.Base(command); name == "dcgm-exporter" {
 			return "a dcgm-exporter runs on this machine (" + printable(command) + ")"
@@ -163,7 +157,7 @@ func (p *Probes) exporter(ctx context.Context) string {
 		return ""
 	}
 	if bytes.Contains(page, []byte("DCGM_FI_")) || bytes.Contains(page, []byte("\ndcgm_")) {
-		return "an exporter of GPU metrics answers at " + ExporterURL
+		return "an exporter of GPU metrics answers at " + exporterURL
 	}
 	return ""
 }

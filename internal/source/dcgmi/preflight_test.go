@@ -66,14 +66,14 @@ func TestPreflight(t *testing.T) {
 				dirs = append(dirs, filepath.Join(dir, d))
 			}
 			t.Setenv("PATH", strings.Join(dirs, ":"))
-			probes := Probes{Commands: tt.commands, Fetch: tt.fetch}
+			probes := probes{Commands: tt.commands, Fetch: tt.fetch}
 			if probes.Commands == nil {
 				probes.Commands = running()
 			}
 			if probes.Fetch == nil {
 				probes.Fetch = nobody
 			}
-			err := New(Options{Path: tt.path, Host: tt.host, Probes: probes}).Preflight(t.Context())
+			_, err := New(Options{Path: tt.path, Host: tt.host, probes: probes}).preflight(t.Context())
 			if tt.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -110,7 +110,7 @@ func TestHost(t *testing.T) {
 			t.Errorf("%q: %+v", option, caps)
 		}
 	}
-	s := New(Options{Path: "/bin/true", Host: "--help", Probes: noProbes})
+	s := New(Options{Path: "/bin/true", Host: "--help", probes: noProbes})
 	defer s.Close()
 	if e, ok := errors.AsType[*source.Error](s.Check(t.Context())); !ok || e.Failure != source.Unsupported {
 		t.Errorf("%v", e)
@@ -121,7 +121,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// Read refuses as Preflight does, starts nothing, and does not go on with the
+// Read refuses as preflight does, starts nothing, and does not go on with the
 // profiling fields alone.
 func TestReadRefusesACollision(t *testing.T) {
 	dir := t.TempDir()
@@ -129,7 +129,7 @@ func TestReadRefusesACollision(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\ntouch "+dir+"/started\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Path: exe, Probes: Probes{Commands: func() []string { return []string{"dcgm-exporter"} }}})
+	s := New(Options{Path: exe, probes: probes{Commands: func() []string { return []string{"dcgm-exporter"} }}})
 	defer s.Close()
 	w := &world{Source: s, t: t}
 	if e := w.untilFailure(); e.Failure != source.ExporterCollision {
@@ -154,7 +154,7 @@ func TestUnstartable(t *testing.T) {
 		if err := os.WriteFile(exe, []byte(tt.text), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		s := New(Options{Path: exe, Probes: noProbes})
+		s := New(Options{Path: exe, probes: noProbes})
 		w := &world{Source: s, t: t}
 		if e := w.untilFailure(); e.Failure != tt.want || !strings.Contains(e.Error(), exe) || e.Remedy == "" {
 			t.Errorf("%s: %s: %v", name, e.Failure, e)
@@ -164,7 +164,7 @@ func TestUnstartable(t *testing.T) {
 }
 
 func TestRealProbes(t *testing.T) {
-	var p Probes
+	var p probes
 	p = p.complete()
 	self, err := os.ReadFile("/proc/self/cmdline")
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 			Remedy:  "run kpulse-proxy there",
 		}
 	}
-	smi, err := s.opts.Probes.LookPath("nvidia-smi")
+	smi, err := s.opts.probes.LookPath("nvidia-smi")
 	if err != nil {
 		return nil, &source.Error{
 			Failure: source.Unsupported,

@@ -53,8 +53,8 @@ func (f *smi) write(path, text string) {
 
 // install makes a source find it.
 func (f *smi) install(o *Options) {
-	find := o.Probes.LookPath
-	o.Probes.LookPath = func(name string) (string, error) {
+	find := o.probes.LookPath
+	o.probes.LookPath = func(name string) (string, error) {
 		if name == "nvidia-smi" {
 			return f.exe, nil
 		}

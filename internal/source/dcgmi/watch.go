@@ -24,7 +24,7 @@ const (
 func (s *Source) watch(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
-	instances := s.opts.Probes.Instances()
+	instances := s.opts.probes.Instances()
 	last, pause, idle, due := time.Now(), time.Duration(0), 0, 0
 	for {
 		select {
@@ -34,7 +34,7 @@ func (s *Source) watch(ctx context.Context) {
 			due = max(due, 1)
 		case <-ticker.C:
 		}
-		if now := s.opts.Probes.Instances(); s.local && !slices.Equal(now, instances) {
+		if now := s.opts.probes.Instances(); s.local && !slices.Equal(now, instances) {
 			instances, pause, idle, due = now, 0, 0, recutLooks
 		}
 		since := time.Since(last)

@@ -74,8 +74,8 @@ func (l *logged) count(words ...string) int {
 // it.
 var noProbes = probesWithout("nvidia-smi")
 
-func probesWithout(file string) Probes {
-	return Probes{
+func probesWithout(file string) probes {
+	return probes{
 		LookPath: func(name string) (string, error) {
 			if name == file {
 				return "", exec.ErrNotFound
@@ -114,7 +114,7 @@ func newWorld(t *testing.T, s dcgmitest.Scenario, adapt ...func(o *Options)) *wo
 	}
 	s.StartLog = filepath.Join(t.TempDir(), "starts")
 	w := &world{t: t, scenario: s, log: &logged{}, exe: dcgmitest.Install(t, s)}
-	opts := Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: w.log.logger(), Probes: noProbes}
+	opts := Options{Path: w.exe, Period: 10 * time.Millisecond, Logger: w.log.logger(), probes: noProbes}
 	for _, f := range adapt {
 		f(&opts)
 	}

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// DefaultMaxBody is the largest body that is read, in bytes after gunzip. An
+	// defaultMaxBody is the largest body that is read, in bytes after gunzip. An
 	// exposition of 112 MIG instances × 60 fields has 1.4 MB; of 1024, 14 MB.
-	DefaultMaxBody = 64 << 20
-	// DefaultTimeout bounds one Read. It is Prometheus' default scrape_timeout.
-	DefaultTimeout = 10 * time.Second
-	// DefaultUserAgent is what upstream sees in its log.
-	DefaultUserAgent = "kpulse-proxy"
+	defaultMaxBody = 64 << 20
+	// defaultTimeout bounds one Read. It is Prometheus' default scrape_timeout.
+	defaultTimeout = 10 * time.Second
+	// defaultUserAgent is what upstream sees in its log.
+	defaultUserAgent = "kpulse-proxy"
 )
 
 // Options tune a Source. The zero value is ready to use.
 type Options struct {
 	// MaxBody is the limit of a body in bytes, on the wire and after gunzip; 0 or
-	// less is DefaultMaxBody.
+	// less is defaultMaxBody.
 	MaxBody int64
 	// Timeout bounds a Read whose context has no earlier deadline; 0 or less is
-	// DefaultTimeout.
+	// defaultTimeout.
 	Timeout time.Duration
-	// UserAgent is the request's User-Agent; "" is DefaultUserAgent.
+	// UserAgent is the request's User-Agent; "" is defaultUserAgent.
 	UserAgent string
 	// Client carries TLS and authentication. It is copied; the copy keeps no
 	// cookies and its CheckRedirect, if any, is asked after our own. Close closes
@@ -91,11 +91,11 @@ func New(target string, opts Options) (*Source, error) {
 		},
 	}
 	if s.timeout <= 0 {
-		s.timeout = DefaultTimeout
+		s.timeout = defaultTimeout
 	}
 	in := intake{max: min(opts.MaxBody, math.MaxInt64-2)}
 	if in.max <= 0 {
-		in.max = DefaultMaxBody
+		in.max = defaultMaxBody
 	}
 	if t.url == nil {
 		s.upstream = &file{path: t.path, intake: in}

@@ -160,7 +160,7 @@ func TestOversizeKeepsMemoryFlat(t *testing.T) {
 		}
 		// One and a half for the old and the new buffer while it grows, and what
 		// the collector has not got to yet.
-		if growth := heapGrowth(read); growth > 3*DefaultMaxBody {
+		if growth := heapGrowth(read); growth > 3*defaultMaxBody {
 			t.Errorf("%s: heap grew by %d MiB", path, growth>>20)
 		}
 		var before, after runtime.MemStats
@@ -174,7 +174,7 @@ func TestOversizeKeepsMemoryFlat(t *testing.T) {
 			t.Errorf("%s: the batch keeps %d bytes", path, cap(b.Body))
 		}
 	}
-	if n := sent.Load(); n > 2*(DefaultMaxBody+32<<20) {
+	if n := sent.Load(); n > 2*(defaultMaxBody+32<<20) {
 		t.Errorf("upstream could send %d MiB in two reads", n>>20)
 	}
 }

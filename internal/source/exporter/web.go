@@ -64,7 +64,7 @@ func newWeb(u *url.URL, opts Options, in intake) *web {
 	header := http.Header{
 		"Accept":          {accept},
 		"Accept-Encoding": {"gzip"},
-		"User-Agent":      {cmp.Or(opts.UserAgent, DefaultUserAgent)},
+		"User-Agent":      {cmp.Or(opts.UserAgent, defaultUserAgent)},
 	}
 	bare := *u
 	bare.User = nil

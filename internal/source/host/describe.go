@@ -9,7 +9,7 @@ import (
 // takes its memory's lock, which one that hangs in a driver may hold for good.
 const processPatience = 500 * time.Millisecond
 
-// DescribeAll tells of all these processes as Describe does, and nothing of one that
+// DescribeAll tells of all these processes as describe does, and nothing of one that
 // keeps us waiting, nor of those that are left when ctx ends. It is not asked for
 // again before the kernel has answered.
 func (p *Processes) DescribeAll(ctx context.Context, pids []int) map[int]Process {
@@ -23,7 +23,7 @@ func (p *Processes) DescribeAll(ctx context.Context, pids []int) map[int]Process
 		described := make(chan Process, 1)
 		go func() {
 			defer p.end(pid)
-			described <- p.Describe(ctx, pid)
+			described <- p.describe(ctx, pid)
 		}()
 		patience.Reset(processPatience)
 		select {

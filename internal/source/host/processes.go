@@ -40,10 +40,10 @@ func NewProcesses(proc fs.FS, names *Names) *Processes {
 	return &Processes{proc: proc, names: names, waiting: map[int]bool{}}
 }
 
-// Describe tells of the process that has the pid now, and nothing at all of one
+// describe tells of the process that has the pid now, and nothing at all of one
 // that is gone or hidden from us. Names that are not found before ctx ends are
 // numbers.
-func (p *Processes) Describe(ctx context.Context, pid int) Process {
+func (p *Processes) describe(ctx context.Context, pid int) Process {
 	dir := strconv.Itoa(pid)
 	status, err := fs.ReadFile(p.proc, dir+"/status")
 	if err != nil {

@@ -53,7 +53,7 @@ func TestDescribe(t *testing.T) {
 			m.write("42/status", c.status)
 			m.write("42/cmdline", c.cmdline)
 			m.write("42/comm", c.comm)
-			if got := NewProcesses(m.fs(), c.names).Describe(t.Context(), 42); got != c.want {
+			if got := NewProcesses(m.fs(), c.names).describe(t.Context(), 42); got != c.want {
 				t.Errorf("\n got %q\nwant %q", got, c.want)
 			}
 		})
@@ -65,12 +65,12 @@ func TestDescribeWhatIsGone(t *testing.T) {
 	m.write("7/status", status)
 	p := NewProcesses(m.fs(), nil)
 	for _, pid := range []int{1, 0, -1, 1 << 40} {
-		if got := p.Describe(t.Context(), pid); got != (Process{}) {
+		if got := p.describe(t.Context(), pid); got != (Process{}) {
 			t.Errorf("%d: %q", pid, got)
 		}
 	}
 	// It went between two reads.
-	if got := p.Describe(t.Context(), 7); got != (Process{User: "1001", Group: "201"}) {
+	if got := p.describe(t.Context(), 7); got != (Process{User: "1001", Group: "201"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestDescribeThisProcess(t *testing.T) {
 	if u, err := user.Current(); err == nil {
 		me = u.Username
 	}
-	got := NewProcesses(os.DirFS("/proc"), NewNames()).Describe(t.Context(), os.Getpid())
+	got := NewProcesses(os.DirFS("/proc"), NewNames()).describe(t.Context(), os.Getpid())
 	if got.User != me || got.Group == "" || !strings.Contains(got.Command, ".test") {
 		t.Errorf("%q, want the user %q", got, me)
 	}

@@ -31,9 +31,7 @@ func parseLinks(output []byte) []Board {
 			if len(boards) == maxBoards {
 				return boards
 			}
-			b := newBoard(Unknown)
-			b.Index, b.UUID = id(head), gpuUUID(between(told, "(UUID: ", ")"))
-			boards = append(boards, b)
+			boards = append(boards, listed(head, told))
 		case "Link":
 			if len(boards) > 0 {
 				boards[len(boards)-1].NVLinkLimit += 2 * linkSpeed(told)

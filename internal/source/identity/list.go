@@ -12,12 +12,10 @@ func parseList(output []byte) []Board {
 		head, told, _ := strings.Cut(rest, ":")
 		switch word {
 		case "GPU":
-			b := newBoard(Unknown)
-			b.Index, b.UUID = id(head), gpuUUID(between(told, "(UUID: ", ")"))
 			if len(boards) == maxBoards {
 				return boards
 			}
-			boards = append(boards, b) // also where it is unreadable: what follows is its
+			boards = append(boards, listed(head, told)) // also where it is unreadable: what follows is its
 		case "MIG":
 			if len(boards) > 0 {
 				boards[len(boards)-1].addDevice(head, told)
@@ -25,6 +23,13 @@ func parseList(output []byte) []Board {
 		}
 	}
 	return boards
+}
+
+// listed returns the board of `0` and `NVIDIA H100 80GB HBM3 (UUID: GPU-…)`.
+func listed(head, told string) Board {
+	b := newBoard(Unknown)
+	b.Index, b.UUID = id(head), gpuUUID(between(told, "(UUID: ", ")"))
+	return b
 }
 
 // addDevice adds the MIG device of `1g.10gb     Device  0` and `(UUID: MIG-…)`.

@@ -6,7 +6,7 @@
 // of DCGM count: two samples of counters make the averages between them. A reading
 // that a board does not have is absent, and is asked for once.
 //
-// The library is loaded when a Source is made, so that the program needs neither a
+// The library is loaded when a Source is first read, so that the program needs neither a
 // driver to build nor to start. It is called through cgo: without it New tells how
 // to build.
 package nvml

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -31,11 +30,7 @@ type view struct {
 	repeats  [len(field.Fields)]bool // an instance shows the board's
 	counted  [len(field.Fields)]bool // by GPM
 
-	page    *page.Page
-	dict    *raw.Dict
-	scanner raw.Scanner
-	jobs    *identity.Mapping // nil for none
-	failed  bool              // the jobs could not be read last time
+	out *page.Writer
 }
 
 // ownColumns are the device fields of which an instance has its own or none, as
@@ -44,7 +39,7 @@ var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL
 
 // newView shows boards as opts say.
 func newView(opts Options, all []found) view {
-	v := view{wish: opts.Wish, logger: opts.Logger, page: page.New(opts.Hostname), dict: raw.NewDict()}
+	v := view{wish: opts.Wish, logger: opts.Logger, out: page.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)}
 	for i := range all {
 		b := all[i].Board
 		b.Instances = instances(all[i].cuts)
@@ -54,9 +49,6 @@ func newView(opts Options, all []found) view {
 		f := &field.Fields[i]
 		v.counted[i] = f.Stream == field.Profiling && f.Float // PCIe's bytes are told without GPM too
 		v.repeats[i] = f.Stream == field.Device && !slices.Contains(ownColumns[:], f.Column)
-	}
-	if opts.JobMappingDir != "" {
-		v.jobs = identity.NewMapping(os.DirFS(opts.JobMappingDir), opts.JobMappingDir)
 	}
 	return v
 }
@@ -101,7 +93,7 @@ func (v *view) choose(by choice) (wanted []bool, err error) {
 			}
 		}
 	}
-	v.page.SetNode(node)
+	v.out.SetNode(node)
 	v.learn()
 	return wanted, nil
 }
@@ -182,23 +174,6 @@ func (v *view) fill(states []state, begun time.Time, most time.Duration) (sample
 
 // write writes the tick into the emptied b.
 func (v *view) write(b *raw.Batch, at time.Time) {
-	v.refresh(at)
-	b.Dict, b.At = v.dict, at
-	b.Body = v.page.Append(b.Body[:0], &v.tick)
-	v.scanner.Scan(b)
-}
-
-// refresh takes over the jobs as they are now.
-func (v *view) refresh(now time.Time) {
-	if v.jobs == nil {
-		return
-	}
-	changed, err := v.jobs.Refresh(now)
-	if changed {
-		v.page.SetJobs(v.jobs.Jobs())
-	}
-	if err != nil && !v.failed {
-		v.logger.Warn("GPUs are shown without their jobs", "cause", err)
-	}
-	v.failed = err != nil
+	v.tick.At = at
+	v.out.Write(b, &v.tick)
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// DefaultFileSize and DefaultKeep bound a recording to 320 MiB on disk: two weeks
+// defaultFileSize and defaultKeep bound a recording to 320 MiB on disk: two weeks
 // of a node of 8 GPUs × 60 fields that is read every 15 s, where each of its
 // values changes each time.
 const (
-	DefaultFileSize = 64 << 20
-	DefaultKeep     = 4
+	defaultFileSize = 64 << 20
+	defaultKeep     = 4
 )
 
 const (
@@ -34,10 +34,10 @@ const (
 // Options tune a Recorder. The zero value is ready to use.
 type Options struct {
 	// FileSize is the size in bytes that a file does not exceed, unless a single
-	// reading does; then a new one is begun. 0 or less is DefaultFileSize.
+	// reading does; then a new one is begun. 0 or less is defaultFileSize.
 	FileSize int64
 	// Keep is how many old files are kept as FILE.1 (the youngest), FILE.2, …; the
-	// recording thus holds at most Keep+1 times FileSize. 0 is DefaultKeep, less
+	// recording thus holds at most Keep+1 times FileSize. 0 is defaultKeep, less
 	// than that keeps none. A pipe or a device is written to without end.
 	Keep int
 	// Logger is told when the recording ends before its source. nil is nobody.
@@ -85,10 +85,10 @@ type chunk struct {
 // closes both. On an error, which says what to do, src is as it was.
 func Record(src source.Source, path string, opts Options) (*Recorder, error) {
 	if opts.FileSize <= 0 {
-		opts.FileSize = DefaultFileSize
+		opts.FileSize = defaultFileSize
 	}
 	if opts.Keep == 0 {
-		opts.Keep = DefaultKeep
+		opts.Keep = defaultKeep
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

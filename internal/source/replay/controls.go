@@ -31,11 +31,11 @@ type Position struct {
 }
 
 const (
-	// MinSpeed is the slowest that SetSpeed takes: a stream is stale after ten of its
+	// minSpeed is the slowest that SetSpeed takes: a stream is stale after ten of its
 	// periods, and slower than a quarter it would come near that.
-	MinSpeed = 0.25
-	// MaxSpeed is the fastest.
-	MaxSpeed = 16
+	minSpeed = 0.25
+	// maxSpeed is the fastest.
+	maxSpeed = 16
 )
 
 // NewControls returns controls that play at the capture's own speed.
@@ -60,9 +60,9 @@ func (c *Controls) Pause(paused bool) {
 // not beyond the first and the last. It does not end a pause.
 func (c *Controls) Step(n int) { c.change(func() { c.move += n }) }
 
-// SetSpeed sets the speed, at least MinSpeed and at most MaxSpeed.
+// SetSpeed sets the speed, at least minSpeed and at most maxSpeed.
 func (c *Controls) SetSpeed(f float64) {
-	c.change(func() { c.position.Speed = min(max(f, MinSpeed), MaxSpeed) })
+	c.change(func() { c.position.Speed = min(max(f, minSpeed), maxSpeed) })
 }
 
 // Restart goes to the first tick, and plays from there if it had played to the end.

@@ -1,6 +1,6 @@
-// Package yamlfile reads the files that people write in YAML: what it refuses, it
-// refuses by line and with what to do.
-package yamlfile
+// Package userfile is about files that people write: it reads them, and says what is
+// wrong in them, where, and what to do.
+package userfile
 
 import (
 	"errors"

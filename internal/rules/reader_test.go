@@ -85,7 +85,7 @@ f:5:20: group "d": "9e9" is no number of series; write a whole number, or 0 for 
 	{"alerts", one("alert: a", "expr: up == 0") + "  - {alert: b, expr: up == 1}\n", "f: warning: 2 alerting rules are left out, as alerts are for Prometheus to raise; give it the file", ""},
 }
 
-func TestParseBadFiles(t *testing.T) {
+func TestBadFiles(t *testing.T) {
 	for _, test := range badFiles {
 		if test.there == "=" {
 			test.there = test.here
@@ -101,7 +101,7 @@ func TestParseBadFiles(t *testing.T) {
 			if there {
 				want = test.there
 			}
-			set, problems := Parse(Options{Window: 5 * time.Minute, Served: served, ForPrometheus: there}, "f", []byte(test.text))
+			set, problems := load(t, Options{Window: 5 * time.Minute, Served: served, ForPrometheus: there}, test.text)
 			if got := problems.Error(); got != want {
 				t.Errorf("%s, for Prometheus %v: got\n%s\nwant\n%s", test.name, there, got, want)
 			}
@@ -146,8 +146,8 @@ groups:
   - {name: three, rules: , interval: , limit: , labels: }
 `
 
-func TestParseGoodFile(t *testing.T) {
-	set, problems := Parse(Options{Window: 5 * time.Minute, Served: served, ForPrometheus: true}, "f", []byte(goodFile))
+func TestGoodFile(t *testing.T) {
+	set, problems := load(t, Options{Window: 5 * time.Minute, Served: served, ForPrometheus: true}, goodFile)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -177,8 +177,8 @@ func TestParseGoodFile(t *testing.T) {
 	}
 }
 
-// TestParseKeepsWhatIsRight: a mistake costs its own rule or group.
-func TestParseKeepsWhatIsRight(t *testing.T) {
+// TestKeepsWhatIsRight: a mistake costs its own rule or group.
+func TestKeepsWhatIsRight(t *testing.T) {
 	const text = `groups:
 - name: a
   rules: [{record: one, expr: 1}, {record: two, expr: '('}, {record: three, expr: 3}]
@@ -188,7 +188,7 @@ func TestParseKeepsWhatIsRight(t *testing.T) {
 - name: c
   rules: [{record: five, expr: 5}]
 `
-	set, problems := Parse(Options{}, "f", []byte(text))
+	set, problems := load(t, Options{}, text)
 	var got []string
 	for _, g := range set.Groups {
 		for _, rule := range g.Rules {
@@ -200,15 +200,15 @@ func TestParseKeepsWhatIsRight(t *testing.T) {
 	}
 }
 
-// TestParseWithoutOptions refuses neither ranges nor series.
-func TestParseWithoutOptions(t *testing.T) {
-	if _, problems := Parse(Options{}, "f", []byte(one("record: a", "expr: rate(kpulse_nothing[1y])"))); len(problems) > 0 {
+// TestWithoutOptions refuses neither ranges nor series.
+func TestWithoutOptions(t *testing.T) {
+	if _, problems := load(t, Options{}, one("record: a", "expr: rate(kpulse_nothing[1y])")); len(problems) > 0 {
 		t.Error(problems)
 	}
 }
 
-// TestParseBounds has files that make more of themselves than there is room for.
-func TestParseBounds(t *testing.T) {
+// TestBounds has files that make more of themselves than there is room for.
+func TestBounds(t *testing.T) {
 	aliases := "groups:\n- name: a\n  rules: &r [" + strings.Repeat("{record: a, expr: 1},", 1000) + "]\n"
 	for i := range 1000 {
 		aliases += "- {name: g" + strings.Repeat("x", i) + ", rules: *r}\n"
@@ -219,17 +219,17 @@ func TestParseBounds(t *testing.T) {
 		"deep parentheses":      {one("record: a", "expr: '"+strings.Repeat("(", 1<<16)+"'"), "no PromQL: unclosed left parenthesis; correct what is marked"},
 		"deep brackets in YAML": {"groups: " + strings.Repeat("[", 1<<16), "no YAML: "},
 	} {
-		set, problems := Parse(Options{}, "f", []byte(test.text))
+		set, problems := load(t, Options{}, test.text)
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].Text, test.want) || len(set.Groups) > 1000 {
 			t.Errorf("%s: %d groups, %.300s", name, len(set.Groups), problems.Error())
 		}
 	}
 }
 
-// TestParseAtTheBounds has what is just within the window and the interval.
-func TestParseAtTheBounds(t *testing.T) {
+// TestAtTheBounds has what is just within the window and the interval.
+func TestAtTheBounds(t *testing.T) {
 	const text = "groups:\n- {name: g, interval: 1s, rules: [{record: a, expr: 'rate(b[5m])'}, {record: c, expr: d offset 5m}]}\n"
-	if set, problems := Parse(Options{Window: 5 * time.Minute}, "f", []byte(text)); len(problems) > 0 || set.Rules() != 2 {
+	if set, problems := load(t, Options{Window: 5 * time.Minute}, text); len(problems) > 0 || set.Rules() != 2 {
 		t.Errorf("%d rules, %v", set.Rules(), problems)
 	}
 }

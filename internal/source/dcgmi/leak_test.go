@@ -67,8 +67,9 @@ func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
 	until(1100)
 	after := measure(t)
 	t.Logf("before %+v, after %+v", before, after)
-	// Children come and go while we look: a few of each are in flight.
-	const inFlight, slack = 10, 8 << 10
+	// Children come and go while we look, each with half a dozen files: a busy
+	// machine had 13 more of them open. One in twenty left behind would be seen.
+	const inFlight, slack = 50, 8 << 10
 	if after.goroutines > before.goroutines+inFlight || after.files > before.files+inFlight ||
 		after.threads > before.threads+inFlight || after.kilobytes > before.kilobytes+slack {
 		t.Errorf("before %+v, after %+v", before, after)

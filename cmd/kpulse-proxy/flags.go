@@ -30,9 +30,6 @@ const (
 	defaultUpstream = "http://localhost:9400/metrics"
 	maxInterval     = time.Minute
 	maxExpected     = 1024 // GPUs; no node has as many
-	// defaultRuleSamples is 32 MB, or 5 minutes of 6,600 series that are read every
-	// second.
-	defaultRuleSamples = 2_000_000
 )
 
 // errAnswered means that --help or --version has said all there is to say.
@@ -208,7 +205,7 @@ func registerRules(app *kingpin.Application, opts *options, w *words, defaults c
 	w.ruleWindow = app.Flag("rules.window", "How far back rules can see; a rule that looks further is refused. Memory grows with what they use of it.").
 		Default(defaults.Rules.Window.String()).PlaceHolder("5m").String()
 	app.Flag("rules.max-samples", "Most samples that are kept for rules, of 16 bytes each and up to as much again, and that one evaluation may load.").
-		Default(strconv.Itoa(defaultRuleSamples)).IntVar(&opts.ruleSamples)
+		Default(strconv.Itoa(defaults.Rules.MaxSamples)).IntVar(&opts.ruleSamples)
 }
 
 // into validates the words and completes opts.

@@ -60,8 +60,9 @@ type options struct {
 	tui     bool
 	tuiURLs []string
 	tuiHTTP string // file, "" for none
-	// notAttached says why a proxy on this machine is not shown, "" if none is there.
-	notAttached string
+	// notice says what the user of the dashboard may not expect of where its numbers
+	// come from, "" if there is nothing.
+	notice string
 	// controls drive what the replay backend plays; nil is nobody.
 	controls *replay.Controls
 
@@ -191,7 +192,7 @@ func registerPresenting(app *kingpin.Application, opts *options, w *words) {
 
 // registerTUI declares the flags of the terminal dashboard.
 func registerTUI(app *kingpin.Application, opts *options) {
-	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given).").BoolVar(&opts.tui)
+	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given). A proxy reads and computes as it was started: what else is said of that here has no effect on it.").BoolVar(&opts.tui)
 	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
 		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
 	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").

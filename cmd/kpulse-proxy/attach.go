@@ -96,3 +96,34 @@ func greet(ctx context.Context, client *http.Client, url string) greeting {
 	}
 	return isNothing
 }
+
+// ofReading are the flags that say what to read, how, and how to judge it. Where the
+// dashboard shows what another proxy says, that one has been told.
+var ofReading = []string{
+	"backend", "source", "replay", "record", "poll", "source.min-interval", "source.timeout", "source.max-body", "node-name",
+	"dcgm.host", "hpc-job-mapping-dir", "collector.processes",
+	"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus", "series-limit",
+}
+
+// without says which flags that were given mean nothing to the proxies that are shown,
+// and what to do; "" if none does.
+func (o *options) without(proxies, remedy string) string {
+	var given []string
+	for _, flag := range ofReading {
+		switch o.origin(flag) {
+		case fromCommandLine:
+			given = append(given, "--"+flag)
+		case fromEnvironment:
+			given = append(given, "$"+variable(flag))
+		}
+	}
+	switch last := len(given) - 1; last {
+	case -1:
+		return ""
+	case 0:
+		return fmt.Sprintf("%s has no effect: these are the numbers of %s; start it with that, or %s", given[0], proxies, remedy)
+	default:
+		return fmt.Sprintf("%s and %s have no effect: these are the numbers of %s; start it with them, or %s",
+			strings.Join(given[:last], ", "), given[last], proxies, remedy)
+	}
+}

@@ -188,7 +188,7 @@ func (o *options) wish() identity.Wish {
 }
 
 func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	opts := replay.Options{Period: o.poll, Loop: !o.presents(), Controls: o.controls, Logger: logger}
+	opts := replay.Options{Period: o.poll, Loop: !o.presents(), Recorded: o.presents(), Controls: o.controls, Logger: logger}
 	switch {
 	case o.source == "":
 		return replay.Demo(opts), nil

@@ -68,6 +68,9 @@ func (o *options) configure() error {
 	if open("rules.window") {
 		o.ruleWindow = file.Rules.Window
 	}
+	if open("rules.max-samples") {
+		o.ruleSamples = file.Rules.MaxSamples
+	}
 	if open("web.max-requests") {
 		o.maxRequests = file.Limits.MaxRequests
 	}

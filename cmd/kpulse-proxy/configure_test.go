@@ -46,25 +46,29 @@ type layered struct {
 	series      int
 	maxBody     int64
 	maxRequests int
+	ruleWindow  time.Duration
+	ruleSamples int
 }
 
 func layeredOf(o *options) layered {
-	return layered{o.judge.Preset, o.judge.Weights, o.judge.Missing, o.judge.MinCoverage, o.seriesLimit, o.maxBody, o.maxRequests}
+	return layered{o.judge.Preset, o.judge.Weights, o.judge.Missing, o.judge.MinCoverage, o.seriesLimit, o.maxBody, o.maxRequests, o.ruleWindow, o.ruleSamples}
 }
 
 // TestPrecedence: the command line wins over the environment, that over the file,
 // and that over the defaults, for each setting by itself.
 func TestPrecedence(t *testing.T) {
-	const file = "preset: hpc\nmissing_inputs: zero\nmin_coverage: 0.1\nlimits: {series_limit: 11, max_body: 11B, max_requests: 11}\n"
+	const file = "preset: hpc\nmissing_inputs: zero\nmin_coverage: 0.1\nlimits: {series_limit: 11, max_body: 11B, max_requests: 11}\nrules: {window: 11m, max_samples: 11}\n"
 	environment := map[string]string{"KPULSE_PRESET": "mem", "KPULSE_MISSING_INPUTS": "renormalize", "KPULSE_MIN_COVERAGE": "0.2",
-		"KPULSE_SERIES_LIMIT": "22", "KPULSE_SOURCE_MAX_BODY": "22B", "KPULSE_WEB_MAX_REQUESTS": "22"}
+		"KPULSE_SERIES_LIMIT": "22", "KPULSE_SOURCE_MAX_BODY": "22B", "KPULSE_WEB_MAX_REQUESTS": "22",
+		"KPULSE_RULES_WINDOW": "22m", "KPULSE_RULES_MAX_SAMPLES": "22"}
 	// Said explicitly, a default wins too.
-	args := []string{"--preset=ai", "--missing-inputs=zero", "--min-coverage=0.5", "--series-limit=250000", "--source.max-body", "64MiB", "--web.max-requests=40"}
+	args := []string{"--preset=ai", "--missing-inputs=zero", "--min-coverage=0.5", "--series-limit=250000", "--source.max-body", "64MiB", "--web.max-requests=40",
+		"--rules.window=5m", "--rules.max-samples=2000000"}
 
 	none := canonical.Weights{}
-	standard := layered{"ai", none, compute.Renormalize, 0.5, 250000, 64 << 20, 40}
-	ofFile := layered{"hpc", none, compute.Zero, 0.1, 11, 11, 11}
-	ofEnvironment := layered{"mem", none, compute.Renormalize, 0.2, 22, 22, 22}
+	standard := layered{"ai", none, compute.Renormalize, 0.5, 250000, 64 << 20, 40, 5 * time.Minute, 2_000_000}
+	ofFile := layered{"hpc", none, compute.Zero, 0.1, 11, 11, 11, 11 * time.Minute, 11}
+	ofEnvironment := layered{"mem", none, compute.Renormalize, 0.2, 22, 22, 22, 22 * time.Minute, 22}
 	ofArgs := standard
 	ofArgs.missing = compute.Zero
 

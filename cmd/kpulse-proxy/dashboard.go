@@ -40,13 +40,13 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		return err
 	}
 	defer end()
-	if opts.notAttached != "" {
-		logger.Warn(opts.notAttached)
+	if opts.notice != "" {
+		logger.Warn(opts.notice)
 	}
 	return tui.Run(ctx, os.Stdin, os.Stdout, tui.Options{
 		Targets:      targets,
 		Job:          job(),
-		Notice:       opts.notAttached,
+		Notice:       opts.notice,
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
 		NoColor:      os.Getenv("NO_COLOR") != "",
 	})
@@ -62,6 +62,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 		for _, url := range o.tuiURLs {
 			targets = append(targets, o.target(url, client))
 		}
+		o.notice = o.without("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
 		return targets, func() {}, nil
 	}
 	// Who says what to read does not mean what somebody else reads.
@@ -69,9 +70,10 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 	if !asked {
 		url, why := attach(ctx, client, localProxy(*o.web.WebListenAddresses))
 		if url != "" {
+			o.notice = o.without("the proxy at "+strings.TrimSuffix(url, "/metrics"), "give --backend too to read by ourselves")
 			return []tui.Target{o.target(url, client)}, func() {}, nil
 		}
-		o.notAttached = why
+		o.notice = why
 	}
 	if o.backend.name == "replay" {
 		o.controls = replay.NewControls()

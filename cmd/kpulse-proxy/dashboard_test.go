@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
 
@@ -316,6 +321,85 @@ func TestOnlyProxiesAreAttachedTo(t *testing.T) {
 		}
 		if !strings.Contains(why, test.why) || (why == "") != (test.why == "") {
 			t.Errorf("%s: says %q, want %q", test.name, why, test.why)
+		}
+	}
+}
+
+// TestDashboardTellsWhatHasNoEffect: what is shown is what another proxy reads and
+// computes, so flags that say how are told of by name, if they were given, and no
+// others. Who reads by himself is told nothing.
+func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<title>kpulse-proxy</title>") }))
+	defer s.Close()
+	here := "--web.listen-address=" + strings.TrimPrefix(s.URL, "http://")
+	file := filepath.Join(t.TempDir(), "config.yml")
+	if err := os.WriteFile(file, []byte("preset: hpc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	remedy := ", or give --backend too to read by ourselves"
+	for _, c := range []struct {
+		name        string
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		{"nothing", nil, []string{here}, ""},
+		{"what counts here too", map[string]string{"KPULSE_GPUS": "1", "NODE_NAME": "n"}, []string{here, "--show-all", "--log.level=debug"}, ""},
+		{"one", nil, []string{here, "--preset=ai"}, "--preset has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
+		{"a variable", map[string]string{"KPULSE_MIN_COVERAGE": "0.3"}, []string{here},
+			"$KPULSE_MIN_COVERAGE has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
+		{"many", map[string]string{"KPULSE_MISSING_INPUTS": "zero"}, []string{here, "--weights=1,1,1,1", "--config.file=" + file, "--expected-gpus=8", "--node-name=n"},
+			"--node-name, --config.file, --weights, $KPULSE_MISSING_INPUTS and --expected-gpus have no effect: these are the numbers of the proxy at " + s.URL + "; start it with them" + remedy},
+		{"a named proxy", nil, []string{"--tui.url=" + s.URL, "--tui.url=http://u:secret@node", "--preset=hpc", "--replay=x"},
+			"--replay and --preset have no effect: these are the numbers of the proxy of --tui.url; start it with them, or leave --tui.url out and give --backend to read by ourselves"},
+		{"a named proxy alone", nil, []string{"--tui.url=" + s.URL}, ""},
+		{"our own reading", nil, []string{here, "--backend=replay", "--preset=hpc"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opts := configured(t, "", c.environment, append(c.args, "--tui")...)
+			_, end, err := opts.targets(t.Context(), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			end()
+			if opts.notice != c.want {
+				t.Errorf("says %q\nwant %q", opts.notice, c.want)
+			}
+		})
+	}
+}
+
+// TestDashboardShowsWhatHasNoEffect: at once, later in the events, and behind the end
+// on stderr.
+func TestDashboardShowsWhatHasNoEffect(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	tm := newTerminal(t, [2]string{"200", "30"}, nil, itself(t), "--tui", "--tui.url="+n.URL+"/metrics", "--preset=hpc")
+	tm.until("42.3%", "--preset has no effect")
+	tm.keys("e")
+	tm.until("TIME", "--preset has no effect: these are the numbers of the proxy of --tui.url; start it with that")
+	tm.keys("C-c")
+	tm.until("EXIT 0", "--preset has no effect", "give --backend to read")
+}
+
+// TestFlagsOfReadingAreKnown: a flag that is new has to be one of those that mean
+// nothing to another proxy, or one of these.
+func TestFlagsOfReadingAreKnown(t *testing.T) {
+	app := kingpin.New("", "")
+	register(app, &options{log: &promslog.Config{}}, config.Default())
+	ours := strings.Fields("help gpus show-all once json export tui tui.url tui.http-config passthrough rules.file rules.window rules.max-samples")
+	for _, f := range app.Model().Flags {
+		if f.Hidden {
+			continue
+		}
+		other := slices.Contains(ours, f.Name) || strings.HasPrefix(f.Name, "web.") || strings.HasPrefix(f.Name, "log.")
+		if slices.Contains(ofReading, f.Name) == other {
+			t.Errorf("--%s: does it say how to read or to compute? Then name it in ofReading, else here", f.Name)
+		}
+	}
+	for _, name := range ofReading {
+		if app.GetFlag(name) == nil {
+			t.Errorf("--%s is no flag", name)
 		}
 	}
 }

@@ -118,7 +118,8 @@ func agree(t *testing.T, a, b [][]string, off float64) {
 	}
 }
 
-// TestExportPlaysTheSame: what was exported, played and exported again is the same.
+// TestExportPlaysTheSame: what was exported, played and exported again is the same,
+// and of the same time.
 func TestExportPlaysTheSame(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []string{"all", "all+"} {
@@ -131,8 +132,13 @@ func TestExportPlaysTheSame(t *testing.T) {
 		if says != "" {
 			t.Errorf("it says %s", says)
 		}
-		third, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+saved(t, again), "--export="+columns)
+		third, _ := exported(t, nil, "--backend=replay", "--poll=0.2", "--source="+saved(t, again), "--export="+columns)
 		agree(t, again, third, 0)
+		for i := range min(len(first), len(again), len(third)) {
+			if was := first[i][0]; again[i][0] != was || third[i][0] != was {
+				t.Errorf("row %d is of %s, and was of %s; played at another pace, of %s", i, again[i][0], was, third[i][0])
+			}
+		}
 	}
 }
 

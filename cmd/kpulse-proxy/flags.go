@@ -30,9 +30,6 @@ const (
 	defaultUpstream = "http://localhost:9400/metrics"
 	maxInterval     = time.Minute
 	maxExpected     = 1024 // GPUs; no node has as many
-	// defaultRuleSamples is 32 MB, or 5 minutes of 6,600 series that are read every
-	// second.
-	defaultRuleSamples = 2_000_000
 )
 
 // errAnswered means that --help or --version has said all there is to say.
@@ -63,8 +60,9 @@ type options struct {
 	tui     bool
 	tuiURLs []string
 	tuiHTTP string // file, "" for none
-	// notAttached says why a proxy on this machine is not shown, "" if none is there.
-	notAttached string
+	// notice says what the user of the dashboard may not expect of where its numbers
+	// come from, "" if there is nothing.
+	notice string
 	// controls drive what the replay backend plays; nil is nobody.
 	controls *replay.Controls
 
@@ -194,7 +192,7 @@ func registerPresenting(app *kingpin.Application, opts *options, w *words) {
 
 // registerTUI declares the flags of the terminal dashboard.
 func registerTUI(app *kingpin.Application, opts *options) {
-	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given).").BoolVar(&opts.tui)
+	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given). A proxy reads and computes as it was started: what else is said of that here has no effect on it.").BoolVar(&opts.tui)
 	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
 		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
 	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").
@@ -208,7 +206,7 @@ func registerRules(app *kingpin.Application, opts *options, w *words, defaults c
 	w.ruleWindow = app.Flag("rules.window", "How far back rules can see; a rule that looks further is refused. Memory grows with what they use of it.").
 		Default(defaults.Rules.Window.String()).PlaceHolder("5m").String()
 	app.Flag("rules.max-samples", "Most samples that are kept for rules, of 16 bytes each and up to as much again, and that one evaluation may load.").
-		Default(strconv.Itoa(defaultRuleSamples)).IntVar(&opts.ruleSamples)
+		Default(strconv.Itoa(defaults.Rules.MaxSamples)).IntVar(&opts.ruleSamples)
 }
 
 // into validates the words and completes opts.

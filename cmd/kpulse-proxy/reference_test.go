@@ -64,7 +64,7 @@ var spellings = []struct {
 	{"pcie_tx", "rate", "DCGM_FI_PROF_PCIE_TX_BYTES dcgm_fi_prof_pcie_tx_bytes"},
 	{"pcie_rx", "rate", "DCGM_FI_PROF_PCIE_RX_BYTES dcgm_fi_prof_pcie_rx_bytes"},
 	{"board_temperature", "celsius", "DCGM_FI_DEV_GPU_TEMP DCGM_FI_DEV_GPU_TEMP_CELSIUS dcgm_gpu_temp"},
-	{"board_memory_temperature", "celsius", "DCGM_FI_DEV_MEMORY_TEMP DCGM_FI_DEV_MEMORY_TEMP_CELSIUS dcgm_memory_temp"},
+	{"board_memory_temperature", "sensor", "DCGM_FI_DEV_MEMORY_TEMP DCGM_FI_DEV_MEMORY_TEMP_CELSIUS dcgm_memory_temp"},
 	{"board_replays", "count", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER DCGM_FI_DEV_PCIE_REPLAY_TOTAL dcgm_pcie_replay_counter"},
 	{"board_uncorrectable", "count", "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL"},
 	{"board_remap_failure", "count", "DCGM_FI_DEV_ROW_REMAP_FAILURE DCGM_FI_DEV_ROW_REMAP_FAILED"},
@@ -185,7 +185,7 @@ func meaning(e entry, unitOfUtilRatio string) (field string, v float64, ok bool)
 		kind = unitOfUtilRatio
 	}
 	v = e.value
-	if math.IsNaN(v) || math.IsInf(v, 0) || v >= 9.2e18 || v < 0 && kind != "celsius" {
+	if math.IsNaN(v) || math.IsInf(v, 0) || v >= 9.2e18 || v < 0 && kind != "celsius" && kind != "sensor" {
 		return field, 0, false
 	}
 	switch kind {
@@ -195,6 +195,8 @@ func meaning(e entry, unitOfUtilRatio string) (field string, v float64, ok bool)
 		return field, v, v <= 100
 	case "celsius":
 		return field, v, v <= 200
+	case "sensor": // that not every board has; then the host engine writes 0
+		return field, v, v <= 200 && v != 0
 	case "rate":
 		blank := v >= 140737488355328 && v < 140737488355344
 		return field, v, !blank

@@ -107,6 +107,7 @@ func (p *service) tryReload() error {
 		p.pipeline.Change(judge, translator)
 	}
 	if p.rules != nil {
+		p.rules.Limit(fresh.ruleSamples)
 		p.rules.Replace(groups, time.Now())
 	}
 	p.opts = fresh

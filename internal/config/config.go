@@ -42,6 +42,10 @@ func Default() Config {
 			MaxBody:     64 << 20,
 			MaxRequests: 40,
 		},
-		Rules: Rules{Window: 5 * time.Minute},
+		Rules: Rules{
+			Window: 5 * time.Minute,
+			// 32 MB, or 5 minutes of 6,600 series that are read every second.
+			MaxSamples: 2_000_000,
+		},
 	}
 }

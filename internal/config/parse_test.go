@@ -74,8 +74,8 @@ dialect:
 	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_requests: 1\n", func(c *Config) {
 		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxRequests: 1}
 	}},
-	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n", func(c *Config) {
-		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: 24 * time.Hour}
+	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n  max_samples: 1\n", func(c *Config) {
+		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: 24 * time.Hour, MaxSamples: 1}
 	}},
 }
 
@@ -136,6 +136,9 @@ var badFiles = []struct{ text, want string }{
 	{"rules:\n  files:\n  - {a: b}\n", "bad.yml:3: rules.files[1]: keys where one value is wanted; write files: [/etc/kpulse-proxy/rules/*.yml]"},
 	{"rules: {window: soon}\n", "bad.yml:1: rules.window: \"soon\" is no duration; write 15s, 500ms or bare seconds such as 2"},
 	{"rules: {window: 25h}\n", "bad.yml:1: rules.window: 25h0m0s is out of range; write 1m0s to 24h0m0s"},
+	{"rules:\n  max_samples: 0\n", "bad.yml:2: rules.max_samples: \"0\" is no whole number of at least 1; write a number of samples such as 2000000"},
+	{"rules: {max_samples: 2e6}\n", "bad.yml:1: rules.max_samples: \"2e6\" is no whole number of at least 1; write a number of samples such as 2000000"},
+	{"rules: {max_sample: 5}\n", "bad.yml:1: rules.max_sample: is no setting; did you mean max_samples?"},
 	{"rules: {window: 59s}\n", "bad.yml:1: rules.window: 59s is out of range; write 1m0s to 24h0m0s"},
 	{"health: &h {pcie_replay: off}\nthresholds: *h\n", "bad.yml:2: thresholds: an alias (*h) where keys are wanted; write thresholds such as idle_engine: 0.05"},
 	{"health: {<<: 3}\n", "bad.yml:1: health.<<: is no setting; the ones here are row_remap_failure, uncorrectable_remapped_rows, pcie_replay, gpu_temperature, memory_temperature, xid_fatal, xid_recent, ecc_double_bit, row_remap_pending, thermal_slowdown, power_brake, nvlink_errors, profiling_stalled"},
@@ -244,7 +247,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxRequests: 40}, Rules: Rules{Window: 5 * time.Minute}}
+	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxRequests: 40}, Rules: Rules{Window: 5 * time.Minute, MaxSamples: 2_000_000}}
 	if got := Default(); !reflect.DeepEqual(got, fresh) {
 		t.Errorf("the defaults became %+v", got)
 	}

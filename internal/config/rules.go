@@ -12,6 +12,9 @@ type Rules struct {
 	Files []string
 	// Window is how far back rules may see, MinWindow to MaxWindow.
 	Window time.Duration
+	// MaxSamples is how many samples are kept for rules at the most, of 16 bytes each
+	// and up to as much again, and how many one evaluation may load; at least 1.
+	MaxSamples int
 }
 
 // Bounds of Rules.Window. The memory that rules take grows with what they use of
@@ -43,6 +46,11 @@ var ruleSettings = []setting{
 			return
 		}
 		c.Rules.Window = window
+	}},
+	{"max_samples", func(d *document, e entry, c *Config) {
+		if n, ok := d.count(e, "write a number of samples such as 2000000"); ok {
+			c.Rules.MaxSamples = n
+		}
 	}},
 }
 

@@ -63,6 +63,19 @@ var valueTests = []struct {
 	{"DCGM_FI_DEV_GPU_TEMP", "-51", 0, outOfRange},
 	{"DCGM_FI_DEV_GPU_TEMP", "2147483632", 0, blank},
 
+	// A temperature whose sensor not every board has: 0 is that there is none.
+	{"DCGM_FI_DEV_GPU_TEMP", "0", 0, fine},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "0", 0, blank},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "-0.0", 0, blank},
+	{"DCGM_FI_DEV_MEMORY_TEMP_CELSIUS", "0", 0, blank},
+	{"dcgm_memory_temp", "0", 0, blank},
+	{"MMTMP", "0", 0, blank},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "1", 1, fine},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "-1", -1, fine},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "201", 0, outOfRange},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "2147483634", 0, blank},
+	{"DCGM_FI_DEV_MEMORY_TEMP", "9223372036854775794", 0, blank},
+
 	// Wide counters pass the smaller blanks.
 	{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "140737488355328", 140737488355.328, fine},
 	{"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "2147483632", 2147483.632, fine},

@@ -66,6 +66,7 @@ func (b blanks) ranges() (list []Blank) {
 		of blanks
 		Blank
 	}{
+		{zeroBlank, Blank{0, afterZeroBlank}},
 		{int32Blanks, Blank{firstInt32Blank, afterInt32Blanks}},
 		{fp64Blanks, Blank{firstFP64Blank, afterFP64Blanks}},
 		{int64Blanks, Blank{firstInt64Blank, math.Inf(1)}},

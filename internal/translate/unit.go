@@ -1,12 +1,19 @@
 package translate
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"math"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
 
 // Unit is what the numbers of a family are in.
 type Unit string
 
 // The units of the dialects. percentOrRatio is Percent or Ratio, to be found out
-// for each reading.
+// for each reading. celsiusOrNone is Celsius of a sensor that a board may lack, and
+// 0 where it does: the host engine does not look whether the driver gave the value
+// (NVIDIA/DCGM#311, NVIDIA/dcgm-exporter#460; seen on T4 and L4), and no memory that
+// works is as cold.
 const (
 	Ratio           Unit = "ratio"
 	Percent         Unit = "percent"
@@ -19,6 +26,7 @@ const (
 	Joules          Unit = "joules"
 	Millijoules     Unit = "millijoules"
 	Celsius         Unit = "degrees Celsius"
+	celsiusOrNone   Unit = "degrees Celsius, 0 for none"
 	Hertz           Unit = "hertz"
 	Megahertz       Unit = "megahertz"
 	Seconds         Unit = "seconds"
@@ -34,6 +42,7 @@ const (
 	int32Blanks blanks = 1 << iota // 2147483632 … 2147483635
 	int64Blanks                    // 9223372036854775792 …, 2^63 as a float
 	fp64Blanks                     // 140737488355328 … 140737488355343
+	zeroBlank                      // 0
 )
 
 // Where the blanks begin and end; the last is no blank any more. Above the first of
@@ -42,6 +51,7 @@ const (
 	firstInt32Blank, afterInt32Blanks = 2147483632, 2147483636
 	firstFP64Blank, afterFP64Blanks   = 140737488355328, 140737488355344
 	firstInt64Blank                   = 9.2e18
+	afterZeroBlank                    = math.SmallestNonzeroFloat64
 )
 
 // How a field is stored. What may by right be any whole number, such as a count
@@ -79,6 +89,7 @@ var units = map[Unit]unitInfo{
 	Joules:          {[]canonical.Unit{canonical.Joules}, 1, 1, 0, wide},
 	Millijoules:     {[]canonical.Unit{canonical.Joules}, 1, 1000, 0, wide},
 	Celsius:         {[]canonical.Unit{canonical.Celsius}, 1, 1, 0, small},
+	celsiusOrNone:   {[]canonical.Unit{canonical.Celsius}, 1, 1, 0, small | zeroBlank},
 	Hertz:           {[]canonical.Unit{canonical.Hertz}, 1, 1, 0, wide},
 	Megahertz:       {[]canonical.Unit{canonical.Hertz}, 1e6, 1, 0, small},
 	Seconds:         {[]canonical.Unit{canonical.Seconds}, 1, 1, 0, float},
@@ -95,6 +106,8 @@ func (b blanks) in(v float64) bool {
 		return b&fp64Blanks != 0
 	case v >= firstInt32Blank && v < afterInt32Blanks:
 		return b&int32Blanks != 0
+	case v == 0:
+		return b&zeroBlank != 0
 	}
 	return false
 }

@@ -50,6 +50,7 @@ type model struct {
 	themeIsOurs   bool // chosen, rather than guessed from the terminal
 
 	messageAt time.Time
+	unread    string // the notice, until the footer has kept it for a messageLife
 	tidied    time.Time
 
 	settingsFile string         // "" is nowhere
@@ -129,7 +130,14 @@ func (m *model) tick() {
 		s.Now = m.now()
 	}
 	if s.Message != "" && m.now().Sub(m.messageAt) >= messageLife {
+		if s.Message == m.unread {
+			m.unread = ""
+		}
 		s.Message, s.Alarm = "", false
+	}
+	if s.Message == "" && m.unread != "" {
+		m.say(m.unread)
+		s.Alarm = true
 	}
 }
 
@@ -225,10 +233,12 @@ func (m *model) bell() tea.Cmd {
 	return tea.Raw("\a")
 }
 
-// notice tells of something in the footer, and keeps it among the events.
+// notice tells of something in the footer, and keeps it among the events. Bad news of
+// the first reading goes before it, but does not make it unseen.
 func (m *model) notice(text string) {
 	if text != "" {
-		m.tell([]Event{{At: m.now(), Kind: EventStale, State: canonical.HealthWarn, Text: oneLine(text)}})
+		m.unread = oneLine(text)
+		m.tell([]Event{{At: m.now(), Kind: EventStale, State: canonical.HealthWarn, Text: m.unread}})
 	}
 }
 

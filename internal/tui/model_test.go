@@ -437,6 +437,29 @@ func TestBadNewsIsShown(t *testing.T) {
 	}
 }
 
+// TestNoticeIsSeen for as long as any message, once, also where the first reading
+// brings bad news.
+func TestNoticeIsSeen(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*Node{{URL: "u", Name: "dgx-1"}}, c.now)
+	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
+	m.notice("not\nours")
+	for i, want := range []string{"not ours", "GPU 1: crit", "GPU 1: crit", "not ours", "not ours", "", ""} {
+		n := fleetNode(c.at)
+		if i > 0 {
+			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondRowRemapFailure, canonical.HealthCrit}}
+		}
+		m.Update(nodeMsg{0, n})
+		if !strings.Contains(m.state.Message, want) || (want == "") != (m.state.Message == "") || m.state.Alarm != (want != "") {
+			t.Errorf("after %v: %q, alarming is %v; want %q", c.at.Sub(start), m.state.Message, m.state.Alarm, want)
+		}
+		c.at = c.at.Add(messageLife / 2)
+	}
+	if len(m.state.Events) != 2 {
+		t.Errorf("%d events", len(m.state.Events))
+	}
+}
+
 // TestEveryKeyEverywhere presses all keys in all views, on terminals of all sizes
 // and with and without devices: nothing may panic, and every frame has its size.
 func TestEveryKeyEverywhere(t *testing.T) {

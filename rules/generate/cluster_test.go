@@ -205,7 +205,7 @@ func (d *node) boardReadings(b *board) map[canonical.Field]float64 {
 		give(f, b.counters[f])
 	}
 	give(canonical.Temperature, pick(d.r, 40, 91, 92, 92.999, 93, 94, 95, 95.5, 250, -60))
-	give(canonical.MemoryTemperature, pick(d.r, 40, 91, 92, 93.0, 95))
+	give(canonical.MemoryTemperature, pick(d.r, 40, 91, 92, 93.0, 95, 0, -0.5))
 	give(canonical.RowRemapFailure, float64(d.r.IntN(20)/19))
 	give(canonical.RowRemapPending, float64(d.r.IntN(9)/8))
 	give(canonical.RemappedRowsUncorrectable, float64(max(0, d.r.IntN(20)-17)))

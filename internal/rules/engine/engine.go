@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // Engine evaluates recording rules. Observe and Failed tell it of readings, Run
-// works with them, and Results, Collect and Replace may be called at any time.
+// works with them, and Results, Collect, Replace and Limit may be called at any time.
 type Engine struct {
 	opts   Options
 	promql *promql.Engine
@@ -75,20 +75,36 @@ func New(opts Options) *Engine {
 		interest: newInterest(nil),
 		pages:    map[string]*page{},
 		replaced: make(chan struct{}, 1),
-		promql: promql.NewEngine(promql.EngineOpts{
-			Logger:                   opts.Logger,
-			MaxSamples:               opts.Limits.Samples,
-			Timeout:                  longestTimeout,
-			LookbackDelta:            lookback,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return defaultInterval.Milliseconds() },
-			EnableAtModifier:         true,
-			EnableNegativeOffset:     true,
-			Parser:                   parser.NewParser(parser.Options{}),
-		}),
+		promql:   newPromQL(opts),
 	}
 	e.groups.Store(&[]*group{})
 	e.served.Store(&[]block{})
 	return e
+}
+
+func newPromQL(opts Options) *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{
+		Logger:                   opts.Logger,
+		MaxSamples:               opts.Limits.Samples,
+		Timeout:                  longestTimeout,
+		LookbackDelta:            lookback,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultInterval.Milliseconds() },
+		EnableAtModifier:         true,
+		EnableNegativeOffset:     true,
+		Parser:                   parser.NewParser(parser.Options{}),
+	})
+}
+
+// Limit changes Limits.Samples. It waits for the evaluation under way.
+func (e *Engine) Limit(samples int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if samples == e.opts.Limits.Samples {
+		return
+	}
+	e.opts.Limits.Samples = samples
+	e.store.limit(samples)
+	e.promql = newPromQL(e.opts)
 }
 
 // Observe hands over a reading that was published. It returns true if it took it:

@@ -90,6 +90,28 @@ func TestTooManySamplesFail(t *testing.T) {
 	}
 }
 
+// TestTheLimitOfSamplesChanges for what is kept, and for what an evaluation may load.
+func TestTheLimitOfSamplesChanges(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "sum_over_time(x[1m])"}))
+	at := time.Unix(1_700_000_000, 0)
+	for range 30 {
+		at = at.Add(time.Second)
+		te.observe("s", at, "x 1\n")
+	}
+	for _, c := range []struct {
+		samples int
+		want    float64 // 0 is no result
+	}{{100, 30}, {10, 0}, {100, 10}} {
+		te.e.Limit(c.samples)
+		if got := te.evaluate(at)[`{__name__="r:x", by="us"}`]; got != c.want {
+			t.Errorf("limited to %d samples, their sum is %v, want %v: %s", c.samples, got, c.want, te.log)
+		}
+	}
+	if want := "too many samples"; !strings.Contains(te.log.String(), want) {
+		t.Errorf("the log does not say %q:\n%s", want, te.log)
+	}
+}
+
 // TestTooManyResultsFail: what all rules give is bounded, not only what one does.
 func TestTooManyResultsFail(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:a", "x"}, [2]string{"r:b", "2 * x"}, [2]string{"r:c", "count(x)"}, [2]string{"r:d", "3 * x"}))

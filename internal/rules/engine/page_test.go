@@ -118,6 +118,40 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitsChange: lower, they cost every series the same share of its oldest samples
+// and none its newest; higher, there is room again.
+func TestLimitsChange(t *testing.T) {
+	st, in, p := newStore(Limits{Series: 10, Samples: 100}), selecting("rate(a[1h]) or b"), &page{}
+	for at := range int64(20) {
+		p.observe(st, in, 1000*at, [][]byte{fmt.Appendf(nil, "a{x=\"1\"} %d\na{x=\"2\"} %d\nb %d\n", at, at, at)})
+	}
+	for _, c := range []struct {
+		samples, most int
+		want          string // of a, kept of each
+	}{{100, 41, "20 20"}, {41, 41, "20 20"}, {21, 21, "10 10"}, {2, 3, "1 1"}} {
+		st.limit(c.samples)
+		var kept []string
+		total := 0
+		for s := range st.all() {
+			n := len(s.samples())
+			if total += n; s.labels.Get("x") != "" {
+				kept = append(kept, fmt.Sprint(n))
+			}
+		}
+		if got := strings.Join(kept, " "); got != c.want || total > c.most || int64(total) != st.samples.Load() {
+			t.Errorf("limited to %d, %s are kept of a and %d in all, counted as %d; want %s", c.samples, got, total, st.samples.Load(), c.want)
+		}
+		if got := fmt.Sprint(st.latest()); got != `map[{__name__="a", x="1"}:19 {__name__="a", x="2"}:19 {__name__="b"}:19]` {
+			t.Errorf("limited to %d, the latest samples are %s", c.samples, got)
+		}
+	}
+	st.limit(100)
+	p.observe(st, in, 20_000, [][]byte{[]byte("a{x=\"1\"} 20\na{x=\"2\"} 20\nb 20\n")})
+	if st.samples.Load() != 5 || st.refusedSamples.Load() != 0 {
+		t.Errorf("%d samples are kept where there is room, and %d were refused", st.samples.Load(), st.refusedSamples.Load())
+	}
+}
+
 // TestStoreForgets what no rule can see any more.
 func TestStoreForgets(t *testing.T) {
 	st, in, p := newStore(Limits{100, 1000}), selecting("rate(a[10m]) or b"), &page{}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"math"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,40 @@ type store struct {
 
 func newStore(limits Limits) *store {
 	return &store{limits: limits, names: map[string][]*series{}, hashes: map[uint64][]*series{}}
+}
+
+// limit changes how many samples are kept. Where there are more, each series loses
+// the same share of its oldest and keeps its newest: rules go on to see all that is
+// there now.
+func (st *store) limit(samples int) {
+	st.limits.Samples = samples
+	over, spare := st.samples.Load()-int64(samples), int64(0)
+	for s := range st.all() {
+		spare += int64(max(0, len(s.samples())-1))
+	}
+	if over <= 0 || spare == 0 {
+		return
+	}
+	share := min(1, float64(over)/float64(spare))
+	for s := range st.all() {
+		lost := int(math.Ceil(share * float64(max(0, len(s.samples())-1))))
+		s.head += lost
+		st.samples.Add(-int64(lost))
+		s.shrink()
+	}
+}
+
+// all yields every series. None may be added or removed meanwhile.
+func (st *store) all() iter.Seq[*series] {
+	return func(yield func(*series) bool) {
+		for _, list := range st.names {
+			for _, s := range list {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // get returns the series with these labels, added where it is new, nil where it is

@@ -22,9 +22,6 @@ type transport struct {
 // counted is a track that knows how many ticks it has.
 type counted interface{ length() int }
 
-// dated is a track that knows when its first tick was taken.
-type dated interface{ began() time.Time }
-
 // restartable is a track that has no end to be rewound at.
 type restartable interface{ restart() }
 
@@ -120,7 +117,7 @@ func (s *Source) begin() {
 	s.begun, s.due = true, time.Now()
 	t.first = s.opts.Start
 	if d, ok := s.track.(dated); ok && t.first.IsZero() {
-		t.first = d.began()
+		t.first = d.instant()
 	}
 	if t.first.IsZero() {
 		t.first = s.due
@@ -163,8 +160,6 @@ func (s *Source) goTo(ctx context.Context, n int) error {
 func (s *Source) advance() {
 	t := &s.transport
 	t.consumed++
-	if t.gap = s.caps.Period; s.timed != nil {
-		t.gap = s.timed.gap()
-	}
+	t.gap = s.gap()
 	s.at = s.at.Add(t.gap)
 }

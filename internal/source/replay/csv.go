@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -288,12 +289,16 @@ func (t *csvTrack) rewind() {
 	t.later = t.tick(t.later)
 }
 
-// began is when the first tick was, the zero time without timestamps.
-func (t *csvTrack) began() time.Time {
+// latest is the last timestamp, in seconds, that is taken for one: in the year 8307.
+// JSON knows none after 9999.
+const latest = 2e11
+
+func (t *csvTrack) instant() time.Time {
 	if len(t.times) == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(t.times[0] * 1e3))
+	seconds := min(t.times[t.n%len(t.times)], latest)
+	return time.UnixMicro(int64(math.Round(seconds * 1e6))) // no float64 of today tells more
 }
 
 // length is 0, not known, without timestamps.

@@ -97,6 +97,9 @@ func (t *recordingTrack) rewind() {
 	t.n = 0
 }
 
-// length and began are those of what is played: reads that failed do not count.
-func (t *recordingTrack) length() int      { return len(t.rec.Asked) }
-func (t *recordingTrack) began() time.Time { return t.rec.Start.Add(t.rec.Asked[0]) }
+// length counts what is played: reads that failed do not count.
+func (t *recordingTrack) length() int { return len(t.rec.Asked) }
+
+func (t *recordingTrack) instant() time.Time {
+	return t.rec.Start.Add(t.rec.Asked[t.n%len(t.rec.Asked)]).Local()
+}

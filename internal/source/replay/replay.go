@@ -36,6 +36,10 @@ type Options struct {
 	// Start is the timestamp of the first tick. The zero time stands for the
 	// time of the first Read.
 	Start time.Time
+	// Recorded, without Start and Controls, stamps ticks with when they were taken,
+	// where the capture tells that (our recordings, and CSV with timestamps), and
+	// whatever Period they are played at.
+	Recorded bool
 	// Seed varies the noise of the demo, and nothing else; 0 stands for 1.
 	Seed uint64
 	// Controls drive the replay, nil is nobody. A replay that they drive does not
@@ -57,6 +61,8 @@ const defaultPeriod = time.Second
 // it returns at once, and the tick after it is due a whole period later, so that
 // a slow reader misses nothing and is never sent a burst. Where a recording is
 // played as it was recorded, the recorded gap stands in the place of a period.
+// Stamps always rise: where recorded ones are wanted and do not, as of a clock that
+// was set back, those from there on are as much later as that takes.
 //
 // Took of a reading is what was recorded, else 0: nobody knows how long it took.
 type Source struct {
@@ -64,13 +70,16 @@ type Source struct {
 	caps  source.Caps
 	opts  Options
 	track track
-	timed timed // track, if its own gaps count; nil if they are all a period
+	timed timed         // track, if its own gaps count; nil if they are all a period
+	dated dated         // track, if its own times count; nil if they are those of the playing
+	pace  time.Duration // from one tick to the next, without timed
 
 	// Of the reading goroutine.
 	dict  *raw.Dict
 	begun bool
-	at    time.Time // the stamp of the next tick
-	due   time.Time // when it may be given
+	at    time.Time     // the stamp of the next tick
+	shift time.Duration // of at after the recorded time
+	due   time.Time     // when it may be given
 	over  bool
 
 	transport transport // where Controls have brought us
@@ -96,6 +105,13 @@ type timed interface {
 	// gap returns the time from the tick that next gave last to the one that it
 	// gives next; a track at its end is rewound for that.
 	gap() time.Duration
+}
+
+// dated is a track that may know when its ticks were taken.
+type dated interface {
+	// instant returns when the tick was taken that next gives next, at the end the
+	// first; the zero time where that is not known of any.
+	instant() time.Time
 }
 
 // Open returns a replay of the file at path. It reads the whole file (at most
@@ -132,13 +148,19 @@ func newSource(name string, caps source.Caps, t track, opts Options) *Source {
 		dict: raw.NewDict(), closed: make(chan struct{}),
 	}
 	s.caps.Backend, s.caps.Kind, s.caps.Local = "replay", source.Streamed, false
+	if d, ok := t.(dated); ok && opts.Recorded && opts.Start.IsZero() && opts.Controls == nil && !d.instant().IsZero() {
+		s.dated = d
+	}
 	switch {
-	case opts.Period > 0:
+	case opts.Period > 0 && s.dated == nil:
 		s.caps.Period = opts.Period
 	case caps.Period <= 0:
 		s.caps.Period = defaultPeriod
-	default:
+	case opts.Period <= 0:
 		s.timed, _ = t.(timed)
+	}
+	if s.pace = s.caps.Period; opts.Period > 0 {
+		s.pace = opts.Period
 	}
 	return s
 }
@@ -150,7 +172,8 @@ func (s *Source) Name() string { return s.name }
 // Point for dmon and the demo. It is never local: a capture may come from
 // anywhere. Aggregation and Host of a recording are those of what was recorded,
 // and without a Period of Options, so is the period: a stream's own, or else what
-// nine in ten gaps between readings do not exceed.
+// nine in ten gaps between readings do not exceed. It is that of the stamps, so where
+// these are the recorded ones it is the recorded one too.
 func (s *Source) Caps() source.Caps { return s.caps }
 
 // Read waits for the next tick and fills b with it. It returns io.EOF a period
@@ -173,12 +196,31 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 		s.over = true
 		return err
 	}
-	gap := s.caps.Period
-	if s.timed != nil {
-		gap = s.timed.gap()
-	}
-	s.at, s.due = s.at.Add(gap), s.due.Add(gap)
+	gap := s.gap()
+	s.at, s.due = s.stamp(gap), s.due.Add(gap)
 	return nil
+}
+
+// gap is the time in which the next tick follows the one given last.
+func (s *Source) gap() time.Duration {
+	if s.timed != nil {
+		return s.timed.gap()
+	}
+	return s.pace
+}
+
+// stamp is that of the next tick, which follows in a gap.
+func (s *Source) stamp(gap time.Duration) time.Time {
+	if s.dated == nil {
+		return s.at.Add(gap)
+	}
+	at := s.dated.instant().Add(s.shift)
+	if at.After(s.at) {
+		return at
+	}
+	later := s.at.Add(s.caps.Period)
+	s.shift += later.Sub(at)
+	return later
 }
 
 // fill takes the next tick from the track, starting over once if it loops.
@@ -204,7 +246,10 @@ func (s *Source) wait(ctx context.Context) error {
 	if !s.begun {
 		s.begun = true
 		s.due = now
-		if s.at = s.opts.Start; s.at.IsZero() {
+		switch s.at = s.opts.Start; {
+		case s.dated != nil:
+			s.at = s.dated.instant()
+		case s.at.IsZero():
 			s.at = now
 		}
 		return nil

@@ -29,6 +29,10 @@
     // it are the proxy's own list: its condition xid_fatal.
     xidService: [63, 92, 94],
 
+    // Fields that nobody is told of where they lack: whole models of GPU cannot give them.
+    // The memory of a T4, an L4 or a GeForce has no sensor.
+    optionalFields: ['gpu_memory_temperature_celsius'],
+
     // Optional alerts, off because their right threshold depends on the cluster.
     alertStragglers: false,
     alertIdleMemoryHeld: false,

@@ -3,7 +3,10 @@
 local labels = import '../lib/labels.libsonnet';
 
 {
-  local c = $._config { host: labels.host($._config) },
+  local c = $._config {
+    host: labels.host($._config),
+    optional: std.join('|', $._config.optionalFields),
+  },
 
   prometheusAlerts+:: {
     groups+: [{
@@ -89,7 +92,7 @@ local labels = import '../lib/labels.libsonnet';
         {
           alert: 'KpulseRequiredFieldMissing',
           expr: |||
-            max by (%(clusterLabel)s, instance, source, field) (kpulse_source_field_missing{%(kpulseSelector)s}) == 1
+            max by (%(clusterLabel)s, instance, source, field) (kpulse_source_field_missing{%(kpulseSelector)s, field!~"%(optional)s"}) == 1
             and on (%(clusterLabel)s, instance, source)
             max by (%(clusterLabel)s, instance, source) (kpulse_source_devices{%(kpulseSelector)s}) > 0
           ||| % c,

@@ -99,9 +99,9 @@ func TestOversizedBodiesLeaveMemoryFlat(t *testing.T) {
 	}
 }
 
-// TestOneCore: that is the default, and GOMAXPROCS is heard.
+// TestOneCore: that is the default, and GOMAXPROCS is heard where it makes sense.
 func TestOneCore(t *testing.T) {
-	for environment, want := range map[string]string{"": "1", "3": "3"} {
+	for environment, want := range map[string]string{"": "1", "3": "3", "0": "1", "all": "1"} {
 		t.Setenv("GOMAXPROCS", environment)
 		c := startProxy(t, itself(t), "--backend=replay")
 		if _, told := page(t, c, "/-/metrics"); !strings.Contains(told, "\ngo_sched_gomaxprocs_threads "+want+"\n") {

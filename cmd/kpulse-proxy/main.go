@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 
 	"github.com/prometheus/common/promslog"
@@ -97,7 +98,8 @@ func (o *options) spare() {
 		}
 		debug.SetGCPercent(percent)
 	}
-	if os.Getenv("GOMAXPROCS") == "" {
+	// Go passes over what is no number above 0, and takes all processors.
+	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {
 		runtime.GOMAXPROCS(maxProcs)
 	}
 }

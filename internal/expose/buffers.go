@@ -19,23 +19,23 @@ type buffers struct {
 
 // buffer is the memory of one scrape.
 type buffer struct {
-	sink   sink
-	packer *deflater // nil before the first use
-	packs  bool      // the sink writes to packer
+	rendering rendering
+	packer    *deflater // nil before the first use
+	packs     bool      // it goes into packer
 }
 
 // take returns a buffer that writes to w, gzipped if so asked. The caller must
 // call end and finish, and then give it back.
 func (l *buffers) take(w io.Writer, gzipped bool) *buffer {
 	b := l.pop()
-	b.sink.reset(w)
+	b.rendering.reset(w)
 	b.packs = gzipped
 	if gzipped {
 		if b.packer == nil {
 			b.packer = new(deflater)
 		}
 		b.packer.reset(w)
-		b.sink.w = b.packer
+		b.rendering.w = b.packer
 	}
 	return b
 }
@@ -49,12 +49,12 @@ func (l *buffers) pop() *buffer {
 		l.idle = l.idle[:n-1]
 		return b
 	}
-	return &buffer{sink: sink{buf: make([]byte, 0, chunk+slack)}}
+	return &buffer{rendering: rendering{sink: sink{buf: make([]byte, 0, chunk+slack)}}}
 }
 
 // give takes b back. It holds on to nothing of the client's.
 func (l *buffers) give(b *buffer) {
-	b.sink.reset(nil)
+	b.rendering.reset(nil)
 	if b.packer != nil {
 		b.packer.w = nil
 	}
@@ -69,9 +69,9 @@ func (l *buffers) give(b *buffer) {
 // was written yet.
 func (b *buffer) end() (length int, whole bool) {
 	if !b.packs {
-		return b.sink.gathered(), !b.sink.begun
+		return b.rendering.gathered(), !b.rendering.begun
 	}
-	b.sink.flush()
+	b.rendering.flush()
 	b.packer.close()
 	return b.packer.end, !b.packer.begun
 }
@@ -82,6 +82,6 @@ func (b *buffer) finish() {
 	if b.packs {
 		b.packer.flush()
 	} else {
-		b.sink.flush()
+		b.rendering.flush()
 	}
 }

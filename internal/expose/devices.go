@@ -16,12 +16,15 @@ type deviceFamily struct {
 	kinds kind // of the devices that have series
 	// tails tell the series of a row apart.
 	tails []string
+	fill  rowFiller
 	// first to end are the fields that it has series of; none for what is
 	// concluded and counted.
 	first, end canonical.Field
-	// fill sets values, one for each tail; NaN where the row has no such series.
-	fill func(values []float64, s *canonical.Snapshot, row int)
 }
+
+// rowFiller sets the values of a row's series in a family, one for each of its
+// tails; NaN where the row has no such series.
+type rowFiller func(values []float64, s *canonical.Snapshot, row int)
 
 // deviceFamilies returns the families of devices and allocations, but for
 // gpu_info, in the order of the exposition.
@@ -41,21 +44,18 @@ func fieldFamily(first canonical.Field) deviceFamily {
 	info := &canonical.Fields[first]
 	family := deviceFamily{
 		header: newHeader(Series{Name: info.Name, Type: info.Type, Help: info.Help}),
-		of:     ofDevices, reach: inReading, kinds: everyDevice, first: first, end: first + 1,
+		of:     ofDevices, reach: inReading, kinds: everyDevice,
+		first: first, end: first + 1,
 	}
 	if info.Unit == canonical.Bitmask {
-		for _, event := range canonical.ClockEventReasons {
-			family.tails = append(family.tails, tail(fmt.Sprintf("reason=%q", event.Reason)))
-		}
-		family.fill = func(values []float64, s *canonical.Snapshot, device int) {
-			fillReasons(values, s.Frame.Row(device)[first])
-		}
+		family.tails, family.fill = reasonTails(), fillReasons(first)
 		return family
 	}
-	family.tails = []string{tail(info.Labels)}
 	for family.end < canonical.NumFields && !beginsFamily(family.end) {
-		family.tails = append(family.tails, tail(canonical.Fields[family.end].Labels))
 		family.end++
+	}
+	for field := first; field < family.end; field++ {
+		family.tails = append(family.tails, tail(canonical.Fields[field].Labels))
 	}
 	family.fill = func(values []float64, s *canonical.Snapshot, device int) {
 		copy(values, s.Frame.Row(device)[first:])
@@ -73,17 +73,29 @@ func (f *deviceFamily) absent(frame *canonical.Frame) bool {
 	return f.first < f.end
 }
 
-func fillReasons(values []float64, mask float64) {
-	if !canonical.Given(mask) {
-		fillNaN(values)
-		return
+func reasonTails() []string {
+	var tails []string
+	for _, event := range canonical.ClockEventReasons {
+		tails = append(tails, tail(fmt.Sprintf("reason=%q", event.Reason)))
 	}
-	for i, event := range canonical.ClockEventReasons {
-		values[i] = indicator(uint64(mask)&event.Bit != 0)
+	return tails
+}
+
+// fillReasons fills in which bits of a field are set.
+func fillReasons(field canonical.Field) rowFiller {
+	return func(values []float64, s *canonical.Snapshot, device int) {
+		mask := s.Frame.Row(device)[field]
+		if !canonical.Given(mask) {
+			fillNaN(values)
+			return
+		}
+		for i, event := range canonical.ClockEventReasons {
+			values[i] = indicator(uint64(mask)&event.Bit != 0)
+		}
 	}
 }
 
-// fillNaN says of a row that it has none of the series.
+// fillNaN says that there is none of the series.
 func fillNaN(values []float64) {
 	for i := range values {
 		values[i] = math.NaN()
@@ -93,30 +105,40 @@ func fillNaN(values []float64) {
 // verdictFamilies tell what is concluded of each reading. A board that the source
 // did not read itself has no utilization and no class; health is the board's.
 func verdictFamilies() []deviceFamily {
-	verdicts := func(f family, kinds kind, tails []string, fill func([]float64, *canonical.Verdict)) deviceFamily {
-		return deviceFamily{
-			header: newHeader(families[f]), of: ofDevices, reach: inReading, kinds: kinds, tails: tails,
-			fill: func(values []float64, s *canonical.Snapshot, device int) { fill(values, &s.Verdicts[device]) },
-		}
+	verdicts := func(f family, kinds kind, tails []string, fill rowFiller) deviceFamily {
+		return deviceFamily{header: newHeader(families[f]), of: ofDevices, reach: inReading, kinds: kinds, tails: tails, fill: fill}
 	}
 	return []deviceFamily{
-		verdicts(utilizationFamily, readDevices, alone(), func(values []float64, v *canonical.Verdict) { values[0] = v.RealUtilization }),
-		verdicts(coverageFamily, readDevices, alone(), func(values []float64, v *canonical.Verdict) { values[0] = v.Coverage }),
-		verdicts(classFamily, readDevices, classTails(classLabel, bottleneckLabel), func(values []float64, v *canonical.Verdict) {
-			clear(values)
-			values[v.Class] = 1
-		}),
-		verdicts(healthFamily, boards, stateTails(), func(values []float64, v *canonical.Verdict) {
-			clear(values)
-			values[v.Health] = 1
-		}),
-		{header: newHeader(families[conditionFamily]), of: ofDevices, reach: inReading, kinds: boards, tails: conditionTails(), fill: fillConditions},
+		verdicts(utilizationFamily, readDevices, alone(), fillUtilization),
+		verdicts(coverageFamily, readDevices, alone(), fillCoverage),
+		verdicts(classFamily, readDevices, classTails(classLabel, bottleneckLabel), fillClass),
+		verdicts(healthFamily, boards, stateTails(), fillHealth),
+		verdicts(conditionFamily, boards, conditionTails(), fillConditions),
 	}
 }
 
-// alone is the tail of the one series that rows have in most families.
+func fillUtilization(values []float64, s *canonical.Snapshot, device int) {
+	values[0] = s.Verdicts[device].RealUtilization
+}
+
+func fillCoverage(values []float64, s *canonical.Snapshot, device int) {
+	values[0] = s.Verdicts[device].Coverage
+}
+
+func fillClass(values []float64, s *canonical.Snapshot, device int) {
+	clear(values)
+	values[s.Verdicts[device].Class] = 1
+}
+
+func fillHealth(values []float64, s *canonical.Snapshot, device int) {
+	clear(values)
+	values[s.Verdicts[device].Health] = 1
+}
+
+// alone is the tail of the one series that a row, or a source, has in most families.
 func alone() []string { return []string{tail()} }
 
+// classTails are one for each class, with these labels.
 func classTails(labels ...func(canonical.Class) string) []string {
 	tails := make([]string, canonical.NumClasses)
 	for class := range canonical.NumClasses {
@@ -129,6 +151,7 @@ func classTails(labels ...func(canonical.Class) string) []string {
 	return tails
 }
 
+// stateTails are one for each state of health.
 func stateTails() []string {
 	tails := make([]string, canonical.NumHealth)
 	for state := range canonical.NumHealth {

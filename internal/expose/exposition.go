@@ -37,22 +37,22 @@ func newExposition(views int) *exposition {
 
 // write renders readings, the sources of a view in order, into s. Its last bytes
 // stay in s until it is flushed.
-func (e *exposition) write(s *sink, view int, readings []reading) {
+func (e *exposition) write(s *rendering, view int, readings []reading) {
 	l := e.views[view].Load()
 	if !l.fits(readings) {
 		l = newLayout(readings, l)
 		e.views[view].Store(l)
 	}
-	e.writeInfo(s, l)
+	e.writeInfo(&s.sink, l)
 	for i := range e.devices {
 		if s.err != nil {
 			return
 		}
 		e.devices[i].write(s, l, readings)
 	}
-	e.writeWeights(s, readings)
+	e.writeWeights(&s.sink, readings)
 	for i := range e.hosts {
-		e.hosts[i].write(s, readings)
+		e.hosts[i].write(&s.sink, readings)
 	}
 	s.nameSources(readings)
 	for i := range e.sources {
@@ -87,8 +87,8 @@ func (e *exposition) writeInfo(s *sink, l *layout) {
 
 // write renders one family of all devices, or allocations. This loop is where the
 // time goes.
-func (f *deviceFamily) write(s *sink, l *layout, readings []reading) {
-	values := s.row(len(f.tails))
+func (f *deviceFamily) write(s *rendering, l *layout, readings []reading) {
+	values := s.room(len(f.tails))
 	headed := false
 	for i := range readings {
 		snap, text := readings[i].snapshot, &l.sources[i].rows[f.of]
@@ -126,8 +126,8 @@ func (f *deviceFamily) write(s *sink, l *layout, readings []reading) {
 }
 
 // write renders one family of all sources.
-func (f *sourceFamily) write(s *sink, readings []reading) {
-	values := s.row(len(f.tails))
+func (f *sourceFamily) write(s *rendering, readings []reading) {
+	values := s.room(len(f.tails))
 	headed := false
 	for i := range readings {
 		r := &readings[i]
@@ -155,7 +155,7 @@ func (f *sourceFamily) write(s *sink, readings []reading) {
 }
 
 // writeSourceInfo renders how the sources that could be read are read.
-func (e *exposition) writeSourceInfo(s *sink, readings []reading) {
+func (e *exposition) writeSourceInfo(s *rendering, readings []reading) {
 	headed := false
 	for i := range readings {
 		if readings[i].snapshot == nil {

@@ -25,7 +25,7 @@ import (
 // render returns the exposition of readings.
 func render(readings ...reading) []byte {
 	var out bytes.Buffer
-	s := sink{w: &out}
+	s := rendering{sink: sink{w: &out}}
 	newExposition(1).write(&s, 0, readings)
 	s.flush()
 	return out.Bytes()
@@ -193,12 +193,16 @@ func TestConditionTurnedOff(t *testing.T) {
 	s := snapshotOf("s", board())
 	s.Judgement.States[canonical.CondGPUTemperature] = canonical.HealthOK
 	s.Judgement.States[canonical.CondPCIeReplay] = canonical.HealthCrit
+	s.Judgement.States[canonical.CondRowRemapFailure] = canonical.HealthUnknown // no such setting
 	body := string(render(good(s)))
 	if strings.Contains(body, `condition="gpu_temperature"`) {
 		t.Error("a condition that is off has series")
 	}
 	if !strings.Contains(body, `condition="pcie_replay",state="crit"} 0`) {
 		t.Error("a condition does not show the state it is configured to raise")
+	}
+	if n := strings.Count(body, "kpulse_gpu_health_condition{"); n != 1 {
+		t.Errorf("%d conditions, want the one that is on", n)
 	}
 }
 

@@ -12,45 +12,52 @@ import (
 // be lost. What tells of activity is of devices that were ever read themselves, so
 // that it stays while a board is implied for a time.
 func ledgerFamilies() []deviceFamily {
-	ledger := func(f family, kinds kind, tails []string, fill func([]float64, *canonical.Account)) deviceFamily {
-		return deviceFamily{
-			header: newHeader(families[f]), of: ofDevices, reach: remembered, kinds: kinds, tails: tails,
-			fill: func(values []float64, s *canonical.Snapshot, row int) { fill(values, &s.Ledger.Devices[row]) },
-		}
+	ledger := func(f family, r reach, kinds kind, tails []string, fill rowFiller) deviceFamily {
+		return deviceFamily{header: newHeader(families[f]), of: ofDevices, reach: r, kinds: kinds, tails: tails, fill: fill}
 	}
 	return []deviceFamily{
-		ledger(xidChangesFamily, boards, alone(), fillXIDChanges),
-		ledger(xidChangedFamily, boards, alone(), fillXIDChanged),
-		{header: newHeader(families[presentFamily]), of: ofDevices, reach: missed, kinds: boards, tails: alone(), fill: fillPresent},
-		ledger(observedFamily, everyDevice, alone(), fillObserved),
-		ledger(utilizedFamily, everyDevice, alone(), ifRead(fillUtilized)),
-		ledger(knownFamily, everyDevice, alone(), ifRead(fillKnown)),
-		ledger(classSecondsFamily, everyDevice, classTails(classLabel, bottleneckLabel), ifRead(fillClassSeconds)),
-		ledger(healthSecondsFamily, boards, stateTails(), fillHealthSeconds),
-		{header: newHeader(families[allocationsFamily]), of: ofDevices, reach: inReading, kinds: readDevices, tails: alone(), fill: fillHolders},
+		ledger(xidChangesFamily, remembered, boards, alone(), ofDevice(fillXIDChanges)),
+		ledger(xidChangedFamily, remembered, boards, alone(), ofDevice(fillXIDChanged)),
+		ledger(presentFamily, missed, boards, alone(), fillPresent),
+		ledger(observedFamily, remembered, everyDevice, alone(), ofDevice(fillObserved)),
+		ledger(utilizedFamily, remembered, everyDevice, alone(), ofDevice(ifRead(fillUtilized))),
+		ledger(knownFamily, remembered, everyDevice, alone(), ofDevice(ifRead(fillKnown))),
+		ledger(classSecondsFamily, remembered, everyDevice, classTails(classLabel, bottleneckLabel), ofDevice(ifRead(fillClassSeconds))),
+		ledger(healthSecondsFamily, remembered, boards, stateTails(), ofDevice(fillHealthSeconds)),
+		ledger(allocationsFamily, inReading, readDevices, alone(), fillHolders),
 	}
 }
 
 // allocationFamilies tell who holds each device, and what was counted of each
 // hold, also of those that ended and are remembered.
 func allocationFamilies() []deviceFamily {
-	allocations := func(f family, tails []string, fill func([]float64, *canonical.Account)) deviceFamily {
-		return deviceFamily{
-			header: newHeader(families[f]), of: ofAllocations, reach: remembered, kinds: everyDevice, tails: tails,
-			fill: func(values []float64, s *canonical.Snapshot, row int) { fill(values, &s.Ledger.Allocations[row]) },
-		}
+	allocations := func(f family, r reach, tails []string, fill rowFiller) deviceFamily {
+		return deviceFamily{header: newHeader(families[f]), of: ofAllocations, reach: r, kinds: everyDevice, tails: tails, fill: fill}
 	}
 	return []deviceFamily{
-		{header: newHeader(families[allocationInfoFamily]), of: ofAllocations, reach: inReading, kinds: everyDevice, tails: alone(), fill: fillOne},
-		allocations(allocatedFamily, alone(), fillObserved),
-		allocations(allocationUtilizedFamily, alone(), fillUtilized),
-		allocations(allocationKnownFamily, alone(), fillKnown),
-		allocations(allocationClassFamily, classTails(classLabel), fillClassSeconds),
+		allocations(allocationInfoFamily, inReading, alone(), fillOne),
+		allocations(allocatedFamily, remembered, alone(), ofAllocation(fillObserved)),
+		allocations(allocationUtilizedFamily, remembered, alone(), ofAllocation(fillUtilized)),
+		allocations(allocationKnownFamily, remembered, alone(), ofAllocation(fillKnown)),
+		allocations(allocationClassFamily, remembered, classTails(classLabel), ofAllocation(fillClassSeconds)),
 	}
 }
 
+// accountFiller is a rowFiller that an account is enough for.
+type accountFiller func(values []float64, a *canonical.Account)
+
+// ofDevice is fill with the account of the row, a device.
+func ofDevice(fill accountFiller) rowFiller {
+	return func(values []float64, s *canonical.Snapshot, row int) { fill(values, &s.Ledger.Devices[row]) }
+}
+
+// ofAllocation is fill with the account of the row, an allocation.
+func ofAllocation(fill accountFiller) rowFiller {
+	return func(values []float64, s *canonical.Snapshot, row int) { fill(values, &s.Ledger.Allocations[row]) }
+}
+
 // ifRead is fill where the device was ever read itself.
-func ifRead(fill func([]float64, *canonical.Account)) func([]float64, *canonical.Account) {
+func ifRead(fill accountFiller) accountFiller {
 	return func(values []float64, a *canonical.Account) {
 		if a.Read {
 			fill(values, a)

@@ -161,12 +161,12 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 	defer m.buffers.give(b)
 	for i := range readings {
 		if snap := readings[i].snapshot; snap != nil {
-			m.passthrough.write(&b.sink, snap)
+			m.passthrough.write(&b.rendering.sink, snap)
 		}
 	}
-	m.exposition.write(&b.sink, view, readings)
+	m.exposition.write(&b.rendering, view, readings)
 	if m.results != nil && view == 0 {
-		m.results(time.Now(), b.sink.pass)
+		m.results(time.Now(), b.rendering.pass)
 	}
 	if n, whole := b.end(); whole {
 		// Spares net/http the chunks, and the kernel most of the writes.

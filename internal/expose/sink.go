@@ -1,9 +1,6 @@
 package expose
 
-import (
-	"io"
-	"slices"
-)
+import "io"
 
 const (
 	// chunk is how many bytes are gathered before they are written. The whole
@@ -18,39 +15,19 @@ const (
 )
 
 // sink gathers an exposition and writes it in large pieces. After an error it
-// takes everything and writes nothing. What rendering needs besides lies here too,
-// so that it is there again for the next exposition.
+// takes everything and writes nothing.
 type sink struct {
 	w     io.Writer
 	ahead [][]byte // what goes out in front of buf, from where it lies
 	buf   []byte
-	// values are those of the row that is written, sources the labels of each
-	// reading's source.
-	values  []float64
-	sources texts
-	begun   bool // something was written
-	err     error
+	begun bool // something was written
+	err   error
 }
 
 // reset readies s for another exposition, to w.
 func (s *sink) reset(w io.Writer) {
 	clear(s.ahead) // let go of the snapshot's bytes
-	*s = sink{w: w, ahead: s.ahead[:0], buf: s.buf[:0], values: s.values, sources: s.sources}
-}
-
-// row returns room for n values of a row.
-func (s *sink) row(n int) []float64 {
-	s.values = slices.Grow(s.values[:0], n)[:n]
-	return s.values
-}
-
-// nameSources renders the labels of the sources of readings.
-func (s *sink) nameSources(readings []reading) {
-	s.sources.reset()
-	for i := range readings {
-		s.sources.bytes = appendSource(s.sources.bytes, readings[i].source)
-		s.sources.end()
-	}
+	*s = sink{w: w, ahead: s.ahead[:0], buf: s.buf[:0]}
 }
 
 // gathered returns how many bytes wait to be written. As long as nothing was

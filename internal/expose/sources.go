@@ -15,30 +15,33 @@ type sourceFamily struct {
 	// always is set where the series are there even if the source could not be
 	// read.
 	always bool
+	// tails tell the series of a source apart.
+	tails []string
+	fill  sourceFiller
 	// ofStreams is set where each series is of the stream at its place in the
 	// source.
 	ofStreams bool
-	// tails tell the series of a source apart.
-	tails []string
-	// fill sets values, one for each tail; NaN where the source has no such series.
-	fill func(values []float64, r *reading)
 }
+
+// sourceFiller sets the values of a source's series in a family, one for each of its
+// tails; NaN where the source has no such series.
+type sourceFiller func(values []float64, r *reading)
 
 // sourceFamilies returns the families of sources, but for source_info, in the
 // order of the exposition.
 func sourceFamilies() []sourceFamily {
 	return []sourceFamily{
-		{header: newHeader(families[upFamily]), always: true, tails: alone(), fill: fillUp},
+		newSourceFamily(upFamily, true, alone(), fillUp),
 		sourceGauge(readDurationFamily, func(r *reading) float64 { return r.source.Took.Seconds() }),
 		sourceGauge(lastReadFamily, func(r *reading) float64 { return unixSeconds(r.source.At) }),
 		sourceGauge(periodFamily, period),
 		sourceGauge(unchangedFamily, unchanged),
 		sourceGauge(devicesFamily, func(r *reading) float64 { return float64(r.snapshot.Frame.Len()) }),
 		sourceGauge(samplesFamily, func(r *reading) float64 { return float64(r.source.Samples) }),
-		{header: newHeader(families[missingFamily]), tails: fieldTails(), fill: fillMissing},
+		missingFields(),
 		sourceGauge(unknownFamily, func(r *reading) float64 { return float64(len(r.source.UnknownFamilies)) }),
 		sourceCounter(skippedFamily, func(s *canonical.Source) uint64 { return s.SkippedLines }),
-		{header: newHeader(families[droppedValuesFamily]), always: true, tails: reasonTails(), fill: fillDropped},
+		newSourceFamily(droppedValuesFamily, true, droppedTails(), fillDropped),
 		sourceCounter(clampedFamily, func(s *canonical.Source) uint64 { return s.ClampedValues }),
 		sourceCounter(droppedFamiliesFamily, func(s *canonical.Source) uint64 { return s.DroppedFamilies }),
 		sourceCounter(droppedSeriesFamily, func(s *canonical.Source) uint64 { return s.DroppedSeries }),
@@ -49,31 +52,36 @@ func sourceFamilies() []sourceFamily {
 	}
 }
 
+func newSourceFamily(f family, always bool, tails []string, fill sourceFiller) sourceFamily {
+	return sourceFamily{header: newHeader(families[f]), always: always, tails: tails, fill: fill}
+}
+
 // sourceGauge is a family with one series of each source that could be read.
 func sourceGauge(f family, value func(*reading) float64) sourceFamily {
-	return sourceFamily{header: newHeader(families[f]), tails: alone(), fill: func(values []float64, r *reading) {
+	return newSourceFamily(f, false, alone(), func(values []float64, r *reading) {
 		values[0] = value(r)
-	}}
+	})
 }
 
 // sourceCounter is a family with one series of each source.
 func sourceCounter(f family, value func(*canonical.Source) uint64) sourceFamily {
-	return sourceFamily{header: newHeader(families[f]), always: true, tails: alone(), fill: func(values []float64, r *reading) {
+	return newSourceFamily(f, true, alone(), func(values []float64, r *reading) {
 		values[0] = float64(value(r.source))
-	}}
+	})
 }
 
 // streamCounter is a family with one series of each stream of each source.
 func streamCounter(f family, value func(*canonical.Stream) uint64) sourceFamily {
-	tails := slices.Repeat(alone(), canonical.MaxStreams)
-	return sourceFamily{header: newHeader(families[f]), always: true, ofStreams: true, tails: tails, fill: func(values []float64, r *reading) {
-		for i := range values {
+	family := newSourceFamily(f, true, slices.Repeat(alone(), canonical.MaxStreams), func(values []float64, r *reading) {
+		for i := range r.source.Streams {
 			values[i] = math.NaN()
 			if stream := &r.source.Streams[i]; stream.Name != "" {
 				values[i] = float64(value(stream))
 			}
 		}
-	}}
+	})
+	family.ofStreams = true
+	return family
 }
 
 func fillUp(values []float64, r *reading) { values[0] = indicator(r.failure == nil) }
@@ -95,37 +103,26 @@ func unchanged(r *reading) float64 {
 	return wholeSeconds(max(0, r.source.At.Sub(r.source.ChangedAt)))
 }
 
-// fieldTails are one for each family that devices can give.
-func fieldTails() []string {
+// missingFields is the family with a 1 for each family of devices that the source
+// misses a field of.
+func missingFields() sourceFamily {
 	var tails []string
+	var at [canonical.NumFields]int // the place of a field's family
 	for f := range canonical.NumFields {
 		if beginsFamily(f) {
 			tails = append(tails, tail(fmt.Sprintf("field=%q", canonical.Fields[f].Name)))
 		}
+		at[f] = len(tails) - 1
 	}
-	return tails
-}
-
-// fillMissing gives a 1 to each family that the source misses, and nothing else.
-func fillMissing(values []float64, r *reading) {
-	fillNaN(values)
-	for _, missing := range r.source.Missing {
-		values[familyOf[missing]] = 1
-	}
-}
-
-// familyOf is the number of the family that a field is in.
-var familyOf = func() (numbers [canonical.NumFields]int) {
-	for f := canonical.Field(1); f < canonical.NumFields; f++ {
-		numbers[f] = numbers[f-1]
-		if beginsFamily(f) {
-			numbers[f]++
+	return newSourceFamily(missingFamily, false, tails, func(values []float64, r *reading) {
+		fillNaN(values)
+		for _, f := range r.source.Missing {
+			values[at[f]] = 1
 		}
-	}
-	return numbers
-}()
+	})
+}
 
-func reasonTails() []string {
+func droppedTails() []string {
 	var tails []string
 	for _, word := range canonical.DropReasons {
 		tails = append(tails, tail(fmt.Sprintf("reason=%q", word)))

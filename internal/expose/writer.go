@@ -10,7 +10,7 @@ import (
 // one goroutine and allocates nothing while devices and allocations stay the same.
 type Writer struct {
 	exposition *exposition
-	sink       sink
+	rendering  rendering
 	readings   []reading
 }
 
@@ -21,15 +21,15 @@ func NewWriter() *Writer { return &Writer{exposition: newExposition(1)} }
 // stays the same, to out in large pieces. The snapshots are not kept.
 // The error is that of out.
 func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
-	w.sink.reset(out)
+	w.rendering.reset(out)
 	w.readings = w.readings[:0]
 	for _, s := range snapshots {
 		w.readings = append(w.readings, reading{snapshot: s, source: &s.Source})
 	}
-	w.exposition.write(&w.sink, 0, w.readings)
-	w.sink.flush()
+	w.exposition.write(&w.rendering, 0, w.readings)
+	w.rendering.flush()
 	clear(w.readings)
-	err := w.sink.err
-	w.sink.reset(nil)
+	err := w.rendering.err
+	w.rendering.reset(nil)
 	return err
 }

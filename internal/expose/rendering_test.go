@@ -1,0 +1,50 @@
+package expose
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestFillsEveryValue has each family fill rows in which another one's values lie.
+func TestFillsEveryValue(t *testing.T) {
+	full, sparse := tenanted(fleet(3), 3), tenanted(fleet(3), 3)
+	sparse.Judgement = &canonical.Judgement{} // no condition is on
+	for device := range 3 {
+		row := sparse.Frame.Row(device)
+		for f := range row {
+			row[f] = math.NaN()
+		}
+		sparse.Verdicts[device].Findings = [canonical.NumConditions]canonical.Finding{}
+		sparse.Ledger.Devices[device] = canonical.Account{}
+	}
+	sparse.Ledger.Tenants.Holders = nil
+	check := func(header header, tails []string, fill func([]float64)) {
+		t.Helper()
+		bits := func(before float64) []uint64 {
+			values := slices.Repeat([]float64{before}, len(tails))
+			fill(values)
+			var all []uint64
+			for _, v := range values {
+				all = append(all, math.Float64bits(v))
+			}
+			return all
+		}
+		if a, b := bits(-7), bits(-8); !slices.Equal(a, b) {
+			t.Errorf("%s leaves what was there", header.name)
+		}
+	}
+	for _, snap := range []*canonical.Snapshot{full, sparse} {
+		for _, f := range deviceFamilies() {
+			for row := range 3 {
+				check(f.header, f.tails, func(values []float64) { f.fill(values, snap, row) })
+			}
+		}
+		r := good(snap)
+		for _, f := range sourceFamilies() {
+			check(f.header, f.tails, func(values []float64) { f.fill(values, &r) })
+		}
+	}
+}

@@ -105,16 +105,14 @@ var ofReading = []string{
 	"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus", "series-limit",
 }
 
-// without says which flags that were given mean nothing to the proxies that are shown,
-// and what to do; "" if none does.
+// without says which flags of the command line mean nothing to the proxies that are
+// shown, and what to do; "" if none does. What the environment says, it says to the
+// proxy beside us too: in its container, all of its settings may stand there.
 func (o *options) without(proxies, remedy string) string {
 	var given []string
 	for _, flag := range ofReading {
-		switch o.origin(flag) {
-		case fromCommandLine:
+		if o.origin(flag) == fromCommandLine {
 			given = append(given, "--"+flag)
-		case fromEnvironment:
-			given = append(given, "$"+variable(flag))
 		}
 	}
 	switch last := len(given) - 1; last {

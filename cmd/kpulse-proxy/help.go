@@ -89,19 +89,15 @@ func groupOf(flag string) int {
 	return len(helpGroups) - 1
 }
 
-// nameEnvironment gives every flag its environment variable.
+// nameEnvironment gives every flag its environment variable: --web.max-requests
+// is KPULSE_WEB_MAX_REQUESTS.
 func nameEnvironment(app *kingpin.Application) {
 	for _, f := range app.Model().Flags {
 		if f.Name != "help" && f.Name != "version" && !f.Hidden {
-			app.GetFlag(f.Name).Envar(variable(f.Name))
+			name := strings.NewReplacer("-", "_", ".", "_").Replace(f.Name)
+			app.GetFlag(f.Name).Envar("KPULSE_" + strings.ToUpper(name))
 		}
 	}
-}
-
-// variable is a flag's in the environment: --web.max-requests is
-// KPULSE_WEB_MAX_REQUESTS.
-func variable(flag string) string {
-	return "KPULSE_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
 }
 
 // suggest adds the flag that was probably meant to kingpin's complaint about one

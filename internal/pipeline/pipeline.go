@@ -59,7 +59,8 @@ type Observer interface {
 	// held's Release, which it must do once.
 	Observe(s *canonical.Snapshot, held interface{ Release() }) bool
 	// Failed is told that a scraped source could not be read at an instant, by any
-	// goroutine, which must not wait. That a stream falls silent shows in Status.
+	// goroutine, which must not wait, perhaps after readings that began later. That a
+	// stream falls silent shows in Status.
 	Failed(source string, at time.Time)
 }
 

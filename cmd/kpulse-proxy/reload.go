@@ -107,8 +107,8 @@ func (p *service) tryReload() error {
 		p.pipeline.Change(judge, translator)
 	}
 	if p.rules != nil {
-		p.rules.Limit(fresh.ruleSamples)
 		p.rules.Replace(groups, time.Now())
+		p.rules.Limit(fresh.ruleSamples)
 	}
 	p.opts = fresh
 	return nil

@@ -85,6 +85,7 @@ type Pipeline struct {
 	attempt time.Time  // when the last read ended, good or not
 	state   canonical.Source
 	usual   time.Duration // the period that a stream keeps
+	watched bool          // the latest reading is before the observer
 
 	turn    chan struct{} // held by the flight that reads, and by the end
 	settle  sync.Once

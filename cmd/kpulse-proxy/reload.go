@@ -70,13 +70,13 @@ func (p *service) reload() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.tryReload()
-	p.reloads.note(err)
 	if err != nil {
 		p.logger.Error("nothing was reloaded; all stays as it was", "cause", err)
-		return err
+	} else {
+		p.logger.Info("config file and rules are reloaded", "config", p.opts.configFile, "rules", p.opts.ruleFiles)
 	}
-	p.logger.Info("config file and rules are reloaded", "config", p.opts.configFile, "rules", p.opts.ruleFiles)
-	return nil
+	p.reloads.note(err) // last: who sees it there finds the reason in the log
+	return err
 }
 
 // tryReload is reload without telling of it.
@@ -107,8 +107,8 @@ func (p *service) tryReload() error {
 		p.pipeline.Change(judge, translator)
 	}
 	if p.rules != nil {
-		p.rules.Limit(fresh.ruleSamples)
 		p.rules.Replace(groups, time.Now())
+		p.rules.Limit(fresh.ruleSamples)
 	}
 	p.opts = fresh
 	return nil

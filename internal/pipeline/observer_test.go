@@ -108,6 +108,19 @@ func (s slow) Observe(*canonical.Snapshot, interface{ Release() }) bool {
 
 func (slow) Failed(string, time.Time) {}
 
+// TestASlowObserverIsNoFailure of the source, which is read again once it is done.
+func TestASlowObserverIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{say: temperature}
+		p, stop := startWith(t, Options{Source: s, Poll: time.Second, Observer: slow{25 * time.Second}})
+		time.Sleep(73 * time.Second)
+		if state, _ := p.Status(); state.Failure != nil || s.reads.Load() != 3 {
+			t.Errorf("after %d reads, want 3: %v", s.reads.Load(), state.Failure)
+		}
+		stop()
+	})
+}
+
 // TestReadingGoesAtThePaceOfItsObserver: what was read is served while it observes, but
 // the source is not read again, nor is the end there before it has seen all.
 func TestReadingGoesAtThePaceOfItsObserver(t *testing.T) {

@@ -59,7 +59,8 @@ type Observer interface {
 	// held's Release, which it must do once.
 	Observe(s *canonical.Snapshot, held interface{ Release() }) bool
 	// Failed is told that a scraped source could not be read at an instant, by any
-	// goroutine, which must not wait. That a stream falls silent shows in Status.
+	// goroutine, which must not wait, perhaps after readings that began later. That a
+	// stream falls silent shows in Status.
 	Failed(source string, at time.Time)
 }
 
@@ -84,6 +85,7 @@ type Pipeline struct {
 	attempt time.Time  // when the last read ended, good or not
 	state   canonical.Source
 	usual   time.Duration // the period that a stream keeps
+	watched bool          // the latest reading is before the observer
 
 	turn    chan struct{} // held by the flight that reads, and by the end
 	settle  sync.Once

@@ -86,6 +86,7 @@ func (p *Pipeline) drop(r *reading) {
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
 	r.holders, r.owner = n+2, p
+	p.watched = true
 	if p.latest != nil {
 		p.drop(p.latest)
 	}
@@ -99,8 +100,12 @@ func (p *Pipeline) publish(r *reading, n int) {
 // observe shows r to the observer, to whom the hold of the reading goroutine goes over
 // if it wants that.
 func (p *Pipeline) observe(r *reading) {
-	if p.opts.Observer == nil || !p.opts.Observer.Observe(&r.snapshot, r) {
-		p.release(r)
+	kept := p.opts.Observer != nil && p.opts.Observer.Observe(&r.snapshot, r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watched = false
+	if !kept {
+		p.drop(r)
 	}
 }
 

@@ -262,10 +262,14 @@ func (p *Pipeline) poll(ctx context.Context) {
 	}
 }
 
-// due is how long the source may still go unread.
+// due is how long the source may still go unread. While the observer takes its time
+// it is not due: a read that waits for that would fail, and seem to be its fault.
 func (p *Pipeline) due() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.watched {
+		return leastPause
+	}
 	interval := p.opts.Poll
 	if p.good.IsZero() {
 		interval = min(interval, retryAfter)

@@ -72,7 +72,7 @@ var dialect = []Row{
 	{canonical.Energy, Joules, false, "", []string{"DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL"}},
 
 	{canonical.Temperature, Celsius, false, "TMPTR", []string{"dcgm_gpu_temp", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS"}},
-	{canonical.MemoryTemperature, celsiusOrNone, false, "MMTMP", []string{"dcgm_memory_temp", "DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS"}},
+	{canonical.MemoryTemperature, Celsius, false, "MMTMP", []string{"dcgm_memory_temp", "DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS"}},
 	{canonical.TemperatureSlowdown, Celsius, false, "SDTMP", []string{"DCGM_FI_DEV_SLOWDOWN_TEMP", "DCGM_FI_DEV_GPU_TEMP_SLOWDOWN_CELSIUS"}},
 	{canonical.SMClock, Megahertz, false, "SMCLK", []string{"dcgm_sm_clock", "DCGM_FI_DEV_SM_CLOCK"}},
 	{canonical.SMClock, Hertz, false, "", []string{"DCGM_FI_DEV_SM_CLOCK_HERTZ"}},

@@ -113,6 +113,19 @@ DCGM_FI_DEV_FB_USED{gpu="0",UUID="A"} 1
 	r.checkDropped(Report{})
 }
 
+// TestOwnNamesOfTheMemorySensor: there is none where they say 0, as under the names
+// that the dialect knows. Other sensors may be as cold.
+func TestOwnNamesOfTheMemorySensor(t *testing.T) {
+	r := translated(t, Options{Rows: []Row{
+		{Field: canonical.MemoryTemperature, Unit: Celsius, Names: []string{"acme_memory"}},
+		{Field: canonical.Temperature, Unit: Celsius, Names: []string{"acme_die"}},
+	}}, "acme_memory{gpu=\"0\",uuid=\"A\"} 0\nacme_die{gpu=\"0\",uuid=\"A\"} 0\n")
+	r.checkRow(0, readings{canonical.Temperature: 0})
+	var want Report
+	want.Dropped[canonical.DropBlank] = 1
+	r.checkDropped(want)
+}
+
 func TestOwnRowsRefused(t *testing.T) {
 	power := func(names ...string) Row { return Row{Field: canonical.Power, Unit: Watts, Names: names} }
 	tests := []struct {

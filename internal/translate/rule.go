@@ -27,7 +27,7 @@ func isUntouched(cell float64) bool { return math.Float64bits(cell) == math.Floa
 
 func newRule(field canonical.Field, unit Unit, slot int) *rule {
 	u := units[unit]
-	r := &rule{slot: slot, blanks: u.blanks, times: u.times, per: u.per, overshoot: u.overshoot}
+	r := &rule{slot: slot, blanks: blanksOf(field, unit), times: u.times, per: u.per, overshoot: u.overshoot}
 	r.lowest, r.highest = canonical.Fields[field].Range()
 	if unit == percentOrRatio {
 		// Kept as it came, to be read once the unit is known.

@@ -50,7 +50,7 @@ func Spellings(f canonical.Field) []Spelling {
 func (r *Row) spelling() Spelling {
 	u := units[r.Unit]
 	s := Spelling{
-		Names: slices.Clone(r.Names), Times: u.times, Per: u.per, Blanks: u.blanks.ranges(),
+		Names: slices.Clone(r.Names), Times: u.times, Per: u.per, Blanks: blanksOf(r.Field, r.Unit).ranges(),
 		Overshoot: u.overshoot, PercentOrRatio: r.Unit == percentOrRatio,
 	}
 	s.Lowest, s.Highest = canonical.Fields[r.Field].Range()

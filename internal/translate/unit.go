@@ -10,10 +10,7 @@ import (
 type Unit string
 
 // The units of the dialects. percentOrRatio is Percent or Ratio, to be found out
-// for each reading. celsiusOrNone is Celsius of a sensor that a board may lack, and
-// 0 where it does: the host engine does not look whether the driver gave the value
-// (NVIDIA/DCGM#311, NVIDIA/dcgm-exporter#460; seen on T4 and L4), and no memory that
-// works is as cold.
+// for each reading.
 const (
 	Ratio           Unit = "ratio"
 	Percent         Unit = "percent"
@@ -26,7 +23,6 @@ const (
 	Joules          Unit = "joules"
 	Millijoules     Unit = "millijoules"
 	Celsius         Unit = "degrees Celsius"
-	celsiusOrNone   Unit = "degrees Celsius, 0 for none"
 	Hertz           Unit = "hertz"
 	Megahertz       Unit = "megahertz"
 	Seconds         Unit = "seconds"
@@ -89,12 +85,23 @@ var units = map[Unit]unitInfo{
 	Joules:          {[]canonical.Unit{canonical.Joules}, 1, 1, 0, wide},
 	Millijoules:     {[]canonical.Unit{canonical.Joules}, 1, 1000, 0, wide},
 	Celsius:         {[]canonical.Unit{canonical.Celsius}, 1, 1, 0, small},
-	celsiusOrNone:   {[]canonical.Unit{canonical.Celsius}, 1, 1, 0, small | zeroBlank},
 	Hertz:           {[]canonical.Unit{canonical.Hertz}, 1, 1, 0, wide},
 	Megahertz:       {[]canonical.Unit{canonical.Hertz}, 1e6, 1, 0, small},
 	Seconds:         {[]canonical.Unit{canonical.Seconds}, 1, 1, 0, float},
 	Nanoseconds:     {[]canonical.Unit{canonical.Seconds}, 1, 1e9, 0, wide},
 	Number:          {[]canonical.Unit{canonical.Count, canonical.Flag, canonical.Code, canonical.Bitmask}, 1, 1, 0, small},
+}
+
+// blanksOf are the blanks of a field that is given in a unit. Of the sensor in the
+// memory, which a board may lack, 0 is one too: the host engine does not look whether
+// the driver gave the value (NVIDIA/DCGM#311, NVIDIA/dcgm-exporter#460; seen on T4 and
+// L4), and no memory that works is as cold.
+func blanksOf(field canonical.Field, unit Unit) blanks {
+	b := units[unit].blanks
+	if field == canonical.MemoryTemperature {
+		b |= zeroBlank
+	}
+	return b
 }
 
 // in tells whether v, as the source wrote it, is one of the blanks b.

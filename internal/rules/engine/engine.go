@@ -95,7 +95,9 @@ func newPromQL(opts Options) *promql.Engine {
 	})
 }
 
-// Limit changes Limits.Samples. It waits for the evaluation under way.
+// Limit changes Limits.Samples. It waits for the evaluation under way. Where the rules
+// change too, Replace comes first: what nobody selects any more then takes no room
+// from the rest.
 func (e *Engine) Limit(samples int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

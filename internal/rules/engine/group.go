@@ -112,11 +112,11 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 		if failed := r.record(vector, now); err == nil {
 			err = failed
 		}
-		if err != nil {
-			r.failures.Add(1)
-		}
 		r.nanos.Add(int64(time.Since(begun)))
 		e.report(g, r, err)
+		if err != nil {
+			r.failures.Add(1) // last: who sees it finds the reason in the log
+		}
 	}
 }
 

@@ -57,10 +57,14 @@ func (b *inbox) put(r reading) bool {
 }
 
 // fail notes that a source could not be read. The next reading of it is taken
-// however soon it comes.
+// however soon it comes. Who tells of a failure may come late: one that began before
+// the last reading ends nothing.
 func (b *inbox) fail(source string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if last, ok := b.taken[source]; ok && at.Before(last) {
+		return
+	}
 	delete(b.taken, source)
 	if n := len(b.waiting); n > 0 && b.waiting[n-1].source == source && b.waiting[n-1].snapshot == nil {
 		return // is noted already

@@ -19,6 +19,7 @@ func TestInbox(t *testing.T) {
 	put("a", 900*time.Millisecond, false) // within a second
 	put("b", 900*time.Millisecond, true)
 	put("a", 950*time.Millisecond, true)
+	b.fail("a", at.Add(900*time.Millisecond)) // is told late
 	b.fail("a", at.Add(time.Second))
 	b.fail("a", at.Add(2*time.Second)) // is noted already
 	put("a", 2*time.Second, false)     // full

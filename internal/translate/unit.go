@@ -92,16 +92,17 @@ var units = map[Unit]unitInfo{
 	Number:          {[]canonical.Unit{canonical.Count, canonical.Flag, canonical.Code, canonical.Bitmask}, 1, 1, 0, small},
 }
 
-// blanksOf are the blanks of a field that is given in a unit. Of the sensor in the
-// memory, which a board may lack, 0 is one too: the host engine does not look whether
-// the driver gave the value (NVIDIA/DCGM#311, NVIDIA/dcgm-exporter#460; seen on T4 and
+// fieldBlanks are more of them, of a field in whatever unit. A board may lack the
+// sensor in its memory, and then gives 0: the host engine does not look whether the
+// driver gave the value (NVIDIA/DCGM#311, NVIDIA/dcgm-exporter#460; seen on T4 and
 // L4), and no memory that works is as cold.
+var fieldBlanks = map[canonical.Field]blanks{
+	canonical.MemoryTemperature: zeroBlank,
+}
+
+// blanksOf are the blanks of a field that is given in a unit.
 func blanksOf(field canonical.Field, unit Unit) blanks {
-	b := units[unit].blanks
-	if field == canonical.MemoryTemperature {
-		b |= zeroBlank
-	}
-	return b
+	return units[unit].blanks | fieldBlanks[field]
 }
 
 // in tells whether v, as the source wrote it, is one of the blanks b.

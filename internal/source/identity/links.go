@@ -22,22 +22,7 @@ const maxLinkSpeed = 1000
 // inactive carry nothing. Of a board that has a link we do not understand nothing is
 // told: the sum of the others would be too low.
 func parseLinks(output []byte) []Board {
-	var boards []Board
-	for line := range lines(output) {
-		word, rest, _ := strings.Cut(line, " ")
-		head, told, _ := strings.Cut(rest, ":")
-		switch word {
-		case "GPU":
-			if len(boards) == maxBoards {
-				return boards
-			}
-			boards = append(boards, listed(head, told))
-		case "Link":
-			if len(boards) > 0 {
-				boards[len(boards)-1].NVLinkLimit += 2 * linkSpeed(told)
-			}
-		}
-	}
+	boards := boardsWith("Link", output, func(b *Board, _, told string) { b.NVLinkLimit += 2 * linkSpeed(told) })
 	for i := range boards {
 		if math.IsNaN(boards[i].NVLinkLimit) {
 			boards[i].NVLinkLimit = 0

@@ -6,6 +6,12 @@ import "strings"
 // devices. These are Loose, also where their UUID says which instance they are of,
 // as it did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
 func parseList(output []byte) []Board {
+	return boardsWith("MIG", output, (*Board).addDevice)
+}
+
+// boardsWith returns the boards that nvidia-smi names in output. Of each line under one
+// that begins with the word below, add is given what stands before the colon and behind.
+func boardsWith(below string, output []byte, add func(b *Board, head, told string)) []Board {
 	var boards []Board
 	for line := range lines(output) {
 		word, rest, _ := strings.Cut(line, " ")
@@ -16,9 +22,9 @@ func parseList(output []byte) []Board {
 				return boards
 			}
 			boards = append(boards, listed(head, told)) // also where it is unreadable: what follows is its
-		case "MIG":
+		case below:
 			if len(boards) > 0 {
-				boards[len(boards)-1].addDevice(head, told)
+				add(&boards[len(boards)-1], head, told)
 			}
 		}
 	}

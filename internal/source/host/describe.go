@@ -22,8 +22,9 @@ func (p *Processes) DescribeAll(ctx context.Context, pids []int) map[int]Process
 		}
 		described := make(chan Process, 1)
 		go func() {
-			defer p.end(pid)
-			described <- p.describe(ctx, pid)
+			process := p.describe(ctx, pid)
+			p.end(pid) // before it is told, or who asks again at once gets nothing
+			described <- process
 		}()
 		patience.Reset(processPatience)
 		select {

@@ -18,7 +18,7 @@ func TestDCGMStartHangs(t *testing.T) {
 		GPUs:     dcgmitest.Boards(1),
 		Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "discovery"}},
 	})
-	c, log := startDCGM(t, exe)
+	c := startDCGM(t, exe)
 	if code := get(t, c.url+"/-/healthy"); code != 200 {
 		t.Errorf("healthy: %d", code)
 	}
@@ -26,7 +26,7 @@ func TestDCGMStartHangs(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	if err := c.stop(); err != nil {
-		t.Errorf("after SIGTERM: %v\n%s", err, log)
+		t.Errorf("after SIGTERM: %v\n%s", err, c.logged())
 	}
 }
 
@@ -40,7 +40,7 @@ func TestDCGMProcesses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(exe), "nvidia-smi"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := startDCGM(t, exe, "--collector.processes")
+	c := startDCGM(t, exe, "--collector.processes")
 	body := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_info\{source="dcgmi",backend="dcgm",aggregation="point",version="dcgmi [0-9.]+"\} 1$`)
 	if strings.Contains(body, "infer.py") {
 		t.Error("a process is a series")

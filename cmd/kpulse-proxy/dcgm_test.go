@@ -16,19 +16,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// startDCGM runs a proxy on a node whose dcgmi is the fake at exe, and returns its
-// log too, to be read once it has stopped.
-func startDCGM(t *testing.T, exe string, flags ...string) (*child, *bytes.Buffer) {
+// startDCGM runs a proxy on a node whose dcgmi is the fake at exe.
+func startDCGM(t *testing.T, exe string, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=dcgm", "--node-name=n"}, flags...)...)
 	cmd.Env = []string{"PATH=" + filepath.Dir(exe)}
-	log := &bytes.Buffer{}
-	c, err := startChild(cmd, log)
+	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
 	if err != nil {
-		t.Fatalf("%v\n%s", err, log)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.stop() })
-	return c, log
+	return c
 }
 
 // page asks c for a path.
@@ -69,7 +67,7 @@ func TestDCGMNodeWithoutExporter(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(jobs, "3"), []byte("4711\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := startDCGM(t, exe, "--hpc-job-mapping-dir="+jobs)
+	c := startDCGM(t, exe, "--hpc-job-mapping-dir="+jobs)
 	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_real_utilization_ratio`)
 	if err := checkExposition([]byte(body)); err != nil {
 		t.Error(err)
@@ -113,7 +111,7 @@ func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
 		Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}},
 	}
 	exe := dcgmitest.Install(t, world)
-	c, log := startDCGM(t, exe, "--poll=10ms")
+	c := startDCGM(t, exe, "--poll=10ms")
 	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius`)
 	for _, want := range []string{
 		`kpulse_source_field_missing{source="dcgmi",backend="dcgm",field="gpu_sm_active_ratio"} 1`,
@@ -131,8 +129,8 @@ func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{"--poll is raised", "readings go on without it"} {
-		if strings.Count(log.String(), want) != 1 {
-			t.Errorf("the log should say once that %s:\n%s", want, log)
+		if strings.Count(c.logged(), want) != 1 {
+			t.Errorf("the log should say once that %s:\n%s", want, c.logged())
 		}
 	}
 }
@@ -206,7 +204,7 @@ func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
 	file := filepath.Join(t.TempDir(), "node.rec")
-	c, _ := startDCGM(t, exe, "--record="+file)
+	c := startDCGM(t, exe, "--record="+file)
 	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
 	_, live := page(t, c, "/metrics")
 	if err := c.stop(); err != nil {

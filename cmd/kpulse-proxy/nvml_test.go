@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"math"
@@ -21,10 +20,9 @@ func startNVML(t *testing.T, library, scenario string, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=nvml", "--node-name=n"}, flags...)...)
 	cmd.Env = []string{"LD_LIBRARY_PATH=" + filepath.Dir(library), nvmltest.ScenarioEnv + "=" + scenario}
-	log := &bytes.Buffer{}
-	c, err := startChild(cmd, log)
+	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
 	if err != nil {
-		t.Fatalf("%v\n%s", err, log)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.stop() })
 	return c

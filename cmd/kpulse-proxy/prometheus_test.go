@@ -130,10 +130,9 @@ func prometheusBinary(t *testing.T) string {
 // startProxy runs a kpulse-proxy as a child process until the test ends.
 func startProxy(t testing.TB, binary string, flags ...string) *child {
 	t.Helper()
-	log := &bytes.Buffer{}
-	c, err := startChild(exec.Command(binary, append([]string{"--web.listen-address=127.0.0.1:0"}, flags...)...), log)
+	c, err := startChild(exec.Command(binary, append([]string{"--web.listen-address=127.0.0.1:0"}, flags...)...), filepath.Join(t.TempDir(), "log"))
 	if err != nil {
-		t.Fatalf("%v\n%s", err, log)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.stop() })
 	return c

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -81,46 +80,52 @@ func cmdDownstream(ts *testscript.TestScript, _ bool, _ []string) {
 	stateOf(ts).upstream.stop()
 }
 
-var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
+var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)\n`)
 
 // child is a running kpulse-proxy.
 type child struct {
 	cmd  *exec.Cmd
 	url  string
+	log  string // the file that it logs to
 	done chan error
 }
 
 // startChild starts a program that logs where it listens, and waits until it
-// does. Its log goes to sink.
-func startChild(cmd *exec.Cmd, sink io.Writer) (*child, error) {
-	stderr, err := cmd.StderrPipe()
+// does. It logs to a new file by itself: what it did is there once it shows.
+func startChild(cmd *exec.Cmd, log string) (*child, error) {
+	file, err := os.Create(log)
 	if err != nil {
 		return nil, err
 	}
+	defer file.Close()
+	cmd.Stderr = file
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &child{cmd: cmd, done: make(chan error, 1)}
-	address := make(chan string, 1)
-	go func() {
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			fmt.Fprintln(sink, lines.Text())
-			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-				address <- m[1]
-			}
+	c := &child{cmd: cmd, log: log, done: make(chan error, 1)}
+	go func() { c.done <- cmd.Wait() }()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		if m := listening.FindStringSubmatch(c.logged()); m != nil {
+			c.url = "http://" + m[1]
+			return c, nil
 		}
-		c.done <- cmd.Wait()
-	}()
-	select {
-	case a := <-address:
-		c.url = "http://" + a
-		return c, nil
-	case err := <-c.done:
-		return nil, fmt.Errorf("%s ended before it listened: %w", cmd, err)
-	case <-time.After(30 * time.Second):
-		cmd.Process.Kill()
-		return nil, fmt.Errorf("%s does not listen", cmd)
+		select {
+		case err := <-c.done:
+			return nil, fmt.Errorf("%s ended before it listened: %w\n%s", cmd, err, c.logged())
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
+	cmd.Process.Kill()
+	return nil, fmt.Errorf("%s does not listen\n%s", cmd, c.logged())
+}
+
+// logged returns what the child has logged.
+func (c *child) logged() string {
+	text, err := os.ReadFile(c.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // stop asks the child to end and waits for it.
@@ -143,17 +148,14 @@ func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
 	if running := stateOf(ts).proxy; running != nil {
 		ts.Check(running.stop())
 	}
-	log, err := os.Create(ts.MkAbs("proxy.log"))
-	ts.Check(err)
 	cmd := exec.Command("kpulse-proxy", append([]string{"--web.listen-address=127.0.0.1:0"}, args...)...)
 	cmd.Dir = ts.MkAbs(".")
+	var err error
 	cmd.Path, err = exec.LookPath("kpulse-proxy")
 	ts.Check(err)
 	cmd.Err = nil
-	c, err := startChild(cmd, log)
-	if err != nil {
-		ts.Fatalf("%v\n%s", err, ts.ReadFile("proxy.log"))
-	}
+	c, err := startChild(cmd, ts.MkAbs("proxy.log"))
+	ts.Check(err)
 	stateOf(ts).proxy = c
 	ts.Setenv("PROXY", c.url)
 	ts.Defer(func() { c.cmd.Process.Kill() })

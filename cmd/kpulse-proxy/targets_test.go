@@ -145,7 +145,7 @@ func startTrio(t *testing.T, binary string, body []byte) (ours, baseline, oneCor
 	start := func(environment ...string) *child {
 		cmd := exec.Command(path, up.url)
 		cmd.Env = append(os.Environ(), environment...)
-		c, err := startChild(cmd, io.Discard)
+		c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -189,7 +189,14 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 	if err := w.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.until("three GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2" })
+	// Of both streams: with one that has not come back yet, the next failure would be
+	// taken for that of the last.
+	of := func(gpus string) func(*raw.Batch, error) bool {
+		return func(b *raw.Batch, _ error) bool {
+			return devices(b, "SMACT", false) == gpus && devices(b, "POWER", false) == gpus
+		}
+	}
+	w.until("three GPUs", of("0 1 2"))
 	whole := w.scenario.GPUs
 	lose := func(gpus ...dcgmitest.GPU) {
 		w.scenario.GPUs = gpus
@@ -198,7 +205,7 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 		w.set()
 	}
 	lose(whole[0], whole[2], whole[3])
-	w.until("two GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 2" })
+	w.until("two GPUs", of("0 2"))
 	if n := w.log.count("WARN", "--gpus=0-2: there is no GPU 1; this node has 0,2-3", "discovery -l"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
@@ -212,7 +219,7 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 	})
 	w.scenario.GPUs = whole
 	w.set()
-	w.until("three GPUs again", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2" })
+	w.until("three GPUs again", of("0 1 2"))
 
 	late := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Wish.GPUs = "0-2" })
 	e, ok := errors.AsType[*source.Error](late.Check(t.Context()))

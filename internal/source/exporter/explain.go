@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -29,6 +30,9 @@ type symptom struct {
 	remedy  string
 }
 
+// httpConfig is where a Client comes from.
+const httpConfig = "the source's http_config (--config.file)"
+
 // symptoms in order: the first that shows is told.
 var symptoms = []symptom{
 	{is(syscall.ECONNREFUSED), source.Unreachable, "connection refused",
@@ -38,9 +42,9 @@ var symptoms = []symptom{
 	{is(http.ErrSchemeMismatch), source.Unreachable, "it answers in plain HTTP",
 		"write http:// in --source"},
 	{as[*tls.CertificateVerificationError], source.Unreachable, "",
-		"trust the CA that signed it, SSL_CERT_FILE=/path/to/ca.pem in our environment, and use a host name that the certificate names"},
+		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in our environment, and use a host name that the certificate names"},
 	{during("remote error"), source.Unreachable, "", // a TLS alert
-		"let the exporter accept clients without a certificate: we present none"},
+		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
 	{during("dial"), source.Unreachable, "",
 		"check the network and firewalls on the way: curl URL; or set --source"},
 	{hungUp, source.Truncated,
@@ -90,10 +94,13 @@ func unresolved(err error) bool {
 	return ok && e.IsNotFound
 }
 
+// letIn is what to do where we are not let in.
+const letIn = "give credentials that it accepts, in " + httpConfig + " or in KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…"
+
 // statusRemedies by HTTP status; others have the remedy of their class.
 var statusRemedies = map[int]string{
-	http.StatusUnauthorized:       "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…",
-	http.StatusForbidden:          "put user and password into --source or KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…",
+	http.StatusUnauthorized:       letIn,
+	http.StatusForbidden:          letIn,
 	http.StatusNotFound:           "point --source at the exporter's /metrics",
 	http.StatusLoopDetected:       "point --source at the exporter, not at this proxy",
 	http.StatusServiceUnavailable: "the exporter is starting or has too many scrapers: see its log, and curl -i URL",
@@ -129,6 +136,9 @@ func (w *web) noAnswer(ctx context.Context, err error, took time.Duration) *sour
 	err = bare(err)
 	if e := w.ended(ctx, err, fmt.Sprintf("no answer within %s", round(took))); e != nil {
 		return e
+	}
+	if file, ok := errors.AsType[*fs.PathError](err); ok { // of a Client that reads credentials
+		return &source.Error{Failure: source.Broken, Cause: w.public + ": " + file.Error(), Remedy: "let us read the file, or name another one in " + httpConfig, Err: err}
 	}
 	for _, s := range symptoms {
 		if !s.shows(err) {

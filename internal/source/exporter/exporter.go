@@ -5,6 +5,7 @@ package exporter
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"os"
@@ -96,6 +97,9 @@ func New(target string, opts Options) (*Source, error) {
 	in := intake{max: min(opts.MaxBody, math.MaxInt64-2)}
 	if in.max <= 0 {
 		in.max = defaultMaxBody
+	}
+	if t.url == nil && opts.Client != nil {
+		return nil, refuse(fmt.Sprintf("source %q is a file, and credentials and TLS are for URLs", target), "remove the http_config, or name a URL")
 	}
 	if t.url == nil {
 		s.upstream = &file{path: t.path, intake: in}

@@ -40,11 +40,14 @@ const (
 type web struct {
 	intake
 	client  *http.Client
-	request *http.Request // copied for each fetch; its URL holds no user
-	public  string        // the URL as people may see it
-	landed  string        // where redirects ended, "" if at public
+	request *http.Request // its URL holds no user
+	// ask copies request for a fetch.
+	ask     func(context.Context) *http.Request
+	public  string // the URL as people may see it
+	landed  string // where redirects ended, "" if at public
 	secrets *strings.Replacer
-	// secretive: the URL holds a user, a password or a query.
+	// secretive: the URL holds a user, a password or a query, or the client may add
+	// credentials.
 	secretive bool
 
 	wire  io.LimitedReader // the body as transferred
@@ -57,7 +60,7 @@ func newWeb(u *url.URL, opts Options, in intake) *web {
 		c := *opts.Client
 		client = &c
 	}
-	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u), secretive: u.User != nil || u.RawQuery != ""}
+	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u), secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
 	client.Jar = nil // would add its cookies to the shared request
 	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
 
@@ -77,6 +80,12 @@ func newWeb(u *url.URL, opts Options, in intake) *web {
 	w.request = &http.Request{
 		Method: http.MethodGet, URL: &bare, Host: bare.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	w.ask = w.request.WithContext
+	if opts.Client != nil {
+		// A transport that adds credentials may add them to this very header, as that of
+		// prometheus/common v0.71 does, and would find the old ones there ever after.
+		w.ask = w.request.Clone
 	}
 	return w
 }
@@ -98,7 +107,7 @@ func (w *web) close() { w.client.CloseIdleConnections() }
 func (w *web) fetch(ctx context.Context, buf []byte) ([]byte, error) {
 	start := time.Now()
 	w.landed = ""
-	resp, err := w.client.Do(w.request.WithContext(ctx))
+	resp, err := w.client.Do(w.ask(ctx))
 	if err != nil {
 		return nil, w.noAnswer(ctx, err, time.Since(start))
 	}

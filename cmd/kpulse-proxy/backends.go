@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -38,11 +39,14 @@ type backend struct {
 	selects bool
 	// source is --source where it is not given.
 	source string
-	open   func(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error)
+	// check tells what of a feed can never work, and the key of the config file that
+	// says so; nil is nothing.
+	check func(*feed) (key string, err error)
+	open  func(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error)
 }
 
 var backends = []backend{
-	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, open: openExporter},
+	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, check: checkExporter, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
 	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: dcgmi.MinPeriod, open: openDCGM},
 	{name: "nvml", alias: "nvml_direct", least: nvml.MinPeriod, clamped: true, selects: true, standard: time.Second, open: openNVML},
@@ -62,16 +66,24 @@ var belongs = []struct {
 	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read", false},
 }
 
-// refuse tells which flag was given that b does not take; presenting says that
-// readings are shown rather than served.
-func (b *backend) refuse(origin func(flag string) origin, presenting bool) error {
+// takes tells whether one of these backends is among the named ones.
+func takes(names string, backends []*backend) bool {
+	return slices.ContainsFunc(backends, func(b *backend) bool { return slices.Contains(strings.Fields(names), b.name) })
+}
+
+// refuse tells which flag was given that none of what is read takes.
+func (o *options) refuse() error {
+	var backends []*backend
+	var names []string
+	for _, one := range o.each() {
+		backends, names = append(backends, one.backend), append(names, one.backend.name)
+	}
+	slices.Sort(names)
 	for _, f := range belongs {
-		if f.presenting && presenting {
+		if f.presenting && (o.presents() || o.tui) || o.origin(f.flag) == fromFile || takes(f.backends, backends) {
 			continue
 		}
-		if origin(f.flag) != fromFile && !slices.Contains(strings.Fields(f.backends), b.name) {
-			return fmt.Errorf("--%s is not for the %s backend: %s", f.flag, b.name, f.remedy)
-		}
+		return fmt.Errorf("--%s is not for the %s backend: %s", f.flag, strings.Join(slices.Compact(names), " or "), f.remedy)
 	}
 	return nil
 }
@@ -120,9 +132,35 @@ func open(ctx context.Context, o *options, userAgent string, logger *slog.Logger
 }
 
 func openExporter(_ context.Context, o *options, userAgent string, _ *slog.Logger) (source.Source, error) {
+	client, err := o.client()
+	if err != nil {
+		return nil, err
+	}
 	// The pipeline bounds each read by its scrapers' timeouts; this one is for when
 	// none would.
-	return exporter.New(o.source, exporter.Options{MaxBody: o.maxBody, UserAgent: userAgent, Timeout: writeTimeout})
+	return exporter.New(o.source, exporter.Options{MaxBody: o.maxBody, UserAgent: userAgent, Timeout: writeTimeout, Client: client})
+}
+
+// checkExporter implements backend.check.
+func checkExporter(f *feed) (key string, err error) {
+	client, err := f.client()
+	if err != nil {
+		return config.KeyHTTP, err
+	}
+	src, err := exporter.New(f.source, exporter.Options{Client: client})
+	if err != nil {
+		return config.KeySource, err
+	}
+	if f.http != nil && namesUser(f.source) && (f.http.BasicAuth != nil || f.http.Authorization != nil || f.http.OAuth2 != nil) {
+		err = errors.New("holds credentials beside those of the URL; keep one of the two")
+	}
+	return config.KeyHTTP, errors.Join(err, src.Close())
+}
+
+// namesUser tells whether a URL holds a user.
+func namesUser(source string) bool {
+	u, err := url.Parse(source)
+	return err == nil && u.User != nil
 }
 
 func openDCGM(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {

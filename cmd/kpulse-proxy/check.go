@@ -62,6 +62,7 @@ func check(args []string, stdout, stderr io.Writer) int {
 }
 
 func checkConfig(files []string) (string, userfile.Problems, error) {
-	_, err := config.Load(files[0])
-	return files[0] + ": ok", nil, err
+	file, err := config.Load(files[0])
+	_, problems := feedsOf(file.Sources)
+	return files[0] + ": ok", problems, err
 }

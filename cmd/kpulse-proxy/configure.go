@@ -45,6 +45,11 @@ func (o *options) configure() error {
 	if err != nil {
 		return err
 	}
+	feeds, problems := feedsOf(file.Sources)
+	if problems.Refuse() {
+		return problems
+	}
+	o.read(feeds)
 	open := func(flag string) bool { return o.origin(flag) == fromFile }
 	o.judge.Thresholds, o.judge.States, o.rows = file.Judge.Thresholds, file.Judge.States, file.Rows
 	if open("preset") && open("weights") {

@@ -31,9 +31,6 @@ func configured(t *testing.T, file string, environment map[string]string, args .
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opts.configure(); err != nil {
-		t.Fatal(err)
-	}
 	return opts
 }
 
@@ -144,16 +141,16 @@ func TestOnlyTheFile(t *testing.T) {
 	if len(opts.rows) != 1 || !reflect.DeepEqual(opts.rows[0].Names, []string{"A"}) {
 		t.Errorf("the dialect's rows are %+v", opts.rows)
 	}
-	if opts.judge.ExpectedGPUs != 8 || opts.poll != 7*time.Second {
-		t.Errorf("%d GPUs are expected, read every %v", opts.judge.ExpectedGPUs, opts.poll)
+	if opts.expectedGPUs != 8 || opts.poll != 7*time.Second {
+		t.Errorf("%d GPUs are expected, read every %v", opts.expectedGPUs, opts.poll)
 	}
 }
 
 // TestFlagsOfTheFileAreFlags: origin is asked for flags by name, which must exist.
 func TestFlagsOfTheFileAreFlags(t *testing.T) {
 	opts := configured(t, "", map[string]string{"KPULSE_EXPECTED_GPUS": "4"})
-	if got := opts.origin("expected-gpus"); got != fromEnvironment || opts.judge.ExpectedGPUs != 4 {
-		t.Errorf("%d GPUs are expected, from %d", opts.judge.ExpectedGPUs, got)
+	if got := opts.origin("expected-gpus"); got != fromEnvironment || opts.expectedGPUs != 4 {
+		t.Errorf("%d GPUs are expected, from %d", opts.expectedGPUs, got)
 	}
 	var help strings.Builder
 	if _, err := parse([]string{"--help"}, &help); err == nil {

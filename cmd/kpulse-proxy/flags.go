@@ -42,18 +42,16 @@ type options struct {
 	configFile string   // "" is none
 	origin     func(flag string) origin
 
-	backend *backend
-	source  string // "" is the backend's own choice
-	record  string // file to record to, "" for none
+	feed          // what to read; not used where there are several
+	feeds  []feed // where the config file names several
+	record string // file to record to, "" for none
 
-	dcgmHost, gpus, jobMappingDir string
-	showAll, processes            bool
+	gpus, jobMappingDir string
+	showAll, processes  bool
 
-	poll        time.Duration
 	minInterval time.Duration
 	timeout     time.Duration
 	maxBody     int64
-	nodeName    string
 	once, json  bool
 	columns     []export.Column // of --export, nil without it
 
@@ -89,8 +87,8 @@ type words struct {
 	backend, source, replay, poll, minInterval, timeout, passthrough, preset, weights, missing, maxBody, nodeName, export, ruleWindow *string
 }
 
-// parse reads the command line and the environment. Help and version go to
-// stdout and give errAnswered.
+// parse reads the command line, the environment and the config file. Help and version
+// go to stdout and give errAnswered. What is wrong in the file is a *fileError.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	app := kingpin.New("kpulse-proxy", about)
 	answered := false
@@ -112,8 +110,21 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case err != nil:
 		return nil, suggest(app, args, err)
 	}
-	return opts, w.into(opts)
+	if err := w.into(opts); err != nil {
+		return nil, err
+	}
+	if err := opts.configure(); err != nil {
+		return nil, &fileError{err}
+	}
+	return opts, opts.fit(*w.poll)
 }
+
+// fileError is why the config file cannot be taken.
+type fileError struct{ error }
+
+func (e *fileError) Error() string { return "--config.file: " + e.error.Error() }
+
+func (e *fileError) Unwrap() error { return e.error }
 
 // register declares every flag. What the config file can say too has its defaults.
 func register(app *kingpin.Application, opts *options, defaults config.Config) *words {
@@ -152,8 +163,8 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 	app.Flag("min-coverage", "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown.").
 		Default(strconv.FormatFloat(defaults.Judge.MinCoverage, 'g', -1, 64)).Float64Var(&opts.judge.MinCoverage)
 	app.Flag("expected-gpus", "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that lacks.").
-		Default("0").PlaceHolder("N").IntVar(&opts.judge.ExpectedGPUs)
-	app.Flag("config.file", "Settings in YAML: thresholds, warning temperatures, health conditions, names of families, and what some flags say, which win over it. deploy/config.example.yml shows them all.").
+		Default("0").PlaceHolder("N").IntVar(&opts.expectedGPUs)
+	app.Flag("config.file", "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, names of families, and what some flags say, which win over it. deploy/config.example.yml shows them all.").
 		PlaceHolder("FILE").StringVar(&opts.configFile)
 	registerRules(app, opts, w, defaults)
 	app.Flag("series-limit", "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted.").
@@ -239,13 +250,7 @@ func (w *words) into(opts *options) error {
 	if err = opts.intoColumns(*w.export, opts.origin("export") != fromFile); err != nil {
 		return err
 	}
-	if err = opts.backend.refuse(opts.origin, opts.presents() || opts.tui); err != nil {
-		return err
-	}
-	if opts.poll, err = opts.backend.parsePoll(*w.poll); err != nil {
-		return fmt.Errorf("--poll: %w", err)
-	}
-	opts.source = cmp.Or(*w.source, opts.backend.source)
+	opts.source, opts.poll = cmp.Or(*w.source, opts.backend.source), opts.backend.standard
 	if opts.nodeName = *w.nodeName; opts.nodeName == "" {
 		opts.nodeName = os.Getenv("NODE_NAME")
 	}
@@ -294,8 +299,6 @@ func (w *words) weigh(opts *options) (err error) {
 // check refuses numbers that make no sense.
 func (o *options) check() error {
 	switch {
-	case o.columns != nil && !o.once && o.poll == 0 && o.backend.onDemand:
-		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
 	case o.presents() && o.tui:
 		return errors.New("--tui draws on the terminal, --once and --export write to it; give one of them")
 	case (o.presents() || o.tui) && o.origin("rules.file") == fromCommandLine:
@@ -308,14 +311,12 @@ func (o *options) check() error {
 		return fmt.Errorf("--source.min-interval=%s: out of range; 0s reads the exporter on every scrape, and above %s old readings would pass for new", o.minInterval, maxInterval)
 	case o.timeout <= 0:
 		return fmt.Errorf("--source.timeout=%s: must be above 0, such as 10s", o.timeout)
-	case o.judge.ExpectedGPUs < 0 || o.judge.ExpectedGPUs > maxExpected:
-		return fmt.Errorf("--expected-gpus=%d: out of range; give how many GPUs the node has, at most %d, or 0", o.judge.ExpectedGPUs, maxExpected)
+	case o.expectedGPUs < 0 || o.expectedGPUs > maxExpected:
+		return fmt.Errorf("--expected-gpus=%d: out of range; give how many GPUs the node has, at most %d, or 0", o.expectedGPUs, maxExpected)
 	case o.maxRequests < 1:
 		return fmt.Errorf("--web.max-requests=%d: must be at least 1", o.maxRequests)
 	case o.exposeProcesses && !o.processes:
 		return errors.New("--web.expose-processes: no processes are listed; give --collector.processes too")
-	case o.processes && !isHere(o.dcgmHost):
-		return fmt.Errorf("--collector.processes: the GPUs of --dcgm.host=%s are another machine's, whose processes cannot be seen from here; run kpulse-proxy there", o.dcgmHost)
 	case o.ruleWindow < config.MinWindow || o.ruleWindow > config.MaxWindow:
 		return fmt.Errorf("--rules.window=%s: out of range; give %s to %s", o.ruleWindow, config.MinWindow, config.MaxWindow)
 	case o.ruleSamples < 1:

@@ -53,16 +53,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return check(args[1:], stdout, stderr)
 	}
 	opts, err := parse(args, stdout)
+	_, inFile := errors.AsType[*fileError](err)
 	switch {
 	case errors.Is(err, errAnswered):
 		return exitDone
+	case inFile:
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
+		return exitFailed
 	case err != nil:
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return exitUsage
-	}
-	if err := opts.configure(); err != nil {
-		fmt.Fprintf(stderr, "kpulse-proxy: --config.file: %v\n", err)
-		return exitFailed
 	}
 	opts.log.Writer = stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

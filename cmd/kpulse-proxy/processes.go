@@ -16,13 +16,15 @@ type processLister struct {
 	proc   *host.Processes
 }
 
-// newProcessLister returns what --collector.processes asks for, nil for nothing.
-func newProcessLister(src source.Source, opts *options) expose.ProcessLister {
-	lister, able := source.As[source.ProcessLister](src)
-	if !opts.processes || !able {
-		return nil
+// processLister returns what --collector.processes asks for, of the first source that
+// can tell; nil for nothing.
+func (p *service) processLister() expose.ProcessLister {
+	for _, r := range p.readers {
+		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.processes {
+			return &processLister{lister, host.NewProcesses(os.DirFS("/proc"), host.NewNames())}
+		}
 	}
-	return &processLister{lister, host.NewProcesses(os.DirFS("/proc"), host.NewNames())}
+	return nil
 }
 
 // Processes implements expose.ProcessLister. A process that has gone since, that is

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -12,7 +11,6 @@ import (
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -85,26 +83,17 @@ func (p *service) tryReload() error {
 	if err != nil {
 		return err
 	}
-	if err := fresh.configure(); err != nil {
-		return fmt.Errorf("--config.file: %w", err)
-	}
 	p.keepFixed(fresh)
-	var judge *compute.Judge
-	var translator *translate.Translator
-	if judge, err = newJudge(fresh); err != nil {
+	changes, err := p.changes(fresh)
+	if err != nil {
 		return err
-	}
-	if !reflect.DeepEqual(fresh.rows, p.opts.rows) {
-		if translator, err = newTranslator(fresh, p.hostname); err != nil {
-			return err
-		}
 	}
 	groups, err := loadRules(fresh, p.logger) // says that they are evaluated: last
 	if err != nil {
 		return err
 	}
-	if translator != nil || !reflect.DeepEqual(fresh.judge, p.opts.judge) {
-		p.pipeline.Change(judge, translator)
+	for _, change := range changes {
+		change()
 	}
 	if p.rules != nil {
 		p.rules.Replace(groups, time.Now())
@@ -114,12 +103,38 @@ func (p *service) tryReload() error {
 	return nil
 }
 
+// changes returns what makes the pipelines go by fresh: nothing where readings would
+// come to the same.
+func (p *service) changes(fresh *options) ([]func(), error) {
+	newRows := !reflect.DeepEqual(fresh.rows, p.opts.rows)
+	if !newRows && reflect.DeepEqual(fresh.judge, p.opts.judge) {
+		return nil, nil
+	}
+	var changes []func()
+	for i, opts := range fresh.each() {
+		r := p.readers[i]
+		judge, err := newJudge(opts)
+		if err != nil {
+			return nil, err
+		}
+		var translator *translate.Translator
+		if newRows {
+			if translator, err = newTranslator(opts, r.hostname); err != nil {
+				return nil, err
+			}
+		}
+		changes = append(changes, func() { r.pipeline.Change(judge, translator) })
+	}
+	return changes, nil
+}
+
 // keepFixed leaves in fresh what cannot change while we run as it is, and says so.
 func (p *service) keepFixed(fresh *options) {
 	for _, s := range []struct {
 		key     string
 		differs bool
 	}{
+		{"sources", !reflect.DeepEqual(fresh.feed, p.opts.feed) || !reflect.DeepEqual(fresh.feeds, p.opts.feeds)},
 		{"limits.series_limit", fresh.seriesLimit != p.opts.seriesLimit},
 		{"limits.max_body", fresh.maxBody != p.opts.maxBody},
 		{"limits.max_requests", fresh.maxRequests != p.opts.maxRequests},
@@ -129,6 +144,7 @@ func (p *service) keepFixed(fresh *options) {
 			p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", s.key)
 		}
 	}
+	fresh.feed, fresh.feeds = p.opts.feed, p.opts.feeds
 	fresh.seriesLimit, fresh.maxBody, fresh.maxRequests = p.opts.seriesLimit, p.opts.maxBody, p.opts.maxRequests
 	if p.rules == nil {
 		fresh.ruleFiles = nil

@@ -59,10 +59,15 @@ func (p *service) observer() pipeline.Observer {
 	return p.rules
 }
 
-// serves tells of the one source whether its latest reading is fit to be served.
-func (p *service) serves(string) bool {
-	_, err := p.pipeline.Status()
-	return err == nil
+// serves tells whether the latest reading of a source is fit to be served.
+func (p *service) serves(source string) bool {
+	for _, r := range p.readers {
+		if r.pipeline.Name() == source {
+			_, err := r.pipeline.Status()
+			return err == nil
+		}
+	}
+	return false
 }
 
 // renderer returns what renders readings as they are served: the lines of the

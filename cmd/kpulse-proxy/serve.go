@@ -47,7 +47,9 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	if err := web.Validate(*opts.web.WebConfigFile); err != nil {
 		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", *opts.web.WebConfigFile, err)
 	}
-	logger.Info("starting", "version", version.Info(), "backend", opts.backend.name, "reads", p.pipeline.Name(), "config", opts.configFile)
+	for _, r := range p.readers {
+		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
+	}
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that are running when it ends
@@ -60,7 +62,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		err := p.run(life)
 		switch {
 		case errors.Is(err, io.EOF):
-			logger.Warn("the source has come to its end; nothing is read any more", "reads", p.pipeline.Name())
+			logger.Warn("there is nothing left to be read")
 		case err != nil:
 			stop() // there is nothing to serve, and there will not be
 		}
@@ -77,15 +79,22 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 
 // service is the program while it serves: its parts, wired.
 type service struct {
-	logger   *slog.Logger
-	hostname string // of what the source tells of, where it does not say so itself
-	pipeline *pipeline.Pipeline
-	rules    *engine.Engine // nil without rules
-	handler  http.Handler
-	reloads  *reloads
+	logger  *slog.Logger
+	readers []reader       // in the order of options.each
+	rules   *engine.Engine // nil without rules
+	handler http.Handler
+	reloads *reloads
 
 	mu   sync.Mutex // held while reloading
 	opts *options   // as of the last reload that succeeded
+}
+
+// reader is a source that is read.
+type reader struct {
+	backend  string
+	hostname string // of what the source tells of, where it does not say so itself
+	source   source.Source
+	pipeline *pipeline.Pipeline
 }
 
 // assemble wires the program from its source to its HTTP handler. Nothing runs
@@ -96,18 +105,11 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service
 		return nil, err
 	}
 	userAgent := newUserAgent()
-	src, err := open(ctx, opts, userAgent, logger)
-	if err != nil {
-		return nil, err
-	}
-	if p.hostname, err = hostnameOf(src); err != nil {
-		return nil, err
-	}
-	if p.pipeline, err = wire(src, opts, p.observer(), logger); err != nil {
-		return nil, err
+	if err := p.startReaders(ctx, userAgent); err != nil {
+		return nil, errors.Join(err, p.closeSources())
 	}
 	served := expose.Options{
-		Feeds:        []expose.Feed{p.pipeline},
+		Feeds:        p.feeds(),
 		Passthrough:  opts.passthrough,
 		MaxRequests:  opts.maxRequests,
 		Timeout:      opts.timeout,
@@ -116,7 +118,7 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service
 		Self:         userAgent,
 		Collectors:   p.reloads.collectors(),
 
-		Processes:       newProcessLister(src, opts),
+		Processes:       p.processLister(),
 		ExposeProcesses: opts.exposeProcesses,
 	}
 	if p.rules != nil {
@@ -126,21 +128,68 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service
 	if opts.lifecycle {
 		served.Reload = p.reload
 	}
+	var err error
 	p.handler, err = expose.New(served)
 	return p, err
 }
 
-// run reads, and evaluates rules, until ctx ends or the source has come to its end.
+// startReaders opens the sources and wires what reads them.
+func (p *service) startReaders(ctx context.Context, userAgent string) error {
+	for _, opts := range p.opts.each() {
+		src, err := open(ctx, opts, userAgent, p.logger)
+		if err != nil {
+			return err
+		}
+		p.readers = append(p.readers, reader{backend: opts.backend.name, source: src})
+		r := &p.readers[len(p.readers)-1]
+		if r.hostname, err = hostnameOf(src); err != nil {
+			return err
+		}
+		if r.pipeline, err = wire(src, opts, p.observer(), p.logger); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeSources closes what is not going to be read.
+func (p *service) closeSources() (err error) {
+	for _, r := range p.readers {
+		err = errors.Join(err, r.source.Close())
+	}
+	return err
+}
+
+func (p *service) feeds() []expose.Feed {
+	feeds := make([]expose.Feed, len(p.readers))
+	for i, r := range p.readers {
+		feeds[i] = r.pipeline
+	}
+	return feeds
+}
+
+// run reads, and evaluates rules, until ctx ends or all sources have come to their
+// ends.
 func (p *service) run(ctx context.Context) error {
 	var evaluating sync.WaitGroup
 	ctx, end := context.WithCancel(ctx)
 	if p.rules != nil {
 		evaluating.Go(func() { p.rules.Run(ctx) })
 	}
-	err := p.pipeline.Run(ctx)
+	ends := make([]error, len(p.readers))
+	var reading sync.WaitGroup
+	for i, r := range p.readers {
+		reading.Go(func() {
+			ends[i] = r.pipeline.Run(ctx)
+			if ends[i] != nil && len(p.readers) > 1 {
+				p.logger.Warn("a source is read no more", "reads", r.pipeline.Name(), "cause", ends[i])
+			}
+		})
+	}
+	reading.Wait()
 	end()
 	evaluating.Wait()
-	return err
+	return errors.Join(ends...)
 }
 
 // newUserAgent is what upstreams see of us. It differs from one process to the
@@ -189,7 +238,7 @@ func wire(src source.Source, opts *options, observer pipeline.Observer, logger *
 // newTranslator returns what translates by opts. hostname is where the readings are
 // of if nothing else tells.
 func newTranslator(opts *options, hostname string) (*translate.Translator, error) {
-	devices, allocations := expose.Limits(opts.seriesLimit, opts.judge.ExpectedGPUs)
+	devices, allocations := expose.Limits(opts.seriesLimit, opts.expectedGPUs)
 	return translate.New(translate.Options{
 		NodeName:       opts.nodeName,
 		FallbackHost:   hostname,
@@ -202,7 +251,8 @@ func newTranslator(opts *options, hostname string) (*translate.Translator, error
 // newJudge returns what judges by opts.
 func newJudge(opts *options) (*compute.Judge, error) {
 	judging := opts.judge
-	judging.MaxDevices, judging.MaxAllocations = expose.Limits(opts.seriesLimit, opts.judge.ExpectedGPUs)
+	judging.ExpectedGPUs = opts.expectedGPUs
+	judging.MaxDevices, judging.MaxAllocations = expose.Limits(opts.seriesLimit, opts.expectedGPUs)
 	return compute.New(judging)
 }
 

@@ -17,9 +17,12 @@ type Config struct {
 	// compute.Custom.
 	Judge compute.Options
 	// Rows are the user's additions to the dialect, in the order of the file.
-	Rows   []translate.Row
-	Limits Limits
-	Rules  Rules
+	Rows []translate.Row
+	// Sources are what to read, in the order of the file; none leaves that to the
+	// flags.
+	Sources []Source
+	Limits  Limits
+	Rules   Rules
 }
 
 // Limits bound what one process takes and gives. All are at least 1.

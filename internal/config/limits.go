@@ -1,6 +1,6 @@
 package config
 
-var limits = []setting{
+var limits = []setting[Config]{
 	{"series_limit", func(d *document, e entry, c *Config) {
 		if n, ok := d.count(e, "write a number of series such as 250000"); ok {
 			c.Limits.Series = n
@@ -26,5 +26,5 @@ var limits = []setting{
 }
 
 func readLimits(d *document, e entry, c *Config) {
-	d.settings(e, limits, c, "write limits such as series_limit: 250000")
+	readKeys(d, e, limits, c, "write limits such as series_limit: 250000")
 }

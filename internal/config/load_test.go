@@ -82,19 +82,18 @@ func TestExampleOffersWhatWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Rows) != 2 || c.Judge.Weights == (canonical.Weights{}) {
-		t.Errorf("got %d rows of the dialect, weights %+v", len(c.Rows), c.Judge.Weights)
+	if len(c.Rows) != 2 || len(c.Sources) != 3 || c.Judge.Weights == (canonical.Weights{}) {
+		t.Errorf("got %d rows of the dialect, %d sources, weights %+v", len(c.Rows), len(c.Sources), c.Judge.Weights)
 	}
 }
 
 // TestExampleShowsEveryKey: nothing that can be set is left out.
 func TestExampleShowsEveryKey(t *testing.T) {
 	text := "\npreset: ai\n" + turnedOn(t)
-	for _, keys := range [][]string{keysOf(topLevel), keysOf(thresholds), keysOf(limits), keysOf(ruleSettings), rowKeys, canonical.Conditions[:]} {
+	for _, keys := range [][]string{keysOf(topLevel), keysOf(thresholds), keysOf(limits), keysOf(ruleSettings), keysOf(sourceSettings), rowKeys, canonical.Conditions[:]} {
 		for _, key := range keys {
-			shown := regexp.MustCompile(`(?m)^[ -]*([{].*)?\b` + key + `:`).MatchString(text)
-			if later := key == "sources"; shown == later {
-				t.Errorf("%s: shown is %v", key, shown)
+			if !regexp.MustCompile(`(?m)^[ -]*([{].*)?\b` + key + `:`).MatchString(text) {
+				t.Errorf("%s is not shown", key)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ const (
 
 const wantRules = "write files: [/etc/kpulse-proxy/rules/*.yml]"
 
-var ruleSettings = []setting{
+var ruleSettings = []setting[Config]{
 	{"files", func(d *document, e entry, c *Config) {
 		for _, item := range d.items(e, wantRules) {
 			name, ok := d.word(item, wantRules)
@@ -55,5 +55,5 @@ var ruleSettings = []setting{
 }
 
 func readRules(d *document, e entry, c *Config) {
-	d.settings(e, ruleSettings, c, wantRules)
+	readKeys(d, e, ruleSettings, c, wantRules)
 }

@@ -1,18 +1,20 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// setting is one key and what reads it.
-type setting struct {
+// setting is one key of what becomes a T, and what reads it.
+type setting[T any] struct {
 	key  string
-	read func(*document, entry, *Config)
+	read func(*document, entry, *T)
 }
 
 // topLevel are the keys of a file.
-var topLevel = []setting{
+var topLevel = []setting[Config]{
 	{"preset", readPreset},
 	{"weights", readWeights},
 	{"missing_inputs", readMissingInputs},
@@ -22,7 +24,7 @@ var topLevel = []setting{
 	{"health", readHealth},
 	{"dialect", readDialect},
 	{"limits", readLimits},
-	{"sources", notReadYet},
+	{"sources", readSources},
 	{"rules", readRules},
 }
 
@@ -31,7 +33,7 @@ var topLevel = []setting{
 func Parse(file string, body []byte) (Config, error) {
 	c, d := Default(), &document{file: file, seen: map[string]int{}}
 	if root, ok := d.open(body); ok {
-		d.settings(root, topLevel, &c, "write settings such as preset: ai")
+		readKeys(d, root, topLevel, &c, "write settings such as preset: ai")
 	}
 	if len(d.problems) == 0 {
 		d.confirm(&c)
@@ -42,27 +44,19 @@ func Parse(file string, body []byte) (Config, error) {
 	return c, nil
 }
 
-// settings reads the keys of a mapping, each by the setting of its name.
-func (d *document) settings(of entry, known []setting, c *Config, want string) {
+// readKeys reads the keys of a mapping, each by the setting of its name.
+func readKeys[T any](d *document, of entry, known []setting[T], into *T, want string) {
 	for _, e := range d.entries(of, want) {
-		if s := find(known, e.key); s != nil {
-			s.read(d, e, c)
-		} else {
+		i := slices.IndexFunc(known, func(s setting[T]) bool { return s.key == e.key })
+		if i < 0 {
 			d.unknown(e, keysOf(known))
+			continue
 		}
+		known[i].read(d, e, into)
 	}
 }
 
-func find(known []setting, key string) *setting {
-	for i := range known {
-		if known[i].key == key {
-			return &known[i]
-		}
-	}
-	return nil
-}
-
-func keysOf(known []setting) []string {
+func keysOf[T any](known []setting[T]) []string {
 	keys := make([]string, len(known))
 	for i := range known {
 		keys[i] = known[i].key
@@ -90,9 +84,4 @@ func (d *document) confirm(c *Config) {
 	if _, err := translate.New(translate.Options{Rows: c.Rows}); err != nil {
 		d.reject(entry{}, "%v", err)
 	}
-}
-
-// notReadYet refuses keys that a later version will know.
-func notReadYet(d *document, e entry, _ *Config) {
-	d.reject(e, "this version does not read %s yet; remove the key", e.key)
 }

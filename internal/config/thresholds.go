@@ -7,7 +7,7 @@ import (
 )
 
 // thresholds are the names of compute.Thresholds, but for its temperatures.
-var thresholds = []setting{
+var thresholds = []setting[Config]{
 	{"idle_utilization", fraction(func(t *compute.Thresholds) *float64 { return &t.IdleUtilization })},
 	{"idle_engine", fraction(func(t *compute.Thresholds) *float64 { return &t.IdleEngine })},
 	{"idle_dram", fraction(func(t *compute.Thresholds) *float64 { return &t.IdleDRAM })},
@@ -38,7 +38,7 @@ var thresholds = []setting{
 }
 
 func readThresholds(d *document, e entry, c *Config) {
-	d.settings(e, thresholds, c, "write thresholds such as idle_engine: 0.05")
+	readKeys(d, e, thresholds, c, "write thresholds such as idle_engine: 0.05")
 }
 
 // fraction reads a threshold in [0, 1].

@@ -30,7 +30,7 @@ func TestDiscovery(t *testing.T) {
 	}
 	for i, uuid := range []string{first.UUID, second.UUID} {
 		g := groups[i]
-		if len(g.Targets) != 1 || "http://"+g.Targets[0] != server.URL || len(g.Labels) != 2 {
+		if len(g.Targets) != 1 || "http://"+g.Targets[0] != server.URL || len(g.Labels) != 3 || g.Labels["instance"] != g.Labels["__param_source"] {
 			t.Fatalf("group %d: %+v", i, g)
 		}
 		query := url.Values{"source": {g.Labels["__param_source"]}}

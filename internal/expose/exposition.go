@@ -43,6 +43,9 @@ func (e *exposition) write(s *rendering, view int, readings []reading) {
 		l = newLayout(readings, l)
 		e.views[view].Store(l)
 	}
+	for i := range readings {
+		readings[i].shared = l.sources[i].shared
+	}
 	e.writeInfo(&s.sink, l)
 	for i := range e.devices {
 		if s.err != nil {

@@ -50,6 +50,7 @@ const (
 	periodFamily
 	unchangedFamily
 	devicesFamily
+	sharedDevicesFamily
 	samplesFamily
 	missingFamily
 	unknownFamily
@@ -106,6 +107,7 @@ var families = [numFamilies]Series{
 	periodFamily:             {"source_period_seconds", canonical.Gauge, ofSource, "Time between two readings of a source that streams."},
 	unchangedFamily:          {"source_unchanged_seconds", canonical.Gauge, ofSource, "For how long no value of the source had changed at all; above some minutes its exporter has most likely stopped collecting."},
 	devicesFamily:            {"source_devices", canonical.Gauge, ofSource, "GPUs and MIG instances in the reading."},
+	sharedDevicesFamily:      {"source_shared_devices", canonical.Gauge, ofSource, "GPUs and MIG instances in the reading that an earlier source has too: the series are of its readings."},
 	samplesFamily:            {"source_samples", canonical.Gauge, ofSource, "Samples in the reading."},
 	missingFamily:            {"source_field_missing", canonical.Gauge, ofSource + ",field", "1 for a reading that real utilization, class or the first five health conditions want and that no device gave."},
 	unknownFamily:            {"source_unknown_families", canonical.Gauge, ofSource, "Families named like those of the exporter that we have no name for; the landing page lists them."},

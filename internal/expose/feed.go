@@ -32,6 +32,9 @@ type reading struct {
 	// source is the snapshot's, or the state after the failure.
 	source  *canonical.Source
 	release func() // nil after a failure
+	// shared is how many devices of the snapshot an earlier reading has too. It is
+	// known once the labels are laid out.
+	shared int
 }
 
 // readFeed reads f for one scrape.

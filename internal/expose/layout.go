@@ -19,12 +19,16 @@ type sourceText struct {
 	rows [numSubjects]rows
 	// info are the ends of the gpu_info series of the devices in the reading.
 	info texts
+	// shared is how many of these another source tells of.
+	shared int
 }
 
 // addInfo adds the end of d's gpu_info series, empty if it has none.
 func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
 	if shown {
 		t.info.bytes = appendInfo(t.info.bytes, d)
+	} else {
+		t.shared++
 	}
 	t.info.end()
 }

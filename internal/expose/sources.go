@@ -37,6 +37,7 @@ func sourceFamilies() []sourceFamily {
 		sourceGauge(periodFamily, period),
 		sourceGauge(unchangedFamily, unchanged),
 		sourceGauge(devicesFamily, func(r *reading) float64 { return float64(r.snapshot.Frame.Len()) }),
+		sourceGauge(sharedDevicesFamily, func(r *reading) float64 { return float64(r.shared) }),
 		sourceGauge(samplesFamily, func(r *reading) float64 { return float64(r.source.Samples) }),
 		missingFields(),
 		sourceGauge(unknownFamily, func(r *reading) float64 { return float64(len(r.source.UnknownFamilies)) }),

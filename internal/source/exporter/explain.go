@@ -35,6 +35,8 @@ const httpConfig = "the source's http_config (--config.file)"
 
 // symptoms in order: the first that shows is told.
 var symptoms = []symptom{
+	{during("proxyconnect"), source.Unreachable, "",
+		"check proxy_url in " + httpConfig + ", and that the proxy there runs"},
 	{is(syscall.ECONNREFUSED), source.Unreachable, "connection refused",
 		"check that dcgm-exporter runs there: curl URL; or set --source"},
 	{unresolved, source.Unreachable, "the name HOST does not resolve",

@@ -37,9 +37,10 @@ type Options struct {
 	// UserAgent is the request's User-Agent; "" is defaultUserAgent.
 	UserAgent string
 	// Client carries TLS and authentication. It is copied; the copy keeps no
-	// cookies and its CheckRedirect, if any, is asked after our own. Close closes
-	// the idle connections of its transport. nil is a client of our own, which
-	// uses no proxy: a node's exporter is not reached through one.
+	// cookies, follows no redirect to another scheme, host or port, and its
+	// CheckRedirect, if any, is asked after our own. Close closes the idle
+	// connections of its transport. nil is a client of our own, which uses no
+	// proxy: a node's exporter is not reached through one.
 	Client *http.Client
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -170,6 +171,7 @@ func TestConnectionFailures(t *testing.T) {
 	opts := Options{Timeout: 5 * time.Second}
 	checkFailures(t, []failureCase{
 		{"refused", "http://" + dead.Addr().String(), opts, source.Unreachable, ": connection refused", "curl http://"},
+		{"proxy refused", "http://n", Options{Timeout: opts.Timeout, Client: proxied("http://user:hunter22@" + dead.Addr().String())}, source.Unreachable, "connection refused", "check proxy_url"},
 		{"closed at once", hangsUp, opts, source.Truncated, "closed before an answer", "curl -v"},
 		{"closed after the request", reply(t, ""), opts, source.Truncated, "closed before an answer", "curl -v"},
 		{"unknown authority", tlsServer.URL, opts, source.Unreachable, "certificate", "SSL_CERT_FILE"},
@@ -320,6 +322,11 @@ func TestSecretsStayInside(t *testing.T) {
 			}
 		})
 	}
+}
+
+// proxied is a client that asks through a proxy.
+func proxied(proxy string) *http.Client {
+	return &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }}}
 }
 
 // pipeClient dials a server that reads and never answers, without a socket, so

@@ -46,8 +46,8 @@ type web struct {
 	public  string // the URL as people may see it
 	landed  string // where redirects ended, "" if at public
 	secrets *strings.Replacer
-	// secretive: the URL holds a user, a password or a query, or the client may add
-	// credentials.
+	given   bool // the client was given to us, and may add credentials
+	// secretive: the URL holds a user, a password or a query, or the client is given.
 	secretive bool
 
 	wire  io.LimitedReader // the body as transferred
@@ -60,7 +60,7 @@ func newWeb(u *url.URL, opts Options, in intake) *web {
 		c := *opts.Client
 		client = &c
 	}
-	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u), secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
+	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
 	client.Jar = nil // would add its cookies to the shared request
 	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
 
@@ -82,7 +82,7 @@ func newWeb(u *url.URL, opts Options, in intake) *web {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	w.ask = w.request.WithContext
-	if opts.Client != nil {
+	if w.given {
 		// A transport that adds credentials may add them to this very header, as that of
 		// prometheus/common v0.71 does, and would find the old ones there ever after.
 		w.ask = w.request.Clone
@@ -160,16 +160,21 @@ func (w *web) decoded(resp *http.Response) (io.Reader, int64, error) {
 }
 
 // redirectPolicy follows redirects within HTTP and lets nothing secret travel
-// to another place: neither the password nor, as the Referer, the query. It then
-// asks next, if there is one.
+// to another place: neither the password nor, as the Referer, the query. What a given
+// client adds it cannot take away: with one, no redirect leads to another scheme, host
+// or port. It then asks next, if there is one.
 func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		refused := ""
+		first := via[0].URL
+		away := req.URL.Scheme != first.Scheme || req.URL.Host != first.Host
 		switch {
 		case req.URL.Scheme != "http" && req.URL.Scheme != "https":
 			refused = ": redirects to " + w.said(publicName(req.URL)) + ", which is not HTTP"
 		case len(via) >= maxRedirects:
 			refused = ": redirects without end"
+		case away && w.given:
+			refused = ": redirects to " + w.said(publicName(req.URL)) + ", which is not to have what http_config adds"
 		}
 		if refused != "" {
 			return &source.Error{
@@ -179,7 +184,7 @@ func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) fu
 			}
 		}
 		req.Header.Del("Referer")
-		if first := via[0].URL; req.URL.Scheme != first.Scheme || req.URL.Host != first.Host {
+		if away {
 			req.Header.Del("Authorization")
 		}
 		if next != nil {

@@ -222,6 +222,43 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// headerAdder adds a header to whatever passes, as a client of an http_config does.
+type headerAdder struct{ name, value string }
+
+func (a headerAdder) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(a.name, a.value)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestRedirectOfGivenClient: what a client adds to requests goes to no other place, be
+// that another port of the same host; on the same server it goes along.
+func TestRedirectOfGivenClient(t *testing.T) {
+	other := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s with %v", r.URL, r.Header) })
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/away":
+			http.Redirect(w, r, other.URL+"/m", http.StatusFound)
+		case "/moved":
+			http.Redirect(w, r, "/metrics", http.StatusFound)
+		default:
+			if r.Header.Get("X-Key") != "hunter2" {
+				t.Errorf("headers %v", r.Header)
+			}
+			io.WriteString(w, page)
+		}
+	})
+	opts := Options{Client: &http.Client{Transport: headerAdder{"X-Key", "hunter2"}}}
+	var b raw.Batch
+	if err := open(t, srv.URL+"/moved", opts).Read(t.Context(), &b); err != nil {
+		t.Error(err)
+	}
+	e := readError(t, srv.URL+"/away", opts)
+	if !strings.Contains(e.Cause, "redirects to "+other.URL+"/m, which is not to have what http_config adds") {
+		t.Errorf("got %v", e)
+	}
+}
+
 // TestClientIsCopied: a given client is used, but left as it was.
 func TestClientIsCopied(t *testing.T) {
 	cookies := make(chan string, 9)

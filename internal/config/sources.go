@@ -69,11 +69,20 @@ func text(of func(*Source) *string, want string) func(*document, entry, *Source)
 	return func(d *document, e entry, s *Source) { *of(s), _ = d.word(e, want) }
 }
 
-// readSources reads what is to be read.
+// readSources reads what is to be read. Values in the place of a list or of keys are
+// not told: they may be URLs with a password.
 func readSources(d *document, e entry, c *Config) {
+	if e.value.Kind == yaml.ScalarNode && e.value.Tag != nullTag {
+		d.reject(e, "a value where a list is wanted; %s", wantSources)
+		return
+	}
 	for _, item := range d.items(e, wantSources) {
-		if item.value.Tag == nullTag {
+		switch {
+		case item.value.Tag == nullTag:
 			d.reject(item, "says nothing; %s", wantSources)
+		case item.value.Kind == yaml.ScalarNode:
+			d.reject(item, "a value where keys are wanted; %s", wantSources)
+			continue
 		}
 		s := Source{file: d.file, at: item}
 		readKeys(d, item, sourceSettings, &s, wantSources)

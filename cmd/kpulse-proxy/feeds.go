@@ -16,6 +16,7 @@ import (
 // feed is one source and how it is read: what the flags say, or one of the sources of
 // the config file.
 type feed struct {
+	name               string // that its source will have, where the config file names it
 	backend            *backend
 	source             string // "" is the backend's own choice
 	dcgmHost, nodeName string
@@ -35,22 +36,17 @@ func (f *feed) client() (*http.Client, error) {
 // feedsOf understands the sources of a config file. What is wrong with them is told by
 // line.
 func feedsOf(sources []config.Source) (feeds []feed, problems userfile.Problems) {
-	type place struct {
-		backend      *backend
-		source, host string
-	}
-	seen := map[place]bool{}
+	seen := map[string]bool{}
 	for i := range sources {
 		s := &sources[i]
 		f, key, err := feedOf(s)
-		at := place{f.backend, f.source, f.dcgmHost}
-		if err == nil && seen[at] {
-			key, err = config.KeySource, errors.New("is read by a source above; remove one of the two")
+		if err == nil && seen[f.name] {
+			key, err = config.KeySource, fmt.Errorf("has the name of one above, %s, and what is never shown, user and query, does not tell two apart; remove one of the two", f.name)
 		}
 		if err != nil {
 			problems = append(problems, s.Problem(key, err.Error()))
 		}
-		seen[at] = true
+		seen[f.name] = true
 		feeds = append(feeds, f)
 	}
 	return feeds, problems
@@ -75,6 +71,7 @@ func feedOf(s *config.Source) (f feed, key string, err error) {
 		}
 	}
 	f.source = cmp.Or(f.source, f.backend.source)
+	f.name = cmp.Or(f.source, f.backend.name+"@"+f.dcgmHost)
 	if f.poll, err = f.backend.parsePoll(s.Poll); err != nil {
 		return f, config.KeyPoll, err
 	}

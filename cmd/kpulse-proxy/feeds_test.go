@@ -272,6 +272,7 @@ func TestFlagsThatDoNotFitSources(t *testing.T) {
 
 // TestBadSources: what no backend takes is told by line.
 func TestBadSources(t *testing.T) {
+	const twice = "has the name of one above, http://a:1/metrics, and what is never shown, user and query, does not tell two apart; remove one of the two"
 	for _, test := range []struct{ source, says string }{
 		{"{backend: dcgmm}", `bad.yml:3: sources[2].backend: "dcgmm" is no backend; use prometheus, replay, dcgm, nvml`},
 		{"{backend: nvml, source: http://n:1}", "bad.yml:3: sources[2].source: is not for the nvml backend; remove it, or name another backend"},
@@ -284,7 +285,8 @@ func TestBadSources(t *testing.T) {
 		{"{source: f.prom, http_config: {follow_redirects: false}}", `bad.yml:3: sources[2].source: source "f.prom" is a file, and credentials and TLS are for URLs; remove the http_config, or name a URL`},
 		{"{source: 'https://u:hunter2@n', http_config: {authorization: {credentials: t}}}", "bad.yml:3: sources[2].http_config: holds credentials beside those of the URL; keep one of the two"},
 		{"{source: https://n, http_config: {tls_config: {ca_file: none.pem}}}", "bad.yml:3: sources[2].http_config: unable to read CA cert: unable to read file none.pem: open none.pem: no such file or directory"},
-		{"{source: http://a:1/metrics}", "bad.yml:3: sources[2].source: is read by a source above; remove one of the two"},
+		{"{source: http://a:1/metrics}", "bad.yml:3: sources[2].source: " + twice},
+		{"{source: 'http://u:hunter2@a:1?key=hunter3'}", "bad.yml:3: sources[2].source: " + twice},
 	} {
 		file, err := config.Parse("bad.yml", []byte("sources:\n- source: http://a:1/metrics\n- "+test.source+"\n"))
 		if err != nil {

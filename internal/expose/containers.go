@@ -70,24 +70,32 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, explain(c.feeds, readings), status)
 		return
 	}
-	list := []map[string]any{}
+	list, taken := []map[string]any{}, newClaims()
 	for i := range readings {
 		if s := readings[i].snapshot; s != nil {
-			list = appendContainers(list, s)
+			list = appendContainers(list, s, taken)
 		}
 	}
 	answerJSON(w, list)
 }
 
-// appendContainers appends an object for each hold of a pod on a device. Jobs of a
-// batch system are no containers.
-func appendContainers(list []map[string]any, s *canonical.Snapshot) []map[string]any {
+// appendContainers appends an object for each hold of a pod on a device that is not
+// taken yet: as for the series, the first source that reads a device tells who holds
+// it. Jobs of a batch system are no containers.
+func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims) []map[string]any {
+	if s.Frame.Topology == nil {
+		return list
+	}
+	ours := make([]bool, len(s.Frame.Topology.Devices))
+	for i := range ours {
+		ours[i] = taken.claim(&s.Frame.Topology.Devices[i], inReading)
+	}
 	if s.Frame.Tenancy == nil {
 		return list
 	}
 	for i := range s.Frame.Tenancy.Allocations {
 		a := &s.Frame.Tenancy.Allocations[i]
-		if a.Pod == "" {
+		if a.Pod == "" || !ours[a.Device] {
 			continue
 		}
 		d := &s.Frame.Topology.Devices[a.Device]

@@ -58,6 +58,36 @@ func TestContainers(t *testing.T) {
 	}
 }
 
+// TestContainersOfSharedDevices: of a device that two sources read, the first tells who
+// holds it, be that nobody.
+func TestContainersOfSharedDevices(t *testing.T) {
+	other := held()
+	other.Source.Name = "other"
+	unheld := snapshotOf("first", board())
+	for _, c := range []struct {
+		name  string
+		feeds []Feed
+		pods  string
+	}{
+		{"the same twice", []Feed{feedOf(held()), feedOf(other)}, "train-0 probe small"},
+		{"the first has no tenants", []Feed{feedOf(unheld), feedOf(other)}, "small"},
+		{"the first is down", []Feed{brokenFeed("gone", refused), feedOf(other)}, "train-0 probe small"},
+	} {
+		_, body := ask(t, "GET", serve(t, Options{Feeds: c.feeds}).URL+containerPath)
+		var list []struct{ Pod string }
+		if err := json.Unmarshal(body, &list); err != nil {
+			t.Fatal(err)
+		}
+		var pods []string
+		for _, o := range list {
+			pods = append(pods, o.Pod)
+		}
+		if got := strings.Join(pods, " "); got != c.pods {
+			t.Errorf("%s: the pods are %s, want %s", c.name, got, c.pods)
+		}
+	}
+}
+
 // TestContainersOfNobody: no container is an empty list, no source an error.
 func TestContainersOfNobody(t *testing.T) {
 	slow := &canonical.Failure{Kind: "timeout", Timeout: true, Cause: "slow did not answer"}

@@ -154,15 +154,21 @@ func TestSeveralSources(t *testing.T) {
 	}
 }
 
-// TestSameDeviceOfSeveralSources: the first source tells of it.
+// TestSameDeviceOfSeveralSources: the first source tells of it, to rules too.
 func TestSameDeviceOfSeveralSources(t *testing.T) {
 	t.Parallel()
 	a, b := startUpstream(boardOf("n", "GPU-1", 40)), startUpstream(boardOf("n", "GPU-1", 50))
 	defer a.stop()
 	defer b.stop()
-	_, flag := fed(t, "sources: [{source: "+a.url+"/metrics, poll: 0}, {source: "+b.url+"/metrics, poll: 0}]")
+	dir, flag := fed(t, "sources: [{source: "+a.url+"/metrics, poll: 1}, {source: "+b.url+"/metrics, poll: 1}]\nrules: {files: [r.yml]}\n")
+	writeFile(t, filepath.Join(dir, "r.yml"), `groups: [{name: g, interval: 1s, rules: [
+  {record: seen_celsius, expr: kpulse_gpu_temperature_celsius},
+  {record: seen_times, expr: 'count_over_time(kpulse_gpu_temperature_celsius[1m])'}]}]`)
 	c := startProxy(t, itself(t), flag, "--passthrough=off")
-	_, body := page(t, c, "/metrics")
+	body := awaitPage(t, c, "/metrics", 200, `(?m)^seen_times\{.*\} [3-9]$`)
+	if !strings.Contains(body, `seen_celsius{gpu="0",hostname="n",uuid="GPU-1"} 40`+"\n") {
+		t.Errorf("rules see the second source:\n%s", body)
+	}
 	if err := checkExposition([]byte(body)); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -44,6 +45,7 @@ func (p *service) startRules() error {
 	p.rules = engine.New(engine.Options{
 		Logger: p.logger,
 		Render: renderer(),
+		Order:  p.order,
 		Serves: p.serves,
 		Limits: engine.Limits{Series: maxRuleSeries, Samples: p.opts.ruleSamples},
 	})
@@ -59,15 +61,19 @@ func (p *service) observer() pipeline.Observer {
 	return p.rules
 }
 
+// order tells which of the sources has a name, -1 for none.
+func (p *service) order(source string) int {
+	return slices.IndexFunc(p.readers, func(r reader) bool { return r.pipeline.Name() == source })
+}
+
 // serves tells whether the latest reading of a source is fit to be served.
 func (p *service) serves(source string) bool {
-	for _, r := range p.readers {
-		if r.pipeline.Name() == source {
-			_, err := r.pipeline.Status()
-			return err == nil
-		}
+	i := p.order(source)
+	if i < 0 {
+		return false
 	}
-	return false
+	_, err := p.readers[i].pipeline.Status()
+	return err == nil
 }
 
 // renderer returns what renders readings as they are served: the lines of the

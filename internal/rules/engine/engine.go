@@ -40,6 +40,10 @@ type Options struct {
 	// served of it. It is called by one goroutine at a time, and what it returns is
 	// not used after its next call.
 	Render func(*canonical.Snapshot) [][]byte
+	// Order tells where a source stands among those that are served: of a series that
+	// several have, rules see the first's samples. Nil is that all stand alike, and who
+	// comes first is the first.
+	Order func(source string) int
 	// Serves tells whether a reading of this source would be served now; where it
 	// would not, rules see none either. Nil is always.
 	Serves func(source string) bool
@@ -301,11 +305,7 @@ func (e *Engine) takeOver(until time.Time) {
 		if !ok {
 			break
 		}
-		p := e.pages[r.source]
-		if p == nil {
-			p = &page{}
-			e.pages[r.source] = p
-		}
+		p := e.pageOf(r.source)
 		var parts [][]byte
 		if r.snapshot != nil {
 			parts = e.opts.Render(r.snapshot)
@@ -322,6 +322,19 @@ func (e *Engine) takeOver(until time.Time) {
 		e.interest.met = false
 		e.publish(nil)
 	}
+}
+
+// pageOf returns the page of a source.
+func (e *Engine) pageOf(source string) *page {
+	p := e.pages[source]
+	if p == nil {
+		p = &page{}
+		if e.opts.Order != nil {
+			p.place = e.opts.Order(source)
+		}
+		e.pages[source] = p
+	}
+	return p
 }
 
 // silence ends the series of sources that would not be served.

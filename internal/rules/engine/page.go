@@ -14,6 +14,7 @@ import (
 // the lines of families that nobody selects are passed over, and labels are parsed
 // once for each series.
 type page struct {
+	place int              // of its source among all: lower ones come first
 	lines map[string]*line // by series as written, name and label block
 	turn  uint64           // number of the exposition
 	met   int              // lines of this one
@@ -61,11 +62,22 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 		if l.turn == p.turn {
 			continue
 		}
-		if l.series != nil && !l.stamped {
-			st.end(l.series, at)
+		if l.series != nil && l.series.owner == p {
+			l.series.owner = nil
+			if !l.stamped {
+				st.end(l.series, at)
+			}
 		}
 		p.drop(text, l)
 	}
+}
+
+// owns tells whether the page tells of s: the first that has it does.
+func (p *page) owns(s *series) bool {
+	if s.owner == nil || p.place < s.owner.place {
+		s.owner = p
+	}
+	return s.owner == p
 }
 
 // forget drops the lines whose series is not kept any more, and those that nobody
@@ -166,7 +178,7 @@ func (o *observation) take(l *line, body []byte) int {
 	}
 	end := len(l.text)
 	end += endOfLine(body[end:])
-	if l.series == nil {
+	if l.series == nil || !o.page.owns(l.series) {
 		return end
 	}
 	value, stamp, stamped := fields(body[len(l.text):end])

@@ -69,6 +69,41 @@ func TestSeriesWithTimesOfTheirOwnDoNotEnd(t *testing.T) {
 	}
 }
 
+// TestSeriesOfSeveralPages: the first page that has a series tells of it, as it is the
+// first source's that is served; another one does while the first does not.
+func TestSeriesOfSeveralPages(t *testing.T) {
+	st, in := newStore(Limits{100, 100}), selecting("a")
+	pages := []*page{{place: 0}, {place: 1}}
+	at := int64(1000)
+	for _, step := range []struct {
+		page int
+		text string // "" could not be read
+		want string
+	}{
+		{1, "a 50\n", `map[{__name__="a"}:50]`},
+		{0, "a 40\n", `map[{__name__="a"}:40]`},
+		{1, "a 51\n", `map[{__name__="a"}:40]`},
+		{1, "", `map[{__name__="a"}:40]`},
+		{1, "a 52\n", `map[{__name__="a"}:40]`},
+		{0, "b 1\n", `map[]`},
+		{1, "a 53\n", `map[{__name__="a"}:53]`},
+		{0, "a 41\n", `map[{__name__="a"}:41]`},
+		{0, "", `map[]`},
+		{0, "a 42\n", `map[{__name__="a"}:42]`},
+		{1, "a 54\n", `map[{__name__="a"}:42]`},
+	} {
+		at += 1000
+		var parts [][]byte
+		if step.text != "" {
+			parts = [][]byte{[]byte(step.text)}
+		}
+		pages[step.page].observe(st, in, at, parts)
+		if got := fmt.Sprint(st.latest()); got != step.want {
+			t.Errorf("after page %d says %q: %s, want %s", step.page, step.text, got, step.want)
+		}
+	}
+}
+
 // TestSteadyPageAllocatesNothing: neither per line nor per sample, once the series
 // have as many samples as their range holds.
 func TestSteadyPageAllocatesNothing(t *testing.T) {

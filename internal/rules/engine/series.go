@@ -19,6 +19,8 @@ type series struct {
 	head    int  // of buf: the oldest sample that counts
 	dropped bool // the store has forgotten it
 	place   int  // in the store's list of its name
+	// owner is the page whose samples these are, nil if it is on none, or of a rule.
+	owner *page
 }
 
 // samples returns those that count, oldest first. They are valid until the next

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// inboxSize is how many readings wait at most: memory that cannot be read into
-	// meanwhile.
+	// inboxSize is how many readings of a source wait at most: memory that it cannot be
+	// read into meanwhile.
 	inboxSize = 4
 	// leastGap is the time between two readings of a source from which both are
 	// taken; rules are evaluated no more often. A tick of a stream may come a little
@@ -40,14 +40,14 @@ func newInbox() *inbox {
 }
 
 // put takes a reading, unless another of its source was taken within the last
-// second, or too many wait.
+// second, or too many of it wait.
 func (b *inbox) put(r reading) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if last, ok := b.taken[r.source]; ok && r.at.Sub(last) < leastGap && !r.at.Before(last) {
 		return false
 	}
-	if len(b.waiting) >= inboxSize {
+	if n, _ := b.of(r.source); n >= inboxSize {
 		b.lost++
 		return false
 	}
@@ -66,10 +66,20 @@ func (b *inbox) fail(source string, at time.Time) {
 		return
 	}
 	delete(b.taken, source)
-	if n := len(b.waiting); n > 0 && b.waiting[n-1].source == source && b.waiting[n-1].snapshot == nil {
+	if _, failed := b.of(source); failed {
 		return // is noted already
 	}
 	b.add(reading{source: source, at: at})
+}
+
+// of returns how many readings of a source wait, and whether the last was a failure.
+func (b *inbox) of(source string) (n int, failed bool) {
+	for i := range b.waiting {
+		if b.waiting[i].source == source {
+			n, failed = n+1, b.waiting[i].snapshot == nil
+		}
+	}
+	return n, failed
 }
 
 func (b *inbox) add(r reading) {

@@ -21,8 +21,11 @@ func TestInbox(t *testing.T) {
 	put("a", 950*time.Millisecond, true)
 	b.fail("a", at.Add(900*time.Millisecond)) // is told late
 	b.fail("a", at.Add(time.Second))
+	b.fail("b", at.Add(time.Second))
 	b.fail("a", at.Add(2*time.Second)) // is noted already
-	put("a", 2*time.Second, false)     // full
+	put("a", 2*time.Second, true)
+	put("a", 3*time.Second, false) // full
+	put("b", 2*time.Second, true)  // has room of its own
 	if b.lostReadings() != 1 {
 		t.Errorf("%d readings are lost, want 1", b.lostReadings())
 	}
@@ -37,8 +40,11 @@ func TestInbox(t *testing.T) {
 	if r, ok := b.next(at.Add(960 * time.Millisecond)); ok {
 		t.Errorf("next is %+v, which is later", r)
 	}
-	if r, ok := b.next(at.Add(time.Second)); !ok || r.snapshot != nil {
-		t.Errorf("next is %+v (%v), want the failure", r, ok)
+	for _, want := range []string{"a", "b"} {
+		if r, ok := b.next(at.Add(time.Second)); !ok || r.snapshot != nil || r.source != want {
+			t.Errorf("next is %+v (%v), want the failure of %s", r, ok, want)
+		}
 	}
-	put("a", 1100*time.Millisecond, true) // soon after a failure
+	b.fail("a", at.Add(3*time.Second))
+	put("a", 3100*time.Millisecond, true) // soon after a failure
 }

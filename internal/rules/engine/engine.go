@@ -312,7 +312,8 @@ func (e *Engine) takeOver(until time.Time) {
 		}
 		p.observe(e.store, e.interest, r.at.UnixMilli(), parts)
 		if r.snapshot != nil {
-			e.interest.before = nil
+			p.unread = false
+			e.settle()
 		}
 		if r.held != nil {
 			r.held.Release()
@@ -322,6 +323,16 @@ func (e *Engine) takeOver(until time.Time) {
 		e.interest.met = false
 		e.publish(nil)
 	}
+}
+
+// settle forgets what sources served before a reload once each of them was read again.
+func (e *Engine) settle() {
+	for _, p := range e.pages {
+		if p.unread {
+			return
+		}
+	}
+	e.interest.before = nil
 }
 
 // pageOf returns the page of a source.

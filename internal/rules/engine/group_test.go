@@ -192,4 +192,16 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 	if got := te.names(at); got != "x" {
 		t.Errorf("after a reload, the source without its family: results of %s, want x", got)
 	}
+	te.observe("other", at.Add(6*time.Second), "x 1\n")
+	te.e.Replace(group15([2]string{"x", "vector(1)"}), at)
+	te.observe("s", at.Add(7*time.Second), "y 1\n")
+	te.evaluate(at.Add(7 * time.Second))
+	if got := te.names(at); got != "" {
+		t.Errorf("after a reload, before the source that has it is read: results of %s, want none", got)
+	}
+	te.observe("other", at.Add(8*time.Second), "y 1\n")
+	te.evaluate(at.Add(8 * time.Second))
+	if got := te.names(at); got != "x" {
+		t.Errorf("after a reload, no source with that family: results of %s, want x", got)
+	}
 }

@@ -32,7 +32,7 @@ type interest struct {
 	// has a family of too.
 	records map[string]bool
 	// before are those that a source had a family of before a reload: it is taken to
-	// have them still, until it was read again.
+	// have them still, until every source was read again.
 	before map[string]bool
 	// met is set when a source turned out to have a family of a recorded name.
 	met bool

@@ -18,7 +18,9 @@ type page struct {
 	lines map[string]*line // by series as written, name and label block
 	turn  uint64           // number of the exposition
 	met   int              // lines of this one
-	first *line            // that the last one began with
+	// unread pages have forgotten lines, and were not read since.
+	unread bool
+	first  *line // that the last one began with
 }
 
 // line is a series of a selected family as its source writes it.
@@ -88,7 +90,7 @@ func (p *page) forget() {
 			p.drop(text, l)
 		}
 	}
-	p.first = nil
+	p.first, p.unread = nil, true
 }
 
 // drop forgets a line; others may still say that it follows them.

@@ -149,7 +149,7 @@ func checkExporter(f *feed) (key string, err error) {
 	}
 	src, err := exporter.New(f.source, exporter.Options{Client: client})
 	if err != nil {
-		return config.KeySource, err
+		return config.KeySource, errors.New(strings.ReplaceAll(err.Error(), "--source=", "source: ")) // as it is written there
 	}
 	f.name = src.Name()
 	if f.http != nil && namesUser(f.source) && (f.http.BasicAuth != nil || f.http.Authorization != nil || f.http.OAuth2 != nil) {

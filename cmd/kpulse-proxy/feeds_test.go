@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -179,6 +181,30 @@ func TestSameDeviceOfSeveralSources(t *testing.T) {
 	}
 }
 
+// TestServesIsOfEachSource: rules see a source that can be read beside one that cannot.
+func TestServesIsOfEachSource(t *testing.T) {
+	dir := t.TempDir()
+	missing, good := filepath.Join(dir, "missing.prom"), filepath.Join(dir, "good.prom")
+	writeFile(t, good, oneGPU)
+	p, err := assemble(t.Context(), configured(t, "sources: [{source: "+missing+"}, {source: "+good+"}]", nil), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.run(ctx)
+	}()
+	defer func() { end(); <-ended }()
+	for until := time.Now().Add(20 * time.Second); !p.serves(good) && time.Now().Before(until); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if !p.serves(good) || p.serves(missing) || p.serves("another") {
+		t.Errorf("serves %v, %v, %v; want the good one alone", p.serves(good), p.serves(missing), p.serves("another"))
+	}
+}
+
 // TestReloadKeepsSources: what is read changes at a restart alone, and how it is judged
 // at once, for all sources.
 func TestReloadKeepsSources(t *testing.T) {
@@ -244,6 +270,9 @@ func TestFeedsOfFlagsAndFile(t *testing.T) {
 				t.Fatalf("%d sources", len(all))
 			}
 			for i, o := range all {
+				if limit := config.Default().Limits.Series / len(all); o.seriesLimit != limit {
+					t.Errorf("source %d may have %d series, want %d", i, o.seriesLimit, limit)
+				}
 				if got := (want{o.source, o.nodeName, o.poll, o.expectedGPUs}); got != test.want[i] {
 					t.Errorf("source %d: got %+v, want %+v", i, got, test.want[i])
 				}
@@ -287,7 +316,7 @@ func TestBadSources(t *testing.T) {
 		{"{poll: 1ms}", "bad.yml:3: sources[2].poll: 1ms is out of range; the prometheus backend takes 1s to 24h0m0s"},
 		{"{poll: soon}", `bad.yml:3: sources[2].poll: "soon" is no duration; write 15s, 500ms or bare seconds such as 2`},
 		{"{expected_gpus: 5000}", "bad.yml:3: sources[2].expected_gpus: is out of range; write at most 1024"},
-		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write --source=http://node7:9400/metrics, or ./node7:9400 for a file of that name`},
+		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write source: http://node7:9400/metrics, or ./node7:9400 for a file of that name`},
 		{"{source: f.prom, http_config: {follow_redirects: false}}", `bad.yml:3: sources[2].source: source "f.prom" is a file, and credentials and TLS are for URLs; remove the http_config, or name a URL`},
 		{"{source: 'https://u:hunter2@n', http_config: {authorization: {credentials: t}}}", "bad.yml:3: sources[2].http_config: holds credentials beside those of the URL; keep one of the two"},
 		{"{source: https://n, http_config: {tls_config: {ca_file: none.pem}}}", "bad.yml:3: sources[2].http_config: unable to read CA cert: unable to read file none.pem: open none.pem: no such file or directory"},

@@ -39,8 +39,8 @@ type backend struct {
 	selects bool
 	// source is --source where it is not given.
 	source string
-	// check tells what of a feed can never work, and the key of the config file that
-	// says so; nil is nothing.
+	// check names a feed, and tells what of it can never work, and the key of the
+	// config file that says so; nil does neither.
 	check func(*feed) (key string, err error)
 	open  func(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error)
 }
@@ -151,6 +151,7 @@ func checkExporter(f *feed) (key string, err error) {
 	if err != nil {
 		return config.KeySource, err
 	}
+	f.name = src.Name()
 	if f.http != nil && namesUser(f.source) && (f.http.BasicAuth != nil || f.http.Authorization != nil || f.http.OAuth2 != nil) {
 		err = errors.New("holds credentials beside those of the URL; keep one of the two")
 	}

@@ -18,6 +18,7 @@ import (
 type feed struct {
 	backend            *backend
 	source             string // "" is the backend's own choice
+	name               string // tells it apart in what we serve, where source may hold secrets
 	dcgmHost, nodeName string
 	expectedGPUs       int
 	poll               time.Duration
@@ -36,21 +37,26 @@ func (f *feed) client() (*http.Client, error) {
 // line.
 func feedsOf(sources []config.Source) (feeds []feed, problems userfile.Problems) {
 	type place struct {
-		backend      *backend
-		source, host string
+		backend    *backend
+		name, host string
 	}
-	seen := map[place]bool{}
+	seen := map[place]string{}
 	for i := range sources {
 		s := &sources[i]
 		f, key, err := feedOf(s)
-		at := place{f.backend, f.source, f.dcgmHost}
-		if err == nil && seen[at] {
+		at := place{f.backend, cmp.Or(f.name, f.source), f.dcgmHost}
+		above, taken := seen[at]
+		switch {
+		case err != nil || !taken:
+		case above == f.source:
 			key, err = config.KeySource, errors.New("is read by a source above; remove one of the two")
+		default:
+			key, err = config.KeySource, fmt.Errorf("would be served as %s, which a source above is already: names leave user, password and query out; remove one of the two, or read it by a proxy of its own", f.name)
 		}
 		if err != nil {
 			problems = append(problems, s.Problem(key, err.Error()))
 		}
-		seen[at] = true
+		seen[at] = f.source
 		feeds = append(feeds, f)
 	}
 	return feeds, problems

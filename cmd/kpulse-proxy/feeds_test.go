@@ -285,6 +285,7 @@ func TestBadSources(t *testing.T) {
 		{"{source: 'https://u:hunter2@n', http_config: {authorization: {credentials: t}}}", "bad.yml:3: sources[2].http_config: holds credentials beside those of the URL; keep one of the two"},
 		{"{source: https://n, http_config: {tls_config: {ca_file: none.pem}}}", "bad.yml:3: sources[2].http_config: unable to read CA cert: unable to read file none.pem: open none.pem: no such file or directory"},
 		{"{source: http://a:1/metrics}", "bad.yml:3: sources[2].source: is read by a source above; remove one of the two"},
+		{"{source: 'http://u:hunter2@a:1/?token=hunter2'}", "bad.yml:3: sources[2].source: would be served as http://a:1/metrics, which a source above is already: names leave user, password and query out; remove one of the two, or read it by a proxy of its own"},
 	} {
 		file, err := config.Parse("bad.yml", []byte("sources:\n- source: http://a:1/metrics\n- "+test.source+"\n"))
 		if err != nil {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -85,7 +86,11 @@ func sourceItems(s *State) []item {
 // origin is where the readings of a node come from: its address, or what we read ourselves.
 func origin(n *Node) string {
 	if n.URL == InProcess && len(n.Sources) > 0 {
-		return n.Sources[0].Name
+		name := n.Sources[0].Name
+		if others := len(n.Sources) - 1; others > 0 {
+			name = short(name, 34) + fmt.Sprintf(" +%d", others)
+		}
+		return name
 	}
 	return bare(n.URL)
 }

@@ -7,9 +7,12 @@ import "time"
 type Node struct {
 	// URL tells nodes apart; it holds no credentials. "" is this very process.
 	URL string
-	// Name is the hostname its devices carry, else the host of its URL.
-	Name    string
-	Version string // of the proxy
+	// Name is the hostname its devices carry, the first with how many more there are,
+	// else the host of its URL.
+	Name string
+	// Machines is how many hostnames its devices carry: a proxy may read several nodes.
+	Machines int
+	Version  string // of the proxy
 
 	// Up is whether the last fetch worked and at least one source could be read;
 	// Err says why not, on one line with what to do.

@@ -169,7 +169,7 @@ func placeWord(s *State, g *GPU) string {
 	if g.IsInstance() {
 		word += "." + g.MIGInstance
 	}
-	if len(s.Nodes) > 1 {
+	if s.several() {
 		return g.Node + "/" + word
 	}
 	return word

@@ -50,7 +50,8 @@ func ending(text string, w int) string {
 	return text
 }
 
-// footerMessage returns the message to show, or why a node cannot be read.
+// footerMessage returns the message to show, or why a node, or which source, cannot be
+// read.
 func footerMessage(s *State) (string, screen.Style) {
 	if s.Message != "" {
 		if s.Alarm {
@@ -61,6 +62,12 @@ func footerMessage(s *State) (string, screen.Style) {
 	for _, n := range s.Nodes {
 		if n.Err != "" {
 			return n.Name + ": " + n.Err, styleWarn
+		}
+		switch source, count := n.unread(); {
+		case count > 0 && n.URL == InProcess:
+			return source + " cannot be read", styleWarn
+		case count > 0:
+			return source + " cannot be read; the proxy's log and landing page say why", styleWarn
 		}
 	}
 	return "", stylePlain

@@ -207,6 +207,7 @@ func TestHeaderSaysHowFreshItIs(t *testing.T) {
 		{"too old to be shown", "✖ stale 30s", "live", func(n *Node) { n.FetchedAt = noon.Add(-30 * time.Second) }},
 		{"exporter stopped", "▲ unchanged 16m", "live", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: 16 * time.Minute}} }},
 		{"quiet for a while", "● live", "unchanged", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: 14 * time.Minute}} }},
+		{"a source of several is down", "✖ 1 of 2 sources down", "live", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: time.Hour}, {Name: "http://b"}} }},
 	} {
 		s := state("one")
 		n := *s.Nodes[0]
@@ -217,6 +218,9 @@ func TestHeaderSaysHowFreshItIs(t *testing.T) {
 		header, _, _ := strings.Cut(g.Glyphs(), "\n")
 		if !strings.Contains(header, test.want) || strings.Contains(header, test.not) {
 			t.Errorf("%s: %q, want %q and no %q", test.name, header, test.want, test.not)
+		}
+		if said := strings.Contains(g.Glyphs(), "http://b cannot be read"); said != strings.Contains(test.want, "sources") {
+			t.Errorf("%s: the footer names a source: %v", test.name, said)
 		}
 	}
 }

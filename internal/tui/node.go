@@ -1,6 +1,9 @@
 package tui
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Node is what one URL, or the pipeline in this process, said last. It is
 // immutable: the next fetch makes a new one.
@@ -109,6 +112,18 @@ func (n *Node) Age(now time.Time) (Age, time.Duration) {
 
 // waiting tells whether the first answer of n is still to come.
 func (n *Node) waiting() bool { return n.FetchedAt.IsZero() && n.Err == "" }
+
+// unread returns the first source that a node which is up could not read, and how many
+// there are.
+func (n *Node) unread() (first string, count int) {
+	for i := range n.Sources {
+		if o := &n.Sources[i]; n.Up && !o.Up {
+			first = cmp.Or(first, o.Name)
+			count++
+		}
+	}
+	return first, count
+}
 
 // stillFrom is for how long no value of a source may stay as it is before it is told
 // that it does, as in the alert of the mixin: its exporter has most likely stopped

@@ -39,8 +39,8 @@ type backend struct {
 	selects bool
 	// source is --source where it is not given.
 	source string
-	// check names a feed, and tells what of it can never work, and the key of the config
-	// file that says so; nil is nothing.
+	// check names a feed, and tells what of it can never work, and the key of the
+	// config file that says so; nil does neither.
 	check func(*feed) (key string, err error)
 	open  func(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error)
 }

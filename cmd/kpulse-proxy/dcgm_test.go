@@ -68,7 +68,8 @@ func TestDCGMNodeWithoutExporter(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := startDCGM(t, exe, "--hpc-job-mapping-dir="+jobs)
-	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_real_utilization_ratio`)
+	// Each stream comes when it comes.
+	body := awaitPage(t, c, "/metrics", 200, `(?s)\nkpulse_gpu_temperature_celsius\{.*\nkpulse_gpu_real_utilization_ratio\{`)
 	if err := checkExposition([]byte(body)); err != nil {
 		t.Error(err)
 	}

@@ -41,7 +41,7 @@ func feedsOf(sources []config.Source) (feeds []feed, problems userfile.Problems)
 		s := &sources[i]
 		f, key, err := feedOf(s)
 		if err == nil && seen[f.name] {
-			key, err = config.KeySource, fmt.Errorf("has the name of one above, %s, and what is never shown, user and query, does not tell two apart; remove one of the two", f.name)
+			key, err = config.KeySource, fmt.Errorf("has the name of one above, %s: names leave user, password and query out; remove one of the two", f.name)
 		}
 		if err != nil {
 			problems = append(problems, s.Problem(key, err.Error()))

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -153,6 +154,36 @@ func TestSeveralSources(t *testing.T) {
 	}
 	if err := c.stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSourceThatCannotWork: beside others it is down, and nothing else; alone, or where
+// none can work, it ends the program.
+func TestSourceThatCannotWork(t *testing.T) {
+	t.Parallel()
+	a := startUpstream(boardOf("a", "GPU-a", 40))
+	defer a.stop()
+	_, flag := fed(t, "sources: [{backend: dcgm}, {source: "+a.url+"/metrics, poll: 0}]")
+	without := func(flag string) *exec.Cmd { // DCGM
+		cmd := exec.CommandContext(t.Context(), itself(t), flag, "--web.listen-address=127.0.0.1:0", "--source.min-interval=0s")
+		cmd.Env = []string{"PATH=/nowhere"}
+		return cmd
+	}
+	c, err := startChild(without(flag), filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_up\{source="dcgmi",backend="dcgm"\} 0\nkpulse_source_up\{[^}]*\} 1$`)
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(c.logged(), "a source is read no more"); n != 1 {
+		t.Errorf("the log says so %d times:\n%s", n, c.logged())
+	}
+
+	_, flag = fed(t, "sources: [{backend: dcgm}, {backend: dcgm, dcgm_host: far}]")
+	if said, err := without(flag).CombinedOutput(); err == nil || !strings.Contains(string(said), "kpulse-proxy: dcgmi was not found") {
+		t.Errorf("without any source: %v\n%s", err, said)
 	}
 }
 
@@ -307,7 +338,7 @@ func TestFlagsThatDoNotFitSources(t *testing.T) {
 
 // TestBadSources: what no backend takes is told by line.
 func TestBadSources(t *testing.T) {
-	const twice = "has the name of one above, http://a:1/metrics, and what is never shown, user and query, does not tell two apart; remove one of the two"
+	const twice = "has the name of one above, http://a:1/metrics: names leave user, password and query out; remove one of the two"
 	for _, test := range []struct{ source, says string }{
 		{"{backend: dcgmm}", `bad.yml:3: sources[2].backend: "dcgmm" is no backend; use prometheus, replay, dcgm, nvml`},
 		{"{backend: nvml, source: http://n:1}", "bad.yml:3: sources[2].source: is not for the nvml backend; remove it, or name another backend"},

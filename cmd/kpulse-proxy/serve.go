@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -169,7 +170,8 @@ func (p *service) feeds() []expose.Feed {
 }
 
 // run reads, and evaluates rules, until ctx ends or all sources have come to their
-// ends.
+// ends. Its error is that of none being left: one that ends before the others is no
+// failure of the program's.
 func (p *service) run(ctx context.Context) error {
 	var evaluating sync.WaitGroup
 	ctx, end := context.WithCancel(ctx)
@@ -189,6 +191,9 @@ func (p *service) run(ctx context.Context) error {
 	reading.Wait()
 	end()
 	evaluating.Wait()
+	if slices.Contains(ends, nil) {
+		return nil
+	}
 	return errors.Join(ends...)
 }
 

@@ -237,7 +237,7 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 				"<dt>Gone</dt><dd class=\"down\">GPU 2 of node-a <code>GPU-a2</code>",
 				"<dt>Gone</dt><dd class=\"down\">GPU 1 of node-b <code>GPU-b1</code>",
 				"<dt>Missed</dt><dd class=\"down\">GPU 1 of node-a:",
-				"<dt>Missed</dt><dd class=\"down\">GPU 3 of node-a:", "--expected-gpus",
+				"<dt>Missed</dt><dd class=\"down\">GPU 3 of node-a:", "--expected-gpus, or expected_gpus in the config file,",
 			},
 			[]string{"GPU-a0", "GPU-b0", "Frozen"}, // those are there, and of b0 an instance went
 		},

@@ -27,6 +27,7 @@ type scripted struct {
 	kind  source.Kind
 	takes time.Duration
 	deaf  bool // does not notice that ctx ends
+	hangs int  // how many reads, from the first on, get no answer
 	// say returns the n-th body, counting from 0.
 	say     func(n int) (string, error)
 	reads   atomic.Int32
@@ -53,10 +54,14 @@ func (s *scripted) Read(ctx context.Context, b *raw.Batch) error {
 	if s.deaf {
 		ctx = context.Background()
 	}
+	takes := s.takes
+	if n < s.hangs {
+		takes = 24 * time.Hour
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(s.takes):
+	case <-time.After(takes):
 	}
 	body, err := s.say(n)
 	if err != nil {
@@ -210,6 +215,40 @@ func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
 			if got := s.reads.Load(); got != want {
 				t.Errorf("%d reads, want %d", got, want)
 			}
+		}
+	})
+}
+
+// TestRequestThatHangsIsNotKeptByOverlappingScrapes: scrapers that never leave it alone
+// must not wait for it longer than one of them would by itself.
+func TestRequestThatHangsIsNotKeptByOverlappingScrapes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{hangs: 1, say: temperature}
+		p, stop := start(t, s, 0)
+		defer stop()
+		begun := time.Now()
+		type outcome struct {
+			n     int
+			ended time.Duration
+			err   error
+		}
+		var outcomes [4]outcome
+		var scrapes sync.WaitGroup
+		for i := range outcomes {
+			scrapes.Go(func() {
+				time.Sleep(time.Duration(i) * 6 * time.Second)
+				n, err := read(p, 10*time.Second)
+				outcomes[i] = outcome{n, time.Since(begun), err}
+			})
+		}
+		scrapes.Wait()
+		for i, want := range []outcome{{0, 10 * time.Second, nil}, {1, 10 * time.Second, nil}, {2, 12 * time.Second, nil}, {3, 18 * time.Second, nil}} {
+			if got := outcomes[i]; got.n != want.n || got.ended != want.ended || (got.err == nil) != (i > 0) {
+				t.Errorf("scrape %d got reading %d (%v) after %s, want %d after %s", i, got.n, got.err, got.ended, want.n, want.ended)
+			}
+		}
+		if got := s.reads.Load(); got != 4 {
+			t.Errorf("%d reads, want 4", got)
 		}
 	})
 }

@@ -14,13 +14,16 @@ import (
 var errTooLate = errors.New("no waiter left in time")
 
 // flight is one read of a scraped source on behalf of everybody who asked while
-// it was under way. It belongs to none of them: it lives until the latest of
-// their deadlines.
+// it was under way. It belongs to none of them: it lives for as long as the most
+// patient of them waits. Were it to live until the latest of their deadlines, scrapers
+// that keep overlapping would all wait for one request that hangs for good, while the
+// source has long been well again.
 type flight struct {
 	begun    time.Time
-	deadline time.Time   // the latest of the waiters'
+	deadline time.Time
 	timer    *time.Timer // ends the flight at its deadline
 	over     bool        // the deadline has passed: nobody may join any more
+	late     bool        // set with failure: it failed of its deadline
 	waiters  int
 	landed   chan struct{}
 
@@ -30,36 +33,48 @@ type flight struct {
 }
 
 // share returns the latest reading if it is younger than the minimum interval,
-// else the result of the flight under way or of a new one. The caller must
-// release the reading.
+// else the result of the flight under way or of a new one: of another one, if that
+// ended late and ctx did not. The caller must release the reading.
 func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
-	now := time.Now()
+	begun := time.Now()
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		deadline = now.Add(p.opts.Timeout)
+		deadline = begun.Add(p.opts.Timeout)
 	}
+	for {
+		r, failure, again := p.join(ctx, begun, deadline)
+		if !again {
+			return r, failure
+		}
+	}
+}
+
+// join is one go of share, for who asked at begun; again where another flight may do
+// what this one did not.
+func (p *Pipeline) join(ctx context.Context, begun, deadline time.Time) (_ *reading, _ *canonical.Failure, again bool) {
+	now := time.Now()
 	p.mu.Lock()
 	if r := p.latest; r != nil && p.state.Failure == nil && now.Sub(p.good) < p.opts.MinInterval {
 		r.holders++
 		p.mu.Unlock()
-		return r, nil
+		return r, nil, false
 	}
 	f := p.board(now, deadline)
 	p.mu.Unlock()
 
 	select {
 	case <-f.landed:
-		return f.result, f.failure
+		return f.result, f.failure, f.late && ctx.Err() == nil && time.Now().Before(deadline)
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
 	case <-f.landed: // at the same moment: the waiter's hold must not be lost
-		return f.result, f.failure
+		return f.result, f.failure, false
 	default:
 		f.waiters--
-		return nil, p.tooLate(now, deadline)
+		return nil, p.tooLate(begun, deadline), false
 	}
 }
 
@@ -68,9 +83,9 @@ func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
 func (p *Pipeline) board(now, deadline time.Time) *flight {
 	if f := p.flight; f != nil && !f.over {
 		f.waiters++
-		if deadline.After(f.deadline) {
-			f.deadline = deadline
-			f.timer.Reset(deadline.Sub(now))
+		if patient := f.begun.Add(deadline.Sub(now)); patient.After(f.deadline) {
+			f.deadline = patient
+			f.timer.Reset(patient.Sub(now))
 		}
 		return f
 	}
@@ -132,7 +147,7 @@ func (p *Pipeline) arrive(ctx context.Context, f *flight, r *reading, err error)
 		p.publish(r, f.waiters)
 		f.result = r
 	case errors.Is(context.Cause(ctx), errTooLate):
-		f.failure = p.tooLate(f.begun, f.deadline)
+		f.failure, f.late = p.tooLate(f.begun, f.deadline), true
 		p.fail(f.failure)
 	default:
 		f.failure = failureOf(err)

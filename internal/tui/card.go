@@ -88,7 +88,7 @@ func padded(r screen.Rect, x, w int, text string, st screen.Style) {
 func deviceName(r screen.Rect, x, w int, s *State, g *GPU, st screen.Style) int {
 	end := x + w
 	x = r.Text(x, 0, end-x, " ", st)
-	if len(s.Nodes) > 1 {
+	if s.several() {
 		const rest = 9 // " · GPU 12" without its index
 		x = r.Text(x, 0, end-x-rest, g.Node, st)
 		x = r.Text(x, 0, end-x, " · ", st)

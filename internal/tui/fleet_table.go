@@ -57,12 +57,18 @@ const longestNodeColumn = 24
 
 // nodeWidth returns how wide the names of nodes are; 0 where there is only one.
 func nodeWidth(s *State) int {
+	if !s.several() {
+		return 0
+	}
 	w := 0
 	for _, n := range s.Nodes {
-		w = max(w, screen.Width(n.Name))
-	}
-	if len(s.Nodes) < 2 {
-		return 0
+		if n.Machines < 2 {
+			w = max(w, screen.Width(n.Name))
+			continue
+		}
+		for _, g := range n.GPUs {
+			w = max(w, screen.Width(g.Node))
+		}
 	}
 	return min(w, longestNodeColumn)
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -49,7 +50,8 @@ func ending(text string, w int) string {
 	return text
 }
 
-// footerMessage returns the message to show, or why a node cannot be read.
+// footerMessage returns the message to show, or why a node, or which source, cannot be
+// read.
 func footerMessage(s *State) (string, screen.Style) {
 	if s.Message != "" {
 		if s.Alarm {
@@ -60,6 +62,12 @@ func footerMessage(s *State) (string, screen.Style) {
 	for _, n := range s.Nodes {
 		if n.Err != "" {
 			return n.Name + ": " + n.Err, styleWarn
+		}
+		switch source, count := n.unread(); {
+		case count > 0 && n.URL == InProcess:
+			return source + " cannot be read", styleWarn
+		case count > 0:
+			return source + " cannot be read; the proxy's log and landing page say why", styleWarn
 		}
 	}
 	return "", stylePlain
@@ -85,7 +93,11 @@ func sourceItems(s *State) []item {
 // origin is where the readings of a node come from: its address, or what we read ourselves.
 func origin(n *Node) string {
 	if n.URL == InProcess && len(n.Sources) > 0 {
-		return n.Sources[0].Name
+		name := n.Sources[0].Name
+		if others := len(n.Sources) - 1; others > 0 {
+			name = short(name, 34) + fmt.Sprintf(" +%d", others)
+		}
+		return name
 	}
 	return bare(n.URL)
 }

@@ -207,6 +207,7 @@ func TestHeaderSaysHowFreshItIs(t *testing.T) {
 		{"too old to be shown", "✖ stale 30s", "live", func(n *Node) { n.FetchedAt = noon.Add(-30 * time.Second) }},
 		{"exporter stopped", "▲ unchanged 16m", "live", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: 16 * time.Minute}} }},
 		{"quiet for a while", "● live", "unchanged", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: 14 * time.Minute}} }},
+		{"a source of several is down", "✖ 1 of 2 sources down", "live", func(n *Node) { n.Sources = []Source{{Up: true, Unchanged: time.Hour}, {Name: "http://b"}} }},
 	} {
 		s := state("one")
 		n := *s.Nodes[0]
@@ -218,6 +219,40 @@ func TestHeaderSaysHowFreshItIs(t *testing.T) {
 		if !strings.Contains(header, test.want) || strings.Contains(header, test.not) {
 			t.Errorf("%s: %q, want %q and no %q", test.name, header, test.want, test.not)
 		}
+		if said := strings.Contains(g.Glyphs(), "http://b cannot be read"); said != strings.Contains(test.want, "sources") {
+			t.Errorf("%s: the footer names a source: %v", test.name, said)
+		}
+	}
+}
+
+// TestSeveralMachinesOfOneNode: devices of a proxy that reads several nodes are told
+// apart by theirs, wherever those of several proxies are.
+func TestSeveralMachinesOfOneNode(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}} {
+		s := state("four")
+		n := *s.Nodes[0]
+		n.Name, n.Machines = "gpu-node-a +1", 2
+		for i, g := range n.GPUs {
+			g.Node = []string{"gpu-node-a", "gpu-node-b"}[i/2]
+		}
+		s.Nodes = []*Node{&n}
+		s.GPUs, s.Devices = arrange(s.Nodes, nil, s.Sort)
+		s.Events = []Event{{At: noon, Node: "gpu-node-b", GPU: "GPU 2", Text: "is better"}}
+		for _, shown := range []string{viewFleet, viewFocus, viewPlot, viewJobs} {
+			s.Selected = s.GPUs[2].Key
+			g, _ := at(s, shown, size[0], size[1])
+			roomy := shown != viewPlot || size[0] > 80 // for a legend of all
+			if _, devices, _ := strings.Cut(g.Glyphs(), "\n"); roomy && !strings.Contains(devices, "node-b") {
+				t.Errorf("%s, %d wide: no node-b in\n%s", shown, size[0], g.Glyphs())
+			}
+			if shown == viewJobs && !strings.Contains(g.Glyphs(), "gpu-node-b/3 ") {
+				t.Errorf("%d wide: the jobs do not say on which GPU:\n%s", size[0], g.Glyphs())
+			}
+		}
+	}
+	two := &Node{URL: InProcess, Sources: []Source{{Name: "http://a:9400/metrics"}, {Name: "http://b:9400/metrics"}}}
+	if got := origin(two); got != "http://a:9400/metrics +1" {
+		t.Errorf("read from %s", got)
 	}
 }
 

@@ -125,7 +125,8 @@ func freshPieces(s *State) []piece {
 	if !s.FrozenAt.IsZero() {
 		return []piece{{"frozen", styleAccent}}
 	}
-	waiting, stale, down, oldest, still := 0, 0, 0, time.Duration(0), time.Duration(0)
+	waiting, stale, down, unread, sources := 0, 0, 0, 0, 0
+	oldest, still := time.Duration(0), time.Duration(0)
 	worst := Fresh
 	for _, n := range s.Nodes {
 		switch how, since := n.Age(s.Now); {
@@ -138,6 +139,8 @@ func freshPieces(s *State) []piece {
 			oldest, worst = max(oldest, since), max(worst, how)
 		default:
 			still = max(still, n.unchanged())
+			_, silent := n.unread()
+			unread, sources = unread+silent, sources+len(n.Sources)
 		}
 	}
 	switch {
@@ -149,6 +152,8 @@ func freshPieces(s *State) []piece {
 		return []piece{{"✖ stale " + string(age(nil, oldest)), styleCrit}}
 	case stale > 0:
 		return []piece{{"▲ stale " + string(age(nil, oldest)), styleWarn}}
+	case unread > 0:
+		return []piece{{fmt.Sprintf("✖ %d of %d sources down", unread, sources), styleCrit}}
 	case still > 0:
 		return []piece{{"▲ unchanged " + string(age(nil, still)), styleWarn}}
 	case waiting > 0:

@@ -1,15 +1,21 @@
 package tui
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Node is what one URL, or the pipeline in this process, said last. It is
 // immutable: the next fetch makes a new one.
 type Node struct {
 	// URL tells nodes apart; it holds no credentials. "" is this very process.
 	URL string
-	// Name is the hostname its devices carry, else the host of its URL.
-	Name    string
-	Version string // of the proxy
+	// Name is the hostname its devices carry, the first with how many more there are,
+	// else the host of its URL.
+	Name string
+	// Machines is how many hostnames its devices carry: a proxy may read several nodes.
+	Machines int
+	Version  string // of the proxy
 
 	// Up is whether the last fetch worked and at least one source could be read;
 	// Err says why not, on one line with what to do.
@@ -106,6 +112,18 @@ func (n *Node) Age(now time.Time) (Age, time.Duration) {
 
 // waiting tells whether the first answer of n is still to come.
 func (n *Node) waiting() bool { return n.FetchedAt.IsZero() && n.Err == "" }
+
+// unread returns the first source that a node which is up could not read, and how many
+// there are.
+func (n *Node) unread() (first string, count int) {
+	for i := range n.Sources {
+		if o := &n.Sources[i]; n.Up && !o.Up {
+			first = cmp.Or(first, o.Name)
+			count++
+		}
+	}
+	return first, count
+}
 
 // stillFrom is for how long no value of a source may stay as it is before it is told
 // that it does, as in the alert of the mixin: its exporter has most likely stopped

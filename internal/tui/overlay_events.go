@@ -23,7 +23,7 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		return
 	}
 	columns := eventColumns
-	if len(s.Nodes) == 1 {
+	if !s.several() {
 		columns = slices.Delete(slices.Clone(columns), 2, 3)
 	}
 	l := newList(in, columns)
@@ -40,7 +40,7 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 			l.text(healthBadges[e.State].text, healthBadges[e.State].style)
 		}
 		where := e.GPU
-		if len(s.Nodes) > 1 {
+		if s.several() {
 			l.text(e.Node, styleLabel)
 		} else {
 			where = cmp.Or(where, e.Node)

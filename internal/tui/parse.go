@@ -179,8 +179,16 @@ func (r *reader) finish() {
 			r.node.Period = o.Period
 		}
 	}
-	if len(r.node.GPUs) > 0 {
+	for i, g := range r.node.GPUs { // in the order of their nodes
+		if i == 0 || g.Node != r.node.GPUs[i-1].Node {
+			r.node.Machines++
+		}
+	}
+	if r.node.Machines > 0 {
 		r.node.Name = r.node.GPUs[0].Node
+	}
+	if r.node.Machines > 1 {
+		r.node.Name += fmt.Sprintf(" +%d", r.node.Machines-1)
 	}
 }
 

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -61,6 +62,23 @@ func TestParseMIG(t *testing.T) {
 	}
 	if w := n.Weights; w.Preset != "ai" || w.SM != 0.35 || w.Tensor != 0.35 || w.DRAM != 0.2 || w.Engine != 0.1 {
 		t.Errorf("weights %+v", w)
+	}
+}
+
+// TestParseSeveralMachines: a node whose devices are of several is not called by the
+// name of one.
+func TestParseSeveralMachines(t *testing.T) {
+	body := ""
+	for i, want := range []struct {
+		name     string
+		machines int
+	}{{"a", 1}, {"a +1", 2}, {"a +2", 3}} {
+		for gpu := range 2 {
+			body += fmt.Sprintf("kpulse_gpu_present{hostname=\"%c\",gpu=\"%d\",uuid=\"GPU-%d-%d\"} 1\n", 'a'+i, gpu, i, gpu)
+		}
+		if n := mustParse(t, []byte(body)); n.Name != want.name || n.Machines != want.machines || len(n.GPUs) != 2*want.machines {
+			t.Errorf("%q of %d machines with %d GPUs, want %q of %d", n.Name, n.Machines, len(n.GPUs), want.name, want.machines)
+		}
 	}
 }
 

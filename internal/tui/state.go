@@ -107,6 +107,10 @@ func (s *State) NodeOf(g *GPU) *Node {
 	return nil
 }
 
+// several tells whether devices are of more than one machine, so that an index alone
+// names none.
+func (s *State) several() bool { return len(s.Nodes) > 1 || s.Nodes[0].Machines > 1 }
+
 // AgeOf returns how fresh the values of g are, and for how long there have been
 // no new ones.
 func (s *State) AgeOf(g *GPU) (Age, time.Duration) {

@@ -14,13 +14,16 @@ import (
 // on them.
 type jobsView struct{}
 
+// placeTitle is that of the column that says which device.
+const placeTitle = "GPU"
+
 var allocationColumns = []listColumn{
-	{"GPU", 10, true}, {"REAL*", widthPercent, false}, {"MEAN", widthPercent, false}, {"HELD", 5, false}, {"CLASS*", longClass, true},
+	{placeTitle, 10, true}, {"REAL*", widthPercent, false}, {"MEAN", widthPercent, false}, {"HELD", 5, false}, {"CLASS*", longClass, true},
 	{"NAMESPACE", 14, true}, {"JOB", 12, true}, {"CONTAINER", 12, true}, {"POD", 0, true},
 }
 
 var processColumns = []listColumn{
-	{"PID", 8, false}, {"USER", 12, true}, {"GPU", 10, true}, {"GPU MEM", 8, false}, {"REAL*", widthPercent, false}, {"UTIL*", widthPercent, false},
+	{"PID", 8, false}, {"USER", 12, true}, {placeTitle, 10, true}, {"GPU MEM", 8, false}, {"REAL*", widthPercent, false}, {"UTIL*", widthPercent, false},
 	{"TENSOR*", 7, false}, {"CLASS*", longClass, true}, {"GROUP", 12, true}, {"COMMAND", 0, true},
 }
 
@@ -79,7 +82,7 @@ func holdings(s *State) []holding {
 }
 
 func (v *jobsView) allocations(r screen.Rect, s *State, held []holding) {
-	l := newList(r, allocationColumns)
+	l := newList(r, withPlaces(allocationColumns, s))
 	for _, h := range held[scrollTo(s, len(held), l.rows()):] {
 		line, ok := l.next()
 		if !ok {
@@ -125,7 +128,7 @@ func visible(s *State) []Process {
 }
 
 func (v *jobsView) processes(r screen.Rect, s *State, all []Process) {
-	l := newList(r, processColumns)
+	l := newList(r, withPlaces(processColumns, s))
 	byKey := map[Key]*GPU{}
 	for _, g := range s.GPUs {
 		byKey[g.Key] = g
@@ -162,6 +165,23 @@ func shownNow(s *State, g *GPU) *GPU {
 	return g
 }
 
+// withPlaces returns columns with room for what placeWord says: a name of a node that
+// leaves none for the index behind it would tell devices apart by nothing.
+func withPlaces(columns []listColumn, s *State) []listColumn {
+	names := nodeWidth(s)
+	if names == 0 {
+		return columns
+	}
+	const index = len("/12.10")
+	wide := slices.Clone(columns)
+	for i := range wide {
+		if wide[i].title == placeTitle {
+			wide[i].width = max(wide[i].width, names+index)
+		}
+	}
+	return wide
+}
+
 // placeWord is a device in few letters: 3, 3.9 of an instance, with its node where
 // there are several.
 func placeWord(s *State, g *GPU) string {
@@ -169,7 +189,7 @@ func placeWord(s *State, g *GPU) string {
 	if g.IsInstance() {
 		word += "." + g.MIGInstance
 	}
-	if len(s.Nodes) > 1 {
+	if s.several() {
 		return g.Node + "/" + word
 	}
 	return word

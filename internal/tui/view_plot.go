@@ -145,7 +145,7 @@ func (p *plotView) legend(r screen.Rect, s *State) {
 			st = styleStrong | screen.Picked
 		}
 		x = deviceName(r, x, r.W-x, s, g, st)
-		if models < r.W && len(s.Nodes) == 1 {
+		if models < r.W && !s.several() {
 			x = r.Text(x, 0, r.W-x, g.Model, styleLabel) + 1
 		}
 		x++

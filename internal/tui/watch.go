@@ -37,7 +37,7 @@ type watched struct {
 	next            canonical.Class // the one it changed to
 	idle            time.Time       // since when it idles; zero while it works
 	toldIdle        bool
-	label           string    // of the device
+	node, label     string    // of the device
 	read            time.Time // when it was last told of
 }
 
@@ -71,7 +71,7 @@ func (w *watch) reading(n *Node) []Event {
 			d.seeClass(g, at, add)
 			d.seeIdle(g, at, add)
 		}
-		d.label, d.read = g.Label(), at
+		d.node, d.label, d.read = g.Node, g.Label(), at
 	}
 	return append(events, w.lost(n, at)...)
 }
@@ -90,7 +90,7 @@ func (w *watch) lost(n *Node, at time.Time) []Event {
 		}
 		delete(w.devices, k)
 		if k.Instance == "" && !d.gone {
-			events = append(events, Event{At: at, Key: k, Node: n.Name, GPU: d.label, Kind: EventGone, State: canonical.HealthWarn, Text: "is not told of any more: the node has fewer GPUs than before"})
+			events = append(events, Event{At: at, Key: k, Node: d.node, GPU: d.label, Kind: EventGone, State: canonical.HealthWarn, Text: "is not told of any more: the node has fewer GPUs than before"})
 		}
 	}
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Or(compareNumbers(a.GPU, b.GPU), cmp.Compare(a.Key.UUID, b.Key.UUID)) })

@@ -14,10 +14,10 @@ import (
 var errTooLate = errors.New("no waiter left in time")
 
 // flight is one read of a scraped source on behalf of everybody who asked while
-// it was under way. It belongs to none of them: it lives for as long as the most
-// patient of them waits. Were it to live until the latest of their deadlines, scrapers
-// that keep overlapping would all wait for one request that hangs for good, while the
-// source has long been well again.
+// it was under way. It belongs to none of them: it lives until the latest of their
+// deadlines. Only who comes when he would have given it up himself does not put that
+// off: else scrapers that keep overlapping would all wait for one request that hangs for
+// good, while the source has long been well again.
 type flight struct {
 	begun    time.Time
 	deadline time.Time
@@ -83,9 +83,9 @@ func (p *Pipeline) join(ctx context.Context, begun, deadline time.Time) (_ *read
 func (p *Pipeline) board(now, deadline time.Time) *flight {
 	if f := p.flight; f != nil && !f.over {
 		f.waiters++
-		if patient := f.begun.Add(deadline.Sub(now)); patient.After(f.deadline) {
-			f.deadline = patient
-			f.timer.Reset(patient.Sub(now))
+		if patience := deadline.Sub(now); deadline.After(f.deadline) && now.Sub(f.begun) < patience {
+			f.deadline = deadline
+			f.timer.Reset(patience)
 		}
 		return f
 	}

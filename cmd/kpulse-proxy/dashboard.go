@@ -66,7 +66,8 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 		return targets, func() {}, nil
 	}
 	// Who says what to read does not mean what somebody else reads.
-	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.origin("replay") != fromFile || o.record != ""
+	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.origin("replay") != fromFile || o.record != "" ||
+		o.named && o.origin("config.file") == fromCommandLine
 	if !asked {
 		url, why := attach(ctx, client, localProxy(*o.web.WebListenAddresses))
 		if url != "" {

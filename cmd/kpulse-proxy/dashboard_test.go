@@ -336,6 +336,8 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 	if err := os.WriteFile(file, []byte("preset: hpc\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	named := filepath.Join(t.TempDir(), "sources.yml")
+	writeFile(t, named, "sources: [{backend: replay}]\n")
 	remedy := ", or give --backend too to read by ourselves"
 	for _, c := range []struct {
 		name        string
@@ -353,6 +355,9 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 			"--replay and --preset have no effect: these are the numbers of the proxy of --tui.url; start it with them, or leave --tui.url out and give --backend to read by ourselves"},
 		{"a named proxy alone", nil, []string{"--tui.url=" + s.URL}, ""},
 		{"our own reading", nil, []string{here, "--backend=replay", "--preset=hpc"}, ""},
+		{"our own reading of a file's sources", nil, []string{here, "--config.file=" + named, "--preset=hpc"}, ""},
+		{"the sources of the proxy's file", map[string]string{"KPULSE_CONFIG_FILE": named}, []string{here, "--preset=hpc"},
+			"--preset has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			opts := configured(t, "", c.environment, append(c.args, "--tui")...)

@@ -91,6 +91,7 @@ func (o *options) read(feeds []feed) {
 	if len(feeds) == 0 || !open("backend") || !open("source") || !open("replay") {
 		return
 	}
+	o.named = true
 	if len(feeds) > 1 {
 		o.feeds = feeds
 		return

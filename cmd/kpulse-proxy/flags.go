@@ -44,6 +44,7 @@ type options struct {
 
 	feed          // what to read; not used where there are several
 	feeds  []feed // where the config file names several
+	named  bool   // the config file names them, or the one
 	record string // file to record to, "" for none
 
 	gpus, jobMappingDir string
@@ -203,7 +204,7 @@ func registerPresenting(app *kingpin.Application, opts *options, w *words) {
 
 // registerTUI declares the flags of the terminal dashboard.
 func registerTUI(app *kingpin.Application, opts *options) {
-	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given). A proxy reads and computes as it was started: what else is said of that here has no effect on it.").BoolVar(&opts.tui)
+	app.Flag("tui", "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given, or a --config.file with sources). A proxy reads and computes as it was started: what else is said of that here has no effect on it.").BoolVar(&opts.tui)
 	app.Flag("tui.url", "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes.").
 		PlaceHolder("URL").StringsVar(&opts.tuiURLs)
 	app.Flag("tui.http-config", "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config.").

@@ -39,6 +39,8 @@ type backend struct {
 	selects bool
 	// source is --source where it is not given.
 	source string
+	// overHTTP: the source may be a URL, to be asked as an http_config says.
+	overHTTP bool
 	// check names a feed, and tells what of it can never work, and the key of the
 	// config file that says so; nil does neither.
 	check func(*feed) (key string, err error)
@@ -46,7 +48,7 @@ type backend struct {
 }
 
 var backends = []backend{
-	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, check: checkExporter, open: openExporter},
+	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, overHTTP: true, check: checkExporter, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
 	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: dcgmi.MinPeriod, open: openDCGM},
 	{name: "nvml", alias: "nvml_direct", least: nvml.MinPeriod, clamped: true, selects: true, standard: time.Second, open: openNVML},
@@ -66,23 +68,29 @@ var belongs = []struct {
 	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read", false},
 }
 
-// takes tells whether one of these backends is among the named ones.
-func takes(names string, backends []*backend) bool {
-	return slices.ContainsFunc(backends, func(b *backend) bool { return slices.Contains(strings.Fields(names), b.name) })
+// takes tells whether a flag that belongs to some backends belongs to b.
+func (b *backend) takes(flag string) bool {
+	for _, f := range belongs {
+		if f.flag == flag {
+			return slices.Contains(strings.Fields(f.backends), b.name)
+		}
+	}
+	return true
 }
 
 // refuse tells which flag was given that none of what is read takes.
 func (o *options) refuse() error {
-	var backends []*backend
-	var names []string
-	for _, one := range o.each() {
-		backends, names = append(backends, one.backend), append(names, one.backend.name)
-	}
-	slices.Sort(names)
+	all := o.each()
 	for _, f := range belongs {
-		if f.presenting && (o.presents() || o.tui) || o.origin(f.flag) == fromFile || takes(f.backends, backends) {
+		taken := slices.ContainsFunc(all, func(one *options) bool { return one.backend.takes(f.flag) })
+		if taken || o.origin(f.flag) == fromFile || f.presenting && (o.presents() || o.tui) {
 			continue
 		}
+		var names []string
+		for _, one := range all {
+			names = append(names, one.backend.name)
+		}
+		slices.Sort(names)
 		return fmt.Errorf("--%s is not for the %s backend: %s", f.flag, strings.Join(slices.Compact(names), " or "), f.remedy)
 	}
 	return nil

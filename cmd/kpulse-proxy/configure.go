@@ -49,7 +49,7 @@ func (o *options) configure() error {
 	if problems.Refuse() {
 		return problems
 	}
-	o.read(feeds)
+	o.adopt(feeds)
 	open := func(flag string) bool { return o.origin(flag) == fromFile }
 	o.judge.Thresholds, o.judge.States, o.rows = file.Judge.Thresholds, file.Judge.States, file.Rows
 	if open("preset") && open("weights") {

@@ -59,14 +59,14 @@ func feedOf(s *config.Source) (f feed, key string, err error) {
 		return f, config.KeyBackend, err
 	}
 	for _, given := range []struct {
-		key, backends string
-		is            bool
+		key       string
+		is, taken bool
 	}{
-		{config.KeySource, "prometheus replay", s.Source != ""},
-		{config.KeyDCGMHost, "dcgm", s.DCGMHost != ""},
-		{config.KeyHTTP, "prometheus", s.HTTP != nil},
+		{config.KeySource, s.Source != "", f.backend.takes("source")},
+		{config.KeyDCGMHost, s.DCGMHost != "", f.backend.takes("dcgm.host")},
+		{config.KeyHTTP, s.HTTP != nil, f.backend.overHTTP},
 	} {
-		if given.is && !takes(given.backends, []*backend{f.backend}) {
+		if given.is && !given.taken {
 			return f, given.key, fmt.Errorf("is not for the %s backend; remove it, or name another backend", f.backend.name)
 		}
 	}
@@ -84,9 +84,9 @@ func feedOf(s *config.Source) (f feed, key string, err error) {
 	return f, key, err
 }
 
-// read takes the sources of the config file, unless command line or environment say
+// adopt takes the sources of the config file, unless command line or environment say
 // what to read. Of a single one they can say the rest too; several say for themselves.
-func (o *options) read(feeds []feed) {
+func (o *options) adopt(feeds []feed) {
 	open := func(flag string) bool { return o.origin(flag) == fromFile }
 	if len(feeds) == 0 || !open("backend") || !open("source") || !open("replay") {
 		return

@@ -240,10 +240,13 @@ func TestServesIsOfEachSource(t *testing.T) {
 // at once, for all sources.
 func TestReloadKeepsSources(t *testing.T) {
 	t.Parallel()
-	a, b := startUpstream(boardOf("a", "GPU-a", 99)), startUpstream(boardOf("b", "GPU-b", 99))
+	// Of the second nothing but its URL tells the host.
+	a, b := startUpstream(boardOf("a", "GPU-a", 99)), startUpstream(func() ([]byte, error) {
+		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-localhost\"} 99\n"), nil
+	})
 	defer a.stop()
 	defer b.stop()
-	file := "sources: [{source: " + a.url + "/metrics, poll: 0}, {source: " + b.url + "/metrics, poll: 0}]\n"
+	file := "sources: [{source: " + a.url + "/metrics, poll: 0}, {source: " + strings.Replace(b.url, "127.0.0.1", "localhost", 1) + "/metrics, poll: 0}]\n"
 	dir, flag := fed(t, file)
 	c := startProxy(t, itself(t), flag, "--source.min-interval=0s")
 	hot := func(host, state string) string {
@@ -251,7 +254,7 @@ func TestReloadKeepsSources(t *testing.T) {
 	}
 	awaitPage(t, c, "/metrics", 200, hot("a", "hot"))
 	for _, step := range []struct{ file, says string }{
-		{file + "health: {gpu_temperature: warn}\n", ""},
+		{file + "health: {gpu_temperature: warn}\ndialect: [{names: [X], field: gpu_power_watts, unit: watts}]\n", ""},
 		{"sources: [{source: " + a.url + "/metrics, poll: 0}]\nhealth: {gpu_temperature: crit}\n", "setting=sources"},
 	} {
 		writeFile(t, filepath.Join(dir, "config.yml"), step.file)
@@ -263,7 +266,7 @@ func TestReloadKeepsSources(t *testing.T) {
 			state = "crit"
 		}
 		awaitPage(t, c, "/metrics", 200, hot("a", state))
-		awaitPage(t, c, "/metrics", 200, hot("b", state))
+		awaitPage(t, c, "/metrics", 200, hot("localhost", state))
 		if got := strings.Count(c.logged(), "restart to apply a setting"); got != min(1, len(step.says)) || !strings.Contains(c.logged(), step.says) {
 			t.Errorf("the log says so %d times:\n%s", got, c.logged())
 		}

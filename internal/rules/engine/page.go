@@ -225,10 +225,11 @@ func parse(text string) (set labels.Labels, ok bool) {
 	return set, !twice
 }
 
-// nameEnd returns where the name that a line begins with ends.
+// nameEnd returns where the name that a line begins with ends. A sign of the value may
+// stand right behind it.
 func nameEnd(line []byte) int {
 	for i, c := range line {
-		if c == '{' || c == ' ' || c == '\t' || c == '\n' {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != ':' {
 			return i
 		}
 	}

@@ -218,6 +218,7 @@ func FuzzPage(f *testing.F) {
 	f.Add("# HELP a b\n# TYPE a gauge\na{x=\"1\",y=\"}\"} 5\nb{x=\"\na 3\n\"} 2 1000\na 3\n", "a 4\n")
 	f.Add("b{x=\"\\\\\"} 1\na 2\n", "b{x=\"} 5\\\"\"} 1\na 2\n")
 	f.Add("b{x=\"\"} 1\na{} 2\n", "b 1\na{x=\"2\"} 1e9 5\n")
+	f.Add("a+1\nab-2\n", "a +1\n")
 	in := selecting(`{__name__=~"a.*"}`)
 	f.Fuzz(func(t *testing.T, first, second string) {
 		st, p := newStore(Limits{1 << 20, 1 << 20}), &page{}

@@ -36,7 +36,7 @@ func FuzzScan(f *testing.F) {
 func TestScanTokenSoup(t *testing.T) {
 	tokens := []string{"a", "b1", ":", "{", "}", "\"", "\"", "\\", "\x00", "\n", "\n", " ", "\t", ",", "=", "1", "-2.50",
 		"NaN", "e5", ".", "# ", "#", "HELP ", "TYPE ", "gauge", "kpulse_", "\xff", "\r", "é", "n", "a{x=\"", "\"} 1\n",
-		"a{x=\"y\"} 1\n", "a{x=\"z\"} 2\n", "\nb{x=\"y\"} 3", "\n{\"", "\n# HELP a ", "\n# TYPE \"a\" ", "\nkpulse_a 1\n"}
+		"a{x=\"y\"} 1\n", "a{x=\"z\"} 2\n", "\nb{x=\"y\"} 3", "\n{\"", "\n# HELP a ", "\n# TYPE \"a\" ", "\n# TYPE \"\" gauge\n", "# HELP \"\" ", "\nkpulse_a 1\n"}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		var body []byte

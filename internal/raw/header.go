@@ -169,7 +169,7 @@ func (s *Scanner) header(i, j int) int {
 	s.out.Meaningful++
 	line := s.text[i:h.next]
 	if h.kind == typeHeader {
-		if h.name == s.name {
+		if h.name == s.name && s.name != "" { // a quoted name may be empty
 			remember(&s.families[s.family].typeLine, line)
 		}
 		return h.next

@@ -21,6 +21,9 @@ var quirks = []string{
 	"a 1",
 	"a 1\n\n  \nb 2\n",
 	"a{gpu=\"0\"} 1\na{gpu=\"1\"} 2\nb{gpu=\"0\"} 3\nb{gpu=\"1\"} 4\na{gpu=\"0\"} 5\n",
+	// A quoted name may be empty, before any other name too.
+	"# TYPE \"\" gauge\na 1\n",
+	"# HELP \"\" a\n# TYPE \"\" gauge\n{\"\"} 1\na 1\n",
 	// Values.
 	"a 1\na -1\na +1\na -0\na .5\na 5.\na .\na -\na --1\na 1.5e3\na 1E-3\na 1e400\na 1e-400\na 1e\n",
 	"a NaN\na nan\na +Inf\na -inf\na infinity\na infinities\na 0x1p-2\na 0x10\na 1_000\na 1P3\na 1d\n",

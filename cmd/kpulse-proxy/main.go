@@ -4,102 +4,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"runtime"
-	"runtime/debug"
-	"strconv"
-	"syscall"
 
-	"github.com/prometheus/common/promslog"
-	"github.com/prometheus/common/version"
-)
-
-// Exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
-
-const (
-	// gcPercent halves the garbage that may lie about: there is little, and a
-	// sidecar's memory counts on every node. TestTargets saw no difference in CPU
-	// beyond its noise.
-	gcPercent = 50
-	// dashboardGC is less still: six hours of history are more than anything else
-	// keeps, and make little garbage.
-	dashboardGC = 15
-	// maxProcs is how many threads run Go code at a time, as in node_exporter: the
-	// cores are the jobs'. A scrape goes through several goroutines, and waking a
-	// thread for each took a fifth of its CPU.
-	maxProcs = 1
+	"github.com/kpulse/kpulse-proxy/internal/app"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// run is the whole program: it returns the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
-	if version.Version == "" {
-		version.Version = "(devel)" // built without make
-	}
-	if len(args) > 0 && args[0] == "check" {
-		return check(args[1:], stdout, stderr)
-	}
-	opts, err := parse(args, stdout)
-	_, inFile := errors.AsType[*fileError](err)
-	switch {
-	case errors.Is(err, errAnswered):
-		return exitDone
-	case inFile:
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
-		return exitFailed
-	case err != nil:
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
-		return exitUsage
-	}
-	opts.log.Writer = stderr
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends us at once
-	opts.spare()
-	switch {
-	case opts.once:
-		defer outliveReader()()
-		err = quiet(once(ctx, opts, stdout, stderr))
-	case opts.columns != nil:
-		defer outliveReader()()
-		err = stream(ctx, opts, stdout, stderr)
-	case opts.tui:
-		err = dashboard(ctx, opts, stderr)
-	default:
-		err = serve(ctx, opts, promslog.New(opts.log))
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
-		return exitFailed
-	}
-	return exitDone
-}
-
-// spare leaves memory and processors to others, as far as the environment does not
-// say how much of them to use.
-func (o *options) spare() {
-	if os.Getenv("GOGC") == "" {
-		percent := gcPercent
-		if o.tui {
-			percent = dashboardGC
-		}
-		debug.SetGCPercent(percent)
-	}
-	// Go passes over what is no number above 0, and takes all processors.
-	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {
-		runtime.GOMAXPROCS(maxProcs)
-	}
+	os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr))
 }

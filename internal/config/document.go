@@ -8,9 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/kpulse/kpulse-proxy/internal/spelling"
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // document walks a file's settings and collects what is wrong with them. It works
@@ -18,7 +16,7 @@ import (
 type document struct {
 	file     string
 	seen     map[string]int // line by path, of the keys met so far
-	problems userfile.Problems
+	problems diag.Problems
 }
 
 // entry is one key, or item of a list, with its value.
@@ -31,7 +29,7 @@ type entry struct {
 
 // reject notes a problem with e. The text ends in what to do.
 func (d *document) reject(e entry, format string, args ...any) {
-	d.problems = append(d.problems, userfile.Problem{File: d.file, Line: e.line, Place: e.path, Text: fmt.Sprintf(format, args...)})
+	d.problems = append(d.problems, diag.Problem{File: d.file, Line: e.line, Place: e.path, Text: fmt.Sprintf(format, args...)})
 }
 
 // failure returns the problems in the order of the file, nil if there are none.
@@ -39,13 +37,13 @@ func (d *document) failure() error {
 	if len(d.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(d.problems, func(a, b userfile.Problem) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(d.problems, func(a, b diag.Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return d.problems
 }
 
 // open parses body as YAML. A file without a single setting has a null value.
 func (d *document) open(body []byte) (entry, bool) {
-	root, problem := yamlfile.Parse(body)
+	root, problem := diag.ParseYAML(body)
 	if problem != nil {
 		d.reject(entry{line: problem.Line}, "%s", problem.Text)
 		return entry{}, false
@@ -55,7 +53,7 @@ func (d *document) open(body []byte) (entry, bool) {
 
 // The tags of plain values that need telling apart.
 const (
-	nullTag  = yamlfile.NullTag
+	nullTag  = diag.NullTag
 	intTag   = "!!int"
 	floatTag = "!!float"
 )
@@ -67,7 +65,7 @@ func (d *document) entries(of entry, want string) []entry {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		d.reject(of, "%s where keys are wanted; %s", yamlfile.Kind(n), want)
+		d.reject(of, "%s where keys are wanted; %s", diag.YAMLKind(n), want)
 		return nil
 	}
 	var entries []entry
@@ -78,7 +76,7 @@ func (d *document) entries(of entry, want string) []entry {
 		switch {
 		case key.Kind != yaml.ScalarNode:
 			e.path = of.path
-			d.reject(e, "%s where a key is wanted; write a word", yamlfile.Kind(key))
+			d.reject(e, "%s where a key is wanted; write a word", diag.YAMLKind(key))
 		case twice:
 			d.reject(e, "is in line %d already; remove one of them", first)
 		default:
@@ -97,7 +95,7 @@ func (d *document) items(of entry, want string) []entry {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		d.reject(of, "%s where a list is wanted; %s", yamlfile.Kind(n), want)
+		d.reject(of, "%s where a list is wanted; %s", diag.YAMLKind(n), want)
 		return nil
 	}
 	items := make([]entry, len(n.Content))
@@ -109,7 +107,7 @@ func (d *document) items(of entry, want string) []entry {
 
 // unknown rejects a key that is none of known.
 func (d *document) unknown(e entry, known []string) {
-	if near := spelling.Nearest(e.key, known); near != "" {
+	if near := diag.Nearest(e.key, known); near != "" {
 		d.reject(e, "is no setting; did you mean %s?", near)
 		return
 	}

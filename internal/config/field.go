@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/spelling"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // field finds the reading of a name, with or without our prefix, and of labels,
@@ -31,7 +31,7 @@ func (d *document) field(e, labels entry) canonical.Field {
 		}
 		choices = append(choices, "{"+strings.NewReplacer("=", ": ", `"`, "", ",", ", ").Replace(info.Labels)+"}")
 	}
-	switch near := spelling.Nearest(word, known); {
+	switch near := diag.Nearest(word, known); {
 	case len(choices) == 1 && choices[0] == "{}":
 		d.reject(labels, "%s has none; remove them", word)
 	case len(choices) > 0:

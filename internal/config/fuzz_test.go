@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // lineBreak is what YAML ends lines with.
@@ -46,7 +46,7 @@ func FuzzParse(f *testing.F) {
 
 // checkProblems looks whether err names a line of the file, and a reason.
 func checkProblems(t *testing.T, err error, lines int) {
-	var problems userfile.Problems
+	var problems diag.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {
 		t.Fatalf("the error is no list of problems: %v", err)
 	}

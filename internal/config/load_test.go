@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 func TestLoadFilesThatCannotBeRead(t *testing.T) {
@@ -35,7 +35,7 @@ func TestLoadNamesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(path)
-	problems, ok := err.(userfile.Problems) //nolint:errorlint // it must be the error itself
+	problems, ok := err.(diag.Problems) //nolint:errorlint // it must be the error itself
 	if !ok || len(problems) != 2 {
 		t.Fatalf("%v", err)
 	}

@@ -29,7 +29,7 @@ var topLevel = []setting[Config]{
 }
 
 // Parse reads the content of a file, which errors call file. Its error is
-// userfile.Problems; it names everything that is wrong, not just the first.
+// diag.Problems; it names everything that is wrong, not just the first.
 func Parse(file string, body []byte) (Config, error) {
 	c, d := Default(), &document{file: file, seen: map[string]int{}}
 	if root, ok := d.open(body); ok {

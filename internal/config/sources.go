@@ -9,7 +9,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 	"gopkg.in/yaml.v3"
 
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // Source is one of the sources that a file names: what the flags of these names say,
@@ -38,8 +38,8 @@ const (
 
 // Problem says what is wrong with the value of a key, or, where the file does not give
 // it, with the source. The text ends in what to do.
-func (s *Source) Problem(key, text string) userfile.Problem {
-	p := userfile.Problem{File: s.file, Line: s.at.line, Place: s.at.path, Text: text}
+func (s *Source) Problem(key, text string) diag.Problem {
+	p := diag.Problem{File: s.file, Line: s.at.line, Place: s.at.path, Text: text}
 	if line := lineOf(s.at.value, key); line > 0 {
 		p.Line, p.Place = line, p.Place+"."+key
 	}

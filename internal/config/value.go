@@ -5,7 +5,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // The readers of single values: each rejects what it cannot read, saying that it
@@ -15,7 +15,7 @@ import (
 // not false here.
 func (d *document) word(e entry, want string) (string, bool) {
 	if e.value.Kind != yaml.ScalarNode || e.value.Tag == nullTag {
-		d.reject(e, "%s where one value is wanted; %s", yamlfile.Kind(e.value), want)
+		d.reject(e, "%s where one value is wanted; %s", diag.YAMLKind(e.value), want)
 		return "", false
 	}
 	return e.value.Value, true
@@ -28,7 +28,7 @@ func (d *document) number(e entry, want string) (v float64, ok bool) {
 		ok = e.value.Decode(&v) == nil
 	}
 	if !ok {
-		d.reject(e, "%s is no number; %s", yamlfile.Kind(e.value), want)
+		d.reject(e, "%s is no number; %s", diag.YAMLKind(e.value), want)
 	}
 	return v, ok
 }
@@ -39,7 +39,7 @@ func (d *document) count(e entry, want string) (n int, ok bool) {
 		ok = e.value.Decode(&n) == nil && n >= 1
 	}
 	if !ok {
-		d.reject(e, "%s is no whole number of at least 1; %s", yamlfile.Kind(e.value), want)
+		d.reject(e, "%s is no whole number of at least 1; %s", diag.YAMLKind(e.value), want)
 	}
 	return n, ok
 }

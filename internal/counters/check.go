@@ -14,10 +14,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/source/field"
-	"github.com/kpulse/kpulse-proxy/internal/spelling"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
 )
 
 // Want is a reading that something is made of.
@@ -46,13 +45,13 @@ type checker struct {
 	known    []string
 	lines    map[string]int // by field
 	given    [canonical.NumFields]bool
-	problems userfile.Problems
+	problems diag.Problems
 }
 
 // Check reads body, and returns how many fields it names, and what is wrong with it
 // or missing of wants. It reads as the exporter's own loader does, which takes no
 // file with a single mistake.
-func Check(file string, body []byte, wants []Want) (fields int, problems userfile.Problems) {
+func Check(file string, body []byte, wants []Want) (fields int, problems diag.Problems) {
 	c := &checker{file: file, known: known(), lines: map[string]int{}}
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.Comment = '#'
@@ -91,12 +90,12 @@ func known() []string {
 
 // reject notes why dcgm-exporter would not start, or Prometheus refuse its page.
 func (c *checker) reject(line int, format string, args ...any) {
-	c.problems = append(c.problems, userfile.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, diag.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 // warn notes what the exporter works with nevertheless.
 func (c *checker) warn(line int, format string, args ...any) {
-	c.problems = append(c.problems, userfile.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
+	c.problems = append(c.problems, diag.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
 }
 
 // rejectQuotes says what is wrong in a line that cannot be split.
@@ -151,7 +150,7 @@ func (c *checker) name(line int, name string) bool {
 	if _, ok := translate.FieldOf(name); ok && vendors || slices.Contains(c.known, name) {
 		return true
 	}
-	near := spelling.Within(name, c.known, 2)
+	near := diag.Within(name, c.known, 2)
 	switch {
 	case near != "" && vendors:
 		c.warn(line, "%s is no field that we know; did you mean %s?", name, near)
@@ -179,7 +178,7 @@ func (c *checker) missing(wants []Want) {
 		if slices.ContainsFunc(want.AnyOf, func(f canonical.Field) bool { return c.given[f] }) {
 			continue
 		}
-		c.problems = append(c.problems, userfile.Problem{File: c.file, Warning: true, Below: lineFor(want.AnyOf[0]),
+		c.problems = append(c.problems, diag.Problem{File: c.file, Warning: true, Below: lineFor(want.AnyOf[0]),
 			Text: fmt.Sprintf("gives no %s%s, for %s; add the line", canonical.Prefix, canonical.Fields[want.AnyOf[0]].Name, want.For)})
 	}
 }

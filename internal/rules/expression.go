@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // maxExpression is the longest expression in bytes. The parser works recursively,
@@ -62,12 +62,12 @@ func (r *reader) rejectExpression(n *yaml.Node, text string, err error) {
 }
 
 // within returns a problem that is in a part of the expression at n.
-func (r *reader) within(n *yaml.Node, text string, part posrange.PositionRange) userfile.Problem {
+func (r *reader) within(n *yaml.Node, text string, part posrange.PositionRange) diag.Problem {
 	// What is missing at the end is missing behind the last word.
 	start := min(max(int(part.Start), 0), len(strings.TrimRight(text, " \t\n")))
 	end := min(max(int(part.End), start), len(text))
 	line, column := placeIn(text, start)
-	p := userfile.Problem{Place: fmt.Sprintf("expression %d:%d", line, column), Below: excerpt(text, start, end)}
+	p := diag.Problem{Place: fmt.Sprintf("expression %d:%d", line, column), Below: excerpt(text, start, end)}
 	p.Line, p.Column = r.source.locate(n, text, start)
 	return p
 }
@@ -76,7 +76,7 @@ func (r *reader) within(n *yaml.Node, text string, part posrange.PositionRange) 
 // yet not served.
 type mention struct {
 	name    string
-	problem userfile.Problem // should no file record it
+	problem diag.Problem // should no file record it
 }
 
 // mention keeps what expr says of series with our prefix that are not served.

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // finding is a problem of a rule file.
 type finding struct {
-	userfile.Problem
+	diag.Problem
 	// alike is what a file may say of many rules, such as "reach back beyond the
 	// window": they are then told of in one line.
 	alike string
@@ -39,7 +39,7 @@ const few = 3
 
 // folded returns the problems of one file with but the first of many alike, and how
 // many more there are.
-func folded(findings []finding) (list userfile.Problems) {
+func folded(findings []finding) (list diag.Problems) {
 	times := map[string]int{}
 	for i := range findings {
 		times[findings[i].alike]++
@@ -51,7 +51,7 @@ func folded(findings []finding) (list userfile.Problems) {
 		case f.alike == "" || n <= few || met[f.alike] == 1:
 			list = append(list, f.Problem)
 		case met[f.alike] == n:
-			list = append(list, userfile.Problem{File: f.File, Line: f.Line, Warning: f.Warning, Text: fmt.Sprintf("%d rules in all, of which this is the last, %s", n, f.alike)})
+			list = append(list, diag.Problem{File: f.File, Line: f.Line, Warning: f.Warning, Text: fmt.Sprintf("%d rules in all, of which this is the last, %s", n, f.alike)})
 		}
 	}
 	return list

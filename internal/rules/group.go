@@ -6,8 +6,7 @@ import (
 	"github.com/prometheus/common/model"
 	"gopkg.in/yaml.v3"
 
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // MinInterval is the least time between two evaluations of a group: below it there
@@ -43,7 +42,7 @@ var (
 // read adds what body holds to the set.
 func (r *reader) read(body []byte) {
 	r.source.body = string(body)
-	root, problem := yamlfile.Parse(body)
+	root, problem := diag.ParseYAML(body)
 	if problem != nil {
 		r.note(*problem)
 		return
@@ -63,9 +62,9 @@ func (r *reader) read(body []byte) {
 	r.group, r.rule, r.number = "", "", 0
 	switch {
 	case r.refused == 0 && len(r.groups) == 0:
-		r.note(userfile.Problem{Text: "holds no group, so nothing is evaluated; " + want, Warning: true})
+		r.note(diag.Problem{Text: "holds no group, so nothing is evaluated; " + want, Warning: true})
 	case r.alerts > 0 && !r.opts.ForPrometheus:
-		r.note(userfile.Problem{Text: alertsLeftOut(r.alerts), Warning: true})
+		r.note(diag.Problem{Text: alertsLeftOut(r.alerts), Warning: true})
 	}
 	r.set.Alerts += r.alerts
 }
@@ -126,7 +125,7 @@ func has(n *yaml.Node, key string) bool {
 // duration reads a duration as Prometheus has it: 0 where it is left empty.
 func (r *reader) duration(n *yaml.Node) time.Duration {
 	s, ok := r.word(n)
-	if !ok || s == "" && n.Tag == yamlfile.NullTag {
+	if !ok || s == "" && n.Tag == diag.NullTag {
 		return 0
 	}
 	d, err := model.ParseDuration(s)
@@ -147,11 +146,11 @@ func (r *reader) interval(n *yaml.Node) time.Duration {
 // count reads a number of series: 0 where it is left empty.
 func (r *reader) count(n *yaml.Node) (count int) {
 	v, ok := r.value(n)
-	if !ok || v.Tag == yamlfile.NullTag {
+	if !ok || v.Tag == diag.NullTag {
 		return 0
 	}
 	if v.Tag != "!!int" || v.Decode(&count) != nil || count < 0 {
-		r.reject(v, "%s is no number of series; write a whole number, or 0 for no limit", yamlfile.Kind(v))
+		r.reject(v, "%s is no number of series; write a whole number, or 0 for no limit", diag.YAMLKind(v))
 		return 0
 	}
 	return count

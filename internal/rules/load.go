@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // maxFile is the largest file that is read, in bytes: some twenty thousand rules.
@@ -37,13 +37,13 @@ type Options struct {
 // glob as filepath.Match has it; one that names no file is a problem. The set holds
 // all groups and rules without an error, so it is complete only where the problems
 // do not Refuse it; there may be warnings even then.
-func Load(opts Options, patterns ...string) (*Set, userfile.Problems) {
+func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
 	files, problems := expand(patterns)
 	l := &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
 	for _, file := range files {
-		body, err := userfile.Read(file, "rule file", maxFile)
+		body, err := diag.Read(file, "rule file", maxFile)
 		if err != nil {
-			l.reader(file).note(userfile.Problem{Text: strings.TrimPrefix(err.Error(), file+": ")})
+			l.reader(file).note(diag.Problem{Text: strings.TrimPrefix(err.Error(), file+": ")})
 			continue
 		}
 		l.reader(file).read(body)
@@ -69,7 +69,7 @@ func (l *loader) reader(file string) *reader {
 
 // problems returns what is wrong in all files: only now is it known which names
 // are recorded.
-func (l *loader) problems() (all userfile.Problems) {
+func (l *loader) problems() (all diag.Problems) {
 	l.judgeOrder()
 	for _, r := range l.readers {
 		r.judgeMentions()
@@ -80,13 +80,13 @@ func (l *loader) problems() (all userfile.Problems) {
 }
 
 // expand returns the files that the patterns name.
-func expand(patterns []string) (files []string, problems userfile.Problems) {
+func expand(patterns []string) (files []string, problems diag.Problems) {
 	for _, pattern := range patterns {
 		named := []string{pattern}
 		if _, err := os.Lstat(pattern); err != nil && strings.ContainsAny(pattern, `*?[\`) {
 			named, err = glob(pattern)
 			if err != nil {
-				problems = append(problems, userfile.Problem{File: pattern, Text: err.Error()})
+				problems = append(problems, diag.Problem{File: pattern, Text: err.Error()})
 			}
 		}
 		for _, file := range named {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // write makes files of a directory, and makes it the working one.
@@ -25,7 +25,7 @@ func write(t *testing.T, files map[string]string) {
 }
 
 // load loads the one file f.
-func load(t *testing.T, opts Options, text string) (*Set, userfile.Problems) {
+func load(t *testing.T, opts Options, text string) (*Set, diag.Problems) {
 	t.Helper()
 	write(t, map[string]string{"f": text})
 	return Load(opts, "f")

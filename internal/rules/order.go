@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // judgeOrder warns of groups that read what only a later one records: evaluated
@@ -55,7 +55,7 @@ func (l *loader) warnOfOrder(g *Group, rule *Rule, name string, later *Group) {
 	}
 	for _, r := range l.readers {
 		if r.file == g.File {
-			r.findings = append(r.findings, finding{Problem: userfile.Problem{
+			r.findings = append(r.findings, finding{Problem: diag.Problem{
 				File: g.File, Line: rule.Line, Place: placeOf(g.Name, rule.Number, rule.Record, ""), Warning: true,
 				Text: fmt.Sprintf("reads %s, which %s records after it, and so sees what was recorded an evaluation ago; %s", name, where, remedy),
 			}})

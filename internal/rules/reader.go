@@ -7,9 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/kpulse/kpulse-proxy/internal/spelling"
-	"github.com/kpulse/kpulse-proxy/internal/userfile"
-	"github.com/kpulse/kpulse-proxy/internal/yamlfile"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // maxNodes is how many keys and items of a file are looked at. Aliases can make
@@ -37,7 +35,7 @@ type reader struct {
 
 // reject notes what is wrong at n. The text ends in what to do.
 func (r *reader) reject(n *yaml.Node, format string, args ...any) {
-	r.note(userfile.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...)})
+	r.note(diag.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...)})
 }
 
 // doubt notes what cannot be evaluated here, though Prometheus can.
@@ -47,14 +45,14 @@ func (r *reader) doubt(n *yaml.Node, format string, args ...any) {
 
 // doubtAlike is doubt of what may be so of many rules.
 func (r *reader) doubtAlike(n *yaml.Node, alike, format string, args ...any) {
-	r.noteAlike(userfile.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus}, alike)
+	r.noteAlike(diag.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus}, alike)
 }
 
 // note adds a problem to those of the file, and to it where we are.
-func (r *reader) note(p userfile.Problem) { r.noteAlike(p, "") }
+func (r *reader) note(p diag.Problem) { r.noteAlike(p, "") }
 
 // noteAlike is note of what may be so of many rules.
-func (r *reader) noteAlike(p userfile.Problem, alike string) {
+func (r *reader) noteAlike(p diag.Problem, alike string) {
 	if !p.Warning {
 		r.refused++
 	}
@@ -64,7 +62,7 @@ func (r *reader) noteAlike(p userfile.Problem, alike string) {
 }
 
 // here adds to a problem where we are.
-func (r *reader) here(p userfile.Problem) userfile.Problem {
+func (r *reader) here(p diag.Problem) diag.Problem {
 	p.File, p.Place = r.file, placeOf(r.group, r.number, r.rule, p.Place)
 	return p
 }
@@ -88,11 +86,11 @@ type entry struct{ key, value *yaml.Node }
 // entries returns the keys of a mapping, none if it is left empty.
 func (r *reader) entries(n *yaml.Node, want string) (entries []entry) {
 	n, ok := r.value(n)
-	if !ok || n.Tag == yamlfile.NullTag {
+	if !ok || n.Tag == diag.NullTag {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		r.reject(n, "%s where keys are wanted; %s", yamlfile.Kind(n), want)
+		r.reject(n, "%s where keys are wanted; %s", diag.YAMLKind(n), want)
 		return nil
 	}
 	lines := map[string]int{}
@@ -104,7 +102,7 @@ func (r *reader) entries(n *yaml.Node, want string) (entries []entry) {
 		first, twice := lines[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			r.reject(key, "%s where a key is wanted; write a word", yamlfile.Kind(key))
+			r.reject(key, "%s where a key is wanted; write a word", diag.YAMLKind(key))
 		case key.Tag == "!!merge":
 			r.reject(key, "merges keys of another place; write them out here")
 		case twice:
@@ -120,11 +118,11 @@ func (r *reader) entries(n *yaml.Node, want string) (entries []entry) {
 // items returns the items of a list, none if it is left empty.
 func (r *reader) items(n *yaml.Node, want string) []*yaml.Node {
 	n, ok := r.value(n)
-	if !ok || n.Tag == yamlfile.NullTag {
+	if !ok || n.Tag == diag.NullTag {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.reject(n, "%s where a list is wanted; %s", yamlfile.Kind(n), want)
+		r.reject(n, "%s where a list is wanted; %s", diag.YAMLKind(n), want)
 		return nil
 	}
 	for i := range n.Content {
@@ -152,9 +150,9 @@ func (r *reader) word(n *yaml.Node) (string, bool) {
 	case !ok:
 		return "", false
 	case n.Kind != yaml.ScalarNode:
-		r.reject(n, "%s where one value is wanted; write a word, or quote it", yamlfile.Kind(n))
+		r.reject(n, "%s where one value is wanted; write a word, or quote it", diag.YAMLKind(n))
 		return "", false
-	case n.Tag == yamlfile.NullTag:
+	case n.Tag == diag.NullTag:
 		return "", true
 	}
 	return n.Value, true
@@ -178,7 +176,7 @@ func readKeys[T any](r *reader, into *T, n *yaml.Node, keys []key[T], want strin
 		for i, k := range keys {
 			names[i] = k.name
 		}
-		if near := spelling.Nearest(e.key.Value, names); near != "" {
+		if near := diag.Nearest(e.key.Value, names); near != "" {
 			r.reject(e.key, "%q is no key here; did you mean %s?", e.key.Value, near)
 			continue
 		}

@@ -3,7 +3,7 @@ package rules
 import (
 	"strings"
 
-	"github.com/kpulse/kpulse-proxy/internal/spelling"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
 // suggest returns the name of known that was probably meant, "" if none is near:
@@ -23,7 +23,7 @@ func suggest(name string, known []string) string {
 			best = append(best, candidate)
 		}
 	}
-	if near := spelling.Nearest(name, best); near != "" || len(best) == 0 {
+	if near := diag.Nearest(name, best); near != "" || len(best) == 0 {
 		return near
 	}
 	return best[0]
@@ -53,5 +53,5 @@ func alike(a, b string) bool {
 	if min(len(a), len(b)) < shortest {
 		return a == b
 	}
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || a[0] == b[0] && spelling.Nearest(a, []string{b}) != ""
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) || a[0] == b[0] && diag.Nearest(a, []string{b}) != ""
 }

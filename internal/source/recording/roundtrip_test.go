@@ -17,7 +17,7 @@ func captures(t testing.TB) [][]byte {
 	t.Helper()
 	var bodies [][]byte
 	for _, pattern := range []string{
-		"../../../cmd/kpulse-proxy/testdata/*/*.prom", "../../../cmd/kpulse-proxy/testdata/golden/*",
+		"../../app/testdata/*/*.prom", "../../app/testdata/golden/*",
 		"../../translate/testdata/*.prom", "../../expose/testdata/*.prom",
 	} {
 		paths, _ := filepath.Glob(pattern)

@@ -1,6 +1,0 @@
-//go:build !race
-
-package main
-
-// raceDetector tells whether this test was built with it.
-const raceDetector = false

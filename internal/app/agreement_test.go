@@ -1,0 +1,324 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// program is the whole of kpulse-proxy in this process, with an exporter that
+// answers what it is told to.
+type program struct {
+	url  string
+	body atomic.Pointer[[]byte]
+}
+
+func startProgram(t *testing.T, flags ...string) *program {
+	t.Helper()
+	p := &program{}
+	up := startUpstream(func() ([]byte, error) { return *p.body.Load(), nil })
+	t.Cleanup(up.stop)
+	// Every random body has GPUs of its own. The limit lets those of a few bodies be
+	// remembered, not of hundreds.
+	args := append([]string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0", "--series-limit=10000"}, flags...)
+	opts, err := parse(args, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = served.run(ctx)
+	}()
+	server := httptest.NewServer(served.handler)
+	t.Cleanup(func() {
+		server.Close()
+		cancel()
+		<-ended
+	})
+	p.url = server.URL
+	return p
+}
+
+// scrape has the exporter answer body and returns what the program makes of it.
+func (p *program) scrape(t *testing.T, body []byte) (answer []byte, status int) {
+	t.Helper()
+	p.body.Store(&body)
+	res, err := http.Get(p.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if answer, err = io.ReadAll(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return answer, res.StatusCode
+}
+
+// capture is an exposition with a name.
+type capture struct {
+	name string
+	body []byte
+}
+
+// captures are those of our own making, and real ones where there are any.
+func captures(t *testing.T) (all []capture) {
+	t.Helper()
+	for _, pattern := range []string{"testdata/captures/*.prom", "../../../shared/captures/*.prom"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, capture{filepath.Base(file), body})
+		}
+	}
+	if len(all) < 6 {
+		t.Fatalf("%d captures; those in testdata are gone", len(all))
+	}
+	return all
+}
+
+// judged are the families that the reference knows.
+var judged = map[string]bool{
+	"gpu_real_utilization_ratio": true, "gpu_real_utilization_coverage_ratio": true,
+	"gpu_workload_class": true, "gpu_health": true, "gpu_health_condition": true,
+}
+
+// found returns our judged series, named as expect names them.
+func found(answer []byte) (map[string]float64, error) {
+	got := map[string]float64{}
+	entries, rejected := split(answer)
+	if rejected > 0 {
+		return nil, fmt.Errorf("%d lines of the answer are rejected", rejected)
+	}
+	for _, e := range entries {
+		family := strings.TrimPrefix(e.name, "kpulse_")
+		if e.kind != textparse.EntrySeries || family == e.name || !judged[family] {
+			continue
+		}
+		var own []string
+		id := gpu{e.labels.Get("uuid"), e.labels.Get("mig_instance")}
+		rest := labels.NewBuilder(e.labels).Del("hostname", "gpu", "uuid", "mig_instance", "mig_profile", "__name__").Labels()
+		rest.Range(func(l labels.Label) { own = append(own, fmt.Sprintf("%s=%q", l.Name, l.Value)) })
+		k := key(family, id, strings.Join(own, " "))
+		if _, twice := got[k]; twice {
+			return nil, fmt.Errorf("%s is there twice", k)
+		}
+		got[k] = e.value
+	}
+	return got, nil
+}
+
+// compare scrapes body and fails t unless the program and the reference agree.
+func compare(t *testing.T, p *program, body []byte, s setting, want map[string]float64) {
+	t.Helper()
+	answer, status := p.scrape(t, body)
+	if status != http.StatusOK {
+		t.Fatalf("status %d, %s\nflags %v, body:\n%s", status, answer, s.flags, body)
+	}
+	got, err := found(answer)
+	if err != nil {
+		t.Fatalf("%v\nbody:\n%s\nanswer:\n%s", err, body, answer)
+	}
+	if difference := differences(got, want); difference != "" {
+		t.Errorf("flags %v, body:\n%s\nprogram | reference | series\n%s", s.flags, body, difference)
+	}
+}
+
+// differences lists where two verdicts differ, with all that either says about
+// the same GPU and is not 0; "" if they agree.
+func differences(got, want map[string]float64) string {
+	value := func(m map[string]float64, k string) float64 {
+		if v, ok := m[k]; ok {
+			return v
+		}
+		return math.NaN()
+	}
+	differs := func(g, w float64) bool {
+		return math.IsNaN(g) != math.IsNaN(w) || math.Abs(g-w) > 1e-9
+	}
+	all := maps.Clone(got)
+	maps.Copy(all, want)
+	owner := func(k string) string {
+		_, rest, _ := strings.Cut(k, "{")
+		id, _, _ := strings.Cut(rest, " ")
+		return id
+	}
+	bad := map[string]bool{}
+	for k := range all {
+		if differs(value(got, k), value(want, k)) {
+			bad[owner(k)] = true
+		}
+	}
+	var out strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		g, w := value(got, k), value(want, k)
+		if bad[owner(k)] && (g != 0 || w != 0) {
+			mark := ' '
+			if differs(g, w) {
+				mark = '!'
+			}
+			fmt.Fprintf(&out, "%c %g | %g | %s\n", mark, g, w, k)
+		}
+	}
+	return out.String()
+}
+
+// preset returns a setting with the weights of a preset.
+func preset(name string, flags ...string) setting {
+	weights := map[string][4]float64{"ai": {.35, .35, .20, .10}, "hpc": {.45, .15, .25, .15}, "mem": {.35, .10, .40, .15}}[name]
+	return setting{
+		flags: append([]string{"--preset=" + name}, flags...),
+		sm:    weights[0], tensor: weights[1], dram: weights[2], gr: weights[3], minCoverage: .5,
+	}
+}
+
+func TestReferenceAgreesOnCaptures(t *testing.T) {
+	t.Parallel()
+	zero, strict := preset("hpc", "--missing-inputs=zero"), preset("mem", "--min-coverage=0.9")
+	zero.missingIsZero, strict.minCoverage = true, .9
+	for _, s := range []setting{preset("ai"), zero, strict} {
+		for _, c := range captures(t) {
+			t.Run(strings.Join(s.flags, " ")+"/"+c.name, func(t *testing.T) {
+				want := expect(c.body, s)
+				if c.name != "issue243-grace-cpu-no-gpu-labels.prom" && len(want) == 0 {
+					t.Error("the reference finds no GPU")
+				}
+				compare(t, startProgram(t, s.flags...), c.body, s, want)
+			})
+		}
+	}
+}
+
+// TestReferenceOnKnownVerdicts pins the reference, and the program with it, to
+// verdicts worked out by hand.
+func TestReferenceOnKnownVerdicts(t *testing.T) {
+	t.Parallel()
+	uuid := func(n int) string { return fmt.Sprintf("GPU-0f3b%04x-52ad-4c7e-9d10-7f6e5d4c3b%02x", n, n) }
+	for _, test := range []struct {
+		capture      string
+		id           gpu
+		class, state string
+		util         float64 // -1 for absent
+	}{
+		// .35×.881 + .35×.624 + .2×.47 + .1×.998 = .30835 + .2184 + .094 + .0998
+		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(0)}, "tensor_heavy_compute", "ok", .72055},
+		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(1)}, "io_or_data_loading", "hot", .17935},
+		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(3)}, "fp64_hpc_compute", "crit", .356},
+		// SM between .2 and .6: (.35×.16 + .2×.2 + .1×.6)/.65
+		{"exporter-4.8-sm-active.prom", gpu{uuid: uuid(7)}, "unknown", "ok", .24},
+		{"exporter-1.x-lower-case.prom", gpu{uuid: uuid(2)}, "unknown", "hot", -1},
+		{"mig-with-and-without-board-rows.prom", gpu{uuid(0), "13"}, "idle", "", .003 / .65},
+		{"mig-with-and-without-board-rows.prom", gpu{uuid: uuid(1)}, "", "hot", -1},
+		{"mig-with-and-without-board-rows.prom", gpu{uuid: uuid(2)}, "", "unknown", -1},
+		{"sentinels-and-impossible-values.prom", gpu{uuid: uuid(3)}, "unknown", "ok", -1},
+	} {
+		body, err := os.ReadFile("testdata/captures/" + test.capture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := expect(body, preset("ai"))
+		util, known := want[key("gpu_real_utilization_ratio", test.id, "")]
+		if !known {
+			util = -1
+		}
+		if math.Abs(util-test.util) > 1e-12 {
+			t.Errorf("%s %v: real utilization %g, want %g", test.capture, test.id, util, test.util)
+		}
+		class := fmt.Sprintf("bottleneck=%q class=%q", bottlenecks[test.class], test.class)
+		if test.class != "" && want[key("gpu_workload_class", test.id, class)] != 1 {
+			t.Errorf("%s %v is not %s: %v", test.capture, test.id, test.class, want)
+		}
+		if test.state != "" && want[key("gpu_health", test.id, fmt.Sprintf("state=%q", test.state))] != 1 {
+			t.Errorf("%s %v is not %s: %v", test.capture, test.id, test.state, want)
+		}
+	}
+}
+
+// TestReplaysOverReadings checks the one condition that looks back.
+func TestReplaysOverReadings(t *testing.T) {
+	t.Parallel()
+	p := startProgram(t)
+	const body = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER{gpu=\"0\",UUID=\"GPU-1\"} %s\nDCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\"} 40\n"
+	condition := key("gpu_health_condition", gpu{uuid: "GPU-1"}, `condition="pcie_replay" state="warn"`)
+	for i, step := range []struct {
+		counter string
+		raised  float64 // -1 for not read
+		state   string
+	}{
+		{"5", 0, "ok"}, {"5", 0, "ok"}, {"2", 0, "ok"}, {"9223372036854775794", -1, "ok"}, {"3", 1, "warn"}, {"3", 1, "warn"},
+	} {
+		answer, _ := p.scrape(t, fmt.Appendf(nil, body, step.counter))
+		got, err := found(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raised, read := got[condition]
+		if !read {
+			raised = -1
+		}
+		if raised != step.raised || got[key("gpu_health", gpu{uuid: "GPU-1"}, fmt.Sprintf("state=%q", step.state))] != 1 {
+			t.Errorf("reading %d, counter %s: want %g and %s, got %v", i, step.counter, step.raised, step.state, got)
+		}
+	}
+}
+
+func TestReferenceAgreesOnRandomBodies(t *testing.T) {
+	t.Parallel()
+	const settings, bodies = 24, 30
+	a := &author{rng: rand.New(rand.NewPCG(20, 26))}
+	seen := map[string]int{}
+	for range settings {
+		s := a.setting()
+		a.speaks = pick(a, dialects[:3], slices.Concat(dialects[:2], dialects[3:]))
+		p := startProgram(t, s.flags...)
+		for range bodies {
+			body := a.body()
+			want := expect(body, s)
+			edge := false
+			for k, v := range want {
+				if _, what, _ := strings.Cut(k, " "); v == 1 {
+					seen[what]++
+				}
+				// Where a sum of products is 5 % but for rounding, either class will do.
+				edge = edge || strings.HasPrefix(k, "gpu_real_utilization_ratio") && math.Abs(v-.05) < 1e-9
+			}
+			if !edge {
+				compare(t, p, body, s, want)
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	for class, bottleneck := range bottlenecks {
+		if n := seen[fmt.Sprintf("bottleneck=%q class=%q}", bottleneck, class)]; n < 3 {
+			t.Errorf("only %d GPUs of class %s among the random ones", n, class)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+	"github.com/kpulse/kpulse-proxy/internal/tui"
+)
+
+// dashboard shows nodes on the terminal until the user quits or ctx ends: those of
+// --tui.url, else the proxy on this machine, else what a pipeline of our own reads.
+// What was logged meanwhile follows on stderr when the terminal is free again.
+func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
+	if err := tui.CheckTerminal(os.Stdin, os.Stdout, os.Getenv("TERM")); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is gone
+	defer stop()
+	var logged tail
+	defer func() { _, _ = io.WriteString(stderr, logged.String()) }()
+	logger := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+
+	targets, end, err := opts.targets(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if opts.notice != "" {
+		logger.Warn(opts.notice)
+	}
+	return tui.Run(ctx, os.Stdin, os.Stdout, tui.Options{
+		Targets:      targets,
+		Job:          job(),
+		Notice:       opts.notice,
+		SettingsFile: tui.SettingsFile(os.LookupEnv),
+		NoColor:      os.Getenv("NO_COLOR") != "",
+	})
+}
+
+// targets returns what to show. The caller must call end when it is shown no more.
+func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []tui.Target, end func(), err error) {
+	client, err := o.tuiClient()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(o.tuiURLs) > 0 {
+		for _, url := range o.tuiURLs {
+			targets = append(targets, o.target(url, client))
+		}
+		o.notice = o.without("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
+		return targets, func() {}, nil
+	}
+	// Who says what to read does not mean what somebody else reads.
+	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.origin("replay") != fromFile || o.record != "" ||
+		o.named && o.origin("config.file") == fromCommandLine
+	if !asked {
+		url, why := attach(ctx, client, localProxy(*o.web.WebListenAddresses))
+		if url != "" {
+			o.notice = o.without("the proxy at "+strings.TrimSuffix(url, "/metrics"), "give --backend too to read by ourselves")
+			return []tui.Target{o.target(url, client)}, func() {}, nil
+		}
+		o.notice = why
+	}
+	if o.backend.name == "replay" {
+		o.controls = replay.NewControls()
+	}
+	o.ruleFiles = nil // nobody scrapes us, and the dashboard shows no results
+	p, err := assemble(ctx, o, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	life, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.run(life) // how it ends is in what the handler answers
+	}()
+	target := o.target(tui.InProcess, tui.Client(p.handler))
+	if o.controls != nil {
+		target.Playback = playback{o.controls}
+	}
+	return []tui.Target{target}, func() { cancel(); <-ended }, nil
+}
+
+// playback is what the dashboard's keys drive.
+type playback struct{ *replay.Controls }
+
+// State implements tui.Playback.
+func (p playback) State() tui.PlaybackState { return tui.PlaybackState(p.Position()) }
+
+// target is the node at a URL.
+func (o *options) target(url string, client *http.Client) tui.Target {
+	return tui.Target{URL: url, Client: client, Choose: o.chooser(url)}
+}
+
+// tuiClient returns the client of --tui.http-config, nil without one.
+func (o *options) tuiClient() (*http.Client, error) {
+	if o.tuiHTTP == "" {
+		return nil, nil
+	}
+	conf, _, err := promconfig.LoadHTTPConfigFile(o.tuiHTTP)
+	if err != nil {
+		return nil, fmt.Errorf("--tui.http-config=%s: %w; it is Prometheus' http_config, such as basic_auth and tls_config", o.tuiHTTP, err)
+	}
+	client, err := promconfig.NewClientFromConfig(*conf, "kpulse-tui")
+	if err != nil {
+		return nil, fmt.Errorf("--tui.http-config=%s: %w", o.tuiHTTP, err)
+	}
+	return client, nil
+}
+
+// nodeURLs completes the addresses of --tui.url, each of them once.
+func nodeURLs(typed []string) ([]string, error) {
+	var all []string
+	for _, t := range typed {
+		u, err := withPath(t)
+		if err != nil {
+			return nil, fmt.Errorf("--tui.url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
+		}
+		if !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all, nil
+}
+
+// withPath completes an address as people type it: node, node:9401 or a URL.
+func withPath(typed string) (string, error) {
+	scheme, rest, ok := strings.Cut(typed, "://")
+	if !ok {
+		scheme, rest = "http", typed
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if _, _, err := net.SplitHostPort(host); err != nil && !ok {
+		host += defaultListen
+	}
+	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
+	switch u, err := url.Parse(whole); {
+	case err != nil:
+		return "", errors.New("(not shown): this is no URL") // it may hold a password
+	case u.Hostname() == "":
+		return "", fmt.Errorf("%s: there is no host in it", u.Redacted())
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", fmt.Errorf("%s: it can be read over http and https alone", u.Redacted())
+	}
+	return whole, nil
+}

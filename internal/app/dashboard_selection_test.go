@@ -1,0 +1,123 @@
+package app
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui"
+)
+
+// shownHere is a node on which boards 0 to 3 are, the last of them cut into the
+// instances 1 and 2.
+func shownHere(sources ...tui.Source) *tui.Node {
+	n := &tui.Node{Sources: sources}
+	for _, index := range []string{"0", "1", "2", "3"} {
+		n.GPUs = append(n.GPUs, &tui.GPU{Node: "n", Index: index, UUID: "GPU-" + index + "aaaa"})
+	}
+	for _, instance := range []string{"1", "2"} {
+		n.GPUs = append(n.GPUs, &tui.GPU{Node: "n", Index: "3", UUID: "GPU-3aaaa", MIGInstance: instance, MIGProfile: "3g.40gb"})
+	}
+	return n
+}
+
+func TestDashboardSelection(t *testing.T) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here = "http://localhost:9401/metrics"
+	exporter := tui.Source{Backend: "prometheus", Name: "http://localhost:9400/metrics"}
+	for _, test := range []struct {
+		name, address, gpus, variable string
+		showAll                       bool
+		source                        tui.Source
+		backend                       string
+		want                          string // indices, and names of instances
+		by, trouble                   string
+	}{
+		{name: "nothing asked for", address: here, source: exporter, want: "0 1 2 3 3.1 3.2"},
+		{name: "a job's GPUs", address: here, variable: "SLURM_JOB_GPUS=1,2", source: exporter, want: "1 2", by: "SLURM_JOB_GPUS"},
+		{name: "this machine by its name", address: "http://" + hostname + ":9401/metrics", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "1", by: "SLURM_JOB_GPUS"},
+		{name: "a job's GPUs on another machine", address: "http://elsewhere:9401/metrics", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "0 1 2 3 3.1 3.2"},
+		{name: "a proxy here that reads elsewhere", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "prometheus", Name: "http://elsewhere:9400/metrics"}, want: "0 1 2 3 3.1 3.2"},
+		{name: "a host engine elsewhere", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "dcgm", Name: "dcgmi@elsewhere"}, want: "0 1 2 3 3.1 3.2"},
+		{name: "a host engine here", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "dcgm", Name: "dcgmi"}, want: "1", by: "SLURM_JOB_GPUS"},
+		{name: "a capture", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "replay", Name: "demo"}, want: "0 1 2 3 3.1 3.2"},
+		{name: "--show-all", address: here, showAll: true, variable: "SLURM_JOB_GPUS=1", source: exporter, want: "0 1 2 3 3.1 3.2"},
+		{name: "--gpus of any node", address: "http://elsewhere:9401/metrics", gpus: "0,2-3", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "0 2 3 3.1 3.2", by: "--gpus"},
+		{name: "by UUID", address: here, gpus: "GPU-1aaaa", source: exporter, want: "1", by: "--gpus"},
+		{name: "an instance", address: here, variable: "CUDA_VISIBLE_DEVICES=MIG-GPU-3aaaa/2/0", source: exporter, want: "3.2", by: "CUDA_VISIBLE_DEVICES"},
+		{name: "hidden all", address: here, variable: "CUDA_VISIBLE_DEVICES=", source: exporter, trouble: "hides every GPU; show them with --show-all"},
+		{name: "none of these", address: here, gpus: "9", source: exporter, trouble: "--gpus=9"},
+		{name: "not all of these", address: here, gpus: "1,9", source: exporter, want: "1", by: "--gpus", trouble: "9"},
+		{name: "a source that chose", address: tui.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=0,1,2,3", source: tui.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", by: "SLURM_JOB_GPUS"},
+		{name: "a source that chose, of all", address: tui.InProcess, backend: "nvml", variable: "NVIDIA_VISIBLE_DEVICES=all", source: tui.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, name := range []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
+				t.Setenv(name, "")
+				if err := os.Unsetenv(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if name, value, ok := strings.Cut(test.variable, "="); ok {
+				t.Setenv(name, value)
+			}
+			backend := test.backend
+			if backend == "" {
+				backend = "prometheus"
+			}
+			b, err := parseBackend(backend)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := shownHere(test.source)
+			o := &options{feed: feed{backend: b}, gpus: test.gpus, showAll: test.showAll, tui: true}
+			s := o.chooser(test.address)(n)
+			var got []string
+			for _, i := range s.Shown {
+				name := n.GPUs[i].Index
+				if n.GPUs[i].IsInstance() {
+					name += "." + n.GPUs[i].MIGInstance
+				}
+				got = append(got, name)
+			}
+			if strings.Join(got, " ") != test.want || s.By != test.by {
+				t.Errorf("shows %v by %q, want %s by %q", got, s.By, test.want, test.by)
+			}
+			if (s.Trouble != "") != (test.trouble != "") || !strings.Contains(s.Trouble, test.trouble) {
+				t.Errorf("trouble %q, want %q", s.Trouble, test.trouble)
+			}
+		})
+	}
+}
+
+// TestDashboardShowsTheChosen in the terminal, beside a proxy that serves all.
+func TestDashboardShowsTheChosen(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	for _, test := range []struct {
+		env, flag    string
+		want, absent string
+	}{
+		{"SLURM_JOB_GPUS=1", "--tui", "1 hidden  by SLURM_JOB_GPUS", "42.3%"},
+		{"SLURM_JOB_GPUS=1", "--show-all", "42.3%", "hidden"},
+		{"SLURM_JOB_GPUS=1", "--gpus=0", "1 hidden  by --gpus", "CRIT"},
+		{"CUDA_VISIBLE_DEVICES=", "--tui", "hides every GPU; show them with --show-all", "42.3%"},
+	} {
+		args := []string{itself(t), "--tui", "--tui.url=" + n.URL + "/metrics"}
+		if test.flag != "--tui" {
+			args = append(args, test.flag)
+		}
+		tm := newTerminal(t, [2]string{"120", "40"}, []string{test.env, "SLURM_JOB_ID=4711"}, args...)
+		tm.until("dgx-7", test.want)
+		if strings.Contains(tm.screen(), test.absent) {
+			t.Errorf("%s %s: %q is shown", test.env, test.flag, test.absent)
+		}
+		if test.absent == "CRIT" {
+			tm.keys("4")
+			tm.until("we run in job_id 4711")
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// startDCGM runs a proxy on a node whose dcgmi is the fake at exe.
+func startDCGM(t *testing.T, exe string, flags ...string) *child {
+	t.Helper()
+	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=dcgm", "--node-name=n"}, flags...)...)
+	cmd.Env = []string{"PATH=" + filepath.Dir(exe)}
+	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.stop() })
+	return c
+}
+
+// page asks c for a path.
+func page(t *testing.T, c *child, path string) (int, string) {
+	t.Helper()
+	res, err := http.Get(c.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// awaitPage asks until the answer has the status and matches.
+func awaitPage(t *testing.T, c *child, path string, status int, match string) string {
+	t.Helper()
+	re := regexp.MustCompile(match)
+	var code int
+	var body string
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if code, body = page(t, c, path); code == status && re.MatchString(body) {
+			return body
+		}
+	}
+	t.Fatalf("%s stays at %d, without %s:\n%.1500s", path, code, match, body)
+	return ""
+}
+
+func TestDCGMNodeWithoutExporter(t *testing.T) {
+	t.Parallel()
+	world := dcgmitest.Scenario{Seed: 7, GPUs: dcgmitest.Boards(8)}
+	exe := dcgmitest.Install(t, world)
+	jobs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(jobs, "3"), []byte("4711\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := startDCGM(t, exe, "--hpc-job-mapping-dir="+jobs)
+	// Each stream comes when it comes.
+	body := awaitPage(t, c, "/metrics", 200, `(?s)\nkpulse_gpu_temperature_celsius\{.*\nkpulse_gpu_real_utilization_ratio\{`)
+	if err := checkExposition([]byte(body)); err != nil {
+		t.Error(err)
+	}
+	s, err := parseExposition([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_SM_ACTIVE", "kpulse_gpu_sm_active_ratio", "kpulse_gpu_info", "kpulse_gpu_temperature_celsius"} {
+		if n := len(samplesOf(s, family, nil)); n != 8 {
+			t.Errorf("%d samples of %s, want 8", n, family)
+		}
+	}
+	old := map[string]string{"gpu": "3", "UUID": world.GPUs[3].UUID, "modelName": world.GPUs[3].Name, "hostname": "n", "hpc_job": "4711"}
+	if len(samplesOf(s, "DCGM_FI_DEV_GPU_TEMP", old)) != 1 {
+		t.Error("no DCGM_FI_DEV_GPU_TEMP as the exporter would serve it")
+	}
+	held := map[string]string{"uuid": world.GPUs[3].UUID, "hpc_job": "4711"}
+	if len(samplesOf(s, "kpulse_allocation_info", held)) != 1 {
+		t.Error("the job holds nothing")
+	}
+	for _, stream := range []string{"device", "profiling"} {
+		if got := samplesOf(s, "kpulse_source_ticks_total", map[string]string{"stream": stream}); len(got) != 1 || got[0] < 1 {
+			t.Errorf("ticks of stream %s: %v", stream, got)
+		}
+	}
+
+	world.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}, {Kind: dcgmitest.HostEngineDown}}
+	world.Write(t, dcgmitest.Beside(exe))
+	awaitPage(t, c, "/metrics", 502, `systemctl start nvidia-dcgm`)
+	awaitPage(t, c, "/-/ready", 503, `host engine`)
+	world.Failures = nil
+	world.Write(t, dcgmitest.Beside(exe))
+	awaitPage(t, c, "/metrics", 200, `kpulse_source_restarts_total\{[^}]*stream="device"\} [1-9]`)
+}
+
+func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
+	t.Parallel()
+	world := dcgmitest.Scenario{
+		GPUs:     dcgmitest.Boards(2),
+		Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}},
+	}
+	exe := dcgmitest.Install(t, world)
+	c := startDCGM(t, exe, "--poll=10ms")
+	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius`)
+	for _, want := range []string{
+		`kpulse_source_field_missing{source="dcgmi",backend="dcgm",field="gpu_sm_active_ratio"} 1`,
+		`kpulse_gpu_workload_class{hostname="n",gpu="0",uuid="` + world.GPUs[0].UUID + `",class="unknown",bottleneck="unknown"} 1`,
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(body, "\nkpulse_gpu_real_utilization_ratio") {
+		t.Error("real utilization without profiling")
+	}
+	awaitPage(t, c, "/", 200, `Stream profiling.*dcgmi profile --pause`)
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"--poll is raised", "readings go on without it"} {
+		if strings.Count(c.logged(), want) != 1 {
+			t.Errorf("the log should say once that %s:\n%s", want, c.logged())
+		}
+	}
+}
+
+func TestDCGMCannotStart(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "dcgmi")
+	barred := filepath.Join(t.TempDir(), "dcgmi")
+	if err := os.WriteFile(barred, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	whole := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(8)})
+	for _, c := range []struct {
+		name, exe string
+		flags     []string
+		says      []string
+	}{
+		{"missing", empty, nil, []string{"dcgmi", "datacenter-gpu-manager"}},
+		{"not executable", barred, nil, []string{barred, "chmod"}},
+		{"no such GPU", whole, []string{"--gpus=99"}, []string{"there is no GPU 99", "0-7"}},
+		{"no GPU at all", whole, []string{"--gpus=fast"}, []string{`"fast" is no GPU`, "0,2-3"}},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		cmd := exec.CommandContext(ctx, itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=dcgm"}, c.flags...)...)
+		cmd.Env = []string{"PATH=" + filepath.Dir(c.exe)}
+		out, _ := cmd.CombinedOutput()
+		cancel()
+		if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+			t.Errorf("%s: exit code %d, want %d:\n%s", c.name, code, exitFailed, out)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%s: does not say %s:\n%s", c.name, want, out)
+			}
+		}
+	}
+}
+
+// TestDCGMOnceSaysWhatIsMissing: a table with gaps in it is not all that --once
+// says.
+func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{
+		GPUs:     dcgmitest.Boards(2),
+		Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}},
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, itself(t), "--backend=dcgm", "--poll=10ms", "--once")
+	cmd.Env = []string{"PATH=" + filepath.Dir(exe), "SLURM_JOB_ID=4711"}
+	var out, says bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &says
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, &says)
+	}
+	for _, want := range []string{"NVIDIA H100", "job: job_id=4711"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in\n%s", want, &out)
+		}
+	}
+	for _, want := range []string{"--poll is raised", "profiling counters are held", "dcgmi profile --pause"} {
+		if !strings.Contains(says.String(), want) {
+			t.Errorf("stderr does not say %s:\n%s", want, &says)
+		}
+	}
+}
+
+// TestDCGMRecordingPlaysTheSame: what was recorded from dcgmi gives the same
+// series of the GPUs.
+func TestDCGMRecordingPlaysTheSame(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
+	file := filepath.Join(t.TempDir(), "node.rec")
+	c := startDCGM(t, exe, "--record="+file)
+	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
+	_, live := page(t, c, "/metrics")
+	if err := c.stop(); err != nil {
+		t.Fatal(err)
+	}
+	// The last scrape is one of the recorded ticks.
+	want, matched := readingsOf(live), false
+	play(t, []string{"--backend=replay", "--source=" + file, "--node-name=n"}, 20*time.Millisecond, 10*time.Second, func(_ time.Time, exposition []byte) {
+		matched = matched || readingsOf(string(exposition)) == want
+	})
+	if !matched || strings.Count(want, "\n") < 50 {
+		t.Errorf("no tick of the recording gives what was scraped:\n%.2000s", want)
+	}
+}
+
+// readingsOf returns the series of an exposition that tell of GPUs at one instant.
+func readingsOf(exposition string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(exposition) {
+		if strings.HasPrefix(line, "kpulse_gpu_") && !strings.Contains(line, "_seconds") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+)
+
+// lastWrite is how long a reader that does not read may keep us from ending.
+const lastWrite = time.Second
+
+// stream writes every reading as CSV until ctx ends, the source comes to its end, or
+// nobody reads what we write. A source that cannot be read is waited for; the log on
+// stderr tells of it.
+func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
+	warnings := warningsTo(stderr)
+	src, err := open(ctx, opts, newUserAgent(), warnings)
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	csv, chosen := export.NewCSV(stdout, opts.columns), newSelector(opts, src.Caps(), warnings)
+	view := export.View{Job: job()}
+	write := teller(func(s *canonical.Snapshot) {
+		if life.Err() != nil {
+			return
+		}
+		var err error
+		if view.Devices = nil; s.Frame.Len() > 0 {
+			view.Devices, err = chosen.choose(s.Frame.Topology)
+		}
+		if view.Snapshot = s; err == nil {
+			err = csv.Write(&view)
+		}
+		if err != nil {
+			end(err)
+		}
+	})
+	p, err := wire(src, opts, write, warnings)
+	if err != nil {
+		return errors.Join(err, src.Close())
+	}
+	err = follow(life, p)
+	if cause := context.Cause(life); cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+	return quiet(err)
+}
+
+// teller is told of every good reading, and keeps none.
+type teller func(*canonical.Snapshot)
+
+// Observe implements pipeline.Observer.
+func (t teller) Observe(s *canonical.Snapshot, _ interface{ Release() }) bool {
+	t(s)
+	return false
+}
+
+// Failed implements pipeline.Observer.
+func (teller) Failed(string, time.Time) {} // the log has it
+
+// follow runs p until ctx ends or the source comes to its end. A write that hangs is
+// not waited for.
+func follow(ctx context.Context, p *pipeline.Pipeline) error {
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(lastWrite):
+		return nil
+	}
+}
+
+// quiet is err, but for ends that are none of our failures: that of the source, and
+// of a reader who has seen enough.
+func quiet(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// outliveReader keeps the end of whoever reads stdout from killing us: writing then
+// fails, and that is told apart. Ignoring the signal would do so too, but commands
+// that we run would inherit that.
+func outliveReader() (stop func()) {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	return func() { signal.Stop(broken) }
+}
+
+// presents tells whether readings are written out rather than served or watched.
+func (o *options) presents() bool { return o.once || o.columns != nil }
+
+// intoColumns understands --export and the flags that go with it.
+func (o *options) intoColumns(spec string, given bool) (err error) {
+	switch {
+	case o.json && !o.once:
+		return errors.New("--json is a form of --once; write --once --json")
+	case !given:
+		return nil
+	case o.json:
+		return errors.New("--json and --export are two forms of the same; choose one")
+	}
+	o.columns, err = export.ParseColumns(spec, identity.JobNames())
+	if unknown, ok := errors.AsType[*export.UnknownColumns](err); ok {
+		err = withNearest(unknown)
+	}
+	if err != nil {
+		return fmt.Errorf("--export: %w", err)
+	}
+	return nil
+}
+
+// withNearest adds to the names of columns that there are none of what was probably
+// meant.
+func withNearest(e *export.UnknownColumns) error {
+	var meant []string
+	for _, name := range e.Names {
+		if best := diag.Nearest(strings.Trim(name, `"`), e.Known); best != "" && !slices.Contains(meant, best) {
+			meant = append(meant, best)
+		}
+	}
+	if len(meant) == 0 {
+		return e
+	}
+	return fmt.Errorf("did you mean %s? %w", strings.Join(meant, " and "), e)
+}
+
+// bareExport gives --export without a value the one that it had in KempnerPulse.
+func bareExport(args []string) []string {
+	for i, arg := range args {
+		if arg == "--export" && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
+			args = slices.Clone(args)
+			args[i] = "--export=default"
+		}
+	}
+	return args
+}

@@ -1,0 +1,190 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+)
+
+// play runs the program from its source to its exposition on a simulated clock,
+// scrapes it every so often and hands each exposition of ours to visit. The
+// scrapes come half a second after the ticks of a stream.
+func play(t *testing.T, flags []string, every, total time.Duration, visit func(at time.Time, exposition []byte)) {
+	t.Helper()
+	opts, err := parse(flags, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		logger := slog.New(slog.DiscardHandler)
+		src, err := open(t.Context(), opts, newUserAgent(), logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := wire(src, opts, nil, logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = p.Run(ctx)
+		}()
+		writer, out := expose.NewWriter(), &bytes.Buffer{}
+		time.Sleep(500 * time.Millisecond)
+		for begun := time.Now(); time.Since(begun) <= total; time.Sleep(every) {
+			snap, release, err := p.Read(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Reset()
+			if err := writer.Write(out, snap); err != nil {
+				t.Fatal(err)
+			}
+			release()
+			visit(time.Now(), out.Bytes())
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// demoDevices are the devices of the demo: gpu and MIG instance.
+var demoDevices = [][2]string{{"0"}, {"1"}, {"2"}, {"3"}, {"4"}, {"5"}, {"6"}, {"7", "1"}, {"7", "3"}, {"7", "9"}}
+
+// demoTruth is how many ticks of the demo a device spends in each class, out of
+// the first n: the script says what it does in each. The first tick of a device,
+// also after it was away, stands for no time.
+func demoTruth(device [2]string, n int) map[string]float64 {
+	ticks := map[string]float64{}
+	gpu, _ := strconv.Atoi(device[0])
+	before := ""
+	for tick := range n {
+		class := replay.DemoClass(gpu, device[1], tick)
+		if class != "" && before != "" {
+			ticks[class]++
+		}
+		before = class
+	}
+	return ticks
+}
+
+// counted returns the value of each class in a family of class counters of a
+// device.
+func counted(s series, family string, device [2]string) map[string]float64 {
+	values := map[string]float64{}
+	for name, v := range s {
+		if ls := labelsOf(name); ls["__name__"] == family && ls["gpu"] == device[0] && ls["mig_instance"] == device[1] {
+			values[ls["class"]] = v
+		}
+	}
+	return values
+}
+
+func TestLedgerRecoversTheScriptOfTheDemo(t *testing.T) {
+	ticks := 0
+	var last series
+	play(t, []string{"--backend=replay", "--poll=1s"}, 15*time.Second, 300*time.Second, func(_ time.Time, exposition []byte) {
+		if err := checkExposition(exposition); err != nil {
+			t.Error(err)
+		}
+		s, err := parseExposition(exposition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range last {
+			if now, ok := s[name]; strings.Contains(name, "_seconds_total") && strings.Contains(name, "kpulse_gpu_") && (!ok || now < v) {
+				t.Fatalf("%s falls from %v to %v (there: %v)", name, v, now, ok)
+			}
+		}
+		last = s
+		ticks = 1 + int(counted(s, "kpulse_gpu_observed_seconds_total", demoDevices[0])[""])
+	})
+	if ticks != 301 {
+		t.Fatalf("%d ticks", ticks)
+	}
+	for _, device := range demoDevices {
+		truth, got := demoTruth(device, ticks), counted(last, "kpulse_gpu_workload_class_seconds_total", device)
+		if len(got) != int(canonical.NumClasses) {
+			t.Errorf("device %v has %d classes, want %d", device, len(got), canonical.NumClasses)
+		}
+		for class, v := range got {
+			if v != truth[class] {
+				t.Errorf("device %v: %v s in class %s, want %v", device, v, class, truth[class])
+			}
+		}
+	}
+}
+
+// TestPrometheusSeesEverySecond gives a real Prometheus twelve minutes of the
+// demo, scraped every 15 s, and asks how long each device was in any class in
+// the last ten of them.
+func TestPrometheusSeesEverySecond(t *testing.T) {
+	t.Parallel()
+	binary := prometheusBinary(t)
+	const family = "kpulse_gpu_workload_class_seconds_total"
+	end := time.Now().Add(-time.Hour).Truncate(time.Second)
+	var history bytes.Buffer
+	var shift time.Duration
+	const total = 12 * time.Minute
+	play(t, []string{"--backend=replay", "--poll=1s"}, 15*time.Second, total, func(at time.Time, exposition []byte) {
+		if shift == 0 {
+			shift = end.Add(-total).Sub(at)
+		}
+		for line := range strings.Lines(string(exposition)) {
+			if strings.HasPrefix(line, family) {
+				fmt.Fprintf(&history, "%s %.3f\n", strings.TrimSuffix(line, "\n"), float64(at.Add(shift).UnixMilli())/1e3)
+			}
+		}
+	})
+	history.WriteString("# EOF\n")
+	server := startPrometheus(t, binary, nil, history.Bytes())
+	got := server.queryAt(t, "sum by (gpu, mig_instance) (increase("+family+"[10m]))", end)
+	if len(got) != len(demoDevices) {
+		t.Fatalf("%d devices, want %d: %v", len(got), len(demoDevices), got)
+	}
+	for labels, value := range got {
+		v, err := strconv.ParseFloat(value, 64)
+		ls := labelsOf(labels)
+		device := [2]string{ls["gpu"], ls["mig_instance"]}
+		want := 0.0 // what the script gives it between the tick at the end and the one 600 s before
+		for class, ticks := range demoTruth(device, 721) {
+			want += ticks - demoTruth(device, 121)[class]
+		}
+		if err != nil || math.Abs(v-want) > 1 {
+			t.Errorf("%v was %s s in all classes within 10 min, want %v", device, value, want)
+		}
+		if device[0] != "3" && want != 600 { // GPU 3 goes away at times
+			t.Errorf("the script gives %v %v s in 10 min", device, want)
+		}
+	}
+}
+
+// backfill makes a Prometheus database of an OpenMetrics text.
+func backfill(t *testing.T, dir string, history []byte) {
+	t.Helper()
+	file := filepath.Join(dir, "history.txt")
+	if err := os.WriteFile(file, history, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(dir, "data")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("promtool: %v\n%s", err, out)
+	}
+}

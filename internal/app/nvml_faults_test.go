@@ -1,0 +1,190 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
+)
+
+// scrapeWithin scrapes as a Prometheus does that gives up after the timeout.
+func scrapeWithin(t *testing.T, c *child, timeout time.Duration) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", "2")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// TestNVMLFaults has things go wrong with GPU 1 of two, in a program that runs:
+// GPU 0 is served all the same, within the scraper's timeout, and the landing page
+// says what is wrong.
+func TestNVMLFaults(t *testing.T) {
+	t.Parallel()
+	library := nvmltest.Build(t)
+	truths := nvmltest.H100(2)
+	for _, tt := range []struct {
+		name   string
+		change func(*nvmltest.Scenario)
+		landing,
+		metrics string // of GPU 1
+	}{
+		{"a call hangs", func(s *nvmltest.Scenario) {
+			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", Of: "1", Hang: true}}
+		}, `GPU 1: nvmlDeviceGetPowerUsage hangs`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
+		{"a call takes two seconds", func(s *nvmltest.Scenario) {
+			s.Faults = []nvmltest.Fault{{Call: "nvmlDeviceGetPowerUsage", Of: "1", SlowMS: 2000}}
+		}, `GPU 1: nvmlDeviceGetPowerUsage hangs`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
+		{"it is lost", func(s *nvmltest.Scenario) { s.Lost = []int{1} },
+			`GPU 1 is lost`, `kpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			scenario := filepath.Join(t.TempDir(), "scenario")
+			world := nvmltest.FromTruth(truths)
+			world.Write(t, scenario)
+			c := startNVML(t, library, scenario)
+			awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts\{[^}]*gpu="1"`)
+			tt.change(&world)
+			world.Write(t, scenario)
+			awaitPage(t, c, "/", 200, tt.landing)
+			awaitPage(t, c, "/metrics", 200, tt.metrics)
+			code, body := scrapeWithin(t, c, 2*time.Second)
+			if code != 200 || !strings.Contains(body, `kpulse_gpu_power_watts{hostname="n",gpu="0"`) || strings.Contains(body, `kpulse_gpu_power_watts{hostname="n",gpu="1"`) {
+				t.Errorf("%d\n%.3000s", code, body)
+			}
+			world = nvmltest.FromTruth(truths)
+			world.Write(t, scenario)
+			if tt.name != "it is lost" { // that is asked again after half a minute
+				awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts\{[^}]*gpu="1"`)
+			}
+		})
+	}
+}
+
+// TestNVMLGivesNothing has no GPU give anything: the scrape fails, in time, and
+// says why.
+func TestNVMLGivesNothing(t *testing.T) {
+	t.Parallel()
+	library := nvmltest.Build(t)
+	for _, tt := range []struct {
+		name   string
+		fault  nvmltest.Fault
+		status int
+		says   string
+	}{
+		{"a call hangs", nvmltest.Fault{Call: "nvmlDeviceGetTemperature", Hang: true}, 504, `GPU 0: nvmlDeviceGetTemperature hangs, GPU 1: nvmlDeviceGetTemperature hangs; .*nvidia-smi`},
+		{"nothing is supported", nvmltest.Fault{Call: "*", Result: "NOT_SUPPORTED"}, 502, `NVML gives no reading of any GPU; .*--backend=prometheus`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			scenario := filepath.Join(t.TempDir(), "scenario")
+			world := nvmltest.FromTruth(nvmltest.H100(2))
+			world.Faults = []nvmltest.Fault{tt.fault}
+			world.Write(t, scenario)
+			c := startNVML(t, library, scenario)
+			awaitPage(t, c, "/metrics", tt.status, tt.says)
+			if code, body := scrapeWithin(t, c, 2*time.Second); code != tt.status {
+				t.Errorf("%d %s", code, body)
+			}
+			awaitPage(t, c, "/-/ready", 503, `.`)
+			world.Faults = nil
+			world.Write(t, scenario)
+			if tt.name != "nothing is supported" { // what is refused is not asked for again
+				awaitPage(t, c, "/metrics", 200, `kpulse_gpu_power_watts`)
+			}
+		})
+	}
+}
+
+// TestNVMLStartHangs: the program listens, says which call it waits for, and ends
+// when it is told to; and it reads as soon as the driver answers.
+func TestNVMLStartHangs(t *testing.T) {
+	t.Parallel()
+	library := nvmltest.Build(t)
+	for _, recovers := range []bool{true, false} {
+		scenario := filepath.Join(t.TempDir(), "scenario")
+		world := nvmltest.FromTruth(nvmltest.H100(1))
+		world.Faults = []nvmltest.Fault{{Call: "nvmlInit", Hang: true}}
+		world.Write(t, scenario)
+		c := startNVML(t, library, scenario)
+		awaitPage(t, c, "/metrics", 504, `nvmlInit_v2 has not returned for \d+s; see dmesg`)
+		if code := get(t, c.url+"/-/healthy"); code != 200 {
+			t.Errorf("healthy: %d", code)
+		}
+		if recovers {
+			world.Faults = nil
+			world.Write(t, scenario)
+			awaitPage(t, c, "/metrics", 200, `kpulse_gpu_real_utilization_ratio`)
+			continue
+		}
+		begun := time.Now()
+		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-c.done:
+			c.done <- nil // for the cleanup
+			t.Logf("ended %v after SIGTERM", time.Since(begun))
+		case <-time.After(2 * time.Second):
+			t.Error("SIGTERM does not end a program whose driver hangs within two seconds")
+		}
+	}
+}
+
+// TestNVMLOnce shows what needs two looks, in the first reading.
+func TestNVMLOnce(t *testing.T) {
+	t.Parallel()
+	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
+	truths := nvmltest.H100(1)
+	truths[0].Readings[nvmltest.SMActive] = 0.8765
+	nvmltest.FromTruth(truths).Write(t, scenario)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, itself(t), "--backend=nvml", "--once")
+	cmd.Env = []string{"LD_LIBRARY_PATH=" + filepath.Dir(library), nvmltest.ScenarioEnv + "=" + scenario}
+	var out, says bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &says
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), " 88% ") {
+		t.Errorf("%v\n%s%s", err, &out, &says)
+	}
+}
+
+// TestNVMLSaysWhatItReadsWith: source_info tells the driver and NVML, and GPM only
+// where that counts.
+func TestNVMLSaysWhatItReadsWith(t *testing.T) {
+	t.Parallel()
+	library := nvmltest.Build(t)
+	for gpm, version := range map[bool]string{true: "driver 580.105.08, NVML [0-9.]+, GPM", false: "driver 580.105.08, NVML [0-9.]+"} {
+		scenario := filepath.Join(t.TempDir(), "scenario")
+		world := nvmltest.FromTruth(nvmltest.H100(1))
+		world.GPUs[0].GPM = gpm
+		world.Write(t, scenario)
+		c := startNVML(t, library, scenario)
+		body := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_info\{source="nvml",backend="nvml",aggregation="window",version="`+version+`"\} 1$`)
+		if gpm != strings.Contains(body, "kpulse_gpu_sm_active_ratio{") {
+			t.Errorf("GPM %t, but not SM activity", gpm)
+		}
+	}
+}

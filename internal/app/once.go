@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+)
+
+// once reads the source one time and presents what it said: as text, JSON or CSV.
+// What went wrong beside it goes to stderr; what keeps it from reading is its
+// error.
+func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
+	warnings := warningsTo(stderr)
+	meter := host.NewMeter(os.DirFS("/proc"))
+	defer meter.Close()
+	meter.Read() // the load of the machine is told from here on
+	src, err := open(ctx, opts, newUserAgent(), warnings)
+	if err != nil {
+		return err
+	}
+	caps := src.Caps()
+	p, err := wire(src, opts, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return errors.Join(err, src.Close())
+	}
+	return look(ctx, p, opts.timeout, func(snapshot *canonical.Snapshot) error {
+		shown := *snapshot
+		if caps.Local {
+			load := canonical.Host(meter.Read())
+			shown.Host = &load
+		}
+		devices, err := newSelector(opts, caps, warnings).choose(shown.Frame.Topology)
+		if err != nil {
+			return err
+		}
+		return opts.present(stdout, &export.View{Snapshot: &shown, Devices: devices, Job: job()})
+	})
+}
+
+// look runs p until there is a reading, hands that over, and ends p.
+func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show func(*canonical.Snapshot) error) error {
+	life, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.Run(life) // how it ends does not matter once there is a reading
+	}()
+	defer func() { end(); <-ended }()
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	snapshot, release, err := p.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if snapshot.Frame.Len() == 0 {
+		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that --source is right where one is given", p.Name())
+	}
+	return show(snapshot)
+}
+
+// present writes one reading in the form that was asked for.
+func (o *options) present(out io.Writer, v *export.View) error {
+	switch {
+	case o.columns != nil:
+		return export.NewCSV(out, o.columns).Write(v)
+	case o.json:
+		return export.JSON(out, v)
+	}
+	return export.Frame(out, v)
+}
+
+// warningsTo logs what is amiss, for modes that write something else than a log.
+func warningsTo(stderr io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// job is what the environment tells of the batch job that we run in.
+func job() []canonical.Variable {
+	var all []canonical.Variable
+	for _, v := range identity.Job(os.LookupEnv) {
+		all = append(all, canonical.Variable(v))
+	}
+	return all
+}

@@ -1,0 +1,247 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// entry is what Prometheus' parser accepts as one: mostly a line, but a quoted
+// label value may hold newlines. On a blank line kind is EntryInvalid.
+type entry struct {
+	start, end int // in the body
+	kind       textparse.Entry
+	name, help string
+	labels     labels.Labels
+	value      float64
+}
+
+// split reads a body with Prometheus' parser, which begins anew at each line. A
+// line where it fails is rejected, and the next one is tried.
+func split(body []byte) (accepted []entry, rejected int) {
+	for at := 0; at < len(body); {
+		e, ok := readEntry(body, at)
+		if ok {
+			accepted = append(accepted, e)
+		} else {
+			rejected++
+			e.end = lineEnd(body, at)
+		}
+		at = e.end
+	}
+	return accepted, rejected
+}
+
+// readEntry reads the entry at a line start: the fewest lines that the parser
+// takes, as long as it takes the rest of the body at all.
+func readEntry(body []byte, at int) (entry, bool) {
+	end := lineEnd(body, at)
+	e, ok := parseEntry(body[at:end:end])
+	if !ok {
+		if _, ok = parseEntry(body[at:len(body):len(body)]); !ok {
+			return entry{}, false
+		}
+		for ok = false; !ok; {
+			end = lineEnd(body, end)
+			e, ok = parseEntry(body[at:end:end])
+		}
+	}
+	e.start, e.end = at, end
+	return e, true
+}
+
+func lineEnd(body []byte, at int) int {
+	if n := bytes.IndexByte(body[at:], '\n'); n >= 0 {
+		return at + n + 1
+	}
+	return len(body)
+}
+
+// parseEntry reads the first entry of text, which has no spare capacity, since
+// the parser appends to it.
+func parseEntry(text []byte) (entry, bool) {
+	p := textparse.NewPromParser(text, labels.NewSymbolTable(), false)
+	kind, err := p.Next()
+	e := entry{kind: kind}
+	switch {
+	case errors.Is(err, io.EOF):
+		// The parser also takes a NUL for the end.
+		return e, strings.Trim(string(text), " \t\n") == ""
+	case err != nil:
+		return e, false
+	case kind == textparse.EntryHelp:
+		name, help := p.Help()
+		e.name, e.help = string(name), string(help)
+	case kind == textparse.EntryType:
+		name, _ := p.Type()
+		e.name = string(name)
+	case kind == textparse.EntrySeries:
+		p.Labels(&e.labels)
+		_, _, e.value = p.Series()
+		e.name = e.labels.Get(model.MetricNameLabel)
+	}
+	return e, true
+}
+
+// own tells whether e is of a family that carries our prefix.
+func (e *entry) own() bool { return strings.HasPrefix(e.name, "kpulse_") }
+
+// passed returns the part of a body that must arrive, whether some line says
+// something, and how many lines the parser rejects.
+func passed(body []byte) (kept []byte, meaningful bool, rejected int) {
+	entries, rejected := split(body)
+	for _, e := range entries {
+		if !e.own() {
+			kept = append(kept, body[e.start:e.end]...)
+		}
+		meaningful = meaningful || e.name != ""
+	}
+	return kept, meaningful, rejected
+}
+
+// checkPassed scrapes body and reports what is wrong with the answer.
+func checkPassed(t *testing.T, p *program, body []byte, verbatim bool) error {
+	t.Helper()
+	kept, meaningful, rejected := passed(body)
+	answer, status := p.scrape(t, body)
+	switch {
+	case !meaningful && rejected > 0:
+		if status != http.StatusBadGateway {
+			return fmt.Errorf("no line parses, but the status is %d, not 502", status)
+		}
+		return nil
+	case !meaningful && status == http.StatusBadGateway:
+		return nil // nothing but comments: either answer will do
+	case status != http.StatusOK:
+		return fmt.Errorf("status %d: %s", status, answer)
+	}
+	if verbatim {
+		kept = body
+	}
+	ours, ok := bytes.CutPrefix(answer, kept)
+	if !ok {
+		return fmt.Errorf("the answer begins otherwise than with %q:\n%q", kept, answer[:min(len(answer), len(kept)+100)])
+	}
+	if len(kept) > 0 && kept[len(kept)-1] != '\n' {
+		if ours, ok = bytes.CutPrefix(ours, []byte("\n")); !ok {
+			return errors.New("ours begins in the last line of the upstream")
+		}
+	}
+	if !bytes.HasPrefix(ours, []byte("# HELP kpulse_")) {
+		return fmt.Errorf("ours begins with %q", ours[:min(len(ours), 60)])
+	}
+	if _, err := parseExposition(ours); err != nil {
+		return fmt.Errorf("ours: %w", err)
+	}
+	if verbatim {
+		return nil
+	}
+	return checkWhole(answer, kept)
+}
+
+// checkWhole runs the parser over the whole answer once. It must reach the end,
+// past as many series of the upstream as were kept.
+func checkWhole(answer, kept []byte) error {
+	want := 0
+	entries, _ := split(kept)
+	for _, e := range entries {
+		if e.kind == textparse.EntrySeries {
+			want++
+		}
+	}
+	p := textparse.NewPromParser(bytes.Clone(answer), labels.NewSymbolTable(), false)
+	got, ours := 0, 0
+	for {
+		kind, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("the answer does not parse: %w", err)
+		}
+		if kind != textparse.EntrySeries {
+			continue
+		}
+		if series, _, _ := p.Series(); bytes.HasPrefix(series, []byte("kpulse_")) {
+			ours++
+		} else {
+			got++
+		}
+	}
+	if got != want || ours == 0 {
+		return fmt.Errorf("the parser finds %d series of the upstream and %d of ours, want %d and some", got, ours, want)
+	}
+	return nil
+}
+
+func TestPassthroughOfCaptures(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"valid", "verbatim"} {
+		p := startProgram(t, "--passthrough="+mode)
+		for _, c := range captures(t) {
+			if err := checkPassed(t, p, c.body, mode == "verbatim"); err != nil {
+				t.Errorf("%s, %s: %v", mode, c.name, err)
+			}
+		}
+	}
+}
+
+func TestPassthroughOfDamagedBodies(t *testing.T) {
+	t.Parallel()
+	const rounds, life = 700, 50
+	a := &author{rng: rand.New(rand.NewPCG(4, 8)), speaks: dialects}
+	from := captures(t)
+	var valid, verbatim *program
+	damaged, failed := 0, 0
+	for i := range rounds {
+		if i%life == 0 { // what it remembers of broken GPUs makes every answer longer
+			valid, verbatim = startProgram(t, "--passthrough=valid"), startProgram(t, "--passthrough=verbatim")
+		}
+		body := from[a.rng.IntN(len(from))].body
+		switch a.rng.IntN(4) {
+		case 0:
+			body = a.body()
+		case 1: // short ones, where a single line decides
+			body = body[:min(len(body), a.rng.IntN(700))]
+		}
+		body = a.damage(body)
+		if _, _, rejected := passed(body); rejected > 0 {
+			damaged++
+		}
+		for _, p := range []*program{valid, verbatim} {
+			if err := checkPassed(t, p, body, p == verbatim); err != nil {
+				t.Errorf("round %d, verbatim %t: %v\nbody: %q", i, p == verbatim, err, body)
+				failed++
+			}
+		}
+		if failed >= 3 {
+			return
+		}
+	}
+	if damaged < rounds/3 {
+		t.Errorf("the parser rejects lines in only %d of %d damaged bodies", damaged, rounds)
+	}
+}
+
+func TestPassthroughOfNothingThatParses(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"valid", "verbatim", "off"} {
+		p := startProgram(t, "--passthrough="+mode)
+		for _, body := range []string{
+			"<html>\n<body>no such page</body>\n</html>\n", "{\"status\":\"error\"}\n", "KO", "\x00", "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"\n\n# \x00\n",
+		} {
+			if answer, status := p.scrape(t, []byte(body)); status != http.StatusBadGateway {
+				t.Errorf("%s: %q gives status %d, want 502:\n%s", mode, body, status, answer)
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"os"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// processLister tells of the processes that a source lists what /proc knows of them.
+type processLister struct {
+	source source.ProcessLister
+	proc   *host.Processes
+}
+
+// processLister returns what --collector.processes asks for, of the first source that
+// can tell; nil for nothing.
+func (p *service) processLister() expose.ProcessLister {
+	for _, r := range p.readers {
+		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.processes {
+			return &processLister{lister, host.NewProcesses(os.DirFS("/proc"), host.NewNames())}
+		}
+	}
+	return nil
+}
+
+// Processes implements expose.ProcessLister. A process that has gone since, that is
+// hidden from us, or that cannot be described in time, has its pid alone.
+func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, error) {
+	list, err := l.source.Processes(ctx)
+	var failure error
+	if err != nil {
+		e := source.AsError(err)
+		failure = &canonical.Failure{Kind: string(e.Failure), Timeout: e.Failure == source.Timeout, Cause: e.Cause, Remedy: e.Remedy}
+		if list == nil {
+			return nil, failure
+		}
+	}
+	pids := make([]int, len(list))
+	for i, p := range list {
+		pids[i] = p.PID
+	}
+	described := l.proc.DescribeAll(ctx, pids)
+	all := make([]canonical.Process, len(list))
+	for i, p := range list {
+		d := described[p.PID]
+		all[i] = canonical.Process{
+			PID: p.PID, User: d.User, Group: d.Group, Command: d.Command,
+			UUID: p.UUID, Instance: p.Instance, MemoryUsed: p.MemoryUsed, Kind: canonical.ProcessKind(p.Kind),
+		}
+	}
+	return all, failure
+}

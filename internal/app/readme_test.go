@@ -1,0 +1,49 @@
+package app
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files and README.md's table")
+
+const readme = "../../README.md"
+
+// TestREADMEListsEverySeries keeps the table in README.md equal to what the
+// exposition is made from.
+func TestREADMEListsEverySeries(t *testing.T) {
+	const begin, end = "<!-- series:begin -->\n", "<!-- series:end -->\n"
+	b, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(b), begin)
+	_, after, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no %q … %q", readme, begin, end)
+	}
+	var table strings.Builder
+	table.WriteString("| series | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, s := range expose.SeriesTable() {
+		labels := ""
+		if s.Labels != "" {
+			labels = "`" + s.Labels + "`"
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", s.Name, s.Type, labels, s.Help)
+	}
+	want := before + begin + "\n" + table.String() + "\n" + end + after
+	if want == string(b) {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table of series in %s is out of date; run go test ./internal/app -run TestREADME -update", readme)
+	}
+	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

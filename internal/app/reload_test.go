@@ -1,0 +1,125 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metric "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// reloadable is a service that plays the demo, and how to write its config file anew.
+func reloadable(t *testing.T, logger *slog.Logger, file string) (s *service, write func(string)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yml")
+	write = func(file string) {
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(file)
+	s, err := assemble(t.Context(), configured(t, "", nil, "--backend=replay", "--config.file="+path), logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, write
+}
+
+// gauge returns the value of the one series of that name.
+func gauge(t *testing.T, name string, of ...metric.Collector) float64 {
+	t.Helper()
+	registry := metric.NewRegistry()
+	registry.MustRegister(of...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}
+
+// TestReloadIsLoggedBeforeItIsCounted: who is paged finds the reason in the log.
+func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
+	var log bytes.Buffer
+	var s *service
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.MessageKey && s != nil {
+			a.Value = slog.Float64Value(gauge(t, "kpulse_proxy_config_last_reload_successful", s.reloads.collectors()...))
+		}
+		return a
+	}}))
+	s, write := reloadable(t, logger, "preset: ai\n")
+	write("presett: ai\n")
+	if err := s.reload(); err == nil {
+		t.Error("a file that is wrong was taken over")
+	}
+	write("preset: hpc\n")
+	if err := s.reload(); err != nil {
+		t.Error(err)
+	}
+	first, second, _ := strings.Cut(log.String(), "\n")
+	if !strings.Contains(first, "level=ERROR msg=1 ") || !strings.Contains(second, "level=INFO msg=0 ") {
+		t.Errorf("as it was logged, it was counted already:\n%s", &log)
+	}
+}
+
+// held is a reading's memory, which nobody wants back.
+type held struct{}
+
+func (held) Release() {}
+
+// TestReloadKeepsWhatIsStillSelected: the room of rules that go is not taken from those
+// that stay, where a reload also says that fewer samples are kept.
+func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
+	dir := t.TempDir()
+	const file = "groups:\n- name: g\n  interval: 1w\n  rules:\n  - {record: 'r:a', expr: 'count_over_time(a[1m])'}\n"
+	few, many := filepath.Join(dir, "few.yml"), filepath.Join(dir, "many.yml")
+	for path, text := range map[string]string{few: file, many: file + "  - {record: 'r:b', expr: 'count_over_time(b[1m])'}\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, write := reloadable(t, slog.New(slog.DiscardHandler), "rules: {files: ["+many+"]}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.rules.Run(ctx)
+	}()
+	defer func() { cancel(); <-ended }()
+	kept := func() float64 { return gauge(t, "kpulse_proxy_rule_store_samples", s.rules) }
+	until := func(done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%v samples are kept", kept())
+			}
+		}
+	}
+	const readings = 20
+	begin := time.Now().Add(-readings * time.Second)
+	for i := range readings {
+		snapshot := &canonical.Snapshot{Valid: [][]byte{[]byte("a 1\nb 1\n")}, Judgement: &canonical.Judgement{}, Source: canonical.Source{Name: "s", At: begin.Add(time.Duration(i) * time.Second)}}
+		until(func() bool { return s.rules.Observe(snapshot, held{}) })
+	}
+	until(func() bool { return kept() == 2*readings })
+	write("rules: {files: [" + few + "], max_samples: 20}\n")
+	if err := s.reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := kept(); got != readings {
+		t.Errorf("%v samples of a are kept, want all %d", got, readings)
+	}
+}

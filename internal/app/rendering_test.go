@@ -1,0 +1,85 @@
+package app
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// exporterTemplate writes an exposition as dcgm-exporter 4.8 does: text/template
+// over a map of families, each a list of samples whose labels are partly fields
+// and partly a map.
+var exporterTemplate = template.Must(template.New("metrics").Parse(
+	`{{- range $family, $samples := . -}}
+# HELP {{ $family.Name }} {{ $family.Help }}
+# TYPE {{ $family.Name }} {{ $family.Type }}
+{{- range $sample := $samples }}
+{{ $family.Name }}{gpu="{{ $sample.GPU }}",UUID="{{ $sample.UUID }}",pci_bus_id="{{ $sample.Bus }}",device="{{ $sample.Device }}",modelName="{{ $sample.Model }}"
+{{- if $sample.Profile }},GPU_I_PROFILE="{{ $sample.Profile }}",GPU_I_ID="{{ $sample.Instance }}"{{ end }}
+{{- if $sample.Hostname }},Hostname="{{ $sample.Hostname }}"{{ end }}
+{{- range $name, $value := $sample.Labels -}}
+,{{ $name }}="{{ $value }}"
+{{- end -}}
+} {{ $sample.Value -}}
+{{ end }}
+{{ end }}`))
+
+type exporterFamily struct{ Name, Help, Type string }
+
+type exporterSample struct {
+	GPU, UUID, Bus, Device, Model, Profile, Instance, Hostname string
+	Labels                                                     map[string]string
+	Value                                                      string
+}
+
+// exporterRendering returns what it takes an exporter to write body into out.
+func exporterRendering(t testing.TB, body []byte, out *bytes.Buffer) func() {
+	t.Helper()
+	all := map[exporterFamily][]exporterSample{}
+	var family exporterFamily
+	for line := range strings.Lines(string(body)) {
+		line = strings.TrimSuffix(line, "\n")
+		if help, ok := strings.CutPrefix(line, "# HELP "); ok {
+			family.Name, family.Help, _ = strings.Cut(help, " ")
+			continue
+		}
+		if kind, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			_, family.Type, _ = strings.Cut(kind, " ")
+			continue
+		}
+		at := strings.LastIndexByte(line, ' ')
+		s := exporterSample{Labels: map[string]string{}, Value: line[at+1:]}
+		fields := map[string]*string{
+			"gpu": &s.GPU, "UUID": &s.UUID, "pci_bus_id": &s.Bus, "device": &s.Device, "modelName": &s.Model,
+			"GPU_I_PROFILE": &s.Profile, "GPU_I_ID": &s.Instance, "Hostname": &s.Hostname,
+		}
+		for _, l := range raw.ParseLabels(line[strings.IndexByte(line, '{'):at], nil) {
+			if field, ok := fields[l.Name]; ok {
+				*field = l.Value
+				continue
+			}
+			s.Labels[l.Name] = l.Value
+		}
+		all[family] = append(all[family], s)
+	}
+	return func() {
+		out.Reset()
+		if err := exporterTemplate.Execute(out, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRenderingBaseline: the baseline writes all of the body's lines.
+func TestRenderingBaseline(t *testing.T) {
+	const body = "# HELP F Help.\n# TYPE F gauge\n" + `F{gpu="0",UUID="GPU-1",pci_bus_id="0:1",device="nvidia0",modelName="A",GPU_I_PROFILE="1g",GPU_I_ID="7",Hostname="h",pod="p"} 1.500000` + "\n" +
+		`F{gpu="1",UUID="GPU-2",pci_bus_id="0:2",device="nvidia1",modelName="A",Hostname="h"} 2` + "\n"
+	var out bytes.Buffer
+	exporterRendering(t, []byte(body), &out)()
+	if got := strings.TrimSuffix(out.String(), "\n"); got != strings.TrimSuffix(body, "\n") {
+		t.Errorf("the baseline renders\n%s\nwant\n%s", got, body)
+	}
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/rules"
+	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
+)
+
+// maxRuleSeries is how many series are kept for rules, and how many results all of
+// them may have: a few times what a node of 112 MIG instances has in all.
+const maxRuleSeries = 100_000
+
+// loadRules reads the rule files that opts name. No file is no rules. Its error is diag.Problems.
+func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
+	if len(opts.ruleFiles) == 0 {
+		return nil, nil
+	}
+	set, problems := rules.Load(rules.Options{Window: opts.ruleWindow, Served: servedFamilies()}, opts.ruleFiles...)
+	if problems.Refuse() {
+		return nil, problems
+	}
+	for _, p := range problems {
+		logger.Warn("in a rule file", "warning", p.String())
+	}
+	logger.Info("rules are evaluated", "files", len(set.Files), "groups", len(set.Groups), "rules", set.Rules(), "alerts_left_out", set.Alerts)
+	return set.Groups, nil
+}
+
+// startRules gives p an engine with the rules that its options name, if any.
+func (p *service) startRules() error {
+	if len(p.opts.ruleFiles) == 0 {
+		return nil
+	}
+	groups, err := loadRules(p.opts, p.logger)
+	if err != nil {
+		return err
+	}
+	p.rules = engine.New(engine.Options{
+		Logger: p.logger,
+		Render: renderer(),
+		Order:  p.order,
+		Serves: p.serves,
+		Limits: engine.Limits{Series: maxRuleSeries, Samples: p.opts.ruleSamples},
+	})
+	p.rules.Replace(groups, time.Now())
+	return nil
+}
+
+// observer is whom the pipeline tells of its readings: nil without rules.
+func (p *service) observer() pipeline.Observer {
+	if p.rules == nil {
+		return nil
+	}
+	return p.rules
+}
+
+// order tells which of the sources has a name, -1 for none.
+func (p *service) order(source string) int {
+	return slices.IndexFunc(p.readers, func(r reader) bool { return r.pipeline.Name() == source })
+}
+
+// serves tells whether the latest reading of a source is fit to be served.
+func (p *service) serves(source string) bool {
+	i := p.order(source)
+	if i < 0 {
+		return false
+	}
+	_, err := p.readers[i].pipeline.Status()
+	return err == nil
+}
+
+// renderer returns what renders readings as they are served: the lines of the
+// upstream that Prometheus accepts, and ours.
+func renderer() func(*canonical.Snapshot) [][]byte {
+	writer := expose.NewWriter()
+	var ours bytes.Buffer
+	var parts [][]byte
+	return func(s *canonical.Snapshot) [][]byte {
+		ours.Reset()
+		_ = writer.Write(&ours, s) // memory takes everything
+		parts = append(append(parts[:0], s.Valid...), ours.Bytes())
+		return parts
+	}
+}

@@ -1,0 +1,424 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/rules"
+	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
+)
+
+// TestRulesAgreeWithPrometheus lets the demo run for more than an hour of simulated
+// time, in which a GPU comes and goes, with rules that our engine evaluates, and gives
+// a real Prometheus what was read and recorded. Asked for the expressions at the same
+// instants, it must give the same results.
+func TestRulesAgreeWithPrometheus(t *testing.T) {
+	t.Parallel()
+	program := prometheusBinary(t)
+	for _, test := range []struct {
+		name   string
+		files  []string
+		render func() func(*canonical.Snapshot) [][]byte
+		total  time.Duration
+		least  int // results
+	}{
+		{"own", []string{"testdata/rules/own.rules.yml"}, renderer, 20 * time.Minute, 5_000},
+		{"shipped", shippedRules(t, "kpulse-*.rules.yml"), renderer, 66 * time.Minute, 10_000},
+		// These yield where the proxy is scraped, so they see the exporter alone.
+		{"shipped for an exporter", shippedRules(t, "dcgm-exporter.rules.yml"), upstreamAlone, 25 * time.Minute, 5_000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			switch {
+			case len(test.files) == 0:
+				t.Skip("there are no such rules")
+			case raceDetector && test.total > 20*time.Minute:
+				t.Skip("takes ten times as long under the race detector, and has no more goroutines than the others")
+			}
+			set, problems := rules.Load(rules.Options{ForPrometheus: true}, test.files...)
+			if problems.Refuse() {
+				t.Fatal(problems)
+			}
+			past := record(t, set.Groups, test.render, test.total)
+			server := startPrometheus(t, program, nil, nil)
+			server.await(t, "vector(1)")
+			past.send(t, server, set.Groups)
+			n := past.compare(t, server, set.Groups)
+			if t.Logf("%d rules, %d results are the same", set.Rules(), n); n < test.least {
+				t.Errorf("%d results were compared, want at least %d", n, test.least)
+			}
+		})
+	}
+}
+
+// TestWithoutRulesNothingOfThemIsThere: no engine, and nobody whom the pipeline tells.
+func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
+	opts, err := parse([]string{"--backend=replay"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.rules != nil || s.observer() != nil {
+		t.Errorf("there are %v and %v", s.rules, s.observer())
+	}
+}
+
+// shippedRules returns the files that are shipped. Those that record what others read
+// come first: of one instant, groups are evaluated in the order of the files.
+func shippedRules(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../rules/" + pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(files, func(a, b string) int { return strings.Compare(b, a) })
+	return files
+}
+
+// moment is what one source of samples said at one time.
+type moment struct {
+	at      time.Time
+	samples map[string]float64 // by series
+}
+
+// past is what was scraped and recorded.
+type past struct {
+	scrapes, results []moment
+}
+
+// spy is told of readings in the engine's place, and notes those that it takes.
+type spy struct {
+	t      *testing.T
+	engine *engine.Engine
+	render func(*canonical.Snapshot) [][]byte
+	past   *past
+}
+
+func (s *spy) Observe(snap *canonical.Snapshot, release interface{ Release() }) bool {
+	text := bytes.Join(s.render(snap), nil)
+	taken := s.engine.Observe(snap, release)
+	if taken {
+		s.past.scrapes = append(s.past.scrapes, moment{snap.Source.At, pageSamples(s.t, text)})
+	}
+	return taken
+}
+
+func (s *spy) Failed(source string, at time.Time) { s.engine.Failed(source, at) }
+
+// record plays the demo on a simulated clock while rules are evaluated.
+func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Snapshot) [][]byte, total time.Duration) *past {
+	t.Helper()
+	opts, err := parse([]string{"--backend=replay", "--poll=10s"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &past{}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(2500 * time.Millisecond) // readings are never at the time of an evaluation
+		logger := slog.New(slog.DiscardHandler)
+		src, err := open(t.Context(), opts, "", logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := engine.New(engine.Options{Logger: logger, Render: render(), Limits: engine.Limits{Series: 100_000, Samples: 1e7}})
+		e.Replace(groups, time.Now())
+		pipe, err := wire(src, opts, &spy{t, e, render(), p}, logger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = pipe.Run(ctx) }()
+		go e.Run(ctx)
+		time.Sleep(time.Until(time.Now().Truncate(15 * time.Second).Add(15*time.Second + time.Millisecond)))
+		for begun := time.Now(); time.Since(begun) < total; time.Sleep(15 * time.Second) {
+			var page bytes.Buffer
+			e.Results(time.Now(), func(piece []byte) { page.Write(piece) })
+			p.results = append(p.results, moment{time.Now().Add(-time.Millisecond), pageSamples(t, page.Bytes())})
+		}
+		cancel()
+		synctest.Wait()
+	})
+	return p
+}
+
+// upstreamAlone renders what a scrape of the exporter itself gives.
+func upstreamAlone() func(*canonical.Snapshot) [][]byte {
+	return func(s *canonical.Snapshot) [][]byte { return s.Valid }
+}
+
+// pageSamples reads an exposition as Prometheus does.
+func pageSamples(t *testing.T, page []byte) map[string]float64 {
+	t.Helper()
+	samples := map[string]float64{}
+	p := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
+	for {
+		kind, err := p.Next()
+		if err == io.EOF { //nolint:errorlint // textparse returns it as it is
+			return samples
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == textparse.EntrySeries {
+			var l labels.Labels
+			p.Labels(&l)
+			_, _, v := p.Series()
+			samples[l.WithoutEmpty().String()] = v
+		}
+	}
+}
+
+// send writes the past to a server: what was scraped, and what was recorded at the
+// instants of its group, with the marks of what ended.
+func (p *past) send(t *testing.T, server *prometheus, groups []rules.Group) {
+	t.Helper()
+	var recorded []moment
+	for _, r := range p.results {
+		samples := map[string]float64{}
+		for series, v := range r.samples {
+			if at := intervalOf(groups, nameOf(series)); r.at.Unix()%int64(at.Seconds()) == 0 {
+				samples[series] = v
+			}
+		}
+		recorded = append(recorded, moment{r.at, samples})
+	}
+	scraped := &writer{t: t, server: server, every: func(string) time.Duration { return time.Millisecond }}
+	written := &writer{t: t, server: server, every: func(series string) time.Duration { return intervalOf(groups, nameOf(series)) }}
+	for scrapes := p.scrapes; len(scrapes)+len(recorded) > 0; { // in the order of time
+		if len(recorded) == 0 || len(scrapes) > 0 && scrapes[0].at.Before(recorded[0].at) {
+			scraped.write(scrapes[0])
+			scrapes = scrapes[1:]
+		} else {
+			written.write(recorded[0])
+			recorded = recorded[1:]
+		}
+	}
+}
+
+// nameOf returns the name of a series as labels are printed.
+func nameOf(series string) string {
+	_, rest, _ := strings.Cut(series, `__name__="`)
+	name, _, _ := strings.Cut(rest, `"`)
+	return name
+}
+
+// intervalOf returns how often a name is recorded.
+func intervalOf(groups []rules.Group, name string) time.Duration {
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			if r.Record == name {
+				return g.Interval
+			}
+		}
+	}
+	return time.Second
+}
+
+// writer sends what one origin of series says to a server.
+type writer struct {
+	t      *testing.T
+	server *prometheus
+	every  func(series string) time.Duration // between two samples
+	known  map[string][]byte                 // labels in the wire format, by series
+	alive  map[string]bool
+}
+
+// write sends a moment, and of a series that should be there and is not the mark that
+// it ended.
+func (w *writer) write(now moment) {
+	if w.known == nil {
+		w.known, w.alive = map[string][]byte{}, map[string]bool{}
+	}
+	var request []byte
+	add := func(series string, v float64) {
+		if w.known[series] == nil {
+			w.known[series] = wireLabels(w.t, series)
+		}
+		sample := binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(v))
+		sample = binary.AppendUvarint(append(sample, 2<<3), uint64(now.at.UnixMilli()))
+		request = wireBytes(request, 1, wireBytes(slices.Clone(w.known[series]), 2, sample))
+	}
+	for series, v := range now.samples {
+		w.alive[series] = true
+		add(series, v)
+	}
+	for series := range w.alive {
+		if _, there := now.samples[series]; !there && now.at.UnixMilli()%w.every(series).Milliseconds() == 0 {
+			delete(w.alive, series)
+			add(series, math.Float64frombits(value.StaleNaN))
+		}
+	}
+	w.server.post(w.t, request)
+}
+
+// wireLabels returns the labels of a TimeSeries in Prometheus' remote write protocol.
+func wireLabels(t *testing.T, series string) (wire []byte) {
+	t.Helper()
+	set, err := parser.NewParser(parser.Options{}).ParseMetric(series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Range(func(l labels.Label) {
+		wire = wireBytes(wire, 1, wireBytes(wireBytes(nil, 1, []byte(l.Name)), 2, []byte(l.Value)))
+	})
+	return wire
+}
+
+// wireBytes appends a field of a protocol buffer that holds bytes.
+func wireBytes(dst []byte, field byte, b []byte) []byte {
+	return append(binary.AppendUvarint(append(dst, field<<3|2), uint64(len(b))), b...)
+}
+
+// post sends a WriteRequest.
+func (s *prometheus) post(t *testing.T, request []byte) {
+	t.Helper()
+	if len(request) == 0 {
+		return
+	}
+	res, err := http.Post(s.url+"/api/v1/write", "application/x-protobuf", bytes.NewReader(snappy.Encode(nil, request)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusNoContent {
+		text, _ := io.ReadAll(res.Body)
+		t.Fatalf("%s: %s", res.Status, text)
+	}
+}
+
+// compare asks the server for the expressions at the instants of their groups and
+// returns how many of our results it agrees with. Names that several rules record are
+// compared as one.
+func (p *past) compare(t *testing.T, server *prometheus, groups []rules.Group) int {
+	t.Helper()
+	compared := 0
+	for _, name := range recordedNames(groups) {
+		want := map[string]map[int64]float64{} // by series and time
+		for _, g := range groups {
+			for _, r := range g.Rules {
+				if r.Record == name {
+					p.ask(t, server, g, r, want)
+				}
+			}
+		}
+		got := map[string]map[int64]float64{}
+		every := int64(intervalOf(groups, name).Seconds())
+		for _, now := range p.results {
+			for series, v := range now.samples {
+				if nameOf(series) == name && now.at.Unix()%every == 0 {
+					put(got, series, now.at.Unix(), v)
+				}
+			}
+		}
+		compared += same(t, got, want)
+	}
+	return compared
+}
+
+func recordedNames(groups []rules.Group) (names []string) {
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			names = append(names, r.Record)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func put(all map[string]map[int64]float64, series string, at int64, v float64) {
+	if all[series] == nil {
+		all[series] = map[int64]float64{}
+	}
+	if _, twice := all[series][at]; !twice {
+		all[series][at] = v
+	}
+}
+
+// ask adds what the server gives for a rule over all of the past.
+func (p *past) ask(t *testing.T, server *prometheus, g rules.Group, r rules.Rule, results map[string]map[int64]float64) {
+	t.Helper()
+	every := g.Interval
+	begin := p.results[0].at.Add(every - 1).Truncate(every)
+	end := p.results[len(p.results)-1].at
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Values [][2]any
+		}
+	}
+	query := url.Values{"query": {r.Text}, "start": {fmt.Sprint(begin.Unix())}, "end": {fmt.Sprint(end.Unix())}, "step": {fmt.Sprint(every.Seconds())}}
+	if err := server.get("/api/v1/query_range?"+query.Encode(), &data); err != nil {
+		t.Fatalf("%s: %v", r.Text, err)
+	}
+	for _, one := range data.Result {
+		b := labels.NewBuilder(labels.FromMap(one.Metric)).Set(model.MetricNameLabel, r.Record)
+		for name, v := range r.Labels {
+			b.Set(name, v)
+		}
+		series := b.Labels().String()
+		for _, x := range one.Values {
+			v, err := strconv.ParseFloat(fmt.Sprint(x[1]), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(results, series, int64(x[0].(float64)), v)
+		}
+	}
+}
+
+// same returns how many results are the same, and complains about the first others.
+func same(t *testing.T, got, want map[string]map[int64]float64) int {
+	t.Helper()
+	n, wrong := 0, 0
+	complain := func(format string, args ...any) {
+		if wrong++; wrong <= 3 {
+			t.Errorf(format, args...)
+		}
+	}
+	for series, values := range want {
+		for at, w := range values {
+			g, ok := got[series][at]
+			switch {
+			case !ok:
+				complain("%s at %s: none, Prometheus has %v", series, time.Unix(at, 0).UTC(), w)
+			case g != w && !(math.IsNaN(g) && math.IsNaN(w)) && math.Abs(g-w) > 1e-9*max(math.Abs(w), 1e-3):
+				complain("%s at %s: %v, Prometheus has %v", series, time.Unix(at, 0).UTC(), g, w)
+			default:
+				n++
+			}
+		}
+	}
+	for series, values := range got {
+		for at, g := range values {
+			if _, ok := want[series][at]; !ok {
+				complain("%s at %s: %v, Prometheus has none", series, time.Unix(at, 0).UTC(), g)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,291 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/version"
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+const (
+	// headerTimeout and readTimeout bound a request's arrival; a scrape has no
+	// body.
+	headerTimeout = 10 * time.Second
+	readTimeout   = 30 * time.Second
+	// writeTimeout bounds one answer, the reading of the upstream included. It
+	// is above any scrape timeout in use and ends clients that stopped reading.
+	writeTimeout = 5 * time.Minute
+	idleTimeout  = 2 * time.Minute
+	// drainTimeout is how long running scrapes may take to end after SIGTERM.
+	drainTimeout = 20 * time.Second
+)
+
+// serve answers scrapes until ctx ends, and then lets the running ones finish.
+func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
+	p, err := assemble(ctx, opts, logger)
+	if err != nil {
+		return err
+	}
+	if err := web.Validate(*opts.web.WebConfigFile); err != nil {
+		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", *opts.web.WebConfigFile, err)
+	}
+	for _, r := range p.readers {
+		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
+	}
+	p.reloadOnHangup(ctx)
+
+	// The pipeline outlives ctx, so that scrapes that are running when it ends
+	// still get their reading.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	read := make(chan error, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		err := p.run(life)
+		switch {
+		case errors.Is(err, io.EOF):
+			logger.Warn("there is nothing left to be read")
+		case err != nil:
+			stop() // there is nothing to serve, and there will not be
+		}
+		read <- err
+	}()
+
+	err = listen(ctx, p.handler, opts.web, logger)
+	end()
+	if e := <-read; err == nil && e != nil && !errors.Is(e, io.EOF) {
+		err = e
+	}
+	return err
+}
+
+// service is the program while it serves: its parts, wired.
+type service struct {
+	logger  *slog.Logger
+	readers []reader       // in the order of options.each
+	rules   *engine.Engine // nil without rules
+	handler http.Handler
+	reloads *reloads
+
+	mu   sync.Mutex // held while reloading
+	opts *options   // as of the last reload that succeeded
+}
+
+// reader is a source that is read.
+type reader struct {
+	backend  string
+	hostname string // of what the source tells of, where it does not say so itself
+	source   source.Source
+	pipeline *pipeline.Pipeline
+}
+
+// assemble wires the program from its source to its HTTP handler. Nothing runs
+// yet.
+func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service, error) {
+	p := &service{opts: opts, logger: logger, reloads: newReloads()}
+	if err := p.startRules(); err != nil {
+		return nil, err
+	}
+	userAgent := newUserAgent()
+	if err := p.startReaders(ctx, userAgent); err != nil {
+		return nil, errors.Join(err, p.closeSources())
+	}
+	served := expose.Options{
+		Feeds:        p.feeds(),
+		Passthrough:  opts.passthrough,
+		MaxRequests:  opts.maxRequests,
+		Timeout:      opts.timeout,
+		FailureKinds: pipeline.FailureKinds(),
+		EnablePprof:  opts.pprof,
+		Self:         userAgent,
+		Collectors:   p.reloads.collectors(),
+
+		Processes:       p.processLister(),
+		ExposeProcesses: opts.exposeProcesses,
+	}
+	if p.rules != nil {
+		served.Results = p.rules.Results
+		served.Collectors = append(served.Collectors, p.rules)
+	}
+	if opts.lifecycle {
+		served.Reload = p.reload
+	}
+	var err error
+	p.handler, err = expose.New(served)
+	return p, err
+}
+
+// startReaders opens the sources and wires what reads them.
+func (p *service) startReaders(ctx context.Context, userAgent string) error {
+	for _, opts := range p.opts.each() {
+		src, err := open(ctx, opts, userAgent, p.logger)
+		if err != nil {
+			return err
+		}
+		p.readers = append(p.readers, reader{backend: opts.backend.name, source: src})
+		r := &p.readers[len(p.readers)-1]
+		if r.hostname, err = hostnameOf(src); err != nil {
+			return err
+		}
+		if r.pipeline, err = wire(src, opts, p.observer(), p.logger); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeSources closes what is not going to be read.
+func (p *service) closeSources() (err error) {
+	for _, r := range p.readers {
+		err = errors.Join(err, r.source.Close())
+	}
+	return err
+}
+
+func (p *service) feeds() []expose.Feed {
+	feeds := make([]expose.Feed, len(p.readers))
+	for i, r := range p.readers {
+		feeds[i] = r.pipeline
+	}
+	return feeds
+}
+
+// run reads, and evaluates rules, until ctx ends or all sources have come to their
+// ends. Its error is that of none being left: one that ends before the others is no
+// failure of the program's.
+func (p *service) run(ctx context.Context) error {
+	var evaluating sync.WaitGroup
+	ctx, end := context.WithCancel(ctx)
+	if p.rules != nil {
+		evaluating.Go(func() { p.rules.Run(ctx) })
+	}
+	ends := make([]error, len(p.readers))
+	var reading sync.WaitGroup
+	for i, r := range p.readers {
+		reading.Go(func() {
+			ends[i] = r.pipeline.Run(ctx)
+			if ends[i] != nil && len(p.readers) > 1 {
+				p.logger.Warn("a source is read no more", "reads", r.pipeline.Name(), "cause", ends[i])
+			}
+		})
+	}
+	reading.Wait()
+	end()
+	evaluating.Wait()
+	if slices.Contains(ends, nil) {
+		return nil
+	}
+	return errors.Join(ends...)
+}
+
+// newUserAgent is what upstreams see of us. It differs from one process to the
+// next, so that a proxy whose --source is itself can tell.
+func newUserAgent() string {
+	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
+}
+
+// hostnameOf is the machine that a source tells of, where its readings do not.
+func hostnameOf(src source.Source) (string, error) {
+	if !src.Caps().Local {
+		return src.Caps().Host, nil
+	}
+	return thisMachine()
+}
+
+// wire puts behind a source what its readings go through, and who is told of them, nil
+// for nobody.
+func wire(src source.Source, opts *options, observer pipeline.Observer, logger *slog.Logger) (*pipeline.Pipeline, error) {
+	hostname, err := hostnameOf(src)
+	if err != nil {
+		return nil, err
+	}
+	translator, err := newTranslator(opts, hostname)
+	if err != nil {
+		return nil, err
+	}
+	judge, err := newJudge(opts)
+	if err != nil {
+		return nil, err
+	}
+	meter := host.NewMeter(os.DirFS("/proc")) // opens nothing before it is read
+	return pipeline.New(pipeline.Options{
+		Source:      src,
+		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },
+		Translator:  translator,
+		Judge:       judge,
+		Logger:      logger,
+		MinInterval: opts.minInterval,
+		Poll:        opts.poll,
+		Timeout:     opts.timeout,
+		Observer:    observer,
+	}), nil
+}
+
+// newTranslator returns what translates by opts. hostname is where the readings are
+// of if nothing else tells.
+func newTranslator(opts *options, hostname string) (*translate.Translator, error) {
+	devices, allocations := expose.Limits(opts.seriesLimit, opts.expectedGPUs)
+	return translate.New(translate.Options{
+		NodeName:       opts.nodeName,
+		FallbackHost:   hostname,
+		MaxDevices:     devices,
+		MaxAllocations: allocations,
+		Rows:           opts.rows,
+	})
+}
+
+// newJudge returns what judges by opts.
+func newJudge(opts *options) (*compute.Judge, error) {
+	judging := opts.judge
+	judging.ExpectedGPUs = opts.expectedGPUs
+	judging.MaxDevices, judging.MaxAllocations = expose.Limits(opts.seriesLimit, opts.expectedGPUs)
+	return compute.New(judging)
+}
+
+// listen serves handler until ctx ends, then drains.
+func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, logger *slog.Logger) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	drained := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		logger.Info("stopping; running scrapes may finish", "within", drainTimeout)
+		// Not derived from ctx, which has ended already: Shutdown would not wait.
+		grace, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		drained <- server.Shutdown(grace)
+	})
+	err := web.ListenAndServe(server, flags, logger)
+	if stop() { // ctx has not ended: the server could not start, or broke
+		return fmt.Errorf("cannot serve: %w; see --web.listen-address", err)
+	}
+	if err := <-drained; err != nil {
+		return fmt.Errorf("some scrapes did not finish within %s: %w", drainTimeout, err)
+	}
+	logger.Info("stopped")
+	return nil
+}

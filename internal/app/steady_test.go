@@ -1,0 +1,71 @@
+package app
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// steadyScrape returns all that one scrape costs in process between the last
+// byte of the upstream and the last of ours: scan, translate, compute, append.
+func steadyScrape(t testing.TB, body []byte) func() {
+	t.Helper()
+	translator, err := translate.New(translate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := compute.New(compute.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		scanner raw.Scanner
+		batch   = raw.Batch{Dict: raw.NewDict(), Body: body}
+		report  translate.Report
+		snap    = canonical.Snapshot{Judgement: judge.Judgement()}
+		writer  = expose.NewWriter()
+	)
+	scrape := func() {
+		scanner.Scan(&batch)
+		translator.Translate(&snap.Frame, &batch, &report)
+		snap.Verdicts = judge.Judge(&snap.Frame, snap.Verdicts)
+		batch.Fingerprint()
+		judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, time.Second)
+		if err := writer.Write(io.Discard, &snap); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scrape()
+	return scrape
+}
+
+func TestSteadyScrapeAllocatesNothing(t *testing.T) {
+	for _, s := range sizes {
+		scrape := steadyScrape(t, rawtest.Body(s.devices, s.families, 1))
+		if n := testing.AllocsPerRun(10, scrape); n != 0 {
+			t.Errorf("%s: %v allocations per scrape, want 0", s.name, n)
+		}
+	}
+}
+
+func BenchmarkSteadyScrape(b *testing.B) {
+	for _, s := range sizes {
+		b.Run(s.name, func(b *testing.B) {
+			body := rawtest.Body(s.devices, s.families, 1)
+			scrape := steadyScrape(b, body)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				scrape()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*s.devices*s.families), "ns/sample")
+		})
+	}
+}

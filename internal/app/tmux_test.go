@@ -1,0 +1,89 @@
+package app
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// terminal is a real one, of tmux, with a server of its own.
+type terminal struct {
+	t      *testing.T
+	socket string
+}
+
+// patience is how long a screen may take to show what it should on a busy machine.
+const patience = 30 * time.Second
+
+// newTerminal runs a command line in a terminal. When the command has ended, its
+// exit code stands there. Without a tmux in the PATH the test is skipped, or fails
+// with KPULSE_REQUIRE_TMUX.
+func newTerminal(t *testing.T, size [2]string, env []string, command ...string) *terminal {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("KPULSE_REQUIRE_TMUX") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("there is no tmux in the PATH")
+	}
+	dir, err := os.MkdirTemp("", "kp") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	tm := &terminal{t, filepath.Join(dir, "s")}
+	t.Cleanup(func() {
+		_ = exec.Command("tmux", "-S", tm.socket, "kill-server").Run()
+		_ = os.RemoveAll(dir)
+	})
+	line := "env " + strings.Join(append(env, command...), " ") + `; echo "EXIT $?"; exec cat`
+	tm.tmux("-f", "/dev/null", "new-session", "-d", "-x", size[0], "-y", size[1], line)
+	return tm
+}
+
+// tmux gives tmux a command and returns what it prints.
+func (tm *terminal) tmux(args ...string) string {
+	tm.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", tm.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		tm.t.Fatalf("tmux %q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// keys presses keys, all at once.
+func (tm *terminal) keys(keys ...string) { tm.tmux(append([]string{"send-keys"}, keys...)...) }
+
+// screen is what can be read on the terminal.
+func (tm *terminal) screen() string { return tm.tmux("capture-pane", "-p") }
+
+// is returns a variable of tmux.
+func (tm *terminal) is(variable string) string {
+	return strings.TrimSpace(tm.tmux("display-message", "-p", "#{"+variable+"}"))
+}
+
+// until waits for all of these texts to stand on the screen.
+func (tm *terminal) until(texts ...string) {
+	tm.t.Helper()
+	tm.await(strings.Join(texts, " and "), func() bool {
+		screen := tm.screen()
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// await waits for something to hold.
+func (tm *terminal) await(what string, holds func() bool) {
+	tm.t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			tm.t.Fatalf("no %s on the screen:\n%s", what, tm.screen())
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// upstream is an exporter for tests.
+type upstream struct {
+	url  string
+	stop func()
+}
+
+// startUpstream serves body at /metrics and misbehaviours beside it.
+func startUpstream(body func() ([]byte, error)) *upstream {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		b, err := body()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Write(b)
+	})
+	quit := make(chan struct{})
+	for path, misbehave := range misbehaviours {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { misbehave(w, r, quit) })
+	}
+	server := httptest.NewServer(mux)
+	return &upstream{url: server.URL, stop: sync.OnceFunc(func() {
+		close(quit)
+		server.CloseClientConnections()
+		server.Close()
+	})}
+}
+
+const oneGPU = "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\"} 40\n"
+
+// misbehaviours are the ways in which an upstream can fail, by path.
+var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, quit <-chan struct{}){
+	"/status500": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		http.Error(w, "internal server error", http.StatusInternalServerError)
+	},
+	"/html": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		fmt.Fprint(w, "<html>\n<body>\n<h1>Welcome to nginx!</h1>\n</body>\n</html>\n")
+	},
+	"/json": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		fmt.Fprint(w, "{\"status\":\"error\"}\n")
+	},
+	"/empty": func(http.ResponseWriter, *http.Request, <-chan struct{}) {},
+	"/slow": func(_ http.ResponseWriter, r *http.Request, quit <-chan struct{}) {
+		select {
+		case <-r.Context().Done():
+		case <-quit:
+		}
+	},
+	"/gzip": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Write(gzipped([]byte(oneGPU)))
+	},
+	"/truncated-gzip": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		w.Header().Set("Content-Encoding", "gzip")
+		whole := gzipped([]byte(oneGPU))
+		w.Write(whole[:len(whole)-10])
+	},
+	"/cut": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprint(w, oneGPU)
+	},
+	"/huge": func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+		block := bytes.Repeat([]byte(oneGPU), 1<<14)
+		for sent := 0; sent < 200<<20 && r.Context().Err() == nil; sent += len(block) {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	},
+	"/bomb": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Write(gzipped(bytes.Repeat([]byte(oneGPU), 8<<20/len(oneGPU))))
+	},
+	"/wait": func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		fmt.Fprint(w, oneGPU)
+	},
+}
+
+func gzipped(b []byte) []byte {
+	var buf bytes.Buffer
+	z := gzip.NewWriter(&buf)
+	z.Write(b)
+	z.Close()
+	return buf.Bytes()
+}
+
+// reverseProxyMain is the baseline of the benchmarks: the standard library's
+// reverse proxy in a process of its own, logging where it listens as we do.
+func reverseProxyMain() {
+	target, err := url.Parse(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	server := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
+	fmt.Fprintf(os.Stderr, "msg=\"Listening on\" address=%s\n", server.Listener.Addr())
+	select {}
+}

@@ -20,9 +20,9 @@ type Workload struct {
 	Job string
 }
 
-// Tenancy is who holds what in one reading. It is immutable: when a workload
+// AllocationSet is who holds what in one reading. It is immutable: when a workload
 // comes or goes, or the Topology changes, a new one takes its place.
-type Tenancy struct {
+type AllocationSet struct {
 	// Allocations are ordered by Device, and on each in the order in which they
 	// came. Where there are too many, those that came last are left out.
 	Allocations []Allocation

@@ -10,9 +10,9 @@ import (
 type Frame struct {
 	At       time.Time
 	Topology *Topology
-	// Tenancy is who holds the devices of the Topology.
-	Tenancy *Tenancy
-	values  []float64
+	// AllocationSet is who holds the devices of the Topology.
+	AllocationSet *AllocationSet
+	values        []float64
 }
 
 // Shape gives the frame the devices of t and makes every reading absent. It

@@ -5,10 +5,10 @@ import "time"
 // Ledger is what was counted over time, of every device and allocation that is
 // present or remembered.
 type Ledger struct {
-	Roster  *Roster
-	Tenants *Tenants
+	Roster           *Roster
+	AllocationRoster *AllocationRoster
 	// Devices are the accounts of the Roster's devices, Allocations those of the
-	// Tenants', each in the order there.
+	// AllocationRoster', each in the order there.
 	Devices, Allocations []Account
 }
 
@@ -26,9 +26,9 @@ type Roster struct {
 	Missed []Device
 }
 
-// Tenants lists the allocations that the ledger keeps accounts of. It is
+// AllocationRoster lists the allocations that the ledger keeps accounts of. It is
 // immutable: a change makes a new one.
-type Tenants struct {
+type AllocationRoster struct {
 	// Roster is the one that Allocation.Device is an index in.
 	Roster *Roster
 	// Allocations begins with those of the reading. Behind them stand those that

@@ -16,12 +16,12 @@ type book struct {
 	judge    *Judge
 	at       time.Time
 	topology *canonical.Topology
-	tenancy  *canonical.Tenancy
+	tenancy  *canonical.AllocationSet
 	ledger   canonical.Ledger
 	verdicts []canonical.Verdict
 
-	roster  canonical.Roster  // a deep copy of the ledger's
-	tenants canonical.Tenants // likewise
+	roster  canonical.Roster           // a deep copy of the ledger's
+	tenants canonical.AllocationRoster // likewise
 }
 
 func newBook(t *testing.T, change func(*Options)) *book {
@@ -35,7 +35,7 @@ func (b *book) devices(devices ...canonical.Device) {
 
 // hold sets who holds the devices: the pods of each, in order.
 func (b *book) hold(pods ...[]string) {
-	b.tenancy = &canonical.Tenancy{Holders: make([]int, len(b.topology.Devices))}
+	b.tenancy = &canonical.AllocationSet{Holders: make([]int, len(b.topology.Devices))}
 	for i, names := range pods {
 		b.tenancy.Holders[i] = len(names)
 		for _, name := range names {
@@ -50,13 +50,13 @@ func (b *book) read(gap, dt time.Duration, readings ...reading) {
 	before := b.ledger
 	b.at = b.at.Add(gap)
 	f := frame(b.topology, b.at, readings...)
-	f.Tenancy = b.tenancy
+	f.AllocationSet = b.tenancy
 	b.verdicts = b.judge.Judge(f, b.verdicts)
 	b.judge.Account(&b.ledger, f, b.verdicts, dt)
-	if before.Roster != nil && (!reflect.DeepEqual(*before.Roster, b.roster) || !reflect.DeepEqual(*before.Tenants, b.tenants)) {
+	if before.Roster != nil && (!reflect.DeepEqual(*before.Roster, b.roster) || !reflect.DeepEqual(*before.AllocationRoster, b.tenants)) {
 		b.t.Fatal("a list that was handed out was written to")
 	}
-	b.roster, b.tenants = *b.ledger.Roster, *b.ledger.Tenants
+	b.roster, b.tenants = *b.ledger.Roster, *b.ledger.AllocationRoster
 	b.roster.Devices, b.roster.Missed = slices.Clone(b.roster.Devices), slices.Clone(b.roster.Missed)
 	b.tenants.Allocations, b.tenants.Holders = slices.Clone(b.tenants.Allocations), slices.Clone(b.tenants.Holders)
 	if len(b.ledger.Devices) != len(b.roster.Devices) || len(b.ledger.Allocations) != len(b.tenants.Allocations) || b.tenants.Roster != b.ledger.Roster {
@@ -76,7 +76,7 @@ func (b *book) of(uuid, instance string) *canonical.Account {
 
 // pod returns the account of a pod's hold on a board.
 func (b *book) pod(pod, uuid string) *canonical.Account {
-	for i, a := range b.ledger.Tenants.Allocations {
+	for i, a := range b.ledger.AllocationRoster.Allocations {
 		if a.Pod == pod && b.ledger.Roster.Devices[a.Device].UUID == uuid {
 			return &b.ledger.Allocations[i]
 		}

@@ -181,8 +181,8 @@ func fleet(n int) *canonical.Frame {
 }
 
 // held returns a tenancy in which n workloads hold each device of f.
-func held(f *canonical.Frame, n int) *canonical.Tenancy {
-	t := &canonical.Tenancy{Holders: make([]int, f.Len())}
+func held(f *canonical.Frame, n int) *canonical.AllocationSet {
+	t := &canonical.AllocationSet{Holders: make([]int, f.Len())}
 	for i := range t.Holders {
 		t.Holders[i] = n
 		for k := range n {
@@ -199,11 +199,11 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 	for _, n := range []int{8, 112} {
 		j, f := newJudge(t, nil), fleet(n+2)
 		var l canonical.Ledger
-		f.Tenancy = held(f, 3)
+		f.AllocationSet = held(f, 3)
 		v := j.Judge(f, nil)
 		j.Account(&l, f, v, 0)
 		f = fleet(n)
-		f.Tenancy = held(f, 2)
+		f.AllocationSet = held(f, 2)
 		step := func() {
 			f.At = f.At.Add(100 * time.Millisecond)
 			f.Row(3)[canonical.PCIeReplays]++
@@ -244,7 +244,7 @@ func BenchmarkTick(b *testing.B) {
 	for _, n := range []int{8, 112} {
 		b.Run(fmt.Sprintf("devices=%d", n), func(b *testing.B) {
 			j, f := newJudge(b, nil), fleet(n)
-			f.Tenancy = held(f, 2)
+			f.AllocationSet = held(f, 2)
 			var l canonical.Ledger
 			v := j.Judge(f, nil)
 			j.Account(&l, f, v, 0)

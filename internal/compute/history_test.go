@@ -19,7 +19,7 @@ type world struct {
 	boards   [4]worldBoard
 	pods     map[string][]string // in the order in which they came, by device
 	topology *canonical.Topology
-	tenancy  *canonical.Tenancy
+	tenancy  *canonical.AllocationSet
 	rows     map[string][]float64
 }
 
@@ -127,7 +127,7 @@ func (w *world) move() {
 
 // rent makes a tenancy of the pods. More than three on a device are left out.
 func (w *world) rent() {
-	w.tenancy = &canonical.Tenancy{Holders: make([]int, len(w.topology.Devices))}
+	w.tenancy = &canonical.AllocationSet{Holders: make([]int, len(w.topology.Devices))}
 	for i := range w.topology.Devices {
 		pods := w.pods[refKey(&w.topology.Devices[i])]
 		w.tenancy.Holders[i] = len(pods)
@@ -146,7 +146,7 @@ func (w *world) rent() {
 
 // frame is a reading of the world.
 func (w *world) frame(at time.Time) *canonical.Frame {
-	f := &canonical.Frame{At: at, Tenancy: w.tenancy}
+	f := &canonical.Frame{At: at, AllocationSet: w.tenancy}
 	f.Shape(w.topology)
 	for i := range w.topology.Devices {
 		copy(f.Row(i), w.rows[refKey(&w.topology.Devices[i])])
@@ -237,18 +237,18 @@ func checkDevices(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref *re
 
 func checkAllocations(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref *refLedger, readings int) {
 	t.Helper()
-	list := l.Tenants
+	list := l.AllocationRoster
 	var present []canonical.Allocation
-	if f.Tenancy != nil {
-		present = f.Tenancy.Allocations
+	if f.AllocationSet != nil {
+		present = f.AllocationSet.Allocations
 	}
 	if list.Roster != l.Roster || list.Present != len(present) || !slices.EqualFunc(list.Allocations[:list.Present], present, func(a, b canonical.Allocation) bool {
 		return a.Device == b.Device && a.Workload == b.Workload
 	}) {
-		t.Fatalf("list %+v, tenancy %+v", list, f.Tenancy)
+		t.Fatalf("list %+v, tenancy %+v", list, f.AllocationSet)
 	}
 	for i, n := range list.Holders {
-		if f.Tenancy == nil && n != 0 || f.Tenancy != nil && n != f.Tenancy.Holders[i] {
+		if f.AllocationSet == nil && n != 0 || f.AllocationSet != nil && n != f.AllocationSet.Holders[i] {
 			t.Errorf("holders %v", list.Holders)
 		}
 	}
@@ -303,7 +303,7 @@ func checkNothingTakenBack(t *testing.T, l *canonical.Ledger, before map[string]
 		key := refKey(&l.Roster.Devices[i])
 		check(key, l.Devices[i], ref.devices[key].Observed == 0)
 	}
-	for i, a := range l.Tenants.Allocations {
+	for i, a := range l.AllocationRoster.Allocations {
 		key := refAllocationKey(&l.Roster.Devices[a.Device], a.Workload)
 		check(key, l.Allocations[i], ref.allocations[key].Observed == 0)
 	}

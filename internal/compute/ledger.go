@@ -17,7 +17,7 @@ import (
 // in equal shares. A device that was not in the earlier reading is charged
 // nothing: nobody read over the time that it was not there.
 //
-// dst keeps nothing of the Judge but the Roster and the Tenants, which are shared
+// dst keeps nothing of the Judge but the Roster and the AllocationRoster, which are shared
 // and stay the same until they change. It allocates nothing while they do, if dst
 // has the memory of an earlier call.
 func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
@@ -28,7 +28,7 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 		}
 	}
 	dst.Roster = m.enrol()
-	dst.Tenants = j.tenants.update(f.Tenancy, m)
+	dst.AllocationRoster = j.tenants.update(f.AllocationSet, m)
 	dst.Devices = slices.Grow(dst.Devices[:0], len(m.present)+len(m.gone))
 	for _, d := range m.present {
 		dst.Devices = append(dst.Devices, d.account)

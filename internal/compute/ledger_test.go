@@ -143,7 +143,7 @@ func TestHandOver(t *testing.T) {
 	if a := b.pod("a", "GPU-1"); a.Classes[canonical.Idle] != sec/2 || a.Utilized != sec*45/100 {
 		t.Errorf("a: %+v", a)
 	}
-	if got := b.ledger.Tenants; got.Present != 0 || len(got.Allocations) != 3 || !slices.Equal(got.Holders, []int{0}) {
+	if got := b.ledger.AllocationRoster; got.Present != 0 || len(got.Allocations) != 3 || !slices.Equal(got.Holders, []int{0}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -184,7 +184,7 @@ func TestHoldersLeftOut(t *testing.T) {
 	b.want("a", b.pod("a", "GPU-1"), sec/5)
 	b.want("b", b.pod("b", "GPU-1"), sec/5)
 	b.devices(gpu2, gpu1)
-	b.tenancy = &canonical.Tenancy{Holders: []int{3, 0}} // none is listed
+	b.tenancy = &canonical.AllocationSet{Holders: []int{3, 0}} // none is listed
 	b.read(sec, sec, heavy, heavy)
 	b.want("a", b.pod("a", "GPU-1"), 2*sec/5)
 }

@@ -144,7 +144,7 @@ func TestMissed(t *testing.T) {
 
 	none := newBook(t, nil)
 	none.judge.Account(&none.ledger, &canonical.Frame{At: start}, none.judge.Judge(&canonical.Frame{At: start}, nil), 0)
-	if none.ledger.Roster == nil || none.ledger.Tenants == nil || len(none.ledger.Roster.Missed) != 0 {
+	if none.ledger.Roster == nil || none.ledger.AllocationRoster == nil || len(none.ledger.Roster.Missed) != 0 {
 		t.Errorf("a frame of nothing: %+v", none.ledger)
 	}
 }
@@ -159,7 +159,7 @@ func TestLimits(t *testing.T) {
 		return s
 	}
 	pods := func() (s []string) {
-		for _, a := range b.ledger.Tenants.Allocations {
+		for _, a := range b.ledger.AllocationRoster.Allocations {
 			s = append(s, a.Pod)
 		}
 		return s

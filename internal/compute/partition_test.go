@@ -12,7 +12,7 @@ import (
 type segment struct {
 	end     time.Duration
 	rows    [][]float64
-	tenancy *canonical.Tenancy // from the end of the segment before on
+	tenancy *canonical.AllocationSet // from the end of the segment before on
 }
 
 // TestPartition reads one history of piecewise constant input in many ways: at
@@ -57,7 +57,7 @@ func TestPartition(t *testing.T) {
 			"ticks": append(ticks, ends...), "random": append(random, ends...), "twice": append(slices.Clone(ends), ends...),
 		} {
 			got := playHistory(t, w, history, times)
-			if len(got.Devices) != len(want.Devices) || !slices.Equal(got.Tenants.Allocations, want.Tenants.Allocations) {
+			if len(got.Devices) != len(want.Devices) || !slices.Equal(got.AllocationRoster.Allocations, want.AllocationRoster.Allocations) {
 				t.Fatalf("seed %d, %s: other devices or allocations", seed, name)
 			}
 			compareTotals(t, name, got.Devices, want.Devices, len(times))
@@ -99,7 +99,7 @@ func playHistory(t *testing.T, w *world, history []segment, times []time.Duratio
 		holders := slices.IndexFunc(history, func(s segment) bool { return at < s.end })
 		f := &canonical.Frame{At: start.Add(at)}
 		if holders >= 0 {
-			f.Tenancy = history[holders].tenancy
+			f.AllocationSet = history[holders].tenancy
 		}
 		f.Shape(w.topology)
 		for i, row := range history[values].rows {

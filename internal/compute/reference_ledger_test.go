@@ -140,12 +140,12 @@ func (l *refLedger) tenants(f *canonical.Frame) {
 		before = append(before, l.earlierHolders[d]...)
 	}
 	l.earlierHolders = map[string][]string{}
-	if f.Tenancy != nil {
+	if f.AllocationSet != nil {
 		for i := range f.Topology.Devices {
 			d := &f.Topology.Devices[i]
-			holders := make([]string, f.Tenancy.Holders[i])
+			holders := make([]string, f.AllocationSet.Holders[i])
 			k := 0
-			for _, a := range f.Tenancy.Allocations {
+			for _, a := range f.AllocationSet.Allocations {
 				if a.Device != i {
 					continue
 				}

@@ -141,7 +141,7 @@ func full() *View {
 	}
 	v.Verdicts[0].Findings[canonical.CondXIDFatal] = canonical.Raised
 	v.Verdicts[0].Findings[canonical.CondXIDRecent] = canonical.Raised
-	v.Frame.Tenancy = &canonical.Tenancy{Allocations: []canonical.Allocation{
+	v.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{
 		{Device: 0, Workload: canonical.Workload{Namespace: "ml", Pod: "p", Container: "c"}},
 		{Device: 0, Workload: canonical.Workload{Job: "12,3"}},
 		{Device: 1, Workload: canonical.Workload{Pod: "q", Job: "9"}},

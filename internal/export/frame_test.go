@@ -27,7 +27,7 @@ func node() *View {
 		Roster:  &canonical.Roster{Missed: []canonical.Device{{Hostname: "n1", GPU: "2"}}},
 	}
 	v.Host = &canonical.Host{CPUs: 96, CPUUtilization: 0.125, MemoryTotal: 512 << 30, MemoryAvailable: 448 << 30}
-	v.Frame.Tenancy = &canonical.Tenancy{Allocations: []canonical.Allocation{
+	v.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{
 		{Device: 2, Workload: canonical.Workload{Namespace: "ml", Pod: "train-0", Container: "c"}, Kind: "Job", Name: "train"},
 		{Device: 2, Workload: canonical.Workload{Job: "4711"}},
 	}}

@@ -30,10 +30,10 @@ func (v *View) shown(dst []int) []int {
 
 // tenantsOf returns who holds a device. Allocations are ordered by device.
 func tenantsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
-	if s.Frame.Tenancy == nil {
+	if s.Frame.AllocationSet == nil {
 		return nil
 	}
-	all := s.Frame.Tenancy.Allocations
+	all := s.Frame.AllocationSet.Allocations
 	from, _ := slices.BinarySearchFunc(all, device, func(a canonical.Allocation, d int) int { return a.Device - d })
 	to := from
 	for to < len(all) && all[to].Device == device {

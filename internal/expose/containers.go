@@ -90,11 +90,11 @@ func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claim
 	for i := range ours {
 		ours[i] = taken.claim(&s.Frame.Topology.Devices[i], inReading)
 	}
-	if s.Frame.Tenancy == nil {
+	if s.Frame.AllocationSet == nil {
 		return list
 	}
-	for i := range s.Frame.Tenancy.Allocations {
-		a := &s.Frame.Tenancy.Allocations[i]
+	for i := range s.Frame.AllocationSet.Allocations {
+		a := &s.Frame.AllocationSet.Allocations[i]
 		if a.Pod == "" || !ours[a.Device] {
 			continue
 		}

@@ -21,7 +21,7 @@ func held() *canonical.Snapshot {
 	s := snapshotOf("s", append([]device{shared, unread()}, split()...)...)
 	devices := s.Frame.Topology.Devices
 	devices[1].Board, devices[2].Board, devices[3].Board, devices[4].Board = 1, 2, 2, 2
-	s.Frame.Tenancy = &canonical.Tenancy{Allocations: []canonical.Allocation{
+	s.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{
 		{Device: 0, Workload: canonical.Workload{Namespace: "ml", Pod: "train-0", Container: "main"}, Kind: "Job", Name: "train"},
 		{Device: 0, Workload: canonical.Workload{Namespace: "ml", Pod: "probe", Container: "c"}},
 		{Device: 0, Workload: canonical.Workload{Job: "4711"}},

@@ -61,7 +61,7 @@ func kept() *canonical.Snapshot {
 	l.Devices[rowGoneImplied].Classes[canonical.ClassUnknown] = 9 * time.Second
 	l.Devices[rowGoneImplied].Health[canonical.HealthOK] = 9 * time.Second
 
-	l.Tenants = &canonical.Tenants{
+	l.AllocationRoster = &canonical.AllocationRoster{
 		Roster: l.Roster,
 		Allocations: []canonical.Allocation{
 			{Device: rowBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "train-0", Container: "main"}, Kind: "Job", Name: "train"},
@@ -88,7 +88,7 @@ func kept() *canonical.Snapshot {
 func rostered(name string, gone int, devices ...device) *canonical.Snapshot {
 	s := snapshotOf(name, devices[:len(devices)-gone]...)
 	s.Ledger.Roster = &canonical.Roster{Present: len(devices) - gone}
-	s.Ledger.Tenants = &canonical.Tenants{Roster: s.Ledger.Roster, Holders: make([]int, s.Frame.Len())}
+	s.Ledger.AllocationRoster = &canonical.AllocationRoster{Roster: s.Ledger.Roster, Holders: make([]int, s.Frame.Len())}
 	s.Ledger.Devices = make([]canonical.Account, len(devices))
 	for i, d := range devices {
 		s.Ledger.Roster.Devices = append(s.Ledger.Roster.Devices, d.Device)
@@ -101,14 +101,14 @@ func rostered(name string, gone int, devices ...device) *canonical.Snapshot {
 // holding adds a workload for each of the roster's devices, those of devices that
 // went among those that ended.
 func holding(s *canonical.Snapshot) *canonical.Snapshot {
-	t := &canonical.Tenants{Roster: s.Ledger.Roster, Present: s.Ledger.Roster.Present, Holders: make([]int, s.Frame.Len())}
+	t := &canonical.AllocationRoster{Roster: s.Ledger.Roster, Present: s.Ledger.Roster.Present, Holders: make([]int, s.Frame.Len())}
 	for i := range s.Ledger.Roster.Devices {
 		t.Allocations = append(t.Allocations, canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: s.Source.Name}})
 	}
 	for i := range t.Holders {
 		t.Holders[i] = 1
 	}
-	s.Ledger.Tenants = t
+	s.Ledger.AllocationRoster = t
 	s.Ledger.Allocations = make([]canonical.Account, len(t.Allocations))
 	return s
 }

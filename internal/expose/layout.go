@@ -39,14 +39,14 @@ func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
 type key struct {
 	topology *canonical.Topology
 	roster   *canonical.Roster
-	tenants  *canonical.Tenants
+	tenants  *canonical.AllocationRoster
 }
 
 func keyOf(r *reading) key {
 	if r.snapshot == nil {
 		return key{}
 	}
-	return key{r.snapshot.Frame.Topology, r.snapshot.Ledger.Roster, r.snapshot.Ledger.Tenants}
+	return key{r.snapshot.Frame.Topology, r.snapshot.Ledger.Roster, r.snapshot.Ledger.AllocationRoster}
 }
 
 // sameDevices tells whether the devices of k are those of other.

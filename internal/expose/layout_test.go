@@ -108,7 +108,7 @@ func TestComingsAndGoingsShow(t *testing.T) {
 		func() {},
 		func() { holding(other) },
 		func() { holding(s) },
-		func() { s.Ledger.Tenants = nil },
+		func() { s.Ledger.AllocationRoster = nil },
 		func() { s.Ledger.Roster = &canonical.Roster{Devices: s.Ledger.Roster.Devices[:6], Present: 4} },
 		func() { *s = *kept() },
 		func() { s, other = other, s },

@@ -105,7 +105,7 @@ func fillPresent(values []float64, s *canonical.Snapshot, row int) {
 
 func fillHolders(values []float64, s *canonical.Snapshot, device int) {
 	values[0] = math.NaN()
-	if t := s.Ledger.Tenants; t != nil && device < len(t.Holders) {
+	if t := s.Ledger.AllocationRoster; t != nil && device < len(t.Holders) {
 		values[0] = float64(t.Holders[device])
 	}
 }

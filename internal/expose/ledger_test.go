@@ -240,7 +240,7 @@ func TestNoLedger(t *testing.T) {
 		t.Errorf("without a ledger there is %s", got)
 	}
 	s = kept()
-	s.Ledger.Tenants, s.Ledger.Allocations = nil, nil
+	s.Ledger.AllocationRoster, s.Ledger.Allocations = nil, nil
 	if got := count(s); strings.Contains(got, "allocation_") || strings.Contains(got, "gpu_allocations") || !strings.Contains(got, "gpu_present") {
 		t.Errorf("without tenants there is %s", got)
 	}
@@ -255,7 +255,7 @@ func TestNoLedger(t *testing.T) {
 	s.Verdicts = nil
 	s.Ledger.Roster = &canonical.Roster{Devices: s.Ledger.Roster.Devices[rowGoneBoard : rowGoneBoard+1]}
 	s.Ledger.Devices = s.Ledger.Devices[rowGoneBoard : rowGoneBoard+1]
-	s.Ledger.Tenants, s.Ledger.Allocations = &canonical.Tenants{Roster: s.Ledger.Roster}, nil
+	s.Ledger.AllocationRoster, s.Ledger.Allocations = &canonical.AllocationRoster{Roster: s.Ledger.Roster}, nil
 	body := render(good(s))
 	parse(t, body)
 	if got := seriesOf(body, "kpulse_gpu_present"); len(got) != 1 || got[0] != textGoneBoard+" 0" {

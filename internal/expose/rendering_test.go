@@ -20,7 +20,7 @@ func TestFillsEveryValue(t *testing.T) {
 		sparse.Verdicts[device].Findings = [canonical.NumConditions]canonical.Finding{}
 		sparse.Ledger.Devices[device] = canonical.Account{}
 	}
-	sparse.Ledger.Tenants.Holders = nil
+	sparse.Ledger.AllocationRoster.Holders = nil
 	check := func(header header, tails []string, fill func([]float64)) {
 		t.Helper()
 		bits := func(before float64) []uint64 {

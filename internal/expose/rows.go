@@ -4,7 +4,7 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // rows are what a family has series of: the devices of a source, or its
 // allocations. They are numbered as in the Roster and behind it the missed, or as
-// in the Tenants.
+// in the AllocationRoster.
 type rows struct {
 	// labels are what all series of a row have. They are empty for a device that
 	// another source has too and that is told of there, and for its allocations.
@@ -92,7 +92,7 @@ func nameDevices(keys []key) []sourceText {
 
 // nameAllocations renders the labels of all allocations of a source whose devices
 // are named already.
-func nameAllocations(t *canonical.Tenants, devices *rows) rows {
+func nameAllocations(t *canonical.AllocationRoster, devices *rows) rows {
 	if t == nil || devices.upto[remembered] == 0 {
 		return rows{}
 	}

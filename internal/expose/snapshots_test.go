@@ -159,7 +159,7 @@ func fleet(n int) *canonical.Snapshot {
 func tenanted(s *canonical.Snapshot, m int) *canonical.Snapshot {
 	rng := rand.New(rand.NewPCG(3, 4))
 	n := s.Frame.Len()
-	t := &canonical.Tenants{Roster: s.Ledger.Roster, Present: m, Holders: make([]int, n)}
+	t := &canonical.AllocationRoster{Roster: s.Ledger.Roster, Present: m, Holders: make([]int, n)}
 	s.Ledger.Allocations = nil
 	for i := range m {
 		device := i * n / m
@@ -171,7 +171,7 @@ func tenanted(s *canonical.Snapshot, m int) *canonical.Snapshot {
 		})
 		s.Ledger.Allocations = append(s.Ledger.Allocations, someAccount(rng))
 	}
-	s.Ledger.Tenants = t
+	s.Ledger.AllocationRoster = t
 	return s
 }
 

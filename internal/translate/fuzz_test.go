@@ -53,14 +53,14 @@ func FuzzTranslate(f *testing.F) {
 			var report Report
 			tr.Translate(&frame, &b, &report)
 			checkSane(t, tr, &frame, &b, &report)
-			again, topology, tenancy := report, frame.Topology, frame.Tenancy
+			again, topology, tenancy := report, frame.Topology, frame.AllocationSet
 			tr.Translate(&frame, &b, &again)
-			if frame.Topology != topology || frame.Tenancy != tenancy || again.DroppedAllocations != 0 {
+			if frame.Topology != topology || frame.AllocationSet != tenancy || again.DroppedAllocations != 0 {
 				t.Errorf("the same reading gives another topology or tenancy, or leaves out %d again", again.DroppedAllocations)
 			}
 			slices.Reverse(b.Samples)
 			tr.Translate(&frame, &b, &again)
-			if frame.Topology != topology || frame.Tenancy != tenancy {
+			if frame.Topology != topology || frame.AllocationSet != tenancy {
 				t.Error("the same reading backwards gives another topology or tenancy")
 			}
 			slices.Reverse(b.Samples)
@@ -151,7 +151,7 @@ func checkTenancy(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch) {
 			holders[h.device]++
 		}
 	}
-	allocations := frame.Tenancy.Allocations
+	allocations := frame.AllocationSet.Allocations
 	for i, a := range allocations {
 		h := hold{a.Device, a.Workload}
 		if !all[h] || listed[h] || i > 0 && a.Device < allocations[i-1].Device || a.Pod == "" && a.Job == "" {
@@ -160,12 +160,12 @@ func checkTenancy(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch) {
 		listed[h] = true
 		listedOn[a.Device]++
 	}
-	if !slices.Equal(frame.Tenancy.Holders, holders) {
-		t.Errorf("holders %v, want %v", frame.Tenancy.Holders, holders)
+	if !slices.Equal(frame.AllocationSet.Holders, holders) {
+		t.Errorf("holders %v, want %v", frame.AllocationSet.Holders, holders)
 	}
 	for i := range listedOn {
-		if listedOn[i] > frame.Tenancy.Holders[i] {
-			t.Errorf("%d of %d holders of device %d are listed", listedOn[i], frame.Tenancy.Holders[i], i)
+		if listedOn[i] > frame.AllocationSet.Holders[i] {
+			t.Errorf("%d of %d holders of device %d are listed", listedOn[i], frame.AllocationSet.Holders[i], i)
 		}
 	}
 	want := len(all)

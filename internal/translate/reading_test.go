@@ -93,14 +93,14 @@ func (r *reader) checkDevices(want ...canonical.Device) {
 // with those that it gives.
 func (r *reader) checkHolds(want ...canonical.Allocation) {
 	r.t.Helper()
-	if got := r.frame.Tenancy.Allocations; !slices.Equal(got, want) {
+	if got := r.frame.AllocationSet.Allocations; !slices.Equal(got, want) {
 		r.t.Errorf("allocations\n got %+v\nwant %+v", got, want)
 	}
 	holders := make([]int, r.frame.Len())
 	for i := range want {
 		holders[want[i].Device]++
 	}
-	if got := r.frame.Tenancy.Holders; !slices.Equal(got, holders) {
+	if got := r.frame.AllocationSet.Holders; !slices.Equal(got, holders) {
 		r.t.Errorf("holders %v, want %v", got, holders)
 	}
 }

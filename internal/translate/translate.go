@@ -21,7 +21,7 @@ type Options struct {
 	// instances included. The newest beyond it get no row. 0 is no bound.
 	MaxDevices int
 	// MaxAllocations bounds the allocations of a frame; the newest beyond it are
-	// left out of its Tenancy and counted. 0 is no bound.
+	// left out of its AllocationSet and counted. 0 is no bound.
 	MaxAllocations int
 	// Rows are the user's additions to the dialect.
 	Rows []Row
@@ -54,7 +54,7 @@ type Translator struct {
 
 	topology *canonical.Topology
 	holds    []hold // of the topology's devices, in the order in which they came
-	tenancy  *canonical.Tenancy
+	tenancy  *canonical.AllocationSet
 	spare    []float64 // devices × book.spares
 	unknown  []string
 	labels   []raw.Label
@@ -94,7 +94,7 @@ func New(opts Options) (*Translator, error) {
 		book:         book,
 		util:         newUtilRatio(),
 		topology:     &canonical.Topology{Hostname: cmp.Or(opts.NodeName, opts.FallbackHost)},
-		tenancy:      &canonical.Tenancy{},
+		tenancy:      &canonical.AllocationSet{},
 
 		maxAllocations: max(opts.MaxAllocations, 0),
 	}
@@ -110,7 +110,7 @@ func New(opts Options) (*Translator, error) {
 // became of the rest. A device is in dst if b has a sample of it, or of an
 // instance of it. Of several samples for one reading of a device the first
 // counts. While no device comes, goes or changes, dst.Topology stays the same,
-// and while besides no workload comes or goes, dst.Tenancy does, in whatever
+// and while besides no workload comes or goes, dst.AllocationSet does, in whatever
 // order the samples are.
 func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	t.learn(b.Dict)
@@ -120,7 +120,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 		t.fill(dst, b, rep)
 	}
 	dst.At = b.At
-	dst.Tenancy = t.tenancy
+	dst.AllocationSet = t.tenancy
 	rep.DroppedAllocations = leftOut
 	t.settleUtil(dst.Len(), b.Dict, rep)
 	t.derive(dst)

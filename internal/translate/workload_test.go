@@ -90,10 +90,10 @@ func TestOwnerOfAPod(t *testing.T) {
 			// Pod labels stand in front of the exporter's own in some versions.
 			for _, labels := range []string{test.labels + `,pod="` + test.pod + `"`, `pod="` + test.pod + `",` + test.labels} {
 				r := translated(t, Options{}, temp(`gpu="0",UUID="A",`+labels, 40))
-				if n := len(r.frame.Tenancy.Allocations); n != 1 {
+				if n := len(r.frame.AllocationSet.Allocations); n != 1 {
 					t.Fatalf("%d allocations of %s", n, labels)
 				}
-				a := r.frame.Tenancy.Allocations[0]
+				a := r.frame.AllocationSet.Allocations[0]
 				if a.Kind != test.kind || a.Name != test.want {
 					t.Errorf("%s: %q %q, want %q %q", labels, a.Kind, a.Name, test.kind, test.want)
 				}

@@ -147,7 +147,7 @@ func TestJobsBecomeAllocations(t *testing.T) {
 	var rep translate.Report
 	translator(t).Translate(&frame, out, &rep)
 	var got []string
-	for _, a := range frame.Tenancy.Allocations {
+	for _, a := range frame.AllocationSet.Allocations {
 		d := frame.Topology.Devices[a.Device]
 		got = append(got, d.GPU+"/"+d.Instance+":"+a.Job)
 	}

@@ -17,12 +17,12 @@ const allocationMemory = 10 * time.Minute
 type tenants struct {
 	most int // as of the memory of devices
 
-	tenancy *canonical.Tenancy // of the latest reading
-	roster  *canonical.Roster  // of the latest reading
+	tenancy *canonical.AllocationSet // of the latest reading
+	roster  *canonical.Roster        // of the latest reading
 	known   map[allocationKey]*allocation
 	present []*allocation // in the order of the tenancy
 	ended   past[*allocation]
-	list    *canonical.Tenants // nil after a change
+	list    *canonical.AllocationRoster // nil after a change
 }
 
 // allocationKey tells allocations apart.
@@ -49,7 +49,7 @@ func (a *allocation) isIn(list []*allocation) bool {
 // update takes in who holds the devices of the latest reading, and returns the
 // list of the allocations that are present or remembered. The list is made anew
 // only after a change.
-func (l *tenants) update(t *canonical.Tenancy, m *memory) *canonical.Tenants {
+func (l *tenants) update(t *canonical.AllocationSet, m *memory) *canonical.AllocationRoster {
 	l.forget(m.at)
 	if t != l.tenancy || m.roster != l.roster {
 		l.settle(t, m)
@@ -80,14 +80,14 @@ func (l *tenants) forget(at time.Time) {
 
 // settle finds or makes the memory of every allocation of t, and tells the
 // devices who holds them.
-func (l *tenants) settle(t *canonical.Tenancy, m *memory) {
+func (l *tenants) settle(t *canonical.AllocationSet, m *memory) {
 	if l.known == nil {
 		l.known = map[allocationKey]*allocation{}
 	}
 	before := l.present
 	l.tenancy, l.roster, l.list = t, m.roster, nil
 	if t == nil {
-		t = &canonical.Tenancy{}
+		t = &canonical.AllocationSet{}
 	}
 	l.present = make([]*allocation, len(t.Allocations))
 	for i := range t.Allocations {
@@ -147,8 +147,8 @@ func (l *tenants) hand(holders []int, m *memory) {
 
 // enrol returns the list of what is known for that many devices. The slots of the
 // devices must be those in the roster.
-func (l *tenants) enrol(devices int) *canonical.Tenants {
-	list := &canonical.Tenants{Roster: l.roster, Present: len(l.present)}
+func (l *tenants) enrol(devices int) *canonical.AllocationRoster {
+	list := &canonical.AllocationRoster{Roster: l.roster, Present: len(l.present)}
 	list.Allocations = make([]canonical.Allocation, 0, len(l.present)+len(l.ended))
 	for _, a := range l.present {
 		list.Allocations = append(list.Allocations, a.Allocation)

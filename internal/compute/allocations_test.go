@@ -46,13 +46,13 @@ func TestDescriptionStays(t *testing.T) {
 	b := newBook(t, nil)
 	check := func(what string, want ...canonical.Allocation) {
 		t.Helper()
-		if got := b.ledger.Tenants.Allocations; !slices.Equal(got, want) {
+		if got := b.ledger.AllocationRoster.Allocations; !slices.Equal(got, want) {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
 	a, c := canonical.Workload{Pod: "a"}, canonical.Workload{Pod: "c"}
 	hold := func(holders []int, list ...canonical.Allocation) {
-		b.tenancy = &canonical.Tenancy{Allocations: list, Holders: holders}
+		b.tenancy = &canonical.AllocationSet{Allocations: list, Holders: holders}
 	}
 	b.devices(gpu1)
 	hold([]int{2}, canonical.Allocation{Workload: a, Kind: "Job", Name: "train"}, canonical.Allocation{Workload: c})
@@ -90,8 +90,8 @@ func TestListsStayTheSame(t *testing.T) {
 		t.Helper()
 		before := b.ledger
 		read()
-		if (b.ledger.Roster != before.Roster) != roster || (b.ledger.Tenants != before.Tenants) != tenants {
-			t.Errorf("%s: new lists: %v %v, want %v %v", what, b.ledger.Roster != before.Roster, b.ledger.Tenants != before.Tenants, roster, tenants)
+		if (b.ledger.Roster != before.Roster) != roster || (b.ledger.AllocationRoster != before.AllocationRoster) != tenants {
+			t.Errorf("%s: new lists: %v %v, want %v %v", what, b.ledger.Roster != before.Roster, b.ledger.AllocationRoster != before.AllocationRoster, roster, tenants)
 		}
 	}
 	b.devices(gpu1, gpu2)
@@ -133,7 +133,7 @@ func TestPodsComeAndGo(t *testing.T) {
 			live[i] = append(slices.Clone(live[i]), fmt.Sprint("pod-", n))
 		}
 		b.hold(live...)
-		f.At, f.Tenancy = f.At.Add(2*sec), b.tenancy
+		f.At, f.AllocationSet = f.At.Add(2*sec), b.tenancy
 		b.verdicts = b.judge.Judge(f, b.verdicts)
 		b.judge.Account(&b.ledger, f, b.verdicts, 2*sec)
 		most = max(most, len(b.ledger.Allocations))

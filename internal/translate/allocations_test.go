@@ -122,7 +122,7 @@ func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
 	}
 	r := newReader(t, Options{})
 	r.read(strings.Join(lines, ""))
-	topology, tenancy := r.frame.Topology, r.frame.Tenancy
+	topology, tenancy := r.frame.Topology, r.frame.AllocationSet
 	if len(tenancy.Allocations) != 12 {
 		t.Fatalf("%d allocations", len(tenancy.Allocations))
 	}
@@ -130,7 +130,7 @@ func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
 	for range 20 {
 		rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 		r.read(strings.Join(lines, ""))
-		if r.frame.Tenancy != tenancy || r.frame.Topology != topology {
+		if r.frame.AllocationSet != tenancy || r.frame.Topology != topology {
 			t.Fatal("another tenancy or topology")
 		}
 	}
@@ -138,7 +138,7 @@ func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
 	// and the old list is not written to.
 	old := slices.Clone(tenancy.Allocations)
 	r.read(podOn("2", "new") + strings.Join(lines, ""))
-	if r.frame.Tenancy == tenancy || r.frame.Topology != topology {
+	if r.frame.AllocationSet == tenancy || r.frame.Topology != topology {
 		t.Fatal("the same tenancy, or another topology")
 	}
 	r.checkHolds(slices.Insert(slices.Clone(old), 9, hold1(2, "new"))...)
@@ -151,9 +151,9 @@ func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
 func TestNewTopologyNewTenancy(t *testing.T) {
 	r := newReader(t, Options{})
 	r.read(podOn("0", "a"))
-	tenancy := r.frame.Tenancy
+	tenancy := r.frame.AllocationSet
 	r.read(held("0", `pod="a",modelName="M"`))
-	if r.frame.Tenancy == tenancy {
+	if r.frame.AllocationSet == tenancy {
 		t.Error("the same tenancy")
 	}
 	r.checkHolds(hold1(0, "a"))
@@ -167,11 +167,11 @@ func TestOwnerStays(t *testing.T) {
 	want := hold1(0, "a")
 	want.Kind, want.Name = "RayCluster", "first"
 	r.checkHolds(want)
-	tenancy := r.frame.Tenancy
+	tenancy := r.frame.AllocationSet
 	for _, body := range []string{podOn("0", "a"), held("0", `pod="a",ray_io_cluster="second"`)} {
 		r.read(body)
 		r.checkHolds(want)
-		if r.frame.Tenancy != tenancy {
+		if r.frame.AllocationSet != tenancy {
 			t.Error("another tenancy")
 		}
 	}
@@ -210,14 +210,14 @@ func TestMaxAllocations(t *testing.T) {
 		}
 		r.read(body.String())
 		var got []string
-		for _, a := range r.frame.Tenancy.Allocations {
+		for _, a := range r.frame.AllocationSet.Allocations {
 			got = append(got, a.Pod)
 		}
 		if strings.Join(got, " ") != step.want || r.report.DroppedAllocations != step.dropped {
 			t.Errorf("%q: %q, %d dropped; want %q, %d", step.pods, got, r.report.DroppedAllocations, step.want, step.dropped)
 		}
-		if n := len(strings.Fields(step.pods)); !slices.Equal(r.frame.Tenancy.Holders, []int{0, n}) {
-			t.Errorf("%q: holders %v", step.pods, r.frame.Tenancy.Holders)
+		if n := len(strings.Fields(step.pods)); !slices.Equal(r.frame.AllocationSet.Holders, []int{0, n}) {
+			t.Errorf("%q: holders %v", step.pods, r.frame.AllocationSet.Holders)
 		}
 	}
 }
@@ -236,12 +236,12 @@ func TestDictCompactsUnderHolders(t *testing.T) {
 	r := newReader(t, Options{MaxAllocations: 2})
 	r.read(podOn("0", "gone") + podOn("0", "a"))
 	r.read(podOn("0", "b") + podOn("0", "a") + podOn("0", "c"))
-	tenancy := r.frame.Tenancy
+	tenancy := r.frame.AllocationSet
 	gone := r.batch.Dict.BlockID([]byte(`{gpu="0",UUID="GPU-0",pod="gone"}`))
 	r.batch.Dict.Compact(func(uint32) bool { return true }, func(id uint32) bool { return id != gone })
 	r.read(podOn("0", "c") + podOn("0", "b") + podOn("0", "a"))
-	if r.frame.Tenancy != tenancy || r.report.DroppedAllocations != 0 {
-		t.Errorf("another tenancy %+v, %d dropped", r.frame.Tenancy, r.report.DroppedAllocations)
+	if r.frame.AllocationSet != tenancy || r.report.DroppedAllocations != 0 {
+		t.Errorf("another tenancy %+v, %d dropped", r.frame.AllocationSet, r.report.DroppedAllocations)
 	}
 	if len(r.tr.variants) != 3 {
 		t.Errorf("%d variants, want 3", len(r.tr.variants))
@@ -266,7 +266,7 @@ func TestManyPodsLeaveMemoryFlat(t *testing.T) {
 	var early, late runtime.MemStats
 	for step := range readings {
 		r.read(body(step))
-		if n := len(r.frame.Tenancy.Allocations); n != gpus*perReading {
+		if n := len(r.frame.AllocationSet.Allocations); n != gpus*perReading {
 			t.Fatalf("%d allocations", n)
 		}
 		most = max(most, len(r.tr.variants))
@@ -331,7 +331,7 @@ func TestTenancyIsNeverNil(t *testing.T) {
 	var frame c.Frame
 	var report Report
 	tr.Translate(&frame, &raw.Batch{Dict: raw.NewDict()}, &report)
-	if frame.Tenancy == nil || len(frame.Tenancy.Allocations) != 0 || len(frame.Tenancy.Holders) != 0 {
-		t.Errorf("%+v", frame.Tenancy)
+	if frame.AllocationSet == nil || len(frame.AllocationSet.Allocations) != 0 || len(frame.AllocationSet.Holders) != 0 {
+		t.Errorf("%+v", frame.AllocationSet)
 	}
 }

@@ -100,8 +100,8 @@ func succeed(before, now []hold) []hold {
 }
 
 // newTenancy returns the tenancy of that many devices.
-func newTenancy(holds []hold, devices int) *canonical.Tenancy {
-	t := &canonical.Tenancy{Holders: make([]int, devices)}
+func newTenancy(holds []hold, devices int) *canonical.AllocationSet {
+	t := &canonical.AllocationSet{Holders: make([]int, devices)}
 	for i := range holds {
 		t.Holders[holds[i].Device]++
 		if !holds[i].leftOut {

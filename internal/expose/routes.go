@@ -129,8 +129,13 @@ func profiles() http.Handler {
 	return mux
 }
 
+// ServerName is the value of the header Server in every answer of ours, by which a
+// client tells a kpulse-proxy from whatever else listens on a port.
+const ServerName = "kpulse-proxy"
+
 // ServeHTTP implements http.Handler.
 func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Server", ServerName)
 	path, next := r.find(req.URL.Path)
 	if next != nil && path != reloadPath && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		next = http.HandlerFunc(notAllowed)

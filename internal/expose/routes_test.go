@@ -69,6 +69,9 @@ func TestRoutes(t *testing.T) {
 		if row.status == 405 && res.Header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s %s: Allow is %q", row.method, row.path, res.Header.Get("Allow"))
 		}
+		if got := res.Header.Get("Server"); got != "kpulse-proxy" {
+			t.Errorf("%s %s: the server is %q", row.method, row.path, got)
+		}
 		if res.Header.Get("Content-Type") == "" {
 			t.Errorf("%s %s: no content type", row.method, row.path)
 		}

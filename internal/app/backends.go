@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
@@ -230,8 +230,8 @@ func (o *options) clamp(logger *slog.Logger) time.Duration {
 }
 
 // wish is which GPUs to read: a server shows all, unless it is told which.
-func (o *options) wish() identity.Wish {
-	return identity.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && o.gpus == "", LookupEnv: os.LookupEnv}
+func (o *options) wish() dcgm.Wish {
+	return dcgm.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && o.gpus == "", LookupEnv: os.LookupEnv}
 }
 
 func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {

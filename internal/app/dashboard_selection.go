@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 )
 
@@ -27,10 +27,10 @@ func (o *options) chooser(address string) func(*tui.Node) tui.Selection {
 }
 
 // chooseShown applies a wish to what a node says.
-func chooseShown(n *tui.Node, wish identity.Wish) tui.Selection {
+func chooseShown(n *tui.Node, wish dcgm.Wish) tui.Selection {
 	topology, places := topologyOf(n)
 	node, at := nodeOf(topology)
-	chosen, missing, err := identity.SelectPresent(&node, wish)
+	chosen, missing, err := dcgm.SelectPresent(&node, wish)
 	var s tui.Selection
 	for i, place := range places {
 		if chosen.Holds(at[place]) {
@@ -51,12 +51,12 @@ func chooseShown(n *tui.Node, wish identity.Wish) tui.Selection {
 
 // alreadyChosen is the selection of a source that reads the chosen devices alone. How
 // many others there are nobody knows.
-func alreadyChosen(n *tui.Node, wish identity.Wish) tui.Selection {
+func alreadyChosen(n *tui.Node, wish dcgm.Wish) tui.Selection {
 	s := tui.Selection{Shown: allOf(n), By: "--gpus"}
 	if wish.GPUs == "" {
 		topology, _ := topologyOf(n)
 		node, _ := nodeOf(topology)
-		chosen, _, _ := identity.SelectPresent(&node, wish)
+		chosen, _, _ := dcgm.SelectPresent(&node, wish)
 		s.By = chosen.From
 	}
 	if value, _ := wish.LookupEnv(s.By); value == "all" || s.By == "--show-all" {

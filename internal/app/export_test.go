@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // exported runs the program, which must end well, and returns its rows and what it
@@ -204,7 +204,7 @@ func TestExportKnowsWhatReplayPlays(t *testing.T) {
 			t.Errorf("%s is %q", name, got[1][k])
 		}
 	}
-	for _, name := range identity.JobNames() {
+	for _, name := range dcgm.JobNames() {
 		if !slices.Contains(got[0], export.JobColumn(name)) {
 			t.Errorf("all+ lacks %s", name)
 		}

@@ -8,14 +8,14 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // selector chooses which devices of a reading are presented. It belongs to one
 // goroutine.
 type selector struct {
-	wish     identity.Wish
+	wish     dcgm.Wish
 	off      bool // the source has chosen already, or nothing is to be chosen
 	logger   *slog.Logger
 	topology *canonical.Topology
@@ -52,7 +52,7 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 		return s.devices, nil
 	}
 	node, at := nodeOf(t)
-	chosen, missing, err := identity.SelectPresent(&node, s.wish)
+	chosen, missing, err := dcgm.SelectPresent(&node, s.wish)
 	if err == nil && len(chosen.Picks) == 0 {
 		err = missing
 	}
@@ -87,26 +87,26 @@ func (s *selector) say(what string, args ...any) {
 // nodeOf describes the devices of a reading as those of a node, and where each of
 // them stands there. Boards of several hosts may have the same index; an index then
 // chooses all of them.
-func nodeOf(t *canonical.Topology) (identity.Node, []identity.Pick) {
-	var node identity.Node
+func nodeOf(t *canonical.Topology) (dcgm.Node, []dcgm.Pick) {
+	var node dcgm.Node
 	boards := map[int]int{} // by the index in t
-	at := make([]identity.Pick, len(t.Devices))
+	at := make([]dcgm.Pick, len(t.Devices))
 	for i := range t.Devices {
 		d := &t.Devices[i]
 		if !d.IsInstance() {
 			boards[i] = len(node.Boards)
-			at[i] = identity.Pick{Board: len(node.Boards), Instance: identity.Whole}
-			node.Boards = append(node.Boards, identity.Board{Entity: number(d.GPU), Index: identity.Unknown, UUID: d.UUID})
+			at[i] = dcgm.Pick{Board: len(node.Boards), Instance: dcgm.Whole}
+			node.Boards = append(node.Boards, dcgm.Board{Entity: number(d.GPU), Index: dcgm.Unknown, UUID: d.UUID})
 			continue
 		}
 		b := boards[d.Board]
 		board := &node.Boards[b]
-		at[i] = identity.Pick{Board: b, Instance: len(board.Instances)}
+		at[i] = dcgm.Pick{Board: b, Instance: len(board.Instances)}
 		// An exposition does not tell the UUIDs of MIG devices but in the form that
 		// drivers before R470 gave them.
-		board.Instances = append(board.Instances, identity.Instance{
-			Entity: identity.Unknown, ID: number(d.Instance), Profile: d.Profile,
-			Devices: []identity.MIGDevice{{Index: identity.Unknown, UUID: "MIG-" + d.UUID + "/" + d.Instance + "/0"}},
+		board.Instances = append(board.Instances, dcgm.Instance{
+			Entity: dcgm.Unknown, ID: number(d.Instance), Profile: d.Profile,
+			Devices: []dcgm.MIGDevice{{Index: dcgm.Unknown, UUID: "MIG-" + d.UUID + "/" + d.Instance + "/0"}},
 		})
 	}
 	return node, at
@@ -116,7 +116,7 @@ func nodeOf(t *canonical.Topology) (identity.Node, []identity.Pick) {
 func number(s string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || n < 0 {
-		return identity.Unknown
+		return dcgm.Unknown
 	}
 	return n
 }

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -80,8 +80,8 @@ func Check(file string, body []byte, wants []Want) (fields int, problems diag.Pr
 // known are the names that we know a field by.
 func known() []string {
 	names := slices.Clone(ownCounters)
-	for i := range field.Fields {
-		if f := &field.Fields[i]; !f.Foreign() {
+	for i := range dcgm.Fields {
+		if f := &dcgm.Fields[i]; !f.Foreign() {
 			names = append(names, f.Family)
 		}
 	}
@@ -185,8 +185,8 @@ func (c *checker) missing(wants []Want) {
 
 // lineFor returns a line that gives a reading, "" if we know of none.
 func lineFor(reading canonical.Field) string {
-	for i := range field.Fields {
-		f := &field.Fields[i]
+	for i := range dcgm.Fields {
+		f := &dcgm.Fields[i]
 		if r, ok := translate.FieldOf(f.Family); ok && r == reading && !f.Foreign() {
 			return asLine(f.Family, f.Type, f.Help)
 		}

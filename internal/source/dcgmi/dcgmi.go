@@ -22,11 +22,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
-	"github.com/kpulse/kpulse-proxy/internal/source/page"
 )
 
 // MinPeriod is the shortest period that NVIDIA's user guide allows for profiling
@@ -51,7 +49,7 @@ type Options struct {
 	// Wish chooses which devices to watch. The zero Wish chooses all, MIG
 	// instances beside their boards. Its LookupEnv is called from several
 	// goroutines.
-	Wish identity.Wish
+	Wish dcgm.Wish
 	// JobMappingDir is the directory of dcgm-exporter's --hpc-job-mapping-dir,
 	// whose jobs become labels; "" is none.
 	JobMappingDir string
@@ -69,7 +67,7 @@ const (
 	profiling
 )
 
-// Source reads the GPUs of one host engine. A reading is a Body, as package page
+// Source reads the GPUs of one host engine. A reading is a Body, as package dcgm
 // writes it, and what a scan of it gives; At is when the last row of a sample
 // arrived, and Skipped counts dmon's malformed lines.
 type Source struct {
@@ -138,10 +136,10 @@ func New(opts Options) *Source {
 	s := &Source{
 		opts: opts,
 		ring: newRing(2),
-		out:  &exposition{Writer: page.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)},
+		out:  &exposition{Writer: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)},
 		streams: []*stream{
-			device:    newStream(device, "device", field.Device),
-			profiling: newStream(profiling, "profiling", field.Profiling),
+			device:    newStream(device, "device", dcgm.DeviceStream),
+			profiling: newStream(profiling, "profiling", dcgm.ProfilingStream),
 		},
 		wonders: make(chan struct{}, 1),
 		ask:     commands.ask,

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // discover asks dcgmi and, where there is one, nvidia-smi what the node has, side
 // by side. It fails where dcgmi does not list the boards, and where it does not
 // tell of instances that it told of before; all else is left out where it is not
 // to be had. The caller holds surveying.
-func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, error) {
+func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Node, error) {
 	var list, tree answer
-	var o identity.Outputs
+	var o dcgm.Outputs
 	var asked sync.WaitGroup
 	var host []string
 	if s.opts.Host != "" {
@@ -31,7 +31,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, err
 		// all the same.
 		told := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
 		asked.Go(func() {
-			o.Query = told("--query-gpu="+identity.QueryFields, "--format=csv,noheader,nounits")
+			o.Query = told("--query-gpu="+dcgm.QueryFields, "--format=csv,noheader,nounits")
 		})
 		asked.Go(func() { o.List = told("-L") })
 		asked.Go(func() { o.Links = told("nvlink", "-s") })
@@ -42,22 +42,22 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (identity.Node, err
 	}
 	asked.Wait()
 	if e := list.failure(dcgmi, "discovery -l", "identity"); e != nil {
-		return identity.Node{}, e
+		return dcgm.Node{}, e
 	}
 	o.Discovery = list.stdout
 	if e := tree.failure(dcgmi, "discovery -c", "identity"); e == nil {
 		o.Hierarchy = tree.stdout
 	} else if s.hadInstances() {
-		return identity.Node{}, e
+		return dcgm.Node{}, e
 	}
-	return identity.Parse(s.remember(&o)), nil
+	return dcgm.Parse(s.remember(&o)), nil
 }
 
 // remember fills in what nvidia-smi said of boards, by UUID, when it last
 // answered: a driver that is slow for once must not take labels off the series.
 // What it said of instances is not kept, for they come and go. The caller holds
 // surveying.
-func (s *Source) remember(o *identity.Outputs) *identity.Outputs {
+func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 	if len(o.Query) == 0 {
 		o.Query = s.query
 	}
@@ -71,7 +71,7 @@ func (s *Source) remember(o *identity.Outputs) *identity.Outputs {
 // hadInstances tells whether the node as it is known has instances.
 func (s *Source) hadInstances() bool {
 	v := s.view.Load()
-	return v != nil && slices.ContainsFunc(v.node.Boards, func(b identity.Board) bool { return len(b.Instances) > 0 })
+	return v != nil && slices.ContainsFunc(v.node.Boards, func(b dcgm.Board) bool { return len(b.Instances) > 0 })
 }
 
 // selectionError says that the node has not what was asked for.
@@ -80,8 +80,8 @@ type selectionError struct{ error }
 // choose returns what of n is wished for, as dmon's -i takes it. One GPU that is
 // lost does not take the others with it: what is left is watched, and the log told.
 // The caller holds surveying.
-func (s *Source) choose(n *identity.Node) (string, error) {
-	selection, missing, err := identity.SelectPresent(n, s.opts.Wish)
+func (s *Source) choose(n *dcgm.Node) (string, error) {
+	selection, missing, err := dcgm.SelectPresent(n, s.opts.Wish)
 	if err != nil {
 		return "", unfit(err)
 	}

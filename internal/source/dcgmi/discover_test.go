@@ -14,10 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // recut changes the instances of board 1 under the feet of w.
@@ -371,8 +371,8 @@ func TestRenumberedBoards(t *testing.T) {
 // What was printed, or waits, when entities began to stand for others is void.
 func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
 	s := New(Options{probes: noProbes})
-	board := func(uuid string) identity.Node {
-		return identity.Node{Boards: []identity.Board{{Entity: 0, UUID: uuid}}}
+	board := func(uuid string) dcgm.Node {
+		return dcgm.Node{Boards: []dcgm.Board{{Entity: 0, UUID: uuid}}}
 	}
 	s.join.expects = func(int) bool { return false }
 	f := &feeder{stream: device}

@@ -3,8 +3,8 @@ package dcgmi
 import (
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/page"
 )
 
 // oddFor is how long entities must look odd before somebody wonders: as long as
@@ -14,7 +14,7 @@ const oddFor = time.Second
 // exposition makes of a joined tick what an exporter would have answered. It
 // belongs to the goroutine that reads the source.
 type exposition struct {
-	*page.Writer
+	*dcgm.Writer
 
 	entities int       // how many had a value, as far as that is nothing odd
 	odd      time.Time // since when it is, zero if it is not

@@ -15,11 +15,9 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
-	"github.com/kpulse/kpulse-proxy/internal/source/page"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -28,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // constant makes every field of every entity read its number, doubles with a
 // quarter more.
 func constant() (readings []dcgmitest.Reading) {
-	for _, f := range field.Fields {
+	for _, f := range dcgm.Fields {
 		if f.Foreign() {
 			continue
 		}
@@ -100,7 +98,7 @@ func checkConstant(t *testing.T, b *raw.Batch) {
 	t.Helper()
 	for _, s := range b.Samples {
 		name := b.Dict.Family(s.Family).Name
-		for _, f := range field.Fields {
+		for _, f := range dcgm.Fields {
 			if f.Family == name && math.Floor(s.Value) != float64(f.ID) && !f.Foreign() {
 				t.Errorf("%s%s %v, want %d", name, b.Dict.Block(s.Labels), s.Value, f.ID)
 			}
@@ -220,8 +218,8 @@ func TestJobsComeAndGo(t *testing.T) {
 
 // What dmon garbled is counted though the page has none of it.
 func TestSkippedLinesAreDmons(t *testing.T) {
-	e := &exposition{Writer: page.NewWriter("", "", nil)}
-	e.SetNode(identity.Node{Boards: []identity.Board{{UUID: uuid0}}})
+	e := &exposition{Writer: dcgm.NewWriter("", "", nil)}
+	e.SetNode(dcgm.Node{Boards: []dcgm.Board{{UUID: uuid0}}})
 	d := raw.NewDict()
 	tick := &raw.Batch{Dict: d, Skipped: 3, At: noon, Samples: []raw.Sample{
 		{Family: d.FamilyID([]byte("POWER")), Labels: d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)), Value: 5},

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // exporterURL is where a dcgm-exporter on this machine answers by default.
@@ -64,7 +64,7 @@ func (s *Source) Check(ctx context.Context) error {
 	v, err := s.settle(ctx, path)
 	if err == nil {
 		// Once it runs it makes do with less; but who starts it may have mistyped.
-		if _, missing := identity.Select(&v.node, s.opts.Wish); missing != nil {
+		if _, missing := dcgm.Select(&v.node, s.opts.Wish); missing != nil {
 			err = unfit(missing)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // processQuery asks nvidia-smi for the processes that compute; it has no such
@@ -83,7 +83,7 @@ func parseProcesses(output []byte) []source.Process {
 }
 
 // place gives processes that are told to use a MIG device its board and instance.
-func place(all []source.Process, node *identity.Node) {
+func place(all []source.Process, node *dcgm.Node) {
 	type home struct{ uuid, instance string }
 	homes := map[string]home{}
 	for _, b := range node.Boards {

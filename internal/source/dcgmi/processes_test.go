@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 const processesCommand = "nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader,nounits"
@@ -21,9 +21,9 @@ func TestProcesses(t *testing.T) {
 	s, _ := asked(answers{processesCommand: "4711, " + uuid0 + ", 30518\n12, MIG-b, 512\n13, " + uuid1 + ", [N/A]\n\n-4, " + uuid0 + ", 1\n" +
 		"99999999999, " + uuid0 + ", 1\nx, y, z\n14, GPU 0, 2\nNo devices were found\n"})
 	s.opts.probes.LookPath = func(file string) (string, error) { return file, nil }
-	s.view.Store(&view{node: identity.Node{Boards: []identity.Board{
+	s.view.Store(&view{node: dcgm.Node{Boards: []dcgm.Board{
 		{UUID: uuid0},
-		{UUID: uuid1, Instances: []identity.Instance{{ID: 9, Devices: []identity.MIGDevice{{UUID: "MIG-a"}, {UUID: "MIG-b"}}}}},
+		{UUID: uuid1, Instances: []dcgm.Instance{{ID: 9, Devices: []dcgm.MIGDevice{{UUID: "MIG-a"}, {UUID: "MIG-b"}}}}},
 	}}})
 	list, err := s.Processes(t.Context())
 	want := []source.Process{

@@ -11,9 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // header and row write dmon 4.4, whose first column is 11 wide.
@@ -443,14 +442,14 @@ func TestReceiverThatSlept(t *testing.T) {
 func ticking(t testing.TB) func() {
 	const gpus, fields = 8, 25
 	var columns []string
-	for _, f := range field.Fields[:fields] {
+	for _, f := range dcgm.Fields[:fields] {
 		columns = append(columns, f.Column)
 	}
 	rows := make([]string, 7)
 	for n := range rows {
 		for g := range gpus {
 			var cells []string
-			for i, f := range field.Fields[:fields] {
+			for i, f := range dcgm.Fields[:fields] {
 				cell := fmt.Sprint(i*1000 + g)
 				if f.Float {
 					cell = fmt.Sprintf("%d.%03d", i*7+n, i*31)
@@ -463,9 +462,9 @@ func ticking(t testing.TB) func() {
 	repeated := header(columns...) + rows[0]
 	s := New(Options{Period: time.Second, Hostname: "gpu07"})
 	s.join.expects = func(int) bool { return false }
-	var node identity.Node
+	var node dcgm.Node
 	for g := range gpus {
-		node.Boards = append(node.Boards, identity.Board{Entity: g, UUID: fmt.Sprintf("GPU-%036d", g), Model: "NVIDIA H100 80GB HBM3", PCIBusID: fmt.Sprintf("00000000:%X0:00.0", g)})
+		node.Boards = append(node.Boards, dcgm.Board{Entity: g, UUID: fmt.Sprintf("GPU-%036d", g), Model: "NVIDIA H100 80GB HBM3", PCIBusID: fmt.Sprintf("00000000:%X0:00.0", g)})
 	}
 	s.adopt(node, "")
 	r := &receiver{stream: device, epoch: 1, period: time.Second, ring: s.ring, flows: func() {}, dict: raw.NewDict(), buf: make([]byte, lineBuffer)}

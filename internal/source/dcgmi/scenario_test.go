@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // Every value of every reading is what the fake says it printed, at one sample of
@@ -44,7 +44,7 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 			said[columnOf(b, s)] = s.Value
 		}
 	}
-	for stream, clue := range map[field.Stream]field.Field{field.Device: {ID: 155, Column: "POWER"}, field.Profiling: {ID: 1002, Column: "SMACT"}} {
+	for stream, clue := range map[dcgm.Stream]dcgm.Field{dcgm.DeviceStream: {ID: 155, Column: "POWER"}, dcgm.ProfilingStream: {ID: 1002, Column: "SMACT"}} {
 		v, ok := said[clue.Column]
 		if !ok {
 			t.Errorf("%s has no %s", entity, clue.Column)
@@ -54,7 +54,7 @@ func checkReading(t *testing.T, b *raw.Batch, entity, version string, sample *[2
 		for limit := n + 10000; n < limit && dcgmitest.Value(7, entity, clue.ID, n) != v; n++ {
 		}
 		sample[stream] = max(sample[stream], n)
-		for _, f := range field.Fields {
+		for _, f := range dcgm.Fields {
 			got, ok := said[f.Column]
 			if !ok || f.Stream != stream {
 				continue

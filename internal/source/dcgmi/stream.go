@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // stream is one dcgmi that is kept running.
@@ -33,10 +33,10 @@ type stream struct {
 
 // newStream asks for the fields of a stream, but for those that take turns with
 // others on some GPUs: they would make all of them less exact.
-func newStream(index int, name string, of field.Stream) *stream {
+func newStream(index int, name string, of dcgm.Stream) *stream {
 	st := &stream{index: index, name: name, again: make(chan struct{}, 1)}
-	for i := range field.Fields {
-		if f := &field.Fields[i]; f.Stream == of && !f.Multiplexed && !f.Foreign() {
+	for i := range dcgm.Fields {
+		if f := &dcgm.Fields[i]; f.Stream == of && !f.Multiplexed && !f.Foreign() {
 			st.fields = append(st.fields, f.ID)
 		}
 	}

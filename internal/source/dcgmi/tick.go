@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 // tick is one sample of a stream: a row for each entity. Where some rows were late
@@ -53,6 +53,6 @@ func (n *names) cover(d *raw.Dict) *names {
 func (t *tick) dropRates() {
 	t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool {
 		column := t.names.families[s.Family]
-		return slices.ContainsFunc(field.Fields[:], func(f field.Field) bool { return f.Column == column && f.Rate })
+		return slices.ContainsFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Column == column && f.Rate })
 	})
 }

@@ -20,10 +20,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
 )
 
 func TestMain(m *testing.M) {
@@ -172,8 +172,8 @@ func has(b *raw.Batch, column string) bool {
 
 // columnOf returns the column of dmon that a sample stood in.
 func columnOf(b *raw.Batch, s raw.Sample) string {
-	i := slices.IndexFunc(field.Fields[:], func(f field.Field) bool { return f.Family == b.Dict.Family(s.Family).Name })
-	return field.Fields[i].Column
+	i := slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Family == b.Dict.Family(s.Family).Name })
+	return dcgm.Fields[i].Column
 }
 
 // label returns a label of a sample, "" for none.

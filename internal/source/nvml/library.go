@@ -9,8 +9,8 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // boardsTimeout is how long a start waits for all boards together before it goes
@@ -29,7 +29,7 @@ type library struct {
 
 // found is a board that New found.
 type found struct {
-	identity.Board
+	dcgm.Board
 	device nvml.Device
 	cuts   []cut
 	answer nvml.Return // of the call that got no device
@@ -112,8 +112,8 @@ func (l *library) boards(o *opening, looking *sync.WaitGroup) ([]found, error) {
 }
 
 // unknownBoard is a board of which its index is known.
-func unknownBoard(index int) identity.Board {
-	return identity.Board{Entity: index, Index: index, Inactive: true}
+func unknownBoard(index int) dcgm.Board {
+	return dcgm.Board{Entity: index, Index: index, Inactive: true}
 }
 
 // board looks at one board. calls is told which call is about to be made.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // linkCall tells whether a link is up, each in a call of its own.
@@ -28,7 +28,7 @@ type linkLimit struct {
 }
 
 func newLinkLimit() *linkLimit {
-	return &linkLimit{column: columns(field.NVLinkLimit)[0], value: math.NaN()}
+	return &linkLimit{column: columns(dcgm.NVLinkLimit)[0], value: math.NaN()}
 }
 
 // ask fills row, from what was told before unless that is too long ago. calls is told

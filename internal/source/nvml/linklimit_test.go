@@ -9,7 +9,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // Links are asked about once a minute, and what they said is served in between.
@@ -20,7 +20,7 @@ func TestLinksAreAskedSeldom(t *testing.T) {
 		defer r.Close()
 		begun := time.Now()
 		for time.Since(begun) < 50*time.Second {
-			if got := r.read()["0 "+field.NVLinkLimit]; got != "23980000000" {
+			if got := r.read()["0 "+dcgm.NVLinkLimit]; got != "23980000000" {
 				t.Fatalf("%q", got)
 			}
 		}
@@ -31,7 +31,7 @@ func TestLinksAreAskedSeldom(t *testing.T) {
 		for time.Since(begun) < 65*time.Second {
 			r.read()
 		}
-		if got := r.read()["0 "+field.NVLinkLimit]; got != "39240000000" { // 18 links
+		if got := r.read()["0 "+dcgm.NVLinkLimit]; got != "39240000000" { // 18 links
 			t.Errorf("%q after a minute", got)
 		}
 	})
@@ -73,7 +73,7 @@ func TestLinksThatDoNotTell(t *testing.T) {
 				defer r.Close()
 				for begun := time.Now(); time.Since(begun) < 150*time.Second; {
 					all := r.read()
-					if got := all["0 "+field.NVLinkLimit]; got != tt.want || all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
+					if got := all["0 "+dcgm.NVLinkLimit]; got != tt.want || all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
 						t.Fatalf("%q, want %q", got, tt.want)
 					}
 				}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // The names of the calls that list MIG devices.
@@ -28,7 +28,7 @@ const instanceStride = 1 << 10
 
 // cut is one instance of a board.
 type cut struct {
-	identity.Instance
+	dcgm.Instance
 	devices []nvml.Device // its MIG devices, one at least
 }
 
@@ -75,11 +75,11 @@ func isGap(answer nvml.Return) bool {
 }
 
 // add adds a MIG device to the instance that it is of.
-func add(cuts []cut, board, id int, device nvml.Device, told identity.MIGDevice) []cut {
+func add(cuts []cut, board, id int, device nvml.Device, told dcgm.MIGDevice) []cut {
 	i := slices.IndexFunc(cuts, func(c cut) bool { return c.ID == id })
 	if i < 0 {
 		i = len(cuts)
-		cuts = append(cuts, cut{identity.Instance{Entity: board*instanceStride + id, ID: id, Profile: told.Profile}, nil})
+		cuts = append(cuts, cut{dcgm.Instance{Entity: board*instanceStride + id, ID: id, Profile: told.Profile}, nil})
 	}
 	cuts[i].Computes++
 	cuts[i].Devices = append(cuts[i].Devices, told)
@@ -89,8 +89,8 @@ func add(cuts []cut, board, id int, device nvml.Device, told identity.MIGDevice)
 
 // describeMIG returns what a MIG device says of itself. Its name ends in the
 // profile: "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb" is one compute slice of a 3g.40gb.
-func describeMIG(d nvml.Device, index int) identity.MIGDevice {
-	told := identity.MIGDevice{Index: index}
+func describeMIG(d nvml.Device, index int) dcgm.MIGDevice {
+	told := dcgm.MIGDevice{Index: index}
 	if uuid, answer := d.GetUUID(); answer == nvml.SUCCESS {
 		told.UUID = uuid
 	}

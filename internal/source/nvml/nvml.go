@@ -15,7 +15,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // MinPeriod is the shortest period worth asking for: NVML's counters are no newer
@@ -34,7 +34,7 @@ type Options struct {
 	Period time.Duration
 	// Wish chooses which devices to read. The zero Wish chooses all, MIG instances
 	// beside their boards. Its LookupEnv is called from the goroutine of Read.
-	Wish identity.Wish
+	Wish dcgm.Wish
 	// JobMappingDir is the directory of dcgm-exporter's --hpc-job-mapping-dir,
 	// whose jobs become labels; "" is none.
 	JobMappingDir string

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
 )
 
 // openPatience is how long anybody waits for a start before it is said to hang. The
@@ -144,7 +144,7 @@ func (s *Source) staff(o *opening) (err error) {
 		return err
 	}
 	s.view = newView(s.opts, all)
-	wanted, err := s.view.choose(identity.Select)
+	wanted, err := s.view.choose(dcgm.Select)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // sheet is what one round over a board gave. The worker of the board writes it,
@@ -29,7 +29,7 @@ type sheet struct {
 // reset empties s for a round over a board with these instances.
 func (s *sheet) reset(cuts []cut) {
 	s.lost, s.cuts = false, cuts
-	n := (1 + len(cuts)) * len(field.Fields)
+	n := (1 + len(cuts)) * len(dcgm.Fields)
 	s.cells = slices.Grow(s.cells[:0], n)[:n]
 	for i := range s.cells {
 		s.cells[i] = math.NaN()
@@ -38,7 +38,7 @@ func (s *sheet) reset(cuts []cut) {
 
 // row returns the cells of the board, 0, or of an instance, 1 and up.
 func (s *sheet) row(entity int) []float64 {
-	return s.cells[entity*len(field.Fields):][:len(field.Fields)]
+	return s.cells[entity*len(dcgm.Fields):][:len(dcgm.Fields)]
 }
 
 // set gives a cell its value as the exporter would write it: DCGM's doubles with
@@ -47,7 +47,7 @@ func set(row []float64, column int, v float64) {
 	const decimals = 1e6
 	switch {
 	case v-v != 0:
-	case field.Fields[column].Float:
+	case dcgm.Fields[column].Float:
 		row[column] = math.Round(v*decimals) / decimals
 	default:
 		row[column] = math.Trunc(v)
@@ -58,11 +58,11 @@ func set(row []float64, column int, v float64) {
 // more: a board that hung or was lost begins its rates anew.
 func longestWindow(period time.Duration) time.Duration { return max(5*period, time.Second) }
 
-// columns returns the indices in field.Fields of dmon's columns. All must be there.
+// columns returns the indices in dcgm.Fields of dmon's columns. All must be there.
 func columns(names ...string) []int {
 	at := make([]int, len(names))
 	for i, name := range names {
-		at[i] = slices.IndexFunc(field.Fields[:], func(f field.Field) bool { return f.Column == name })
+		at[i] = slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Column == name })
 	}
 	return at
 }

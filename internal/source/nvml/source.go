@@ -36,7 +36,7 @@ const (
 	profiling
 )
 
-// Source reads the GPUs of this machine. A reading is a Body, as package page
+// Source reads the GPUs of this machine. A reading is a Body, as package dcgm
 // writes it, and what a scan of it gives; At is when the boards were asked.
 type Source struct {
 	opts    Options

@@ -12,7 +12,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // steady is what an exporter serves of a mock board, worked out by hand from
@@ -36,7 +36,7 @@ var steady = map[string]string{
 	"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": "1038", "DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": "1045",
 	"DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": "1052", "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": "1059",
 	"DEV_GET_GPU_RECOVERY_ACTION": "1230",
-	field.NVLinkLimit:             "23980000000", // 11 links of 1090 MB/s one way
+	dcgm.NVLinkLimit:              "23980000000", // 11 links of 1090 MB/s one way
 }
 
 // check wants exactly these values of a device.
@@ -45,7 +45,7 @@ func check(t *testing.T, all map[string]string, device string, wants ...map[stri
 	want := map[string]string{}
 	for _, w := range wants {
 		for family, value := range w {
-			if family != field.NVLinkLimit {
+			if family != dcgm.NVLinkLimit {
 				family = "DCGM_FI_" + family
 			}
 			want[device+" "+family] = value

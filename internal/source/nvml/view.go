@@ -9,28 +9,26 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
-	"github.com/kpulse/kpulse-proxy/internal/source/identity"
-	"github.com/kpulse/kpulse-proxy/internal/source/page"
 )
 
 // view makes of sheets what an exporter would have answered. It belongs to the
 // goroutine that reads the source.
 type view struct {
-	wish   identity.Wish
+	wish   dcgm.Wish
 	logger *slog.Logger
-	boards []identity.Board // all of the machine
-	shown  [][]bool         // by board and entity: the board, then its instances
-	unfit  error            // the wish does not fit the boards
+	boards []dcgm.Board // all of the machine
+	shown  [][]bool     // by board and entity: the board, then its instances
+	unfit  error        // the wish does not fit the boards
 
 	tick     raw.Batch
-	families [len(field.Fields)]uint32
-	blocks   [][]uint32              // of the tick's Dict, as shown
-	repeats  [len(field.Fields)]bool // an instance shows the board's
-	counted  [len(field.Fields)]bool // by GPM
+	families [len(dcgm.Fields)]uint32
+	blocks   [][]uint32             // of the tick's Dict, as shown
+	repeats  [len(dcgm.Fields)]bool // an instance shows the board's
+	counted  [len(dcgm.Fields)]bool // by GPM
 
-	out *page.Writer
+	out *dcgm.Writer
 }
 
 // ownColumns are the device fields of which an instance has its own or none, as
@@ -39,22 +37,22 @@ var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL
 
 // newView shows boards as opts say.
 func newView(opts Options, all []found) view {
-	v := view{wish: opts.Wish, logger: opts.Logger, out: page.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)}
+	v := view{wish: opts.Wish, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)}
 	for i := range all {
 		b := all[i].Board
 		b.Instances = instances(all[i].cuts)
 		v.boards = append(v.boards, b)
 	}
-	for i := range field.Fields {
-		f := &field.Fields[i]
-		v.counted[i] = f.Stream == field.Profiling && f.Float // PCIe's bytes are told without GPM too
-		v.repeats[i] = f.Stream == field.Device && !slices.Contains(ownColumns[:], f.Column)
+	for i := range dcgm.Fields {
+		f := &dcgm.Fields[i]
+		v.counted[i] = f.Stream == dcgm.ProfilingStream && f.Float // PCIe's bytes are told without GPM too
+		v.repeats[i] = f.Stream == dcgm.DeviceStream && !slices.Contains(ownColumns[:], f.Column)
 	}
 	return v
 }
 
-func instances(cuts []cut) []identity.Instance {
-	var all []identity.Instance
+func instances(cuts []cut) []dcgm.Instance {
+	var all []dcgm.Instance
 	for i := range cuts {
 		all = append(all, cuts[i].Instance)
 	}
@@ -62,18 +60,18 @@ func instances(cuts []cut) []identity.Instance {
 }
 
 // choice is how a wish is applied to a node.
-type choice func(*identity.Node, identity.Wish) (identity.Selection, error)
+type choice func(*dcgm.Node, dcgm.Wish) (dcgm.Selection, error)
 
 // whatIsLeft chooses what a node still has of a wish.
-func whatIsLeft(n *identity.Node, w identity.Wish) (identity.Selection, error) {
-	chosen, _, err := identity.SelectPresent(n, w)
+func whatIsLeft(n *dcgm.Node, w dcgm.Wish) (dcgm.Selection, error) {
+	chosen, _, err := dcgm.SelectPresent(n, w)
 	return chosen, err
 }
 
 // choose applies the wish to the boards as they are, and tells which are wanted,
 // in whole or in part.
 func (v *view) choose(by choice) (wanted []bool, err error) {
-	node := identity.Node{Boards: slices.Clone(v.boards)}
+	node := dcgm.Node{Boards: slices.Clone(v.boards)}
 	chosen, err := by(&node, v.wish)
 	if err != nil {
 		v.unfit = selectionError(err)
@@ -88,7 +86,7 @@ func (v *view) choose(by choice) (wanted []bool, err error) {
 	for _, p := range chosen.Picks {
 		wanted[p.Board] = true
 		for entity := range v.shown[p.Board] {
-			if p.Instance == identity.Whole || entity == 1+p.Instance {
+			if p.Instance == dcgm.Whole || entity == 1+p.Instance {
 				v.shown[p.Board][entity] = true
 			}
 		}
@@ -101,8 +99,8 @@ func (v *view) choose(by choice) (wanted []bool, err error) {
 // learn gives every column and entity its id in a new Dict, in the words of dmon.
 func (v *view) learn() {
 	v.tick.Dict = raw.NewDict()
-	for i := range field.Fields {
-		v.families[i] = v.tick.Dict.FamilyID([]byte(field.Fields[i].Column))
+	for i := range dcgm.Fields {
+		v.families[i] = v.tick.Dict.FamilyID([]byte(dcgm.Fields[i].Column))
 	}
 	v.blocks = make([][]uint32, len(v.boards))
 	for i := range v.boards {

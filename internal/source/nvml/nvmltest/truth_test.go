@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/source/field"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // TestQuantitiesAreFields holds the table against the list of fields: each has its
 // family, TYPE and form, and each field has a quantity.
 func TestQuantitiesAreFields(t *testing.T) {
-	for _, f := range field.Fields {
+	for _, f := range dcgm.Fields {
 		i := slices.IndexFunc(quantities[:], func(q quantity) bool { return q.family == f.Family })
 		if i < 0 {
 			t.Errorf("%s has no quantity", f.Family)
@@ -21,8 +21,8 @@ func TestQuantitiesAreFields(t *testing.T) {
 			t.Errorf("%s: %s, float %t; the field has %s, %t", f.Family, q.kind, q.float, f.Type, f.Float)
 		}
 	}
-	if len(quantities) != len(field.Fields) {
-		t.Errorf("%d quantities, %d fields", len(quantities), len(field.Fields))
+	if len(quantities) != len(dcgm.Fields) {
+		t.Errorf("%d quantities, %d fields", len(quantities), len(dcgm.Fields))
 	}
 }
 

@@ -1,0 +1,131 @@
+package dcgm
+
+// Stream says which part of DCGM reads a field, and so which of the two streams
+// of dmon it goes through.
+type Stream uint8
+
+// The streams.
+const (
+	// DeviceStream fields are read through NVML.
+	DeviceStream Stream = iota
+	// ProfilingStream fields are counted by the hardware, which another may hold.
+	ProfilingStream
+)
+
+// Field is one field of DCGM.
+type Field struct {
+	// ID is DCGM's number (dcgm_fields.h), the same in all versions. A version
+	// that does not have the field refuses the number. 0 is none: see Foreign.
+	ID int
+	// Column is the short name by which dmon heads the values.
+	Column string
+	// Family, Type and Float are what dcgm-exporter 4.8 makes of it: the name in
+	// its counter files, the TYPE word they give it, and whether its values have
+	// six decimals (DCGM's doubles) or none (its integers). The words are not
+	// always true: NVLINK_BANDWIDTH_TOTAL is a rate, whatever its TYPE.
+	Family string
+	Type   string
+	Float  bool
+	// Stream reads it.
+	Stream Stream
+	// Rate fields are an average since the sample before, so that the first
+	// sample of a stream says nothing.
+	Rate bool
+	// Multiplexed fields take turns with others on GPUs before Hopper, which
+	// cannot count all at once.
+	Multiplexed bool
+	// Help is one line in plain words, with the unit of the values as dmon and
+	// the exporter write them.
+	Help string
+}
+
+// NVLinkLimit is the Column and the Family of what all active NVLinks of a GPU can
+// carry, both ways together. DCGM has no field of it, and the name does not pretend
+// that it had.
+const NVLinkLimit = "nvlink_limit_bytes_per_second"
+
+// Foreign tells whether DCGM has no such field: dmon cannot be asked for it, and no
+// exporter serves it. Its Column heads nothing, and is the name of the family.
+func (f *Field) Foreign() bool { return f.ID == 0 }
+
+// The TYPE words of the text exposition format.
+const (
+	gauge   = "gauge"
+	counter = "counter"
+)
+
+// Fields is the one list of them: first those of dcgm-exporter's default counters
+// in the order of its file, then what else we read, and last what DCGM has not. Ids, columns and types were
+// the same in DCGM 3.3 to 4.6. The licence status of vGPUs, which is in the
+// exporter's file too, is left out: how dmon heads it is not known.
+var Fields = [...]Field{
+	{ID: 100, Column: "SMCLK", Family: "DCGM_FI_DEV_SM_CLOCK", Type: gauge, Help: "Clock of the streaming multiprocessors, in MHz."},
+	{ID: 101, Column: "MMCLK", Family: "DCGM_FI_DEV_MEM_CLOCK", Type: gauge, Help: "Clock of the device memory, in MHz."},
+	{ID: 140, Column: "MMTMP", Family: "DCGM_FI_DEV_MEMORY_TEMP", Type: gauge, Help: "Temperature of the device memory, in degrees Celsius."},
+	{ID: 150, Column: "TMPTR", Family: "DCGM_FI_DEV_GPU_TEMP", Type: gauge, Help: "Temperature of the GPU, in degrees Celsius."},
+	{ID: 155, Column: "POWER", Family: "DCGM_FI_DEV_POWER_USAGE", Type: gauge, Float: true, Help: "Power the board draws, in watts."},
+	{ID: 156, Column: "TOTEC", Family: "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", Type: counter, Help: "Energy the board used since the driver was loaded, in millijoules."},
+	{ID: 202, Column: "RPCTR", Family: "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", Type: counter, Help: "Retries on the PCIe link since the driver was loaded."},
+	{ID: 203, Column: "GPUTL", Family: "DCGM_FI_DEV_GPU_UTIL", Type: gauge, Help: "Percentage of time some kernel ran, however small."},
+	{ID: 204, Column: "MCUTL", Family: "DCGM_FI_DEV_MEM_COPY_UTIL", Type: gauge, Help: "Percentage of time device memory was read or written."},
+	{ID: 206, Column: "ECUTL", Family: "DCGM_FI_DEV_ENC_UTIL", Type: gauge, Help: "Percentage of time the video encoder worked."},
+	{ID: 207, Column: "DCUTL", Family: "DCGM_FI_DEV_DEC_UTIL", Type: gauge, Help: "Percentage of time the video decoder worked."},
+	{ID: 230, Column: "XIDER", Family: "DCGM_FI_DEV_XID_ERRORS", Type: gauge, Help: "Code of the latest XID error; a code, not a count."},
+	{ID: 251, Column: "FBFRE", Family: "DCGM_FI_DEV_FB_FREE", Type: gauge, Help: "Device memory not in use, in MiB."},
+	{ID: 252, Column: "FBUSD", Family: "DCGM_FI_DEV_FB_USED", Type: gauge, Help: "Device memory in use, in MiB."},
+	{ID: 253, Column: "FBRSV", Family: "DCGM_FI_DEV_FB_RESERVED", Type: gauge, Help: "Device memory the driver and the firmware keep, in MiB."},
+	{ID: 393, Column: "URMPS", Family: "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", Type: counter, Help: "Memory rows replaced after uncorrectable errors, over the life of the board."},
+	{ID: 394, Column: "CRMPS", Family: "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", Type: counter, Help: "Memory rows replaced after correctable errors, over the life of the board."},
+	{ID: 395, Column: "RRF", Family: "DCGM_FI_DEV_ROW_REMAP_FAILURE", Type: gauge, Help: "1 if a memory row could not be replaced."},
+	{ID: 449, Column: "NBWLT", Family: "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", Type: counter, Rate: true, Help: "Data sent and received over all NVLinks, in MB/s of 1000 KiB: a rate that falls as well."},
+	{ID: 1001, Column: "GRACT", Family: "DCGM_FI_PROF_GR_ENGINE_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Help: "Share of time, 0 to 1, any part of the graphics or compute engine was active."},
+	{ID: 1004, Column: "TENSO", Family: "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Help: "Share of cycles, 0 to 1, the tensor cores were active."},
+	{ID: 1005, Column: "DRAMA", Family: "DCGM_FI_PROF_DRAM_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Help: "Share of cycles, 0 to 1, the memory interface moved data."},
+	{ID: 1009, Column: "PCITX", Family: "DCGM_FI_PROF_PCIE_TX_BYTES", Type: gauge, Stream: ProfilingStream, Rate: true, Help: "Bytes per second the GPU sent over PCIe, headers included."},
+	{ID: 1010, Column: "PCIRX", Family: "DCGM_FI_PROF_PCIE_RX_BYTES", Type: gauge, Stream: ProfilingStream, Rate: true, Help: "Bytes per second the GPU received over PCIe, headers included."},
+
+	{ID: 1002, Column: "SMACT", Family: "DCGM_FI_PROF_SM_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Help: "Share of time, 0 to 1, a streaming multiprocessor had work, averaged over all of them."},
+	{ID: 1003, Column: "SMOCC", Family: "DCGM_FI_PROF_SM_OCCUPANCY", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Help: "Resident warps as a share, 0 to 1, of the most there can be."},
+	{ID: 1006, Column: "FP64A", Family: "DCGM_FI_PROF_PIPE_FP64_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Help: "Share of cycles, 0 to 1, the 64-bit float pipes were active."},
+	{ID: 1007, Column: "FP32A", Family: "DCGM_FI_PROF_PIPE_FP32_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Multiplexed: true, Help: "Share of cycles, 0 to 1, the 32-bit float pipes were active."},
+	{ID: 1008, Column: "FP16A", Family: "DCGM_FI_PROF_PIPE_FP16_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Multiplexed: true, Help: "Share of cycles, 0 to 1, the 16-bit float pipes were active."},
+	{ID: 1011, Column: "NVLTX", Family: "DCGM_FI_PROF_NVLINK_TX_BYTES", Type: gauge, Stream: ProfilingStream, Rate: true, Help: "Bytes per second the GPU sent over NVLink."},
+	{ID: 1012, Column: "NVLRX", Family: "DCGM_FI_PROF_NVLINK_RX_BYTES", Type: gauge, Stream: ProfilingStream, Rate: true, Help: "Bytes per second the GPU received over NVLink."},
+	{ID: 1013, Column: "TIMMA", Family: "DCGM_FI_PROF_PIPE_TENSOR_IMMA_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Multiplexed: true, Help: "Share of cycles, 0 to 1, the tensor cores worked on integers."},
+	{ID: 1014, Column: "THMMA", Family: "DCGM_FI_PROF_PIPE_TENSOR_HMMA_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Multiplexed: true, Help: "Share of cycles, 0 to 1, the tensor cores worked on 16-bit floats."},
+	{ID: 1015, Column: "TDFMA", Family: "DCGM_FI_PROF_PIPE_TENSOR_DFMA_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Multiplexed: true, Help: "Share of cycles, 0 to 1, the tensor cores worked on 64-bit floats."},
+	{ID: 1016, Column: "INTAC", Family: "DCGM_FI_PROF_PIPE_INT_ACTIVE", Type: gauge, Float: true, Stream: ProfilingStream, Rate: true, Multiplexed: true, Help: "Share of cycles, 0 to 1, the integer pipes were active."},
+
+	{ID: 112, Column: "DVCCTR", Family: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", Type: gauge, Help: "Bits of the reasons for which the clocks are held down."},
+	{ID: 158, Column: "SDTMP", Family: "DCGM_FI_DEV_SLOWDOWN_TEMP", Type: gauge, Help: "Temperature from which the GPU slows itself down, in degrees Celsius."},
+	{ID: 160, Column: "PMLMT", Family: "DCGM_FI_DEV_POWER_MGMT_LIMIT", Type: gauge, Float: true, Help: "Power limit that was asked for, in watts."},
+	{ID: 164, Column: "EPLMT", Family: "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", Type: gauge, Float: true, Help: "Power limit in force, in watts."},
+	{ID: 235, Column: "PCIMG", Family: "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", Type: gauge, Help: "Latest generation the PCIe link can run at."},
+	{ID: 236, Column: "PCIMW", Family: "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", Type: gauge, Help: "Most lanes the PCIe link can run on."},
+	{ID: 237, Column: "PCILG", Family: "DCGM_FI_DEV_PCIE_LINK_GEN", Type: gauge, Help: "Generation the PCIe link runs at."},
+	{ID: 238, Column: "PCILW", Family: "DCGM_FI_DEV_PCIE_LINK_WIDTH", Type: gauge, Help: "Lanes the PCIe link runs on."},
+	{ID: 240, Column: "PVIOL", Family: "DCGM_FI_DEV_POWER_VIOLATION", Type: counter, Help: "Time the clocks were held down for power, in ns."},
+	{ID: 241, Column: "TVIOL", Family: "DCGM_FI_DEV_THERMAL_VIOLATION", Type: counter, Help: "Time the clocks were held down for heat, in ns."},
+	{ID: 242, Column: "SBVIO", Family: "DCGM_FI_DEV_SYNC_BOOST_VIOLATION", Type: counter, Help: "Time the clocks were held down by the GPUs they are in step with, in ns."},
+	{ID: 243, Column: "BLVIO", Family: "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", Type: counter, Help: "Time the clocks were held down by a limit of the board, in ns."},
+	{ID: 244, Column: "LUVIO", Family: "DCGM_FI_DEV_LOW_UTIL_VIOLATION", Type: counter, Help: "Time the clocks were held down for want of work, in ns."},
+	{ID: 245, Column: "RVIOL", Family: "DCGM_FI_DEV_RELIABILITY_VIOLATION", Type: counter, Help: "Time the clocks were held down to keep the board reliable, in ns."},
+	{ID: 246, Column: "TAPCV", Family: "DCGM_FI_DEV_TOTAL_APP_CLOCKS_VIOLATION", Type: counter, Help: "Time the clocks were below those set for applications, in ns."},
+	{ID: 247, Column: "TAPBC", Family: "DCGM_FI_DEV_TOTAL_BASE_CLOCKS_VIOLATION", Type: counter, Help: "Time the clocks were below their base, in ns."},
+	{ID: 250, Column: "FBTTL", Family: "DCGM_FI_DEV_FB_TOTAL", Type: gauge, Help: "Device memory in all, in MiB."},
+	{ID: 310, Column: "ESVTL", Family: "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", Type: counter, Help: "Single-bit ECC errors since the driver was loaded."},
+	{ID: 311, Column: "EDVTL", Family: "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", Type: counter, Help: "Double-bit ECC errors since the driver was loaded."},
+	{ID: 312, Column: "ESATL", Family: "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", Type: counter, Help: "Single-bit ECC errors over the life of the board."},
+	{ID: 313, Column: "EDATL", Family: "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", Type: counter, Help: "Double-bit ECC errors over the life of the board."},
+	{ID: 390, Column: "RPSBE", Family: "DCGM_FI_DEV_RETIRED_SBE", Type: counter, Help: "Memory pages retired for single-bit errors, over the life of the board."},
+	{ID: 391, Column: "RPDBE", Family: "DCGM_FI_DEV_RETIRED_DBE", Type: counter, Help: "Memory pages retired for double-bit errors, over the life of the board."},
+	{ID: 392, Column: "RPPEN", Family: "DCGM_FI_DEV_RETIRED_PENDING", Type: gauge, Help: "1 if a memory page is retired only once the driver is loaded anew."},
+	{ID: 396, Column: "RRP", Family: "DCGM_FI_DEV_ROW_REMAP_PENDING", Type: gauge, Help: "1 if a replaced memory row takes effect at the next reset only."},
+	{ID: 409, Column: "NFELT", Family: "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", Type: counter, Help: "CRC errors in the flow control of all NVLinks."},
+	{ID: 419, Column: "NDELT", Family: "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Type: counter, Help: "CRC errors in the data of all NVLinks."},
+	{ID: 429, Column: "NRELT", Family: "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Type: counter, Help: "Retries on all NVLinks."},
+	{ID: 439, Column: "NRCLT", Family: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Type: counter, Help: "Errors that all NVLinks had to recover from."},
+	{ID: 1523, Column: "GPURECOV", Family: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Type: gauge, Help: "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
+
+	{Column: NVLinkLimit, Family: NVLinkLimit, Type: gauge, Help: "Bytes per second that all active NVLinks can carry, both ways together; not of DCGM."},
+}

@@ -1,0 +1,69 @@
+package dcgm
+
+import "strings"
+
+// Variable is one thing that the environment tells of the job we run in.
+type Variable struct{ Name, Value string }
+
+// jobVariables are in the order in which they are shown. The first name that is
+// set counts: an MPI launcher knows the rank better than the Slurm step it was
+// started in. Names are those of Slurm's srun and sbatch, of Open MPI, MVAPICH,
+// MPICH and Intel MPI (Hydra), of torchrun, and the job ids of PBS and LSF.
+var jobVariables = []struct {
+	name string
+	from []string
+}{
+	{"job_id", []string{"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID"}},
+	{"step_id", []string{"SLURM_STEP_ID", "SLURM_STEPID"}},
+	{"array_job_id", []string{"SLURM_ARRAY_JOB_ID"}},
+	{"array_task_id", []string{"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "LSB_JOBINDEX"}},
+	{"job_name", []string{"SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME"}},
+	{"user", []string{"SLURM_JOB_USER", "PBS_O_LOGNAME", "LSB_UNIXUSER"}},
+	{"account", []string{"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"}},
+	{"partition", []string{"SLURM_JOB_PARTITION", "PBS_QUEUE", "LSB_QUEUE"}},
+	{"cluster", []string{"SLURM_CLUSTER_NAME"}},
+	{"node", []string{"SLURMD_NODENAME"}},
+	{"node_id", []string{"SLURM_NODEID", "GROUP_RANK"}},
+	{"nodes", []string{"SLURM_JOB_NUM_NODES", "SLURM_NNODES"}},
+	{"node_list", []string{"SLURM_JOB_NODELIST", "SLURM_NODELIST"}},
+	{"rank", []string{"OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "RANK", "SLURM_PROCID"}},
+	{"local_rank", []string{"OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "LOCAL_RANK", "SLURM_LOCALID"}},
+	{"tasks", []string{"OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_NTASKS"}},
+	{"gpus", []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}},
+}
+
+// JobNames returns the names of all that Job can tell, in its order.
+func JobNames() []string {
+	names := make([]string, len(jobVariables))
+	for i, v := range jobVariables {
+		names[i] = v.name
+	}
+	return names
+}
+
+// Job returns what the environment tells of the job we run in: job_id, step_id,
+// rank and more, in an order that stays the same, without what it does not tell.
+// Outside of a job there is nothing. Values are printable, and at most 256 bytes
+// long. They change with every job, so they are for people to read, not for
+// labels.
+func Job(lookup func(name string) (value string, ok bool)) []Variable {
+	var job []Variable
+	for _, v := range jobVariables {
+		for _, name := range v.from {
+			value, _ := lookup(name)
+			if value = printable(value); value != "" {
+				job = append(job, Variable{v.name, value})
+				break
+			}
+		}
+	}
+	return job
+}
+
+// printable is clean, and cuts what is too long.
+func printable(s string) string {
+	if s = clean(s); len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText-len("…")], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,205 @@
+package dcgm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func TestMapping(t *testing.T) {
+	link := &fstest.MapFile{Mode: fs.ModeNamedPipe}
+	dir := fstest.MapFS{
+		"0":      {Data: []byte("4711\n")},
+		"1":      {Data: []byte("  4711 \r\n\n4712\n4711\n4713")},
+		"2":      {Data: nil},
+		"3":      {Data: []byte("\n \n\x1b\n")},
+		"2.1":    {Data: []byte("99\n")},
+		"10":     {Data: []byte(strings.Repeat("x", 300) + "\nshort\n")},
+		"00":     {Data: []byte("no\n")},
+		"2.":     {Data: []byte("no\n")},
+		".1":     {Data: []byte("no\n")},
+		"1.2.3":  {Data: []byte("no\n")},
+		"-1":     {Data: []byte("no\n")},
+		"1e1":    {Data: []byte("no\n")},
+		"job":    {Data: []byte("no\n")},
+		"0.tmp":  {Data: []byte("no\n")},
+		"4":      link,
+		"5/file": {Data: []byte("no\n")},
+	}
+	want := Jobs{
+		{0, Unknown}: {"4711"}, {1, Unknown}: {"4711", "4712", "4713"}, {2, 1}: {"99"}, {10, Unknown}: {"short"},
+	}
+	m := NewMapping(dir, "/run/jobs")
+	if changed, err := m.Refresh(time.Now()); err != nil || !changed || !maps.EqualFunc(m.Jobs(), want, slices.Equal) {
+		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
+	}
+	for _, tt := range []struct {
+		gpu, instance int
+		want          []string
+	}{
+		{0, Unknown, []string{"4711"}}, {0, 3, []string{"4711"}}, {2, 1, []string{"99"}}, {2, Unknown, nil}, {2, 2, nil}, {7, Unknown, nil},
+	} {
+		if got := m.Jobs().Of(tt.gpu, tt.instance); !slices.Equal(got, tt.want) {
+			t.Errorf("GPU %d, instance %d: %q", tt.gpu, tt.instance, got)
+		}
+	}
+}
+
+// counting counts what is opened and stat'ed.
+type counting struct {
+	fs.FS
+	opened, stat int
+}
+
+func (c *counting) Open(name string) (fs.File, error) {
+	c.opened++
+	return c.FS.Open(name)
+}
+
+func (c *counting) Stat(name string) (fs.FileInfo, error) {
+	c.stat++
+	return fs.Stat(c.FS, name)
+}
+
+func TestMappingIsCheap(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	old := now.Add(-time.Hour)
+	dir := fstest.MapFS{}
+	for i := range 8 {
+		dir[fmt.Sprint(i)] = &fstest.MapFile{Data: []byte("1\n"), ModTime: old}
+	}
+	c := &counting{FS: dir}
+	m := NewMapping(c, "d")
+	refresh := func(after time.Duration, opened, stat int, want bool) {
+		t.Helper()
+		now, c.opened, c.stat = now.Add(after), 0, 0
+		changed, err := m.Refresh(now)
+		if err != nil || changed != want || c.opened != opened || c.stat != stat {
+			t.Errorf("changed %v (%v), %d opened, %d stat; want %v, %d, %d", changed, err, c.opened, c.stat, want, opened, stat)
+		}
+	}
+	refresh(0, 9, 8, true)                     // the directory and 8 files
+	refresh(100*time.Millisecond, 0, 0, false) // a tick
+	refresh(899*time.Millisecond, 0, 0, false) // not yet a second
+	refresh(time.Millisecond, 1, 8, false)     // no file is read again
+	dir["3"] = &fstest.MapFile{Data: []byte("2\n"), ModTime: now}
+	refresh(time.Second, 2, 8, true)
+	dir["3"] = &fstest.MapFile{Data: []byte("3\n"), ModTime: dir["3"].ModTime} // in the same step of the clock
+	refresh(time.Second, 2, 8, true)
+	if got := m.Jobs().Of(3, Unknown); !slices.Equal(got, []string{"3"}) {
+		t.Errorf("%q", got)
+	}
+	refresh(time.Second, 1, 8, false)
+	delete(dir, "3")
+	refresh(time.Second, 1, 7, true)
+	if got := m.Jobs().Of(3, Unknown); got != nil {
+		t.Errorf("%q of a file that is gone", got)
+	}
+	refresh(-time.Hour, 1, 7, false) // a clock that was set back does not stop us
+	if n := testing.AllocsPerRun(100, func() { _, _ = m.Refresh(now) }); n != 0 {
+		t.Errorf("%v allocations between two looks", n)
+	}
+}
+
+func TestMappingOnDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "jobs")
+	m := NewMapping(os.DirFS(dir), dir)
+	now := time.Now()
+	_, err := m.Refresh(now)
+	want := "cannot read the job mapping directory " + dir + ": no such file or directory; create it and make it readable for this user, or leave out --hpc-job-mapping-dir"
+	if err == nil || err.Error() != want || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	if _, again := m.Refresh(now.Add(time.Millisecond)); again == nil {
+		t.Error("the directory is still not there")
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("0", "7\n")
+	write("target", "8\n")
+	if err := os.Symlink("target", filepath.Join(dir, "1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "2")); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS == "linux" {
+		if err := syscall.Mkfifo(filepath.Join(dir, "3"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed, err := m.Refresh(now.Add(time.Second))
+	if err != nil || !changed || !maps.EqualFunc(m.Jobs(), Jobs{{0, Unknown}: {"7"}, {1, Unknown}: {"8"}}, slices.Equal) {
+		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := m.Refresh(now.Add(2 * time.Second)); err == nil || !changed || len(m.Jobs()) != 0 {
+		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewMapping(os.DirFS(file), file).Refresh(now); err == nil {
+		t.Error("a file is no directory")
+	}
+}
+
+// A file that is longer than anybody's gives no half of an id.
+func TestMappingIsBounded(t *testing.T) {
+	dir := fstest.MapFS{"0": {Data: []byte(strings.Repeat("12345678\n", maxMappingBytes/9) + "12345678\n")}}
+	many := strings.Builder{}
+	for i := range 1000 {
+		fmt.Fprintf(&many, "job%d\n", i)
+	}
+	dir["1"] = &fstest.MapFile{Data: []byte(many.String())}
+	m := NewMapping(dir, "d")
+	if _, err := m.Refresh(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Jobs().Of(0, Unknown); !slices.Equal(got, []string{"12345678"}) {
+		t.Errorf("%q", got)
+	}
+	if got := m.Jobs().Of(1, Unknown); len(got) != maxJobs || got[maxJobs-1] != "job63" {
+		t.Errorf("%d jobs", len(got))
+	}
+}
+
+func FuzzMapping(f *testing.F) {
+	f.Add("2.1", []byte("1\n2\n"))
+	f.Add("0", []byte("\xff\x00\n[1]\n"))
+	f.Fuzz(func(t *testing.T, name string, file []byte) {
+		if h, ok := holderOf(name); ok {
+			want := fmt.Sprint(h.GPU)
+			if h.Instance != Unknown {
+				want += fmt.Sprint(".", h.Instance)
+			}
+			if name != want {
+				t.Errorf("%q was read as %+v", name, h)
+			}
+		}
+		for _, job := range parseJobs(file) {
+			if job == "" || len(job) > maxText || strings.ContainsAny(job, "\n\x00") {
+				t.Errorf("job %q", job)
+			}
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package dcgm
+
+import (
+	"math"
+	"strconv"
+)
+
+// appendValue appends a finite number in the exporter's form: six decimals for a
+// double, none for an integer. A number that this form would change, which dmon
+// does not print, is written out in full.
+func appendValue(dst []byte, v float64, float bool) []byte {
+	if !float {
+		if n := int64(v); math.Abs(v) < 1<<63 && float64(n) == v {
+			return strconv.AppendInt(dst, n, 10)
+		}
+		return strconv.AppendFloat(dst, v, 'f', -1, 64)
+	}
+	// dmon prints three decimals. If v is the quotient of whole thousandths, the
+	// text that spells them out reads back as v: both round the same number once.
+	thousandths := math.Round(v * 1000)
+	if !(math.Abs(thousandths) < 1<<63) || thousandths/1000 != v {
+		return strconv.AppendFloat(dst, v, 'f', -1, 64)
+	}
+	if thousandths < 0 {
+		dst, thousandths = append(dst, '-'), -thousandths
+	}
+	n := uint64(thousandths)
+	dst = strconv.AppendUint(dst, n/1000, 10)
+	rest := n % 1000
+	return append(dst, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10), '0', '0', '0')
+}

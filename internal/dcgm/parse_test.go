@@ -1,0 +1,265 @@
+package dcgm
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+const (
+	uuid0 = "GPU-a1b2c3d4-0000-1111-2222-333344445550"
+	uuid1 = "GPU-a1b2c3d4-0001-1111-2222-333344445550"
+	mig0  = "MIG-00000000-0000-1111-2222-333344445550"
+	mig1  = "MIG-00000001-0000-1111-2222-333344445550"
+	mig2  = "MIG-00000002-0000-1111-2222-333344445550"
+)
+
+const board0 = "" +
+	"| 0      | Name: NVIDIA H100 80GB HBM3                                          |\n" +
+	"|        | PCI Bus ID: 00000000:10:00.0                                         |\n" +
+	"|        | Device UUID: " + uuid0 + "                |\n"
+
+const board1 = "" +
+	"| 1      | Name: NVIDIA H100 80GB HBM3                                          |\n" +
+	"|        | PCI Bus ID: 00000000:20:00.0                                         |\n" +
+	"|        | Device UUID: " + uuid1 + "                |\n"
+
+const rule = "+--------+----------------------------------------------------------------------+\n"
+
+const heading = rule + "| GPU ID | Device Information                                                   |\n" + rule
+
+// named returns a board as discovery tells it.
+func named(entity int, uuid, bus string) Board {
+	b := newBoard(entity)
+	b.UUID, b.PCIBusID, b.Model = uuid, bus, "NVIDIA H100 80GB HBM3"
+	return b
+}
+
+func TestDiscovery(t *testing.T) {
+	both := []Board{named(0, uuid0, "00000000:10:00.0"), named(1, uuid1, "00000000:20:00.0")}
+	gone := both[1]
+	gone.Inactive = true
+	tests := []struct {
+		name, text string
+		want       []Board
+	}{
+		{"3.3 to 4.4", "2 GPUs found.\n" + heading + board0 + rule + board1 + rule +
+			"0 NvSwitches found.\n+-----------+\n| Switch ID |\n+-----------+\n+-----------+\n0 CPUs found.\n", both},
+		{"2.1: CRLF, no other tables", strings.ReplaceAll("2 GPUs found.\n"+heading+board0+rule+board1+rule, "\n", "\r\n"), both},
+		{"4.5 and later, with switches and a Grace", "2 GPUs found (Active).\nNote: Use -a flag to show all GPUs, including those that are not active.\n" +
+			heading + board0 + rule + board1 + rule +
+			"2 NvSwitches found.\n+-----------+\n| Switch ID |\n+-----------+\n| 0         |\n| 1         |\n+-----------+\n" +
+			"1 ConnectX found.\n+----------+\n| ConnectX |\n+----------+\n| 0        |\n+----------+\n" +
+			"1 CPU found.\n" + rule + "| CPU ID | Device Information                                                   |\n" + rule +
+			"| 0      | Name: Grace                                                          |\n" + rule, both},
+		{"-a, one inactive", "2 GPUs found (All).\n" + heading + board0 + "|        | Status: Active |\n" + rule +
+			"| 1      | Name: NVIDIA H100 80GB HBM3 (last known)    |\n" +
+			"|        | PCI Bus ID: 00000000:20:00.0 (last known)   |\n" +
+			"|        | Device UUID: " + uuid1 + " (last known) |\n" +
+			"|        | Status: Inactive |\n" + rule, []Board{both[0], gone}},
+		{"cut within a board", "2 GPUs found.\n" + heading + board0 + rule + "| 1      | Name: NVIDIA H100 80GB HB", []Board{
+			both[0], func() Board { b := newBoard(1); b.Model = "NVIDIA H100 80GB HB"; return b }(),
+		}},
+		{"no bar at the end, lines in another order, a line that is new", heading +
+			"| 0      | Device UUID: " + uuid0 + "\n|        | Serial: 1\n|        | PCI Bus ID: 00000000:10:00.0\n|        | Name: NVIDIA H100 80GB HBM3\n",
+			both[:1]},
+		{"values that say nothing", heading + "| 0 | Name: <<<NULL>>> |\n| | PCI Bus ID: N/A |\n| | Device UUID: unknown |\n", []Board{newBoard(0)}},
+		{"an error", "Error: Cannot get GPU list from remote node. Return: -21: Host engine connection invalid/disconnected\n", nil},
+		{"no GPUs", "0 GPUs found.\n" + heading + "0 NvSwitches found.\n", nil},
+		{"nothing", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { same(t, parseDiscovery([]byte(tt.text)), tt.want) })
+	}
+}
+
+const hierarchy = "" +
+	"+-------------------+--------------------------------------------------------------------+\n" +
+	"| Instance Hierarchy                                                                     |\n" +
+	"+===================+====================================================================+\n" +
+	"| GPU 0             | GPU " + uuid0 + " (EntityID: 0)         |\n" +
+	"| -> I 0/9          | GPU Instance (EntityID: 1)                                         |\n" +
+	"|    -> CI 0/9/0    | Compute Instance (EntityID: 1)                                     |\n" +
+	"| -> I 0/2          | GPU Instance (EntityID: 0)                                         |\n" +
+	"|    -> CI 0/2/0    | Compute Instance (EntityID: 0)                                     |\n" +
+	"|    -> CI 0/2/1    | Compute Instance (EntityID: 2)                                     |\n" +
+	"+-------------------+--------------------------------------------------------------------+\n" +
+	"| GPU 1             | GPU " + uuid1 + " (EntityID: 1)         |\n" +
+	"| -> I 1/5          | GPU Instance (EntityID: 7)                                         |\n" +
+	"+-------------------+--------------------------------------------------------------------+\n"
+
+func TestHierarchy(t *testing.T) {
+	cut := func(entity int, uuid string, instances ...Instance) Board {
+		b := newBoard(entity)
+		b.UUID, b.Instances = uuid, instances
+		return b
+	}
+	tests := []struct {
+		name, text string
+		want       []Board
+	}{
+		{"two boards", hierarchy, []Board{
+			cut(0, uuid0, Instance{Entity: 1, ID: 9, Computes: 1}, Instance{Entity: 0, ID: 2, Computes: 2}),
+			cut(1, uuid1, Instance{Entity: 7, ID: 5}),
+		}},
+		{"no MIG", strings.Join(strings.SplitAfter(hierarchy, "\n")[:3], ""), nil},
+		{"an id twice, an instance without ids or board", "| -> I 0/1 | GPU Instance (EntityID: 0) |\n| GPU 0 | GPU x (EntityID: 0) |\n" +
+			"| -> I 0/1 | GPU Instance (EntityID: 3) |\n| -> I 0/1 | GPU Instance (EntityID: 4) |\n| -> I 0/2 | GPU Instance |\n" +
+			"| -> I 3 | GPU Instance (EntityID: 5) |\n| -> CI 0/1 | x |\n| -> CI 0/8/0 | x |\n| GPU 1 | gone |\n", []Board{
+			cut(0, "", Instance{Entity: 3, ID: 1}),
+		}},
+		{"an error", "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { same(t, parseHierarchy([]byte(tt.text)), tt.want) })
+	}
+}
+
+func TestQuery(t *testing.T) {
+	whole := named(Unknown, uuid0, "00000000:10:00.0")
+	whole.Index, whole.Driver = 0, "580.105.08"
+	poor := newBoard(Unknown)
+	poor.Index, poor.UUID, poor.Model, poor.PCIBusID = 1, uuid1, "Tesla K20, Rev 2", "00000000:20:00.0"
+	tests := []struct {
+		name, text string
+		want       []Board
+	}{
+		{"whole", "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n", []Board{whole}},
+		{"told nothing, a comma in the name", "1, " + uuid1 + ", 00000000:20:00.0, [N/A], Tesla K20, Rev 2\n", []Board{poor}},
+		{"lines that are no answer", "Unable to determine the device handle for GPU0000:B1:00.0: Unknown Error\n" +
+			"x, " + uuid1 + ",,,\n2, 12345,,,\nField \"power.max\" is not a valid field to query.\n", nil},
+		{"no driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { same(t, parseQuery([]byte(tt.text)), tt.want) })
+	}
+}
+
+func TestList(t *testing.T) {
+	listed := func(index int, uuid string, loose ...MIGDevice) Board {
+		b := newBoard(Unknown)
+		b.Index, b.UUID, b.Loose = index, uuid, loose
+		return b
+	}
+	tests := []struct {
+		name, text string
+		want       []Board
+	}{
+		{"MIG", "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
+			"  MIG 3g.40gb     Device  0: (UUID: " + mig0 + ")\n" +
+			"  MIG 1c.1g.10gb+me Device  1: (UUID: " + mig1 + ")\n" +
+			"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n", []Board{
+			listed(0, uuid0, MIGDevice{0, mig0, "3g.40gb"}, MIGDevice{1, mig1, "1g.10gb+me"}), listed(1, uuid1),
+		}},
+		{"before R470", "GPU 0: A100-SXM4-40GB (UUID: " + uuid0 + ")\n  MIG 1c.3g.20gb Device 0: (UUID: MIG-" + uuid0 + "/1/0)\n", []Board{
+			listed(0, uuid0, MIGDevice{0, "MIG-" + uuid0 + "/1/0", "3g.20gb"}),
+		}},
+		{"devices of nothing, and of a board that cannot be read", "  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n" +
+			"GPU 0: NVIDIA H100 (UUID: " + uuid0 + ")\nGPU x: (broken)\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device: (UUID: MIG-)\n",
+			[]Board{listed(0, uuid0), listed(Unknown, "", MIGDevice{0, mig0, "3g.40gb"})}},
+		{"no devices", "No devices found.\n", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { same(t, parseList([]byte(tt.text)), tt.want) })
+	}
+}
+
+// report is of the form of `nvidia-smi -q -x`.
+const report = `<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
+<nvidia_smi_log>
+	<driver_version>580.105.08</driver_version>
+	<gpu id="00000000:10:00.0">
+		<product_name>NVIDIA H100 80GB HBM3</product_name>
+		<mig_devices>
+			<mig_device><index>0</index><gpu_instance_id>2</gpu_instance_id><compute_instance_id>0</compute_instance_id></mig_device>
+			<mig_device><index>1</index><gpu_instance_id>2</gpu_instance_id><compute_instance_id>1</compute_instance_id></mig_device>
+			<mig_device><index>2</index><gpu_instance_id>9</gpu_instance_id><compute_instance_id>0</compute_instance_id></mig_device>
+			<mig_device><index>N/A</index><gpu_instance_id>9</gpu_instance_id></mig_device>
+		</mig_devices>
+		<uuid>` + uuid0 + `</uuid>
+		<processes><process_info><gpu_instance_id>N/A</gpu_instance_id><pid>1</pid></process_info></processes>
+	</gpu>
+	<gpu id="00000000:20:00.0">
+		<mig_devices>
+			None
+		</mig_devices>
+		<uuid>` + uuid1 + `</uuid>
+	</gpu>
+</nvidia_smi_log>
+`
+
+func TestReport(t *testing.T) {
+	want := map[place]int{{uuid0, 0}: 2, {uuid0, 1}: 2, {uuid0, 2}: 9}
+	for _, text := range []string{report, report[:strings.Index(report, "<gpu id=\"00000000:20")+30]} {
+		if got := parseReport([]byte(text)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v", got)
+		}
+	}
+	for _, text := range []string{"", "<", "<a><b>", "<gpu>", "<gpu><uuid>x</uuid></gpu>", report[:len(report)/3], "NVIDIA-SMI has failed"} {
+		if got := parseReport([]byte(text)); len(got) != 0 {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(heading+board0+rule+board1, hierarchy, "0, "+uuid0+", x, 1, 500, 700, 5, 16, H100", "GPU 0: x (UUID: "+uuid0+")\n  MIG 1g.10gb Device 0: (UUID: "+mig0+")\n", "GPU 0: x (UUID: "+uuid0+")\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n", report)
+	f.Add("| 0 | Name: x\n|0|", "| GPU 0 | (EntityID: 0)\n| I 0/0 | (EntityID: 0)|", ",,,,,", "GPU\nMIG\n", "Link\nGPU\nLink 0: Inf GB/s\n", "<gpu><mig_devices><mig_device/></mig_devices></gpu>")
+	f.Fuzz(func(t *testing.T, discovery, hierarchy, query, list, links, report string) {
+		o := &Outputs{[]byte(discovery), []byte(hierarchy), []byte(query), []byte(list), []byte(links), []byte(report)}
+		n := Parse(o)
+		all := discovery + hierarchy + query + list + links
+		stands := func(s string) {
+			if s != "" && len(s) <= maxText && printableASCII(all) && !strings.Contains(all, s) {
+				t.Errorf("%q does not stand in the texts", s)
+			}
+			if len(s) > maxText || strings.ContainsAny(s, "\x00\x1b\n") {
+				t.Errorf("%q is not fit to be shown", s)
+			}
+		}
+		last := Unknown
+		for _, b := range n.Boards {
+			if b.Entity <= last {
+				t.Errorf("board %d behind %d", b.Entity, last)
+			}
+			last = b.Entity
+			stands(b.UUID)
+			stands(b.Model)
+			stands(b.PCIBusID)
+			stands(b.Driver)
+			if v := b.NVLinkLimit; !(v >= 0 && v < 1e18) {
+				t.Errorf("the NVLinks of board %d carry %v", b.Entity, v)
+			}
+			for i, inst := range b.Instances {
+				stands(inst.Profile)
+				if i > 0 && b.Instances[i-1].ID >= inst.ID {
+					t.Errorf("instances %v are out of order", b.Instances)
+				}
+			}
+		}
+		s, err := Select(&n, Wish{})
+		if err != nil || !s.All {
+			t.Errorf("%v, %v", s, err)
+		}
+		s.Entities(&n)
+	})
+}
+
+func printableASCII(s string) bool {
+	for _, c := range []byte(s) {
+		if c < ' ' && c != '\n' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares by what is printed, as NaN is not equal to itself.
+func same(t *testing.T, got, want any) {
+	t.Helper()
+	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
+		t.Errorf("\n got %s\nwant %s", g, w)
+	}
+}

@@ -1,0 +1,103 @@
+package dcgm
+
+import (
+	"bytes"
+	"iter"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Bounds of what is read: a node has 16 boards of 7 instances at the very most,
+// and tells of them in some hundred kilobytes.
+const (
+	maxOutput    = 4 << 20
+	maxBoards    = 256
+	maxInstances = 64
+	maxText      = 256
+)
+
+// lines yields the lines of an output up to its bound, without blanks at either
+// end.
+func lines(output []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range bytes.Lines(output[:min(len(output), maxOutput)]) {
+			if len(line) <= 1<<12 && !yield(strings.TrimSpace(string(line))) {
+				return
+			}
+		}
+	}
+}
+
+// row returns the two cells of a line of a dcgmi table, `| 0 | Name: x |`. The
+// last bar may be missing. ok is false for rules and other text.
+func row(line string) (left, right string, ok bool) {
+	rest, ok := strings.CutPrefix(line, "|")
+	if !ok {
+		return "", "", false
+	}
+	left, right, _ = strings.Cut(strings.TrimSuffix(rest, "|"), "|")
+	return strings.TrimSpace(left), strings.TrimSpace(right), true
+}
+
+// clean returns s fit for labels and terminals: valid, without control characters
+// and blanks around it.
+func clean(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "")))
+}
+
+// text returns a value of a command, clean, and "" where it says that there is
+// none or is out of bounds.
+func text(s string) string {
+	s = clean(s)
+	if len(s) > maxText || s == "N/A" || strings.HasPrefix(s, "<<<") || strings.HasPrefix(s, "[") {
+		return ""
+	}
+	return s
+}
+
+// id reads a number as ids are written, without sign or leading zeros, up to
+// 2^31-1; else it returns Unknown.
+func id(s string) int {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != s {
+		return Unknown
+	}
+	return int(n)
+}
+
+// between returns what stands in s between open and end, "" if either is missing.
+func between(s, open, end string) string {
+	_, s, ok := strings.Cut(s, open)
+	if !ok {
+		return ""
+	}
+	s, _, ok = strings.Cut(s, end)
+	if !ok {
+		return ""
+	}
+	return s
+}
+
+// gpuUUID and migUUID return s if it is a UUID of their kind, else "".
+func gpuUUID(s string) string { return uuid(s, gpuPrefix) }
+func migUUID(s string) string { return uuid(s, migPrefix) }
+
+// What UUIDs of GPUs and of MIG devices begin with.
+const (
+	gpuPrefix = "GPU-"
+	migPrefix = "MIG-"
+)
+
+func uuid(s, prefix string) string {
+	s = text(s)
+	if !strings.HasPrefix(s, prefix) || len(s) == len(prefix) || strings.ContainsAny(s, " ,\"") {
+		return ""
+	}
+	return s
+}

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// maxIdle is how many buffers wait for their next scrape. A scrape holds one
+// maxIdle is how many buffers are kept for the next scrapes. A scrape holds one
 // only while it writes, so more are in use only behind slow clients. A buffer
-// takes about 320 KiB, and 64 KiB more once it has packed.
+// takes 320 KiB, and about 900 KiB more once it has compressed.
 const maxIdle = 8
 
 // buffers is the memory that scrapes write through. Unlike a sync.Pool it
@@ -20,27 +20,24 @@ type buffers struct {
 // buffer is the memory of one scrape.
 type buffer struct {
 	rendering rendering
-	packer    *deflater // nil before the first use
-	packs     bool      // it goes into packer
+	packer    packer
+	gzipped   bool // the rendering goes through packer
 }
 
 // take returns a buffer that writes to w, gzipped if so asked. The caller must
 // call end and finish, and then give it back.
 func (l *buffers) take(w io.Writer, gzipped bool) *buffer {
 	b := l.pop()
-	b.rendering.reset(w)
-	b.packs = gzipped
+	b.gzipped = gzipped
 	if gzipped {
-		if b.packer == nil {
-			b.packer = new(deflater)
-		}
 		b.packer.reset(w)
-		b.rendering.w = b.packer
+		w = b.packer.gzip
 	}
+	b.rendering.reset(w)
 	return b
 }
 
-// pop returns a buffer from the idle ones, or a new one.
+// pop returns an idle buffer, or a new one.
 func (l *buffers) pop() *buffer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,12 +49,10 @@ func (l *buffers) pop() *buffer {
 	return &buffer{rendering: rendering{sink: sink{buf: make([]byte, 0, chunk+slack)}}}
 }
 
-// give takes b back. It holds on to nothing of the client's.
+// give takes b back. It keeps no reference to the client's connection.
 func (l *buffers) give(b *buffer) {
 	b.rendering.reset(nil)
-	if b.packer != nil {
-		b.packer.w = nil
-	}
+	b.packer.out.reset(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.idle) < maxIdle {
@@ -65,23 +60,24 @@ func (l *buffers) give(b *buffer) {
 	}
 }
 
-// end says that all is gathered. It returns how long the answer is, if none of it
-// was written yet.
-func (b *buffer) end() (length int, whole bool) {
-	if !b.packs {
-		return b.rendering.gathered(), !b.rendering.begun
+// last returns the sink that writes to the client.
+func (b *buffer) last() *sink {
+	if b.gzipped {
+		return &b.packer.out
 	}
-	b.rendering.flush()
-	b.packer.close()
-	return b.packer.end, !b.packer.begun
+	return &b.rendering.sink
+}
+
+// end marks the end of the exposition. It returns how long the answer is, if none
+// of it was written yet.
+func (b *buffer) end() (length int, whole bool) {
+	if b.gzipped {
+		b.rendering.flush()
+		b.packer.gzip.Close() // an error is the client's
+	}
+	return b.last().gathered(), !b.last().begun
 }
 
 // finish writes what is still gathered. After an error, which is the client's,
 // nothing more is written.
-func (b *buffer) finish() {
-	if b.packs {
-		b.packer.flush()
-	} else {
-		b.rendering.flush()
-	}
-}
+func (b *buffer) finish() { b.last().flush() }

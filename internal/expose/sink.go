@@ -68,6 +68,13 @@ func (s *sink) pass(b []byte) {
 	s.ahead = append(s.ahead, b)
 }
 
+// Write gathers b, of which it keeps no reference. It implements io.Writer.
+func (s *sink) Write(b []byte) (int, error) {
+	s.buf = append(s.buf, b...)
+	s.flushIfFull()
+	return len(b), s.err
+}
+
 func (s *sink) write(b []byte) {
 	if s.err == nil && len(b) > 0 {
 		s.begun = true

@@ -40,7 +40,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 
 bench: ## Run the benchmarks and print the targets of the design beside them
 	go test -run '^$$' -bench . -benchmem ./internal/...
-	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/app
+	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
 
 screenshots: build ## Take the pictures of the terminal dashboard anew (needs tmux)
 	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots

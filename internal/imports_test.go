@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
 	"internal/app":                          {"internal/canonical", "internal/source", "internal/source/dcgmi", "internal/dcgm", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters"},
+	"internal/e2e":                          {},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.

@@ -92,32 +92,3 @@ func TestDashboardSelection(t *testing.T) {
 		})
 	}
 }
-
-// TestDashboardShowsTheChosen in the terminal, beside a proxy that serves all.
-func TestDashboardShowsTheChosen(t *testing.T) {
-	t.Parallel()
-	n := startNode(t)
-	for _, test := range []struct {
-		env, flag    string
-		want, absent string
-	}{
-		{"SLURM_JOB_GPUS=1", "--tui", "1 hidden  by SLURM_JOB_GPUS", "42.3%"},
-		{"SLURM_JOB_GPUS=1", "--show-all", "42.3%", "hidden"},
-		{"SLURM_JOB_GPUS=1", "--gpus=0", "1 hidden  by --gpus", "CRIT"},
-		{"CUDA_VISIBLE_DEVICES=", "--tui", "hides every GPU; show them with --show-all", "42.3%"},
-	} {
-		args := []string{itself(t), "--tui", "--tui.url=" + n.URL + "/metrics"}
-		if test.flag != "--tui" {
-			args = append(args, test.flag)
-		}
-		tm := newTerminal(t, [2]string{"120", "40"}, []string{test.env, "SLURM_JOB_ID=4711"}, args...)
-		tm.until("dgx-7", test.want)
-		if strings.Contains(tm.screen(), test.absent) {
-			t.Errorf("%s %s: %q is shown", test.env, test.flag, test.absent)
-		}
-		if test.absent == "CRIT" {
-			tm.keys("4")
-			tm.until("we run in job_id 4711")
-		}
-	}
-}

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -121,5 +122,20 @@ func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 	}
 	if got := kept(); got != readings {
 		t.Errorf("%v samples of a are kept, want all %d", got, readings)
+	}
+}
+
+// TestWithoutRulesNothingOfThemIsThere: no engine, and nobody whom the pipeline tells.
+func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
+	opts, err := parse([]string{"--backend=replay"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.rules != nil || s.observer() != nil {
+		t.Errorf("there are %v and %v", s.rules, s.observer())
 	}
 }

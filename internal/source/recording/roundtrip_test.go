@@ -17,7 +17,7 @@ func captures(t testing.TB) [][]byte {
 	t.Helper()
 	var bodies [][]byte
 	for _, pattern := range []string{
-		"../../app/testdata/*/*.prom", "../../app/testdata/golden/*",
+		"../../e2e/testdata/*/*.prom", "../../e2e/testdata/golden/*",
 		"../../translate/testdata/*.prom", "../../expose/testdata/*.prom",
 	} {
 		paths, _ := filepath.Glob(pattern)

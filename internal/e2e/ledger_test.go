@@ -1,10 +1,9 @@
-package app
+package e2e
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -17,29 +16,48 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// play runs the program from its source to its exposition on a simulated clock,
-// scrapes it every so often and hands each exposition of ours to visit. The
-// scrapes come half a second after the ticks of a stream.
-func play(t *testing.T, flags []string, every, total time.Duration, visit func(at time.Time, exposition []byte)) {
+// assemble puts behind a source what its readings go through, as the program does by
+// default. Observer may be nil.
+func assemble(t *testing.T, src source.Source, poll time.Duration, observer pipeline.Observer) *pipeline.Pipeline {
 	t.Helper()
-	opts, err := parse(flags, io.Discard)
+	translator, err := translate.New(translate.Options{FallbackHost: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	judge, err := compute.New(compute.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pipeline.New(pipeline.Options{
+		Source: src, Translator: translator, Judge: judge, Observer: observer,
+		Logger: slog.New(slog.DiscardHandler), Poll: poll, Timeout: 10 * time.Second,
+	})
+}
+
+// demo is the embedded demo, played over and over.
+func demo(period time.Duration) source.Source {
+	return replay.Demo(replay.Options{Period: period, Loop: true})
+}
+
+// play runs a source through to its exposition on a simulated clock, scrapes it every
+// so often and hands each exposition of ours to visit. The scrapes come half a second
+// after the ticks of a stream.
+func play(t *testing.T, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, exposition []byte)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		logger := slog.New(slog.DiscardHandler)
-		src, err := open(t.Context(), opts, newUserAgent(), logger)
+		src, err := open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := wire(src, opts, nil, logger)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := assemble(t, src, 0, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -100,7 +118,7 @@ func counted(s series, family string, device [2]string) map[string]float64 {
 func TestLedgerRecoversTheScriptOfTheDemo(t *testing.T) {
 	ticks := 0
 	var last series
-	play(t, []string{"--backend=replay", "--poll=1s"}, 15*time.Second, 300*time.Second, func(_ time.Time, exposition []byte) {
+	play(t, func() (source.Source, error) { return demo(time.Second), nil }, 15*time.Second, 300*time.Second, func(_ time.Time, exposition []byte) {
 		if err := checkExposition(exposition); err != nil {
 			t.Error(err)
 		}
@@ -143,7 +161,7 @@ func TestPrometheusSeesEverySecond(t *testing.T) {
 	var history bytes.Buffer
 	var shift time.Duration
 	const total = 12 * time.Minute
-	play(t, []string{"--backend=replay", "--poll=1s"}, 15*time.Second, total, func(at time.Time, exposition []byte) {
+	play(t, func() (source.Source, error) { return demo(time.Second), nil }, 15*time.Second, total, func(at time.Time, exposition []byte) {
 		if shift == 0 {
 			shift = end.Add(-total).Sub(at)
 		}

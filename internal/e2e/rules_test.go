@@ -1,4 +1,4 @@
-package app
+package e2e
 
 import (
 	"bytes"
@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
 )
@@ -70,21 +71,6 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 				t.Errorf("%d results were compared, want at least %d", n, test.least)
 			}
 		})
-	}
-}
-
-// TestWithoutRulesNothingOfThemIsThere: no engine, and nobody whom the pipeline tells.
-func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
-	opts, err := parse([]string{"--backend=replay"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.rules != nil || s.observer() != nil {
-		t.Errorf("there are %v and %v", s.rules, s.observer())
 	}
 }
 
@@ -133,24 +119,12 @@ func (s *spy) Failed(source string, at time.Time) { s.engine.Failed(source, at) 
 // record plays the demo on a simulated clock while rules are evaluated.
 func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Snapshot) [][]byte, total time.Duration) *past {
 	t.Helper()
-	opts, err := parse([]string{"--backend=replay", "--poll=10s"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &past{}
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond) // readings are never at the time of an evaluation
-		logger := slog.New(slog.DiscardHandler)
-		src, err := open(t.Context(), opts, "", logger)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := engine.New(engine.Options{Logger: logger, Render: render(), Limits: engine.Limits{Series: 100_000, Samples: 1e7}})
+		e := engine.New(engine.Options{Logger: slog.New(slog.DiscardHandler), Render: render(), Limits: engine.Limits{Series: 100_000, Samples: 1e7}})
 		e.Replace(groups, time.Now())
-		pipe, err := wire(src, opts, &spy{t, e, render(), p}, logger)
-		if err != nil {
-			t.Fatal(err)
-		}
+		pipe := assemble(t, demo(10*time.Second), 0, &spy{t, e, render(), p})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = pipe.Run(ctx) }()
 		go e.Run(ctx)
@@ -164,6 +138,18 @@ func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Sn
 		synctest.Wait()
 	})
 	return p
+}
+
+// renderer renders a reading as it is served: the lines of the upstream that
+// Prometheus accepts, and ours.
+func renderer() func(*canonical.Snapshot) [][]byte {
+	writer := expose.NewWriter()
+	var ours bytes.Buffer
+	return func(s *canonical.Snapshot) [][]byte {
+		ours.Reset()
+		_ = writer.Write(&ours, s) // memory takes everything
+		return append(slices.Clone(s.Valid), ours.Bytes())
+	}
 }
 
 // upstreamAlone renders what a scrape of the exporter itself gives.

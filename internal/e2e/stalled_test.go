@@ -1,10 +1,13 @@
-package app
+package e2e
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
 
 // stalledProfiling is what an exporter says whose profiling stopped counting: the
@@ -36,7 +39,7 @@ func TestStalledProfilingIsToldAndGivesNoUtilization(t *testing.T) {
 // checkStalled reads a file three times in 10 s and looks at its stalled GPU.
 func checkStalled(t *testing.T, file, gpu string) {
 	readings := 0
-	play(t, []string{"--source=" + file, "--poll=0"}, 5*time.Second, 10*time.Second, func(_ time.Time, exposition []byte) {
+	play(t, func() (source.Source, error) { return exporter.New(file, exporter.Options{MaxBody: 1 << 20}) }, 5*time.Second, 10*time.Second, func(_ time.Time, exposition []byte) {
 		readings++
 		s, err := parseExposition(exposition)
 		if err != nil {

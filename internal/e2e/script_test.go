@@ -1,4 +1,4 @@
-package app
+package e2e
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/app"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -23,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"kpulse-proxy":  func() { os.Exit(Run(os.Args[1:], os.Stdout, os.Stderr)) },
+		"kpulse-proxy":  func() { os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr)) },
 		"reverse-proxy": reverseProxyMain,
 	})
 }

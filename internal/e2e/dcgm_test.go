@@ -1,4 +1,4 @@
-package app
+package e2e
 
 import (
 	"bytes"
@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
 // startDCGM runs a proxy on a node whose dcgmi is the fake at exe.
@@ -159,8 +161,8 @@ func TestDCGMCannotStart(t *testing.T) {
 		cmd.Env = []string{"PATH=" + filepath.Dir(c.exe)}
 		out, _ := cmd.CombinedOutput()
 		cancel()
-		if code := cmd.ProcessState.ExitCode(); code != exitFailed {
-			t.Errorf("%s: exit code %d, want %d:\n%s", c.name, code, exitFailed, out)
+		if code := cmd.ProcessState.ExitCode(); code != 1 {
+			t.Errorf("%s: exit code %d, want %d:\n%s", c.name, code, 1, out)
 		}
 		for _, want := range c.says {
 			if !strings.Contains(string(out), want) {
@@ -213,7 +215,7 @@ func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	}
 	// The last scrape is one of the recorded ticks.
 	want, matched := readingsOf(live), false
-	play(t, []string{"--backend=replay", "--source=" + file, "--node-name=n"}, 20*time.Millisecond, 10*time.Second, func(_ time.Time, exposition []byte) {
+	play(t, func() (source.Source, error) { return replay.Open(file, replay.Options{Loop: true}) }, 20*time.Millisecond, 10*time.Second, func(_ time.Time, exposition []byte) {
 		matched = matched || readingsOf(string(exposition)) == want
 	})
 	if !matched || strings.Count(want, "\n") < 50 {

@@ -1,28 +1,42 @@
-package app
+package e2e
 
 import (
 	"bytes"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
 // TestRecordingPlaysTheSame records a minute of the demo and of an exporter's
 // file, plays the recordings, and compares the expositions scrape by scrape.
 func TestRecordingPlaysTheSame(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		flags []string
+		name string
+		open func() (source.Source, error)
 	}{
-		{"demo", []string{"--backend=replay", "--poll=1s"}},
-		{"exporter", []string{"--source=testdata/captures/time-slicing-two-pods.prom", "--poll=0", "--source.min-interval=0s"}},
+		{"demo", func() (source.Source, error) { return demo(time.Second), nil }},
+		{"exporter", func() (source.Source, error) {
+			return exporter.New("testdata/captures/time-slicing-two-pods.prom", exporter.Options{MaxBody: 1 << 20})
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "kpulse.rec")
 			const every, total = time.Second, time.Minute
-			recorded := expositions(t, append(c.flags, "--record="+file), every, total)
-			played := expositions(t, []string{"--backend=replay", "--source=" + file}, every, total)
+			recorded := expositions(t, func() (source.Source, error) {
+				src, err := c.open()
+				if err != nil {
+					return nil, err
+				}
+				return recording.Record(src, file, recording.Options{Logger: slog.New(slog.DiscardHandler)})
+			}, every, total)
+			played := expositions(t, func() (source.Source, error) { return replay.Open(file, replay.Options{Loop: true}) }, every, total)
 			if len(recorded) != 61 || len(played) != len(recorded) {
 				t.Fatalf("%d scrapes recorded, %d played", len(recorded), len(played))
 			}
@@ -43,9 +57,9 @@ func TestRecordingPlaysTheSame(t *testing.T) {
 
 // expositions plays and returns what is scraped, without the lines that tell of
 // the source rather than of its GPUs.
-func expositions(t *testing.T, flags []string, every, total time.Duration) (all []string) {
+func expositions(t *testing.T, open func() (source.Source, error), every, total time.Duration) (all []string) {
 	t.Helper()
-	play(t, flags, every, total, func(_ time.Time, exposition []byte) {
+	play(t, open, every, total, func(_ time.Time, exposition []byte) {
 		var kept strings.Builder
 		for line := range bytes.Lines(exposition) {
 			if !bytes.Contains(line, []byte("kpulse_source_")) {

@@ -1,4 +1,4 @@
-package app
+package e2e
 
 import (
 	"encoding/json"
@@ -150,21 +150,5 @@ func TestProcessesAreOptIn(t *testing.T) {
 	exposed := startNVML(t, library, scenario, "--collector.processes", "--web.expose-processes")
 	if code := forwarded(t, exposed); code != 200 {
 		t.Errorf("exposed, the status is %d", code)
-	}
-}
-
-func TestProcessFlags(t *testing.T) {
-	for _, tt := range []struct{ flags, says string }{
-		{"--collector.processes", "--backend=dcgm and nvml"},
-		{"--collector.processes --backend=replay", "not for the replay backend"},
-		{"--web.expose-processes --backend=nvml", "give --collector.processes too"},
-		{"--collector.processes --backend=dcgm --dcgm.host=node7", "run kpulse-proxy there"},
-		{"--collector.processes --backend=dcgm --dcgm.host=unix:///run/x.sock", ""},
-		{"--collector.processes --web.expose-processes --backend=nvml", ""},
-	} {
-		_, err := parse(strings.Fields(tt.flags), io.Discard)
-		if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %v", tt.flags, err)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package e2e
 
 import (
 	"flag"
@@ -41,7 +41,7 @@ func TestREADMEListsEverySeries(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of series in %s is out of date; run go test ./internal/app -run TestREADME -update", readme)
+		t.Fatalf("the table of series in %s is out of date; run go test ./internal/e2e -run TestREADME -update", readme)
 	}
 	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

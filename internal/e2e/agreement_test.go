@@ -1,15 +1,12 @@
-package app
+package e2e
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,10 +18,9 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// program is the whole of kpulse-proxy in this process, with an exporter that
-// answers what it is told to.
+// program is a running kpulse-proxy in front of an exporter that answers with body.
 type program struct {
-	url  string
+	*child
 	body atomic.Pointer[[]byte]
 }
 
@@ -36,27 +32,7 @@ func startProgram(t *testing.T, flags ...string) *program {
 	// Every random body has GPUs of its own. The limit lets those of a few bodies be
 	// remembered, not of hundreds.
 	args := append([]string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0", "--series-limit=10000"}, flags...)
-	opts, err := parse(args, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	served, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = served.run(ctx)
-	}()
-	server := httptest.NewServer(served.handler)
-	t.Cleanup(func() {
-		server.Close()
-		cancel()
-		<-ended
-	})
-	p.url = server.URL
+	p.child = startProxy(t, itself(t), args...)
 	return p
 }
 

@@ -1,4 +1,4 @@
-package app
+package e2e
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func TestNVMLCannotStart(t *testing.T) {
 	cmd := exec.CommandContext(ctx, itself(t), "--web.listen-address=127.0.0.1:0", "--backend=nvml")
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+t.TempDir())
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(string(out), "--backend=") {
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), "--backend=") {
 		t.Errorf("exit code %d, and says\n%s", code, out)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !race
 
-package app
+package e2e
 
 // raceDetector tells whether this test was built with it.
 const raceDetector = false

@@ -1,0 +1,291 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// shownNode is a kpulse-proxy as the dashboard sees one: it serves two GPUs, nothing
+// at all, or hangs.
+type shownNode struct {
+	*httptest.Server
+	mode atomic.Int32
+}
+
+const (
+	serves int32 = iota
+	breaks
+	hangs
+)
+
+func startNode(t *testing.T) *shownNode {
+	n := &shownNode{}
+	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch n.mode.Load() {
+		case breaks:
+			panic(http.ErrAbortHandler)
+		case hangs:
+			<-r.Context().Done()
+		case serves:
+			fmt.Fprintf(w, `DCGM_FI_DEV_GPU_TEMP{gpu="0"} 17
+kpulse_gpu_info{hostname="dgx-7",gpu="0",uuid="GPU-aa",model="NVIDIA H200"} 1
+kpulse_gpu_info{hostname="dgx-7",gpu="1",uuid="GPU-bb",model="NVIDIA H200"} 1
+kpulse_gpu_real_utilization_ratio{hostname="dgx-7",gpu="0",uuid="GPU-aa"} 0.423
+kpulse_gpu_health{hostname="dgx-7",gpu="1",uuid="GPU-bb",state="crit"} 1
+kpulse_allocation_info{hostname="dgx-7",gpu="0",uuid="GPU-aa",workload_namespace="ml",workload_pod="train-7",hpc_job=""} 1
+kpulse_source_up{source="s",backend="dcgm"} 1
+kpulse_source_period_seconds{source="s",backend="dcgm"} 0.2
+kpulse_source_last_read_timestamp_seconds{source="s",backend="dcgm"} %.3f
+`, float64(time.Now().UnixMilli())/1e3)
+		}
+	}))
+	t.Cleanup(func() { n.CloseClientConnections(); n.Close() })
+	return n
+}
+
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	tm := newTerminal(t, [2]string{"120", "40"}, nil, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+	tm.until("dgx-7", "42.3%", "CRIT")
+
+	for _, view := range []struct{ key, shows string }{
+		{"4", "train-7"}, {"5", "REMARK"}, {"?", "Keys"}, {"i", "Readings"}, {"e", "TIME"}, {"1", "NVIDIA H200"},
+	} {
+		tm.keys(view.key)
+		tm.until(view.shows)
+	}
+	// A burst is one write: each of its letters counts.
+	tm.keys(":focus 1", "Enter")
+	tm.until("GPU-bb")
+	tm.keys(":focus 0", "Enter")
+	tm.until("GPU-aa", "train-7")
+	tm.keys(":focus 99", "Enter")
+	tm.until("GPU 99 is not visible")
+	tm.keys("1", "/real>40", "Enter")
+	tm.until("42.3%", "1 of 2")
+	tm.keys("Escape")
+	tm.until("CRIT")
+	// Shifted, an arrow would be the letters behind its escape.
+	tm.keys("Down", "Up", "Right", "Left", ":nodes", "Enter")
+	tm.until("REMARK")
+
+	for _, size := range [][2]int{{40, 10}, {20, 5}, {200, 50}, {60, 12}, {120, 40}} {
+		tm.tmux("resize-window", "-x", strconv.Itoa(size[0]), "-y", strconv.Itoa(size[1]))
+	}
+	tm.until("REMARK")
+	tm.tmux("resize-window", "-x", "20", "-y", "5")
+	tm.until("need 40×10")
+	tm.tmux("resize-window", "-x", "120", "-y", "40")
+	tm.until("REMARK", "● up")
+
+	// A node that hangs blocks no key, and is not taken for one that is up.
+	n.mode.Store(hangs)
+	tm.keys("1")
+	tm.until("NVIDIA H200")
+	tm.await("stale badge", func() bool { return strings.Contains(tm.screen(), "▲") && !strings.Contains(tm.screen(), "live") })
+	tm.await("end of the old readings", func() bool { return !strings.Contains(tm.screen(), "42.3%") })
+	n.mode.Store(breaks)
+	n.CloseClientConnections()
+	tm.keys("5")
+	tm.until("EOF")
+	n.mode.Store(serves)
+	tm.until("● up")
+	tm.keys("1")
+	tm.until("42.3%", "live")
+
+	tm.suspend()
+	tm.until("42.3%", "live")
+	tm.terminate()
+}
+
+// suspend presses Ctrl-Z, looks that the terminal is the shell's, and goes on.
+func (tm *terminal) suspend() {
+	tm.t.Helper()
+	pid, err := strconv.Atoi(tm.is("pane_pid"))
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	tm.keys("C-z")
+	tm.await("shell", func() bool { return tm.is("alternate_on") == "0" && tm.is("cursor_flag") == "1" })
+	// It gives the terminal back before it listens for the signal to go on: one that
+	// comes in between is lost.
+	tm.await("dashboard", func() bool {
+		if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
+			tm.t.Fatal(err)
+		}
+		return tm.is("alternate_on") == "1"
+	})
+}
+
+// terminate ends the program by SIGTERM, and looks that it leaves the terminal as
+// it was.
+func (tm *terminal) terminate() {
+	tm.t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(tm.tmux("display-message", "-p", "#{pane_pid}")))
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.Fields(string(children))[0])
+	if err != nil {
+		tm.t.Fatal(err)
+	}
+	if err := syscall.Kill(child, syscall.SIGTERM); err != nil {
+		tm.t.Fatal(err)
+	}
+	tm.until("EXIT 0")
+	if tm.is("alternate_on") != "0" || tm.is("cursor_flag") != "1" || tm.is("mouse_any_flag") != "0" {
+		tm.t.Errorf("left behind: alternate screen %s, cursor %s, mouse %s", tm.is("alternate_on"), tm.is("cursor_flag"), tm.is("mouse_any_flag"))
+	}
+}
+
+// coloured finds the codes of foregrounds and backgrounds, but for the terminal's
+// own.
+var coloured = regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])(;|m)`)
+
+func TestDashboardColors(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	for _, test := range []struct {
+		env  string
+		want bool
+	}{{"NO_COLOR=1", false}, {"NO_COLOR=yes", false}, {"NO_COLOR=", true}} {
+		tm := newTerminal(t, [2]string{"80", "24"}, []string{test.env, "COLORTERM=truecolor"}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+		tm.until("dgx-7", "42.3%")
+		if got := coloured.MatchString(tm.tmux("capture-pane", "-pe")); got != test.want {
+			t.Errorf("with %s colours are %v, want %v", test.env, got, test.want)
+		}
+		for _, line := range strings.Split(tm.screen(), "\n") {
+			if utf8.RuneCountInString(line) > 80 {
+				t.Errorf("with %s a line of %d cells: %q", test.env, utf8.RuneCountInString(line), line)
+			}
+		}
+	}
+}
+
+// TestDashboardOnADumbTerminal holds that codes are not written where they would be
+// seen as such.
+func TestDashboardOnADumbTerminal(t *testing.T) {
+	t.Parallel()
+	tm := newTerminal(t, [2]string{"80", "24"}, []string{"TERM=dumb"}, itself(t), "--tui", "--backend=replay")
+	tm.until("TERM=dumb", "--once", "EXIT 1")
+}
+
+// TestDashboardAttaches starts the dashboard beside a proxy that listens, which it
+// must show, and beside none, where it must read for itself.
+func TestDashboardAttaches(t *testing.T) {
+	t.Parallel()
+	proxy := startProxy(t, itself(t), "--backend=replay", "--node-name=attached-here")
+	address := strings.TrimPrefix(proxy.url, "http://")
+	tm := newTerminal(t, [2]string{"100", "30"}, nil, itself(t), "--tui", "--web.listen-address="+address)
+	tm.until("attached-here", "live")
+	if err := proxy.stop(); err != nil {
+		t.Error(err)
+	}
+	tm.until("refused")
+
+	alone := newTerminal(t, [2]string{"100", "30"}, nil, itself(t), "--tui", "--backend=replay", "--node-name=alone", "--web.listen-address="+address)
+	alone.until("alone", "▶")
+	alone.keys("q")
+	alone.until("EXIT 0")
+	if alone.is("alternate_on") != "0" {
+		t.Error("the alternate screen stays")
+	}
+}
+
+// TestDashboardShowsWhatHasNoEffect: at once, later in the events, and behind the end
+// on stderr.
+func TestDashboardShowsWhatHasNoEffect(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	tm := newTerminal(t, [2]string{"200", "30"}, nil, itself(t), "--tui", "--tui.url="+n.URL+"/metrics", "--preset=hpc")
+	tm.until("42.3%", "--preset has no effect")
+	tm.keys("e")
+	tm.until("TIME", "--preset has no effect: these are the numbers of the proxy of --tui.url; start it with that")
+	tm.keys("C-c")
+	tm.until("EXIT 0", "--preset has no effect", "give --backend to read")
+}
+
+// TestDashboardTellsOfALockedProxy beside which it reads by itself: at once, later in
+// the events, and behind the end on stderr.
+func TestDashboardTellsOfALockedProxy(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }))
+	t.Cleanup(s.Close)
+	tm := newTerminal(t, [2]string{"200", "30"}, nil, itself(t), "--tui", "--web.listen-address="+strings.TrimPrefix(s.URL, "http://"))
+	tm.until("wants credentials")
+	tm.keys("e")
+	tm.until("TIME", "wants credentials; if that is the proxy, show it with --tui.url="+s.URL)
+	tm.keys("C-c")
+	tm.until("EXIT 0", "wants credentials")
+}
+
+// TestDashboardRings the bell of the terminal.
+func TestDashboardRings(t *testing.T) {
+	t.Parallel()
+	n, dir := startNode(t), t.TempDir()
+	n.mode.Store(breaks)
+	settings := filepath.Join(dir, "kpulse", "tui.json")
+	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(settings, []byte(`{"bell": true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tm := newTerminal(t, [2]string{"80", "24"}, []string{"XDG_CONFIG_HOME=" + dir}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+	tm.until("EOF")
+	written := filepath.Join(dir, "written")
+	tm.tmux("pipe-pane", "cat > "+written)
+	n.mode.Store(serves)
+	tm.until("CRIT")
+	tm.await("bell", func() bool {
+		text, _ := os.ReadFile(written)
+		// An OSC ends in one too, as the one that sets the title.
+		rest := regexp.MustCompile(`\x1b\][^\a\x1b]*\a`).ReplaceAllString(string(text), "")
+		return strings.Contains(rest, "\a")
+	})
+}
+
+// TestDashboardShowsTheChosen in the terminal, beside a proxy that serves all.
+func TestDashboardShowsTheChosen(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	for _, test := range []struct {
+		env, flag    string
+		want, absent string
+	}{
+		{"SLURM_JOB_GPUS=1", "--tui", "1 hidden  by SLURM_JOB_GPUS", "42.3%"},
+		{"SLURM_JOB_GPUS=1", "--show-all", "42.3%", "hidden"},
+		{"SLURM_JOB_GPUS=1", "--gpus=0", "1 hidden  by --gpus", "CRIT"},
+		{"CUDA_VISIBLE_DEVICES=", "--tui", "hides every GPU; show them with --show-all", "42.3%"},
+	} {
+		args := []string{itself(t), "--tui", "--tui.url=" + n.URL + "/metrics"}
+		if test.flag != "--tui" {
+			args = append(args, test.flag)
+		}
+		tm := newTerminal(t, [2]string{"120", "40"}, []string{test.env, "SLURM_JOB_ID=4711"}, args...)
+		tm.until("dgx-7", test.want)
+		if strings.Contains(tm.screen(), test.absent) {
+			t.Errorf("%s %s: %q is shown", test.env, test.flag, test.absent)
+		}
+		if test.absent == "CRIT" {
+			tm.keys("4")
+			tm.until("we run in job_id 4711")
+		}
+	}
+}

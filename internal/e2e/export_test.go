@@ -1,0 +1,345 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// exported runs the program, which must end well, and returns its rows and what it
+// said beside them.
+func exported(t *testing.T, env []string, args ...string) (rows [][]string, says string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, itself(t), args...)
+	cmd.Env = env
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s", args, err, &log)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows, log.String()
+}
+
+// saved writes rows to a file.
+func saved(t *testing.T, rows [][]string) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "export.csv")
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// someTicks is what --export writes of the first ticks of a source, until it is
+// told to end.
+func someTicks(t *testing.T, env []string, rows int, args ...string) [][]string {
+	t.Helper()
+	cmd := exec.Command(itself(t), args...)
+	cmd.Env = env
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	var text strings.Builder
+	lines := bufio.NewScanner(out)
+	for n := 0; n <= rows && lines.Scan(); n++ {
+		text.WriteString(lines.Text() + "\n")
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() { // what was on its way is whole too
+		text.WriteString(lines.Text() + "\n")
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("after SIGTERM: %v\n%s", err, &log)
+	}
+	all, err := csv.NewReader(strings.NewReader(text.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// agree tells whether two exports say the same: all but the times, who held what,
+// which is no reading, and a score that is worked out from rounded readings and may
+// differ in its last digit by `off`.
+func agree(t *testing.T, a, b [][]string, off float64) {
+	t.Helper()
+	if len(a) != len(b) || !slices.Equal(a[0], b[0]) {
+		t.Fatalf("%d rows of %v\n%d rows of %v", len(a), a[0], len(b), b[0])
+	}
+	for i := range a[1:] {
+		for k, name := range a[0] {
+			x, y := a[i+1][k], b[i+1][k]
+			same := x == y || name == "timestamp" || name == "workloads"
+			if name == "real_util_pct" && !same {
+				p, errP := strconv.ParseFloat(x, 64)
+				q, errQ := strconv.ParseFloat(y, 64)
+				same = errP == nil && errQ == nil && math.Abs(p-q) < off
+			}
+			if !same {
+				t.Errorf("row %d, GPU %s: %s is %s, and was %s", i+1, a[i+1][1], name, y, x)
+			}
+		}
+	}
+}
+
+// TestExportPlaysTheSame: what was exported, played and exported again is the same,
+// and of the same time.
+func TestExportPlaysTheSame(t *testing.T) {
+	t.Parallel()
+	for _, columns := range []string{"all", "all+"} {
+		first := someTicks(t, nil, 55, "--backend=replay", "--poll=0.1", "--export="+columns)
+		if len(first) < 56 || len(first[0]) < 34 {
+			t.Fatalf("%d rows", len(first))
+		}
+		again, says := exported(t, nil, "--backend=replay", "--source="+saved(t, first), "--export="+columns)
+		agree(t, first, again, 0.0101)
+		if says != "" {
+			t.Errorf("it says %s", says)
+		}
+		third, _ := exported(t, nil, "--backend=replay", "--poll=0.2", "--source="+saved(t, again), "--export="+columns)
+		agree(t, again, third, 0)
+		for i := range min(len(first), len(again), len(third)) {
+			if was := first[i][0]; again[i][0] != was || third[i][0] != was {
+				t.Errorf("row %d is of %s, and was of %s; played at another pace, of %s", i, again[i][0], was, third[i][0])
+			}
+		}
+	}
+}
+
+// TestExportOfCaptures: every dialect, boards and instances, and what is impossible.
+func TestExportOfCaptures(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/captures/*")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, file := range files {
+		first, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+file, "--export=all+")
+		again, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+saved(t, first), "--export=all+")
+		if len(first) < 2 {
+			t.Errorf("%s: no row", file)
+		}
+		agree(t, first, again, 0.0101)
+	}
+}
+
+// TestExportOfDCGMI: the readings of dcgmi have three decimals, and come back to the
+// last digit, also where a board is cut.
+func TestExportOfDCGMI(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
+	env := []string{"PATH=" + filepath.Dir(exe), "SLURM_JOB_ID=4711", "OMPI_COMM_WORLD_RANK=3"}
+	first := someTicks(t, env, 20, "--backend=dcgm", "--export=all+")
+	again, _ := exported(t, env, "--backend=replay", "--source="+saved(t, first), "--export=all+")
+	agree(t, first, again, 0)
+	for name, want := range map[string]string{"job_id": "4711", "job_rank": "3", "model": "H100"} {
+		if at := slices.Index(first[0], name); at < 0 || first[1][at] != want {
+			t.Errorf("%s is not %s in %v", name, want, first[1])
+		}
+	}
+}
+
+// TestExportKnowsWhatReplayPlays: a column that --export has and that is a reading is
+// played back, checked with a value for each.
+func TestExportKnowsWhatReplayPlays(t *testing.T) {
+	t.Parallel()
+	concluded := strings.Fields(`timestamp gpu_id model real_util_pct status health mem_used_pct pcie_replay_rate_s
+		hostname uuid mig_instance mig_profile model_name device pci_bus_id driver_version gpu_workload_class bottleneck
+		gpu_real_utilization_coverage_ratio gpu_health_condition workloads gpu_temperature_warning_celsius`)
+	rows := [][]string{{}, {}}
+	for _, c := range export.Columns(nil) {
+		rows[0] = append(rows[0], c.Name)
+		switch value := "0.5"; c.Name {
+		case "timestamp", "gpu_id", "uuid":
+			rows[1] = append(rows[1], "1")
+		default:
+			if slices.Contains(concluded, c.Name) {
+				value = ""
+			}
+			rows[1] = append(rows[1], value)
+		}
+	}
+	got, _ := exported(t, nil, "--backend=replay", "--source="+saved(t, rows), "--export=all+", "--once")
+	for k, name := range got[0] {
+		if strings.HasPrefix(name, "job_") || slices.Contains(concluded, name) {
+			continue
+		}
+		if v, err := strconv.ParseFloat(got[1][k], 64); err != nil || v != 0.5 {
+			t.Errorf("%s is %q", name, got[1][k])
+		}
+	}
+	for _, name := range dcgm.JobNames() {
+		if !slices.Contains(got[0], export.JobColumn(name)) {
+			t.Errorf("all+ lacks %s", name)
+		}
+	}
+}
+
+// TestExportEndsWithItsReader: head has seen enough.
+func TestExportEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--export"}, {"--export=all+"}} {
+		cmd := exec.Command(itself(t), append([]string{"--backend=replay", "--poll=0.1"}, args...)...)
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "timestamp,gpu_id,model,") {
+			t.Errorf("%q %v", line, err)
+		}
+		out.Close()
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		select {
+		case err = <-ended:
+		case <-time.After(20 * time.Second):
+			cmd.Process.Kill()
+			t.Fatal("it goes on")
+		}
+		if err != nil || log.Len() > 0 {
+			t.Errorf("%v\n%s", err, &log)
+		}
+	}
+}
+
+// TestExportOfAnExporter: an exporter that goes away and comes back costs rows, not
+// the export.
+func TestExportOfAnExporter(t *testing.T) {
+	t.Parallel()
+	u := startUpstream(func() ([]byte, error) {
+		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} 40\nDCGM_FI_DEV_GPU_TEMP{gpu=\"2\",UUID=\"GPU-c\"} 42\n"), nil
+	})
+	t.Cleanup(u.stop)
+	rows := someTicks(t, nil, 2, "--source="+u.url+"/metrics", "--poll=1", "--gpus=GPU-c", "--export=gpu_id,gpu_temp_c")
+	if len(rows) < 3 || slices.ContainsFunc(rows[1:], func(r []string) bool { return r[0] != "2" || r[1] != "42.0000" }) {
+		t.Errorf("%v", rows)
+	}
+}
+
+// TestOnceOfASelection: --gpus by index, range, and the beginning of a UUID, for a
+// source that does not select itself; a board comes with its instances.
+func TestOnceOfASelection(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ gpus, want string }{
+		{"0,2-3", "0 2 3"},
+		{"7", "7 7:1 7:3 7:9"},
+		{"GPU-5d0e0002", "1"},
+		{"gpu-5D0E0001-3c41", "0"},
+		{"MIG-GPU-5d0e0008-8098-4fac-afb6-72e3d5c69177/3", "7:3"},
+		{"all", "0 1 2 3 4 5 6 7 7:1 7:3 7:9"},
+		{"", "0 1 2 3 4 5 6 7 7:1 7:3 7:9"}, // a job's environment is nothing to a demo
+	} {
+		env := []string{"CUDA_VISIBLE_DEVICES=1"}
+		args := []string{"--backend=replay", "--once", "--export=gpu_id"}
+		if c.gpus != "" {
+			args = append(args, "--gpus="+c.gpus)
+		}
+		rows, says := exported(t, env, args...)
+		var ids []string
+		for _, r := range rows[1:] {
+			ids = append(ids, r[0])
+		}
+		if got := strings.Join(ids, " "); got != c.want || says != "" {
+			t.Errorf("--gpus=%s: %s, want %s; it says %s", c.gpus, got, c.want, says)
+		}
+	}
+}
+
+// TestOnceOfAJob: an exporter of this machine shows the GPUs of the job that we run
+// in, and says so.
+func TestOnceOfAJob(t *testing.T) {
+	t.Parallel()
+	u := startUpstream(func() ([]byte, error) {
+		var page strings.Builder
+		for _, gpu := range []string{"0", "1", "2", "3"} {
+			page.WriteString(`DCGM_FI_DEV_GPU_TEMP{gpu="` + gpu + `",UUID="GPU-` + gpu + "\"} 40\n")
+		}
+		return []byte(page.String()), nil
+	})
+	t.Cleanup(u.stop)
+	for _, c := range []struct {
+		env, flag, want, says string
+	}{
+		{"SLURM_JOB_GPUS=1,3", "--node-name=n", "1 3", "by=SLURM_JOB_GPUS"},
+		{"SLURM_JOB_GPUS=1,3", "--show-all", "0 1 2 3", ""},
+		{"SLURM_JOB_GPUS=1,3", "--gpus=0", "0", ""},
+		{"NOTHING=1", "--node-name=n", "0 1 2 3", ""},
+	} {
+		rows, says := exported(t, []string{c.env}, "--source="+u.url+"/metrics", "--once", "--export=gpu_id", c.flag)
+		var ids []string
+		for _, r := range rows[1:] {
+			ids = append(ids, r[0])
+		}
+		if got := strings.Join(ids, " "); got != c.want || !strings.Contains(says, c.says) || c.says == "" && says != "" {
+			t.Errorf("%s %s: %s, want %s; it says %s", c.env, c.flag, got, c.want, says)
+		}
+	}
+}
+
+// TestOnceAsJSON: what the table shows, as numbers.
+func TestOnceAsJSON(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(itself(t), "--backend=replay", "--once", "--json")
+	cmd.Env = []string{"SLURM_JOB_ID=12", "PMI_RANK=3"}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Source  struct{ Backend string }
+		Job     map[string]string
+		Devices []map[string]any
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Devices) != 11 || doc.Source.Backend != "replay" || doc.Job["job_id"] != "12" || doc.Job["rank"] != "3" {
+		t.Errorf("%+v", doc)
+	}
+	for _, d := range doc.Devices {
+		_, scored := d["gpu_real_utilization_ratio"].(float64)
+		if implied := d["gpu"] == "7" && d["mig_instance"] == nil; scored == implied {
+			t.Errorf("GPU %v %v: %v", d["gpu"], d["mig_instance"], d["gpu_real_utilization_ratio"])
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fed writes a config file and returns the flag that names it.
+func fed(t *testing.T, content string) (dir, flag string) {
+	t.Helper()
+	dir = t.TempDir()
+	path := filepath.Join(dir, "config.yml")
+	writeFile(t, path, content)
+	return dir, "--config.file=" + path
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSecuredSource: an exporter behind TLS and a password is read as http_config says,
+// with the password that its file holds at the time. Nothing that we say tells it.
+func TestSecuredSource(t *testing.T) {
+	t.Parallel()
+	const password = "hunter2/tiger"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, pw, _ := r.BasicAuth(); user != "kpulse" || pw != password {
+			http.Error(w, "not with "+pw+" in "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+			return
+		}
+		io.WriteString(w, oneGPU)
+	}))
+	defer server.Close()
+	dir, flag := fed(t, `sources:
+- source: `+server.URL+`/metrics
+  poll: 0
+  http_config:
+    basic_auth: {username: kpulse, password_file: pw}
+    tls_config: {ca_file: ca.pem}
+`)
+	writeFile(t, filepath.Join(dir, "pw"), password+"\n")
+	writeFile(t, filepath.Join(dir, "ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	c := startProxy(t, itself(t), flag, "--source.min-interval=0s")
+	var said strings.Builder
+	see := func(step string, status int, want string) {
+		t.Helper()
+		for _, path := range []string{"/", "/-/metrics", "/-/ready", "/metrics"} {
+			code, body := page(t, c, path)
+			said.WriteString(body)
+			if path == "/metrics" && (code != status || !strings.Contains(body, want)) {
+				t.Errorf("%s: %d\n%.500s", step, code, body)
+			}
+		}
+	}
+	see("as configured", 200, "\nkpulse_gpu_temperature_celsius{")
+	writeFile(t, filepath.Join(dir, "pw"), "old"+password)
+	see("a wrong password", 502, "HTTP 401 Unauthorized; give credentials that it accepts, in the source's http_config (--config.file) or")
+	if err := os.Remove(filepath.Join(dir, "pw")); err != nil {
+		t.Fatal(err)
+	}
+	see("no file of the password", 502, "pw: no such file or directory; let us read the file, or name another one in the source's http_config")
+	writeFile(t, filepath.Join(dir, "pw"), password)
+	see("the right password again", 200, "\nkpulse_gpu_temperature_celsius{")
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	for _, secret := range []string{"hunter2", "aHVudGVyMi90aWdlc", "Basic "} {
+		if strings.Contains(said.String()+c.logged(), secret) {
+			t.Errorf("we say %s", secret)
+		}
+	}
+}
+
+// boardOf answers with one GPU.
+func boardOf(host, uuid string, celsius int) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		return fmt.Appendf(nil, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=%q,Hostname=%q} %d\n", uuid, host, celsius), nil
+	}
+}
+
+// TestSeveralSources: the sources of a config file are served together and each alone,
+// with rules over all of them; one that fails takes nothing of the others with it.
+func TestSeveralSources(t *testing.T) {
+	t.Parallel()
+	a, b := startUpstream(boardOf("a", "GPU-a", 40)), startUpstream(boardOf("b", "GPU-b", 50))
+	defer a.stop()
+	defer b.stop()
+	dir, flag := fed(t, "sources:\n- {source: "+a.url+"/metrics, poll: 1}\n- {source: "+b.url+"/metrics, poll: 1, expected_gpus: 2}\nrules: {files: [r.yml]}\n")
+	writeFile(t, filepath.Join(dir, "r.yml"), "groups: [{name: g, interval: 1s, rules: [{record: 'all_celsius', expr: sum(kpulse_gpu_temperature_celsius)}]}]\n")
+	c := startProxy(t, itself(t), flag, "--source.min-interval=0s")
+
+	whole := awaitPage(t, c, "/metrics", 200, `(?m)^all_celsius 90$`)
+	if err := checkExposition([]byte(whole)); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a",Hostname="a"} 40`,
+		`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-b",Hostname="b"} 50`,
+		`kpulse_gpu_temperature_celsius{hostname="a",gpu="0",uuid="GPU-a"} 40`,
+		`kpulse_gpu_temperature_celsius{hostname="b",gpu="0",uuid="GPU-b"} 50`,
+		`kpulse_gpu_present{hostname="b",gpu="1",uuid=""} 0`,
+		`kpulse_source_up{source="` + a.url + `/metrics",backend="prometheus"} 1`,
+		`kpulse_source_up{source="` + b.url + `/metrics",backend="prometheus"} 1`,
+	} {
+		if strings.Count(whole, want+"\n") != 1 {
+			t.Errorf("%d times %s", strings.Count(whole, want+"\n"), want)
+		}
+	}
+	if strings.Contains(whole, `kpulse_gpu_present{hostname="a",gpu="1"`) {
+		t.Error("GPUs are missed where none are expected")
+	}
+
+	var found []struct{ Labels map[string]string }
+	if _, list := page(t, c, "/sd"); json.Unmarshal([]byte(list), &found) != nil || len(found) != 2 {
+		t.Fatalf("discovered: %s", list)
+	}
+	code, alone := page(t, c, "/metrics?source="+url.QueryEscape(found[1].Labels["__param_source"]))
+	if code != 200 || !strings.Contains(alone, "GPU-b") || strings.Contains(alone, "GPU-a") {
+		t.Errorf("the second alone: %d\n%.300s", code, alone)
+	}
+
+	a.stop()
+	one := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_up\{source="`+a.url+`/metrics",backend="prometheus"\} 0$`)
+	if strings.Contains(one, `UUID="GPU-a"`) || strings.Contains(one, `kpulse_gpu_temperature_celsius{hostname="a"`) || !strings.Contains(one, `UUID="GPU-b"`) {
+		t.Errorf("with the first dead:\n%.600s", one)
+	}
+	awaitPage(t, c, "/metrics", 200, `(?m)^all_celsius 50$`)
+	if code, body := page(t, c, "/-/ready"); code != 200 {
+		t.Errorf("ready: %d %s", code, body)
+	}
+	b.stop()
+	dead := awaitPage(t, c, "/metrics", 502, "connection refused")
+	if lines := strings.Split(strings.TrimSpace(dead), "\n"); len(lines) != 2 || !strings.Contains(lines[0], a.url) || !strings.Contains(lines[1], b.url) {
+		t.Errorf("with both dead: %q", lines)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSourceThatCannotWork: beside others it is down, and nothing else; alone, or where
+// none can work, it ends the program.
+func TestSourceThatCannotWork(t *testing.T) {
+	t.Parallel()
+	a := startUpstream(boardOf("a", "GPU-a", 40))
+	defer a.stop()
+	_, flag := fed(t, "sources: [{backend: dcgm}, {source: "+a.url+"/metrics, poll: 0}]")
+	without := func(flag string) *exec.Cmd { // DCGM
+		cmd := exec.CommandContext(t.Context(), itself(t), flag, "--web.listen-address=127.0.0.1:0", "--source.min-interval=0s")
+		cmd.Env = []string{"PATH=/nowhere"}
+		return cmd
+	}
+	c, err := startChild(without(flag), filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_up\{source="dcgmi",backend="dcgm"\} 0\nkpulse_source_up\{[^}]*\} 1$`)
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	if n := strings.Count(c.logged(), "a source is read no more"); n != 1 {
+		t.Errorf("the log says so %d times:\n%s", n, c.logged())
+	}
+
+	_, flag = fed(t, "sources: [{backend: dcgm}, {backend: dcgm, dcgm_host: far}]")
+	if said, err := without(flag).CombinedOutput(); err == nil || !strings.Contains(string(said), "kpulse-proxy: dcgmi was not found") {
+		t.Errorf("without any source: %v\n%s", err, said)
+	}
+}
+
+// TestSameDeviceOfSeveralSources: the first source tells of it, to rules too.
+func TestSameDeviceOfSeveralSources(t *testing.T) {
+	t.Parallel()
+	a, b := startUpstream(boardOf("n", "GPU-1", 40)), startUpstream(boardOf("n", "GPU-1", 50))
+	defer a.stop()
+	defer b.stop()
+	dir, flag := fed(t, "sources: [{source: "+a.url+"/metrics, poll: 1}, {source: "+b.url+"/metrics, poll: 1}]\nrules: {files: [r.yml]}\n")
+	writeFile(t, filepath.Join(dir, "r.yml"), `groups: [{name: g, interval: 1s, rules: [
+  {record: seen_celsius, expr: kpulse_gpu_temperature_celsius},
+  {record: seen_times, expr: 'count_over_time(kpulse_gpu_temperature_celsius[1m])'}]}]`)
+	c := startProxy(t, itself(t), flag, "--passthrough=off")
+	body := awaitPage(t, c, "/metrics", 200, `(?m)^seen_times\{.*\} [3-9]$`)
+	if !strings.Contains(body, `seen_celsius{gpu="0",hostname="n",uuid="GPU-1"} 40`+"\n") {
+		t.Errorf("rules see the second source:\n%s", body)
+	}
+	if err := checkExposition([]byte(body)); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(body, `kpulse_gpu_temperature_celsius{hostname="n",gpu="0",uuid="GPU-1"} 40`+"\n") || strings.Contains(body, "} 50\n") ||
+		!strings.Contains(body, `kpulse_source_shared_devices{source="`+a.url+`/metrics",backend="prometheus"} 0`) ||
+		!strings.Contains(body, `kpulse_source_shared_devices{source="`+b.url+`/metrics",backend="prometheus"} 1`) {
+		t.Errorf("%.600s", body)
+	}
+}
+
+// TestReloadKeepsSources: what is read changes at a restart alone, and how it is judged
+// at once, for all sources.
+func TestReloadKeepsSources(t *testing.T) {
+	t.Parallel()
+	// Of the second nothing but its URL tells the host.
+	a, b := startUpstream(boardOf("a", "GPU-a", 99)), startUpstream(func() ([]byte, error) {
+		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-localhost\"} 99\n"), nil
+	})
+	defer a.stop()
+	defer b.stop()
+	file := "sources: [{source: " + a.url + "/metrics, poll: 0}, {source: " + strings.Replace(b.url, "127.0.0.1", "localhost", 1) + "/metrics, poll: 0}]\n"
+	dir, flag := fed(t, file)
+	c := startProxy(t, itself(t), flag, "--source.min-interval=0s")
+	hot := func(host, state string) string {
+		return `(?m)^kpulse_gpu_health\{hostname="` + host + `",gpu="0",uuid="GPU-` + host + `",state="` + state + `"\} 1$`
+	}
+	awaitPage(t, c, "/metrics", 200, hot("a", "hot"))
+	for _, step := range []struct{ file, says string }{
+		{file + "health: {gpu_temperature: warn}\ndialect: [{names: [X], field: gpu_power_watts, unit: watts}]\n", ""},
+		{"sources: [{source: " + a.url + "/metrics, poll: 0}]\nhealth: {gpu_temperature: crit}\n", "setting=sources"},
+	} {
+		writeFile(t, filepath.Join(dir, "config.yml"), step.file)
+		if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		state := "warn"
+		if step.says != "" {
+			state = "crit"
+		}
+		awaitPage(t, c, "/metrics", 200, hot("a", state))
+		awaitPage(t, c, "/metrics", 200, hot("localhost", state))
+		if got := strings.Count(c.logged(), "restart to apply a setting"); got != min(1, len(step.says)) || !strings.Contains(c.logged(), step.says) {
+			t.Errorf("the log says so %d times:\n%s", got, c.logged())
+		}
+	}
+}

@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"internal/dcgm":                         {"internal/raw"},
 	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/dcgm"},
 	"internal/source/dcgmi/dmon":            {"internal/raw"},
-	"internal/host":                         {},
+	"internal/host":                         {"internal/canonical"},
 	"internal/source/dcgmi/dcgmitest":       {},
 	"internal/source/dcgmi/dcgmitest/fake":  {"internal/source/dcgmi/dcgmitest"},
 	"internal/source/dcgmi/dcgmitest/dcgmi": {"internal/source/dcgmi/dcgmitest/fake"},

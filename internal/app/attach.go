@@ -101,7 +101,7 @@ func greet(ctx context.Context, client *http.Client, url string) greeting {
 // dashboard shows what another proxy says, that one has been told.
 var ofReading = []string{
 	"backend", "source", "replay", "record", "poll", "source.min-interval", "source.timeout", "source.max-body", "node-name",
-	"dcgm.host", "hpc-job-mapping-dir", "collector.processes",
+	"dcgm.host", "hpc-job-mapping-dir", "collector.processes", "collector.processes.cmdline",
 	"config.file", "preset", "weights", "missing-inputs", "min-coverage", "expected-gpus", "series-limit",
 }
 

@@ -144,6 +144,8 @@ func TestProcessFlags(t *testing.T) {
 		{"--collector.processes", "--backend=dcgm and nvml"},
 		{"--collector.processes --backend=replay", "not for the replay backend"},
 		{"--web.expose-processes --backend=nvml", "give --collector.processes too"},
+		{"--collector.processes.cmdline --backend=nvml", "give --collector.processes too"},
+		{"--collector.processes --collector.processes.cmdline --backend=nvml", ""},
 		{"--collector.processes --backend=dcgm --dcgm.host=node7", "run kpulse-proxy there"},
 		{"--collector.processes --backend=dcgm --dcgm.host=unix:///run/x.sock", ""},
 		{"--collector.processes --web.expose-processes --backend=nvml", ""},

@@ -49,6 +49,7 @@ type options struct {
 
 	gpus, jobMappingDir string
 	showAll, processes  bool
+	commandLines        bool // of processes, rather than their names
 
 	minInterval time.Duration
 	timeout     time.Duration
@@ -175,7 +176,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		Default(strconv.Itoa(defaults.Limits.MaxRequests)).IntVar(&opts.maxRequests)
 	app.Flag("web.enable-lifecycle", "Let POST /-/reload read config file and rules again; SIGHUP always does.").BoolVar(&opts.lifecycle)
 	app.Flag("web.enable-pprof", "Serve Go profiles at /debug/pprof.").BoolVar(&opts.pprof)
-	app.Flag("web.expose-processes", "Show what --collector.processes lists to everybody who can reach us. Masking knows what secrets look like, and not all of them: prefer --web.config.file with authentication beside it.").
+	app.Flag("web.expose-processes", "Show what --collector.processes lists to everybody who can reach us; prefer --web.config.file with authentication beside it.").
 		BoolVar(&opts.exposeProcesses)
 	promslogflag.AddFlags(app, opts.log)
 	return w
@@ -190,8 +191,10 @@ func registerLocal(app *kingpin.Application, opts *options) {
 	app.Flag("show-all", "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment says.").BoolVar(&opts.showAll)
 	app.Flag("hpc-job-mapping-dir", "dcgm, nvml: directory in which the batch system writes who holds each GPU, as dcgm-exporter takes it: a file named 0, or 2.1 for a MIG instance, with a job id on each line.").
 		PlaceHolder("DIR").StringVar(&opts.jobMappingDir)
-	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, command, memory. Command lines are cut short, and what looks like a secret in them is masked. Only for clients on this machine, and never as series.").
+	app.Flag("collector.processes", "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series.").
 		BoolVar(&opts.processes)
+	app.Flag("collector.processes.cmdline", "With --collector.processes: list the command line of each process in place of its name. Command lines may hold secrets, such as tokens and passwords, which are shown as they are.").
+		BoolVar(&opts.commandLines)
 }
 
 // registerPresenting declares the flags that write readings out.
@@ -316,6 +319,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--expected-gpus=%d: out of range; give how many GPUs the node has, at most %d, or 0", o.expectedGPUs, maxExpected)
 	case o.maxRequests < 1:
 		return fmt.Errorf("--web.max-requests=%d: must be at least 1", o.maxRequests)
+	case o.commandLines && !o.processes:
+		return errors.New("--collector.processes.cmdline: no processes are listed; give --collector.processes too")
 	case o.exposeProcesses && !o.processes:
 		return errors.New("--web.expose-processes: no processes are listed; give --collector.processes too")
 	case o.ruleWindow < config.MinWindow || o.ruleWindow > config.MaxWindow:

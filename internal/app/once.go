@@ -21,9 +21,8 @@ import (
 // error.
 func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	warnings := warningsTo(stderr)
-	meter := host.NewMeter(os.DirFS("/proc"))
-	defer meter.Close()
-	meter.Read() // the load of the machine is told from here on
+	meter := host.NewMeter(procfs)
+	meter.Read() // utilization counts from here on
 	src, err := open(ctx, opts, newUserAgent(), warnings)
 	if err != nil {
 		return err
@@ -36,7 +35,7 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	return look(ctx, p, opts.timeout, func(snapshot *canonical.Snapshot) error {
 		shown := *snapshot
 		if caps.Local {
-			load := canonical.Host(meter.Read())
+			load := meter.Read()
 			shown.Host = &load
 		}
 		devices, err := newSelector(opts, caps, warnings).choose(shown.Frame.Topology)

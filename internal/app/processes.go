@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"os"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
@@ -10,18 +9,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// processLister tells of the processes that a source lists what /proc knows of them.
+// procfs is where the kernel describes this machine and its processes.
+const procfs = "/proc"
+
+// processLister adds to the processes that a source lists what /proc knows of them.
 type processLister struct {
 	source source.ProcessLister
 	proc   *host.Processes
 }
 
 // processLister returns what --collector.processes asks for, of the first source that
-// can tell; nil for nothing.
+// lists processes; nil for nothing.
 func (p *service) processLister() expose.ProcessLister {
 	for _, r := range p.readers {
 		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.processes {
-			return &processLister{lister, host.NewProcesses(os.DirFS("/proc"), host.NewNames())}
+			return &processLister{lister, host.NewProcesses(procfs, host.NewNames(), p.opts.commandLines)}
 		}
 	}
 	return nil
@@ -39,18 +41,10 @@ func (l *processLister) Processes(ctx context.Context) ([]canonical.Process, err
 			return nil, failure
 		}
 	}
-	pids := make([]int, len(list))
-	for i, p := range list {
-		pids[i] = p.PID
-	}
-	described := l.proc.DescribeAll(ctx, pids)
 	all := make([]canonical.Process, len(list))
 	for i, p := range list {
-		d := described[p.PID]
-		all[i] = canonical.Process{
-			PID: p.PID, User: d.User, Group: d.Group, Command: d.Command,
-			UUID: p.UUID, Instance: p.Instance, MemoryUsed: p.MemoryUsed, Kind: canonical.ProcessKind(p.Kind),
-		}
+		all[i] = canonical.Process{PID: p.PID, UUID: p.UUID, Instance: p.Instance, MemoryUsed: p.MemoryUsed, Kind: canonical.ProcessKind(p.Kind)}
 	}
+	l.proc.Describe(ctx, all)
 	return all, failure
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/prometheus/common/version"
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
@@ -226,10 +224,9 @@ func wire(src source.Source, opts *options, observer pipeline.Observer, logger *
 	if err != nil {
 		return nil, err
 	}
-	meter := host.NewMeter(os.DirFS("/proc")) // opens nothing before it is read
 	return pipeline.New(pipeline.Options{
 		Source:      src,
-		Host:        func() canonical.Host { return canonical.Host(meter.Read()) },
+		Host:        host.NewMeter(procfs).Read,
 		Translator:  translator,
 		Judge:       judge,
 		Logger:      logger,

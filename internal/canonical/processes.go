@@ -6,8 +6,8 @@ type Process struct {
 	PID int
 	// User and Group are names, or numbers where an id has no name.
 	User, Group string
-	// Command is the command line, made safe to show by whoever fills it in:
-	// printable, short, and without secrets.
+	// Command is the kernel's name of the process, or its command line: short
+	// printable text on one line.
 	Command string
 	// Hostname, GPU, UUID and Instance are those of the Device.
 	Hostname, GPU, UUID, Instance string

@@ -48,7 +48,7 @@ func TestDCGMProcesses(t *testing.T) {
 	want := fmt.Sprintf(`{"pid":%d,"user":"`, pid)
 	code, list := page(t, c, "/api/v1/processes")
 	if code != 200 || !strings.Contains(list, want) || !strings.Contains(list, `"gpu":"1"`) || !strings.Contains(list, `"used_memory_bytes":536870912`) ||
-		!strings.Contains(list, "infer.py") || strings.Contains(list, "Zq81kfPd0aXmT4") {
+		!strings.Contains(list, `"command":"sh"`) || strings.Contains(list, "Zq81kfPd0aXmT4") {
 		t.Errorf("%d %s", code, list)
 	}
 }

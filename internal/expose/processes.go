@@ -16,8 +16,7 @@ const processPath = "/api/v1/processes"
 
 // ProcessLister lists the processes that use the devices.
 type ProcessLister interface {
-	// Processes returns them in any order, their Command safe to be shown. It
-	// returns when ctx ends at the latest, and is called by one goroutine at a
+	// Processes returns them in any order. It returns when ctx ends at the latest, and is called by one goroutine at a
 	// time. Where Hostname and GPU are "" they are taken from the device of the
 	// same UUID and Instance in the readings. The caller owns the slice. An error
 	// says what to do; a *canonical.Failure also whether it was too slow. With an

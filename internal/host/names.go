@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	// namesKept is how long a name is believed.
-	namesKept = 10 * time.Minute
-	// namesPatience is how long to wait for a name before its number will do. It
-	// may be there for the next one who asks.
-	namesPatience = 100 * time.Millisecond
-	// maxNames bounds the names that are kept.
+	// nameLifetime is how long a name is cached.
+	nameLifetime = 10 * time.Minute
+	// namePatience is how long to wait for a name before its number is used. The
+	// name may be there for the next caller.
+	namePatience = 100 * time.Millisecond
+	// maxNames bounds the cache.
 	maxNames = 4096
 )
 
-// Names are those of this machine's users and groups. They are kept for a while.
-// Where a directory service has them, it may take its time, or hang; so each is
-// looked up by a goroutine of its own, one at a time for the same id. A nil Names
-// knows none.
+// Names caches the names of this machine's users and groups. A directory service that
+// gives them may be slow, or hang; so each is looked up by a goroutine of its own,
+// one at a time for the same id. A nil Names gives numbers.
 type Names struct {
 	lookUser, lookGroup func(id string) (name string, ok bool)
 
-	mu   sync.Mutex
-	kept map[nameKey]*name
+	mu    sync.Mutex
+	cache map[nameKey]*name
 }
 
 type nameKey struct {
@@ -63,7 +62,7 @@ func NewNames() *Names {
 }
 
 func newNames(lookUser, lookGroup func(string) (string, bool)) *Names {
-	return &Names{lookUser: lookUser, lookGroup: lookGroup, kept: map[nameKey]*name{}}
+	return &Names{lookUser: lookUser, lookGroup: lookGroup, cache: map[nameKey]*name{}}
 }
 
 func (n *Names) user(ctx context.Context, id string) string {
@@ -83,8 +82,8 @@ func (n *Names) of(ctx context.Context, key nameKey) string {
 	if entry.isFound() { // which does not depend on ctx
 		return entry.text
 	}
-	// What hangs has been waited for once.
-	patience := time.NewTimer(namesPatience - time.Since(entry.begun))
+	// A look-up that hangs is waited for once.
+	patience := time.NewTimer(namePatience - time.Since(entry.begun))
 	defer patience.Stop()
 	select {
 	case <-entry.found:
@@ -95,20 +94,20 @@ func (n *Names) of(ctx context.Context, key nameKey) string {
 	return key.id
 }
 
-// find returns what is kept of key, and begins to look it up if that is nothing or
-// old.
+// find returns the cached entry of key, or begins to look it up if there is none or
+// it is too old.
 func (n *Names) find(key nameKey) *name {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := time.Now()
-	if kept := n.kept[key]; kept != nil && (now.Sub(kept.begun) < namesKept || !kept.isFound()) {
-		return kept
+	if cached := n.cache[key]; cached != nil && (now.Sub(cached.begun) < nameLifetime || !cached.isFound()) {
+		return cached
 	}
-	if len(n.kept) >= maxNames {
-		clear(n.kept)
+	if len(n.cache) >= maxNames {
+		clear(n.cache)
 	}
 	entry := &name{begun: now, found: make(chan struct{})}
-	n.kept[key] = entry
+	n.cache[key] = entry
 	look := n.lookUser
 	if key.group {
 		look = n.lookGroup

@@ -1,102 +1,168 @@
 package host
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"io/fs"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// maxArguments is how many bytes of a command line are read. Of them, at most
-// maxCommand are shown.
-const maxArguments = 4 << 10
-
-// Process is what /proc tells of a process. What it does not tell is "".
-type Process struct {
-	// User and Group are those it acts as (the effective ids): names, or numbers
-	// where they have none.
-	User, Group string
-	// Command is the command line, or its name in brackets if it has none, on one
-	// line of printable text: secrets masked, at most 256 bytes.
-	Command string
-}
+const (
+	// processPatience is how long to wait for one process. Reading its command line
+	// takes its memory's lock, which a process that hangs in a driver may never
+	// release.
+	processPatience = 500 * time.Millisecond
+	// maxCommand is the length of a command as it is shown, in bytes.
+	maxCommand = 256
+	// ellipsis ends a command that was cut.
+	ellipsis = "…"
+)
 
 // Processes reads whose processes are. It may be used from any goroutine.
 type Processes struct {
-	proc  fs.FS
-	names *Names
+	describe func(ctx context.Context, pid int) description
 
 	mu      sync.Mutex
-	waiting map[int]bool // the pids that somebody waits for; guarded by mu
+	waiting map[int]bool // the pids that are being read; guarded by mu
 }
 
-// NewProcesses returns a reader of the machine whose /proc is given. Users and
-// groups are numbers if names is nil: right for the /proc of another root, such as
-// the host's that is mounted into a container, whose names we do not have.
-func NewProcesses(proc fs.FS, names *Names) *Processes {
-	return &Processes{proc: proc, names: names, waiting: map[int]bool{}}
+// description is what /proc gives of a process. What it does not give is "".
+type description struct{ user, group, command string }
+
+// NewProcesses returns a reader of the machine whose procfs is mounted at proc. Users
+// and groups are numbers if names is nil: right for the procfs of another root, such
+// as the host's in a container, whose names we do not have. With commandLines a
+// process's command is its command line, which may hold secrets, else the kernel's
+// name of it.
+func NewProcesses(proc string, names *Names, commandLines bool) *Processes {
+	read := func(ctx context.Context, pid int) description {
+		return describe(ctx, proc, pid, names, commandLines)
+	}
+	return &Processes{describe: read, waiting: map[int]bool{}}
 }
 
-// describe tells of the process that has the pid now, and nothing at all of one
-// that is gone or hidden from us. Names that are not found before ctx ends are
-// numbers.
-func (p *Processes) describe(ctx context.Context, pid int) Process {
-	dir := strconv.Itoa(pid)
-	status, err := fs.ReadFile(p.proc, dir+"/status")
+// Describe fills in User, Group and Command of the processes of list by their PID.
+// They stay as they are where the process is gone, hidden from us, does not answer
+// in time, or is not read before ctx ends. One that does not answer is not read again
+// before it does.
+func (p *Processes) Describe(ctx context.Context, list []canonical.Process) {
+	known := make(map[int]description, len(list))
+	for i := range list {
+		pid := list[i].PID
+		d, ok := known[pid]
+		if !ok {
+			d = p.await(ctx, pid)
+			known[pid] = d
+		}
+		list[i].User, list[i].Group, list[i].Command = d.user, d.group, d.command
+	}
+}
+
+// await describes a process in a goroutine of its own, for it may hang.
+func (p *Processes) await(ctx context.Context, pid int) description {
+	if ctx.Err() != nil || !p.begin(pid) {
+		return description{}
+	}
+	described := make(chan description, 1)
+	go func() {
+		d := p.describe(ctx, pid)
+		p.end(pid) // first: whoever gets the answer may ask again
+		described <- d
+	}()
+	patience := time.NewTimer(processPatience)
+	defer patience.Stop()
+	select {
+	case d := <-described:
+		return d
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return description{}
+}
+
+// begin marks a process as being read. It reports false if it is already.
+func (p *Processes) begin(pid int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting[pid] {
+		return false
+	}
+	p.waiting[pid] = true
+	return true
+}
+
+func (p *Processes) end(pid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, pid)
+}
+
+// describe reads the process that has the pid now. User and group are those that it
+// acts as: numbers where their names are not found before ctx ends.
+func describe(ctx context.Context, proc string, pid int, names *Names, commandLine bool) description {
+	fs, err := procfs.NewFS(proc)
 	if err != nil {
-		return Process{}
+		return description{}
 	}
-	described := Process{
-		User:    p.names.user(ctx, effectiveID(status, "Uid:")),
-		Group:   p.names.group(ctx, effectiveID(status, "Gid:")),
-		Command: mask(p.arguments(dir)),
+	process, err := fs.Proc(pid)
+	if err != nil {
+		return description{}
 	}
-	if described.Command == "" { // of the kernel, or a zombie
-		if comm, err := fs.ReadFile(p.proc, dir+"/comm"); err == nil {
-			described.Command = mask([]string{"[" + strings.TrimSuffix(string(comm), "\n") + "]"})
+	var d description
+	if status, err := process.NewStatus(); err == nil {
+		const effective = 1 // of real, effective, saved and file system ids
+		d.user = names.user(ctx, strconv.FormatUint(status.UIDs[effective], 10))
+		d.group = names.group(ctx, strconv.FormatUint(status.GIDs[effective], 10))
+	}
+	d.command = command(process, commandLine)
+	return d
+}
+
+// command returns the kernel's name of a process or its command line, on one line of
+// printable text, at most maxCommand bytes long. Where there is no command line, as
+// of a kernel thread or a zombie, it is the name in brackets, as ps writes it.
+func command(process procfs.Proc, commandLine bool) string {
+	if commandLine {
+		if args, err := process.CmdLine(); err == nil && strings.Join(args, "") != "" {
+			return cut(printable(strings.Join(args, " ")))
 		}
 	}
-	return described
+	name, err := process.Comm()
+	if name = printable(name); err == nil && commandLine {
+		name = "[" + name + "]"
+	}
+	return cut(name)
 }
 
-// effectiveID returns the second of the ids (real, effective, saved, file system)
-// on a line of a status file, "" if there is none.
-func effectiveID(status []byte, name string) string {
-	for line := range bytes.Lines(status) {
-		ids := strings.Fields(string(line))
-		if len(ids) > 2 && ids[0] == name {
-			return ids[2]
+// printable returns text without what would break a line, a terminal or UTF-8.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), unicode.IsControl(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return utf8.RuneError
 		}
-	}
-	return ""
+		return r
+	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
+	return strings.Join(strings.Fields(text), " ")
 }
 
-// arguments returns the command line. One that is too long ends in a mark; the
-// argument that was cut is left out, for a part of a secret does not look like one.
-func (p *Processes) arguments(dir string) []string {
-	f, err := p.proc.Open(dir + "/cmdline")
-	if err != nil {
-		return nil
+// cut shortens text to maxCommand bytes.
+func cut(text string) string {
+	if len(text) <= maxCommand {
+		return text
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxArguments+1))
-	if err != nil {
-		return nil
+	end := maxCommand - len(ellipsis)
+	for !utf8.RuneStart(text[end]) {
+		end--
 	}
-	tooLong := len(text) > maxArguments
-	if !tooLong {
-		// A program that wrote a title over its arguments leaves the rest empty.
-		text = bytes.TrimRight(text, "\x00")
-	}
-	if len(text) == 0 {
-		return nil
-	}
-	args := strings.Split(string(text), "\x00")
-	if tooLong {
-		args[len(args)-1] = cutMark
-	}
-	return args
+	return strings.TrimRight(text[:end], " ") + ellipsis
 }

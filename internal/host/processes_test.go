@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 const status = "Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\nUid:\t1000\t1001\t1000\t1001\nGid:\t200\t201\t200\t201\nGroups:\t201 7\n"
@@ -34,26 +38,28 @@ func TestDescribe(t *testing.T) {
 		name                  string
 		status, cmdline, comm string
 		names                 *Names
-		want                  Process
+		commandLines          bool
+		want                  description
 	}{
-		{"whole", status, "python\x00train.py\x00--token\x00abc\x00", "python\n", someNames(), Process{"bob", "ml", "python train.py --token ***"}},
-		{"numbers", status, "python\x00", "", nil, Process{"1001", "201", "python"}},
-		{"no names", strings.ReplaceAll(status, "1\t", "2\t"), "x", "", someNames(), Process{"1002", "202", "x"}},
-		{"title over the arguments", status, "worker: token=abc\x00\x00\x00\x00", "", nil, Process{"1001", "201", "worker: token=***"}},
-		{"no arguments", status, "", "nv queue\n", nil, Process{"1001", "201", "[nv queue]"}},
-		{"nothing but zeros", status, "\x00\x00", "(x\n\x1b)\n", nil, Process{"1001", "201", "[(x )]"}},
-		{"no status", "", "x\x00", "x\n", nil, Process{"", "", "x"}},
-		{"short status", "Uid:\t1\nGid:\n", "x\x00", "x\n", nil, Process{"", "", "x"}},
-		// Of an argument that is not read to its end one cannot tell what it is.
-		{"too long", status, "x\x00" + long + "\x00sk-" + long, "", nil, Process{"1001", "201", "x " + strings.Repeat("z", 251) + "…"}},
-		{"a secret at the end", status, "x\x00--token\x00" + long + "\x00" + strings.Repeat("--a\x00", 20) + "ghp_" + long, "", nil, Process{"1001", "201", "x --token ***" + strings.Repeat(" --a", 20) + " …"}},
+		{"names", status, "python\x00train.py\x00--token\x00abc\x00", "python\n", someNames(), false, description{"bob", "ml", "python"}},
+		{"numbers", status, "python\x00", "python\n", nil, false, description{"1001", "201", "python"}},
+		{"unknown ids", strings.ReplaceAll(status, "1\t", "2\t"), "", "x\n", someNames(), false, description{"1002", "202", "x"}},
+		{"a name to break terminals", status, "", "(x\n\x1b\u202e)\n", nil, false, description{"1001", "201", "(x \ufffd)"}},
+		{"no name", status, "x\x00", "", nil, false, description{"1001", "201", ""}},
+		{"a status without ids", "Uid:\tx\n", "x\x00", "x\n", nil, false, description{"", "", "x"}},
+		{"command line", status, "python\x00train.py\x00--lr\x000.1\x00", "python\n", someNames(), true, description{"bob", "ml", "python train.py --lr 0.1"}},
+		{"title over the arguments", status, "worker: busy\x00\x00\x00\x00", "x\n", nil, true, description{"1001", "201", "worker: busy"}},
+		{"no arguments", status, "", "nv queue\n", nil, true, description{"1001", "201", "[nv queue]"}},
+		{"nothing but zeros", status, "\x00\x00", "(x\n\x1b)\n", nil, true, description{"1001", "201", "[(x )]"}},
+		{"too long", status, "x\x00" + long, "", nil, true, description{"1001", "201", "x " + strings.Repeat("z", 251) + "…"}},
+		{"cut between characters", status, strings.Repeat("ä", 200), "", nil, true, description{"1001", "201", strings.Repeat("ä", 126) + "…"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMachine(t)
 			m.write("42/status", c.status)
 			m.write("42/cmdline", c.cmdline)
 			m.write("42/comm", c.comm)
-			if got := NewProcesses(m.fs(), c.names).describe(t.Context(), 42); got != c.want {
+			if got := describe(t.Context(), m.dir, 42, c.names, c.commandLines); got != c.want {
 				t.Errorf("\n got %q\nwant %q", got, c.want)
 			}
 		})
@@ -63,14 +69,13 @@ func TestDescribe(t *testing.T) {
 func TestDescribeWhatIsGone(t *testing.T) {
 	m := newMachine(t)
 	m.write("7/status", status)
-	p := NewProcesses(m.fs(), nil)
 	for _, pid := range []int{1, 0, -1, 1 << 40} {
-		if got := p.describe(t.Context(), pid); got != (Process{}) {
+		if got := describe(t.Context(), m.dir, pid, nil, true); got != (description{}) {
 			t.Errorf("%d: %q", pid, got)
 		}
 	}
 	// It went between two reads.
-	if got := p.describe(t.Context(), 7); got != (Process{User: "1001", Group: "201"}) {
+	if got := describe(t.Context(), m.dir, 7, nil, true); got != (description{user: "1001", group: "201"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -83,10 +88,58 @@ func TestDescribeThisProcess(t *testing.T) {
 	if u, err := user.Current(); err == nil {
 		me = u.Username
 	}
-	got := NewProcesses(os.DirFS("/proc"), NewNames()).describe(t.Context(), os.Getpid())
-	if got.User != me || got.Group == "" || !strings.Contains(got.Command, ".test") {
-		t.Errorf("%q, want the user %q", got, me)
+	for _, commandLines := range []bool{false, true} {
+		list := []canonical.Process{{PID: os.Getpid()}}
+		NewProcesses("/proc", NewNames(), commandLines).Describe(t.Context(), list)
+		got := list[0]
+		if got.User != me || got.Group == "" || !strings.Contains(got.Command, "host.test") || strings.Contains(got.Command, "-test.") != commandLines {
+			t.Errorf("%+v, want the user %q", got, me)
+		}
 	}
+}
+
+// A process whose memory is locked costs the others a short wait, once.
+func TestDescribeOneThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		p := NewProcesses("", nil, true)
+		p.describe = func(_ context.Context, pid int) description {
+			if pid == 1 {
+				<-gate
+			}
+			return description{"6", "2", fmt.Sprint("run ", pid)}
+		}
+		commands := func(ctx context.Context, pids ...int) (commands []string) {
+			list := make([]canonical.Process, len(pids))
+			for i, pid := range pids {
+				list[i].PID = pid
+			}
+			p.Describe(ctx, list)
+			for _, d := range list {
+				commands = append(commands, d.Command)
+			}
+			return commands
+		}
+		for i := range 3 {
+			begun := time.Now()
+			if got := commands(t.Context(), 0, 1, 2, 2, 1); !slices.Equal(got, []string{"run 0", "", "run 2", "run 2", ""}) {
+				t.Errorf("%q", got)
+			}
+			if d := time.Since(begun); d > 0 != (i == 0) || d > processPatience {
+				t.Errorf("time %d it took %v", i, d)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if got := commands(ctx, 1, 3); got[0] != "" || got[1] != "" {
+			t.Errorf("%q", got)
+		}
+		close(gate)
+		synctest.Wait()
+		if got := commands(t.Context(), 1); got[0] != "run 1" {
+			t.Errorf("once it is unlocked: %q", got)
+		}
+	})
 }
 
 // TestNamesThatHang has a directory that answers after a minute.
@@ -149,8 +202,8 @@ func TestNamesAreBounded(t *testing.T) {
 		if got := names.group(t.Context(), "1"); got != "g1" {
 			t.Errorf("group 1 is %q", got)
 		}
-		if len(names.kept) > maxNames {
-			t.Errorf("%d names are kept", len(names.kept))
+		if len(names.cache) > maxNames {
+			t.Errorf("%d names are kept", len(names.cache))
 		}
 	})
 }

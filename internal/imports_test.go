@@ -17,32 +17,33 @@ const module = "github.com/kpulse/kpulse-proxy/"
 // import. CONTRIBUTING.md shows the same table. A package that is not here may
 // not exist.
 var mayImport = map[string][]string{
-	"internal/raw":                          {},
+	"internal/exposition":                   {},
+	"internal/raw":                          {"internal/exposition"},
 	"internal/raw/rawtest":                  {},
 	"internal/canonical":                    {},
 	"internal/source":                       {"internal/raw"},
-	"internal/source/exporter":              {"internal/raw", "internal/source"},
-	"internal/dcgm":                         {"internal/raw"},
-	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/dcgm"},
-	"internal/source/dcgmi/dmon":            {"internal/raw"},
+	"internal/source/exporter":              {"internal/raw", "internal/source", "internal/exposition"},
+	"internal/dcgm":                         {"internal/raw", "internal/exposition"},
+	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/dcgm", "internal/exposition"},
+	"internal/source/dcgmi/dmon":            {"internal/raw", "internal/exposition"},
 	"internal/host":                         {"internal/canonical"},
 	"internal/source/dcgmi/dcgmitest":       {},
 	"internal/source/dcgmi/dcgmitest/fake":  {"internal/source/dcgmi/dcgmitest"},
 	"internal/source/dcgmi/dcgmitest/dcgmi": {"internal/source/dcgmi/dcgmitest/fake"},
-	"internal/source/nvml":                  {"internal/raw", "internal/source", "internal/dcgm"},
+	"internal/source/nvml":                  {"internal/raw", "internal/source", "internal/dcgm", "internal/exposition"},
 	"internal/source/nvml/nvmltest":         {},
-	"internal/source/recording":             {"internal/raw", "internal/source"},
-	"internal/source/replay":                {"internal/raw", "internal/source", "internal/source/recording", "internal/source/dcgmi/dmon"},
+	"internal/source/recording":             {"internal/raw", "internal/source", "internal/exposition"},
+	"internal/source/replay":                {"internal/raw", "internal/source", "internal/source/recording", "internal/source/dcgmi/dmon", "internal/exposition"},
 	"internal/translate":                    {"internal/raw", "internal/canonical"},
 	"internal/compute":                      {"internal/canonical"},
 	"internal/pipeline":                     {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
 	"internal/diag":                         {},
 	"internal/counters":                     {"internal/canonical", "internal/dcgm", "internal/diag", "internal/translate"},
 	"internal/rules":                        {"internal/canonical", "internal/diag"},
-	"internal/expose":                       {"internal/canonical"},
-	"internal/rules/engine":                 {"internal/rules", "internal/canonical", "internal/raw"},
-	"internal/export":                       {"internal/canonical"},
-	"internal/tui":                          {"internal/canonical", "internal/tui/screen"},
+	"internal/expose":                       {"internal/canonical", "internal/exposition"},
+	"internal/rules/engine":                 {"internal/rules", "internal/canonical", "internal/exposition"},
+	"internal/export":                       {"internal/canonical", "internal/exposition"},
+	"internal/tui":                          {"internal/canonical", "internal/tui/screen", "internal/exposition"},
 	"internal/tui/screen":                   {},
 	"internal/tui/screenshots":              {},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/diag"},
@@ -50,12 +51,12 @@ var mayImport = map[string][]string{
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
-	"internal/app":                          {"internal/canonical", "internal/source", "internal/source/dcgmi", "internal/dcgm", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters"},
+	"internal/app":                          {"internal/canonical", "internal/source", "internal/source/dcgmi", "internal/dcgm", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/exposition"},
 	"internal/e2e":                          {},
 }
 
 // standardOnly are the vocabularies: nothing outside Go's standard library.
-var standardOnly = []string{"internal/raw", "internal/canonical"}
+var standardOnly = []string{"internal/exposition", "internal/raw", "internal/canonical"}
 
 // pure packages must not even be able to do I/O, read a clock or log.
 var pure = map[string][]string{

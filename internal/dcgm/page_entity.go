@@ -3,7 +3,7 @@ package dcgm
 import (
 	"strconv"
 
-	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // entity is what a label block of dmon stands for.
@@ -19,7 +19,7 @@ type entity struct {
 // should know the entity and does not.
 func (p *Page) describe(block string) (e entity, known bool) {
 	gpu, part, name := Unknown, Unknown, ""
-	for _, l := range raw.ParseLabels(block, nil) {
+	for _, l := range exposition.ParseLabels(block, nil) {
 		switch l.Name {
 		case "gpu":
 			gpu = number(l.Value)

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
-	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // series are the samples of an exposition by their labels.
@@ -44,7 +44,7 @@ func parseExposition(body []byte) (series, error) {
 // labelsOf returns the labels of a series, its name among them.
 func labelsOf(name string) map[string]string {
 	all := map[string]string{}
-	for _, l := range raw.ParseLabels(name, nil) {
+	for _, l := range exposition.ParseLabels(name, nil) {
 		all[l.Name] = l.Value
 	}
 	return all

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"text/template"
 
-	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // exporterTemplate writes an exposition as dcgm-exporter 4.8 does: text/template
@@ -56,7 +56,7 @@ func exporterRendering(t testing.TB, body []byte, out *bytes.Buffer) func() {
 			"gpu": &s.GPU, "UUID": &s.UUID, "pci_bus_id": &s.Bus, "device": &s.Device, "modelName": &s.Model,
 			"GPU_I_PROFILE": &s.Profile, "GPU_I_ID": &s.Instance, "Hostname": &s.Hostname,
 		}
-		for _, l := range raw.ParseLabels(line[strings.IndexByte(line, '{'):at], nil) {
+		for _, l := range exposition.ParseLabels(line[strings.IndexByte(line, '{'):at], nil) {
 			if field, ok := fields[l.Name]; ok {
 				*field = l.Value
 				continue

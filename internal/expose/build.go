@@ -2,6 +2,8 @@ package expose
 
 import (
 	"github.com/prometheus/common/version"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // buildInfo returns the family build_info.
@@ -21,7 +23,7 @@ func buildInfo() string {
 		if i == 0 {
 			separator = '{'
 		}
-		b = appendLabel(append(b, separator), l.name, l.value)
+		b = exposition.AppendLabel(append(b, separator), l.name, l.value)
 	}
 	return string(append(b, "} 1\n"...))
 }

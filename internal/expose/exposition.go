@@ -4,12 +4,13 @@ import (
 	"sync/atomic"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// exposition renders readings as series of ours in the text format. It is safe
+// renderer renders readings as series of ours in the text format. It is safe
 // for concurrent use, and allocates nothing while devices and allocations stay the
 // same.
-type exposition struct {
+type renderer struct {
 	info       header
 	devices    []deviceFamily
 	weight     header
@@ -22,8 +23,8 @@ type exposition struct {
 	views []atomic.Pointer[layout]
 }
 
-func newExposition(views int) *exposition {
-	return &exposition{
+func newRenderer(views int) *renderer {
+	return &renderer{
 		info:       newHeader(families[infoFamily]),
 		devices:    deviceFamilies(),
 		weight:     newHeader(families[weightFamily]),
@@ -37,7 +38,7 @@ func newExposition(views int) *exposition {
 
 // write renders readings, the sources of a view in order, into s. Its last bytes
 // stay in s until it is flushed.
-func (e *exposition) write(s *rendering, view int, readings []reading) {
+func (e *renderer) write(s *rendering, view int, readings []reading) {
 	l := e.views[view].Load()
 	if !l.fits(readings) {
 		l = newLayout(readings, l)
@@ -66,7 +67,7 @@ func (e *exposition) write(s *rendering, view int, readings []reading) {
 }
 
 // writeInfo renders the labels of all devices.
-func (e *exposition) writeInfo(s *sink, l *layout) {
+func (e *renderer) writeInfo(s *sink, l *layout) {
 	headed := false
 	for i := range l.sources {
 		text := &l.sources[i]
@@ -120,7 +121,7 @@ func (f *deviceFamily) write(s *rendering, l *layout, readings []reading) {
 					buf = append(buf, '0', '\n')
 					continue
 				}
-				buf = append(appendValue(buf, v), '\n')
+				buf = append(exposition.AppendFloat(buf, v), '\n')
 			}
 			s.buf = buf
 			s.flushIfFull()
@@ -148,17 +149,17 @@ func (f *sourceFamily) write(s *rendering, readings []reading) {
 			}
 			s.buf = append(append(s.buf, f.name...), s.sources.at(i)...)
 			if f.ofStreams {
-				s.buf = appendLabel(append(s.buf, ','), "stream", r.source.Streams[j].Name)
+				s.buf = exposition.AppendLabel(append(s.buf, ','), "stream", r.source.Streams[j].Name)
 			}
 			s.buf = append(s.buf, f.tails[j]...)
-			s.buf = append(appendValue(s.buf, v), '\n')
+			s.buf = append(exposition.AppendFloat(s.buf, v), '\n')
 		}
 	}
 	s.flushIfFull()
 }
 
 // writeSourceInfo renders how the sources that could be read are read.
-func (e *exposition) writeSourceInfo(s *rendering, readings []reading) {
+func (e *renderer) writeSourceInfo(s *rendering, readings []reading) {
 	headed := false
 	for i := range readings {
 		if readings[i].snapshot == nil {
@@ -176,7 +177,7 @@ func (e *exposition) writeSourceInfo(s *rendering, readings []reading) {
 
 // writeWeights renders the weights that the first reading was judged with; all
 // are judged alike.
-func (e *exposition) writeWeights(s *sink, readings []reading) {
+func (e *renderer) writeWeights(s *sink, readings []reading) {
 	for i := range readings {
 		if readings[i].snapshot == nil {
 			continue
@@ -185,10 +186,10 @@ func (e *exposition) writeWeights(s *sink, readings []reading) {
 		s.buf = append(s.buf, e.weight.lines...)
 		for j := range weights {
 			s.buf = append(append(s.buf, e.weight.name...), '{')
-			s.buf = appendLabel(s.buf, "input", weights[j].input)
-			s.buf = appendLabel(append(s.buf, ','), "preset", judgement.Preset)
+			s.buf = exposition.AppendLabel(s.buf, "input", weights[j].input)
+			s.buf = exposition.AppendLabel(append(s.buf, ','), "preset", judgement.Preset)
 			s.buf = append(s.buf, "} "...)
-			s.buf = append(appendValue(s.buf, weights[j].of(&judgement.Weights)), '\n')
+			s.buf = append(exposition.AppendFloat(s.buf, weights[j].of(&judgement.Weights)), '\n')
 		}
 		return
 	}

@@ -26,7 +26,7 @@ import (
 func render(readings ...reading) []byte {
 	var out bytes.Buffer
 	s := rendering{sink: sink{w: &out}}
-	newExposition(1).write(&s, 0, readings)
+	newRenderer(1).write(&s, 0, readings)
 	s.flush()
 	return out.Bytes()
 }

@@ -1,6 +1,9 @@
 package expose
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+)
 
 // hostFamily is a family with a series of each machine.
 type hostFamily struct {
@@ -35,8 +38,8 @@ func (f *hostFamily) write(s *sink, readings []reading) {
 			s.buf = append(s.buf, f.lines...)
 		}
 		s.buf = append(append(s.buf, f.name...), '{')
-		s.buf = append(appendLabel(s.buf, "hostname", snap.Frame.Topology.Hostname), "} "...)
-		s.buf = append(appendValue(s.buf, v), '\n')
+		s.buf = append(exposition.AppendLabel(s.buf, "hostname", snap.Frame.Topology.Hostname), "} "...)
+		s.buf = append(exposition.AppendFloat(s.buf, v), '\n')
 	}
 }
 

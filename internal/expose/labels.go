@@ -2,57 +2,20 @@ package expose
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
-
-// appendLabel appends name="value" with the value escaped as the text format
-// wants it. Bytes that are no UTF-8, and NUL, would make Prometheus reject the
-// whole exposition: each becomes U+FFFD.
-func appendLabel(dst []byte, name, value string) []byte {
-	dst = append(dst, name...)
-	dst = append(dst, '=', '"')
-	for {
-		n := plainPrefix(value)
-		dst = append(dst, value[:n]...)
-		if value = value[n:]; value == "" {
-			return append(dst, '"')
-		}
-		r, size := utf8.DecodeRuneInString(value)
-		switch r {
-		case utf8.RuneError, 0:
-			dst = utf8.AppendRune(dst, utf8.RuneError)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\\', '"':
-			dst = append(dst, '\\', byte(r))
-		default:
-			dst = append(dst, value[:size]...)
-		}
-		value = value[size:]
-	}
-}
-
-// plainPrefix is how many bytes s begins with that need no second look.
-func plainPrefix(s string) int {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return i
-		}
-	}
-	return len(s)
-}
 
 // appendDevice appends the labels that all series of d have, after an opening
 // brace and without the closing one.
 func appendDevice(dst []byte, d *canonical.Device) []byte {
-	dst = appendLabel(append(dst, '{'), "hostname", d.Hostname)
-	dst = appendLabel(append(dst, ','), "gpu", d.GPU)
-	dst = appendLabel(append(dst, ','), "uuid", d.UUID)
+	dst = exposition.AppendLabel(append(dst, '{'), "hostname", d.Hostname)
+	dst = exposition.AppendLabel(append(dst, ','), "gpu", d.GPU)
+	dst = exposition.AppendLabel(append(dst, ','), "uuid", d.UUID)
 	if d.IsInstance() {
-		dst = appendLabel(append(dst, ','), "mig_instance", d.Instance)
-		dst = appendLabel(append(dst, ','), "mig_profile", d.Profile)
+		dst = exposition.AppendLabel(append(dst, ','), "mig_instance", d.Instance)
+		dst = exposition.AppendLabel(append(dst, ','), "mig_profile", d.Profile)
 	}
 	return dst
 }
@@ -60,36 +23,36 @@ func appendDevice(dst []byte, d *canonical.Device) []byte {
 // appendInfo appends the labels that gpu_info has beyond those, and the end of
 // the label block.
 func appendInfo(dst []byte, d *canonical.Device) []byte {
-	dst = appendLabel(append(dst, ','), "model", d.Model)
-	dst = appendLabel(append(dst, ','), "device", d.Name)
-	dst = appendLabel(append(dst, ','), "pci_bus_id", d.PCIBusID)
-	dst = appendLabel(append(dst, ','), "driver_version", d.Driver)
+	dst = exposition.AppendLabel(append(dst, ','), "model", d.Model)
+	dst = exposition.AppendLabel(append(dst, ','), "device", d.Name)
+	dst = exposition.AppendLabel(append(dst, ','), "pci_bus_id", d.PCIBusID)
+	dst = exposition.AppendLabel(append(dst, ','), "driver_version", d.Driver)
 	return append(dst, "} "...)
 }
 
 // appendAllocation appends the labels that all series of a have beyond those of
 // its device, without the closing brace.
 func appendAllocation(dst []byte, a *canonical.Allocation) []byte {
-	dst = appendLabel(append(dst, ','), "workload_namespace", a.Namespace)
-	dst = appendLabel(append(dst, ','), "workload_pod", a.Pod)
-	dst = appendLabel(append(dst, ','), "workload_container", a.Container)
-	dst = appendLabel(append(dst, ','), "workload_kind", a.Kind)
-	dst = appendLabel(append(dst, ','), "workload_name", a.Name)
-	return appendLabel(append(dst, ','), "hpc_job", a.Job)
+	dst = exposition.AppendLabel(append(dst, ','), "workload_namespace", a.Namespace)
+	dst = exposition.AppendLabel(append(dst, ','), "workload_pod", a.Pod)
+	dst = exposition.AppendLabel(append(dst, ','), "workload_container", a.Container)
+	dst = exposition.AppendLabel(append(dst, ','), "workload_kind", a.Kind)
+	dst = exposition.AppendLabel(append(dst, ','), "workload_name", a.Name)
+	return exposition.AppendLabel(append(dst, ','), "hpc_job", a.Job)
 }
 
 // appendSource appends the labels that all series of a source have, after an
 // opening brace and without the closing one.
 func appendSource(dst []byte, s *canonical.Source) []byte {
-	dst = appendLabel(append(dst, '{'), "source", s.Name)
-	return appendLabel(append(dst, ','), "backend", s.Backend)
+	dst = exposition.AppendLabel(append(dst, '{'), "source", s.Name)
+	return exposition.AppendLabel(append(dst, ','), "backend", s.Backend)
 }
 
 // appendSourceInfo appends the labels that source_info has beyond those, and the
 // end of the label block.
 func appendSourceInfo(dst []byte, s *canonical.Source) []byte {
-	dst = appendLabel(append(dst, ','), "aggregation", s.Aggregation)
-	dst = appendLabel(append(dst, ','), "version", s.Version)
+	dst = exposition.AppendLabel(append(dst, ','), "aggregation", s.Aggregation)
+	dst = exposition.AppendLabel(append(dst, ','), "version", s.Version)
 	return append(dst, "} "...)
 }
 

@@ -95,7 +95,7 @@ func fillXIDChanged(values []float64, a *canonical.Account) {
 }
 
 // wholeSeconds is d, of whole microseconds, in seconds. The quotient is the number
-// nearest to the decimal, which appendValue writes fast.
+// nearest to the decimal, which AppendFloat writes fast.
 func wholeSeconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }
 
 // fillPresent is 0 for boards that are remembered and for those that were never seen.

@@ -33,10 +33,10 @@ type metrics struct {
 	self        string
 	results     func(now time.Time, pass func([]byte)) // nil for none
 
-	exposition *exposition // view 0 is all feeds, view 1+i is feed i alone
-	buffers    buffers
-	inFlight   atomic.Int64
-	telemetry  *telemetry
+	renderer  *renderer // view 0 is all feeds, view 1+i is feed i alone
+	buffers   buffers
+	inFlight  atomic.Int64
+	telemetry *telemetry
 }
 
 // ServeHTTP answers GET and HEAD.
@@ -164,7 +164,7 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 			m.passthrough.write(&b.rendering.sink, snap)
 		}
 	}
-	m.exposition.write(&b.rendering, view, readings)
+	m.renderer.write(&b.rendering, view, readings)
 	if m.results != nil && view == 0 {
 		m.results(time.Now(), b.rendering.pass)
 	}

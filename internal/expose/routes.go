@@ -87,7 +87,7 @@ func New(opts Options) (http.Handler, error) {
 		timeout:     opts.Timeout,
 		self:        opts.Self,
 		results:     opts.Results,
-		exposition:  newExposition(1 + len(opts.Feeds)),
+		renderer:    newRenderer(1 + len(opts.Feeds)),
 	}
 	m.telemetry = newTelemetry(opts.Feeds, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
 	for _, c := range opts.Collectors {

@@ -1,6 +1,13 @@
 package raw
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+)
+
+// Label is one label of a series, its value unescaped.
+type Label = exposition.Label
 
 // Family is what a Dict knows of one metric family.
 type Family struct {
@@ -46,6 +53,11 @@ func (d *Dict) Family(id uint32) *Family { return &d.families[id] }
 
 // Block returns the label block of an id.
 func (d *Dict) Block(id uint32) string { return d.blocks[id] }
+
+// Labels appends the labels of an id to dst, which hold parts of the block.
+func (d *Dict) Labels(id uint32, dst []Label) []Label {
+	return exposition.ParseLabels(d.blocks[id], dst)
+}
 
 // Generation changes whenever ids were handed out anew; everything remembered
 // by id is void then.

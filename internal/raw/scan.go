@@ -3,7 +3,8 @@ package raw
 import (
 	"math"
 	"strings"
-	"unsafe"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // ownPrefix starts the names of the proxy's own metric families. Families of an
@@ -22,9 +23,8 @@ const (
 	maxSamples  = 1 << 21
 )
 
-// A Scanner reads expositions of one source. It accepts and rejects what
-// Prometheus' textparse.PromParser does, to the byte, were that parser restarted
-// at the next line after each line that it rejects.
+// A Scanner reads expositions of one source, as package exposition does: it
+// accepts and rejects what Prometheus' own parser would.
 //
 // A scrape mostly repeats the one before it, so a Scanner remembers which label
 // block followed which and compares before it parses. Bytes equal to a block that
@@ -66,7 +66,7 @@ type Scanner struct {
 type blockNote struct {
 	next uint32 // the block that came behind it last time, or none
 	scan uint32 // the last scan that saw it
-	// plain says that scanBlock accepted it and found no metric name in it.
+	// plain says that it was accepted behind a metric name.
 	plain bool
 }
 
@@ -124,9 +124,7 @@ func (s *Scanner) begin(b *Batch) {
 	s.family, s.name, s.helps = none, "", 0
 	s.previous, s.expected = none, s.first
 	s.out = b
-	// The Body is only read while Scan runs, and nobody writes to it then; as a
-	// string it serves the map lookups and strconv without being copied.
-	s.text = unsafe.String(unsafe.SliceData(b.Body), len(b.Body))
+	s.text = exposition.View(b.Body) // nobody writes to it while Scan runs
 }
 
 // overgrown reports whether a table with that many known entries is mostly
@@ -159,8 +157,8 @@ func (s *Scanner) repeat(i int) int {
 		if s.expected >= uint32(len(s.blocks)) || !strings.HasPrefix(t[block:], s.dict.blocks[s.expected]) {
 			break
 		}
-		value, stamp, next, ok := lineRest(t, block+len(s.dict.blocks[s.expected]))
-		if !ok || stamp != noStamp {
+		value, millis, next, ok := exposition.ReadValue(t, block+len(s.dict.blocks[s.expected]))
+		if !ok || millis != exposition.NoTimestamp {
 			break
 		}
 		samples = append(samples, Sample{Family: s.family, Labels: s.expected, Value: value})
@@ -172,109 +170,110 @@ func (s *Scanner) repeat(i int) int {
 	return i
 }
 
-// entry reads one entry, of whatever kind, from the line start i and returns
-// where the next line starts. An entry is one line but for newlines in quotes.
+// entry reads the entry at i and returns where the next one starts.
 func (s *Scanner) entry(i int) int {
-	j := skipBlanks(s.text, i)
-	switch {
-	case j == len(s.text) || s.text[j] == '\n':
-		return min(j+1, len(s.text))
-	case s.text[j] == '#':
-		return s.header(i, j+1)
-	case s.text[j] == '{':
-		return s.quotedSeries(i, j)
+	if s.text[i] == '#' {
+		if next := s.knownHeader(i); next > i {
+			return next
+		}
+	} else if next := s.knownBlock(i); next > i {
+		return next
 	}
-	return s.series(i, j)
+	e := exposition.Next(s.text, i)
+	switch e.Kind {
+	case exposition.Malformed:
+		s.omit(i, e.End)
+		s.out.Skipped++
+	case exposition.Help, exposition.Type:
+		s.header(&e)
+	case exposition.Series:
+		s.series(&e)
+	}
+	return e.End
 }
 
-// series reads a line whose metric name starts at j. Like textparse, it makes
-// the blanks in front, from i on, a part of the name.
-func (s *Scanner) series(i, j int) int {
-	end := metricNameEnd(s.text, j)
-	if end == j {
-		return s.reject(i)
+// knownBlock reads the series at i if its label block was accepted before. It
+// returns the start of the next line, or i.
+func (s *Scanner) knownBlock(i int) int {
+	t := s.text
+	end := exposition.NameEnd(t, i)
+	if end == i || end == len(t) || t[end] != '{' {
+		return i
 	}
-	name := s.text[i:end]
+	name := t[i:end]
+	expected := s.expected
 	if name != s.name {
-		s.previous, s.expected = none, s.first
+		expected = s.first
 	}
-	id, block := uint32(none), ""
-	if j = skipBlanks(s.text, end); j < len(s.text) && s.text[j] == '{' {
-		var ok bool
-		if id, block, ok = s.plainBlock(j); !ok {
-			return s.reject(i)
-		}
-		end = j + len(block)
-	}
-	value, stamp, next, ok := lineRest(s.text, end)
+	id, ok := s.findBlock(end, expected)
 	if !ok {
-		return s.reject(i)
+		return i
 	}
-	if strings.HasPrefix(name, ownPrefix) {
-		return s.leaveOut(i, next, name)
+	value, millis, next, ok := exposition.ReadValue(t, end+len(s.dict.blocks[id]))
+	if !ok || strings.HasPrefix(name, ownPrefix) {
+		return i
 	}
 	if name != s.name {
-		s.startFamily(name, false)
+		s.startPlainFamily(name)
 	}
-	s.sample(id, block, block != "", value)
-	s.stamp(stamp)
+	s.sample(id, value, millis)
+	s.follow(id)
 	return next
 }
 
-// plainBlock reads the label block at i, behind a metric name. id is none where
-// the block is not known yet.
-func (s *Scanner) plainBlock(i int) (id uint32, block string, ok bool) {
-	t := s.text
-	if s.expected < uint32(len(s.blocks)) {
-		if block = s.dict.blocks[s.expected]; strings.HasPrefix(t[i:], block) {
-			return s.expected, block, true
-		}
+// findBlock returns the id of the label block at i if it is one that was accepted
+// behind a metric name.
+func (s *Scanner) findBlock(i int, expected uint32) (id uint32, ok bool) {
+	if expected < uint32(len(s.blocks)) && strings.HasPrefix(s.text[i:], s.dict.blocks[expected]) {
+		return expected, true
 	}
 	// Most blocks end at the first brace of their line, and a lookup costs less
 	// than a parse. The search stays in the line, else it would go over a hostile
 	// body once for each of its lines.
-	line := t[i:nextLine(t, i)]
-	block = line[:strings.IndexByte(line, '}')+1]
-	if id, ok = s.dict.blockID[block]; ok && int(id) < len(s.blocks) && s.blocks[id].plain {
-		return id, block, true
-	}
-	_, quoted, end, ok := scanBlock(t, i)
-	if !ok || quoted {
-		return none, "", false
-	}
-	return none, t[i:end], true
+	line := s.text[i:exposition.NextLine(s.text, i)]
+	id, ok = s.dict.blockID[line[:strings.IndexByte(line, '}')+1]]
+	return id, ok && int(id) < len(s.blocks) && s.blocks[id].plain
 }
 
-// quotedSeries reads a line whose label block starts at j and holds the metric
-// name, in quotes.
-func (s *Scanner) quotedSeries(i, j int) int {
-	name, quoted, end, ok := scanBlock(s.text, j)
-	if !ok || !quoted {
-		return s.reject(i)
-	}
-	value, stamp, next, ok := lineRest(s.text, end)
-	if !ok {
-		return s.reject(i)
-	}
-	if strings.HasPrefix(name, ownPrefix) {
-		return s.leaveOut(i, next, name)
-	}
-	s.startFamily(name, true)
-	s.sample(none, s.text[j:end], false, value)
-	s.stamp(stamp)
-	return next
-}
-
-// startFamily makes the family of that name, as written, the current one.
-func (s *Scanner) startFamily(name string, quoted bool) {
-	if quoted {
-		s.scratch = appendUnescaped(s.scratch[:0], name)
-		s.enter(s.dict.FamilyID(s.scratch))
-		s.name = ""
+// series takes the sample that e is.
+func (s *Scanner) series(e *exposition.Entry) {
+	if strings.HasPrefix(e.Name, ownPrefix) {
+		s.leaveOut(e)
 		return
 	}
+	if e.Quoted || e.Name != s.name {
+		s.startFamily(e)
+	}
+	id := s.dict.blockOf(e.Labels)
+	for int(id) >= len(s.blocks) {
+		s.blocks = append(s.blocks, blockNote{next: none})
+	}
+	// What stands behind a name may stand there again, and be followed.
+	plain := !e.Quoted && e.Labels != ""
+	s.blocks[id].plain = plain
+	s.sample(id, e.Value, e.Millis)
+	if plain {
+		s.follow(id)
+	} else {
+		s.use(id)
+	}
+}
+
+// startFamily makes the family of e the current one.
+func (s *Scanner) startFamily(e *exposition.Entry) {
+	if !e.Quoted {
+		s.startPlainFamily(e.Name)
+		return
+	}
+	s.scratch = exposition.AppendUnescaped(s.scratch[:0], e.Name)
+	s.enter(s.dict.FamilyID(s.scratch))
+	s.name = ""
+}
+
+// startPlainFamily makes the family of a name without quotes the current one.
+func (s *Scanner) startPlainFamily(name string) {
 	s.enter(s.dict.familyOf(name))
-	// The Dict's copy, which outlives the Body.
+	// The Dict's copy, which does not change with the Body.
 	s.name = s.dict.families[s.family].Name
 }
 
@@ -290,30 +289,13 @@ func (s *Scanner) enter(id uint32) {
 	}
 }
 
-// sample adds an accepted sample of the current family. plain says that block
-// is one that a metric name in front of it may have; id is its id, if known.
-func (s *Scanner) sample(id uint32, block string, plain bool, value float64) {
-	if id == none {
-		id = s.dict.blockOf(block)
-		for int(id) >= len(s.blocks) {
-			s.blocks = append(s.blocks, blockNote{next: none})
-		}
-		s.blocks[id].plain = plain
-	}
+// sample adds a sample of the current family.
+func (s *Scanner) sample(id uint32, value float64, millis int64) {
 	s.out.Samples = append(s.out.Samples, Sample{Family: s.family, Labels: id, Value: value})
+	if millis != exposition.NoTimestamp {
+		s.out.Stamps = append(s.out.Stamps, Stamp{Sample: len(s.out.Samples) - 1, Millis: millis})
+	}
 	s.out.Meaningful++
-	if plain {
-		s.follow(id)
-	} else {
-		s.use(id)
-	}
-}
-
-// stamp gives the last sample its timestamp, if it has one.
-func (s *Scanner) stamp(ms int64) {
-	if ms != noStamp {
-		s.out.Stamps = append(s.out.Stamps, Stamp{Sample: len(s.out.Samples) - 1, Millis: ms})
-	}
 }
 
 // use notes that the label block id occurs in this scan.
@@ -335,12 +317,11 @@ func (s *Scanner) follow(id uint32) {
 	s.previous, s.expected = id, s.blocks[id].next
 }
 
-// leaveOut keeps the accepted entry [i, next) of a family of our own from being
-// passed on or sampled.
-func (s *Scanner) leaveOut(i, next int, name string) int {
-	s.omit(i, next)
+// leaveOut keeps e, of a family of our own, from being passed on or sampled.
+func (s *Scanner) leaveOut(e *exposition.Entry) {
+	s.omit(e.Start, e.End)
 	s.out.Meaningful++
-	s.scratch = appendUnescaped(s.scratch[:0], name)
+	s.scratch = exposition.AppendUnescaped(s.scratch[:0], e.Name)
 	id := s.own.FamilyID(s.scratch)
 	for int(id) >= len(s.ownSeen) {
 		s.ownSeen = append(s.ownSeen, 0)
@@ -349,15 +330,6 @@ func (s *Scanner) leaveOut(i, next int, name string) int {
 		s.ownSeen[id] = s.scan
 		s.out.OwnFamilies++
 	}
-	return next
-}
-
-// reject leaves out the line that starts at i, and counts it.
-func (s *Scanner) reject(i int) int {
-	next := nextLine(s.text, i)
-	s.omit(i, next)
-	s.out.Skipped++
-	return next
 }
 
 // omit adds [i, next) to the spans that are not passed on.

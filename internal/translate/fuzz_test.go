@@ -228,7 +228,9 @@ func FuzzLabels(f *testing.F) {
 			t.Fatal(err)
 		}
 		tr.learn(raw.NewDict())
-		v := tr.resolve(block)
+		dict := raw.NewDict()
+		id := dict.BlockID([]byte(block))
+		v := tr.resolve(dict, id)
 		if v == noDevice {
 			return
 		}
@@ -236,7 +238,7 @@ func FuzzLabels(f *testing.F) {
 		if d.GPU == "" || d.UUID == "" && !strings.Contains(strings.ToLower(block), "entity") || d.Profile != "" && !d.IsInstance() {
 			t.Errorf("%q is %+v", block, d)
 		}
-		if again := tr.resolve(block); again != v {
+		if again := tr.resolve(dict, id); again != v {
 			t.Errorf("%q is variant %d, then %d", block, v, again)
 		}
 	})

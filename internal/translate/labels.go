@@ -126,10 +126,9 @@ func (v *variant) held() bool { return v.hold.Workload != canonical.Workload{} }
 // noDevice stands for the variant of rows that are of no device.
 const noDevice = -1
 
-// resolve returns the variant of a label block. It is where a block is parsed,
-// once, and the only place.
-func (t *Translator) resolve(block string) int32 {
-	t.labels = raw.ParseLabels(block, t.labels[:0])
+// resolve returns the variant of a label block. Each block is parsed here, once.
+func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
+	t.labels = d.Labels(block, t.labels[:0])
 	v, ok := t.describe(t.labels)
 	if !ok {
 		return noDevice

@@ -147,7 +147,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		}
 	}
 	for id := len(t.blocks); id < d.Blocks(); id++ {
-		t.blocks = append(t.blocks, t.resolve(d.Block(uint32(id))))
+		t.blocks = append(t.blocks, t.resolve(d, uint32(id)))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // page remembers the exposition of one source, so that its next one costs little:
@@ -214,7 +214,7 @@ func parse(text string) (set labels.Labels, ok bool) {
 	name := nameEnd([]byte(text))
 	b := labels.NewScratchBuilder(16)
 	b.Add(model.MetricNameLabel, text[:name])
-	for _, l := range raw.ParseLabels(text[name:], nil) {
+	for _, l := range exposition.ParseLabels(text[name:], nil) {
 		if l.Value != "" {
 			b.Add(l.Name, l.Value)
 		}

@@ -178,7 +178,7 @@ func columnOf(b *raw.Batch, s raw.Sample) string {
 
 // label returns a label of a sample, "" for none.
 func label(b *raw.Batch, s raw.Sample, name string) string {
-	for _, l := range raw.ParseLabels(b.Dict.Block(s.Labels), nil) {
+	for _, l := range b.Dict.Labels(s.Labels, nil) {
 		if l.Name == name {
 			return l.Value
 		}

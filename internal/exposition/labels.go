@@ -1,15 +1,14 @@
-package raw
+package exposition
 
 import "strings"
 
 // Label is one label of a series, its value unescaped.
 type Label struct{ Name, Value string }
 
-// ParseLabels appends the labels of a block, as Dict.Block gives it, to dst, in
-// the order in which they are written. A quoted metric name in the block is
-// left out. What needs no unescaping is a part of block, not a copy. Of a
-// malformed block, which no Scanner puts into a Dict, it gives the labels in
-// front of the flaw.
+// ParseLabels appends the labels of a label block to dst, in the order in which
+// they are written. A quoted metric name in the block is left out. What needs no
+// unescaping is a part of block, not a copy. Of a malformed block it gives the
+// labels in front of the flaw.
 func ParseLabels(block string, dst []Label) []Label {
 	if block == "" || block[0] != '{' {
 		return dst
@@ -18,7 +17,7 @@ func ParseLabels(block string, dst []Label) []Label {
 		it := blockItem(block, i)
 		switch it.kind {
 		case labelItem:
-			dst = append(dst, Label{unescape(it.name), unescape(it.value)})
+			dst = append(dst, Label{Unescape(it.name), Unescape(it.value)})
 		case metricItem:
 		default:
 			return dst
@@ -27,17 +26,17 @@ func ParseLabels(block string, dst []Label) []Label {
 	}
 }
 
-// unescape returns s with \\, \" and \n replaced. Any other backslash stands
+// Unescape returns s with \\, \" and \n replaced. Any other backslash stands
 // for itself, as in textparse.
-func unescape(s string) string {
+func Unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
 	}
-	return string(appendUnescaped(make([]byte, 0, len(s)), s))
+	return string(AppendUnescaped(make([]byte, 0, len(s)), s))
 }
 
-// appendUnescaped appends unescape(s) to dst.
-func appendUnescaped(dst []byte, s string) []byte {
+// AppendUnescaped appends Unescape(s) to dst.
+func AppendUnescaped(dst []byte, s string) []byte {
 	for {
 		i := strings.IndexByte(s, '\\')
 		if i < 0 || i+1 == len(s) {

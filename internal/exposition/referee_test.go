@@ -1,4 +1,4 @@
-package raw
+package exposition_test
 
 import (
 	"bytes"
@@ -11,18 +11,61 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
+
+// ownPrefix starts the names of our own families, which raw.Scanner leaves out.
+const ownPrefix = "kpulse_"
 
 // reading is what an exposition says, in a form that can be compared.
 type reading struct {
-	samples     []string // series as seriesKey writes it, and the bits of the value
-	rejected    []Span   // the lines that the parser rejects, each by itself
-	own         []Span   // the accepted entries of families with ownPrefix
+	samples     []string   // series as seriesKey writes it, and the bits of the value
+	rejected    []raw.Span // the lines that the parser rejects, each by itself
+	own         []raw.Span // the accepted entries of families with ownPrefix
 	ownFamilies map[string]bool
 	meaningful  int
 	help        map[string]string // by name
+	types       []string          // names as written, with their type
+}
+
+// entries is what package exposition reads in body.
+func entries(body []byte) reading {
+	r := reading{ownFamilies: map[string]bool{}, help: map[string]string{}}
+	for e := range exposition.Entries(string(body)) {
+		own := strings.HasPrefix(e.Name, ownPrefix)
+		switch name := e.MetricName(); e.Kind {
+		case exposition.Malformed:
+			r.rejected = append(r.rejected, raw.Span{Start: e.Start, End: e.End})
+			continue
+		case exposition.Comment:
+			continue
+		case exposition.Help:
+			if !own && !has(r.help, name) {
+				r.help[name] = unescapeHelp(e.Text)
+			}
+		case exposition.Type:
+			r.types = append(r.types, e.Name+" "+e.Text)
+		case exposition.Series:
+			if !own {
+				key := sampleKey(exposition.ParseLabels(e.Labels, []exposition.Label{{Name: "__name__", Value: name}}), e.Value)
+				if e.Millis != exposition.NoTimestamp {
+					key += stampKey(&e.Millis)
+				}
+				r.samples = append(r.samples, key)
+			}
+		}
+		r.meaningful++
+		if own {
+			r.own = append(r.own, raw.Span{Start: e.Start, End: e.End})
+			r.ownFamilies[exposition.Unescape(e.Name)] = true
+		}
+	}
+	return r
 }
 
 // referee reads body with Prometheus' parser, which it starts again at the next
@@ -39,7 +82,7 @@ func referee(body []byte) reading {
 		if n := bytes.IndexByte(body[rejectedAt:], '\n'); n >= 0 {
 			next = rejectedAt + n + 1
 		}
-		r.rejected = append(r.rejected, Span{rejectedAt, next})
+		r.rejected = append(r.rejected, raw.Span{Start: rejectedAt, End: next})
 		start = next
 	}
 	return r
@@ -60,11 +103,15 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		switch entry {
 		case textparse.EntryHelp:
 			var text []byte
-			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(ownPrefix)) && !has(r.help, unescape(string(name))) {
-				r.help[unescape(string(name))] = string(text)
+			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(ownPrefix)) && !has(r.help, exposition.Unescape(string(name))) {
+				r.help[exposition.Unescape(string(name))] = string(text)
 			}
 		case textparse.EntryType:
-			name, _ = p.Type()
+			var kind model.MetricType
+			if name, kind = p.Type(); kind == model.MetricTypeUnknown {
+				kind = "untyped"
+			}
+			r.types = append(r.types, fmt.Sprint(string(name), " ", kind))
 		case textparse.EntrySeries:
 			var ls labels.Labels
 			p.Labels(&ls)
@@ -78,8 +125,8 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		}
 		r.meaningful++
 		if bytes.HasPrefix(name, []byte(ownPrefix)) {
-			r.own = append(r.own, Span{start, end})
-			r.ownFamilies[unescape(string(name))] = true
+			r.own = append(r.own, raw.Span{Start: start, End: end})
+			r.ownFamilies[exposition.Unescape(string(name))] = true
 		}
 	}
 }
@@ -98,37 +145,37 @@ func metricName(p textparse.Parser, input []byte) []byte {
 	return input[offsets.Index(0).Int():offsets.Index(1).Int()]
 }
 
-func promLabels(ls labels.Labels) []Label {
-	var out []Label
-	ls.Range(func(l labels.Label) { out = append(out, Label{l.Name, l.Value}) })
+func promLabels(ls labels.Labels) []exposition.Label {
+	var out []exposition.Label
+	ls.Range(func(l labels.Label) { out = append(out, exposition.Label{l.Name, l.Value}) })
 	return out
 }
 
 // sampleKey writes a sample with its labels, the metric name among them, in
 // order. Where the parser would rewrite numbers in le and quantile, which depends
 // on earlier TYPE lines, it always does.
-func sampleKey(ls []Label, v float64) string {
+func sampleKey(ls []exposition.Label, v float64) string {
 	for i, l := range ls {
 		if f, err := strconv.ParseFloat(l.Value, 64); err == nil && (l.Name == "le" || l.Name == "quantile") {
 			ls[i].Value = labels.FormatOpenMetricsFloat(f)
 		}
 	}
-	slices.SortFunc(ls, func(a, b Label) int {
+	slices.SortFunc(ls, func(a, b exposition.Label) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 	})
 	return fmt.Sprintf("%q %016x", ls, math.Float64bits(v))
 }
 
-// ours is the samples of a Batch as a reading has them.
-func ours(b *Batch) []string {
+// ours is the samples of a raw.Batch as a reading has them.
+func ours(b *raw.Batch) []string {
 	var out []string
 	stamps := map[int]*int64{}
 	for i := range b.Stamps {
 		stamps[b.Stamps[i].Sample] = &b.Stamps[i].Millis
 	}
 	for i, s := range b.Samples {
-		ls := []Label{{"__name__", b.Dict.Family(s.Family).Name}}
-		out = append(out, sampleKey(ParseLabels(b.Dict.Block(s.Labels), ls), s.Value)+stampKey(stamps[i]))
+		ls := []exposition.Label{{"__name__", b.Dict.Family(s.Family).Name}}
+		out = append(out, sampleKey(exposition.ParseLabels(b.Dict.Block(s.Labels), ls), s.Value)+stampKey(stamps[i]))
 	}
 	return out
 }
@@ -142,7 +189,7 @@ func stampKey(ms *int64) string {
 }
 
 // passed is the Body without Omit.
-func passed(b *Batch) []byte {
+func passed(b *raw.Batch) []byte {
 	var out []byte
 	at := 0
 	for _, o := range b.Omit {
@@ -153,10 +200,10 @@ func passed(b *Batch) []byte {
 }
 
 // merged returns spans in rising order, adjacent ones as one.
-func merged(spans ...[]Span) []Span {
+func merged(spans ...[]raw.Span) []raw.Span {
 	all := slices.Concat(spans...)
-	slices.SortFunc(all, func(a, b Span) int { return a.Start - b.Start })
-	var out []Span
+	slices.SortFunc(all, func(a, b raw.Span) int { return a.Start - b.Start })
+	var out []raw.Span
 	for _, s := range all {
 		if n := len(out); n > 0 && out[n-1].End == s.Start {
 			out[n-1].End = s.End
@@ -169,9 +216,12 @@ func merged(spans ...[]Span) []Span {
 
 // compare fails t unless b, which was scanned with a Dict that has seen no other
 // Body, says of it what Prometheus' parser says.
-func compare(t *testing.T, b *Batch) {
+func compare(t *testing.T, b *raw.Batch) {
 	t.Helper()
 	want := referee(b.Body)
+	if got := entries(b.Body); !reflect.DeepEqual(got, want) {
+		t.Errorf("entries of %q:\n got %+v\nwant %+v", b.Body, got, want)
+	}
 	if got := ours(b); !slices.Equal(got, want.samples) {
 		t.Errorf("samples of %q:\n got %v\nwant %v", b.Body, got, want.samples)
 	}
@@ -187,7 +237,7 @@ func compare(t *testing.T, b *Batch) {
 }
 
 // comparePassed checks that one run of the parser takes what is passed on.
-func comparePassed(t *testing.T, b *Batch, want []string) {
+func comparePassed(t *testing.T, b *raw.Batch, want []string) {
 	t.Helper()
 	rest := passed(b)
 	whole := reading{ownFamilies: map[string]bool{}, help: map[string]string{}}
@@ -202,7 +252,7 @@ func comparePassed(t *testing.T, b *Batch, want []string) {
 
 // compareDict checks that the Dict holds all HELP texts, and nothing that no
 // accepted line mentions if only b was ever scanned with it.
-func compareDict(t *testing.T, b *Batch, want reading) {
+func compareDict(t *testing.T, b *raw.Batch, want reading) {
 	t.Helper()
 	families, blocks := map[uint32]bool{}, map[uint32]bool{}
 	for _, s := range b.Samples {

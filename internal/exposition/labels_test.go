@@ -1,4 +1,4 @@
-package raw
+package exposition
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package raw
+package exposition_test
 
 import (
 	"bytes"
@@ -12,10 +12,23 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// FuzzScan compares the scanner with Prometheus' parser: on a body by itself,
+func TestScanAgreesWithPrometheus(t *testing.T) {
+	for _, body := range quirks {
+		b := raw.Batch{Body: []byte(body), Dict: raw.NewDict()}
+		var s raw.Scanner
+		s.Scan(&b)
+		compare(t, &b)
+		s.Scan(&b)
+		compare(t, &b)
+	}
+}
+
+// FuzzScan compares what is read here, and by raw.Scanner, with Prometheus' parser: on a body by itself,
 // once more with all hints in place, and on its lines in another order.
 func FuzzScan(f *testing.F) {
 	for _, body := range quirks {
@@ -52,8 +65,8 @@ func TestScanTokenSoup(t *testing.T) {
 // compareScans compares the scanner with Prometheus' parser on a body, fresh and
 // with hints from that body and another.
 func compareScans(t *testing.T, body []byte) {
-	var s Scanner
-	b := Batch{Body: body, Dict: NewDict()}
+	var s raw.Scanner
+	b := raw.Batch{Body: body, Dict: raw.NewDict()}
 	before := slices.Clone(body)
 	s.Scan(&b)
 	compare(t, &b)
@@ -68,8 +81,8 @@ func compareScans(t *testing.T, body []byte) {
 	slices.Reverse(lines)
 	b.Body = bytes.Join(lines, nil)
 	s.Scan(&b)
-	fresh := Batch{Body: b.Body, Dict: NewDict()}
-	new(Scanner).Scan(&fresh)
+	fresh := raw.Batch{Body: b.Body, Dict: raw.NewDict()}
+	new(raw.Scanner).Scan(&fresh)
 	compare(t, &fresh)
 	if !slices.Equal(ours(&b), ours(&fresh)) || !slices.Equal(b.Omit, fresh.Omit) {
 		t.Errorf("hints change the reading of %q:\n got %v\nwant %v", b.Body, ours(&b), ours(&fresh))
@@ -88,7 +101,7 @@ func FuzzParseLabels(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, block string) {
-		got := ParseLabels(block, nil)
+		got := exposition.ParseLabels(block, nil)
 		if !strings.HasPrefix(block, "{") {
 			return // a name would run on into it
 		}
@@ -101,9 +114,9 @@ func FuzzParseLabels(f *testing.F) {
 			}
 			var ls labels.Labels
 			p.Labels(&ls)
-			metric := unescape(string(metricName(p, []byte(name+block))))
+			metric := exposition.Unescape(string(metricName(p, []byte(name+block))))
 			want := sampleKey(promLabels(ls), 0)
-			if got := sampleKey(append([]Label{{"__name__", metric}}, got...), 0); got != want {
+			if got := sampleKey(append([]exposition.Label{{"__name__", metric}}, got...), 0); got != want {
 				t.Errorf("labels of %q: got %s, want %s", block, got, want)
 			}
 		}

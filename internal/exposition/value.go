@@ -1,4 +1,4 @@
-package raw
+package exposition
 
 import (
 	"math"
@@ -11,35 +11,32 @@ var powersOfTen = [...]float64{
 	1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 }
 
-// noStamp stands for no timestamp; one has no sign.
-const noStamp = -1
-
-// lineRest reads what follows the name and labels of a series in t from i on:
-// a value, perhaps a timestamp in milliseconds (else stamp is noStamp), the end of
-// the line. next is the start of the following line, or len(t).
-func lineRest(t string, i int) (value float64, stamp int64, next int, ok bool) {
-	i = skipBlanks(t, i)
+// ReadValue reads what follows the name and labels of a series in t from i on:
+// a value, perhaps a timestamp, the end of the line. next is the start of the following
+// line, or len(t).
+func ReadValue(t string, i int) (value float64, millis int64, next int, ok bool) {
+	i = SkipBlanks(t, i)
 	value, end := plainDecimal(t, i)
 	if end == i {
 		for end < len(t) && isValueByte(t[end]) {
 			end++
 		}
 		if value, ok = parseFloat(t[i:end]); !ok {
-			return 0, noStamp, i, false
+			return 0, NoTimestamp, i, false
 		}
 	}
 	if end < len(t) && t[end] == '\n' {
-		return value, noStamp, end + 1, true
+		return value, NoTimestamp, end + 1, true
 	}
-	end = skipBlanks(t, end)
-	if stamp, end, ok = timestamp(t, end); !ok {
-		return 0, noStamp, i, false
+	end = SkipBlanks(t, end)
+	if millis, end, ok = timestamp(t, end); !ok {
+		return 0, NoTimestamp, i, false
 	}
-	end = skipBlanks(t, end)
+	end = SkipBlanks(t, end)
 	if end < len(t) && t[end] != '\n' {
-		return 0, noStamp, i, false
+		return 0, NoTimestamp, i, false
 	}
-	return value, stamp, min(end+1, len(t)), true
+	return value, millis, min(end+1, len(t)), true
 }
 
 // plainDecimal reads a number such as -12.500000 without the general
@@ -110,16 +107,16 @@ func isNumberByte(c byte) bool {
 	return isDigit(c) || c == '.' || c == '-' || c == '+'
 }
 
-// timestamp reads the digits at i, of which there may be none: then ms is noStamp.
+// timestamp reads the digits at i, of which there may be none: then ms is NoTimestamp.
 // ok is false where they do not fit into 64 bits.
 func timestamp(t string, i int) (ms int64, end int, ok bool) {
 	if i == len(t) || !isDigit(t[i]) {
-		return noStamp, i, true
+		return NoTimestamp, i, true
 	}
 	for i < len(t) && isDigit(t[i]) {
 		digit := int64(t[i] - '0')
 		if ms > (math.MaxInt64-digit)/10 {
-			return noStamp, i, false
+			return NoTimestamp, i, false
 		}
 		ms = ms*10 + digit
 		i++
@@ -130,17 +127,4 @@ func timestamp(t string, i int) (ms int64, end int, ok bool) {
 // isValueByte reports whether c may stand in a value. Any other byte ends it.
 func isValueByte(c byte) bool {
 	return c != '\n' && c != ' ' && c != '\t' && c != '{' && c != 0
-}
-
-func isDigit(c byte) bool { return c-'0' <= 9 }
-
-func isBlank(c byte) bool { return c == ' ' || c == '\t' }
-
-// skipBlanks returns the index of the first byte of t from i on that is neither
-// a space nor a tab, or len(t).
-func skipBlanks(t string, i int) int {
-	for i < len(t) && isBlank(t[i]) {
-		i++
-	}
-	return i
 }

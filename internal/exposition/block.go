@@ -1,4 +1,4 @@
-package raw
+package exposition
 
 import "unicode/utf8"
 
@@ -27,7 +27,7 @@ type item struct {
 // blockItem reads the item of a label block in t at i, which lies after the
 // opening brace or at an earlier item's next.
 func blockItem(t string, i int) item {
-	i = skipBlanks(t, i)
+	i = SkipBlanks(t, i)
 	if i == len(t) {
 		return item{}
 	}
@@ -39,7 +39,7 @@ func blockItem(t string, i int) item {
 		return item{}
 	}
 	quoted := t[i-1] == '"'
-	i = skipBlanks(t, i)
+	i = SkipBlanks(t, i)
 	if i == len(t) {
 		return item{}
 	}
@@ -87,7 +87,7 @@ func labelValue(t string, i int, name string) item {
 		return item{}
 	}
 	value := t[i+1 : end-1]
-	if end = skipBlanks(t, end); end < len(t) && t[end] == ',' {
+	if end = SkipBlanks(t, end); end < len(t) && t[end] == ',' {
 		end++
 	}
 	return item{kind: labelItem, name: name, value: value, next: end}
@@ -128,25 +128,36 @@ func closeValue(t string, i int) int {
 	return -1
 }
 
-// scanBlock checks the label block of t whose brace opens at i. metric is the
-// quoted metric name in it, still escaped; named tells whether there is one.
-func scanBlock(t string, i int) (metric string, named bool, end int, ok bool) {
+// BlockEnd returns the index behind the label block of t whose brace opens at i,
+// as it may stand behind a metric name. It is -1 where the block is malformed, or
+// holds a metric name itself.
+func BlockEnd(t string, i int) int {
+	if _, named, end := readBlock(t, i); !named {
+		return end
+	}
+	return -1
+}
+
+// readBlock checks the label block of t whose brace opens at i. metric is the
+// quoted metric name in it, still escaped; named reports whether there is one. end
+// is -1 where the block is malformed.
+func readBlock(t string, i int) (metric string, named bool, end int) {
 	for i++; ; {
 		it := blockItem(t, i)
 		switch it.kind {
 		case blockEnd:
-			return metric, named, it.next, true
+			return metric, named, it.next
 		case metricItem:
 			if named {
-				return "", false, 0, false
+				return "", false, -1
 			}
 			metric, named = it.name, true
 		case labelItem:
 			if !utf8.ValidString(it.value) {
-				return "", false, 0, false
+				return "", false, -1
 			}
 		default:
-			return "", false, 0, false
+			return "", false, -1
 		}
 		i = it.next
 	}
@@ -160,6 +171,3 @@ func skipNULs(t string, i int) int {
 	}
 	return i
 }
-
-// isLetter reports whether c may start a label name.
-func isLetter(c byte) bool { return (c|0x20)-'a' < 26 || c == '_' }

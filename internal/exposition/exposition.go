@@ -1,0 +1,188 @@
+// Package exposition is the text exposition format of Prometheus (text/plain;
+// version=0.0.4): the one place that knows how an exposition is read and written.
+//
+// Reading accepts and rejects what Prometheus' textparse.PromParser does, to the
+// byte, were that parser restarted at the next line after each line that it
+// rejects. Nothing is copied: the strings of an Entry are parts of the text. The
+// package remembers nothing either; raw.Scanner does, for sources that are read
+// again and again.
+package exposition
+
+import (
+	"iter"
+	"strings"
+	"unsafe"
+)
+
+// Kind says what an entry of an exposition is.
+type Kind uint8
+
+// The kinds of entries.
+const (
+	Malformed Kind = iota // a line that Prometheus' parser rejects
+	Comment               // a comment, or an empty line
+	Help
+	Type
+	Series // a sample
+)
+
+// Entry is one entry of an exposition: a line, but for newlines within quotes.
+type Entry struct {
+	Kind Kind
+	// Start and End are where it begins in the text and where the next one does.
+	Start, End int
+	// Name of the metric, as it is written: in a series, blanks in front of the
+	// name are a part of it, as they are for Prometheus. A Quoted name stands in
+	// quotes, which are not part of Name, and is still escaped.
+	Name   string
+	Quoted bool
+	// Text of a HELP, still escaped, or the metric type of a TYPE.
+	Text string
+	// Labels is the label block of a series with its braces, "" without one.
+	// ParseLabels reads it.
+	Labels string
+	Value  float64
+	// Millis is the timestamp of a series in milliseconds since 1970, NoTimestamp
+	// where it has none.
+	Millis int64
+}
+
+// NoTimestamp is the Millis of a sample without a timestamp, which has no sign.
+const NoTimestamp = -1
+
+// MetricName returns the name of the metric, unescaped.
+func (e *Entry) MetricName() string {
+	if e.Quoted {
+		return Unescape(e.Name)
+	}
+	return e.Name
+}
+
+// Entries returns the entries of an exposition in their order.
+func Entries(text string) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for i := 0; i < len(text); {
+			e := Next(text, i)
+			if !yield(e) {
+				return
+			}
+			i = e.End
+		}
+	}
+}
+
+// Next returns the entry of t that begins at i, the start of a line in front of
+// the end of t. A malformed entry ends with its first line.
+func Next(t string, i int) Entry {
+	e := Entry{Start: i, Millis: NoTimestamp}
+	j := SkipBlanks(t, i)
+	switch {
+	case j == len(t) || t[j] == '\n':
+		e.Kind, e.End = Comment, min(j+1, len(t))
+	case t[j] == '#':
+		e.header(t, j+1)
+	case t[j] == '{':
+		e.quotedSeries(t, j)
+	default:
+		e.series(t, j)
+	}
+	if e.Kind == Malformed {
+		return Entry{Start: i, End: NextLine(t, i), Millis: NoTimestamp}
+	}
+	return e
+}
+
+// series reads a sample of t whose metric name, but for the blanks in front, starts
+// at i.
+func (e *Entry) series(t string, i int) {
+	end := NameEnd(t, i)
+	if end == i {
+		return
+	}
+	e.Name = t[e.Start:end]
+	if brace := SkipBlanks(t, end); brace < len(t) && t[brace] == '{' {
+		if end = BlockEnd(t, brace); end < 0 {
+			return
+		}
+		e.Labels = t[brace:end]
+	}
+	e.value(t, end)
+}
+
+// quotedSeries reads a sample of t whose label block starts at i and holds the
+// metric name, in quotes.
+func (e *Entry) quotedSeries(t string, i int) {
+	name, named, end := readBlock(t, i)
+	if end < 0 || !named {
+		return
+	}
+	e.Name, e.Quoted, e.Labels = name, true, t[i:end]
+	e.value(t, end)
+}
+
+// value reads the rest of a sample from i on.
+func (e *Entry) value(t string, i int) {
+	var ok bool
+	if e.Value, e.Millis, e.End, ok = ReadValue(t, i); ok {
+		e.Kind = Series
+	}
+}
+
+// NameEnd returns the index behind the unquoted metric name of t at i, which is i
+// where there is none.
+func NameEnd(t string, i int) int {
+	if i == len(t) || !isLetter(t[i]) && t[i] != ':' {
+		return i
+	}
+	for i < len(t) && (isLetter(t[i]) || isDigit(t[i]) || t[i] == ':') {
+		i++
+	}
+	return i
+}
+
+// SkipSeries returns the start of the entry that follows the series of t at i. It
+// is for a series that Prometheus accepts and whose name is not quoted, and costs
+// a fraction of Next.
+func SkipSeries(t string, i int) int {
+	end := NextLine(t, i)
+	line := t[i:end]
+	brace := strings.LastIndexByte(line, '}')
+	if brace >= 3 && line[brace-1] == '"' && line[brace-2] != '\\' && line[brace-2] != '=' {
+		return end // the quote closes a value, and so the brace the block
+	}
+	if open := strings.IndexByte(line, '{'); open >= 0 {
+		// A newline may stand in the value of a label.
+		if block := BlockEnd(t, i+open); block > 0 {
+			return NextLine(t, block)
+		}
+	}
+	return end
+}
+
+// NextLine returns the index behind the first newline of t from i on, or len(t).
+func NextLine(t string, i int) int {
+	if n := strings.IndexByte(t[i:], '\n'); n >= 0 {
+		return i + n + 1
+	}
+	return len(t)
+}
+
+// SkipBlanks returns the index of the first byte of t from i on that is neither
+// a space nor a tab, or len(t).
+func SkipBlanks(t string, i int) int {
+	for i < len(t) && isBlank(t[i]) {
+		i++
+	}
+	return i
+}
+
+// View returns body as a string without copying it. Nobody may write to body as
+// long as the string, or a part of it, is in use.
+func View(body []byte) string { return unsafe.String(unsafe.SliceData(body), len(body)) }
+
+// isLetter reports whether c may start a label name.
+func isLetter(c byte) bool { return (c|0x20)-'a' < 26 || c == '_' }
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }

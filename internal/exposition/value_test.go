@@ -1,0 +1,33 @@
+package exposition
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+)
+
+// TestPlainDecimalRounds compares the plain form, in which most numbers of many
+// digits would come out wrong if they were not left to strconv, with strconv.
+func TestPlainDecimalRounds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	taken := 0
+	for range 20_000 {
+		text := strconv.FormatUint(rng.Uint64()>>rng.IntN(64), 10)
+		point := rng.IntN(len(text) + 1)
+		text = text[:point] + "." + text[point:]
+		want, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, end := plainDecimal(text, 0)
+		if end == 0 {
+			continue
+		}
+		if taken++; got != want || end != len(text) {
+			t.Errorf("%s: got %v up to %d, want %v", text, got, end, want)
+		}
+	}
+	if taken < 10_000 {
+		t.Errorf("only %d of 20000 numbers were taken for plain", taken)
+	}
+}

@@ -1,0 +1,134 @@
+package exposition
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// AppendHeader appends the HELP and TYPE lines of a family.
+func AppendHeader(dst []byte, name, help, kind string) []byte {
+	dst = append(append(append(dst, "# HELP "...), name...), ' ')
+	for i := range len(help) {
+		switch c := help[i]; c {
+		case '\\':
+			dst = append(dst, `\\`...)
+		case '\n':
+			dst = append(dst, `\n`...)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	dst = append(append(append(dst, "\n# TYPE "...), name...), ' ')
+	return append(append(dst, kind...), '\n')
+}
+
+// AppendLabel appends name="value" with the value escaped. The name needs no
+// quotes; AppendQuoted writes one that does.
+func AppendLabel(dst []byte, name, value string) []byte {
+	return AppendQuoted(append(append(dst, name...), '='), value)
+}
+
+// AppendQuoted appends the value of a label, or a name that is not plain, in
+// quotes and escaped. Bytes that are no UTF-8, and NUL, would make Prometheus
+// reject the whole exposition: each becomes U+FFFD.
+func AppendQuoted(dst []byte, value string) []byte {
+	dst = append(dst, '"')
+	for {
+		n := plainPrefix(value)
+		dst = append(dst, value[:n]...)
+		if value = value[n:]; value == "" {
+			return append(dst, '"')
+		}
+		r, size := utf8.DecodeRuneInString(value)
+		switch r {
+		case utf8.RuneError, 0:
+			dst = utf8.AppendRune(dst, utf8.RuneError)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\\', '"':
+			dst = append(dst, '\\', byte(r))
+		default:
+			dst = append(dst, value[:size]...)
+		}
+		value = value[size:]
+	}
+}
+
+// plainPrefix is how many bytes s begins with that need no second look.
+func plainPrefix(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// maxExact is the number below which every integer is a float64.
+const maxExact = 1 << 53
+
+// decimals is 10 to the power of the digits that sources usually write after the
+// point.
+const decimals = 1_000_000
+
+// AppendFloat appends the value of a sample: a text that reads back as v, but for
+// the sign of -0. Integers and numbers with up to six digits after the point are
+// the rule; strconv's shortest text takes several times as long to find.
+func AppendFloat(dst []byte, v float64) []byte {
+	if i := int64(v); float64(i) == v && -maxExact < i && i < maxExact {
+		if i < 0 {
+			return strconv.AppendInt(dst, i, 10)
+		}
+		return appendInteger(dst, uint64(i))
+	}
+	// The division is correctly rounded, as parsing is: if it gives v, so does
+	// the decimal.
+	n := int64(v*decimals + 0.5)
+	if n <= 0 || n >= maxExact || float64(n)/decimals != v {
+		return strconv.AppendFloat(dst, v, 'g', -1, 64)
+	}
+	dst = appendInteger(dst, uint64(n)/decimals)
+	rest := uint64(n) % decimals
+	high, middle, low := pair(rest/10_000), pair(rest/100%100), pair(rest%100)
+	dst = append(dst, '.', high[0], high[1], middle[0], middle[1], low[0], low[1])
+	end := len(dst)
+	for dst[end-1] == '0' {
+		end--
+	}
+	return dst[:end]
+}
+
+// appendInteger appends n, which is below maxExact.
+func appendInteger(dst []byte, n uint64) []byte {
+	if n < 10 {
+		return append(dst, byte('0'+n))
+	}
+	var text [16]byte
+	begin := len(text)
+	for n >= 10 {
+		p := pair(n % 100)
+		n /= 100
+		begin -= 2
+		text[begin], text[begin+1] = p[0], p[1]
+	}
+	if n > 0 {
+		begin--
+		text[begin] = byte('0' + n)
+	}
+	return append(dst, text[begin:]...)
+}
+
+// pair is n, which is below 100, in two digits.
+func pair(n uint64) string { return pairs[n*2:][:2] }
+
+// pairs are the numbers of two digits.
+const pairs = "00010203040506070809" +
+	"10111213141516171819" +
+	"20212223242526272829" +
+	"30313233343536373839" +
+	"40414243444546474849" +
+	"50515253545556575859" +
+	"60616263646566676869" +
+	"70717273747576777879" +
+	"80818283848586878889" +
+	"90919293949596979899"

@@ -60,7 +60,7 @@ type capture struct {
 // captures are those of our own making, and real ones where there are any.
 func captures(t *testing.T) (all []capture) {
 	t.Helper()
-	for _, pattern := range []string{"testdata/captures/*.prom", "../../../shared/captures/*.prom"} {
+	for _, pattern := range []string{captureDir + "/*.prom", "../../../shared/captures/*.prom"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestReferenceOnKnownVerdicts(t *testing.T) {
 		{"mig-with-and-without-board-rows.prom", gpu{uuid: uuid(2)}, "", "unknown", -1},
 		{"sentinels-and-impossible-values.prom", gpu{uuid: uuid(3)}, "unknown", "ok", -1},
 	} {
-		body, err := os.ReadFile("testdata/captures/" + test.capture)
+		body, err := os.ReadFile(captureDir + "/" + test.capture)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -144,11 +144,10 @@ func TestExportPlaysTheSame(t *testing.T) {
 // TestExportOfCaptures: every dialect, boards and instances, and what is impossible.
 func TestExportOfCaptures(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/captures/*")
-	if err != nil || len(files) < 5 {
-		t.Fatalf("%v %v", files, err)
-	}
-	for _, file := range files {
+	for _, file := range captureFiles(t, "*.prom") {
+		if name := filepath.Base(file); name == "cpus-alone.prom" || name == "lost-gpu.prom" {
+			continue // there is no GPU, or one without a reading, which a CSV cannot give again
+		}
 		first, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+file, "--export=all+")
 		again, _ := exported(t, nil, "--backend=replay", "--poll=0.1", "--source="+saved(t, first), "--export=all+")
 		if len(first) < 2 {

@@ -1,45 +1,180 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
-// dialectCaptures hold one small body of each dialect; they are translate's.
-const dialectCaptures = "../../internal/translate/testdata/*.prom"
+// captureDir holds the captures that packages share: expositions of every dialect, and
+// dmon output.
+const captureDir = "../../testdata/captures"
 
-// changing are the series that differ from one run to the next.
-var changing = regexp.MustCompile(`(?m)^kpulse_(source_read_duration_seconds|source_last_read_timestamp_seconds|build_info)\{.*\n`)
-
-// TestGoldenExpositions compares our part of the whole program's answer, dialect
-// by dialect, with what stands in testdata/golden (rewritten by -update). It shows
-// a change of names, labels, order or units to whoever reads the diff; that the
-// values are right is for the tests of the layers and for the reference.
-func TestGoldenExpositions(t *testing.T) {
-	files, err := filepath.Glob(dialectCaptures)
-	if err != nil || len(files) < 10 {
-		t.Fatalf("%d captures (%v)", len(files), err)
+// captureFiles returns the captures whose name matches pattern.
+func captureFiles(t testing.TB, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(captureDir, pattern))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d captures are %s (%v)", len(files), pattern, err)
 	}
-	for _, file := range files {
-		body, err := os.ReadFile(file)
+	return files
+}
+
+// TestGolden compares what the program says of each capture, and of the demo, with
+// testdata/golden (rewritten by -update): its own part of /metrics, and what --once,
+// --once --json and --export write. It shows a change of names, labels, order, units or
+// values to whoever reads the diff; that the values are right is for the tests of the
+// layers and for the reference.
+//
+// KPULSE_GOLDEN_BINARY names another kpulse-proxy to compare, such as one from before a
+// change.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	names := []string{""}
+	for _, file := range captureFiles(t, "*") {
+		names = append(names, filepath.Base(file))
+	}
+	for _, name := range names {
+		flags, golden := []string{"--source=" + name, "--poll=0"}, name
+		switch {
+		case name == "":
+			flags, golden = []string{"--backend=replay", "--poll=24h"}, "demo"
+		case filepath.Ext(name) == ".dmon":
+			flags = []string{"--backend=replay", "--source=" + name, "--poll=24h"}
+		}
+		t.Run(golden, func(t *testing.T) {
+			t.Parallel()
+			var page strings.Builder
+			page.WriteString("-- /metrics --\n" + goldenMetrics(t, flags))
+			if strings.Contains(flags[len(flags)-1], "--poll") {
+				flags = flags[:len(flags)-1]
+			}
+			for _, more := range []string{"--once", "--once --json", "--export=all --once", "--export=all --poll=100ms"} {
+				if !strings.Contains(more, "--poll") || filepath.Ext(name) == ".dmon" {
+					page.WriteString("-- " + more + " --\n" + goldenOutput(t, append(strings.Fields(more), flags...)))
+				}
+			}
+			compareGolden(t, golden+".golden", page.String())
+		})
+	}
+}
+
+// goldenCommand returns kpulse-proxy, run among the captures without an environment.
+func goldenCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
+	binary := os.Getenv("KPULSE_GOLDEN_BINARY")
+	if binary == "" {
+		binary = itself(t)
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir, cmd.Env = captureDir, []string{"HOME=" + t.TempDir()}
+	return cmd
+}
+
+// goldenMetrics returns our part of the first scrape.
+func goldenMetrics(t *testing.T, flags []string) string {
+	t.Helper()
+	c, err := startChild(goldenCommand(t.Context(), t, append(flags, "--web.listen-address=127.0.0.1:0")...), filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		return "(it does not start)\n"
+	}
+	defer c.cmd.Process.Kill()
+	var answer []byte
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		res, err := http.Get(c.url + "/metrics")
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := startProgram(t, "--passthrough=off", "--node-name=golden")
-		answer, status := p.scrape(t, body)
-		if status != 200 {
-			t.Errorf("%s: %d %s", file, status, answer)
-			continue
+		answer, err = io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := checkExposition(answer); err != nil {
-			t.Errorf("%s: %v", file, err)
+		if res.StatusCode == http.StatusOK {
+			break
 		}
-		got := changing.ReplaceAllString(string(answer), "")
-		got = regexp.MustCompile(`source="[^"]*"`).ReplaceAllString(got, `source="exporter"`)
-		compareGolden(t, strings.TrimSuffix(filepath.Base(file), ".prom")+".golden", got)
+		answer = fmt.Appendf(nil, "status %d\n%s", res.StatusCode, answer)
+	}
+	// The upstream's own part may hold a series twice.
+	if at := bytes.Index(answer, []byte("# HELP kpulse_")); at >= 0 {
+		if err := checkExposition(answer[at:]); err != nil {
+			t.Error(err)
+		}
+	}
+	return reviewable(answer)
+}
+
+// changing are the samples that differ from one run to the next.
+var changing = regexp.MustCompile(`^kpulse_(source_read_duration_seconds|source_last_read_timestamp_seconds|build_info)\{`)
+
+// reviewable returns our samples of an exposition that are not 0, and how many are.
+func reviewable(exposition []byte) string {
+	var kept strings.Builder
+	zeros := 0
+	for line := range strings.Lines(string(exposition)) {
+		switch {
+		case !strings.HasPrefix(line, "kpulse_"), changing.MatchString(line):
+		case strings.HasSuffix(line, " 0\n"):
+			zeros++
+		default:
+			kept.WriteString(line)
+		}
+	}
+	return fmt.Sprintf("%s(%d samples are 0)\n", &kept, zeros)
+}
+
+// volatile is the time of a reading, in the table, in JSON and in CSV.
+var volatile = regexp.MustCompile(`(?m)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|"at": "[^"]*"|^\d{10}\.\d\d`)
+
+// goldenOutput returns what a run writes, without the time of the reading.
+func goldenOutput(t *testing.T, args []string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := goldenCommand(ctx, t, args...)
+	stdout, err := cmd.Output()
+	text := volatile.ReplaceAllString(string(stdout), "TIME")
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return text + "(" + exit.Error() + ")\n"
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestGoldenOverTime does so for what the demo and a dmon capture come to in some
+// minutes of simulated time: ledgers, edges, and series that come and go.
+func TestGoldenOverTime(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		open  func() (source.Source, error)
+		total time.Duration
+	}{
+		{"demo", func() (source.Source, error) { return demo(time.Second), nil }, 5 * time.Minute},
+		{"dmon-mig.dmon", func() (source.Source, error) {
+			return replay.Open(filepath.Join(captureDir, "dmon-mig.dmon"), replay.Options{Period: time.Second, Loop: true})
+		}, 30 * time.Second},
+		{"dmon-profiling.dmon", func() (source.Source, error) {
+			return replay.Open(filepath.Join(captureDir, "dmon-profiling.dmon"), replay.Options{Period: time.Second, Loop: true})
+		}, 30 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var last string
+			play(t, test.open, time.Second, test.total, func(_ time.Time, exposition []byte) { last = reviewable(exposition) })
+			compareGolden(t, test.name+".over-time.golden", strings.ReplaceAll(last, captureDir+"/", ""))
+		})
 	}
 }
 

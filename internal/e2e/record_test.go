@@ -23,7 +23,7 @@ func TestRecordingPlaysTheSame(t *testing.T) {
 	}{
 		{"demo", func() (source.Source, error) { return demo(time.Second), nil }},
 		{"exporter", func() (source.Source, error) {
-			return exporter.New("testdata/captures/time-slicing-two-pods.prom", exporter.Options{MaxBody: 1 << 20})
+			return exporter.New(captureDir+"/time-slicing-two-pods.prom", exporter.Options{MaxBody: 1 << 20})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

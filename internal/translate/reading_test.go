@@ -51,7 +51,7 @@ func translated(t testing.TB, opts Options, body string) *reader {
 
 func testdata(t testing.TB, name string) string {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("testdata", name))
+	body, err := os.ReadFile(filepath.Join("../../testdata/captures", name))
 	if err != nil {
 		t.Fatal(err)
 	}

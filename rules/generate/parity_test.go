@@ -136,7 +136,7 @@ func (n *tally) check(t *testing.T) {
 func TestParityOnCaptures(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{
-		"../../internal/translate/testdata/*.prom", "../../internal/e2e/testdata/captures/*.prom", "../../../shared/captures/*.prom",
+		"../../testdata/captures/*.prom", "../../../shared/captures/*.prom",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {

@@ -11,14 +11,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
 )
 
-// captures are all bodies at hand: those of this repository's tests, and where
-// they are, those of others.
+// captures are the bodies of this repository's tests.
 func captures(t testing.TB) [][]byte {
 	t.Helper()
 	var bodies [][]byte
 	for _, pattern := range []string{
-		"../../e2e/testdata/*/*.prom", "../../e2e/testdata/golden/*",
-		"../../translate/testdata/*.prom", "../../expose/testdata/*.prom",
+		"../../../testdata/captures/*", "../../e2e/testdata/golden/*", "../../expose/testdata/*.prom",
 	} {
 		paths, _ := filepath.Glob(pattern)
 		if len(paths) == 0 {
@@ -27,10 +25,6 @@ func captures(t testing.TB) [][]byte {
 		for _, path := range paths {
 			bodies = append(bodies, load(t, path))
 		}
-	}
-	paths, _ := filepath.Glob("../../../../shared/captures/*")
-	for _, path := range paths {
-		bodies = append(bodies, load(t, path))
 	}
 	return bodies
 }

@@ -81,11 +81,17 @@ func (p *service) serves(source string) bool {
 func renderer() func(*canonical.Snapshot) [][]byte {
 	writer := expose.NewWriter()
 	var ours bytes.Buffer
+	var text []byte
 	var parts [][]byte
 	return func(s *canonical.Snapshot) [][]byte {
 		ours.Reset()
 		_ = writer.Write(&ours, s) // memory takes everything
-		parts = append(append(parts[:0], s.Valid...), ours.Bytes())
+		parts = append(parts[:0], s.Valid...)
+		if s.Text != nil {
+			text = s.Text.AppendText(text[:0])
+			parts = append(parts, text)
+		}
+		parts = append(parts, ours.Bytes())
 		return parts
 	}
 }

@@ -15,12 +15,22 @@ type Snapshot struct {
 	// series of our own. Both are empty where the source is none.
 	Body  []byte
 	Valid [][]byte
+	// Text is the upstream's exposition where the source gives readings without one,
+	// to be written when it is asked for; nil elsewhere.
+	Text Text
 
 	// Host is the machine that the devices are in. It is nil where the source
 	// tells of another one, or where nothing reads it.
 	Host *Host
 
 	Source Source
+}
+
+// Text is an exposition that is written when it is asked for.
+type Text interface {
+	// AppendText appends it to dst, in whole lines that Prometheus accepts. It may be
+	// called from any goroutine that holds the Snapshot.
+	AppendText(dst []byte) []byte
 }
 
 // Source is the state of a source after a reading, good or failed.

@@ -1,5 +1,7 @@
 package dcgm
 
+import "slices"
+
 // Stream says which part of DCGM reads a field, and so which of the two streams
 // of dmon it goes through.
 type Stream uint8
@@ -43,6 +45,14 @@ type Field struct {
 // carry, both ways together. DCGM has no field of it, and the name does not pretend
 // that it had.
 const NVLinkLimit = "nvlink_limit_bytes_per_second"
+
+// linkLimitField is the index in Fields of NVLinkLimit.
+const linkLimitField = len(Fields) - 1
+
+// FieldOf returns the index in Fields of a column of dmon, -1 where there is none.
+func FieldOf(column []byte) int {
+	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.Column == string(column) })
+}
 
 // Foreign tells whether DCGM has no such field: dmon cannot be asked for it, and no
 // exporter serves it. Its Column heads nothing, and is the name of the family.

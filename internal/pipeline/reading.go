@@ -121,6 +121,9 @@ func (p *Pipeline) evaluate(r *reading) {
 	r.usual = p.meter.usual()
 	snap.Body = b.Body
 	snap.Valid = validParts(snap.Valid[:0], b)
+	if snap.Text = nil; len(b.Body) == 0 && b.Exposition != nil {
+		snap.Text = b
+	}
 	if snap.Host = nil; p.host.look(p.life, &r.host) {
 		snap.Host = &r.host
 	}

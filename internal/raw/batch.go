@@ -38,6 +38,11 @@ type Batch struct {
 	// empty where the source does not speak the exposition format.
 	Body []byte
 
+	// Exposition appends the text that an exporter would have sent for the Samples.
+	// It is nil where Body is that text, and where there is none. It may be called
+	// from any goroutine until the next Read into the Batch.
+	Exposition func(dst []byte, b *Batch) []byte
+
 	// Omit lists, in rising order and merged where adjacent, the lines of Body
 	// that must not be passed on: those that Prometheus' parser rejects and
 	// those of our own families (a proxy behind a proxy).
@@ -79,6 +84,9 @@ func (b *Batch) Reset() {
 		Dict:    b.Dict,
 	}
 }
+
+// AppendText appends the exposition of a Batch that has no Body.
+func (b *Batch) AppendText(dst []byte) []byte { return b.Exposition(dst, b) }
 
 // Fingerprint is a number that changes whenever a series comes or goes or a value
 // changes, and not with the order of the Samples, which some exporters shuffle.

@@ -78,10 +78,12 @@ type Source struct {
 	stats source.StreamStats
 
 	// Of the reading goroutine.
-	join  join
-	tick  raw.Batch // joined
-	shown *view     // the one that out writes by
-	out   *exposition
+	join     join
+	shown    *view // the one that out writes by
+	out      *dcgm.Writer
+	odd      oddity
+	unlisted bool // of the last reading: an entity is not in the inventory
+	children atomic.Uint64
 
 	streams []*stream
 	backoff func(n int) time.Duration // source.Backoff but in tests
@@ -136,7 +138,7 @@ func New(opts Options) *Source {
 	s := &Source{
 		opts: opts,
 		ring: newRing(2),
-		out:  &exposition{Writer: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)},
+		out:  dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger),
 		streams: []*stream{
 			device:    newStream(device, "device", dcgm.DeviceStream),
 			profiling: newStream(profiling, "profiling", dcgm.ProfilingStream),
@@ -217,7 +219,7 @@ func (s *Source) next(b *raw.Batch) bool {
 		if t == nil {
 			break
 		}
-		whole := t.epoch == epoch && s.join.take(t)
+		whole := t.epoch == epoch && s.join.add(t)
 		s.ring.recycle(t)
 		if whole {
 			s.write(b)
@@ -234,7 +236,7 @@ func (s *Source) next(b *raw.Batch) bool {
 // nameless returns an error where b, which it then empties, holds nothing because
 // all that dmon reads is of GPUs that nobody can name.
 func (s *Source) nameless(b *raw.Batch) error {
-	if len(b.Samples) > 0 || !s.out.Strangers() {
+	if len(b.Samples) > 0 || !s.unlisted {
 		return nil
 	}
 	b.Reset()
@@ -269,11 +271,37 @@ func (s *Source) follow() uint64 {
 
 // write writes the joined tick into the emptied b.
 func (s *Source) write(b *raw.Batch) {
-	s.tick.Reset()
-	s.join.fill(&s.tick)
-	if s.out.write(b, &s.tick) {
+	var entities int
+	entities, s.unlisted = s.join.write(s.out, b)
+	if s.odd.lasts(b.At, entities, s.unlisted) {
 		s.wonder()
 	}
+}
+
+// oddFor is how long entities must look odd before the node is surveyed: as long as
+// streams that start need to be all there.
+const oddFor = time.Second
+
+// oddity watches the entities of the readings.
+type oddity struct {
+	entities int       // how many had a value, as far as that is nothing odd
+	since    time.Time // zero while nothing is odd
+}
+
+// lasts tells whether a reading is the first of which the entities have been odd for
+// oddFor: there are others than before, or some that are not in the inventory. Then
+// their number is odd no more.
+func (o *oddity) lasts(at time.Time, entities int, unknown bool) bool {
+	switch {
+	case entities == o.entities && !unknown:
+		o.since = time.Time{}
+	case o.since.IsZero():
+		o.since = at
+	case at.Sub(o.since) >= oddFor:
+		o.since, o.entities = time.Time{}, entities
+		return true
+	}
+	return false
 }
 
 // start starts the supervision of all streams.

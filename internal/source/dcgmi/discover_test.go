@@ -177,8 +177,8 @@ func TestLateIdentity(t *testing.T) {
 		t.Helper()
 		b, err := read(ms)
 		e, ok := errors.AsType[*source.Error](err)
-		if !ok || e.Failure != source.Broken || !strings.Contains(e.Cause, says) || !strings.Contains(e.Remedy, "dcgmi discovery -l") || len(b.Body) > 0 {
-			t.Errorf("%v after\n%s", err, b.Body)
+		if !ok || e.Failure != source.Broken || !strings.Contains(e.Cause, says) || !strings.Contains(e.Remedy, "dcgmi discovery -l") || len(b.Samples) > 0 {
+			t.Errorf("%v after\n%v", err, b.Samples)
 		}
 	}
 	refused(0, `not known by UUID: dcgmi discovery -l: `)
@@ -385,17 +385,17 @@ func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
 	s.adopt(board(uuid0), "")
 	push(1, 0, "POWER=1", "TMPTR=30")
 	if !s.next(&b) || devices(&b, "POWER", true) != "0="+uuid0 {
-		t.Fatalf("%s", b.Body)
+		t.Fatalf("%v", b.Samples)
 	}
 	push(1, 100, "POWER=2", "TMPTR=31")
 	s.adopt(board(uuid1), "")
 	push(1, 200, "POWER=3", "TMPTR=32")
 	b.Reset()
 	if s.next(&b) {
-		t.Errorf("the other board reads\n%s", b.Body)
+		t.Errorf("the other board reads\n%v", b.Samples)
 	}
 	push(2, 300, "POWER=4")
 	if !s.next(&b) || devices(&b, "POWER", true) != "0="+uuid1 || has(&b, "TMPTR") || b.Samples[0].Value != 4 {
-		t.Errorf("the other board reads\n%s", b.Body)
+		t.Errorf("the other board reads\n%v", b.Samples)
 	}
 }

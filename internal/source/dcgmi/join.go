@@ -1,17 +1,16 @@
 package dcgmi
 
 import (
+	"math"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
 // startGrace is how long, at the start, readings of one stream wait for the other,
 // so that the first one is whole.
 const startGrace = 3 * time.Second
-
-// mostIDs bounds the group's Dict, which outlives the children.
-const mostIDs = 4 * mostNames
 
 // join makes readings of the ticks of two streams that run side by side and
 // drift. The profiling stream sets the pace: each of its ticks joins the newest
@@ -23,36 +22,30 @@ type join struct {
 	// expects tells whether a stream runs or starts.
 	expects func(stream int) bool
 
-	dict   *raw.Dict
-	sheets [2]sheet // by stream
-	begun  time.Time
+	streams [2]latest
+	begun   time.Time
 
-	latest  int       // the stream that gave the latest tick
+	newest  int       // the stream that gave the latest tick
 	waiting bool      // the latest tick waits for one of the other stream
 	skipped int       // since the last reading
 	at      time.Time // of the last reading
+
+	joined [2]bool // the streams that the reading is of
 }
 
-// take takes over a tick and tells whether a reading is complete.
-func (j *join) take(t *tick) bool {
-	if j.dict == nil || j.dict.Families()+j.dict.Blocks() > mostIDs {
-		j.dict = raw.NewDict()
-		for i := range j.sheets {
-			j.sheets[i].names = nil
-			j.sheets[i].rows, j.sheets[i].cells, j.sheets[i].families, j.sheets[i].labels = nil, nil, nil, nil
-		}
-	}
+// add merges a tick in and tells whether a reading is complete.
+func (j *join) add(t *tick) bool {
 	if j.begun.IsZero() {
 		j.begun = t.at
 	}
-	j.latest = t.stream
-	j.sheets[t.stream].take(t, j.dict)
+	j.newest = t.stream
+	j.streams[t.stream].add(t)
 	j.skipped += t.batch.Skipped
 	j.waiting = j.awaits(t.stream, t.at)
 	return !j.waiting
 }
 
-// forget forgets all that was taken: it was of an earlier epoch.
+// forget forgets all that was read: it was of an earlier epoch.
 func (j *join) forget() {
 	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
 }
@@ -60,7 +53,7 @@ func (j *join) forget() {
 // release tells whether a tick waits for one of the other stream that will not
 // come, and is a reading after all.
 func (j *join) release() bool {
-	if !j.waiting || j.expects(other(j.latest)) {
+	if !j.waiting || j.expects(other(j.newest)) {
 		return false
 	}
 	j.waiting = false
@@ -73,7 +66,7 @@ func other(stream int) int { return device + profiling - stream }
 // awaits tells whether a tick of a stream that arrived then waits for one of the
 // other: at the start both do, later device ticks only.
 func (j *join) awaits(stream int, at time.Time) bool {
-	o := &j.sheets[other(stream)]
+	o := &j.streams[other(stream)]
 	switch {
 	case !j.expects(other(stream)):
 		return false
@@ -83,20 +76,37 @@ func (j *join) awaits(stream int, at time.Time) bool {
 	return stream == device && at.Sub(o.at) < o.window(j.period)
 }
 
-// fill writes the reading into the emptied b.
-func (j *join) fill(b *raw.Batch) {
-	b.Dict = j.dict
-	at := j.sheets[j.latest].at
-	if d := &j.sheets[device]; d.ticks > 0 && at.Sub(d.at) < d.window(j.period) {
-		d.fill(b)
-	}
-	if j.latest == profiling {
-		j.sheets[profiling].fill(b)
+// write has the reading written into the emptied b. It returns of how many entities it
+// has a value, those of each stream counted, and whether one of them is unknown to w.
+func (j *join) write(w *dcgm.Writer, b *raw.Batch) (entities int, unknown bool) {
+	at := j.streams[j.newest].at
+	d := &j.streams[device]
+	j.joined = [2]bool{device: d.ticks > 0 && at.Sub(d.at) < d.window(j.period), profiling: j.newest == profiling}
+	for i := range j.streams {
+		if j.joined[i] {
+			j.streams[i].locate(w)
+			n, strange := j.streams[i].present()
+			entities, unknown = entities+n, unknown || strange
+		}
 	}
 	// Two receivers stamp by one clock, but may enter the ring in the other order.
 	if at.Before(j.at) {
 		at = j.at
 	}
-	b.At, j.at = at, at
+	j.at = at
+	w.Write(b, at, j)
 	b.Skipped, j.skipped = j.skipped, 0
+	return entities, unknown
+}
+
+// Reading implements dcgm.Readings.
+func (j *join) Reading(field, row int) float64 {
+	stream := device
+	if dcgm.Fields[field].Stream == dcgm.ProfilingStream {
+		stream = profiling
+	}
+	if !j.joined[stream] || j.streams[stream].entity[row] == none {
+		return math.NaN()
+	}
+	return j.streams[stream].value(field, j.streams[stream].entity[row])
 }

@@ -1,13 +1,16 @@
 package dcgmi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -15,44 +18,41 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // feeder makes ticks of one child by hand.
 type feeder struct {
 	stream int
-	dict   *raw.Dict
-	names  *names
+	child  uint64
 }
 
-// tick arrives ms after noon and says `family=value` of GPU 0.
+// columns are what the names of the tests stand for.
+var columns = map[string]string{"A": "SMCLK", "B": "MMCLK", "C": "TMPTR", "X": "SMACT"}
+
+// tick arrives ms after noon and says `name=value` of GPU 0.
 func (f *feeder) tick(ms int, says ...string) *tick {
-	if f.dict == nil {
-		f.dict = raw.NewDict()
-		f.dict.FamilyID([]byte("UNUSED")) // so that ids differ between the streams
-		if f.stream == device {
-			f.dict.FamilyID([]byte("UNUSED2"))
-		}
-	}
-	t := &tick{stream: f.stream, at: noon.Add(time.Duration(ms) * time.Millisecond)}
-	t.rows = append(t.rows, f.dict.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)))
+	t := &tick{stream: f.stream, child: f.child, at: noon.Add(time.Duration(ms) * time.Millisecond)}
+	t.entities, t.rows = []dmon.Entity{{ID: "0"}}, []uint32{0}
 	for _, s := range says {
 		name, v, _ := strings.Cut(s, "=")
 		var value float64
 		if _, err := fmt.Sscan(v, &value); err != nil {
 			panic(err)
 		}
-		t.batch.Samples = append(t.batch.Samples, raw.Sample{
-			Family: f.dict.FamilyID([]byte(name)), Labels: f.dict.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)), Value: value,
-		})
+		t.batch.Samples = append(t.batch.Samples, raw.Sample{Family: uint32(dcgm.FieldOf([]byte(cmp.Or(columns[name], name)))), Value: value})
 	}
-	f.names = f.names.cover(f.dict)
-	t.names = f.names
 	return t
 }
 
-// said lists a reading as `family=value`, sorted.
-func said(b *raw.Batch) string {
+// said writes a reading and lists it as `name=value`, sorted.
+func said(j *join, b *raw.Batch) string {
+	w := dcgm.NewWriter("", "", nil)
+	w.SetNode(dcgm.Node{Boards: []dcgm.Board{{UUID: uuid0}}})
+	j.streams[device].version, j.streams[profiling].version = 0, 0
+	b.Reset()
+	j.write(w, b)
 	var list []string
 	for _, s := range b.Samples {
-		if b.Dict.Block(s.Labels) != `{gpu="0",entity="GPU 0"}` {
-			list = append(list, "labels "+b.Dict.Block(s.Labels))
+		for name, column := range columns {
+			if column == dcgm.Fields[s.Family].Column {
+				list = append(list, fmt.Sprintf("%s=%v", name, s.Value))
+			}
 		}
-		list = append(list, fmt.Sprintf("%s=%v", b.Dict.Family(s.Family).Name, s.Value))
 	}
 	slices.Sort(list)
 	return strings.Join(list, " ")
@@ -127,13 +127,13 @@ func TestJoin(t *testing.T) {
 				default:
 					ms := 0
 					fmt.Sscan(words[0][1:], &ms)
-					whole = j.take(feeders[words[0][0]].tick(ms, words[1:]...))
+					whole = j.add(feeders[words[0][0]].tick(ms, words[1:]...))
 				}
 				got := ""
 				if whole {
 					b := &raw.Batch{}
-					j.fill(b)
-					got = fmt.Sprintf("%s @%d", said(b), b.At.Sub(noon).Milliseconds())
+					got = said(j, b)
+					got = fmt.Sprintf("%s @%d", got, b.At.Sub(noon).Milliseconds())
 				}
 				if got != step.want {
 					t.Errorf("%s: reading %q, want %q", step.event, got, step.want)
@@ -147,16 +147,12 @@ func TestJoin(t *testing.T) {
 func TestJoinAfterARestart(t *testing.T) {
 	j := &join{period: 100 * time.Millisecond, expects: func(int) bool { return false }}
 	b := &raw.Batch{}
-	first := &feeder{stream: device}
-	j.take(first.tick(0, "A=1", "B=2"))
-	j.fill(b)
-	dict := b.Dict
-	second := &feeder{stream: device}
-	j.take(second.tick(100, "C=3", "A=4"))
-	b.Reset()
-	j.fill(b)
-	if got := said(b); got != "A=4 C=3" || b.Dict != dict {
-		t.Errorf("reading %q, the same Dict: %v", got, b.Dict == dict)
+	first := &feeder{stream: device, child: 1}
+	j.add(first.tick(0, "A=1", "B=2"))
+	second := &feeder{stream: device, child: 2}
+	j.add(second.tick(100, "C=3", "A=4"))
+	if got := said(j, b); got != "A=4 C=3" {
+		t.Errorf("reading %q", got)
 	}
 }
 
@@ -167,33 +163,14 @@ func TestJoinCountsSkippedLinesOnce(t *testing.T) {
 	for i := range 3 {
 		for _, tk := range []*tick{d.tick(100*i, "A=1"), d.tick(100*i+1, "A=1"), p.tick(100*i+10, "X=1"), p.tick(100*i+20, "X=1")} {
 			tk.batch.Skipped = 1
-			if j.take(tk) {
+			if j.add(tk) {
 				b := &raw.Batch{}
-				j.fill(b)
+				said(j, b)
 				total += b.Skipped
 			}
 		}
 	}
 	if total != 12 {
 		t.Errorf("%d lines were skipped in 12 ticks with one each", total)
-	}
-}
-
-// Whatever names come, the Dict that outlives the children stays bounded, and no
-// sample gets a name that is not its own.
-func TestJoinBoundsItsDict(t *testing.T) {
-	j := &join{period: 100 * time.Millisecond, expects: func(int) bool { return false }}
-	for i := range 2 * mostIDs {
-		f := &feeder{stream: device}
-		name := fmt.Sprintf("N%d", i)
-		j.take(f.tick(i, name+"=1"))
-		b := &raw.Batch{}
-		j.fill(b)
-		if got := said(b); got != name+"=1" {
-			t.Fatalf("reading %q, want %s", got, name)
-		}
-	}
-	if n := j.dict.Families() + j.dict.Blocks(); n > mostIDs+2*mostNames {
-		t.Errorf("%d names", n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
@@ -35,8 +35,8 @@ const (
 	// slowAfter samples in a row that took more than two periods, the child is
 	// called slow.
 	slowAfter = 8
-	// mostNames is far beyond the entities and columns of any node.
-	mostNames = 4096
+	// mostEntities is far beyond those of any node.
+	mostEntities = 4096
 	// shrinkAfter samples in a row that are short of a row, that row is expected
 	// no more.
 	shrinkAfter = 8
@@ -50,7 +50,7 @@ func (e errHangs) Error() string {
 }
 
 // errGarbage ends a stream whose names would fill the memory.
-var errGarbage = fmt.Errorf("more than %d names of entities and columns", mostNames)
+var errGarbage = fmt.Errorf("more than %d names of entities", mostEntities)
 
 // pipe is the reading end of a child's stdout. It is an *os.File but in tests.
 type pipe interface {
@@ -65,6 +65,7 @@ type pipe interface {
 type receiver struct {
 	stream int
 	epoch  uint64 // of the child
+	child  uint64 // its number
 	period time.Duration
 	ring   *ring
 	// flows is called with the first tick.
@@ -74,17 +75,16 @@ type receiver struct {
 	// isRates: all fields of the stream are rates.
 	isRates bool
 
-	parser dmon.Parser
-	dict   *raw.Dict
-	names  *names
-	tick   *tick // being filled
+	parser   dmon.Parser
+	entities []dmon.Entity // that had rows, only ever added to
+	tick     *tick         // being filled
 
 	begun   time.Time
 	lastRow time.Time // zero before the first
 
 	// Of the sample that is read.
 	first  time.Time // its first row
-	head   uint32    // that row's label block
+	head   uint32    // that row's entity
 	parted bool      // a part of it was handed on
 
 	samples  uint64        // handed on
@@ -104,7 +104,7 @@ type receiver struct {
 
 // run reads p until it ends, which gives io.EOF, or is closed, or hangs.
 func (r *receiver) run(p pipe) error {
-	r.dict = raw.NewDict()
+	r.parser.Names = r
 	r.buf = make([]byte, lineBuffer)
 	r.begun = time.Now()
 	r.open()
@@ -121,7 +121,7 @@ func (r *receiver) run(p pipe) error {
 		switch {
 		case err != nil && !silent:
 			return err // an open tick may lack rows, and is dropped
-		case r.dict.Blocks() > mostNames || r.dict.Families() > mostNames:
+		case len(r.entities) > mostEntities:
 			return errGarbage
 		case r.pending() && !now.Before(r.patience()):
 			r.hand()
@@ -241,11 +241,24 @@ func (r *receiver) line(line []byte, now time.Time) {
 	}
 }
 
+// Column implements dmon.Names: samples are of fields by their index.
+func (*receiver) Column(name []byte) (id uint32, ok bool) {
+	field := dcgm.FieldOf(name)
+	return uint32(field), field >= 0
+}
+
+// Entity implements dmon.Names: samples are of entities by their index.
+func (r *receiver) Entity(n int, e dmon.Entity) uint32 {
+	if n == len(r.entities) {
+		r.entities = append(r.entities, e)
+	}
+	return uint32(n)
+}
+
 // open begins a tick.
 func (r *receiver) open() {
 	r.tick = r.ring.blank()
-	r.tick.stream, r.tick.epoch = r.stream, r.epoch
-	r.tick.batch.Dict = r.dict
+	r.tick.stream, r.tick.epoch, r.tick.child = r.stream, r.epoch, r.child
 }
 
 // begin begins a sample, whose first row came now.
@@ -301,8 +314,7 @@ func (r *receiver) turn(rows int) {
 // yet.
 func (r *receiver) hand() {
 	t := r.tick
-	r.names = r.names.cover(r.dict)
-	t.names, t.at, t.rest = r.names, r.lastRow, r.parted
+	t.entities, t.at, t.rest = r.entities, r.lastRow, r.parted
 	if !r.parted {
 		r.parted = true
 		r.samples++

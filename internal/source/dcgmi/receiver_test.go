@@ -63,7 +63,7 @@ func (r *receiver) receive(t *testing.T, play func(w net.Conn)) (ticks []string,
 			for tk := ring.take(); tk != nil; tk = ring.take() {
 				var says []string
 				for _, s := range tk.batch.Samples {
-					says = append(says, fmt.Sprintf("%s=%v", tk.names.families[s.Family], s.Value))
+					says = append(says, fmt.Sprintf("%s=%v", dcgm.Fields[s.Family].Column, s.Value))
 				}
 				plus := ""
 				if tk.rest {
@@ -288,7 +288,7 @@ func TestReceiver(t *testing.T) {
 
 		{"more entities than there can be", device, func(w net.Conn) {
 			write(w, header("POWER"))
-			for i := range 2 * mostNames {
+			for i := range 2 * mostEntities {
 				write(w, row(i, "1"))
 			}
 		}, nil, errGarbage},
@@ -437,19 +437,22 @@ func TestReceiverThatSlept(t *testing.T) {
 }
 
 // ticking returns a function that takes a tick of 8 GPUs with 25 fields from the
-// text to the scanned page, with a header before every 14th. Power is another in
+// text to the samples, with a header before every 14th. Power is another in
 // each.
 func ticking(t testing.TB) func() {
 	const gpus, fields = 8, 25
+	var all []dcgm.Field
 	var columns []string
-	for _, f := range dcgm.Fields[:fields] {
-		columns = append(columns, f.Column)
+	for _, f := range dcgm.Fields {
+		if f.Stream == dcgm.DeviceStream && len(all) < fields {
+			all, columns = append(all, f), append(columns, f.Column)
+		}
 	}
 	rows := make([]string, 7)
 	for n := range rows {
 		for g := range gpus {
 			var cells []string
-			for i, f := range dcgm.Fields[:fields] {
+			for i, f := range all {
 				cell := fmt.Sprint(i*1000 + g)
 				if f.Float {
 					cell = fmt.Sprintf("%d.%03d", i*7+n, i*31)
@@ -467,7 +470,8 @@ func ticking(t testing.TB) func() {
 		node.Boards = append(node.Boards, dcgm.Board{Entity: g, UUID: fmt.Sprintf("GPU-%036d", g), Model: "NVIDIA H100 80GB HBM3", PCIBusID: fmt.Sprintf("00000000:%X0:00.0", g)})
 	}
 	s.adopt(node, "")
-	r := &receiver{stream: device, epoch: 1, period: time.Second, ring: s.ring, flows: func() {}, dict: raw.NewDict(), buf: make([]byte, lineBuffer)}
+	r := &receiver{stream: device, epoch: 1, period: time.Second, ring: s.ring, flows: func() {}, buf: make([]byte, lineBuffer)}
+	r.parser.Names = r
 	r.open()
 	b := &raw.Batch{}
 	n := 0

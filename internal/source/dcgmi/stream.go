@@ -122,7 +122,7 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 		c.stdout.Close()
 	}()
 	r := &receiver{
-		stream: st.index, epoch: v.epoch, period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
+		stream: st.index, epoch: v.epoch, child: s.children.Add(1), period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
 		flows: func() { s.flows(st) },
 		slow:  func(interval time.Duration) { s.slow(st, interval) },
 	}

@@ -49,8 +49,7 @@ func rounds(t testing.TB, boards int) func() *raw.Batch {
 		if err := s.view.follow(s.states); err != nil {
 			t.Fatal(err)
 		}
-		s.view.fill(s.states, at, time.Minute)
-		s.view.write(b, at)
+		s.view.fill(b, s.states, at, time.Minute)
 		return b
 	}
 }

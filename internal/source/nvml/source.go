@@ -156,13 +156,13 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	if err := s.view.follow(s.states); err != nil {
 		return err
 	}
-	samples, profiled := s.view.fill(s.states, begun, 2*s.opts.Period)
+	profiled := s.view.fill(b, s.states, begun, 2*s.opts.Period)
 	s.serve()
 	s.account(profiled)
-	if samples == 0 {
+	if len(b.Samples) == 0 {
+		b.Reset()
 		return s.failure()
 	}
-	s.view.write(b, begun)
 	b.Took = time.Since(begun)
 	return nil
 }

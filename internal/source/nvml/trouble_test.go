@@ -58,7 +58,7 @@ func TestAllLost(t *testing.T) {
 		defer r.Close()
 		m.boards[0].say("nvmlDeviceGetPowerUsage", nvml.ERROR_GPU_IS_LOST)
 		err := r.Read(context.Background(), &r.b)
-		if e := source.AsError(err); err == nil || e.Cause != "GPU 0 is lost" || len(r.b.Body) > 0 {
+		if e := source.AsError(err); err == nil || e.Cause != "GPU 0 is lost" || len(r.b.Samples) > 0 {
 			t.Errorf("%v", err)
 		}
 	})

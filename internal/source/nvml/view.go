@@ -3,7 +3,6 @@
 package nvml
 
 import (
-	"fmt"
 	"log/slog"
 	"math"
 	"slices"
@@ -22,11 +21,10 @@ type view struct {
 	shown  [][]bool     // by board and entity: the board, then its instances
 	unfit  error        // the wish does not fit the boards
 
-	tick     raw.Batch
-	families [len(dcgm.Fields)]uint32
-	blocks   [][]uint32             // of the tick's Dict, as shown
-	repeats  [len(dcgm.Fields)]bool // an instance shows the board's
-	counted  [len(dcgm.Fields)]bool // by GPM
+	sheets  []*sheet               // by row of out, of the reading: nil for none
+	at      []int                  // by row of out: the entity of its board
+	repeats [len(dcgm.Fields)]bool // an instance shows the board's
+	counted [len(dcgm.Fields)]bool // by GPM
 
 	out *dcgm.Writer
 }
@@ -92,34 +90,7 @@ func (v *view) choose(by choice) (wanted []bool, err error) {
 		}
 	}
 	v.out.SetNode(node)
-	v.learn()
 	return wanted, nil
-}
-
-// learn gives every column and entity its id in a new Dict, in the words of dmon.
-func (v *view) learn() {
-	v.tick.Dict = raw.NewDict()
-	for i := range dcgm.Fields {
-		v.families[i] = v.tick.Dict.FamilyID([]byte(dcgm.Fields[i].Column))
-	}
-	v.blocks = make([][]uint32, len(v.boards))
-	for i := range v.boards {
-		v.blocks[i] = make([]uint32, len(v.shown[i]))
-		for entity, shown := range v.shown[i] {
-			if shown {
-				v.blocks[i][entity] = v.tick.Dict.BlockID(v.block(i, entity))
-			}
-		}
-	}
-}
-
-// block returns the label block of an entity as package dmon writes it.
-func (v *view) block(board, entity int) []byte {
-	if entity == 0 {
-		return fmt.Appendf(nil, `{gpu="%d",entity="GPU %d"}`, board, board)
-	}
-	id := v.boards[board].Instances[entity-1].Entity
-	return fmt.Appendf(nil, `{gpu="%d",entity="GPU-I %d",gpu_instance_entity="%d"}`, board, id, id)
 }
 
 // follow takes over the instances of boards that were cut anew. It returns an
@@ -141,37 +112,39 @@ func (v *view) follow(states []state) error {
 	return v.unfit
 }
 
-// fill makes the tick of the sheets that are not older than most when the reading
-// began. It returns how many values that gave, and whether GPM's are among them.
-func (v *view) fill(states []state, begun time.Time, most time.Duration) (samples int, profiled bool) {
-	v.tick.Reset()
-	for i := range states {
-		st := &states[i]
-		if st.sheet == nil || begun.Sub(st.sheet.begun) >= most {
-			continue
-		}
-		board := st.sheet.row(0)
-		for entity, shown := range v.shown[st.board] {
-			if !shown {
-				continue
+// fill makes b a reading of the sheets that are not older than most when it began. It
+// tells whether values of GPM are in it.
+func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Duration) (profiled bool) {
+	v.sheets, v.at = v.sheets[:0], v.at[:0]
+	for i := range v.boards {
+		var s *sheet
+		for w := range states {
+			if st := &states[w]; st.board == i && st.sheet != nil && begun.Sub(st.sheet.begun) < most {
+				s = st.sheet
 			}
-			row := st.sheet.row(entity)
-			for f, value := range row {
-				if math.IsNaN(value) && v.repeats[f] {
-					value = board[f]
-				}
-				if !math.IsNaN(value) {
-					v.tick.Samples = append(v.tick.Samples, raw.Sample{Family: v.families[f], Labels: v.blocks[st.board][entity], Value: value})
-					profiled = profiled || v.counted[f]
-				}
+		}
+		for entity, shown := range v.shown[i] {
+			v.at = append(v.at, entity)
+			if shown {
+				v.sheets = append(v.sheets, s)
+			} else {
+				v.sheets = append(v.sheets, nil)
 			}
 		}
 	}
-	return len(v.tick.Samples), profiled
+	v.out.Write(b, begun, v)
+	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return v.counted[s.Family] })
 }
 
-// write writes the tick into the emptied b.
-func (v *view) write(b *raw.Batch, at time.Time) {
-	v.tick.At = at
-	v.out.Write(b, &v.tick)
+// Reading implements dcgm.Readings.
+func (v *view) Reading(field, row int) float64 {
+	s := v.sheets[row]
+	if s == nil {
+		return math.NaN()
+	}
+	value := s.row(v.at[row])[field]
+	if math.IsNaN(value) && v.repeats[field] {
+		value = s.row(0)[field]
+	}
+	return value
 }

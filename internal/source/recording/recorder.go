@@ -156,6 +156,9 @@ func (r *Recorder) Streams(dst []source.StreamTotals) []source.StreamTotals {
 
 // take records a reading.
 func (r *Recorder) take(b *raw.Batch) {
+	if len(b.Body) == 0 && b.Exposition != nil {
+		b.Body = b.AppendText(b.Body)
+	}
 	if len(b.Body) == 0 && len(b.Samples) > 0 {
 		r.end(errors.New("the source gives numbers but no text"), "record another source")
 		return

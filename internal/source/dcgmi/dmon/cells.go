@@ -8,12 +8,12 @@ import (
 
 // cells takes the cells of a row into b. It returns false, and takes nothing,
 // where they do not fit the header.
-func (p *Parser) cells(b *raw.Batch, line []byte, block uint32, at place) bool {
+func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at place) bool {
 	n := len(b.Samples)
-	fits, bad := p.aligned(b, line, block, at)
+	fits, bad := p.aligned(b, line, label, at)
 	if !fits {
 		b.Samples = b.Samples[:n]
-		if fits, bad = p.counted(b, line, block, at.end); !fits {
+		if fits, bad = p.counted(b, line, label, at.end); !fits {
 			b.Samples = b.Samples[:n]
 			return false
 		}
@@ -27,7 +27,7 @@ func (p *Parser) cells(b *raw.Batch, line []byte, block uint32, at place) bool {
 // aligned takes cells by their place: each begins exactly where its column does,
 // and nothing else stands between. Where that holds, an empty cell is no riddle.
 // bad says that a cell could not be read.
-func (p *Parser) aligned(b *raw.Batch, line []byte, block uint32, at place) (fits, bad bool) {
+func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at place) (fits, bad bool) {
 	columns := p.layout.columns
 	if !p.layout.aligned || len(columns) == 0 ||
 		!blankUntil(line, at.end, min(at.origin+columns[0].start, len(line))) {
@@ -57,7 +57,7 @@ func (p *Parser) aligned(b *raw.Batch, line []byte, block uint32, at place) (fit
 		switch {
 		case ok && blankUntil(line, end, stop):
 			if c.known {
-				b.Samples = append(b.Samples, raw.Sample{Family: c.family, Labels: block, Value: v})
+				b.Samples = append(b.Samples, raw.Sample{Family: c.family, Labels: label, Value: v})
 			}
 		case !isAbsent(trimRight(line[start:stop])):
 			bad = true
@@ -69,7 +69,7 @@ func (p *Parser) aligned(b *raw.Batch, line []byte, block uint32, at place) (fit
 // counted takes cells by their order, for layouts whose columns do not line up
 // (right-aligned ones, overflowed ones, blanks lost in copying): there must be
 // one for each column, and each must look like a cell.
-func (p *Parser) counted(b *raw.Batch, line []byte, block uint32, at int) (fits, bad bool) {
+func (p *Parser) counted(b *raw.Batch, line []byte, label uint32, at int) (fits, bad bool) {
 	columns := p.layout.columns
 	i := 0
 	for at += leadingBlanks(line[at:]); at < len(line); at += leadingBlanks(line[at:]) {
@@ -81,7 +81,7 @@ func (p *Parser) counted(b *raw.Batch, line []byte, block uint32, at int) (fits,
 		switch c := &columns[i]; {
 		case ok && end == at+len(cell):
 			if c.known {
-				b.Samples = append(b.Samples, raw.Sample{Family: c.family, Labels: block, Value: v})
+				b.Samples = append(b.Samples, raw.Sample{Family: c.family, Labels: label, Value: v})
 			}
 		case bytes.HasSuffix(cell, []byte("...")):
 			bad = true

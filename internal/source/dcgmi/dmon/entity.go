@@ -22,8 +22,8 @@ type entity struct {
 	// is not certain: a row that begins like this needs no second look.
 	cell []byte
 
-	block  uint32 // label block
-	bound  bool   // block is one of the Dict's, made for parent
+	label  uint32 // of the Names
+	bound  bool   // label is set, for parent
 	parent int    // of an instance: its GPU, or none
 }
 
@@ -176,21 +176,15 @@ func (p *Parser) remember(e int, line []byte, start, end int) {
 	p.entities[e].cell = append(p.entities[e].cell[:0], line[start:stop]...)
 }
 
-// label gives ent its label block, with the GPU of this tick as its parent.
-func (p *Parser) label(ent *entity) {
-	s := p.scratch[:0]
-	s = append(s, '{')
+// name gives entity e its label, with the GPU of this tick as its parent.
+func (p *Parser) name(e int) {
+	ent := &p.entities[e]
+	said := Entity{Instance: ent.kind == instance, ID: ent.id}
 	switch {
 	case ent.kind == gpu:
-		s = append(append(append(s, `gpu="`...), ent.id...), `",`...)
+		said.GPU = ent.id
 	case p.parent != none:
-		s = append(append(append(s, `gpu="`...), p.entities[p.parent].id...), `",`...)
+		said.GPU = p.entities[p.parent].id
 	}
-	s = append(append(append(s, `entity="`...), ent.name...), '"')
-	if ent.kind == instance {
-		s = append(append(append(s, `,gpu_instance_entity="`...), ent.id...), '"')
-	}
-	s = append(s, '}')
-	p.scratch = s
-	ent.block, ent.bound, ent.parent = p.dict.BlockID(p.scratch), true, p.parent
+	ent.label, ent.bound, ent.parent = p.names.Entity(e, said), true, p.parent
 }

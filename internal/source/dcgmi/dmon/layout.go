@@ -3,8 +3,6 @@ package dmon
 import (
 	"bytes"
 	"slices"
-
-	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
 // layout is what a header line says of the rows below it.
@@ -28,7 +26,7 @@ type column struct {
 	name   []byte
 	start  int // offset from '#'
 	family uint32
-	known  bool // family is set; false for a name that dmon cut short, or that came before
+	known  bool // family is set; false for a name that is left out, that dmon cut short, or that came before
 }
 
 // gapless is the width of the entity column up to which rows close their gaps.
@@ -63,12 +61,12 @@ func (l *layout) parse(line []byte, start int) {
 }
 
 // bind looks up the families of the columns.
-func (l *layout) bind(dict *raw.Dict) {
+func (l *layout) bind(names Names) {
 	for i := range l.columns {
 		c := &l.columns[i]
 		same := func(o column) bool { return bytes.Equal(o.name, c.name) }
 		if c.known = isName(c.name) && !slices.ContainsFunc(l.columns[:i], same); c.known {
-			c.family = dict.FamilyID(c.name)
+			c.family, c.known = names.Column(c.name)
 		}
 	}
 }

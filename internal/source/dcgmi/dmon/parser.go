@@ -20,9 +20,9 @@ import (
 // what it knows of columns and entities from one tick to the next, so that a
 // steady tick allocates nothing. It belongs to one goroutine.
 //
-// Each cell that holds a number becomes a raw.Sample whose family is the
-// column's short name (SMACT, POWER, …) and whose label block says the entity in
-// dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU instance
+// Each cell that holds a number becomes a raw.Sample with the ids that Names gives.
+// Without Names they are of the Batch's Dict: the family is the column's short name
+// (SMACT, POWER, …), and the label block names the entity in dmon's own words: `{gpu="0",entity="GPU 0"}` for a GPU, and for a GPU instance
 // `{gpu="0",entity="GPU-I 7",gpu_instance_entity="7"}`, where gpu is the GPU
 // whose row stands before it in the same tick; without one there is no gpu
 // label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
@@ -33,6 +33,9 @@ import (
 // and so does any text between the rows, such as an error. Rows of entities that
 // are no GPU (switches, links, CPUs, compute instances, …) are passed over.
 type Parser struct {
+	// Names is set before the first Line, or nil.
+	Names  Names
+	names  Names // bound; nil before the first Line
 	layout layout
 
 	entities []entity
@@ -51,11 +54,13 @@ type Parser struct {
 const none = -1
 
 // Line takes one line, with or without its newline, into b, whose Dict must be
-// set. It returns false where line opens the next tick: then it has taken
+// set unless there are Names. It returns false where line opens the next tick: then it has taken
 // nothing, b holds the whole tick before, and the caller hands the same line in
 // again together with an emptied Batch.
 func (p *Parser) Line(b *raw.Batch, line []byte) bool {
-	p.bind(b.Dict)
+	if p.names == nil || p.Names == nil && (p.dict != b.Dict || p.generation != b.Dict.Generation()) {
+		p.bind(b.Dict)
+	}
 	line = trimRight(line)
 	start := leadingBlanks(line)
 	if start == len(line) {
@@ -115,16 +120,15 @@ func (p *Parser) Reset() {
 // those whose every cell reads N/A included.
 func (p *Parser) Rows() int { return p.rows }
 
-// Last returns the label block of the tick's latest row, which there must be.
-func (p *Parser) Last() uint32 { return p.entities[p.last].block }
+// Last returns the Labels of the tick's latest row, which there must be.
+func (p *Parser) Last() uint32 { return p.entities[p.last].label }
 
-// bind makes sure that the ids that p remembers are those of dict.
+// bind has the columns and entities named anew, in dict if there are no Names.
 func (p *Parser) bind(dict *raw.Dict) {
-	if p.dict == dict && p.generation == dict.Generation() {
-		return
+	if p.names = p.Names; p.names == nil {
+		p.dict, p.generation, p.names = dict, dict.Generation(), dictNames{dict}
 	}
-	p.dict, p.generation = dict, dict.Generation()
-	p.layout.bind(dict)
+	p.layout.bind(p.names)
 	for i := range p.entities {
 		p.entities[i].bound = false
 	}
@@ -148,7 +152,7 @@ func (p *Parser) header(line []byte, start int) bool {
 	}
 	if !bytes.Equal(line, p.layout.text) {
 		p.layout.parse(line, start)
-		p.layout.bind(p.dict)
+		p.layout.bind(p.names)
 	}
 	return true
 }
@@ -168,9 +172,9 @@ func (p *Parser) row(b *raw.Batch, line []byte, e int, at place) bool {
 		return false
 	}
 	if !ent.bound || ent.kind == instance && ent.parent != p.parent {
-		p.label(ent)
+		p.name(e)
 	}
-	if !p.cells(b, line, ent.block, at) {
+	if !p.cells(b, line, ent.label, at) {
 		b.Skipped++
 		return true
 	}
@@ -190,7 +194,7 @@ func (p *Parser) row(b *raw.Batch, line []byte, e int, at place) bool {
 // was.
 func (p *Parser) isRow(b *raw.Batch, line []byte, ent *entity, at place) bool {
 	samples, skipped := len(b.Samples), b.Skipped
-	ok := p.cells(b, line, ent.block, at)
+	ok := p.cells(b, line, ent.label, at)
 	b.Samples, b.Skipped = b.Samples[:samples], skipped
 	return ok
 }

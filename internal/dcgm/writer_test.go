@@ -3,11 +3,12 @@ package dcgm
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
-	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
 // node returns board 0 whole and board 1 in two instances, one of a profile that
@@ -21,17 +22,63 @@ func node() Node {
 	}}
 }
 
-// read returns the one tick of a text of dmon.
-func read(t testing.TB, dict *raw.Dict, text string) *raw.Batch {
-	t.Helper()
-	var p dmon.Parser
-	b := &raw.Batch{Dict: dict}
-	for line := range strings.Lines(text) {
-		if !p.Line(b, []byte(line)) {
-			t.Fatal("two ticks")
+// table is what a test's Writer is given: the values of the devices by dmon's column and
+// entity, as a sample of dmon shows them.
+type table struct {
+	w      *Writer
+	values map[int]map[string]float64 // by index in Fields and entity
+}
+
+// read reads a sample of dmon.
+func read(text string) table {
+	t := table{values: map[int]map[string]float64{}}
+	head, rows, _ := strings.Cut(text, "\n")
+	columns := strings.Fields(head)[1:]
+	for f := range Fields {
+		t.values[f] = map[string]float64{}
+	}
+	for line := range strings.Lines(rows) {
+		cells := strings.Fields(line)
+		if !strings.HasPrefix(cells[0], "GPU") {
+			continue
+		}
+		for c, cell := range cells[2:] {
+			if v, err := strconv.ParseFloat(cell, 64); err == nil {
+				t.values[FieldOf([]byte(columns[c]))][cells[0]+cells[1]] = v
+			}
 		}
 	}
+	return t
+}
+
+func (t table) Reading(field, row int) float64 {
+	for entity, v := range t.values[field] {
+		name, id := "GPU", strings.TrimPrefix(entity, "GPU")
+		if rest, cut := strings.CutPrefix(id, "-I"); cut {
+			name, id = "GPU-I", rest
+		}
+		n, _ := strconv.Atoi(id)
+		if t.w.Row(name == "GPU-I", n) == row {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// write returns the Batch of a sample.
+func (t table) write(w *Writer) *raw.Batch {
+	t.w = w
+	b := &raw.Batch{}
+	w.Write(b, time.Time{}, t)
 	return b
+}
+
+// writer knows a node and jobs.
+func writer(hostname string, n Node, jobs Jobs) *Writer {
+	w := NewWriter(hostname, "", nil)
+	w.SetNode(n)
+	w.jobs = jobs
+	return w
 }
 
 const whole = "" +
@@ -43,7 +90,7 @@ const whole = "" +
 	"GPU-I 8         88.100            N/A               5                       1.000        31           N/A                         \n"
 
 // What dcgm-exporter writes, but for the HELP texts.
-func TestAppend(t *testing.T) {
+func TestWrite(t *testing.T) {
 	const (
 		labels0 = `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",` +
 			`hostname="gpu07",DCGM_FI_DRIVER_VERSION="580.105.08"`
@@ -88,19 +135,14 @@ DCGM_FI_PROF_SM_ACTIVE` + labels0 + `,hpc_job="4712"} 0.987000
 DCGM_FI_PROF_SM_ACTIVE` + labels7 + `,hpc_job="9\"\\"} 0.125000
 DCGM_FI_PROF_SM_ACTIVE` + labels8 + `} 1.000000
 `
-	p := New("gpu07")
-	p.SetNode(node())
-	p.SetJobs(Jobs{{GPU: 0, Instance: Unknown}: {"4711", "4712"}, {GPU: 1, Instance: 2}: {`9"\`}})
-	got := string(p.Append([]byte("before\n"), read(t, raw.NewDict(), whole)))
+	w := writer("gpu07", node(), Jobs{{GPU: 0, Instance: Unknown}: {"4711", "4712"}, {GPU: 1, Instance: 2}: {`9"\`}})
+	got := string(read(whole).write(w).AppendText([]byte("before\n")))
 	if got != "before\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if p.Strangers() {
-		t.Error("the node has them all")
-	}
 }
 
-func TestStrangers(t *testing.T) {
+func TestUnknownDevicesAreLeftOut(t *testing.T) {
 	const text = "#Entity         POWER             \nGPU 0           1.000             \nGPU 1           2.000             \n" +
 		"GPU-I 7         3.000             \nGPU-I 14        4.000             \n"
 	line := func(labels, value string) string {
@@ -130,95 +172,60 @@ func TestStrangers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New("")
-			p.SetNode(tt.node)
-			got := string(p.Append(nil, read(t, raw.NewDict(), text)))
+			w := writer("", tt.node, nil)
+			got := string(read(text).write(w).AppendText(nil))
 			_, got, _ = strings.Cut(got, "gauge\n")
 			if sorted(got) != sorted(tt.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
-			}
-			if !p.Strangers() {
-				t.Error("nobody is called a stranger")
-			}
-			p.Append(nil, &raw.Batch{Dict: p.dict})
-			if p.Strangers() {
-				t.Error("nobody is there")
 			}
 		})
 	}
 }
 
-// A page follows changes of the node, of the jobs, of the Dict and of what is in
-// it.
-func TestAppendFollowsChanges(t *testing.T) {
-	p, dict := New(""), raw.NewDict()
-	has := func(tick *raw.Batch, want ...string) {
-		t.Helper()
-		got := string(p.Append(nil, tick))
-		for _, s := range want {
-			if !strings.Contains(got, s) {
-				t.Errorf("no %s in\n%s", s, got)
-			}
+// A Writer follows changes of the inventory and of the jobs, and what was written before
+// stays as it is.
+func TestWriteFollowsChanges(t *testing.T) {
+	w, tick := writer("", Node{}, nil), read(whole)
+	if b := tick.write(w); len(b.Samples) > 0 {
+		t.Errorf("of no known board\n%s", b.AppendText(nil))
+	}
+	w.SetNode(node())
+	first := tick.write(w)
+	text := string(first.AppendText(nil))
+	for _, want := range []string{uuid0, `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08"} 1.000000`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	tick := read(t, dict, whole)
-	if got := p.Append(nil, tick); len(got) > 0 {
-		t.Errorf("of no known board\n%s", got)
+	w.jobs, w.dict = Jobs{{GPU: 1, Instance: Unknown}: {"5"}}, nil
+	got := string(tick.write(w).AppendText(nil))
+	if want := `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08",hpc_job="5"} 1.000000`; !strings.Contains(got, want) {
+		t.Errorf("no %s in\n%s", want, got)
 	}
-	p.SetNode(node())
-	has(tick, uuid0, `GPU_I_ID="9"`)
-	p.SetJobs(Jobs{{GPU: 1, Instance: Unknown}: {"5"}})
-	has(tick, `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08",hpc_job="5"} 1.000000`)
-	has(read(t, dict, "#Entity         TMPTR        POWER             \nGPU 0           50           1.000             \n"), `DCGM_FI_DEV_GPU_TEMP{gpu="0"`)
-	other := raw.NewDict()
-	other.BlockID([]byte("{}"))
-	other.FamilyID([]byte("else"))
-	has(read(t, other, whole), `DCGM_FI_DEV_GPU_UTIL{gpu="0"`, `} 97`)
-	dict.Compact(func(id uint32) bool { return id > 0 }, func(id uint32) bool { return id > 0 })
-	has(read(t, dict, whole), `DCGM_FI_DEV_GPU_UTIL{gpu="0"`, `} 97`)
-}
-
-// Without a row of its board before it, an instance has another label block, and
-// is the same instance.
-func TestAnInstanceUnderTwoBlocks(t *testing.T) {
-	p, d := New(""), raw.NewDict()
-	p.SetNode(node())
-	p.Append(nil, read(t, d, whole))
-	got := string(p.Append(nil, read(t, d, "#Entity         SMACT        \nGPU-I 7         0.250        \n")))
-	if strings.Count(got, "\n") != 3 || !strings.Contains(got, `GPU_I_ID="2"`) || !strings.HasSuffix(got, "} 0.250000\n") || len(p.rows) != 4 {
-		t.Errorf("%d rows:\n%s", len(p.rows), got)
+	if again := string(first.AppendText(nil)); again != text {
+		t.Errorf("the first became\n%s", again)
 	}
 }
 
-func TestAppendLeavesOut(t *testing.T) {
-	d := raw.NewDict()
-	power, other := d.FamilyID([]byte("POWER")), d.FamilyID([]byte("UNKNOWN"))
-	gpu := d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`))
-	b := &raw.Batch{Dict: d, Samples: []raw.Sample{
-		{Family: other, Labels: gpu, Value: 1},
-		{Family: power, Labels: d.BlockID(nil), Value: 2},
-		{Family: power, Labels: d.BlockID([]byte(`{entity="GPU-I 7",gpu_instance_entity="7"}`)), Value: 3},
-		{Family: power, Labels: gpu, Value: math.Inf(1)},
-		{Family: power, Labels: gpu, Value: 4},
-	}}
-	p := New("")
-	p.SetNode(Node{Boards: node().Boards[:1]})
-	if got := p.Append(nil, b); len(got) != 0 {
-		t.Errorf("%s", got)
+func TestWriteLeavesOut(t *testing.T) {
+	w := writer("", Node{Boards: node().Boards[:1]}, nil)
+	for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
+		tick := read("#Entity POWER\nGPU 0 1\n")
+		tick.values[FieldOf([]byte("POWER"))]["GPU0"] = v
+		if b := tick.write(w); len(b.Samples) > 0 {
+			t.Errorf("%v: %v", v, b.Samples)
+		}
 	}
 }
 
 func sorted(s string) string { return strings.Join(sortedLines(s), "") }
 
 func TestEveryFieldHasItsFamily(t *testing.T) {
-	d := raw.NewDict()
-	b := &raw.Batch{Dict: d}
-	for i, f := range Fields {
-		b.Samples = append(b.Samples, raw.Sample{Family: d.FamilyID([]byte(f.Column)), Labels: d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)), Value: float64(i)})
+	tick := read("#Entity\n")
+	for f := range Fields {
+		tick.values[f]["GPU0"] = float64(f)
 	}
-	p := New("")
-	p.SetNode(node())
-	out := &raw.Batch{Body: p.Append(nil, b)}
+	out := &raw.Batch{Body: tick.write(writer("", node(), nil)).AppendText(nil)}
 	var s raw.Scanner
 	s.Scan(out)
 	if len(out.Samples) != len(Fields) || out.Skipped > 0 {
@@ -234,41 +241,27 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 	}
 }
 
-// What the node tells of the NVLinks of a board stands on its rows, and on those of
+// What the inventory has of the NVLinks of a board stands on its rows, and on those of
 // its instances, as long as these have readings.
 func TestLinksOfTheNode(t *testing.T) {
 	n := node()
 	for i := range n.Boards {
 		n.Boards[i].NVLinkLimit = 956.232e9
 	}
-	p := New("")
-	p.SetNode(n)
-	d := raw.NewDict()
-	power, gpu, cut := d.FamilyID([]byte("POWER")), d.BlockID([]byte(`{gpu="0",entity="GPU 0"}`)),
-		d.BlockID(fmt.Appendf(nil, `{gpu="1",entity="GPU-I 7",gpu_instance_entity="7"}`))
-	limits := func(samples ...raw.Sample) string {
-		out := &raw.Batch{Body: p.Append(nil, &raw.Batch{Dict: d, Samples: samples})}
-		var s raw.Scanner
-		s.Scan(out)
-		told := ""
-		for _, v := range out.Samples {
-			if out.Dict.Family(v.Family).Name == NVLinkLimit {
-				told += fmt.Sprintf("%s=%.0f ", out.Dict.Block(v.Labels)[:8], v.Value)
+	w := writer("", n, nil)
+	for _, tt := range []struct{ want, rows string }{
+		{`{gpu="0"=956232000000 {gpu="1"=956232000000 `, "#Entity POWER\nGPU 0 1\nGPU-I 7 2\n"},
+		{`{gpu="1"=956232000000 `, "#Entity POWER\nGPU 0 N/A\nGPU-I 7 2\n"},
+		{``, "#Entity POWER\n"},
+		{`{gpu="0"=7 `, "#Entity " + NVLinkLimit + "\nGPU 0 7\n"},
+	} {
+		b, got := read(tt.rows).write(w), ""
+		for _, s := range b.Samples {
+			if int(s.Family) == linkLimitField {
+				got += fmt.Sprintf("%s=%.0f ", b.Dict.Block(s.Labels)[:8], s.Value)
 			}
 		}
-		return told
-	}
-	on := func(block uint32, v float64) raw.Sample { return raw.Sample{Family: power, Labels: block, Value: v} }
-	for _, tt := range []struct {
-		want    string
-		samples []raw.Sample
-	}{
-		{`{gpu="0"=956232000000 {gpu="1"=956232000000 `, []raw.Sample{on(gpu, 1), on(cut, 2)}},
-		{`{gpu="1"=956232000000 `, []raw.Sample{on(gpu, math.NaN()), on(cut, 2)}},
-		{``, nil},
-		{`{gpu="0"=7 `, []raw.Sample{{Family: d.FamilyID([]byte(NVLinkLimit)), Labels: gpu, Value: 7}}},
-	} {
-		if got := limits(tt.samples...); got != tt.want {
+		if got != tt.want {
 			t.Errorf("%s, want %s", got, tt.want)
 		}
 	}

@@ -3,7 +3,28 @@ package dcgm
 import (
 	"math"
 	"strconv"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
+
+// Exposition appends what dcgm-exporter 4.8 would serve for a Batch that a Writer
+// filled: each family with its HELP and TYPE once, and only if it has a sample.
+// Numbers parse to the same float64. It may be called from any goroutine.
+func Exposition(dst []byte, b *raw.Batch) []byte {
+	family := uint32(len(Fields))
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		f := &Fields[s.Family]
+		if s.Family != family {
+			family = s.Family
+			dst = append(append(append(append(append(dst, "# HELP "...), f.Family...), ' '), f.Help...), '\n')
+			dst = append(append(append(append(append(dst, "# TYPE "...), f.Family...), ' '), f.Type...), '\n')
+		}
+		dst = append(append(append(dst, f.Family...), b.Dict.Block(s.Labels)...), ' ')
+		dst = append(appendValue(dst, s.Value, f.Float), '\n')
+	}
+	return dst
+}
 
 // appendValue appends a finite number in the exporter's form: six decimals for a
 // double, none for an integer. A number that this form would change, which dmon

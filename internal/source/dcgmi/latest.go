@@ -1,0 +1,131 @@
+package dcgmi
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
+)
+
+// keptTicks is how many rows without a value a field survives: profiling fields
+// of Hopper and later give N/A now and then, in turns. An entity survives as many
+// samples without a row.
+const keptTicks = 2
+
+// latest holds the newest values of one stream, in the ids of its ticks.
+type latest struct {
+	child    uint64
+	entities []dmon.Entity
+	rows     []rows // of each entity
+	cells    []cell // entities × dcgm.Fields
+
+	row     []int  // of each entity in the Writer, dcgm.Unknown for none
+	entity  []int  // of each row of the Writer, none for none
+	version uint64 // of the Writer's rows
+
+	ticks    uint64        // samples taken from children so far
+	begun    time.Time     // when the latest of them, or its first part, arrived
+	interval time.Duration // between the latest two
+	at       time.Time     // when the latest part of one arrived
+}
+
+// none is the index of no entity.
+const none = -1
+
+// rows counts the rows of one entity. What is missing from a sample because it is
+// late does not make the values of others older, nor those of its own.
+type rows struct {
+	n    uint64
+	tick uint64 // the sample with the latest of them
+}
+
+// cell is one value and which of its entity's rows gave it, 0 for none.
+type cell struct {
+	value float64
+	row   uint64
+}
+
+// add merges the values of t in. Values of another child are forgotten.
+func (l *latest) add(t *tick) {
+	if l.child != t.child {
+		l.child, l.entities, l.rows, l.cells = t.child, nil, nil, nil
+	}
+	if n := len(t.entities) - len(l.entities); n > 0 || l.entities == nil {
+		l.entities, l.version = t.entities, 0
+		l.rows = append(l.rows, make([]rows, n)...)
+		l.cells = append(l.cells, make([]cell, n*len(dcgm.Fields))...)
+	}
+	if !t.rest || l.ticks == 0 {
+		if l.ticks++; l.ticks > 1 {
+			l.interval = t.at.Sub(l.begun)
+		}
+		l.begun = t.at
+	}
+	l.at = t.at
+	for _, e := range t.rows {
+		l.rows[e] = rows{l.rows[e].n + 1, l.ticks}
+	}
+	for i := range t.batch.Samples {
+		s := &t.batch.Samples[i]
+		l.cells[int(s.Labels)*len(dcgm.Fields)+int(s.Family)] = cell{s.Value, l.rows[s.Labels].n}
+	}
+}
+
+// locate looks up which rows of w the entities are, where either are others than before.
+func (l *latest) locate(w *dcgm.Writer) {
+	n, version := w.Rows()
+	if l.version == version {
+		return
+	}
+	l.version = version
+	l.row, l.entity = l.row[:0], make([]int, n)
+	for r := range l.entity {
+		l.entity[r] = none
+	}
+	for e := range l.entities {
+		row := dcgm.Unknown
+		if id, err := strconv.Atoi(l.entities[e].ID); err == nil {
+			row = w.Row(l.entities[e].Instance, id)
+		}
+		l.row = append(l.row, row)
+		if row != dcgm.Unknown && l.entity[row] == none {
+			l.entity[row] = e
+		}
+	}
+}
+
+// value returns the value of a field of an entity, NaN where it is too old.
+func (l *latest) value(field, entity int) float64 {
+	r := l.rows[entity]
+	c := l.cells[entity*len(dcgm.Fields)+field]
+	if l.ticks-r.tick > keptTicks || c.row == 0 || r.n-c.row > keptTicks {
+		return math.NaN()
+	}
+	return c.value
+}
+
+// present returns how many entities have a value, and whether one of them is not in
+// the inventory.
+func (l *latest) present() (n int, unknown bool) {
+	for e := range l.entities {
+		for f := range dcgm.Fields {
+			if v := l.value(f, e); v == v {
+				n++
+				unknown = unknown || l.row[e] == dcgm.Unknown
+				break
+			}
+		}
+	}
+	return n, unknown
+}
+
+// window is the age from which the latest values say nothing of the present any more:
+// two periods. dmon works between its pauses, so that with many fields the time
+// between two ticks, up to five periods of which are believed, is longer than
+// the period.
+func (l *latest) window(period time.Duration) time.Duration {
+	const believed = 5
+	return 2 * min(max(period, l.interval), believed*period)
+}

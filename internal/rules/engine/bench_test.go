@@ -48,7 +48,7 @@ func BenchmarkSecond(b *testing.B) {
 		for b.Loop() {
 			at = at.Add(time.Second)
 			e.inbox.add(reading{source: "s", at: at, snapshot: &canonical.Snapshot{}})
-			e.takeOver(at)
+			e.storeReadings(at)
 		}
 	})
 	b.Run("bare", func(b *testing.B) {
@@ -91,7 +91,7 @@ func fiveMinutes() (*Engine, time.Time) {
 	e.Replace(thirtyRules(), at)
 	for range 301 {
 		e.inbox.add(reading{source: "s", at: at, snapshot: &canonical.Snapshot{}})
-		e.takeOver(at)
+		e.storeReadings(at)
 		at = at.Add(time.Second)
 	}
 	(*e.groups.Load())[0].due = at

@@ -26,8 +26,8 @@ const defaultInterval = 15 * time.Second
 // longestTimeout is beyond any interval; each evaluation has its own timeout.
 const longestTimeout = 24 * time.Hour
 
-// leap is how far the clock may be set back without notice, and a reading lie in the
-// past.
+// leap is how far the clock may be set back without notice, and how old a reading may
+// be.
 const leap = time.Minute
 
 // farFuture is after everything that waits.
@@ -40,24 +40,24 @@ type Options struct {
 	// served of it. It is called by one goroutine at a time, and what it returns is
 	// not used after its next call.
 	Render func(*canonical.Snapshot) [][]byte
-	// Order tells where a source stands among those that are served: of a series that
-	// several have, rules see the first's samples. Nil is that all stand alike, and who
-	// comes first is the first.
+	// Order ranks a source among those that are served: of a series that several have,
+	// rules see the samples of the lowest. Nil ranks all alike, and the source that is
+	// read first counts.
 	Order func(source string) int
-	// Serves tells whether a reading of this source would be served now; where it
+	// Serves reports whether a reading of this source would be served now; where it
 	// would not, rules see none either. Nil is always.
 	Serves func(source string) bool
 	Limits Limits
 }
 
-// Engine evaluates recording rules. Observe and Failed tell it of readings, Run
-// works with them, and Results, Collect, Replace and Limit may be called at any time.
+// Engine evaluates recording rules. Observe and Failed hand it readings, Run works
+// with them, and Results, Collect, Replace and Limit may be called at any time.
 type Engine struct {
 	opts   Options
 	promql *promql.Engine
 	inbox  *inbox
 
-	// mu is held while readings are taken over and while a group is evaluated.
+	// mu is locked while readings are stored and while a group is evaluated.
 	mu       sync.Mutex
 	store    *store
 	interest *interest
@@ -100,8 +100,8 @@ func newPromQL(opts Options) *promql.Engine {
 }
 
 // Limit changes Limits.Samples. It waits for the evaluation under way. Where the rules
-// change too, Replace comes first: what nobody selects any more then takes no room
-// from the rest.
+// change too, Replace comes first: what nobody selects any more then uses none of the
+// new limit.
 func (e *Engine) Limit(samples int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,9 +113,9 @@ func (e *Engine) Limit(samples int) {
 	e.promql = newPromQL(e.opts)
 }
 
-// Observe hands over a reading that was published. It returns true if it took it:
-// then held is released when it is done with the snapshot. It waits for nothing.
-func (e *Engine) Observe(s *canonical.Snapshot, held interface{ Release() }) bool {
+// Observe hands over a reading that was published. Where it returns true, the engine
+// uses the snapshot and releases lease when it is done with it. It does not block.
+func (e *Engine) Observe(s *canonical.Snapshot, lease interface{ Release() }) bool {
 	if len(*e.groups.Load()) == 0 {
 		return false
 	}
@@ -123,11 +123,11 @@ func (e *Engine) Observe(s *canonical.Snapshot, held interface{ Release() }) boo
 	if age := now.Sub(at); age < 0 || age > leap {
 		at = now // a capture is played, and lags behind
 	}
-	return e.inbox.put(reading{source: s.Source.Name, at: at, snapshot: s, held: held})
+	return e.inbox.put(reading{source: s.Source.Name, at: at, snapshot: s, lease: lease})
 }
 
-// Failed tells that a source could not be read at an instant: its series end there.
-// It waits for nothing.
+// Failed reports that a source could not be read at an instant: its series end there.
+// It does not block.
 func (e *Engine) Failed(source string, at time.Time) { e.inbox.fail(source, at) }
 
 // Replace makes groups the rules that are evaluated. Groups that were there before
@@ -171,8 +171,8 @@ func (e *Engine) Replace(groups []rules.Group, now time.Time) {
 	}
 }
 
-// leave finds the results of a group that goes on anew in the store, and ends those
-// of one that does not.
+// leave looks the results of a group up in the store anew where the group goes on,
+// and ends them where it does not.
 func (g *group) leave(e *Engine, goesOn bool, t int64) {
 	for _, r := range g.rules {
 		if !goesOn {
@@ -189,14 +189,14 @@ func (g *group) leave(e *Engine, goesOn bool, t int64) {
 
 // seriesOf returns the series of a result in the store, nil if no rule selects it.
 func (e *Engine) seriesOf(l labels.Labels) *series {
-	millis, wanted := keep(e.interest.family([]byte(l.Get(model.MetricNameLabel))), l)
-	if !wanted {
+	millis, selected := keep(e.interest.family(l.Get(model.MetricNameLabel)), l)
+	if !selected {
 		return nil
 	}
 	return e.store.get(l, millis)
 }
 
-// Run takes over readings as they come and evaluates each group at the multiples of
+// Run stores readings as they come and evaluates each group at the multiples of
 // its interval, until ctx ends. Where several are due, the earlier comes first, and
 // of one time the groups in the order of the files.
 func (e *Engine) Run(ctx context.Context) {
@@ -215,14 +215,14 @@ func (e *Engine) Run(ctx context.Context) {
 	e.drain(farFuture)
 }
 
-// step takes over what came until now and evaluates one group if one is due.
+// step stores what came until now and evaluates one group if one is due.
 func (e *Engine) step(ctx context.Context, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.watch(now)
 	g := e.next()
 	if g == nil || g.due.After(now) {
-		e.takeOver(now)
+		e.storeReadings(now)
 		return
 	}
 	ts := g.due
@@ -233,7 +233,7 @@ func (e *Engine) step(ctx context.Context, now time.Time) {
 	if g.due = ts; e.next() != g { // others were due before that
 		return
 	}
-	e.takeOver(ts) // later ones wait: what is true at ts does not depend on when we look
+	e.storeReadings(ts) // later ones wait: what is true at ts does not depend on when we look
 	e.silence(ts)
 	e.run(ctx, g, ts)
 	g.due = after(ts, g.interval)
@@ -291,15 +291,15 @@ func (e *Engine) drain(until time.Time) {
 		if !ok {
 			return
 		}
-		if r.held != nil {
-			r.held.Release()
+		if r.lease != nil {
+			r.lease.Release()
 		}
 	}
 }
 
-// takeOver reads what waits until an instant into the store. Where a source begins to
-// serve what a rule records, the rule's results are served no longer.
-func (e *Engine) takeOver(until time.Time) {
+// storeReadings stores the readings that wait up to an instant. Where a source begins
+// to serve what a rule records, the rule's results are served no longer.
+func (e *Engine) storeReadings(until time.Time) {
 	for {
 		r, ok := e.inbox.next(until)
 		if !ok {
@@ -312,15 +312,15 @@ func (e *Engine) takeOver(until time.Time) {
 		}
 		p.observe(e.store, e.interest, r.at.UnixMilli(), parts)
 		if r.snapshot != nil {
-			p.unread = false
+			p.reset = false
 			e.settle()
 		}
-		if r.held != nil {
-			r.held.Release()
+		if r.lease != nil {
+			r.lease.Release()
 		}
 	}
-	if e.interest.met {
-		e.interest.met = false
+	if e.interest.changed {
+		e.interest.changed = false
 		e.publish(nil)
 	}
 }
@@ -328,7 +328,7 @@ func (e *Engine) takeOver(until time.Time) {
 // settle forgets what sources served before a reload once each of them was read again.
 func (e *Engine) settle() {
 	for _, p := range e.pages {
-		if p.unread {
+		if p.reset {
 			return
 		}
 	}
@@ -341,7 +341,7 @@ func (e *Engine) pageOf(source string) *page {
 	if p == nil {
 		p = &page{}
 		if e.opts.Order != nil {
-			p.place = e.opts.Order(source)
+			p.rank = e.opts.Order(source)
 		}
 		e.pages[source] = p
 	}

@@ -44,7 +44,7 @@ func (te *testEngine) observe(source string, at time.Time, page string) {
 		r.snapshot = &canonical.Snapshot{Valid: [][]byte{[]byte(page[:half]), []byte(page[half:])}}
 	}
 	te.e.inbox.add(r)
-	te.e.takeOver(at)
+	te.e.storeReadings(at)
 }
 
 // evaluate returns the results of all rules at an instant, by series.

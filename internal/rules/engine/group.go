@@ -36,7 +36,7 @@ func newGroup(g rules.Group) *group {
 	return made
 }
 
-// like tells whether g does what other does, so that it can go on in its place.
+// like reports whether g does what other does, so that it can go on instead of it.
 func (g *group) like(other *group) bool {
 	if g.File != other.File || g.Name != other.Name || g.interval != other.interval ||
 		g.Offset != other.Offset || g.Limit != other.Limit || len(g.rules) != len(other.rules) {
@@ -62,7 +62,8 @@ type evaluation struct {
 	*Engine
 	group *group
 	at    int64 // of the results, in milliseconds since 1970
-	room  int   // results that the rules that are left may have
+	// budget is how many results the rules that are left may have.
+	budget int
 }
 
 // allow refuses results of a rule that are too many.
@@ -70,24 +71,24 @@ func (now *evaluation) allow(results int) error {
 	switch limit := now.group.Limit; {
 	case limit > 0 && results > limit:
 		return fmt.Errorf("%d results, where %d are allowed; aggregate more, or raise the limit", results, limit)
-	case results > now.room:
-		return fmt.Errorf("%d results, where there is room for %d of the %d that all rules together may have; aggregate more", results, now.room, now.opts.Limits.Series)
+	case results > now.budget:
+		return fmt.Errorf("%d results, where there is room for %d of the %d that all rules together may have; aggregate more", results, now.budget, now.opts.Limits.Series)
 	}
 	return nil
 }
 
-// roomOf returns how many results the other groups leave to one.
-func (e *Engine) roomOf(g *group) int {
-	room := e.opts.Limits.Series
+// budgetOf returns how many results the other groups leave to one.
+func (e *Engine) budgetOf(g *group) int {
+	budget := e.opts.Limits.Series
 	for _, other := range *e.groups.Load() {
 		if other == g {
 			continue
 		}
 		for _, r := range other.rules {
-			room -= len(r.order)
+			budget -= len(r.order)
 		}
 	}
-	return room
+	return budget
 }
 
 // run evaluates the rules of a group one after the other, as at ts. Each sees the
@@ -98,7 +99,7 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 	g.evaluated.Store(ts.UnixMilli())
 	ts = ts.Add(-g.Offset)
 	e.store.sweep(ts.UnixMilli())
-	now := &evaluation{Engine: e, group: g, at: ts.UnixMilli(), room: e.roomOf(g)}
+	now := &evaluation{Engine: e, group: g, at: ts.UnixMilli(), budget: e.budgetOf(g)}
 	for _, r := range g.rules {
 		begun := time.Now()
 		vector, err := e.resultsOf(ctx, r, ts)

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// inboxSize is how many readings of a source wait at most: memory that it cannot be
-	// read into meanwhile.
+	// inboxSize is how many readings of a source wait at most. Their memory is not
+	// available to the source meanwhile.
 	inboxSize = 4
-	// leastGap is the time between two readings of a source from which both are
-	// taken; rules are evaluated no more often. A tick of a stream may come a little
-	// early.
+	// leastGap is the time between two readings of a source from which the engine
+	// uses both; rules are evaluated no more often. A tick of a stream may come a
+	// little early.
 	leastGap = 950 * time.Millisecond
 )
 
@@ -21,8 +21,8 @@ const (
 type reading struct {
 	source   string
 	at       time.Time
-	snapshot *canonical.Snapshot // nil after a failure
-	held     interface{ Release() }
+	snapshot *canonical.Snapshot    // nil after a failure
+	lease    interface{ Release() } // on the snapshot, nil after a failure
 }
 
 // inbox is where readings wait for the engine, so that nobody who reads a source
@@ -30,42 +30,42 @@ type reading struct {
 type inbox struct {
 	mu      sync.Mutex
 	waiting []reading
-	taken   map[string]time.Time // by source, of the last reading that was
-	lost    uint64               // readings that found no room
+	latest  map[string]time.Time // by source, of the last reading that was put
+	lost    uint64               // readings that were refused because too many waited
 	signal  chan struct{}        // has one when something waits
 }
 
 func newInbox() *inbox {
-	return &inbox{taken: map[string]time.Time{}, signal: make(chan struct{}, 1)}
+	return &inbox{latest: map[string]time.Time{}, signal: make(chan struct{}, 1)}
 }
 
-// put takes a reading, unless another of its source was taken within the last
-// second, or too many of it wait.
+// put adds a reading, unless another of its source was added within the last second,
+// or too many of it wait.
 func (b *inbox) put(r reading) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if last, ok := b.taken[r.source]; ok && r.at.Sub(last) < leastGap && !r.at.Before(last) {
+	if last, ok := b.latest[r.source]; ok && r.at.Sub(last) < leastGap && !r.at.Before(last) {
 		return false
 	}
 	if n, _ := b.of(r.source); n >= inboxSize {
 		b.lost++
 		return false
 	}
-	b.taken[r.source] = r.at
+	b.latest[r.source] = r.at
 	b.add(r)
 	return true
 }
 
-// fail notes that a source could not be read. The next reading of it is taken
-// however soon it comes. Who tells of a failure may come late: one that began before
-// the last reading ends nothing.
+// fail notes that a source could not be read. The next reading of it is used however
+// soon it comes. Failures may be reported late: one that is older than the last
+// reading is ignored.
 func (b *inbox) fail(source string, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if last, ok := b.taken[source]; ok && at.Before(last) {
+	if last, ok := b.latest[source]; ok && at.Before(last) {
 		return
 	}
-	delete(b.taken, source)
+	delete(b.latest, source)
 	if _, failed := b.of(source); failed {
 		return // is noted already
 	}

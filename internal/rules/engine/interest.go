@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -9,12 +10,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// maxFamilies bounds how many names an interest remembers the answer for. No page
+// maxFamilies bounds how many names an interest remembers the selectors of. No page
 // has as many families; a page that makes up names pays for it with time.
 const maxFamilies = 1 << 14
 
-// want is series that a rule selects.
-type want struct {
+// selector selects series of a rule's expression.
+type selector struct {
 	names  []*labels.Matcher // of the metric's name
 	others []*labels.Matcher
 	// keep is for how many milliseconds samples may count after the last one. What
@@ -25,22 +26,22 @@ type want struct {
 
 // interest is all series that some rules select.
 type interest struct {
-	wants []want
-	// families are the wants that each name met so far may satisfy.
-	families map[string][]*want
+	selectors []selector
+	// families are the selectors that each name seen so far may satisfy.
+	families map[string][]*selector
 	// records are the names that the rules record under: true for one that a source
 	// has a family of too.
 	records map[string]bool
-	// before are those that a source had a family of before a reload: it is taken to
-	// have them still, until every source was read again.
+	// before are those that a source had a family of before a reload: it still counts
+	// as having them until every source was read again.
 	before map[string]bool
-	// met is set when a source turned out to have a family of a recorded name.
-	met bool
+	// changed is set when a source turns out to have a family of a recorded name.
+	changed bool
 }
 
 // newInterest returns what the rules of groups select.
 func newInterest(groups []rules.Group) *interest {
-	in := &interest{families: map[string][]*want{}, records: map[string]bool{}}
+	in := &interest{families: map[string][]*selector{}, records: map[string]bool{}}
 	for i := range groups {
 		g := &groups[i]
 		for j := range g.Rules {
@@ -54,29 +55,29 @@ func newInterest(groups []rules.Group) *interest {
 }
 
 func (in *interest) add(s rules.Selector, offset time.Duration) {
-	w := want{keep: max(0, s.Reach+offset).Milliseconds()}
+	sel := selector{keep: max(0, s.Reach+offset).Milliseconds()}
 	for _, m := range s.Vector.LabelMatchers {
 		if m.Name == model.MetricNameLabel {
-			w.names = append(w.names, m)
+			sel.names = append(sel.names, m)
 		} else {
-			w.others = append(w.others, m)
+			sel.others = append(sel.others, m)
 		}
 	}
-	in.wants = append(in.wants, w)
+	in.selectors = append(in.selectors, sel)
 }
 
-// meet notes that a source has a family of this name.
-func (in *interest) meet(name []byte) {
-	if served, recorded := in.records[string(name)]; recorded && !served {
-		in.records[string(name)] = true
-		in.met = true
+// serve notes that a source has a family of this name.
+func (in *interest) serve(name string) {
+	if served, recorded := in.records[name]; recorded && !served {
+		in.records[strings.Clone(name)] = true
+		in.changed = true
 	}
 }
 
-// serves tells whether a source has a family of a recorded name.
+// serves reports whether a source has a family of a recorded name.
 func (in *interest) serves(name string) bool { return in.records[name] || in.before[name] }
 
-// follow makes in take over what the interest before a reload knew of sources.
+// follow keeps what the interest before a reload knew of sources.
 func (in *interest) follow(old *interest) {
 	in.before = map[string]bool{}
 	for name := range in.records {
@@ -86,24 +87,24 @@ func (in *interest) follow(old *interest) {
 	}
 }
 
-// family returns the wants that series of this name may satisfy, nil if nobody
+// family returns the selectors that series of this name may satisfy, nil if nobody
 // selects them. It allocates nothing for a name that it was asked for before.
-func (in *interest) family(name []byte) []*want {
-	if wants, known := in.families[string(name)]; known {
-		return wants
+func (in *interest) family(name string) []*selector {
+	if selectors, known := in.families[name]; known {
+		return selectors
 	}
 	if len(in.families) >= maxFamilies {
 		clear(in.families)
 	}
-	text := string(name)
-	var wants []*want
-	for i := range in.wants {
-		if matchAll(in.wants[i].names, text) {
-			wants = append(wants, &in.wants[i])
+	name = strings.Clone(name)
+	var selectors []*selector
+	for i := range in.selectors {
+		if sel := &in.selectors[i]; matchAll(sel.names, name) {
+			selectors = append(selectors, sel)
 		}
 	}
-	in.families[text] = wants
-	return wants
+	in.families[name] = selectors
+	return selectors
 }
 
 func matchAll(matchers []*labels.Matcher, value string) bool {
@@ -116,17 +117,17 @@ func matchAll(matchers []*labels.Matcher, value string) bool {
 }
 
 // keep returns for how long samples of a series are needed, and whether any of its
-// family's wants selects it.
-func keep(wants []*want, series labels.Labels) (millis int64, wanted bool) {
-	for _, w := range wants {
-		if matches(w.others, series) {
-			millis, wanted = max(millis, w.keep), true
+// family's selectors selects it.
+func keep(selectors []*selector, series labels.Labels) (millis int64, selected bool) {
+	for _, sel := range selectors {
+		if matches(sel.others, series) {
+			millis, selected = max(millis, sel.keep), true
 		}
 	}
-	return millis, wanted
+	return millis, selected
 }
 
-// matches tells whether series satisfies all of matchers.
+// matches reports whether series satisfies all of matchers.
 func matches(matchers []*labels.Matcher, series labels.Labels) bool {
 	for _, m := range matchers {
 		if !m.Matches(series.Get(m.Name)) {

@@ -1,8 +1,7 @@
 package engine
 
 import (
-	"bytes"
-	"strconv"
+	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -11,23 +10,23 @@ import (
 )
 
 // page remembers the exposition of one source, so that its next one costs little:
-// the lines of families that nobody selects are passed over, and labels are parsed
-// once for each series.
+// the lines of families that nobody selects are skipped, and labels are parsed once
+// for each series.
 type page struct {
-	place int              // of its source among all: lower ones come first
+	rank  int              // of its source: that of a lower one owns a series of both
 	lines map[string]*line // by series as written, name and label block
-	turn  uint64           // number of the exposition
-	met   int              // lines of this one
-	// unread pages have forgotten lines, and were not read since.
-	unread bool
-	first  *line // that the last one began with
+	scan  uint64           // number of the exposition
+	seen  int              // lines of this one
+	first *line            // of the last one
+	// reset pages have forgotten lines, and were not read since.
+	reset bool
 }
 
 // line is a series of a selected family as its source writes it.
 type line struct {
 	text   string
 	series *series // nil if nobody selects it, or it was one too many
-	turn   uint64  // the last exposition that it was in
+	scan   uint64  // the last exposition that it was in
 	next   *line   // the one that followed there
 	gone   bool    // the page has forgotten it
 	// stamped lines carry a time of their own. As in Prometheus, such series do not
@@ -41,27 +40,29 @@ type observation struct {
 	store    *store
 	interest *interest
 	at       int64
+	text     string // the part being read
 	previous *line
-	// name and wants are those of the line before.
-	name  []byte
-	wants []*want
+	// name and selectors are those of the line before.
+	name      string
+	selectors []*selector
 }
 
-// observe takes over what one exposition says of selected series: those that were in
-// the page's last one and are not in this end. parts are whole lines that Prometheus
-// accepts. None is a source that could not be read.
+// observe stores the samples of selected series of one exposition; series that were
+// in the page's last one and are not in this end. parts are whole lines that
+// Prometheus accepts. None is a source that could not be read.
 func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
-	p.turn++
-	p.met = 0
+	p.scan++
+	p.seen = 0
 	o := observation{page: p, store: st, interest: in, at: at}
 	for _, part := range parts {
-		o.read(part)
+		o.text, o.name = exposition.View(part), ""
+		o.read()
 	}
-	if p.met == len(p.lines) {
+	if p.seen == len(p.lines) {
 		return
 	}
-	for text, l := range p.lines {
-		if l.turn == p.turn {
+	for _, l := range p.lines {
+		if l.scan == p.scan {
 			continue
 		}
 		if l.series != nil && l.series.owner == p {
@@ -70,89 +71,100 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 				st.end(l.series, at)
 			}
 		}
-		p.drop(text, l)
+		p.drop(l)
 	}
 }
 
-// owns tells whether the page tells of s: the first that has it does.
+// owns reports whether the samples of s are the page's: the first that has the
+// series owns it.
 func (p *page) owns(s *series) bool {
-	if s.owner == nil || p.place < s.owner.place {
+	if s.owner == nil || p.rank < s.owner.rank {
 		s.owner = p
 	}
 	return s.owner == p
 }
 
 // forget drops the lines whose series is not kept any more, and those that nobody
-// wanted until now. The next exposition is looked at line by line again.
+// selected until now. The next exposition is read line by line again.
 func (p *page) forget() {
-	for text, l := range p.lines {
+	for _, l := range p.lines {
 		if l.next = nil; l.series == nil || l.series.dropped {
-			p.drop(text, l)
+			p.drop(l)
 		}
 	}
-	p.first, p.unread = nil, true
+	p.first, p.reset = nil, true
 }
 
-// drop forgets a line; others may still say that it follows them.
-func (p *page) drop(text string, l *line) {
+// drop forgets a line; others may still refer to it as their next.
+func (p *page) drop(l *line) {
 	l.gone = true
-	delete(p.lines, text)
+	delete(p.lines, l.text)
 }
 
-// read goes through whole lines.
-func (o *observation) read(body []byte) {
-	for len(body) > 0 {
-		if n := o.repeat(body); n > 0 {
-			body = body[n:]
-			continue
-		}
-		switch body[0] {
-		case '#', '\n', ' ', '\t', '{', '\r':
-			body = body[endOfLine(body):]
-		default:
-			body = body[o.sample(body):]
+// read reads the lines of a part. Series whose name is in quotes are skipped: no
+// rule selects them.
+func (o *observation) read() {
+	for i := 0; i < len(o.text); {
+		if next := o.repeat(i); next > i {
+			i = next
+		} else if end := o.nameEnd(i); end > i {
+			i = o.sample(i, end)
+		} else {
+			i = exposition.NextLine(o.text, i)
 		}
 	}
 }
 
-// repeat reads the line that followed the one before last time, if it is there
-// again, and returns its length, else 0.
-func (o *observation) repeat(body []byte) int {
+// repeat reads the line at i if it is of the series that followed the one before it
+// last time. It returns the start of the next line, or i.
+func (o *observation) repeat(i int) int {
 	expected := o.page.first
 	if o.previous != nil {
 		expected = o.previous.next
 	}
-	if expected == nil || expected.gone || len(body) <= len(expected.text) || string(body[:len(expected.text)]) != expected.text {
-		return 0
+	if expected == nil || expected.gone || !strings.HasPrefix(o.text[i:], expected.text) {
+		return i
 	}
-	if c := body[len(expected.text)]; c != ' ' && c != '\t' {
-		return 0
+	end := i + len(expected.text)
+	if end == len(o.text) || o.text[end] != ' ' && o.text[end] != '\t' {
+		return i // another name, perhaps
 	}
-	return o.take(expected, body)
+	return o.value(expected, end)
 }
 
-// sample reads a line that begins with the name of a series, and returns its length.
-func (o *observation) sample(body []byte) int {
-	end := len(o.name)
-	if end == 0 || len(body) <= end || body[end] != '{' || string(body[:end]) != string(o.name) {
-		end = nameEnd(body)
-		o.name, o.wants = body[:end], o.interest.family(body[:end])
-		o.interest.meet(o.name)
+// nameEnd returns where the metric name at i ends, which is i where there is none.
+func (o *observation) nameEnd(i int) int {
+	if end := i + len(o.name); end > i && end < len(o.text) && o.text[end] == '{' && o.text[i:end] == o.name {
+		return end
 	}
-	if o.wants == nil {
-		return skip(body)
+	return exposition.NameEnd(o.text, i)
+}
+
+// sample reads the line of a series at i, whose name ends at end. It returns the
+// start of the next line.
+func (o *observation) sample(i, end int) int {
+	if name := o.text[i:end]; name != o.name {
+		o.name, o.selectors = name, o.interest.family(name)
+		o.interest.serve(name)
 	}
-	end = seriesEnd(body, end)
-	l := o.page.lines[string(body[:end])]
+	if o.selectors == nil {
+		return exposition.SkipSeries(o.text, i)
+	}
+	if brace := exposition.SkipBlanks(o.text, end); brace < len(o.text) && o.text[brace] == '{' {
+		if end = exposition.BlockEnd(o.text, brace); end < 0 {
+			return exposition.NextLine(o.text, i)
+		}
+	}
+	l := o.page.lines[o.text[i:end]]
 	if l == nil {
-		l = o.page.add(string(body[:end]))
+		l = o.page.add(strings.Clone(o.text[i:end]))
 		if set, ok := parse(l.text); ok {
-			if millis, wanted := keep(o.wants, set); wanted {
+			if millis, selected := keep(o.selectors, set); selected {
 				l.series = o.store.get(set, millis)
 			}
 		}
 	}
-	return o.take(l, body)
+	return o.value(l, end)
 }
 
 // add begins to remember a line.
@@ -165,56 +177,40 @@ func (p *page) add(text string) *line {
 	return l
 }
 
-// take reads value and time of a line that begins with l's text, and returns the
-// length of the line.
-func (o *observation) take(l *line, body []byte) int {
+// value reads the value and the timestamp of l, whose text ends at i, and returns the
+// start of the next line.
+func (o *observation) value(l *line, i int) int {
 	if o.previous == nil {
 		o.page.first = l
 	} else {
 		o.previous.next = l
 	}
 	o.previous = l
-	if l.turn != o.page.turn {
-		l.turn = o.page.turn
-		o.page.met++
+	if l.scan != o.page.scan {
+		l.scan = o.page.scan
+		o.page.seen++
 	}
-	end := len(l.text)
-	end += endOfLine(body[end:])
 	if l.series == nil || !o.page.owns(l.series) {
-		return end
+		return exposition.NextLine(o.text, i)
 	}
-	value, stamp, stamped := fields(body[len(l.text):end])
-	v, err := strconv.ParseFloat(string(value), 64)
-	if err != nil {
-		return end
+	v, t, next, ok := exposition.ReadValue(o.text, i)
+	if !ok {
+		return exposition.NextLine(o.text, i)
 	}
-	t := o.at
-	if l.stamped = stamped; stamped {
-		if t, err = strconv.ParseInt(string(stamp), 10, 64); err != nil {
-			return end
-		}
+	if l.stamped = t != exposition.NoTimestamp; !l.stamped {
+		t = o.at
 	}
 	o.store.add(l.series, t, v)
-	return end
-}
-
-// fields returns the value and the timestamp of what follows a series.
-func fields(rest []byte) (value, stamp []byte, stamped bool) {
-	rest = bytes.TrimSpace(rest)
-	i := bytes.IndexAny(rest, " \t")
-	if i < 0 {
-		return rest, nil, false
-	}
-	return rest[:i], bytes.TrimSpace(rest[i:]), true
+	return next
 }
 
 // parse returns the labels of a series as it is written, its name among them; not
 // ok if a label is there twice.
 func parse(text string) (set labels.Labels, ok bool) {
-	name := nameEnd([]byte(text))
+	name := exposition.NameEnd(text, 0)
 	b := labels.NewScratchBuilder(16)
 	b.Add(model.MetricNameLabel, text[:name])
-	for _, l := range exposition.ParseLabels(text[name:], nil) {
+	for _, l := range exposition.ParseLabels(text[exposition.SkipBlanks(text, name):], nil) {
 		if l.Value != "" {
 			b.Add(l.Name, l.Value)
 		}
@@ -223,58 +219,4 @@ func parse(text string) (set labels.Labels, ok bool) {
 	set = b.Labels()
 	_, twice := set.HasDuplicateLabelNames()
 	return set, !twice
-}
-
-// nameEnd returns where the name that a line begins with ends. A sign of the value may
-// stand right behind it.
-func nameEnd(line []byte) int {
-	for i, c := range line {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != ':' {
-			return i
-		}
-	}
-	return len(line)
-}
-
-// seriesEnd returns where the series of a line ends whose name ends at i: behind
-// its label block, if it has one.
-func seriesEnd(line []byte, i int) int {
-	if i == len(line) || line[i] != '{' {
-		return i
-	}
-	quoted := false
-	for ; i < len(line); i++ {
-		switch {
-		case quoted && line[i] == '\\':
-			i++
-		case line[i] == '"':
-			quoted = !quoted
-		case !quoted && line[i] == '}':
-			return i + 1
-		}
-	}
-	return len(line)
-}
-
-// skip returns the length of a line. A newline in a label's value does not end it.
-func skip(body []byte) int {
-	end := endOfLine(body)
-	brace := bytes.LastIndexByte(body[:end], '}')
-	if brace < 3 {
-		if bytes.IndexByte(body[:end], '{') < 0 {
-			return end
-		}
-	} else if body[brace-1] == '"' && body[brace-2] != '\\' && body[brace-2] != '=' {
-		return end // the quote closes a value, and so the brace the block
-	}
-	series := seriesEnd(body, nameEnd(body))
-	return series + endOfLine(body[series:])
-}
-
-// endOfLine returns the length of body up to its first newline, which is included.
-func endOfLine(body []byte) int {
-	if i := bytes.IndexByte(body, '\n'); i >= 0 {
-		return i + 1
-	}
-	return len(body)
 }

@@ -73,7 +73,7 @@ func TestSeriesWithTimesOfTheirOwnDoNotEnd(t *testing.T) {
 // first source's that is served; another one does while the first does not.
 func TestSeriesOfSeveralPages(t *testing.T) {
 	st, in := newStore(Limits{100, 100}), selecting("a")
-	pages := []*page{{place: 0}, {place: 1}}
+	pages := []*page{{rank: 0}, {rank: 1}}
 	at := int64(1000)
 	for _, step := range []struct {
 		page int

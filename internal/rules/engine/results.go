@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // block is the results recorded under one name. Nobody writes to it once it is
@@ -48,8 +47,8 @@ func (e *Engine) Results(now time.Time, pass func([]byte)) {
 // group, or nil.
 func (e *Engine) publish(evaluated *group) {
 	var blocks []block
-	places := map[string]int{}
-	lines := map[string]bool{} // of names that several rules record
+	index := map[string]int{}   // of blocks, by name
+	series := map[string]bool{} // of names that several rules record
 	sharing := e.sharedNames()
 	for _, g := range *e.groups.Load() {
 		until := g.freshUntil()
@@ -57,17 +56,17 @@ func (e *Engine) publish(evaluated *group) {
 			if len(r.order) == 0 || e.interest.serves(r.Record) {
 				continue
 			}
-			i, ok := places[r.Record]
+			i, ok := index[r.Record]
 			if !ok {
 				i = len(blocks)
-				places[r.Record] = i
+				index[r.Record] = i
 				blocks = append(blocks, block{header: headerOf(g, r)})
 			}
-			var taken map[string]bool
+			var written map[string]bool
 			if sharing[r.Record] > 1 {
-				taken = lines
+				written = series
 			}
-			lines, duplicates := r.render(taken)
+			lines, duplicates := r.render(written)
 			if g == evaluated {
 				r.duplicates.Add(duplicates)
 			}
@@ -94,80 +93,53 @@ func (g *group) freshUntil() time.Time {
 	return time.UnixMilli(g.evaluated.Load()).Add(2*g.interval + time.Second)
 }
 
-// headerOf returns HELP and TYPE of what a rule records. What type the result of an
-// expression has nobody knows.
+// headerOf returns HELP and TYPE of what a rule records. The type of an expression's
+// result is not known.
 func headerOf(g *group, r *rule) []byte {
-	help := strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace("Recorded by the rule group " + g.Name + ".")
-	return []byte("# HELP " + r.Record + " " + help + "\n# TYPE " + r.Record + " untyped\n")
+	return exposition.AppendHeader(nil, r.Record, "Recorded by the rule group "+g.Name+".", "untyped")
 }
 
-// render returns the results as lines. Those that are in taken, which may be nil, are
-// left out and counted; the others are added to it.
-func (r *rule) render(taken map[string]bool) (lines []byte, duplicates uint64) {
+// render returns the results as lines. Series that are in written, which may be nil,
+// are left out and counted; the others are added to it.
+func (r *rule) render(written map[string]bool) (lines []byte, duplicates uint64) {
 	size := 0
 	for _, x := range r.order {
 		size += len(x.text) + 24
 	}
 	lines = make([]byte, 0, size)
 	for _, x := range r.order {
-		if taken[x.text] {
+		if written[x.text] {
 			duplicates++
 			continue
 		}
-		if taken != nil {
-			taken[x.text] = true
+		if written != nil {
+			written[x.text] = true
 		}
 		lines = append(lines, x.text...)
-		lines = append(appendValue(lines, x.value), '\n')
+		lines = append(exposition.AppendFloat(lines, x.value), '\n')
 	}
 	return lines, duplicates
 }
 
-// appendValue appends a value in the text format.
-func appendValue(dst []byte, v float64) []byte {
-	switch {
-	case math.IsInf(v, 1):
-		return append(dst, "+Inf"...)
-	case v == math.Trunc(v) && math.Abs(v) < 1<<53 && !math.Signbit(v):
-		return strconv.AppendInt(dst, int64(v), 10)
-	}
-	return strconv.AppendFloat(dst, v, 'g', -1, 64) // -Inf and NaN are written so too
-}
-
 // seriesText returns a series in the text format, and a space.
 func seriesText(l labels.Labels) string {
-	var b strings.Builder
-	b.WriteString(l.Get(model.MetricNameLabel))
+	b := []byte(l.Get(model.MetricNameLabel))
 	separator := byte('{')
 	l.Range(func(one labels.Label) {
 		if one.Name == model.MetricNameLabel {
 			return
 		}
-		b.WriteByte(separator)
+		b = append(b, separator)
 		separator = ','
-		writeName(&b, one.Name)
-		b.WriteString(`="`)
-		b.WriteString(escape(one.Value))
-		b.WriteByte('"')
+		if model.LegacyValidation.IsValidLabelName(one.Name) {
+			b = exposition.AppendLabel(b, one.Name, one.Value)
+		} else { // an upstream can have such
+			b = append(exposition.AppendQuoted(b, one.Name), '=')
+			b = exposition.AppendQuoted(b, one.Value)
+		}
 	})
 	if separator == ',' {
-		b.WriteByte('}')
+		b = append(b, '}')
 	}
-	b.WriteByte(' ')
-	return b.String()
-}
-
-// escape returns a label's value as the text format wants it between quotes.
-func escape(value string) string {
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
-}
-
-// writeName writes the name of a label, in quotes where it needs them: an upstream
-// can have such.
-func writeName(b *strings.Builder, name string) {
-	if model.LegacyValidation.IsValidLabelName(name) {
-		b.WriteString(name)
-		return
-	}
-	b.WriteString(`"` + escape(name) + `"`)
+	return string(append(b, ' '))
 }

@@ -19,8 +19,8 @@ type rule struct {
 	outputs map[uint64][]*result // by the hash of what it is recorded under
 	known   int                  // inputs
 	order   []*result            // as the last evaluation gave them
-	spare   []*result            // memory for the next one's
-	turn    uint64               // number of the evaluation
+	free    []*result            // memory for the next one's
+	number  uint64               // of the evaluation
 	failure string               // of the last evaluation, "" after a good one
 
 	line                              atomic.Int64 // a reload may move it
@@ -40,11 +40,11 @@ type result struct {
 	labels labels.Labels
 	text   string  // of its line in the exposition, up to the value
 	series *series // in the store, nil if no rule selects it
-	turn   uint64
+	number uint64  // of the last evaluation that gave it
 	value  float64
 }
 
-// like tells whether r records the same as other.
+// like reports whether r records the same as other.
 func (r *rule) like(other *rule) bool {
 	if r.Record != other.Record || r.Text != other.Text || len(r.Labels) != len(other.Labels) {
 		return false
@@ -60,30 +60,30 @@ func (r *rule) like(other *rule) bool {
 // errDuplicate is a refusal of Prometheus' too.
 var errDuplicate = errors.New("two results have the same labels once the rule's are applied; aggregate them, or set no label that tells them apart")
 
-// record takes over what the expression gave. After an error the rule has no
-// results: what was true before must not pass for what is.
+// record stores what the expression gave. After an error the rule has no results:
+// those of an earlier evaluation must not pass for current ones.
 func (r *rule) record(vector promql.Vector, now *evaluation) error {
-	r.turn++
+	r.number++
 	before := r.order
-	r.order = r.spare[:0]
+	r.order = r.free[:0]
 	err := r.gather(vector, now)
 	if err != nil {
 		r.order = r.order[:0]
-		r.turn++ // none is of this turn
+		r.number++ // no result is of this one
 	}
-	now.room -= len(r.order)
+	now.budget -= len(r.order)
 	for _, x := range r.order {
 		if x.series != nil {
 			now.store.add(x.series, now.at, x.value)
 		}
 	}
 	for _, x := range before {
-		if x.turn != r.turn && x.series != nil {
+		if x.number != r.number && x.series != nil {
 			now.store.end(x.series, now.at)
 		}
 	}
 	clear(before)
-	r.spare = before
+	r.free = before
 	r.forget()
 	r.samples.Store(int64(len(r.order)))
 	return err
@@ -99,10 +99,10 @@ func (r *rule) gather(vector promql.Vector, now *evaluation) error {
 			return errors.New("a result is a native histogram, which the text format cannot hold; record a number of it")
 		}
 		x := r.find(vector[i].Metric, now)
-		if x.turn == r.turn {
+		if x.number == r.number {
 			return errDuplicate
 		}
-		x.turn, x.value = r.turn, vector[i].F
+		x.number, x.value = r.number, vector[i].F
 		r.order = append(r.order, x)
 	}
 	return nil
@@ -155,7 +155,7 @@ func (r *rule) forget() {
 	r.inputs, r.outputs, r.known = map[uint64][]input{}, map[uint64][]*result{}, 0
 	for hash, list := range inputs {
 		for _, in := range list {
-			if in.result.turn == r.turn {
+			if in.result.number == r.number {
 				r.inputs[hash] = append(r.inputs[hash], in)
 				r.known++
 			}

@@ -12,13 +12,13 @@ import (
 // series is the samples of one label set that may still count.
 type series struct {
 	labels labels.Labels
-	// keep is the want's: samples older than that, counted from the last one, go,
+	// keep is the selector's: samples older than that, counted from the last one, go,
 	// but for the newest of them.
 	keep    int64
 	buf     []promql.FPoint
 	head    int  // of buf: the oldest sample that counts
 	dropped bool // the store has forgotten it
-	place   int  // in the store's list of its name
+	index   int  // in the store's list of its name
 	// owner is the page whose samples these are, nil if it is on none, or of a rule.
 	owner *page
 }
@@ -66,7 +66,7 @@ func (s *series) shrink() {
 	}
 }
 
-// isStale tells whether the last sample says that the series went.
+// isStale reports whether the last sample marks the end of the series.
 func (s *series) isStale() bool {
 	x, ok := s.last()
 	return ok && value.IsStaleNaN(x.F)

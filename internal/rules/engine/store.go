@@ -30,8 +30,8 @@ type Limits struct {
 	Samples int
 }
 
-// store holds the series that rules select. It belongs to whoever holds the
-// engine's lock, but for its totals.
+// store holds the series that rules select. The engine's lock guards it, but for its
+// totals.
 type store struct {
 	limits Limits
 	names  map[string][]*series
@@ -54,14 +54,14 @@ func newStore(limits Limits) *store {
 // there now.
 func (st *store) limit(samples int) {
 	st.limits.Samples = samples
-	over, spare := st.samples.Load()-int64(samples), int64(0)
+	over, older := st.samples.Load()-int64(samples), int64(0)
 	for s := range st.all() {
-		spare += int64(max(0, len(s.samples())-1))
+		older += int64(max(0, len(s.samples())-1))
 	}
-	if over <= 0 || spare == 0 {
+	if over <= 0 || older == 0 {
 		return
 	}
-	share := min(1, float64(over)/float64(spare))
+	share := min(1, float64(over)/float64(older))
 	for s := range st.all() {
 		lost := int(math.Ceil(share * float64(max(0, len(s.samples())-1))))
 		s.head += lost
@@ -106,7 +106,7 @@ func (st *store) insert(s *series) bool {
 		return false
 	}
 	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
-	s.dropped, s.place = false, len(st.names[name])
+	s.dropped, s.index = false, len(st.names[name])
 	st.names[name] = append(st.names[name], s)
 	st.hashes[hash] = append(st.hashes[hash], s)
 	st.series.Add(1)
@@ -118,8 +118,8 @@ func (st *store) remove(s *series) {
 	name, hash := s.labels.Get(model.MetricNameLabel), s.labels.Hash()
 	list := st.names[name]
 	end := len(list) - 1
-	list[s.place] = list[end]
-	list[s.place].place = s.place
+	list[s.index] = list[end]
+	list[s.index].index = s.index
 	list[end] = nil
 	if st.names[name] = list[:end]; end == 0 {
 		delete(st.names, name)
@@ -194,11 +194,11 @@ func (st *store) sweep(t int64) {
 // others.
 func (st *store) retain(in *interest) {
 	for name, list := range st.names {
-		wants := in.family([]byte(name))
+		selectors := in.family(name)
 		for i := len(list) - 1; i >= 0; i-- {
 			s := list[i]
-			var wanted bool
-			if s.keep, wanted = keep(wants, s.labels); !wanted {
+			var selected bool
+			if s.keep, selected = keep(selectors, s.labels); !selected {
 				st.remove(s)
 			}
 		}

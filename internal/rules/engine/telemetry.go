@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The series that tell how the rules do, on the proxy's own page.
+// Labels of the rules' own telemetry, on /-/metrics.
 var (
 	ofGroup = []string{"file", "group"}
 	ofRule  = []string{"file", "group", "line", "rule"}
@@ -78,31 +78,31 @@ func (e *Engine) Collect(out chan<- prometheus.Metric) {
 	counter(d.lostReadings, e.inbox.lostReadings())
 }
 
-// place is what tells the rules of a group apart.
-type place struct {
+// ruleKey identifies a rule within its group.
+type ruleKey struct {
 	line   int64
 	record string
 }
 
-// tally is what a rule tells of itself.
+// tally is the telemetry of a rule.
 type tally struct {
-	place
+	ruleKey
 	evaluations, failures, duplicates uint64
 	samples, nanos                    int64
 }
 
-// tallies returns one for each place. Rules that share one, as in a file that a
+// tallies returns one for each key. Rules that share a key, as in a file that a
 // program wrote in one line, are summed up: the page can hold a series only once.
 func (g *group) tallies() []tally {
 	list := make([]tally, 0, len(g.rules))
-	at := make(map[place]int, len(g.rules))
+	at := make(map[ruleKey]int, len(g.rules))
 	for _, r := range g.rules {
-		where := place{r.line.Load(), r.Record}
-		i, met := at[where]
-		if !met {
+		key := ruleKey{r.line.Load(), r.Record}
+		i, known := at[key]
+		if !known {
 			i = len(list)
-			at[where] = i
-			list = append(list, tally{place: where})
+			at[key] = i
+			list = append(list, tally{ruleKey: key})
 		}
 		n := &list[i]
 		n.evaluations += r.evaluations.Load()

@@ -113,7 +113,7 @@ func (b *backend) parsePoll(word string) (time.Duration, error) {
 	if word == "" {
 		return b.standard, nil
 	}
-	d, err := config.ParseDuration(word)
+	d, err := parseDuration(word)
 	switch {
 	case err != nil:
 		return 0, err
@@ -123,6 +123,12 @@ func (b *backend) parsePoll(word string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to %s", word, b.name, b.least, longestPoll)
 	}
 	return d, nil
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	var d config.Duration
+	err := d.Set(s)
+	return time.Duration(d), err
 }
 
 // open opens the source that the command line names, and records it if it says
@@ -153,17 +159,17 @@ func openExporter(_ context.Context, o *options, userAgent string, _ *slog.Logge
 func checkExporter(f *feed) (key string, err error) {
 	client, err := f.client()
 	if err != nil {
-		return config.KeyHTTP, err
+		return "http_config", err
 	}
 	src, err := exporter.New(f.source, exporter.Options{Client: client})
 	if err != nil {
-		return config.KeySource, errors.New(strings.ReplaceAll(err.Error(), "--source=", "source: ")) // as it is written there
+		return "source", errors.New(strings.ReplaceAll(err.Error(), "--source=", "source: ")) // as it is written there
 	}
 	f.name = src.Name()
 	if f.http != nil && namesUser(f.source) && (f.http.BasicAuth != nil || f.http.Authorization != nil || f.http.OAuth2 != nil) {
 		err = errors.New("holds credentials beside those of the URL; keep one of the two")
 	}
-	return config.KeyHTTP, errors.Join(err, src.Close())
+	return "http_config", errors.Join(err, src.Close())
 }
 
 // namesUser tells whether a URL holds a user.

@@ -63,6 +63,9 @@ func check(args []string, stdout, stderr io.Writer) int {
 
 func checkConfig(files []string) (string, diag.Problems, error) {
 	file, err := config.Load(files[0])
-	_, problems := feedsOf(file.Sources)
-	return files[0] + ": ok", problems, err
+	if err != nil {
+		return "", nil, err
+	}
+	_, problems := feedsOf(file)
+	return files[0] + ": ok", problems, nil
 }

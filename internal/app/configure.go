@@ -1,6 +1,8 @@
 package app
 
 import (
+	"time"
+
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
@@ -45,7 +47,7 @@ func (o *options) configure() error {
 	if err != nil {
 		return err
 	}
-	feeds, problems := feedsOf(file.Sources)
+	feeds, problems := feedsOf(file)
 	if problems.Refuse() {
 		return problems
 	}
@@ -62,22 +64,22 @@ func (o *options) configure() error {
 		o.judge.MinCoverage = file.Judge.MinCoverage
 	}
 	if open("series-limit") {
-		o.seriesLimit = file.Limits.Series
+		o.seriesLimit = int(file.Limits.Series)
 	}
 	if open("source.max-body") {
-		o.maxBody = file.Limits.MaxBody
+		o.maxBody = int64(file.Limits.MaxBody)
 	}
 	if open("rules.file") {
 		o.ruleFiles = file.Rules.Files
 	}
 	if open("rules.window") {
-		o.ruleWindow = file.Rules.Window
+		o.ruleWindow = time.Duration(file.Rules.Window)
 	}
 	if open("rules.max-samples") {
-		o.ruleSamples = file.Rules.MaxSamples
+		o.ruleSamples = int(file.Rules.MaxSamples)
 	}
 	if open("web.max-requests") {
-		o.maxRequests = file.Limits.MaxRequests
+		o.maxRequests = int(file.Limits.MaxRequests)
 	}
 	return nil
 }

@@ -35,16 +35,16 @@ func (f *feed) client() (*http.Client, error) {
 
 // feedsOf understands the sources of a config file. What is wrong with them is told by
 // line.
-func feedsOf(sources []config.Source) (feeds []feed, problems diag.Problems) {
+func feedsOf(file *config.File) (feeds []feed, problems diag.Problems) {
 	seen := map[string]bool{}
-	for i := range sources {
-		s := &sources[i]
+	for i := range file.Sources {
+		s := &file.Sources[i]
 		f, key, err := feedOf(s)
 		if err == nil && seen[f.name] {
-			key, err = config.KeySource, fmt.Errorf("has the name of one above, %s: names leave user, password and query out; remove one of the two", f.name)
+			key, err = "source", fmt.Errorf("has the name of one above, %s: names leave user, password and query out; remove one of the two", f.name)
 		}
 		if err != nil {
-			problems = append(problems, s.Problem(key, err.Error()))
+			problems = append(problems, file.Problem(fmt.Sprintf("sources[%d].%s", i+1, key), err.Error()))
 		}
 		seen[f.name] = true
 		feeds = append(feeds, f)
@@ -54,17 +54,20 @@ func feedsOf(sources []config.Source) (feeds []feed, problems diag.Problems) {
 
 // feedOf understands one source. Its error is that of a key.
 func feedOf(s *config.Source) (f feed, key string, err error) {
-	f = feed{source: s.Source, dcgmHost: s.DCGMHost, nodeName: s.NodeName, expectedGPUs: s.ExpectedGPUs, http: s.HTTP}
+	f = feed{source: s.Source, dcgmHost: s.DCGMHost, nodeName: s.NodeName, expectedGPUs: int(s.ExpectedGPUs)}
+	if s.HTTP != nil {
+		f.http = &s.HTTP.HTTPClientConfig
+	}
 	if f.backend, err = parseBackend(cmp.Or(s.Backend, backends[0].name)); err != nil {
-		return f, config.KeyBackend, err
+		return f, "backend", err
 	}
 	for _, given := range []struct {
 		key       string
 		is, taken bool
 	}{
-		{config.KeySource, s.Source != "", f.backend.takes("source")},
-		{config.KeyDCGMHost, s.DCGMHost != "", f.backend.takes("dcgm.host")},
-		{config.KeyHTTP, s.HTTP != nil, f.backend.overHTTP},
+		{"source", s.Source != "", f.backend.takes("source")},
+		{"dcgm_host", s.DCGMHost != "", f.backend.takes("dcgm.host")},
+		{"http_config", s.HTTP != nil, f.backend.overHTTP},
 	} {
 		if given.is && !given.taken {
 			return f, given.key, fmt.Errorf("is not for the %s backend; remove it, or name another backend", f.backend.name)
@@ -72,11 +75,15 @@ func feedOf(s *config.Source) (f feed, key string, err error) {
 	}
 	f.source = cmp.Or(f.source, f.backend.source)
 	f.name = cmp.Or(f.source, f.backend.name+"@"+f.dcgmHost)
-	if f.poll, err = f.backend.parsePoll(s.Poll); err != nil {
-		return f, config.KeyPoll, err
+	poll := ""
+	if s.Poll != nil {
+		poll = s.Poll.String()
+	}
+	if f.poll, err = f.backend.parsePoll(poll); err != nil {
+		return f, "poll", err
 	}
 	if f.expectedGPUs > maxExpected {
-		return f, config.KeyExpectedGPUs, fmt.Errorf("is out of range; write at most %d", maxExpected)
+		return f, "expected_gpus", fmt.Errorf("is out of range; write at most %d", maxExpected)
 	}
 	if f.backend.check != nil {
 		key, err = f.backend.check(&f)

@@ -143,7 +143,7 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		timeout: app.Flag("source.timeout", "Longest wait for the exporter where the scraper sends no timeout of its own.").
 			Default("10s").PlaceHolder("10s").String(),
 		maxBody: app.Flag("source.max-body", "Largest body taken from the exporter, also after gunzip.").
-			Default(strconv.FormatInt(defaults.Limits.MaxBody, 10)).PlaceHolder("64MiB").String(),
+			Default(defaults.Limits.MaxBody.String()).PlaceHolder("64MiB").String(),
 		nodeName: app.Flag("node-name", "Label hostname of our series (default: $NODE_NAME, else what the exporter says, else the host of its URL).").
 			PlaceHolder("NAME").String(),
 		passthrough: app.Flag("passthrough", "Which of the exporter's lines to serve: valid (all that Prometheus can parse), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter).").
@@ -170,10 +170,10 @@ func register(app *kingpin.Application, opts *options, defaults config.Config) *
 		PlaceHolder("FILE").StringVar(&opts.configFile)
 	registerRules(app, opts, w, defaults)
 	app.Flag("series-limit", "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted.").
-		Default(strconv.Itoa(defaults.Limits.Series)).IntVar(&opts.seriesLimit)
+		Default(defaults.Limits.Series.String()).IntVar(&opts.seriesLimit)
 	opts.web = webflag.AddFlags(app, defaultListen)
 	app.Flag("web.max-requests", "Most scrapes served at a time; more get 503.").
-		Default(strconv.Itoa(defaults.Limits.MaxRequests)).IntVar(&opts.maxRequests)
+		Default(defaults.Limits.MaxRequests.String()).IntVar(&opts.maxRequests)
 	app.Flag("web.enable-lifecycle", "Let POST /-/reload read config file and rules again; SIGHUP always does.").BoolVar(&opts.lifecycle)
 	app.Flag("web.enable-pprof", "Serve Go profiles at /debug/pprof.").BoolVar(&opts.pprof)
 	app.Flag("web.expose-processes", "Show what --collector.processes lists to everybody who can reach us; prefer --web.config.file with authentication beside it.").
@@ -221,7 +221,7 @@ func registerRules(app *kingpin.Application, opts *options, w *words, defaults c
 	w.ruleWindow = app.Flag("rules.window", "How far back rules can see; a rule that looks further is refused. Memory grows with what they use of it.").
 		Default(defaults.Rules.Window.String()).PlaceHolder("5m").String()
 	app.Flag("rules.max-samples", "Most samples that are kept for rules, of 16 bytes each and up to as much again, and that one evaluation may load.").
-		Default(strconv.Itoa(defaults.Rules.MaxSamples)).IntVar(&opts.ruleSamples)
+		Default(defaults.Rules.MaxSamples.String()).IntVar(&opts.ruleSamples)
 }
 
 // into validates the words and completes opts.
@@ -233,16 +233,16 @@ func (w *words) into(opts *options) error {
 	if opts.judge.Missing, err = compute.ParseMissing(*w.missing); err != nil {
 		return fmt.Errorf("--missing-inputs: %w", err)
 	}
-	if opts.maxBody, err = config.ParseSize(*w.maxBody); err != nil {
+	if err = (*config.Size)(&opts.maxBody).Set(*w.maxBody); err != nil {
 		return fmt.Errorf("--source.max-body: %w", err)
 	}
-	if opts.minInterval, err = config.ParseDuration(*w.minInterval); err != nil {
+	if opts.minInterval, err = parseDuration(*w.minInterval); err != nil {
 		return fmt.Errorf("--source.min-interval: %w", err)
 	}
-	if opts.timeout, err = config.ParseDuration(*w.timeout); err != nil {
+	if opts.timeout, err = parseDuration(*w.timeout); err != nil {
 		return fmt.Errorf("--source.timeout: %w", err)
 	}
-	if opts.ruleWindow, err = config.ParseDuration(*w.ruleWindow); err != nil {
+	if opts.ruleWindow, err = parseDuration(*w.ruleWindow); err != nil {
 		return fmt.Errorf("--rules.window: %w", err)
 	}
 	if err = w.intoReplay(opts.origin); err != nil {
@@ -323,7 +323,7 @@ func (o *options) check() error {
 		return errors.New("--collector.processes.cmdline: no processes are listed; give --collector.processes too")
 	case o.exposeProcesses && !o.processes:
 		return errors.New("--web.expose-processes: no processes are listed; give --collector.processes too")
-	case o.ruleWindow < config.MinWindow || o.ruleWindow > config.MaxWindow:
+	case config.Duration(o.ruleWindow) < config.MinWindow || config.Duration(o.ruleWindow) > config.MaxWindow:
 		return fmt.Errorf("--rules.window=%s: out of range; give %s to %s", o.ruleWindow, config.MinWindow, config.MaxWindow)
 	case o.ruleSamples < 1:
 		return fmt.Errorf("--rules.max-samples=%d: must be at least 1", o.ruleSamples)

@@ -64,30 +64,62 @@ type Judge struct {
 	evidence   evidence // scratch
 }
 
+// OptionError is an option that is out of its range.
+type OptionError struct {
+	// Option is the path of its key in the config file, such as
+	// thresholds.idle_engine; "" where the file has none.
+	Option string
+	// Text says what is wrong and what would be right.
+	Text string
+}
+
+// Error implements error.
+func (e *OptionError) Error() string { return e.Text }
+
+// Reject returns the error of an option.
+func Reject(option, format string, args ...any) *OptionError {
+	return &OptionError{option, fmt.Sprintf(format, args...)}
+}
+
+// Check returns all options that are out of range.
+func (o *Options) Check() (wrong []*OptionError) {
+	if _, _, err := o.weights(); err != nil {
+		wrong = append(wrong, err)
+	}
+	if o.Missing >= numMissing {
+		wrong = append(wrong, Reject("missing_inputs", "missing inputs policy %d is unknown: use one of %s", o.Missing, strings.Join(missingWords[:], ", ")))
+	}
+	if !(o.MinCoverage >= 0 && o.MinCoverage <= 1) {
+		wrong = append(wrong, Reject("min_coverage", "minimum coverage is %v: make it a fraction from 0 to 1, such as 0.5", o.MinCoverage))
+	}
+	wrong = append(wrong, o.Thresholds.check()...)
+	for c, s := range o.States {
+		if s >= canonical.HealthUnknown {
+			wrong = append(wrong, Reject("health", "health condition %s cannot raise state %d: make it hot, warn or crit, or ok to turn it off", canonical.Condition(c), s))
+		}
+	}
+	for _, l := range []struct {
+		name  string
+		value int
+	}{
+		{"expected GPUs", o.ExpectedGPUs},
+		{"greatest number of devices", o.MaxDevices},
+		{"greatest number of allocations", o.MaxAllocations},
+	} {
+		if l.value < 0 {
+			wrong = append(wrong, Reject("", "%s is %d: make it at least 1, or 0 for none in particular", l.name, l.value))
+		}
+	}
+	return wrong
+}
+
 // New returns a Judge, or an error that tells which option is wrong and what
 // would be right.
 func New(o Options) (*Judge, error) {
-	preset, weights, err := o.weights()
-	if err != nil {
-		return nil, err
+	if wrong := o.Check(); len(wrong) > 0 {
+		return nil, wrong[0]
 	}
-	if o.Missing >= numMissing {
-		return nil, fmt.Errorf("missing inputs policy %d is unknown: use one of %s", o.Missing, strings.Join(missingWords[:], ", "))
-	}
-	if !(o.MinCoverage >= 0 && o.MinCoverage <= 1) {
-		return nil, fmt.Errorf("minimum coverage is %v: make it a fraction from 0 to 1, such as 0.5", o.MinCoverage)
-	}
-	if err := o.Thresholds.validate(); err != nil {
-		return nil, err
-	}
-	for c, s := range o.States {
-		if s >= canonical.HealthUnknown {
-			return nil, fmt.Errorf("health condition %s cannot raise state %d: make it hot, warn or crit, or ok to turn it off", canonical.Condition(c), s)
-		}
-	}
-	if err := o.validateLimits(); err != nil {
-		return nil, err
-	}
+	preset, weights, _ := o.weights()
 	j := &Judge{
 		composite:  composite{weights, o.Missing, o.MinCoverage},
 		thresholds: o.Thresholds,
@@ -101,24 +133,8 @@ func New(o Options) (*Judge, error) {
 	return j, nil
 }
 
-func (o *Options) validateLimits() error {
-	for _, l := range []struct {
-		name  string
-		value int
-	}{
-		{"expected GPUs", o.ExpectedGPUs},
-		{"greatest number of devices", o.MaxDevices},
-		{"greatest number of allocations", o.MaxAllocations},
-	} {
-		if l.value < 0 {
-			return fmt.Errorf("%s is %d: make it at least 1, or 0 for none in particular", l.name, l.value)
-		}
-	}
-	return nil
-}
-
 // weights returns the name of the preset, or Custom, and its normalised weights.
-func (o *Options) weights() (string, canonical.Weights, error) {
+func (o *Options) weights() (string, canonical.Weights, *OptionError) {
 	given := o.Weights != canonical.Weights{}
 	for _, p := range Presets {
 		if p.Name == o.Preset && (!given || o.Weights == p.Weights) {
@@ -130,10 +146,13 @@ func (o *Options) weights() (string, canonical.Weights, error) {
 		for i, p := range Presets {
 			names[i] = p.Name
 		}
-		return "", canonical.Weights{}, fmt.Errorf("preset %q is unknown: use one of %s, or give weights", o.Preset, strings.Join(names, ", "))
+		return "", canonical.Weights{}, Reject("preset", "preset %q is unknown: use one of %s, or give weights", o.Preset, strings.Join(names, ", "))
 	}
 	w, err := normalise(o.Weights)
-	return Custom, w, err
+	if err != nil {
+		return "", w, Reject("weights", "%v", err)
+	}
+	return Custom, w, nil
 }
 
 // inputs returns the readings that a judge with these states wants, in the order

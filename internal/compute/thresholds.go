@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -10,48 +9,60 @@ import (
 
 // Thresholds are all figures that cascade and health compare readings with.
 // Activities and utilizations are fractions in [0, 1], rates are bytes per
-// second, temperatures degrees Celsius. Start from DefaultThresholds.
+// second, temperatures degrees Celsius. Start from DefaultThresholds. Tags are keys of
+// the config file, which has another form for those without.
 type Thresholds struct {
 	// Rule idle: all three below these, and no transfer.
-	IdleUtilization, IdleEngine, IdleDRAM float64
+	IdleUtilization float64 `yaml:"idle_utilization"`
+	IdleEngine      float64 `yaml:"idle_engine"`
+	IdleDRAM        float64 `yaml:"idle_dram"`
 	// What counts as a transfer: memory copies, or PCIe in either direction, at
 	// or above these.
-	TransferMemoryCopy, TransferPCIe float64
+	TransferMemoryCopy float64 `yaml:"transfer_memory_copy"`
+	TransferPCIe       float64 `yaml:"transfer_pcie"`
 	// Rule tensor_heavy_compute: both at or above.
-	TensorHeavyTensor, TensorHeavySM float64
+	TensorHeavyTensor float64 `yaml:"tensor_heavy_tensor"`
+	TensorHeavySM     float64 `yaml:"tensor_heavy_sm"`
 	// Rule tensor_compute: both at or above.
-	TensorTensor, TensorSM float64
+	TensorTensor float64 `yaml:"tensor_tensor"`
+	TensorSM     float64 `yaml:"tensor_sm"`
 	// Rule fp64_hpc_compute: both at or above.
-	FP64FP64, FP64SM float64
+	FP64FP64 float64 `yaml:"fp64_fp64"`
+	FP64SM   float64 `yaml:"fp64_sm"`
 	// Rule io_or_data_loading: a transfer, and SM below.
-	IOSM float64
+	IOSM float64 `yaml:"io_sm"`
 	// Rule memory_bound: DRAM at or above, SM below.
-	MemoryBoundDRAM, MemoryBoundSM float64
+	MemoryBoundDRAM float64 `yaml:"memory_bound_dram"`
+	MemoryBoundSM   float64 `yaml:"memory_bound_sm"`
 	// Rules compute_heavy and compute_active: SM at or above.
-	ComputeHeavySM, ComputeActiveSM float64
+	ComputeHeavySM  float64 `yaml:"compute_heavy_sm"`
+	ComputeActiveSM float64 `yaml:"compute_active_sm"`
 	// Rule memory_active: DRAM at or above.
-	MemoryActiveDRAM float64
+	MemoryActiveDRAM float64 `yaml:"memory_active_dram"`
 	// Rule busy_low_sm_use: engine at or above, SM below.
-	BusyEngine, BusySM float64
+	BusyEngine float64 `yaml:"busy_engine"`
+	BusySM     float64 `yaml:"busy_sm"`
 	// Rule low_utilization: all three below.
-	LowEngine, LowSM, LowDRAM float64
+	LowEngine float64 `yaml:"low_engine"`
+	LowSM     float64 `yaml:"low_sm"`
+	LowDRAM   float64 `yaml:"low_dram"`
 
 	// Profiling is stalled if it reads 0 while NVML utilization is at or above.
-	StalledUtilization float64
+	StalledUtilization float64 `yaml:"stalled_utilization"`
 	// Its condition is raised after so many such readings in a row, if they span
 	// at least that time.
-	StalledReadings int
-	StalledSpan     time.Duration
+	StalledReadings int           `yaml:"-"`
+	StalledSpan     time.Duration `yaml:"-"`
 
 	// Uncorrectable remapped rows above this are critical.
-	RemappedRows float64
+	RemappedRows float64 `yaml:"remapped_rows"`
 	// RiseHold is how long a rise of an error counter, or a change of the last
 	// XID, keeps its condition raised.
-	RiseHold time.Duration
+	RiseHold time.Duration `yaml:"-"`
 	// Temperatures from which a model is hot; the first row that matches counts.
-	Temperatures []ModelTemperature
+	Temperatures []ModelTemperature `yaml:"-"`
 	// Temperature from which a board is hot whose model is in no row.
-	Temperature float64
+	Temperature float64 `yaml:"-"`
 }
 
 // ModelTemperature is the temperature in degrees Celsius from which boards are
@@ -126,41 +137,42 @@ func (t *Thresholds) warning(model string) float64 {
 // a threshold above it would never raise anything.
 const hottest = 200
 
-// validate tells what is wrong with t, and what would be right.
-func (t *Thresholds) validate() error {
+// check returns the thresholds that are out of range.
+func (t *Thresholds) check() (wrong []*OptionError) {
 	for _, f := range t.fractions() {
 		if !(f.value >= 0 && f.value <= 1) {
-			return fmt.Errorf("%v is no fraction: make %s one from 0 to 1, such as 0.05 for 5 percent", f.value, f.name)
+			wrong = append(wrong, Reject("thresholds."+f.name, "%v is no fraction: make %s one from 0 to 1, such as 0.05 for 5 percent", f.value, f.name))
 		}
 	}
 	for _, f := range []figure{{"transfer_pcie", t.TransferPCIe}, {"remapped_rows", t.RemappedRows}} {
 		if !(f.value >= 0 && f.value <= math.MaxFloat64) {
-			return fmt.Errorf("%v is out of range: make %s a finite number of at least 0", f.value, f.name)
+			wrong = append(wrong, Reject("thresholds."+f.name, "%v is out of range: make %s a finite number of at least 0", f.value, f.name))
 		}
 	}
 	if t.RiseHold <= 0 {
-		return fmt.Errorf("%v is too short: make rise_hold a positive duration, such as 10m", t.RiseHold)
+		wrong = append(wrong, Reject("thresholds.rise_hold", "%v is too short: make rise_hold a positive duration, such as 10m", t.RiseHold))
 	}
 	if t.StalledReadings < 1 {
-		return fmt.Errorf("%d is too few: make stalled_readings a number of at least 1, such as 3", t.StalledReadings)
+		wrong = append(wrong, Reject("thresholds.stalled_readings", "%d is too few: make stalled_readings a number of at least 1, such as 3", t.StalledReadings))
 	}
 	if t.StalledSpan < 0 {
-		return fmt.Errorf("%v is too short: make stalled_span a duration of at least 0, such as 10s", t.StalledSpan)
+		wrong = append(wrong, Reject("thresholds.stalled_span", "%v is too short: make stalled_span a duration of at least 0, such as 10s", t.StalledSpan))
 	}
-	return t.validateTemperatures()
+	for _, m := range t.Temperatures {
+		if m.Model == "" {
+			wrong = append(wrong, Reject("temperatures.", "a warning temperature of %v has no model: name a part of the model's name, such as H100", m.Celsius))
+			continue
+		}
+		wrong = append(wrong, checkTemperature(m.Model, m.Model, m.Celsius)...)
+	}
+	return append(wrong, checkTemperature("other", "other models", t.Temperature)...)
 }
 
-func (t *Thresholds) validateTemperatures() error {
-	rows := append([]ModelTemperature{{"other models", t.Temperature}}, t.Temperatures...)
-	for _, m := range rows {
-		if m.Model == "" {
-			return fmt.Errorf("a warning temperature of %v has no model: name a part of the model's name, such as H100", m.Celsius)
-		}
-		if !(m.Celsius > 0 && m.Celsius <= hottest) {
-			return fmt.Errorf("warning temperature of %s is %v: make it above 0 and at most %d degrees Celsius", m.Model, m.Celsius, hottest)
-		}
+func checkTemperature(key, models string, celsius float64) []*OptionError {
+	if celsius > 0 && celsius <= hottest {
+		return nil
 	}
-	return nil
+	return []*OptionError{Reject("temperatures."+key, "warning temperature of %s is %v: make it above 0 and at most %d degrees Celsius", models, celsius, hottest)}
 }
 
 // figure is a threshold with the name that operators know it by: its key in the

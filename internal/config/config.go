@@ -1,17 +1,20 @@
-// Package config reads the file that tells how to judge and how much to take: what
-// flags can say, and the tables that are too long for a flag. The program lays
-// flags and environment over it.
+// Package config reads the config file: what flags can say too, and the tables that are
+// too long for a flag. The program lays flags and environment over it.
 package config
 
 import (
+	"errors"
 	"time"
+
+	promconfig "github.com/prometheus/common/config"
+	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// Config is what a file says, over the defaults where it says nothing. What Load
-// and Parse return is accepted by compute.New and translate.New.
+// Config is what a file sets, over the defaults for the rest. What Load and Parse
+// return is accepted by compute.New and translate.New.
 type Config struct {
 	// Judge has Weights only where the file gives them; Preset is then
 	// compute.Custom.
@@ -25,15 +28,67 @@ type Config struct {
 	Rules   Rules
 }
 
-// Limits bound what one process takes and gives. All are at least 1.
+// Limits bound what one process reads and serves. All are at least 1.
 type Limits struct {
 	// Series is the most series of our own in one exposition.
-	Series int
-	// MaxBody is the largest body in bytes that is taken from the upstream, also
-	// after gunzip.
-	MaxBody int64
+	Series Count `yaml:"series_limit"`
+	// MaxBody is the largest body that is read from the upstream, also after gunzip.
+	MaxBody Size `yaml:"max_body"`
 	// MaxRequests is the most scrapes served at a time.
-	MaxRequests int
+	MaxRequests Count `yaml:"max_requests"`
+}
+
+// Rules are the recording rules that the proxy evaluates itself.
+type Rules struct {
+	// Files are names or globs; Parse makes them relative to the directory of the
+	// config file.
+	Files []string `yaml:"files"`
+	// Window is how far back rules may look, MinWindow to MaxWindow.
+	Window Duration `yaml:"window"`
+	// MaxSamples is how many samples are kept for rules at the most, of 16 bytes each
+	// and up to as much again, and how many one evaluation may load; at least 1.
+	MaxSamples Count `yaml:"max_samples"`
+}
+
+// Bounds of Rules.Window. The memory that rules need grows with what they use of it;
+// what needs longer is for Prometheus.
+const (
+	MinWindow = Duration(time.Minute)
+	MaxWindow = Duration(24 * time.Hour)
+)
+
+// Source is one of the sources that a file names. Each key has the meaning of the flag
+// of its name, for this source alone.
+type Source struct {
+	Backend string `yaml:"backend"`
+	Source  string `yaml:"source"`
+	// Poll is nil where it is not set: 0 reads only when scraped.
+	Poll     *Duration `yaml:"poll"`
+	DCGMHost string    `yaml:"dcgm_host"`
+	NodeName string    `yaml:"node_name"`
+	// ExpectedGPUs is 0 where it is not set.
+	ExpectedGPUs Count `yaml:"expected_gpus"`
+	// HTTP holds credentials, TLS and proxy of a URL, nil for none. Files in it are
+	// relative to the directory of the config file.
+	HTTP *HTTP `yaml:"http_config"`
+}
+
+// HTTP is Prometheus' http_config.
+type HTTP struct {
+	promconfig.HTTPClientConfig `yaml:",inline"`
+
+	err error // why Prometheus refuses it as a whole
+}
+
+// UnmarshalYAML implements yaml.v3's older interface, whose decoder refuses unknown
+// fields below it too.
+func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
+	err := unmarshal(&h.HTTPClientConfig)
+	if _, listed := errors.AsType[*yaml.TypeError](err); listed {
+		return err
+	}
+	h.err = err // has no line: the document finds it
+	return nil
 }
 
 // Default returns what an empty file means.
@@ -46,9 +101,19 @@ func Default() Config {
 			MaxRequests: 40,
 		},
 		Rules: Rules{
-			Window: 5 * time.Minute,
+			Window: Duration(5 * time.Minute),
 			// 32 MB, or 5 minutes of 6,600 series that are read every second.
 			MaxSamples: 2_000_000,
 		},
 	}
+}
+
+// Check returns the settings that are out of range, by their path in the file. It
+// serves flags of the same meaning too.
+func (c *Config) Check() []*compute.OptionError {
+	wrong := c.Judge.Check()
+	if w := c.Rules.Window; w < MinWindow || w > MaxWindow {
+		wrong = append(wrong, compute.Reject("rules.window", "%s is out of range; write %s to %s", w, MinWindow, MaxWindow))
+	}
+	return wrong
 }

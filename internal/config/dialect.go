@@ -2,21 +2,27 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// wantRow is how a row of the dialect looks.
-const wantRow = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
+// row is an addition to the dialect.
+type row struct {
+	Names  []string `yaml:"names"`
+	Field  string   `yaml:"field"`
+	Unit   string   `yaml:"unit"`
+	Labels labels   `yaml:"labels"`
+}
 
-// rowKeys are the keys of a row of the dialect.
-var rowKeys = []string{"names", "field", "unit", "labels"} // the last may be left out
+type labels map[string]string
 
-// units are all that translate can turn into ours.
+// units are all that translate can convert to ours.
 var units = []string{
 	string(translate.Ratio), string(translate.Percent),
 	string(translate.Bytes), string(translate.MiB),
@@ -26,82 +32,90 @@ var units = []string{
 	string(translate.Seconds), string(translate.Nanoseconds), string(translate.Number),
 }
 
-// readDialect reads what further families mean.
-func readDialect(d *document, e entry, c *Config) {
-	taken := map[string]int{} // line of the row, by family
-	for _, item := range d.items(e, wantRow) {
-		failed := len(d.problems)
-		row := d.row(item)
-		for _, name := range row.Names {
-			if line, twice := taken[name]; twice {
-				d.reject(item, "family %q has a meaning from line %d already; leave it out", name, line)
+// familyName is a name that the text format allows.
+var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+
+// rows returns what further families mean.
+func (f *file) rows(d *document) (rows []translate.Row) {
+	families := map[string]int{} // the line of the row, by family
+	for i := range f.Dialect {
+		r, path := &f.Dialect[i], fmt.Sprintf("dialect[%d]", i+1)
+		r.check(d, path)
+		line := d.nodes[d.find(path)].line()
+		for _, name := range r.Names {
+			if first, twice := families[name]; twice {
+				d.reject(path, "family %q has a meaning from line %d already; leave it out", name, first)
 			}
-			taken[name] = item.line
+			families[name] = line
 		}
-		if len(d.problems) > failed {
-			continue
-		}
+		row := translate.Row{Names: r.Names, Field: r.field(d, path), Unit: translate.Unit(r.Unit)}
 		if _, err := translate.New(translate.Options{Rows: []translate.Row{row}}); err != nil {
 			if inner := errors.Unwrap(err); inner != nil {
 				err = inner // without the number of the row, of which there is one here
 			}
-			d.reject(item, "%v", err)
+			d.reject(path, "%v", err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// check reports what a row lacks, and names and units that are none.
+func (r *row) check(d *document, path string) {
+	switch {
+	case r.Names == nil:
+		d.reject(path, "has no names; %s", wantRow)
+	case r.Field == "":
+		d.reject(path, "has no field; %s", wantRow)
+	case r.Unit == "":
+		d.reject(path, "has no unit; %s", wantRow)
+	case !slices.Contains(units, r.Unit):
+		d.reject(path+".unit", "%q is no unit; use one of %s", r.Unit, strings.Join(units, ", "))
+	}
+	for i, name := range r.Names {
+		switch at := fmt.Sprintf("%s.names[%d]", path, i+1); {
+		case !familyName.MatchString(name):
+			d.reject(at, "%q is no name of a family; use letters, digits, _ and :", name)
+		case strings.HasPrefix(name, canonical.Prefix):
+			d.reject(at, "%q is named like ours, which are not read again; name the exporter's family", name)
+		}
+	}
+}
+
+// field finds the reading of a row, whose name may have our prefix. Labels are needed
+// only where the readings of that name differ in them.
+func (r *row) field(d *document, path string) canonical.Field {
+	word := strings.TrimPrefix(r.Field, canonical.Prefix)
+	var pairs, known, choices []string
+	for name, value := range r.Labels {
+		pairs = append(pairs, name+`="`+value+`"`)
+	}
+	slices.Sort(pairs)
+	for f := range canonical.NumFields {
+		info := &canonical.Fields[f]
+		known = append(known, info.Name)
+		if info.Name != word {
 			continue
 		}
-		c.Rows = append(c.Rows, row)
-	}
-}
-
-// row reads one item. It is complete if nothing was rejected.
-func (d *document) row(item entry) translate.Row {
-	failed := len(d.problems)
-	given := map[string]entry{}
-	for _, e := range d.entries(item, wantRow) {
-		if !slices.Contains(rowKeys, e.key) {
-			d.unknown(e, rowKeys)
+		ours := strings.FieldsFunc(info.Labels, func(c rune) bool { return c == ',' })
+		slices.Sort(ours)
+		if slices.Equal(ours, pairs) {
+			if f == canonical.TemperatureWarning { // no source gives it
+				d.reject(path+".field", "%s is no reading of an exporter; set it under temperatures", info.Name)
+			}
+			return f
 		}
-		given[e.key] = e
+		choices = append(choices, "{"+strings.NewReplacer("=", ": ", `"`, "", ",", ", ").Replace(info.Labels)+"}")
 	}
-	for _, key := range []string{"names", "field", "unit"} {
-		if _, ok := given[key]; !ok && len(d.problems) == failed {
-			d.reject(item, "has no %s; %s", key, wantRow)
-		}
+	switch near := diag.Nearest(word, known); {
+	case len(choices) == 1 && choices[0] == "{}":
+		d.reject(path+".labels", "%s has none; remove them", word)
+	case len(choices) > 0:
+		d.reject(path+".field", "%s is several readings; give labels, one of %s", word, strings.Join(choices, " or "))
+	case near != "":
+		d.reject(path+".field", "%q is no reading of ours; did you mean %s?", word, near)
+	default:
+		d.reject(path+".field", "%q is no reading of ours; write the name of one such as gpu_sm_active_ratio", word)
 	}
-	if len(d.problems) > failed {
-		return translate.Row{}
-	}
-	return translate.Row{
-		Names: d.names(given["names"]),
-		Field: d.field(given["field"], given["labels"]),
-		Unit:  d.unit(given["unit"]),
-	}
-}
-
-// familyName is a name that the text format allows.
-var familyName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
-
-// names reads the families of a row.
-func (d *document) names(e entry) (names []string) {
-	const want = "write a list of families such as [MY_SM_ACTIVE]"
-	for _, item := range d.items(e, want) {
-		name, ok := d.word(item, want)
-		switch {
-		case !ok:
-		case !familyName.MatchString(name):
-			d.reject(item, "%q is no name of a family; use letters, digits, _ and :", name)
-		case strings.HasPrefix(name, canonical.Prefix):
-			d.reject(item, "%q is named like ours, which are not read again; name the exporter's family", name)
-		default:
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func (d *document) unit(e entry) translate.Unit {
-	word, ok := d.word(e, "write a unit such as percent")
-	if ok && !slices.Contains(units, word) {
-		d.reject(e, "%q is no unit; use one of %s", word, strings.Join(units, ", "))
-	}
-	return translate.Unit(word)
+	return 0
 }

@@ -55,8 +55,8 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := Default(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got\n%+v, want\n%+v", got, want)
+	if want := Default(); !reflect.DeepEqual(got.Config, want) {
+		t.Errorf("got\n%+v, want\n%+v", got.Config, want)
 	}
 }
 
@@ -87,10 +87,15 @@ func TestExampleOffersWhatWorks(t *testing.T) {
 	}
 }
 
+func keysOf[T any]() []string {
+	keys, _ := fields(reflect.TypeFor[T]())
+	return keys
+}
+
 // TestExampleShowsEveryKey: nothing that can be set is left out.
 func TestExampleShowsEveryKey(t *testing.T) {
 	text := "\npreset: ai\n" + turnedOn(t)
-	for _, keys := range [][]string{keysOf(topLevel), keysOf(thresholds), keysOf(limits), keysOf(ruleSettings), keysOf(sourceSettings), rowKeys, canonical.Conditions[:]} {
+	for _, keys := range [][]string{keysOf[file](), keysOf[thresholds](), keysOf[Limits](), keysOf[Rules](), keysOf[Source](), keysOf[row](), canonical.Conditions[:]} {
 		for _, key := range keys {
 			if !regexp.MustCompile(`(?m)^[ -]*([{].*)?\b` + key + `:`).MatchString(text) {
 				t.Errorf("%s is not shown", key)

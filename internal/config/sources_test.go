@@ -25,7 +25,7 @@ func TestSources(t *testing.T) {
 		t.Fatalf("%d sources", len(c.Sources))
 	}
 	a, b := &c.Sources[0], &c.Sources[1]
-	if a.Backend != "" || a.Source != "https://node7:9400/metrics" || a.NodeName != "node7" || a.Poll != "30s" || a.ExpectedGPUs != 8 ||
+	if a.Backend != "" || a.Source != "https://node7:9400/metrics" || a.NodeName != "node7" || a.Poll.String() != "30s" || a.ExpectedGPUs != 8 ||
 		a.HTTP.BasicAuth.Username != "u" || a.HTTP.BasicAuth.PasswordFile != "/etc/kpulse-proxy/pw" || a.HTTP.TLSConfig.CAFile != "/ca.pem" || !a.HTTP.FollowRedirects {
 		t.Errorf("the first is %+v", a)
 	}
@@ -33,14 +33,13 @@ func TestSources(t *testing.T) {
 		t.Errorf("the second is %+v", b)
 	}
 	for _, test := range []struct {
-		of        *Source
-		key, want string
+		path, want string
 	}{
-		{a, KeyPoll, "/etc/kpulse-proxy/config.yml:4: sources[1].poll: wrong"},
-		{a, KeyBackend, "/etc/kpulse-proxy/config.yml:2: sources[1]: wrong"},
-		{b, KeyDCGMHost, "/etc/kpulse-proxy/config.yml:9: sources[2].dcgm_host: wrong"},
+		{"sources[1].poll", "/etc/kpulse-proxy/config.yml:4: sources[1].poll: wrong"},
+		{"sources[1].backend", "/etc/kpulse-proxy/config.yml:2: sources[1]: wrong"},
+		{"sources[2].dcgm_host", "/etc/kpulse-proxy/config.yml:9: sources[2].dcgm_host: wrong"},
 	} {
-		if got := test.of.Problem(test.key, "wrong").String(); got != test.want {
+		if got := c.Problem(test.path, "wrong").String(); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}

@@ -15,20 +15,20 @@ var elsewhere = []string{"Temperatures", "Temperature"}
 // its key.
 func TestEveryThresholdHasItsKey(t *testing.T) {
 	keyOf := map[string]string{}
-	for _, s := range thresholds {
-		c, err := Parse("t.yml", setTo(s.key))
+	for _, key := range keysOf[thresholds]() {
+		c, err := Parse("t.yml", setTo(key))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range changed(c.Judge.Thresholds) {
 			if keyOf[name] != "" {
-				t.Errorf("%s is set by %s and by %s", name, keyOf[name], s.key)
+				t.Errorf("%s is set by %s and by %s", name, keyOf[name], key)
 			}
-			keyOf[name] = s.key
+			keyOf[name] = key
 		}
 	}
-	if len(keyOf) != len(thresholds) {
-		t.Errorf("%d keys set %d figures: %v", len(thresholds), len(keyOf), keyOf)
+	if want := len(keysOf[thresholds]()); len(keyOf) != want {
+		t.Errorf("%d keys set %d figures: %v", want, len(keyOf), keyOf)
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[compute.Thresholds]()) {
 		if keyOf[field.Name] == "" && !slices.Contains(elsewhere, field.Name) {
@@ -58,13 +58,13 @@ func changed(t compute.Thresholds) (names []string) {
 
 // TestKeysSayWhatTheySet: idle_engine is IdleEngine, for all of them.
 func TestKeysSayWhatTheySet(t *testing.T) {
-	for _, s := range thresholds {
-		c, err := Parse("t.yml", setTo(s.key))
+	for _, key := range keysOf[thresholds]() {
+		c, err := Parse("t.yml", setTo(key))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if names := changed(c.Judge.Thresholds); len(names) != 1 || snakeless(names[0]) != snakeless(s.key) {
-			t.Errorf("%s sets %v", s.key, names)
+		if names := changed(c.Judge.Thresholds); len(names) != 1 || snakeless(names[0]) != snakeless(key) {
+			t.Errorf("%s sets %v", key, names)
 		}
 	}
 }

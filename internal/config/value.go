@@ -1,57 +1,127 @@
 package config
 
 import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
 	"time"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// The readers of single values: each rejects what it cannot read, saying that it
-// wants want, and is then not ok.
+// Duration is a time.Duration that is written as 15s or 10m, or in bare seconds.
+type Duration time.Duration
 
-// word reads a plain value as it is written, whatever YAML takes it for: off is
-// not false here.
-func (d *document) word(e entry, want string) (string, bool) {
-	if e.value.Kind != yaml.ScalarNode || e.value.Tag == nullTag {
-		d.reject(e, "%s where one value is wanted; %s", diag.YAMLKind(e.value), want)
-		return "", false
+// Set reads a duration. It is that of kingpin.Value.
+func (d *Duration) Set(s string) error {
+	v, err := time.ParseDuration(s)
+	if seconds, e := strconv.ParseFloat(s, 64); e == nil && math.Abs(seconds) < 1e9 {
+		v, err = time.Duration(seconds*float64(time.Second)), nil
+		if v == 0 && seconds != 0 {
+			return fmt.Errorf("%s is out of range; write at least 1ns, or 0", s)
+		}
 	}
-	return e.value.Value, true
-}
-
-// number reads an integer or a float. NaN and the infinities are left to those who
-// know what the number is for.
-func (d *document) number(e entry, want string) (v float64, ok bool) {
-	if e.value.Tag == intTag || e.value.Tag == floatTag {
-		ok = e.value.Decode(&v) == nil
-	}
-	if !ok {
-		d.reject(e, "%s is no number; %s", diag.YAMLKind(e.value), want)
-	}
-	return v, ok
-}
-
-// count reads an integer of at least 1.
-func (d *document) count(e entry, want string) (n int, ok bool) {
-	if e.value.Tag == intTag {
-		ok = e.value.Decode(&n) == nil && n >= 1
-	}
-	if !ok {
-		d.reject(e, "%s is no whole number of at least 1; %s", diag.YAMLKind(e.value), want)
-	}
-	return n, ok
-}
-
-func (d *document) duration(e entry, want string) (time.Duration, bool) {
-	s, ok := d.word(e, want)
-	if !ok {
-		return 0, false
-	}
-	v, err := ParseDuration(s)
 	if err != nil {
-		d.reject(e, "%v", err)
+		return fmt.Errorf("%q is no duration; write 15s, 500ms or bare seconds such as 2", s)
 	}
-	return v, err == nil
+	*d = Duration(v)
+	return nil
+}
+
+// String returns the duration as it can be set.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, d) }
+
+// Size is a number of bytes, from 1 to 1 TiB.
+type Size int64
+
+// byteUnits are the suffixes of a size, longest first.
+var byteUnits = []struct {
+	suffix string
+	size   int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
+}
+
+// Set reads a size such as 64MiB. It is that of kingpin.Value.
+func (z *Size) Set(s string) error {
+	for _, u := range byteUnits {
+		digits, ok := strings.CutSuffix(s, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 1 || n > (1<<40)/u.size {
+			break
+		}
+		*z = Size(n * u.size)
+		return nil
+	}
+	return fmt.Errorf("%q is no size; write 64MiB, 1GiB or bytes", s)
+}
+
+// String returns the size in the largest binary unit in which it is whole.
+func (z Size) String() string {
+	for i := 2; i >= 0; i-- {
+		if u := byteUnits[i]; int64(z)%u.size == 0 {
+			return strconv.FormatInt(int64(z)/u.size, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(int64(z), 10)
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (z *Size) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, z) }
+
+// Count is a number of things, at least 1.
+type Count int
+
+// Set reads a count. It is that of kingpin.Value.
+func (c *Count) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%q is no whole number of at least 1; write it in digits", s)
+	}
+	*c = Count(n)
+	return nil
+}
+
+// String returns the number.
+func (c Count) String() string { return strconv.Itoa(int(c)) }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (c *Count) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, c) }
+
+// unmarshal sets a value from a scalar, and refuses others as yaml.v3 does.
+func unmarshal(n *yaml.Node, into interface{ Set(string) error }) error {
+	if n.Kind == yaml.ScalarNode && into.Set(n.Value) == nil {
+		return nil
+	}
+	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s into %s", n.Line, refusal(n), reflect.TypeOf(into).Elem())}}
+}
+
+// refusal is how yaml.v3 reports a value that it cannot decode.
+func refusal(n *yaml.Node) string {
+	text := "cannot unmarshal " + n.ShortTag()
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		return text
+	case len(n.Value) > 10:
+		return text + " `" + n.Value[:7] + "...`"
+	}
+	return text + " `" + n.Value + "`"
 }

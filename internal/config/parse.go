@@ -1,0 +1,240 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// maxFile is the largest file that is read, in bytes. The example is a hundredth of
+// it; what is larger is not a configuration.
+const maxFile = 1 << 20
+
+// File is a config file that was read.
+type File struct {
+	Config
+	document document
+}
+
+// Problem returns what is wrong with the value at a path, such as sources[2].poll, or,
+// where the file does not have it, with what it would be in. The text ends in what to
+// do.
+func (f *File) Problem(path, text string) diag.Problem {
+	n := &f.document.nodes[f.document.find(path)]
+	return diag.Problem{File: f.document.file, Line: n.line(), Place: n.path, Text: text}
+}
+
+// Load reads the file at path. Its error is diag.Problems where the file could be read
+// but is wrong.
+func Load(path string) (*File, error) {
+	body, err := diag.Read(path, "config file", maxFile)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, body)
+}
+
+// Parse reads the content of a file, which errors call name. Its error is
+// diag.Problems; it lists everything that is wrong, not just the first.
+func Parse(name string, body []byte) (*File, error) {
+	d := document{file: name}
+	f := file{
+		MinCoverage: compute.DefaultOptions().MinCoverage,
+		Thresholds:  newThresholds(compute.DefaultThresholds()),
+		Limits:      Default().Limits,
+		Rules:       Default().Rules,
+	}
+	d.decode(body, &f)
+	if d.nodes == nil { // no YAML
+		return nil, d.failure()
+	}
+	c := f.config(&d)
+	for _, wrong := range c.Check() {
+		d.reject(wrong.Option, "%s", wrong.Text)
+	}
+	if err := d.failure(); err != nil {
+		return nil, err
+	}
+	return &File{c, d}, nil
+}
+
+// file is what a file holds.
+type file struct {
+	Preset        string       `yaml:"preset"`
+	Weights       *weights     `yaml:"weights"`
+	MissingInputs string       `yaml:"missing_inputs"`
+	MinCoverage   float64      `yaml:"min_coverage"`
+	Thresholds    thresholds   `yaml:"thresholds"`
+	Temperatures  temperatures `yaml:"temperatures"`
+	Health        states       `yaml:"health"`
+	Dialect       []row        `yaml:"dialect"`
+	Limits        Limits       `yaml:"limits"`
+	Sources       []Source     `yaml:"sources"`
+	Rules         Rules        `yaml:"rules"`
+}
+
+// weights stand in place of a preset.
+type weights struct {
+	SM     *float64 `yaml:"sm"`
+	Tensor *float64 `yaml:"tensor"`
+	DRAM   *float64 `yaml:"dram"`
+	Engine *float64 `yaml:"engine"`
+}
+
+// thresholds are those of compute; a count is no fraction, and durations may be bare
+// seconds.
+type thresholds struct {
+	compute.Thresholds `yaml:",inline"`
+	StalledReadings    Count    `yaml:"stalled_readings"`
+	StalledSpan        Duration `yaml:"stalled_span"`
+	RiseHold           Duration `yaml:"rise_hold"`
+}
+
+func newThresholds(t compute.Thresholds) thresholds {
+	return thresholds{t, Count(t.StalledReadings), Duration(t.StalledSpan), Duration(t.RiseHold)}
+}
+
+func (t *thresholds) compute() compute.Thresholds {
+	all := t.Thresholds
+	all.StalledReadings, all.StalledSpan, all.RiseHold = int(t.StalledReadings), time.Duration(t.StalledSpan), time.Duration(t.RiseHold)
+	return all
+}
+
+// states are the words for what each condition raises.
+type states map[string]string
+
+// temperatures are warning temperatures in degrees Celsius by model, in the order of
+// the file.
+type temperatures []compute.ModelTemperature
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (t *temperatures) UnmarshalYAML(n *yaml.Node) error {
+	var byModel map[string]float64
+	if err := n.Decode(&byModel); err != nil {
+		return err
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if celsius, ok := byModel[n.Content[i].Value]; ok {
+			*t = append(*t, compute.ModelTemperature{Model: n.Content[i].Value, Celsius: celsius})
+		}
+	}
+	return nil
+}
+
+// config returns the settings of a file, and reports to d what can be none.
+func (f *file) config(d *document) Config {
+	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules}
+	f.judge(&c.Judge, d)
+	directory := filepath.Dir(d.file)
+	c.Rules.Files = nil
+	for _, name := range f.Rules.Files {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(directory, name)
+		}
+		c.Rules.Files = append(c.Rules.Files, name)
+	}
+	for i := range c.Sources {
+		conf := c.Sources[i].HTTP
+		if conf == nil {
+			continue
+		}
+		if conf.err != nil {
+			d.reject(fmt.Sprintf("sources[%d].http_config", i+1), "%s; %s", withoutURL.ReplaceAllString(conf.err.Error(), "no URL: "), wantHTTP)
+		}
+		conf.SetDirectory(directory)
+	}
+	return c
+}
+
+// withoutURL finds a URL, which may hold a password, in what package net/url reports.
+var withoutURL = regexp.MustCompile(`(?s)parse ".*": `)
+
+// judge sets how to judge.
+func (f *file) judge(o *compute.Options, d *document) {
+	o.MinCoverage, o.Thresholds = f.MinCoverage, f.Thresholds.compute()
+	o.Preset = cmp.Or(f.Preset, o.Preset)
+	f.weigh(o, d)
+	if f.MissingInputs != "" {
+		missing, err := compute.ParseMissing(f.MissingInputs)
+		if err != nil {
+			d.reject("missing_inputs", "%v", err)
+		}
+		o.Missing = missing
+	}
+	f.heat(&o.Thresholds)
+	for name, word := range f.Health {
+		path := "health." + name
+		state, known := healthStates[strings.ToLower(word)]
+		switch condition := slices.Index(canonical.Conditions[:], name); {
+		case condition < 0:
+			d.rejectKey(d.find(path), canonical.Conditions[:])
+		case !known:
+			d.reject(path, "%q is no state a condition can raise; %s", word, wantState)
+		default:
+			o.States[condition] = state
+		}
+	}
+}
+
+// weigh sets the weights that stand in place of a preset.
+func (f *file) weigh(o *compute.Options, d *document) {
+	if f.Weights == nil {
+		return
+	}
+	var given []float64
+	for _, w := range []*float64{f.Weights.SM, f.Weights.Tensor, f.Weights.DRAM, f.Weights.Engine} {
+		if w != nil {
+			given = append(given, *w)
+		}
+	}
+	switch {
+	case f.Preset != "":
+		d.reject("weights", "stand in place of the preset in line %d; remove one of the two", d.nodes[d.find("preset")].line())
+	case len(given) < 4:
+		d.reject("weights", "hold %d of 4 numbers; %s", len(given), wantWeights)
+	case slices.Max(given) == 0 && slices.Min(given) == 0:
+		d.reject("weights", "are all 0; make at least one of them positive")
+	default:
+		o.Preset, o.Weights = compute.Custom, canonical.Weights{SM: given[0], Tensor: given[1], DRAM: given[2], Engine: given[3]}
+	}
+}
+
+// otherModels is the key of the temperature of all models that have none of their own.
+const otherModels = "other"
+
+// heat sets warning temperatures. The file's rows go before the built-in ones of other
+// models: of several that match a board, the first counts.
+func (f *file) heat(t *compute.Thresholds) {
+	builtIn := t.Temperatures
+	t.Temperatures = nil
+	for _, row := range f.Temperatures {
+		if row.Model == otherModels {
+			t.Temperature = row.Celsius
+			continue
+		}
+		t.Temperatures = append(t.Temperatures, row)
+	}
+	for _, row := range builtIn {
+		if !slices.ContainsFunc(f.Temperatures, func(own compute.ModelTemperature) bool { return own.Model == row.Model }) {
+			t.Temperatures = append(t.Temperatures, row)
+		}
+	}
+}
+
+// healthStates are the words for what a condition raises.
+var healthStates = map[string]canonical.Health{
+	"hot":  canonical.HealthHot,
+	"warn": canonical.HealthWarn,
+	"crit": canonical.HealthCrit,
+	"off":  canonical.HealthOK,
+}

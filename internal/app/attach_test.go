@@ -15,9 +15,10 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kingpin/v2"
-	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/tui"
 	"github.com/prometheus/common/promslog"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
 // TestDashboardEvaluatesNoRules: nobody sees what they give, and what is wrong in them
@@ -33,7 +34,7 @@ func TestDashboardEvaluatesNoRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer end()
-	if len(targets) != 1 || targets[0].URL != tui.InProcess {
+	if len(targets) != 1 || targets[0].URL != client.InProcess {
 		t.Errorf("shows %+v", targets)
 	}
 }
@@ -51,7 +52,7 @@ func TestAddressesOfNodes(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", test.typed, got, err, test.want)
 		}
 	}
-	if got, err := withPath("http://localhost"); got == tui.InProcess || err != nil {
+	if got, err := withPath("http://localhost"); got == client.InProcess || err != nil {
 		t.Errorf("a proxy at port 80 passes for ourselves: %s, %v", got, err)
 	}
 	for _, bad := range []string{"", "::bad", "http://[::1", "ftp://dgx-7/metrics", "dgx-7:port", "http://u:secret@dgx 7/"} {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
 // dashboard shows nodes on the terminal until the user quits or ctx ends: those of
@@ -53,14 +54,14 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 }
 
 // targets returns what to show. The caller must call end when it is shown no more.
-func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []tui.Target, end func(), err error) {
-	client, err := o.tuiClient()
+func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []client.Target, end func(), err error) {
+	httpClient, err := o.tuiClient()
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(o.tuiURLs) > 0 {
 		for _, url := range o.tuiURLs {
-			targets = append(targets, o.target(url, client))
+			targets = append(targets, o.target(url, httpClient))
 		}
 		o.notice = o.without("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
 		return targets, func() {}, nil
@@ -69,10 +70,10 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.origin("replay") != fromFile || o.record != "" ||
 		o.named && o.origin("config.file") == fromCommandLine
 	if !asked {
-		url, why := attach(ctx, client, localProxy(*o.web.WebListenAddresses))
+		url, why := attach(ctx, httpClient, localProxy(*o.web.WebListenAddresses))
 		if url != "" {
 			o.notice = o.without("the proxy at "+strings.TrimSuffix(url, "/metrics"), "give --backend too to read by ourselves")
-			return []tui.Target{o.target(url, client)}, func() {}, nil
+			return []client.Target{o.target(url, httpClient)}, func() {}, nil
 		}
 		o.notice = why
 	}
@@ -90,22 +91,22 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []t
 		defer close(ended)
 		_ = p.run(life) // how it ends is in what the handler answers
 	}()
-	target := o.target(tui.InProcess, tui.Client(p.handler))
+	target := o.target(client.InProcess, client.ForHandler(p.handler))
 	if o.controls != nil {
 		target.Playback = playback{o.controls}
 	}
-	return []tui.Target{target}, func() { cancel(); <-ended }, nil
+	return []client.Target{target}, func() { cancel(); <-ended }, nil
 }
 
 // playback is what the dashboard's keys drive.
 type playback struct{ *replay.Controls }
 
-// State implements tui.Playback.
-func (p playback) State() tui.PlaybackState { return tui.PlaybackState(p.Position()) }
+// State implements client.Playback.
+func (p playback) State() client.PlaybackState { return client.PlaybackState(p.Position()) }
 
 // target is the node at a URL.
-func (o *options) target(url string, client *http.Client) tui.Target {
-	return tui.Target{URL: url, Client: client, Choose: o.chooser(url)}
+func (o *options) target(url string, httpClient *http.Client) client.Target {
+	return client.Target{URL: url, Client: httpClient, Choose: o.chooser(url)}
 }
 
 // tuiClient returns the client of --tui.http-config, nil without one.

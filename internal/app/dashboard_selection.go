@@ -7,31 +7,31 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
-	"github.com/kpulse/kpulse-proxy/internal/tui"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
 // chooser returns what chooses the devices that the dashboard shows of the node at a
 // URL: --gpus of every node, the environment of a job only of the machine that the
 // job is on.
-func (o *options) chooser(address string) func(*tui.Node) tui.Selection {
+func (o *options) chooser(address string) func(*client.Node) client.Selection {
 	wish := o.wish()
-	return func(n *tui.Node) tui.Selection {
+	return func(n *client.Node) client.Selection {
 		switch {
-		case address == tui.InProcess && o.backend.selects:
+		case address == client.InProcess && o.backend.selects:
 			return alreadyChosen(n, wish)
 		case wish.GPUs == "" && (!isHost(address) || !tellsOfThisMachine(n)):
-			return tui.Selection{Shown: allOf(n)}
+			return client.Selection{Shown: allOf(n)}
 		}
 		return chooseShown(n, wish)
 	}
 }
 
 // chooseShown applies a wish to what a node says.
-func chooseShown(n *tui.Node, wish dcgm.Wish) tui.Selection {
+func chooseShown(n *client.Node, wish dcgm.Wish) client.Selection {
 	topology, places := topologyOf(n)
 	node, at := nodeOf(topology)
 	chosen, missing, err := dcgm.SelectPresent(&node, wish)
-	var s tui.Selection
+	var s client.Selection
 	for i, place := range places {
 		if chosen.Holds(at[place]) {
 			s.Shown = append(s.Shown, i)
@@ -51,8 +51,8 @@ func chooseShown(n *tui.Node, wish dcgm.Wish) tui.Selection {
 
 // alreadyChosen is the selection of a source that reads the chosen devices alone. How
 // many others there are nobody knows.
-func alreadyChosen(n *tui.Node, wish dcgm.Wish) tui.Selection {
-	s := tui.Selection{Shown: allOf(n), By: "--gpus"}
+func alreadyChosen(n *client.Node, wish dcgm.Wish) client.Selection {
+	s := client.Selection{Shown: allOf(n), By: "--gpus"}
 	if wish.GPUs == "" {
 		topology, _ := topologyOf(n)
 		node, _ := nodeOf(topology)
@@ -65,7 +65,7 @@ func alreadyChosen(n *tui.Node, wish dcgm.Wish) tui.Selection {
 	return s
 }
 
-func allOf(n *tui.Node) []int {
+func allOf(n *client.Node) []int {
 	all := make([]int, len(n.GPUs))
 	for i := range all {
 		all[i] = i
@@ -75,7 +75,7 @@ func allOf(n *tui.Node) []int {
 
 // topologyOf is what a node says of its devices in the terms of a reading, and where
 // each of them stands there. A board that it does not tell of is added.
-func topologyOf(n *tui.Node) (t *canonical.Topology, places []int) {
+func topologyOf(n *client.Node) (t *canonical.Topology, places []int) {
 	type board struct{ node, uuid, index string }
 	t, places = &canonical.Topology{}, make([]int, len(n.GPUs))
 	boards := map[board]int{}
@@ -84,14 +84,14 @@ func topologyOf(n *tui.Node) (t *canonical.Topology, places []int) {
 		return len(t.Devices) - 1
 	}
 	for i, g := range n.GPUs {
-		b := board{g.Node, g.UUID, g.Index}
+		b := board{g.Hostname, g.UUID, g.GPU}
 		at, known := boards[b]
 		if !known {
-			at = add(canonical.Device{Hostname: g.Node, GPU: g.Index, UUID: g.UUID, Board: len(t.Devices)})
+			at = add(canonical.Device{Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Board: len(t.Devices)})
 			boards[b] = at
 		}
 		if places[i] = at; g.IsInstance() {
-			places[i] = add(canonical.Device{Hostname: g.Node, GPU: g.Index, UUID: g.UUID, Instance: g.MIGInstance, Profile: g.MIGProfile, Board: at})
+			places[i] = add(canonical.Device{Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Instance: g.Instance, Profile: g.Profile, Board: at})
 		}
 	}
 	return t, places
@@ -105,7 +105,7 @@ func isHost(address string) bool {
 
 // tellsOfThisMachine tells whether what a proxy on this machine reads is of it too:
 // no capture, and no other machine.
-func tellsOfThisMachine(n *tui.Node) bool {
+func tellsOfThisMachine(n *client.Node) bool {
 	for i := range n.Sources {
 		switch s := &n.Sources[i]; s.Backend {
 		case "replay":

@@ -5,18 +5,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kpulse/kpulse-proxy/internal/tui"
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
 // shownHere is a node on which boards 0 to 3 are, the last of them cut into the
 // instances 1 and 2.
-func shownHere(sources ...tui.Source) *tui.Node {
-	n := &tui.Node{Sources: sources}
+func shownHere(sources ...client.Source) *client.Node {
+	n := &client.Node{Sources: sources}
 	for _, index := range []string{"0", "1", "2", "3"} {
-		n.GPUs = append(n.GPUs, &tui.GPU{Node: "n", Index: index, UUID: "GPU-" + index + "aaaa"})
+		n.GPUs = append(n.GPUs, &client.GPU{Device: canonical.Device{Hostname: "n", GPU: index, UUID: "GPU-" + index + "aaaa"}})
 	}
 	for _, instance := range []string{"1", "2"} {
-		n.GPUs = append(n.GPUs, &tui.GPU{Node: "n", Index: "3", UUID: "GPU-3aaaa", MIGInstance: instance, MIGProfile: "3g.40gb"})
+		n.GPUs = append(n.GPUs, &client.GPU{Device: canonical.Device{Hostname: "n", GPU: "3", UUID: "GPU-3aaaa", Instance: instance, Profile: "3g.40gb"}})
 	}
 	return n
 }
@@ -27,11 +28,11 @@ func TestDashboardSelection(t *testing.T) {
 		t.Fatal(err)
 	}
 	const here = "http://localhost:9401/metrics"
-	exporter := tui.Source{Backend: "prometheus", Name: "http://localhost:9400/metrics"}
+	exporter := client.Source{Backend: "prometheus", Name: "http://localhost:9400/metrics"}
 	for _, test := range []struct {
 		name, address, gpus, variable string
 		showAll                       bool
-		source                        tui.Source
+		source                        client.Source
 		backend                       string
 		want                          string // indices, and names of instances
 		by, trouble                   string
@@ -40,10 +41,10 @@ func TestDashboardSelection(t *testing.T) {
 		{name: "a job's GPUs", address: here, variable: "SLURM_JOB_GPUS=1,2", source: exporter, want: "1 2", by: "SLURM_JOB_GPUS"},
 		{name: "this machine by its name", address: "http://" + hostname + ":9401/metrics", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "1", by: "SLURM_JOB_GPUS"},
 		{name: "a job's GPUs on another machine", address: "http://elsewhere:9401/metrics", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "0 1 2 3 3.1 3.2"},
-		{name: "a proxy here that reads elsewhere", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "prometheus", Name: "http://elsewhere:9400/metrics"}, want: "0 1 2 3 3.1 3.2"},
-		{name: "a host engine elsewhere", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "dcgm", Name: "dcgmi@elsewhere"}, want: "0 1 2 3 3.1 3.2"},
-		{name: "a host engine here", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "dcgm", Name: "dcgmi"}, want: "1", by: "SLURM_JOB_GPUS"},
-		{name: "a capture", address: here, variable: "SLURM_JOB_GPUS=1", source: tui.Source{Backend: "replay", Name: "demo"}, want: "0 1 2 3 3.1 3.2"},
+		{name: "a proxy here that reads elsewhere", address: here, variable: "SLURM_JOB_GPUS=1", source: client.Source{Backend: "prometheus", Name: "http://elsewhere:9400/metrics"}, want: "0 1 2 3 3.1 3.2"},
+		{name: "a host engine elsewhere", address: here, variable: "SLURM_JOB_GPUS=1", source: client.Source{Backend: "dcgm", Name: "dcgmi@elsewhere"}, want: "0 1 2 3 3.1 3.2"},
+		{name: "a host engine here", address: here, variable: "SLURM_JOB_GPUS=1", source: client.Source{Backend: "dcgm", Name: "dcgmi"}, want: "1", by: "SLURM_JOB_GPUS"},
+		{name: "a capture", address: here, variable: "SLURM_JOB_GPUS=1", source: client.Source{Backend: "replay", Name: "demo"}, want: "0 1 2 3 3.1 3.2"},
 		{name: "--show-all", address: here, showAll: true, variable: "SLURM_JOB_GPUS=1", source: exporter, want: "0 1 2 3 3.1 3.2"},
 		{name: "--gpus of any node", address: "http://elsewhere:9401/metrics", gpus: "0,2-3", variable: "SLURM_JOB_GPUS=1", source: exporter, want: "0 2 3 3.1 3.2", by: "--gpus"},
 		{name: "by UUID", address: here, gpus: "GPU-1aaaa", source: exporter, want: "1", by: "--gpus"},
@@ -51,8 +52,8 @@ func TestDashboardSelection(t *testing.T) {
 		{name: "hidden all", address: here, variable: "CUDA_VISIBLE_DEVICES=", source: exporter, trouble: "hides every GPU; show them with --show-all"},
 		{name: "none of these", address: here, gpus: "9", source: exporter, trouble: "--gpus=9"},
 		{name: "not all of these", address: here, gpus: "1,9", source: exporter, want: "1", by: "--gpus", trouble: "9"},
-		{name: "a source that chose", address: tui.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=0,1,2,3", source: tui.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", by: "SLURM_JOB_GPUS"},
-		{name: "a source that chose, of all", address: tui.InProcess, backend: "nvml", variable: "NVIDIA_VISIBLE_DEVICES=all", source: tui.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2"},
+		{name: "a source that chose", address: client.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=0,1,2,3", source: client.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", by: "SLURM_JOB_GPUS"},
+		{name: "a source that chose, of all", address: client.InProcess, backend: "nvml", variable: "NVIDIA_VISIBLE_DEVICES=all", source: client.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, name := range []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
@@ -77,9 +78,9 @@ func TestDashboardSelection(t *testing.T) {
 			s := o.chooser(test.address)(n)
 			var got []string
 			for _, i := range s.Shown {
-				name := n.GPUs[i].Index
+				name := n.GPUs[i].GPU
 				if n.GPUs[i].IsInstance() {
-					name += "." + n.GPUs[i].MIGInstance
+					name += "." + n.GPUs[i].Instance
 				}
 				got = append(got, name)
 			}

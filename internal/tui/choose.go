@@ -2,16 +2,16 @@ package tui
 
 import (
 	"slices"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// windows are how much of the past charts can be told to show.
-var windows = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour}
-
 // sorts are what the key for sorting goes through. :sort knows them all.
-var sorts = []Metric{MetricNone, MetricSeverity, MetricReal, MetricMemory, MetricPower, MetricTemperature, MetricNVML, MetricMeanReal}
+var sorts = []client.Metric{client.MetricNone, client.MetricSeverity, client.MetricReal, client.MetricMemory, client.MetricPower, client.MetricTemperature, client.MetricNVML, client.MetricMeanReal}
 
 // after returns what follows v in all, in a ring; the first where v is not in it.
 func after[T comparable](all []T, v T) T { return all[(slices.Index(all, v)+1)%len(all)] }
@@ -19,32 +19,32 @@ func after[T comparable](all []T, v T) T { return all[(slices.Index(all, v)+1)%l
 func (m *model) nextSort() { m.sortBy(after(sorts, m.state.Sort.By)) }
 
 // sortBy orders by a metric, the highest first, and says so.
-func (m *model) sortBy(by Metric) {
-	m.held = nil
-	m.state.Sort = Sort{By: by, Descending: by != MetricNone && by != MetricIndex}
-	if m.arrange(); by == MetricNone {
+func (m *model) sortBy(by client.Metric) {
+	m.pinned = nil
+	m.state.Sort = view.Sort{By: by, Descending: by != client.MetricNone && by != client.MetricIndex}
+	if m.arrange(); by == client.MetricNone {
 		m.say("in the order of nodes and indexes")
 	} else {
-		m.say("sorted by " + Metrics[by].Title)
+		m.say("sorted by " + client.Metrics[by].Title)
 	}
 }
 
 // holdOrder keeps devices in the order that they are in, or lets them go.
 func (m *model) holdOrder() {
-	if m.held != nil {
-		m.held = nil
+	if m.pinned != nil {
+		m.pinned = nil
 		m.say("GPUs move as their readings do")
 	} else {
-		m.held = hold(m.state.GPUs)
+		m.pinned = view.Pin(m.state.GPUs)
 		m.say("GPUs stay where they are; F lets them go")
 	}
 	m.arrange()
 }
 
 func (m *model) reverse() {
-	m.held = nil
-	if m.state.Sort.By == MetricNone {
-		m.state.Sort.By = MetricIndex
+	m.pinned = nil
+	if m.state.Sort.By == client.MetricNone {
+		m.state.Sort.By = client.MetricIndex
 	}
 	m.state.Sort.Descending = !m.state.Sort.Descending
 	m.arrange()
@@ -54,11 +54,11 @@ func (m *model) reverse() {
 func (m *model) zoom(by int) {
 	at := m.state.Window
 	if at == 0 {
-		at = usualWindow
+		at = history.UsualWindow
 	}
-	i := slices.Index(windows, at)
-	m.state.Window = windows[min(max(i+by, 0), len(windows)-1)]
-	m.say("the last " + spellAge(m.state.Window))
+	i := slices.Index(history.Windows, at)
+	m.state.Window = history.Windows[min(max(i+by, 0), len(history.Windows)-1)]
+	m.say("the last " + view.AgeText(m.state.Window))
 }
 
 var densities = []string{"automatic density", "full cards", "compact cards", "small cards", "table", "a cell for each GPU"}
@@ -71,12 +71,12 @@ func (m *model) density() {
 
 func (m *model) nextTheme() {
 	m.themeIsOurs = true
-	m.setTheme(after(Themes, m.state.Theme))
+	m.setTheme(after(view.Themes, m.state.Theme))
 	m.say("theme " + m.state.Theme)
 }
 
 func (m *model) nextSymbols() {
-	m.state.Symbols = after(SymbolSets, m.state.Symbols)
+	m.state.Symbols = after(view.SymbolSets, m.state.Symbols)
 	m.say("symbols " + m.state.Symbols)
 }
 
@@ -90,7 +90,7 @@ func (m *model) toggleMouse() {
 
 func (m *model) selectBy(by int) {
 	if s := &m.state; len(s.GPUs) > 0 {
-		s.Selected = s.GPUs[min(max(s.selectedIndex()+by, 0), len(s.GPUs)-1)].Key
+		s.Selected = s.GPUs[min(max(s.SelectedIndex()+by, 0), len(s.GPUs)-1)].Key
 	}
 }
 
@@ -98,7 +98,7 @@ func (m *model) selectBy(by int) {
 // view.
 func step(by int) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
-		if m.overlay != "" {
+		if m.state.Overlay != "" {
 			m.state.Scroll = max(0, m.state.Scroll+by)
 		} else {
 			m.selectBy(by)
@@ -110,7 +110,7 @@ func step(by int) func(*model) tea.Cmd {
 // direction selects the device that is drawn next to the selected one.
 func direction(dx, dy int) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
-		if k, ok := beside(m.state.Hits, m.state.Selected, dx, dy); ok && m.overlay == "" {
+		if k, ok := beside(m.state.Hits, m.state.Selected, dx, dy); ok && m.state.Overlay == "" {
 			m.state.Selected = k
 			return nil
 		}
@@ -120,23 +120,23 @@ func direction(dx, dy int) func(*model) tea.Cmd {
 
 // beside returns the device that is drawn nearest to k in a direction. What stands
 // in the same row or column comes before what is nearer.
-func beside(hits []Hit, k Key, dx, dy int) (Key, bool) {
-	at := slices.IndexFunc(hits, func(h Hit) bool { return h.Key == k })
-	if at < 0 || k == (Key{}) {
-		return Key{}, false
+func beside(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
+	at := slices.IndexFunc(hits, func(h view.Hit) bool { return h.Key == k })
+	if at < 0 || k == (client.Key{}) {
+		return client.Key{}, false
 	}
-	from, nearest, found := hits[at], 0, Key{}
+	from, nearest, found := hits[at], 0, client.Key{}
 	for _, h := range hits {
 		along := (h.X-from.X)*dx + (h.Y-from.Y)*dy
 		across := (h.X-from.X)*dy + (h.Y-from.Y)*dx
-		if h.Key == (Key{}) || along <= 0 {
+		if h.Key == (client.Key{}) || along <= 0 {
 			continue
 		}
-		if distance := along + 8*max(across, -across); found == (Key{}) || distance < nearest {
+		if distance := along + 8*max(across, -across); found == (client.Key{}) || distance < nearest {
 			nearest, found = distance, h.Key
 		}
 	}
-	return found, found != (Key{})
+	return found, found != (client.Key{})
 }
 
 // click selects what is under the mouse; what is selected already is focused on.
@@ -147,12 +147,12 @@ func (m *model) click(x, y int) {
 			continue
 		}
 		switch {
-		case h.Key == (Key{}) && h.Metric == s.Sort.By:
+		case h.Key == (client.Key{}) && h.Metric == s.Sort.By:
 			m.reverse()
-		case h.Key == (Key{}):
+		case h.Key == (client.Key{}):
 			m.sortBy(h.Metric)
-		case h.Key == s.Selected && s.View == viewFleet:
-			m.show(viewFocus)
+		case h.Key == s.Selected && s.View == view.Fleet:
+			m.show(view.Focus)
 		default:
 			s.Selected = h.Key
 		}
@@ -163,7 +163,7 @@ func (m *model) click(x, y int) {
 // wheel goes through the list, or scrolls what is over it.
 func (m *model) wheel(b tea.MouseButton) {
 	by := map[tea.MouseButton]int{tea.MouseWheelUp: -1, tea.MouseWheelDown: 1}[b]
-	if m.overlay != "" {
+	if m.state.Overlay != "" {
 		m.state.Scroll = max(0, m.state.Scroll+3*by)
 		return
 	}

@@ -24,7 +24,7 @@ func TestOrderIsHeld(t *testing.T) {
 		}
 		kept := n.GPUs[:0:0]
 		for _, g := range n.GPUs {
-			if strings.Contains(strings.Join(boards, " "), g.Index) {
+			if strings.Contains(strings.Join(boards, " "), g.GPU) {
 				kept = append(kept, g)
 			}
 		}
@@ -43,7 +43,7 @@ func TestOrderIsHeld(t *testing.T) {
 	read(all, .9, .1, .2, .3)
 	is("0 3 3.1 3.2 2 1")
 	typed(m, "F")
-	if !m.state.Held {
+	if !m.state.Pinned {
 		t.Error("the footer does not know that the order is held")
 	}
 	read(all, .1, .9, .8, .2)
@@ -56,7 +56,7 @@ func TestOrderIsHeld(t *testing.T) {
 	is("1 2 3 3.1 3.2 0")
 	typed(m, "F", "S")
 	is("0 3 3.1 3.2 2 1")
-	if m.held != nil {
+	if m.pinned != nil {
 		t.Error("another order does not let go")
 	}
 }
@@ -69,7 +69,7 @@ func TestBell(t *testing.T) {
 			typed(m, ":bell on", "enter")
 		}
 		rings := func(health canonical.Health) bool {
-			c.at = c.at.Add(2 * settled)
+			c.at = c.at.Add(2 * 10 * time.Second)
 			n := fleetNode(c.at)
 			n.GPUs[2].Health = health
 			_, cmd := m.Update(nodeMsg{0, n})
@@ -100,5 +100,23 @@ func TestBellIsSaved(t *testing.T) {
 	if err := other.load(file); err != nil || !other.state.Bell {
 		text, _ := os.ReadFile(file)
 		t.Errorf("bell %v, error %v, of %s", other.state.Bell, err, text)
+	}
+}
+
+// TestLostOfTheChosenIsSaid once, and not with every reading.
+func TestLostOfTheChosenIsSaid(t *testing.T) {
+	m, c := fleet(t)
+	say := func(trouble string) string {
+		n := fleetNode(c.at)
+		n.Trouble = trouble
+		m.Update(nodeMsg{0, n})
+		return m.state.Message
+	}
+	if got := say("--gpus=9: not there"); !strings.Contains(got, "--gpus=9: not there") || !m.state.Alarm {
+		t.Errorf("the footer says %q", got)
+	}
+	c.at = c.at.Add(messageLife)
+	if got := say("--gpus=9: not there"); got != "" {
+		t.Errorf("said again: %q", got)
 	}
 }

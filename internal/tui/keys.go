@@ -6,10 +6,10 @@ import (
 	"unicode"
 
 	tea "charm.land/bubbletea/v2"
-)
 
-// pageStep is a page where a view has no pages of its own.
-const pageStep = 8
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
 
 // binding is what keys do, wherever the view has no other use for them.
 type binding struct {
@@ -22,11 +22,11 @@ type binding struct {
 // bindings are the keys in the order of the help.
 func bindings() []binding {
 	return []binding{
-		{[]string{"1", "f"}, "1 f", "fleet: all GPUs at once", to(viewFleet)},
-		{[]string{"2", "o"}, "2 o", "focus: everything of the selected GPU", to(viewFocus)},
-		{[]string{"3", "p"}, "3 p", "plot: the past of any reading", to(viewPlot)},
-		{[]string{"4", "w"}, "4 w", "jobs: who holds which GPU", to(viewJobs)},
-		{[]string{"5", "n"}, "5 n", "nodes", to(viewNodes)},
+		{[]string{"1", "f"}, "1 f", "fleet: all GPUs at once", to(view.Fleet)},
+		{[]string{"2", "o"}, "2 o", "focus: everything of the selected GPU", to(view.Focus)},
+		{[]string{"3", "p"}, "3 p", "plot: the past of any reading", to(view.Plot)},
+		{[]string{"4", "w"}, "4 w", "jobs: who holds which GPU", to(view.Jobs)},
+		{[]string{"5", "n"}, "5 n", "nodes", to(view.Nodes)},
 		{[]string{"tab"}, "Tab", "next view", turn(1)},
 		{[]string{"shift+tab"}, "Shift-Tab", "view before", turn(-1)},
 		{[]string{"up", "k"}, "↑ k", "select above", direction(0, -1)},
@@ -35,11 +35,11 @@ func bindings() []binding {
 		{[]string{"right", "l"}, "→ l", "select to the right", direction(1, 0)},
 		{[]string{"[", "K"}, "[", "GPU before", step(-1)},
 		{[]string{"]", "J"}, "]", "next GPU", step(1)},
-		{[]string{"pgup"}, "PgUp", "a page up", step(-pageStep)},
-		{[]string{"pgdown"}, "PgDn", "a page down", step(pageStep)},
+		{[]string{"pgup"}, "PgUp", "a page up", step(-view.PageStep)},
+		{[]string{"pgdown"}, "PgDn", "a page down", step(view.PageStep)},
 		{[]string{"home", "g"}, "g Home", "first GPU", step(-1 << 20)},
 		{[]string{"end", "G"}, "G End", "last GPU", step(1 << 20)},
-		{[]string{"enter"}, "Enter", "focus on the selected GPU", to(viewFocus)},
+		{[]string{"enter"}, "Enter", "focus on the selected GPU", to(view.Focus)},
 		{[]string{"esc"}, "Esc", "back, or clear the filter", (*model).escape},
 		{[]string{"q"}, "q", "back; in the fleet: quit", (*model).back},
 		{[]string{"/"}, "/", "filter: temp>85, real<20 & pod~train, or a word", prompt("/")},
@@ -54,14 +54,14 @@ func bindings() []binding {
 		{[]string{","}, ",", "replay: the tick before", playing(stepBy(-1))},
 		{[]string{"}"}, "}", "replay: twice as fast, up to ×16", playing(faster(2))},
 		{[]string{"{"}, "{", "replay: half as fast, down to ×0.25", playing(faster(0.5))},
-		{[]string{"R"}, "R", "replay: from the beginning", playing(func(d *deck) { d.Restart() })},
+		{[]string{"R"}, "R", "replay: from the beginning", playing(func(d *history.Player) { d.Restart() })},
 		{[]string{"d"}, "d", "density of the fleet", func(m *model) tea.Cmd { m.density(); return nil }},
 		{[]string{"t"}, "t", "theme", func(m *model) tea.Cmd { m.nextTheme(); return nil }},
 		{[]string{"y"}, "y", "symbols: braille, block, ascii", func(m *model) tea.Cmd { m.nextSymbols(); return nil }},
 		{[]string{"m"}, "m", "mouse on or off (off: the terminal selects text)", func(m *model) tea.Cmd { m.toggleMouse(); return nil }},
-		{[]string{"e"}, "e", "events", over(overlayEvents)},
-		{[]string{"i"}, "i", "explain what is shown", over(overlayExplain)},
-		{[]string{"?", "f1"}, "?", "this help", over(overlayHelp)},
+		{[]string{"e"}, "e", "events", over(view.Events)},
+		{[]string{"i"}, "i", "explain what is shown", over(view.Explain)},
+		{[]string{"?", "f1"}, "?", "this help", over(view.Help)},
 		{[]string{"ctrl+l"}, "Ctrl-L", "draw anew", func(*model) tea.Cmd { return tea.ClearScreen }},
 		{[]string{"ctrl+z"}, "Ctrl-Z", "suspend", func(*model) tea.Cmd { return tea.Suspend }},
 		{[]string{"ctrl+c"}, "Ctrl-C", "quit", func(*model) tea.Cmd { return tea.Quit }},
@@ -87,10 +87,10 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 		return m.edit(name, key.Text)
 	}
 	shown := s.View
-	if m.overlay != "" {
-		shown = m.overlay
+	if m.state.Overlay != "" {
+		shown = m.state.Overlay
 	}
-	if (m.overlay != "" || len(s.GPUs) > 0 || s.View == viewNodes) && m.views[shown].Key(name, s) {
+	if (m.state.Overlay != "" || len(s.GPUs) > 0 || s.View == view.Nodes) && m.views[shown].Key(name, s) {
 		return nil
 	}
 	if do := m.keys[name]; do != nil {
@@ -150,7 +150,7 @@ func (m *model) enter(line string) tea.Cmd {
 
 // setFilter chooses devices; a filter that is none leaves the old one.
 func (m *model) setFilter(expr string) {
-	f, err := parseFilter(expr)
+	f, err := view.ParseFilter(expr)
 	if err != nil {
 		m.complain(err)
 		return
@@ -159,7 +159,7 @@ func (m *model) setFilter(expr string) {
 	m.arrange()
 }
 
-func playing(what func(*deck)) func(*model) tea.Cmd {
+func playing(what func(*history.Player)) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd { m.play(what); return nil }
 }
 
@@ -169,7 +169,7 @@ func to(name string) func(*model) tea.Cmd {
 
 // show goes to a view.
 func (m *model) show(name string) {
-	m.overlay = ""
+	m.state.Overlay = ""
 	if m.state.View != name {
 		m.state.View, m.state.Scroll, m.state.Cursor = name, 0, time.Time{}
 	}
@@ -177,9 +177,9 @@ func (m *model) show(name string) {
 
 func turn(by int) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
-		for i, name := range viewNames {
+		for i, name := range view.Names {
 			if name == m.state.View {
-				m.show(viewNames[(i+by+len(viewNames))%len(viewNames)])
+				m.show(view.Names[(i+by+len(view.Names))%len(view.Names)])
 				break
 			}
 		}
@@ -190,10 +190,10 @@ func turn(by int) func(*model) tea.Cmd {
 // over opens an overlay, or closes it.
 func over(name string) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
-		if m.state.Scroll = 0; m.overlay == name {
+		if m.state.Scroll = 0; m.state.Overlay == name {
 			name = ""
 		}
-		m.overlay = name
+		m.state.Overlay = name
 		return nil
 	}
 }
@@ -210,10 +210,10 @@ func prompt(kind string) func(*model) tea.Cmd {
 // back goes one level back, and in the fleet out of the program.
 func (m *model) back() tea.Cmd {
 	switch {
-	case m.overlay != "":
-		m.overlay, m.state.Scroll = "", 0
-	case m.state.View != viewFleet:
-		m.show(viewFleet)
+	case m.state.Overlay != "":
+		m.state.Overlay, m.state.Scroll = "", 0
+	case m.state.View != view.Fleet:
+		m.show(view.Fleet)
 	default:
 		return tea.Quit
 	}
@@ -222,7 +222,7 @@ func (m *model) back() tea.Cmd {
 
 // escape is back, but never out: in the fleet it clears the filter.
 func (m *model) escape() tea.Cmd {
-	if m.overlay != "" || m.state.View != viewFleet && m.state.Filter == "" {
+	if m.state.Overlay != "" || m.state.View != view.Fleet && m.state.Filter == "" {
 		return m.back()
 	}
 	m.setFilter("")
@@ -232,7 +232,7 @@ func (m *model) escape() tea.Cmd {
 // freeze stops the clock of the screen, or lets it go on.
 func (m *model) freeze() {
 	s := &m.state
-	if m.deck != nil {
+	if m.player != nil {
 		m.pause()
 		return
 	}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,7 +10,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
 const (
@@ -27,18 +31,17 @@ const (
 // model is the root of the program: it takes in what comes and asks the views to
 // draw it. bubbletea calls it from one goroutine.
 type model struct {
-	state State
+	state view.State
 	now   func() time.Time
 
-	deck    *deck   // nil where nothing is played
-	latest  []*Node // what came last, also while the screen is frozen
-	watch   *watch
-	filter  filter
-	held    held // the order that F holds
-	ring    bool // the bell is to be rung
-	views   map[string]view
-	keys    map[string]func(*model) tea.Cmd
-	overlay string // "" is none
+	player *history.Player // nil where nothing is played
+	latest []*client.Node  // what came last, also while the screen is frozen
+	watch  *history.Watch
+	filter view.Filter
+	pinned view.Pinned // the order that F holds
+	ring   bool        // the bell is to be rung
+	views  view.Set
+	keys   map[string]func(*model) tea.Cmd
 
 	width, height int
 	grid          screen.Grid
@@ -53,28 +56,43 @@ type model struct {
 	unread    string // the notice, until the footer has kept it for a messageLife
 	tidied    time.Time
 
-	settingsFile string         // "" is nowhere
-	list         func() tea.Msg // asks the nodes for their processes; nil: nobody can
+	settingsFile string  // "" is nowhere
+	list         tea.Cmd // asks the nodes for their processes; nil: nobody can
 	asking       bool
 }
 
 // nodeMsg is what a node said, by its place in the targets.
 type nodeMsg struct {
 	place int
-	node  *Node
+	node  *client.Node
 }
 
 type beatMsg struct{}
 
-// newModel returns the model of nodes that have said nothing yet.
-func newModel(nodes []*Node, now func() time.Time) *model {
-	m := &model{now: now, watch: newWatch(), views: newViews(), keys: keymap(), latest: nodes}
-	m.state = State{
-		Now: now(), Nodes: nodes, History: NewHistory(),
-		View: viewFleet, Metric: MetricReal, Mouse: true,
-		Theme: Themes[0], Symbols: SymbolSets[0],
+// processesMsg is what the nodes answered; err is why the first of them that
+// lists none does not.
+type processesMsg struct {
+	list []client.Process
+	err  string
+}
+
+// lister returns a command that asks all targets for their processes.
+func lister(ctx context.Context, targets []client.Target) tea.Cmd {
+	return func() tea.Msg {
+		list, err := client.ListProcesses(ctx, targets)
+		return processesMsg{list, err}
 	}
-	m.palette = palette(m.state.Theme)
+}
+
+// newModel returns the model of nodes that have said nothing yet.
+func newModel(nodes []*client.Node, now func() time.Time) *model {
+	m := &model{now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
+	m.state = view.State{
+		Now: now(), Nodes: nodes, History: history.NewHistory(),
+		View: view.Fleet, Metric: client.MetricReal, Mouse: true,
+		Theme: view.Themes[0], Symbols: view.SymbolSets[0],
+	}
+	m.palette = view.Palette(m.state.Theme)
 	return m
 }
 
@@ -122,9 +140,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *model) tick() {
 	s := &m.state
 	switch {
-	case m.deck != nil:
-		s.Now = m.deck.now(m.now())
-		st := m.deck.State()
+	case m.player != nil:
+		s.Now = m.player.Now(m.now())
+		st := m.player.State()
 		s.Playback = &st
 	case s.FrozenAt.IsZero():
 		s.Now = m.now()
@@ -143,16 +161,16 @@ func (m *model) tick() {
 
 // take takes in what a node said, and tells whether that should be shown at once. A
 // frozen screen keeps what it shows; the past and the events go on.
-func (m *model) take(place int, n *Node) (urgent bool) {
+func (m *model) take(place int, n *client.Node) (urgent bool) {
 	back := false
-	if m.deck != nil {
-		if n, back = m.deck.admit(n, m.now()); n == nil {
+	if m.player != nil {
+		if n, back = m.player.Accept(n, m.now()); n == nil {
 			return false
 		}
-		m.state.Now = m.deck.now(m.now())
+		m.state.Now = m.player.Now(m.now())
 	}
 	was := m.latest[place]
-	urgent = m.deck != nil && m.state.Playback.Paused || was.Up != n.Up
+	urgent = m.player != nil && m.state.Playback.Paused || was.Up != n.Up
 	if n.Trouble != was.Trouble && n.Trouble != "" {
 		m.complain(errors.New(n.Name + ": " + n.Trouble))
 	}
@@ -163,7 +181,7 @@ func (m *model) take(place int, n *Node) (urgent bool) {
 		if back {
 			m.wentBack(n)
 		} else {
-			m.tell(m.watch.reading(n))
+			m.tell(m.watch.Reading(n))
 		}
 	}
 	if m.state.FrozenAt.IsZero() {
@@ -176,10 +194,10 @@ func (m *model) take(place int, n *Node) (urgent bool) {
 // pass does what time brings: nodes that fell silent, and devices to forget.
 func (m *model) pass() {
 	now := m.now()
-	if m.deck != nil {
-		now = m.deck.now(now)
+	if m.player != nil {
+		now = m.player.Now(now)
 	}
-	m.tell(m.watch.clock(m.latest, now))
+	m.tell(m.watch.Clock(m.latest, now))
 	if now.Sub(m.tidied) > time.Minute {
 		m.tidied = now
 		m.state.History.Forget(now)
@@ -187,7 +205,7 @@ func (m *model) pass() {
 }
 
 // tell takes in events. The footer shows the last that is bad for a while.
-func (m *model) tell(events []Event) {
+func (m *model) tell(events []history.Event) {
 	s := &m.state
 	for i := range events {
 		if e := &events[i]; e.State != canonical.HealthOK {
@@ -205,12 +223,12 @@ func (m *model) tell(events []Event) {
 // is, or where it was.
 func (m *model) arrange() {
 	s := &m.state
-	was := s.selectedIndex()
-	s.GPUs, s.Devices = arrange(s.Nodes, m.filter, s.Sort)
-	if s.Held = m.held != nil; s.Held {
-		s.GPUs = m.held.order(s.GPUs)
+	was := s.SelectedIndex()
+	s.GPUs, s.Devices = view.Arrange(s.Nodes, m.filter, s.Sort)
+	if s.Pinned = m.pinned != nil; s.Pinned {
+		s.GPUs = m.pinned.Order(s.GPUs)
 	}
-	if len(s.GPUs) > 0 && s.selectedIndex() < 0 {
+	if len(s.GPUs) > 0 && s.SelectedIndex() < 0 {
 		s.Selected = s.GPUs[min(max(was, 0), len(s.GPUs)-1)].Key
 	}
 }
@@ -220,7 +238,7 @@ func (m *model) say(text string) { m.state.Message, m.state.Alarm, m.messageAt =
 
 // complain shows an error in the footer for a while.
 func (m *model) complain(err error) {
-	m.say(oneLine(err.Error()))
+	m.say(client.OneLine(err.Error()))
 	m.state.Alarm = true
 }
 
@@ -237,19 +255,19 @@ func (m *model) bell() tea.Cmd {
 // the first reading goes before it, but does not make it unseen.
 func (m *model) notice(text string) {
 	if text != "" {
-		m.unread = oneLine(text)
-		m.tell([]Event{{At: m.now(), Kind: EventStale, State: canonical.HealthWarn, Text: m.unread}})
+		m.unread = client.OneLine(text)
+		m.tell([]history.Event{{At: m.now(), Kind: history.EventStale, State: canonical.HealthWarn, Text: m.unread}})
 	}
 }
 
 func (m *model) setTheme(name string) {
-	m.state.Theme, m.palette = name, palette(name)
+	m.state.Theme, m.palette = name, view.Palette(name)
 }
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
 	if now := m.now(); m.urgent || now.Sub(m.drawnAt) >= leastFrame {
-		m.draw()
+		m.views.Draw(&m.grid, &m.state, m.width, m.height)
 		m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
 		m.shown, m.drawnAt, m.urgent = string(m.frame), now, false
 	}
@@ -260,4 +278,13 @@ func (m *model) View() tea.View {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
 	return v
+}
+
+// askProcesses asks the nodes for their processes while somebody looks at them.
+func (m *model) askProcesses() tea.Cmd {
+	if m.list == nil || m.asking || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
+		return nil
+	}
+	m.asking = true
+	return m.list
 }

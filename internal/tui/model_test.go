@@ -12,6 +12,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
 // clock is a clock that stands still until it is moved.
@@ -24,14 +27,14 @@ func (c *clock) now() time.Time { return c.at }
 func fleet(t *testing.T) (*model, *clock) {
 	t.Helper()
 	c := &clock{start}
-	m := newModel([]*Node{{URL: "u", Name: "dgx-1"}}, c.now)
+	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
 	m.Update(nodeMsg{0, fleetNode(c.at)})
 	return m, c
 }
 
-func fleetNode(at time.Time) *Node {
-	n := &Node{URL: "u", Name: "dgx-1", Up: true, At: at, FetchedAt: at, Period: time.Second}
+func fleetNode(at time.Time) *client.Node {
+	n := &client.Node{URL: "u", Name: "dgx-1", Up: true, At: at, FetchedAt: at, Period: time.Second}
 	for i, index := range []string{"0", "1", "2", "3"} {
 		g := gpu(index, "")
 		g.Key.Node, g.RealUtilization, g.Values[canonical.Temperature] = "u", float64(i)/10, 40+float64(i)
@@ -80,14 +83,14 @@ func quits(cmd tea.Cmd) bool {
 func ids(m *model) string {
 	var all []string
 	for _, g := range m.state.GPUs {
-		all = append(all, placeWord(&m.state, g))
+		all = append(all, m.state.Nodes.ID(g))
 	}
 	return strings.Join(all, " ")
 }
 
 func selected(m *model) string {
 	if g := m.state.SelectedGPU(); g != nil {
-		return placeWord(&m.state, g)
+		return m.state.Nodes.ID(g)
 	}
 	return ""
 }
@@ -99,36 +102,36 @@ func TestKeysGoThroughTheViews(t *testing.T) {
 		view, overlay string
 		quits         bool
 	}{
-		{nil, viewFleet, "", false},
-		{[]string{"2"}, viewFocus, "", false},
-		{[]string{"3"}, viewPlot, "", false},
-		{[]string{"4"}, viewJobs, "", false},
-		{[]string{"5"}, viewNodes, "", false},
-		{[]string{"tab"}, viewFleet, "", false},
-		{[]string{"enter"}, viewFocus, "", false},
-		{[]string{"?"}, viewFocus, overlayHelp, false},
-		{[]string{"q"}, viewFocus, "", false},
-		{[]string{"q"}, viewFleet, "", false},
-		{[]string{"i"}, viewFleet, overlayExplain, false},
-		{[]string{"e"}, viewFleet, overlayEvents, false},
-		{[]string{"e"}, viewFleet, "", false},
-		{[]string{"esc"}, viewFleet, "", false},
-		{[]string{":job", "enter"}, viewJobs, "", false},
-		{[]string{":plot", "enter"}, viewPlot, "", false},
-		{[]string{":plot power", "enter"}, viewPlot, "", false},
-		{[]string{":q", "enter"}, viewFleet, "", false},
-		{[]string{":help", "enter"}, viewFleet, overlayHelp, false},
-		{[]string{":quit", "enter"}, viewFleet, "", false},
-		{[]string{":exit", "enter"}, viewFleet, "", true},
-		{[]string{":quit", "enter"}, viewFleet, "", true},
-		{[]string{"q"}, viewFleet, "", true},
-		{[]string{"2", ":x", "ctrl+c"}, viewFocus, "", true},
+		{nil, view.Fleet, "", false},
+		{[]string{"2"}, view.Focus, "", false},
+		{[]string{"3"}, view.Plot, "", false},
+		{[]string{"4"}, view.Jobs, "", false},
+		{[]string{"5"}, view.Nodes, "", false},
+		{[]string{"tab"}, view.Fleet, "", false},
+		{[]string{"enter"}, view.Focus, "", false},
+		{[]string{"?"}, view.Focus, view.Help, false},
+		{[]string{"q"}, view.Focus, "", false},
+		{[]string{"q"}, view.Fleet, "", false},
+		{[]string{"i"}, view.Fleet, view.Explain, false},
+		{[]string{"e"}, view.Fleet, view.Events, false},
+		{[]string{"e"}, view.Fleet, "", false},
+		{[]string{"esc"}, view.Fleet, "", false},
+		{[]string{":job", "enter"}, view.Jobs, "", false},
+		{[]string{":plot", "enter"}, view.Plot, "", false},
+		{[]string{":plot power", "enter"}, view.Plot, "", false},
+		{[]string{":q", "enter"}, view.Fleet, "", false},
+		{[]string{":help", "enter"}, view.Fleet, view.Help, false},
+		{[]string{":quit", "enter"}, view.Fleet, "", false},
+		{[]string{":exit", "enter"}, view.Fleet, "", true},
+		{[]string{":quit", "enter"}, view.Fleet, "", true},
+		{[]string{"q"}, view.Fleet, "", true},
+		{[]string{"2", ":x", "ctrl+c"}, view.Focus, "", true},
 	} {
-		if got := quits(typed(m, test.keys...)); m.state.View != test.view || m.overlay != test.overlay || got != test.quits {
-			t.Errorf("%v: in %s under %q, quits %v; want %s under %q, %v", test.keys, m.state.View, m.overlay, got, test.view, test.overlay, test.quits)
+		if got := quits(typed(m, test.keys...)); m.state.View != test.view || m.state.Overlay != test.overlay || got != test.quits {
+			t.Errorf("%v: in %s under %q, quits %v; want %s under %q, %v", test.keys, m.state.View, m.state.Overlay, got, test.view, test.overlay, test.quits)
 		}
 	}
-	if m.state.Metric != MetricPower {
+	if m.state.Metric != client.MetricPower {
 		t.Errorf("plots %v", m.state.Metric)
 	}
 }
@@ -150,7 +153,7 @@ func TestCommandsComplain(t *testing.T) {
 	} {
 		m, c := fleet(t)
 		typed(m, test.line, "enter")
-		if s := &m.state; !strings.Contains(s.Message, test.want) || !s.Alarm || s.View != viewFleet {
+		if s := &m.state; !strings.Contains(s.Message, test.want) || !s.Alarm || s.View != view.Fleet {
 			t.Errorf("%s: %q in %s, want %q", test.line, s.Message, s.View, test.want)
 		}
 		c.at = c.at.Add(messageLife)
@@ -164,20 +167,6 @@ func TestCommandsComplain(t *testing.T) {
 	}
 	if typed(m, ":focus 99", "enter", ":fleet", "enter"); m.state.Message != "" || m.state.Alarm {
 		t.Errorf("said of the command before: %q", m.state.Message)
-	}
-}
-
-// TestFooterKeepsTheFilter holds that a node that is down for long does not hide that
-// not all devices are shown.
-func TestFooterKeepsTheFilter(t *testing.T) {
-	s := state("nodes")
-	s.Filter, s.Sort = "temp>1", Sort{MetricPower, true}
-	for _, w := range []int{80, 120, 200} {
-		g, _ := at(s, viewFleet, w, 30)
-		lines := strings.Split(strings.TrimRight(g.Glyphs(), "\n"), "\n")
-		if footer := lines[len(lines)-1]; !strings.Contains(footer, "dial tcp") || !strings.Contains(footer, "by power") || !strings.Contains(footer, "/temp>1") {
-			t.Errorf("%d wide: %q", w, footer)
-		}
 	}
 }
 
@@ -247,17 +236,17 @@ func TestSelection(t *testing.T) {
 
 func TestBeside(t *testing.T) {
 	// Two rows of three cards, and one below.
-	var hits []Hit
+	var hits []view.Hit
 	for i := range 7 {
-		hits = append(hits, Hit{X: i % 3 * 40, Y: 2 + i/3*10, W: 40, H: 10, Key: Key{UUID: string(rune('0' + i))}})
+		hits = append(hits, view.Hit{X: i % 3 * 40, Y: 2 + i/3*10, W: 40, H: 10, Key: client.Key{UUID: string(rune('0' + i))}})
 	}
-	hits = append(hits, Hit{X: 3, Y: 1, W: 5, H: 1, Metric: MetricPower}) // a title is no device
+	hits = append(hits, view.Hit{X: 3, Y: 1, W: 5, H: 1, Metric: client.MetricPower}) // a title is no device
 	for _, test := range []struct {
 		from   string
 		dx, dy int
 		want   string
 	}{{"0", 1, 0, "1"}, {"0", 0, 1, "3"}, {"4", -1, 0, "3"}, {"4", 0, -1, "1"}, {"5", 0, 1, "6"}, {"2", 1, 0, ""}, {"0", 0, -1, ""}, {"9", 1, 0, ""}} {
-		if got, _ := beside(hits, Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
+		if got, _ := beside(hits, client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
 			t.Errorf("from %s by %d, %d: %q, want %q", test.from, test.dx, test.dy, got.UUID, test.want)
 		}
 	}
@@ -277,10 +266,10 @@ func TestFreeze(t *testing.T) {
 	if typed(m, "space"); m.state.GPUs[0].RealUtilization != 0.99 || !m.state.Now.Equal(c.at) {
 		t.Errorf("the thawed screen shows %v at %v", m.state.GPUs[0].RealUtilization, m.state.Now.Sub(start))
 	}
-	points := make([]Point, 11)
-	m.state.History.Fill(points, m.state.GPUs[0].Key, MetricReal, c.at, time.Second)
-	if p := points[10].Mean; p < 0.98 || !slices.ContainsFunc(points[2:10], func(p Point) bool { return p.Mean != p.Mean }) {
-		t.Errorf("the past of the frozen time: %v", means(points))
+	points := make([]history.Point, 11)
+	m.state.History.Fill(points, m.state.GPUs[0].Key, client.MetricReal, c.at, time.Second)
+	if p := points[10].Mean; p < 0.98 || !slices.ContainsFunc(points[2:10], func(p history.Point) bool { return p.Mean != p.Mean }) {
+		t.Errorf("the past of the frozen time: %v", points)
 	}
 }
 
@@ -293,7 +282,7 @@ func TestSortAndMouse(t *testing.T) {
 		t.Errorf("reversed %s", ids(m))
 	}
 	typed(m, ":sort temp", "enter")
-	m.state.Hits = []Hit{{X: 0, Y: 0, W: 120, H: 40, Metric: MetricReal}, {X: 10, Y: 5, W: 5, H: 2, Key: m.state.GPUs[3].Key}}
+	m.state.Hits = []view.Hit{{X: 0, Y: 0, W: 120, H: 40, Metric: client.MetricReal}, {X: 10, Y: 5, W: 5, H: 2, Key: m.state.GPUs[3].Key}}
 	hits := slices.Clone(m.state.Hits)
 	click := func(x, y int) {
 		m.state.Hits = hits
@@ -302,13 +291,13 @@ func TestSortAndMouse(t *testing.T) {
 	if click(14, 6); selected(m) != "2" {
 		t.Errorf("clicked %s", selected(m))
 	}
-	if click(14, 6); m.state.View != viewFocus {
+	if click(14, 6); m.state.View != view.Focus {
 		t.Error("a click on the selected device does not focus on it")
 	}
-	if click(1, 1); m.state.Sort != (Sort{MetricReal, true}) {
+	if click(1, 1); m.state.Sort != (view.Sort{By: client.MetricReal, Descending: true}) {
 		t.Errorf("a click on a title sorts by %v", m.state.Sort)
 	}
-	if click(1, 1); m.state.Sort != (Sort{MetricReal, false}) {
+	if click(1, 1); m.state.Sort != (view.Sort{By: client.MetricReal, Descending: false}) {
 		t.Errorf("another click sorts by %v", m.state.Sort)
 	}
 	if typed(m, "m"); m.View().MouseMode != tea.MouseModeNone {
@@ -350,7 +339,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := &m.state, &again.state
-	if b.Theme != "light" || b.Symbols != "ascii" || b.Sort != (Sort{MetricPower, false}) || b.Window != 15*time.Minute || b.Density != 2 || b.Mouse || b.Metric != MetricTemperature {
+	if b.Theme != "light" || b.Symbols != "ascii" || b.Sort != (view.Sort{By: client.MetricPower, Descending: false}) || b.Window != 15*time.Minute || b.Density != 2 || b.Mouse || b.Metric != client.MetricTemperature {
 		t.Errorf("saved %v %v %v %v %v %v, loaded %v %v %v %v %v %v", a.Theme, a.Symbols, a.Sort, a.Window, a.Density, a.Mouse, b.Theme, b.Symbols, b.Sort, b.Window, b.Density, b.Mouse)
 	}
 	typed(m, ":window", "enter", ":save", "enter")
@@ -367,7 +356,7 @@ func TestSettings(t *testing.T) {
 		}
 		m, _ := fleet(t)
 		before := m.state.Window
-		if err := m.load(file); err == nil || !strings.Contains(err.Error(), file) || m.state.Theme != Themes[0] || m.state.Window != before {
+		if err := m.load(file); err == nil || !strings.Contains(err.Error(), file) || m.state.Theme != view.Themes[0] || m.state.Window != before {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -420,7 +409,7 @@ func TestBadNewsIsShown(t *testing.T) {
 	m, c := fleet(t)
 	c.at = c.at.Add(time.Second)
 	n := fleetNode(c.at)
-	n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondRowRemapFailure, canonical.HealthCrit}}
+	n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
 	m.Update(nodeMsg{0, n})
 	if m.state.Message != "dgx-1 GPU 1: crit: row remap failed" || !m.state.Alarm || len(m.state.Events) != 1 {
 		t.Errorf("message %q, %d events", m.state.Message, len(m.state.Events))
@@ -430,9 +419,9 @@ func TestBadNewsIsShown(t *testing.T) {
 		t.Errorf("after the node fell silent: %q", m.state.Message)
 	}
 	for range 2 * maxEvents {
-		m.tell([]Event{{Kind: EventClass}})
+		m.tell([]history.Event{{Kind: history.EventClass}})
 	}
-	if len(m.state.Events) != maxEvents || m.state.Events[0].Kind != EventClass {
+	if len(m.state.Events) != maxEvents || m.state.Events[0].Kind != history.EventClass {
 		t.Errorf("%d events are kept", len(m.state.Events))
 	}
 }
@@ -441,13 +430,13 @@ func TestBadNewsIsShown(t *testing.T) {
 // brings bad news.
 func TestNoticeIsSeen(t *testing.T) {
 	c := &clock{start}
-	m := newModel([]*Node{{URL: "u", Name: "dgx-1"}}, c.now)
+	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
 	m.notice("not\nours")
 	for i, want := range []string{"not ours", "GPU 1: crit", "GPU 1: crit", "not ours", "not ours", "", ""} {
 		n := fleetNode(c.at)
 		if i > 0 {
-			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []RaisedCondition{{canonical.CondRowRemapFailure, canonical.HealthCrit}}
+			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
 		}
 		m.Update(nodeMsg{0, n})
 		if !strings.Contains(m.state.Message, want) || (want == "") != (m.state.Message == "") || m.state.Alarm != (want != "") {
@@ -474,10 +463,10 @@ func TestEveryKeyEverywhere(t *testing.T) {
 	}
 	keys = append(keys, "up", "down", "left", "right", "enter", "esc", "tab", "space", "end")
 	for _, empty := range []bool{false, true} {
-		for _, view := range viewNames {
+		for _, view := range view.Names {
 			m, c := fleet(t)
 			if empty {
-				m.Update(nodeMsg{0, &Node{URL: "u", Name: "n", Err: "refused"}})
+				m.Update(nodeMsg{0, &client.Node{URL: "u", Name: "n", Err: "refused"}})
 				m.arrange()
 			}
 			for i, k := range keys {
@@ -500,12 +489,12 @@ func TestEveryKeyEverywhere(t *testing.T) {
 // (teatest would do, but it brings a flag that our golden files have too.)
 func TestBurst(t *testing.T) {
 	for _, test := range []struct{ name, bytes, view, selected string }{
-		{"a command at once", ":focus 2\r", viewFocus, "2"},
-		{"arrows", "\x1b[B\x1b[B\x1b[B", viewFleet, "3"},
-		{"views and keys", "4]]\t\t2]?q", viewFocus, "3"},
-		{"a paste", ":\x1b[200~focus 3.2\x1b[201~\r", viewFocus, "3.2"},
-		{"a click", "\x1b[<0;2;5M:focus 1\r", viewFocus, "1"},
-		{"garbage", "\x00\xff\xfe\x1b[999z\x1b]0;x\x07:focus 1\r", viewFocus, "1"},
+		{"a command at once", ":focus 2\r", view.Focus, "2"},
+		{"arrows", "\x1b[B\x1b[B\x1b[B", view.Fleet, "3"},
+		{"views and keys", "4]]\t\t2]?q", view.Focus, "3"},
+		{"a paste", ":\x1b[200~focus 3.2\x1b[201~\r", view.Focus, "3.2"},
+		{"a click", "\x1b[<0;2;5M:focus 1\r", view.Focus, "1"},
+		{"garbage", "\x00\xff\xfe\x1b[999z\x1b]0;x\x07:focus 1\r", view.Focus, "1"},
 	} {
 		m, _ := fleet(t)
 		m.Update(tea.WindowSizeMsg{Width: 40, Height: 12}) // a device on each line
@@ -523,4 +512,32 @@ func TestBurst(t *testing.T) {
 		}
 		_ = keyboard.Close()
 	}
+}
+
+// TestProcessesAreAskedForWhileLookedAt: they cost the node a look at its driver.
+func TestProcessesAreAskedForWhileLookedAt(t *testing.T) {
+	m, _ := fleet(t)
+	m.list = lister(t.Context(), nil)
+	if m.askProcesses() != nil {
+		t.Error("asked in the fleet")
+	}
+	typed(m, "4")
+	if m.askProcesses() == nil {
+		t.Error("not asked in the jobs")
+	}
+	if m.askProcesses() != nil {
+		t.Error("asked again before the answer")
+	}
+	m.Update(processesMsg{list: []client.Process{}})
+	if typed(m, "space"); m.askProcesses() != nil {
+		t.Error("asked on a frozen screen")
+	}
+}
+
+// start is a multiple of every step of a chart.
+var start = time.Unix(1_800_000_000, 0).Truncate(time.Hour)
+
+// gpu is a device without readings.
+func gpu(index, instance string) *client.GPU {
+	return client.NewGPU("", canonical.Device{Hostname: "dgx-1", GPU: index, UUID: "GPU-" + index, Instance: instance})
 }

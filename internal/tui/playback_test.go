@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
 // recorder is a Playback that notes what it was told.
 type recorder struct {
-	st   PlaybackState
+	st   client.PlaybackState
 	told []string
 }
 
@@ -24,16 +26,16 @@ func (r *recorder) SetSpeed(f float64) {
 	r.st.Speed = f
 	r.told = append(r.told, fmt.Sprintf("speed %g", f))
 }
-func (r *recorder) Restart()             { r.told = append(r.told, "restart") }
-func (r *recorder) State() PlaybackState { return r.st }
+func (r *recorder) Restart()                    { r.told = append(r.told, "restart") }
+func (r *recorder) State() client.PlaybackState { return r.st }
 
 // replayed is a model that shows what was recorded a day before its clock.
 func replayed(t *testing.T) (*model, *clock, *recorder, func(after time.Duration) bool) {
 	t.Helper()
 	m, c := fleet(t)
-	r := &recorder{st: PlaybackState{Speed: 1, Tick: 1, Ticks: 340}}
-	m.deck = &deck{Playback: r}
-	m.state.History = NewHistory()
+	r := &recorder{st: client.PlaybackState{Speed: 1, Tick: 1, Ticks: 340}}
+	m.player = &history.Player{Playback: r}
+	m.state.History = history.NewHistory()
 	show := func(after time.Duration) bool {
 		n := fleetNode(start.Add(after - 24*time.Hour))
 		n.FetchedAt = c.at
@@ -109,7 +111,7 @@ func TestPlaybackClock(t *testing.T) {
 	typed(m, "space")
 	c.at = c.at.Add(time.Hour)
 	now(time.Second, "‖ paused   1/340")
-	if how, _ := m.state.Nodes[0].Age(m.state.Now); how != Fresh {
+	if how, _ := m.state.Nodes[0].Freshness(m.state.Now); how != client.Fresh {
 		t.Error("what is paused gets old")
 	}
 	r.st.Tick = 2
@@ -155,8 +157,8 @@ func TestPlaybackGoesBack(t *testing.T) {
 		t.Fatalf("%d events", len(m.state.Events))
 	}
 	points := func() int {
-		n, dst := 0, make([]Point, 30)
-		m.state.History.Fill(dst, m.state.Nodes[0].GPUs[1].Key, MetricReal, start.Add(30*time.Second-24*time.Hour), time.Second)
+		n, dst := 0, make([]history.Point, 30)
+		m.state.History.Fill(dst, m.state.Nodes[0].GPUs[1].Key, client.MetricReal, start.Add(30*time.Second-24*time.Hour), time.Second)
 		for _, p := range dst {
 			if canonical.Given(p.Mean) {
 				n++
@@ -205,7 +207,7 @@ func TestPlaybackSilence(t *testing.T) {
 	if got := fail(); got != "" {
 		t.Errorf("going on: %s", got)
 	}
-	c.at = c.at.Add(2 * resumption)
+	c.at = c.at.Add(2 * time.Second)
 	if got := fail(); got == "" {
 		t.Error("a replay that fails is not told of")
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
 // maxFPS bounds how often the screen is written: more cannot be read.
@@ -21,7 +23,7 @@ const maxFPS = 20
 // Options say what to show, and where.
 type Options struct {
 	// Targets are the nodes, at least one.
-	Targets []Target
+	Targets []client.Target
 	// Job is what the environment tells of the batch job that we were started in.
 	Job []canonical.Variable
 	// Notice is something to be told at the beginning; "" is nothing.
@@ -55,17 +57,17 @@ func CheckTerminal(in, out *os.File, kind string) error {
 // meanwhile: nobody else may write there.
 func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	ctx, cancel := context.WithCancel(ctx)
-	fetchers := make([]*fetcher, len(opts.Targets))
-	nodes := make([]*Node, len(opts.Targets))
+	fetchers := make([]*client.Fetcher, len(opts.Targets))
+	nodes := make([]*client.Node, len(opts.Targets))
 	for i, t := range opts.Targets {
-		fetchers[i] = newFetcher(t)
-		nodes[i] = fetchers[i].node
+		fetchers[i] = client.NewFetcher(t)
+		nodes[i] = fetchers[i].Node
 	}
 	m := newModel(nodes, time.Now)
 	m.state.Job = opts.Job
 	for _, t := range opts.Targets {
 		if t.Playback != nil {
-			m.deck = &deck{Playback: t.Playback}
+			m.player = &history.Player{Playback: t.Playback}
 		}
 	}
 	m.list = lister(ctx, opts.Targets)
@@ -83,7 +85,7 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	var following sync.WaitGroup
 	for i, f := range fetchers {
 		following.Go(func() {
-			f.follow(ctx, func(n *Node) { p.Send(nodeMsg{i, n}) })
+			f.Follow(ctx, func(n *client.Node) { p.Send(nodeMsg{i, n}) })
 		})
 	}
 	_, err := p.Run()

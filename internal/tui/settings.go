@@ -11,6 +11,10 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
 // settings are what :save keeps. What a file leaves out is as it was.
@@ -66,16 +70,16 @@ func (m *model) load(file string) error {
 
 // check refuses what is no setting.
 func (s *settings) check() error {
-	metric := func(name string) bool { _, ok := metricNamed(name); return name == "" || ok }
+	metric := func(name string) bool { _, ok := client.MetricNamed(name); return name == "" || ok }
 	window, err := time.ParseDuration(s.Window)
 	switch {
-	case s.Theme != "" && !slices.Contains(Themes, s.Theme):
+	case s.Theme != "" && !slices.Contains(view.Themes, s.Theme):
 		return fmt.Errorf("no theme is called %q", s.Theme)
-	case s.Symbols != "" && !slices.Contains(SymbolSets, s.Symbols):
+	case s.Symbols != "" && !slices.Contains(view.SymbolSets, s.Symbols):
 		return fmt.Errorf("no symbols are called %q", s.Symbols)
 	case !metric(s.Sort) || !metric(s.Plot):
 		return fmt.Errorf("no reading is called %q or %q", s.Sort, s.Plot)
-	case s.Window != "" && (err != nil || !slices.Contains(windows, window)):
+	case s.Window != "" && (err != nil || !slices.Contains(history.Windows, window)):
 		return fmt.Errorf("%q is no window", s.Window)
 	case s.Density < 0 || s.Density >= len(densities):
 		return fmt.Errorf("%d is no density", s.Density)
@@ -92,10 +96,10 @@ func (m *model) apply(s *settings) {
 	if s.Symbols != "" {
 		state.Symbols = s.Symbols
 	}
-	if by, ok := metricNamed(s.Sort); ok {
-		state.Sort = Sort{By: by, Descending: !s.Ascending}
+	if by, ok := client.MetricNamed(s.Sort); ok {
+		state.Sort = view.Sort{By: by, Descending: !s.Ascending}
 	}
-	if plot, ok := metricNamed(s.Plot); ok {
+	if plot, ok := client.MetricNamed(s.Plot); ok {
 		state.Metric = plot
 	}
 	if window, err := time.ParseDuration(s.Window); err == nil {
@@ -112,8 +116,8 @@ func (m *model) save(string) (tea.Cmd, error) {
 	}
 	state := &m.state
 	s := settings{
-		Symbols: state.Symbols, Sort: Metrics[state.Sort.By].Name, Ascending: state.Sort.By != MetricNone && !state.Sort.Descending,
-		Density: state.Density, NoMouse: !state.Mouse, Bell: state.Bell, PlotPerGPU: state.PerGPU, Plot: Metrics[state.Metric].Name,
+		Symbols: state.Symbols, Sort: client.Metrics[state.Sort.By].Name, Ascending: state.Sort.By != client.MetricNone && !state.Sort.Descending,
+		Density: state.Density, NoMouse: !state.Mouse, Bell: state.Bell, PlotPerGPU: state.PerGPU, Plot: client.Metrics[state.Metric].Name,
 	}
 	if m.themeIsOurs {
 		s.Theme = state.Theme

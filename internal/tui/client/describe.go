@@ -1,0 +1,94 @@
+package client
+
+import (
+	"cmp"
+	"strconv"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// className is a class as people call it, in full and in at most 9 letters.
+type ClassName struct{ Long, Short string }
+
+// classNames is indexed by Class.
+var ClassNames = [canonical.NumClasses]ClassName{
+	canonical.Idle:               {"idle", "idle"},
+	canonical.TensorHeavyCompute: {"tensor-heavy compute", "tensor++"},
+	canonical.TensorCompute:      {"tensor compute", "tensor"},
+	canonical.FP64HPCCompute:     {"FP64 / HPC compute", "fp64/hpc"},
+	canonical.IOOrDataLoading:    {"I/O or data loading", "I/O"},
+	canonical.MemoryBound:        {"memory-bound", "mem-bound"},
+	canonical.ComputeHeavy:       {"compute-heavy", "compute++"},
+	canonical.ComputeActive:      {"compute-active", "compute"},
+	canonical.MemoryActive:       {"memory-active", "memory"},
+	canonical.BusyLowSMUse:       {"busy, low SM use", "low SM"},
+	canonical.LowUtilization:     {"low utilization", "low util"},
+	canonical.MixedOrModerate:    {"mixed / moderate", "mixed"},
+	canonical.ClassUnknown:       {"unknown", "unknown"},
+}
+
+// inMIG stands for the class of a board that is known from its instances alone,
+// which has none.
+var InMIG = ClassName{"in MIG instances", "in MIG"}
+
+// conditionInfo describes a condition to an operator.
+type ConditionInfo struct {
+	Name string
+	// field is the reading that the condition is about; NumFields for none that is
+	// shown.
+	Field canonical.Field
+	// valued conditions are named with the value of the reading, as an XID is with
+	// its code and a counter is not.
+	Valued bool
+}
+
+// conditions is indexed by Condition.
+var Conditions = [canonical.NumConditions]ConditionInfo{
+	canonical.CondRowRemapFailure:           {"row remap failed", canonical.RowRemapFailure, false},
+	canonical.CondUncorrectableRemappedRows: {"uncorrectable rows remapped", canonical.RemappedRowsUncorrectable, true},
+	canonical.CondPCIeReplay:                {"PCIe replays", canonical.PCIeReplays, false},
+	canonical.CondGPUTemperature:            {"GPU hot", canonical.Temperature, true},
+	canonical.CondMemoryTemperature:         {"memory hot", canonical.MemoryTemperature, true},
+	canonical.CondXIDFatal:                  {"fatal XID", canonical.XIDLast, true},
+	canonical.CondXIDRecent:                 {"recent XID", canonical.XIDLast, true},
+	canonical.CondECCDoubleBit:              {"double-bit ECC", canonical.ECCDoubleBitVolatile, false},
+	canonical.CondRowRemapPending:           {"row remap pending", canonical.RowRemapPending, false},
+	canonical.CondThermalSlowdown:           {"thermal slowdown", canonical.Temperature, false},
+	canonical.CondPowerBrake:                {"power brake", canonical.Power, false},
+	canonical.CondNVLinkErrors:              {"NVLink errors", canonical.NVLinkBytes, false},
+	canonical.CondProfilingStalled:          {"profiling stalled", canonical.NumFields, false},
+}
+
+// appendWhy appends what is wrong with g, worst first, such as "fatal XID 79, GPU
+// hot 96°C"; nothing where nothing is wrong.
+func (g *GPU) AppendWhy(dst []byte) []byte {
+	if g.Gone {
+		return append(dst, "not seen any more"...)
+	}
+	for i, raised := range g.Raised {
+		if i > 0 {
+			dst = append(dst, ", "...)
+		}
+		info := &Conditions[raised.Condition]
+		dst = append(dst, info.Name...)
+		// After a reset the code of an XID is 0 while its condition still stands.
+		if !info.Valued || !canonical.Given(g.Values[info.Field]) || info.Field == canonical.XIDLast && g.Values[info.Field] == 0 {
+			continue
+		}
+		dst = strconv.AppendFloat(append(dst, ' '), g.Values[info.Field], 'f', 0, 64)
+		if canonical.Fields[info.Field].Unit == canonical.Celsius {
+			dst = append(dst, "°C"...)
+		}
+	}
+	return dst
+}
+
+// holder returns what uses g, in the shortest words that identify it: pod, else job,
+// else name; "" where nothing does or nothing is reported.
+func (g *GPU) Holder() string {
+	if len(g.Allocations) == 0 {
+		return ""
+	}
+	a := &g.Allocations[0]
+	return cmp.Or(a.Pod, a.Job, a.Name, a.Container, a.Namespace)
+}

@@ -1,0 +1,203 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// scripted is a client whose requests are answered by the functions in turn, the
+// last of them for ever.
+func scripted(answers ...http.HandlerFunc) *http.Client {
+	n := 0
+	return ForHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answers[min(n, len(answers)-1)](w, r)
+		n++
+	}))
+}
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+const healthyBody = `kpulse_gpu_info{hostname="n1",gpu="0",uuid="u"} 1
+kpulse_source_up{source="s",backend="dcgm"} 1
+kpulse_source_period_seconds{source="s",backend="dcgm"} 0.5
+`
+
+func TestFollowKeepsToThePeriodAndRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ok, bad := says(200, healthyBody), says(502, "source s: exporter is away; start it\nmore")
+		hangs := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		f := NewFetcher(Target{URL: "http://user:secret@node:9401/metrics", Client: scripted(ok, ok, bad, hangs, ok)})
+		ctx, cancel := context.WithCancel(t.Context())
+		type seen struct {
+			after time.Duration
+			node  *Node
+		}
+		var all []seen
+		begun := time.Now()
+		f.Follow(ctx, func(n *Node) {
+			if all = append(all, seen{time.Since(begun), n}); len(all) == 5 {
+				cancel()
+			}
+		})
+		for i, up := range []bool{true, true, false, false, true} {
+			if all[i].node.Up != up || len(all[i].node.GPUs) != 1 || strings.Contains(all[i].node.URL+all[i].node.Err, "secret") {
+				t.Errorf("fetch %d: %+v; want up %v with the GPU last seen", i, all[i].node, up)
+			}
+		}
+		if all[1].after != 500*time.Millisecond || all[2].after != time.Second {
+			t.Errorf("fetches after %v and %v; the period is 0.5 s", all[1].after, all[2].after)
+		}
+		if err := all[2].node.Err; err != "HTTP 502 Bad Gateway: source s: exporter is away; start it" {
+			t.Errorf("error %q", err)
+		}
+		if pause := all[3].after - all[2].after; pause < fetchTimeout {
+			t.Errorf("the hanging fetch ended after %v", pause)
+		}
+		if err := all[3].node.Err; !strings.Contains(err, "no answer within 10s") {
+			t.Errorf("error of the hanging fetch: %q", err)
+		}
+		if !all[3].node.FetchedAt.Equal(begun.Add(500 * time.Millisecond)) {
+			t.Errorf("after the failures the readings are from %v after the start, want 0.5s", all[3].node.FetchedAt.Sub(begun))
+		}
+	})
+}
+
+func TestFetchSaysWhatIsWrong(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		target     Target
+	}{
+		{"not a proxy", "no series of kpulse-proxy", Target{URL: InProcess, Client: scripted(says(200, "DCGM_FI_DEV_GPU_TEMP 1\n"))}},
+		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: "http://n/metrics", Client: scripted(says(404, "<html>nothing</html>"))}},
+		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(says(401, "no"))}},
+		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(says(500, "a\x1b[31mb\r\n"))}},
+		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(says(502, "source s: is away; start it\nx"))}},
+		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
+		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
+	} {
+		f := NewFetcher(test.target)
+		f.fetch(t.Context())
+		if f.Node.Up || !strings.Contains(f.Node.Err, test.want) || strings.Contains(f.Node.Err, "\n") {
+			t.Errorf("%s: %q, want %q", test.name, f.Node.Err, test.want)
+		}
+	}
+}
+
+// closedAddress is one that nobody listens at.
+func closedAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestReadingsThatStandStillAreOld holds that an answer which brings the reading
+// before once more does not make it a new one, however often it comes.
+func TestReadingsThatStandStillAreOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reading := func(at float64) http.HandlerFunc {
+			return says(200, fmt.Sprintf("%skpulse_source_last_read_timestamp_seconds{source=\"s\",backend=\"dcgm\"} %f\n", healthyBody, at))
+		}
+		first := reading(100)
+		f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(first, first, first, first, reading(100.5))})
+		for i, want := range []Freshness{Fresh, Fresh, Stale, Expired, Fresh} {
+			f.fetch(t.Context())
+			if got, since := f.Node.Freshness(time.Now()); got != want || !f.Node.Up {
+				t.Errorf("fetch %d: age %v of %v, up %v; want %v", i, got, since, f.Node.Up, want)
+			}
+			time.Sleep([]time.Duration{time.Second, time.Second, 4 * time.Second, 0, 0}[i])
+		}
+	})
+}
+
+// TestSharedReadingsAreFresh holds that a proxy which reads its exporter more seldom
+// than we ask is not taken for one that stands still, and is asked as often.
+func TestSharedReadingsAreFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: ForHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			at := time.Now().Truncate(10 * time.Second)
+			fmt.Fprintf(w, "kpulse_source_up{source=\"s\"} 1\nkpulse_source_last_read_timestamp_seconds{source=\"s\"} %d\n", at.Unix())
+		}))})
+		for time.Since(begun) < time.Minute {
+			f.fetch(t.Context())
+			if got, since := f.Node.Freshness(time.Now()); got != Fresh && time.Since(begun) > 20*time.Second {
+				t.Errorf("after %v: age %v of %v, period %v", time.Since(begun), got, since, f.Node.Period)
+			}
+			if f.pause() != scrapedPeriod {
+				t.Fatalf("asked every %v", f.pause())
+			}
+			time.Sleep(f.pause())
+		}
+	})
+}
+
+// TestOnlyOursIsKept holds that what others say takes no memory, be it without end,
+// and that lines of any length are ours or not by how they begin.
+func TestOnlyOursIsKept(t *testing.T) {
+	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: &http.Client{Transport: endless{}}})
+	if f.fetch(t.Context()); f.Node.Up || !strings.Contains(f.Node.Err, "longer than 128 MiB") || f.body.Cap() > 1<<20 {
+		t.Errorf("%q, %d bytes kept", f.Node.Err, f.body.Cap())
+	}
+	long := strings.Repeat("x", 3*maxPart)
+	ours := "kpulse_source_up{source=\"" + long + "\"} 1\n"
+	f = NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "DCGM_"+long+" kpulse_a 1\n"+ours+"x "+ours+"kpulse_build_info{version=\"7\"} 1"))})
+	if f.fetch(t.Context()); f.body.String() != ours+"kpulse_build_info{version=\"7\"} 1" || f.Node.Version != "7" {
+		t.Errorf("%d bytes kept, version %q, error %q", f.body.Len(), f.Node.Version, f.Node.Err)
+	}
+}
+
+// endless answers with lines without end.
+type endless struct{}
+
+func (endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(endless{}), Request: r}, nil
+}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '\n'
+	}
+	return len(p), nil
+}
+
+func TestScrapedNodesAreNotScrapedOften(t *testing.T) {
+	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "kpulse_source_up{source=\"s\"} 1\n"))})
+	f.fetch(t.Context())
+	if f.Node.Period != 2*time.Second || f.pause() != 2*time.Second || f.Node.Name != "node:9401" {
+		t.Errorf("period %v, pause %v, name %q", f.Node.Period, f.pause(), f.Node.Name)
+	}
+}
+
+func TestFetchOverNetwork(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e := r.Header.Get("Accept-Encoding"); e != "identity" {
+			t.Errorf("on the same machine %q is asked for", e)
+		}
+		says(200, healthyBody)(w, r)
+	}))
+	defer server.Close()
+	f := NewFetcher(Target{URL: server.URL + "/metrics", Client: server.Client()})
+	f.fetch(t.Context())
+	if !f.Node.Up || f.Node.Name != "n1" {
+		t.Errorf("%+v", f.Node)
+	}
+	if got := (&Target{URL: server.URL + "/metrics?source=x"}).processes(); got != server.URL+"/api/v1/processes" {
+		t.Errorf("processes at %s", got)
+	}
+}

@@ -1,0 +1,205 @@
+package client
+
+import (
+	"math"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Metric is a number of a device that can be sorted by, filtered by, plotted and
+// explained.
+type Metric uint8
+
+// The metrics, in the order of Metrics.
+const (
+	MetricNone Metric = iota
+	MetricReal
+	MetricNVML
+	MetricEngine
+	MetricSM
+	MetricOccupancy
+	MetricTensor
+	MetricDRAM
+	MetricMemCopy
+	MetricFP16
+	MetricFP32
+	MetricFP64
+	MetricInt
+	MetricHMMA
+	MetricIMMA
+	MetricDFMA
+	MetricDMMA
+	MetricQMMA
+	MetricEncoder
+	MetricDecoder
+	MetricMemory
+	MetricMemoryUsed
+	MetricPower
+	MetricPowerShare
+	MetricTemperature
+	MetricMemoryTemperature
+	MetricSMClock
+	MetricMemoryClock
+	MetricPCIe
+	MetricPCIeReceive
+	MetricPCIeTransmit
+	MetricNVLink
+	MetricNVLinkReceive
+	MetricNVLinkTransmit
+	MetricEnergy
+	MetricMeanReal
+	MetricSeverity
+	MetricIndex
+	NumMetrics
+)
+
+// MetricInfo describes a Metric.
+type MetricInfo struct {
+	// Name is what filters and commands call it: short, lower case.
+	Name string
+	// Title is what charts and columns call it.
+	Title string
+	Unit  canonical.Unit
+	// Help says what the number means.
+	Help string
+	// Value is NaN where the device does not tell.
+	Value func(*GPU) float64
+	// Limit is what the value is drawn against: 1 of a ratio, the board's power
+	// limit; NaN where none is known.
+	Limit func(*GPU) float64
+	// Kept metrics have a history.
+	Kept bool
+}
+
+// Metrics is indexed by Metric.
+var Metrics = [NumMetrics]MetricInfo{
+	MetricNone:              {Name: "", Title: "", Value: never, Limit: never},
+	MetricReal:              {"real", "Real util", canonical.Ratio, "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity.", func(g *GPU) float64 { return g.RealUtilization }, one, true},
+	MetricNVML:              ratio("util", "GPU util", canonical.NVMLUtilization),
+	MetricEngine:            ratio("gr", "GR active", canonical.GraphicsEngineActive),
+	MetricSM:                ratio("sm", "SM active", canonical.SMActive),
+	MetricOccupancy:         ratio("occ", "SM occupancy", canonical.SMOccupancy),
+	MetricTensor:            ratio("tensor", "Tensor", canonical.TensorActive),
+	MetricDRAM:              ratio("dram", "DRAM", canonical.DRAMActive),
+	MetricMemCopy:           ratio("memcpy", "Memcpy", canonical.MemoryCopyUtilization),
+	MetricFP16:              ratio("fp16", "FP16 pipe", canonical.FP16Active),
+	MetricFP32:              ratio("fp32", "FP32 pipe", canonical.FP32Active),
+	MetricFP64:              ratio("fp64", "FP64 pipe", canonical.FP64Active),
+	MetricInt:               ratio("int", "INT pipe", canonical.IntActive),
+	MetricHMMA:              ratio("hmma", "TC FP16/BF16", canonical.TensorHMMAActive),
+	MetricIMMA:              ratio("imma", "TC INT8", canonical.TensorIMMAActive),
+	MetricDFMA:              ratio("dfma", "TC FP64", canonical.TensorDFMAActive),
+	MetricDMMA:              ratio("dmma", "TC FP64 matrix", canonical.TensorDMMAActive),
+	MetricQMMA:              ratio("qmma", "TC FP8", canonical.TensorQMMAActive),
+	MetricEncoder:           ratio("enc", "Encoder", canonical.EncoderUtilization),
+	MetricDecoder:           ratio("dec", "Decoder", canonical.DecoderUtilization),
+	MetricMemory:            ratio("mem", "Memory", canonical.FramebufferUsedRatio),
+	MetricMemoryUsed:        against("memused", "Memory used", canonical.FramebufferUsed, value(canonical.FramebufferTotal), false),
+	MetricPower:             against("power", "Power", canonical.Power, value(canonical.PowerLimit), true),
+	MetricPowerShare:        {"pwr", "Power of limit", canonical.Ratio, canonical.Fields[canonical.Power].Help + " As a fraction of its limit.", powerShare, one, false},
+	MetricTemperature:       against("temp", "GPU temp", canonical.Temperature, value(canonical.TemperatureWarning), true),
+	MetricMemoryTemperature: against("memtemp", "Memory temp", canonical.MemoryTemperature, value(canonical.TemperatureWarning), true),
+	MetricSMClock:           against("smclk", "SM clock", canonical.SMClock, never, true),
+	MetricMemoryClock:       against("memclk", "MEM clock", canonical.MemoryClock, never, true),
+	MetricPCIe:              {"pcie", "PCIe RX+TX", canonical.BytesPerSecond, "Rate of bytes received and sent by the GPU over PCIe, headers included.", pcie, pcieLimit(2), true},
+	MetricPCIeReceive:       against("rx", "PCIe RX", canonical.PCIeReceive, pcieLimit(1), true),
+	MetricPCIeTransmit:      against("tx", "PCIe TX", canonical.PCIeTransmit, pcieLimit(1), true),
+	MetricNVLink:            against("nvlink", "NVLink", canonical.NVLinkBytes, nvlinkLimit(2), true),
+	MetricNVLinkReceive:     against("nvrx", "NVLink RX", canonical.NVLinkReceive, nvlinkLimit(1), false),
+	MetricNVLinkTransmit:    against("nvtx", "NVLink TX", canonical.NVLinkTransmit, nvlinkLimit(1), false),
+	MetricEnergy:            against("energy", "Energy", canonical.Energy, never, false),
+	MetricMeanReal:          {"mean", "Mean real util", canonical.Ratio, "Mean real utilization since the proxy first saw the device.", (*GPU).MeanUtilization, one, false},
+	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, never, false},
+	MetricIndex:             {"gpu", "GPU", canonical.Count, "Index of the board on its node.", index, never, false},
+}
+
+func never(*GPU) float64 { return math.NaN() }
+
+func one(*GPU) float64 { return 1 }
+
+func value(f canonical.Field) func(*GPU) float64 {
+	return func(g *GPU) float64 { return g.Values[f] }
+}
+
+// ratio is the metric of a field that is a fraction of 1.
+func ratio(name, title string, f canonical.Field) MetricInfo {
+	return against(name, title, f, one, true)
+}
+
+// against is the metric of a field with a limit.
+func against(name, title string, f canonical.Field, limit func(*GPU) float64, kept bool) MetricInfo {
+	info := &canonical.Fields[f]
+	return MetricInfo{name, title, info.Unit, info.Help, value(f), limit, kept}
+}
+
+func powerShare(g *GPU) float64 { return g.Values[canonical.Power] / g.Values[canonical.PowerLimit] }
+
+func pcie(g *GPU) float64 {
+	return g.Values[canonical.PCIeReceive] + g.Values[canonical.PCIeTransmit]
+}
+
+// pcieLanes are what one lane of a link of each generation carries one way, in
+// bytes per second: of the first two 2.5 and 5 GT/s with 8 bits in 10, and
+// from the third on 8 GT/s and its doubles with 128 bits in 130 (PCI Express Base Specification).
+var pcieLanes = [...]float64{1: 250e6, 2: 500e6, 3: 984.6e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
+
+// pcieLimit is what the link can carry, in so many directions: at its best where that
+// is known, for it slows down while there is little to do.
+func pcieLimit(directions float64) func(*GPU) float64 {
+	return func(g *GPU) float64 {
+		generation := either(g.Values[canonical.PCIeLinkGenerationMax], g.Values[canonical.PCIeLinkGeneration])
+		width := either(g.Values[canonical.PCIeLinkWidthMax], g.Values[canonical.PCIeLinkWidth])
+		if !(generation >= 1 && generation < float64(len(pcieLanes)) && width >= 1) {
+			return math.NaN()
+		}
+		return directions * width * pcieLanes[int(generation)]
+	}
+}
+
+// nvlinkLimit is what the links can carry, in so many directions of the two.
+func nvlinkLimit(directions float64) func(*GPU) float64 {
+	return func(g *GPU) float64 { return g.Values[canonical.NVLinkLimit] * directions / 2 }
+}
+
+// either returns the first number that is one.
+func either(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return a
+}
+
+func severity(g *GPU) float64 {
+	switch {
+	case g.Gone:
+		return float64(canonical.HealthCrit) + 1
+	case g.Health == canonical.HealthUnknown:
+		return math.NaN()
+	default:
+		return float64(g.Health)
+	}
+}
+
+func index(g *GPU) float64 {
+	n := 0
+	for _, c := range g.GPU {
+		if c < '0' || c > '9' || n > 1e6 {
+			return math.NaN()
+		}
+		n = 10*n + int(c-'0')
+	}
+	if g.GPU == "" {
+		return math.NaN()
+	}
+	return float64(n)
+}
+
+// metricNamed returns the metric that a filter or a command calls so.
+func MetricNamed(name string) (Metric, bool) {
+	for m := MetricReal; m < NumMetrics; m++ {
+		if Metrics[m].Name == name {
+			return m, true
+		}
+	}
+	return MetricNone, false
+}

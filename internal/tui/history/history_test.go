@@ -1,0 +1,317 @@
+package history
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// start is a multiple of every step.
+var start = time.Unix(1_800_000_000, 0).Truncate(time.Hour)
+
+// reading is a node with one GPU whose real utilization is v.
+func reading(after, period time.Duration, v float64) *client.Node {
+	g := &client.GPU{Key: client.Key{UUID: "u"}, RealUtilization: v, Class: canonical.Idle}
+	for i := range g.Values {
+		g.Values[i] = math.NaN()
+	}
+	if v >= 0.5 {
+		g.Class = canonical.ComputeHeavy
+	}
+	return &client.Node{Up: true, At: start.Add(after), FetchedAt: start.Add(after), Period: period, GPUs: []*client.GPU{g}}
+}
+
+func means(points []Point) []float64 {
+	var all []float64
+	for _, p := range points {
+		all = append(all, p.Mean)
+	}
+	return all
+}
+
+func same(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool {
+		return x == y || math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) < 1e-6
+	})
+}
+
+var nan = math.NaN()
+
+func TestHistoryBuckets(t *testing.T) {
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	for _, test := range []struct {
+		name       string
+		period     float64
+		at, values []float64 // seconds after start
+		end        float64
+		step       time.Duration
+		columns    int
+		want, hi   []float64
+	}{
+		{name: "a bucket a reading", period: 1, at: []float64{0, 1, 2}, values: []float64{.1, .2, .3}, end: 2.9, step: time.Second, columns: 4,
+			want: []float64{nan, .1, .2, .3}},
+		{name: "the unknown past is blank", period: 1, at: []float64{2}, values: []float64{.5}, end: 2, step: time.Second, columns: 3,
+			want: []float64{nan, nan, .5}},
+		{name: "several readings in one", period: 1, at: []float64{0, 1, 2, 3}, values: []float64{.1, .3, .5, .7}, end: 3.9, step: 2 * time.Second, columns: 2,
+			want: []float64{.2, .6}, hi: []float64{.3, .7}},
+		{name: "a gap stays one", period: 1, at: []float64{0, 6}, values: []float64{.1, .2}, end: 6, step: time.Second, columns: 7,
+			want: []float64{.1, .1, nan, nan, nan, nan, .2}},
+		{name: "a slow source's reading stands for its period", period: 4, at: []float64{0, 4, 8}, values: []float64{.1, .2, .3}, end: 9, step: 2 * time.Second, columns: 5,
+			want: []float64{.1, .1, .2, .2, .3}},
+		{name: "missing is no zero", period: 1, at: []float64{0, 1, 2}, values: []float64{.1, nan, .3}, end: 2, step: time.Second, columns: 3,
+			want: []float64{.1, nan, .3}},
+		{name: "half minutes", period: 10, at: []float64{0, 10, 20, 30, 40, 50, 60}, values: []float64{.1, .2, .3, .4, .5, .6, .7}, end: 60, step: time.Minute, columns: 2,
+			want: []float64{.35, .7}, hi: []float64{.6, .7}},
+	} {
+		h := NewHistory()
+		for i, at := range test.at {
+			h.Add(reading(seconds(at), seconds(test.period), test.values[i]))
+		}
+		dst := make([]Point, test.columns)
+		h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(seconds(test.end)), test.step)
+		if !same(means(dst), test.want) {
+			t.Errorf("%s: %v, want %v", test.name, means(dst), test.want)
+		}
+		for i, hi := range test.hi {
+			if got := dst[i].Max; got < hi-1e-6 || got > 1.01*hi {
+				t.Errorf("%s: column %d goes up to %v, want %v or a little more", test.name, i, got, hi)
+			}
+		}
+	}
+}
+
+// TestHistoryScrollsWithoutShimmer compares the columns of every step after each
+// new reading with those before: shifted they must be the same, but for the
+// newest, which is being filled.
+func TestHistoryScrollsWithoutShimmer(t *testing.T) {
+	for _, step := range []time.Duration{250 * time.Millisecond, time.Second, 2 * time.Second, 6 * time.Second, 30 * time.Second, time.Minute} {
+		for _, period := range []time.Duration{100 * time.Millisecond, time.Second, 7 * time.Second} {
+			h := NewHistory()
+			var before []Point
+			var beforeAt int64
+			for i := range 600 {
+				at := time.Duration(i)*period + 13*time.Millisecond
+				h.Add(reading(at, period, float64(i%97)/100))
+				now := start.Add(at)
+				after := make([]Point, 20)
+				h.Fill(after, client.Key{UUID: "u"}, client.MetricReal, now, step)
+				column := now.UnixMilli() / step.Milliseconds()
+				if shift := int(column - beforeAt); before != nil && shift < len(before) {
+					old, young := before[shift:len(before)-1], after[:len(before)-1-shift]
+					if !same(means(old), means(young)) {
+						t.Fatalf("step %v, period %v, reading %d: the past changed from %v to %v", step, period, i, means(old), means(young))
+					}
+				}
+				before, beforeAt = after, column
+			}
+		}
+	}
+}
+
+func TestHistoryIgnoresTheSameReading(t *testing.T) {
+	h := NewHistory()
+	first := reading(0, time.Second, .5)
+	h.Add(first)
+	again := *first
+	again.FetchedAt = start.Add(3 * time.Second) // read at the same time as the first
+	again.GPUs = reading(0, 0, .9).GPUs
+	h.Add(&again)
+	dst := make([]Point, 4)
+	h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(3*time.Second), time.Second)
+	if want := []float64{.5, .5, nan, nan}; !same(means(dst), want) {
+		t.Errorf("%v, want %v", means(dst), want)
+	}
+}
+
+func TestHistoryDistrustsForeignClocks(t *testing.T) {
+	for _, test := range []struct {
+		at   time.Duration // by the node's clock
+		want time.Duration
+	}{{-time.Second, -time.Second}, {time.Hour, 0}, {-time.Hour, 0}} {
+		n := &client.Node{At: start.Add(test.at), FetchedAt: start, Period: time.Second}
+		if got := n.ReadAt().Sub(start); got != test.want {
+			t.Errorf("read at %v, want %v", got, test.want)
+		}
+	}
+}
+
+func TestHistoryClasses(t *testing.T) {
+	h := NewHistory()
+	for i, v := range []float64{.1, .9, .9, .1, .1, .1} {
+		h.Add(reading(time.Duration(i)*time.Second, time.Second, v))
+	}
+	dst := make([]canonical.Class, 3)
+	h.Classes(dst, client.Key{UUID: "u"}, start.Add(5*time.Second), 4*time.Second)
+	// The first column holds 2 s of each: the first of the table stands.
+	if want := []canonical.Class{canonical.NumClasses, canonical.Idle, canonical.Idle}; !slices.Equal(dst, want) {
+		t.Errorf("%v, want %v", dst, want)
+	}
+	h.Classes(dst[:1], client.Key{UUID: "u"}, start.Add(2*time.Second), time.Second)
+	if dst[0] != canonical.ComputeHeavy {
+		t.Errorf("class %v in the third second", dst[0])
+	}
+}
+
+func TestHistoryForgets(t *testing.T) {
+	h := NewHistory()
+	h.Add(reading(0, time.Second, .5))
+	gone := reading(time.Second, time.Second, .5)
+	gone.GPUs[0].Gone = true
+	h.Add(gone)
+	h.Forget(start.Add(10 * time.Minute))
+	if len(h.devices) != 1 {
+		t.Error("forgotten too early")
+	}
+	h.Forget(start.Add(10*time.Minute + time.Second))
+	if len(h.devices) != 0 {
+		t.Error("not forgotten")
+	}
+}
+
+func TestStep(t *testing.T) {
+	for _, test := range []struct {
+		window time.Duration
+		n      int
+		want   time.Duration
+	}{{time.Minute, 60, time.Second}, {time.Minute, 59, 2 * time.Second}, {6 * time.Hour, 100, 5 * time.Minute}, {24 * time.Hour, 1, time.Hour}} {
+		if got := Step(test.window, test.n); got != test.want {
+			t.Errorf("%v in %d columns: %v, want %v", test.window, test.n, got, test.want)
+		}
+	}
+	for _, window := range Windows {
+		for n := 10; n < 700; n++ {
+			step := Step(window, n)
+			if l := resolutions[resolutionOf(step)]; l.width*time.Duration(l.buckets) < window || step*time.Duration(n) < window {
+				t.Fatalf("%v in %d columns of %v: not all of it is kept so finely", window, n, step)
+			}
+		}
+	}
+	for _, step := range Steps {
+		if step%resolutions[0].width != 0 {
+			t.Errorf("step %v is no multiple of the finest level", step)
+		}
+	}
+}
+
+// TestYoungPastIsNotMostlyBlank holds that charts begin with little time and show more
+// as there is more, in few steps, while no window was chosen.
+func TestYoungPastIsNotMostlyBlank(t *testing.T) {
+	const columns = 36
+	h := NewHistory()
+	changes, before := 0, time.Duration(0)
+	for i := range 600 {
+		h.Add(reading(time.Duration(i)*time.Second, time.Second, .5))
+		step := Step(h.Window(start.Add(time.Duration(i)*time.Second)), columns)
+		if step != before {
+			changes, before = changes+1, step
+		}
+		if shown := min(time.Duration(i)*time.Second, UsualWindow); i > 15 && shown < step*columns/3 {
+			t.Errorf("after %d s a chart shows %v", i, step*columns)
+		}
+	}
+	if changes != len(youngWindows)+1 || before != Step(UsualWindow, columns) {
+		t.Errorf("%d changes, at last columns of %v", changes, before)
+	}
+}
+
+func TestHistoryAllocatesNothingWhenItIsFull(t *testing.T) {
+	h := NewHistory()
+	n := reading(0, time.Second, .5)
+	next := func() {
+		n.At, n.FetchedAt = n.At.Add(2*time.Second), n.FetchedAt.Add(2*time.Second)
+		h.Add(n)
+	}
+	for range 15 * 720 { // six hours
+		next()
+	}
+	dst := make([]Point, 100)
+	if allocs := testing.AllocsPerRun(100, func() {
+		next()
+		h.Fill(dst, n.GPUs[0].Key, client.MetricReal, n.At, 2*time.Second)
+	}); allocs > 0 {
+		t.Errorf("%v allocations for a reading", allocs)
+	}
+}
+
+func BenchmarkHistoryFill(b *testing.B) {
+	h := NewHistory()
+	for i := range 7200 {
+		h.Add(reading(time.Duration(i)*time.Second, time.Second, .5))
+	}
+	dst := make([]Point, 120)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(7200*time.Second), 30*time.Second)
+	}
+}
+
+// TestHistorySize: six hours of sixteen GPUs that give every reading there is.
+func TestHistorySize(t *testing.T) {
+	var n client.Node
+	n.Period = 2 * time.Second
+	for i := range 16 {
+		g := &client.GPU{Key: client.Key{UUID: string(rune('a' + i))}}
+		n.GPUs = append(n.GPUs, g) // all readings are 0, none is absent
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	h := NewHistory()
+	for at := start; at.Before(start.Add(6 * time.Hour)); at = at.Add(2 * time.Second) {
+		n.At, n.FetchedAt = at, at
+		h.Add(&n)
+	}
+	const most = 7 << 20
+	if size := heap() - before; size > most {
+		t.Errorf("%d KiB, want at most %d", size>>10, most>>10)
+	} else {
+		t.Logf("%d KiB", size>>10)
+	}
+	runtime.KeepAlive(h)
+}
+
+// TestCeiling: never below, and hardly above.
+func TestCeiling(t *testing.T) {
+	for _, v := range []float64{1e-6, 0.1, 0.999, 1, 1.0001, 3, 351, 1980e6, 141e9, 1e13, 1e300} {
+		got, most := ceilingOf(v).value(), min(v, math.MaxFloat32)*1.01
+		if got < min(v, math.MaxFloat32/2) || got > most {
+			t.Errorf("%g became %g", v, got)
+		}
+	}
+	for _, v := range []float64{0, -1, nan} {
+		if got := ceilingOf(v).value(); got != 0 {
+			t.Errorf("%g became %g", v, got)
+		}
+	}
+}
+
+// TestHistoryFillsTheWindow: as much of the past as a chart says it shows, however
+// wide it is.
+func TestHistoryFillsTheWindow(t *testing.T) {
+	h := NewHistory()
+	for at := time.Duration(0); at <= longest; at += 2 * time.Second {
+		h.Add(reading(at, 2*time.Second, .5))
+	}
+	for _, window := range Windows {
+		for n := 20; n <= 660; n += 20 {
+			step := Step(window, n)
+			dst := make([]Point, n)
+			h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(longest), step)
+			for i, p := range dst[n-int(window/step)+1:] { // the first bucket may have begun before what is kept
+				if math.IsNaN(p.Mean) {
+					t.Errorf("the last %v in %d columns of %v: nothing %v ago", window, n, step, window-time.Duration(i)*step)
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// eventsView lists what happened, the newest first.
+type eventsView struct{}
+
+// eventColumns are those of several nodes; of one its name goes without saying.
+var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {"NODE", 16, true}, {"WHERE", 12, true}, {"WHAT", 0, true}}
+
+// Draw implements view.
+func (v *eventsView) Draw(r screen.Rect, s *State) {
+	in := r.Box(styleBorder)
+	if len(s.Events) == 0 {
+		in.Center(in.H/2, "Nothing has happened since we look.", styleLabel)
+		return
+	}
+	columns := eventColumns
+	if !s.Nodes.Several() {
+		columns = slices.Delete(slices.Clone(columns), 2, 3)
+	}
+	l := newList(in, columns)
+	from := scrollTo(s, len(s.Events), l.rows())
+	for i := len(s.Events) - 1 - from; i >= 0; i-- {
+		if _, ok := l.next(); !ok {
+			break
+		}
+		e := &s.Events[i]
+		l.text(e.At.Format(time.TimeOnly), styleLabel)
+		if e.State == canonical.HealthOK && e.Kind == history.EventClass {
+			l.text("", stylePlain)
+		} else {
+			l.text(healthBadges[e.State].text, healthBadges[e.State].style)
+		}
+		where := e.GPU
+		if s.Nodes.Several() {
+			l.text(e.Node, styleLabel)
+		} else {
+			where = cmp.Or(where, e.Node)
+		}
+		l.text(where, styleStrong)
+		l.text(e.Text, stylePlain)
+	}
+}
+
+// Key scrolls.
+func (v *eventsView) Key(key string, s *State) bool { return scrollKey(key, s) }

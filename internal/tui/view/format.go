@@ -1,0 +1,151 @@
+package view
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// missing stands for what was not read. It is never 0.
+const missing = "--"
+
+// format appends a reading in the unit that people read, from the unit of
+// canonical. It is right for any number but NaN. Each has a width that all its
+// usual readings fit.
+type format func(dst []byte, v float64) []byte
+
+// The widths of formats, in cells.
+const (
+	widthPercent = 6 // 100.0%
+	widthWhole   = 4 // 100%
+	widthWatts   = 5 // 1000W
+	widthCelsius = 5 // 105°C
+	widthGiB     = 6 // 1440.2
+	widthRate    = 5 // 12.40, <0.01
+	widthMHz     = 4 // 1980
+	widthEnergy  = 6 // 9999.9
+	widthCount   = 6
+)
+
+// percent is a fraction as 90.8%.
+func percent(dst []byte, v float64) []byte {
+	return append(strconv.AppendFloat(dst, v*100, 'f', 1, 64), '%')
+}
+
+// whole is a fraction as 91%.
+func whole(dst []byte, v float64) []byte {
+	return append(strconv.AppendFloat(dst, v*100, 'f', 0, 64), '%')
+}
+
+// watts is power as 327W.
+func watts(dst []byte, v float64) []byte {
+	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), 'W')
+}
+
+// celsius is a temperature as 52°C.
+func celsius(dst []byte, v float64) []byte {
+	return append(strconv.AppendFloat(dst, v, 'f', 0, 64), "°C"...)
+}
+
+// gibibytes is an amount of memory as 108.4, in GiB.
+func gibibytes(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 1, 64) }
+
+// rate is bytes per second as 12.4, in GB/s of 10⁹ bytes, to three digits. What is
+// above 0 does not read as 0.
+func rate(dst []byte, v float64) []byte {
+	switch v /= 1e9; {
+	case v > 0 && v < 0.005:
+		return append(dst, "<0.01"...)
+	case v < 9.995:
+		return strconv.AppendFloat(dst, v, 'f', 2, 64)
+	case v < 99.95:
+		return strconv.AppendFloat(dst, v, 'f', 1, 64)
+	default:
+		return strconv.AppendFloat(dst, v, 'f', 0, 64)
+	}
+}
+
+// megahertz is a clock as 1980, in MHz.
+func megahertz(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/1e6, 'f', 0, 64) }
+
+// kilowattHours is energy as 640.9, in kWh; from 10,000 on without decimals.
+func kilowattHours(dst []byte, v float64) []byte {
+	if v /= 3.6e6; v < 9999.95 {
+		return strconv.AppendFloat(dst, v, 'f', 1, 64)
+	}
+	return strconv.AppendFloat(dst, v, 'f', 0, 64)
+}
+
+// count is a whole number as it is, from a million on as 1.2M.
+func count(dst []byte, v float64) []byte {
+	if v < 1e6 {
+		return strconv.AppendFloat(dst, v, 'f', 0, 64)
+	}
+	return append(strconv.AppendFloat(dst, v/1e6, 'f', 1, 64), 'M')
+}
+
+// unitFormat is how the readings of a unit are written.
+type unitFormat struct {
+	format format
+	width  int
+	suffix string // the unit, where format does not write it
+}
+
+// unitFormats say it for every unit that is shown.
+var unitFormats = map[canonical.Unit]unitFormat{
+	canonical.Ratio:          {percent, widthPercent, ""},
+	canonical.Bytes:          {gibibytes, widthGiB, "GiB"},
+	canonical.BytesPerSecond: {rate, widthRate, "GB/s"},
+	canonical.Watts:          {watts, widthWatts, ""},
+	canonical.Joules:         {kilowattHours, widthEnergy, "kWh"},
+	canonical.Celsius:        {celsius, widthCelsius, ""},
+	canonical.Hertz:          {megahertz, widthMHz, "MHz"},
+	canonical.Count:          {count, widthCount, ""},
+	canonical.Code:           {count, widthCount, ""},
+	canonical.Flag:           {count, widthCount, ""},
+	canonical.Seconds:        {count, widthCount, "s"},
+}
+
+// number draws v so that it ends before x+w; missing where it is NaN.
+func number(r screen.Rect, x, y, w int, v float64, f format, st screen.Style) {
+	if math.IsNaN(v) {
+		r.Number(x, y, w, append(r.Scratch(), missing...), styleFaint)
+		return
+	}
+	r.Number(x, y, w, f(r.Scratch(), v), st)
+}
+
+// age appends a duration in one unit: 12s, 3m, 2h, 4d.
+func age(dst []byte, d time.Duration) []byte {
+	for _, unit := range [...]struct {
+		of   time.Duration
+		name byte
+	}{{24 * time.Hour, 'd'}, {time.Hour, 'h'}, {time.Minute, 'm'}} {
+		if d >= unit.of {
+			return append(strconv.AppendInt(dst, int64(d/unit.of), 10), unit.name)
+		}
+	}
+	return append(strconv.AppendInt(dst, int64(d/time.Second), 10), 's')
+}
+
+// utilStyle is how bright a utilization is; faint where it is not known.
+func utilStyle(v float64) screen.Style {
+	switch {
+	case math.IsNaN(v):
+		return styleFaint
+	case v < 0.10:
+		return styleUtil0
+	case v < 0.40:
+		return styleUtil1
+	case v < 0.75:
+		return styleUtil2
+	default:
+		return styleUtil3
+	}
+}
+
+// spellAge writes a duration in its largest unit: 5m, 6h.
+func AgeText(d time.Duration) string { return string(age(nil, d)) }

@@ -1,0 +1,82 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// TestHiddenIsSaid: which GPUs are hidden, by what, and how to see them.
+func TestHiddenIsSaid(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		n      client.Node
+		want   string
+		absent string
+	}{
+		{"nothing", client.Node{}, "", "hidden"},
+		{"a job's", client.Node{Hidden: 6, HiddenBy: "SLURM_JOB_GPUS"}, "6 hidden  by SLURM_JOB_GPUS, --show-all shows all", ""},
+		{"a flag", client.Node{Hidden: 1, HiddenBy: "--gpus"}, "1 hidden  by --gpus", "--show-all"},
+		{"the source's own choice", client.Node{HiddenBy: "CUDA_VISIBLE_DEVICES"}, "those of CUDA_VISIBLE_DEVICES, --show-all shows all", "hidden"},
+	} {
+		g := screenOf("four", Fleet, "", 160, 45, func(s *State) {
+			n := *s.Nodes[0]
+			n.Hidden, n.HiddenBy = test.n.Hidden, test.n.HiddenBy
+			s.Nodes = []*client.Node{&n}
+		})
+		line, _, _ := strings.Cut(g.Glyphs(), "\n")
+		if !strings.Contains(line, test.want) || test.absent != "" && strings.Contains(line, test.absent) {
+			t.Errorf("%s: the header is %q, want %q", test.name, line, test.want)
+		}
+	}
+}
+
+// TestHeaderSaysHowFreshItIs holds what the header says of nodes in every state, and
+// that it counts nothing before it has read.
+func TestHeaderSaysHowFreshItIs(t *testing.T) {
+	for _, test := range []struct {
+		name, want, not string
+		change          func(n *client.Node)
+	}{
+		{"fresh", "● live", "unchanged", func(*client.Node) {}},
+		{"no answer yet", "waiting", "GPU", func(n *client.Node) { *n = client.Node{URL: n.URL, Name: n.Name} }},
+		{"cannot be read", "✖ down", "GPU", func(n *client.Node) { *n = client.Node{URL: n.URL, Name: n.Name, Err: "refused"} }},
+		{"no new reading", "▲ stale 7s", "live", func(n *client.Node) { n.FetchedAt = noon.Add(-7 * time.Second) }},
+		{"too old to be shown", "✖ stale 30s", "live", func(n *client.Node) { n.FetchedAt = noon.Add(-30 * time.Second) }},
+		{"exporter stopped", "▲ unchanged 16m", "live", func(n *client.Node) { n.Sources = []client.Source{{Up: true, Unchanged: 16 * time.Minute}} }},
+		{"quiet for a while", "● live", "unchanged", func(n *client.Node) { n.Sources = []client.Source{{Up: true, Unchanged: 14 * time.Minute}} }},
+		{"a source of several is down", "✖ 1 of 2 sources down", "live", func(n *client.Node) {
+			n.Sources = []client.Source{{Up: true, Unchanged: time.Hour}, {Name: "http://b"}}
+		}},
+	} {
+		s := state("one")
+		n := *s.Nodes[0]
+		test.change(&n)
+		s.Nodes = []*client.Node{&n}
+		s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
+		g, _ := at(s, Fleet, 120, 30)
+		header, _, _ := strings.Cut(g.Glyphs(), "\n")
+		if !strings.Contains(header, test.want) || strings.Contains(header, test.not) {
+			t.Errorf("%s: %q, want %q and no %q", test.name, header, test.want, test.not)
+		}
+		if said := strings.Contains(g.Glyphs(), "http://b cannot be read"); said != strings.Contains(test.want, "sources") {
+			t.Errorf("%s: the footer names a source: %v", test.name, said)
+		}
+	}
+}
+
+// TestFooterKeepsTheFilter holds that a node that is down for long does not hide that
+// not all devices are shown.
+func TestFooterKeepsTheFilter(t *testing.T) {
+	s := state("nodes")
+	s.Filter, s.Sort = "temp>1", Sort{client.MetricPower, true}
+	for _, w := range []int{80, 120, 200} {
+		g, _ := at(s, Fleet, w, 30)
+		lines := strings.Split(strings.TrimRight(g.Glyphs(), "\n"), "\n")
+		if footer := lines[len(lines)-1]; !strings.Contains(footer, "dial tcp") || !strings.Contains(footer, "by power") || !strings.Contains(footer, "/temp>1") {
+			t.Errorf("%d wide: %q", w, footer)
+		}
+	}
+}

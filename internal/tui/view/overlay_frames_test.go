@@ -1,0 +1,156 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// screenOf is the whole screen of a scenario under a view and an overlay.
+func screenOf(name, view, overlay string, w, h int, set func(*State)) *screen.Grid {
+	s := state(name)
+	s.View, s.Overlay = view, overlay
+	if set != nil {
+		set(s)
+	}
+	var g screen.Grid
+	New(nil, nil).Draw(&g, s, w, h)
+	return &g
+}
+
+func someProcesses(s *State) {
+	for i, g := range s.GPUs[:3] {
+		s.Processes = append(s.Processes, client.Process{Process: canonical.Process{PID: 4242 + i, User: "ada", Group: "physics", Command: "python train.py --epochs 90 --data /scratch/ada", MemoryUsed: 12.5 * (1 << 30)}, Key: g.Key})
+	}
+	s.Processes[1].MemoryUsed, s.Processes[1].User, s.Processes[1].Group = math.NaN(), "", ""
+}
+
+func inJob(s *State) {
+	s.Job = []canonical.Variable{{Name: "job_id", Value: "4711"}, {Name: "step_id", Value: "0"}, {Name: "job_name", Value: "train"}, {Name: "node", Value: "gpu07"}, {Name: "node_list", Value: "gpu[07-08]"},
+		{Name: "rank", Value: "9"}, {Name: "local_rank", Value: "1"}, {Name: "tasks", Value: "16"}, {Name: "gpus", Value: "0,1,2,3"}}
+}
+
+func someEvents(s *State) {
+	at := noon.Add(-time.Hour)
+	s.Events = []history.Event{
+		{At: at, Key: s.GPUs[0].Key, Node: "dgx-03", GPU: "GPU 0", Kind: history.EventClass, State: canonical.HealthOK, Text: "idle → tensor compute"},
+		{At: at.Add(90 * time.Second), Key: s.GPUs[3].Key, Node: "dgx-03", GPU: "GPU 3", Kind: history.EventHealth, State: canonical.HealthCrit, Text: "crit: fatal XID, GPU hot"},
+		{At: at.Add(91 * time.Second), Key: s.GPUs[3].Key, Node: "dgx-03", GPU: "GPU 3", Kind: history.EventXID, State: canonical.HealthCrit, Text: "XID 79"},
+		{At: at.Add(10 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", Kind: history.EventStale, State: canonical.HealthWarn, Text: "says nothing new: connection refused"},
+		{At: at.Add(11 * time.Minute), Key: client.Key{}, Node: "dgx-03", GPU: "", Kind: history.EventStale, State: canonical.HealthOK, Text: "is back after 1m4s"},
+	}
+}
+
+func TestGoldenListsAndOverlays(t *testing.T) {
+	for _, f := range []struct {
+		w, h                    int
+		view, overlay, scenario string
+		set                     func(*State)
+	}{
+		{80, 24, Jobs, "", "eight", nil},
+		{160, 45, Jobs, "", "mig", someProcesses},
+		{80, 24, Jobs, "", "none", nil},
+		{80, 24, Jobs, "", "four", inJob},
+		{160, 45, Focus, "", "four", inJob},
+		{40, 10, Nodes, "", "nodes", nil},
+		{120, 40, Nodes, "", "nodes", nil},
+		{80, 24, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Speed: 0.5, Tick: 12, Ticks: 340} }},
+		{100, 30, Fleet, "", "sick", func(s *State) { s.Playback = &client.PlaybackState{Paused: true, Speed: 16, Tick: 7} }},
+
+		{100, 30, Fleet, Explain, "sick", nil},
+		{100, 30, Fleet, Events, "sick", someEvents},
+		{80, 24, Fleet, Events, "one", nil},
+		{20, 5, Fleet, "", "one", nil},
+		{80, 24, Plot, "", "one", func(s *State) {
+			s.GPUs, s.Nodes[0].GPUs, s.Nodes[0].Err = nil, nil, "HTTP 502 Bad Gateway: source http://localhost:9400/metrics: connection refused; check that dcgm-exporter runs there"
+		}},
+		{100, 30, Fleet, "", "none", func(s *State) {
+			n := *s.Nodes[0]
+			n.Hidden, n.HiddenBy, n.Trouble = 8, "", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"
+			s.Nodes = []*client.Node{&n}
+		}},
+		{120, 40, Fleet, "", "four", func(s *State) {
+			n := *s.Nodes[0]
+			n.Hidden, n.HiddenBy = 4, "SLURM_JOB_GPUS"
+			s.Nodes = []*client.Node{&n}
+		}},
+		{80, 24, Fleet, "", "eight", func(s *State) { s.GPUs, s.Filter = nil, "temp>120" }},
+	} {
+		name := fmt.Sprintf("%s%s_%03dx%02d_%s", f.view, f.overlay, f.w, f.h, f.scenario)
+		if f.set != nil {
+			name += "_set"
+		}
+		t.Run(name, func(t *testing.T) {
+			g := screenOf(f.scenario, f.view, f.overlay, f.w, f.h, f.set)
+			golden(t, name+".txt", trimLines(g.Glyphs(), " "))
+			golden(t, name+".style", trimLines(g.Styles(letter), "."))
+		})
+	}
+}
+
+// TestExplainTellsOfEverything: every reading, class and condition.
+func TestExplainTellsOfEverything(t *testing.T) {
+	for c, text := range advice {
+		if text == "" {
+			t.Errorf("no advice for class %s", canonical.Class(c))
+		}
+	}
+	for c, text := range remedies {
+		if text == "" {
+			t.Errorf("no remedy for condition %s", canonical.Condition(c))
+		}
+	}
+	s := state("sick")
+	var all strings.Builder
+	for _, l := range explainLines(s) {
+		all.WriteString(l.word + " " + l.text + "\n")
+	}
+	var g screen.Grid
+	g.Reset(100, 300, screen.Braille)
+	if New(nil, nil)[Explain].Draw(g.All(), s); strings.Contains(g.Glyphs(), "…") {
+		t.Errorf("something is cut:\n%s", g.Glyphs())
+	}
+	for m := client.MetricReal; m < client.NumMetrics; m++ {
+		if !strings.Contains(all.String(), client.Metrics[m].Help) {
+			t.Errorf("%s is not explained", client.Metrics[m].Title)
+		}
+	}
+}
+
+// TestNoProcessIsTold holds that nodes which list no process are told from nodes that
+// list none.
+func TestNoProcessIsTold(t *testing.T) {
+	s := state("one")
+	for _, test := range []struct {
+		list []client.Process
+		want bool
+	}{{nil, false}, {[]client.Process{}, true}} {
+		s.Processes = test.list
+		if g, _ := at(s, Jobs, 80, 24); strings.Contains(g.Glyphs(), "No process runs") != test.want {
+			t.Errorf("%#v:\n%s", test.list, g.Glyphs())
+		}
+	}
+	s.ProcessesErr = "give --collector.processes"
+	if g, _ := at(s, Jobs, 80, 24); !strings.Contains(g.Glyphs(), s.ProcessesErr) {
+		t.Errorf("beside allocations it is not said why there are no processes:\n%s", g.Glyphs())
+	}
+}
+
+// TestProcessesFollowTheDevices holds that the list has the processes of the devices
+// that are shown, in their order.
+func TestProcessesFollowTheDevices(t *testing.T) {
+	s := state("four")
+	for i, k := range []client.Key{s.GPUs[1].Key, s.GPUs[0].Key, {UUID: "gone"}} {
+		s.Processes = append(s.Processes, client.Process{Process: canonical.Process{PID: i}, Key: k})
+	}
+	if all := visible(s); len(all) != 2 || all[0].PID != 1 {
+		t.Errorf("shown are %+v", all)
+	}
+}

@@ -1,0 +1,244 @@
+package view
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// stylesIn counts the cells of each style.
+func stylesIn(g *screen.Grid) map[screen.Style]int {
+	n := map[screen.Style]int{}
+	w, _ := g.Size()
+	for i, b := range []byte(g.Styles(func(s screen.Style) byte { return byte(s) })) {
+		if i%(w+1) < w { // the rest are ends of lines
+			n[screen.Style(b)]++
+		}
+	}
+	return n
+}
+
+// TestPlotKeepsLinesApart holds that so many devices have a line of their own as
+// can be told apart, and that more become a range with a median.
+func TestPlotKeepsLinesApart(t *testing.T) {
+	for n := 1; n <= 8; n++ {
+		s := state("eight")
+		s.GPUs = s.GPUs[:n]
+		s.Selected = s.GPUs[0].Key
+		g, _ := at(s, Plot, 160, 45)
+		styles, shaded := stylesIn(g), strings.ContainsRune(g.Glyphs(), '░')
+		for i := range numSeries {
+			drawn := styles[styleSeries0+screen.Style(i)] > 10
+			want := i < n
+			if n > numSeries {
+				want = i == 0 || i == 3 // the selected one and the median
+			}
+			if drawn != want {
+				t.Errorf("%d devices: line %d is drawn: %v, want %v", n, i, drawn, want)
+			}
+		}
+		if shaded != (n > numSeries) {
+			t.Errorf("%d devices: the range is drawn: %v", n, shaded)
+		}
+	}
+}
+
+// TestPlotShowsGaps holds that where nothing was read nothing is drawn.
+func TestPlotShowsGaps(t *testing.T) {
+	s := state("one")
+	s.History = history.NewHistory()
+	for at := noon.Add(-5 * time.Minute); !at.After(noon); at = at.Add(2 * time.Second) {
+		if since := noon.Sub(at); since > 3*time.Minute || since < 2*time.Minute {
+			n := node("dgx-03", 1, at)
+			n.GPUs[0].RealUtilization = 0.5
+			s.History.Add(n)
+		}
+	}
+	var g screen.Grid
+	g.Reset(axisWidth+60, 9, screen.Braille)
+	p := &plotView{}
+	p.chart(g.All(), s, client.MetricReal, s.GPUs)
+	// 60 cells of two dots in 5 minutes: a cell is 2 × 4 s. The line stands in one row.
+	var line string
+	for _, l := range strings.Split(g.Glyphs(), "\n")[1:8] {
+		if runes := []rune(l); strings.ContainsAny(l, "⠉⠒⠤⣀") {
+			line = string(runes[axisWidth:])
+		}
+	}
+	cells := []rune(line)
+	if len(cells) != 60 {
+		t.Fatalf("no line was drawn:\n%s", g.Glyphs())
+	}
+	for x, c := range cells {
+		since := time.Duration(59-x) * 8 * time.Second // of the begin of the cell, before that of the last
+		within := since >= 2*time.Minute+16*time.Second && since <= 3*time.Minute-16*time.Second
+		if within && c != ' ' {
+			t.Errorf("%v ago nothing was read, and %c is drawn", since, c)
+		}
+		if since <= 90*time.Second && c == ' ' {
+			t.Errorf("%v ago something was read, and nothing is drawn", since)
+		}
+	}
+}
+
+func TestPlotKeys(t *testing.T) {
+	s, p := state("four"), &plotView{}
+	press := func(keys ...string) {
+		for _, k := range keys {
+			if !p.Key(k, s) {
+				t.Errorf("%s is not the plot's", k)
+			}
+		}
+	}
+	press("left", "left")
+	if got := s.Now.Sub(s.Cursor); got != 2*s.Window/50 {
+		t.Errorf("the cursor is %v ago", got)
+	}
+	press("right", "right", "right")
+	if !s.Cursor.IsZero() {
+		t.Errorf("the cursor went into the future: %v", s.Cursor)
+	}
+	for range 200 {
+		press("left")
+	}
+	if got := s.Now.Sub(s.Cursor); got != s.Window {
+		t.Errorf("the cursor left the window: %v", got)
+	}
+	press(">")
+	if s.Metric != plotted[1] {
+		t.Errorf("the metric is %s", client.Metrics[s.Metric].Name)
+	}
+	press("<", "<")
+	if s.Metric != plotted[len(plotted)-1] {
+		t.Errorf("the metric is %s", client.Metrics[s.Metric].Name)
+	}
+	s.Metric = client.MetricEnergy // has no past
+	press(">", "v")
+	if !client.Metrics[s.Metric].Kept || !s.PerGPU {
+		t.Errorf("%s, per GPU: %v", client.Metrics[s.Metric].Name, s.PerGPU)
+	}
+	if p.Key("q", s) {
+		t.Error("q is the plot's")
+	}
+}
+
+// TestPlotReadsAtTheCursor holds that the numbers are of the cursor's instant.
+func TestPlotReadsAtTheCursor(t *testing.T) {
+	s := state("one")
+	s.History = history.NewHistory()
+	for i := range 60 {
+		n := node("dgx-03", 1, noon.Add(time.Duration(i-60)*2*time.Second))
+		n.GPUs[0].Values[canonical.Power] = float64(100 + i)
+		s.History.Add(n)
+	}
+	s.Metric, s.PerGPU, s.Cursor = client.MetricPower, true, noon.Add(-40*time.Second) // the reading of i = 40
+	g, _ := at(s, Plot, 100, 30)
+	if !strings.Contains(g.Glyphs(), "140W") {
+		t.Errorf("the cursor does not read 140W:\n%s", g.Glyphs())
+	}
+}
+
+// TestPlotShowsSpikes holds that what a reading did for one moment of a long column is
+// drawn at its height, and nothing where it did not.
+func TestPlotShowsSpikes(t *testing.T) {
+	s := state("one")
+	s.History, s.Metric, s.PerGPU, s.Window = history.NewHistory(), client.MetricReal, true, 15*time.Minute
+	for i := range 450 {
+		n := node("dgx-03", 1, noon.Add(time.Duration(i-449)*2*time.Second))
+		n.GPUs[0].RealUtilization = 0.1
+		if i == 225 {
+			n.GPUs[0].RealUtilization = 1
+		}
+		s.History.Add(n)
+	}
+	g, _ := at(s, Plot, 40, 24)
+	if top := strings.Split(g.Glyphs(), "\n")[4]; utf8.RuneCountInString(strings.Trim(top, " 10%")) != 1 {
+		t.Errorf("not one dot for the spike in %q:\n%s", top, g.Glyphs())
+	}
+}
+
+// TestCursorReadsAllThatIsDrawn holds that the cursor reads what is kept but coarsely.
+func TestCursorReadsAllThatIsDrawn(t *testing.T) {
+	s := state("one")
+	s.History = history.NewHistory()
+	for i := range 240 {
+		n := node("dgx-03", 1, noon.Add(time.Duration(i-239)*30*time.Second))
+		n.Period, n.GPUs[0].Values[canonical.Power] = 30*time.Second, 333
+		s.History.Add(n)
+	}
+	s.Metric, s.PerGPU, s.Window, s.Cursor = client.MetricPower, true, 3*time.Hour, noon.Add(-100*time.Minute)
+	if g, _ := at(s, Plot, 100, 30); !strings.Contains(g.Glyphs(), "333W") {
+		t.Errorf("the cursor does not read 333W:\n%s", g.Glyphs())
+	}
+}
+
+// TestPlotScrollsWithoutShimmer holds that what was drawn of the past keeps its
+// shape as time goes on: it only moves to the left, a whole cell at a time.
+func TestPlotScrollsWithoutShimmer(t *testing.T) {
+	const w = 60
+	draw := func(after time.Duration) [][]rune {
+		s := state("one")
+		s.Now = noon.Add(after)
+		var g screen.Grid
+		g.Reset(axisWidth+w, 9, screen.Braille)
+		p := &plotView{}
+		p.chart(g.All(), s, client.MetricReal, s.GPUs)
+		var rows [][]rune
+		for _, line := range strings.Split(g.Glyphs(), "\n")[1:8] {
+			rows = append(rows, []rune(line)[axisWidth:])
+		}
+		return rows
+	}
+	// 120 dots of 4 s show the window of five minutes: a cell is 8 s.
+	first := draw(0)
+	for after := time.Second; after < 40*time.Second; after += time.Second {
+		moved := int(noon.Add(after).Unix()/8 - noon.Unix()/8)
+		for y, row := range draw(after) {
+			// The line's first cell has no other before it to come from.
+			if got, want := string(row[1:w-moved-1]), string(first[y][1+moved:w-1]); got != want {
+				t.Fatalf("after %v, moved by %d, row %d:\ngot  %s\nwant %s", after, moved, y, got, want)
+			}
+		}
+	}
+}
+
+// BenchmarkPlot9x16 is the frame that has a budget of 2 ms: nine charts of sixteen
+// devices on the largest screen.
+func BenchmarkPlot9x16(b *testing.B) {
+	s := state("sixteen")
+	s.View = Plot
+	told := []canonical.Field{
+		canonical.NVMLUtilization, canonical.GraphicsEngineActive, canonical.SMActive, canonical.SMOccupancy, canonical.TensorActive,
+		canonical.DRAMActive, canonical.MemoryCopyUtilization, canonical.Power,
+	}
+	for i, g := range s.GPUs {
+		few := *g
+		for f := range few.Values {
+			if !slices.Contains(told, canonical.Field(f)) {
+				few.Values[f] = math.NaN()
+			}
+		}
+		few.Values[canonical.PowerLimit] = g.Values[canonical.PowerLimit]
+		s.GPUs[i] = &few
+	}
+	all, colors := New(nil, nil), Palette("dark")
+	var g screen.Grid
+	var frame []byte
+	all.Draw(&g, s, 320, 90)
+	if n := len(all[Plot].(*plotView).metrics); n != 9 {
+		b.Fatalf("%d charts", n)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		all.Draw(&g, s, 320, 90)
+		frame = g.AppendANSI(frame[:0], colors)
+	}
+}

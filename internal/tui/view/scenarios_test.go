@@ -1,0 +1,280 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+)
+
+// noon is the instant at which all scenarios stand still.
+var noon = time.Date(2026, time.March, 14, 12, 0, 0, 0, time.UTC)
+
+// scenario is something that the terminal has to show. Its nodes are what they say
+// at an instant, so that they have a past.
+type scenario struct {
+	name  string
+	nodes func(at time.Time) []*client.Node
+	// set changes the State that comes of them.
+	set func(s *State)
+	// past is how long they were read; 0 is a quarter of an hour.
+	past time.Duration
+}
+
+// scenarios by name.
+var scenarios = []scenario{
+	{"one", oneNode(1), nil, 0},
+	{"four", oneNode(4), nil, 2 * time.Minute},
+	{"eight", oneNode(8), nil, 0},
+	{"sixteen", oneNode(16), nil, 0},
+	{"many", oneNode(128), nil, 5 * time.Minute},
+	{"missing", withGPUs(4, func(_ time.Time, g *client.GPU) { *g = *unread(g) }), nil, 0},
+	{"stale", oneNode(4), func(s *State) { s.Now = noon.Add(12 * time.Second) }, 0},
+	{"expired", oneNode(4), func(s *State) { s.Now = noon.Add(95 * time.Second) }, 0},
+	{"sick", withGPUs(8, sicken), func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
+	{"mig", migNode, func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
+	{"nodes", twoNodes, func(s *State) { s.Selected = s.GPUs[5].Key }, 0},
+	{"sorted", oneNode(8), func(s *State) {
+		s.Sort = Sort{By: client.MetricPower, Descending: true}
+		s.Filter = "power>300"
+		f, _ := ParseFilter(s.Filter)
+		s.GPUs, s.Devices = Arrange(s.Nodes, f, s.Sort)
+		s.Selected = s.GPUs[0].Key
+	}, 0},
+	{"ascii", withGPUs(4, sicken), func(s *State) { s.Symbols = "ascii" }, 0},
+	{"blocks", oneNode(4), func(s *State) { s.Symbols = "block" }, 0},
+	{"each", oneNode(16), func(s *State) { s.PerGPU, s.Metric, s.Cursor = true, client.MetricPower, noon.Add(-time.Minute) }, 0},
+	{"none", oneNode(0), nil, 0},
+}
+
+// state returns the State of a scenario after a while of readings, one each two
+// seconds. All of it but the History is the caller's.
+func state(name string) *State {
+	sc := scenarioNamed(name)
+	s := &State{
+		Now: noon, History: sc.history(), View: Fleet, Window: history.UsualWindow, Metric: client.MetricReal,
+		Theme: Themes[0], Symbols: SymbolSets[0], Nodes: sc.nodes(noon),
+	}
+	s.GPUs, s.Devices = Arrange(s.Nodes, Filter{}, s.Sort)
+	if len(s.GPUs) > 0 {
+		s.Selected = s.GPUs[min(2, len(s.GPUs)-1)].Key
+	}
+	if sc.set != nil {
+		sc.set(s)
+	}
+	return s
+}
+
+func scenarioNamed(name string) *scenario {
+	return &scenarios[slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == name })]
+}
+
+// histories are what was made already, by name of the scenario: nobody writes to
+// them any more.
+var histories sync.Map
+
+// history is what the nodes of the scenario said up to noon.
+func (sc *scenario) history() *history.History {
+	if h, ok := histories.Load(sc.name); ok {
+		return h.(*history.History)
+	}
+	past := sc.past
+	if past == 0 {
+		past = 15 * time.Minute
+	}
+	h := history.NewHistory()
+	for at := noon.Add(-past); !at.After(noon); at = at.Add(2 * time.Second) {
+		for _, n := range sc.nodes(at) {
+			if n.Err == "" {
+				h.Add(n)
+			}
+		}
+	}
+	histories.Store(sc.name, h)
+	return h
+}
+
+func oneNode(n int) func(time.Time) []*client.Node {
+	return func(at time.Time) []*client.Node { return []*client.Node{node("dgx-03", n, at)} }
+}
+
+// withGPUs returns a node of n GPUs that were all changed.
+func withGPUs(n int, change func(at time.Time, g *client.GPU)) func(time.Time) []*client.Node {
+	return func(at time.Time) []*client.Node {
+		nodes := oneNode(n)(at)
+		for _, g := range nodes[0].GPUs {
+			change(at, g)
+		}
+		return nodes
+	}
+}
+
+func node(name string, gpus int, at time.Time) *client.Node {
+	url := "http://" + name + ":9401/metrics"
+	n := &client.Node{
+		URL: url, Name: name, Up: true, FetchedAt: at, At: at, Period: 2 * time.Second,
+		Host:    canonical.Host{CPUs: 112, CPUUtilization: 0.305, MemoryTotal: 2 << 40, MemoryAvailable: 1.6 * (1 << 40)},
+		Preset:  "ai",
+		Weights: canonical.Weights{SM: .35, Tensor: .35, DRAM: .20, Engine: .10},
+	}
+	for i := range gpus {
+		n.GPUs = append(n.GPUs, fixture(n, i, at))
+	}
+	return n
+}
+
+// fixture makes a device that works in waves: each at another pace, the third hardly
+// at all.
+func fixture(n *client.Node, i int, at time.Time) *client.GPU {
+	seconds := at.Sub(noon).Seconds()
+	wave := 0.5 + 0.5*math.Sin(seconds/(20+float64(i%7)*9)+float64(i))
+	g := client.NewGPU(n.URL, canonical.Device{
+		Hostname: n.Name, GPU: strconv.Itoa(i), UUID: fmt.Sprintf("GPU-%04d", i),
+		Model: "NVIDIA H200", Name: "nvidia" + strconv.Itoa(i), PCIBusID: fmt.Sprintf("00000000:%02X:00.0", i+16), Driver: "570.86.15",
+	})
+	g.RealUtilization, g.Coverage, g.Class, g.Health = 0.15+0.75*wave, 1, classes[i%len(classes)], canonical.HealthOK
+	g.ClockEventsKnown, g.XIDChanges, g.Holders = true, 0, 1
+	g.ObservedSeconds, g.UtilizedSeconds, g.KnownSeconds = 86400, 41000, 86000
+	clear(g.Values[:])
+	if i == 2 {
+		g.RealUtilization, g.Class = 0.012, canonical.Idle
+	}
+	if i != 2 {
+		g.Allocations = []client.Allocation{{Allocation: canonical.Allocation{
+			Workload: canonical.Workload{Namespace: "research", Pod: fmt.Sprintf("train-7b-%d", i/4), Container: "trainer"}, Kind: "Job", Name: "train-7b",
+		}, Seconds: 7200, UtilizedSeconds: 3600, KnownSeconds: 7200}}
+	}
+	fill(g, i)
+	return g
+}
+
+// classes that the devices of fixtures are in.
+var classes = []canonical.Class{
+	canonical.TensorHeavyCompute, canonical.TensorCompute, canonical.Idle, canonical.MemoryBound,
+	canonical.IOOrDataLoading, canonical.ComputeActive, canonical.MixedOrModerate, canonical.LowUtilization,
+}
+
+// fill gives g all its readings, as they would be at its utilization.
+func fill(g *client.GPU, i int) {
+	u := g.RealUtilization
+	for _, r := range []struct {
+		field canonical.Field
+		value float64
+	}{
+		{canonical.SMActive, u},
+		{canonical.SMOccupancy, u * 0.6},
+		{canonical.TensorActive, u * 0.7},
+		{canonical.TensorHMMAActive, u * 0.65},
+		{canonical.TensorIMMAActive, 0},
+		{canonical.FP64Active, 0},
+		{canonical.FP32Active, u * 0.2},
+		{canonical.FP16Active, u * 0.1},
+		{canonical.IntActive, u * 0.15},
+		{canonical.GraphicsEngineActive, min(1, u*1.2)},
+		{canonical.DRAMActive, u * 0.5},
+		{canonical.NVMLUtilization, min(1, u*1.3)},
+		{canonical.MemoryCopyUtilization, u * 0.4},
+		{canonical.EncoderUtilization, 0},
+		{canonical.DecoderUtilization, 0},
+		{canonical.PCIeTransmit, u * 0.4e9},
+		{canonical.PCIeReceive, u * 2.2e9},
+		{canonical.NVLinkBytes, u * 310e9},
+		{canonical.NVLinkLimit, 18 * 2 * 26.562e9},
+		{canonical.Power, 95 + u*580},
+		{canonical.PowerLimit, 700},
+		{canonical.Energy, 2.3e9 + float64(i)*1e7},
+		{canonical.Temperature, math.Round(31 + u*42)},
+		{canonical.MemoryTemperature, math.Round(36 + u*44)},
+		{canonical.TemperatureWarning, 95},
+		{canonical.TemperatureSlowdown, 90},
+		{canonical.SMClock, 1980e6},
+		{canonical.MemoryClock, 3201e6},
+		{canonical.FramebufferUsed, (8 + 120*u) * (1 << 30)},
+		{canonical.FramebufferFree, (132.8 - 120*u) * (1 << 30)},
+		{canonical.FramebufferReserved, 0.5 * (1 << 30)},
+		{canonical.FramebufferTotal, 140.8 * (1 << 30)},
+		{canonical.FramebufferUsedRatio, (8 + 120*u) / 140.8},
+		{canonical.PCIeLinkGeneration, 5},
+		{canonical.PCIeLinkWidth, 16},
+		{canonical.PCIeLinkGenerationMax, 5},
+		{canonical.PCIeLinkWidthMax, 16},
+	} {
+		g.Values[r.field] = r.value
+	}
+	g.Values[canonical.ClockEvents] = math.NaN()
+}
+
+// unread returns g as a source tells of it that can read nothing of it.
+func unread(g *client.GPU) *client.GPU { return client.Blank(g) }
+
+// sicken makes some of the devices ill: one broken, one hot, one missed, one that
+// warns.
+func sicken(_ time.Time, g *client.GPU) {
+	switch g.GPU {
+	case "1":
+		g.Health = canonical.HealthHot
+		g.Values[canonical.Temperature] = 96
+		g.Raised = []client.RaisedCondition{{Condition: canonical.CondGPUTemperature, State: canonical.HealthHot}}
+		g.ClockEvents = []string{"sw_thermal"}
+	case "3":
+		g.Health = canonical.HealthCrit
+		g.Values[canonical.XIDLast], g.Values[canonical.RemappedRowsUncorrectable] = 79, 2
+		g.XIDChanges, g.XIDChangedAt = 1, noon.Add(-3*time.Minute)
+		g.Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondPCIeReplay, State: canonical.HealthWarn}}
+		g.Values[canonical.PCIeReplays] = 14
+	case "5":
+		*g = *unread(g)
+		g.Gone = true
+	case "6":
+		g.Health = canonical.HealthWarn
+		g.Values[canonical.RowRemapPending] = 1
+		g.Raised = []client.RaisedCondition{{Condition: canonical.CondRowRemapPending, State: canonical.HealthWarn}}
+	}
+}
+
+// migNode has four boards: one in seven instances, one in three, and two whole.
+func migNode(at time.Time) []*client.Node {
+	n := node("dgx-03", 4, at)
+	boards := n.GPUs
+	n.GPUs = nil
+	for i, g := range boards {
+		n.GPUs = append(n.GPUs, g)
+		profiles := [][]string{{"1g.18gb", "1g.18gb", "1g.18gb", "1g.18gb", "1g.18gb", "1g.18gb", "1g.18gb+me"}, {"3g.71gb", "2g.35gb", "1g.18gb"}, {}, {}}[i]
+		for k, profile := range profiles {
+			in := fixture(n, 10*i+k+4, at)
+			in.Key, in.UUID, in.GPU = client.Key{Node: n.URL, UUID: g.UUID, Instance: strconv.Itoa(k + 3)}, g.UUID, g.GPU
+			in.Instance, in.Profile, in.Health = strconv.Itoa(k+3), profile, canonical.HealthUnknown
+			in.Values[canonical.NVMLUtilization] = math.NaN()
+			for f := range in.Values {
+				if canonical.Fields[f].Level == canonical.BoardLevel {
+					in.Values[f] = math.NaN()
+				}
+			}
+			n.GPUs = append(n.GPUs, in)
+		}
+		if len(profiles) > 0 { // known from its instances alone
+			g.RealUtilization, g.Coverage, g.Class, g.Allocations = math.NaN(), math.NaN(), canonical.ClassUnknown, nil
+			for f := range g.Values {
+				if canonical.Fields[f].Level == canonical.InstanceLevel {
+					g.Values[f] = math.NaN()
+				}
+			}
+		}
+	}
+	return []*client.Node{n}
+}
+
+// twoNodes has one that is up and one that cannot be reached any more.
+func twoNodes(at time.Time) []*client.Node {
+	up, down := node("dgx-03", 4, at), node("dgx-17.cluster.example", 4, noon.Add(-50*time.Second))
+	if at.After(noon.Add(-50 * time.Second)) {
+		down.Up, down.Err = false, "dial tcp 10.0.0.17:9401: connection refused; is kpulse-proxy running there?"
+	}
+	return []*client.Node{up, down}
+}

@@ -1,0 +1,109 @@
+package view
+
+import (
+	"unicode/utf8"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// badge is how a state is told: a glyph and a word, so that it is not told by
+// colour alone.
+type badge struct {
+	text  string // at most badgeWidth cells
+	style screen.Style
+}
+
+// badgeWidth is the room for every badge, so that nothing moves when a state
+// changes.
+const badgeWidth = 6
+
+// border is the style of the border of a card in that state; other where nothing
+// is wrong.
+func (b badge) border(other screen.Style) screen.Style {
+	switch b.style {
+	case styleCrit:
+		return styleCritBorder
+	case styleWarn:
+		return styleWarnBorder
+	default:
+		return other
+	}
+}
+
+// healthBadges is indexed by Health.
+var healthBadges = [canonical.NumHealth]badge{
+	canonical.HealthOK:      {"● OK", styleOK},
+	canonical.HealthHot:     {"▲ HOT", styleWarn},
+	canonical.HealthWarn:    {"▲ WARN", styleWarn},
+	canonical.HealthCrit:    {"✖ CRIT", styleCrit},
+	canonical.HealthUnknown: {missing, styleFaint},
+}
+
+// Those of a board that is missed, and of an instance, whose board has the health.
+var goneBadge, instanceBadge = badge{"✖ GONE", styleCrit}, badge{"MIG", styleLabel}
+
+// glyph returns the badge without its word.
+func (b badge) glyph() string {
+	_, n := utf8.DecodeRuneInString(b.text)
+	return b.text[:n]
+}
+
+// badgeOf returns how g is.
+func badgeOf(g *client.GPU) badge {
+	switch {
+	case g.Gone:
+		return goneBadge
+	case g.IsInstance():
+		return instanceBadge
+	}
+	return healthBadges[g.Health]
+}
+
+// classLabel is how a class is shown: its name, and a glyph of its bottleneck.
+type classLabel struct {
+	client.ClassName
+	style screen.Style
+	glyph rune
+}
+
+// longClass and shortClass are the widths that fit every class.
+const longClass, shortClass = 20, 9
+
+// classOf returns the label of what a device does.
+func classOf(g *client.GPU) classLabel {
+	if g.Cut && g.Class == canonical.ClassUnknown {
+		return classLabel{client.InMIG, styleLabel, ' '}
+	}
+	return classLabels[g.Class]
+}
+
+// classLabels is indexed by Class. The last is where nothing was read.
+var classLabels = func() (all [canonical.NumClasses + 1]classLabel) {
+	bottlenecks := map[string]classLabel{
+		"idle":    {style: styleIdle, glyph: '·'},
+		"compute": {style: styleCompute, glyph: '━'},
+		"memory":  {style: styleMemory, glyph: '═'},
+		"io":      {style: styleIO, glyph: '╍'},
+		"mixed":   {style: styleMixed, glyph: '─'},
+		"unknown": {style: styleFaint, glyph: '╌'},
+	}
+	for c, info := range canonical.Classes {
+		all[c] = bottlenecks[info.Bottleneck]
+		all[c].ClassName = client.ClassNames[c]
+	}
+	all[canonical.NumClasses] = classLabel{style: styleFaint, glyph: ' '}
+	return all
+}()
+
+// fieldStyle is the style of a reading: that of the worst condition about it which
+// the proxy has raised. What is wrong is the proxy's to say, not ours.
+func fieldStyle(g *client.GPU, f canonical.Field) screen.Style {
+	for _, raised := range g.Raised {
+		if client.Conditions[raised.Condition].Field == f {
+			return healthBadges[raised.State].style
+		}
+	}
+	return stylePlain
+}

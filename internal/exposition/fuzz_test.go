@@ -35,7 +35,7 @@ func FuzzScan(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Add(rawtest.Body(2, 5, 1))
-	paths, _ := filepath.Glob("../../../shared/captures/*.prom")
+	paths, _ := filepath.Glob("../../testdata/captures/*.prom")
 	for _, path := range paths {
 		if body, err := os.ReadFile(path); err == nil {
 			f.Add(body)

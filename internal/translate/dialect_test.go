@@ -9,9 +9,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// aliasTable lists DCGM's own renames as `id, old name, new name`. It is not part
-// of the repository.
-const aliasTable = "../../../shared/facts/dcgm-field-aliases.tsv"
+// renames lists what DCGM calls fields since 4.6, as `id, old name, new name`.
+const renames = "../../testdata/dcgm-renames.tsv"
 
 // rowOf returns the row of the built-in dialect that holds a name.
 func rowOf(name string) *Row {
@@ -26,12 +25,15 @@ func rowOf(name string) *Row {
 // The vendor's renames keep field and unit, so that both names belong to one row.
 // DCGM_FI_DEV_GPU_UTIL alone got another meaning under its new name later on.
 func TestDialectHoldsTheVendorsRenames(t *testing.T) {
-	table, err := os.ReadFile(aliasTable)
+	table, err := os.ReadFile(renames)
 	if err != nil {
-		t.Skipf("no table of renames: %v", err)
+		t.Fatal(err)
 	}
 	translatedNames := 0
 	for line := range strings.Lines(string(table)) {
+		if line[0] == '#' {
+			continue
+		}
 		field := strings.Fields(line)
 		if len(field) != 3 {
 			t.Fatalf("line %q has not three fields", line)

@@ -131,21 +131,12 @@ func (n *tally) check(t *testing.T) {
 	}
 }
 
-// TestParityOnCaptures reads the captures of the repository, each exporter version
-// one, and where they are there those of real machines.
+// TestParityOnCaptures reads the captures of the repository, at least one of each
+// exporter version.
 func TestParityOnCaptures(t *testing.T) {
-	var files []string
-	for _, pattern := range []string{
-		"../../testdata/captures/*.prom", "../../../shared/captures/*.prom",
-	} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, found...)
-	}
-	if len(files) < 20 {
-		t.Fatalf("%d captures", len(files))
+	files, err := filepath.Glob("../../testdata/captures/*.prom")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d captures (%v)", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -148,20 +148,21 @@ func TestAnotherDict(t *testing.T) {
 	}
 }
 
-// The captures of others, where they are at hand.
 func TestCaptures(t *testing.T) {
 	tests := []struct {
 		file           string
 		ticks, samples int
 	}{
-		{"agi-hpc-rtx2080ti-dcgm3.3.5.dmon", 5, 35},
-		{"zhihu-a100-mig-gpu-and-gpu-i.dmon", 1, 15},
-		{"issue7-profiling-lock-error-inline.dmon", 1, 0},
+		{"dmon-device.dmon", 5, 35},
+		{"dmon-indented.dmon", 1, 15},
+		{"dmon-mig.dmon", 3, 92},
+		{"dmon-profiling.dmon", 4, 36},
+		{"dmon-profiling-refused.dmon", 1, 0},
 	}
 	for _, tt := range tests {
-		text, err := os.ReadFile(filepath.Join("../../../../../shared/captures", tt.file))
+		text, err := os.ReadFile(filepath.Join("../../../../testdata/captures", tt.file))
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		got := ticks(t, string(text))
 		n := 0

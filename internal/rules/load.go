@@ -35,8 +35,8 @@ type Options struct {
 
 // Load reads the files that the patterns name, each once. A pattern is a file, or a
 // glob as filepath.Match has it; one that names no file is a problem. The set holds
-// all groups and rules without an error, so it is complete only where the problems
-// do not Refuse it; there may be warnings even then.
+// the groups and rules that are right, so it is complete only where the problems do
+// not Refuse it; there may be warnings even then.
 func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
 	files, problems := expand(patterns)
 	l := &loader{opts: opts, set: &Set{}, recorded: map[string]bool{}}
@@ -70,9 +70,9 @@ func (l *loader) reader(file string) *reader {
 // problems returns what is wrong in all files: only now is it known which names
 // are recorded.
 func (l *loader) problems() (all diag.Problems) {
-	l.judgeOrder()
+	l.lintOrder()
 	for _, r := range l.readers {
-		r.judgeMentions()
+		r.lintMentions()
 		slices.SortStableFunc(r.findings, func(a, b finding) int { return cmp.Compare(a.Line, b.Line) })
 		all = append(all, folded(r.findings)...)
 	}

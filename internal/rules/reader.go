@@ -2,35 +2,154 @@ package rules
 
 import (
 	"fmt"
-	"slices"
+	"log/slog"
+	"maps"
 	"strings"
+	"time"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
-// maxNodes is how many keys and items of a file are looked at. Aliases can make
-// more of them than a file of maxFile has room for.
-const maxNodes = 200_000
-
-// reader reads one file. It works on nodes, which know their lines and columns,
-// where decoding into structs would not.
+// reader reads one file: rulefmt, which is Prometheus' own, validates it, and we add
+// what cannot be evaluated here. rulefmt's result has no lines, so those come from
+// the same file's YAML nodes.
 type reader struct {
 	*loader
 	file     string
-	source   source
 	groups   map[string]int // line by name
-	mentions []mention
 	findings []finding
-	refused  int  // findings that are no warnings
-	nodes    int  // that were looked at
-	full     bool // there were too many: what is wrong from there on only follows
+	mentions []mention
+	refused  int // findings that are no warnings
 	alerts   int
 
-	// Where in the file we are, for problems.
+	// The group and the rule that are being read, for problems.
 	group, rule string
 	number      int
+}
+
+// finding is a problem of a rule file.
+type finding struct {
+	diag.Problem
+	// alike is what may be so of many rules of a file, such as "reach back beyond the
+	// window": they are then reported in one line.
+	alike string
+}
+
+// read adds what body holds to the set.
+func (r *reader) read(body []byte) {
+	root, problem := diag.ParseYAML(body)
+	if problem != nil {
+		r.note(*problem)
+		return
+	}
+	if child(root, "tests") != nil && child(root, "groups") == nil {
+		r.reject(root, "holds tests, which are for promtool test rules; name the rule files without it")
+		return
+	}
+	const lenient = true // about keys that are none
+	file, errs := rulefmt.Parse(body, !lenient, model.UTF8Validation, newParser(), slog.New(slog.DiscardHandler))
+	if file == nil {
+		r.explainDecoding(root, errs[0])
+		if file, errs = rulefmt.Parse(body, lenient, model.UTF8Validation, newParser(), slog.New(slog.DiscardHandler)); file == nil {
+			return
+		}
+	}
+	ofRules, others := sorted(errs)
+	for i := range file.Groups {
+		r.readGroup(&file.Groups[i], item(root, "groups", i), ofRules)
+	}
+	r.group, r.rule, r.number = "", "", 0
+	if r.refused == 0 && len(others) > 0 { // our checks of groups have not found them
+		r.note(diag.Problem{Text: others[0].Error() + "; correct it"})
+	}
+	switch {
+	case r.refused == 0 && len(file.Groups) == 0:
+		r.note(diag.Problem{Text: "holds no group, so nothing is evaluated; begin the file with groups:", Warning: true})
+	case r.alerts > 0 && !r.opts.ForPrometheus:
+		r.note(diag.Problem{Text: alertsLeftOut(r.alerts), Warning: true})
+	}
+	r.set.Alerts += r.alerts
+}
+
+// alertsLeftOut says what becomes of alerting rules.
+func alertsLeftOut(n int) string {
+	if n == 1 {
+		return "the alerting rule is left out, as alerts are for Prometheus to raise; give it the file"
+	}
+	return fmt.Sprintf("%d alerting rules are left out, as alerts are for Prometheus to raise; give it the file", n)
+}
+
+// readGroup adds a group to the set if nothing is wrong with the group itself.
+// ofRules are the errors of rulefmt.
+func (r *reader) readGroup(g *rulefmt.RuleGroup, n *yaml.Node, ofRules map[ruleKey][]error) {
+	r.group, r.rule, r.number = g.Name, "", 0
+	before := r.refused
+	r.lintGroup(g, n)
+	group := Group{File: r.file, Line: n.Line, Name: g.Name, Interval: time.Duration(g.Interval), Limit: g.Limit}
+	if g.QueryOffset != nil {
+		group.Offset = time.Duration(*g.QueryOffset)
+	}
+	sound := r.refused == before && g.Name != ""
+	for i := range g.Rules {
+		r.number = i + 1
+		r.readRule(&group, g, &g.Rules[i], item(n, "rules", i), ofRules[ruleKey{g.Name, r.number}])
+	}
+	if sound {
+		r.set.Groups = append(r.set.Groups, group)
+	}
+}
+
+// readRule adds a recording rule without an error to its group.
+func (r *reader) readRule(group *Group, g *rulefmt.RuleGroup, rule *rulefmt.Rule, n *yaml.Node, errs []error) {
+	r.rule = rule.Record
+	if r.rule == "" {
+		r.rule = rule.Alert
+	}
+	before := r.refused
+	for _, err := range errs {
+		r.explainRule(rule, n, err)
+	}
+	r.lintLabels(child(n, "labels"))
+	if rule.Record != "" {
+		r.recorded[rule.Record] = true
+		r.lintName(rule.Record, n)
+	}
+	var expr parser.Expr
+	if r.refused == before {
+		expr, _ = newParser().ParseExpr(rule.Expr) // has no error
+		r.lintExpression(expr, rule, n)
+	}
+	switch {
+	case r.refused > before:
+	case rule.Alert != "":
+		r.alerts++
+	default:
+		r.lintReach(expr, group.Offset, rule, n)
+	}
+	if r.refused == before && rule.Alert == "" {
+		group.Rules = append(group.Rules, Rule{
+			Line: n.Line, Number: r.number, Record: rule.Record, Text: rule.Expr, Expr: expr, Labels: joined(g.Labels, rule.Labels),
+		})
+	}
+}
+
+// joined returns the labels of a group and of its rule, which win; nil if there are
+// none.
+func joined(group, rule map[string]string) map[string]string {
+	if len(group)+len(rule) == 0 {
+		return nil
+	}
+	labels := maps.Clone(group)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, rule)
+	return labels
 }
 
 // reject notes what is wrong at n. The text ends in what to do.
@@ -40,15 +159,10 @@ func (r *reader) reject(n *yaml.Node, format string, args ...any) {
 
 // doubt notes what cannot be evaluated here, though Prometheus can.
 func (r *reader) doubt(n *yaml.Node, format string, args ...any) {
-	r.doubtAlike(n, "", format, args...)
+	r.noteAlike(diag.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus}, "")
 }
 
-// doubtAlike is doubt of what may be so of many rules.
-func (r *reader) doubtAlike(n *yaml.Node, alike, format string, args ...any) {
-	r.noteAlike(diag.Problem{Line: n.Line, Column: n.Column, Text: fmt.Sprintf(format, args...), Warning: r.opts.ForPrometheus}, alike)
-}
-
-// note adds a problem to those of the file, and to it where we are.
+// note adds a problem to those of the file, and the group and the rule to it.
 func (r *reader) note(p diag.Problem) { r.noteAlike(p, "") }
 
 // noteAlike is note of what may be so of many rules.
@@ -56,130 +170,77 @@ func (r *reader) noteAlike(p diag.Problem, alike string) {
 	if !p.Warning {
 		r.refused++
 	}
-	if !r.full {
-		r.findings = append(r.findings, finding{r.here(p), alike})
-	}
+	r.findings = append(r.findings, finding{r.located(p), alike})
 }
 
-// here adds to a problem where we are.
-func (r *reader) here(p diag.Problem) diag.Problem {
+// located adds the file, the group and the rule to a problem.
+func (r *reader) located(p diag.Problem) diag.Problem {
 	p.File, p.Place = r.file, placeOf(r.group, r.number, r.rule, p.Place)
 	return p
 }
 
-// value returns what n or its alias stands for. Tags, with which YAML can make
-// anything of a value, are refused.
-func (r *reader) value(n *yaml.Node) (*yaml.Node, bool) {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+// placeOf returns where a problem is: in a group, which is "" for the file itself, in
+// the rule of a number from 1, 0 for none, which has a name or none, and within that.
+func placeOf(group string, number int, rule, within string) string {
+	var parts []string
+	if group != "" {
+		parts = append(parts, fmt.Sprintf("group %q", group))
 	}
-	if n.Style&yaml.TaggedStyle != 0 {
-		r.reject(n, "has the tag %s; leave it out", n.Tag)
-		return n, false
-	}
-	return n, true
-}
-
-// entry is one key of a mapping with its value.
-type entry struct{ key, value *yaml.Node }
-
-// entries returns the keys of a mapping, none if it is left empty.
-func (r *reader) entries(n *yaml.Node, want string) (entries []entry) {
-	n, ok := r.value(n)
-	if !ok || n.Tag == diag.NullTag {
-		return nil
-	}
-	if n.Kind != yaml.MappingNode {
-		r.reject(n, "%s where keys are wanted; %s", diag.YAMLKind(n), want)
-		return nil
-	}
-	lines := map[string]int{}
-	for i := 0; i+1 < len(n.Content) && r.spend(n); i += 2 {
-		key, ok := r.value(n.Content[i])
-		if !ok {
-			continue
-		}
-		first, twice := lines[key.Value]
-		switch {
-		case key.Kind != yaml.ScalarNode:
-			r.reject(key, "%s where a key is wanted; write a word", diag.YAMLKind(key))
-		case key.Tag == "!!merge":
-			r.reject(key, "merges keys of another place; write them out here")
-		case twice:
-			r.reject(key, "%s is in line %d already; remove one of them", key.Value, first)
-		default:
-			lines[key.Value] = key.Line
-			entries = append(entries, entry{key, n.Content[i+1]})
-		}
-	}
-	return entries
-}
-
-// items returns the items of a list, none if it is left empty.
-func (r *reader) items(n *yaml.Node, want string) []*yaml.Node {
-	n, ok := r.value(n)
-	if !ok || n.Tag == diag.NullTag {
-		return nil
-	}
-	if n.Kind != yaml.SequenceNode {
-		r.reject(n, "%s where a list is wanted; %s", diag.YAMLKind(n), want)
-		return nil
-	}
-	for i := range n.Content {
-		if !r.spend(n) {
-			return n.Content[:i]
-		}
-	}
-	return n.Content
-}
-
-// spend counts one more node; the first beyond maxNodes is refused.
-func (r *reader) spend(n *yaml.Node) bool {
-	if r.nodes++; r.nodes == maxNodes+1 {
-		r.reject(n, "there are more than %d keys and items up to here, aliases followed; split the file", maxNodes)
-		r.full = true
-	}
-	return r.nodes <= maxNodes
-}
-
-// word returns a plain value as it is written, whatever YAML takes it for, and ""
-// for one that is left empty.
-func (r *reader) word(n *yaml.Node) (string, bool) {
-	n, ok := r.value(n)
 	switch {
-	case !ok:
-		return "", false
-	case n.Kind != yaml.ScalarNode:
-		r.reject(n, "%s where one value is wanted; write a word, or quote it", diag.YAMLKind(n))
-		return "", false
-	case n.Tag == diag.NullTag:
-		return "", true
+	case number > 0 && rule != "":
+		parts = append(parts, fmt.Sprintf("rule %d %q", number, rule))
+	case number > 0:
+		parts = append(parts, fmt.Sprintf("rule %d", number))
 	}
-	return n.Value, true
+	if within != "" {
+		parts = append(parts, within)
+	}
+	return strings.Join(parts, ": ")
 }
 
-// key is what may stand in a mapping, and what reads it.
-type key[T any] struct {
-	name string
-	read func(*reader, *T, *yaml.Node)
+// child returns the value of a key of a mapping, nil if there is none.
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
 }
 
-// readKeys reads a mapping into what it is of.
-func readKeys[T any](r *reader, into *T, n *yaml.Node, keys []key[T], want string) {
-	for _, e := range r.entries(n, want) {
-		i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == e.key.Value })
-		if i >= 0 {
-			keys[i].read(r, into, e.value)
-			continue
-		}
-		names := make([]string, len(keys))
-		for i, k := range keys {
-			names[i] = k.name
-		}
-		if near := diag.Nearest(e.key.Value, names); near != "" {
-			r.reject(e.key, "%q is no key here; did you mean %s?", e.key.Value, near)
-			continue
-		}
-		r.reject(e.key, "%q is no key here; the ones that are: %s", e.key.Value, strings.Join(names, ", "))
+// childOr returns the value of a key of a mapping, the mapping if there is none.
+func childOr(n *yaml.Node, key string) *yaml.Node {
+	if value := child(n, key); value != nil {
+		return value
 	}
+	return n
+}
+
+// item returns item i of a list that is the value of a key of a mapping, or the
+// mapping where YAML has merged the list from elsewhere. YAML's decoder leaves empty
+// items out.
+func item(n *yaml.Node, key string, i int) *yaml.Node {
+	if list := resolved(child(n, key)); list != nil && list.Kind == yaml.SequenceNode {
+		for _, one := range list.Content {
+			if resolved(one).Tag == diag.NullTag {
+				continue
+			}
+			if i == 0 {
+				return one
+			}
+			i--
+		}
+	}
+	return n
+}
+
+// resolved returns what an alias stands for.
+func resolved(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
 }

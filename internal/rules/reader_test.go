@@ -28,60 +28,57 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"two documents", "groups: []\n---\ngroups: []\n", "f:2: a second document begins here; keep one and remove the ---", "="},
 	{"empty", "", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},
 	{"no groups", "groups:\n", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},
-	{"a list", "- name: a\n", "f:1:1: a list where keys are wanted; begin the file with groups:", "="},
-	{"a word", "up\n", `f:1:1: "up" where keys are wanted; begin the file with groups:`, "="},
-	{"keys for groups", "groups:\n  name: a\n", "f:2:3: keys where a list is wanted; write - name: before each group", "="},
-	{"an unknown key of the file", "group: []\n", `f:1:1: "group" is no key here; did you mean groups?`, "="},
+	{"a list", "- name: a\n", "f:1: a list where keys are wanted; begin the file with groups:", "="},
+	{"a word", "up\n", `f:1: "up" where keys are wanted; begin the file with groups:`, "="},
+	{"keys for groups", "groups:\n  name: a\n", "f:2: keys where a list is wanted; write - name: before each group", "="},
+	{"an unknown key of the file", "group: []\n", `f:1: "group" is no key here; did you mean groups?`, "="},
 	{"a test of rules", "rule_files: [a.yml]\ntests: []\n", "f:1:1: holds tests, which are for promtool test rules; name the rule files without it", "="},
-	{"a key that is like none", "groups: [{name: a}]\nspecification: 1\n", `f:2:1: "specification" is no key here; the ones that are: groups`, "="},
-	{"an unknown key of a group", "groups:\n- {name: a, intervall: 5s}\n", `f:2:13: group "a": "intervall" is no key here; did you mean interval?`, "="},
-	{"an unknown key of a rule", one("record: a", "exp: b", "expr: b"), `f:5:5: group "g": rule 1 "a": "exp" is no key here; did you mean expr?`, "="},
-	{"a key twice", one("record: a", "expr: b", "record: c"), `f:6:5: group "g": rule 1 "a": record is in line 4 already; remove one of them`, "="},
-	{"a list for a key", one("record: a", "expr: b", "[c]: d"), `f:6:5: group "g": rule 1 "a": a list where a key is wanted; write a word`, "="},
-	{"merged keys", "groups:\n- &a {name: a}\n- {<<: *a}\n", "f:3:4: merges keys of another place; write them out here", "="},
-	{"a tag", one("record: !!str a", "expr: b"), `f:4:13: group "g": rule 1 "a": has the tag !!str; leave it out`, "="},
+	{"a key that is like none", "groups: [{name: a}]\nspecification: 1\n", `f:2: "specification" is no key here; the ones that are: groups`, "="},
+	{"an unknown key of a group", "groups:\n- {name: a, intervall: 5s}\n", `f:2: "intervall" is no key here; did you mean interval?`, "="},
+	{"an unknown key of a rule", one("record: a", "exp: b", "expr: b"), `f:5: "exp" is no key here; did you mean expr?`, "="},
+	{"a key twice", one("record: a", "expr: b", "record: c"), `f:6: mapping key "record" already defined at line 4; correct it`, "="},
+	{"a list for a key", one("record: a", "expr: b", "[c]: d"), `f:6: a list where one value is wanted; write a word, or quote it`, "="},
+	{"a group twice by merged keys", "groups:\n- &a {name: a}\n- {<<: *a}\n", "f:3:3: group \"a\": has the name of the group in line 2; give it another, or join them", "="},
 	{"a group without a name", "groups:\n- rules: []\n", "f:2:3: has no name; give it one that no other group of the file has", "="},
-	{"nothing for a group", "groups:\n-\n", "f:2:2: has no name; give it one that no other group of the file has", "="},
+	{"nothing for a group", "groups:\n-\n", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},
 	{"a group twice", "groups:\n- {name: a}\n- {name: b}\n- name: a\n", `f:4:3: group "a": has the name of the group in line 2; give it another, or join them`, "="},
-	{"an interval without a unit", "groups:\n- {name: a, interval: 5}\n", `f:2:23: group "a": not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
-	{"an empty interval", "groups:\n- {name: a, interval: ''}\n", `f:2:23: group "a": empty duration string; write 30s, 5m or 1h30m`, "="},
-	{"an interval of another unit", "groups:\n- {name: a, interval: 5min}\n", `f:2:23: group "a": unknown unit "min" in duration "5min"; write 30s, 5m or 1h30m`, "="},
-	{"a negative offset", "groups:\n- {name: a, query_offset: -5m}\n", `f:2:27: group "a": not a valid duration string: "-5m"; write 30s, 5m or 1h30m`, "="},
-	{"an interval that is too long", "groups:\n- {name: a, interval: 293y}\n", `f:2:23: group "a": duration out of range; write 30s, 5m or 1h30m`, "="},
+	{"an interval without a unit", "groups:\n- {name: a, interval: 5}\n", `f:2:23: not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
+	{"an empty interval", "groups:\n- {name: a, interval: ''}\n", `f:2:23: empty duration string; write 30s, 5m or 1h30m`, "="},
+	{"an interval of another unit", "groups:\n- {name: a, interval: 5min}\n", `f:2:23: unknown unit "min" in duration "5min"; write 30s, 5m or 1h30m`, "="},
+	{"a negative offset", "groups:\n- {name: a, query_offset: -5m}\n", `f:2:27: not a valid duration string: "-5m"; write 30s, 5m or 1h30m`, "="},
+	{"an interval that is too long", "groups:\n- {name: a, interval: 293y}\n", `f:2:23: duration out of range; write 30s, 5m or 1h30m`, "="},
 	{"an interval that is too short", "groups:\n- {name: a, interval: 999ms}\n", `f:2:23: group "a": interval 999ms is too short to be evaluated here; write 1s or more`, "w"},
-	{"keys for an interval", "groups:\n- name: a\n  interval: {}\n", `f:3:13: group "a": keys where one value is wanted; write a word, or quote it`, "="},
-	{"a limit that is none", "groups:\n- {name: a, limit: -1}\n- {name: b, limit: many}\n- {name: c, limit: 1.5}\n- {name: d, limit: 9e9}\n",
-		`f:2:20: group "a": "-1" is no number of series; write a whole number, or 0 for no limit
-f:3:20: group "b": "many" is no number of series; write a whole number, or 0 for no limit
-f:4:20: group "c": "1.5" is no number of series; write a whole number, or 0 for no limit
-f:5:20: group "d": "9e9" is no number of series; write a whole number, or 0 for no limit`, "="},
+	{"keys for an interval", "groups:\n- name: a\n  interval: {}\n", `f:3: keys where one value is wanted; write a word, or quote it`, "="},
+	{"a limit that is none", "groups:\n- {name: a, limit: many}\n- {name: b, limit: []}\n", "f:2: \"many\" where a whole number is wanted; write it in digits\nf:3: a list where a whole number is wanted; write it in digits", "="},
+	{"a limit below any", "groups:\n- {name: a, limit: -1}\n", `f:2:20: group "a": "-1" is no number of series; write a whole number, or 0 for no limit`, "="},
 	{"the label of the name", "groups:\n- name: a\n  labels: {__name__: b}\n", `f:3:12: group "a": "__name__" can be no label of a rule; remove it`, "="},
 	{"an empty label", one("record: a", "expr: b", "labels: {'': b}"), `f:6:14: group "g": rule 1 "a": "" can be no label of a rule; remove it`, "="},
 	{"a label of letters beyond", one("record: a", "expr: b", "labels: {größe: b}"), `f:6:14: group "g": rule 1 "a": "größe" is no label name of the text format; use letters, digits and _`, "w"},
-	{"a list for a label", one("record: a", "expr: b", "labels: {b: [c]}"), `f:6:17: group "g": rule 1 "a": a list where one value is wanted; write a word, or quote it`, "="},
-	{"a rule that is none", one("expr: a"), `f:4:5: group "g": rule 1: neither records nor alerts; add record: and the name of the series to make`, "="},
-	{"nothing for a rule", "groups:\n- name: g\n  rules:\n  -\n", "f:4:4: group \"g\": rule 1: neither records nor alerts; add record: and the name of the series to make\nf:4:4: group \"g\": rule 1: has no expression; add expr:", "="},
-	{"a rule that is both", one("record: a", "alert: b", "expr: c"), `f:4:5: group "g": rule 1 "a": both records and alerts; make two rules of it`, "="},
-	{"no expression", one("record: a"), `f:4:5: group "g": rule 1 "a": has no expression; add expr:`, "="},
-	{"an alert without an expression", one("alert: a", "expr: ''"), `f:4:5: group "g": rule 1 "a": has no expression; add expr:`, "="},
-	{"a record that waits", one("record: a", "expr: b", "for: 5m"), `f:6:10: group "g": rule 1 "a": only alerting rules have for, keep_firing_for and annotations; remove it`, "="},
-	{"an alert that waits for long", one("alert: a", "expr: b", "for: long"), `f:6:10: group "g": rule 1 "a": not a valid duration string: "long"; write 30s, 5m or 1h30m`, "="},
-	{"an annotation without a name", one("alert: a", "expr: b", "annotations: {'': b}"), `f:6:19: group "g": rule 1 "a": an annotation has no name; give it one`, "="},
-	{"a selector for a name", one("record: a{b="+`"c"}`, "expr: d"), `f:4:13: group "g": rule 1 "a{b=\"c\"}": a name has no braces; what is in them belongs into expr, or into labels`, "="},
+	{"a list for a label", one("record: a", "expr: b", "labels: {b: [c]}"), `f:6: a list where one value is wanted; write a word, or quote it`, "="},
+	{"a rule that is none", one("expr: a"), `f:4:5: group "g": rule 1: one of 'record' or 'alert' must be set; add record: and the name of the series to make`, "="},
+	{"nothing for a rule", "groups:\n- name: g\n  rules:\n  -\n  - {record: a}\n", `f:5:5: group "g": rule 1 "a": field 'expr' must be set in rule; add expr:`, "="},
+	{"a rule that is both", one("record: a", "alert: b", "expr: c"), `f:4:5: group "g": rule 1 "a": only one of 'record' and 'alert' must be set; make two rules of it`, "="},
+	{"no expression", one("record: a"), `f:4:5: group "g": rule 1 "a": field 'expr' must be set in rule; add expr:`, "="},
+	{"an alert without an expression", one("alert: a", "expr: ''"), `f:4:5: group "g": rule 1 "a": field 'expr' must be set in rule; add expr:`, "="},
+	{"a record that waits", one("record: a", "expr: b", "for: 5m"), `f:6:10: group "g": rule 1 "a": invalid field 'for' in recording rule; only alerting rules have it; remove it`, "="},
+	{"an alert that waits for long", one("alert: a", "expr: b", "for: long"), `f:6:10: not a valid duration string: "long"; write 30s, 5m or 1h30m`, "="},
+	{"an annotation without a name", one("alert: a", "expr: b", "annotations: {'': b}"), `f:6:18: group "g": rule 1 "a": invalid annotation name: ; give it a name`, "="},
+	{"a template that is none", one("alert: a", "expr: b", "annotations: {c: '{{'}"), `f:6:18: group "g": rule 1 "a": annotation "c": template: __alert_a:1: unclosed action; correct the template`, "="},
+	{"a selector for a name", one("record: a{b="+`"c"}`, "expr: d"), `f:4:13: group "g": rule 1 "a{b=\"c\"}": braces present in the recording rule name; should it be in expr?: a{b="c"}; move what is in them to expr, or to labels`, "="},
 	{"a name of letters beyond", one("record: größe", "expr: a"), `f:4:13: group "g": rule 1 "größe": "größe" is no metric name of the text format; use letters, digits, _ and :`, "w"},
 	{"a name of ours", one("record: kpulse_gpu_health", "expr: a"), `f:4:13: group "g": rule 1 "kpulse_gpu_health": kpulse_gpu_health begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m`, "w"},
-	{"an expression that is none", one("record: a", "expr: |", "  sum by (b) (", "    rate(c[5m]"), "f:7:19: group \"g\": rule 1 \"a\": expression 2:13: no PromQL: unclosed left parenthesis; correct what is marked\n      rate(c[5m]\n                ^", "="},
-	{"an unknown function", one("record: a", "expr: 'b + rat(c[5m])'"), "f:5:16: group \"g\": rule 1 \"a\": expression 1:5: no PromQL: unknown function with name \"rat\"; correct what is marked\n    b + rat(c[5m])\n        ^~~", "="},
-	{"an experimental function", one("record: a", "expr: info(b)"), "f:5:11: group \"g\": rule 1 \"a\": expression 1:1: no PromQL: function \"info\" is not enabled; correct what is marked\n    info(b)\n    ^~~~", "="},
-	{"two errors", one("record: a", "expr: rate(b) + rate(c)"), "f:5:16: group \"g\": rule 1 \"a\": expression 1:6: no PromQL: expected type range vector in call to function \"rate\", got instant vector; correct what is marked\n    rate(b) + rate(c)\n         ^", "="},
-	{"a range vector", one("record: a", "expr: b[5m]"), "f:5:11: group \"g\": rule 1 \"a\": expression 1:1: gives a range vector, which cannot be recorded; make it an instant vector, such as with avg_over_time()\n    b[5m]\n    ^~~~~", "="},
-	{"a string", one("record: a", `expr: '"b"'`), "f:5:12: group \"g\": rule 1 \"a\": expression 1:1: gives a string, which cannot be recorded; make it an instant vector, such as with avg_over_time()\n    \"b\"\n    ^~~", "="},
-	{"a range beyond the window", one("record: a", "expr: rate(b[1m]) + rate(c[1h]) + rate(d[6m])"), "f:5:30: group \"g\": rule 1 \"a\": expression 1:20: reaches back 1h, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    rate(b[1m]) + rate(c[1h]) + rate(d[6m])\n                       ^", "w"},
-	{"an offset beyond the window", one("record: a", "expr: b offset 5m1ms"), "f:5:11: group \"g\": rule 1 \"a\": expression 1:1: reaches back 5m1ms, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    b offset 5m1ms\n    ^~~~~~~~~~~~~~", "w"},
-	{"a group's offset beyond the window", "groups:\n- name: g\n  rules:\n  - {record: a, expr: 'rate(b[5m])'}\n  query_offset: 1m\n", "f:4:29: group \"g\": rule 1 \"a\": expression 1:6: reaches back 6m, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    rate(b[5m])\n         ^", "w"},
-	{"a fixed time", one("record: a", "expr: b @ 1e9"), "f:5:11: group \"g\": rule 1 \"a\": expression 1:1: is of a fixed time (@), which no window holds; remove the @, or let Prometheus evaluate the rule\n    b @ 1e9\n    ^~~~~~~", "w"},
-	{"a series that is not ours", one("record: a", "expr: sum(kpulse_gpu_power)"), "f:5:15: warning: group \"g\": rule 1 \"a\": expression 1:5: kpulse_gpu_power is no series of kpulse-proxy, nor do these files record it; did you mean kpulse_gpu_power_watts?\n    sum(kpulse_gpu_power)\n        ^~~~~~~~~~~~~~~~", "e"},
-	{"a series that is like none of ours", one("record: a", `expr: '{__name__="kpulse_nothing"}'`), "f:5:12: warning: group \"g\": rule 1 \"a\": expression 1:1: kpulse_nothing is no series of kpulse-proxy, nor do these files record it; its README lists them\n    {__name__=\"kpulse_nothing\"}\n    ^~~~~~~~~~~~~~~~~~~~~~~~~~~", "e"},
+	{"an expression that is none", one("record: a", "expr: |", "  sum by (b) (", "    rate(c[5m]"), "f:7: group \"g\": rule 1 \"a\": expression 2:13: no PromQL: unclosed left parenthesis; correct what is marked\n      rate(c[5m]\n                ^", "="},
+	{"an unknown function", one("record: a", "expr: 'b + rat(c[5m])'"), "f:5: group \"g\": rule 1 \"a\": expression 1:5: no PromQL: unknown function with name \"rat\"; correct what is marked\n    b + rat(c[5m])\n        ^~~", "="},
+	{"an experimental function", one("record: a", "expr: info(b)"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: no PromQL: function \"info\" is not enabled; correct what is marked\n    info(b)\n    ^~~~", "="},
+	{"two errors", one("record: a", "expr: rate(b) + rate(c)"), "f:5: group \"g\": rule 1 \"a\": expression 1:6: no PromQL: expected type range vector in call to function \"rate\", got instant vector; correct what is marked\n    rate(b) + rate(c)\n         ^", "="},
+	{"a range vector", one("record: a", "expr: b[5m]"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: gives a range vector, which cannot be recorded; make it an instant vector, such as with avg_over_time()\n    b[5m]\n    ^~~~~", "="},
+	{"a string", one("record: a", `expr: '"b"'`), "f:5: group \"g\": rule 1 \"a\": expression 1:1: gives a string, which cannot be recorded; make it an instant vector, such as with avg_over_time()\n    \"b\"\n    ^~~", "="},
+	{"a range beyond the window", one("record: a", "expr: rate(b[1m]) + rate(c[1h]) + rate(d[6m])"), "f:5: group \"g\": rule 1 \"a\": expression 1:20: reaches back 1h, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    rate(b[1m]) + rate(c[1h]) + rate(d[6m])\n                       ^", "w"},
+	{"an offset beyond the window", one("record: a", "expr: b offset 5m1ms"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: reaches back 5m1ms, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    b offset 5m1ms\n    ^~~~~~~~~~~~~~", "w"},
+	{"a group's offset beyond the window", "groups:\n- name: g\n  rules:\n  - {record: a, expr: 'rate(b[5m])'}\n  query_offset: 1m\n", "f:4: group \"g\": rule 1 \"a\": expression 1:6: reaches back 6m, and the window is 5m; shorten it, raise --rules.window, or let Prometheus evaluate the rule\n    rate(b[5m])\n         ^", "w"},
+	{"a fixed time", one("record: a", "expr: b @ 1e9"), "f:5: group \"g\": rule 1 \"a\": expression 1:1: is of a fixed time (@), which no window holds; remove the @, or let Prometheus evaluate the rule\n    b @ 1e9\n    ^~~~~~~", "w"},
+	{"a series that is not ours", one("record: a", "expr: sum(kpulse_gpu_power)"), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:5: kpulse_gpu_power is no series of kpulse-proxy, nor do these files record it; did you mean kpulse_gpu_power_watts?\n    sum(kpulse_gpu_power)\n        ^~~~~~~~~~~~~~~~", "e"},
+	{"a series that is like none of ours", one("record: a", `expr: '{__name__="kpulse_nothing"}'`), "f:5: warning: group \"g\": rule 1 \"a\": expression 1:1: kpulse_nothing is no series of kpulse-proxy, nor do these files record it; its README lists them\n    {__name__=\"kpulse_nothing\"}\n    ^~~~~~~~~~~~~~~~~~~~~~~~~~~", "e"},
 	{"alerts", one("alert: a", "expr: up == 0") + "  - {alert: b, expr: up == 1}\n", "f: warning: 2 alerting rules are left out, as alerts are for Prometheus to raise; give it the file", ""},
 }
 
@@ -177,13 +174,13 @@ func TestGoodFile(t *testing.T) {
 	}
 }
 
-// TestKeepsWhatIsRight: a mistake costs its own rule or group.
+// TestKeepsWhatIsRight: a mistake that YAML can read costs its own rule or group.
 func TestKeepsWhatIsRight(t *testing.T) {
 	const text = `groups:
 - name: a
   rules: [{record: one, expr: 1}, {record: two, expr: '('}, {record: three, expr: 3}]
 - name: b
-  limit: many
+  limit: -1
   rules: [{record: four, expr: 4}]
 - name: c
   rules: [{record: five, expr: 5}]
@@ -214,8 +211,8 @@ func TestBounds(t *testing.T) {
 		aliases += "- {name: g" + strings.Repeat("x", i) + ", rules: *r}\n"
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"aliases":               {aliases, "there are more than 200000 keys and items up to here, aliases followed; split the file"},
-		"a long expression":     {one("record: a", "expr: '"+strings.Repeat("1 + ", 1<<14)+"1'"), "is longer than 65536 bytes; split it into several rules"},
+		"aliases":               {aliases, "document contains excessive aliasing; see what promtool"},
+		"a long expression":     {one("record: a", "expr: '"+strings.Repeat("1 + ", 1<<14)+"1'"), "longer than 65536 bytes; split it into several rules"},
 		"deep parentheses":      {one("record: a", "expr: '"+strings.Repeat("(", 1<<16)+"'"), "no PromQL: unclosed left parenthesis; correct what is marked"},
 		"deep brackets in YAML": {"groups: " + strings.Repeat("[", 1<<16), "no YAML: "},
 	} {

@@ -1,0 +1,216 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/parser/posrange"
+	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// maxExpression is the longest expression in bytes. The parser works recursively,
+// and nothing else bounds how deep.
+const maxExpression = 64 << 10
+
+// boundedParser is Prometheus' parser without experimental functions, which
+// Prometheus refuses by default too. It refuses what is too long, and what no rule can
+// record.
+type boundedParser struct{ parser.Parser }
+
+func newParser() boundedParser { return boundedParser{parser.NewParser(parser.Options{})} }
+
+// ParseExpr implements parser.Parser.
+func (p boundedParser) ParseExpr(text string) (parser.Expr, error) {
+	if len(text) > maxExpression {
+		return nil, parser.ParseErrors{{Err: fmt.Errorf("longer than %d bytes; split it into several rules", maxExpression)}}
+	}
+	expr, err := p.Parser.ParseExpr(text)
+	if err != nil {
+		return nil, err
+	}
+	if kind := expr.Type(); kind != parser.ValueTypeVector && kind != parser.ValueTypeScalar {
+		return nil, parser.ParseErrors{{
+			PositionRange: expr.PositionRange(),
+			Err:           fmt.Errorf("gives a %s, which cannot be recorded; make it an instant vector, such as with avg_over_time()", parser.DocumentedType(kind)),
+		}}
+	}
+	return expr, nil
+}
+
+// ruleKey names a rule as rulefmt does.
+type ruleKey struct {
+	group  string
+	number int // from 1
+}
+
+// sorted separates the errors about rules, by rule, from those about groups.
+func sorted(errs []error) (ofRules map[ruleKey][]error, others []error) {
+	ofRules = map[ruleKey][]error{}
+	for _, err := range errs {
+		if e, ok := errors.AsType[*rulefmt.Error](err); ok {
+			key := ruleKey{e.Group, e.Rule}
+			ofRules[key] = append(ofRules[key], e.Err.Unwrap())
+		} else {
+			others = append(others, err)
+		}
+	}
+	return ofRules, others
+}
+
+// remedies are what to do about the errors of rulefmt that begin with a text, and the
+// key of the rule that they are about.
+var remedies = []struct{ begin, key, remedy string }{
+	{"only one of 'record' and 'alert'", "", "make two rules of it"},
+	{"one of 'record' or 'alert'", "", "add record: and the name of the series to make"},
+	{"field 'expr' must be set", "", "add expr:"},
+	{"invalid field 'annotations'", "annotations", "only alerting rules have it; remove it"},
+	{"invalid field 'for'", "for", "only alerting rules have it; remove it"},
+	{"invalid field 'keep_firing_for'", "keep_firing_for", "only alerting rules have it; remove it"},
+	{"braces present", "record", "move what is in them to expr, or to labels"},
+	{"invalid annotation name", "annotations", "give it a name"},
+	{"annotation ", "annotations", "correct the template"},
+	{"label ", "labels", "correct the template"},
+}
+
+// explainRule notes an error about the rule at n.
+func (r *reader) explainRule(rule *rulefmt.Rule, n *yaml.Node, err error) {
+	if all, ok := errors.AsType[parser.ParseErrors](err); ok && len(all) > 0 {
+		// The rest often only follows from the first.
+		p := within(n, rule.Expr, all[0].PositionRange)
+		p.Text = all[0].Err.Error()
+		if !strings.Contains(p.Text, "; ") {
+			p.Text = "no PromQL: " + p.Text + "; correct what is marked"
+		}
+		r.note(p)
+		return
+	}
+	text := err.Error()
+	if strings.HasPrefix(text, "invalid label name") {
+		return // lintLabels knows its line
+	}
+	for _, m := range remedies {
+		if strings.HasPrefix(text, m.begin) {
+			r.reject(childOr(n, m.key), "%s; %s", text, m.remedy)
+			return
+		}
+	}
+	r.reject(n, "%s; correct it", text)
+}
+
+// within returns a problem that is in a part of the expression of the rule at n. Its
+// line is that of the part where the expression is a block (|), else that in which the
+// expression begins: YAML folds other forms.
+func within(n *yaml.Node, text string, part posrange.PositionRange) diag.Problem {
+	// What is missing at the end is missing behind the last word.
+	start := min(max(int(part.Start), 0), len(strings.TrimRight(text, " \t\n")))
+	end := min(max(int(part.End), start), len(text))
+	line, column := placeIn(text, start)
+	p := diag.Problem{Place: fmt.Sprintf("expression %d:%d", line, column), Below: excerpt(text, start, end)}
+	value := resolved(childOr(n, "expr"))
+	p.Line = value.Line
+	if value.Style&yaml.LiteralStyle != 0 {
+		p.Line += line
+	}
+	return p
+}
+
+// The errors of YAML's decoder: each has a line of its own.
+var (
+	ofLine       = regexp.MustCompile(`(?m)^  line ([0-9]+): (.*)$`)
+	unknownField = regexp.MustCompile(`^field (.*) not found in type rulefmt\.(\w+)$`)
+	wrongType    = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.+)$")
+)
+
+// keysOf are the keys of what rulefmt decodes, by type.
+var keysOf = map[string][]string{
+	"RuleGroups": yamlKeys[rulefmt.RuleGroups](),
+	"RuleGroup":  yamlKeys[rulefmt.RuleGroup](),
+	"Rule":       yamlKeys[rulefmt.Rule](),
+}
+
+func yamlKeys[T any]() (keys []string) {
+	for f := range reflect.TypeFor[T]().Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// wanted is what to write for the types that rulefmt decodes.
+var wanted = map[string]string{
+	"rulefmt.RuleGroups":  "keys are wanted; begin the file with groups:",
+	"[]rulefmt.RuleGroup": "a list is wanted; write - name: before each group",
+	"rulefmt.RuleGroup":   "keys are wanted; write name: and rules:",
+	"[]rulefmt.Rule":      "a list is wanted; write - record: before each rule",
+	"rulefmt.Rule":        "keys are wanted; write record: and expr:",
+	"map[string]string":   "keys are wanted; write each as name: value",
+	"string":              "one value is wanted; write a word, or quote it",
+	"int":                 "a whole number is wanted; write it in digits",
+}
+
+// explainDecoding notes why the file at root is no rule file, as rulefmt's decoder of
+// YAML reports.
+func (r *reader) explainDecoding(root *yaml.Node, err error) {
+	all := ofLine.FindAllStringSubmatch(err.Error(), -1)
+	for _, m := range all {
+		line, _ := strconv.Atoi(m[1])
+		r.note(diag.Problem{Line: line, Text: decodingText(m[2])})
+	}
+	if len(all) > 0 {
+		return
+	}
+	if n := wrongDuration(root); n != nil { // which its type reports without a line
+		r.reject(n, "%v; write 30s, 5m or 1h30m", err)
+		return
+	}
+	r.note(diag.Problem{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules says of it"})
+}
+
+// decodingText returns an error of YAML's decoder in the words of a rule file.
+func decodingText(text string) string {
+	if m := unknownField.FindStringSubmatch(text); m != nil {
+		keys := keysOf[m[2]]
+		if near := diag.Nearest(m[1], keys); near != "" {
+			return fmt.Sprintf("%q is no key here; did you mean %s?", m[1], near)
+		}
+		return fmt.Sprintf("%q is no key here; the ones that are: %s", m[1], strings.Join(keys, ", "))
+	}
+	if m := wrongType.FindStringSubmatch(text); m != nil && wanted[m[3]] != "" {
+		got := strconv.Quote(m[2])
+		switch m[1] {
+		case "!!seq":
+			got = "a list"
+		case "!!map":
+			got = "keys"
+		}
+		return got + " where " + wanted[m[3]]
+	}
+	return text + "; correct it" // such as a key that is there twice
+}
+
+// wrongDuration returns the first value below n that should be a duration and is none.
+func wrongDuration(n *yaml.Node) *yaml.Node {
+	for i, value := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && value.Kind == yaml.ScalarNode && value.Tag != diag.NullTag {
+			switch n.Content[i-1].Value {
+			case "interval", "query_offset", "for", "keep_firing_for":
+				if _, err := model.ParseDuration(value.Value); err != nil {
+					return value
+				}
+			}
+		}
+		if wrong := wrongDuration(value); wrong != nil {
+			return wrong
+		}
+	}
+	return nil
+}

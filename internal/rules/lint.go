@@ -1,0 +1,219 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// MinInterval is the least time between two evaluations of a group: below it there
+// is hardly a new reading.
+const MinInterval = time.Second
+
+// telemetry begins the names of the proxy's telemetry, which is on a page of its own
+// that Prometheus may have scraped.
+const telemetry = canonical.Prefix + "proxy_"
+
+// lintGroup notes what is wrong with the group at n itself.
+func (r *reader) lintGroup(g *rulefmt.RuleGroup, n *yaml.Node) {
+	first, twice := r.groups[g.Name]
+	switch {
+	case g.Name == "":
+		r.reject(n, "has no name; give it one that no other group of the file has")
+	case twice:
+		r.reject(n, "has the name of the group in line %d; give it another, or join them", first)
+	default:
+		r.groups[g.Name] = n.Line
+	}
+	if d := time.Duration(g.Interval); d > 0 && d < MinInterval {
+		r.doubt(childOr(n, "interval"), "interval %s is too short to be evaluated here; write %s or more", g.Interval, model.Duration(MinInterval))
+	}
+	if g.Limit < 0 {
+		r.reject(childOr(n, "limit"), "\"%d\" is no number of series; write a whole number, or 0 for no limit", g.Limit)
+	}
+	r.lintLabels(child(n, "labels"))
+}
+
+// lintLabels notes the names at n that no series of ours can have as labels.
+func (r *reader) lintLabels(n *yaml.Node) {
+	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		switch name := n.Content[i].Value; {
+		case name == "" || name == model.MetricNameLabel:
+			r.reject(n.Content[i], "%q can be no label of a rule; remove it", name)
+		case !model.LegacyValidation.IsValidLabelName(name):
+			r.doubt(n.Content[i], "%q is no label name of the text format; use letters, digits and _", name)
+		}
+	}
+}
+
+// lintName notes what is wrong with the name under which the rule at n records.
+// rulefmt has refused names with braces.
+func (r *reader) lintName(name string, n *yaml.Node) {
+	n = childOr(n, "record")
+	switch {
+	case strings.ContainsAny(name, "{}"):
+	case !model.LegacyValidation.IsValidMetricName(name):
+		r.doubt(n, "%q is no metric name of the text format; use letters, digits, _ and :", name)
+	case strings.HasPrefix(name, canonical.Prefix):
+		r.noteAlike(diag.Problem{
+			Line: n.Line, Column: n.Column, Warning: r.opts.ForPrometheus,
+			Text: name + " begins like the series of kpulse-proxy, and would collide with them; name it level:metric:operation, such as gpu:real_utilization:avg5m",
+		}, "record names that begin like the series of kpulse-proxy")
+	}
+}
+
+// lintReach notes the selector that sees further back than the window, the furthest
+// if there are several.
+func (r *reader) lintReach(expr parser.Expr, offset time.Duration, rule *rulefmt.Rule, n *yaml.Node) {
+	var worst Selector
+	for _, s := range Selectors(expr, 0) {
+		if s.Reach = plus(s.Reach, offset); worst.Vector == nil || s.Reach > worst.Reach {
+			worst = s
+		}
+	}
+	if r.opts.Window == 0 || worst.Reach <= r.opts.Window {
+		return
+	}
+	text := fmt.Sprintf("reaches back %s, and the window is %s; shorten it, raise --rules.window", model.Duration(worst.Reach), model.Duration(r.opts.Window))
+	if worst.Reach == Forever {
+		text = "is of a fixed time (@), which no window holds; remove the @"
+	}
+	p := within(n, rule.Expr, worst.Vector.PosRange)
+	p.Text = text + ", or let Prometheus evaluate the rule"
+	p.Warning = r.opts.ForPrometheus
+	r.noteAlike(p, "reach back beyond the window")
+}
+
+// mention is a series by its name, which an expression selects, with our prefix and
+// yet not served.
+type mention struct {
+	name    string
+	problem diag.Problem // should no file record it
+}
+
+// lintExpression collects the series with our prefix that the rule at n selects and
+// that are not served.
+func (r *reader) lintExpression(expr parser.Expr, rule *rulefmt.Rule, n *yaml.Node) {
+	if len(r.opts.Served) == 0 {
+		return
+	}
+	for _, s := range Selectors(expr, 0) {
+		name := s.Name()
+		if !strings.HasPrefix(name, canonical.Prefix) || slices.Contains(r.opts.Served, name) ||
+			r.opts.ForPrometheus && strings.HasPrefix(name, telemetry) {
+			continue
+		}
+		p := within(n, rule.Expr, s.Vector.PosRange)
+		p.Warning = !r.opts.ForPrometheus
+		r.mentions = append(r.mentions, mention{name, r.located(p)})
+	}
+}
+
+// lintMentions notes the mentioned series that are not recorded either, and which
+// was probably meant.
+func (r *reader) lintMentions() {
+	words := make([]string, len(r.opts.Served))
+	for i, name := range r.opts.Served {
+		words[i] = strings.TrimPrefix(name, canonical.Prefix)
+	}
+	for _, m := range r.mentions {
+		if r.recorded[m.name] {
+			continue
+		}
+		remedy := "its README lists them"
+		if near := suggest(strings.TrimPrefix(m.name, canonical.Prefix), words); near != "" {
+			remedy = "did you mean " + canonical.Prefix + near + "?"
+		}
+		m.problem.Text = m.name + " is no series of kpulse-proxy, nor do these files record it; " + remedy
+		r.findings = append(r.findings, finding{Problem: m.problem})
+	}
+}
+
+// lintOrder warns of groups that read what only a later one records: evaluated
+// before it, they see what it gave the last time. Prometheus evaluates groups beside
+// each other, so there it is no matter of order.
+func (l *loader) lintOrder() {
+	if l.opts.ForPrometheus {
+		return
+	}
+	first := map[string]int{} // the first group that records a name
+	for i := range l.set.Groups {
+		for _, rule := range l.set.Groups[i].Rules {
+			if _, ok := first[rule.Record]; !ok {
+				first[rule.Record] = i
+			}
+		}
+	}
+	for i := range l.set.Groups {
+		reported := map[int]bool{}
+		for _, rule := range l.set.Groups[i].Rules {
+			for _, s := range Selectors(rule.Expr, 0) {
+				if later, ok := first[s.Name()]; ok && later > i && !reported[later] {
+					reported[later] = true
+					l.warnOfOrder(&l.set.Groups[i], &rule, s.Name(), &l.set.Groups[later])
+				}
+			}
+		}
+	}
+}
+
+func (l *loader) warnOfOrder(g *Group, rule *Rule, name string, later *Group) {
+	where, remedy := fmt.Sprintf("group %q", later.Name), "put that group first"
+	if later.File != g.File {
+		where, remedy = where+" of "+later.File, "name that file first"
+	}
+	for _, r := range l.readers {
+		if r.file == g.File {
+			r.findings = append(r.findings, finding{Problem: diag.Problem{
+				File: g.File, Line: rule.Line, Place: placeOf(g.Name, rule.Number, rule.Record, ""), Warning: true,
+				Text: fmt.Sprintf("reads %s, which %s records after it, and so sees what was recorded an evaluation ago; %s", name, where, remedy),
+			}})
+		}
+	}
+}
+
+// few is how many alike problems of a file are reported one by one.
+const few = 3
+
+// folded returns the problems of one file with but the first of many alike, and how
+// many more there are.
+func folded(findings []finding) (list diag.Problems) {
+	times := map[string]int{}
+	for i := range findings {
+		times[findings[i].alike]++
+	}
+	seen := map[string]int{}
+	for _, f := range findings {
+		seen[f.alike]++
+		switch n := times[f.alike]; {
+		case f.alike == "" || n <= few || seen[f.alike] == 1:
+			list = append(list, f.Problem)
+		case seen[f.alike] == n:
+			list = append(list, diag.Problem{File: f.File, Line: f.Line, Warning: f.Warning, Text: fmt.Sprintf("%d rules in all, of which this is the last, %s", n, f.alike)})
+		}
+	}
+	return list
+}
+
+// Name returns the name of the series that are selected, "" if they have several.
+func (s Selector) Name() string {
+	for _, m := range s.Vector.LabelMatchers {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
+}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -17,8 +18,7 @@ func Exposition(dst []byte, b *raw.Batch) []byte {
 		f := &Fields[s.Family]
 		if s.Family != family {
 			family = s.Family
-			dst = append(append(append(append(append(dst, "# HELP "...), f.Family...), ' '), f.Help...), '\n')
-			dst = append(append(append(append(append(dst, "# TYPE "...), f.Family...), ' '), f.Type...), '\n')
+			dst = exposition.AppendHeader(dst, f.Family, f.Help, f.Type)
 		}
 		dst = append(append(append(dst, f.Family...), b.Dict.Block(s.Labels)...), ' ')
 		dst = append(appendValue(dst, s.Value, f.Float), '\n')

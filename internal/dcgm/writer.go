@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -133,7 +133,7 @@ func (w *Writer) learn() {
 			continue
 		}
 		for _, job := range w.jobs.Of(row.board.Entity, row.instanceID()) {
-			row.blocks = append(row.blocks, w.dict.BlockID(append(appendLabel(w.appendLabels(nil, row), ",hpc_job", job), '}')))
+			row.blocks = append(row.blocks, w.dict.BlockID(append(exposition.AppendLabel(w.appendLabels(nil, row), ",hpc_job", job), '}')))
 		}
 		if row.blocks == nil {
 			row.blocks = []uint32{w.dict.BlockID(append(w.appendLabels(nil, row), '}'))}
@@ -170,14 +170,14 @@ func (r *deviceRow) instanceID() int {
 func (w *Writer) appendLabels(dst []byte, r *deviceRow) []byte {
 	b := r.board
 	gpu := strconv.Itoa(b.Entity)
-	dst = appendLabel(dst, "{gpu", gpu)
-	dst = appendLabel(dst, ",UUID", b.UUID)
-	dst = appendLabel(dst, ",pci_bus_id", b.PCIBusID)
-	dst = appendLabel(dst, ",device", "nvidia"+gpu)
-	dst = appendLabel(dst, ",modelName", b.Model)
+	dst = exposition.AppendLabel(dst, "{gpu", gpu)
+	dst = exposition.AppendLabel(dst, ",UUID", b.UUID)
+	dst = exposition.AppendLabel(dst, ",pci_bus_id", b.PCIBusID)
+	dst = exposition.AppendLabel(dst, ",device", "nvidia"+gpu)
+	dst = exposition.AppendLabel(dst, ",modelName", b.Model)
 	if r.instance != nil {
 		dst = appendOptional(dst, ",GPU_I_PROFILE", r.instance.Profile)
-		dst = appendLabel(dst, ",GPU_I_ID", strconv.Itoa(r.instance.ID))
+		dst = exposition.AppendLabel(dst, ",GPU_I_ID", strconv.Itoa(r.instance.ID))
 	}
 	dst = appendOptional(dst, ",hostname", w.hostname)
 	return appendOptional(dst, ",DCGM_FI_DRIVER_VERSION", b.Driver)
@@ -188,24 +188,5 @@ func appendOptional(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
 	}
-	return appendLabel(dst, name, value)
-}
-
-// appendLabel appends name="value", escaped as the text format wants it. The
-// exporter does not escape, and is not to be copied in that. Bytes that are no
-// UTF-8, and NUL, would make Prometheus reject everything: they become U+FFFD.
-func appendLabel(dst []byte, name, value string) []byte {
-	dst = append(append(dst, name...), '=', '"')
-	for _, r := range value {
-		switch r {
-		case 0:
-			r = utf8.RuneError
-		case '\n':
-			dst, r = append(dst, '\\'), 'n'
-		case '\\', '"':
-			dst = append(dst, '\\')
-		}
-		dst = utf8.AppendRune(dst, r)
-	}
-	return append(dst, '"')
+	return exposition.AppendLabel(dst, name, value)
 }

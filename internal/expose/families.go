@@ -1,6 +1,9 @@
 package expose
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+)
 
 // Series documents one family of ours.
 type Series struct {
@@ -161,7 +164,7 @@ type header struct{ name, lines string }
 // newHeader returns the header of a family whose name lacks the prefix.
 func newHeader(s Series) header {
 	name := canonical.Prefix + s.Name
-	return header{name, "# HELP " + name + " " + s.Help + "\n# TYPE " + name + " " + string(s.Type) + "\n"}
+	return header{name, string(exposition.AppendHeader(nil, name, s.Help, string(s.Type)))}
 }
 
 // allocationShare of the limit, a quarter, is for series of allocations.

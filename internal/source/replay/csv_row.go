@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // csvLayout is what stands in which column.
@@ -145,18 +147,15 @@ func (r *csvRow) appendLabels(dst []byte) []byte {
 		if label == "" || value == "" {
 			continue
 		}
-		dst = append(append(append(dst, label...), `="`...), labelEscapes.Replace(value)...)
-		dst = append(dst, `",`...)
+		dst = append(exposition.AppendLabel(dst, label, value), ',')
 	}
 	if r.text[csvUUID] == "" {
 		// What makes a device of a row without a UUID.
-		dst = append(append(append(dst, `entity="GPU `...), labelEscapes.Replace(r.text[csvGPU])...), `",`...)
+		dst = append(exposition.AppendLabel(dst, "entity", "GPU "+r.text[csvGPU]), ',')
 	}
 	dst[len(dst)-1] = '}'
 	return dst
 }
-
-var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // longModel undoes what makes a word of the models with a number: RTX6000.
 func longModel(short string) string {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -63,7 +64,7 @@ func newDemo(seed uint64) *demo {
 		d.units[i] = s
 	}
 	for i, f := range demoFamilies {
-		d.heads[i] = fmt.Appendf(nil, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+		d.heads[i] = exposition.AppendHeader(nil, f.name, f.help, f.kind)
 	}
 	return d
 }

@@ -8,10 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// containerPath is where the readings of the devices of each container are listed.
-const containerPath = "/container/metrics"
-
-// containers answers containerPath with JSON: a list of one object for each
+// containers answers /container/metrics with JSON: a list of one object for each
 // container and device that it holds, in the words and units of
 // gpu-container-exporter's API of that path. What was not read is left out where
 // that API has 0.

@@ -34,7 +34,7 @@ func held() *canonical.Snapshot {
 // that this stands for, and nothing where nothing was read.
 func TestContainers(t *testing.T) {
 	server := serve(t, Options{Feeds: []Feed{brokenFeed("gone", refused), feedOf(held())}})
-	res, body := ask(t, "GET", server.URL+containerPath)
+	res, body := ask(t, "GET", server.URL+"/container/metrics")
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %s: %s", res.StatusCode, res.Header.Get("Content-Type"), body)
 	}
@@ -73,7 +73,7 @@ func TestContainersOfSharedDevices(t *testing.T) {
 		{"the first has no tenants", []Feed{feedOf(unheld), feedOf(other)}, "small"},
 		{"the first is down", []Feed{brokenFeed("gone", refused), feedOf(other)}, "train-0 probe small"},
 	} {
-		_, body := ask(t, "GET", serve(t, Options{Feeds: c.feeds}).URL+containerPath)
+		_, body := ask(t, "GET", serve(t, Options{Feeds: c.feeds}).URL+"/container/metrics")
 		var list []struct{ Pod string }
 		if err := json.Unmarshal(body, &list); err != nil {
 			t.Fatal(err)
@@ -102,10 +102,10 @@ func TestContainersOfNobody(t *testing.T) {
 		{"too slow", brokenFeed("slow", slow), 504, "slow did not answer"},
 	} {
 		server := serve(t, Options{Feeds: []Feed{c.feed}, Timeout: time.Second, MaxRequests: 1})
-		if res, body := ask(t, "GET", server.URL+containerPath); res.StatusCode != c.status || !strings.Contains(string(body), c.body) {
+		if res, body := ask(t, "GET", server.URL+"/container/metrics"); res.StatusCode != c.status || !strings.Contains(string(body), c.body) {
 			t.Errorf("%s: %d %s", c.name, res.StatusCode, body)
 		}
-		if res, _ := ask(t, "POST", server.URL+containerPath); res.StatusCode != 405 {
+		if res, _ := ask(t, "POST", server.URL+"/container/metrics"); res.StatusCode != 405 {
 			t.Errorf("%s: POST gives %d", c.name, res.StatusCode)
 		}
 	}

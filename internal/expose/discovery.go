@@ -2,19 +2,16 @@ package expose
 
 import "net/http"
 
-// discoveryPath lists the sources for Prometheus' http_sd_configs.
-const discoveryPath = "/sd"
-
 // targetGroup is one element of what HTTP service discovery answers.
 type targetGroup struct {
 	Targets []string          `json:"targets"`
 	Labels  map[string]string `json:"labels"`
 }
 
-// discovery answers discoveryPath: each source is a target of its own, at the
-// address at which we were asked, whose scrapes read that source alone. Several are
-// told apart by their instance: up is of each. The job says whether to come by TLS,
-// unless we see that it is wanted.
+// discovery answers /sd for Prometheus' http_sd_configs: each source is a target of
+// its own, at the address of the request, whose scrapes read that source alone.
+// Several differ in their instance, so that up is of each. The scheme is the job's,
+// unless the request came by TLS.
 func discovery(feeds []Feed) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		groups := make([]targetGroup, len(feeds))

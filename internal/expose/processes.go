@@ -4,15 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
-
-// processPath is where the processes on the devices are listed.
-const processPath = "/api/v1/processes"
 
 // ProcessLister lists the processes that use the devices.
 type ProcessLister interface {
@@ -24,7 +24,7 @@ type ProcessLister interface {
 	Processes(ctx context.Context) ([]canonical.Process, error)
 }
 
-// processes answers processPath with JSON: an object whose field processes is a
+// processes answers /api/v1/processes with JSON: an object whose field processes is a
 // list, ordered by device and pid, and whose field incomplete says why devices are
 // not in it, where they are not.
 type processes struct {
@@ -156,4 +156,39 @@ func bytesOf(v float64) *uint64 {
 	}
 	n := uint64(v)
 	return &n
+}
+
+// proxyHeaders are what proxies add to a request that they pass on: who sent it is
+// not who it comes from.
+var proxyHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded", "Via"}
+
+// isLocal tells whether a request was made on this machine, as far as one can see.
+// It must also have been addressed to localhost: a proxy here may say nothing of
+// itself, and a browser here may ask for a page of somebody else's, who has pointed
+// his name at us.
+func isLocal(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !peer.Addr().IsLoopback() || !namesLoopback(r.Host) {
+		return false
+	}
+	for _, name := range proxyHeaders {
+		if len(r.Header.Values(name)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// namesLoopback tells whether host, with or without a port, is this machine to
+// itself.
+func namesLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
 }

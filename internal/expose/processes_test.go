@@ -76,16 +76,16 @@ func TestProcesses(t *testing.T) {
 // TestProcessesOverTheNetwork asks a real server, whose clients are on its machine.
 func TestProcessesOverTheNetwork(t *testing.T) {
 	server := serve(t, Options{Feeds: []Feed{feedOf(snapshotOf("s", board()))}, Processes: listing()})
-	if res, body := ask(t, "GET", server.URL+processPath); res.StatusCode != 200 || string(body) != "{\"processes\":[]}\n" {
+	if res, body := ask(t, "GET", server.URL+"/api/v1/processes"); res.StatusCode != 200 || string(body) != "{\"processes\":[]}\n" {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
-	if res, body := ask(t, "HEAD", server.URL+processPath); res.StatusCode != 200 || len(body) > 0 {
+	if res, body := ask(t, "HEAD", server.URL+"/api/v1/processes"); res.StatusCode != 200 || len(body) > 0 {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 	if _, body := ask(t, "GET", server.URL+"/"); !strings.Contains(string(body), `<a href="/api/v1/processes">`) {
 		t.Error("the landing page has no link")
 	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+processPath, nil)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/api/v1/processes", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

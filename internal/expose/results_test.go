@@ -42,7 +42,7 @@ func TestReload(t *testing.T) {
 		status, ran    int
 		want           string
 	}{
-		{able.URL, "GET", nil, 405, 0, "GET does not reload; use POST\n"},
+		{able.URL, "GET", nil, 405, 0, "Method Not Allowed\n"},
 		{able.URL, "POST", nil, 200, 1, "reloaded\n"},
 		{able.URL, "PUT", nil, 200, 2, "reloaded\n"},
 		{able.URL, "POST", errors.New("a.yml:3: wrong; do right"), 500, 3, "nothing was reloaded: a.yml:3: wrong; do right\n"},

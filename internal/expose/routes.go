@@ -3,8 +3,10 @@
 package expose
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -64,18 +66,12 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// pprofPrefix is the path below which Go profiles are served.
-const pprofPrefix = "/debug/pprof/"
+// ServerName is the value of the header Server in every answer of ours, by which a
+// client tells a kpulse-proxy from whatever else listens on a port.
+const ServerName = "kpulse-proxy"
 
-// routes serves exact paths; what is not there is 404.
-type routes struct {
-	exact     map[string]http.Handler
-	profiles  http.Handler // of all paths below pprofPrefix; nil if disabled
-	telemetry *telemetry
-}
-
-// New returns the handler of all our paths. Errors are about opts and say what
-// to change.
+// New returns the handler of all our paths. Errors are about opts and say what to
+// change.
 func New(opts Options) (http.Handler, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -99,70 +95,91 @@ func New(opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &routes{telemetry: m.telemetry, exact: map[string]http.Handler{
-		"/":           page,
-		"/metrics":    m,
-		"/health":     http.HandlerFunc(healthy),
-		"/-/healthy":  http.HandlerFunc(healthy),
-		"/-/ready":    ready(opts.Feeds),
-		"/-/metrics":  m.telemetry.handler(),
-		reloadPath:    reload(opts.Reload),
-		processPath:   newProcesses(&opts),
-		containerPath: &containers{opts.Feeds, opts.Timeout},
-		discoveryPath: discovery(opts.Feeds),
-	}}
-	if opts.EnablePprof {
-		r.profiles = profiles()
-	}
-	return r, nil
+	handler := m.telemetry.instrument(routes(&opts, m, page))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", ServerName)
+		handler.ServeHTTP(w, r)
+	}), nil
 }
 
-// profiles serves what net/http/pprof does, but for the command line: that may
-// hold the credentials of an upstream's URL.
-func profiles() http.Handler {
+// routes maps our paths to their handlers. GET serves HEAD too, and ServeMux answers
+// other methods with 405 and other paths with 404.
+func routes(opts *Options, m *metrics, page *landing) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc(pprofPrefix, pprof.Index)
-	mux.HandleFunc(pprofPrefix+"cmdline", http.NotFound)
-	mux.HandleFunc(pprofPrefix+"profile", pprof.Profile)
-	mux.HandleFunc(pprofPrefix+"symbol", pprof.Symbol)
-	mux.HandleFunc(pprofPrefix+"trace", pprof.Trace)
+	mux.Handle("GET /{$}", page)
+	mux.Handle("GET /metrics", m)
+	mux.HandleFunc("GET /health", healthy)
+	mux.HandleFunc("GET /-/healthy", healthy)
+	mux.HandleFunc("GET /-/ready", ready(opts.Feeds))
+	mux.Handle("GET /-/metrics", m.telemetry.handler())
+	mux.HandleFunc("POST /-/reload", reload(opts.Reload))
+	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
+	mux.Handle("GET /api/v1/processes", newProcesses(opts))
+	mux.Handle("GET /container/metrics", &containers{opts.Feeds, opts.Timeout})
+	mux.HandleFunc("GET /sd", discovery(opts.Feeds))
+	if opts.EnablePprof {
+		// All of net/http/pprof but the command line, which may hold the credentials
+		// of an upstream's URL.
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
 	return mux
 }
 
-// ServerName is the value of the header Server in every answer of ours, by which a
-// client tells a kpulse-proxy from whatever else listens on a port.
-const ServerName = "kpulse-proxy"
+// healthy answers that the process lives, whatever becomes of the sources.
+func healthy(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") }
 
-// ServeHTTP implements http.Handler.
-func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	w.Header().Set("Server", ServerName)
-	path, next := r.find(req.URL.Path)
-	if next != nil && path != reloadPath && req.Method != http.MethodGet && req.Method != http.MethodHead {
-		next = http.HandlerFunc(notAllowed)
+// ready answers 200 once a feed has a reading young enough to be served, else
+// 503 with the reason of each feed on a line.
+func ready(feeds []Feed) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		var reasons []string
+		for _, f := range feeds {
+			_, err := f.Status()
+			if err == nil {
+				answerText(w, "ready")
+				return
+			}
+			reasons = append(reasons, reason(f, err))
+		}
+		http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)
 	}
-	if next == nil {
-		next = http.NotFoundHandler()
-	}
-	r.telemetry.observe(path, next, w, req)
 }
 
-// find returns the handler of a path, nil if there is none, and the path under
-// which it is counted.
-func (r *routes) find(path string) (string, http.Handler) {
-	if next, ok := r.exact[path]; ok {
-		return path, next
+// reload has run read config and rules again, and answers with its error; nil is not
+// allowed to.
+func reload(run func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if run == nil {
+			http.Error(w, "reloading over HTTP is off; start with --web.enable-lifecycle, or send SIGHUP", http.StatusForbidden)
+			return
+		}
+		if err := run(); err != nil {
+			http.Error(w, "nothing was reloaded: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		answerText(w, "reloaded")
 	}
-	switch {
-	case r.profiles == nil:
-	case strings.HasPrefix(path, pprofPrefix):
-		return pprofPrefix, r.profiles
-	case path+"/" == pprofPrefix:
-		return pprofPrefix, http.RedirectHandler(pprofPrefix, http.StatusMovedPermanently)
-	}
-	return "other", nil
 }
 
-func notAllowed(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD")
-	http.Error(w, r.Method+" is not allowed here; use GET", http.StatusMethodNotAllowed)
+// answerText answers with a line of text.
+func answerText(w http.ResponseWriter, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, line+"\n") // an error is the client's
+}
+
+// answerJSON answers with a value as JSON.
+func answerJSON(w http.ResponseWriter, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.Write(append(body, '\n'))
 }

@@ -37,12 +37,12 @@ func TestRoutes(t *testing.T) {
 		{down.URL, "GET", "/-/healthy", 200, "OK"},
 		{down.URL, "GET", "/", 200, "connection refused"},
 		{down.URL, "GET", "/-/ready", 503, "source gone: http://node:9400/metrics: connection refused; start the exporter\nsource waiting has not been read yet; wait\n"},
-		{up.URL, "POST", "/metrics", 405, "POST"},
-		{up.URL, "DELETE", "/", 405, "DELETE"},
-		{up.URL, "OPTIONS", "/health", 405, "OPTIONS"},
-		{up.URL, "PUT", "/-/ready", 405, "PUT"},
+		{up.URL, "POST", "/metrics", 405, ""},
+		{up.URL, "DELETE", "/", 405, ""},
+		{up.URL, "OPTIONS", "/health", 405, ""},
+		{up.URL, "PUT", "/-/ready", 405, ""},
 		{up.URL, "GET", "/metrics/", 404, ""},
-		{up.URL, "GET", "//metrics", 404, ""},
+		{up.URL, "GET", "//metrics", 307, `href="/metrics"`},
 		{up.URL, "GET", "/Metrics", 404, ""},
 		{up.URL, "GET", "/health/", 404, ""},
 		{up.URL, "GET", "/-/", 404, ""},
@@ -51,10 +51,10 @@ func TestRoutes(t *testing.T) {
 		{up.URL, "GET", "/debug/pprof", 404, ""},
 		{up.URL, "GET", "/debug/pprof/", 404, ""},
 		{up.URL, "GET", "/api/v1/processes", 404, "start with --collector.processes"},
-		{up.URL, "POST", "/api/v1/processes", 405, "POST"},
+		{up.URL, "POST", "/api/v1/processes", 405, ""},
 		{up.URL, "GET", "/api/v1/processes/", 404, ""},
 		{up.URL, "GET", "/debug/pprof/heap", 404, ""},
-		{profiled.URL, "GET", "/debug/pprof", 301, `href="/debug/pprof/"`},
+		{profiled.URL, "GET", "/debug/pprof", 307, `href="/debug/pprof/"`},
 		{profiled.URL, "GET", "/debug/pprof/", 200, "goroutine"},
 		{profiled.URL, "GET", "/debug/pproff", 404, ""},
 		{profiled.URL, "GET", "/debug/pprof/heap", 200, ""},
@@ -83,6 +83,7 @@ func TestTelemetry(t *testing.T) {
 	ask(t, "GET", server.URL+"/metrics")
 	ask(t, "GET", server.URL+"/metrics")
 	ask(t, "GET", server.URL+"/some/path")
+	ask(t, "GET", server.URL+"/")
 	_, body := ask(t, "GET", server.URL+"/-/metrics")
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	if _, err := parser.TextToMetricFamilies(strings.NewReader(string(body))); err != nil {
@@ -91,6 +92,7 @@ func TestTelemetry(t *testing.T) {
 	for _, line := range []string{
 		`kpulse_proxy_http_requests_total{code="502",path="/metrics"} 2`,
 		`kpulse_proxy_http_requests_total{code="404",path="other"} 1`,
+		`kpulse_proxy_http_requests_total{code="200",path="/"} 1`,
 		`kpulse_proxy_http_request_duration_seconds_count{code="502",path="/metrics"} 2`,
 		`kpulse_proxy_scrape_failures_total{kind="unreachable",source="gone"} 2`,
 		`kpulse_proxy_scrape_failures_total{kind="timeout",source="gone"} 0`,

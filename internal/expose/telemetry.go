@@ -2,8 +2,7 @@ package expose
 
 import (
 	"net/http"
-	"strconv"
-	"time"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -11,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// telemetry is what the proxy tells about itself, on a path and in a registry of
-// its own.
+// telemetry is what the proxy reports about itself, on a path and in a registry of its
+// own.
 type telemetry struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -71,27 +70,17 @@ func (t *telemetry) countFailures(feeds []Feed, readings []reading) {
 	}
 }
 
-// observe serves r with next and counts it under path, which is one of ours.
-func (t *telemetry) observe(path string, next http.Handler, w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
-	rec := &recorder{ResponseWriter: w, code: http.StatusOK}
-	next.ServeHTTP(rec, r)
-	code := strconv.Itoa(rec.code)
-	t.requests.WithLabelValues(path, code).Inc()
-	t.duration.WithLabelValues(path, code).Observe(time.Since(begun).Seconds())
+// instrument counts and times what next answers by the pattern of its route.
+func (t *telemetry) instrument(next http.Handler) http.Handler {
+	path := promhttp.WithLabelFromRequest("path", pathOf)
+	return promhttp.InstrumentHandlerDuration(t.duration, promhttp.InstrumentHandlerCounter(t.requests, next, path), path)
 }
 
-// recorder remembers the status of an answer.
-type recorder struct {
-	http.ResponseWriter
-	code int
+// pathOf returns the path of the pattern that a ServeMux has matched, "other" if none:
+// anybody can invent a path.
+func pathOf(r *http.Request) string {
+	if _, path, ok := strings.Cut(r.Pattern, " "); ok {
+		return strings.TrimSuffix(path, "{$}")
+	}
+	return "other"
 }
-
-// WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(code int) {
-	r.code = code
-	r.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap is for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -1,19 +1,22 @@
 package client
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
+
+var errNoSeries = errors.New("no series of kpulse-proxy in the answer; give the address of a kpulse-proxy, such as http://NODE:9401/metrics")
 
 // parser reads expositions of kpulse-proxy. It is for one goroutine at a time.
 type parser struct {
-	families   map[string]family
+	families   map[string]handler
 	classes    map[string]canonical.Class
 	states     map[string]canonical.Health
 	conditions map[string]canonical.Condition
@@ -38,143 +41,153 @@ func newParser() *parser {
 	return p
 }
 
+// sample is one sample of an exposition. Its strings are parts of the body.
+type sample struct {
+	labels []exposition.Label
+	value  float64
+}
+
+// label returns the value of a label, "" without one; valid as long as the body.
+func (s *sample) label(name string) string {
+	for i := range s.labels {
+		if s.labels[i].Name == name {
+			return s.labels[i].Value
+		}
+	}
+	return ""
+}
+
+// text returns the value of a label as a copy.
+func (s *sample) text(name string) string { return strings.Clone(s.label(name)) }
+
 // reader is one exposition being read.
 type reader struct {
 	*parser
 	node    *Node
 	devices map[string]*device
-	key     []byte // scratch
 	order   []*device
+	key     []byte // scratch
 }
 
-// device is a GPU being read. Devices that only a counter tells of went long ago;
-// they are told of otherwise too where they are there, or missed.
+// device is a GPU being read. One that only counters mention, neither its info nor
+// its presence, is long gone.
 type device struct {
-	gpu  *GPU
-	told bool
+	gpu      *GPU
+	reported bool
 }
 
-var errNoSeries = errors.New("no series of kpulse-proxy in the answer; give the address of a kpulse-proxy, such as http://NODE:9401/metrics")
-
-// parse reads the series of ours in an exposition and skips all others. Lines of
-// ours that are broken are skipped and counted. url goes into the Node.
+// parse reads the series of kpulse-proxy in an exposition and skips all others.
+// Malformed lines that begin like ours are skipped and counted. url becomes
+// Node.URL; the Node keeps no part of body.
 func (p *parser) parse(url string, body []byte) (*Node, error) {
-	r := &reader{parser: p, devices: map[string]*device{}}
 	nan := math.NaN()
+	r := &reader{parser: p, devices: map[string]*device{}}
 	r.node = &Node{URL: url, Host: unknownHost(), Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}
 	var s sample
-	seen := false
-	for len(body) > 0 {
-		var line []byte
-		line, body, _ = bytes.Cut(body, []byte{'\n'})
-		if !bytes.HasPrefix(line, []byte(canonical.Prefix)) {
-			continue
-		}
-		if s.read(line) != nil {
+	text, found := exposition.View(body), false
+	for e := range exposition.Entries(text) {
+		switch name, ours := strings.CutPrefix(e.MetricName(), canonical.Prefix); {
+		case e.Kind == exposition.Malformed && strings.HasPrefix(text[e.Start:e.End], canonical.Prefix):
 			r.node.Skipped++
-			continue
-		}
-		seen = true
-		if take := p.families[string(s.name[len(canonical.Prefix):])]; take != nil {
-			take(r, &s)
+		case e.Kind == exposition.Series && ours:
+			found = true
+			if handle := p.families[name]; handle != nil {
+				s.labels, s.value = exposition.ParseLabels(e.Labels, s.labels[:0]), e.Value
+				handle(r, &s)
+			}
 		}
 	}
 	switch {
-	case !seen && r.node.Skipped > 0:
+	case !found && r.node.Skipped > 0:
 		return nil, fmt.Errorf("all %d lines of kpulse-proxy in the answer are broken; is something between us and it?", r.node.Skipped)
-	case !seen:
+	case !found:
 		return nil, errNoSeries
 	}
 	r.finish()
 	return r.node, nil
 }
 
-// gpu returns the device that a sample is of.
+// gpu returns the device of a sample.
 func (r *reader) gpu(s *sample) *GPU { return r.device(s).gpu }
 
 func (r *reader) device(s *sample) *device {
 	r.key = r.key[:0]
 	for _, name := range [...]string{"hostname", "gpu", "uuid", "mig_instance"} {
-		r.key = append(append(r.key, s.get(name)...), 0)
+		r.key = append(append(r.key, s.label(name)...), 0)
 	}
 	d := r.devices[string(r.key)]
 	if d == nil {
-		d = &device{gpu: r.newGPU(s)}
+		d = &device{gpu: NewGPU(r.node.URL, canonical.Device{
+			Hostname: s.text("hostname"), GPU: s.text("gpu"), UUID: s.text("uuid"), Instance: s.text("mig_instance"), Profile: s.text("mig_profile"),
+		})}
 		r.devices[string(r.key)] = d
 		r.order = append(r.order, d)
 	}
 	return d
 }
 
-func (r *reader) newGPU(s *sample) *GPU {
-	return NewGPU(r.node.URL, canonical.Device{
-		Hostname: string(s.get("hostname")), GPU: string(s.get("gpu")), UUID: string(s.get("uuid")),
-		Instance: string(s.get("mig_instance")), Profile: string(s.get("mig_profile")),
-	})
-}
-
-// allocation returns the one that a sample is of, nil where allocation_info, which
-// stands before, did not tell of it: then it ended.
+// allocation returns the allocation of a sample, nil where it has ended: then
+// allocation_info, which precedes the counters, did not list it.
 func (r *reader) allocation(s *sample) *Allocation {
 	g, w := r.gpu(s), workload(s)
-	for i := range g.Allocations {
-		a := &g.Allocations[i]
-		if a.Workload == w {
-			return a
-		}
+	i := slices.IndexFunc(g.Allocations, func(a Allocation) bool { return a.Workload == w })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &g.Allocations[i]
+}
+
+func workload(s *sample) canonical.Workload {
+	return canonical.Workload{Namespace: s.text("workload_namespace"), Pod: s.text("workload_pod"), Container: s.text("workload_container"), Job: s.text("hpc_job")}
 }
 
 func (r *reader) source(s *sample) *Source {
-	name, backend := s.get("source"), s.get("backend")
-	for i := range r.node.Sources {
-		if o := &r.node.Sources[i]; o.Name == string(name) && o.Backend == string(backend) {
-			return o
-		}
+	name, backend := s.label("source"), s.label("backend")
+	i := slices.IndexFunc(r.node.Sources, func(o Source) bool { return o.Name == name && o.Backend == backend })
+	if i < 0 {
+		i = len(r.node.Sources)
+		r.node.Sources = append(r.node.Sources, Source{Name: strings.Clone(name), Backend: strings.Clone(backend)})
 	}
-	r.node.Sources = append(r.node.Sources, Source{Name: string(name), Backend: string(backend)})
-	return &r.node.Sources[len(r.node.Sources)-1]
+	return &r.node.Sources[i]
 }
 
-// finish puts into order what was read.
+// finish orders the devices and sums up the node.
 func (r *reader) finish() {
+	n := r.node
 	for _, d := range r.order {
-		if d.told {
+		if d.reported {
 			slices.SortStableFunc(d.gpu.Raised, func(a, b RaisedCondition) int { return cmp.Compare(b.State, a.State) })
-			r.node.GPUs = append(r.node.GPUs, d.gpu)
+			n.GPUs = append(n.GPUs, d.gpu)
 		}
 	}
-	slices.SortStableFunc(r.node.GPUs, compareGPUs)
-	for i, g := range r.node.GPUs[:max(0, len(r.node.GPUs)-1)] {
-		next := r.node.GPUs[i+1]
-		g.Cut = g.Instance == "" && next.Instance != "" && next.UUID == g.UUID && next.Hostname == g.Hostname
-	}
-	for _, o := range r.node.Sources {
-		if o.Up {
-			r.node.Up = true
+	slices.SortStableFunc(n.GPUs, compareGPUs)
+	for i, g := range n.GPUs {
+		if i == 0 || g.Hostname != n.GPUs[i-1].Hostname {
+			n.Machines++
 		}
-		if o.At.After(r.node.At) {
-			r.node.At = o.At
-		}
-		if o.Period > 0 && (r.node.Period == 0 || o.Period < r.node.Period) {
-			r.node.Period = o.Period
+		if i+1 < len(n.GPUs) {
+			next := n.GPUs[i+1]
+			g.Cut = !g.IsInstance() && next.IsInstance() && next.UUID == g.UUID && next.Hostname == g.Hostname
 		}
 	}
-	for i, g := range r.node.GPUs { // in the order of their nodes
-		if i == 0 || g.Hostname != r.node.GPUs[i-1].Hostname {
-			r.node.Machines++
+	if n.Machines > 0 {
+		n.Name = n.GPUs[0].Hostname
+	}
+	if n.Machines > 1 {
+		n.Name += fmt.Sprintf(" +%d", n.Machines-1)
+	}
+	for _, o := range n.Sources {
+		n.Up = n.Up || o.Up
+		if o.At.After(n.At) {
+			n.At = o.At
 		}
-	}
-	if r.node.Machines > 0 {
-		r.node.Name = r.node.GPUs[0].Hostname
-	}
-	if r.node.Machines > 1 {
-		r.node.Name += fmt.Sprintf(" +%d", r.node.Machines-1)
+		if o.Period > 0 && (n.Period == 0 || o.Period < n.Period) {
+			n.Period = o.Period
+		}
 	}
 }
 
-// compareGPUs orders by node and index, with instances behind their board.
+// compareGPUs orders by hostname and index, with instances behind their board.
 func compareGPUs(a, b *GPU) int {
 	return cmp.Or(
 		cmp.Compare(a.Hostname, b.Hostname),
@@ -184,7 +197,7 @@ func compareGPUs(a, b *GPU) int {
 	)
 }
 
-// compareNumbers orders numbers as such, 2 before 10, behind what is empty.
+// CompareNumbers orders decimal numbers by their value, 2 before 10, behind "".
 func CompareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }

@@ -48,17 +48,17 @@ func TestParseMIG(t *testing.T) {
 	if board.Health != canonical.HealthOK || board.Class != canonical.ClassUnknown || board.Model != "NVIDIA A100" {
 		t.Errorf("board: %v %v %q", board.Health, board.Class, board.Model)
 	}
-	if v := board.Value(canonical.Temperature); v != 41 {
+	if v := board.Values[canonical.Temperature]; v != 41 {
 		t.Errorf("temperature %v, want 41", v)
 	}
-	if !math.IsNaN(board.RealUtilization) || !math.IsNaN(board.Value(canonical.DRAMActive)) {
+	if !math.IsNaN(board.RealUtilization) || !math.IsNaN(board.Values[canonical.DRAMActive]) {
 		t.Error("the board has no utilization and no activity of its own, and shows some")
 	}
 	if idle.Class != canonical.Idle || idle.RealUtilization != 0 || idle.Profile != "3g.20gb" || idle.Health != canonical.HealthUnknown {
 		t.Errorf("instance 7: %v %v %q %v", idle.Class, idle.RealUtilization, idle.Profile, idle.Health)
 	}
-	if busy.Class != canonical.MemoryBound || busy.RealUtilization != 0.25 || busy.Coverage != 0.65 || busy.Value(canonical.DRAMActive) != 0.5 {
-		t.Errorf("instance 8: %v %v %v %v", busy.Class, busy.RealUtilization, busy.Coverage, busy.Value(canonical.DRAMActive))
+	if busy.Class != canonical.MemoryBound || busy.RealUtilization != 0.25 || busy.Values[canonical.DRAMActive] != 0.5 {
+		t.Errorf("instance 8: %v %v %v", busy.Class, busy.RealUtilization, busy.Values[canonical.DRAMActive])
 	}
 	if w := n.Weights; n.Preset != "ai" || w.SM != 0.35 || w.Tensor != 0.35 || w.DRAM != 0.2 || w.Engine != 0.1 {
 		t.Errorf("weights %+v", w)
@@ -90,8 +90,8 @@ func TestParseSourceDown(t *testing.T) {
 	if want := time.UnixMilli(1795262400250); !n.At.Equal(want) {
 		t.Errorf("reading at %v, want %v", n.At, want)
 	}
-	if n.Period != time.Second || n.Sources[1].Took != 12500*time.Microsecond {
-		t.Errorf("period %v, took %v", n.Period, n.Sources[1].Took)
+	if n.Period != time.Second {
+		t.Errorf("period %v", n.Period)
 	}
 }
 
@@ -118,11 +118,11 @@ func TestParseStoresEveryField(t *testing.T) {
 	}
 	g := n.GPUs[0]
 	for f := range canonical.NumFields {
-		if v := g.Value(f); f != canonical.ClockEvents && v != float64(f) {
+		if v := g.Values[f]; f != canonical.ClockEvents && v != float64(f) {
 			t.Errorf("%s %s: %v, want %d", canonical.Fields[f].Name, canonical.Fields[f].Labels, v, f)
 		}
 	}
-	if !g.ClockEventsKnown || !slices.Equal(g.ClockEvents, []string{"sw_thermal"}) {
+	if !slices.Equal(g.ClockEvents, []string{"sw_thermal"}) {
 		t.Errorf("clock events %v", g.ClockEvents)
 	}
 }
@@ -166,11 +166,11 @@ func TestParseDevice(t *testing.T) {
 	if want := []RaisedCondition{{canonical.CondRowRemapFailure, canonical.HealthCrit}, {canonical.CondGPUTemperature, canonical.HealthHot}}; !slices.Equal(g.Raised, want) || !g.Sick() {
 		t.Errorf("raised %v, want %v", g.Raised, want)
 	}
-	if g.XIDChanges != 2 || !g.XIDChangedAt.Equal(time.UnixMilli(1795262400500)) {
-		t.Errorf("xid changes %v at %v", g.XIDChanges, g.XIDChangedAt)
+	if g.XIDChanges != 2 {
+		t.Errorf("xid changes %v", g.XIDChanges)
 	}
-	if g.MeanUtilization() != 0.25 || !math.IsNaN(gone.MeanUtilization()) || g.ClassSeconds[canonical.Idle] != 5 {
-		t.Errorf("mean %v and %v, idle for %v", g.MeanUtilization(), gone.MeanUtilization(), g.ClassSeconds[canonical.Idle])
+	if g.MeanUtilization() != 0.25 || !math.IsNaN(gone.MeanUtilization()) {
+		t.Errorf("mean %v and %v", g.MeanUtilization(), gone.MeanUtilization())
 	}
 	if g.Holders != 3 || len(g.Allocations) != 2 || g.Allocations[0].Pod != `p"q\r` || g.Allocations[0].Kind != "Job" || !math.IsNaN(g.Allocations[0].Seconds) {
 		t.Fatalf("allocations %+v", g.Allocations)

@@ -37,21 +37,18 @@ func (c *chooser) apply(n *Node) {
 		c.chosen = c.choose(n)
 	}
 	all := n.GPUs
-	n.Hidden, n.HiddenBy, n.Trouble = boardsOf(all), c.chosen.By, c.chosen.Trouble
+	n.Hidden, n.HiddenBy, n.Trouble = boards(all), c.chosen.By, c.chosen.Trouble
 	n.GPUs = make([]*GPU, 0, len(c.chosen.Shown))
 	for _, i := range c.chosen.Shown {
 		n.GPUs = append(n.GPUs, all[i])
 	}
-	n.Hidden -= boardsOf(n.GPUs)
+	n.Hidden -= boards(n.GPUs)
 }
 
-// boardsOf counts the boards of which at least a part is among gpus.
-func boardsOf(gpus []*GPU) int {
-	n := 0
-	for i, g := range gpus {
-		if i == 0 || g.UUID != gpus[i-1].UUID || g.Hostname != gpus[i-1].Hostname || g.GPU != gpus[i-1].GPU {
-			n++
-		}
+// boards counts the boards of which at least a part is among gpus.
+func boards(gpus []*GPU) (n int) {
+	for range Units(gpus) {
+		n++
 	}
 	return n
 }

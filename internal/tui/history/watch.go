@@ -139,7 +139,7 @@ func (d *watched) seeXID(g *client.GPU, add adder) {
 		if slices.ContainsFunc(g.Raised, func(r client.RaisedCondition) bool { return r.Condition == canonical.CondXIDFatal }) {
 			state = canonical.HealthCrit
 		}
-		add(EventXID, state, "XID "+strconv.FormatFloat(g.Value(canonical.XIDLast), 'f', -1, 64))
+		add(EventXID, state, "XID "+strconv.FormatFloat(g.Values[canonical.XIDLast], 'f', -1, 64))
 	}
 	if !math.IsNaN(g.XIDChanges) {
 		d.xids = g.XIDChanges

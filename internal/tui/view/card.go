@@ -19,7 +19,7 @@ func (p *painter) card(r screen.Rect, s *State, u *client.Unit) {
 		u = expire(u)
 	}
 	g := u.Lead()
-	in := cardFrame(r, s, g, u.Holds(s.Selected), how, since)
+	in := cardFrame(r, s, g, u.Contains(s.Selected), how, since)
 	switch {
 	case g.Gone:
 		in.Center(in.H/2, "not seen any more", styleCrit)
@@ -39,10 +39,10 @@ func (p *painter) card(r screen.Rect, s *State, u *client.Unit) {
 func expire(u *client.Unit) *client.Unit {
 	old := &client.Unit{}
 	if u.Board != nil {
-		old.Board = client.Blank(u.Board)
+		old.Board = u.Board.Blank()
 	}
 	for _, g := range u.Instances {
-		old.Instances = append(old.Instances, client.Blank(g))
+		old.Instances = append(old.Instances, g.Blank())
 	}
 	return old
 }

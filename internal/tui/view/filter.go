@@ -36,7 +36,7 @@ var texts = map[string]func(*client.GPU) []string{
 	"model": func(g *client.GPU) []string { return []string{g.Model} },
 	"uuid":  func(g *client.GPU) []string { return []string{g.UUID} },
 	"mig":   func(g *client.GPU) []string { return []string{g.Instance, g.Profile} },
-	"class": func(g *client.GPU) []string { return []string{g.Class.String(), g.Bottleneck()} },
+	"class": func(g *client.GPU) []string { return []string{g.Class.String(), canonical.Classes[g.Class].Bottleneck} },
 	"health": func(g *client.GPU) []string {
 		if g.IsInstance() {
 			return nil // its board has it

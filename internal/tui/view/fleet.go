@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
@@ -45,7 +47,7 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 	if len(s.GPUs) == 0 {
 		return
 	}
-	f.units = client.AppendUnits(f.units[:0], s.GPUs)
+	f.units = slices.AppendSeq(f.units[:0], client.Units(s.GPUs))
 	switch d := f.choose(r, s); d {
 	case densityMap:
 		f.heatMap(r, s)
@@ -146,7 +148,7 @@ func hit(r screen.Rect, s *State, k client.Key) {
 // is none.
 func (f *fleetView) selectedUnit(s *State) int {
 	for i := range f.units {
-		if f.units[i].Holds(s.Selected) {
+		if f.units[i].Contains(s.Selected) {
 			return i
 		}
 	}

@@ -84,7 +84,7 @@ func (f *fleetView) lines(r screen.Rect, s *State, gpus []*client.GPU) {
 		how, _ := s.Freshness(g)
 		shown := g
 		if how == client.Expired {
-			shown = client.Blank(g)
+			shown = g.Blank()
 		}
 		for k := range f.places {
 			p := &f.places[k]

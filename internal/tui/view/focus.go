@@ -42,7 +42,7 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	}
 	how, since := s.Freshness(g)
 	if how == client.Expired {
-		g = client.Blank(g)
+		g = g.Blank()
 	}
 	in := cardFrame(panel, s, g, true, how, since)
 	hit(panel, s, g.Key)

@@ -192,7 +192,7 @@ func TestTotals(t *testing.T) {
 	if got := sums(four); !math.IsNaN(got.Power) || math.Abs(got.Limit-2800) > 1e-9 || !(got.Mean > 95) {
 		t.Errorf("half a sum is no sum: %+v", got)
 	}
-	if got := sums(state("missing")); got.Telling != 0 || got.Boards != 4 {
+	if got := sums(state("missing")); got.Known != 0 || got.Boards != 4 {
 		t.Errorf("who tells nothing is not idle: %+v", got)
 	}
 }

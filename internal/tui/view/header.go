@@ -77,7 +77,7 @@ func gpuPieces(s *State, t *client.Totals) []piece {
 	switch {
 	case t.Boards == 0:
 		return pieces
-	case t.Telling == 0:
+	case t.Known == 0:
 		return append(pieces, piece{"  " + missing, styleFaint}, piece{" active", styleLabel})
 	}
 	return append(pieces, piece{fmt.Sprintf("  %d", t.Active), stylePlain}, piece{" active", styleLabel})

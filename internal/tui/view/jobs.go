@@ -145,8 +145,8 @@ func (v *jobsView) processes(r screen.Rect, s *State, all []client.Process) {
 		l.text(s.Nodes.ID(g), stylePlain)
 		l.number(p.MemoryUsed, gibibytes, stylePlain)
 		l.number(g.RealUtilization, percent, utilStyle(g.RealUtilization))
-		l.number(g.Value(canonical.NVMLUtilization), percent, stylePlain)
-		l.number(g.Value(canonical.TensorActive), percent, stylePlain)
+		l.number(g.Values[canonical.NVMLUtilization], percent, stylePlain)
+		l.number(g.Values[canonical.TensorActive], percent, stylePlain)
 		l.text(classLabels[g.Class].Long, classLabels[g.Class].style)
 		l.text(cmp.Or(p.Group, missing), styleLabel)
 		l.text(p.Command, styleLabel)
@@ -157,7 +157,7 @@ func (v *jobsView) processes(r screen.Rect, s *State, all []client.Process) {
 // shownNow returns g, without its readings where these are too old to be shown.
 func shownNow(s *State, g *client.GPU) *client.GPU {
 	if age, _ := s.Freshness(g); age == client.Expired {
-		return client.Blank(g)
+		return g.Blank()
 	}
 	return g
 }
@@ -181,7 +181,7 @@ func withPlaces(columns []listColumn, s *State) []listColumn {
 
 // heldFor writes for how long something was held, "--" where it was not told.
 func heldFor(seconds float64) string {
-	d := client.Span(seconds)
+	d := client.Seconds(seconds)
 	if d == 0 && seconds != 0 {
 		return missing
 	}

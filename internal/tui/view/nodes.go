@@ -71,7 +71,7 @@ func (v *nodesView) readings(l *list, n *client.Node) {
 	for _, g := range n.GPUs {
 		if !g.IsInstance() {
 			boards++
-			power += g.Value(canonical.Power) // NaN if one is not known: no half of a sum
+			power += g.Values[canonical.Power] // NaN if one is not known: no half of a sum
 		}
 		if g.Gone || g.Sick() {
 			sick++

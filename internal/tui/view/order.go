@@ -8,17 +8,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// group is a board with its instances, in their order. A board that was filtered
-// out, or is not told of, is missing in it.
+// group is what is shown of a board and its instances.
 type group struct {
 	gpus  []*client.GPU
 	value float64 // what it is sorted by
 }
 
-// arrange returns the devices of nodes that f chooses, ordered by s. Instances stay
-// with their board; a board stands above an instance that f chooses even where it
-// does not choose the board. What has no value comes last, and equal ones keep the
-// order of nodes and indexes: devices do not dance.
+// Arrange returns the devices of nodes that f selects, ordered by s, and the number
+// of all. Instances stay with their board, and a board stays above an instance that
+// f selects. Groups without a value come last; equal ones keep the order of nodes
+// and indexes.
 func Arrange(nodes []*client.Node, f Filter, s Sort) (shown []*client.GPU, all int) {
 	var groups []group
 	for _, n := range nodes {
@@ -31,35 +30,34 @@ func Arrange(nodes []*client.Node, f Filter, s Sort) (shown []*client.GPU, all i
 		}
 		slices.SortStableFunc(groups, func(a, b group) int { return s.compare(a.value, b.value) })
 	}
-	for i := range groups {
-		shown = append(shown, groups[i].gpus...)
-	}
-	return shown, all
+	return flatten(groups), all
 }
 
-// groupsOf parts the devices of a node into boards and keeps what f chooses.
+// groupsOf returns the groups of the devices that f selects.
 func groupsOf(gpus []*client.GPU, f Filter) []group {
 	var groups []group
-	for i := 0; i < len(gpus); {
-		board, end := gpus[i], i+1
-		for end < len(gpus) && gpus[end].IsInstance() && gpus[end].UUID == board.UUID && gpus[end].Hostname == board.Hostname {
-			end++
-		}
-		var chosen []*client.GPU
-		for _, g := range gpus[i:end] {
+	for u := range client.Units(gpus) {
+		var selected []*client.GPU
+		for _, g := range u.Instances {
 			if f.match(g) {
-				chosen = append(chosen, g)
+				selected = append(selected, g)
 			}
 		}
-		if len(chosen) > 0 && !board.IsInstance() && chosen[0] != board {
-			chosen = append([]*client.GPU{board}, chosen...)
+		if u.Board != nil && (len(selected) > 0 || f.match(u.Board)) {
+			selected = append([]*client.GPU{u.Board}, selected...)
 		}
-		if len(chosen) > 0 {
-			groups = append(groups, group{gpus: chosen})
+		if len(selected) > 0 {
+			groups = append(groups, group{gpus: selected})
 		}
-		i = end
 	}
 	return groups
+}
+
+func flatten(groups []group) (gpus []*client.GPU) {
+	for i := range groups {
+		gpus = append(gpus, groups[i].gpus...)
+	}
+	return gpus
 }
 
 // best is the value of the group that comes first by s.
@@ -89,35 +87,31 @@ func (s Sort) compare(a, b float64) int {
 	}
 }
 
-// held is the order in which devices stood when it was held; nil where it is not.
+// Pinned is an order that devices keep whatever they read; nil pins nothing.
 type Pinned map[client.Key]int
 
-// hold returns the order of gpus.
+// Pin returns the order of gpus.
 func Pin(gpus []*client.GPU) Pinned {
-	h := Pinned{}
+	p := Pinned{}
 	for i, g := range gpus {
-		h[g.Key] = i
+		p[g.Key] = i
 	}
-	return h
+	return p
 }
 
-// order returns gpus as they stood, those that are new last. Instances stay with
-// their board.
-func (h Pinned) Order(gpus []*client.GPU) []*client.GPU {
+// Order returns gpus in the order of p, new ones last. Instances stay with their
+// board.
+func (p Pinned) Order(gpus []*client.GPU) []*client.GPU {
 	groups := groupsOf(gpus, nil)
-	place := func(g *group) int {
+	position := func(g *group) int {
 		first := math.MaxInt
 		for _, d := range g.gpus {
-			if at, ok := h[d.Key]; ok {
-				first = min(first, at)
+			if i, ok := p[d.Key]; ok {
+				first = min(first, i)
 			}
 		}
 		return first
 	}
-	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(place(&a), place(&b)) })
-	ordered := make([]*client.GPU, 0, len(gpus))
-	for i := range groups {
-		ordered = append(ordered, groups[i].gpus...)
-	}
-	return ordered
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(position(&a), position(&b)) })
+	return flatten(groups)
 }

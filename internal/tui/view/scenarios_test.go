@@ -34,7 +34,7 @@ var scenarios = []scenario{
 	{"eight", oneNode(8), nil, 0},
 	{"sixteen", oneNode(16), nil, 0},
 	{"many", oneNode(128), nil, 5 * time.Minute},
-	{"missing", withGPUs(4, func(_ time.Time, g *client.GPU) { *g = *unread(g) }), nil, 0},
+	{"missing", withGPUs(4, func(_ time.Time, g *client.GPU) { *g = *g.Blank() }), nil, 0},
 	{"stale", oneNode(4), func(s *State) { s.Now = noon.Add(12 * time.Second) }, 0},
 	{"expired", oneNode(4), func(s *State) { s.Now = noon.Add(95 * time.Second) }, 0},
 	{"sick", withGPUs(8, sicken), func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
@@ -138,9 +138,9 @@ func fixture(n *client.Node, i int, at time.Time) *client.GPU {
 		Hostname: n.Name, GPU: strconv.Itoa(i), UUID: fmt.Sprintf("GPU-%04d", i),
 		Model: "NVIDIA H200", Name: "nvidia" + strconv.Itoa(i), PCIBusID: fmt.Sprintf("00000000:%02X:00.0", i+16), Driver: "570.86.15",
 	})
-	g.RealUtilization, g.Coverage, g.Class, g.Health = 0.15+0.75*wave, 1, classes[i%len(classes)], canonical.HealthOK
-	g.ClockEventsKnown, g.XIDChanges, g.Holders = true, 0, 1
-	g.ObservedSeconds, g.UtilizedSeconds, g.KnownSeconds = 86400, 41000, 86000
+	g.RealUtilization, g.Class, g.Health = 0.15+0.75*wave, classes[i%len(classes)], canonical.HealthOK
+	g.XIDChanges, g.Holders = 0, 1
+	g.UtilizedSeconds, g.KnownSeconds = 41000, 86000
 	clear(g.Values[:])
 	if i == 2 {
 		g.RealUtilization, g.Class = 0.012, canonical.Idle
@@ -210,9 +210,6 @@ func fill(g *client.GPU, i int) {
 	g.Values[canonical.ClockEvents] = math.NaN()
 }
 
-// unread returns g as a source tells of it that can read nothing of it.
-func unread(g *client.GPU) *client.GPU { return client.Blank(g) }
-
 // sicken makes some of the devices ill: one broken, one hot, one missed, one that
 // warns.
 func sicken(_ time.Time, g *client.GPU) {
@@ -225,11 +222,11 @@ func sicken(_ time.Time, g *client.GPU) {
 	case "3":
 		g.Health = canonical.HealthCrit
 		g.Values[canonical.XIDLast], g.Values[canonical.RemappedRowsUncorrectable] = 79, 2
-		g.XIDChanges, g.XIDChangedAt = 1, noon.Add(-3*time.Minute)
+		g.XIDChanges = 1
 		g.Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondPCIeReplay, State: canonical.HealthWarn}}
 		g.Values[canonical.PCIeReplays] = 14
 	case "5":
-		*g = *unread(g)
+		*g = *g.Blank()
 		g.Gone = true
 	case "6":
 		g.Health = canonical.HealthWarn
@@ -259,7 +256,7 @@ func migNode(at time.Time) []*client.Node {
 			n.GPUs = append(n.GPUs, in)
 		}
 		if len(profiles) > 0 { // known from its instances alone
-			g.RealUtilization, g.Coverage, g.Class, g.Allocations = math.NaN(), math.NaN(), canonical.ClassUnknown, nil
+			g.RealUtilization, g.Class, g.Allocations = math.NaN(), canonical.ClassUnknown, nil
 			for f := range g.Values {
 				if canonical.Fields[f].Level == canonical.InstanceLevel {
 					g.Values[f] = math.NaN()

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+// FuzzParse holds the parser to Prometheus': of a body that Prometheus accepts as a
+// whole, the last sample of a family is the value of the node.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(twoAllocations))
+	for _, line := range []string{
+		`kpulse_host_cpus{b="\n\\\"\t",} NaN 17`, `kpulse_host_cpus{}+Inf`, `kpulse_host_cpus {b="c"} 1e-3`, `kpulse_host_cpus{b="c"`,
+		`kpulse_host_cpus{A=""""=""}0`, `kpulse_host_cpus{b="`, `kpulse_host_cpus{b="\`, `{"kpulse_host_cpus"} 4`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		n, err := newParser().parse("u", bytes.Clone(body))
+		if err == nil && !strings.Contains(unescaped(body), "kpulse_") {
+			t.Fatalf("%q taken for an exposition of ours", body)
+		}
+		want := math.NaN()
+		p := textparse.NewPromParser(append(bytes.Clone(body), '\n'), labels.NewSymbolTable(), false)
+		for {
+			entry, parseErr := p.Next()
+			if parseErr != nil {
+				if parseErr.Error() != "EOF" {
+					return
+				}
+				break
+			}
+			if entry == textparse.EntrySeries {
+				var l labels.Labels
+				p.Labels(&l)
+				if _, _, v := p.Series(); l.Get("__name__") == "kpulse_host_cpus" {
+					want = v
+				}
+			}
+		}
+		switch {
+		case err != nil && !math.IsNaN(want):
+			t.Fatalf("%q: %v; Prometheus reads %v", body, err, want)
+		case err == nil && n.Host.CPUs != want && !(math.IsNaN(n.Host.CPUs) && math.IsNaN(want)):
+			t.Fatalf("%q: %v CPUs; Prometheus reads %v", body, n.Host.CPUs, want)
+		}
+	})
+}
+
+// unescaped returns body without backslashes, which may stand within a quoted name.
+func unescaped(body []byte) string { return strings.ReplaceAll(string(body), `\`, "") }

@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"internal/source/replay":                {"internal/raw", "internal/source", "internal/source/recording", "internal/source/dcgmi/dmon", "internal/exposition"},
 	"internal/translate":                    {"internal/raw", "internal/canonical"},
 	"internal/compute":                      {"internal/canonical"},
+	"internal/compute/computetest":          {"internal/canonical"},
 	"internal/pipeline":                     {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},
 	"internal/diag":                         {},
 	"internal/counters":                     {"internal/canonical", "internal/dcgm", "internal/diag", "internal/translate"},
@@ -63,9 +64,10 @@ var standardOnly = []string{"internal/exposition", "internal/raw", "internal/can
 
 // pure packages must not even be able to do I/O, read a clock or log.
 var pure = map[string][]string{
-	"internal/compute":     {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio"},
-	"internal/tui/history": {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
-	"internal/tui/view":    {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
+	"internal/compute":             {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio"},
+	"internal/compute/computetest": {"internal/canonical"},
+	"internal/tui/history":         {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
+	"internal/tui/view":            {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
 }
 
 // running are the packages that may run commands: one, and the fakes of tests.

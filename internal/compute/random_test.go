@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 )
 
 // Random readings: absent often, and when given, often at a threshold of the
@@ -74,43 +75,39 @@ func fillRow(r *rand.Rand, row []float64, quiet bool) {
 
 // randomOptions returns the same options twice: for the code and for the
 // reference.
-func randomOptions(r *rand.Rand) (Options, refOptions) {
-	o := DefaultOptions()
-	ref := refOptions{minCoverage: 50}
+func randomOptions(r *rand.Rand) (Options, computetest.Options) {
+	o, ref := DefaultOptions(), computetest.DefaultOptions()
+	weigh := func(sm, tensor, dram, gr float64) { ref.SM, ref.Tensor, ref.DRAM, ref.GR = sm, tensor, dram, gr }
 	switch r.IntN(4) {
 	case 0:
 		o.Preset = "ai"
-		ref.sm, ref.tensor, ref.dram, ref.gr = .35, .35, .20, .10
+		weigh(.35, .35, .20, .10)
 	case 1:
 		o.Preset = "hpc"
-		ref.sm, ref.tensor, ref.dram, ref.gr = .45, .15, .25, .15
+		weigh(.45, .15, .25, .15)
 	case 2:
 		o.Preset = "mem"
-		ref.sm, ref.tensor, ref.dram, ref.gr = .35, .10, .40, .15
+		weigh(.35, .10, .40, .15)
 	default:
 		w := [4]float64{r.Float64() * 9, 0.01 + r.Float64(), r.Float64(), r.Float64()}
 		w[r.IntN(4)] *= float64(r.IntN(2)) // some are 0
-		o.Weights = canonical.Weights{SM: w[0], Tensor: w[1], DRAM: w[2], Engine: w[3]}
-		ref.sm, ref.tensor, ref.dram, ref.gr = w[0], w[1], w[2], w[3]
-		if o.Weights == (canonical.Weights{}) {
-			o.Weights.SM, ref.sm = 1, 1
+		if w == [4]float64{} {
+			w[0] = 1
 		}
+		o.Weights = canonical.Weights{SM: w[0], Tensor: w[1], DRAM: w[2], Engine: w[3]}
+		weigh(w[0], w[1], w[2], w[3])
 	}
 	if r.IntN(3) == 0 {
-		o.Missing, ref.zero = Zero, true
+		o.Missing, ref.Zero = Zero, true
 	}
 	if r.IntN(3) == 0 {
 		percent := r.IntN(101)
-		o.MinCoverage, ref.minCoverage = float64(percent)/100, float64(percent)
-	}
-	ref.states = [13]string{
-		"crit", "crit", "warn", "hot", "hot",
-		"crit", "warn", "crit", "warn", "hot", "warn", "warn", "warn",
+		o.MinCoverage, ref.MinCoverage = float64(percent)/100, float64(percent)
 	}
 	if r.IntN(3) == 0 {
-		for i := range ref.states {
+		for i := range ref.States {
 			h := canonical.Health(r.IntN(4))
-			o.States[i], ref.states[i] = h, h.String()
+			o.States[i], ref.States[i] = h, h.String()
 		}
 	}
 	return o, ref
@@ -153,14 +150,14 @@ func TestAgainstReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		top := randomTopology(r, devices)
-		histories := make([][]refReading, devices)
+		histories := make([][]computetest.Reading, devices)
 		at := start
 		for range readings {
 			at = at.Add(time.Duration(r.IntN(8)) * time.Duration(r.IntN(60)) * time.Second)
 			f := frame(top, at)
 			for i := range devices {
 				fillRow(r, f.Row(i), i%8 == 0 || r.IntN(12) == 0)
-				histories[i] = append(histories[i], refReading{at, f.Row(i)})
+				histories[i] = append(histories[i], computetest.Reading{At: at, Row: f.Row(i)})
 			}
 			verdicts = j.Judge(f, verdicts)
 			for i := range verdicts {
@@ -194,21 +191,16 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
-func compareWithReference(t *testing.T, d *canonical.Device, history []refReading, o refOptions, v *canonical.Verdict) {
+func compareWithReference(t *testing.T, d *canonical.Device, history []computetest.Reading, o computetest.Options, v *canonical.Verdict) {
 	t.Helper()
-	row := history[len(history)-1].row
+	row := history[len(history)-1].Row
 	wantUtil, wantCoverage, wantClass := math.NaN(), math.NaN(), "unknown"
 	if !d.Implied {
-		util, known, coverage := refScore(row, o)
-		wantCoverage = coverage
-		if known && !refStalled(row) {
-			lo, hi := refInterval(row, o.zero)
-			wantUtil, wantClass = util/100, refClass(row, util, lo, hi)
-		}
+		wantUtil, wantCoverage, wantClass = computetest.Activity(row, o)
 	}
 	wantHealth, wantFound := "unknown", [13]string(slices.Repeat([]string{"absent"}, 13))
 	if !d.IsInstance() {
-		wantHealth, wantFound = refHealth(history, d.Model, o)
+		wantHealth, wantFound = computetest.Health(history, d.Model, o)
 	}
 	if !near(v.RealUtilization, wantUtil) || !near(v.Coverage, wantCoverage) {
 		t.Errorf("row %v: utilization %v coverage %v, want %v %v", row, v.RealUtilization, v.Coverage, wantUtil, wantCoverage)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 )
 
 // refLedger is a second, naive writing of what the ledger is specified to be:
@@ -27,7 +28,7 @@ type refAccount struct {
 	utilized float64 // seconds
 	went     time.Time
 	order    int // among all that ever went
-	history  []refReading
+	history  []computetest.Reading
 
 	kind, name string // of an allocation, when it was born
 }
@@ -119,8 +120,8 @@ func (l *refLedger) census(f *canonical.Frame) {
 		a.went = time.Time{}
 		a.Read = a.Read || !d.Implied
 		if d.Instance == "" {
-			a.history = append(a.history, refReading{f.At, f.Row(i)})
-			changes, last := refXIDs(a.history)
+			a.history = append(a.history, computetest.Reading{At: f.At, Row: f.Row(i)})
+			changes, last := computetest.XIDChanges(a.history)
 			a.XIDChanges, a.XIDChanged = uint64(changes), last
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 )
@@ -162,17 +163,16 @@ func differences(got, want map[string]float64) string {
 
 // preset returns a setting with the weights of a preset.
 func preset(name string, flags ...string) setting {
-	weights := map[string][4]float64{"ai": {.35, .35, .20, .10}, "hpc": {.45, .15, .25, .15}, "mem": {.35, .10, .40, .15}}[name]
-	return setting{
-		flags: append([]string{"--preset=" + name}, flags...),
-		sm:    weights[0], tensor: weights[1], dram: weights[2], gr: weights[3], minCoverage: .5,
-	}
+	s := setting{computetest.DefaultOptions(), append([]string{"--preset=" + name}, flags...)}
+	w := map[string][4]float64{"ai": {.35, .35, .20, .10}, "hpc": {.45, .15, .25, .15}, "mem": {.35, .10, .40, .15}}[name]
+	s.SM, s.Tensor, s.DRAM, s.GR = w[0], w[1], w[2], w[3]
+	return s
 }
 
 func TestReferenceAgreesOnCaptures(t *testing.T) {
 	t.Parallel()
 	zero, strict := preset("hpc", "--missing-inputs=zero"), preset("mem", "--min-coverage=0.9")
-	zero.missingIsZero, strict.minCoverage = true, .9
+	zero.Zero, strict.MinCoverage = true, 90
 	for _, s := range []setting{preset("ai"), zero, strict} {
 		for _, c := range captures(t) {
 			t.Run(strings.Join(s.flags, " ")+"/"+c.name, func(t *testing.T) {

@@ -51,14 +51,15 @@ func (a *author) setting() setting {
 			w[i] = float64(a.rng.IntN(10))
 		}
 		a.rng.Shuffle(4, func(i, j int) { w[i], w[j] = w[j], w[i] })
-		s.sm, s.tensor, s.dram, s.gr = w[0], w[1], w[2], w[3]
+		s.SM, s.Tensor, s.DRAM, s.GR = w[0], w[1], w[2], w[3]
 		s.flags = []string{fmt.Sprintf("--weights=%g,%g,%g,%g", w[0], w[1], w[2], w[3])}
 	}
-	if s.missingIsZero = a.rng.IntN(3) == 0; s.missingIsZero {
+	if s.Zero = a.rng.IntN(3) == 0; s.Zero {
 		s.flags = append(s.flags, "--missing-inputs=zero")
 	}
-	s.minCoverage = pick(a, 0, .3, .5, .5, .55, .65, .8, .9, 1)
-	s.flags = append(s.flags, fmt.Sprintf("--min-coverage=%g", s.minCoverage))
+	least := pick(a, 0, .3, .5, .5, .55, .65, .8, .9, 1)
+	s.MinCoverage = least * 100
+	s.flags = append(s.flags, fmt.Sprintf("--min-coverage=%g", least))
 	return s
 }
 

@@ -3,33 +3,32 @@ package e2e
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
-// A second implementation of what we conclude from an exposition, written from
-// the design alone: slow and plain, in percent, and with nothing in common with
-// the program but the parser that judges both.
+// What a body must come to: read by an implementation of its own, written from the
+// design alone and slow and plain, and judged by the reference of compute. It has nothing
+// in common with the program but the parser that checks both.
 
-// setting is a configuration of the judgement, as flags and as the reference
-// needs it.
+// setting is a configuration, as flags and as the reference needs it.
 type setting struct {
-	flags                []string
-	sm, tensor, dram, gr float64 // weights, of any sum
-	missingIsZero        bool
-	minCoverage          float64 // share
+	computetest.Options
+	flags []string
 }
 
 // gpu is a board, or a MIG instance where instance is not empty.
 type gpu struct{ uuid, instance string }
 
-// readings of a GPU in percent, °C, bytes per second and counts; what is absent
-// is not in the map.
-type readings map[string]float64
+// readings are a row of canonical fields, NaN where absent.
+type readings []float64
 
-func (r readings) has(field string) bool { _, ok := r[field]; return ok }
+func noReadings() readings { return slices.Repeat(readings{math.NaN()}, int(canonical.NumFields)) }
 
 // node is what a body says about all of its GPUs.
 type node struct {
@@ -76,6 +75,37 @@ var spellings = []struct {
 	{"board_link_replay", "count", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL DCGM_FI_DEV_NVLINK_REPLAY_ERROR_TOTAL dcgm_nvlink_replay_error_count_total"},
 }
 
+// fields of the spellings; those of a board are the board's, whichever row has them.
+var fields = map[string]canonical.Field{
+	"sm":                       canonical.SMActive,
+	"occupancy":                canonical.SMOccupancy,
+	"tensor":                   canonical.TensorActive,
+	"imma":                     canonical.TensorIMMAActive,
+	"hmma":                     canonical.TensorHMMAActive,
+	"dfma":                     canonical.TensorDFMAActive,
+	"dram":                     canonical.DRAMActive,
+	"fp64":                     canonical.FP64Active,
+	"fp32":                     canonical.FP32Active,
+	"fp16":                     canonical.FP16Active,
+	"int":                      canonical.IntActive,
+	"engine":                   canonical.GraphicsEngineActive,
+	"nvml":                     canonical.NVMLUtilization,
+	"copy":                     canonical.MemoryCopyUtilization,
+	"pcie_tx":                  canonical.PCIeTransmit,
+	"pcie_rx":                  canonical.PCIeReceive,
+	"board_temperature":        canonical.Temperature,
+	"board_memory_temperature": canonical.MemoryTemperature,
+	"board_replays":            canonical.PCIeReplays,
+	"board_uncorrectable":      canonical.RemappedRowsUncorrectable,
+	"board_remap_failure":      canonical.RowRemapFailure,
+	"board_remap_pending":      canonical.RowRemapPending,
+	"board_xid":                canonical.XIDLast,
+	"board_double_bit":         canonical.ECCDoubleBitVolatile,
+	"board_clock_bits":         canonical.ClockEvents,
+	"board_link_crc":           canonical.NVLinkCRCFlitErrors,
+	"board_link_replay":        canonical.NVLinkReplayErrors,
+}
+
 // read gathers what the rows of GPUs say.
 func read(body []byte) node {
 	n := node{gpus: map[gpu]readings{}, models: map[string]string{}, implied: map[gpu]bool{}}
@@ -90,7 +120,7 @@ func read(body []byte) node {
 		}
 		seen[e.labels.String()] = true
 		if n.gpus[id] == nil {
-			n.gpus[id], own[id] = readings{}, readings{}
+			n.gpus[id], own[id] = noReadings(), noReadings()
 		}
 		if model := firstOf(e.labels, "modelName", "model_name"); n.models[id.uuid] == "" {
 			n.models[id.uuid] = model
@@ -100,8 +130,8 @@ func read(body []byte) node {
 		if strings.HasPrefix(field, "board_") {
 			target = own[id]
 		}
-		if ok && !target.has(field) {
-			target[field] = value
+		if f := fields[field]; ok && math.IsNaN(target[f]) {
+			target[f] = value
 		}
 	}
 	n.raiseBoards(own)
@@ -114,14 +144,16 @@ func (n *node) raiseBoards(own map[gpu]readings) {
 	for id, rows := range own {
 		board := gpu{uuid: id.uuid}
 		if n.gpus[board] == nil {
-			n.gpus[board], n.implied[board] = readings{}, true
+			n.gpus[board], n.implied[board] = noReadings(), true
 		}
-		for field, value := range rows {
-			if field == "board_clock_bits" {
-				value = float64(int64(n.gpus[board][field]) | int64(value))
-			}
-			if !n.gpus[board].has(field) || value > n.gpus[board][field] {
-				n.gpus[board][field] = value
+		for f, value := range rows {
+			highest := n.gpus[board][f]
+			switch {
+			case math.IsNaN(value):
+			case canonical.Field(f) == canonical.ClockEvents && !math.IsNaN(highest):
+				n.gpus[board][f] = float64(int64(highest) | int64(value))
+			case !(value <= highest):
+				n.gpus[board][f] = value
 			}
 		}
 	}
@@ -190,9 +222,9 @@ func meaning(e entry, unitOfUtilRatio string) (field string, v float64, ok bool)
 	}
 	switch kind {
 	case "fraction":
-		return field, min(v, 1) * 100, v <= 1.1
+		return field, min(v, 1), v <= 1.1
 	case "percent":
-		return field, v, v <= 100
+		return field, v / 100, v <= 100
 	case "celsius":
 		return field, v, v <= 200
 	case "sensor": // that not every board has; then the host engine writes 0
@@ -214,7 +246,7 @@ func expect(body []byte, s setting) map[string]float64 {
 	n := read(body)
 	for id, r := range n.gpus {
 		if id.instance == "" {
-			health(want, id, r, n.models[id.uuid])
+			health(want, id, r, n.models[id.uuid], s)
 		}
 		if !n.implied[id] {
 			activity(want, id, r, s)
@@ -229,56 +261,14 @@ func key(family string, id gpu, labels string) string {
 }
 
 // health adds what is known of a board's health.
-func health(want map[string]float64, id gpu, r readings, model string) {
-	hot := 93.0
-	if strings.Contains(model, "H100") || strings.Contains(model, "H200") {
-		hot = 95
-	}
-	if strings.Contains(model, "RTX 6000") {
-		hot = 92
-	}
-	state, rank := "unknown", map[string]int{"unknown": 0, "ok": 1, "hot": 2, "warn": 3, "crit": 4}
-	reach := func(to string) {
-		if rank[to] > rank[state] {
-			state = to
+func health(want map[string]float64, id gpu, r readings, model string, s setting) {
+	state, found := computetest.Health([]computetest.Reading{{Row: r}}, model, s.Options)
+	for i, f := range found {
+		if f != "absent" {
+			labels := fmt.Sprintf("condition=%q state=%q", canonical.Condition(i), s.States[i])
+			want[key("gpu_health_condition", id, labels)] = map[string]float64{"raised": 1}[f]
 		}
 	}
-	raise := func(condition, to string, read, holds bool) {
-		if !read {
-			return
-		}
-		value := 0.0
-		if holds {
-			value = 1
-			reach(to)
-		}
-		want[key("gpu_health_condition", id, fmt.Sprintf("condition=%q state=%q", condition, to))] = value
-	}
-	for _, basic := range []string{"remap_failure", "uncorrectable", "replays", "temperature", "memory_temperature"} {
-		if r.has("board_" + basic) {
-			reach("ok")
-		}
-	}
-	fatal := map[float64]bool{48: true, 64: true, 74: true, 79: true, 95: true, 119: true, 120: true, 140: true}
-	bits := int64(r["board_clock_bits"])
-	profiled := false
-	for _, f := range []string{"sm", "occupancy", "tensor", "imma", "hmma", "dfma", "dram", "fp64", "fp32", "fp16", "int", "engine"} {
-		profiled = profiled || r.has(f)
-	}
-	raise("row_remap_failure", "crit", r.has("board_remap_failure"), r["board_remap_failure"] > 0)
-	raise("uncorrectable_remapped_rows", "crit", r.has("board_uncorrectable"), r["board_uncorrectable"] > 0)
-	raise("gpu_temperature", "hot", r.has("board_temperature"), r["board_temperature"] >= hot)
-	raise("memory_temperature", "hot", r.has("board_memory_temperature"), r["board_memory_temperature"] >= hot)
-	raise("xid_fatal", "crit", r.has("board_xid"), fatal[r["board_xid"]])
-	raise("row_remap_pending", "warn", r.has("board_remap_pending"), r["board_remap_pending"] > 0)
-	raise("thermal_slowdown", "hot", r.has("board_clock_bits"), bits&(32|64) != 0)
-	raise("power_brake", "warn", r.has("board_clock_bits"), bits&128 != 0)
-	// A first reading rises over none, changes nothing and is not yet the third.
-	raise("pcie_replay", "warn", r.has("board_replays"), false)
-	raise("xid_recent", "warn", r.has("board_xid"), false)
-	raise("ecc_double_bit", "crit", r.has("board_double_bit"), false)
-	raise("nvlink_errors", "warn", r.has("board_link_crc") || r.has("board_link_replay"), false)
-	raise("profiling_stalled", "warn", r.has("nvml") && profiled, false)
 	for _, one := range []string{"ok", "hot", "warn", "crit", "unknown"} {
 		want[key("gpu_health", id, fmt.Sprintf("state=%q", one))] = 0
 	}
@@ -295,128 +285,13 @@ var bottlenecks = map[string]string{
 
 // activity adds utilization, coverage and class of a GPU that has rows.
 func activity(want map[string]float64, id gpu, r readings, s setting) {
-	util, known, coverage := utilization(r, s)
-	class := "unknown"
-	if known {
-		class = classify(r, util, s.missingIsZero)
-		want[key("gpu_real_utilization_ratio", id, "")] = util / 100
+	util, coverage, class := computetest.Activity(r, s.Options)
+	if !math.IsNaN(util) {
+		want[key("gpu_real_utilization_ratio", id, "")] = util
 	}
 	want[key("gpu_real_utilization_coverage_ratio", id, "")] = coverage
 	for one, bottleneck := range bottlenecks {
-		value := 0.0
-		if one == class {
-			value = 1
-		}
-		want[key("gpu_workload_class", id, fmt.Sprintf("bottleneck=%q class=%q", bottleneck, one))] = value
+		want[key("gpu_workload_class", id, fmt.Sprintf("bottleneck=%q class=%q", bottleneck, one))] = 0
 	}
-}
-
-// utilization returns the score in percent, whether it is known, and the share
-// of the weight that was read.
-func utilization(r readings, s setting) (util float64, known bool, coverage float64) {
-	var sum, present float64
-	inputs := 0
-	add := func(field string, weight float64) {
-		if r.has(field) {
-			sum += r[field] * weight
-			present += weight
-			inputs++
-		}
-	}
-	add("sm", s.sm)
-	add("tensor", s.tensor)
-	add("dram", s.dram)
-	if r.has("engine") {
-		add("engine", s.gr)
-	} else {
-		add("nvml", s.gr)
-	}
-	total := s.sm + s.tensor + s.dram + s.gr
-	coverage = present / total
-	switch {
-	case stalled(r):
-		return 0, false, coverage
-	case s.missingIsZero:
-		return min(sum/total, 100), inputs > 0, coverage
-	case present == 0 || coverage < s.minCoverage-1e-9:
-		return 0, false, coverage
-	}
-	return min(sum/present, 100), true, coverage
-}
-
-// stalled tells whether the profiling readings contradict NVML.
-func stalled(r readings) bool {
-	fields := 0
-	for _, field := range []string{"sm", "occupancy", "tensor", "imma", "hmma", "dfma", "dram", "fp64", "fp32", "fp16", "int", "engine"} {
-		if r[field] > 0 {
-			return false
-		}
-		if r.has(field) {
-			fields++
-		}
-	}
-	return fields > 0 && r["nvml"] >= 20
-}
-
-// classify walks the cascade. Readings that are missing are 0 in r, so that they
-// are no evidence for anything; but SM lies between low and high.
-func classify(r readings, util float64, missingIsZero bool) string {
-	low, high := r["sm"], r["sm"]
-	if !r.has("sm") && !missingIsZero {
-		low = max(r["occupancy"], r["tensor"], r["imma"], r["hmma"], r["dfma"], r["fp64"], r["fp32"], r["fp16"])
-		high = 100
-		if r.has("engine") {
-			high = r["engine"]
-		}
-		high = max(high, low)
-	}
-	gr := r["engine"]
-	if !r.has("engine") {
-		gr = r["nvml"]
-	}
-	tensor, dram, fp64 := r["tensor"], r["dram"], r["fp64"]
-	io := r["copy"] >= 40 || r["pcie_tx"] >= 1e9 || r["pcie_rx"] >= 1e9
-
-	// Each rule in two steps: does it hold if SM helps it, and does it without
-	// any help?
-	undecided := func(surely bool, class string) string {
-		if surely {
-			return class
-		}
-		return "unknown"
-	}
-	if util < 5-1e-9 && gr < 5 && dram < 5 && !io {
-		return "idle"
-	}
-	if tensor >= 50 && high >= 60 {
-		return undecided(low >= 60, "tensor_heavy_compute")
-	}
-	if tensor >= 15 && high >= 40 {
-		return undecided(low >= 40, "tensor_compute")
-	}
-	if fp64 >= 20 && high >= 50 {
-		return undecided(low >= 50, "fp64_hpc_compute")
-	}
-	if io && low < 30 {
-		return undecided(high < 30, "io_or_data_loading")
-	}
-	if dram >= 50 && low < 50 {
-		return undecided(high < 50, "memory_bound")
-	}
-	if high >= 80 {
-		return undecided(low >= 80, "compute_heavy")
-	}
-	if high >= 50 {
-		return undecided(low >= 50, "compute_active")
-	}
-	if dram >= 40 {
-		return "memory_active"
-	}
-	if gr >= 40 && low < 25 {
-		return undecided(high < 25, "busy_low_sm_use")
-	}
-	if gr < 15 && dram < 15 && low < 15 {
-		return undecided(high < 15, "low_utilization")
-	}
-	return "mixed_or_moderate"
+	want[key("gpu_workload_class", id, fmt.Sprintf("bottleneck=%q class=%q", bottlenecks[class], class))] = 1
 }

@@ -1,0 +1,280 @@
+// Package computetest is a second, naive writing of the specification's tables, for
+// tests: in percent, with ifs, and calling nothing of compute. It agrees with
+// KempnerPulse wherever all four inputs of the score were read, and with Zero also where
+// they were not.
+package computetest
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Options are a configuration in the words of the specification.
+type Options struct {
+	SM, Tensor, DRAM, GR float64    // weights, of any sum
+	Zero                 bool       // missing inputs count as 0
+	MinCoverage          float64    // percent
+	States               [13]string // of the conditions, in canonical's order; "ok" is off
+}
+
+// DefaultOptions returns the preset ai with the default states.
+func DefaultOptions() Options {
+	return Options{SM: .35, Tensor: .35, DRAM: .20, GR: .10, MinCoverage: 50, States: [13]string{
+		"crit", "crit", "warn", "hot", "hot", "crit", "warn", "crit", "warn", "hot", "warn", "warn", "warn",
+	}}
+}
+
+// Reading is one reading of a board: a row of canonical fields, NaN where absent.
+type Reading struct {
+	At  time.Time
+	Row []float64
+}
+
+func percent(v float64) (float64, bool) { return v * 100, !math.IsNaN(v) }
+
+func engine(row []float64) (float64, bool) {
+	if gr, ok := percent(row[canonical.GraphicsEngineActive]); ok {
+		return gr, true
+	}
+	return percent(row[canonical.NVMLUtilization])
+}
+
+// Activity returns real utilization and coverage as fractions, NaN where there is none,
+// and the workload class of a device that was read itself.
+func Activity(row []float64, o Options) (utilization, coverage float64, class string) {
+	util, known, coverage := score(row, o)
+	if !known || stalled(row) {
+		return math.NaN(), coverage, "unknown"
+	}
+	low, high := interval(row, o.Zero)
+	return util / 100, coverage, classOf(row, util, low, high)
+}
+
+// score returns percent, whether there is a score, and the coverage as a fraction.
+func score(row []float64, o Options) (float64, bool, float64) {
+	total := o.SM + o.Tensor + o.DRAM + o.GR
+	sum, weight, n := 0.0, 0.0, 0
+	add := func(v float64, ok bool, w float64) {
+		if ok {
+			sum, weight, n = sum+w/total*v, weight+w/total, n+1
+		}
+	}
+	sm, smOK := percent(row[canonical.SMActive])
+	tensor, tensorOK := percent(row[canonical.TensorActive])
+	dram, dramOK := percent(row[canonical.DRAMActive])
+	gr, grOK := engine(row)
+	add(sm, smOK, o.SM)
+	add(tensor, tensorOK, o.Tensor)
+	add(dram, dramOK, o.DRAM)
+	add(gr, grOK, o.GR)
+	if n == 0 {
+		return 0, false, 0
+	}
+	if !o.Zero && n < 4 {
+		if weight == 0 || weight*100 < o.MinCoverage-1e-7 {
+			return 0, false, weight
+		}
+		sum /= weight
+	}
+	return math.Max(0, math.Min(100, sum)), true, weight
+}
+
+// profiled tells whether a row has any activity of the profiling module: 1001 to 1008
+// without the byte rates, the tensor sub-pipes, 1016.
+func profiled(row []float64) bool {
+	return slices.ContainsFunc(row[canonical.SMActive:canonical.DRAMActive+1], func(v float64) bool { return !math.IsNaN(v) })
+}
+
+func stalled(row []float64) bool {
+	active := slices.ContainsFunc(row[canonical.SMActive:canonical.DRAMActive+1], func(v float64) bool { return v > 0 })
+	nvml, ok := percent(row[canonical.NVMLUtilization])
+	return ok && nvml >= 20 && profiled(row) && !active
+}
+
+// interval returns the bounds of SM activity.
+func interval(row []float64, zero bool) (low, high float64) {
+	if v, ok := percent(row[canonical.SMActive]); ok {
+		return v, v
+	}
+	if zero {
+		return 0, 0
+	}
+	for _, f := range []canonical.Field{
+		canonical.SMOccupancy, canonical.TensorActive, canonical.TensorHMMAActive, canonical.TensorIMMAActive,
+		canonical.TensorDFMAActive, canonical.TensorDMMAActive, canonical.TensorQMMAActive,
+		canonical.FP64Active, canonical.FP32Active, canonical.FP16Active,
+	} {
+		if v, ok := percent(row[f]); ok {
+			low = math.Max(low, v)
+		}
+	}
+	high = 100
+	if v, ok := percent(row[canonical.GraphicsEngineActive]); ok {
+		high = v
+	}
+	return low, math.Max(low, high)
+}
+
+// classOf is the table of the workload classes, row by row.
+func classOf(row []float64, util, low, high float64) string {
+	zeroed := func(f canonical.Field) float64 {
+		if math.IsNaN(row[f]) {
+			return 0
+		}
+		return row[f]
+	}
+	tensor, dram, fp64 := zeroed(canonical.TensorActive)*100, zeroed(canonical.DRAMActive)*100, zeroed(canonical.FP64Active)*100
+	gr, ok := engine(row)
+	if !ok {
+		gr = 0
+	}
+	io := zeroed(canonical.MemoryCopyUtilization)*100 >= 40 || zeroed(canonical.PCIeReceive) >= 1e9 || zeroed(canonical.PCIeTransmit) >= 1e9
+	if util < 5 && gr < 5 && dram < 5 && !io {
+		return "idle"
+	}
+	for _, rule := range []struct {
+		class string
+		holds bool    // what the rule asks for beside SM
+		below bool    // asks SM to be below, not at least
+		sm    float64 // percent
+	}{
+		{"tensor_heavy_compute", tensor >= 50, false, 60},
+		{"tensor_compute", tensor >= 15, false, 40},
+		{"fp64_hpc_compute", fp64 >= 20, false, 50},
+		{"io_or_data_loading", io, true, 30},
+		{"memory_bound", dram >= 50, true, 50},
+		{"compute_heavy", true, false, 80},
+		{"compute_active", true, false, 50},
+		{"memory_active", dram >= 40, true, math.Inf(1)},
+		{"busy_low_sm_use", gr >= 40, true, 25},
+		{"low_utilization", gr < 15 && dram < 15, true, 15},
+	} {
+		surely, perhaps := low >= rule.sm, high >= rule.sm
+		if rule.below {
+			surely, perhaps = high < rule.sm, low < rule.sm
+		}
+		if rule.holds && surely {
+			return rule.class
+		}
+		if rule.holds && perhaps {
+			return "unknown"
+		}
+	}
+	return "mixed_or_moderate"
+}
+
+// warning is the temperature in °C from which a model is hot.
+func warning(model string) float64 {
+	switch {
+	case strings.Contains(model, "H100"), strings.Contains(model, "H200"):
+		return 95
+	case strings.Contains(model, "RTX 6000"):
+		return 92
+	}
+	return 93
+}
+
+// xid is the XID of the last reading of a history, 0 where there is none.
+func xid(history []Reading) int {
+	if v := history[len(history)-1].Row[canonical.XIDLast]; !math.IsNaN(v) {
+		return int(v)
+	}
+	return 0
+}
+
+// XIDChanges returns how often the XID changed over a history, and when it last did.
+// Readings that lack it say nothing, but for the first: there was none.
+func XIDChanges(history []Reading) (changes int, last time.Time) {
+	code := xid(history[:1])
+	for i := 1; i < len(history); i++ {
+		if math.IsNaN(history[i].Row[canonical.XIDLast]) {
+			continue
+		}
+		now := xid(history[:i+1])
+		if now != 0 && now != code {
+			changes, last = changes+1, history[i].At
+		}
+		code = now
+	}
+	return changes, last
+}
+
+// rose tells whether a counter rose at most ten minutes before the end of a history.
+func rose(history []Reading, f canonical.Field) bool {
+	end, rose := history[len(history)-1].At, false
+	before := math.Inf(1)
+	for _, h := range history {
+		v := h.Row[f]
+		if math.IsNaN(v) {
+			continue
+		}
+		if v > before && !h.At.Add(10*time.Minute).Before(end) {
+			rose = true
+		}
+		before = v
+	}
+	return rose
+}
+
+// stuck tells whether the last three or more readings of a history were stalled, for ten
+// seconds at least.
+func stuck(history []Reading) bool {
+	first := len(history)
+	for first > 0 && stalled(history[first-1].Row) {
+		first--
+	}
+	return len(history)-first >= 3 && history[len(history)-1].At.Sub(history[first].At) >= 10*time.Second
+}
+
+// Health returns the state of a board and, by condition, "absent", "clear" or "raised",
+// from all its readings up to this one.
+func Health(history []Reading, model string, o Options) (state string, found [13]string) {
+	end := history[len(history)-1]
+	row, hot := end.Row, warning(model)
+	given := func(f canonical.Field) bool { return !math.IsNaN(row[f]) }
+	bit := func(n int) bool { return given(canonical.ClockEvents) && int(row[canonical.ClockEvents])/n%2 == 1 }
+	changes, last := XIDChanges(history)
+	links, linksRose := false, false
+	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkRecoveryErrors; f++ {
+		links, linksRose = links || given(f), linksRose || rose(history, f)
+	}
+	for i, c := range [13]struct{ read, raised bool }{
+		{given(canonical.RowRemapFailure), row[canonical.RowRemapFailure] > 0},
+		{given(canonical.RemappedRowsUncorrectable), row[canonical.RemappedRowsUncorrectable] > 0},
+		{given(canonical.PCIeReplays), rose(history, canonical.PCIeReplays)},
+		{given(canonical.Temperature), row[canonical.Temperature] >= hot},
+		{given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot},
+		{given(canonical.XIDLast), slices.Contains([]int{48, 64, 74, 79, 95, 119, 120, 140}, xid(history))},
+		{given(canonical.XIDLast), changes > 0 && !last.Add(10*time.Minute).Before(end.At)},
+		{given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)},
+		{given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0},
+		{given(canonical.ClockEvents), bit(32) || bit(64)},
+		{given(canonical.ClockEvents), bit(128)},
+		{links, linksRose},
+		{given(canonical.NVMLUtilization) && profiled(row), stuck(history)},
+	} {
+		switch {
+		case o.States[i] == "ok" || !c.read && !c.raised:
+			found[i] = "absent"
+		case c.raised:
+			found[i] = "raised"
+		default:
+			found[i] = "clear"
+		}
+	}
+	for _, state := range []string{"crit", "warn", "hot"} {
+		for i := range found {
+			if found[i] == "raised" && o.States[i] == state {
+				return state, found
+			}
+		}
+	}
+	if slices.ContainsFunc(found[:5], func(f string) bool { return f != "absent" }) {
+		return "ok", found
+	}
+	return "unknown", found
+}

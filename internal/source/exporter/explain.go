@@ -11,20 +11,23 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// symptom maps an error that came before any answer to words. In cause and
-// remedy, URL, HOST and ADDRESS (host and port) stand for the upstream's; an empty cause is the error's
-// own text.
+// symptom maps an error that came before any answer to words. In cause and remedy,
+// URL, HOST and ADDRESS (host and port) stand for the upstream's; an empty cause is the
+// error's own text.
 type symptom struct {
-	shows   func(error) bool
+	matches func(error) bool
 	failure source.Failure
 	cause   string
 	remedy  string
@@ -33,7 +36,7 @@ type symptom struct {
 // httpConfig is where a Client comes from.
 const httpConfig = "the source's http_config (--config.file)"
 
-// symptoms in order: the first that shows is told.
+// symptoms in order: the first that matches is reported.
 var symptoms = []symptom{
 	{during("proxyconnect"), source.Unreachable, "",
 		"check proxy_url in " + httpConfig + ", and that the proxy there runs"},
@@ -49,14 +52,14 @@ var symptoms = []symptom{
 		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
 	{during("dial"), source.Unreachable, "",
 		"check the network and firewalls on the way: curl URL; or set --source"},
-	{hungUp, source.Truncated,
+	{is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), source.Truncated,
 		"the connection was closed before an answer came",
 		"see the exporter's log, and what answers: curl -v URL"},
 	{func(error) bool { return true }, source.Broken, "",
 		"see what answers there: curl -v URL; or set --source"},
 }
 
-// is shows where the error wraps one of targets.
+// is matches an error that wraps one of targets.
 func is(targets ...error) func(error) bool {
 	return func(err error) bool {
 		for _, t := range targets {
@@ -68,20 +71,13 @@ func is(targets ...error) func(error) bool {
 	}
 }
 
-// as shows where the error wraps one of type E.
+// as matches an error that wraps one of type E.
 func as[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// hungUp shows where the upstream accepted and then closed the connection. Where
-// it did so before the request was sent, net/http's error is not exported.
-func hungUp(err error) bool {
-	return is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE)(err) ||
-		strings.Contains(err.Error(), "server closed idle connection")
-}
-
-// during shows where the network operation op failed.
+// during matches a failure of the network operation op.
 func during(op string) func(error) bool {
 	return func(err error) bool {
 		e, ok := errors.AsType[*net.OpError](err)
@@ -89,18 +85,19 @@ func during(op string) func(error) bool {
 	}
 }
 
-// unresolved shows where there is no such host. Other troubles of name servers
-// are better told in their own words.
+// unresolved matches where there is no such host. Other troubles of name servers are
+// better reported in their own words.
 func unresolved(err error) bool {
 	e, ok := errors.AsType[*net.DNSError](err)
 	return ok && e.IsNotFound
 }
 
-// letIn is what to do where we are not let in.
+// letIn is what to do where the upstream asks for credentials.
 const letIn = "give credentials that it accepts, in " + httpConfig + " or in KPULSE_SOURCE: http://USER:PASSWORD@ADDRESS/…"
 
 // statusRemedies by HTTP status; others have the remedy of their class.
 var statusRemedies = map[int]string{
+	http.StatusBadRequest:         "write https:// in --source if that is what it serves; see curl -i URL",
 	http.StatusUnauthorized:       letIn,
 	http.StatusForbidden:          letIn,
 	http.StatusNotFound:           "point --source at the exporter's /metrics",
@@ -113,21 +110,16 @@ func (w *web) where() string {
 	if w.landed == "" {
 		return w.public
 	}
-	return w.public + " (redirected to " + w.said(w.landed) + ")"
+	return w.public + " (redirected to " + w.landed + ")"
 }
 
-// said makes text that came from the upstream fit to be shown: the first line of
-// it, short, printable, without our secrets.
-func (w *web) said(text string) string { return firstLine([]byte(w.secrets.Replace(text))) }
-
-// quote is what a page of the upstream says, in quotes and behind lead; "" where
-// our request holds secrets, which an error page may echo in any spelling.
-func (w *web) quote(lead string, page []byte) string {
-	text := w.said(string(page[:min(len(page), errorBody)]))
-	if text == "" || w.secretive {
-		return ""
+// shown is a URL to which the upstream leads, fit to be shown: without its path where
+// our request holds secrets, which the path may echo.
+func (w *web) shown(u *url.URL) string {
+	if w.secretive {
+		u = &url.URL{Scheme: u.Scheme, Host: u.Host}
 	}
-	return lead + `"` + text + `"`
+	return firstLine([]byte(publicName(u)))
 }
 
 // noAnswer explains a request that got no response.
@@ -142,17 +134,23 @@ func (w *web) noAnswer(ctx context.Context, err error, took time.Duration) *sour
 	if file, ok := errors.AsType[*fs.PathError](err); ok { // of a Client that reads credentials
 		return &source.Error{Failure: source.Broken, Cause: w.public + ": " + file.Error(), Remedy: "let us read the file, or name another one in " + httpConfig, Err: err}
 	}
-	for _, s := range symptoms {
-		if !s.shows(err) {
-			continue
-		}
-		cause := w.fill(s.cause)
-		if cause == "" {
-			cause = w.said(err.Error())
-		}
-		return &source.Error{Failure: s.failure, Cause: w.public + ": " + cause, Remedy: w.fill(s.remedy), Err: err}
+	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last always does
+	cause := w.fill(symptoms[i].cause)
+	if cause == "" {
+		cause, err = w.text(err)
 	}
-	return nil // the last symptom always shows
+	return &source.Error{Failure: symptoms[i].failure, Cause: w.public + ": " + cause, Remedy: w.fill(symptoms[i].remedy), Err: err}
+}
+
+// text returns the text of an error and the error to wrap. Where our request holds
+// secrets, which an answer may echo, it cuts what net/http quotes of the answer, and
+// then wraps nothing.
+func (w *web) text(err error) (string, error) {
+	text, _, quotes := strings.Cut(err.Error(), `"`)
+	if w.secretive && quotes {
+		return strings.TrimRight(firstLine([]byte(text)), ": "), nil
+	}
+	return firstLine([]byte(err.Error())), err
 }
 
 // noBody explains a body that failed after n (decoded) bytes.
@@ -166,12 +164,14 @@ func (w *web) noBody(ctx context.Context, err error, n int, took time.Duration) 
 	if e := w.ended(ctx, err, fmt.Sprintf("the body was not complete within %s, %d bytes came", round(took), n)); e != nil {
 		return e
 	}
-	reason := w.said(err.Error())
+	var reason string
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		reason = "the connection was closed too early"
 	case errors.Is(err, gzip.ErrHeader):
-		reason = "it says gzip and is not"
+		reason = "its Content-Encoding is gzip, and its body is not"
+	default:
+		reason, err = w.text(err)
 	}
 	return &source.Error{
 		Failure: source.Truncated,
@@ -201,34 +201,29 @@ func (w *web) ended(ctx context.Context, err error, late string) *source.Error {
 	}
 }
 
-// badStatus explains a status other than 200, with the first line of what the
-// upstream says about it.
-func (w *web) badStatus(resp *http.Response) *source.Error {
-	code := resp.StatusCode
-	cause := strings.TrimSpace(fmt.Sprintf("%s: HTTP %d %s", w.where(), code, http.StatusText(code)))
-	var page []byte
-	if r, _, err := w.decoded(resp); err == nil {
-		page, _ = io.ReadAll(io.LimitReader(r, errorBody))
-	}
-	cause += w.quote(": ", page)
+// badStatus explains a status other than 200.
+func (w *web) badStatus(code int) *source.Error {
 	remedy, ok := statusRemedies[code]
 	switch {
 	case ok:
-	case code == http.StatusBadRequest && bytes.Contains(page, []byte("HTTPS server")):
-		remedy = "write https:// in --source" // what net/http's server says to plain HTTP
 	case code >= 500:
 		remedy = "see the exporter's log: journalctl -u dcgm-exporter, or kubectl logs"
 	default:
 		remedy = "see what answers there: curl -i URL"
 	}
+	cause := strings.TrimSpace(fmt.Sprintf("%s: HTTP %d %s", w.where(), code, http.StatusText(code)))
 	return &source.Error{Failure: source.BadStatus, Cause: cause, Remedy: w.fill(remedy)}
 }
 
-func (w *web) notMetrics(body []byte) *source.Error {
+func (w *web) notMetrics([]byte) *source.Error {
+	cause := w.where() + ": no line of the body is a metric"
+	if w.contentType != "" {
+		cause += ", and its Content-Type is " + firstLine([]byte(w.contentType))
+	}
 	return &source.Error{
 		Failure: source.NotMetrics,
-		Cause:   w.where() + ": no line of the body is a metric" + w.quote("; it begins ", body),
-		Remedy:  "point --source at the exporter's /metrics; see what answers there: curl " + w.public,
+		Cause:   cause,
+		Remedy:  "point --source at the exporter's /metrics; see what answers there: curl -i " + w.public,
 	}
 }
 
@@ -270,3 +265,38 @@ func bare(err error) error {
 }
 
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+
+// quoted is how many characters of an upstream's text are shown.
+const quoted = 100
+
+// firstLine returns the first line of text that is not blank, at most 100
+// characters of it, with a dot for each one that does not print.
+func firstLine(text []byte) string {
+	text = bytes.TrimSpace(text)
+	var line strings.Builder
+	for n := 0; len(text) > 0 && text[0] != '\n' && text[0] != '\r'; n++ {
+		if n == quoted {
+			line.WriteString("…")
+			break
+		}
+		r, size := utf8.DecodeRune(text)
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			r = '.'
+		}
+		line.WriteRune(r)
+		text = text[size:]
+	}
+	return strings.TrimRight(line.String(), " ")
+}
+
+// mebibytes writes n in the largest unit that divides it, as --source.max-body
+// reads it.
+func mebibytes(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%dMiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%dKiB", n>>10)
+	}
+	return fmt.Sprintf("%dB", n)
+}

@@ -162,7 +162,6 @@ func TestConnectionFailures(t *testing.T) {
 	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
 	tlsServer.StartTLS()
 	t.Cleanup(tlsServer.Close)
-	hangsUp := "http://" + listen(t, func(net.Conn) {})
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +171,9 @@ func TestConnectionFailures(t *testing.T) {
 	checkFailures(t, []failureCase{
 		{"refused", "http://" + dead.Addr().String(), opts, source.Unreachable, ": connection refused", "curl http://"},
 		{"proxy refused", "http://n", Options{Timeout: opts.Timeout, Client: proxied("http://user:hunter22@" + dead.Addr().String())}, source.Unreachable, "connection refused", "check proxy_url"},
-		{"closed at once", hangsUp, opts, source.Truncated, "closed before an answer", "curl -v"},
 		{"closed after the request", reply(t, ""), opts, source.Truncated, "closed before an answer", "curl -v"},
 		{"unknown authority", tlsServer.URL, opts, source.Unreachable, "certificate", "SSL_CERT_FILE"},
-		{"plain to TLS", strings.Replace(tlsServer.URL, "https", "http", 1), opts, source.BadStatus, "HTTPS server", "write https://"},
+		{"plain to TLS", strings.Replace(tlsServer.URL, "https", "http", 1), opts, source.BadStatus, "HTTP 400 Bad Request", "write https://"},
 		{"TLS to plain", strings.Replace(status(t, 200, page), "http", "https", 1), opts, source.Unreachable, "plain HTTP", "write http://"},
 		{"not HTTP", reply(t, "SSH-2.0-OpenSSH_9.9\r\n"), opts, source.Broken, "SSH-2.0", "curl -v"},
 	})
@@ -186,7 +184,7 @@ func TestTimeouts(t *testing.T) {
 	checkFailures(t, []failureCase{
 		{"no answer", slow(t, 0, ""), opts, source.Timeout, "no answer within", "scrape_timeout"},
 		{"no end", slow(t, 200, page), opts, source.Timeout, fmt.Sprintf("%d bytes came", len(page)), "time curl"},
-		{"slow 500", slow(t, 500, "no GPU\n"), opts, source.BadStatus, `HTTP 500 Internal Server Error: "no GPU"`, "log"},
+		{"slow 500", slow(t, 500, "no GPU\n"), opts, source.BadStatus, "HTTP 500 Internal Server Error", "log"},
 	})
 }
 
@@ -194,23 +192,21 @@ func TestStatusFailures(t *testing.T) {
 	opts := Options{}
 	checkFailures(t, []failureCase{
 		{"500", status(t, 500, "internal server error\nand more\n"), opts, source.BadStatus,
-			`: HTTP 500 Internal Server Error: "internal server error"`, "journalctl -u dcgm-exporter"},
+			": HTTP 500 Internal Server Error", "journalctl -u dcgm-exporter"},
 		{"500 with nothing", status(t, 500, ""), opts, source.BadStatus, ": HTTP 500 Internal Server Error", "log"},
-		{"503", status(t, 503, "busy"), opts, source.BadStatus, `HTTP 503 Service Unavailable: "busy"`, "scrapers"},
+		{"503", status(t, 503, "busy"), opts, source.BadStatus, "HTTP 503 Service Unavailable", "scrapers"},
 		{"401", status(t, 401, ""), opts, source.BadStatus, "HTTP 401 Unauthorized", "USER:PASSWORD"},
 		{"404", status(t, 404, "404 page not found\n"), opts, source.BadStatus, "HTTP 404 Not Found", "/metrics"},
 		{"204", status(t, 204, ""), opts, source.BadStatus, "HTTP 204 No Content", "curl -i"},
-		{"599 escaped", reply(t, "HTTP/1.1 599 \x1b[31m\r\nContent-Length: 3\r\n\r\na\x1bb"), opts, source.BadStatus, `HTTP 599: "a.b"`, "log"},
-		{"500 in gzip", reply(t, "HTTP/1.1 500 x\r\nContent-Encoding: gzip\r\n\r\n"+string(gzipped(t, []byte("no GPU\n")))),
-			opts, source.BadStatus, `Error: "no GPU"`, "log"},
+		{"599 escaped", reply(t, "HTTP/1.1 599 \x1b[31m\r\nContent-Length: 3\r\n\r\na\x1bb"), opts, source.BadStatus, "HTTP 599", "log"},
 	})
 }
 
 func TestNotMetrics(t *testing.T) {
 	opts := Options{}
 	checkFailures(t, []failureCase{
-		{"HTML", status(t, 200, "\n<!DOCTYPE html>\n<html>"), opts, source.NotMetrics, `begins "<!DOCTYPE html>"`, "exporter's /metrics"},
-		{"JSON", status(t, 200, `{"status": "ok"}`), opts, source.NotMetrics, `begins "{"status": "ok"}"`, "exporter's /metrics"},
+		{"HTML", status(t, 200, "\n<!DOCTYPE html>\n<html>"), opts, source.NotMetrics, "its Content-Type is text/html; charset=utf-8", "exporter's /metrics"},
+		{"JSON", status(t, 200, `{"status": "ok"}`), opts, source.NotMetrics, "its Content-Type is text/plain", "exporter's /metrics"},
 		{"brotli", encoded(t, "br", "xx"), opts, source.NotMetrics, "encoded as br", "gzip or plain"},
 		{"login page", redirect(t, "/login?next=x"), opts, source.NotMetrics, "(redirected to http://127.0.0.1:", "exporter's /metrics"},
 		{"redirect to ftp", redirect(t, "ftp://u:pw@node/x?q"), opts, source.BadStatus, "redirects to ftp://node/x, which", "curl -iL"},
@@ -235,7 +231,7 @@ func TestTruncated(t *testing.T) {
 		{"gzip header cut", encoded(t, "gzip", z[:5]), opts, source.Truncated, "after 0 bytes", "--compressed"},
 		{"gzip without its checksum", encoded(t, "gzip", z[:len(z)-8]), opts, source.Truncated, "cut short", "--compressed"},
 		{"gzip with a wrong checksum", encoded(t, "gzip", string(flipped)), opts, source.Truncated, "checksum", "--compressed"},
-		{"not gzip", encoded(t, "gzip", page), opts, source.Truncated, "says gzip and is not", "--compressed"},
+		{"not gzip", encoded(t, "gzip", page), opts, source.Truncated, "Content-Encoding is gzip, and its body is not", "--compressed"},
 	})
 }
 
@@ -309,7 +305,27 @@ func TestSecretsStayInside(t *testing.T) {
 	away := func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "ftp://node/"+r.URL.Query().Get("token"), http.StatusFound)
 	}
-	for name, h := range map[string]http.HandlerFunc{"body": echo(200), "status": echo(500), "redirect": away} {
+	page := func(w http.ResponseWriter, r *http.Request) {
+		if token := r.URL.Query().Get("token"); token != "" {
+			http.Redirect(w, r, "/"+token, http.StatusFound)
+			return
+		}
+		http.Error(w, "", http.StatusForbidden)
+	}
+	raw := func(w http.ResponseWriter, before, after string, r *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "%s%s %s%s", before, r.URL, r.Header.Get("Authorization"), after)
+	}
+	wire := func(w http.ResponseWriter, r *http.Request) { raw(w, "", "\r\n\r\n", r) }
+	trailer := func(w http.ResponseWriter, r *http.Request) {
+		raw(w, ok200+"Transfer-Encoding: chunked\r\nTrailer: A\r\n\r\n5\r\nup 1\n\r\n0\r\n", "\r\n\r\n", r)
+	}
+	for name, h := range map[string]http.HandlerFunc{"body": echo(200), "status": echo(500), "redirect": away, "page": page, "wire": wire, "trailer": trailer} {
 		t.Run(name, func(t *testing.T) {
 			url := strings.Replace(serve(t, h).URL, "http://", "http://user:hunter22@", 1)
 			e := readError(t, url+"/?token=s%2Fcret99", Options{})

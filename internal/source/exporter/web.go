@@ -32,8 +32,6 @@ const (
 	idleTimeout = 5 * time.Minute
 	// maxRedirects is net/http's own default.
 	maxRedirects = 10
-	// errorBody is how much of an error's body is read for its first line.
-	errorBody = 4 << 10
 )
 
 // web is the upstream that is asked over HTTP.
@@ -42,16 +40,16 @@ type web struct {
 	client  *http.Client
 	request *http.Request // its URL holds no user
 	// ask copies request for a fetch.
-	ask     func(context.Context) *http.Request
-	public  string // the URL as people may see it
-	landed  string // where redirects ended, "" if at public
-	secrets *strings.Replacer
-	given   bool // the client was given to us, and may add credentials
+	ask    func(context.Context) *http.Request
+	public string // the URL as people may see it
+	landed string // where redirects ended, "" if at public
+	given  bool   // the client was given to us, and may add credentials
 	// secretive: the URL holds a user, a password or a query, or the client is given.
 	secretive bool
 
-	wire  io.LimitedReader // the body as transferred
-	unzip gzip.Reader
+	contentType string           // of the last answer
+	wire        io.LimitedReader // the body as transferred
+	unzip       gzip.Reader
 }
 
 func newWeb(u *url.URL, opts Options, in intake) *web {
@@ -60,7 +58,7 @@ func newWeb(u *url.URL, opts Options, in intake) *web {
 		c := *opts.Client
 		client = &c
 	}
-	w := &web{intake: in, client: client, public: publicName(u), secrets: secretsOf(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
+	w := &web{intake: in, client: client, public: publicName(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
 	client.Jar = nil // would add its cookies to the shared request
 	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
 
@@ -115,11 +113,12 @@ func (w *web) fetch(ctx context.Context, buf []byte) ([]byte, error) {
 		resp.Body.Close()
 		w.wire.R = nil // do not keep the response alive between reads
 	}()
-	if at := publicName(resp.Request.URL); at != w.public {
-		w.landed = at
+	if publicName(resp.Request.URL) != w.public {
+		w.landed = w.shown(resp.Request.URL)
 	}
+	w.contentType = resp.Header.Get("Content-Type")
 	if resp.StatusCode != http.StatusOK {
-		return nil, w.badStatus(resp)
+		return nil, w.badStatus(resp.StatusCode)
 	}
 	if resp.ContentLength > w.max {
 		return nil, tooLarge(w.where(), "the body", w.max, resp.ContentLength)
@@ -170,11 +169,11 @@ func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) fu
 		away := req.URL.Scheme != first.Scheme || req.URL.Host != first.Host
 		switch {
 		case req.URL.Scheme != "http" && req.URL.Scheme != "https":
-			refused = ": redirects to " + w.said(publicName(req.URL)) + ", which is not HTTP"
+			refused = ": redirects to " + w.shown(req.URL) + ", which is not HTTP"
 		case len(via) >= maxRedirects:
 			refused = ": redirects without end"
 		case away && w.given:
-			refused = ": redirects to " + w.said(publicName(req.URL)) + ", which is not to have what http_config adds"
+			refused = ": redirects to " + w.shown(req.URL) + ", which is not to have what http_config adds"
 		}
 		if refused != "" {
 			return &source.Error{
@@ -192,29 +191,4 @@ func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) fu
 		}
 		return nil
 	}
-}
-
-// secretsOf returns what masks the secrets of u in what the upstream says: an
-// error page may echo the request. Values shorter than four characters are left:
-// they would mask parts of ordinary words.
-func secretsOf(u *url.URL) *strings.Replacer {
-	var pairs []string
-	mask := func(s string) {
-		if len(s) >= 4 {
-			pairs = append(pairs, s, "***")
-		}
-	}
-	if password, ok := u.User.Password(); ok {
-		mask(password)
-		mask(url.QueryEscape(password))
-	} else {
-		mask(u.User.Username()) // a lone user is often a token
-	}
-	for _, values := range u.Query() {
-		for _, v := range values {
-			mask(v)
-			mask(url.QueryEscape(v))
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// hostEvery is how long what was read of the host is told of.
+	// hostEvery is how long a reading of the host is reused.
 	hostEvery = time.Second
 	// hostPatience is how long a reading waits for the host to be read, which takes
 	// far less. /proc may be a file system that hangs, as in some containers.
@@ -24,57 +24,57 @@ type hostWatch struct {
 	answers chan canonical.Host
 	timer   *time.Timer
 
-	asked  time.Time // when the host was asked for latest
-	owed   bool      // it was asked, and has not answered
-	latest canonical.Host
-	known  bool // latest answers the question of asked
+	asked   time.Time // when the host was asked for latest
+	pending bool      // it was asked, and has not answered
+	latest  canonical.Host
+	known   bool // latest answers the question of asked
 }
 
-// look sets dst to how the host is doing, at most hostEvery ago, and tells whether
-// that is known. What it needs to read on is ended with life.
-func (w *hostWatch) look(life context.Context, dst *canonical.Host) bool {
+// look sets dst to the load of the host, at most hostEvery ago, and reports whether
+// that is known. ctx ends the goroutine that reads it.
+func (w *hostWatch) look(ctx context.Context, dst *canonical.Host) bool {
 	if w.read == nil {
 		return false
 	}
 	if !w.known || time.Since(w.asked) >= hostEvery {
-		w.known = w.ask(life)
+		w.known = w.ask(ctx)
 	}
 	*dst = w.latest
 	return w.known
 }
 
-// ask has the host read, and tells whether it was in time.
-func (w *hostWatch) ask(life context.Context) bool {
+// ask has the host read, and reports whether it answered in time.
+func (w *hostWatch) ask(ctx context.Context) bool {
 	if w.asks == nil {
 		w.asks, w.answers = make(chan struct{}, 1), make(chan canonical.Host, 1)
 		w.timer = time.NewTimer(hostPatience)
-		go w.serve(life)
+		go w.serve(ctx)
 	}
-	if w.owed {
+	if w.pending {
 		select {
 		case <-w.answers: // too late: it may be of any time
-			w.owed = false
+			w.pending = false
 		default:
 			return false
 		}
 	}
-	w.asked, w.owed = time.Now(), true
+	w.asked, w.pending = time.Now(), true
 	w.asks <- struct{}{}
 	w.timer.Reset(hostPatience)
 	select {
 	case w.latest = <-w.answers:
-		w.owed = false
+		w.pending = false
 	case <-w.timer.C:
 	}
-	return !w.owed
+	return !w.pending
 }
 
 // serve reads the host whenever it is asked to. It is never asked again before it
 // has answered.
-func (w *hostWatch) serve(life context.Context) {
+func (w *hostWatch) serve(ctx context.Context) {
 	for {
 		select {
-		case <-life.Done():
+		case <-ctx.Done():
 			return
 		case <-w.asks:
 			w.answers <- w.read()

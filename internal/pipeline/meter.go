@@ -22,7 +22,7 @@ type meter struct {
 
 	begun   time.Time        // of the first reading
 	read    time.Duration    // from then to the latest reading
-	lately  [8]time.Duration // between the latest readings
+	recent  [8]time.Duration // between the latest readings
 	counted int              // how many of them there were
 }
 
@@ -34,7 +34,7 @@ func (m *meter) lap(at time.Time) time.Duration {
 	before := m.read
 	m.read = at.Sub(m.begun).Truncate(time.Microsecond)
 	since := max(m.read-before, 0)
-	m.lately[m.counted%len(m.lately)] = since
+	m.recent[m.counted%len(m.recent)] = since
 	m.counted++
 	longest := m.longest
 	if longest == 0 {
@@ -47,11 +47,11 @@ func (m *meter) lap(at time.Time) time.Duration {
 // latest readings came later than that, the shortest time between two of them. So
 // a single gap is none.
 func (m *meter) usual() time.Duration {
-	if m.counted < len(m.lately) {
+	if m.counted < len(m.recent) {
 		return m.period
 	}
-	shortest := m.lately[0]
-	for _, d := range m.lately[1:] {
+	shortest := m.recent[0]
+	for _, d := range m.recent[1:] {
 		shortest = min(shortest, d)
 	}
 	return max(m.period, shortest)

@@ -62,9 +62,9 @@ func TestObserverSeesEveryReading(t *testing.T) {
 		if len(observer.failures) != 1 || !observer.failures[0].Equal(failed) {
 			t.Errorf("failures at %v, want %v", observer.failures, failed)
 		}
-		before := len(p.spare)
+		before := len(p.free)
 		observer.held.Release()
-		if len(p.spare) != before+1 {
+		if len(p.free) != before+1 {
 			t.Error("what it gave back is not used again")
 		}
 	})

@@ -17,16 +17,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-const (
-	// scrapedStaleAfter is the age from which the last reading of a scraped
-	// source no longer counts as ready. It is Prometheus' own lookback.
-	scrapedStaleAfter = 5 * time.Minute
-	// A stream that is silent for staleTicks periods, and at least
-	// streamStaleAfter, is down.
-	staleTicks       = 10
-	streamStaleAfter = time.Second
-)
-
 // Options say what a Pipeline reads and how often.
 type Options struct {
 	Source     source.Source
@@ -34,8 +24,8 @@ type Options struct {
 	Judge      *compute.Judge
 	Logger     *slog.Logger
 	// Host reads the machine that we run on; nil is not at all. It is used where
-	// the source is local, from one goroutine, at most once a second. Of a call
-	// that hangs nothing waits for the end.
+	// the source is local, from one goroutine, at most once a second. Nothing waits
+	// for a call that hangs.
 	Host func() canonical.Host
 
 	// MinInterval is the age up to which a reading of a scraped source serves
@@ -46,21 +36,20 @@ type Options struct {
 	Poll time.Duration
 	// Timeout bounds a read that no scraper set a deadline for.
 	Timeout time.Duration
-	// Observer is told what reading came to; nil is nobody.
+	// Observer is called with the outcome of every read; nil is none.
 	Observer Observer
 }
 
-// Observer is who wants to know of every reading, not just of those that are asked
-// for.
+// Observer receives every reading, not just those that somebody asked for.
 type Observer interface {
-	// Observe is given each good reading once it is published, by one goroutine at a
-	// time: the source is not read again before it returns. It must not write to the
-	// snapshot. Where it returns true it may read on in it until it has called
-	// held's Release, which it must do once.
-	Observe(s *canonical.Snapshot, held interface{ Release() }) bool
-	// Failed is told that a scraped source could not be read at an instant, by any
-	// goroutine, which must not wait, perhaps after readings that began later. That a
-	// stream falls silent shows in Status.
+	// Observe is called with each good reading once it is published, by one goroutine
+	// at a time: the source is not read again before it returns. It must not write to
+	// the snapshot. Where it returns true, the snapshot stays valid until it calls
+	// Release on the lease, which it must do once.
+	Observe(s *canonical.Snapshot, lease interface{ Release() }) bool
+	// Failed is called when a scraped source could not be read at an instant. It may
+	// be called from any goroutine, perhaps after readings that began later, and must
+	// not block. A silent stream shows in Status.
 	Failed(source string, at time.Time)
 }
 
@@ -70,26 +59,27 @@ type Observer interface {
 type Pipeline struct {
 	opts Options
 	caps source.Caps
-	// version tells what the source is read with; nil where it does not.
+	// version names the program or library that the source reads with; nil where it
+	// does not know.
 	version func() string
 
-	// life ends every read when the pipeline is closed.
-	life context.Context
-	end  context.CancelFunc
+	// ctx is that of every read; cancel ends it with the pipeline.
+	ctx    context.Context
+	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	flight  *flight    // the read under way of a scraped source
-	latest  *reading   // the last good reading, nil while its memory takes the next
-	spare   []*reading // readings that nobody holds, for reuse
-	good    time.Time  // when the last good read ended, zero before the first
-	attempt time.Time  // when the last read ended, good or not
-	state   canonical.Source
-	usual   time.Duration // the period that a stream keeps
-	watched bool          // the latest reading is before the observer
+	mu        sync.Mutex
+	flight    *flight    // the read under way of a scraped source
+	latest    *reading   // the last good reading, nil while the next one reuses it
+	free      []*reading // unreferenced readings, for reuse
+	good      time.Time  // when the last good read ended, zero before the first
+	attempt   time.Time  // when the last read ended, good or not
+	state     canonical.Source
+	period    time.Duration // that a stream keeps
+	observing bool          // the observer has not returned from the latest reading
 
-	turn    chan struct{} // held by the flight that reads, and by the end
-	settle  sync.Once
-	settled chan struct{} // closed when a stream has given its first tick or failure
+	reader  chan struct{} // a lock: has one while a flight reads, and after stop
+	start   sync.Once
+	started chan struct{} // closed when a stream has given its first tick or failure
 
 	// Used by the reading goroutine alone, of which there is one at a time.
 	report   translate.Report
@@ -98,24 +88,24 @@ type Pipeline struct {
 	contents contents // of the latest reading
 	host     hostWatch
 
-	settings atomic.Pointer[settings] // to be taken over by the next reading
+	settings atomic.Pointer[settings] // of Change, for the next reading
 }
 
-// settings are what Change brings; a nil Translator stays as it is.
+// settings are the arguments of Change; a nil Translator stays as it is.
 type settings struct {
 	translator *translate.Translator
 	judge      *compute.Judge
 }
 
-// Change has readings from the next one on judged by judge, which goes on where the
-// one before stands, and translated by translator unless that is nil. Neither may be
-// in use elsewhere, then or later.
+// Change has readings from the next one on judged by judge, which continues from the
+// state of the one before, and translated by translator unless that is nil. Neither
+// may be in use elsewhere, then or later.
 func (p *Pipeline) Change(judge *compute.Judge, translator *translate.Translator) {
 	p.settings.Store(&settings{translator, judge})
 }
 
-// takeSettings takes over what Change brought. It belongs to the reading goroutine.
-func (p *Pipeline) takeSettings() {
+// applySettings applies what Change set. It belongs to the reading goroutine.
+func (p *Pipeline) applySettings() {
 	s := p.settings.Swap(nil)
 	if s == nil {
 		return
@@ -130,7 +120,7 @@ func (p *Pipeline) takeSettings() {
 // New returns a pipeline that has read nothing yet.
 func New(opts Options) *Pipeline {
 	caps := opts.Source.Caps()
-	life, end := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	m := meter{longest: maxScrapedGap}
 	if caps.Kind == source.Streamed {
 		m = meter{period: caps.Period}
@@ -149,16 +139,16 @@ func New(opts Options) *Pipeline {
 		version: version,
 		meter:   m,
 		host:    host,
-		life:    life,
-		end:     end,
+		ctx:     ctx,
+		cancel:  cancel,
 		state: canonical.Source{
 			Name:        opts.Source.Name(),
 			Backend:     caps.Backend,
 			Aggregation: string(caps.Aggregation),
 			Period:      caps.Period,
 		},
-		turn:    make(chan struct{}, 1),
-		settled: make(chan struct{}),
+		reader:  make(chan struct{}, 1),
+		started: make(chan struct{}),
 	}
 }
 
@@ -171,7 +161,7 @@ func (p *Pipeline) Name() string { return p.opts.Source.Name() }
 // do all further reads.
 func (p *Pipeline) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.opts.Source.Close()) }()
-	defer p.land()
+	defer p.stop()
 	if p.caps.Kind == source.Streamed {
 		if err := p.check(ctx); err != nil {
 			return err
@@ -182,17 +172,17 @@ func (p *Pipeline) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// landTimeout is how long the end waits for a read that ignores that it is over,
+// stopTimeout is how long the end waits for a read that ignores that it is over,
 // such as one of a file on a file system that hangs.
-const landTimeout = 5 * time.Second
+const stopTimeout = 5 * time.Second
 
-// land ends the read under way, waits for it and whoever observes it, and lets none
+// stop ends the read under way, waits for it and its observer, and lets no read
 // succeed after it.
-func (p *Pipeline) land() {
-	p.end()
+func (p *Pipeline) stop() {
+	p.cancel()
 	select {
-	case p.turn <- struct{}{}: // for good
-	case <-time.After(landTimeout):
+	case p.reader <- struct{}{}: // for good
+	case <-time.After(stopTimeout):
 	}
 }
 
@@ -222,29 +212,4 @@ func (p *Pipeline) Status() (canonical.Source, error) {
 		return p.state, failure
 	}
 	return p.state, nil
-}
-
-// notReady says why no reading is young enough, nil if one is. The caller holds mu.
-func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
-	switch {
-	case !p.good.IsZero() && now.Sub(p.good) <= p.staleAfter():
-		return nil
-	case p.state.Failure != nil:
-		return p.state.Failure
-	case !p.good.IsZero():
-		return p.stale(now)
-	default:
-		return &canonical.Failure{
-			Kind:   kindNotRead,
-			Cause:  p.Name() + " has not been read yet",
-			Remedy: "wait for the first reading, or scrape /metrics",
-		}
-	}
-}
-
-func (p *Pipeline) staleAfter() time.Duration {
-	if p.caps.Kind == source.Scraped {
-		return scrapedStaleAfter
-	}
-	return max(staleTicks*max(p.caps.Period, p.usual), streamStaleAfter)
 }

@@ -450,7 +450,7 @@ func TestHeldSnapshotIsNotOverwritten(t *testing.T) {
 			t.Errorf("a held snapshot changed to %q", held.Body)
 		}
 		release()
-		if n := len(p.spare); n != 1 {
+		if n := len(p.free); n != 1 {
 			t.Errorf("%d readings lie spare, want only the one that was held", n)
 		}
 	})
@@ -534,7 +534,7 @@ func TestHugeReadingIsNotKept(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
-		for _, r := range append(p.spare, p.latest) {
+		for _, r := range append(p.free, p.latest) {
 			if n := cap(r.batch.Samples); n > 1<<16 {
 				t.Errorf("memory for %d samples is kept for readings of one", n)
 			}

@@ -11,36 +11,36 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// maxSpare is how many unused readings are kept: one being served, one being
-// read, and two that slow clients may just have given back.
-const maxSpare = 4
+// maxFree is how many unreferenced readings are kept: one being served, one being
+// read, and two that slow clients may just have released.
+const maxFree = 4
 
-// reading is the memory of one reading from its bytes to its verdicts. It is
-// written by the reading goroutine, then shared read-only until its last holder
-// has released it, and then written again.
+// reading is the memory of one reading from its bytes to its verdicts. The reading
+// goroutine writes it; then it is shared read-only until its last reference is
+// released, and written again.
 type reading struct {
-	holders  int // guarded by Pipeline.mu; being the latest counts as one
+	refs     int // guarded by Pipeline.mu; the latest reading has one for being it
 	batch    raw.Batch
 	snapshot canonical.Snapshot
 	host     canonical.Host // what snapshot.Host points to, if to anything
-	usual    time.Duration  // the period that the stream kept until then
-	owner    *Pipeline      // whom Release gives it back to
+	period   time.Duration  // that the stream kept until then
+	owner    *Pipeline
 }
 
-// Release implements what Observer.Observe is given.
+// Release implements the lease of Observer.Observe.
 func (r *reading) Release() { r.owner.release(r) }
 
-// take returns a reading to write into. Of a scraped source that is the latest
-// one if nobody holds it: it is too old to be served again, and a body may be
-// large. A stream's latest is served until the next is there.
-func (p *Pipeline) take() *reading {
+// acquire returns a reading to write into. For a scraped source that is the latest
+// one if it has no other reference: it is too old to be served again, and a body may
+// be large. A stream's latest is served until the next is there.
+func (p *Pipeline) acquire() *reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := &reading{}
-	if l := p.latest; l != nil && l.holders == 1 && p.caps.Kind == source.Scraped {
+	if l := p.latest; l != nil && l.refs == 1 && p.caps.Kind == source.Scraped {
 		r, p.latest = l, nil
-	} else if n := len(p.spare); n > 0 {
-		r, p.spare = p.spare[n-1], p.spare[:n-1]
+	} else if n := len(p.free); n > 0 {
+		r, p.free = p.free[n-1], p.free[:n-1]
 	}
 	if r.outgrown(p.state.Samples) {
 		return &reading{}
@@ -50,7 +50,7 @@ func (p *Pipeline) take() *reading {
 
 // read reads the source once. Only one goroutine may be in it at a time.
 func (p *Pipeline) read(ctx context.Context) (*reading, error) {
-	r := p.take()
+	r := p.acquire()
 	if err := p.opts.Source.Read(ctx, &r.batch); err != nil {
 		p.release(r)
 		return nil, err
@@ -59,14 +59,14 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 	return r, nil
 }
 
-// outgrown tells that r holds far more memory than a reading of so many samples
+// outgrown reports that r has far more memory than a reading of so many samples
 // needs: one huge body must not pin its size for good.
 func (r *reading) outgrown(samples int) bool {
 	const keep, factor = 1 << 16, 8 // samples, of 16 bytes each and some 200 of text
 	return cap(r.batch.Samples) > keep && cap(r.batch.Samples)/factor > samples
 }
 
-// release gives up one hold on r.
+// release drops one reference to r.
 func (p *Pipeline) release(r *reading) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,35 +75,36 @@ func (p *Pipeline) release(r *reading) {
 
 // drop is release for callers that hold mu.
 func (p *Pipeline) drop(r *reading) {
-	if r.holders--; r.holders <= 0 && len(p.spare) < maxSpare && !r.outgrown(p.state.Samples) {
-		r.holders = 0
-		p.spare = append(p.spare, r)
+	if r.refs--; r.refs <= 0 && len(p.free) < maxFree && !r.outgrown(p.state.Samples) {
+		r.refs = 0
+		p.free = append(p.free, r)
 	}
 }
 
-// publish makes r the latest reading, held by it being so, by n waiters, and by the
-// goroutine that read it until that has called observe. The caller holds mu.
+// publish makes r the latest reading. It has a reference for being that, one for each
+// of n waiters, and one for the goroutine that read it, which must call observe. The
+// caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
-	r.holders, r.owner = n+2, p
-	p.watched = true
+	r.refs, r.owner = n+2, p
+	p.observing = true
 	if p.latest != nil {
 		p.drop(p.latest)
 	}
 	p.latest = r
 	p.state = r.snapshot.Source
-	p.usual = r.usual
+	p.period = r.period
 	p.good = time.Now()
 	p.attempt = p.good
 }
 
-// observe shows r to the observer, to whom the hold of the reading goroutine goes over
-// if it wants that.
+// observe hands r to the observer, and with it the reference of the reading goroutine
+// if the observer keeps it.
 func (p *Pipeline) observe(r *reading) {
 	kept := p.opts.Observer != nil && p.opts.Observer.Observe(&r.snapshot, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.watched = false
+	p.observing = false
 	if !kept {
 		p.drop(r)
 	}
@@ -111,20 +112,20 @@ func (p *Pipeline) observe(r *reading) {
 
 // evaluate turns the batch of r into its snapshot: translate, compute, account.
 func (p *Pipeline) evaluate(r *reading) {
-	p.takeSettings()
+	p.applySettings()
 	b, snap := &r.batch, &r.snapshot
 	p.report = translate.Report{}
 	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
 	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
 	snap.Judgement = p.opts.Judge.Judgement()
 	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
-	r.usual = p.meter.usual()
+	r.period = p.meter.usual()
 	snap.Body = b.Body
 	snap.Valid = validParts(snap.Valid[:0], b)
 	if snap.Text = nil; len(b.Body) == 0 && b.Exposition != nil {
 		snap.Text = b
 	}
-	if snap.Host = nil; p.host.look(p.life, &r.host) {
+	if snap.Host = nil; p.host.look(p.ctx, &r.host) {
 		snap.Host = &r.host
 	}
 	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
@@ -163,14 +164,14 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	return s
 }
 
-// contents tells readings apart by their values.
+// contents identifies the values of a reading.
 type contents struct {
 	dict        *raw.Dict
 	generation  uint64
 	fingerprint uint64
 }
 
-// changed tells whether anything in b differs from the reading before.
+// changed reports whether anything in b differs from the reading before.
 func (p *Pipeline) changed(b *raw.Batch) bool {
 	before := p.contents
 	p.contents = contents{b.Dict, b.Dict.Generation(), b.Fingerprint()}

@@ -3,37 +3,35 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// errTooLate ends a flight whose last waiter's deadline has passed.
-var errTooLate = errors.New("no waiter left in time")
+// errDeadline ends a flight whose last waiter's deadline has passed.
+var errDeadline = errors.New("no waiter left in time")
 
-// flight is one read of a scraped source on behalf of everybody who asked while
-// it was under way. It belongs to none of them: it lives until the latest of their
-// deadlines. Only who comes when he would have given it up himself does not put that
-// off: else scrapers that keep overlapping would all wait for one request that hangs for
-// good, while the source has long been well again.
+// flight is one read of a scraped source, shared by everybody who asked while it was
+// under way. It belongs to none of them and lives until the latest of their
+// deadlines. A waiter who joins after more time than he can wait himself does not
+// extend it: else scrapers that keep overlapping would all wait for one request that
+// hangs for good, long after the source recovered.
 type flight struct {
 	begun    time.Time
 	deadline time.Time
 	timer    *time.Timer // ends the flight at its deadline
-	over     bool        // the deadline has passed: nobody may join any more
+	expired  bool        // the deadline has passed: nobody may join any more
 	late     bool        // set with failure: it failed of its deadline
 	waiters  int
-	landed   chan struct{}
+	done     chan struct{}
 
-	// Set when landed is closed; result is held once for each waiter.
+	// Set when done is closed; each waiter holds a reference to result.
 	result  *reading
 	failure *canonical.Failure
 }
 
 // share returns the latest reading if it is younger than the minimum interval,
-// else the result of the flight under way or of a new one: of another one, if that
+// else the result of the flight under way or of a new one, and of another one if that
 // ended late and ctx did not. The caller must release the reading.
 func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
 	begun := time.Now()
@@ -42,211 +40,114 @@ func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
 		deadline = begun.Add(p.opts.Timeout)
 	}
 	for {
-		r, failure, again := p.join(ctx, begun, deadline)
-		if !again {
-			return r, failure
+		r, f := p.join(deadline)
+		if r != nil {
+			return r, nil
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			if p.leave(f) {
+				return nil, p.tooLate(begun, deadline)
+			}
+		}
+		if !f.late || ctx.Err() != nil || !time.Now().Before(deadline) {
+			return f.result, f.failure
 		}
 	}
 }
 
-// join is one go of share, for who asked at begun; again where another flight may do
-// what this one did not.
-func (p *Pipeline) join(ctx context.Context, begun, deadline time.Time) (_ *reading, _ *canonical.Failure, again bool) {
-	now := time.Now()
-	p.mu.Lock()
-	if r := p.latest; r != nil && p.state.Failure == nil && now.Sub(p.good) < p.opts.MinInterval {
-		r.holders++
-		p.mu.Unlock()
-		return r, nil, false
-	}
-	f := p.board(now, deadline)
-	p.mu.Unlock()
-
-	select {
-	case <-f.landed:
-		return f.result, f.failure, f.late && ctx.Err() == nil && time.Now().Before(deadline)
-	case <-ctx.Done():
-	}
+// join returns the latest reading if it is young enough, else the flight to wait for,
+// which it starts unless one is under way that has not expired: the failure of an
+// expired one is certain.
+func (p *Pipeline) join(deadline time.Time) (*reading, *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	select {
-	case <-f.landed: // at the same moment: the waiter's hold must not be lost
-		return f.result, f.failure, false
-	default:
-		f.waiters--
-		return nil, p.tooLate(begun, deadline), false
+	now := time.Now()
+	if r := p.latest; r != nil && p.state.Failure == nil && now.Sub(p.good) < p.opts.MinInterval {
+		r.refs++
+		return r, nil
 	}
-}
-
-// board joins the flight under way, or starts one. A flight whose time is over is
-// not joined: its failure is on its way already. The caller holds mu.
-func (p *Pipeline) board(now, deadline time.Time) *flight {
-	if f := p.flight; f != nil && !f.over {
+	if f := p.flight; f != nil && !f.expired {
 		f.waiters++
 		if patience := deadline.Sub(now); deadline.After(f.deadline) && now.Sub(f.begun) < patience {
 			f.deadline = deadline
 			f.timer.Reset(patience)
 		}
-		return f
+		return nil, f
 	}
-	ctx, cancel := context.WithCancelCause(p.life)
-	f := &flight{begun: now, deadline: deadline, waiters: 1, landed: make(chan struct{})}
+	ctx, cancel := context.WithCancelCause(p.ctx)
+	f := &flight{begun: now, deadline: deadline, waiters: 1, done: make(chan struct{})}
 	f.timer = time.AfterFunc(deadline.Sub(now), func() { p.expire(f, cancel) })
 	p.flight = f
 	go func() {
 		defer cancel(nil)
 		p.fly(ctx, f)
 	}()
-	return f
+	return nil, f
 }
 
-// expire ends f, unless a waiter has put its deadline off meanwhile: then the
-// timer fires again.
+// leave gives up waiting for f. It reports false if f is done by now: the waiter then
+// holds a reference to its result.
+func (p *Pipeline) leave(f *flight) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-f.done:
+		return false
+	default:
+		f.waiters--
+		return true
+	}
+}
+
+// expire ends f, unless a waiter has extended its deadline meanwhile: then the timer
+// fires again.
 func (p *Pipeline) expire(f *flight, cancel context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Now().Before(f.deadline) {
 		return
 	}
-	f.over = true
-	cancel(errTooLate)
+	f.expired = true
+	cancel(errDeadline)
 }
 
-// fly reads the source once, hands the outcome to the waiters of f, and tells the
-// observer. Flights land one after the other, however long one takes to notice its
+// fly reads the source once, hands the outcome to the waiters of f and then to the
+// observer. Flights read one after the other, however long one takes to notice its
 // end.
 func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	var r *reading
 	var err error
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.reader <- struct{}{}:
+		defer func() { <-p.reader }()
 		r, err = p.read(ctx)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
 	f.timer.Stop()
-	p.arrive(ctx, f, r, err)
+	p.mu.Lock()
+	if p.flight == f {
+		p.flight = nil
+	}
+	if err == nil {
+		p.publish(r, f.waiters)
+		f.result = r
+	} else {
+		f.late = errors.Is(context.Cause(ctx), errDeadline)
+		if f.failure = failureOf(err); f.late {
+			f.failure = p.tooLate(f.begun, f.deadline)
+		}
+		p.fail(f.failure)
+	}
+	close(f.done)
+	p.mu.Unlock()
 	switch {
 	case err == nil:
 		p.observe(r)
 	case p.opts.Observer != nil:
 		p.opts.Observer.Failed(p.Name(), f.begun)
-	}
-}
-
-// arrive records what came of f and hands it to the waiters.
-func (p *Pipeline) arrive(ctx context.Context, f *flight, r *reading, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.flight == f {
-		p.flight = nil
-	}
-	switch {
-	case err == nil:
-		p.publish(r, f.waiters)
-		f.result = r
-	case errors.Is(context.Cause(ctx), errTooLate):
-		f.failure, f.late = p.tooLate(f.begun, f.deadline), true
-		p.fail(f.failure)
-	default:
-		f.failure = failureOf(err)
-		p.fail(f.failure)
-	}
-	close(f.landed)
-}
-
-// tooLate is the failure of not having answered between two instants.
-func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
-	return &canonical.Failure{
-		Kind:    string(source.Timeout),
-		Timeout: true,
-		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), deadline.Sub(begun).Round(time.Millisecond)),
-		Remedy:  p.words().slow,
-	}
-}
-
-// Kinds of failure that are not the source's.
-const (
-	kindNotRead = "not_read"
-	kindStale   = "stale"
-	kindEnded   = "ended"
-)
-
-// FailureKinds lists every Kind of the failures that a Pipeline reports.
-func FailureKinds() []string {
-	kinds := []string{kindNotRead, kindStale, kindEnded}
-	for _, f := range source.Failures {
-		kinds = append(kinds, string(f))
-	}
-	return kinds
-}
-
-// failureOf translates an error of a source for those who may not know sources.
-func failureOf(err error) *canonical.Failure {
-	e := source.AsError(err)
-	return &canonical.Failure{
-		Kind:    string(e.Failure),
-		Timeout: e.Failure == source.Timeout,
-		Cause:   e.Cause,
-		Remedy:  e.Remedy,
-	}
-}
-
-// fail records that the last read failed. The caller holds mu.
-func (p *Pipeline) fail(failure *canonical.Failure) {
-	p.logFailure(failure)
-	p.state.Failure = failure
-	p.state.Streams = p.streams()
-	p.attempt = time.Now()
-}
-
-// logFailure logs the first of equal failures in a row, but not those that our
-// own end causes, nor the end of the source. The caller holds mu and has not recorded the failure yet.
-func (p *Pipeline) logFailure(failure *canonical.Failure) {
-	before := p.state.Failure
-	if failure.Kind == kindEnded {
-		return // Run says it
-	}
-	if p.life.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
-		p.opts.Logger.Warn("source cannot be read", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
-	}
-}
-
-// words are remedies that depend on who sets the pace.
-type words struct{ slow, noGPU string }
-
-func (p *Pipeline) words() words {
-	if p.caps.Kind == source.Streamed {
-		return words{
-			slow:  "see the log and the landing page for what its streams say, or wait a little longer",
-			noGPU: "check that the source sees the node's GPUs: nvidia-smi, dcgmi discovery -l",
-		}
-	}
-	return words{
-		slow:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
-		noGPU: "check that the exporter sees its GPUs, and that --source is its /metrics",
-	}
-}
-
-// logReading logs what is new about a good reading: that there is one again, that
-// it tells of no GPU, the first workload too many, and the first malformed line.
-// The caller holds mu and has not recorded the reading yet.
-func (p *Pipeline) logReading(s *canonical.Source) {
-	if p.state.Failure != nil {
-		p.opts.Logger.Info("source can be read again", "reads", s.Name)
-	}
-	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
-		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
-			"remedy", p.words().noGPU)
-	}
-	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
-		p.opts.Logger.Warn("more pods or jobs hold GPUs than are kept account of", "reads", s.Name, "left_out", s.DroppedAllocations,
-			"remedy", "raise --series-limit; see kpulse_source_dropped_allocations_total")
-	}
-	if s.SkippedLines > 0 && p.state.SkippedLines == 0 {
-		p.opts.Logger.Warn("malformed lines are left out", "reads", s.Name, "lines", s.SkippedLines,
-			"remedy", "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on")
 	}
 }
 
@@ -282,7 +183,7 @@ func (p *Pipeline) poll(ctx context.Context) {
 func (p *Pipeline) due() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.watched {
+	if p.observing {
 		return leastPause
 	}
 	interval := p.opts.Poll

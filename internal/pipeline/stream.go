@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -18,7 +17,7 @@ const retryAfter = time.Second
 // checkTimeout bounds how long a source may look at the machine before it is read.
 const checkTimeout = 6 * time.Second
 
-// check lets a source that can say so say that it cannot be read at all. Scrapes
+// check asks a source that is a source.Checker whether it can be read at all. Scrapes
 // wait for that as for the first reading.
 func (p *Pipeline) check(ctx context.Context) error {
 	checker, ok := source.As[source.Checker](p.opts.Source)
@@ -34,7 +33,7 @@ func (p *Pipeline) check(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state.Failure = failureOf(err) // not logged: it is Run's error
-	p.settle.Do(func() { close(p.settled) })
+	p.start.Do(func() { close(p.started) })
 	return err
 }
 
@@ -72,7 +71,7 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	default:
 		p.fail(failureOf(err))
 	}
-	p.settle.Do(func() { close(p.settled) })
+	p.start.Do(func() { close(p.started) })
 	return err
 }
 
@@ -89,7 +88,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
 	begun := time.Now()
 	select {
-	case <-p.settled:
+	case <-p.started:
 	case <-ctx.Done():
 		deadline := time.Now()
 		return nil, p.tooLate(begun, deadline)
@@ -100,36 +99,18 @@ func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
 	if failure := p.notReady(now); failure != nil {
 		return nil, failure
 	}
-	p.latest.holders++
+	p.latest.refs++
 	return p.latest, nil
 }
 
-// stale is the failure of a source whose last reading is too old, and has not
-// failed since: a stream is silent, and a scraped source was not asked.
-func (p *Pipeline) stale(now time.Time) *canonical.Failure {
-	age := now.Sub(p.good).Round(time.Second)
-	if p.caps.Kind == source.Scraped {
-		return &canonical.Failure{
-			Kind:   kindStale,
-			Cause:  fmt.Sprintf("%s was last read %s ago, and nobody has scraped since", p.Name(), age),
-			Remedy: "scrape /metrics, or have it read between scrapes too: --poll=15s",
-		}
-	}
-	return &canonical.Failure{
-		Kind:   kindStale,
-		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), age),
-		Remedy: "see the log and the landing page for what its streams say",
-	}
-}
-
-// streams returns what feeds the source, if it tells.
+// streams returns the state of the source's streams, if it has any.
 func (p *Pipeline) streams() (all [canonical.MaxStreams]canonical.Stream) {
 	fed, ok := p.opts.Source.(source.Streams)
 	if !ok {
 		return all
 	}
-	var room [canonical.MaxStreams]source.StreamTotals
-	for i, t := range fed.Streams(room[:0]) {
+	var buf [canonical.MaxStreams]source.StreamTotals
+	for i, t := range fed.Streams(buf[:0]) {
 		if i == len(all) {
 			break
 		}

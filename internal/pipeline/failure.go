@@ -1,0 +1,155 @@
+package pipeline
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// Kinds of failure that are not the source's.
+const (
+	kindNotRead = "not_read"
+	kindStale   = "stale"
+	kindEnded   = "ended"
+)
+
+// FailureKinds lists every Kind of the failures that a Pipeline reports.
+func FailureKinds() []string {
+	kinds := []string{kindNotRead, kindStale, kindEnded}
+	for _, f := range source.Failures {
+		kinds = append(kinds, string(f))
+	}
+	return kinds
+}
+
+const (
+	// scrapedStaleAfter is the age from which the last reading of a scraped
+	// source does not count as ready any more. It is Prometheus' own lookback.
+	scrapedStaleAfter = 5 * time.Minute
+	// A stream that is silent for staleTicks periods, and at least
+	// streamStaleAfter, is down.
+	staleTicks       = 10
+	streamStaleAfter = time.Second
+)
+
+// failureOf translates an error of a source for layers that do not know sources.
+func failureOf(err error) *canonical.Failure {
+	e := source.AsError(err)
+	return &canonical.Failure{
+		Kind:    string(e.Failure),
+		Timeout: e.Failure == source.Timeout,
+		Cause:   e.Cause,
+		Remedy:  e.Remedy,
+	}
+}
+
+// tooLate is the failure of not having answered between two instants.
+func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
+	return &canonical.Failure{
+		Kind:    string(source.Timeout),
+		Timeout: true,
+		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), deadline.Sub(begun).Round(time.Millisecond)),
+		Remedy:  p.words().slow,
+	}
+}
+
+// notReady is the failure of having no reading that is young enough, nil if there is
+// one. The caller holds mu.
+func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
+	switch {
+	case !p.good.IsZero() && now.Sub(p.good) <= p.staleAfter():
+		return nil
+	case p.state.Failure != nil:
+		return p.state.Failure
+	case !p.good.IsZero():
+		return p.stale(now)
+	default:
+		return &canonical.Failure{
+			Kind:   kindNotRead,
+			Cause:  p.Name() + " has not been read yet",
+			Remedy: "wait for the first reading, or scrape /metrics",
+		}
+	}
+}
+
+func (p *Pipeline) staleAfter() time.Duration {
+	if p.caps.Kind == source.Scraped {
+		return scrapedStaleAfter
+	}
+	return max(staleTicks*max(p.caps.Period, p.period), streamStaleAfter)
+}
+
+// stale is the failure of a source whose last reading is too old, and has not
+// failed since: a stream is silent, and a scraped source was not asked.
+func (p *Pipeline) stale(now time.Time) *canonical.Failure {
+	age := now.Sub(p.good).Round(time.Second)
+	if p.caps.Kind == source.Scraped {
+		return &canonical.Failure{
+			Kind:   kindStale,
+			Cause:  fmt.Sprintf("%s was last read %s ago, and nobody has scraped since", p.Name(), age),
+			Remedy: "scrape /metrics, or have it read between scrapes too: --poll=15s",
+		}
+	}
+	return &canonical.Failure{
+		Kind:   kindStale,
+		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), age),
+		Remedy: "see the log and the landing page for what its streams say",
+	}
+}
+
+// fail records that the last read failed. The caller holds mu.
+func (p *Pipeline) fail(failure *canonical.Failure) {
+	p.logFailure(failure)
+	p.state.Failure = failure
+	p.state.Streams = p.streams()
+	p.attempt = time.Now()
+}
+
+// logFailure logs the first of equal failures in a row, but not those that our own end
+// causes, nor the end of the source, which Run reports. The caller holds mu and has not
+// recorded the failure yet.
+func (p *Pipeline) logFailure(failure *canonical.Failure) {
+	before := p.state.Failure
+	if failure.Kind != kindEnded && p.ctx.Err() == nil && (before == nil || before.Kind != failure.Kind || before.Remedy != failure.Remedy) {
+		p.opts.Logger.Warn("source cannot be read", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
+	}
+}
+
+// logReading logs what is new about a good reading: that there is one again, that it
+// has no GPU, the first workload too many, and the first malformed line.
+// The caller holds mu and has not recorded the reading yet.
+func (p *Pipeline) logReading(s *canonical.Source) {
+	if p.state.Failure != nil {
+		p.opts.Logger.Info("source can be read again", "reads", s.Name)
+	}
+	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
+		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
+			"remedy", p.words().noGPU)
+	}
+	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
+		p.opts.Logger.Warn("more pods or jobs hold GPUs than are kept account of", "reads", s.Name, "left_out", s.DroppedAllocations,
+			"remedy", "raise --series-limit; see kpulse_source_dropped_allocations_total")
+	}
+	if s.SkippedLines > 0 && p.state.SkippedLines == 0 {
+		p.opts.Logger.Warn("malformed lines are left out", "reads", s.Name, "lines", s.SkippedLines,
+			"remedy", "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on")
+	}
+}
+
+// words are remedies that depend on whether the source is scraped or a stream.
+type words struct{ slow, noGPU string }
+
+func (p *Pipeline) words() words {
+	if p.caps.Kind == source.Streamed {
+		return words{
+			slow:  "see the log and the landing page for what its streams say, or wait a little longer",
+			noGPU: "check that the source sees the node's GPUs: nvidia-smi, dcgmi discovery -l",
+		}
+	}
+	return words{
+		slow:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
+		noGPU: "check that the exporter sees its GPUs, and that --source is its /metrics",
+	}
+}

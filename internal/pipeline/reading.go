@@ -27,8 +27,12 @@ type reading struct {
 	owner    *Pipeline
 }
 
-// Release implements the lease of Observer.Observe.
-func (r *reading) Release() { r.owner.release(r) }
+// Release drops one reference to r. It is the lease of Observer.Observe.
+func (r *reading) Release() {
+	r.owner.mu.Lock()
+	defer r.owner.mu.Unlock()
+	r.owner.drop(r)
+}
 
 // acquire returns a reading to write into. For a scraped source that is the latest
 // one if it has no other reference: it is too old to be served again, and a body may
@@ -36,26 +40,45 @@ func (r *reading) Release() { r.owner.release(r) }
 func (p *Pipeline) acquire() *reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := &reading{}
+	var r *reading
 	if l := p.latest; l != nil && l.refs == 1 && p.caps.Kind == source.Scraped {
 		r, p.latest = l, nil
 	} else if n := len(p.free); n > 0 {
 		r, p.free = p.free[n-1], p.free[:n-1]
 	}
-	if r.outgrown(p.state.Samples) {
-		return &reading{}
+	if r == nil || r.outgrown(p.state.Samples) {
+		return &reading{owner: p}
 	}
 	return r
 }
 
-// read reads the source once. Only one goroutine may be in it at a time.
+// read reads the source once and makes a snapshot of it: translate, compute, account.
+// Only one goroutine may be in it at a time.
 func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 	r := p.acquire()
 	if err := p.opts.Source.Read(ctx, &r.batch); err != nil {
-		p.release(r)
+		r.Release()
 		return nil, err
 	}
-	p.evaluate(r)
+	p.applySettings()
+	b, snap := &r.batch, &r.snapshot
+	p.report = translate.Report{}
+	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
+	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
+	snap.Judgement = p.opts.Judge.Judgement()
+	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
+	r.period = p.meter.usual()
+	snap.Body = b.Body
+	snap.Valid = validParts(snap.Valid[:0], b)
+	if snap.Text = nil; len(b.Body) == 0 && b.Exposition != nil {
+		snap.Text = b
+	}
+	if snap.Host = nil; p.host.look(p.ctx, &r.host) {
+		snap.Host = &r.host
+	}
+	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
+	snap.Source = p.account(b)
+	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster
 	return r, nil
 }
 
@@ -66,14 +89,7 @@ func (r *reading) outgrown(samples int) bool {
 	return cap(r.batch.Samples) > keep && cap(r.batch.Samples)/factor > samples
 }
 
-// release drops one reference to r.
-func (p *Pipeline) release(r *reading) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drop(r)
-}
-
-// drop is release for callers that hold mu.
+// drop drops one reference to r, for callers that hold mu.
 func (p *Pipeline) drop(r *reading) {
 	if r.refs--; r.refs <= 0 && len(p.free) < maxFree && !r.outgrown(p.state.Samples) {
 		r.refs = 0
@@ -86,7 +102,7 @@ func (p *Pipeline) drop(r *reading) {
 // caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
-	r.refs, r.owner = n+2, p
+	r.refs = n + 2
 	p.observing = true
 	if p.latest != nil {
 		p.drop(p.latest)
@@ -108,29 +124,6 @@ func (p *Pipeline) observe(r *reading) {
 	if !kept {
 		p.drop(r)
 	}
-}
-
-// evaluate turns the batch of r into its snapshot: translate, compute, account.
-func (p *Pipeline) evaluate(r *reading) {
-	p.applySettings()
-	b, snap := &r.batch, &r.snapshot
-	p.report = translate.Report{}
-	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
-	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
-	snap.Judgement = p.opts.Judge.Judgement()
-	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
-	r.period = p.meter.usual()
-	snap.Body = b.Body
-	snap.Valid = validParts(snap.Valid[:0], b)
-	if snap.Text = nil; len(b.Body) == 0 && b.Exposition != nil {
-		snap.Text = b
-	}
-	if snap.Host = nil; p.host.look(p.ctx, &r.host) {
-		snap.Host = &r.host
-	}
-	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
-	snap.Source = p.account(b)
-	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster
 }
 
 // account adds what became of b to the totals and returns the source's state.

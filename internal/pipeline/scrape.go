@@ -198,6 +198,6 @@ func (p *Pipeline) readOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
 	if r, failure := p.share(ctx); failure == nil {
-		p.release(r)
+		r.Release()
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -53,9 +52,9 @@ type Source struct {
 	dict     *raw.Dict
 	scanner  raw.Scanner
 
-	mu     sync.Mutex
-	closed bool
-	cancel context.CancelFunc // of the Read in progress, nil if none
+	// open ends with Close, which end does.
+	open context.Context
+	end  context.CancelFunc
 }
 
 // upstream is where bodies come from.
@@ -95,7 +94,8 @@ func New(target string, opts Options) (*Source, error) {
 	if s.timeout <= 0 {
 		s.timeout = defaultTimeout
 	}
-	in := intake{max: min(opts.MaxBody, math.MaxInt64-2)}
+	s.open, s.end = context.WithCancel(context.Background())
+	in := bodyReader{max: min(opts.MaxBody, math.MaxInt64-2)}
 	if in.max <= 0 {
 		in.max = defaultMaxBody
 	}
@@ -103,7 +103,7 @@ func New(target string, opts Options) (*Source, error) {
 		return nil, refuse(fmt.Sprintf("source %q is a file, and credentials and TLS are for URLs", target), "remove the http_config, or name a URL")
 	}
 	if t.url == nil {
-		s.upstream = &file{path: t.path, intake: in}
+		s.upstream = &file{path: t.path, bodyReader: in}
 		return s, nil
 	}
 	s.caps.Host = t.url.Hostname()
@@ -129,13 +129,16 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Dict = s.dict
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if !s.enter(cancel) {
+	defer context.AfterFunc(s.open, cancel)()
+	if s.open.Err() != nil {
 		return s.errClosed()
 	}
 	at := time.Now()
 	body, err := s.upstream.fetch(ctx, b.Body)
 	took := time.Since(at)
-	if open := s.leave(); !open {
+	if s.open.Err() != nil {
+		// This connection may have become idle after Close looked for idle ones.
+		s.upstream.close()
 		return s.errClosed()
 	}
 	if err != nil {
@@ -162,38 +165,9 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 // Close makes a Read in progress and all later ones fail, and closes idle
 // connections. It may be called from any goroutine, more than once.
 func (s *Source) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.cancel != nil {
-		s.cancel()
-	}
+	s.end()
 	s.upstream.close()
 	return nil
-}
-
-// enter registers a Read that cancel ends; it is false on a closed Source.
-func (s *Source) enter(cancel context.CancelFunc) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.cancel = cancel
-	return true
-}
-
-// leave ends the Read in progress; it is false if the Source was closed
-// meanwhile. The connection that this Read used may have become idle after Close
-// looked for idle ones.
-func (s *Source) leave() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancel = nil
-	if s.closed {
-		s.upstream.close()
-	}
-	return !s.closed
 }
 
 func (s *Source) errClosed() *source.Error {

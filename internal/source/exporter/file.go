@@ -12,7 +12,7 @@ import (
 // file is the upstream that is a saved exposition.
 type file struct {
 	path string
-	intake
+	bodyReader
 }
 
 func (f *file) name() string { return f.path }

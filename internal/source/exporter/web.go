@@ -36,7 +36,7 @@ const (
 
 // web is the upstream that is asked over HTTP.
 type web struct {
-	intake
+	bodyReader
 	client  *http.Client
 	request *http.Request // its URL holds no user
 	// ask copies request for a fetch.
@@ -52,13 +52,13 @@ type web struct {
 	unzip       gzip.Reader
 }
 
-func newWeb(u *url.URL, opts Options, in intake) *web {
+func newWeb(u *url.URL, opts Options, in bodyReader) *web {
 	client := &http.Client{Transport: newTransport()}
 	if opts.Client != nil {
 		c := *opts.Client
 		client = &c
 	}
-	w := &web{intake: in, client: client, public: publicName(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
+	w := &web{bodyReader: in, client: client, public: publicName(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
 	client.Jar = nil // would add its cookies to the shared request
 	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
 

@@ -19,7 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-func TestIntakeReadsAll(t *testing.T) {
+func TestBodyReaderReadsAll(t *testing.T) {
 	for _, n := range []int{0, 1, 511, 512, 513, firstBuffer - 1, firstBuffer, firstBuffer + 1, 300_000} {
 		text := lines(n)[:n]
 		for name, r := range map[string]func() io.Reader{
@@ -28,7 +28,7 @@ func TestIntakeReadsAll(t *testing.T) {
 			"data+eof": func() io.Reader { return iotest.DataErrReader(bytes.NewReader(text)) },
 		} {
 			for _, size := range []int64{-1, int64(n), int64(n) / 2, int64(n) * 2} {
-				in := intake{max: int64(n)}
+				in := bodyReader{max: int64(n)}
 				got, err := in.read(nil, r(), size)
 				if err != nil || !bytes.Equal(got, text) || cap(got) == len(got) {
 					t.Errorf("%d %s, said %d: %d bytes of %d, %v", n, name, size, len(got), cap(got), err)
@@ -36,34 +36,34 @@ func TestIntakeReadsAll(t *testing.T) {
 				if n == 0 {
 					continue
 				}
-				in = intake{max: int64(n) - 1}
+				in = bodyReader{max: int64(n) - 1}
 				if got, err := in.read(nil, r(), size); !errors.Is(err, errTooLarge) || len(got) != n {
 					t.Errorf("%d %s over the limit: %d bytes, %v", n, name, len(got), err)
 				}
 			}
 		}
 	}
-	in := intake{max: 1000, spare: make([]byte, 0, 500)}
-	if got, err := in.read(make([]byte, 0, 50), bytes.NewReader(lines(100)), 10); err != nil || cap(got) != 500 || in.spare != nil {
-		t.Errorf("with spare memory: capacity %d, %v, spare %d", cap(got), err, cap(in.spare))
+	in := bodyReader{max: 1000, discarded: make([]byte, 0, 500)}
+	if got, err := in.read(make([]byte, 0, 50), bytes.NewReader(lines(100)), 10); err != nil || cap(got) != 500 || in.discarded != nil {
+		t.Errorf("with discarded memory: capacity %d, %v, discarded %d", cap(got), err, cap(in.discarded))
 	}
-	if got, err := in.read(nil, bytes.NewReader(lines(2000)), -1); !errors.Is(err, errTooLarge) || len(got) != 1001 || cap(in.spare) < 1000 {
-		t.Errorf("too large: read %d, %v, spare %d", len(got), err, cap(in.spare))
+	if got, err := in.read(nil, bytes.NewReader(lines(2000)), -1); !errors.Is(err, errTooLarge) || len(got) != 1001 || cap(in.discarded) < 1000 {
+		t.Errorf("too large: read %d, %v, discarded %d", len(got), err, cap(in.discarded))
 	}
-	if _, err := in.read(nil, bytes.NewReader(nil), -1); err != nil || in.spare != nil {
-		t.Errorf("spare memory of %d kept after a good body, %v", cap(in.spare), err)
+	if _, err := in.read(nil, bytes.NewReader(nil), -1); err != nil || in.discarded != nil {
+		t.Errorf("spare memory of %d kept after a good body, %v", cap(in.discarded), err)
 	}
 	broken := errors.New("broken")
-	in = intake{max: 100}
+	in = bodyReader{max: 100}
 	got, err := in.read(nil, io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken)), -1)
 	if !errors.Is(err, broken) || string(got) != "abc" || in.last != 0 {
 		t.Errorf("broken: %q %v, last %d", got, err, in.last)
 	}
 }
 
-func TestIntakeReusesMemory(t *testing.T) {
+func TestBodyReaderReusesMemory(t *testing.T) {
 	text := lines(1 << 20)
-	in := intake{max: 64 << 20}
+	in := bodyReader{max: 64 << 20}
 	r := bytes.NewReader(text)
 	buf, _ := in.read(nil, r, -1)
 	if n := testing.AllocsPerRun(10, func() {

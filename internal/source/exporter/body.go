@@ -18,21 +18,21 @@ const (
 // errTooLarge is a body over the limit.
 var errTooLarge = errors.New("body is over the limit")
 
-// intake reads whole bodies into reused memory.
-type intake struct {
+// bodyReader reads whole bodies into reused memory.
+type bodyReader struct {
 	max  int64 // bytes
 	last int   // length of the last body, 0 before the first
 
-	// spare is the memory of a body that was too large, kept as long as bodies
+	// discarded is the memory of a body that was too large, kept as long as bodies
 	// are: an upstream that exceeds the limit at each scrape shall not leave that
 	// much garbage each time.
-	spare []byte
+	discarded []byte
 }
 
 // read reads r to its end, at most max+1 bytes, into buf's memory if that
 // suffices. size is the expected length, -1 if unknown. It returns what it has
 // read with an error too: errTooLarge, or r's.
-func (in *intake) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
+func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
 	buf = in.sized(buf, size)
 	for {
 		if len(buf) == cap(buf) {
@@ -42,10 +42,10 @@ func (in *intake) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > in.max:
-			in.spare = buf[:0]
+			in.discarded = buf[:0]
 			return buf, errTooLarge
 		case err == io.EOF:
-			in.last, in.spare = len(buf), nil
+			in.last, in.discarded = len(buf), nil
 			return slices.Grow(buf, 1), nil
 		case err != nil:
 			return buf, err
@@ -56,9 +56,9 @@ func (in *intake) read(buf []byte, r io.Reader, size int64) ([]byte, error) {
 // grown returns buf with room for more. It doubles, which is rare: after the
 // first body its successors fit. Not by append, which would give half as much
 // again of a large body.
-func (in *intake) grown(buf []byte) []byte {
-	if cap(in.spare) > cap(buf) {
-		buf, in.spare = append(in.spare[:0], buf...), nil
+func (in *bodyReader) grown(buf []byte) []byte {
+	if cap(in.discarded) > cap(buf) {
+		buf, in.discarded = append(in.discarded[:0], buf...), nil
 		return buf
 	}
 	n := int64(len(buf))
@@ -70,7 +70,7 @@ func (in *intake) grown(buf []byte) []byte {
 // sized returns buf emptied, or new memory where buf is too small or far too
 // large for the body to come. A body of unknown length is taken to be a
 // little longer than the last one.
-func (in *intake) sized(buf []byte, size int64) []byte {
+func (in *bodyReader) sized(buf []byte, size int64) []byte {
 	want := int64(in.last) + int64(in.last)/16 + 512
 	if in.last == 0 {
 		want = firstBuffer

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,51 +23,53 @@ import (
 const (
 	// fetchTimeout bounds a fetch: a proxy may itself wait for its exporter.
 	fetchTimeout = 10 * time.Second
-	// maxBody bounds an answer, for what is no proxy at all: a proxy takes 64 MiB of
-	// an exporter, and adds less than that.
+	// maxBody bounds an answer: a proxy takes 64 MiB from an exporter and adds less.
 	maxBody = 128 << 20
-	// maxPart is how much of a line is held at once.
+	// maxPart is the part of a line that is in memory at once.
 	maxPart = 64 << 10
-	// scrapedPeriod is how often we fetch from a proxy that reads its source when
-	// it is scraped: each fetch costs its exporter a scrape.
+	// scrapedPeriod is the time between fetches from a proxy that scrapes its source
+	// only when it is scraped itself: each fetch costs its exporter a scrape.
 	scrapedPeriod = 2 * time.Second
-	// shortestPeriod is that of the fastest sources.
-	shortestPeriod = 100 * time.Millisecond
-	// longestApart bounds what distance of readings is taken for their period.
-	longestApart = time.Minute
-	// firstPause and longestPause are those before a fetch that follows a failed
-	// one: a node that is back is seen soon.
-	firstPause, longestPause = 500 * time.Millisecond, 5 * time.Second
+	// minPeriod is the period of the fastest sources.
+	minPeriod = 100 * time.Millisecond
+	// maxMeasured bounds the period that is measured between two readings.
+	maxMeasured = time.Minute
+	// minBackoff and maxBackoff are the pauses after failed fetches; short, so that a
+	// node that is back is seen soon.
+	minBackoff, maxBackoff = 500 * time.Millisecond, 5 * time.Second
+	// PlaybackPoll is the time between looks at a Playback: a step is to be seen at once.
+	PlaybackPoll = 50 * time.Millisecond
 )
 
-// fetcher fetches the expositions of one node. It is for one goroutine.
+// Fetcher fetches the expositions of one node. It is for one goroutine.
 type Fetcher struct {
+	Node *Node // the latest, also after a failure
+
 	target   Target
 	parser   *parser
+	selector selector
 	lines    *bufio.Reader
-	chooser  chooser
-	body     bytes.Buffer // of the last answer the series of ours
-	Node     *Node        // the last, also after a failure
+	body     bytes.Buffer // our series of the last answer
 	failures int          // in a row
-	asked    time.Time    // when the last fetch began
-	// period is how often we may ask, apart how far apart the last two readings were.
-	period, apart time.Duration
+	begun    time.Time    // of the last fetch
+	// period is the time between fetches, measured that between the last readings.
+	period, measured time.Duration
 }
 
+// NewFetcher returns a Fetcher whose Node has not answered yet.
 func NewFetcher(t Target) *Fetcher {
-	f := &Fetcher{target: t, parser: newParser(), lines: bufio.NewReaderSize(nil, maxPart), chooser: chooser{choose: t.Choose}, Node: &Node{URL: t.shown()}}
-	f.Node.Name = f.Node.URL
+	n := &Node{URL: t.publicURL(), Name: t.publicURL()}
 	if u, err := url.Parse(t.URL); err == nil && u.Host != "" {
-		f.Node.Name = u.Host
+		n.Name = u.Host
 	}
 	if t.URL == InProcess {
-		f.Node.Name = "this machine"
+		n.Name = "this machine"
 	}
-	return f
+	return &Fetcher{Node: n, target: t, parser: newParser(), selector: selector{choose: t.Choose}, lines: bufio.NewReaderSize(nil, maxPart)}
 }
 
-// follow fetches until ctx ends, never faster than there are new readings, and
-// gives publish what came of each fetch.
+// Follow fetches until ctx ends, never faster than there are new readings, and
+// publishes the node after each fetch.
 func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -76,65 +79,71 @@ func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
 			return
 		case <-timer.C:
 		}
-		if f.nothingPlayed() {
+		if f.paused() {
 			timer.Reset(PlaybackPoll)
 			continue
 		}
-		f.asked = time.Now()
-		was := f.Node
+		f.begun = time.Now()
+		previous := f.Node
 		f.fetch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		// What is paused says the same again.
-		if f.target.Playback == nil || !f.Node.At.Equal(was.At) || f.Node.Err != was.Err {
+		if f.target.Playback == nil || !f.Node.At.Equal(previous.At) || f.Node.Err != previous.Err {
 			publish(f.Node)
 		}
-		timer.Reset(f.pause() - time.Since(f.asked))
+		timer.Reset(f.pause() - time.Since(f.begun))
 	}
 }
 
-// pause is how long after the beginning of the last fetch the next one begins.
+// paused reports that a Playback has not moved since the last fetch. Once in a
+// scrapedPeriod it is fetched all the same, in case something is wrong.
+func (f *Fetcher) paused() bool {
+	if f.target.Playback == nil || f.Node.At.IsZero() || time.Since(f.begun) > scrapedPeriod {
+		return false
+	}
+	// The exposition writes the time with fewer digits.
+	return f.target.Playback.State().At.Sub(f.Node.At).Abs() < time.Millisecond
+}
+
+// pause returns the time from the beginning of the last fetch to that of the next.
 func (f *Fetcher) pause() time.Duration {
 	if f.target.Playback != nil {
 		return PlaybackPoll
 	}
 	if f.failures > 0 {
-		pause := min(firstPause<<min(f.failures-1, 8), longestPause)
+		pause := min(minBackoff<<min(f.failures-1, 8), maxBackoff)
 		return time.Duration((0.75 + 0.5*rand.Float64()) * float64(pause))
 	}
-	return max(f.period, shortestPeriod)
+	return max(f.period, minPeriod)
 }
 
-// fetch replaces the node by what it says now, or after a failure by what it said
-// last, with the reason.
+// fetch replaces the node; after a failure by the previous one with the reason.
 func (f *Fetcher) fetch(ctx context.Context) {
+	previous := f.Node
 	n, err := f.try(ctx)
 	if err != nil {
 		f.failures++
-		failed := *f.Node
+		failed := *previous
 		failed.Up, failed.Err = false, OneLine(err.Error())
 		f.Node = &failed
 		return
 	}
 	f.failures = 0
-	f.chooser.apply(n)
+	f.selector.apply(n)
 	n.FetchedAt = time.Now()
-	last := f.Node
-	if n.Name == "" {
-		n.Name = last.Name
-	}
+	n.Name = cmp.Or(n.Name, previous.Name)
 	f.period = n.Period
 	if n.Period == 0 {
-		// It may share one reading among many who ask.
-		n.Period, f.period = max(scrapedPeriod, f.apart), scrapedPeriod
+		// The proxy may share one reading among several clients.
+		n.Period, f.period = max(scrapedPeriod, f.measured), scrapedPeriod
 	}
 	switch {
 	case n.At.IsZero():
-	case n.At.Equal(last.At):
-		n.FetchedAt = last.FetchedAt // the reading that we have
-	case n.At.After(last.At) && last.Up:
-		f.apart = min(n.At.Sub(last.At), longestApart)
+	case n.At.Equal(previous.At): // the same reading again
+		n.FetchedAt = previous.FetchedAt
+	case n.At.After(previous.At) && previous.Up:
+		f.measured = min(n.At.Sub(previous.At), maxMeasured)
 	}
 	f.Node = n
 }
@@ -142,7 +151,7 @@ func (f *Fetcher) fetch(ctx context.Context) {
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	status, err := get(ctx, f.target.client(), f.target.URL, &f.body, f.keepOurs)
+	status, err := get(ctx, f.target.httpClient(), f.target.URL, &f.body, f.keepOurs)
 	if err != nil {
 		return nil, err
 	}
@@ -151,26 +160,26 @@ func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	case f.target.URL == InProcess:
 		return nil, errors.New(firstLine(f.body.Bytes()))
 	default:
-		return nil, refusal(status, f.body.Bytes())
+		return nil, statusError(status, f.body.Bytes())
 	}
 	return f.parser.parse(f.Node.URL, f.body.Bytes())
 }
 
-// keepOurs reads an exposition into body, as far as it is series of ours: what is
-// passed through is not, nor is what somebody else says without end.
+// keepOurs reads an exposition and appends our series to body. All else takes no
+// memory: neither what is passed through nor an endless answer.
 func (f *Fetcher) keepOurs(body *bytes.Buffer, from io.Reader) (read int64, err error) {
 	f.lines.Reset(from)
-	ours, begins := false, true
+	ours, lineStart := false, true
 	for {
 		part, err := f.lines.ReadSlice('\n')
 		read += int64(len(part))
-		if begins {
+		if lineStart {
 			ours = bytes.HasPrefix(part, []byte(canonical.Prefix))
 		}
 		if ours {
 			body.Write(part)
 		}
-		switch begins = err == nil; {
+		switch lineStart = err == nil; {
 		case errors.Is(err, io.EOF):
 			return read, nil
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // which is a long line
@@ -179,11 +188,8 @@ func (f *Fetcher) keepOurs(body *bytes.Buffer, from io.Reader) (read int64, err 
 	}
 }
 
-// keepAll reads all into body.
-func keepAll(body *bytes.Buffer, from io.Reader) (int64, error) { return body.ReadFrom(from) }
-
-// get has keep read into body what a URL answers, and returns its status. What is no
-// answer to our question, but says why there is none, is kept as it is.
+// get requests address, lets keep read the answer into body, and returns its status.
+// A nil keep, and the answer to a failed request, is all read.
 func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer, keep func(*bytes.Buffer, io.Reader) (int64, error)) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -192,7 +198,7 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	r.Header.Set("User-Agent", "kpulse-proxy-tui")
 	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(fetchTimeout.Seconds(), 'f', -1, 64))
 	if host := r.URL.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
-		// To pack for a way that costs nothing would take both of us more than all else.
+		// Within a machine compression costs more than all else.
 		r.Header.Set("Accept-Encoding", "identity")
 	}
 	resp, err := client.Do(r)
@@ -201,11 +207,14 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	}
 	defer resp.Body.Close()
 	body.Reset()
-	most := int64(maxBody + 1)
+	limit := int64(maxBody + 1)
 	if resp.StatusCode != http.StatusOK {
-		keep, most = keepAll, maxPart
+		keep, limit = nil, maxPart
 	}
-	n, err := keep(body, io.LimitReader(resp.Body, most))
+	if keep == nil {
+		keep = (*bytes.Buffer).ReadFrom
+	}
+	n, err := keep(body, io.LimitReader(resp.Body, limit))
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("the answer broke off: %w", unreachable(err))
@@ -215,8 +224,8 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	return resp.StatusCode, nil
 }
 
-// unreachable leaves out of a client's error the URL, which may hold credentials
-// and is on the screen already.
+// unreachable returns an error of an http.Client without the URL, which may hold
+// credentials and is on the screen already.
 func unreachable(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -232,8 +241,8 @@ func unreachable(err error) error {
 	return err
 }
 
-// refusal is the error of an answer that is not 200.
-func refusal(status int, body []byte) error {
+// statusError returns the error of an answer that is not 200.
+func statusError(status int, body []byte) error {
 	remedy := map[int]string{
 		http.StatusUnauthorized: "; give the credentials in --tui.http-config",
 		http.StatusForbidden:    "; give the credentials in --tui.http-config",
@@ -249,13 +258,13 @@ func refusal(status int, body []byte) error {
 	return fmt.Errorf("HTTP %d %s%s%s", status, http.StatusText(status), first, remedy)
 }
 
-// firstLine returns the beginning of an answer that is an error.
+// firstLine returns the first line of an answer that is an error message.
 func firstLine(body []byte) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(string(body[:min(len(body), 400)])), "\n")
 	return first
 }
 
-// oneLine makes a text from elsewhere safe to show on one line.
+// OneLine returns a text from elsewhere as it may be shown on one line.
 func OneLine(s string) string {
 	s = strings.Map(func(c rune) rune {
 		switch {
@@ -266,24 +275,9 @@ func OneLine(s string) string {
 		}
 		return c
 	}, s)
-	const longest = 300
-	if r := []rune(s); len(r) > longest {
-		s = string(r[:longest]) + "…"
+	const limit = 300
+	if r := []rune(s); len(r) > limit {
+		s = string(r[:limit]) + "…"
 	}
 	return s
-}
-
-// playbackPoll is how often we look whether a Playback has gone on.
-const PlaybackPoll = 50 * time.Millisecond
-
-// nothingPlayed tells whether a Playback has not moved since the last fetch. That is
-// looked at more often than there are ticks, for a step is to be seen at once. Now and
-// then it is asked all the same, to learn that something is wrong.
-func (f *Fetcher) nothingPlayed() bool {
-	if f.target.Playback == nil || f.Node.At.IsZero() || time.Since(f.asked) > scrapedPeriod {
-		return false
-	}
-	// The instant that we are told has been written with fewer digits.
-	away := f.target.Playback.State().At.Sub(f.Node.At)
-	return max(away, -away) < time.Millisecond
 }

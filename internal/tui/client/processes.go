@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -19,20 +20,20 @@ type Process struct {
 	Key Key // of its device
 }
 
-// processTimeout bounds the list of all nodes.
+// processTimeout bounds the requests to all nodes.
 const processTimeout = 5 * time.Second
 
-// processLists asks all targets for their processes at once. why is the first
-// reason for which one of them lists none.
+// ListProcesses requests the processes of all targets at once; the list is never
+// nil. why is the reason of the first target that lists none.
 func ListProcesses(ctx context.Context, targets []Target) (all []Process, why string) {
 	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	lists, errs := make([][]Process, len(targets)), make([]error, len(targets))
-	var asking sync.WaitGroup
+	var requests sync.WaitGroup
 	for i := range targets {
-		asking.Go(func() { lists[i], errs[i] = fetchProcesses(ctx, &targets[i]) })
+		requests.Go(func() { lists[i], errs[i] = fetchProcesses(ctx, &targets[i]) })
 	}
-	asking.Wait()
+	requests.Wait()
 	all = []Process{}
 	for i := range targets {
 		all = append(all, lists[i]...)
@@ -45,15 +46,14 @@ func ListProcesses(ctx context.Context, targets []Target) (all []Process, why st
 
 func fetchProcesses(ctx context.Context, t *Target) ([]Process, error) {
 	var body bytes.Buffer
-	status, err := get(ctx, t.client(), t.processes(), &body, keepAll)
+	status, err := get(ctx, t.httpClient(), t.processesURL(), &body, nil)
 	switch {
 	case err != nil:
 		return nil, err
 	case status != http.StatusOK:
-		first, _, _ := bytes.Cut(bytes.TrimSpace(body.Bytes()), []byte{'\n'})
-		return nil, fmt.Errorf("%s", first)
+		return nil, errors.New(firstLine(body.Bytes()))
 	}
-	return parseProcesses(t.shown(), body.Bytes())
+	return parseProcesses(t.publicURL(), body.Bytes())
 }
 
 // parseProcesses reads a proxy's list of processes. Most keys of its JSON are the

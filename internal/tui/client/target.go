@@ -4,29 +4,98 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Target is where the expositions of one node come from.
 type Target struct {
-	// URL is that of its /metrics. It may hold credentials, which are not shown.
+	// URL is that of its /metrics. It may hold credentials, which are never shown.
 	URL string
-	// Client fetches it; nil is one of our own.
+	// Client fetches it; nil is http.DefaultClient.
 	Client *http.Client
-	// Playback plays what the node says; nil is what it reads now. At most one Target
-	// has one.
+	// Playback controls what the node reads; nil where it reads what is now. At most
+	// one Target has one.
 	Playback Playback
-	// Choose says which devices of the node are shown; nil shows all. It is called
-	// by one goroutine, whenever there are other devices than before, and must not
-	// keep the Node.
+	// Choose selects the devices of the node that are shown; nil shows all. It is
+	// called by one goroutine, whenever the devices change, and must not keep the
+	// Node.
 	Choose func(n *Node) Selection
 }
 
-// processPath is where a proxy lists the processes on its devices.
-const processPath = "/api/v1/processes"
+// Playback controls a recording that is played. Its methods may be called from any
+// goroutine and do not block.
+type Playback interface {
+	Pause(paused bool)
+	// Step goes n ticks forward, or back where n is negative.
+	Step(n int)
+	// SetSpeed clamps f to what it supports.
+	SetSpeed(f float64)
+	Restart()
+	State() PlaybackState
+}
 
-// shown returns the URL without credentials.
-func (t *Target) shown() string {
+// PlaybackState is the position of a Playback.
+type PlaybackState struct {
+	Paused bool
+	Ended  bool // behind the last tick, and paused there
+	Speed  float64
+	// Tick counts from 1 up to Ticks, which is 0 where it is not known.
+	Tick, Ticks int
+	At          time.Time // the timestamp of the tick
+}
+
+// Selection says which devices of a node are shown.
+type Selection struct {
+	// Shown are indices of Node.GPUs, rising.
+	Shown []int
+	// By is what leaves out the others, such as --gpus or an environment variable.
+	By string
+	// Trouble is one line about devices that were asked for and do not exist, with
+	// what to do; "" where there are none.
+	Trouble string
+}
+
+// selector applies the Selection of a Target. It is for one goroutine.
+type selector struct {
+	choose    func(n *Node) Selection // nil selects all
+	keys      []Key                   // the devices of selection
+	selection Selection
+}
+
+// apply leaves out of n, which is not published yet, what is not selected. It
+// selects anew only when the devices change.
+func (s *selector) apply(n *Node) {
+	if s.choose == nil {
+		return
+	}
+	same := func(k Key, g *GPU) bool { return k == g.Key }
+	if s.keys == nil || !slices.EqualFunc(s.keys, n.GPUs, same) {
+		s.keys = []Key{}
+		for _, g := range n.GPUs {
+			s.keys = append(s.keys, g.Key)
+		}
+		s.selection = s.choose(n)
+	}
+	all := n.GPUs
+	n.GPUs = make([]*GPU, 0, len(s.selection.Shown))
+	for _, i := range s.selection.Shown {
+		n.GPUs = append(n.GPUs, all[i])
+	}
+	n.Hidden, n.HiddenBy, n.Trouble = boards(all)-boards(n.GPUs), s.selection.By, s.selection.Trouble
+}
+
+// boards counts the boards of gpus, those with only an instance among them included.
+func boards(gpus []*GPU) (n int) {
+	for range Units(gpus) {
+		n++
+	}
+	return n
+}
+
+// publicURL returns the URL without credentials.
+func (t *Target) publicURL() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return "(no URL)"
@@ -35,31 +104,31 @@ func (t *Target) shown() string {
 	return u.String()
 }
 
-// processes returns the URL of the proxy's list of processes.
-func (t *Target) processes() string {
+// processesURL returns the URL of the proxy's list of processes.
+func (t *Target) processesURL() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return ""
 	}
-	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/metrics") + processPath
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/metrics") + "/api/v1/processes"
 	u.RawQuery = ""
 	return u.String()
 }
 
-// client returns what fetches from t.
-func (t *Target) client() *http.Client {
+// httpClient returns what fetches from t.
+func (t *Target) httpClient() *http.Client {
 	if t.Client != nil {
 		return t.Client
 	}
 	return http.DefaultClient
 }
 
-// InProcess is the URL of a Target whose handler is in this process. No proxy that a
-// user names has it: nobody listens at port 0.
+// InProcess is the URL of a Target whose handler is in this process. No proxy can
+// have it: nobody listens at port 0.
 const InProcess = "http://localhost:0/metrics"
 
-// Client returns a client whose requests h answers, as from this machine and
-// without a network between.
+// ForHandler returns a client whose requests h answers, as from this machine and
+// without a network.
 func ForHandler(h http.Handler) *http.Client { return &http.Client{Transport: handlerTransport{h}} }
 
 type handlerTransport struct{ http.Handler }
@@ -71,37 +140,35 @@ func (h handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Host == "" {
 		r.Host = r.URL.Host
 	}
-	a := &answer{header: http.Header{}}
-	h.ServeHTTP(a, r)
+	w := &responseWriter{header: http.Header{}, status: http.StatusOK}
+	h.ServeHTTP(w, r)
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
 	return &http.Response{
-		Status: http.StatusText(a.status), StatusCode: a.status,
+		Status: http.StatusText(w.status), StatusCode: w.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: a.header, Body: a, ContentLength: int64(a.Len()), Request: r,
+		Header: w.header, Body: w, ContentLength: int64(w.Len()), Request: r,
 	}, nil
 }
 
-// answer is what a handler wrote.
-type answer struct {
+// responseWriter keeps what a handler writes, and is then the body of the response.
+type responseWriter struct {
 	bytes.Buffer
-	header http.Header
-	status int
+	header  http.Header
+	status  int
+	written bool
 }
 
 // Header implements http.ResponseWriter.
-func (a *answer) Header() http.Header { return a.header }
+func (w *responseWriter) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
+func (w *responseWriter) WriteHeader(status int) {
+	if !w.written {
+		w.status, w.written = status, true
 	}
 }
 
 // Close implements io.Closer.
-func (a *answer) Close() error { return nil }
+func (w *responseWriter) Close() error { return nil }

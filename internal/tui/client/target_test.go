@@ -11,7 +11,7 @@ import (
 // devices.
 func TestChooserChoosesAgainForOtherDevices(t *testing.T) {
 	asked := 0
-	c := chooser{choose: func(n *Node) Selection {
+	c := selector{choose: func(n *Node) Selection {
 		asked++
 		return Selection{Shown: []int{1, len(n.GPUs) - 1}, By: "--gpus"}
 	}}

@@ -54,7 +54,7 @@ func (m *model) reverse() {
 func (m *model) zoom(by int) {
 	at := m.state.Window
 	if at == 0 {
-		at = history.UsualWindow
+		at = history.DefaultWindow
 	}
 	i := slices.Index(history.Windows, at)
 	m.state.Window = history.Windows[min(max(i+by, 0), len(history.Windows)-1)]

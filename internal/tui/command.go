@@ -160,7 +160,7 @@ func (m *model) explainCommand(arg string) (tea.Cmd, error) {
 func (m *model) windowCommand(arg string) (tea.Cmd, error) {
 	if arg == "" {
 		m.state.Window = 0
-		m.say("the last " + view.AgeText(history.UsualWindow) + ", less at the start")
+		m.say("the last " + view.AgeText(history.DefaultWindow) + ", less at the start")
 		return nil, nil
 	}
 	d, err := time.ParseDuration(arg)

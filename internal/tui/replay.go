@@ -21,7 +21,7 @@ func (m *model) pause() {
 	default:
 		m.player.Pause(true)
 	}
-	m.player.Resumed = m.now()
+	m.player.ResumedAt = m.now()
 }
 
 // play does what a key or command does to what is played.
@@ -31,7 +31,7 @@ func (m *model) play(what func(d *history.Player)) {
 		return
 	}
 	what(m.player)
-	m.player.Resumed = m.now()
+	m.player.ResumedAt = m.now()
 	st := m.player.State()
 	m.state.Playback = &st
 }

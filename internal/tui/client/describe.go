@@ -7,10 +7,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// className is a class as people call it, in full and in at most 9 letters.
+// ClassName is the name of a class on the screen, in full and in at most 9 letters.
 type ClassName struct{ Long, Short string }
 
-// classNames is indexed by Class.
+// ClassNames is indexed by Class.
 var ClassNames = [canonical.NumClasses]ClassName{
 	canonical.Idle:               {"idle", "idle"},
 	canonical.TensorHeavyCompute: {"tensor-heavy compute", "tensor++"},
@@ -27,11 +27,11 @@ var ClassNames = [canonical.NumClasses]ClassName{
 	canonical.ClassUnknown:       {"unknown", "unknown"},
 }
 
-// inMIG stands for the class of a board that is known from its instances alone,
+// InMIG stands for the class of a board that is known from its instances alone,
 // which has none.
 var InMIG = ClassName{"in MIG instances", "in MIG"}
 
-// conditionInfo describes a condition to an operator.
+// ConditionInfo describes a condition to an operator.
 type ConditionInfo struct {
 	Name string
 	// field is the reading that the condition is about; NumFields for none that is
@@ -42,7 +42,7 @@ type ConditionInfo struct {
 	Valued bool
 }
 
-// conditions is indexed by Condition.
+// Conditions is indexed by Condition.
 var Conditions = [canonical.NumConditions]ConditionInfo{
 	canonical.CondRowRemapFailure:           {"row remap failed", canonical.RowRemapFailure, false},
 	canonical.CondUncorrectableRemappedRows: {"uncorrectable rows remapped", canonical.RemappedRowsUncorrectable, true},
@@ -59,7 +59,7 @@ var Conditions = [canonical.NumConditions]ConditionInfo{
 	canonical.CondProfilingStalled:          {"profiling stalled", canonical.NumFields, false},
 }
 
-// appendWhy appends what is wrong with g, worst first, such as "fatal XID 79, GPU
+// AppendWhy appends what is wrong with g, worst first, such as "fatal XID 79, GPU
 // hot 96°C"; nothing where nothing is wrong.
 func (g *GPU) AppendWhy(dst []byte) []byte {
 	if g.Gone {
@@ -83,8 +83,8 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 	return dst
 }
 
-// holder returns what uses g, in the shortest words that identify it: pod, else job,
-// else name; "" where nothing does or nothing is reported.
+// Holder returns the workload that uses g, in the shortest words that identify it;
+// "" where there is none or it is not reported.
 func (g *GPU) Holder() string {
 	if len(g.Allocations) == 0 {
 		return ""

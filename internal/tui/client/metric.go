@@ -2,6 +2,7 @@ package client
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -55,25 +56,24 @@ const (
 
 // MetricInfo describes a Metric.
 type MetricInfo struct {
-	// Name is what filters and commands call it: short, lower case.
+	// Name is its short, lower-case name in filters and commands.
 	Name string
-	// Title is what charts and columns call it.
+	// Title is its name in charts and columns.
 	Title string
 	Unit  canonical.Unit
 	// Help says what the number means.
 	Help string
-	// Value is NaN where the device does not tell.
+	// Value is NaN where the device does not report it.
 	Value func(*GPU) float64
-	// Limit is what the value is drawn against: 1 of a ratio, the board's power
-	// limit; NaN where none is known.
+	// Limit is the full scale of the value, such as 1 for a ratio; NaN where it is
+	// not known.
 	Limit func(*GPU) float64
-	// Kept metrics have a history.
-	Kept bool
+	Kept  bool // has a history
 }
 
 // Metrics is indexed by Metric.
 var Metrics = [NumMetrics]MetricInfo{
-	MetricNone:              {Name: "", Title: "", Value: never, Limit: never},
+	MetricNone:              {Name: "", Title: "", Value: unknown, Limit: unknown},
 	MetricReal:              {"real", "Real util", canonical.Ratio, "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity.", func(g *GPU) float64 { return g.RealUtilization }, one, true},
 	MetricNVML:              ratio("util", "GPU util", canonical.NVMLUtilization),
 	MetricEngine:            ratio("gr", "GR active", canonical.GraphicsEngineActive),
@@ -94,26 +94,26 @@ var Metrics = [NumMetrics]MetricInfo{
 	MetricEncoder:           ratio("enc", "Encoder", canonical.EncoderUtilization),
 	MetricDecoder:           ratio("dec", "Decoder", canonical.DecoderUtilization),
 	MetricMemory:            ratio("mem", "Memory", canonical.FramebufferUsedRatio),
-	MetricMemoryUsed:        against("memused", "Memory used", canonical.FramebufferUsed, value(canonical.FramebufferTotal), false),
-	MetricPower:             against("power", "Power", canonical.Power, value(canonical.PowerLimit), true),
+	MetricMemoryUsed:        limited("memused", "Memory used", canonical.FramebufferUsed, value(canonical.FramebufferTotal), false),
+	MetricPower:             limited("power", "Power", canonical.Power, value(canonical.PowerLimit), true),
 	MetricPowerShare:        {"pwr", "Power of limit", canonical.Ratio, canonical.Fields[canonical.Power].Help + " As a fraction of its limit.", powerShare, one, false},
-	MetricTemperature:       against("temp", "GPU temp", canonical.Temperature, value(canonical.TemperatureWarning), true),
-	MetricMemoryTemperature: against("memtemp", "Memory temp", canonical.MemoryTemperature, value(canonical.TemperatureWarning), true),
-	MetricSMClock:           against("smclk", "SM clock", canonical.SMClock, never, true),
-	MetricMemoryClock:       against("memclk", "MEM clock", canonical.MemoryClock, never, true),
+	MetricTemperature:       limited("temp", "GPU temp", canonical.Temperature, value(canonical.TemperatureWarning), true),
+	MetricMemoryTemperature: limited("memtemp", "Memory temp", canonical.MemoryTemperature, value(canonical.TemperatureWarning), true),
+	MetricSMClock:           limited("smclk", "SM clock", canonical.SMClock, unknown, true),
+	MetricMemoryClock:       limited("memclk", "MEM clock", canonical.MemoryClock, unknown, true),
 	MetricPCIe:              {"pcie", "PCIe RX+TX", canonical.BytesPerSecond, "Rate of bytes received and sent by the GPU over PCIe, headers included.", pcie, pcieLimit(2), true},
-	MetricPCIeReceive:       against("rx", "PCIe RX", canonical.PCIeReceive, pcieLimit(1), true),
-	MetricPCIeTransmit:      against("tx", "PCIe TX", canonical.PCIeTransmit, pcieLimit(1), true),
-	MetricNVLink:            against("nvlink", "NVLink", canonical.NVLinkBytes, nvlinkLimit(2), true),
-	MetricNVLinkReceive:     against("nvrx", "NVLink RX", canonical.NVLinkReceive, nvlinkLimit(1), false),
-	MetricNVLinkTransmit:    against("nvtx", "NVLink TX", canonical.NVLinkTransmit, nvlinkLimit(1), false),
-	MetricEnergy:            against("energy", "Energy", canonical.Energy, never, false),
+	MetricPCIeReceive:       limited("rx", "PCIe RX", canonical.PCIeReceive, pcieLimit(1), true),
+	MetricPCIeTransmit:      limited("tx", "PCIe TX", canonical.PCIeTransmit, pcieLimit(1), true),
+	MetricNVLink:            limited("nvlink", "NVLink", canonical.NVLinkBytes, nvlinkLimit(2), true),
+	MetricNVLinkReceive:     limited("nvrx", "NVLink RX", canonical.NVLinkReceive, nvlinkLimit(1), false),
+	MetricNVLinkTransmit:    limited("nvtx", "NVLink TX", canonical.NVLinkTransmit, nvlinkLimit(1), false),
+	MetricEnergy:            limited("energy", "Energy", canonical.Energy, unknown, false),
 	MetricMeanReal:          {"mean", "Mean real util", canonical.Ratio, "Mean real utilization since the proxy first saw the device.", (*GPU).MeanUtilization, one, false},
-	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, never, false},
-	MetricIndex:             {"gpu", "GPU", canonical.Count, "Index of the board on its node.", index, never, false},
+	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, unknown, false},
+	MetricIndex:             {"gpu", "GPU", canonical.Count, "Index of the board on its node.", index, unknown, false},
 }
 
-func never(*GPU) float64 { return math.NaN() }
+func unknown(*GPU) float64 { return math.NaN() }
 
 func one(*GPU) float64 { return 1 }
 
@@ -121,13 +121,13 @@ func value(f canonical.Field) func(*GPU) float64 {
 	return func(g *GPU) float64 { return g.Values[f] }
 }
 
-// ratio is the metric of a field that is a fraction of 1.
+// ratio is the metric of a field that is a fraction, and has a history.
 func ratio(name, title string, f canonical.Field) MetricInfo {
-	return against(name, title, f, one, true)
+	return limited(name, title, f, one, true)
 }
 
-// against is the metric of a field with a limit.
-func against(name, title string, f canonical.Field, limit func(*GPU) float64, kept bool) MetricInfo {
+// limited is the metric of a field with a limit.
+func limited(name, title string, f canonical.Field, limit func(*GPU) float64, kept bool) MetricInfo {
 	info := &canonical.Fields[f]
 	return MetricInfo{name, title, info.Unit, info.Help, value(f), limit, kept}
 }
@@ -138,17 +138,17 @@ func pcie(g *GPU) float64 {
 	return g.Values[canonical.PCIeReceive] + g.Values[canonical.PCIeTransmit]
 }
 
-// pcieLanes are what one lane of a link of each generation carries one way, in
-// bytes per second: of the first two 2.5 and 5 GT/s with 8 bits in 10, and
-// from the third on 8 GT/s and its doubles with 128 bits in 130 (PCI Express Base Specification).
+// pcieLanes is the bandwidth of one lane one way in bytes per second, by generation:
+// 2.5 and 5 GT/s with 8 bits in 10, then 8 GT/s and its doubles with 128 bits in 130
+// (PCI Express Base Specification).
 var pcieLanes = [...]float64{1: 250e6, 2: 500e6, 3: 984.6e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 
-// pcieLimit is what the link can carry, in so many directions: at its best where that
-// is known, for it slows down while there is little to do.
+// pcieLimit returns the bandwidth of the link in one or both directions. The widest
+// and fastest link that the board can have comes first: an idle link slows down.
 func pcieLimit(directions float64) func(*GPU) float64 {
 	return func(g *GPU) float64 {
-		generation := either(g.Values[canonical.PCIeLinkGenerationMax], g.Values[canonical.PCIeLinkGeneration])
-		width := either(g.Values[canonical.PCIeLinkWidthMax], g.Values[canonical.PCIeLinkWidth])
+		generation := firstGiven(g, canonical.PCIeLinkGenerationMax, canonical.PCIeLinkGeneration)
+		width := firstGiven(g, canonical.PCIeLinkWidthMax, canonical.PCIeLinkWidth)
 		if !(generation >= 1 && generation < float64(len(pcieLanes)) && width >= 1) {
 			return math.NaN()
 		}
@@ -156,17 +156,16 @@ func pcieLimit(directions float64) func(*GPU) float64 {
 	}
 }
 
-// nvlinkLimit is what the links can carry, in so many directions of the two.
-func nvlinkLimit(directions float64) func(*GPU) float64 {
-	return func(g *GPU) float64 { return g.Values[canonical.NVLinkLimit] * directions / 2 }
+func firstGiven(g *GPU, a, b canonical.Field) float64 {
+	if canonical.Given(g.Values[a]) {
+		return g.Values[a]
+	}
+	return g.Values[b]
 }
 
-// either returns the first number that is one.
-func either(a, b float64) float64 {
-	if math.IsNaN(a) {
-		return b
-	}
-	return a
+// nvlinkLimit returns the bandwidth of all links in one or both directions.
+func nvlinkLimit(directions float64) func(*GPU) float64 {
+	return func(g *GPU) float64 { return g.Values[canonical.NVLinkLimit] * directions / 2 }
 }
 
 func severity(g *GPU) float64 {
@@ -181,20 +180,14 @@ func severity(g *GPU) float64 {
 }
 
 func index(g *GPU) float64 {
-	n := 0
-	for _, c := range g.GPU {
-		if c < '0' || c > '9' || n > 1e6 {
-			return math.NaN()
-		}
-		n = 10*n + int(c-'0')
-	}
-	if g.GPU == "" {
+	n, err := strconv.ParseUint(g.GPU, 10, 24)
+	if err != nil {
 		return math.NaN()
 	}
 	return float64(n)
 }
 
-// metricNamed returns the metric that a filter or a command calls so.
+// MetricNamed returns the metric with a name; MetricNone has none.
 func MetricNamed(name string) (Metric, bool) {
 	for m := MetricReal; m < NumMetrics; m++ {
 		if Metrics[m].Name == name {

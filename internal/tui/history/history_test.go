@@ -210,11 +210,11 @@ func TestYoungPastIsNotMostlyBlank(t *testing.T) {
 		if step != before {
 			changes, before = changes+1, step
 		}
-		if shown := min(time.Duration(i)*time.Second, UsualWindow); i > 15 && shown < step*columns/3 {
+		if shown := min(time.Duration(i)*time.Second, DefaultWindow); i > 15 && shown < step*columns/3 {
 			t.Errorf("after %d s a chart shows %v", i, step*columns)
 		}
 	}
-	if changes != len(youngWindows)+1 || before != Step(UsualWindow, columns) {
+	if changes != len(youngWindows)+1 || before != Step(DefaultWindow, columns) {
 		t.Errorf("%d changes, at last columns of %v", changes, before)
 	}
 }
@@ -298,14 +298,14 @@ func TestCeiling(t *testing.T) {
 // wide it is.
 func TestHistoryFillsTheWindow(t *testing.T) {
 	h := NewHistory()
-	for at := time.Duration(0); at <= longest; at += 2 * time.Second {
+	for at := time.Duration(0); at <= retention; at += 2 * time.Second {
 		h.Add(reading(at, 2*time.Second, .5))
 	}
 	for _, window := range Windows {
 		for n := 20; n <= 660; n += 20 {
 			step := Step(window, n)
 			dst := make([]Point, n)
-			h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(longest), step)
+			h.Fill(dst, client.Key{UUID: "u"}, client.MetricReal, start.Add(retention), step)
 			for i, p := range dst[n-int(window/step)+1:] { // the first bucket may have begun before what is kept
 				if math.IsNaN(p.Mean) {
 					t.Errorf("the last %v in %d columns of %v: nothing %v ago", window, n, step, window-time.Duration(i)*step)

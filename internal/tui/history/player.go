@@ -6,54 +6,56 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// resumption is how long the source of a Playback that goes on may still be taken for
-// one that fell silent.
-const resumption = time.Second
+// resumeTime is how long the source of a Playback that continues may still be
+// reported as silent.
+const resumeTime = time.Second
 
-// deck is a Playback as the dashboard sees it. The screen follows the clock of what
-// is played: it stands while that is paused, and goes back with it.
+// Player gives the screen the clock of a Playback: it stands while that is paused,
+// and goes back with it.
 type Player struct {
 	client.Playback
+	ResumedAt time.Time // by our own clock, when it was last controlled
+
 	shownAt   time.Time // of the reading that is shown
 	period    time.Duration
-	arrivedAt time.Time // when that came, by our own clock
-	Resumed   time.Time
+	arrivedAt time.Time // of that reading, by our own clock
 }
 
-// now is the instant of what is played, clock being our own. From one reading it
-// goes on to when the next one is due; where none comes it goes on behind a second one.
-func (d *Player) Now(clock time.Time) time.Time {
-	st := d.State()
-	switch gone := time.Duration(float64(clock.Sub(d.arrivedAt)) * st.Speed); {
-	case d.shownAt.IsZero():
-		return clock
-	case st.Paused:
-		return d.shownAt
-	case gone <= 2*d.period:
-		return d.shownAt.Add(min(gone, d.period))
+// Now returns the time of the recording when our own clock shows now. From a reading
+// it goes on until the next one is due; when that is a period late, it follows our
+// clock, so that the readings become stale.
+func (p *Player) Now(now time.Time) time.Time {
+	state := p.State()
+	switch played := time.Duration(float64(now.Sub(p.arrivedAt)) * state.Speed); {
+	case p.shownAt.IsZero():
+		return now
+	case state.Paused:
+		return p.shownAt
+	case played <= 2*p.period:
+		return p.shownAt.Add(min(played, p.period))
 	default:
-		return d.shownAt.Add(gone)
+		return p.shownAt.Add(played)
 	}
 }
 
-// admit returns n as of the instant of what is played, nil where it tells nothing
-// new: the same reading again, or that the source is silent because it is paused.
-// back says that the playback went back to it.
-func (d *Player) Accept(n *client.Node, clock time.Time) (played *client.Node, back bool) {
-	st := d.State()
+// Accept returns n with the time of the recording; nil where it is the reading that
+// is shown, or only reports that its source is silent while it is paused. back
+// reports that it is older than what is shown.
+func (p *Player) Accept(n *client.Node, now time.Time) (played *client.Node, back bool) {
+	state := p.State()
 	switch {
-	case n.Err != "" && (st.Paused || clock.Sub(d.Resumed) < resumption):
+	case n.Err != "" && (state.Paused || now.Sub(p.ResumedAt) < resumeTime):
 		return nil, false
 	case n.Err != "":
 		return n, false
-	case n.At.Equal(d.shownAt):
+	case n.At.Equal(p.shownAt):
 		return nil, false
 	}
 	again := *n
-	// Played fast, more is read than we ask for: a reading stands until we ask again.
-	again.Period = max(n.Period, time.Duration(1.5*st.Speed*float64(client.PlaybackPoll)))
+	// A fast recording has several readings between two polls.
+	again.Period = max(n.Period, time.Duration(1.5*state.Speed*float64(client.PlaybackPoll)))
 	again.FetchedAt = n.At
-	back = n.At.Before(d.shownAt)
-	d.shownAt, d.period, d.arrivedAt = n.At, again.Period, clock
+	back = n.At.Before(p.shownAt)
+	p.shownAt, p.period, p.arrivedAt = n.At, again.Period, now
 	return &again, back
 }

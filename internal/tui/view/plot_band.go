@@ -26,7 +26,7 @@ func (b *band) gather(t *sparkline, s *State, m client.Metric, gpus []*client.GP
 		t.fill(s, g, m, c)
 		b.all = append(b.all, t.Values...)
 	}
-	b.low, b.median, b.high = history.Sized(b.low, n), history.Sized(b.median, n), history.Sized(b.high, n)
+	b.low, b.median, b.high = history.Resize(b.low, n), history.Resize(b.median, n), history.Resize(b.high, n)
 	for x := range n {
 		b.column = b.column[:0]
 		for i := x; i < len(b.all); i += n {

@@ -58,7 +58,7 @@ var scenarios = []scenario{
 func state(name string) *State {
 	sc := scenarioNamed(name)
 	s := &State{
-		Now: noon, History: sc.history(), View: Fleet, Window: history.UsualWindow, Metric: client.MetricReal,
+		Now: noon, History: sc.history(), View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal,
 		Theme: Themes[0], Symbols: SymbolSets[0], Nodes: sc.nodes(noon),
 	}
 	s.GPUs, s.Devices = Arrange(s.Nodes, Filter{}, s.Sort)

@@ -23,7 +23,8 @@ var mayImport = map[string][]string{
 	"internal/canonical":                    {},
 	"internal/source":                       {"internal/raw"},
 	"internal/source/exporter":              {"internal/raw", "internal/source", "internal/exposition"},
-	"internal/dcgm":                         {"internal/raw", "internal/exposition"},
+	"internal/dcgm":                         {"internal/canonical", "internal/exposition", "internal/raw"},
+	"internal/selection":                    {"internal/canonical"},
 	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/dcgm", "internal/exposition"},
 	"internal/source/dcgmi/dmon":            {"internal/raw", "internal/exposition"},
 	"internal/host":                         {"internal/canonical"},
@@ -55,7 +56,7 @@ var mayImport = map[string][]string{
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
-	"internal/app":                          {"internal/canonical", "internal/source", "internal/source/dcgmi", "internal/dcgm", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/exposition"},
+	"internal/app":                          {"internal/canonical", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/exposition"},
 	"internal/e2e":                          {},
 }
 

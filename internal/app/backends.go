@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
@@ -186,7 +186,7 @@ func openDCGM(_ context.Context, o *options, _ string, logger *slog.Logger) (sou
 	return dcgmi.New(dcgmi.Options{
 		Host:          o.dcgmHost,
 		Period:        o.clamp(logger),
-		Wish:          o.wish(),
+		Choose:        o.request().Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
 		Logger:        logger,
@@ -203,7 +203,7 @@ func openNVML(_ context.Context, o *options, _ string, logger *slog.Logger) (sou
 	}
 	return nvml.New(nvml.Options{
 		Period:        o.clamp(logger),
-		Wish:          o.wish(),
+		Choose:        o.request().Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
 		Logger:        logger,
@@ -235,9 +235,9 @@ func (o *options) clamp(logger *slog.Logger) time.Duration {
 	return max(o.poll, o.backend.least)
 }
 
-// wish is which GPUs to read: a server shows all, unless it is told which.
-func (o *options) wish() dcgm.Wish {
-	return dcgm.Wish{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && o.gpus == "", LookupEnv: os.LookupEnv}
+// request is which GPUs are wanted: a server shows all, unless --gpus names some.
+func (o *options) request() selection.Request {
+	return selection.Request{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && o.gpus == "", LookupEnv: os.LookupEnv}
 }
 
 func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {

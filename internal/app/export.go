@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
 // lastWrite is how long a reader that does not read may keep us from ending.
@@ -122,7 +122,7 @@ func (o *options) intoColumns(spec string, given bool) (err error) {
 	case o.json:
 		return errors.New("--json and --export are two forms of the same; choose one")
 	}
-	o.columns, err = export.ParseColumns(spec, dcgm.JobNames())
+	o.columns, err = export.ParseColumns(spec, selection.JobNames())
 	if unknown, ok := errors.AsType[*export.UnknownColumns](err); ok {
 		err = withNearest(unknown)
 	}

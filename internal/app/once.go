@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
 // once reads the source one time and presents what it said: as text, JSON or CSV.
@@ -87,9 +87,5 @@ func warningsTo(stderr io.Writer) *slog.Logger {
 
 // job is what the environment tells of the batch job that we run in.
 func job() []canonical.Variable {
-	var all []canonical.Variable
-	for _, v := range dcgm.Job(os.LookupEnv) {
-		all = append(all, canonical.Variable(v))
-	}
-	return all
+	return selection.Job(os.LookupEnv)
 }

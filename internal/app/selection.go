@@ -3,39 +3,40 @@ package app
 import (
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
 // selector chooses which devices of a reading are presented. It belongs to one
 // goroutine.
 type selector struct {
-	wish     dcgm.Wish
+	request  selection.Request
 	off      bool // the source has chosen already, or nothing is to be chosen
 	logger   *slog.Logger
 	topology *canonical.Topology
 	devices  []int
 	begun    bool
-	said     string // what was logged last
+	logged   string // the last message
 }
 
 // newSelector returns what chooses among the devices of a source. The backends that
 // watch devices by themselves have chosen; of others --gpus counts, and the
-// environment of a job only where they tell of the machine that the job is on.
+// environment of a job only where they are of the machine that the job is on.
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
-	wish := o.wish()
-	if wish.GPUs == "" && !ofThisMachine(caps) {
-		wish.ShowAll = true
+	request := o.request()
+	if request.GPUs == "" && !ofThisMachine(caps) {
+		request.ShowAll = true
 	}
-	return &selector{wish: wish, off: o.backend.selects || wish.GPUs == "" && wish.ShowAll, logger: logger}
+	return &selector{request: request, off: o.backend.selects || request.GPUs == "" && request.ShowAll, logger: logger}
 }
 
-// ofThisMachine tells whether an upstream is addressed as one of this machine.
+// ofThisMachine reports whether an upstream is addressed as one of this machine.
 func ofThisMachine(caps source.Caps) bool {
 	if ip := net.ParseIP(caps.Host); ip != nil {
 		return ip.IsLoopback()
@@ -51,72 +52,141 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 	if s.off || t == s.topology {
 		return s.devices, nil
 	}
-	node, at := nodeOf(t)
-	chosen, missing, err := dcgm.SelectPresent(&node, s.wish)
-	if err == nil && len(chosen.Picks) == 0 {
-		err = missing
-	}
+	selected, err := s.request.Select(t.Devices)
 	if err != nil && !s.begun {
 		return nil, err
 	}
 	s.begun, s.topology, s.devices = true, t, []int{}
-	for i := range t.Devices {
-		if chosen.Holds(at[i]) {
+	for i, chosen := range selected.Chosen {
+		if chosen {
 			s.devices = append(s.devices, i)
 		}
 	}
 	switch {
 	case err != nil:
-		s.say("no chosen GPU is in the reading", "cause", err.Error())
-	case missing != nil:
-		s.say("a chosen GPU is not in the reading", "cause", missing.Error())
-	case !chosen.All && chosen.From != "--gpus":
-		s.say("some GPUs are left out", "by", chosen.From, "remedy", "--show-all shows all")
+		s.warn("no chosen GPU is in the reading", "cause", err.Error())
+	case selected.Missing != nil:
+		s.warn("a chosen GPU is not in the reading", "cause", selected.Missing.Error())
+	case !selected.All && selected.By != "--gpus":
+		s.warn("some GPUs are left out", "by", selected.By, "remedy", "--show-all shows all")
 	}
 	return s.devices, nil
 }
 
-// say logs what was not said just before.
-func (s *selector) say(what string, args ...any) {
-	if s.said != what {
+// warn logs what was not logged just before.
+func (s *selector) warn(what string, args ...any) {
+	if s.logged != what {
 		s.logger.Warn(what, args...)
 	}
-	s.said = what
+	s.logged = what
 }
 
-// nodeOf describes the devices of a reading as those of a node, and where each of
-// them stands there. Boards of several hosts may have the same index; an index then
-// chooses all of them.
-func nodeOf(t *canonical.Topology) (dcgm.Node, []dcgm.Pick) {
-	var node dcgm.Node
-	boards := map[int]int{} // by the index in t
-	at := make([]dcgm.Pick, len(t.Devices))
-	for i := range t.Devices {
-		d := &t.Devices[i]
-		if !d.IsInstance() {
-			boards[i] = len(node.Boards)
-			at[i] = dcgm.Pick{Board: len(node.Boards), Instance: dcgm.Whole}
-			node.Boards = append(node.Boards, dcgm.Board{Entity: number(d.GPU), Index: dcgm.Unknown, UUID: d.UUID})
-			continue
+// chooser returns what chooses the devices that the dashboard shows of the node at a
+// URL: --gpus of every node, the environment of a job only of the machine that the
+// job is on.
+func (o *options) chooser(address string) func(*client.Node) client.Selection {
+	request := o.request()
+	return func(n *client.Node) client.Selection {
+		switch {
+		case address == client.InProcess && o.backend.selects:
+			return alreadyChosen(n, request)
+		case request.GPUs == "" && (!isHost(address) || !isOfThisMachine(n)):
+			return client.Selection{Shown: allOf(n)}
 		}
-		b := boards[d.Board]
-		board := &node.Boards[b]
-		at[i] = dcgm.Pick{Board: b, Instance: len(board.Instances)}
-		// An exposition does not tell the UUIDs of MIG devices but in the form that
-		// drivers before R470 gave them.
-		board.Instances = append(board.Instances, dcgm.Instance{
-			Entity: dcgm.Unknown, ID: number(d.Instance), Profile: d.Profile,
-			Devices: []dcgm.MIGDevice{{Index: dcgm.Unknown, UUID: "MIG-" + d.UUID + "/" + d.Instance + "/0"}},
-		})
+		return chooseShown(n, request)
 	}
-	return node, at
 }
 
-// number reads an index, Unknown if it is none.
-func number(s string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil || n < 0 {
-		return dcgm.Unknown
+// chooseShown selects among the devices of a node.
+func chooseShown(n *client.Node, request selection.Request) client.Selection {
+	devices, at := devicesOf(n)
+	selected, err := request.Select(devices)
+	var s client.Selection
+	for i := range at {
+		if err == nil && selected.Chosen[at[i]] {
+			s.Shown = append(s.Shown, i)
+		}
 	}
-	return n
+	if !selected.All {
+		s.By = selected.By
+	}
+	if err == nil {
+		err = selected.Missing
+	}
+	if err != nil && len(n.GPUs) > 0 {
+		s.Trouble = err.Error()
+	}
+	return s
+}
+
+// alreadyChosen is the selection of a source that reads the chosen devices alone. How
+// many others there are nobody knows.
+func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
+	s := client.Selection{Shown: allOf(n), By: "--gpus"}
+	if request.GPUs == "" {
+		devices, _ := devicesOf(n)
+		selected, _ := request.Select(devices)
+		s.By = selected.By
+	}
+	if value, _ := request.LookupEnv(s.By); value == "all" || s.By == "--show-all" {
+		s.By = ""
+	}
+	return s
+}
+
+func allOf(n *client.Node) []int {
+	all := make([]int, len(n.GPUs))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// devicesOf returns the devices of a node, with the boards of instances that are there
+// alone, and where each of the node's stands among them.
+func devicesOf(n *client.Node) (devices []canonical.Device, at []int) {
+	boards := map[canonical.Device]int{}
+	for _, g := range n.GPUs {
+		b := canonical.Device{Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID}
+		board, known := boards[b]
+		if !known {
+			board = len(devices)
+			boards[b] = board
+			b.Board = board
+			devices = append(devices, b)
+		}
+		if g.IsInstance() {
+			b.Instance, b.Profile, b.Board = g.Instance, g.Profile, board
+			board = len(devices)
+			devices = append(devices, b)
+		}
+		at = append(at, board)
+	}
+	return devices, at
+}
+
+// isHost reports whether a URL is one of this machine.
+func isHost(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && ofThisMachine(source.Caps{Host: u.Hostname()})
+}
+
+// isOfThisMachine reports whether what a proxy on this machine reads is of it too:
+// no capture, and no other machine.
+func isOfThisMachine(n *client.Node) bool {
+	for i := range n.Sources {
+		switch s := &n.Sources[i]; s.Backend {
+		case "replay":
+			return false
+		case "prometheus":
+			if strings.Contains(s.Name, "://") && !isHost(s.Name) {
+				return false
+			}
+		case "dcgm":
+			if _, host, remote := strings.Cut(s.Name, "@"); remote && !isHere(host) {
+				return false
+			}
+		}
+	}
+	return true
 }

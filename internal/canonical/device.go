@@ -21,9 +21,46 @@ type Device struct {
 	// class and no utilization.
 	Implied bool
 
-	// Board is the index, in the same Topology, of the board an instance is
+	// CUDA is how CUDA programs on the node name the device, nil where the source does
+	// not know, as an exposition.
+	CUDA *CUDANames
+
+	// Board is the index, in the same list, of the board an instance is
 	// part of; of the device itself if it is a board.
 	Board int
+}
+
+// CUDANames are a device's names for CUDA programs and nvidia-smi, seen from where we
+// run. They are not written to once a Device has them.
+type CUDANames struct {
+	// Index of a board: within a cgroup or a container it counts the visible boards
+	// only. "" where it is not known.
+	Index string
+	// MIG are the devices that CUDA programs see of an instance, one for each compute
+	// instance. On a board they are those of which the instance is not known.
+	MIG []MIGDevice
+}
+
+// MIGDevice is a compute instance.
+type MIGDevice struct {
+	// Index counts the MIG devices of a board.
+	Index int
+	// UUID begins with "MIG-".
+	UUID string
+	// Profile is that of the instance, such as 1g.10gb.
+	Profile string
+}
+
+// Selection is what was chosen of a list of devices.
+type Selection struct {
+	// By is what chose: a flag or a variable, "" where nothing did.
+	By string
+	// All: no board was left out.
+	All bool
+	// Chosen tells of each device whether it was, by itself or with its board.
+	Chosen []bool
+	// Missing is why not all is there that was asked for by name; nil if it is.
+	Missing error
 }
 
 // IsInstance tells whether d is a MIG instance.

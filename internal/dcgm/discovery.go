@@ -2,14 +2,14 @@ package dcgm
 
 import "strings"
 
-// lastKnown is what `discovery -l -a` says behind the values of a board that is
+// lastKnown is what `discovery -l -a` prints behind the values of a board that is
 // gone.
 const lastKnown = " (last known)"
 
 // parseDiscovery reads `dcgmi discovery -l`, with and without -a: the table of
 // boards, and not the ones of switches, adapters and CPUs that follow it.
-func parseDiscovery(output []byte) []Board {
-	var boards []Board
+func parseDiscovery(output []byte) []board {
+	var boards []board
 	within := false // the table of boards
 	for line := range lines(output) {
 		left, right, ok := row(line)
@@ -30,14 +30,14 @@ func parseDiscovery(output []byte) []Board {
 			boards = append(boards, newBoard(id(left)))
 		}
 		if len(boards) > 0 {
-			boards[len(boards)-1].tell(right)
+			boards[len(boards)-1].describe(right)
 		}
 	}
 	return boards
 }
 
-// tell takes over one line of the board's description.
-func (b *Board) tell(line string) {
+// describe reads one line of the board's description.
+func (b *board) describe(line string) {
 	name, value, ok := strings.Cut(line, ":")
 	if !ok {
 		return
@@ -46,12 +46,68 @@ func (b *Board) tell(line string) {
 	b.Inactive = b.Inactive || gone
 	switch strings.TrimSpace(name) {
 	case "Name":
-		b.Model = text(value)
+		b.Model = known(value)
 	case "PCI Bus ID":
-		b.PCIBusID = text(value)
+		b.PCIBusID = known(value)
 	case "Device UUID":
 		b.UUID = gpuUUID(value)
 	case "Status":
-		b.Inactive = b.Inactive || !strings.EqualFold(text(value), "Active")
+		b.Inactive = b.Inactive || !strings.EqualFold(known(value), "Active")
 	}
+}
+
+// parseHierarchy reads `dcgmi discovery -c`: the boards that are cut into
+// instances, each with its UUID and instances, by their ids in DCGM and in NVML.
+func parseHierarchy(output []byte) []board {
+	var boards []board
+	for line := range lines(output) {
+		left, right, ok := row(line)
+		if !ok {
+			continue
+		}
+		kind, ids, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(left, "->")), " ")
+		entity := id(between(right, "(EntityID: ", ")"))
+		switch {
+		case kind == "GPU" && entity != Unknown && len(boards) < maxBoards:
+			b := newBoard(entity)
+			b.UUID = gpuUUID(between(right, "GPU ", " ("))
+			boards = append(boards, b)
+		case len(boards) == 0:
+		case kind == "I":
+			boards[len(boards)-1].addInstance(ids, entity)
+		case kind == "CI":
+			boards[len(boards)-1].addCompute(ids)
+		}
+	}
+	return boards
+}
+
+// addInstance adds the instance that ids, `gpu/instance`, and its entity id are
+// of.
+func (b *board) addInstance(ids string, entity int) {
+	_, last, ok := strings.Cut(ids, "/")
+	if ok && entity != Unknown && id(last) != Unknown && b.instance(last) == nil && len(b.instances) < maxInstances {
+		b.instances = append(b.instances, NewInstance(entity, last, ""))
+	}
+}
+
+// addCompute counts the compute instance of ids, `gpu/instance/compute`.
+func (b *board) addCompute(ids string) {
+	part := strings.Split(ids, "/")
+	if len(part) != 3 {
+		return
+	}
+	if i := b.instance(part[1]); i != nil {
+		i.computes++
+	}
+}
+
+// instance returns the instance with NVML's id, nil if there is none.
+func (b *board) instance(id string) *Device {
+	for i := range b.instances {
+		if b.instances[i].Instance == id {
+			return &b.instances[i]
+		}
+	}
+	return nil
 }

@@ -6,107 +6,137 @@
 // command did not print is not known: an empty string or Unknown, never a guess.
 package dcgm
 
-import "fmt"
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 
-// Unknown stands for an id or index that nothing told.
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Unknown stands for an id or index that is not known.
 const Unknown = -1
 
-// Node is what a host engine knows of its boards, ordered by Entity.
-type Node struct{ Boards []Board }
+// Inventory is what a host engine, or NVML, knows of its devices: the boards ordered by
+// Entity, each followed by its instances, ordered by id.
+type Inventory struct{ Devices []Device }
 
-// Board is a GPU. Texts are "" where nothing told them, numbers Unknown.
-type Board struct {
-	// Entity is DCGM's id: dmon's GPU 0, and dcgm-exporter's label gpu.
+// Device is a GPU or an instance of one. Its Board is an index in the Inventory.
+type Device struct {
+	canonical.Device
+	// Entity is DCGM's id: that of dmon's GPU 0, which is the label gpu of the exporter,
+	// or of GPU-I 7.
 	Entity int
-	// Index is what nvidia-smi calls the board, run where we run: within a
-	// cgroup or a container it counts the visible boards only.
-	Index int
-	// UUID begins with "GPU-".
-	UUID                    string
-	Model, PCIBusID, Driver string
-	// NVLinkLimit is what all active NVLinks can carry, both ways together, in bytes
-	// per second; 0 where nothing told, and where none is active.
+	// NVLinkLimit is what all active NVLinks of the board can carry, both ways together,
+	// in bytes per second; 0 where it is not known, and where none is active.
 	NVLinkLimit float64
 	// Inactive boards are known to the host engine, and not read by it.
 	Inactive bool
 
-	// Instances are the parts the board is cut into, ordered by ID.
-	Instances []Instance
-	// Loose are MIG devices of the board of which nothing tells the instance.
-	Loose []MIGDevice
+	computes int // how many compute instances are in an instance
 }
 
-// Instance is a GPU instance.
-type Instance struct {
-	// Entity is DCGM's id: dmon's GPU-I 7.
-	Entity int
-	// ID is NVML's GPU instance id, and dcgm-exporter's label GPU_I_ID.
-	ID int
-	// Profile is its size, such as 1g.10gb.
-	Profile string
-	// Computes is how many compute instances are in it.
-	Computes int
-	// Devices are what CUDA programs see of it: one for each compute instance.
-	Devices []MIGDevice
+// MIGDevice is a compute instance.
+type MIGDevice = canonical.MIGDevice
+
+// NewBoard returns a board by DCGM's id and by what nvidia-smi calls it, "" where that is
+// not known. loose are MIG devices of which the instance is not known.
+func NewBoard(entity int, index string, loose ...MIGDevice) Device {
+	d := Device{Entity: entity, Device: canonical.Device{GPU: strconv.Itoa(entity)}}
+	d.setCUDA(index, loose)
+	return d
 }
 
-// MIGDevice is a compute instance as CUDA and nvidia-smi see it.
-type MIGDevice struct {
-	// Index counts the devices of a board.
-	Index int
-	// UUID begins with "MIG-".
-	UUID string
-	// Profile is that of the GPU instance, such as 1g.10gb.
-	Profile string
+// NewInstance returns an instance by DCGM's id, by NVML's, which is the exporter's
+// GPU_I_ID, and with the MIG devices that are known to be in it.
+func NewInstance(entity int, id, profile string, mig ...MIGDevice) Device {
+	d := Device{Entity: entity, Device: canonical.Device{Instance: id, Profile: profile}}
+	d.setCUDA("", mig)
+	return d
 }
 
-// newBoard returns a board of which nothing is known but its id.
-func newBoard(entity int) Board {
-	return Board{Entity: entity, Index: Unknown}
+// setCUDA sets the names for CUDA programs, if any is known.
+func (d *Device) setCUDA(index string, mig []MIGDevice) {
+	if d.CUDA = nil; index != "" || len(mig) > 0 {
+		d.CUDA = &canonical.CUDANames{Index: index, MIG: mig}
+	}
 }
 
-// Find returns the board with that entity id, as dmon prints it, nil if there is
-// none. It points into n.
-func (n *Node) Find(entity int) *Board {
-	for i := range n.Boards {
-		if n.Boards[i].Entity == entity {
-			return &n.Boards[i]
+// Add appends a board and its instances, which get what they have in common with it.
+func (n *Inventory) Add(board Device, instances ...Device) {
+	board.Board = len(n.Devices)
+	n.Devices = append(n.Devices, board)
+	for _, d := range instances {
+		d.GPU, d.UUID, d.Board = board.GPU, board.UUID, board.Board
+		d.Model, d.PCIBusID, d.Driver = board.Model, board.PCIBusID, board.Driver
+		d.NVLinkLimit, d.Inactive = board.NVLinkLimit, board.Inactive
+		n.Devices = append(n.Devices, d)
+	}
+}
+
+// Find returns the index of the board, or of the instance, with an entity id as dmon
+// prints it, Unknown where there is none.
+func (n *Inventory) Find(instance bool, entity int) int {
+	return slices.IndexFunc(n.Devices, func(d Device) bool { return d.IsInstance() == instance && d.Entity == entity })
+}
+
+// Chooser chooses among devices.
+type Chooser func([]canonical.Device) (canonical.Selection, error)
+
+// Choose returns what a Chooser, nil for one that chooses all, chooses of the inventory.
+func (n *Inventory) Choose(by Chooser) (canonical.Selection, error) {
+	devices := make([]canonical.Device, len(n.Devices))
+	for i := range devices {
+		devices[i] = n.Devices[i].Device
+	}
+	if by == nil {
+		return canonical.Selection{All: true, Chosen: slices.Repeat([]bool{true}, len(devices))}, nil
+	}
+	return by(devices)
+}
+
+// Entities returns a selection in the syntax of dmon's -i, `0,1,i:7`. A board that is
+// cut is watched by its instances alone: so does dcgm-exporter by default, and a
+// dashboard that sums the memory of all rows would count the board's twice. It is
+// "" where dmon chooses the same by itself: all boards, none of them cut.
+func (n *Inventory) Entities(s *canonical.Selection) string {
+	var list []string
+	cut := false
+	for i := range n.Devices {
+		d := &n.Devices[i]
+		switch {
+		case !s.Chosen[i] || d.Inactive:
+		case d.IsInstance():
+			list = append(list, "i:"+strconv.Itoa(d.Entity))
+			cut = true
+		case i+1 == len(n.Devices) || n.Devices[i+1].Board != i:
+			list = append(list, strconv.Itoa(d.Entity))
 		}
 	}
-	return nil
-}
-
-// FindInstance returns the instance with that entity id, and its board, nil where
-// there is none. Both point into n.
-func (n *Node) FindInstance(entity int) (*Board, *Instance) {
-	for b := range n.Boards {
-		for i := range n.Boards[b].Instances {
-			if n.Boards[b].Instances[i].Entity == entity {
-				return &n.Boards[b], &n.Boards[b].Instances[i]
-			}
-		}
+	if s.All && !cut {
+		return ""
 	}
-	return nil, nil
+	return strings.Join(list, ",")
 }
 
-// Equal tells whether a and b say the same.
-func Equal(a, b *Node) bool { return fmt.Sprintf("%+v", *a) == fmt.Sprintf("%+v", *b) }
+// Equal reports whether a and b are the same.
+func Equal(a, b *Inventory) bool { return reflect.DeepEqual(a, b) }
 
-// Moved tells whether an entity id stands for another device in b than in a: a
+// Moved reports whether an entity id stands for another device in b than in a: a
 // board of another UUID, or another instance, or one of another size. What only
-// one of them tells is no contradiction.
-func Moved(a, b *Node) bool {
+// one of them knows is no contradiction.
+func Moved(a, b *Inventory) bool {
 	differ := func(x, y string) bool { return x != "" && y != "" && x != y }
-	for i := range a.Boards {
-		was := &a.Boards[i]
-		if is := b.Find(was.Entity); is != nil && differ(was.UUID, is.UUID) {
-			return true
+	for i := range a.Devices {
+		before := &a.Devices[i]
+		at := b.Find(before.IsInstance(), before.Entity)
+		if at == Unknown {
+			continue
 		}
-		for _, cut := range was.Instances {
-			board, is := b.FindInstance(cut.Entity)
-			if is != nil && (is.ID != cut.ID || board.Entity != was.Entity || differ(is.Profile, cut.Profile)) {
-				return true
-			}
+		after := &b.Devices[at]
+		if differ(before.UUID, after.UUID) || before.GPU != after.GPU || before.Instance != after.Instance || differ(before.Profile, after.Profile) {
+			return true
 		}
 	}
 	return false

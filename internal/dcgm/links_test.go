@@ -30,8 +30,8 @@ func TestLinks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			n := Parse(&Outputs{Discovery: []byte(heading + board0 + rule), Links: []byte(tt.text)})
-			if len(n.Boards) != 1 || n.Boards[0].NVLinkLimit != tt.want {
-				t.Errorf("%+v, want %v", n.Boards, tt.want)
+			if len(n.Devices) != 1 || n.Devices[0].NVLinkLimit != tt.want {
+				t.Errorf("%+v, want %v", n.Devices, tt.want)
 			}
 		})
 	}

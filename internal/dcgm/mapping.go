@@ -27,22 +27,22 @@ const refreshEvery = time.Second
 // steps of up to two seconds.
 const settled = 2 * time.Second
 
-// Holder is what a job holds: a whole board, or the instance ID of it.
-type Holder struct {
-	GPU      int // Board.Entity, dcgm-exporter's label gpu
-	Instance int // Instance.ID, GPU_I_ID; Unknown for a whole board
+// JobDevice is what jobs run on: a whole board, or an instance of it.
+type JobDevice struct {
+	GPU      string // the exporter's label gpu
+	Instance string // its GPU_I_ID; "" for a whole board
 }
 
-// Jobs are the ids of the jobs that hold each device.
-type Jobs map[Holder][]string
+// Jobs are the ids of the jobs on each device.
+type Jobs map[JobDevice][]string
 
-// Of returns the jobs on an instance, or, with Unknown, on a board: an instance
-// that has no file of its own is held by who holds the board.
-func (j Jobs) Of(gpu, instance int) []string {
-	if ids := j[Holder{gpu, instance}]; len(ids) > 0 {
+// Of returns the jobs on an instance, or, with "", on a board. An instance that has no
+// file of its own has the jobs of the board.
+func (j Jobs) Of(gpu, instance string) []string {
+	if ids := j[JobDevice{gpu, instance}]; len(ids) > 0 {
 		return ids
 	}
-	return j[Holder{gpu, Unknown}]
+	return j[JobDevice{GPU: gpu}]
 }
 
 // Mapping reads the directory of dcgm-exporter's --hpc-job-mapping-dir, which a
@@ -61,7 +61,7 @@ type Mapping struct {
 
 // mappingFile is a file as it was when it was read.
 type mappingFile struct {
-	holder   Holder
+	device   JobDevice
 	modified time.Time
 	size     int64
 	read     time.Time
@@ -89,7 +89,7 @@ func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	jobs := Jobs{}
 	for _, f := range files {
 		if len(f.jobs) > 0 {
-			jobs[f.holder] = f.jobs
+			jobs[f.device] = f.jobs
 		}
 	}
 	if maps.EqualFunc(jobs, m.jobs, slices.Equal) {
@@ -109,7 +109,7 @@ func (m *Mapping) look(now time.Time) (map[string]mappingFile, error) {
 	}
 	files := map[string]mappingFile{}
 	for _, name := range names {
-		holder, ok := holderOf(name)
+		device, ok := deviceOf(name)
 		if !ok {
 			continue
 		}
@@ -125,7 +125,7 @@ func (m *Mapping) look(now time.Time) (map[string]mappingFile, error) {
 			if err != nil {
 				continue
 			}
-			f = mappingFile{holder, info.ModTime(), info.Size(), now, jobs}
+			f = mappingFile{device, info.ModTime(), info.Size(), now, jobs}
 		}
 		files[name] = f
 	}
@@ -191,12 +191,8 @@ func parseJobs(file []byte) []string {
 	return jobs
 }
 
-// holderOf reads the name of a file, `0` or `2.1`.
-func holderOf(name string) (Holder, bool) {
+// deviceOf reads the name of a file, `0` or `2.1`.
+func deviceOf(name string) (JobDevice, bool) {
 	gpu, instance, cut := strings.Cut(name, ".")
-	h := Holder{id(gpu), Unknown}
-	if cut {
-		h.Instance = id(instance)
-	}
-	return h, h.GPU != Unknown && cut == (h.Instance != Unknown)
+	return JobDevice{gpu, instance}, id(gpu) != Unknown && cut == (id(instance) != Unknown)
 }

@@ -37,20 +37,20 @@ func TestMapping(t *testing.T) {
 		"5/file": {Data: []byte("no\n")},
 	}
 	want := Jobs{
-		{0, Unknown}: {"4711"}, {1, Unknown}: {"4711", "4712", "4713"}, {2, 1}: {"99"}, {10, Unknown}: {"short"},
+		{GPU: "0"}: {"4711"}, {GPU: "1"}: {"4711", "4712", "4713"}, {"2", "1"}: {"99"}, {GPU: "10"}: {"short"},
 	}
 	m := NewMapping(dir, "/run/jobs")
 	if changed, err := m.Refresh(time.Now()); err != nil || !changed || !maps.EqualFunc(m.Jobs(), want, slices.Equal) {
 		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
 	}
 	for _, tt := range []struct {
-		gpu, instance int
+		gpu, instance string
 		want          []string
 	}{
-		{0, Unknown, []string{"4711"}}, {0, 3, []string{"4711"}}, {2, 1, []string{"99"}}, {2, Unknown, nil}, {2, 2, nil}, {7, Unknown, nil},
+		{"0", "", []string{"4711"}}, {"0", "3", []string{"4711"}}, {"2", "1", []string{"99"}}, {"2", "", nil}, {"2", "2", nil}, {"7", "", nil},
 	} {
 		if got := m.Jobs().Of(tt.gpu, tt.instance); !slices.Equal(got, tt.want) {
-			t.Errorf("GPU %d, instance %d: %q", tt.gpu, tt.instance, got)
+			t.Errorf("GPU %s, instance %s: %q", tt.gpu, tt.instance, got)
 		}
 	}
 }
@@ -96,13 +96,13 @@ func TestMappingIsCheap(t *testing.T) {
 	refresh(time.Second, 2, 8, true)
 	dir["3"] = &fstest.MapFile{Data: []byte("3\n"), ModTime: dir["3"].ModTime} // in the same step of the clock
 	refresh(time.Second, 2, 8, true)
-	if got := m.Jobs().Of(3, Unknown); !slices.Equal(got, []string{"3"}) {
+	if got := m.Jobs().Of("3", ""); !slices.Equal(got, []string{"3"}) {
 		t.Errorf("%q", got)
 	}
 	refresh(time.Second, 1, 8, false)
 	delete(dir, "3")
 	refresh(time.Second, 1, 7, true)
-	if got := m.Jobs().Of(3, Unknown); got != nil {
+	if got := m.Jobs().Of("3", ""); got != nil {
 		t.Errorf("%q of a file that is gone", got)
 	}
 	refresh(-time.Hour, 1, 7, false) // a clock that was set back does not stop us
@@ -145,7 +145,7 @@ func TestMappingOnDisk(t *testing.T) {
 		}
 	}
 	changed, err := m.Refresh(now.Add(time.Second))
-	if err != nil || !changed || !maps.EqualFunc(m.Jobs(), Jobs{{0, Unknown}: {"7"}, {1, Unknown}: {"8"}}, slices.Equal) {
+	if err != nil || !changed || !maps.EqualFunc(m.Jobs(), Jobs{{GPU: "0"}: {"7"}, {GPU: "1"}: {"8"}}, slices.Equal) {
 		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -175,10 +175,10 @@ func TestMappingIsBounded(t *testing.T) {
 	if _, err := m.Refresh(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Jobs().Of(0, Unknown); !slices.Equal(got, []string{"12345678"}) {
+	if got := m.Jobs().Of("0", ""); !slices.Equal(got, []string{"12345678"}) {
 		t.Errorf("%q", got)
 	}
-	if got := m.Jobs().Of(1, Unknown); len(got) != maxJobs || got[maxJobs-1] != "job63" {
+	if got := m.Jobs().Of("1", ""); len(got) != maxJobs || got[maxJobs-1] != "job63" {
 		t.Errorf("%d jobs", len(got))
 	}
 }
@@ -187,10 +187,10 @@ func FuzzMapping(f *testing.F) {
 	f.Add("2.1", []byte("1\n2\n"))
 	f.Add("0", []byte("\xff\x00\n[1]\n"))
 	f.Fuzz(func(t *testing.T, name string, file []byte) {
-		if h, ok := holderOf(name); ok {
-			want := fmt.Sprint(h.GPU)
-			if h.Instance != Unknown {
-				want += fmt.Sprint(".", h.Instance)
+		if h, ok := deviceOf(name); ok {
+			want := h.GPU
+			if h.Instance != "" {
+				want += "." + h.Instance
 			}
 			if name != want {
 				t.Errorf("%q was read as %+v", name, h)

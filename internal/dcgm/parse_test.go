@@ -1,10 +1,11 @@
 package dcgm
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 const (
@@ -29,20 +30,20 @@ const rule = "+--------+--------------------------------------------------------
 
 const heading = rule + "| GPU ID | Device Information                                                   |\n" + rule
 
-// named returns a board as discovery tells it.
-func named(entity int, uuid, bus string) Board {
+// named returns a board as discovery prints it.
+func named(entity int, uuid, bus string) board {
 	b := newBoard(entity)
 	b.UUID, b.PCIBusID, b.Model = uuid, bus, "NVIDIA H100 80GB HBM3"
 	return b
 }
 
 func TestDiscovery(t *testing.T) {
-	both := []Board{named(0, uuid0, "00000000:10:00.0"), named(1, uuid1, "00000000:20:00.0")}
+	both := []board{named(0, uuid0, "00000000:10:00.0"), named(1, uuid1, "00000000:20:00.0")}
 	gone := both[1]
 	gone.Inactive = true
 	tests := []struct {
 		name, text string
-		want       []Board
+		want       []board
 	}{
 		{"3.3 to 4.4", "2 GPUs found.\n" + heading + board0 + rule + board1 + rule +
 			"0 NvSwitches found.\n+-----------+\n| Switch ID |\n+-----------+\n+-----------+\n0 CPUs found.\n", both},
@@ -57,14 +58,14 @@ func TestDiscovery(t *testing.T) {
 			"| 1      | Name: NVIDIA H100 80GB HBM3 (last known)    |\n" +
 			"|        | PCI Bus ID: 00000000:20:00.0 (last known)   |\n" +
 			"|        | Device UUID: " + uuid1 + " (last known) |\n" +
-			"|        | Status: Inactive |\n" + rule, []Board{both[0], gone}},
-		{"cut within a board", "2 GPUs found.\n" + heading + board0 + rule + "| 1      | Name: NVIDIA H100 80GB HB", []Board{
-			both[0], func() Board { b := newBoard(1); b.Model = "NVIDIA H100 80GB HB"; return b }(),
+			"|        | Status: Inactive |\n" + rule, []board{both[0], gone}},
+		{"cut within a board", "2 GPUs found.\n" + heading + board0 + rule + "| 1      | Name: NVIDIA H100 80GB HB", []board{
+			both[0], func() board { b := newBoard(1); b.Model = "NVIDIA H100 80GB HB"; return b }(),
 		}},
 		{"no bar at the end, lines in another order, a line that is new", heading +
 			"| 0      | Device UUID: " + uuid0 + "\n|        | Serial: 1\n|        | PCI Bus ID: 00000000:10:00.0\n|        | Name: NVIDIA H100 80GB HBM3\n",
 			both[:1]},
-		{"values that say nothing", heading + "| 0 | Name: <<<NULL>>> |\n| | PCI Bus ID: N/A |\n| | Device UUID: unknown |\n", []Board{newBoard(0)}},
+		{"values that say nothing", heading + "| 0 | Name: <<<NULL>>> |\n| | PCI Bus ID: N/A |\n| | Device UUID: unknown |\n", []board{newBoard(0)}},
 		{"an error", "Error: Cannot get GPU list from remote node. Return: -21: Host engine connection invalid/disconnected\n", nil},
 		{"no GPUs", "0 GPUs found.\n" + heading + "0 NvSwitches found.\n", nil},
 		{"nothing", "", nil},
@@ -90,24 +91,24 @@ const hierarchy = "" +
 	"+-------------------+--------------------------------------------------------------------+\n"
 
 func TestHierarchy(t *testing.T) {
-	cut := func(entity int, uuid string, instances ...Instance) Board {
+	cut := func(entity int, uuid string, instances ...Device) board {
 		b := newBoard(entity)
-		b.UUID, b.Instances = uuid, instances
+		b.UUID, b.instances = uuid, instances
 		return b
 	}
 	tests := []struct {
 		name, text string
-		want       []Board
+		want       []board
 	}{
-		{"two boards", hierarchy, []Board{
-			cut(0, uuid0, Instance{Entity: 1, ID: 9, Computes: 1}, Instance{Entity: 0, ID: 2, Computes: 2}),
-			cut(1, uuid1, Instance{Entity: 7, ID: 5}),
+		{"two boards", hierarchy, []board{
+			cut(0, uuid0, instance(1, "9", 1), instance(0, "2", 2)),
+			cut(1, uuid1, instance(7, "5", 0)),
 		}},
 		{"no MIG", strings.Join(strings.SplitAfter(hierarchy, "\n")[:3], ""), nil},
 		{"an id twice, an instance without ids or board", "| -> I 0/1 | GPU Instance (EntityID: 0) |\n| GPU 0 | GPU x (EntityID: 0) |\n" +
 			"| -> I 0/1 | GPU Instance (EntityID: 3) |\n| -> I 0/1 | GPU Instance (EntityID: 4) |\n| -> I 0/2 | GPU Instance |\n" +
-			"| -> I 3 | GPU Instance (EntityID: 5) |\n| -> CI 0/1 | x |\n| -> CI 0/8/0 | x |\n| GPU 1 | gone |\n", []Board{
-			cut(0, "", Instance{Entity: 3, ID: 1}),
+			"| -> I 3 | GPU Instance (EntityID: 5) |\n| -> CI 0/1 | x |\n| -> CI 0/8/0 | x |\n| GPU 1 | gone |\n", []board{
+			cut(0, "", instance(3, "1", 0)),
 		}},
 		{"an error", "Error: Unable to connect to host engine. Host engine connection invalid/disconnected.\n", nil},
 	}
@@ -118,15 +119,15 @@ func TestHierarchy(t *testing.T) {
 
 func TestQuery(t *testing.T) {
 	whole := named(Unknown, uuid0, "00000000:10:00.0")
-	whole.Index, whole.Driver = 0, "580.105.08"
+	whole.index, whole.Driver = "0", "580.105.08"
 	poor := newBoard(Unknown)
-	poor.Index, poor.UUID, poor.Model, poor.PCIBusID = 1, uuid1, "Tesla K20, Rev 2", "00000000:20:00.0"
+	poor.index, poor.UUID, poor.Model, poor.PCIBusID = "1", uuid1, "Tesla K20, Rev 2", "00000000:20:00.0"
 	tests := []struct {
 		name, text string
-		want       []Board
+		want       []board
 	}{
-		{"whole", "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n", []Board{whole}},
-		{"told nothing, a comma in the name", "1, " + uuid1 + ", 00000000:20:00.0, [N/A], Tesla K20, Rev 2\n", []Board{poor}},
+		{"whole", "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n", []board{whole}},
+		{"told nothing, a comma in the name", "1, " + uuid1 + ", 00000000:20:00.0, [N/A], Tesla K20, Rev 2\n", []board{poor}},
 		{"lines that are no answer", "Unable to determine the device handle for GPU0000:B1:00.0: Unknown Error\n" +
 			"x, " + uuid1 + ",,,\n2, 12345,,,\nField \"power.max\" is not a valid field to query.\n", nil},
 		{"no driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", nil},
@@ -137,27 +138,27 @@ func TestQuery(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	listed := func(index int, uuid string, loose ...MIGDevice) Board {
+	listed := func(index, uuid string, loose ...canonical.MIGDevice) board {
 		b := newBoard(Unknown)
-		b.Index, b.UUID, b.Loose = index, uuid, loose
+		b.index, b.UUID, b.loose = index, uuid, loose
 		return b
 	}
 	tests := []struct {
 		name, text string
-		want       []Board
+		want       []board
 	}{
 		{"MIG", "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
 			"  MIG 3g.40gb     Device  0: (UUID: " + mig0 + ")\n" +
 			"  MIG 1c.1g.10gb+me Device  1: (UUID: " + mig1 + ")\n" +
-			"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n", []Board{
-			listed(0, uuid0, MIGDevice{0, mig0, "3g.40gb"}, MIGDevice{1, mig1, "1g.10gb+me"}), listed(1, uuid1),
+			"GPU 1: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n", []board{
+			listed("0", uuid0, mig(0, mig0, "3g.40gb"), mig(1, mig1, "1g.10gb+me")), listed("1", uuid1),
 		}},
-		{"before R470", "GPU 0: A100-SXM4-40GB (UUID: " + uuid0 + ")\n  MIG 1c.3g.20gb Device 0: (UUID: MIG-" + uuid0 + "/1/0)\n", []Board{
-			listed(0, uuid0, MIGDevice{0, "MIG-" + uuid0 + "/1/0", "3g.20gb"}),
+		{"before R470", "GPU 0: A100-SXM4-40GB (UUID: " + uuid0 + ")\n  MIG 1c.3g.20gb Device 0: (UUID: MIG-" + uuid0 + "/1/0)\n", []board{
+			listed("0", uuid0, mig(0, "MIG-"+uuid0+"/1/0", "3g.20gb")),
 		}},
 		{"devices of nothing, and of a board that cannot be read", "  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n" +
 			"GPU 0: NVIDIA H100 (UUID: " + uuid0 + ")\nGPU x: (broken)\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n  MIG 3g.40gb Device: (UUID: MIG-)\n",
-			[]Board{listed(0, uuid0), listed(Unknown, "", MIGDevice{0, mig0, "3g.40gb"})}},
+			[]board{listed("0", uuid0), listed("", "", mig(0, mig0, "3g.40gb"))}},
 		{"no devices", "No devices found.\n", nil},
 	}
 	for _, tt := range tests {
@@ -191,7 +192,7 @@ const report = `<?xml version="1.0" ?>
 `
 
 func TestReport(t *testing.T) {
-	want := map[place]int{{uuid0, 0}: 2, {uuid0, 1}: 2, {uuid0, 2}: 9}
+	want := map[migIndex]string{{uuid0, 0}: "2", {uuid0, 1}: "2", {uuid0, 2}: "9"}
 	for _, text := range []string{report, report[:strings.Index(report, "<gpu id=\"00000000:20")+30]} {
 		if got := parseReport([]byte(text)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%v", got)
@@ -220,30 +221,31 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		last := Unknown
-		for _, b := range n.Boards {
-			if b.Entity <= last {
-				t.Errorf("board %d behind %d", b.Entity, last)
+		for i, d := range n.Devices {
+			stands(d.UUID)
+			stands(d.Model)
+			stands(d.PCIBusID)
+			stands(d.Driver)
+			stands(d.Profile)
+			if v := d.NVLinkLimit; !(v >= 0 && v < 1e18) {
+				t.Errorf("the NVLinks of device %d carry %v", i, v)
 			}
-			last = b.Entity
-			stands(b.UUID)
-			stands(b.Model)
-			stands(b.PCIBusID)
-			stands(b.Driver)
-			if v := b.NVLinkLimit; !(v >= 0 && v < 1e18) {
-				t.Errorf("the NVLinks of board %d carry %v", b.Entity, v)
-			}
-			for i, inst := range b.Instances {
-				stands(inst.Profile)
-				if i > 0 && b.Instances[i-1].ID >= inst.ID {
-					t.Errorf("instances %v are out of order", b.Instances)
+			switch {
+			case d.IsInstance():
+				if before := n.Devices[i-1]; before.Board != d.Board || before.IsInstance() && id(before.Instance) >= id(d.Instance) {
+					t.Errorf("devices %+v are out of order", n.Devices)
 				}
+			case d.Entity <= last || d.Board != i:
+				t.Errorf("board %d behind %d", d.Entity, last)
+			default:
+				last = d.Entity
 			}
 		}
-		s, err := Select(&n, Wish{})
+		s, err := n.Choose(nil)
 		if err != nil || !s.All {
 			t.Errorf("%v, %v", s, err)
 		}
-		s.Entities(&n)
+		n.Entities(&s)
 	})
 }
 
@@ -256,10 +258,20 @@ func printableASCII(s string) bool {
 	return true
 }
 
-// same compares by what is printed, as NaN is not equal to itself.
+// same compares deeply.
 func same(t *testing.T, got, want any) {
 	t.Helper()
-	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
-		t.Errorf("\n got %s\nwant %s", g, w)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}
+}
+
+func instance(entity int, id string, computes int) Device {
+	d := NewInstance(entity, id, "")
+	d.computes = computes
+	return d
+}
+
+func mig(index int, uuid, profile string) canonical.MIGDevice {
+	return canonical.MIGDevice{Index: index, UUID: uuid, Profile: profile}
 }

@@ -47,15 +47,14 @@ func sample(rng *rand.Rand, boards int) string {
 
 // The exposition of a Batch scans to its samples, in their order.
 func TestExpositionReadsBack(t *testing.T) {
-	var n Node
-	for g := range 4 {
-		b := Board{Entity: g, UUID: fmt.Sprintf("GPU-%08d", g), Model: "H100"}
+	boards := []board{newBoard(0), newBoard(1), newBoard(2), newBoard(3)}
+	for g := range boards {
+		boards[g].UUID, boards[g].Model = fmt.Sprintf("GPU-%08d", g), "H100"
 		if g%2 == 1 {
-			b.Instances = []Instance{{Entity: 7 * g, ID: 1}, {Entity: 7*g + 1, ID: 2}}
+			boards[g].instances = []Device{instance(7*g, "1", 1), instance(7*g+1, "2", 1)}
 		}
-		n.Boards = append(n.Boards, b)
 	}
-	w := writer("gpu07", n, Jobs{{GPU: 0, Instance: Unknown}: {"1", "2"}, {GPU: 1, Instance: 2}: {"3"}})
+	w := writer("gpu07", flatten(boards), Jobs{{GPU: "0"}: {"1", "2"}, {GPU: "1", Instance: "2"}: {"3"}})
 	var scanner raw.Scanner
 	out := &raw.Batch{Dict: raw.NewDict()}
 	rng := rand.New(rand.NewPCG(5, 6))

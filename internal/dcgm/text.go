@@ -9,7 +9,7 @@ import (
 )
 
 // Bounds of what is read: a node has 16 boards of 7 instances at the very most,
-// and tells of them in some hundred kilobytes.
+// which some hundred kilobytes describe.
 const (
 	maxOutput    = 4 << 20
 	maxBoards    = 256
@@ -51,9 +51,9 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "")))
 }
 
-// text returns a value of a command, clean, and "" where it says that there is
+// known returns a value of a command, clean, and "" where there is
 // none or is out of bounds.
-func text(s string) string {
+func known(s string) string {
 	s = clean(s)
 	if len(s) > maxText || s == "N/A" || strings.HasPrefix(s, "<<<") || strings.HasPrefix(s, "[") {
 		return ""
@@ -95,7 +95,7 @@ const (
 )
 
 func uuid(s, prefix string) string {
-	s = text(s)
+	s = known(s)
 	if !strings.HasPrefix(s, prefix) || len(s) == len(prefix) || strings.ContainsAny(s, " ,\"") {
 		return ""
 	}

@@ -1,11 +1,8 @@
 package dcgm
 
 import (
-	"cmp"
 	"log/slog"
 	"os"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
@@ -17,32 +14,24 @@ import (
 // blocks, in the exporter's order. While inventory and jobs stay the same, a Batch
 // costs no allocation. A Writer belongs to one goroutine.
 type Writer struct {
-	hostname string
-	node     Node
-	mapping  *Mapping // nil for none
-	jobs     Jobs
-	failed   bool // the jobs could not be read last time
-	logger   *slog.Logger
+	hostname  string
+	inventory Inventory
+	version   uint64   // of the inventory
+	mapping   *Mapping // nil for none
+	jobs      Jobs
+	failed    bool // the jobs could not be read last time
+	logger    *slog.Logger
 
-	rows     []deviceRow
-	version  uint64    // of rows
-	dict     *raw.Dict // nil where it is to be made anew
-	read     []bool    // by row: the Batch has a reading of it
-	readings Readings
-}
-
-// deviceRow is a device of the inventory.
-type deviceRow struct {
-	board    *Board
-	instance *Instance // nil for the board itself
-	blocks   []uint32  // in the Dict: one for each job, one where there is none
+	dict   *raw.Dict  // nil where it is to be made anew
+	blocks [][]uint32 // in it, of each device: one for each job, one where there is none
+	read   []bool     // of each device: the Batch has a reading of it
 }
 
 // Readings are the values that a Writer fills a Batch with.
 type Readings interface {
-	// Reading returns the value of Fields[field] of a row of the Writer, as the
+	// Reading returns the value of Fields[field] of a device of the inventory, as the
 	// exporter would write it, NaN where there is none.
-	Reading(field, row int) float64
+	Reading(field, device int) float64
 }
 
 // NewWriter returns a Writer whose label blocks carry hostname, "" for none, and the
@@ -55,41 +44,32 @@ func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	return w
 }
 
-// SetNode sets the inventory, which the Writer keeps and does not write to. Its rows
-// are the boards, each followed by its instances.
-func (w *Writer) SetNode(n Node) {
-	w.node, w.dict, w.rows = n, nil, nil
+// SetInventory sets what there is, which the Writer keeps and does not write to.
+func (w *Writer) SetInventory(n Inventory) {
+	w.inventory, w.dict = n, nil
 	w.version++
-	for b := range n.Boards {
-		board := &n.Boards[b]
-		w.rows = append(w.rows, deviceRow{board: board})
-		for i := range board.Instances {
-			w.rows = append(w.rows, deviceRow{board: board, instance: &board.Instances[i]})
-		}
-	}
-	slices.SortStableFunc(w.rows, func(a, b deviceRow) int {
-		return cmp.Or(cmp.Compare(a.board.Entity, b.board.Entity), cmp.Compare(a.instanceID(), b.instanceID()))
-	})
 }
 
-// Rows returns how many rows there are, and a number that changes with them.
-func (w *Writer) Rows() (n int, version uint64) { return len(w.rows), w.version }
+// Version returns a number that changes with the inventory.
+func (w *Writer) Version() uint64 { return w.version }
 
-// Row returns the row of a board or of an instance by DCGM's entity id, Unknown where
-// the inventory has none, or not the UUID of its board: under any other name its series
-// would be those of another device, which would be missed as soon as the UUID is known.
-func (w *Writer) Row(instance bool, entity int) int {
-	return slices.IndexFunc(w.rows, func(r deviceRow) bool {
-		if instance != (r.instance != nil) || r.board.UUID == "" {
-			return false
-		}
-		return instance && r.instance.Entity == entity || !instance && r.board.Entity == entity
-	})
+// Devices returns how many devices the inventory has.
+func (w *Writer) Devices() int { return len(w.inventory.Devices) }
+
+// Find returns the index of a device by its entity id, Unknown where the inventory has
+// none, or not its UUID: under any other name its series would be those of another
+// device, which would be missed as soon as the UUID is known.
+func (w *Writer) Find(instance bool, entity int) int {
+	at := w.inventory.Find(instance, entity)
+	if at != Unknown && w.inventory.Devices[at].UUID == "" {
+		return Unknown
+	}
+	return at
 }
 
 // Write appends the readings to the emptied b, family by family in the order of
-// Fields and in each row by row, once for each job of a device. Values that are not
-// finite are left out, and so are rows without a UUID. Where there is no reading of
+// Fields and in each device by device, once for each of its jobs. Values that are not
+// finite are left out, and so are devices without a UUID. Where there is no reading of
 // what the NVLinks of a device can carry, it is what the inventory has, as long as
 // there is another reading of the device.
 //
@@ -103,17 +83,16 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	b.At, b.Dict, b.Exposition = at, w.dict, Exposition
 	clear(w.read)
 	for f := range Fields {
-		for r := range w.rows {
-			row := &w.rows[r]
-			v := from.Reading(f, r)
-			if f == linkLimitField && v != v && w.read[r] && row.board.NVLinkLimit > 0 {
-				v = row.board.NVLinkLimit
+		for d := range w.blocks {
+			v := from.Reading(f, d)
+			if limit := w.inventory.Devices[d].NVLinkLimit; f == linkLimitField && v != v && w.read[d] && limit > 0 {
+				v = limit
 			}
 			if v-v != 0 {
 				continue
 			}
-			w.read[r] = true
-			for _, block := range row.blocks {
+			w.read[d] = true
+			for _, block := range w.blocks[d] {
 				b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0}) // no -0
 			}
 		}
@@ -126,20 +105,20 @@ func (w *Writer) learn() {
 	for f := range Fields {
 		w.dict.FamilyID([]byte(Fields[f].Family))
 	}
-	for r := range w.rows {
-		row := &w.rows[r]
-		row.blocks = nil
-		if row.board.UUID == "" {
+	n := len(w.inventory.Devices)
+	w.blocks, w.read = make([][]uint32, n), make([]bool, n)
+	for i := range w.inventory.Devices {
+		d := &w.inventory.Devices[i]
+		if d.UUID == "" {
 			continue
 		}
-		for _, job := range w.jobs.Of(row.board.Entity, row.instanceID()) {
-			row.blocks = append(row.blocks, w.dict.BlockID(append(exposition.AppendLabel(w.appendLabels(nil, row), ",hpc_job", job), '}')))
+		for _, job := range w.jobs.Of(d.GPU, d.Instance) {
+			w.blocks[i] = append(w.blocks[i], w.dict.BlockID(append(exposition.AppendLabel(w.appendLabels(nil, d), ",hpc_job", job), '}')))
 		}
-		if row.blocks == nil {
-			row.blocks = []uint32{w.dict.BlockID(append(w.appendLabels(nil, row), '}'))}
+		if w.blocks[i] == nil {
+			w.blocks[i] = []uint32{w.dict.BlockID(append(w.appendLabels(nil, d), '}'))}
 		}
 	}
-	w.read = make([]bool, len(w.rows))
 }
 
 // refresh takes over the jobs as they are now.
@@ -157,30 +136,20 @@ func (w *Writer) refresh(now time.Time) {
 	w.failed = err != nil
 }
 
-// instanceID is NVML's id of an instance, Unknown on a board.
-func (r *deviceRow) instanceID() int {
-	if r.instance == nil {
-		return Unknown
-	}
-	return r.instance.ID
-}
-
 // appendLabels appends the label block of a device in the exporter's order, without
 // the closing brace. The five in front are always there, as the exporter writes them.
-func (w *Writer) appendLabels(dst []byte, r *deviceRow) []byte {
-	b := r.board
-	gpu := strconv.Itoa(b.Entity)
-	dst = exposition.AppendLabel(dst, "{gpu", gpu)
-	dst = exposition.AppendLabel(dst, ",UUID", b.UUID)
-	dst = exposition.AppendLabel(dst, ",pci_bus_id", b.PCIBusID)
-	dst = exposition.AppendLabel(dst, ",device", "nvidia"+gpu)
-	dst = exposition.AppendLabel(dst, ",modelName", b.Model)
-	if r.instance != nil {
-		dst = appendOptional(dst, ",GPU_I_PROFILE", r.instance.Profile)
-		dst = exposition.AppendLabel(dst, ",GPU_I_ID", strconv.Itoa(r.instance.ID))
+func (w *Writer) appendLabels(dst []byte, d *Device) []byte {
+	dst = exposition.AppendLabel(dst, "{gpu", d.GPU)
+	dst = exposition.AppendLabel(dst, ",UUID", d.UUID)
+	dst = exposition.AppendLabel(dst, ",pci_bus_id", d.PCIBusID)
+	dst = exposition.AppendLabel(dst, ",device", "nvidia"+d.GPU)
+	dst = exposition.AppendLabel(dst, ",modelName", d.Model)
+	if d.IsInstance() {
+		dst = appendOptional(dst, ",GPU_I_PROFILE", d.Profile)
+		dst = exposition.AppendLabel(dst, ",GPU_I_ID", d.Instance)
 	}
 	dst = appendOptional(dst, ",hostname", w.hostname)
-	return appendOptional(dst, ",DCGM_FI_DRIVER_VERSION", b.Driver)
+	return appendOptional(dst, ",DCGM_FI_DRIVER_VERSION", d.Driver)
 }
 
 // appendOptional appends a label unless it is empty.

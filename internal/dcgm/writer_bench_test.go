@@ -12,27 +12,27 @@ import (
 // first25 are values of the first 25 fields.
 type first25 struct{}
 
-func (first25) Reading(field, row int) float64 {
+func (first25) Reading(field, device int) float64 {
 	switch {
 	case field >= 25:
 		return math.NaN()
 	case Fields[field].Float:
-		return float64(field*row*100+7) / 1000
+		return float64(field*device*100+7) / 1000
 	}
-	return float64(field*row*1000 + 7)
+	return float64(field*device*1000 + 7)
 }
 
 // steady returns what writes a Batch of 8 boards with 25 fields.
 func steady() func() *raw.Batch {
-	n := Node{}
+	var boards []board
 	for g := range 8 {
-		n.Boards = append(n.Boards, Board{
-			Entity: g, UUID: fmt.Sprintf("GPU-a1b2c3d4-%04d-1111-2222-333344445550", g), Model: "NVIDIA H100 80GB HBM3",
-			PCIBusID: fmt.Sprintf("00000000:%d0:00.0", g), Driver: "580.105.08",
-		})
+		b := newBoard(g)
+		b.UUID, b.Model, b.Driver = fmt.Sprintf("GPU-a1b2c3d4-%04d-1111-2222-333344445550", g), "NVIDIA H100 80GB HBM3", "580.105.08"
+		b.PCIBusID = fmt.Sprintf("00000000:%d0:00.0", g)
+		boards = append(boards, b)
 	}
 	w := NewWriter("gpu-node-0042", "", nil)
-	w.SetNode(n)
+	w.SetInventory(flatten(boards))
 	b := &raw.Batch{}
 	return func() *raw.Batch {
 		b.Reset()

@@ -17,10 +17,10 @@ func FuzzExposition(f *testing.F) {
 		if v-v != 0 {
 			return
 		}
-		w := writer(host, Node{Boards: []Board{{
-			Entity: 1, UUID: uuid, Model: model,
-			Instances: []Instance{{Entity: entity, ID: 3, Profile: profile}},
-		}}}, Jobs{{GPU: 1, Instance: Unknown}: {job}})
+		boards := []board{newBoard(1)}
+		boards[0].UUID, boards[0].Model, boards[0].instances = uuid, model, []Device{instance(entity, "3", 1)}
+		boards[0].instances[0].Profile = profile
+		w := writer(host, flatten(boards), Jobs{{GPU: "1"}: {job}})
 		b := &raw.Batch{}
 		w.Write(b, noon, one(v))
 		out := &raw.Batch{Body: b.AppendText(nil)}

@@ -11,15 +11,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// node returns board 0 whole and board 1 in two instances, one of a profile that
-// is not known.
-func node() Node {
-	return Node{Boards: []Board{
-		{Entity: 0, UUID: uuid0, Model: "NVIDIA H100 80GB HBM3", PCIBusID: "00000000:10:00.0", Driver: "580.105.08"},
-		{Entity: 1, UUID: uuid1, Model: "NVIDIA H100 80GB HBM3", PCIBusID: "00000000:20:00.0", Driver: "580.105.08", Instances: []Instance{
-			{Entity: 7, ID: 2, Profile: "3g.40gb"}, {Entity: 8, ID: 9},
-		}},
-	}}
+// inventory returns board 0 whole and board 1 in two instances, one of a profile that
+// is not known, as change leaves it.
+func inventory(change func([]board)) Inventory {
+	boards := []board{newBoard(0), newBoard(1)}
+	for i := range boards {
+		b := &boards[i]
+		b.UUID, b.Model, b.PCIBusID, b.Driver = uuid0, "NVIDIA H100 80GB HBM3", "00000000:10:00.0", "580.105.08"
+	}
+	boards[1].UUID, boards[1].PCIBusID = uuid1, "00000000:20:00.0"
+	boards[1].instances = []Device{instance(7, "2", 1), instance(8, "9", 1)}
+	boards[1].instances[0].Profile = "3g.40gb"
+	if change != nil {
+		change(boards)
+	}
+	return flatten(boards)
 }
 
 // table is what a test's Writer is given: the values of the devices by dmon's column and
@@ -51,14 +57,14 @@ func read(text string) table {
 	return t
 }
 
-func (t table) Reading(field, row int) float64 {
+func (t table) Reading(field, device int) float64 {
 	for entity, v := range t.values[field] {
 		name, id := "GPU", strings.TrimPrefix(entity, "GPU")
 		if rest, cut := strings.CutPrefix(id, "-I"); cut {
 			name, id = "GPU-I", rest
 		}
 		n, _ := strconv.Atoi(id)
-		if t.w.Row(name == "GPU-I", n) == row {
+		if t.w.Find(name == "GPU-I", n) == device {
 			return v
 		}
 	}
@@ -73,10 +79,10 @@ func (t table) write(w *Writer) *raw.Batch {
 	return b
 }
 
-// writer knows a node and jobs.
-func writer(hostname string, n Node, jobs Jobs) *Writer {
+// writer has an inventory and jobs.
+func writer(hostname string, n Inventory, jobs Jobs) *Writer {
 	w := NewWriter(hostname, "", nil)
-	w.SetNode(n)
+	w.SetInventory(n)
 	w.jobs = jobs
 	return w
 }
@@ -135,7 +141,7 @@ DCGM_FI_PROF_SM_ACTIVE` + labels0 + `,hpc_job="4712"} 0.987000
 DCGM_FI_PROF_SM_ACTIVE` + labels7 + `,hpc_job="9\"\\"} 0.125000
 DCGM_FI_PROF_SM_ACTIVE` + labels8 + `} 1.000000
 `
-	w := writer("gpu07", node(), Jobs{{GPU: 0, Instance: Unknown}: {"4711", "4712"}, {GPU: 1, Instance: 2}: {`9"\`}})
+	w := writer("gpu07", inventory(nil), Jobs{{GPU: "0"}: {"4711", "4712"}, {GPU: "1", Instance: "2"}: {`9"\`}})
 	got := string(read(whole).write(w).AppendText([]byte("before\n")))
 	if got != "before\n"+want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -148,12 +154,10 @@ func TestUnknownDevicesAreLeftOut(t *testing.T) {
 	line := func(labels, value string) string {
 		return "DCGM_FI_DEV_POWER_USAGE{gpu=" + labels + "} " + value + "\n"
 	}
-	without := node()
-	without.Boards[1].Instances = nil
-	alone := node()
-	alone.Boards = alone.Boards[1:]
-	nameless := node()
-	nameless.Boards[1].UUID = ""
+	without := func(n []board) { n[1].instances = nil }
+	nameless := func(n []board) { n[1].UUID = "" }
+	alone := inventory(nil)
+	alone.Devices = alone.Devices[1:]
 	driver := `,DCGM_FI_DRIVER_VERSION="580.105.08"`
 	known0 := line(`"0",UUID="`+uuid0+`",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3"`+driver, "1.000000")
 	labels1 := `"1",UUID="` + uuid1 + `",pci_bus_id="00000000:20:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3"`
@@ -161,18 +165,18 @@ func TestUnknownDevicesAreLeftOut(t *testing.T) {
 	known7 := line(labels1+`,GPU_I_PROFILE="3g.40gb",GPU_I_ID="2"`+driver, "3.000000")
 	tests := []struct {
 		name string
-		node Node
+		n    Inventory
 		want string
 	}{
-		{"nothing is known", Node{}, ""},
-		{"the instances are not", without, known0 + known1},
-		{"one is, the other came since", node(), known0 + known1 + known7},
+		{"nothing is known", Inventory{}, ""},
+		{"the instances are not", inventory(without), known0 + known1},
+		{"one is, the other came since", inventory(nil), known0 + known1 + known7},
 		{"board 0 is not", alone, known1 + known7},
-		{"the UUID of board 1 is not", nameless, known0},
+		{"the UUID of board 1 is not", inventory(nameless), known0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := writer("", tt.node, nil)
+			w := writer("", tt.n, nil)
 			got := string(read(text).write(w).AppendText(nil))
 			_, got, _ = strings.Cut(got, "gauge\n")
 			if sorted(got) != sorted(tt.want) {
@@ -185,11 +189,11 @@ func TestUnknownDevicesAreLeftOut(t *testing.T) {
 // A Writer follows changes of the inventory and of the jobs, and what was written before
 // stays as it is.
 func TestWriteFollowsChanges(t *testing.T) {
-	w, tick := writer("", Node{}, nil), read(whole)
+	w, tick := writer("", Inventory{}, nil), read(whole)
 	if b := tick.write(w); len(b.Samples) > 0 {
 		t.Errorf("of no known board\n%s", b.AppendText(nil))
 	}
-	w.SetNode(node())
+	w.SetInventory(inventory(nil))
 	first := tick.write(w)
 	text := string(first.AppendText(nil))
 	for _, want := range []string{uuid0, `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08"} 1.000000`} {
@@ -197,7 +201,7 @@ func TestWriteFollowsChanges(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	w.jobs, w.dict = Jobs{{GPU: 1, Instance: Unknown}: {"5"}}, nil
+	w.jobs, w.dict = Jobs{{GPU: "1"}: {"5"}}, nil
 	got := string(tick.write(w).AppendText(nil))
 	if want := `GPU_I_ID="9",DCGM_FI_DRIVER_VERSION="580.105.08",hpc_job="5"} 1.000000`; !strings.Contains(got, want) {
 		t.Errorf("no %s in\n%s", want, got)
@@ -208,7 +212,7 @@ func TestWriteFollowsChanges(t *testing.T) {
 }
 
 func TestWriteLeavesOut(t *testing.T) {
-	w := writer("", Node{Boards: node().Boards[:1]}, nil)
+	w := writer("", inventory(nil), nil)
 	for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
 		tick := read("#Entity POWER\nGPU 0 1\n")
 		tick.values[FieldOf([]byte("POWER"))]["GPU0"] = v
@@ -225,7 +229,7 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 	for f := range Fields {
 		tick.values[f]["GPU0"] = float64(f)
 	}
-	out := &raw.Batch{Body: tick.write(writer("", node(), nil)).AppendText(nil)}
+	out := &raw.Batch{Body: tick.write(writer("", inventory(nil), nil)).AppendText(nil)}
 	var s raw.Scanner
 	s.Scan(out)
 	if len(out.Samples) != len(Fields) || out.Skipped > 0 {
@@ -244,10 +248,7 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 // What the inventory has of the NVLinks of a board stands on its rows, and on those of
 // its instances, as long as these have readings.
 func TestLinksOfTheNode(t *testing.T) {
-	n := node()
-	for i := range n.Boards {
-		n.Boards[i].NVLinkLimit = 956.232e9
-	}
+	n := inventory(func(n []board) { n[0].NVLinkLimit, n[1].NVLinkLimit = 956.232e9, 956.232e9 })
 	w := writer("", n, nil)
 	for _, tt := range []struct{ want, rows string }{
 		{`{gpu="0"=956232000000 {gpu="1"=956232000000 `, "#Entity POWER\nGPU 0 1\nGPU-I 7 2\n"},

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
@@ -202,7 +202,7 @@ func TestExportKnowsWhatReplayPlays(t *testing.T) {
 			t.Errorf("%s is %q", name, got[1][k])
 		}
 	}
-	for _, name := range dcgm.JobNames() {
+	for _, name := range selection.JobNames() {
 		if !slices.Contains(got[0], export.JobColumn(name)) {
 			t.Errorf("all+ lacks %s", name)
 		}

@@ -46,10 +46,9 @@ type Options struct {
 	Host string
 	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
 	Period time.Duration
-	// Wish chooses which devices to watch. The zero Wish chooses all, MIG
-	// instances beside their boards. Its LookupEnv is called from several
+	// Choose chooses which devices to watch; nil chooses all. It is called from several
 	// goroutines.
-	Wish dcgm.Wish
+	Choose dcgm.Chooser
 	// JobMappingDir is the directory of dcgm-exporter's --hpc-job-mapping-dir,
 	// whose jobs become labels; "" is none.
 	JobMappingDir string
@@ -63,8 +62,8 @@ type Options struct {
 
 // The streams of a source, in the order in which they are kept.
 const (
-	device = iota
-	profiling
+	device    = int(dcgm.DeviceStream)
+	profiling = int(dcgm.ProfilingStream)
 )
 
 // Source reads the GPUs of one host engine. A reading is a Body, as package dcgm
@@ -104,7 +103,7 @@ type Source struct {
 	surveying sync.Mutex // held during a survey, and guards what follows
 	query     []byte     // the last of nvidia-smi's answers
 	links     []byte     // and of those about NVLinks
-	missing   string     // of what is wished for
+	missing   string     // why not all is there that was chosen, as it was logged last
 	told      string     // of the last survey's failure
 	ask       func(ctx context.Context, path string, args []string) answer
 
@@ -264,7 +263,7 @@ func (s *Source) follow() uint64 {
 			s.join.forget()
 		}
 		s.shown = v
-		s.out.SetNode(v.node)
+		s.out.SetInventory(v.inventory)
 	}
 	return v.epoch
 }

@@ -14,7 +14,7 @@ import (
 // by side. It fails where dcgmi does not list the boards, and where it does not
 // tell of instances that it told of before; all else is left out where it is not
 // to be had. The caller holds surveying.
-func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Node, error) {
+func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, error) {
 	var list, tree answer
 	var o dcgm.Outputs
 	var asked sync.WaitGroup
@@ -42,13 +42,13 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Node, error) 
 	}
 	asked.Wait()
 	if e := list.failure(dcgmi, "discovery -l", "identity"); e != nil {
-		return dcgm.Node{}, e
+		return dcgm.Inventory{}, e
 	}
 	o.Discovery = list.stdout
 	if e := tree.failure(dcgmi, "discovery -c", "identity"); e == nil {
 		o.Hierarchy = tree.stdout
 	} else if s.hadInstances() {
-		return dcgm.Node{}, e
+		return dcgm.Inventory{}, e
 	}
 	return dcgm.Parse(s.remember(&o)), nil
 }
@@ -71,37 +71,37 @@ func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 // hadInstances tells whether the node as it is known has instances.
 func (s *Source) hadInstances() bool {
 	v := s.view.Load()
-	return v != nil && slices.ContainsFunc(v.node.Boards, func(b dcgm.Board) bool { return len(b.Instances) > 0 })
+	return v != nil && slices.ContainsFunc(v.inventory.Devices, func(d dcgm.Device) bool { return d.IsInstance() })
 }
 
-// selectionError says that the node has not what was asked for.
+// selectionError is about devices that the node does not have.
 type selectionError struct{ error }
 
-// choose returns what of n is wished for, as dmon's -i takes it. One GPU that is
-// lost does not take the others with it: what is left is watched, and the log told.
+// choose returns what of n is to be watched, as dmon's -i takes it. One GPU that is
+// lost does not take the others with it: the others are watched, and it is logged.
 // The caller holds surveying.
-func (s *Source) choose(n *dcgm.Node) (string, error) {
-	selection, missing, err := dcgm.SelectPresent(n, s.opts.Wish)
+func (s *Source) choose(n *dcgm.Inventory) (string, error) {
+	selection, err := n.Choose(s.opts.Choose)
 	if err != nil {
 		return "", unfit(err)
 	}
-	entities := selection.Entities(n)
+	entities := n.Entities(&selection)
 	if entities == "" && !selection.All { // dmon would watch all
-		return "", unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.From))
+		return "", unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.By))
 	}
-	told := ""
-	if missing != nil {
-		told = missing.Error()
+	missing := ""
+	if selection.Missing != nil {
+		missing = selection.Missing.Error()
 	}
-	if told != "" && told != s.missing {
-		s.opts.Logger.Warn("not all of the GPUs that were chosen are there, readings go on with the others", "reads", s.Name(), "cause", told,
+	if missing != "" && missing != s.missing {
+		s.opts.Logger.Warn("not all of the GPUs that were chosen are there, readings go on with the others", "reads", s.Name(), "cause", missing,
 			"remedy", "see which GPUs the host engine knows: dcgmi discovery -l")
 	}
-	s.missing = told
+	s.missing = missing
 	return entities, nil
 }
 
-// unfit explains that the node has not what is wished for.
+// unfit explains that the node does not have what was chosen.
 func unfit(err error) *source.Error {
 	return &source.Error{
 		Failure: source.Broken, // and tried again: a GPU may come back

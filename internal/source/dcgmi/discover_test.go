@@ -16,6 +16,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
@@ -129,7 +130,7 @@ func TestTheFirstStartWaits(t *testing.T) {
 					return tt.answer[min(second, len(tt.answer)-1)].ask(ctx, path, args)
 				}
 				v, err := s.settle(t.Context(), "dcgmi")
-				if err != nil || len(v.node.Boards) != tt.boards || v.entities != "" {
+				if err != nil || len(v.inventory.Devices) != tt.boards || v.entities != "" {
 					t.Fatalf("%+v, %v", v, err)
 				}
 				if took := time.Since(begun); took != tt.after {
@@ -247,7 +248,7 @@ func TestLinksFollowSurveys(t *testing.T) {
 		s.ask = answers{"dcgmi discovery -l": listing, "dcgmi discovery -c": hierarchy, "nvidia-smi nvlink -s": tt.links}.ask
 		s.stale.Store(true)
 		v, err := s.settle(t.Context(), "dcgmi")
-		if err != nil || v.node.Boards[0].NVLinkLimit != tt.want || v.epoch != 1 {
+		if err != nil || v.inventory.Devices[0].NVLinkLimit != tt.want || v.epoch != 1 {
 			t.Errorf("%+v, %v; want %v", v, err, tt.want)
 		}
 	}
@@ -294,7 +295,7 @@ func TestAskIsBounded(t *testing.T) {
 // What a selection names must be there: Check and Read say so in its words, and
 // Read tries again.
 func TestSelectionThatIsNotThere(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Wish.GPUs = "99" })
+	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "99"}.Select })
 	const words = "--gpus=99: there is no GPU 99; this node has 0-1; see which GPUs the host engine knows: dcgmi discovery -l"
 	e, ok := errors.AsType[*source.Error](w.Check(t.Context()))
 	if !ok || e.Error() != words {
@@ -327,7 +328,7 @@ func TestCheck(t *testing.T) {
 			if tt.failure.Kind != "" {
 				s.Failures = []dcgmitest.Failure{tt.failure}
 			}
-			w := newWorld(t, s, func(o *Options) { o.Wish.GPUs = tt.wish })
+			w := newWorld(t, s, func(o *Options) { o.Choose = selection.Request{GPUs: tt.wish}.Select })
 			err := w.Check(t.Context())
 			if e, ok := errors.AsType[*source.Error](err); ok != (tt.want != "") || ok && (e.Failure != tt.want || e.Remedy == "") {
 				t.Errorf("%v", err)
@@ -371,8 +372,8 @@ func TestRenumberedBoards(t *testing.T) {
 // What was printed, or waits, when entities began to stand for others is void.
 func TestTicksOfAnEarlierEpochAreVoid(t *testing.T) {
 	s := New(Options{probes: noProbes})
-	board := func(uuid string) dcgm.Node {
-		return dcgm.Node{Boards: []dcgm.Board{{Entity: 0, UUID: uuid}}}
+	board := func(uuid string) dcgm.Inventory {
+		return inventory(uuid)
 	}
 	s.join.expects = func(int) bool { return false }
 	f := &feeder{stream: device}

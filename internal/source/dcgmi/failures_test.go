@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
@@ -131,7 +130,7 @@ func TestProfilingRefused(t *testing.T) {
 func TestWaitingReadingIsReleased(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) { o.Period = time.Hour })
 	w.starting.Do(func() {}) // no children
-	w.adopt(dcgm.Node{Boards: []dcgm.Board{{UUID: uuid0}}}, "")
+	w.adopt(inventory(uuid0), "")
 	f := &feeder{stream: device}
 	tk := f.tick(0, "POWER=1")
 	tk.epoch = 1

@@ -100,13 +100,10 @@ func (j *join) write(w *dcgm.Writer, b *raw.Batch) (entities int, unknown bool) 
 }
 
 // Reading implements dcgm.Readings.
-func (j *join) Reading(field, row int) float64 {
-	stream := device
-	if dcgm.Fields[field].Stream == dcgm.ProfilingStream {
-		stream = profiling
-	}
-	if !j.joined[stream] || j.streams[stream].entity[row] == none {
+func (j *join) Reading(field, device int) float64 {
+	stream := dcgm.Fields[field].Stream // numbered as ours are
+	if !j.joined[stream] || j.streams[stream].entity[device] == none {
 		return math.NaN()
 	}
-	return j.streams[stream].value(field, j.streams[stream].entity[row])
+	return j.streams[stream].value(field, j.streams[stream].entity[device])
 }

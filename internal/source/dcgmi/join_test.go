@@ -21,6 +21,17 @@ type feeder struct {
 	child  uint64
 }
 
+// inventory has boards of these UUIDs.
+func inventory(uuids ...string) dcgm.Inventory {
+	var n dcgm.Inventory
+	for i, uuid := range uuids {
+		d := dcgm.NewBoard(i, "")
+		d.UUID = uuid
+		n.Add(d)
+	}
+	return n
+}
+
 // columns are what the names of the tests stand for.
 var columns = map[string]string{"A": "SMCLK", "B": "MMCLK", "C": "TMPTR", "X": "SMACT"}
 
@@ -42,7 +53,7 @@ func (f *feeder) tick(ms int, says ...string) *tick {
 // said writes a reading and lists it as `name=value`, sorted.
 func said(j *join, b *raw.Batch) string {
 	w := dcgm.NewWriter("", "", nil)
-	w.SetNode(dcgm.Node{Boards: []dcgm.Board{{UUID: uuid0}}})
+	w.SetInventory(inventory(uuid0))
 	j.streams[device].version, j.streams[profiling].version = 0, 0
 	b.Reset()
 	j.write(w, b)

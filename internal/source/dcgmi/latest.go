@@ -2,6 +2,7 @@ package dcgmi
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,9 +22,9 @@ type latest struct {
 	rows     []rows // of each entity
 	cells    []cell // entities × dcgm.Fields
 
-	row     []int  // of each entity in the Writer, dcgm.Unknown for none
-	entity  []int  // of each row of the Writer, none for none
-	version uint64 // of the Writer's rows
+	device  []int  // of each entity, none for one that is not in the Writer's inventory
+	entity  []int  // of each device of the inventory
+	version uint64 // of the inventory
 
 	ticks    uint64        // samples taken from children so far
 	begun    time.Time     // when the latest of them, or its first part, arrived
@@ -31,8 +32,8 @@ type latest struct {
 	at       time.Time     // when the latest part of one arrived
 }
 
-// none is the index of no entity.
-const none = -1
+// none is the index of no device or entity.
+const none = dcgm.Unknown
 
 // rows counts the rows of one entity. What is missing from a sample because it is
 // late does not make the values of others older, nor those of its own.
@@ -73,25 +74,21 @@ func (l *latest) add(t *tick) {
 	}
 }
 
-// locate looks up which rows of w the entities are, where either are others than before.
+// locate looks up which devices of w the entities are, where either are others than before.
 func (l *latest) locate(w *dcgm.Writer) {
-	n, version := w.Rows()
-	if l.version == version {
+	if l.version == w.Version() {
 		return
 	}
-	l.version = version
-	l.row, l.entity = l.row[:0], make([]int, n)
-	for r := range l.entity {
-		l.entity[r] = none
-	}
+	l.version = w.Version()
+	l.device, l.entity = l.device[:0], slices.Repeat([]int{none}, w.Devices())
 	for e := range l.entities {
-		row := dcgm.Unknown
+		device := none
 		if id, err := strconv.Atoi(l.entities[e].ID); err == nil {
-			row = w.Row(l.entities[e].Instance, id)
+			device = w.Find(l.entities[e].Instance, id)
 		}
-		l.row = append(l.row, row)
-		if row != dcgm.Unknown && l.entity[row] == none {
-			l.entity[row] = e
+		l.device = append(l.device, device)
+		if device != none && l.entity[device] == none {
+			l.entity[device] = e
 		}
 	}
 }
@@ -113,7 +110,7 @@ func (l *latest) present() (n int, unknown bool) {
 		for f := range dcgm.Fields {
 			if v := l.value(f, e); v == v {
 				n++
-				unknown = unknown || l.row[e] == dcgm.Unknown
+				unknown = unknown || l.device[e] == none
 				break
 			}
 		}

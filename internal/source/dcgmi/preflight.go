@@ -2,6 +2,7 @@ package dcgmi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -53,7 +53,7 @@ func (p probes) complete() probes {
 
 // Check tells, as a *source.Error, what no waiting is likely to mend, so that a
 // program may end with it before it serves: what preflight finds, a dcgmi that
-// cannot be run, and a Wish for what is not all there. A host engine that is down, or
+// cannot be run, and devices that were chosen and are not all there. A host engine that is down, or
 // slow, is not among these: Read tells of it, and tries again. It takes up to a
 // quarter of a minute, and spares the first Read that time.
 func (s *Source) Check(ctx context.Context) error {
@@ -64,7 +64,8 @@ func (s *Source) Check(ctx context.Context) error {
 	v, err := s.settle(ctx, path)
 	if err == nil {
 		// Once it runs it makes do with less; but who starts it may have mistyped.
-		if _, missing := dcgm.Select(&v.node, s.opts.Wish); missing != nil {
+		selection, unchosen := v.inventory.Choose(s.opts.Choose)
+		if missing := cmp.Or(unchosen, selection.Missing); missing != nil {
 			err = unfit(missing)
 		}
 	}

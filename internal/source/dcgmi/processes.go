@@ -54,7 +54,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	}
 	all := parseProcesses(told.stdout)
 	if v := s.view.Load(); v != nil {
-		place(all, &v.node)
+		place(all, &v.inventory)
 	}
 	return all, nil
 }
@@ -82,14 +82,14 @@ func parseProcesses(output []byte) []source.Process {
 	return all
 }
 
-// place gives processes that are told to use a MIG device its board and instance.
-func place(all []source.Process, node *dcgm.Node) {
+// place gives processes that use a MIG device its board and instance.
+func place(all []source.Process, n *dcgm.Inventory) {
 	type home struct{ uuid, instance string }
 	homes := map[string]home{}
-	for _, b := range node.Boards {
-		for _, in := range b.Instances {
-			for _, d := range in.Devices {
-				homes[d.UUID] = home{b.UUID, strconv.Itoa(in.ID)}
+	for _, d := range n.Devices {
+		if d.CUDA != nil && d.IsInstance() {
+			for _, m := range d.CUDA.MIG {
+				homes[m.UUID] = home{d.UUID, d.Instance}
 			}
 		}
 	}

@@ -21,10 +21,11 @@ func TestProcesses(t *testing.T) {
 	s, _ := asked(answers{processesCommand: "4711, " + uuid0 + ", 30518\n12, MIG-b, 512\n13, " + uuid1 + ", [N/A]\n\n-4, " + uuid0 + ", 1\n" +
 		"99999999999, " + uuid0 + ", 1\nx, y, z\n14, GPU 0, 2\nNo devices were found\n"})
 	s.opts.probes.LookPath = func(file string) (string, error) { return file, nil }
-	s.view.Store(&view{node: dcgm.Node{Boards: []dcgm.Board{
-		{UUID: uuid0},
-		{UUID: uuid1, Instances: []dcgm.Instance{{ID: 9, Devices: []dcgm.MIGDevice{{UUID: "MIG-a"}, {UUID: "MIG-b"}}}}},
-	}}})
+	n := inventory(uuid0)
+	cut := dcgm.NewBoard(1, "")
+	cut.UUID = uuid1
+	n.Add(cut, dcgm.NewInstance(7, "9", "", dcgm.MIGDevice{UUID: "MIG-a"}, dcgm.MIGDevice{UUID: "MIG-b"}))
+	s.view.Store(&view{inventory: n})
 	list, err := s.Processes(t.Context())
 	want := []source.Process{
 		{PID: 4711, UUID: uuid0, MemoryUsed: 30518 * 1048576, Kind: "compute"},

@@ -465,11 +465,11 @@ func ticking(t testing.TB) func() {
 	repeated := header(columns...) + rows[0]
 	s := New(Options{Period: time.Second, Hostname: "gpu07"})
 	s.join.expects = func(int) bool { return false }
-	var node dcgm.Node
+	var uuids []string
 	for g := range gpus {
-		node.Boards = append(node.Boards, dcgm.Board{Entity: g, UUID: fmt.Sprintf("GPU-%036d", g), Model: "NVIDIA H100 80GB HBM3", PCIBusID: fmt.Sprintf("00000000:%X0:00.0", g)})
+		uuids = append(uuids, fmt.Sprintf("GPU-%036d", g))
 	}
-	s.adopt(node, "")
+	s.adopt(inventory(uuids...), "")
 	r := &receiver{stream: device, epoch: 1, period: time.Second, ring: s.ring, flows: func() {}, buf: make([]byte, lineBuffer)}
 	r.parser.Names = r
 	r.open()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
@@ -76,7 +77,7 @@ func TestArguments(t *testing.T) {
 	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(3)}, func(o *Options) {
 		o.Host = "node7:5555"
 		o.Period = 50 * time.Millisecond
-		o.Wish.GPUs = "1-2,GPU-a1b2c3d4-0001"
+		o.Choose = selection.Request{GPUs: "1-2,GPU-a1b2c3d4-0001"}.Select
 	})
 	w.untilWhole()
 	for _, want := range []string{
@@ -185,7 +186,7 @@ func TestTicksAreSamples(t *testing.T) {
 // One GPU of a selection that is lost does not take the others with it; but who
 // starts the proxy is told.
 func TestSelectionThatIsLostInPart(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}, func(o *Options) { o.Wish.GPUs = "0-2" })
+	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}, func(o *Options) { o.Choose = selection.Request{GPUs: "0-2"}.Select })
 	if err := w.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +222,7 @@ func TestSelectionThatIsLostInPart(t *testing.T) {
 	w.set()
 	w.until("three GPUs again", of("0 1 2"))
 
-	late := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Wish.GPUs = "0-2" })
+	late := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}, func(o *Options) { o.Choose = selection.Request{GPUs: "0-2"}.Select })
 	e, ok := errors.AsType[*source.Error](late.Check(t.Context()))
 	if !ok || !strings.Contains(e.Cause, "there is no GPU 2; this node has 0-1") {
 		t.Errorf("%v", e)

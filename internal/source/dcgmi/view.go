@@ -24,8 +24,8 @@ var errUntold = fmt.Errorf("no answer within %s of the start", identityGrace)
 // view is what the node is known to have, and what of it is watched. It is
 // replaced, never written to.
 type view struct {
-	node     dcgm.Node
-	entities string // dmon's -i
+	inventory dcgm.Inventory
+	entities  string // dmon's -i
 	// epoch is another where entities are others, or may stand for other devices.
 	// What a child of an earlier epoch prints is void.
 	epoch uint64
@@ -80,7 +80,7 @@ func (s *Source) insist(ctx context.Context, path string, err error) error {
 // err if that is not enough to go by.
 func (s *Source) manage(err error) error {
 	if s.view.Load() == nil {
-		var nothing dcgm.Node
+		var nothing dcgm.Inventory
 		entities, unfit := s.choose(&nothing)
 		if unfit != nil {
 			return err
@@ -120,19 +120,19 @@ func (s *Source) survey(ctx context.Context, path string) error {
 	return nil
 }
 
-// adopt makes n the node, and entities of it what is watched. Where that makes a
+// adopt makes n the inventory, and entities of it what is watched. Where that makes a
 // new epoch, all streams start anew.
-func (s *Source) adopt(n dcgm.Node, entities string) {
+func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	s.mu.Lock()
 	old := s.view.Load()
-	v := &view{node: n, entities: entities, epoch: 1}
+	v := &view{inventory: n, entities: entities, epoch: 1}
 	if old != nil {
 		v.epoch = old.epoch
-		if entities != old.entities || dcgm.Moved(&old.node, &n) {
+		if entities != old.entities || dcgm.Moved(&old.inventory, &n) {
 			v.epoch++
 		}
 	}
-	if old == nil || v.epoch != old.epoch || !dcgm.Equal(&old.node, &n) {
+	if old == nil || v.epoch != old.epoch || !dcgm.Equal(&old.inventory, &n) {
 		s.view.Store(v)
 	}
 	s.mu.Unlock()

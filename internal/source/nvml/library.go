@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,8 +30,8 @@ type library struct {
 
 // found is a board that New found.
 type found struct {
-	dcgm.Board
-	device nvml.Device
+	dcgm.Device
+	handle nvml.Device
 	cuts   []cut
 	answer nvml.Return // of the call that got no device
 }
@@ -92,7 +93,7 @@ func (l *library) boards(o *opening, looking *sync.WaitGroup) ([]found, error) {
 	all := make([]found, n)
 	answers := make(chan found, n)
 	for i := range all {
-		all[i] = found{Board: unknownBoard(i), answer: nvml.ERROR_TIMEOUT}
+		all[i] = found{Device: unknownBoard(i), answer: nvml.ERROR_TIMEOUT}
 		looking.Go(func() {
 			answers <- l.board(i, func(call string) { o.making(i, call) })
 			o.making(i, "")
@@ -112,35 +113,37 @@ func (l *library) boards(o *opening, looking *sync.WaitGroup) ([]found, error) {
 }
 
 // unknownBoard is a board of which its index is known.
-func unknownBoard(index int) dcgm.Board {
-	return dcgm.Board{Entity: index, Index: index, Inactive: true}
+func unknownBoard(index int) dcgm.Device {
+	d := dcgm.NewBoard(index, strconv.Itoa(index))
+	d.Inactive = true
+	return d
 }
 
 // board looks at one board. calls is told which call is about to be made.
 func (l *library) board(index int, calls func(string)) found {
-	f := found{Board: unknownBoard(index)}
+	f := found{Device: unknownBoard(index)}
 	calls("nvmlDeviceGetHandleByIndex_v2")
 	device, answer := l.DeviceGetHandleByIndex(index)
 	if f.answer = answer; answer != nvml.SUCCESS {
 		return f
 	}
-	f.device, f.Inactive, f.Driver = device, false, l.driver
+	f.handle, f.Inactive, f.Driver = device, false, l.driver
 	calls("nvmlDeviceGetUUID")
-	if f.UUID, f.answer = f.device.GetUUID(); f.answer != nvml.SUCCESS {
+	if f.UUID, f.answer = f.handle.GetUUID(); f.answer != nvml.SUCCESS {
 		// Without it its series would be those of another device, or none.
-		return found{Board: unknownBoard(index), answer: f.answer}
+		return found{Device: unknownBoard(index), answer: f.answer}
 	}
 	calls("nvmlDeviceGetName")
-	if name, answer := f.device.GetName(); answer == nvml.SUCCESS {
+	if name, answer := f.handle.GetName(); answer == nvml.SUCCESS {
 		f.Model = name
 	}
 	calls("nvmlDeviceGetPciInfo_v3")
-	if pci, answer := f.device.GetPciInfo(); answer == nvml.SUCCESS {
+	if pci, answer := f.handle.GetPciInfo(); answer == nvml.SUCCESS {
 		id, _, _ := strings.Cut(string(pci.BusId[:]), "\x00")
 		f.PCIBusID = id
 	}
 	if l.hasAll(migCalls[:]) {
-		f.cuts, _ = cutsOf(f.device, index, calls)
+		f.cuts, _ = cutsOf(f.handle, index, calls)
 	}
 	return f
 }

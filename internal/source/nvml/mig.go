@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -28,7 +29,8 @@ const instanceStride = 1 << 10
 
 // cut is one instance of a board.
 type cut struct {
-	dcgm.Instance
+	dcgm.Device
+	id      int           // NVML's
 	devices []nvml.Device // its MIG devices, one at least
 }
 
@@ -65,7 +67,7 @@ func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 		}
 		cuts = add(cuts, board, id, device, describeMIG(device, index))
 	}
-	slices.SortStableFunc(cuts, func(a, b cut) int { return a.ID - b.ID })
+	slices.SortStableFunc(cuts, func(a, b cut) int { return a.id - b.id })
 	return cuts, nvml.SUCCESS
 }
 
@@ -75,14 +77,14 @@ func isGap(answer nvml.Return) bool {
 }
 
 // add adds a MIG device to the instance that it is of.
-func add(cuts []cut, board, id int, device nvml.Device, told dcgm.MIGDevice) []cut {
-	i := slices.IndexFunc(cuts, func(c cut) bool { return c.ID == id })
+func add(cuts []cut, board, id int, device nvml.Device, mig dcgm.MIGDevice) []cut {
+	i := slices.IndexFunc(cuts, func(c cut) bool { return c.id == id })
 	if i < 0 {
 		i = len(cuts)
-		cuts = append(cuts, cut{dcgm.Instance{Entity: board*instanceStride + id, ID: id, Profile: told.Profile}, nil})
+		cuts = append(cuts, cut{dcgm.NewInstance(board*instanceStride+id, strconv.Itoa(id), mig.Profile, mig), id, nil})
+	} else {
+		cuts[i].CUDA.MIG = append(cuts[i].CUDA.MIG, mig)
 	}
-	cuts[i].Computes++
-	cuts[i].Devices = append(cuts[i].Devices, told)
 	cuts[i].devices = append(cuts[i].devices, device)
 	return cuts
 }
@@ -90,23 +92,23 @@ func add(cuts []cut, board, id int, device nvml.Device, told dcgm.MIGDevice) []c
 // describeMIG returns what a MIG device says of itself. Its name ends in the
 // profile: "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb" is one compute slice of a 3g.40gb.
 func describeMIG(d nvml.Device, index int) dcgm.MIGDevice {
-	told := dcgm.MIGDevice{Index: index}
+	mig := dcgm.MIGDevice{Index: index}
 	if uuid, answer := d.GetUUID(); answer == nvml.SUCCESS {
-		told.UUID = uuid
+		mig.UUID = uuid
 	}
 	if name, answer := d.GetName(); answer == nvml.SUCCESS {
 		_, profile, _ := strings.Cut(name, " MIG ")
 		if slice, whole, ok := strings.Cut(profile, "c."); ok && strings.Trim(slice, "0123456789") == "" {
 			profile = whole
 		}
-		told.Profile = profile
+		mig.Profile = profile
 	}
-	return told
+	return mig
 }
 
 // sameCuts tells whether a and b are the same instances.
 func sameCuts(a, b []cut) bool {
 	return slices.EqualFunc(a, b, func(a, b cut) bool {
-		return a.ID == b.ID && a.Profile == b.Profile && slices.Equal(a.Devices, b.Devices)
+		return a.id == b.id && a.Profile == b.Profile && slices.Equal(a.CUDA.MIG, b.CUDA.MIG)
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
 func TestMIG(t *testing.T) {
@@ -123,7 +123,7 @@ func TestChoice(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine(2)
 				m.boards[1].cut(9, "1g.10gb")
-				s := newSource(Options{Wish: dcgm.Wish{GPUs: tt.gpus}}, m)
+				s := newSource(Options{Choose: selection.Request{GPUs: tt.gpus}.Select}, m)
 				defer s.Close()
 				if err := s.Check(t.Context()); err != nil {
 					if tt.err == "" || !strings.Contains(err.Error(), tt.err) {

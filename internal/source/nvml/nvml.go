@@ -32,9 +32,9 @@ const standardLibrary = "libnvidia-ml.so.1"
 type Options struct {
 	// Period between two readings; 0 is one second.
 	Period time.Duration
-	// Wish chooses which devices to read. The zero Wish chooses all, MIG instances
-	// beside their boards. Its LookupEnv is called from the goroutine of Read.
-	Wish dcgm.Wish
+	// Choose chooses which devices to read; nil chooses all. It is called from the
+	// goroutine of Read.
+	Choose dcgm.Chooser
 	// JobMappingDir is the directory of dcgm-exporter's --hpc-job-mapping-dir,
 	// whose jobs become labels; "" is none.
 	JobMappingDir string

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -144,7 +143,7 @@ func (s *Source) staff(o *opening) (err error) {
 		return err
 	}
 	s.view = newView(s.opts, all)
-	wanted, err := s.view.choose(dcgm.Select)
+	wanted, err := s.view.choose(true)
 	if err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (s *Source) employ(all []found, wanted []bool) {
 	for i := range all {
 		switch {
 		case !wanted[i]:
-		case all[i].device == nil:
+		case all[i].handle == nil:
 			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
 				"remedy", leftRemedy)
 			s.left = append(s.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next one", i, text(all[i].answer)))
@@ -181,8 +180,8 @@ func (s *Source) employ(all []found, wanted []bool) {
 }
 
 // Check starts NVML up. It fails as Read would where there is no library, no
-// driver, no GPU, or none that the Wish chooses; a call that hangs is for Read to
-// tell of.
+// driver, no GPU, or not all that were chosen; a call that hangs is for Read to
+// report.
 func (s *Source) Check(ctx context.Context) error {
 	err := s.open(ctx)
 	if err == nil || ctx.Err() != nil || source.AsError(err).Failure == source.Timeout {

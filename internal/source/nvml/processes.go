@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -158,7 +157,7 @@ func (w *worker) processes() tally {
 	}
 	for i := range cuts {
 		for _, d := range cuts[i].devices {
-			c.ask(d, strconv.Itoa(cuts[i].ID))
+			c.ask(d, cuts[i].Instance)
 		}
 	}
 	return c

@@ -12,17 +12,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// view makes of sheets what an exporter would have answered. It belongs to the
-// goroutine that reads the source.
+// view makes Batches of the sheets of all boards. It belongs to the goroutine that reads
+// the source.
 type view struct {
-	wish   dcgm.Wish
-	logger *slog.Logger
-	boards []dcgm.Board // all of the machine
-	shown  [][]bool     // by board and entity: the board, then its instances
-	unfit  error        // the wish does not fit the boards
+	chooser   dcgm.Chooser
+	logger    *slog.Logger
+	boards    []dcgm.Device // all of the machine
+	cuts      [][]cut       // of each board
+	inventory dcgm.Inventory
+	chosen    []bool // of each device of the inventory
+	unfit     error  // the choice does not fit the devices
 
-	sheets  []*sheet               // by row of out, of the reading: nil for none
-	at      []int                  // by row of out: the entity of its board
+	sheets  []*sheet               // of each board, of the reading: nil for none
 	repeats [len(dcgm.Fields)]bool // an instance shows the board's
 	counted [len(dcgm.Fields)]bool // by GPM
 
@@ -35,101 +36,73 @@ var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL
 
 // newView shows boards as opts say.
 func newView(opts Options, all []found) view {
-	v := view{wish: opts.Wish, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger)}
+	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), sheets: make([]*sheet, len(all))}
 	for i := range all {
-		b := all[i].Board
-		b.Instances = instances(all[i].cuts)
-		v.boards = append(v.boards, b)
+		v.boards, v.cuts = append(v.boards, all[i].Device), append(v.cuts, all[i].cuts)
 	}
 	for i := range dcgm.Fields {
 		f := &dcgm.Fields[i]
-		v.counted[i] = f.Stream == dcgm.ProfilingStream && f.Float // PCIe's bytes are told without GPM too
+		v.counted[i] = f.Stream == dcgm.ProfilingStream && f.Float // PCIe's bytes are known without GPM too
 		v.repeats[i] = f.Stream == dcgm.DeviceStream && !slices.Contains(ownColumns[:], f.Column)
 	}
 	return v
 }
 
-func instances(cuts []cut) []dcgm.Instance {
-	var all []dcgm.Instance
-	for i := range cuts {
-		all = append(all, cuts[i].Instance)
+// choose applies the choice to the devices as they are, and returns which boards are
+// wanted, in whole or in part. strict makes it an error that not all chosen ones are
+// there.
+func (v *view) choose(strict bool) (wanted []bool, err error) {
+	v.inventory = dcgm.Inventory{}
+	for i := range v.boards {
+		var instances []dcgm.Device
+		for c := range v.cuts[i] {
+			instances = append(instances, v.cuts[i][c].Device)
+		}
+		v.inventory.Add(v.boards[i], instances...)
 	}
-	return all
-}
-
-// choice is how a wish is applied to a node.
-type choice func(*dcgm.Node, dcgm.Wish) (dcgm.Selection, error)
-
-// whatIsLeft chooses what a node still has of a wish.
-func whatIsLeft(n *dcgm.Node, w dcgm.Wish) (dcgm.Selection, error) {
-	chosen, _, err := dcgm.SelectPresent(n, w)
-	return chosen, err
-}
-
-// choose applies the wish to the boards as they are, and tells which are wanted,
-// in whole or in part.
-func (v *view) choose(by choice) (wanted []bool, err error) {
-	node := dcgm.Node{Boards: slices.Clone(v.boards)}
-	chosen, err := by(&node, v.wish)
-	if err != nil {
+	selection, err := v.inventory.Choose(v.chooser)
+	if err == nil && strict {
+		err = selection.Missing
+	}
+	if v.unfit = nil; err != nil {
 		v.unfit = selectionError(err)
 		return nil, v.unfit
 	}
-	v.unfit = nil
-	wanted = make([]bool, len(v.boards))
-	v.shown = make([][]bool, len(v.boards))
-	for i := range v.boards {
-		v.shown[i] = make([]bool, 1+len(v.boards[i].Instances))
+	v.chosen, wanted = selection.Chosen, make([]bool, len(v.boards))
+	for i, chosen := range v.chosen {
+		board := v.inventory.Devices[v.inventory.Devices[i].Board].Entity
+		wanted[board] = wanted[board] || chosen
 	}
-	for _, p := range chosen.Picks {
-		wanted[p.Board] = true
-		for entity := range v.shown[p.Board] {
-			if p.Instance == dcgm.Whole || entity == 1+p.Instance {
-				v.shown[p.Board][entity] = true
-			}
-		}
-	}
-	v.out.SetNode(node)
+	v.out.SetInventory(v.inventory)
 	return wanted, nil
 }
 
 // follow takes over the instances of boards that were cut anew. It returns an
-// error while nothing is left of the wish.
+// error while none of the chosen devices is there.
 func (v *view) follow(states []state) error {
 	changed := false
 	for i := range states {
 		st := &states[i]
 		if st.sheet != nil && st.sheet.topology != st.topology {
 			st.topology = st.sheet.topology
-			v.boards[st.board].Instances = instances(st.sheet.cuts)
+			v.cuts[st.board] = st.sheet.cuts
 			changed = true
 		}
 	}
 	if changed {
 		v.logger.Info("GPUs are cut into other MIG instances than before")
-		_, _ = v.choose(whatIsLeft) // which keeps the error
+		_, _ = v.choose(false) // which keeps the error
 	}
 	return v.unfit
 }
 
 // fill makes b a reading of the sheets that are not older than most when it began. It
-// tells whether values of GPM are in it.
+// returns whether values of GPM are in it.
 func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Duration) (profiled bool) {
-	v.sheets, v.at = v.sheets[:0], v.at[:0]
-	for i := range v.boards {
-		var s *sheet
-		for w := range states {
-			if st := &states[w]; st.board == i && st.sheet != nil && begun.Sub(st.sheet.begun) < most {
-				s = st.sheet
-			}
-		}
-		for entity, shown := range v.shown[i] {
-			v.at = append(v.at, entity)
-			if shown {
-				v.sheets = append(v.sheets, s)
-			} else {
-				v.sheets = append(v.sheets, nil)
-			}
+	clear(v.sheets)
+	for i := range states {
+		if st := &states[i]; st.sheet != nil && begun.Sub(st.sheet.begun) < most {
+			v.sheets[st.board] = st.sheet
 		}
 	}
 	v.out.Write(b, begun, v)
@@ -137,12 +110,13 @@ func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Dur
 }
 
 // Reading implements dcgm.Readings.
-func (v *view) Reading(field, row int) float64 {
-	s := v.sheets[row]
-	if s == nil {
+func (v *view) Reading(field, device int) float64 {
+	board := v.inventory.Devices[device].Board
+	s := v.sheets[v.inventory.Devices[board].Entity]
+	if s == nil || !v.chosen[device] {
 		return math.NaN()
 	}
-	value := s.row(v.at[row])[field]
+	value := s.row(device - board)[field]
 	if math.IsNaN(value) && v.repeats[field] {
 		value = s.row(0)[field]
 	}

@@ -82,7 +82,7 @@ type answer struct {
 // newWorker returns a worker of a board that was found. It must be run.
 func (s *Source) newWorker(f *found) *worker {
 	w := &worker{
-		lib: s.lib, board: f.Entity, uuid: f.UUID, device: f.device, period: s.opts.Period, events: s.events,
+		lib: s.lib, board: f.Entity, uuid: f.UUID, device: f.handle, period: s.opts.Period, events: s.events,
 		denials: &s.denials, logger: s.opts.Logger,
 		asks: make(chan time.Time, 1), answers: s.answers,
 		cuts: f.cuts, pair: new(pair), xidAt: columns("XIDER")[0],
@@ -234,7 +234,7 @@ func (w *worker) adopt(cuts []cut) {
 	w.free()
 	w.cuts, w.parts = cuts, []part{w.newPart(w.device, boardReadings[:], wholeBoard)}
 	for _, c := range cuts {
-		w.parts = append(w.parts, w.newPart(c.devices[0], memoryReadings[:], c.ID))
+		w.parts = append(w.parts, w.newPart(c.devices[0], memoryReadings[:], c.id))
 	}
 }
 

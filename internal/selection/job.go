@@ -1,9 +1,11 @@
-package dcgm
+package selection
 
-import "strings"
+import (
+	"strings"
+	"unicode"
 
-// Variable is one thing that the environment tells of the job we run in.
-type Variable struct{ Name, Value string }
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
 
 // jobVariables are in the order in which they are shown. The first name that is
 // set counts: an MPI launcher knows the rank better than the Slurm step it was
@@ -46,13 +48,13 @@ func JobNames() []string {
 // Outside of a job there is nothing. Values are printable, and at most 256 bytes
 // long. They change with every job, so they are for people to read, not for
 // labels.
-func Job(lookup func(name string) (value string, ok bool)) []Variable {
-	var job []Variable
+func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable {
+	var job []canonical.Variable
 	for _, v := range jobVariables {
 		for _, name := range v.from {
 			value, _ := lookup(name)
 			if value = printable(value); value != "" {
-				job = append(job, Variable{v.name, value})
+				job = append(job, canonical.Variable{Name: v.name, Value: value})
 				break
 			}
 		}
@@ -60,9 +62,19 @@ func Job(lookup func(name string) (value string, ok bool)) []Variable {
 	return job
 }
 
-// printable is clean, and cuts what is too long.
+// maxText is the length of the longest value.
+const maxText = 256
+
+// printable returns s valid, without control characters and blanks around it, and cuts
+// what is too long.
 func printable(s string) string {
-	if s = clean(s); len(s) > maxText {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "")))
+	if len(s) > maxText {
 		s = strings.ToValidUTF8(s[:maxText-len("…")], "") + "…"
 	}
 	return s

@@ -1,52 +1,76 @@
-package dcgm
+package selection
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// eight returns boards 0 to 7 without MIG, whose UUIDs begin with GPU-<i>a.
-func eight() Node {
-	var n Node
-	for i := range 8 {
-		b := newBoard(i)
-		b.UUID = fmt.Sprintf("GPU-%da000000-1111-2222-3333-444455556666", i)
-		n.Boards = append(n.Boards, b)
+// board returns a board, and its instances by what Board is to be.
+func board(at, gpu int) canonical.Device {
+	return canonical.Device{GPU: fmt.Sprint(gpu), UUID: fmt.Sprintf("GPU-%da000000-1111-2222-3333-444455556666", gpu), Board: at}
+}
+
+func instance(at, gpu int, id string, mig ...canonical.MIGDevice) canonical.Device {
+	d := board(at, gpu)
+	d.Instance, d.CUDA = id, &canonical.CUDANames{MIG: mig}
+	return d
+}
+
+// boards returns boards 0 to n-1 without MIG, whose UUIDs begin with GPU-<i>a.
+func boards(n int) []canonical.Device {
+	var all []canonical.Device
+	for i := range n {
+		all = append(all, board(i, i))
 	}
-	return n
+	return all
+}
+
+func eight() []canonical.Device { return boards(8) }
+
+// gap is eight without 2 and 3.
+func gap() []canonical.Device {
+	all := eight()[:2]
+	for i := 4; i < 8; i++ {
+		all = append(all, board(len(all), i))
+	}
+	return all
 }
 
 // visible is eight, seen from a cgroup that holds boards 4 and 6.
-func visible() Node {
-	n := eight()
-	n.Boards[4].Index, n.Boards[6].Index = 0, 1
-	return n
+func visible() []canonical.Device {
+	all := eight()
+	all[4].CUDA, all[6].CUDA = &canonical.CUDANames{Index: "0"}, &canonical.CUDANames{Index: "1"}
+	return all
 }
 
 // cut has a board in two instances, another in one, and a third whose MIG device
 // is of an unknown instance.
-func cut() Node {
-	n := Node{Boards: eight().Boards[:4]}
-	n.Boards[1].Instances = []Instance{
-		{Entity: 7, ID: 1, Devices: []MIGDevice{{0, "MIG-1a", ""}}},
-		{Entity: 8, ID: 2, Devices: []MIGDevice{{1, "MIG-1b", ""}}},
+func cut() []canonical.Device {
+	all := []canonical.Device{
+		board(0, 0),
+		board(1, 1), instance(1, 1, "1", canonical.MIGDevice{Index: 0, UUID: "MIG-1a"}), instance(1, 1, "2", canonical.MIGDevice{Index: 1, UUID: "MIG-1b"}),
+		board(4, 2), instance(4, 2, "1", canonical.MIGDevice{Index: 0, UUID: "MIG-2a"}),
+		board(6, 3), instance(6, 3, "3"),
 	}
-	n.Boards[2].Instances = []Instance{{Entity: 14, ID: 1, Devices: []MIGDevice{{0, "MIG-2a", ""}}}}
-	n.Boards[3].Instances = []Instance{{Entity: 21, ID: 3}}
-	n.Boards[3].Loose = []MIGDevice{{0, "MIG-3a", ""}}
-	return n
+	all[6].CUDA = &canonical.CUDANames{MIG: []canonical.MIGDevice{{Index: 0, UUID: "MIG-3a"}}}
+	return all
 }
 
-// names spells a selection: 4 for a board, 1.2 for an instance by NVML's id.
-func names(n *Node, s Selection) string {
+// names spells a selection: 4 for a board, 1.2 for an instance whose board is not chosen.
+func names(all []canonical.Device, s canonical.Selection) string {
 	var list []string
-	for _, p := range s.Picks {
-		name := fmt.Sprint(n.Boards[p.Board].Entity)
-		if p.Instance != Whole {
-			name += fmt.Sprint(".", n.Boards[p.Board].Instances[p.Instance].ID)
+	for i, chosen := range s.Chosen {
+		switch d := all[i]; {
+		case !chosen || d.IsInstance() && s.Chosen[d.Board]:
+		case d.IsInstance():
+			list = append(list, d.GPU+"."+d.Instance)
+		default:
+			list = append(list, d.GPU)
 		}
-		list = append(list, name)
 	}
 	return strings.Join(list, " ")
 }
@@ -57,7 +81,7 @@ func TestSelect(t *testing.T) {
 	type env = map[string]string
 	tests := []struct {
 		name string
-		node Node
+		all  []canonical.Device
 		flag string
 		show bool
 		env  env
@@ -91,25 +115,29 @@ func TestSelect(t *testing.T) {
 		{"container: nor an empty value", eight(), "", false, env{"NVIDIA_VISIBLE_DEVICES": ""}, everything, ""},
 		{"container: the node's indices, UUIDs", visible(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "1,GPU-6a"}, "1 6", "NVIDIA_VISIBLE_DEVICES"},
 		{"container: a MIG device by its board's index", cut(), "", false, env{"NVIDIA_VISIBLE_DEVICES": "1:1,2:0"}, "1.2 2.1", "NVIDIA_VISIBLE_DEVICES"},
-		{"container: a host engine that sees what we see", Node{Boards: eight().Boards[:2]}, "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1", "NVIDIA_VISIBLE_DEVICES"},
-		{"container: other numbers than ours", Node{Boards: eight().Boards[:3]}, "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1 2", ""},
+		{"container: a host engine that sees what we see", boards(2), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1", "NVIDIA_VISIBLE_DEVICES"},
+		{"container: other numbers than ours", boards(3), "", false, env{"NVIDIA_VISIBLE_DEVICES": "6,1"}, "0 1 2", ""},
 
 		{"Slurm: the step goes before the job", eight(), "", false, env{"SLURM_STEP_GPUS": "6", "SLURM_JOB_GPUS": "5,6"}, "6", "SLURM_STEP_GPUS"},
 		{"Slurm: a range", eight(), "", false, env{"SLURM_JOB_GPUS": "5-7"}, "5 6 7", "SLURM_JOB_GPUS"},
 		{"Slurm: a node that is not ours", eight(), "", false, env{"SLURM_JOB_GPUS": "12"}, everything, ""},
-		{"Slurm: an id twice is not two boards", Node{Boards: eight().Boards[:2]}, "", false, env{"SLURM_JOB_GPUS": "5,5"}, "0 1", ""},
-		{"no board is known", Node{}, "", false, env{"SLURM_JOB_GPUS": "1"}, "", ""},
+		{"Slurm: an id twice is not two boards", boards(2), "", false, env{"SLURM_JOB_GPUS": "5,5"}, "0 1", ""},
+		{"no board is known", nil, "", false, env{"SLURM_JOB_GPUS": "1"}, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := Select(&tt.node, Wish{tt.flag, tt.show, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }})
+			s, err := Request{tt.flag, tt.show, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := names(&tt.node, s); got != tt.want || s.From != tt.from {
-				t.Errorf("%q from %q, want %q from %q", got, s.From, tt.want, tt.from)
+			if got := names(tt.all, s); got != tt.want || s.By != tt.from || s.Missing != nil {
+				t.Errorf("%q by %q, want %q by %q, missing %v", got, s.By, tt.want, tt.from, s.Missing)
 			}
-			if whole := len(s.Picks) == len(tt.node.Boards) && !strings.Contains(tt.want, "."); s.All != whole {
+			boards := 0
+			for range devices(tt.all).boards() {
+				boards++
+			}
+			if whole := len(strings.Fields(tt.want)) == boards && !strings.Contains(tt.want, "."); s.All != whole {
 				t.Errorf("All is %v", s.All)
 			}
 		})
@@ -117,18 +145,16 @@ func TestSelect(t *testing.T) {
 }
 
 func TestSelectErrors(t *testing.T) {
-	gap := eight()
-	gap.Boards = append(gap.Boards[:2], gap.Boards[4:]...)
 	twins := eight()
-	twins.Boards[1].UUID = "GPU-0a777777-1111-2222-3333-444455556666"
+	twins[1].UUID = "GPU-0a777777-1111-2222-3333-444455556666"
 	tests := []struct {
-		node      Node
+		all       []canonical.Device
 		flag, env string
 		want      string
 	}{
 		{eight(), "99", "", "--gpus=99: there is no GPU 99; this node has 0-7"},
 		{eight(), "6-9", "", "--gpus=6-9: there is no GPU 8; this node has 0-7"},
-		{gap, "0-4", "", "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
+		{gap(), "0-4", "", "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
 		{eight(), "0-4294967295", "", `--gpus=0-4294967295: "0-4294967295" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "0-2147483647", "", "--gpus=0-2147483647: there is no GPU 8; this node has 0-7"},
 		{eight(), "3-1", "", "--gpus=3-1: the range 3-1 runs backwards; write 1-3"},
@@ -137,7 +163,7 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "01", "", `--gpus=01: "01" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "GPU-9", "", "--gpus=GPU-9: there is no GPU-9; this node has 0-7, and nvidia-smi -L lists the UUIDs"},
 		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a stands for a device of GPU 0 and one of GPU 1; write more of it"},
-		{Node{}, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},
+		{nil, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=-1", "CUDA_VISIBLE_DEVICES=-1 hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=NoDevFiles", "CUDA_VISIBLE_DEVICES=NoDevFiles hides every GPU; show them with --show-all or --gpus=0"},
@@ -146,7 +172,10 @@ func TestSelectErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		name, value, _ := strings.Cut(tt.env, "=")
-		_, err := Select(&tt.node, Wish{GPUs: tt.flag, LookupEnv: func(n string) (string, bool) { return value, n == name }})
+		got, err := Request{GPUs: tt.flag, LookupEnv: func(n string) (string, bool) { return value, n == name }}.Select(tt.all)
+		if err == nil {
+			err = got.Missing
+		}
 		if err == nil || err.Error() != tt.want {
 			t.Errorf("--gpus=%s %s:\n got %v\nwant %s", clip(tt.flag), tt.env, err, tt.want)
 		}
@@ -154,11 +183,9 @@ func TestSelectErrors(t *testing.T) {
 }
 
 // Of a node that lost some of what was chosen, the rest is chosen, and what is
-// missing is told; of one that lost it all, and of a wish that nobody understands,
+// missing is reported; of one that lost it all, and of a flag that nobody understands,
 // nothing is.
-func TestSelectPresent(t *testing.T) {
-	gap := eight()
-	gap.Boards = append(gap.Boards[:2], gap.Boards[4:]...)
+func TestSelectMissing(t *testing.T) {
 	tests := []struct{ flag, want, missing, err string }{
 		{flag: "0,4-5", want: "0 4 5"},
 		{flag: "all", want: "0 1 4 5 6 7"},
@@ -175,37 +202,18 @@ func TestSelectPresent(t *testing.T) {
 		return err.Error()
 	}
 	for _, tt := range tests {
-		s, missing, err := SelectPresent(&gap, Wish{GPUs: tt.flag})
-		if names(&gap, s) != tt.want || text(missing) != tt.missing || text(err) != tt.err {
-			t.Errorf("--gpus=%s: %q, missing %v, %v", tt.flag, names(&gap, s), missing, err)
-		}
-		if _, err := Select(&gap, Wish{GPUs: tt.flag}); text(err) != tt.missing+tt.err {
-			t.Errorf("--gpus=%s: Select says %v", tt.flag, err)
+		s, err := Request{GPUs: tt.flag}.Select(gap())
+		if names(gap(), s) != tt.want || text(s.Missing) != tt.missing || text(err) != tt.err {
+			t.Errorf("--gpus=%s: %q, missing %v, %v", tt.flag, names(gap(), s), s.Missing, err)
 		}
 	}
 }
 
-func TestEntities(t *testing.T) {
-	lost := eight()
-	lost.Boards[3].Inactive = true
-	tests := []struct {
-		name string
-		node Node
-		flag string
-		want string
-	}{
-		{"dmon's own choice", eight(), "", ""},
-		{"some boards", eight(), "0,2-3", "0,2,3"},
-		{"dmon leaves instances out by itself", cut(), "", "0,i:7,i:8,i:14,i:21"},
-		{"one instance", cut(), "MIG-1b", "i:8"},
-		{"an inactive board", lost, "2-4", "2,4"},
-		{"a cut board among others", cut(), "0,2", "0,i:14"},
-	}
-	for _, tt := range tests {
-		s, err := Select(&tt.node, Wish{GPUs: tt.flag})
-		if got := s.Entities(&tt.node); err != nil || got != tt.want {
-			t.Errorf("%s: %q, %v, want %q", tt.name, got, err, tt.want)
-		}
+// Boards of several hosts may have the same index, which then chooses all of them.
+func TestSelectOfSeveralHosts(t *testing.T) {
+	all := []canonical.Device{{Hostname: "a", GPU: "0"}, {Hostname: "b", GPU: "0", Board: 1}, {Hostname: "b", GPU: "1", Board: 2}}
+	if s, err := (Request{GPUs: "0"}).Select(all); err != nil || !slices.Equal(s.Chosen, []bool{true, true, false}) || s.Missing != nil {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 
@@ -217,20 +225,16 @@ func FuzzSelect(f *testing.F) {
 		if cuda == "" {
 			delete(env, "CUDA_VISIBLE_DEVICES")
 		}
-		n := cut()
-		s, err := Select(&n, Wish{GPUs: flag, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+		s, err := Request{GPUs: flag, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}.Select(cut())
 		if err != nil {
 			return
 		}
-		if len(s.Picks) == 0 {
+		if !slices.Contains(s.Chosen, true) {
 			t.Fatal("nothing chosen, and no error")
 		}
-		for i, p := range s.Picks {
-			if p.Board < 0 || p.Board >= len(n.Boards) || p.Instance < Whole || p.Instance >= len(n.Boards[p.Board].Instances) {
-				t.Fatalf("%+v is nothing", p)
-			}
-			if i > 0 && (s.Picks[i-1].Board > p.Board || s.Picks[i-1] == p || s.Picks[i-1] == Pick{p.Board, Whole}) {
-				t.Fatalf("untidy: %+v", s.Picks)
+		for i, d := range cut() {
+			if s.Chosen[d.Board] && !s.Chosen[i] {
+				t.Errorf("instance %d is not chosen with its board", i)
 			}
 		}
 	})

@@ -1,0 +1,201 @@
+package dcgm
+
+import (
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+func TestParse(t *testing.T) {
+	discovery := []byte("2 GPUs found.\n" + heading + board0 + rule + board1 + rule)
+	query := []byte("" +
+		"0, " + uuid1 + ", 00000000:20:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n")
+	list := []byte("GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid1 + ")\n")
+	n := parse(&Outputs{Discovery: discovery, Query: query, List: list})
+	if len(n) != 2 {
+		t.Fatalf("%d boards", len(n))
+	}
+	// nvidia-smi was run in a cgroup that holds the second board only.
+	hidden, seen := n[0], n[1]
+	if hidden.index != "" || hidden.Driver != "" || hidden.UUID != uuid0 {
+		t.Errorf("%+v", hidden)
+	}
+	if seen.index != "0" || seen.Entity != 1 || seen.Driver != "580.105.08" {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// What is known of instances depends on which of the commands told.
+func TestInstances(t *testing.T) {
+	mixed := "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
+		"  MIG 1c.3g.40gb  Device  0: (UUID: " + mig0 + ")\n" +
+		"  MIG 1c.3g.40gb  Device  1: (UUID: " + mig1 + ")\n" +
+		"  MIG 1g.10gb     Device  2: (UUID: " + mig2 + ")\n"
+	alike := "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
+		"  MIG 3g.40gb  Device  0: (UUID: " + mig0 + ")\n" +
+		"  MIG 3g.40gb  Device  1: (UUID: " + mig1 + ")\n"
+	old := "GPU 0: A100-SXM4-40GB (UUID: " + uuid0 + ")\n" +
+		"  MIG 1g.5gb Device 0: (UUID: MIG-" + uuid0 + "/9/0)\n" +
+		"  MIG 3g.20gb Device 1: (UUID: MIG-" + uuid0 + "/2/0)\n"
+	a, b := instance(0, "2", 2), instance(1, "9", 1)
+	with := func(d Device, profile string, devices ...canonical.MIGDevice) Device {
+		if d.Profile = profile; devices != nil {
+			d.CUDA = &canonical.CUDANames{MIG: devices}
+		}
+		return d
+	}
+	tests := []struct {
+		name, list, report string
+		want               []Device
+		loose              int
+	}{
+		{"no nvidia-smi", "", "", []Device{a, b}, 0},
+		{"devices that differ, and no report", mixed, "", []Device{a, b}, 3},
+		{"devices alike, and no report", alike, "", []Device{with(a, "3g.40gb"), with(b, "3g.40gb")}, 2},
+		{"a report", mixed, report, []Device{
+			with(a, "3g.40gb", mig(0, mig0, "3g.40gb"), mig(1, mig1, "3g.40gb")),
+			with(b, "1g.10gb", mig(2, mig2, "1g.10gb")),
+		}, 0},
+		{"UUIDs that tell", old, "", []Device{
+			with(a, "3g.20gb", mig(1, "MIG-"+uuid0+"/2/0", "3g.20gb")),
+			with(b, "1g.5gb", mig(0, "MIG-"+uuid0+"/9/0", "1g.5gb")),
+		}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := &Outputs{Hierarchy: []byte(hierarchy), List: []byte(tt.list), Report: []byte(tt.report)}
+			n := parse(o)
+			same(t, n[0].instances, tt.want)
+			if len(n[0].loose) != tt.loose {
+				t.Errorf("%d loose devices, want %d", len(n[0].loose), tt.loose)
+			}
+			// The other board has an instance without a compute instance, of
+			// which nothing tells the profile.
+			same(t, n[1].instances, []Device{instance(7, "5", 0)})
+			if o.HasMIG() != (tt.list != "") {
+				t.Errorf("HasMIG is %v", o.HasMIG())
+			}
+		})
+	}
+}
+
+// nvidia-smi lists no device of an instance without a compute instance, so that
+// nothing tells its profile.
+func TestAnInstanceWithoutDevices(t *testing.T) {
+	n := parse(&Outputs{
+		Hierarchy: []byte("| GPU 0 | GPU " + uuid0 + " (EntityID: 0) |\n| -> I 0/1 | GPU Instance (EntityID: 0) |\n" +
+			"|    -> CI 0/1/0 | Compute Instance (EntityID: 0) |\n| -> I 0/2 | GPU Instance (EntityID: 1) |\n"),
+		List: []byte("GPU 0: H100 (UUID: " + uuid0 + ")\n  MIG 3g.40gb Device 0: (UUID: " + mig0 + ")\n"),
+	})
+	first := instance(0, "1", 1)
+	first.Profile = "3g.40gb"
+	same(t, n[0].instances, []Device{first, instance(1, "2", 0)})
+}
+
+func TestBoardsOfBothTables(t *testing.T) {
+	n := parse(&Outputs{Discovery: []byte(heading + board1), Hierarchy: []byte(hierarchy)})
+	if len(n) != 2 || n[0].UUID != uuid0 || n[1].Model != "NVIDIA H100 80GB HBM3" ||
+		len(n[0].instances) != 2 || len(n[1].instances) != 1 {
+		t.Errorf("%+v", n)
+	}
+	// Between two calls board 0 was exchanged: its instances are not these.
+	other := parse(&Outputs{Discovery: []byte(heading + "| 0 | Device UUID: " + uuid1 + " |\n"), Hierarchy: []byte(hierarchy)})
+	if len(other[0].instances) != 0 {
+		t.Errorf("%+v", other)
+	}
+	flat := flatten(n)
+	if at := flat.Find(true, 7); at != 4 || flat.Devices[at].Board != 3 || flat.Devices[at].GPU != "1" || flat.Devices[at].Instance != "5" || flat.Devices[at].UUID != uuid1 {
+		t.Errorf("instance 7 is %d of %+v", at, flat)
+	}
+	if flat.Find(true, 8) != Unknown || flat.Find(false, 7) != Unknown {
+		t.Error("there is neither an instance 8 nor a board 7")
+	}
+}
+
+func TestANameThatWasTooWide(t *testing.T) {
+	o := &Outputs{
+		Discovery: []byte(heading + "| 0 | Name: NVIDIA RTX PRO 6000 Bl... |\n| | Device UUID: " + uuid0 + " |\n"),
+		Query:     []byte("0, " + uuid0 + ",,, NVIDIA RTX PRO 6000 Blackwell Server Edition\n"),
+	}
+	if n := parse(o); n[0].Model != "NVIDIA RTX PRO 6000 Blackwell Server Edition" {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestMovedAndEqual(t *testing.T) {
+	base := func() []board {
+		whole, cut := newBoard(0), newBoard(1)
+		whole.UUID, cut.UUID = uuid0, uuid1
+		cut.instances = []Device{instance(7, "1", 0), instance(8, "2", 0)}
+		cut.instances[0].Profile = "3g.40gb"
+		return []board{whole, cut}
+	}
+	tests := []struct {
+		name         string
+		change       func(n []board)
+		moved, equal bool
+	}{
+		{"nothing", func([]board) {}, false, true},
+		{"a driver", func(n []board) { n[0].Driver = "580" }, false, false},
+		{"a UUID that is not told", func(n []board) { n[0].UUID = "" }, false, false},
+		{"another entity", func(n []board) { n[0].Entity, n[0].GPU = 5, "5" }, false, false},
+		{"another board", func(n []board) { n[0].UUID = "GPU-x" }, true, false},
+		{"an instance that is gone", func(n []board) { n[1].instances = n[1].instances[:1] }, false, false},
+		{"another instance", func(n []board) { n[1].instances[1].Instance = "9" }, true, false},
+		{"another size", func(n []board) { n[1].instances[0].Profile = "4g.40gb" }, true, false},
+		{"a size that is told at last", func(n []board) { n[1].instances[1].Profile = "4g.40gb" }, false, false},
+		{"an instance of another board", func(n []board) {
+			n[0].instances, n[1].instances = n[1].instances, nil
+		}, true, false},
+	}
+	for _, tt := range tests {
+		a, b := base(), base()
+		tt.change(b)
+		x, y := flatten(a), flatten(b)
+		if got := Moved(&x, &y); got != tt.moved {
+			t.Errorf("%s: moved is %v", tt.name, got)
+		}
+		if got := Equal(&x, &y); got != tt.equal {
+			t.Errorf("%s: equal is %v", tt.name, got)
+		}
+	}
+}
+
+func TestEntities(t *testing.T) {
+	plain := func() Inventory {
+		boards := make([]board, 8)
+		for i := range boards {
+			boards[i] = newBoard(i)
+		}
+		return flatten(boards)
+	}
+	lost := plain()
+	lost.Devices[3].Inactive = true
+	boards := []board{newBoard(0), newBoard(1), newBoard(2), newBoard(3)}
+	boards[1].instances = []Device{instance(7, "1", 0), instance(8, "2", 0)}
+	boards[2].instances = []Device{instance(14, "1", 0)}
+	boards[3].instances = []Device{instance(21, "3", 0)}
+	cut := flatten(boards)
+	tests := []struct {
+		name   string
+		n      Inventory
+		chosen []int
+		want   string
+	}{
+		{"dmon's own choice", plain(), []int{0, 1, 2, 3, 4, 5, 6, 7}, ""},
+		{"some boards", plain(), []int{0, 2, 3}, "0,2,3"},
+		{"dmon leaves instances out by itself", cut, []int{0, 1, 2, 3, 4, 5, 6, 7}, "0,i:7,i:8,i:14,i:21"},
+		{"one instance", cut, []int{3}, "i:8"},
+		{"an inactive board", lost, []int{2, 3, 4}, "2,4"},
+		{"a cut board among others", cut, []int{0, 4, 5}, "0,i:14"},
+	}
+	for _, tt := range tests {
+		s := canonical.Selection{All: len(tt.chosen) == 8, Chosen: make([]bool, len(tt.n.Devices))}
+		for _, i := range tt.chosen {
+			s.Chosen[i] = true
+		}
+		if got := tt.n.Entities(&s); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package dcgm
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Outputs are what commands printed on stdout, nil or empty where one was not
+// run, failed or is not there.
+type Outputs struct {
+	Discovery []byte // dcgmi discovery -l
+	Hierarchy []byte // dcgmi discovery -c
+	Query     []byte // nvidia-smi --query-gpu=QueryFields --format=csv,noheader,nounits
+	List      []byte // nvidia-smi -L
+	Links     []byte // nvidia-smi nvlink -s
+	Report    []byte // nvidia-smi -q -x, of use only where List has MIG devices
+}
+
+// HasMIG reports whether there are MIG devices, so that Report is worth asking for:
+// it is slow and long.
+func (o *Outputs) HasMIG() bool { return strings.Contains(string(o.List), "(UUID: "+migPrefix) }
+
+// board is what one command, or all of them, print of a board. Texts are "" where
+// they are not known.
+type board struct {
+	Device
+	index     string // nvidia-smi's
+	instances []Device
+	loose     []MIGDevice // of which the instance is not known
+}
+
+// newBoard returns a board of which nothing is known but its id, if that.
+func newBoard(entity int) board {
+	return board{Device: NewBoard(entity, "")}
+}
+
+// Parse returns the inventory that o describes. The boards are those of the host engine,
+// and nvidia-smi adds to what is known of them where the UUID is the same. In a
+// container, nvidia-smi may not see all of them.
+func Parse(o *Outputs) Inventory { return flatten(parse(o)) }
+
+// parse is Parse, board by board.
+func parse(o *Outputs) []board {
+	boards := parseDiscovery(o.Discovery)
+	slices.SortStableFunc(boards, func(a, b board) int { return cmp.Compare(a.Entity, b.Entity) })
+	boards = slices.CompactFunc(boards, func(a, b board) bool { return a.Entity == b.Entity })
+	for _, cut := range parseHierarchy(o.Hierarchy) {
+		boards = addInstances(boards, cut)
+	}
+	others := slices.Concat(parseQuery(o.Query), parseList(o.List), parseLinks(o.Links))
+	instances := parseReport(o.Report)
+	for i := range boards {
+		b := &boards[i]
+		for t := range others {
+			if b.UUID != "" && others[t].UUID == b.UUID {
+				b.complete(&others[t])
+			}
+		}
+		b.assign(instances)
+	}
+	return boards
+}
+
+// flatten lists boards and instances.
+func flatten(boards []board) Inventory {
+	var n Inventory
+	for i := range boards {
+		b := &boards[i]
+		b.setCUDA(b.index, b.loose)
+		n.Add(b.Device, b.instances...)
+	}
+	return n
+}
+
+// addInstances gives a board its instances, and adds the board if it is new.
+func addInstances(boards []board, cut board) []board {
+	slices.SortFunc(cut.instances, func(a, b Device) int { return cmp.Compare(id(a.Instance), id(b.Instance)) })
+	at, known := slices.BinarySearchFunc(boards, cut.Entity, func(b board, entity int) int { return cmp.Compare(b.Entity, entity) })
+	if !known {
+		return slices.Insert(boards, at, cut)
+	}
+	if b := &boards[at]; b.UUID == "" || cut.UUID == "" || b.UUID == cut.UUID {
+		b.UUID = cmp.Or(b.UUID, cut.UUID)
+		b.instances = cut.instances
+	}
+	return boards
+}
+
+// complete takes over from other what is not known of b.
+func (b *board) complete(other *board) {
+	b.index = cmp.Or(b.index, other.index)
+	if strings.HasSuffix(b.Model, "...") {
+		b.Model = cmp.Or(other.Model, b.Model) // it was too wide for the table
+	}
+	b.Model = cmp.Or(b.Model, other.Model)
+	b.PCIBusID = cmp.Or(b.PCIBusID, other.PCIBusID)
+	b.Driver = cmp.Or(b.Driver, other.Driver)
+	b.NVLinkLimit = cmp.Or(b.NVLinkLimit, other.NVLinkLimit)
+	if len(b.loose) == 0 {
+		b.loose = other.loose
+	}
+}
+
+// assign gives every MIG device its instance, as far as that is known, and every
+// instance its profile.
+func (b *board) assign(instances map[migIndex]string) {
+	uniform := b.uniformProfile()
+	b.loose = slices.DeleteFunc(slices.Clone(b.loose), func(m MIGDevice) bool {
+		d := b.instance(cmp.Or(instances[migIndex{b.UUID, m.Index}], instanceOf(m.UUID)))
+		if d == nil {
+			return false
+		}
+		if d.CUDA == nil {
+			d.setCUDA("", []MIGDevice{m})
+		} else {
+			d.CUDA.MIG = append(d.CUDA.MIG, m)
+		}
+		d.Profile = cmp.Or(d.Profile, m.Profile)
+		return true
+	})
+	for i := range b.instances {
+		if b.instances[i].computes > 0 {
+			b.instances[i].Profile = cmp.Or(b.instances[i].Profile, uniform)
+		}
+	}
+}
+
+// uniformProfile is the profile of all MIG devices, "" if they differ or there are
+// none. Then it is that of every instance which has a compute instance.
+func (b *board) uniformProfile() string {
+	if len(b.loose) == 0 {
+		return ""
+	}
+	profile := b.loose[0].Profile
+	for _, d := range b.loose {
+		if d.Profile != profile {
+			return ""
+		}
+	}
+	return profile
+}
+
+// instanceOf returns the instance id within a MIG UUID of the old form, "" where it is
+// of the new.
+func instanceOf(uuid string) string {
+	part := strings.Split(uuid, "/")
+	if len(part) != 3 || id(part[1]) == Unknown {
+		return ""
+	}
+	return part[1]
+}

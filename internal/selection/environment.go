@@ -1,0 +1,188 @@
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// variables are asked in this order, and the first that chooses something decides.
+var variables = []struct {
+	name string
+	read func(all devices, value string, lookup func(string) (string, bool)) choice
+}{
+	{"CUDA_VISIBLE_DEVICES", readCUDA},
+	{"NVIDIA_VISIBLE_DEVICES", readContainer},
+	{"SLURM_STEP_GPUS", readSlurm},
+	{"SLURM_JOB_GPUS", readSlurm},
+}
+
+// choice is what a variable chooses: nothing where it is the zero choice.
+type choice struct {
+	picks []int
+	all   bool
+	none  bool // it hides every device
+}
+
+// readCUDA reads CUDA_VISIBLE_DEVICES as the CUDA programming guide describes it:
+// indices as nvidia-smi counts, UUIDs or their beginnings, MIG devices; what is
+// invalid ends the list, and an empty one hides everything. Slurm writes
+// NoDevFiles for jobs without GPUs.
+//
+// In a cgroup the indices count the visible boards only. Where nvidia-smi did
+// not tell which these are and Slurm names the boards by the node's own ids, we
+// leave it to those.
+func readCUDA(all devices, value string, lookup func(string) (string, bool)) choice {
+	var v choice
+	for item := range strings.SplitSeq(value, ",") {
+		item = strings.TrimSpace(item)
+		p, ok := all.byVisibleIndex(number(item))
+		if ok && !all.seen() && setToNumbers(lookup) {
+			return choice{}
+		}
+		if !ok {
+			p, ok = all.byName(item)
+		}
+		if !ok {
+			break
+		}
+		v.picks = append(v.picks, p)
+	}
+	v.none = len(v.picks) == 0
+	return v
+}
+
+// readContainer reads NVIDIA_VISIBLE_DEVICES as the container toolkit's manual
+// describes it. The toolkit leaves void, an empty value and a path, by which
+// plugins hand devices over in other ways, alone: they say nothing.
+func readContainer(all devices, value string, _ func(string) (string, bool)) choice {
+	switch value {
+	case "all":
+		return choice{all: true}
+	case "none":
+		return choice{none: true}
+	case "", "void":
+		return choice{}
+	}
+	return all.byNodeIDs(strings.Split(value, ","))
+}
+
+// readSlurm reads SLURM_STEP_GPUS and SLURM_JOB_GPUS: the ids of boards on the
+// node, whatever cgroup we are in.
+func readSlurm(all devices, value string, _ func(string) (string, bool)) choice {
+	return all.byNodeIDs(strings.Split(value, ","))
+}
+
+// byNodeIDs reads a list that somebody outside of our cgroup or container made:
+// ids of the node's boards, ranges, UUIDs, `board:device` for MIG devices. One
+// that fits the boards in part only numbers others than we see, and says nothing.
+func (all devices) byNodeIDs(items []string) choice {
+	var v choice
+	for _, item := range items {
+		item = strings.TrimSpace(item)
+		if p, ok := all.byName(item); ok {
+			v.picks = append(v.picks, p)
+			continue
+		}
+		p, err := all.byRange(item)
+		if err != nil {
+			// As many as there are boards must be all of them.
+			distinct := slices.Compact(slices.Sorted(slices.Values(items)))
+			boards := 0
+			for range all.boards() {
+				boards++
+			}
+			return choice{all: isIDs(items) && len(distinct) == boards && boards > 0}
+		}
+		v.picks = append(v.picks, p...)
+	}
+	return v
+}
+
+// isIDs tells whether all items are plain ids.
+func isIDs(items []string) bool {
+	return !slices.ContainsFunc(items, func(item string) bool { return number(strings.TrimSpace(item)) == unknown })
+}
+
+// seen tells whether nvidia-smi listed the boards that are visible to us.
+func (all devices) seen() bool {
+	return slices.ContainsFunc(all, func(d canonical.Device) bool { return d.CUDA != nil && d.CUDA.Index != "" })
+}
+
+// byVisibleIndex returns the board that nvidia-smi calls index; where it listed
+// nothing, the node's ids, which are the same on a whole node.
+func (all devices) byVisibleIndex(i int) (int, bool) {
+	seen := all.seen()
+	for b, board := range all.boards() {
+		at := index(board)
+		if seen {
+			at = unknown
+			if board.CUDA != nil {
+				at = number(board.CUDA.Index)
+			}
+		}
+		if at == i && i != unknown {
+			return b, true
+		}
+	}
+	return unknown, false
+}
+
+// byName returns the device of a UUID, of its beginning, of a MIG UUID of the old
+// form or of `board:device`.
+func (all devices) byName(item string) (int, bool) {
+	if left, right, ok := strings.Cut(item, ":"); ok {
+		return all.byMIGIndex(number(left), number(right))
+	}
+	if pick, ok := all.byOldUUID(item); ok {
+		return pick, true
+	}
+	if !hasPrefixFold(item, gpuPrefix) && !hasPrefixFold(item, migPrefix) {
+		return unknown, false
+	}
+	pick, err := all.byUUID(item)
+	return pick, err == nil
+}
+
+// byOldUUID reads MIG-GPU-<uuid>/<instance>/<compute instance>.
+func (all devices) byOldUUID(item string) (int, bool) {
+	part := strings.Split(strings.TrimPrefix(item, migPrefix), "/")
+	if len(part) != 3 || part[0] == "" || number(part[1]) == unknown {
+		return unknown, false
+	}
+	for i := range all {
+		if d := &all[i]; d.Instance == part[1] && strings.EqualFold(d.UUID, part[0]) {
+			return i, true
+		}
+	}
+	return unknown, false
+}
+
+// byMIGIndex returns the instance of the MIG device with that index on a board of
+// the node, or the board where the instance is not known.
+func (all devices) byMIGIndex(board, device int) (int, bool) {
+	found := unknown
+	for i := range all {
+		d := &all[i]
+		if d.CUDA == nil || device == unknown || index(d) != board ||
+			!slices.ContainsFunc(d.CUDA.MIG, func(m canonical.MIGDevice) bool { return m.Index == device }) {
+			continue
+		}
+		if d.IsInstance() {
+			return i, true
+		}
+		found = i
+	}
+	return found, found != unknown
+}
+
+// setToNumbers tells whether Slurm names boards by ids of the node.
+func setToNumbers(lookup func(string) (string, bool)) bool {
+	for _, name := range []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
+		if value, ok := lookup(name); ok && value != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package selection
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// What UUIDs of GPUs and of MIG devices begin with.
+const (
+	gpuPrefix = "GPU-"
+	migPrefix = "MIG-"
+)
+
+// readFlag reads the value of --gpus. Indices are those of the label gpu. What is
+// not there is left out; missing is about the first of it.
+func (all devices) readFlag(value string) (picks []int, everything bool, missing, err error) {
+	for item := range strings.SplitSeq(value, ",") {
+		item = strings.TrimSpace(item)
+		if strings.EqualFold(item, "all") {
+			everything = true
+			continue
+		}
+		var found []int
+		if hasPrefixFold(item, gpuPrefix) || hasPrefixFold(item, migPrefix) {
+			var pick int
+			if pick, err = all.byUUID(item); err == nil {
+				found = []int{pick}
+			}
+		} else {
+			found, err = all.byRange(item)
+		}
+		if errors.As(err, new(absentError)) {
+			if missing == nil {
+				missing = err
+			}
+			err = nil
+		}
+		if err != nil {
+			return nil, false, nil, err
+		}
+		picks = append(picks, found...)
+	}
+	return picks, everything, missing, nil
+}
+
+// absentError is about devices that are not there, named in a way that can be read.
+type absentError struct{ error }
+
+// byRange returns the boards of an index, `2`, or of a range, `2-3`. Where some are
+// not there it returns the others and an absentError.
+func (all devices) byRange(item string) ([]int, error) {
+	left, right, isRange := strings.Cut(item, "-")
+	if !isRange {
+		right = left
+	}
+	first, last := number(strings.TrimSpace(left)), number(strings.TrimSpace(right))
+	if first == unknown || last == unknown {
+		return nil, fmt.Errorf("%q is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937", clip(item))
+	}
+	if first > last {
+		return nil, fmt.Errorf("the range %d-%d runs backwards; write %d-%d", first, last, last, first)
+	}
+	var picks []int
+	want := first // the first that was not found
+	for b, board := range all.boards() {
+		i := index(board)
+		if i < first || i > last {
+			continue
+		}
+		picks = append(picks, b)
+		if i == want {
+			want++
+		}
+	}
+	if want > last {
+		return picks, nil
+	}
+	return picks, absentError{fmt.Errorf("there is no GPU %d; %s", want, all.inventory())}
+}
+
+// byUUID returns the one board or MIG device whose UUID begins with s, in upper or
+// lower case. A MIG device is its instance, or its board where the instance is
+// not known.
+func (all devices) byUUID(s string) (int, error) {
+	found := unknown
+	for i := range all {
+		for uuid := range uuids(&all[i]) {
+			switch {
+			case strings.EqualFold(uuid, s):
+				return i, nil
+			case !hasPrefixFold(uuid, s) || found == i:
+			case found == unknown:
+				found = i
+			default:
+				return unknown, fmt.Errorf("%s stands for a device of GPU %s and one of GPU %s; write more of it",
+					clip(s), all[found].GPU, all[i].GPU)
+			}
+		}
+	}
+	if found == unknown {
+		return unknown, absentError{fmt.Errorf("there is no %s; %s, and nvidia-smi -L lists the UUIDs", clip(s), all.inventory())}
+	}
+	return found, nil
+}
+
+// uuids yields the UUIDs that pick a device. Of an instance whose MIG devices are not
+// known it is the one that drivers before R470 gave its first.
+func uuids(d *canonical.Device) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !d.IsInstance() && d.UUID != "" && !yield(d.UUID) {
+			return
+		}
+		if d.CUDA != nil {
+			for _, m := range d.CUDA.MIG {
+				if !yield(m.UUID) {
+					return
+				}
+			}
+		}
+		if d.IsInstance() && d.CUDA == nil {
+			yield(migPrefix + d.UUID + "/" + d.Instance + "/0")
+		}
+	}
+}
+
+// boards yields the boards with their indices in all.
+func (all devices) boards() iter.Seq2[int, *canonical.Device] {
+	return func(yield func(int, *canonical.Device) bool) {
+		for i := range all {
+			if !all[i].IsInstance() && !yield(i, &all[i]) {
+				return
+			}
+		}
+	}
+}
+
+// inventory names the boards that there are.
+func (all devices) inventory() string {
+	var list []string
+	first, last := unknown, unknown // of a run
+	end := func() {
+		switch {
+		case first == unknown:
+		case first == last:
+			list = append(list, strconv.Itoa(first))
+		default:
+			list = append(list, strconv.Itoa(first)+"-"+strconv.Itoa(last))
+		}
+	}
+	for _, board := range all.boards() {
+		i := index(board)
+		if first == unknown || i != last+1 {
+			end()
+			first = i
+		}
+		last = i
+	}
+	if end(); len(list) == 0 {
+		return "no GPU was found on this node: try dcgmi discovery -l"
+	}
+	return "this node has " + strings.Join(list, ",")
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
+}

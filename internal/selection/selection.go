@@ -1,0 +1,110 @@
+// Package selection chooses devices: by the flag --gpus and by the environment of the
+// job that we run in. It also describes that job.
+package selection
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Request says which devices are wanted. The zero Request wants all.
+type Request struct {
+	// GPUs is the value of --gpus, "" where it was not given: indices and ranges
+	// of them as in the label gpu, UUIDs of boards and of MIG devices or enough
+	// characters of their beginning, and all.
+	GPUs string
+	// ShowAll is --show-all.
+	ShowAll bool
+	// LookupEnv is asked where neither flag was given; nil is an empty
+	// environment.
+	LookupEnv func(name string) (value string, ok bool)
+}
+
+// Select returns what r chooses of a list of devices, in which an instance's Board is
+// the index of its board. A board is chosen with all of its instances. The devices that
+// --gpus names and that are not there are the selection's Missing; where none of them
+// is, that is an error. Errors name the flag or variable, what is there, and what to
+// write.
+func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
+	if r.GPUs == "" {
+		return r.selectByDefault(all)
+	}
+	picks, everything, missing, err := devices(all).readFlag(r.GPUs)
+	if err == nil && !everything && len(picks) == 0 {
+		err = missing
+	}
+	if err != nil {
+		return canonical.Selection{}, fmt.Errorf("--gpus=%s: %w", clip(r.GPUs), err)
+	}
+	s := devices(all).selection("--gpus", picks, everything)
+	if missing != nil {
+		s.Missing = fmt.Errorf("--gpus=%s: %w", clip(r.GPUs), missing)
+	}
+	return s, nil
+}
+
+// selectByDefault is Select without --gpus.
+func (r Request) selectByDefault(all devices) (canonical.Selection, error) {
+	if r.ShowAll {
+		return all.selection("--show-all", nil, true), nil
+	}
+	for _, v := range variables {
+		if r.LookupEnv == nil {
+			break
+		}
+		value, set := r.LookupEnv(v.name)
+		if !set {
+			continue
+		}
+		switch c := v.read(all, strings.TrimSpace(value), r.LookupEnv); {
+		case c.none:
+			return canonical.Selection{}, fmt.Errorf("%s=%s hides every GPU; show them with --show-all or --gpus=0", v.name, clip(value))
+		case c.all || len(c.picks) > 0:
+			return all.selection(v.name, c.picks, c.all), nil
+		}
+	}
+	return all.selection("", nil, true), nil
+}
+
+// devices are those that are chosen from. A pick is an index in them: an instance, or a
+// board with all of its instances.
+type devices []canonical.Device
+
+// selection returns the selection of picks, or of everything.
+func (all devices) selection(by string, picks []int, everything bool) canonical.Selection {
+	s := canonical.Selection{By: by, All: true, Chosen: make([]bool, len(all))}
+	for i := range all {
+		s.Chosen[i] = everything || slices.Contains(picks, i) || slices.Contains(picks, all[i].Board)
+		s.All = s.All && (s.Chosen[i] || all[i].IsInstance())
+	}
+	return s
+}
+
+// index is the number of a board on its node, unknown if there is none.
+func index(d *canonical.Device) int { return number(strings.TrimSpace(d.GPU)) }
+
+// unknown is the number of nothing.
+const unknown = -1
+
+// number reads a number as ids are written, without sign or leading zeros, up to
+// 2^31-1; else it returns unknown.
+func number(s string) int {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != s {
+		return unknown
+	}
+	return int(n)
+}
+
+// clip bounds a value that is quoted in a message.
+func clip(value string) string {
+	const longest = 64
+	if len(value) > longest {
+		return strings.ToValidUTF8(value[:longest], "") + "…"
+	}
+	return value
+}

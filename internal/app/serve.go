@@ -108,7 +108,7 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service
 		return nil, errors.Join(err, p.closeSources())
 	}
 	served := expose.Options{
-		Feeds:        p.feeds(),
+		Sources:      p.sources(),
 		Passthrough:  opts.passthrough,
 		MaxRequests:  opts.maxRequests,
 		Timeout:      opts.timeout,
@@ -159,12 +159,12 @@ func (p *service) closeSources() (err error) {
 	return err
 }
 
-func (p *service) feeds() []expose.Feed {
-	feeds := make([]expose.Feed, len(p.readers))
+func (p *service) sources() []expose.Source {
+	sources := make([]expose.Source, len(p.readers))
 	for i, r := range p.readers {
-		feeds[i] = r.pipeline
+		sources[i] = r.pipeline
 	}
-	return feeds
+	return sources
 }
 
 // run reads, and evaluates rules, until ctx ends or all sources have come to their

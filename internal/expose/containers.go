@@ -13,7 +13,7 @@ import (
 // gpu-container-exporter's API of that path. What was not read is left out where
 // that API has 0.
 type containers struct {
-	feeds   []Feed
+	sources []Source
 	timeout time.Duration
 }
 
@@ -61,10 +61,10 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	ctx, cancel := context.WithTimeout(r.Context(), c.timeout)
 	defer cancel()
-	readings := readAll(ctx, c.feeds)
+	readings := readAll(ctx, c.sources)
 	defer releaseAll(readings)
 	if status := statusOf(readings); status != http.StatusOK {
-		http.Error(w, explain(c.feeds, readings), status)
+		http.Error(w, explain(c.sources, readings), status)
 		return
 	}
 	list, taken := []map[string]any{}, newClaims()
@@ -76,9 +76,9 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, list)
 }
 
-// appendContainers appends an object for each hold of a pod on a device that is not
-// taken yet: as for the series, the first source that reads a device tells who holds
-// it. Jobs of a batch system are no containers.
+// appendContainers appends an object for each allocation of a pod on a device that no
+// source before has read: as for the series, the first source that reads a device
+// knows its allocations. Jobs of a batch system are no containers.
 func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims) []map[string]any {
 	if s.Frame.Topology == nil {
 		return list

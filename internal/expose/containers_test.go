@@ -33,7 +33,7 @@ func held() *canonical.Snapshot {
 // TestContainers: an object for each container and device, in the words of the API
 // that this stands for, and nothing where nothing was read.
 func TestContainers(t *testing.T) {
-	server := serve(t, Options{Feeds: []Feed{brokenFeed("gone", refused), feedOf(held())}})
+	server := serve(t, Options{Sources: []Source{brokenSource("gone", refused), sourceOf(held())}})
 	res, body := ask(t, "GET", server.URL+"/container/metrics")
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %s: %s", res.StatusCode, res.Header.Get("Content-Type"), body)
@@ -65,15 +65,15 @@ func TestContainersOfSharedDevices(t *testing.T) {
 	other.Source.Name = "other"
 	unheld := snapshotOf("first", board())
 	for _, c := range []struct {
-		name  string
-		feeds []Feed
-		pods  string
+		name    string
+		sources []Source
+		pods    string
 	}{
-		{"the same twice", []Feed{feedOf(held()), feedOf(other)}, "train-0 probe small"},
-		{"the first has no tenants", []Feed{feedOf(unheld), feedOf(other)}, "small"},
-		{"the first is down", []Feed{brokenFeed("gone", refused), feedOf(other)}, "train-0 probe small"},
+		{"the same twice", []Source{sourceOf(held()), sourceOf(other)}, "train-0 probe small"},
+		{"the first has no tenants", []Source{sourceOf(unheld), sourceOf(other)}, "small"},
+		{"the first is down", []Source{brokenSource("gone", refused), sourceOf(other)}, "train-0 probe small"},
 	} {
-		_, body := ask(t, "GET", serve(t, Options{Feeds: c.feeds}).URL+"/container/metrics")
+		_, body := ask(t, "GET", serve(t, Options{Sources: c.sources}).URL+"/container/metrics")
 		var list []struct{ Pod string }
 		if err := json.Unmarshal(body, &list); err != nil {
 			t.Fatal(err)
@@ -93,15 +93,15 @@ func TestContainersOfNobody(t *testing.T) {
 	slow := &canonical.Failure{Kind: "timeout", Timeout: true, Cause: "slow did not answer"}
 	for _, c := range []struct {
 		name   string
-		feed   Feed
+		source Source
 		status int
 		body   string
 	}{
-		{"nobody", feedOf(snapshotOf("s", board())), 200, "[]\n"},
-		{"refused", brokenFeed("gone", refused), 502, "connection refused"},
-		{"too slow", brokenFeed("slow", slow), 504, "slow did not answer"},
+		{"nobody", sourceOf(snapshotOf("s", board())), 200, "[]\n"},
+		{"refused", brokenSource("gone", refused), 502, "connection refused"},
+		{"too slow", brokenSource("slow", slow), 504, "slow did not answer"},
 	} {
-		server := serve(t, Options{Feeds: []Feed{c.feed}, Timeout: time.Second, MaxRequests: 1})
+		server := serve(t, Options{Sources: []Source{c.source}, Timeout: time.Second, MaxRequests: 1})
 		if res, body := ask(t, "GET", server.URL+"/container/metrics"); res.StatusCode != c.status || !strings.Contains(string(body), c.body) {
 			t.Errorf("%s: %d %s", c.name, res.StatusCode, body)
 		}

@@ -13,9 +13,9 @@ import (
 func TestDiscovery(t *testing.T) {
 	first, second := board(), board()
 	second.UUID = "GPU-second"
-	server := serve(t, Options{Feeds: []Feed{
-		feedOf(snapshotOf("http://a:9400/metrics", first)),
-		feedOf(snapshotOf(`b & "c"`, second)),
+	server := serve(t, Options{Sources: []Source{
+		sourceOf(snapshotOf("http://a:9400/metrics", first)),
+		sourceOf(snapshotOf(`b & "c"`, second)),
 	}})
 	res, body := ask(t, "GET", server.URL+"/sd")
 	if kind := res.Header.Get("Content-Type"); res.StatusCode != 200 || kind != "application/json" {
@@ -46,7 +46,7 @@ func TestDiscoveryByTLS(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "https://node1:9401/sd", nil)
 	r.TLS = &tls.ConnectionState{}
 	w := httptest.NewRecorder()
-	discovery([]Feed{feedOf(snapshotOf("s"))})(w, r)
+	discovery([]Source{sourceOf(snapshotOf("s"))})(w, r)
 	const want = `[{"targets":["node1:9401"],"labels":{"__metrics_path__":"/metrics","__param_source":"s","__scheme__":"https"}}]`
 	if got := strings.TrimSpace(w.Body.String()); got != want {
 		t.Errorf("%s, want %s", got, want)

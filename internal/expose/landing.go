@@ -17,7 +17,7 @@ var landingPage string
 
 // landing answers / with the state of each source for a human.
 type landing struct {
-	feeds     []Feed
+	sources   []Source
 	pprof     bool
 	processes bool
 	rules     bool
@@ -27,16 +27,15 @@ type landing struct {
 
 func newLanding(opts *Options) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts.Feeds, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, page}, err
+	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, page}, err
 }
 
-// frozenAfter is from when on a source that gives the same values in every reading
-// is said to be frozen: even on idle GPUs power and temperature do not stand still
-// for so long.
+// frozenAfter is for how long a source gives the same values in every reading until it
+// is shown as frozen: even on idle GPUs power and temperature change sooner.
 const frozenAfter = 5 * time.Minute
 
 // mostMissed is how many boards that were never seen are listed: of a node that
-// lacks them all, their number says as much.
+// lacks them all, their number is enough.
 const mostMissed = 8
 
 // landingView is what the page shows.
@@ -66,7 +65,7 @@ type sourceView struct {
 func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes, Rules: l.rules, Reload: l.reload}
 	now := time.Now()
-	for _, f := range l.feeds {
+	for _, f := range l.sources {
 		state, ready := f.Status()
 		source := viewOf(state, ready, now)
 		source.addAbsent(state.Roster)

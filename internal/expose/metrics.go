@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -34,17 +33,17 @@ const (
 	maxTimeout = time.Hour
 )
 
-// metrics answers /metrics: it reads the feeds within the scraper's timeout and
-// writes what the upstreams said, then the series of ours.
+// metrics answers /metrics: it reads the sources within the scraper's timeout and
+// writes what the upstreams answered, then the series of ours.
 type metrics struct {
-	feeds       []Feed
+	sources     []Source
 	passthrough Passthrough
 	maxRequests int64
 	timeout     time.Duration
 	self        string
 	results     func(now time.Time, pass func([]byte)) // nil for none
 
-	renderer  *renderer // view 0 is all feeds, view 1+i is feed i alone
+	renderer  *renderer // view 0 is all sources, view 1+i is source i alone
 	buffers   buffers
 	inFlight  atomic.Int64
 	telemetry *telemetry
@@ -62,97 +61,43 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("%d scrapes are being served already; scrape less often, or raise --web.max-requests", m.maxRequests), http.StatusServiceUnavailable)
 		return
 	}
-	feeds, view, err := m.choose(r)
+	sources, view, err := m.choose(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readTimeout(r, m.timeout))
 	defer cancel()
-	readings := readAll(ctx, feeds)
+	readings := readAll(ctx, sources)
 	defer releaseAll(readings)
 	if r.Context().Err() != nil {
 		w.WriteHeader(statusClientGone) // nobody waits for the answer
 		return
 	}
-	m.telemetry.countFailures(feeds, readings)
+	m.telemetry.countFailures(sources, readings)
 	if status := statusOf(readings); status != http.StatusOK {
-		http.Error(w, explain(feeds, readings), status)
+		http.Error(w, explain(sources, readings), status)
 		return
 	}
 	m.answer(w, r, view, readings)
 }
 
-// choose returns the feeds that r asks for, and their view.
-func (m *metrics) choose(r *http.Request) ([]Feed, int, error) {
+// choose returns the sources that r asks for, and their view.
+func (m *metrics) choose(r *http.Request) ([]Source, int, error) {
 	if r.URL.RawQuery == "" {
-		return m.feeds, 0, nil
+		return m.sources, 0, nil
 	}
 	asked, given := r.URL.Query()["source"]
 	if !given {
-		return m.feeds, 0, nil
+		return m.sources, 0, nil
 	}
-	names := make([]string, len(m.feeds))
-	for i, f := range m.feeds {
+	names := make([]string, len(m.sources))
+	for i, f := range m.sources {
 		if names[i] = f.Name(); names[i] == asked[0] {
-			return m.feeds[i : i+1], 1 + i, nil
+			return m.sources[i : i+1], 1 + i, nil
 		}
 	}
 	return nil, 0, fmt.Errorf("no source is named %q; there is %s", asked[0], strings.Join(names, ", "))
-}
-
-// readAll reads the feeds at the same time. The caller must release the readings.
-func readAll(ctx context.Context, feeds []Feed) []reading {
-	readings := make([]reading, len(feeds))
-	var others sync.WaitGroup
-	for i := 1; i < len(feeds); i++ {
-		others.Go(func() { readings[i] = readFeed(ctx, feeds[i]) })
-	}
-	readings[0] = readFeed(ctx, feeds[0])
-	others.Wait()
-	return readings
-}
-
-func releaseAll(readings []reading) {
-	for i := range readings {
-		if readings[i].release != nil {
-			readings[i].release()
-		}
-	}
-}
-
-// statusOf returns 200 if any of readings is good, 504 if all sources were too
-// slow, and else 502.
-func statusOf(readings []reading) int {
-	status := http.StatusGatewayTimeout
-	for i := range readings {
-		switch {
-		case readings[i].failure == nil:
-			return http.StatusOK
-		case !readings[i].failure.Timeout:
-			status = http.StatusBadGateway
-		}
-	}
-	return status
-}
-
-// explain tells on one line for each feed why it could not be read.
-func explain(feeds []Feed, readings []reading) string {
-	lines := make([]string, len(feeds))
-	for i, f := range feeds {
-		lines[i] = reason(f, readings[i].failure)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// reason tells on one line why f gives no reading. Most errors name the source
-// themselves: it is named once.
-func reason(f Feed, err error) string {
-	text := err.Error()
-	if !strings.HasPrefix(text, f.Name()) {
-		text = f.Name() + ": " + text
-	}
-	return "source " + text
 }
 
 // answer writes the exposition. A client that goes away meanwhile is no error.

@@ -95,7 +95,7 @@ func TestPassthroughIsByteForByte(t *testing.T) {
 			opts := Options{Passthrough: row.mode}
 			var readings []reading
 			for _, s := range row.snaps {
-				opts.Feeds = append(opts.Feeds, feedOf(s))
+				opts.Sources = append(opts.Sources, sourceOf(s))
 				readings = append(readings, good(s))
 			}
 			server := serve(t, opts)
@@ -134,7 +134,7 @@ func gunzip(t testing.TB, b []byte) []byte {
 }
 
 func TestHeadersOfMetrics(t *testing.T) {
-	server := serve(t, Options{Feeds: []Feed{feedOf(passed())}})
+	server := serve(t, Options{Sources: []Source{sourceOf(passed())}})
 	for _, method := range []string{"GET", "HEAD"} {
 		for _, accept := range []string{"*/*", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", "application/vnd.google.protobuf"} {
 			for coding, encoded := range map[string]string{"gzip": "gzip", "identity": ""} {
@@ -158,41 +158,41 @@ func TestHeadersOfMetrics(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	feed := func() Feed { return feedOf(snapshotOf("works", board())) }
-	gone := func() Feed { return brokenFeed("gone", refused) }
-	slow := func() Feed { return brokenFeed("slow", tooSlow) }
-	odd := func() Feed {
-		f := brokenFeed("odd", nil)
+	source := func() Source { return sourceOf(snapshotOf("works", board())) }
+	gone := func() Source { return brokenSource("gone", refused) }
+	slow := func() Source { return brokenSource("slow", tooSlow) }
+	odd := func() Source {
+		f := brokenSource("odd", nil)
 		f.failure = errors.New("something else")
 		return f
 	}
 	const goneLine = "source gone: http://node:9400/metrics: connection refused; start the exporter\n"
 	const slowLine = "source slow: http://node:9400/metrics did not answer within 1s; raise scrape_timeout\n"
 	for _, row := range []struct {
-		name   string
-		feeds  []Feed
-		query  string
-		status int
-		body   string // whole, or a part where status is 200
+		name    string
+		sources []Source
+		query   string
+		status  int
+		body    string // whole, or a part where status is 200
 	}{
-		{"refused", []Feed{gone()}, "", 502, goneLine},
-		{"timeout", []Feed{slow()}, "", 504, slowLine},
-		{"not a Failure", []Feed{odd()}, "", 502, "source odd: something else\n"},
-		{"all timed out", []Feed{slow(), slow()}, "", 504, ""},
-		{"one timed out, one refused", []Feed{slow(), gone()}, "", 502, slowLine + goneLine},
-		{"one works", []Feed{gone(), feed()}, "", 200, "kpulse_source_up{source=\"gone\",backend=\"prometheus\"} 0\nkpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
-		{"one alone works", []Feed{gone(), feed()}, "?source=works", 200, "kpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
-		{"one alone fails", []Feed{gone(), feed()}, "?source=gone", 502, goneLine},
-		{"unknown source", []Feed{gone(), feed()}, "?source=Works", 404, "no source is named \"Works\"; there is gone, works\n"},
-		{"no name", []Feed{feed()}, "?source=", 404, "no source is named \"\"; there is works\n"},
-		{"other query", []Feed{feed()}, "?collect[]=a", 200, "kpulse_source_up"},
+		{"refused", []Source{gone()}, "", 502, goneLine},
+		{"timeout", []Source{slow()}, "", 504, slowLine},
+		{"not a Failure", []Source{odd()}, "", 502, "source odd: something else\n"},
+		{"all timed out", []Source{slow(), slow()}, "", 504, ""},
+		{"one timed out, one refused", []Source{slow(), gone()}, "", 502, slowLine + goneLine},
+		{"one works", []Source{gone(), source()}, "", 200, "kpulse_source_up{source=\"gone\",backend=\"prometheus\"} 0\nkpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
+		{"one alone works", []Source{gone(), source()}, "?source=works", 200, "kpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
+		{"one alone fails", []Source{gone(), source()}, "?source=gone", 502, goneLine},
+		{"unknown source", []Source{gone(), source()}, "?source=Works", 404, "no source is named \"Works\"; there is gone, works\n"},
+		{"no name", []Source{source()}, "?source=", 404, "no source is named \"\"; there is works\n"},
+		{"other query", []Source{source()}, "?collect[]=a", 200, "kpulse_source_up"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if row.name == "all timed out" {
-				row.feeds[1].(*fakeFeed).name = "slow too"
+				row.sources[1].(*fakeSource).name = "slow too"
 				row.body = slowLine + strings.Replace(slowLine, "slow", "slow too", 1)
 			}
-			server := serve(t, Options{Feeds: row.feeds})
+			server := serve(t, Options{Sources: row.sources})
 			res, body := ask(t, "GET", server.URL+"/metrics"+row.query)
 			if res.StatusCode != row.status || !strings.Contains(string(body), row.body) || row.status != 200 && string(body) != row.body {
 				t.Errorf("%d\n%s\nwant %d\n%s", res.StatusCode, body, row.status, row.body)
@@ -207,23 +207,23 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestFeedsAreReadAtTheSameTime(t *testing.T) {
-	one, two := feedOf(snapshotOf("one", board())), feedOf(snapshotOf("two", unread()))
+func TestSourcesAreReadAtTheSameTime(t *testing.T) {
+	one, two := sourceOf(snapshotOf("one", board())), sourceOf(snapshotOf("two", unread()))
 	one.slow, two.slow = true, true
-	server := serve(t, Options{Feeds: []Feed{one, two}, Timeout: 300 * time.Millisecond})
+	server := serve(t, Options{Sources: []Source{one, two}, Timeout: 300 * time.Millisecond})
 	begun := time.Now()
 	if res, _ := ask(t, "GET", server.URL+"/metrics"); res.StatusCode != 504 {
 		t.Errorf("status %d", res.StatusCode)
 	}
 	if took := time.Since(begun); took > 550*time.Millisecond {
-		t.Errorf("two feeds that take 300ms each took %s", took)
+		t.Errorf("two sources that take 300ms each took %s", took)
 	}
 }
 
 func TestTooManyRequests(t *testing.T) {
-	f := feedOf(snapshotOf("slow", board()))
+	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
-	server := serve(t, Options{Feeds: []Feed{f}, MaxRequests: 2, Timeout: 20 * time.Second})
+	server := serve(t, Options{Sources: []Source{f}, MaxRequests: 2, Timeout: 20 * time.Second})
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range 2 {
@@ -255,9 +255,9 @@ func TestTooManyRequests(t *testing.T) {
 }
 
 func TestClientGoneWhileReading(t *testing.T) {
-	f := feedOf(snapshotOf("slow", board()))
+	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
-	h, err := New(Options{Feeds: []Feed{f}, MaxRequests: 1, Timeout: time.Minute, FailureKinds: []string{"timeout"}})
+	h, err := New(Options{Sources: []Source{f}, MaxRequests: 1, Timeout: time.Minute, FailureKinds: []string{"timeout"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,10 +276,10 @@ func TestClientGoneWhileReading(t *testing.T) {
 }
 
 func TestClientGoneWhileWriting(t *testing.T) {
-	f := feedOf(fleet(1000)) // far more than the buffers of a connection
+	f := sourceOf(fleet(1000)) // far more than the buffers of a connection
 	want := render(good(f.snapshot))
 	for _, coding := range []string{"identity", "gzip"} {
-		server := serve(t, Options{Feeds: []Feed{f}, MaxRequests: 1})
+		server := serve(t, Options{Sources: []Source{f}, MaxRequests: 1})
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -334,7 +334,7 @@ func TestShortAnswerTellsItsLength(t *testing.T) {
 		snap := fleet(c.devices)
 		upstream := bytes.Repeat([]byte("a_metric{with=\"labels\"} 1\n"), 10_000) // passed on from where it lies
 		snap.Valid = [][]byte{upstream, []byte("last 1\n")}
-		server := serve(t, Options{Feeds: []Feed{feedOf(snap)}, MaxRequests: 1})
+		server := serve(t, Options{Sources: []Source{sourceOf(snap)}, MaxRequests: 1})
 		res, body := ask(t, "GET", server.URL+"/metrics", "Accept-Encoding: "+c.coding)
 		if told := res.ContentLength >= 0; told != c.told || told && int(res.ContentLength) != len(body) {
 			t.Errorf("%s: length %d told for a body of %d", c.name, res.ContentLength, len(body))
@@ -355,7 +355,7 @@ func TestWritesAreLarge(t *testing.T) {
 		snap.Valid = append(snap.Valid, []byte("a_metric{with=\"labels\"} 1\n"))
 	}
 	for _, coding := range []string{"identity", "gzip"} {
-		h, err := New(Options{Feeds: []Feed{feedOf(snap)}, MaxRequests: 1, Timeout: time.Second})
+		h, err := New(Options{Sources: []Source{sourceOf(snap)}, MaxRequests: 1, Timeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,24 +19,24 @@ type ProcessLister interface {
 	// Processes returns them in any order. It returns when ctx ends at the latest, and is called by one goroutine at a
 	// time. Where Hostname and GPU are "" they are taken from the device of the
 	// same UUID and Instance in the readings. The caller owns the slice. An error
-	// says what to do; a *canonical.Failure also whether it was too slow. With an
-	// error a list that is not nil holds what could be read all the same.
+	// ends in what to do; a *canonical.Failure also has whether it was too slow. With
+	// an error, a list that is not nil holds what could be read all the same.
 	Processes(ctx context.Context) ([]canonical.Process, error)
 }
 
 // processes answers /api/v1/processes with JSON: an object whose field processes is a
-// list, ordered by device and pid, and whose field incomplete says why devices are
-// not in it, where they are not.
+// list, ordered by device and pid, and whose field incomplete is the reason why devices
+// are missing, where some are.
 type processes struct {
 	lister  ProcessLister // nil if it is off
-	feeds   []Feed
+	sources []Source
 	exposed bool
 	timeout time.Duration
-	turn    chan struct{} // held by the request that lists
+	lock    chan struct{} // full while a request lists
 }
 
 func newProcesses(opts *Options) *processes {
-	return &processes{opts.Processes, opts.Feeds, opts.ExposeProcesses, opts.Timeout, make(chan struct{}, 1)}
+	return &processes{opts.Processes, opts.Sources, opts.ExposeProcesses, opts.Timeout, make(chan struct{}, 1)}
 }
 
 // processesView is what is served.
@@ -85,18 +85,18 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, view)
 }
 
-// list lists the processes when it is this request's turn.
+// list lists the processes once no other request does.
 func (p *processes) list(ctx context.Context) ([]canonical.Process, error) {
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.lock <- struct{}{}:
+		defer func() { <-p.lock }()
 		return p.lister.Processes(ctx)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// statusOfList tells a lister that was too slow from one that failed.
+// statusOfList returns 504 for a lister that was too slow, 502 for one that failed.
 func statusOfList(err error) int {
 	failure, ok := errors.AsType[*canonical.Failure](err)
 	if ok && failure.Timeout || errors.Is(err, context.DeadlineExceeded) {
@@ -109,7 +109,7 @@ func statusOfList(err error) int {
 func (p *processes) place(list []canonical.Process) {
 	type id struct{ uuid, instance string }
 	devices := map[id]*canonical.Device{}
-	for _, f := range p.feeds {
+	for _, f := range p.sources {
 		state, _ := f.Status()
 		if state.Roster == nil {
 			continue
@@ -162,10 +162,9 @@ func bytesOf(v float64) *uint64 {
 // not who it comes from.
 var proxyHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded", "Via"}
 
-// isLocal tells whether a request was made on this machine, as far as one can see.
-// It must also have been addressed to localhost: a proxy here may say nothing of
-// itself, and a browser here may ask for a page of somebody else's, who has pointed
-// his name at us.
+// isLocal reports whether a request comes from this machine, as far as one can see.
+// It must also be addressed to localhost: a reverse proxy here may add no header, and
+// a browser here may ask for a page of somebody else's, whose name resolves to us.
 func isLocal(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().IsLoopback() || !namesLoopback(r.Host) {
@@ -179,8 +178,8 @@ func isLocal(r *http.Request) bool {
 	return true
 }
 
-// namesLoopback tells whether host, with or without a port, is this machine to
-// itself.
+// namesLoopback reports whether host, with or without a port, is a loopback name or
+// address.
 func namesLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

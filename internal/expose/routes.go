@@ -15,10 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options say what to serve.
+// Options are what to serve.
 type Options struct {
-	// Feeds are the sources, in the order of the exposition. Names must differ.
-	Feeds       []Feed
+	// Sources are the sources, in the order of the exposition. Names must differ.
+	Sources     []Source
 	Passthrough Passthrough
 	// MaxRequests is how many scrapes are served at a time; more get 503.
 	MaxRequests int
@@ -38,7 +38,7 @@ type Options struct {
 	Results func(now time.Time, pass func([]byte))
 	// Collectors are served among the proxy's own telemetry.
 	Collectors []prometheus.Collector
-	// Reload reads config and rules again. Its error says why all stays as it was, and
+	// Reload reads config and rules again. Its error is the reason why all stays as it was, and
 	// what to do. Nil refuses reloads over HTTP.
 	Reload func() error
 	// Processes lists what /api/v1/processes shows; nil is nothing.
@@ -49,7 +49,7 @@ type Options struct {
 
 func (o *Options) validate() error {
 	switch {
-	case len(o.Feeds) == 0:
+	case len(o.Sources) == 0:
 		return errors.New("there is no source to serve; give at least one")
 	case o.MaxRequests < 1:
 		return fmt.Errorf("%d requests at a time are none; allow at least 1", o.MaxRequests)
@@ -57,7 +57,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("a timeout of %s leaves no time to read; make it more than 0, such as 10s", o.Timeout)
 	}
 	seen := map[string]bool{}
-	for _, f := range o.Feeds {
+	for _, f := range o.Sources {
 		if seen[f.Name()] {
 			return fmt.Errorf("two sources are named %q; give them different names", f.Name())
 		}
@@ -67,25 +67,25 @@ func (o *Options) validate() error {
 }
 
 // ServerName is the value of the header Server in every answer of ours, by which a
-// client tells a kpulse-proxy from whatever else listens on a port.
+// client recognizes a kpulse-proxy.
 const ServerName = "kpulse-proxy"
 
-// New returns the handler of all our paths. Errors are about opts and say what to
+// New returns the handler of all our paths. Errors are about opts and end in what to
 // change.
 func New(opts Options) (http.Handler, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
 	m := &metrics{
-		feeds:       opts.Feeds,
+		sources:     opts.Sources,
 		passthrough: opts.Passthrough,
 		maxRequests: int64(opts.MaxRequests),
 		timeout:     opts.Timeout,
 		self:        opts.Self,
 		results:     opts.Results,
-		renderer:    newRenderer(1 + len(opts.Feeds)),
+		renderer:    newRenderer(1 + len(opts.Sources)),
 	}
-	m.telemetry = newTelemetry(opts.Feeds, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
+	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
 	for _, c := range opts.Collectors {
 		if err := m.telemetry.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("telemetry: %w", err)
@@ -110,13 +110,13 @@ func routes(opts *Options, m *metrics, page *landing) *http.ServeMux {
 	mux.Handle("GET /metrics", m)
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("GET /-/healthy", healthy)
-	mux.HandleFunc("GET /-/ready", ready(opts.Feeds))
+	mux.HandleFunc("GET /-/ready", ready(opts.Sources))
 	mux.Handle("GET /-/metrics", m.telemetry.handler())
 	mux.HandleFunc("POST /-/reload", reload(opts.Reload))
 	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
 	mux.Handle("GET /api/v1/processes", newProcesses(opts))
-	mux.Handle("GET /container/metrics", &containers{opts.Feeds, opts.Timeout})
-	mux.HandleFunc("GET /sd", discovery(opts.Feeds))
+	mux.Handle("GET /container/metrics", &containers{opts.Sources, opts.Timeout})
+	mux.HandleFunc("GET /sd", discovery(opts.Sources))
 	if opts.EnablePprof {
 		// All of net/http/pprof but the command line, which may hold the credentials
 		// of an upstream's URL.
@@ -132,12 +132,12 @@ func routes(opts *Options, m *metrics, page *landing) *http.ServeMux {
 // healthy answers that the process lives, whatever becomes of the sources.
 func healthy(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") }
 
-// ready answers 200 once a feed has a reading young enough to be served, else
-// 503 with the reason of each feed on a line.
-func ready(feeds []Feed) http.HandlerFunc {
+// ready answers 200 once a source has a reading young enough to be served, else
+// 503 with the reason of each source on a line.
+func ready(sources []Source) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		var reasons []string
-		for _, f := range feeds {
+		for _, f := range sources {
 			_, err := f.Status()
 			if err == nil {
 				answerText(w, "ready")
@@ -162,6 +162,33 @@ func reload(run func() error) http.HandlerFunc {
 			return
 		}
 		answerText(w, "reloaded")
+	}
+}
+
+// targetGroup is one element of what HTTP service discovery answers.
+type targetGroup struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels"`
+}
+
+// discovery answers /sd for Prometheus' http_sd_configs: each source is a target of
+// its own, at the address of the request, whose scrapes read that source alone.
+// Several differ in their instance, so that up is of each. The scheme is the job's,
+// unless the request came by TLS.
+func discovery(sources []Source) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		groups := make([]targetGroup, len(sources))
+		for i, f := range sources {
+			labels := map[string]string{"__metrics_path__": "/metrics", "__param_source": f.Name()}
+			if len(sources) > 1 {
+				labels["instance"] = f.Name()
+			}
+			if r.TLS != nil {
+				labels["__scheme__"] = "https"
+			}
+			groups[i] = targetGroup{[]string{r.Host}, labels}
+		}
+		answerJSON(w, groups)
 	}
 }
 

@@ -14,12 +14,12 @@ import (
 )
 
 func TestRoutes(t *testing.T) {
-	works, broken := feedOf(snapshotOf("works", board())), brokenFeed("gone", refused)
-	waiting := feedOf(snapshotOf("waiting", board()))
+	works, broken := sourceOf(snapshotOf("works", board())), brokenSource("gone", refused)
+	waiting := sourceOf(snapshotOf("waiting", board()))
 	waiting.ready = errors.New("waiting has not been read yet; wait")
-	up := serve(t, Options{Feeds: []Feed{broken, works}})
-	down := serve(t, Options{Feeds: []Feed{broken, waiting}})
-	profiled := serve(t, Options{Feeds: []Feed{feedOf(snapshotOf("profiled", board()))}, EnablePprof: true})
+	up := serve(t, Options{Sources: []Source{broken, works}})
+	down := serve(t, Options{Sources: []Source{broken, waiting}})
+	profiled := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("profiled", board()))}, EnablePprof: true})
 	for _, row := range []struct {
 		server, method, path string
 		status               int
@@ -79,7 +79,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestTelemetry(t *testing.T) {
-	server := serve(t, Options{Feeds: []Feed{brokenFeed("gone", refused)}, FailureKinds: []string{"timeout", "unreachable"}})
+	server := serve(t, Options{Sources: []Source{brokenSource("gone", refused)}, FailureKinds: []string{"timeout", "unreachable"}})
 	ask(t, "GET", server.URL+"/metrics")
 	ask(t, "GET", server.URL+"/metrics")
 	ask(t, "GET", server.URL+"/some/path")
@@ -113,12 +113,12 @@ func TestTelemetry(t *testing.T) {
 }
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
-	f := feedOf(snapshotOf("s", board()))
+	f := sourceOf(snapshotOf("s", board()))
 	for want, opts := range map[string]Options{
 		"no source":             {MaxRequests: 1, Timeout: 1},
-		"allow at least 1":      {Feeds: []Feed{f}, Timeout: 1},
-		"leaves no time":        {Feeds: []Feed{f}, MaxRequests: 1},
-		`sources are named "s"`: {Feeds: []Feed{f, f}, MaxRequests: 1, Timeout: time.Second},
+		"allow at least 1":      {Sources: []Source{f}, Timeout: 1},
+		"leaves no time":        {Sources: []Source{f}, MaxRequests: 1},
+		`sources are named "s"`: {Sources: []Source{f, f}, MaxRequests: 1, Timeout: time.Second},
 	} {
 		if _, err := New(opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -140,14 +140,14 @@ func TestParsePassthrough(t *testing.T) {
 }
 
 func TestLandingPage(t *testing.T) {
-	works := feedOf(snapshotOf("http://works:9400/metrics", board(), unread()))
+	works := sourceOf(snapshotOf("http://works:9400/metrics", board(), unread()))
 	works.state.At = time.Now().Add(-90 * time.Second)
 	works.state.Missing = []canonical.Field{canonical.SMActive, canonical.RemappedRowsUncorrectable, canonical.RemappedRowsCorrectable}
 	works.state.DroppedSeries, works.state.DroppedAllocations = 5, 70
 	works.state.UnknownFamilies = []string{"VENDOR_NEW_ONE", "<script>alert(1)</script>"}
-	fresh := feedOf(snapshotOf("fresh", board()))
+	fresh := sourceOf(snapshotOf("fresh", board()))
 	fresh.state, fresh.ready = canonical.Source{Name: "fresh"}, errors.New("fresh has not been read yet")
-	server := serve(t, Options{Feeds: []Feed{works, brokenFeed("gone", refused), fresh}})
+	server := serve(t, Options{Sources: []Source{works, brokenSource("gone", refused), fresh}})
 	res, body := ask(t, "GET", server.URL+"/")
 	page := string(body)
 	if res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -185,9 +185,9 @@ func TestLandingPage(t *testing.T) {
 
 // TestLandingPageTellsWhatIsOn: what is off is not spoken of.
 func TestLandingPageTellsWhatIsOn(t *testing.T) {
-	feeds := []Feed{feedOf(snapshotOf("works", board()))}
+	sources := []Source{sourceOf(snapshotOf("works", board()))}
 	on := Options{
-		Feeds:       feeds,
+		Sources:     sources,
 		EnablePprof: true,
 		Processes:   listing(),
 		Results:     func(time.Time, func([]byte)) {},
@@ -196,7 +196,7 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	for _, test := range []struct {
 		opts Options
 		want bool
-	}{{on, true}, {Options{Feeds: feeds}, false}} {
+	}{{on, true}, {Options{Sources: sources}, false}} {
 		_, body := ask(t, "GET", serve(t, test.opts).URL+"/")
 		for _, told := range []string{`href="/debug/pprof/"`, `href="/api/v1/processes"`, "kpulse_proxy_rule_*", "/-/reload"} {
 			if strings.Contains(string(body), told) != test.want {
@@ -209,9 +209,9 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 // TestLandingPageAdvice: a list of counters is an exporter's, and no other source has one.
 func TestLandingPageAdvice(t *testing.T) {
 	for backend, want := range map[string]bool{"prometheus": true, "nvml": false} {
-		feed := feedOf(snapshotOf("source", board()))
-		feed.state.Backend, feed.state.Missing = backend, []canonical.Field{canonical.SMActive}
-		_, body := ask(t, "GET", serve(t, Options{Feeds: []Feed{feed}}).URL+"/")
+		source := sourceOf(snapshotOf("source", board()))
+		source.state.Backend, source.state.Missing = backend, []canonical.Field{canonical.SMActive}
+		_, body := ask(t, "GET", serve(t, Options{Sources: []Source{source}}).URL+"/")
 		page := string(body)
 		if !strings.Contains(page, "<code>gpu_sm_active_ratio</code>") || strings.Contains(page, "list of counters") != want {
 			t.Errorf("%s: %s", backend, page)
@@ -251,10 +251,10 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 		{"many missed", missing(1000), 0, []string{"GPU 0 of n:", "GPU 7 of n:", "<dt>Missed</dt><dd class=\"down\">and 992 more that were never seen</dd>"}, []string{"GPU 8 of n:"}},
 		{"all is well", rostered("s", 0, board()).Ledger.Roster, 0, nil, []string{"Gone", "Missed", "Frozen"}},
 	} {
-		f := feedOf(snapshotOf("s", board()))
+		f := sourceOf(snapshotOf("s", board()))
 		f.state.Roster = c.roster
 		f.state.ChangedAt = f.state.At.Add(-c.frozen)
-		_, body := ask(t, "GET", serve(t, Options{Feeds: []Feed{f}}).URL+"/")
+		_, body := ask(t, "GET", serve(t, Options{Sources: []Source{f}}).URL+"/")
 		for _, want := range c.has {
 			if !strings.Contains(string(body), want) {
 				t.Errorf("%s: the page lacks %s", c.name, want)
@@ -269,7 +269,7 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 }
 
 func TestScrapeOfOurselves(t *testing.T) {
-	server := serve(t, Options{Feeds: []Feed{feedOf(snapshotOf("a", board()))}, MaxRequests: 8, Self: "kpulse-proxy (1)"})
+	server := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("a", board()))}, MaxRequests: 8, Self: "kpulse-proxy (1)"})
 	for agent, want := range map[string]int{"kpulse-proxy (1)": 508, "kpulse-proxy (2)": 200, "": 200} {
 		if res, body := ask(t, "GET", server.URL+"/metrics", "User-Agent: "+agent); res.StatusCode != want {
 			t.Errorf("asked by %q: %d %.100s, want %d", agent, res.StatusCode, body, want)

@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestStreams: a source that streams feed shows their totals, also while it cannot
+// TestStreams: a source fed by streams shows their totals, also while it cannot
 // be read, and the page says which of them fails.
 func TestStreams(t *testing.T) {
 	streams := [canonical.MaxStreams]canonical.Stream{
@@ -16,9 +16,9 @@ func TestStreams(t *testing.T) {
 	}
 	fed := snapshotOf("fed", board())
 	fed.Source.Streams = streams
-	broken := brokenFeed("broken", refused)
+	broken := brokenSource("broken", refused)
 	broken.state.Streams = streams
-	server := serve(t, Options{Feeds: []Feed{feedOf(fed), broken, feedOf(snapshotOf("plain", board()))}})
+	server := serve(t, Options{Sources: []Source{sourceOf(fed), broken, sourceOf(snapshotOf("plain", board()))}})
 	_, body := ask(t, "GET", server.URL+"/metrics")
 	for _, source := range []string{"fed", "broken"} {
 		for _, want := range []string{

@@ -19,9 +19,9 @@ type telemetry struct {
 	failures *prometheus.CounterVec
 }
 
-// newTelemetry returns a telemetry that counts failures of the feeds by kind,
+// newTelemetry returns a telemetry that counts failures of the sources by kind,
 // those of kinds from 0, and asks inFlight for the scrapes being served.
-func newTelemetry(feeds []Feed, kinds []string, inFlight func() float64) *telemetry {
+func newTelemetry(sources []Source, kinds []string, inFlight func() float64) *telemetry {
 	t := &telemetry{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -48,7 +48,7 @@ func newTelemetry(feeds []Feed, kinds []string, inFlight func() float64) *teleme
 			Help: "Scrapes being served.",
 		}, inFlight),
 	)
-	for _, f := range feeds {
+	for _, f := range sources {
 		for _, kind := range kinds {
 			t.failures.WithLabelValues(f.Name(), kind)
 		}
@@ -61,11 +61,11 @@ func (t *telemetry) handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{})
 }
 
-// countFailures counts the feeds that could not be read.
-func (t *telemetry) countFailures(feeds []Feed, readings []reading) {
+// countFailures counts the sources that could not be read.
+func (t *telemetry) countFailures(sources []Source, readings []reading) {
 	for i := range readings {
 		if failure := readings[i].failure; failure != nil {
-			t.failures.WithLabelValues(feeds[i].Name(), failure.Kind).Inc()
+			t.failures.WithLabelValues(sources[i].Name(), failure.Kind).Inc()
 		}
 	}
 }

@@ -40,14 +40,14 @@ func TestReadTimeout(t *testing.T) {
 	}
 }
 
-// TestDeadlineReachesTheFeed goes through a server.
-func TestDeadlineReachesTheFeed(t *testing.T) {
-	f := feedOf(snapshotOf("s", board()))
-	server := serve(t, Options{Feeds: []Feed{f}, Timeout: 20 * time.Second})
+// TestDeadlineReachesTheSource goes through a server.
+func TestDeadlineReachesTheSource(t *testing.T) {
+	f := sourceOf(snapshotOf("s", board()))
+	server := serve(t, Options{Sources: []Source{f}, Timeout: 20 * time.Second})
 	for header, want := range map[string]time.Duration{"": 20 * time.Second, timeoutHeader + ": 4": 3500 * time.Millisecond} {
 		ask(t, "GET", server.URL+"/metrics", header)
 		if got := time.Duration(f.deadline.Load()); got > want || got < want-time.Second {
-			t.Errorf("with %q the feed had %s, want %s", header, got, want)
+			t.Errorf("with %q the source had %s, want %s", header, got, want)
 		}
 	}
 }

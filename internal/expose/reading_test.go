@@ -11,8 +11,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// fakeFeed is a source whose reading, or failure to read, a test decides.
-type fakeFeed struct {
+// fakeSource is a source whose reading, or failure to read, a test decides.
+type fakeSource struct {
 	name     string
 	snapshot *canonical.Snapshot
 	failure  error
@@ -26,19 +26,19 @@ type fakeFeed struct {
 	reads    atomic.Int64
 }
 
-// feedOf returns a feed that works.
-func feedOf(s *canonical.Snapshot) *fakeFeed {
-	return &fakeFeed{name: s.Source.Name, snapshot: s, state: s.Source, entered: make(chan struct{}, 100)}
+// sourceOf returns a source that works.
+func sourceOf(s *canonical.Snapshot) *fakeSource {
+	return &fakeSource{name: s.Source.Name, snapshot: s, state: s.Source, entered: make(chan struct{}, 100)}
 }
 
-// brokenFeed returns a feed that fails with f.
-func brokenFeed(name string, f *canonical.Failure) *fakeFeed {
-	return &fakeFeed{name: name, failure: f, state: canonical.Source{Name: name, Backend: "prometheus", Failure: f}, ready: f, entered: make(chan struct{}, 100)}
+// brokenSource returns a source that fails with f.
+func brokenSource(name string, f *canonical.Failure) *fakeSource {
+	return &fakeSource{name: name, failure: f, state: canonical.Source{Name: name, Backend: "prometheus", Failure: f}, ready: f, entered: make(chan struct{}, 100)}
 }
 
-func (f *fakeFeed) Name() string { return f.name }
+func (f *fakeSource) Name() string { return f.name }
 
-func (f *fakeFeed) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
+func (f *fakeSource) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
 	f.reads.Add(1)
 	if deadline, ok := ctx.Deadline(); ok {
 		f.deadline.Store(int64(time.Until(deadline)))
@@ -58,7 +58,7 @@ func (f *fakeFeed) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 	return f.snapshot, func() { f.held.Add(-1) }, nil
 }
 
-func (f *fakeFeed) Status() (canonical.Source, error) { return f.state, f.ready }
+func (f *fakeSource) Status() (canonical.Source, error) { return f.state, f.ready }
 
 var (
 	refused = &canonical.Failure{Kind: "unreachable", Cause: "http://node:9400/metrics: connection refused", Remedy: "start the exporter"}
@@ -82,8 +82,8 @@ func serve(t testing.TB, opts Options) *httptest.Server {
 	t.Cleanup(func() {
 		server.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		for _, f := range opts.Feeds {
-			if n := f.(*fakeFeed).held.Load(); n != 0 {
+		for _, f := range opts.Sources {
+			if n := f.(*fakeSource).held.Load(); n != 0 {
 				t.Errorf("%d snapshots of %s were not released, or twice", n, f.Name())
 			}
 		}

@@ -1,0 +1,109 @@
+package expose
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Source is one source as the exposition needs it. Its methods may be called from
+// any goroutine.
+type Source interface {
+	// Name is unique among the sources. It never changes and holds no credentials.
+	Name() string
+	// Read returns a snapshot fit to be served now: of a scraped source a fresh
+	// one, or one shared with overlapping scrapes; of a stream the latest that is
+	// not stale. It returns when ctx ends at the latest. release must be called
+	// once when the caller is done with the snapshot. The error is a
+	// *canonical.Failure.
+	Read(ctx context.Context) (snap *canonical.Snapshot, release func(), err error)
+	// Status returns the state of the source after its last reading, without
+	// reading it. ready is nil once a reading younger than the staleness limit
+	// exists, else the reason why there is none.
+	Status() (state canonical.Source, ready error)
+}
+
+// reading is what came of reading one source for one scrape. Exactly one of
+// snapshot and failure is set.
+type reading struct {
+	snapshot *canonical.Snapshot
+	failure  *canonical.Failure
+	// source is the snapshot's, or the state after the failure.
+	source  *canonical.Source
+	release func() // nil after a failure
+	// shared is how many devices of the snapshot an earlier reading has too. It is
+	// known once the labels are laid out.
+	shared int
+}
+
+// readSource reads f for one scrape.
+func readSource(ctx context.Context, f Source) reading {
+	snap, release, err := f.Read(ctx)
+	if err == nil {
+		return reading{snapshot: snap, source: &snap.Source, release: release}
+	}
+	failure, ok := errors.AsType[*canonical.Failure](err)
+	if !ok {
+		failure = &canonical.Failure{Kind: "stream_error", Cause: err.Error()}
+	}
+	state, _ := f.Status()
+	return reading{failure: failure, source: &state}
+}
+
+// readAll reads the sources at the same time. The caller must release the readings.
+func readAll(ctx context.Context, sources []Source) []reading {
+	readings := make([]reading, len(sources))
+	var others sync.WaitGroup
+	for i := 1; i < len(sources); i++ {
+		others.Go(func() { readings[i] = readSource(ctx, sources[i]) })
+	}
+	readings[0] = readSource(ctx, sources[0])
+	others.Wait()
+	return readings
+}
+
+func releaseAll(readings []reading) {
+	for i := range readings {
+		if readings[i].release != nil {
+			readings[i].release()
+		}
+	}
+}
+
+// statusOf returns 200 if any of readings is good, 504 if all sources were too
+// slow, and else 502.
+func statusOf(readings []reading) int {
+	status := http.StatusGatewayTimeout
+	for i := range readings {
+		switch {
+		case readings[i].failure == nil:
+			return http.StatusOK
+		case !readings[i].failure.Timeout:
+			status = http.StatusBadGateway
+		}
+	}
+	return status
+}
+
+// explain returns a line for each source with the reason why it could not be read.
+func explain(sources []Source, readings []reading) string {
+	lines := make([]string, len(sources))
+	for i, f := range sources {
+		lines[i] = reason(f, readings[i].failure)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// reason returns on one line why f gives no reading. Most errors name the source
+// themselves: it is named once.
+func reason(f Source, err error) string {
+	text := err.Error()
+	if !strings.HasPrefix(text, f.Name()) {
+		text = f.Name() + ": " + text
+	}
+	return "source " + text
+}

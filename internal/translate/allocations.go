@@ -7,109 +7,108 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// hold is an allocation that may outlive the Topology its Device is an index in.
-type hold struct {
+// allocation is what the Translator keeps of one from reading to reading. Its device
+// has a key of its own, since Device is an index into the latest Topology only.
+type allocation struct {
 	device key
 	canonical.Allocation
 	leftOut bool // beyond Options.MaxAllocations
 }
 
-// holdKey is what makes a hold itself.
-type holdKey struct {
+// allocationKey identifies an allocation.
+type allocationKey struct {
 	device   key
 	workload canonical.Workload
 }
 
-func (h *hold) key() holdKey { return holdKey{h.device, h.Workload} }
+func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload} }
 
-// settleHolds makes the tenancy of the variants that are present, given in the
-// order of their first samples and placed in the topology. It keeps the old one
-// if nothing in it changed, unless that is nil. It returns how many holds came to
-// be left out.
-func (t *Translator) settleHolds(present []int32) (leftOut uint64) {
-	t.holds = succeed(t.holds, t.holdsOf(present))
-	for i := range t.holds {
+// updateAllocations builds the set of the allocations that the present variants name,
+// in the order of their first samples. It keeps the previous set where nothing changed,
+// unless that is nil. It returns how many allocations are newly over the limit.
+func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
+	t.allocations = merge(t.allocations, t.allocationsOf(present))
+	for i := range t.allocations {
 		out := t.maxAllocations > 0 && i >= t.maxAllocations
-		if out && !t.holds[i].leftOut {
+		if out && !t.allocations[i].leftOut {
 			leftOut++
 		}
-		t.holds[i].leftOut = out
+		t.allocations[i].leftOut = out
 	}
-	tenancy := newTenancy(t.holds, len(t.topology.Devices))
-	if t.tenancy == nil || !slices.Equal(tenancy.Allocations, t.tenancy.Allocations) ||
-		!slices.Equal(tenancy.Holders, t.tenancy.Holders) {
-		t.tenancy = tenancy
+	set := newAllocationSet(t.allocations, len(t.topology.Devices))
+	if t.allocationSet == nil || !slices.Equal(set.Allocations, t.allocationSet.Allocations) ||
+		!slices.Equal(set.Holders, t.allocationSet.Holders) {
+		t.allocationSet = set
 	}
 	return leftOut
 }
 
-// holdsOf returns what the variants hold, each once. Kind and Name come from the
-// first of them that tells.
-func (t *Translator) holdsOf(present []int32) []hold {
-	var holds []hold
-	index := map[holdKey]int{}
+// allocationsOf returns the allocations of the variants, each once. Kind and Name come
+// from the first row that gives them.
+func (t *Translator) allocationsOf(present []int32) []allocation {
+	var allocations []allocation
+	index := map[allocationKey]int{}
 	for _, id := range present {
-		v, row := &t.variants[id], t.places[id].row
-		if row == overLimit || !v.held() {
+		v, row := &t.variants[id], t.positions[id].row
+		if row == overLimit || !v.isAllocated() {
 			continue
 		}
-		h := hold{device: keyOf(&v.Device), Allocation: v.hold}
-		h.Device = int(row)
-		if at, ok := index[h.key()]; ok {
-			holds[at].describe(h.Kind, h.Name)
+		a := allocation{device: keyOf(&v.Device), Allocation: v.allocation}
+		a.Device = int(row)
+		if at, ok := index[a.key()]; ok {
+			allocations[at].describe(a.Kind, a.Name)
 			continue
 		}
-		index[h.key()] = len(holds)
-		holds = append(holds, h)
+		index[a.key()] = len(allocations)
+		allocations = append(allocations, a)
 	}
-	return holds
+	return allocations
 }
 
-// describe says what the holder belongs to, if that is not known yet.
-func (h *hold) describe(kind, name string) {
-	if h.Kind == "" {
-		h.Kind, h.Name = kind, name
+// describe sets the owner of the workload where it is not known yet.
+func (a *allocation) describe(kind, name string) {
+	if a.Kind == "" {
+		a.Kind, a.Name = kind, name
 	}
 }
 
-// succeed puts the holds of now in the order in which they came: those that were
-// there before already in their old order, and behind them the new ones. What
-// was known of their holders stays, also where now does not tell.
-func succeed(before, now []hold) []hold {
-	index := make(map[holdKey]int, len(now))
+// merge orders the allocations of now as they appeared: the known ones as before, the
+// new ones behind them. An owner that was known stays where now does not name it.
+func merge(before, now []allocation) []allocation {
+	index := make(map[allocationKey]int, len(now))
 	for i := range now {
 		index[now[i].key()] = i
 	}
-	holds := make([]hold, 0, len(now))
-	for _, h := range before {
-		at, ok := index[h.key()]
+	allocations := make([]allocation, 0, len(now))
+	for _, a := range before {
+		at, ok := index[a.key()]
 		if !ok {
 			continue
 		}
-		h.Device = now[at].Device
-		h.describe(now[at].Kind, now[at].Name)
-		holds = append(holds, h)
-		delete(index, h.key())
+		a.Device = now[at].Device
+		a.describe(now[at].Kind, now[at].Name)
+		allocations = append(allocations, a)
+		delete(index, a.key())
 	}
 	for i := range now {
 		if _, isNew := index[now[i].key()]; isNew {
-			holds = append(holds, now[i])
+			allocations = append(allocations, now[i])
 		}
 	}
-	return holds
+	return allocations
 }
 
-// newTenancy returns the tenancy of that many devices.
-func newTenancy(holds []hold, devices int) *canonical.AllocationSet {
-	t := &canonical.AllocationSet{Holders: make([]int, devices)}
-	for i := range holds {
-		t.Holders[holds[i].Device]++
-		if !holds[i].leftOut {
-			t.Allocations = append(t.Allocations, holds[i].Allocation)
+// newAllocationSet returns the set for a topology of that many devices.
+func newAllocationSet(allocations []allocation, devices int) *canonical.AllocationSet {
+	set := &canonical.AllocationSet{Holders: make([]int, devices)}
+	for i := range allocations {
+		set.Holders[allocations[i].Device]++
+		if !allocations[i].leftOut {
+			set.Allocations = append(set.Allocations, allocations[i].Allocation)
 		}
 	}
-	slices.SortStableFunc(t.Allocations, func(a, b canonical.Allocation) int {
+	slices.SortStableFunc(set.Allocations, func(a, b canonical.Allocation) int {
 		return cmp.Compare(a.Device, b.Device)
 	})
-	return t
+	return set
 }

@@ -122,39 +122,39 @@ func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
 	}
 	r := newReader(t, Options{})
 	r.read(strings.Join(lines, ""))
-	topology, tenancy := r.frame.Topology, r.frame.AllocationSet
-	if len(tenancy.Allocations) != 12 {
-		t.Fatalf("%d allocations", len(tenancy.Allocations))
+	topology, allocationSet := r.frame.Topology, r.frame.AllocationSet
+	if len(allocationSet.Allocations) != 12 {
+		t.Fatalf("%d allocations", len(allocationSet.Allocations))
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
 		rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 		r.read(strings.Join(lines, ""))
-		if r.frame.AllocationSet != tenancy || r.frame.Topology != topology {
-			t.Fatal("another tenancy or topology")
+		if r.frame.AllocationSet != allocationSet || r.frame.Topology != topology {
+			t.Fatal("another allocationSet or topology")
 		}
 	}
 	// One more, first of all: those that were there keep their order before it,
 	// and the old list is not written to.
-	old := slices.Clone(tenancy.Allocations)
+	old := slices.Clone(allocationSet.Allocations)
 	r.read(podOn("2", "new") + strings.Join(lines, ""))
-	if r.frame.AllocationSet == tenancy || r.frame.Topology != topology {
-		t.Fatal("the same tenancy, or another topology")
+	if r.frame.AllocationSet == allocationSet || r.frame.Topology != topology {
+		t.Fatal("the same allocationSet, or another topology")
 	}
 	r.checkHolds(slices.Insert(slices.Clone(old), 9, hold1(2, "new"))...)
-	if !slices.Equal(tenancy.Allocations, old) || len(tenancy.Holders) != 4 {
-		t.Error("a published tenancy was written to")
+	if !slices.Equal(allocationSet.Allocations, old) || len(allocationSet.Holders) != 4 {
+		t.Error("a published allocationSet was written to")
 	}
 }
 
-// A topology has a tenancy of its own, though nobody came or went.
+// A topology has a allocationSet of its own, though nobody came or went.
 func TestNewTopologyNewTenancy(t *testing.T) {
 	r := newReader(t, Options{})
 	r.read(podOn("0", "a"))
-	tenancy := r.frame.AllocationSet
+	allocationSet := r.frame.AllocationSet
 	r.read(held("0", `pod="a",modelName="M"`))
-	if r.frame.AllocationSet == tenancy {
-		t.Error("the same tenancy")
+	if r.frame.AllocationSet == allocationSet {
+		t.Error("the same allocationSet")
 	}
 	r.checkHolds(hold1(0, "a"))
 }
@@ -167,12 +167,12 @@ func TestOwnerStays(t *testing.T) {
 	want := hold1(0, "a")
 	want.Kind, want.Name = "RayCluster", "first"
 	r.checkHolds(want)
-	tenancy := r.frame.AllocationSet
+	allocationSet := r.frame.AllocationSet
 	for _, body := range []string{podOn("0", "a"), held("0", `pod="a",ray_io_cluster="second"`)} {
 		r.read(body)
 		r.checkHolds(want)
-		if r.frame.AllocationSet != tenancy {
-			t.Error("another tenancy")
+		if r.frame.AllocationSet != allocationSet {
+			t.Error("another allocationSet")
 		}
 	}
 	// Once the pod was gone it is told anew; what is told late is taken over.
@@ -236,12 +236,12 @@ func TestDictCompactsUnderHolders(t *testing.T) {
 	r := newReader(t, Options{MaxAllocations: 2})
 	r.read(podOn("0", "gone") + podOn("0", "a"))
 	r.read(podOn("0", "b") + podOn("0", "a") + podOn("0", "c"))
-	tenancy := r.frame.AllocationSet
+	allocationSet := r.frame.AllocationSet
 	gone := r.batch.Dict.BlockID([]byte(`{gpu="0",UUID="GPU-0",pod="gone"}`))
 	r.batch.Dict.Compact(func(uint32) bool { return true }, func(id uint32) bool { return id != gone })
 	r.read(podOn("0", "c") + podOn("0", "b") + podOn("0", "a"))
-	if r.frame.AllocationSet != tenancy || r.report.DroppedAllocations != 0 {
-		t.Errorf("another tenancy %+v, %d dropped", r.frame.AllocationSet, r.report.DroppedAllocations)
+	if r.frame.AllocationSet != allocationSet || r.report.DroppedAllocations != 0 {
+		t.Errorf("another allocationSet %+v, %d dropped", r.frame.AllocationSet, r.report.DroppedAllocations)
 	}
 	if len(r.tr.variants) != 3 {
 		t.Errorf("%d variants, want 3", len(r.tr.variants))
@@ -322,7 +322,7 @@ func TestHostnameOfTheTopology(t *testing.T) {
 	}
 }
 
-// A frame has a tenancy before there was any device.
+// A frame has a allocationSet before there was any device.
 func TestTenancyIsNeverNil(t *testing.T) {
 	tr, err := New(Options{})
 	if err != nil {

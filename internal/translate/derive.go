@@ -8,10 +8,10 @@ func (t *Translator) derive(dst *canonical.Frame) {
 	devices := dst.Topology.Devices
 	for i := range devices {
 		row := dst.Row(i)
-		spare := t.spare[i*len(t.book.spares):][:len(t.book.spares)]
-		for n, field := range t.book.spares {
-			if !canonical.Given(row[field]) && canonical.Given(spare[n]) {
-				row[field] = spare[n]
+		fallbacks := t.fallbackValues[i*len(t.rules.fallbacks):][:len(t.rules.fallbacks)]
+		for n, field := range t.rules.fallbacks {
+			if !canonical.Given(row[field]) && canonical.Given(fallbacks[n]) {
+				row[field] = fallbacks[n]
 			}
 		}
 		deriveFramebuffer(row)
@@ -30,7 +30,7 @@ func (t *Translator) derive(dst *canonical.Frame) {
 
 // lift moves what is the board's from an instance's row to the board's. Where
 // rows disagree the largest stands, and of bits all that any row has: the largest
-// mask would deny what another row says.
+// mask could lack a bit that another row has.
 func (t *Translator) lift(board, instance []float64) {
 	for _, f := range t.boardLevel {
 		v := instance[f]
@@ -50,7 +50,7 @@ func (t *Translator) lift(board, instance []float64) {
 }
 
 // deriveFramebuffer fills in the total where the source gave none, and the ratio.
-// Drivers before 510 count the reserved memory as used and tell no figure of it.
+// Drivers before 510 count the reserved memory as used and do not report it.
 func deriveFramebuffer(row []float64) {
 	used, free, reserved := row[canonical.FramebufferUsed], row[canonical.FramebufferFree], row[canonical.FramebufferReserved]
 	total := &row[canonical.FramebufferTotal]

@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// key is what makes a device itself. Without a uuid, which rows of dmon lack, it
+// key identifies a device. Without a uuid, which rows of dmon lack, it
 // is the index of its board on the node.
 type key struct{ uuid, gpu, instance string }
 
@@ -26,7 +26,7 @@ func (k key) board() key {
 }
 
 // gather merges those of the variants that are present, in that order, to
-// devices. What a device is comes from the first of them that says it.
+// devices. The first variant that gives a property of a device sets it.
 func gather(variants []variant, present []int32) []canonical.Device {
 	var devices []canonical.Device
 	index := map[key]int{}
@@ -43,7 +43,7 @@ func gather(variants []variant, present []int32) []canonical.Device {
 	return devices
 }
 
-// complete takes over from other what d does not say.
+// complete fills the empty properties of d from other.
 func complete(d, other *canonical.Device) {
 	d.Hostname = cmp.Or(d.Hostname, other.Hostname)
 	d.Model = cmp.Or(d.Model, other.Model)
@@ -119,9 +119,8 @@ func indexOf(devices []canonical.Device) map[key]int {
 }
 
 // arrange puts devices, which hold the board of every instance among them, in
-// the order of a Topology and sets what they have in common: an instance has the
-// hostname and the index of its board, and fallback is the hostname of those of
-// which no row tells one.
+// the order of a Topology. An instance gets the hostname and the index of its board;
+// fallback is the hostname of devices whose rows give none.
 func arrange(devices []canonical.Device, fallback string) {
 	index := indexOf(devices)
 	for i := range devices {

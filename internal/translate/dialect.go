@@ -1,11 +1,15 @@
-// Package translate turns what a source said, in its own words, into readings of
-// devices: a raw.Batch into a canonical.Frame. The words of the vendor are known
-// here and nowhere behind.
+// Package translate turns the samples of a source into readings of devices: a
+// raw.Batch into a canonical.Frame. The vendor's names stop here: no package above
+// knows them.
 package translate
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"slices"
 
-// Row says what the families of certain names mean.
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Row maps families, by their names, to a reading.
 type Row struct {
 	// Field is the reading they give, Unit what their numbers are in.
 	Field canonical.Field
@@ -20,7 +24,7 @@ type Row struct {
 	Names []string
 }
 
-// utilRatioName is the one family whose name does not tell its unit.
+// utilRatioName is the one family whose name does not imply its unit.
 const utilRatioName = "DCGM_FI_DEV_GPU_UTIL_RATIO"
 
 // dialect is all that dcgm-exporter and dmon call the readings we know. The
@@ -132,4 +136,15 @@ var dialect = []Row{
 	{canonical.PCIeLinkWidth, Number, false, "PCILW", []string{"DCGM_FI_DEV_PCIE_LINK_WIDTH"}},
 	{canonical.PCIeLinkGenerationMax, Number, false, "PCIMG", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_GEN"}},
 	{canonical.PCIeLinkWidthMax, Number, false, "PCIMW", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"}},
+}
+
+// FieldOf returns the reading that a family of this name gives, whichever version
+// of the exporter calls it so.
+func FieldOf(family string) (canonical.Field, bool) {
+	for i := range dialect {
+		if slices.Contains(dialect[i].Names, family) {
+			return dialect[i].Field, true
+		}
+	}
+	return 0, false
 }

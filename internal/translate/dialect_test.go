@@ -63,7 +63,7 @@ func TestDialectHoldsTheVendorsRenames(t *testing.T) {
 // The built-in rows pass what those of users must pass, and every reading that a
 // source can give is in some row.
 func TestDialectIsSound(t *testing.T) {
-	if _, err := newRulebook(nil); err != nil {
+	if _, err := newRuleSet(nil); err != nil {
 		t.Fatal(err)
 	}
 	var covered [canonical.NumFields]bool
@@ -77,7 +77,7 @@ func TestDialectIsSound(t *testing.T) {
 			t.Errorf("%v: %v", row.Names, err)
 		}
 		for _, name := range row.Names {
-			if isVendors(name) == (row.Field == canonical.NVLinkLimit) { // which is ours
+			if isVendorName(name) == (row.Field == canonical.NVLinkLimit) { // which is ours
 				t.Errorf("%q is no name of the vendor's", name)
 			}
 		}

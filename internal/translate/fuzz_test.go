@@ -53,15 +53,15 @@ func FuzzTranslate(f *testing.F) {
 			var report Report
 			tr.Translate(&frame, &b, &report)
 			checkSane(t, tr, &frame, &b, &report)
-			again, topology, tenancy := report, frame.Topology, frame.AllocationSet
+			again, topology, allocationSet := report, frame.Topology, frame.AllocationSet
 			tr.Translate(&frame, &b, &again)
-			if frame.Topology != topology || frame.AllocationSet != tenancy || again.DroppedAllocations != 0 {
-				t.Errorf("the same reading gives another topology or tenancy, or leaves out %d again", again.DroppedAllocations)
+			if frame.Topology != topology || frame.AllocationSet != allocationSet || again.DroppedAllocations != 0 {
+				t.Errorf("the same reading gives another topology or allocationSet, or leaves out %d again", again.DroppedAllocations)
 			}
 			slices.Reverse(b.Samples)
 			tr.Translate(&frame, &b, &again)
-			if frame.Topology != topology || frame.AllocationSet != tenancy {
-				t.Error("the same reading backwards gives another topology or tenancy")
+			if frame.Topology != topology || frame.AllocationSet != allocationSet {
+				t.Error("the same reading backwards gives another topology or allocationSet")
 			}
 			slices.Reverse(b.Samples)
 			tr.Translate(&frame, &b, &again)
@@ -142,10 +142,10 @@ func checkTenancy(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch) {
 	listedOn, holders := make([]int, frame.Len()), make([]int, frame.Len())
 	for _, s := range b.Samples {
 		v := tr.blocks[s.Labels]
-		if v == noDevice || tr.places[v].row < 0 {
+		if v == noDevice || tr.positions[v].row < 0 {
 			continue
 		}
-		h := hold{int(tr.places[v].row), tr.variants[v].hold.Workload}
+		h := hold{int(tr.positions[v].row), tr.variants[v].allocation.Workload}
 		if h.workload != (c.Workload{}) && !all[h] {
 			all[h] = true
 			holders[h.device]++
@@ -188,15 +188,15 @@ func checkCounts(t *testing.T, tr *Translator, b *raw.Batch, report *Report) {
 		if v == noDevice {
 			continue
 		}
-		if tr.places[v].row == overLimit {
+		if tr.positions[v].row == overLimit {
 			series++
 			continue
 		}
-		r := tr.book.byName[b.Dict.Family(s.Family).Name]
+		r := tr.rules.byName[b.Dict.Family(s.Family).Name]
 		if r == nil {
 			continue
 		}
-		cell := fmt.Sprint(tr.places[v].row, r.slot)
+		cell := fmt.Sprint(tr.positions[v].row, r.slot)
 		if cells[cell] {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// role is what a label says about the row it is on.
+// role is the meaning of a label.
 type role uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	roleEntity   // a row of dmon, whose devices have no uuid
 	roleNoDevice // a row of something inside or beside a GPU
 
-	// Who holds the device: see holdOf.
+	// Who holds the device: see allocationOf.
 	roleNamespace
 	rolePod
 	roleContainer
@@ -52,7 +52,7 @@ const (
 	numRoles
 )
 
-// values are the labels of a row, each by its role; "" where it says nothing.
+// values are the labels of a row by role, "" where a label is absent or blank.
 type values [numRoles]string
 
 // labelNames gives the role of each label, by its name in lower case: over the
@@ -114,14 +114,14 @@ const systemDriverLabel = "DCGM_FI_SYSTEM_DRIVER_VERSION"
 // other labels share one.
 type variant struct {
 	canonical.Device
-	// hold is the row's allocation, but for the index of its device. It has no
-	// Workload where nobody holds the device.
-	hold         canonical.Allocation
+	// allocation is that of the row, without the index of its device. It has no
+	// Workload where the device is free.
+	allocation   canonical.Allocation
 	systemDriver bool // the driver's label is systemDriverLabel
 }
 
-// held tells whether the row is of a workload.
-func (v *variant) held() bool { return v.hold.Workload != canonical.Workload{} }
+// held reports whether the row is of a workload.
+func (v *variant) isAllocated() bool { return v.allocation.Workload != canonical.Workload{} }
 
 // noDevice stands for the variant of rows that are of no device.
 const noDevice = -1
@@ -136,10 +136,10 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	if id, known := t.variantID[v]; known {
 		return id
 	}
-	v.Device, v.hold = cloneDevice(v.Device), cloneAllocation(v.hold)
+	v.Device, v.allocation = cloneDevice(v.Device), cloneAllocation(v.allocation)
 	id := int32(len(t.variants))
 	t.variants = append(t.variants, v)
-	t.places = append(t.places, place{row: notHere})
+	t.positions = append(t.positions, position{row: notHere})
 	t.variantID[v] = id
 	return id
 }
@@ -161,11 +161,11 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 		return variant{}, false
 	}
 	v.Device = t.deviceOf(&row)
-	v.hold = holdOf(&row)
+	v.allocation = allocationOf(&row)
 	return v, true
 }
 
-// deviceOf returns the device of a row, as far as the row tells.
+// deviceOf returns the device of a row, as far as its labels describe it.
 func (t *Translator) deviceOf(row *values) canonical.Device {
 	d := canonical.Device{
 		Hostname: cmp.Or(t.nodeName, row[roleHostname]),
@@ -201,7 +201,7 @@ func roleOf(name string) (role, bool) {
 	return r, ok
 }
 
-// isBlank tells whether a label's value says nothing: empty, one of the vendor's
+// isBlank reports whether a label's value is no value: empty, one of the vendor's
 // blank strings (<<<NULL>>>, <<<NOT_FOUND>>>, <<<NOT_SUPPORTED>>>, <<<NOT_PERM>>>),
 // or what dcgm-exporter puts in their place on some rows.
 func isBlank(value string) bool {

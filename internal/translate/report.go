@@ -28,8 +28,8 @@ type Report struct {
 	UnknownFamilies []string
 }
 
-// isVendors tells whether a family is one of dcgm-exporter's by its name.
-func isVendors(name string) bool {
+// isVendorName reports whether a family is one of dcgm-exporter's by its name.
+func isVendorName(name string) bool {
 	return strings.HasPrefix(name, "DCGM_") || strings.HasPrefix(name, "dcgm_")
 }
 
@@ -54,4 +54,15 @@ func (t *Translator) listUnknown(d *raw.Dict) []string {
 	}
 	slices.Sort(t.unknown)
 	return t.unknown
+}
+
+// Missing appends to dst those of inputs, in their order, that no device of f
+// gave.
+func Missing(f *canonical.Frame, inputs []canonical.Field, dst []canonical.Field) []canonical.Field {
+	for _, field := range inputs {
+		if !f.Gives(field) {
+			dst = append(dst, field)
+		}
+	}
+	return dst
 }

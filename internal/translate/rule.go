@@ -11,16 +11,15 @@ import (
 // rule is a Row made ready: where a sample goes and how its value is read.
 type rule struct {
 	// slot is the column of the frame or, from canonical.NumFields on, one of
-	// the spare columns, in which fallback rows wait.
+	// the columns of fallback rows.
 	slot                       int
 	blanks                     blanks
 	times, per                 float64
 	lowest, highest, overshoot float64
 }
 
-// A cell is untouched as Frame.Shape left it, or absent: a sample came, and had
-// no value that we could take. Both are NaN, so that nobody else needs to tell
-// them apart.
+// A cell is untouched as Frame.Shape left it, or absent: it had a sample without a
+// usable value. Both are NaN, so that no other package has to distinguish them.
 var absent = math.Float64frombits(0x7FF8000000000002)
 
 func isUntouched(cell float64) bool { return math.Float64bits(cell) == math.Float64bits(math.NaN()) }
@@ -61,23 +60,22 @@ func (r *rule) read(v float64, rep *Report) float64 {
 	return v
 }
 
-// rulebook finds the rule of a family by its name.
-type rulebook struct {
-	byName map[string]*rule
-	spares []canonical.Field // the field that each spare column stands in for
-	util   int               // the spare column of utilRatioName
+// ruleSet finds the rule of a family by its name.
+type ruleSet struct {
+	byName    map[string]*rule
+	fallbacks []canonical.Field // the field that each fallback column stands in for
+	util      int               // the fallback column of utilRatioName
 }
 
-// newRulebook makes rules of the dialect and of the user's own rows. It refuses
-// rows of the user that are wrong in themselves or say something else about a
-// name than another row.
-func newRulebook(own []Row) (*rulebook, error) {
-	book := &rulebook{byName: map[string]*rule{}}
+// newRuleSet makes rules of the dialect and of the user's own rows. It refuses
+// rows of the user that are invalid or give a name a second meaning.
+func newRuleSet(own []Row) (*ruleSet, error) {
+	rules := &ruleSet{byName: map[string]*rule{}}
 	for i := range dialect {
 		if dialect[i].Unit == percentOrRatio {
-			book.util = len(book.spares)
+			rules.util = len(rules.fallbacks)
 		}
-		if err := book.add(&dialect[i]); err != nil {
+		if err := rules.add(&dialect[i]); err != nil {
 			return nil, fmt.Errorf("the built-in dialect is broken: %w; please report this", err)
 		}
 	}
@@ -85,18 +83,18 @@ func newRulebook(own []Row) (*rulebook, error) {
 		if err := checkRow(&own[i]); err != nil {
 			return nil, fmt.Errorf("dialect row %d: %w", i+1, err)
 		}
-		if err := book.add(&own[i]); err != nil {
+		if err := rules.add(&own[i]); err != nil {
 			return nil, fmt.Errorf("dialect row %d: %w", i+1, err)
 		}
 	}
-	return book, nil
+	return rules, nil
 }
 
-func (book *rulebook) add(row *Row) error {
+func (rules *ruleSet) add(row *Row) error {
 	slot := int(row.Field)
 	if row.Fallback {
-		slot = int(canonical.NumFields) + len(book.spares)
-		book.spares = append(book.spares, row.Field)
+		slot = int(canonical.NumFields) + len(rules.fallbacks)
+		rules.fallbacks = append(rules.fallbacks, row.Field)
 	}
 	r := newRule(row.Field, row.Unit, slot)
 	names := row.Names
@@ -104,15 +102,15 @@ func (book *rulebook) add(row *Row) error {
 		names = append([]string{row.Column}, names...)
 	}
 	for _, name := range names {
-		if _, taken := book.byName[name]; taken {
+		if _, taken := rules.byName[name]; taken {
 			return fmt.Errorf("family %q already has a meaning; leave it out", name)
 		}
-		book.byName[name] = r
+		rules.byName[name] = r
 	}
 	return nil
 }
 
-// checkRow tells what is wrong with a row of the user.
+// checkRow returns what is wrong with a row of the user, nil if nothing.
 func checkRow(row *Row) error {
 	if row.Field >= canonical.NumFields {
 		return fmt.Errorf("there is no reading number %d; name one of ours", row.Field)

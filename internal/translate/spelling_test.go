@@ -34,7 +34,7 @@ func TestSpellingsSayWhatRulesDo(t *testing.T) {
 		numbers = append(numbers, v, -v, math.Nextafter(v, math.Inf(1)), math.Nextafter(v, math.Inf(-1)))
 	}
 	numbers = append(numbers, math.NaN(), -50, -50.1)
-	book, err := newRulebook(nil)
+	rules, err := newRuleSet(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestSpellingsSayWhatRulesDo(t *testing.T) {
 				}
 				for _, v := range numbers {
 					var rep Report
-					got, want := s.read(v), book.byName[name].read(v, &rep)
+					got, want := s.read(v), rules.byName[name].read(v, &rep)
 					if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
 						t.Errorf("%s: %v is %v by its spelling, %v by its rule", name, v, got, want)
 					}

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	// NodeName is the hostname of every device; "" leaves it to their labels.
 	NodeName string
-	// FallbackHost is the hostname of devices whose labels tell none: the host
+	// FallbackHost is the hostname of devices whose labels give none: the host
 	// of the source's URL, or this machine.
 	FallbackHost string
 	// MaxDevices bounds the devices of a frame, boards known only from their
@@ -35,7 +35,7 @@ type Translator struct {
 	nodeName, fallbackHost string
 	maxDevices             int
 	maxAllocations         int
-	book                   *rulebook
+	rules                  *ruleSet
 	boardLevel             []canonical.Field
 	util                   utilRatio
 
@@ -46,18 +46,18 @@ type Translator struct {
 	blocks     []int32 // the variant of each, or noDevice
 	variants   []variant
 	variantID  map[variant]int32
-	places     []place // of each variant
+	positions  []position // of each variant
 
 	// reading numbers the passes over a batch, so that a mark of an earlier one
 	// need not be cleared.
 	reading uint64
 
-	topology *canonical.Topology
-	holds    []hold // of the topology's devices, in the order in which they came
-	tenancy  *canonical.AllocationSet
-	spare    []float64 // devices × book.spares
-	unknown  []string
-	labels   []raw.Label
+	topology       *canonical.Topology
+	allocations    []allocation // of the topology's devices, in the order in which they appeared
+	allocationSet  *canonical.AllocationSet
+	fallbackValues []float64 // devices × rules.fallbacks
+	unknown        []string
+	labels         []raw.Label
 }
 
 // family is what is known of a family id.
@@ -69,8 +69,8 @@ type family struct {
 	listed  bool  // it is in Translator.unknown
 }
 
-// place is where the samples of a variant go.
-type place struct {
+// position is where the samples of a variant go.
+type position struct {
 	row  int32  // in the topology; notHere or overLimit
 	seen uint64 // the last reading that had a sample of it
 }
@@ -80,21 +80,21 @@ const (
 	overLimit = -2 // its device is one too many
 )
 
-// New returns a Translator. Errors are about Options.Rows, name the row and say
-// what to change.
+// New returns a Translator. Errors are about Options.Rows; they name the row and
+// the remedy.
 func New(opts Options) (*Translator, error) {
-	book, err := newRulebook(opts.Rows)
+	rules, err := newRuleSet(opts.Rows)
 	if err != nil {
 		return nil, err
 	}
 	t := &Translator{
-		nodeName:     opts.NodeName,
-		fallbackHost: opts.FallbackHost,
-		maxDevices:   max(opts.MaxDevices, 0),
-		book:         book,
-		util:         newUtilRatio(),
-		topology:     &canonical.Topology{Hostname: cmp.Or(opts.NodeName, opts.FallbackHost)},
-		tenancy:      &canonical.AllocationSet{},
+		nodeName:      opts.NodeName,
+		fallbackHost:  opts.FallbackHost,
+		maxDevices:    max(opts.MaxDevices, 0),
+		rules:         rules,
+		util:          newUtilRatio(),
+		topology:      &canonical.Topology{Hostname: cmp.Or(opts.NodeName, opts.FallbackHost)},
+		allocationSet: &canonical.AllocationSet{},
 
 		maxAllocations: max(opts.MaxAllocations, 0),
 	}
@@ -120,9 +120,9 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 		t.fill(dst, b, rep)
 	}
 	dst.At = b.At
-	dst.AllocationSet = t.tenancy
+	dst.AllocationSet = t.allocationSet
 	rep.DroppedAllocations = leftOut
-	t.settleUtil(dst.Len(), b.Dict, rep)
+	t.resolveUtil(dst.Len(), b.Dict, rep)
 	t.derive(dst)
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
 }
@@ -133,15 +133,15 @@ func (t *Translator) learn(d *raw.Dict) {
 	if t.dict != d || t.generation != d.Generation() {
 		t.dict, t.generation = d, d.Generation()
 		t.families, t.blocks = nil, nil
-		t.variants, t.places = nil, nil
+		t.variants, t.positions = nil, nil
 		t.variantID = map[variant]int32{}
 		t.unknown = nil
 		t.util.family = -1
 	}
 	for id := len(t.families); id < d.Families(); id++ {
 		name := d.Family(uint32(id)).Name
-		r := t.book.byName[name]
-		t.families = append(t.families, family{rule: r, unknown: r == nil && isVendors(name), sibling: isSibling(name)})
+		r := t.rules.byName[name]
+		t.families = append(t.families, family{rule: r, unknown: r == nil && isVendorName(name), sibling: isSibling(name)})
 		if name == utilRatioName {
 			t.util.family = id
 		}
@@ -152,12 +152,12 @@ func (t *Translator) learn(d *raw.Dict) {
 }
 
 // fill takes the samples of b over. It gives up and returns false if the devices
-// of b are not those of the topology, or their holders not those of the tenancy.
+// of b are not those of the topology, or their holders not those of the allocationSet.
 func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool {
 	*rep = Report{}
 	t.reading++
 	dst.Shape(t.topology)
-	t.shapeSpare()
+	t.shapeFallbacks()
 	stamps := b.Stamps
 	for i := range b.Samples {
 		stale := false
@@ -170,7 +170,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		if v == noDevice {
 			continue
 		}
-		p := &t.places[v]
+		p := &t.positions[v]
 		p.seen = t.reading
 		if p.row == overLimit {
 			rep.DroppedSeries++
@@ -201,8 +201,8 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 // is Prometheus' lookback: an older sample is none there either.
 const maxStampAge = 5 * time.Minute
 
-// isStale tells whether a sample of that time, in milliseconds since 1970, says
-// nothing of the reading at an instant.
+// isStale reports whether a sample with that timestamp, in milliseconds since 1970,
+// is too old or too new to be a reading at an instant.
 func isStale(millis int64, at time.Time) bool {
 	return !at.IsZero() && at.Sub(time.UnixMilli(millis)).Abs() > maxStampAge
 }
@@ -212,44 +212,44 @@ func (t *Translator) cell(dst *canonical.Frame, row, slot int) *float64 {
 	if slot < int(canonical.NumFields) {
 		return &dst.Row(row)[slot]
 	}
-	return &t.spare[row*len(t.book.spares)+slot-int(canonical.NumFields)]
+	return &t.fallbackValues[row*len(t.rules.fallbacks)+slot-int(canonical.NumFields)]
 }
 
-// shapeSpare makes every spare cell of the topology's devices untouched.
-func (t *Translator) shapeSpare() {
-	n := len(t.topology.Devices) * len(t.book.spares)
-	t.spare = slices.Grow(t.spare[:0], n)[:n]
-	for i := range t.spare {
-		t.spare[i] = math.NaN()
+// shapeFallbacks makes every fallback cell of the topology's devices untouched.
+func (t *Translator) shapeFallbacks() {
+	n := len(t.topology.Devices) * len(t.rules.fallbacks)
+	t.fallbackValues = slices.Grow(t.fallbackValues[:0], n)[:n]
+	for i := range t.fallbackValues {
+		t.fallbackValues[i] = math.NaN()
 	}
 }
 
-// allSeen tells whether every variant that the topology and the tenancy were made
+// allSeen reports whether every variant that the topology and the allocationSet were made
 // of is in this reading too.
 func (t *Translator) allSeen() bool {
-	for i := range t.places {
-		if t.places[i].row >= 0 && t.places[i].seen != t.reading {
+	for i := range t.positions {
+		if t.positions[i].row >= 0 && t.positions[i].seen != t.reading {
 			return false
 		}
 	}
 	return true
 }
 
-// rearrange makes the topology of the devices in b and the tenancy of their
-// holders, and gives every variant its place. It returns how many allocations
+// rearrange makes the topology of the devices in b and the allocationSet of their
+// holders, and sets the position of every variant. It returns how many allocations
 // came to be left out.
 func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	present := t.present(b)
 	devices := admit(gather(t.variants, present), t.topology.Devices, t.maxDevices)
 	arrange(devices, t.fallbackHost)
 	index := indexOf(devices)
-	for i := range t.places {
-		t.places[i].row = notHere
+	for i := range t.positions {
+		t.positions[i].row = notHere
 	}
 	for _, v := range present {
-		t.places[v].row = overLimit
+		t.positions[v].row = overLimit
 		if at, ok := index[keyOf(&t.variants[v].Device)]; ok {
-			t.places[v].row = int32(at)
+			t.positions[v].row = int32(at)
 		}
 	}
 	if t.topology.Generation == 0 || !slices.Equal(devices, t.topology.Devices) {
@@ -258,9 +258,9 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 			Hostname:   t.hostname(devices),
 			Generation: t.topology.Generation + 1,
 		}
-		t.tenancy = nil
+		t.allocationSet = nil
 	}
-	return t.settleHolds(present)
+	return t.updateAllocations(present)
 }
 
 // hostname is the node's. It follows from the devices and the options, so that a
@@ -279,10 +279,10 @@ func (t *Translator) present(b *raw.Batch) []int32 {
 	var present []int32
 	for i := range b.Samples {
 		v := t.blocks[b.Samples[i].Labels]
-		if v == noDevice || t.places[v].seen == t.reading {
+		if v == noDevice || t.positions[v].seen == t.reading {
 			continue
 		}
-		t.places[v].seen = t.reading
+		t.positions[v].seen = t.reading
 		present = append(present, v)
 	}
 	return present

@@ -105,7 +105,7 @@ func blanksOf(field canonical.Field, unit Unit) blanks {
 	return units[unit].blanks | fieldBlanks[field]
 }
 
-// in tells whether v, as the source wrote it, is one of the blanks b.
+// in reports whether v, as the source wrote it, is one of the blanks b.
 func (b blanks) in(v float64) bool {
 	switch {
 	case v >= firstInt64Blank:

@@ -12,13 +12,13 @@ import (
 // number of percent; from 4.7 on it is field 1613, a float from 0 to 1. A lone 1
 // may thus be 1 % or 100 %, and each reading has to show which.
 
-// evidence is what a reading tells of the unit of utilRatioName.
+// evidence is what a reading reveals about the unit of utilRatioName.
 type evidence struct {
 	above     bool // a value above what a ratio can overshoot to
 	overshoot bool // a value above 1 that a ratio can overshoot to
 	fraction  bool // a value between 0 and 1
 	siblings  bool // families or labels that came with the ratio
-	help      Unit // what HELP says, "" if nothing
+	help      Unit // the unit in HELP, "" if none
 }
 
 // unit weighs the evidence: values prove, everything else only suggests. It is
@@ -39,7 +39,7 @@ func (e evidence) unit() Unit {
 	return e.help
 }
 
-// weigh adds what a value says.
+// weigh adds the evidence of a value.
 func (e *evidence) weigh(v float64) {
 	switch {
 	case v > ratioOvershoot:
@@ -60,7 +60,7 @@ var siblingFamilies = [...]affix{
 	{"DCGM_FI_DEV_FB_", "_BYTES"},
 }
 
-// isSibling tells whether a family is one of siblingFamilies.
+// isSibling reports whether a family is one of siblingFamilies.
 func isSibling(name string) bool {
 	for _, a := range siblingFamilies {
 		if strings.HasPrefix(name, a.prefix) && strings.HasSuffix(name, a.suffix) {
@@ -110,21 +110,21 @@ func newUtilRatio() utilRatio {
 	}
 }
 
-// settleUtil turns the values of utilRatioName, which wait in their spare column
-// as they came, into ratios.
-func (t *Translator) settleUtil(devices int, d *raw.Dict, rep *Report) {
+// resolveUtil turns the values of utilRatioName, which wait unread in their
+// fallback column, into ratios.
+func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
 	if t.util.family < 0 || !t.families[t.util.family].seen {
 		return
 	}
 	var e evidence
 	for i := range devices {
-		e.weigh(t.spare[i*len(t.book.spares)+t.book.util])
+		e.weigh(t.fallbackValues[i*len(t.rules.fallbacks)+t.rules.util])
 	}
 	e.siblings = t.siblings()
 	e.help = t.util.unitOfHelp(d)
 	unit := e.unit()
 	for i := range devices {
-		cell := &t.spare[i*len(t.book.spares)+t.book.util]
+		cell := &t.fallbackValues[i*len(t.rules.fallbacks)+t.rules.util]
 		if canonical.Given(*cell) {
 			*cell = t.util.read(*cell, unit, rep)
 		}
@@ -150,7 +150,7 @@ func (u *utilRatio) unitOfHelp(d *raw.Dict) Unit {
 	return u.helped
 }
 
-// siblings tells whether this reading has a family or a label that came with
+// siblings reports whether this reading has a family or a label that came with
 // the ratio.
 func (t *Translator) siblings() bool {
 	for i := range t.families {
@@ -158,8 +158,8 @@ func (t *Translator) siblings() bool {
 			return true
 		}
 	}
-	for i := range t.places {
-		if t.places[i].row >= 0 && t.variants[i].systemDriver {
+	for i := range t.positions {
+		if t.positions[i].row >= 0 && t.variants[i].systemDriver {
 			return true
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// holdOf returns the allocation that a row is of, but for the index of its
+// allocationOf returns the allocation that a row is of, but for the index of its
 // device. It has no Workload unless a pod or a job is named: exporters write
 // labels of pods on the rows of free devices too, as "", and a container alone is
 // one of a mere host.
@@ -15,7 +15,7 @@ import (
 // Where a pod has labels of several dialects, those that Prometheus renamed go
 // first: the plain ones beside them are of the target it scraped. Then come the
 // plain ones, as the old names may be what labels of the pod turned to.
-func holdOf(v *values) canonical.Allocation {
+func allocationOf(v *values) canonical.Allocation {
 	a := canonical.Allocation{Workload: canonical.Workload{
 		Pod: cmp.Or(v[roleExportedPod], v[rolePod], v[roleOldPod]),
 		Job: v[roleHPCJob],
@@ -41,8 +41,8 @@ type owner struct {
 	name func(v *values, pod string) string
 }
 
-// owners are those that the labels of a pod tell for certain, because a
-// controller sets them. What stands above others in the chain of owners goes
+// owners are the kinds that the labels of a pod prove, because a controller sets
+// them. What stands above others in the chain of owners goes
 // first: the pods of a JobSet are those of its Jobs.
 var owners = []owner{
 	{"JobSet", labelled(roleJobSet)},

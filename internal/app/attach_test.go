@@ -10,14 +10,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kingpin/v2"
-	"github.com/prometheus/common/promslog"
-
-	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
@@ -74,32 +69,33 @@ func TestAddressesOfNodes(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.listen, got, test.want)
 		}
 	}
-	if got := localProxy(nil); got != "http://localhost:9401/metrics" {
-		t.Error(got)
-	}
 }
 
 func TestOnlyProxiesAreAttachedTo(t *testing.T) {
-	server := func(start func(http.Handler) *httptest.Server, status int, body string) *httptest.Server {
+	serve := func(start func(http.Handler) *httptest.Server, status int, server string) *httptest.Server {
 		s := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/" {
 				t.Errorf("%s was asked for: it may cost a scrape", r.URL.Path)
 			}
+			if server != "" {
+				w.Header().Set("Server", server)
+			}
 			w.WriteHeader(status)
-			fmt.Fprint(w, body)
 		}))
 		s.Config.ErrorLog = log.New(io.Discard, "", 0)
 		t.Cleanup(s.Close)
 		return s
 	}
-	page := func(status int, body string) string { return server(httptest.NewServer, status, body).URL + "/metrics" }
+	page := func(status int, server string) string {
+		return serve(httptest.NewServer, status, server).URL + "/metrics"
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close() // accepts, and says nothing
-	secret := server(httptest.NewTLSServer, 200, "kpulse-proxy")
-	locked := server(httptest.NewTLSServer, 401, "Unauthorized")
+	secret := serve(httptest.NewTLSServer, 200, "kpulse-proxy")
+	locked := serve(httptest.NewTLSServer, 401, "")
 	plain := func(s *httptest.Server) string { return "http" + strings.TrimPrefix(s.URL, "https") + "/metrics" }
 	for _, test := range []struct {
 		name, url string
@@ -107,9 +103,9 @@ func TestOnlyProxiesAreAttachedTo(t *testing.T) {
 		attached  string
 		why       string
 	}{
-		{name: "a proxy", url: page(200, "<title>kpulse-proxy</title>"), attached: "http://127."},
-		{name: "an exporter", url: page(200, "<title>GPU exporter</title>")},
-		{name: "a locked proxy", url: page(401, "kpulse-proxy"), why: "wants credentials; if that is the proxy, show it with --tui.url=http://127."},
+		{name: "a proxy", url: page(200, "kpulse-proxy"), attached: "http://127."},
+		{name: "an exporter", url: page(200, "nginx")},
+		{name: "a locked proxy", url: page(401, ""), why: "wants credentials; if that is the proxy, show it with --tui.url=http://127."},
 		{name: "one that wants TLS", url: plain(secret), why: "wants TLS; if that is the proxy, show it with --tui.url=https://127."},
 		{name: "one with TLS that we have", url: plain(secret), client: secret.Client(), attached: "https://127."},
 		{name: "one with TLS that we have, and a password that we have not", url: plain(locked), client: locked.Client(), why: "wants credentials; if that is the proxy, show it with --tui.url=https://127."},
@@ -131,7 +127,7 @@ func TestOnlyProxiesAreAttachedTo(t *testing.T) {
 // computes, so flags that say how are told of by name, if they were given, and no
 // others. Who reads by himself is told nothing.
 func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<title>kpulse-proxy</title>") }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "kpulse-proxy") }))
 	defer s.Close()
 	here := "--web.listen-address=" + strings.TrimPrefix(s.URL, "http://")
 	file := filepath.Join(t.TempDir(), "config.yml")
@@ -152,7 +148,7 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 		{"one", nil, []string{here, "--preset=ai"}, "--preset has no effect: these are the numbers of the proxy at " + s.URL + "; start it with that" + remedy},
 		{"a variable, which the proxy may have too", map[string]string{"KPULSE_MIN_COVERAGE": "0.3"}, []string{here}, ""},
 		{"many", map[string]string{"KPULSE_MISSING_INPUTS": "zero"}, []string{here, "--weights=1,1,1,1", "--config.file=" + file, "--expected-gpus=8", "--node-name=n"},
-			"--node-name, --config.file, --weights and --expected-gpus have no effect: these are the numbers of the proxy at " + s.URL + "; start it with them" + remedy},
+			"--node-name, --weights, --expected-gpus and --config.file have no effect: these are the numbers of the proxy at " + s.URL + "; start it with them" + remedy},
 		{"a named proxy", nil, []string{"--tui.url=" + s.URL, "--tui.url=http://u:secret@node", "--preset=hpc", "--replay=x"},
 			"--replay and --preset have no effect: these are the numbers of the proxy of --tui.url; start it with them, or leave --tui.url out and give --backend to read by ourselves"},
 		{"a named proxy alone", nil, []string{"--tui.url=" + s.URL}, ""},
@@ -172,28 +168,6 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 				t.Errorf("says %q\nwant %q", opts.notice, c.want)
 			}
 		})
-	}
-}
-
-// TestFlagsOfReadingAreKnown: a flag that is new has to be one of those that mean
-// nothing to another proxy, or one of these.
-func TestFlagsOfReadingAreKnown(t *testing.T) {
-	app := kingpin.New("", "")
-	register(app, &options{log: &promslog.Config{}}, config.Default())
-	ours := strings.Fields("help gpus show-all once json export tui tui.url tui.http-config passthrough rules.file rules.window rules.max-samples")
-	for _, f := range app.Model().Flags {
-		if f.Hidden {
-			continue
-		}
-		other := slices.Contains(ours, f.Name) || strings.HasPrefix(f.Name, "web.") || strings.HasPrefix(f.Name, "log.")
-		if slices.Contains(ofReading, f.Name) == other {
-			t.Errorf("--%s: does it say how to read or to compute? Then name it in ofReading, else here", f.Name)
-		}
-	}
-	for _, name := range ofReading {
-		if app.GetFlag(name) == nil {
-			t.Errorf("--%s is no flag", name)
-		}
 	}
 }
 

@@ -1,13 +1,11 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +20,7 @@ import (
 )
 
 // longestPoll is where an interval is taken for a mistake.
-const longestPoll = 24 * time.Hour
+const longestPoll = config.Duration(24 * time.Hour)
 
 // backend is a way to get readings.
 type backend struct {
@@ -41,10 +39,10 @@ type backend struct {
 	source string
 	// overHTTP: the source may be a URL, to be asked as an http_config says.
 	overHTTP bool
-	// check names a feed, and tells what of it can never work, and the key of the
-	// config file that says so; nil does neither.
-	check func(*feed) (key string, err error)
-	open  func(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error)
+	// check names a source of the config file, and returns why it can never work and the
+	// key to blame; nil does neither.
+	check func(*sourceSettings) (key string, err error)
+	open  func(o *options, s *sourceSettings, userAgent string, logger *slog.Logger) (source.Source, error)
 }
 
 var backends = []backend{
@@ -52,48 +50,6 @@ var backends = []backend{
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
 	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: dcgmi.MinPeriod, open: openDCGM},
 	{name: "nvml", alias: "nvml_direct", least: nvml.MinPeriod, clamped: true, selects: true, standard: time.Second, open: openNVML},
-}
-
-// belongs lists the flags that only some backends take, and what to say of them
-// elsewhere.
-var belongs = []struct {
-	flag, backends, remedy string
-	presenting             bool // all backends take it where readings are shown rather than served
-}{
-	{"source", "prometheus replay", "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host", false},
-	{"dcgm.host", "dcgm", "it is for --backend=dcgm", false},
-	{"gpus", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves", true},
-	{"show-all", "dcgm nvml", "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves", true},
-	{"collector.processes", "dcgm nvml", "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them", false},
-	{"hpc-job-mapping-dir", "dcgm nvml", "it is for --backend=dcgm and nvml; give it to the exporter that is read", false},
-}
-
-// takes tells whether a flag that belongs to some backends belongs to b.
-func (b *backend) takes(flag string) bool {
-	for _, f := range belongs {
-		if f.flag == flag {
-			return slices.Contains(strings.Fields(f.backends), b.name)
-		}
-	}
-	return true
-}
-
-// refuse tells which flag was given that none of what is read takes.
-func (o *options) refuse() error {
-	all := o.each()
-	for _, f := range belongs {
-		taken := slices.ContainsFunc(all, func(one *options) bool { return one.backend.takes(f.flag) })
-		if taken || o.origin(f.flag) == fromFile || f.presenting && (o.presents() || o.tui) {
-			continue
-		}
-		var names []string
-		for _, one := range all {
-			names = append(names, one.backend.name)
-		}
-		slices.Sort(names)
-		return fmt.Errorf("--%s is not for the %s backend: %s", f.flag, strings.Join(slices.Compact(names), " or "), f.remedy)
-	}
-	return nil
 }
 
 func parseBackend(word string) (*backend, error) {
@@ -108,33 +64,24 @@ func parseBackend(word string) (*backend, error) {
 	return nil, fmt.Errorf("%q is no backend; use %s", word, strings.Join(words, ", "))
 }
 
-// parsePoll reads a duration or bare seconds within what b allows.
-func (b *backend) parsePoll(word string) (time.Duration, error) {
-	if word == "" {
+// period returns how often to read, where poll is what was set, within what b allows.
+func (b *backend) period(poll *config.Duration) (time.Duration, error) {
+	if poll == nil {
 		return b.standard, nil
 	}
-	d, err := parseDuration(word)
-	switch {
-	case err != nil:
-		return 0, err
-	case d == 0 && b.onDemand && !strings.ContainsAny(word, "123456789"):
+	d := time.Duration(*poll)
+	if d == 0 && b.onDemand {
 		return 0, nil
-	case d <= 0 || d > longestPoll || d < b.least && !b.clamped:
-		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to %s", word, b.name, b.least, longestPoll)
+	}
+	if d <= 0 || d > time.Duration(longestPoll) || d < b.least && !b.clamped {
+		return 0, fmt.Errorf("%s is out of range; the %s backend takes %s to %s", *poll, b.name, config.Duration(b.least), longestPoll)
 	}
 	return d, nil
 }
 
-func parseDuration(s string) (time.Duration, error) {
-	var d config.Duration
-	err := d.Set(s)
-	return time.Duration(d), err
-}
-
-// open opens the source that the command line names, and records it if it says
-// so.
-func open(ctx context.Context, o *options, userAgent string, logger *slog.Logger) (source.Source, error) {
-	src, err := o.backend.open(ctx, o, userAgent, logger)
+// open opens a source, and records it where that is set.
+func open(o *options, s *sourceSettings, userAgent string, logger *slog.Logger) (source.Source, error) {
+	src, err := s.backend.open(o, s, userAgent, logger)
 	if err != nil || o.record == "" {
 		return src, err
 	}
@@ -145,28 +92,28 @@ func open(ctx context.Context, o *options, userAgent string, logger *slog.Logger
 	return recorder, nil
 }
 
-func openExporter(_ context.Context, o *options, userAgent string, _ *slog.Logger) (source.Source, error) {
-	client, err := o.client()
+func openExporter(o *options, s *sourceSettings, userAgent string, _ *slog.Logger) (source.Source, error) {
+	client, err := s.client()
 	if err != nil {
 		return nil, err
 	}
 	// The pipeline bounds each read by its scrapers' timeouts; this one is for when
 	// none would.
-	return exporter.New(o.source, exporter.Options{MaxBody: o.maxBody, UserAgent: userAgent, Timeout: writeTimeout, Client: client})
+	return exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: writeTimeout, Client: client})
 }
 
 // checkExporter implements backend.check.
-func checkExporter(f *feed) (key string, err error) {
-	client, err := f.client()
+func checkExporter(s *sourceSettings) (key string, err error) {
+	client, err := s.client()
 	if err != nil {
 		return "http_config", err
 	}
-	src, err := exporter.New(f.source, exporter.Options{Client: client})
+	src, err := exporter.New(s.Source.Source, exporter.Options{Client: client})
 	if err != nil {
 		return "source", errors.New(strings.ReplaceAll(err.Error(), "--source=", "source: ")) // as it is written there
 	}
-	f.name = src.Name()
-	if f.http != nil && namesUser(f.source) && (f.http.BasicAuth != nil || f.http.Authorization != nil || f.http.OAuth2 != nil) {
+	s.name = src.Name()
+	if s.HTTP != nil && namesUser(s.Source.Source) && (s.HTTP.BasicAuth != nil || s.HTTP.Authorization != nil || s.HTTP.OAuth2 != nil) {
 		err = errors.New("holds credentials beside those of the URL; keep one of the two")
 	}
 	return "http_config", errors.Join(err, src.Close())
@@ -178,14 +125,14 @@ func namesUser(source string) bool {
 	return err == nil && u.User != nil
 }
 
-func openDCGM(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	hostname, err := o.hostname(isHere(o.dcgmHost))
+func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname, err := s.hostname(isHere(s.DCGMHost))
 	if err != nil {
 		return nil, err
 	}
 	return dcgmi.New(dcgmi.Options{
-		Host:          o.dcgmHost,
-		Period:        o.clamp(logger),
+		Host:          s.DCGMHost,
+		Period:        s.clamp(logger),
 		Choose:        o.request().Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
@@ -196,13 +143,13 @@ func openDCGM(_ context.Context, o *options, _ string, logger *slog.Logger) (sou
 // isHere tells whether a --dcgm.host is the host engine of this machine.
 func isHere(host string) bool { return host == "" || strings.HasPrefix(host, "unix://") }
 
-func openNVML(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	hostname, err := o.hostname(true)
+func openNVML(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
+	hostname, err := s.hostname(true)
 	if err != nil {
 		return nil, err
 	}
 	return nvml.New(nvml.Options{
-		Period:        o.clamp(logger),
+		Period:        s.clamp(logger),
 		Choose:        o.request().Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
@@ -211,9 +158,9 @@ func openNVML(_ context.Context, o *options, _ string, logger *slog.Logger) (sou
 }
 
 // hostname is the label of the exporter's own series; "" leaves it out.
-func (o *options) hostname(local bool) (string, error) {
-	if o.nodeName != "" || !local {
-		return o.nodeName, nil
+func (s *sourceSettings) hostname(local bool) (string, error) {
+	if s.NodeName != "" || !local {
+		return s.NodeName, nil
 	}
 	return thisMachine()
 }
@@ -228,11 +175,11 @@ func thisMachine() (string, error) {
 }
 
 // clamp returns --poll, raised to what the backend can do.
-func (o *options) clamp(logger *slog.Logger) time.Duration {
-	if o.poll < o.backend.least {
-		logger.Warn("--poll is raised to the shortest that this backend can do", "backend", o.backend.name, "poll", o.poll, "shortest", o.backend.least)
+func (s *sourceSettings) clamp(logger *slog.Logger) time.Duration {
+	if s.poll < s.backend.least {
+		logger.Warn("--poll is raised to the shortest that this backend can do", "backend", s.backend.name, "poll", s.poll, "shortest", s.backend.least)
 	}
-	return max(o.poll, o.backend.least)
+	return max(s.poll, s.backend.least)
 }
 
 // request is which GPUs are wanted: a server shows all, unless --gpus names some.
@@ -240,14 +187,14 @@ func (o *options) request() selection.Request {
 	return selection.Request{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && o.gpus == "", LookupEnv: os.LookupEnv}
 }
 
-func openReplay(_ context.Context, o *options, _ string, logger *slog.Logger) (source.Source, error) {
-	opts := replay.Options{Period: o.poll, Loop: !o.presents(), Recorded: o.presents(), Controls: o.controls, Logger: logger}
+func openReplay(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
+	opts := replay.Options{Period: s.poll, Loop: !o.presents(), Recorded: o.presents(), Controls: o.controls, Logger: logger}
 	switch {
-	case o.source == "":
+	case s.Source.Source == "":
 		return replay.Demo(opts), nil
-	case strings.Contains(o.source, "://"):
+	case strings.Contains(s.Source.Source, "://"):
 		return nil, errors.New("--source is a URL, and --backend=replay plays files; read a URL with --backend=prometheus")
 	default:
-		return replay.Open(o.source, opts)
+		return replay.Open(s.Source.Source, opts)
 	}
 }

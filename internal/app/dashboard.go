@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	promconfig "github.com/prometheus/common/config"
@@ -63,25 +64,24 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 		for _, url := range o.tuiURLs {
 			targets = append(targets, o.target(url, httpClient))
 		}
-		o.notice = o.without("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
+		o.notice = o.withoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
 		return targets, func() {}, nil
 	}
 	// Who says what to read does not mean what somebody else reads.
-	asked := o.origin("backend") != fromFile || o.origin("source") != fromFile || o.origin("replay") != fromFile || o.record != "" ||
-		o.named && o.origin("config.file") == fromCommandLine
+	asked := o.sourceIsGiven() || o.record != "" || len(o.Sources) > 0 && o.origin("config.file") == fromCommandLine
 	if !asked {
-		url, why := attach(ctx, httpClient, localProxy(*o.web.WebListenAddresses))
+		url, why := attach(ctx, httpClient, localProxy(o.listen))
 		if url != "" {
-			o.notice = o.without("the proxy at "+strings.TrimSuffix(url, "/metrics"), "give --backend too to read by ourselves")
+			o.notice = o.withoutEffect("the proxy at "+strings.TrimSuffix(url, "/metrics"), "give --backend too to read by ourselves")
 			return []client.Target{o.target(url, httpClient)}, func() {}, nil
 		}
 		o.notice = why
 	}
-	if o.backend.name == "replay" {
+	if o.sources[0].backend.name == "replay" {
 		o.controls = replay.NewControls()
 	}
-	o.ruleFiles = nil // nobody scrapes us, and the dashboard shows no results
-	p, err := assemble(ctx, o, logger)
+	o.Rules.Files = nil // nobody scrapes us, and the dashboard shows no results
+	p, err := assemble(o, logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,4 +160,31 @@ func withPath(typed string) (string, error) {
 		return "", fmt.Errorf("%s: it can be read over http and https alone", u.Redacted())
 	}
 	return whole, nil
+}
+
+// tailLines is how many lines a tail keeps.
+const tailLines = 20
+
+// tail is a writer that keeps the last lines: each Write is one.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(line []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == tailLines {
+		t.lines = append(t.lines[:0], t.lines[1:]...)
+	}
+	t.lines = append(t.lines, string(line))
+	return len(line), nil
+}
+
+// String returns what is kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "")
 }

@@ -27,7 +27,7 @@ const lastWrite = time.Second
 // stderr tells of it.
 func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	warnings := warningsTo(stderr)
-	src, err := open(ctx, opts, newUserAgent(), warnings)
+	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 			end(err)
 		}
 	})
-	p, err := wire(src, opts, write, warnings)
+	p, err := wire(src, opts, &opts.sources[0], write, warnings)
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
@@ -109,27 +109,13 @@ func outliveReader() (stop func()) {
 	return func() { signal.Stop(broken) }
 }
 
-// presents tells whether readings are written out rather than served or watched.
-func (o *options) presents() bool { return o.once || o.columns != nil }
-
-// intoColumns understands --export and the flags that go with it.
-func (o *options) intoColumns(spec string, given bool) (err error) {
-	switch {
-	case o.json && !o.once:
-		return errors.New("--json is a form of --once; write --once --json")
-	case !given:
-		return nil
-	case o.json:
-		return errors.New("--json and --export are two forms of the same; choose one")
-	}
+// parseColumns reads --export.
+func (o *options) parseColumns(spec string) (err error) {
 	o.columns, err = export.ParseColumns(spec, selection.JobNames())
 	if unknown, ok := errors.AsType[*export.UnknownColumns](err); ok {
-		err = withNearest(unknown)
+		return withNearest(unknown)
 	}
-	if err != nil {
-		return fmt.Errorf("--export: %w", err)
-	}
-	return nil
+	return err
 }
 
 // withNearest adds to the names of columns that there are none of what was probably

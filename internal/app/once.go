@@ -23,16 +23,16 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	warnings := warningsTo(stderr)
 	meter := host.NewMeter(procfs)
 	meter.Read() // utilization counts from here on
-	src, err := open(ctx, opts, newUserAgent(), warnings)
+	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
 	if err != nil {
 		return err
 	}
 	caps := src.Caps()
-	p, err := wire(src, opts, nil, slog.New(slog.DiscardHandler))
+	p, err := wire(src, opts, &opts.sources[0], nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	return look(ctx, p, opts.timeout, func(snapshot *canonical.Snapshot) error {
+	return look(ctx, p, time.Duration(opts.timeout), func(snapshot *canonical.Snapshot) error {
 		shown := *snapshot
 		if caps.Local {
 			load := meter.Read()

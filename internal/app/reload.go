@@ -2,10 +2,11 @@ package app
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -14,21 +15,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// reloads tells on the proxy's own page how the last reload went.
+// reloads are the proxy's own series of how the last reload went.
 type reloads struct{ successful, at metric.Gauge }
 
 func newReloads() *reloads {
 	r := &reloads{
 		successful: metric.NewGauge(metric.GaugeOpts{
 			Name: "kpulse_proxy_config_last_reload_successful",
-			Help: "1 if config file and rules were taken over when they were last read, else 0.",
+			Help: "1 if config file and rules were applied when they were last read, else 0.",
 		}),
 		at: metric.NewGauge(metric.GaugeOpts{
 			Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds",
-			Help: "When config file and rules were last taken over, in Unix time.",
+			Help: "When config file and rules were last applied, in Unix time.",
 		}),
 	}
-	r.note(nil)
+	r.count(nil)
 	return r
 }
 
@@ -36,7 +37,7 @@ func (r *reloads) collectors() []metric.Collector {
 	return []metric.Collector{r.successful, r.at}
 }
 
-func (r *reloads) note(err error) {
+func (r *reloads) count(err error) {
 	if err != nil {
 		r.successful.Set(0)
 		return
@@ -62,91 +63,84 @@ func (p *service) reloadOnHangup(ctx context.Context) {
 	}()
 }
 
-// reload reads config file and rules again and takes them over. After an error,
-// which it logs, all stays as it was.
+// reload reads config file and rules again and applies them. After an error, which it
+// logs, everything stays as it was.
 func (p *service) reload() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err := p.tryReload()
+	changed, err := p.tryReload()
 	if err != nil {
 		p.logger.Error("nothing was reloaded; all stays as it was", "cause", err)
 	} else {
-		p.logger.Info("config file and rules are reloaded", "config", p.opts.configFile, "rules", p.opts.ruleFiles)
+		p.logger.Info("config file and rules are reloaded", "config", p.opts.configFile, "rules", p.opts.Rules.Files, "changed", changed)
 	}
-	p.reloads.note(err) // last: who sees it there finds the reason in the log
+	p.reloads.count(err) // last: whoever sees it there finds the reason in the log
 	return err
 }
 
-// tryReload is reload without telling of it.
-func (p *service) tryReload() error {
-	fresh, err := parse(p.opts.args, io.Discard)
+// tryReload is reload without its report. It returns the settings that changed.
+func (p *service) tryReload() ([]string, error) {
+	fresh, err := p.opts.given.options()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.keepFixed(fresh)
-	changes, err := p.changes(fresh)
+	changed := p.changed(fresh)
+	apply, err := p.prepare(fresh, changed)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	groups, err := loadRules(fresh, p.logger) // says that they are evaluated: last
+	groups, err := loadRules(fresh, p.logger) // logs that they are evaluated: last
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, change := range changes {
+	for _, change := range apply {
 		change()
 	}
 	if p.rules != nil {
 		p.rules.Replace(groups, time.Now())
-		p.rules.Limit(fresh.ruleSamples)
+		p.rules.Limit(int(fresh.Rules.MaxSamples))
 	}
 	p.opts = fresh
-	return nil
+	return changed, nil
 }
 
-// changes returns what makes the pipelines go by fresh: nothing where readings would
+// changed returns the keys of the settings in which fresh differs. Those that need a
+// restart it sets back in fresh, and says so.
+func (p *service) changed(fresh *options) (keys []string) {
+	for i := range settings {
+		s := &settings[i]
+		was, is := s.at(p.opts), s.at(fresh)
+		switch {
+		case s.key == "" || reflect.DeepEqual(was, is):
+		case s.restart || p.rules == nil && s.key == "rules.files":
+			p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", s.key)
+			reflect.ValueOf(is).Elem().Set(reflect.ValueOf(was).Elem())
+		default:
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+// prepare returns what makes the pipelines go by fresh: nothing where readings would
 // come to the same.
-func (p *service) changes(fresh *options) ([]func(), error) {
-	newRows := !reflect.DeepEqual(fresh.rows, p.opts.rows)
-	if !newRows && reflect.DeepEqual(fresh.judge, p.opts.judge) {
+func (p *service) prepare(fresh *options, changed []string) (apply []func(), err error) {
+	if !slices.ContainsFunc(changed, func(key string) bool { return !strings.HasPrefix(key, "rules.") }) {
 		return nil, nil
 	}
-	var changes []func()
-	for i, opts := range fresh.each() {
-		r := p.readers[i]
-		judge, err := newJudge(opts)
+	for i := range fresh.sources {
+		r, s := p.readers[i], &fresh.sources[i]
+		judge, err := fresh.newJudge(s)
 		if err != nil {
 			return nil, err
 		}
-		var translator *translate.Translator
-		if newRows {
-			if translator, err = newTranslator(opts, r.hostname); err != nil {
+		var translator *translate.Translator // nil goes on with the one there is
+		if slices.Contains(changed, "dialect") {
+			if translator, err = fresh.newTranslator(s, r.hostname); err != nil {
 				return nil, err
 			}
 		}
-		changes = append(changes, func() { r.pipeline.Change(judge, translator) })
+		apply = append(apply, func() { r.pipeline.Change(judge, translator) })
 	}
-	return changes, nil
-}
-
-// keepFixed leaves in fresh what cannot change while we run as it is, and says so.
-func (p *service) keepFixed(fresh *options) {
-	for _, s := range []struct {
-		key     string
-		differs bool
-	}{
-		{"sources", !reflect.DeepEqual(fresh.feed, p.opts.feed) || !reflect.DeepEqual(fresh.feeds, p.opts.feeds)},
-		{"limits.series_limit", fresh.seriesLimit != p.opts.seriesLimit},
-		{"limits.max_body", fresh.maxBody != p.opts.maxBody},
-		{"limits.max_requests", fresh.maxRequests != p.opts.maxRequests},
-		{"rules", p.rules == nil && len(fresh.ruleFiles) > 0},
-	} {
-		if s.differs {
-			p.logger.Warn("restart to apply a setting that cannot change at run time", "setting", s.key)
-		}
-	}
-	fresh.feed, fresh.feeds = p.opts.feed, p.opts.feeds
-	fresh.seriesLimit, fresh.maxBody, fresh.maxRequests = p.opts.seriesLimit, p.opts.maxBody, p.opts.maxRequests
-	if p.rules == nil {
-		fresh.ruleFiles = nil
-	}
+	return apply, nil
 }

@@ -26,7 +26,7 @@ func reloadable(t *testing.T, logger *slog.Logger, file string) (s *service, wri
 		}
 	}
 	write(file)
-	s, err := assemble(t.Context(), configured(t, "", nil, "--backend=replay", "--config.file="+path), logger)
+	s, err := assemble(configured(t, "", nil, "--backend=replay", "--config.file="+path), logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := assemble(t.Context(), opts, slog.New(slog.DiscardHandler))
+	s, err := assemble(opts, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

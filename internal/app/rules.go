@@ -19,10 +19,10 @@ const maxRuleSeries = 100_000
 
 // loadRules reads the rule files that opts name. No file is no rules. Its error is diag.Problems.
 func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
-	if len(opts.ruleFiles) == 0 {
+	if len(opts.Rules.Files) == 0 {
 		return nil, nil
 	}
-	set, problems := rules.Load(rules.Options{Window: opts.ruleWindow, Served: servedFamilies()}, opts.ruleFiles...)
+	set, problems := rules.Load(rules.Options{Window: time.Duration(opts.Rules.Window), Served: servedFamilies()}, opts.Rules.Files...)
 	if problems.Refuse() {
 		return nil, problems
 	}
@@ -35,7 +35,7 @@ func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
 
 // startRules gives p an engine with the rules that its options name, if any.
 func (p *service) startRules() error {
-	if len(p.opts.ruleFiles) == 0 {
+	if len(p.opts.Rules.Files) == 0 {
 		return nil
 	}
 	groups, err := loadRules(p.opts, p.logger)
@@ -47,7 +47,7 @@ func (p *service) startRules() error {
 		Render: renderer(),
 		Order:  p.order,
 		Serves: p.serves,
-		Limits: engine.Limits{Series: maxRuleSeries, Samples: p.opts.ruleSamples},
+		Limits: engine.Limits{Series: maxRuleSeries, Samples: int(p.opts.Rules.MaxSamples)},
 	})
 	p.rules.Replace(groups, time.Now())
 	return nil

@@ -63,7 +63,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
-	opts.spare()
+	opts.leaveRoom()
 	switch {
 	case opts.once:
 		defer outliveReader()()
@@ -74,7 +74,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	case opts.tui:
 		err = dashboard(ctx, opts, stderr)
 	default:
-		err = serve(ctx, opts, promslog.New(opts.log))
+		err = serve(ctx, opts, promslog.New(&opts.log))
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
@@ -83,9 +83,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// spare leaves memory and processors to others, as far as the environment does not
+// leaveRoom leaves memory and processors to others, as far as the environment does not
 // say how much of them to use.
-func (o *options) spare() {
+func (o *options) leaveRoom() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
 		if o.tui {

@@ -33,7 +33,7 @@ func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
 	if request.GPUs == "" && !ofThisMachine(caps) {
 		request.ShowAll = true
 	}
-	return &selector{request: request, off: o.backend.selects || request.GPUs == "" && request.ShowAll, logger: logger}
+	return &selector{request: request, off: o.sources[0].backend.selects || request.GPUs == "" && request.ShowAll, logger: logger}
 }
 
 // ofThisMachine reports whether an upstream is addressed as one of this machine.
@@ -88,7 +88,7 @@ func (o *options) chooser(address string) func(*client.Node) client.Selection {
 	request := o.request()
 	return func(n *client.Node) client.Selection {
 		switch {
-		case address == client.InProcess && o.backend.selects:
+		case address == client.InProcess && o.sources[0].backend.selects:
 			return alreadyChosen(n, request)
 		case request.GPUs == "" && (!isHost(address) || !isOfThisMachine(n)):
 			return client.Selection{Shown: allOf(n)}

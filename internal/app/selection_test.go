@@ -74,7 +74,7 @@ func TestDashboardSelection(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := shownHere(test.source)
-			o := &options{feed: feed{backend: b}, gpus: test.gpus, showAll: test.showAll, tui: true}
+			o := &options{sources: []sourceSettings{{backend: b}}, gpus: test.gpus, showAll: test.showAll, tui: true}
 			s := o.chooser(test.address)(n)
 			var got []string
 			for _, i := range s.Shown {

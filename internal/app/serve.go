@@ -39,12 +39,12 @@ const (
 
 // serve answers scrapes until ctx ends, and then lets the running ones finish.
 func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
-	p, err := assemble(ctx, opts, logger)
+	p, err := assemble(opts, logger)
 	if err != nil {
 		return err
 	}
-	if err := web.Validate(*opts.web.WebConfigFile); err != nil {
-		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", *opts.web.WebConfigFile, err)
+	if err := web.Validate(opts.webConfig); err != nil {
+		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", opts.webConfig, err)
 	}
 	for _, r := range p.readers {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
@@ -68,7 +68,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		read <- err
 	}()
 
-	err = listen(ctx, p.handler, opts.web, logger)
+	err = listen(ctx, p.handler, opts.webFlags(), logger)
 	end()
 	if e := <-read; err == nil && e != nil && !errors.Is(e, io.EOF) {
 		err = e
@@ -79,7 +79,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 // service is the program while it serves: its parts, wired.
 type service struct {
 	logger  *slog.Logger
-	readers []reader       // in the order of options.each
+	readers []reader       // in the order of options.sources
 	rules   *engine.Engine // nil without rules
 	handler http.Handler
 	reloads *reloads
@@ -98,20 +98,20 @@ type reader struct {
 
 // assemble wires the program from its source to its HTTP handler. Nothing runs
 // yet.
-func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service, error) {
+func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p := &service{opts: opts, logger: logger, reloads: newReloads()}
 	if err := p.startRules(); err != nil {
 		return nil, err
 	}
 	userAgent := newUserAgent()
-	if err := p.startReaders(ctx, userAgent); err != nil {
+	if err := p.startReaders(userAgent); err != nil {
 		return nil, errors.Join(err, p.closeSources())
 	}
 	served := expose.Options{
 		Sources:      p.sources(),
 		Passthrough:  opts.passthrough,
-		MaxRequests:  opts.maxRequests,
-		Timeout:      opts.timeout,
+		MaxRequests:  int(opts.Limits.MaxRequests),
+		Timeout:      time.Duration(opts.timeout),
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,
 		Self:         userAgent,
@@ -133,18 +133,19 @@ func assemble(ctx context.Context, opts *options, logger *slog.Logger) (*service
 }
 
 // startReaders opens the sources and wires what reads them.
-func (p *service) startReaders(ctx context.Context, userAgent string) error {
-	for _, opts := range p.opts.each() {
-		src, err := open(ctx, opts, userAgent, p.logger)
+func (p *service) startReaders(userAgent string) error {
+	for i := range p.opts.sources {
+		s := &p.opts.sources[i]
+		src, err := open(p.opts, s, userAgent, p.logger)
 		if err != nil {
 			return err
 		}
-		p.readers = append(p.readers, reader{backend: opts.backend.name, source: src})
+		p.readers = append(p.readers, reader{backend: s.backend.name, source: src})
 		r := &p.readers[len(p.readers)-1]
 		if r.hostname, err = hostnameOf(src); err != nil {
 			return err
 		}
-		if r.pipeline, err = wire(src, opts, p.observer(), p.logger); err != nil {
+		if r.pipeline, err = wire(src, p.opts, s, p.observer(), p.logger); err != nil {
 			return err
 		}
 	}
@@ -211,16 +212,16 @@ func hostnameOf(src source.Source) (string, error) {
 
 // wire puts behind a source what its readings go through, and who is told of them, nil
 // for nobody.
-func wire(src source.Source, opts *options, observer pipeline.Observer, logger *slog.Logger) (*pipeline.Pipeline, error) {
+func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline.Observer, logger *slog.Logger) (*pipeline.Pipeline, error) {
 	hostname, err := hostnameOf(src)
 	if err != nil {
 		return nil, err
 	}
-	translator, err := newTranslator(opts, hostname)
+	translator, err := opts.newTranslator(s, hostname)
 	if err != nil {
 		return nil, err
 	}
-	judge, err := newJudge(opts)
+	judge, err := opts.newJudge(s)
 	if err != nil {
 		return nil, err
 	}
@@ -230,31 +231,31 @@ func wire(src source.Source, opts *options, observer pipeline.Observer, logger *
 		Translator:  translator,
 		Judge:       judge,
 		Logger:      logger,
-		MinInterval: opts.minInterval,
-		Poll:        opts.poll,
-		Timeout:     opts.timeout,
+		MinInterval: time.Duration(opts.minInterval),
+		Poll:        s.poll,
+		Timeout:     time.Duration(opts.timeout),
 		Observer:    observer,
 	}), nil
 }
 
-// newTranslator returns what translates by opts. hostname is where the readings are
-// of if nothing else tells.
-func newTranslator(opts *options, hostname string) (*translate.Translator, error) {
-	devices, allocations := expose.Limits(opts.seriesLimit, opts.expectedGPUs)
+// newTranslator returns the translator of a source. hostname is where its readings are
+// of if nothing else says so.
+func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.Translator, error) {
+	devices, allocations := expose.Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
 	return translate.New(translate.Options{
-		NodeName:       opts.nodeName,
+		NodeName:       s.NodeName,
 		FallbackHost:   hostname,
 		MaxDevices:     devices,
 		MaxAllocations: allocations,
-		Rows:           opts.rows,
+		Rows:           o.Rows,
 	})
 }
 
-// newJudge returns what judges by opts.
-func newJudge(opts *options) (*compute.Judge, error) {
-	judging := opts.judge
-	judging.ExpectedGPUs = opts.expectedGPUs
-	judging.MaxDevices, judging.MaxAllocations = expose.Limits(opts.seriesLimit, opts.expectedGPUs)
+// newJudge returns the judge of a source.
+func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
+	judging := o.Judge
+	judging.ExpectedGPUs = int(s.ExpectedGPUs)
+	judging.MaxDevices, judging.MaxAllocations = expose.Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
 	return compute.New(judging)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
 // configured returns the settings that arguments, environment and the content of a
@@ -40,15 +41,15 @@ type layered struct {
 	weights     canonical.Weights
 	missing     compute.Missing
 	minCoverage float64
-	series      int
-	maxBody     int64
-	maxRequests int
-	ruleWindow  time.Duration
-	ruleSamples int
+	series      config.Count
+	maxBody     config.Size
+	maxRequests config.Count
+	ruleWindow  config.Duration
+	ruleSamples config.Count
 }
 
 func layeredOf(o *options) layered {
-	return layered{o.judge.Preset, o.judge.Weights, o.judge.Missing, o.judge.MinCoverage, o.seriesLimit, o.maxBody, o.maxRequests, o.ruleWindow, o.ruleSamples}
+	return layered{o.Judge.Preset, o.Judge.Weights, o.Judge.Missing, o.Judge.MinCoverage, o.Limits.Series, o.Limits.MaxBody, o.Limits.MaxRequests, o.Rules.Window, o.Rules.MaxSamples}
 }
 
 // TestPrecedence: the command line wins over the environment, that over the file,
@@ -63,9 +64,9 @@ func TestPrecedence(t *testing.T) {
 		"--rules.window=5m", "--rules.max-samples=2000000"}
 
 	none := canonical.Weights{}
-	standard := layered{"ai", none, compute.Renormalize, 0.5, 250000, 64 << 20, 40, 5 * time.Minute, 2_000_000}
-	ofFile := layered{"hpc", none, compute.Zero, 0.1, 11, 11, 11, 11 * time.Minute, 11}
-	ofEnvironment := layered{"mem", none, compute.Renormalize, 0.2, 22, 22, 22, 22 * time.Minute, 22}
+	standard := layered{"ai", none, compute.Renormalize, 0.5, 250000, 64 << 20, 40, config.Duration(5 * time.Minute), 2_000_000}
+	ofFile := layered{"hpc", none, compute.Zero, 0.1, 11, 11, 11, config.Duration(11 * time.Minute), 11}
+	ofEnvironment := layered{"mem", none, compute.Renormalize, 0.2, 22, 22, 22, config.Duration(22 * time.Minute), 22}
 	ofArgs := standard
 	ofArgs.missing = compute.Zero
 
@@ -116,7 +117,7 @@ func TestWeightsAndPreset(t *testing.T) {
 		{"flag and variable", fileWeights, map[string]string{"KPULSE_PRESET": "hpc"}, []string{"--weights=0,2,0,0"}, compute.Custom, tensor},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			judge := configured(t, test.file, test.environment, test.args...).judge
+			judge := configured(t, test.file, test.environment, test.args...).Judge
 			if judge.Preset != test.preset || judge.Weights != test.weights {
 				t.Errorf("got %s %+v, want %s %+v", judge.Preset, judge.Weights, test.preset, test.weights)
 			}
@@ -132,25 +133,25 @@ func TestWeightsAndPreset(t *testing.T) {
 func TestOnlyTheFile(t *testing.T) {
 	opts := configured(t, "thresholds: {rise_hold: 3m}\nhealth: {pcie_replay: off}\ndialect:\n- {names: [A], field: gpu_power_watts, unit: watts}\n",
 		nil, "--expected-gpus=8", "--poll=7s")
-	if got := opts.judge.Thresholds.RiseHold; got != 3*time.Minute {
+	if got := opts.Judge.Thresholds.RiseHold; got != 3*time.Minute {
 		t.Errorf("a rise holds for %v", got)
 	}
-	if got := opts.judge.States[canonical.CondPCIeReplay]; got != canonical.HealthOK {
+	if got := opts.Judge.States[canonical.CondPCIeReplay]; got != canonical.HealthOK {
 		t.Errorf("PCIe replays raise %v", got)
 	}
-	if len(opts.rows) != 1 || !reflect.DeepEqual(opts.rows[0].Names, []string{"A"}) {
-		t.Errorf("the dialect's rows are %+v", opts.rows)
+	if len(opts.Rows) != 1 || !reflect.DeepEqual(opts.Rows[0].Names, []string{"A"}) {
+		t.Errorf("the dialect's rows are %+v", opts.Rows)
 	}
-	if opts.expectedGPUs != 8 || opts.poll != 7*time.Second {
-		t.Errorf("%d GPUs are expected, read every %v", opts.expectedGPUs, opts.poll)
+	if opts.sources[0].ExpectedGPUs != 8 || opts.sources[0].poll != 7*time.Second {
+		t.Errorf("%d GPUs are expected, read every %v", opts.sources[0].ExpectedGPUs, opts.sources[0].poll)
 	}
 }
 
 // TestFlagsOfTheFileAreFlags: origin is asked for flags by name, which must exist.
 func TestFlagsOfTheFileAreFlags(t *testing.T) {
 	opts := configured(t, "", map[string]string{"KPULSE_EXPECTED_GPUS": "4"})
-	if got := opts.origin("expected-gpus"); got != fromEnvironment || opts.expectedGPUs != 4 {
-		t.Errorf("%d GPUs are expected, from %d", opts.expectedGPUs, got)
+	if got := opts.origin("expected-gpus"); got != fromEnvironment || opts.sources[0].ExpectedGPUs != 4 {
+		t.Errorf("%d GPUs are expected, from %d", opts.sources[0].ExpectedGPUs, got)
 	}
 	var help strings.Builder
 	if _, err := parse([]string{"--help"}, &help); err == nil {
@@ -162,5 +163,35 @@ func TestFlagsOfTheFileAreFlags(t *testing.T) {
 		if !strings.Contains(computing, flag) {
 			t.Errorf("the help under Computing lacks %s:\n%s", flag, computing)
 		}
+	}
+}
+
+// TestRefusedValuesAreNamed by where they come from, in the order of the table.
+func TestRefusedValuesAreNamed(t *testing.T) {
+	for _, test := range []struct {
+		environment map[string]string
+		args        []string
+		want        string
+	}{
+		{nil, []string{"--poll=soon"}, `--poll: "soon" is no duration; write 15s, 500ms or bare seconds such as 2`},
+		{map[string]string{"KPULSE_POLL": "soon"}, nil, `$KPULSE_POLL: "soon" is no duration; write 15s, 500ms or bare seconds such as 2`},
+		{map[string]string{"KPULSE_POLL": "soon"}, []string{"--poll=1ms"}, "--poll: 1ms is out of range; the prometheus backend takes 1s to 24h"},
+		{map[string]string{"KPULSE_POLL": "1ms"}, nil, "$KPULSE_POLL: 1ms is out of range; the prometheus backend takes 1s to 24h"},
+		{map[string]string{"KPULSE_WEB_MAX_REQUESTS": "0", "KPULSE_PRESET": "x"}, nil, `$KPULSE_PRESET: preset "x" is unknown: use one of ai, hpc, mem, or give weights`},
+		{map[string]string{"KPULSE_JSON": "true"}, nil, "$KPULSE_JSON is for --once; give that too"},
+		{map[string]string{"KPULSE_DCGM_HOST": "h"}, nil, "$KPULSE_DCGM_HOST is not for the prometheus backend: it is for --backend=dcgm"},
+		{map[string]string{"KPULSE_RULES_FILE": "a\nb"}, []string{"--rules.window=1s"}, "--rules.window: 1s is out of range; write 1m to 24h"},
+		{nil, []string{"--maxrequests=1"}, "unknown long flag '--maxrequests'; did you mean --web.max-requests?"},
+		{nil, []string{"--record"}, "expected argument for flag '--record'"},
+		{nil, []string{"--record=a", "--record=b"}, "flag 'record' cannot be repeated"},
+	} {
+		t.Run(test.want, func(t *testing.T) {
+			for name, value := range test.environment {
+				t.Setenv(name, value)
+			}
+			if _, err := parse(test.args, io.Discard); err == nil || err.Error() != test.want {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+		})
 	}
 }

@@ -25,7 +25,7 @@ func TestServesIsOfEachSource(t *testing.T) {
 	dir := t.TempDir()
 	missing, good := filepath.Join(dir, "missing.prom"), filepath.Join(dir, "good.prom")
 	writeFile(t, good, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\"} 40\n")
-	p, err := assemble(t.Context(), configured(t, "sources: [{source: "+missing+"}, {source: "+good+"}]", nil), slog.New(slog.DiscardHandler))
+	p, err := assemble(configured(t, "sources: [{source: "+missing+"}, {source: "+good+"}]", nil), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func TestServesIsOfEachSource(t *testing.T) {
 	}
 }
 
-// TestFeedsOfFlagsAndFile: which of them say what is read.
-func TestFeedsOfFlagsAndFile(t *testing.T) {
+// TestSourcesOfFlagsAndFile: which of them say what is read.
+func TestSourcesOfFlagsAndFile(t *testing.T) {
 	const one = "sources: [{source: http://n:1/metrics, poll: 7s, node_name: n7, expected_gpus: 3}]"
 	const dcgm = "sources: [{backend: dcgm, dcgm_host: h1}]"
 	const two = "sources: [{source: http://n:1/metrics, poll: 7s, node_name: n7}, {backend: nvml}]"
@@ -70,15 +70,15 @@ func TestFeedsOfFlagsAndFile(t *testing.T) {
 		{"two", two, map[string]string{"NODE_NAME": "y"}, []string{"--gpus=0"}, []want{{"http://n:1/metrics", "n7", 7 * time.Second, 0}, {"", "", time.Second, 0}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			all := configured(t, test.file, test.environment, test.args...).each()
-			if len(all) != len(test.want) {
-				t.Fatalf("%d sources", len(all))
+			o := configured(t, test.file, test.environment, test.args...)
+			if len(o.sources) != len(test.want) {
+				t.Fatalf("%d sources", len(o.sources))
 			}
-			for i, o := range all {
-				if limit := int(config.Default().Limits.Series) / len(all); o.seriesLimit != limit {
-					t.Errorf("source %d may have %d series, want %d", i, o.seriesLimit, limit)
-				}
-				if got := (want{o.source, o.nodeName, o.poll, o.expectedGPUs}); got != test.want[i] {
+			if got, limit := o.seriesPerSource(), int(config.Default().Limits.Series)/len(test.want); got != limit {
+				t.Errorf("each source may have %d series, want %d", got, limit)
+			}
+			for i, s := range o.sources {
+				if got := (want{s.Source.Source, s.NodeName, s.poll, int(s.ExpectedGPUs)}); got != test.want[i] {
 					t.Errorf("source %d: got %+v, want %+v", i, got, test.want[i])
 				}
 			}
@@ -119,7 +119,7 @@ func TestBadSources(t *testing.T) {
 		{"{backend: nvml, source: http://n:1}", "bad.yml:3: sources[2].source: is not for the nvml backend; remove it, or name another backend"},
 		{"{dcgm_host: n}", "bad.yml:3: sources[2].dcgm_host: is not for the prometheus backend; remove it, or name another backend"},
 		{"{backend: dcgm, http_config: {follow_redirects: false}}", "bad.yml:3: sources[2].http_config: is not for the dcgm backend; remove it, or name another backend"},
-		{"{poll: 1ms}", "bad.yml:3: sources[2].poll: 1ms is out of range; the prometheus backend takes 1s to 24h0m0s"},
+		{"{poll: 1ms}", "bad.yml:3: sources[2].poll: 1ms is out of range; the prometheus backend takes 1s to 24h"},
 		{"{poll: soon}", `bad.yml:3: sources[2].poll: a value where a duration is wanted; write 15s, 500ms or bare seconds such as 2`},
 		{"{expected_gpus: 5000}", "bad.yml:3: sources[2].expected_gpus: is out of range; write at most 1024"},
 		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write source: http://node7:9400/metrics, or ./node7:9400 for a file of that name`},
@@ -136,7 +136,7 @@ func TestBadSources(t *testing.T) {
 			}
 			continue
 		}
-		if _, problems := feedsOf(file); problems.Error() != test.says {
+		if _, problems := sourcesOf(file); problems.Error() != test.says {
 			t.Errorf("got  %v\nwant %s", problems, test.says)
 		}
 	}
@@ -146,8 +146,8 @@ func TestProcessFlags(t *testing.T) {
 	for _, tt := range []struct{ flags, says string }{
 		{"--collector.processes", "--backend=dcgm and nvml"},
 		{"--collector.processes --backend=replay", "not for the replay backend"},
-		{"--web.expose-processes --backend=nvml", "give --collector.processes too"},
-		{"--collector.processes.cmdline --backend=nvml", "give --collector.processes too"},
+		{"--web.expose-processes --backend=nvml", "is for --collector.processes; give that too"},
+		{"--collector.processes.cmdline --backend=nvml", "is for --collector.processes; give that too"},
 		{"--collector.processes --collector.processes.cmdline --backend=nvml", ""},
 		{"--collector.processes --backend=dcgm --dcgm.host=node7", "run kpulse-proxy there"},
 		{"--collector.processes --backend=dcgm --dcgm.host=unix:///run/x.sock", ""},

@@ -1,0 +1,195 @@
+package app
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+var update = flag.Bool("update", false, "write deploy/settings.md anew")
+
+const (
+	referenceFile = "../../deploy/settings.md"
+	exampleFile   = "../../deploy/config.example.yml"
+)
+
+// TestReference: deploy/settings.md is the table of settings.
+func TestReference(t *testing.T) {
+	want := reference()
+	if *update {
+		if err := os.WriteFile(referenceFile, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(referenceFile); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("deploy/settings.md is not the table of settings (%v): go test ./internal/app -run TestReference -update", err)
+	}
+}
+
+func reference() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Settings
+
+Generated from the table in internal/app/settings.go by ` + "`go test ./internal/app -run TestReference -update`" + `.
+
+A flag wins over its environment variable, that over the config file (--config.file, see
+[config.example.yml](config.example.yml)), that over the default. "For" names the backends and the modes in which a setting
+has a meaning: *serve*, *once* (--once), *export* (--export), *tui* (--tui that reads by itself) and *attach* (--tui
+of another proxy). What can be *reloaded* changes with SIGHUP, or a POST to /-/reload, when the config file does; all else
+needs a restart.
+`)
+	defaults := newOptions()
+	for g, title := range groupTitles {
+		fmt.Fprintf(&b, "\n## %s\n\n| flag, variable, key of the config file | default | for | |\n|---|---|---|---|\n", title)
+		for i := range settings {
+			s := &settings[i]
+			if int(s.group) != g {
+				continue
+			}
+			var names []string
+			if s.flag != "" {
+				names = append(names, code("--"+s.flag+assigned(s)), code(s.variable()))
+			}
+			if s.key != "" {
+				names = append(names, code(s.key))
+			}
+			standard := ""
+			if s.flag != "" && s.defaultText(defaults) != "" {
+				standard = code(s.defaultText(defaults))
+			}
+			help := strings.NewReplacer("|", `\|`, "<", "&lt;").Replace(s.help)
+			if s.key != "" && !s.restart && !strings.HasPrefix(s.key, "sources[]") {
+				help += " *Reloaded.*"
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(names, "<br>"), standard, meant(s), help)
+		}
+	}
+	return b.Bytes()
+}
+
+func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
+
+// assigned is the value in the name of a flag.
+func assigned(s *setting) string {
+	f := &givenFlag{setting: s}
+	switch placeholder := s.placeholder; {
+	case f.IsBoolFlag():
+		return ""
+	case placeholder == "":
+		return "=" + s.defaultText(newOptions())
+	default:
+		return "=" + placeholder
+	}
+}
+
+// meant names the backends and modes in which a setting has a meaning.
+func meant(s *setting) string {
+	modes := func(set mode) string {
+		var names []string
+		for i, name := range []string{"serve", "once", "export", "tui", "attach"} {
+			if set&(1<<i) != 0 {
+				names = append(names, name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	text := modes(s.modes)
+	if s.backends != "" {
+		text += "; backends " + s.backends
+	}
+	if s.everywhere != 0 {
+		text += ", all of them in " + modes(s.everywhere)
+	}
+	return text
+}
+
+// TestTable: a row names only what there is, and says all that it must.
+func TestTable(t *testing.T) {
+	defaults := newOptions()
+	for i := range settings {
+		s := &settings[i]
+		name := s.flag + s.key
+		if s.help == "" || s.modes == 0 || s.at(defaults) == nil || reflect.ValueOf(s.at(defaults)).IsNil() {
+			t.Errorf("%s: help %q, modes %b", name, s.help, s.modes)
+		}
+		for _, word := range strings.Fields(s.backends) {
+			if _, err := parseBackend(word); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if s.backends != "" && s.remedy == "" {
+			t.Errorf("%s is refused without a remedy", name)
+		}
+		if s.needs != "" && settingOf(s.needs).flag != s.needs {
+			t.Errorf("%s needs --%s", name, s.needs)
+		}
+		if s.restart && s.key == "" {
+			t.Errorf("%s is in no file that could be reloaded", name)
+		}
+		if text := s.defaultText(defaults); s.flag != "" && text != "" {
+			if _, bool := s.at(defaults).(*bool); bool {
+				t.Errorf("%s: %s by default", name, text)
+			} else if err := s.set(newOptions(), text); err != nil && s.flag != "weights" {
+				t.Errorf("%s refuses its default %s: %v", name, text, err)
+			}
+		}
+		if slices.ContainsFunc(settings[:i], func(o setting) bool { return o.flag+o.key == name }) {
+			t.Errorf("%s is there twice", name)
+		}
+	}
+}
+
+// TestTableHasTheKeysOfTheExample: every key of the config file has a row, and every
+// row's key is one. The example names the flag beside the key.
+func TestTableHasTheKeysOfTheExample(t *testing.T) {
+	body, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Lines that begin with # and no blank are examples to turn on.
+	text := regexp.MustCompile(`(?m)^#(\S)`).ReplaceAllString(string(body), "$1")
+	var root map[string]yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	for key, n := range root {
+		switch key {
+		case "limits", "rules":
+			for i := 0; i < len(n.Content); i += 2 {
+				keys[key+"."+n.Content[i].Value] = true
+			}
+		case "sources":
+			keys[key] = true
+			for _, item := range n.Content {
+				for i := 0; i < len(item.Content); i += 2 {
+					keys["sources[]."+item.Content[i].Value] = item.Content[i].Value != "http_config"
+				}
+			}
+		default:
+			keys[key] = true
+		}
+	}
+	for i := range settings {
+		s := &settings[i]
+		if s.key != "" && !keys[s.key] {
+			t.Errorf("%s is not in the example", s.key)
+		}
+		if s.key != "" && s.flag != "" && !strings.HasPrefix(s.key, "sources[]") && !strings.Contains(string(body), "--"+s.flag) {
+			t.Errorf("the example does not name --%s", s.flag)
+		}
+		delete(keys, s.key)
+	}
+	delete(keys, "sources[].http_config")
+	if len(keys) > 0 {
+		t.Errorf("no row has %v", keys)
+	}
+}

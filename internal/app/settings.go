@@ -1,0 +1,328 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/export"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
+)
+
+// setting is one row of the table of all settings. Flags, environment variables, help,
+// reference, precedence, refusals and reloads follow from it.
+type setting struct {
+	// flag is the name of the flag; "" for what the config file alone can set. Its
+	// environment variable is KPULSE_ and the name.
+	flag string
+	// key is the path in the config file, "" for none.
+	key   string
+	group group
+	// placeholder stands for the value in the help; the default does where it is "".
+	placeholder, help string
+	// standard is the default as it could be given; config.Default has those of keys.
+	standard string
+	// at returns a pointer to the value. Its type decides how the flag is parsed,
+	// unless parse does.
+	at    func(*options) any
+	parse func(o *options, text string) error
+	// check returns why a value that could be parsed is refused.
+	check func(*options) error
+
+	// backends are the names of those for which it has a meaning, "" is all, and
+	// everywhere the modes in which it has one for all of them.
+	backends   string
+	everywhere mode
+	// modes are those in which it has a meaning.
+	modes mode
+	// remedy says what to do where backend or mode refuse it; "" ignores it in other
+	// modes.
+	remedy string
+	// needs is a flag without which it has no meaning.
+	needs string
+	// perSource says what to do where the config file names several sources, of which
+	// it could be meant for any; "" for what all of them share.
+	perSource string
+	// restart is set where a reload does not change it.
+	restart bool
+}
+
+// mode is what the program does with readings; several are a set.
+type mode uint8
+
+const (
+	modeServe  mode = 1 << iota
+	modeOnce        // --once
+	modeExport      // --export
+	modeTUI         // --tui, reading by itself
+	modeAttach      // --tui of another proxy
+
+	modesReading = modeServe | modeOnce | modeExport | modeTUI
+	modesShowing = modeOnce | modeExport | modeTUI | modeAttach
+)
+
+// options are the settings in force.
+type options struct {
+	config.Config // what the config file can set too
+
+	given *given // where they come from
+
+	configFile string
+	flagSource config.Source    // as flags describe it
+	replayFile string           // --replay
+	sources    []sourceSettings // what is read, at least one
+	record     string           // file to record to, "" for none
+
+	gpus, jobMappingDir string
+	showAll, processes  bool
+	commandLines        bool // of processes, rather than their names
+
+	minInterval, timeout config.Duration
+	passthrough          expose.Passthrough
+
+	once, json, tui bool
+	columns         []export.Column // of --export, nil without it
+	tuiURLs         []string
+	tuiHTTP         string // file, "" for none
+	// notice tells the user of the terminal what may be unexpected in where its
+	// numbers come from, "" for nothing.
+	notice string
+	// controls drive what the replay backend plays; nil is nobody.
+	controls *replay.Controls
+
+	listen          []string
+	systemdSocket   bool
+	webConfig       string
+	lifecycle       bool
+	pprof           bool
+	exposeProcesses bool // to other machines too
+	log             promslog.Config
+}
+
+// newOptions returns the defaults.
+func newOptions() *options {
+	o := &options{Config: config.Default(), log: promslog.Config{Level: promslog.NewLevel(), Format: promslog.NewFormat()}}
+	for i := range settings {
+		if s := &settings[i]; s.standard != "" {
+			if err := s.set(o, s.standard); err != nil {
+				panic(fmt.Sprintf("the default of --%s: %v", s.flag, err)) // a test reads them all
+			}
+		}
+	}
+	return o
+}
+
+// mode returns what the program is to do. Which of the two that --tui may become is
+// known later.
+func (o *options) mode() mode {
+	switch {
+	case o.once:
+		return modeOnce
+	case o.columns != nil:
+		return modeExport
+	case o.tui:
+		return modeTUI
+	}
+	return modeServe
+}
+
+// presents returns whether readings are written out rather than served or watched.
+func (o *options) presents() bool { return o.mode()&(modeOnce|modeExport) != 0 }
+
+// webFlags returns the settings of the web server in its own form.
+func (o *options) webFlags() *web.FlagConfig {
+	return &web.FlagConfig{WebListenAddresses: &o.listen, WebSystemdSocket: &o.systemdSocket, WebConfigFile: &o.webConfig}
+}
+
+// group is a heading of --help.
+type group uint8
+
+const (
+	groupReading group = iota
+	groupShowing
+	groupComputing
+	groupServing
+	groupRest
+)
+
+// groupTitles are indexed by group.
+var groupTitles = [...]string{"Reading", "Showing in the place of serving", "Computing", "Serving", "Logging and the rest"}
+
+// What to do about flags that are not for a backend.
+const (
+	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves"
+	remedyOne   = "choose one with --backend or --source"
+)
+
+// settings is the table, in the order of --help.
+var settings = []setting{
+	{flag: "backend", key: "sources[].backend", placeholder: "prometheus|dcgm|nvml|replay", standard: "prometheus", modes: modesReading, restart: true,
+		at:    func(o *options) any { return &o.flagSource.Backend },
+		check: func(o *options) error { _, err := parseBackend(o.flagSource.Backend); return err },
+		help:  "Where readings come from: prometheus (a dcgm-exporter), dcgm (dcgmi dmon, which we run), nvml (the driver, without DCGM), or replay (a capture; without --source an embedded demo that needs no GPU)."},
+	{flag: "source", key: "sources[].source", placeholder: "URL|FILE", modes: modesReading, restart: true,
+		at:       func(o *options) any { return &o.flagSource.Source },
+		backends: "prometheus replay", remedy: "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host",
+		help: "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default " + defaultUpstream + "). replay: a recording, or a file with expositions, dcgmi dmon output or CSV of --export."},
+	{flag: "poll", key: "sources[].poll", placeholder: "DURATION", modes: modesReading, restart: true, perSource: "give each of them its poll there",
+		at: func(o *options) any { return &o.flagSource.Poll },
+		parse: func(o *options, text string) error {
+			o.flagSource.Poll = new(config.Duration)
+			return o.flagSource.Poll.Set(text)
+		},
+		help: "prometheus: read the exporter by ourselves when nobody scraped for this long, as with --export; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples; at least 100ms (default 100ms and 1s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). A duration, or bare seconds."},
+	{flag: "source.min-interval", standard: "1s", modes: modesReading,
+		at: func(o *options) any { return &o.minInterval },
+		check: func(o *options) error {
+			return within(o.minInterval, 0, maxInterval, "0s reads the exporter on every scrape, and longer ones would pass old readings for new")
+		},
+		help: "Scrapes closer together than this share one reading of the exporter."},
+	{flag: "source.timeout", standard: "10s", modes: modesReading,
+		at:    func(o *options) any { return &o.timeout },
+		check: func(o *options) error { return within(o.timeout, 1, longestPoll, "the exporter needs some time") },
+		help:  "Longest wait for the exporter where the scraper sends no timeout of its own."},
+	{flag: "source.max-body", key: "limits.max_body", modes: modesReading, restart: true,
+		at:   func(o *options) any { return &o.Limits.MaxBody },
+		help: "Largest body that is read from the exporter, also after gunzip."},
+	{flag: "node-name", key: "sources[].node_name", placeholder: "NAME", modes: modesReading, restart: true, perSource: "give each of them its node_name there",
+		at:   func(o *options) any { return &o.flagSource.NodeName },
+		help: "Label hostname of our series (default: $NODE_NAME, else what the exporter says, else the host of its URL)."},
+	{flag: "replay", placeholder: "FILE", modes: modesReading,
+		at:   func(o *options) any { return &o.replayFile },
+		help: "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause it, step and change the speed."},
+	{flag: "dcgm.host", key: "sources[].dcgm_host", placeholder: "HOST", modes: modesReading, restart: true, perSource: "give each of them its dcgm_host there",
+		at:       func(o *options) any { return &o.flagSource.DCGMHost },
+		backends: "dcgm", remedy: "it is for --backend=dcgm",
+		help: "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine)."},
+	{flag: "gpus", placeholder: "0,2-3", modes: modesReading | modeAttach,
+		at:       func(o *options) any { return &o.gpus },
+		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
+		help: "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
+	{flag: "show-all", modes: modesReading | modeAttach,
+		at:       func(o *options) any { return &o.showAll },
+		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
+		help: "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment says."},
+	{flag: "hpc-job-mapping-dir", placeholder: "DIR", modes: modesReading,
+		at:       func(o *options) any { return &o.jobMappingDir },
+		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
+		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},
+	{flag: "collector.processes", modes: modeServe | modeTUI,
+		at:       func(o *options) any { return &o.processes },
+		backends: "dcgm nvml", remedy: "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them",
+		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series."},
+	{flag: "collector.processes.cmdline", modes: modeServe | modeTUI, needs: "collector.processes",
+		at:   func(o *options) any { return &o.commandLines },
+		help: "With --collector.processes: list the command line of each process in place of its name. Command lines may hold secrets, such as tokens and passwords, which are shown as they are."},
+	{flag: "record", placeholder: "FILE", modes: modesReading, perSource: remedyOne,
+		at:   func(o *options) any { return &o.record },
+		help: "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept."},
+
+	{flag: "once", group: groupShowing, modes: modeOnce | modeExport, perSource: remedyOne,
+		at:   func(o *options) any { return &o.once },
+		help: "Read once, print the devices as text, and end."},
+	{flag: "json", group: groupShowing, modes: modeOnce, needs: "once",
+		at:   func(o *options) any { return &o.json },
+		help: "With --once: print them as JSON."},
+	{flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", modes: modeOnce | modeExport, perSource: remedyOne,
+		at: func(o *options) any { return &o.columns }, parse: (*options).parseColumns,
+		help: "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading."},
+	{flag: "tui", group: groupShowing, modes: modeTUI | modeAttach,
+		at:   func(o *options) any { return &o.tui },
+		help: "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given, or a --config.file with sources). A proxy reads and computes as it was started: other flags of reading and computing have no effect on it."},
+	{flag: "tui.url", group: groupShowing, placeholder: "URL", modes: modeAttach, needs: "tui",
+		at:   func(o *options) any { return &o.tuiURLs },
+		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
+	{flag: "tui.http-config", group: groupShowing, placeholder: "FILE", modes: modeAttach, needs: "tui",
+		at:   func(o *options) any { return &o.tuiHTTP },
+		help: "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config."},
+
+	{flag: "preset", key: "preset", group: groupComputing, placeholder: "ai|hpc|mem", modes: modesReading,
+		at:   func(o *options) any { return &o.Judge.Preset },
+		help: "Weights of real utilization: ai, hpc or mem."},
+	{flag: "weights", key: "weights", group: groupComputing, placeholder: "SM,TENSOR,DRAM,ENGINE", modes: modesReading,
+		at: func(o *options) any { return &o.Judge.Weights },
+		parse: func(o *options, text string) (err error) {
+			o.Judge.Weights, err = compute.ParseWeights(text)
+			return err
+		},
+		help: "Weights of your own in place of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1."},
+	{flag: "missing-inputs", key: "missing_inputs", group: groupComputing, placeholder: "renormalize|zero", modes: modesReading,
+		at: func(o *options) any { return &o.Judge.Missing },
+		parse: func(o *options, text string) (err error) {
+			o.Judge.Missing, err = compute.ParseMissing(text)
+			return err
+		},
+		help: "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0)."},
+	{flag: "min-coverage", key: "min_coverage", group: groupComputing, modes: modesReading,
+		at:   func(o *options) any { return &o.Judge.MinCoverage },
+		help: "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown."},
+	{flag: "expected-gpus", key: "sources[].expected_gpus", group: groupComputing, placeholder: "N", modes: modesReading, restart: true, perSource: "give each of them its expected_gpus there",
+		at: func(o *options) any { return &o.flagSource.ExpectedGPUs }, parse: (*options).parseExpected,
+		help: "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that is missing."},
+	{flag: "config.file", group: groupComputing, placeholder: "FILE", modes: modesReading,
+		at:   func(o *options) any { return &o.configFile },
+		help: "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, names of families, and what some flags set, which win over it. deploy/config.example.yml shows them all."},
+	{flag: "rules.file", key: "rules.files", group: groupComputing, placeholder: "FILE", modes: modeServe,
+		at: func(o *options) any { return &o.Rules.Files }, remedy: "results are served at /metrics, and --once, --export and --tui show none; leave it out",
+		help: "Prometheus rule file, or glob of such, whose recording rules the proxy evaluates itself over what it serves; their results stand at the end of /metrics. Can be given several times (in the environment: one in a line)."},
+	{flag: "rules.window", key: "rules.window", group: groupComputing, modes: modeServe,
+		at:   func(o *options) any { return &o.Rules.Window },
+		help: "How far back rules can look; a rule that looks further is refused. Memory grows with what they use of it."},
+	{flag: "rules.max-samples", key: "rules.max_samples", group: groupComputing, modes: modeServe,
+		at:   func(o *options) any { return &o.Rules.MaxSamples },
+		help: "Most samples that are kept for rules, of 16 bytes each and up to as much again, and that one evaluation may load."},
+	{key: "thresholds", group: groupComputing, modes: modesReading, at: func(o *options) any {
+		t := o.Judge.Thresholds
+		t.Temperature, t.Temperatures = 0, nil
+		return &t
+	}, help: "What readings are compared with."},
+	{key: "temperatures", group: groupComputing, modes: modesReading, help: "Warning temperatures by model.", at: func(o *options) any {
+		return &compute.Thresholds{Temperature: o.Judge.Thresholds.Temperature, Temperatures: o.Judge.Thresholds.Temperatures}
+	}},
+	{key: "health", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.States }, help: "The state that each health condition raises."},
+	{key: "dialect", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Rows }, help: "What further families of the exporter mean."},
+	{key: "sources", modes: modesReading, restart: true, at: func(o *options) any { return &o.sources }, help: "What to read, where neither --backend, --source nor --replay is given. Their http_config has no flag."},
+
+	{flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", modes: modeServe,
+		at: func(o *options) any { return &o.passthrough },
+		parse: func(o *options, text string) (err error) {
+			o.passthrough, err = expose.ParsePassthrough(text)
+			return err
+		},
+		help: "Which of the exporter's lines to serve: valid (all that Prometheus can parse), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},
+	{flag: "series-limit", key: "limits.series_limit", group: groupServing, modes: modesReading, restart: true,
+		at:   func(o *options) any { return &o.Limits.Series },
+		help: "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted."},
+	{flag: "web.systemd-socket", group: groupServing, modes: modeServe,
+		at:   func(o *options) any { return &o.systemdSocket },
+		help: "Use systemd socket activation listeners instead of port listeners (Linux only)."},
+	{flag: "web.listen-address", group: groupServing, placeholder: defaultListen, standard: defaultListen, modes: modeServe | modeAttach,
+		at:   func(o *options) any { return &o.listen },
+		help: "Addresses on which to expose metrics and web interface. Repeatable for multiple addresses. Examples: `:9401` or `[::1]:9401` for http, `vsock://:9401` for vsock."},
+	{flag: "web.config.file", group: groupServing, placeholder: "FILE", modes: modeServe,
+		at:   func(o *options) any { return &o.webConfig },
+		help: "Path to configuration file that can enable TLS or authentication. See: https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md"},
+	{flag: "web.max-requests", key: "limits.max_requests", group: groupServing, modes: modeServe, restart: true,
+		at:   func(o *options) any { return &o.Limits.MaxRequests },
+		help: "Most scrapes served at a time; more get 503."},
+	{flag: "web.enable-lifecycle", group: groupServing, modes: modeServe,
+		at:   func(o *options) any { return &o.lifecycle },
+		help: "Let POST /-/reload read config file and rules again; SIGHUP always does."},
+	{flag: "web.enable-pprof", group: groupServing, modes: modeServe,
+		at:   func(o *options) any { return &o.pprof },
+		help: "Serve Go profiles at /debug/pprof."},
+	{flag: "web.expose-processes", group: groupServing, modes: modeServe, needs: "collector.processes",
+		at:   func(o *options) any { return &o.exposeProcesses },
+		help: "Show what --collector.processes lists to everybody who can reach us; prefer --web.config.file with authentication beside it."},
+	{flag: "log.level", group: groupRest, standard: "info", modes: modeServe,
+		at:   func(o *options) any { return o.log.Level },
+		help: "Only log messages with the given severity or above. One of: [" + strings.Join(promslog.LevelFlagOptions, ", ") + "]"},
+	{flag: "log.format", group: groupRest, standard: "logfmt", modes: modeServe,
+		at:   func(o *options) any { return o.log.Format },
+		help: "Output format of log messages. One of: [" + strings.Join(promslog.FormatFlagOptions, ", ") + "]"},
+}

@@ -1,0 +1,149 @@
+package app
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	promconfig "github.com/prometheus/common/config"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// sourceSettings are one source and how it is read.
+type sourceSettings struct {
+	config.Source
+	backend *backend
+	poll    time.Duration
+	name    string // that the source will have, where the config file names it
+}
+
+// client returns what asks for a URL as http_config says, nil where there is none.
+func (s *sourceSettings) client() (*http.Client, error) {
+	if s.HTTP == nil {
+		return nil, nil
+	}
+	return promconfig.NewClientFromConfig(s.HTTP.HTTPClientConfig, "kpulse-source")
+}
+
+// resolve completes the settings of a source. Its error is that of a key.
+func resolve(from config.Source) (s sourceSettings, key string, err error) {
+	s = sourceSettings{Source: from}
+	if s.backend, err = parseBackend(cmp.Or(s.Backend, backends[0].name)); err != nil {
+		return s, "backend", err
+	}
+	s.Source.Source = cmp.Or(s.Source.Source, s.backend.source)
+	if s.poll, err = s.backend.period(s.Poll); err != nil {
+		return s, "poll", err
+	}
+	if s.ExpectedGPUs > maxExpected {
+		return s, "expected_gpus", fmt.Errorf("is out of range; write at most %d", maxExpected)
+	}
+	return s, "", nil
+}
+
+// resolveOfFile resolves a source of the config file, and refuses what can never work.
+func resolveOfFile(from config.Source) (s sourceSettings, key string, err error) {
+	if s, key, err = resolve(from); err != nil {
+		return s, key, err
+	}
+	for _, given := range []struct {
+		key       string
+		is, known bool
+	}{
+		{"source", from.Source != "", settingOf("source").isFor(s.backend)},
+		{"dcgm_host", s.DCGMHost != "", settingOf("dcgm.host").isFor(s.backend)},
+		{"http_config", s.HTTP != nil, s.backend.overHTTP},
+	} {
+		if given.is && !given.known {
+			return s, given.key, fmt.Errorf("is not for the %s backend; remove it, or name another backend", s.backend.name)
+		}
+	}
+	s.name = cmp.Or(s.Source.Source, s.backend.name+"@"+s.DCGMHost)
+	if s.backend.check != nil {
+		key, err = s.backend.check(&s)
+	}
+	return s, key, err
+}
+
+// sourcesOf resolves the sources of a config file, and reports what is wrong with them.
+func sourcesOf(file *config.File) (sources []sourceSettings, problems diag.Problems) {
+	seen := map[string]bool{}
+	for i := range file.Sources {
+		s, key, err := resolveOfFile(file.Sources[i])
+		if err == nil && seen[s.name] {
+			key, err = "source", fmt.Errorf("has the name of one above, %s: names leave user, password and query out; remove one of the two", s.name)
+		}
+		if err != nil {
+			problems = append(problems, file.Problem(fmt.Sprintf("sources[%d].%s", i+1, key), err.Error()))
+		}
+		seen[s.name] = true
+		sources = append(sources, s)
+	}
+	return sources, problems
+}
+
+// sourceIsGiven returns whether flags or environment say what to read.
+func (o *options) sourceIsGiven() bool {
+	return max(o.origin("backend"), o.origin("source"), o.origin("replay")) > fromFile
+}
+
+// chooseSources sets what is read: what flags or environment name, else the sources of
+// the config file. A single one of these can be completed by flags.
+func (o *options) chooseSources(file *config.File) error {
+	flags := &o.flagSource
+	if o.replayFile != "" {
+		if o.origin("backend") == fromCommandLine || o.origin("source") == fromCommandLine {
+			return errors.New("--replay=FILE is short for --backend=replay --source=FILE; give one of them")
+		}
+		flags.Backend, flags.Source = "replay", o.replayFile
+	}
+	flags.NodeName = cmp.Or(flags.NodeName, os.Getenv("NODE_NAME"))
+	if file != nil && !o.sourceIsGiven() {
+		var problems diag.Problems
+		if o.sources, problems = sourcesOf(file); problems.Refuse() {
+			return &fileError{problems}
+		}
+	}
+	switch len(o.sources) {
+	case 0:
+		return o.readOnly(*flags)
+	case 1:
+		one := o.sources[0].Source
+		if o.origin("dcgm.host") > fromFile {
+			one.DCGMHost = flags.DCGMHost
+		}
+		if o.origin("expected-gpus") > fromFile {
+			one.ExpectedGPUs = flags.ExpectedGPUs
+		}
+		if o.origin("node-name") > fromFile || one.NodeName == "" {
+			one.NodeName = flags.NodeName
+		}
+		if o.origin("poll") > fromFile {
+			one.Poll = flags.Poll
+		}
+		return o.readOnly(one)
+	}
+	return nil
+}
+
+// readOnly sets the one source to be read.
+func (o *options) readOnly(from config.Source) error {
+	s, key, err := resolve(from)
+	if err != nil {
+		at := slices.IndexFunc(settings, func(s setting) bool { return s.key == "sources[]."+key })
+		return fmt.Errorf("%s: %w", o.given.flags[settings[at].flag].name(), err)
+	}
+	o.sources = []sourceSettings{s}
+	return nil
+}
+
+// seriesPerSource is the share of a source in the limit of our series.
+func (o *options) seriesPerSource() int {
+	return max(1, int(o.Limits.Series)/len(o.sources))
+}

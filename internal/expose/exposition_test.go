@@ -25,7 +25,7 @@ import (
 // render returns the exposition of readings.
 func render(readings ...reading) []byte {
 	var out bytes.Buffer
-	s := rendering{sink: sink{w: &out}}
+	s := output{buffer: buffer{w: &out}}
 	newRenderer(1).write(&s, 0, readings)
 	s.flush()
 	return out.Bytes()

@@ -1,29 +1,9 @@
 package expose
 
 import (
-	"io"
 	"strconv"
 	"strings"
-
-	"github.com/klauspost/compress/gzip"
 )
-
-// packer compresses an exposition and gathers the result. It belongs to one
-// goroutine, takes some 800 KiB besides the result, and allocates nothing after its
-// first use. The zero packer is ready for reset.
-type packer struct {
-	out  sink
-	gzip *gzip.Writer // writes to out
-}
-
-// reset readies p for another exposition, to w.
-func (p *packer) reset(w io.Writer) {
-	p.out.reset(w)
-	if p.gzip == nil {
-		p.gzip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
-	}
-	p.gzip.Reset(&p.out)
-}
 
 // acceptsGzip reports whether a client with these Accept-Encoding headers accepts
 // gzip (RFC 9110, section 12.5.3). What cannot be parsed is a refusal: every client

@@ -8,17 +8,17 @@ import (
 )
 
 // gzipped passes text through a buffer of l, to w.
-func gzipped(l *buffers, w io.Writer, text []byte) (length int, whole bool) {
-	b := l.take(w, true)
-	defer l.give(b)
-	b.rendering.pass(text)
+func gzipped(l *outputs, w io.Writer, text []byte) (length int, whole bool) {
+	b := l.get(w, true)
+	defer l.put(b)
+	b.pass(text)
 	length, whole = b.end()
-	b.finish()
+	b.last.flush()
 	return length, whole
 }
 
 func TestGzip(t *testing.T) {
-	l := new(buffers)
+	l := new(outputs)
 	noise := bytes.Repeat([]byte("0123456789abcdefghijklmnopqrstuvwxyz"), 1000)
 	for i := range noise {
 		noise[i] ^= byte(i * i >> 5)
@@ -43,7 +43,7 @@ func TestGzip(t *testing.T) {
 }
 
 func TestGzipAllocatesNothing(t *testing.T) {
-	l, text := new(buffers), render(good(fleet(112)))
+	l, text := new(outputs), render(good(fleet(112)))
 	if n := testing.AllocsPerRun(10, func() { gzipped(l, io.Discard, text) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -51,14 +51,14 @@ func TestGzipAllocatesNothing(t *testing.T) {
 
 // TestGzipEndsWithTheClient: after an error nothing more is written.
 func TestGzipEndsWithTheClient(t *testing.T) {
-	w, l := &brokenWriter{}, new(buffers)
+	w, l := &brokenWriter{}, new(outputs)
 	gzipped(l, w, bytes.Repeat(render(good(fleet(112))), 10))
 	if w.writes != 1 {
 		t.Errorf("%d writes after an error", w.writes-1)
 	}
-	b := l.take(w, true)
-	defer l.give(b)
-	if _, err := b.packer.out.Write(make([]byte, chunk)); !errors.Is(err, io.ErrClosedPipe) {
+	b := l.get(w, true)
+	defer l.put(b)
+	if _, err := b.packed.Write(make([]byte, chunk)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("the error of the client is %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func hostFamilies() []hostFamily {
 }
 
 // write renders one family of all machines.
-func (f *hostFamily) write(s *sink, readings []reading) {
+func (f *hostFamily) write(s *buffer, readings []reading) {
 	headed := false
 	for i := range readings {
 		if !tellsHost(readings, i) {

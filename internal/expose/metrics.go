@@ -44,7 +44,7 @@ type metrics struct {
 	results     func(now time.Time, pass func([]byte)) // nil for none
 
 	renderer  *renderer // view 0 is all sources, view 1+i is source i alone
-	buffers   buffers
+	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
 }
@@ -113,22 +113,22 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 	if r.Method == http.MethodHead {
 		return
 	}
-	b := m.buffers.take(w, gzipped)
-	defer m.buffers.give(b)
+	o := m.outputs.get(w, gzipped)
+	defer m.outputs.put(o)
 	for i := range readings {
 		if snap := readings[i].snapshot; snap != nil {
-			m.passthrough.write(&b.rendering.sink, snap)
+			m.passthrough.write(&o.buffer, snap)
 		}
 	}
-	m.renderer.write(&b.rendering, view, readings)
+	m.renderer.write(o, view, readings)
 	if m.results != nil && view == 0 {
-		m.results(time.Now(), b.rendering.pass)
+		m.results(time.Now(), o.pass)
 	}
-	if n, whole := b.end(); whole {
+	if n, whole := o.end(); whole {
 		// Spares net/http the chunks, and the kernel most of the writes.
 		h.Set("Content-Length", strconv.Itoa(n))
 	}
-	b.finish()
+	o.last.flush()
 }
 
 // readTimeout returns how long reading the sources may take: the scraper's own

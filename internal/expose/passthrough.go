@@ -34,7 +34,7 @@ func ParsePassthrough(word string) (Passthrough, error) {
 }
 
 // write passes on what the upstream of snap said, and ends its last line.
-func (p Passthrough) write(s *sink, snap *canonical.Snapshot) {
+func (p Passthrough) write(s *buffer, snap *canonical.Snapshot) {
 	if snap.Text != nil && p != PassOff {
 		s.buf = snap.Text.AppendText(s.buf)
 		s.flushIfFull()

@@ -109,3 +109,54 @@ func nameAllocations(t *canonical.AllocationRoster, devices *rows) rows {
 	text.upto = [numReaches]int{inReading: t.Present, remembered: len(t.Allocations)}
 	return text
 }
+
+// place is where a board is.
+type place struct{ hostname, gpu string }
+
+// claims are the devices that have series already: a series may be there once
+// only, whichever sources have its device.
+type claims struct {
+	devices map[canonical.Identity]bool
+	// places are those of boards, which nobody misses there then.
+	places map[place]bool
+}
+
+func newClaims() *claims {
+	return &claims{devices: map[canonical.Identity]bool{}, places: map[place]bool{}}
+}
+
+// claim tells whether d, which is known as far as reach, gets its series here.
+func (c *claims) claim(d *canonical.Device, r reach) bool {
+	id, at := d.Identity(), place{d.Hostname, d.GPU}
+	if c.devices[id] || r == missed && c.places[at] {
+		return false
+	}
+	c.devices[id] = true
+	if !d.IsInstance() {
+		c.places[at] = true
+	}
+	return true
+}
+
+// texts are many short texts in one piece of memory.
+type texts struct {
+	bytes []byte
+	ends  []int
+}
+
+// reset drops all texts and keeps the memory.
+func (t *texts) reset() { t.bytes, t.ends = t.bytes[:0], t.ends[:0] }
+
+func (t *texts) len() int { return len(t.ends) }
+
+// at returns the i-th text.
+func (t *texts) at(i int) []byte {
+	begin := 0
+	if i > 0 {
+		begin = t.ends[i-1]
+	}
+	return t.bytes[begin:t.ends[i]]
+}
+
+// end ends a text that was appended to bytes.
+func (t *texts) end() { t.ends = append(t.ends, len(t.bytes)) }

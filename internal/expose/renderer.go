@@ -3,6 +3,8 @@ package expose
 import (
 	"sync/atomic"
 
+	"github.com/prometheus/common/version"
+
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
@@ -38,7 +40,7 @@ func newRenderer(views int) *renderer {
 
 // write renders readings, the sources of a view in order, into s. Its last bytes
 // stay in s until it is flushed.
-func (e *renderer) write(s *rendering, view int, readings []reading) {
+func (e *renderer) write(s *output, view int, readings []reading) {
 	l := e.views[view].Load()
 	if !l.fits(readings) {
 		l = newLayout(readings, l)
@@ -47,18 +49,22 @@ func (e *renderer) write(s *rendering, view int, readings []reading) {
 	for i := range readings {
 		readings[i].shared = l.sources[i].shared
 	}
-	e.writeInfo(&s.sink, l)
+	e.writeInfo(&s.buffer, l)
 	for i := range e.devices {
 		if s.err != nil {
 			return
 		}
 		e.devices[i].write(s, l, readings)
 	}
-	e.writeWeights(&s.sink, readings)
+	e.writeWeights(&s.buffer, readings)
 	for i := range e.hosts {
-		e.hosts[i].write(&s.sink, readings)
+		e.hosts[i].write(&s.buffer, readings)
 	}
-	s.nameSources(readings)
+	s.sources.reset()
+	for i := range readings {
+		s.sources.bytes = appendSource(s.sources.bytes, readings[i].source)
+		s.sources.end()
+	}
 	for i := range e.sources {
 		e.sources[i].write(s, readings)
 	}
@@ -67,7 +73,7 @@ func (e *renderer) write(s *rendering, view int, readings []reading) {
 }
 
 // writeInfo renders the labels of all devices.
-func (e *renderer) writeInfo(s *sink, l *layout) {
+func (e *renderer) writeInfo(s *buffer, l *layout) {
 	headed := false
 	for i := range l.sources {
 		text := &l.sources[i]
@@ -91,8 +97,8 @@ func (e *renderer) writeInfo(s *sink, l *layout) {
 
 // write renders one family of all devices, or allocations. This loop is where the
 // time goes.
-func (f *deviceFamily) write(s *rendering, l *layout, readings []reading) {
-	values := s.room(len(f.tails))
+func (f *deviceFamily) write(s *output, l *layout, readings []reading) {
+	values := s.scratch(len(f.tails))
 	headed := false
 	for i := range readings {
 		snap, text := readings[i].snapshot, &l.sources[i].rows[f.of]
@@ -130,8 +136,8 @@ func (f *deviceFamily) write(s *rendering, l *layout, readings []reading) {
 }
 
 // write renders one family of all sources.
-func (f *sourceFamily) write(s *rendering, readings []reading) {
-	values := s.room(len(f.tails))
+func (f *sourceFamily) write(s *output, readings []reading) {
+	values := s.scratch(len(f.tails))
 	headed := false
 	for i := range readings {
 		r := &readings[i]
@@ -159,7 +165,7 @@ func (f *sourceFamily) write(s *rendering, readings []reading) {
 }
 
 // writeSourceInfo renders how the sources that could be read are read.
-func (e *renderer) writeSourceInfo(s *rendering, readings []reading) {
+func (e *renderer) writeSourceInfo(s *output, readings []reading) {
 	headed := false
 	for i := range readings {
 		if readings[i].snapshot == nil {
@@ -177,7 +183,7 @@ func (e *renderer) writeSourceInfo(s *rendering, readings []reading) {
 
 // writeWeights renders the weights that the first reading was judged with; all
 // are judged alike.
-func (e *renderer) writeWeights(s *sink, readings []reading) {
+func (e *renderer) writeWeights(s *buffer, readings []reading) {
 	for i := range readings {
 		if readings[i].snapshot == nil {
 			continue
@@ -204,4 +210,26 @@ var weights = [...]struct {
 	{"tensor", func(w *canonical.Weights) float64 { return w.Tensor }},
 	{"dram", func(w *canonical.Weights) float64 { return w.DRAM }},
 	{"engine", func(w *canonical.Weights) float64 { return w.Engine }},
+}
+
+// buildInfo returns the family build_info.
+func buildInfo() string {
+	h := newHeader(families[buildFamily])
+	b := append([]byte(h.lines), h.name...)
+	for i, l := range []struct{ name, value string }{
+		{"version", version.Version},
+		{"revision", version.GetRevision()},
+		{"branch", version.Branch},
+		{"goversion", version.GoVersion},
+		{"goos", version.GoOS},
+		{"goarch", version.GoArch},
+		{"tags", version.GetTags()},
+	} {
+		separator := byte(',')
+		if i == 0 {
+			separator = '{'
+		}
+		b = exposition.AppendLabel(append(b, separator), l.name, l.value)
+	}
+	return string(append(b, "} 1\n"...))
 }

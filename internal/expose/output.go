@@ -1,0 +1,189 @@
+package expose
+
+import (
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	// chunk is how many bytes are gathered before they are written. The whole
+	// answer for eight GPUs fits, and then takes one write.
+	chunk = 320 << 10
+	// slack is capacity beyond chunk for the line that fills it.
+	slack = 4 << 10
+	// direct is the length from which bytes that lie in memory anyway are written
+	// from there. Shorter ones are gathered: net/http would make a chunk of its own
+	// of each 2 KiB.
+	direct = 64 << 10
+	// maxIdle is how many outputs are kept for the next scrapes. A scrape uses one
+	// only while it writes, so more are in use only behind slow clients. An output
+	// has 320 KiB, and about 900 KiB more once it has compressed.
+	maxIdle = 8
+)
+
+// buffer gathers bytes and writes them in large pieces. After an error it discards
+// everything.
+type buffer struct {
+	w     io.Writer
+	ahead [][]byte // goes out in front of buf, from where it lies
+	buf   []byte
+	begun bool // something was written
+	err   error
+}
+
+// reset readies b for another exposition, to w.
+func (b *buffer) reset(w io.Writer) {
+	clear(b.ahead) // keeps no snapshot's bytes alive
+	*b = buffer{w: w, ahead: b.ahead[:0], buf: b.buf[:0]}
+}
+
+// buffered returns how many bytes wait to be written. As long as nothing was
+// written, and once everything was added, that is the length of the exposition.
+func (b *buffer) buffered() int {
+	n := len(b.buf)
+	for _, part := range b.ahead {
+		n += len(part)
+	}
+	return n
+}
+
+// flush writes what was gathered.
+func (b *buffer) flush() {
+	b.ahead = append(b.ahead, b.buf)
+	for _, part := range b.ahead {
+		if b.err == nil && len(part) > 0 {
+			b.begun = true
+			_, b.err = b.w.Write(part)
+		}
+	}
+	b.ahead, b.buf = b.ahead[:0], b.buf[:0]
+}
+
+func (b *buffer) flushIfFull() {
+	if len(b.buf) >= chunk {
+		b.flush()
+	}
+}
+
+// pass adds part, which must stay as it is until the exposition is written.
+func (b *buffer) pass(part []byte) {
+	if len(part) < direct {
+		b.buf = append(b.buf, part...)
+		b.flushIfFull()
+		return
+	}
+	if len(b.buf) > 0 {
+		b.flush()
+	}
+	b.ahead = append(b.ahead, part)
+}
+
+// Write adds part, of which it keeps no reference. It implements io.Writer.
+func (b *buffer) Write(part []byte) (int, error) {
+	b.buf = append(b.buf, part...)
+	b.flushIfFull()
+	return len(part), b.err
+}
+
+// output is an exposition being written, with all memory that takes. An output is
+// reused for the next scrape, and allocates nothing then.
+type output struct {
+	buffer
+	values  []float64 // of one row, or source, in a family
+	sources texts     // the labels of each reading's source
+
+	packer *gzip.Writer // from buffer to packed, nil before its first use
+	packed buffer
+	last   *buffer // writes to the client: packed if the answer is compressed, else buffer
+}
+
+// scratch returns n values, which hold anything until they are set.
+func (o *output) scratch(n int) []float64 {
+	o.values = slices.Grow(o.values[:0], n)[:n]
+	return o.values
+}
+
+// end marks the end of the exposition. It returns how long the answer is, if none of
+// it was written yet. What is left, last writes.
+func (o *output) end() (length int, whole bool) {
+	if o.last == &o.packed {
+		o.flush()
+		o.packer.Close() // an error is the client's
+	}
+	return o.last.buffered(), !o.last.begun
+}
+
+// outputs are those that wait for a scrape. Unlike a sync.Pool they survive garbage
+// collections, which come about as often as scrapes.
+type outputs struct {
+	mu   sync.Mutex
+	idle []*output
+}
+
+// get returns an output that writes to w, compressed if so asked. The caller must call
+// end and last.flush, and then put it back.
+func (l *outputs) get(w io.Writer, gzipped bool) *output {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var o *output
+	if n := len(l.idle); n > 0 {
+		o, l.idle = l.idle[n-1], l.idle[:n-1]
+	} else {
+		o = &output{buffer: buffer{buf: make([]byte, 0, chunk+slack)}}
+	}
+	o.last = &o.buffer
+	if gzipped {
+		if o.packer == nil {
+			o.packer, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is valid
+		}
+		o.packed.reset(w)
+		o.packer.Reset(&o.packed)
+		o.last, w = &o.packed, o.packer
+	}
+	o.reset(w)
+	return o
+}
+
+// put returns o, which keeps no reference to the client's connection.
+func (l *outputs) put(o *output) {
+	o.reset(nil)
+	o.packed.reset(nil)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.idle) < maxIdle {
+		l.idle = append(l.idle, o)
+	}
+}
+
+// Writer renders the series of ours without a server around it. It belongs to
+// one goroutine and allocates nothing while devices and allocations stay the same.
+type Writer struct {
+	renderer *renderer
+	output   output
+	readings []reading
+}
+
+// NewWriter returns a Writer.
+func NewWriter() *Writer { return &Writer{renderer: newRenderer(1)} }
+
+// Write writes all series of snapshots, one of each source in an order that
+// stays the same, to out in large pieces. The snapshots are not kept.
+// The error is that of out.
+func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
+	w.output.reset(out)
+	w.readings = w.readings[:0]
+	for _, s := range snapshots {
+		w.readings = append(w.readings, reading{snapshot: s, source: &s.Source})
+	}
+	w.renderer.write(&w.output, 0, w.readings)
+	w.output.flush()
+	clear(w.readings)
+	err := w.output.err
+	w.output.reset(nil)
+	return err
+}

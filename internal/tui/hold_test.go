@@ -115,7 +115,7 @@ func TestLostOfTheChosenIsSaid(t *testing.T) {
 	if got := say("--gpus=9: not there"); !strings.Contains(got, "--gpus=9: not there") || !m.state.Alarm {
 		t.Errorf("the footer says %q", got)
 	}
-	c.at = c.at.Add(messageLife)
+	c.at = c.at.Add(messageTime)
 	if got := say("--gpus=9: not there"); got != "" {
 		t.Errorf("said again: %q", got)
 	}

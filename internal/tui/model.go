@@ -17,82 +17,80 @@ import (
 )
 
 const (
-	// heartbeat is how often the clock of the screen moves while nothing else does.
+	// heartbeat is the period of the screen's clock while nothing else happens.
 	heartbeat = time.Second
-	// messageLife is how long the footer keeps a message.
-	messageLife = 4 * time.Second
-	// maxEvents are kept.
+	// messageTime is how long the footer shows a message.
+	messageTime = 4 * time.Second
+	// maxEvents bounds the list of events.
 	maxEvents = 500
-	// leastFrame is the least time between two frames that only new readings ask
-	// for. Faster than that nobody reads numbers; a key is answered at once.
-	leastFrame = 200 * time.Millisecond
+	// minFrame is the least time between two frames with nothing new but readings:
+	// numbers cannot be read faster. A key is answered at once.
+	minFrame = 200 * time.Millisecond
 )
 
-// model is the root of the program: it takes in what comes and asks the views to
-// draw it. bubbletea calls it from one goroutine.
+// model is the bubbletea model: it updates the State that the views draw. bubbletea
+// calls it from one goroutine.
 type model struct {
 	state view.State
 	now   func() time.Time
+	cmds  []tea.Cmd // that the next Update returns
 
-	player *history.Player // nil where nothing is played
-	latest []*client.Node  // what came last, also while the screen is frozen
+	player *history.Player // nil where nothing is replayed
+	latest []*client.Node  // also while the screen is frozen
 	watch  *history.Watch
 	filter view.Filter
-	pinned view.Pinned // the order that F holds
-	ring   bool        // the bell is to be rung
+	pinned view.Pinned
 	views  view.Set
-	keys   map[string]func(*model) tea.Cmd
+	keys   map[string]func(*model)
 
 	width, height int
 	grid          screen.Grid
 	frame         []byte
-	shown         string    // the last frame
-	drawnAt       time.Time // when it was drawn
-	urgent        bool      // there is more to show than new readings
+	rendered      string // the last frame
+	drawnAt       time.Time
+	urgent        bool // there is more to show than new readings
 	palette       *screen.Palette
-	themeIsOurs   bool // chosen, rather than guessed from the terminal
+	themeChosen   bool // by the user, not by the terminal's background
 
 	messageAt time.Time
-	unread    string // the notice, until the footer has kept it for a messageLife
-	tidied    time.Time
+	notice    string // until the footer has shown it for messageTime
+	forgotAt  time.Time
 
-	settingsFile string  // "" is nowhere
-	list         tea.Cmd // asks the nodes for their processes; nil: nobody can
-	asking       bool
+	settingsFile  string  // "" is nowhere
+	listProcesses tea.Cmd // nil where nobody can
+	listing       bool
 }
 
-// nodeMsg is what a node said, by its place in the targets.
+// nodeMsg is a new Node, by the index of its target.
 type nodeMsg struct {
-	place int
+	index int
 	node  *client.Node
 }
 
 type beatMsg struct{}
 
-// processesMsg is what the nodes answered; err is why the first of them that
-// lists none does not.
+// processesMsg is what client.ListProcesses returned.
 type processesMsg struct {
 	list []client.Process
-	err  string
+	why  string
 }
 
-// lister returns a command that asks all targets for their processes.
-func lister(ctx context.Context, targets []client.Target) tea.Cmd {
+// processLister returns a command that lists the processes of all targets.
+func processLister(ctx context.Context, targets []client.Target) tea.Cmd {
 	return func() tea.Msg {
-		list, err := client.ListProcesses(ctx, targets)
-		return processesMsg{list, err}
+		list, why := client.ListProcesses(ctx, targets)
+		return processesMsg{list, why}
 	}
 }
 
-// newModel returns the model of nodes that have said nothing yet.
+// newModel returns the model of nodes that have not answered yet.
 func newModel(nodes []*client.Node, now func() time.Time) *model {
 	m := &model{now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
 	m.state = view.State{
 		Now: now(), Nodes: nodes, History: history.NewHistory(),
-		View: view.Fleet, Metric: client.MetricReal, Mouse: true,
-		Theme: view.Themes[0], Symbols: view.SymbolSets[0],
+		View: view.Fleet, Metric: client.MetricReal, Mouse: true, Symbols: view.SymbolSets[0],
 	}
-	m.palette = view.Palette(m.state.Theme)
+	m.setTheme(view.Themes[0])
 	return m
 }
 
@@ -103,65 +101,70 @@ func beat() tea.Cmd {
 	return tea.Tick(heartbeat, func(time.Time) tea.Msg { return beatMsg{} })
 }
 
+// do runs a command after the next Update.
+func (m *model) do(cmd tea.Cmd) { m.cmds = append(m.cmds, cmd) }
+
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	m.tick()
+	m.updateClock()
 	_, reading := msg.(nodeMsg)
 	m.urgent = m.urgent || !reading
 	switch msg := msg.(type) {
 	case nodeMsg:
-		m.urgent = m.take(msg.place, msg.node) || m.urgent
-		return m, m.bell()
+		m.urgent = m.handleNode(msg.index, msg.node) || m.urgent
 	case processesMsg:
-		m.asking = false
-		m.state.Processes, m.state.ProcessesErr = msg.list, msg.err
+		m.listing = false
+		m.state.Processes, m.state.ProcessesErr = msg.list, msg.why
 	case beatMsg:
-		m.pass()
-		return m, tea.Batch(beat(), m.askProcesses(), m.bell())
+		m.handleBeat()
+		m.do(beat())
+		m.do(m.askProcesses())
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		if !m.themeIsOurs {
+		if !m.themeChosen {
 			m.setTheme(map[bool]string{true: "dark", false: "light"}[msg.IsDark()])
 		}
 	case tea.PasteMsg:
 		m.paste(msg.Content)
 	case tea.KeyPressMsg:
-		return m, m.press(msg)
+		m.press(msg)
 	case tea.MouseClickMsg:
 		m.click(msg.X, msg.Y)
 	case tea.MouseWheelMsg:
 		m.wheel(msg.Button)
 	}
-	return m, nil
+	cmds := m.cmds
+	m.cmds = nil
+	return m, tea.Batch(cmds...)
 }
 
-// tick moves the clock of the screen, unless it is frozen.
-func (m *model) tick() {
+// updateClock moves the clock of the screen, unless that is frozen, and drops a
+// message that has been shown for long enough.
+func (m *model) updateClock() {
 	s := &m.state
 	switch {
 	case m.player != nil:
 		s.Now = m.player.Now(m.now())
-		st := m.player.State()
-		s.Playback = &st
+		state := m.player.State()
+		s.Playback = &state
 	case s.FrozenAt.IsZero():
 		s.Now = m.now()
 	}
-	if s.Message != "" && m.now().Sub(m.messageAt) >= messageLife {
-		if s.Message == m.unread {
-			m.unread = ""
+	if s.Message != "" && m.now().Sub(m.messageAt) >= messageTime {
+		if s.Message == m.notice {
+			m.notice = ""
 		}
 		s.Message, s.Alarm = "", false
 	}
-	if s.Message == "" && m.unread != "" {
-		m.say(m.unread)
-		s.Alarm = true
+	if s.Message == "" && m.notice != "" {
+		m.alarm(m.notice)
 	}
 }
 
-// take takes in what a node said, and tells whether that should be shown at once. A
-// frozen screen keeps what it shows; the past and the events go on.
-func (m *model) take(place int, n *client.Node) (urgent bool) {
+// handleNode adds a reading to the history and the events, also while the screen is
+// frozen. It reports whether to draw at once.
+func (m *model) handleNode(index int, n *client.Node) (urgent bool) {
 	back := false
 	if m.player != nil {
 		if n, back = m.player.Accept(n, m.now()); n == nil {
@@ -169,19 +172,19 @@ func (m *model) take(place int, n *client.Node) (urgent bool) {
 		}
 		m.state.Now = m.player.Now(m.now())
 	}
-	was := m.latest[place]
-	urgent = m.player != nil && m.state.Playback.Paused || was.Up != n.Up
-	if n.Trouble != was.Trouble && n.Trouble != "" {
-		m.complain(errors.New(n.Name + ": " + n.Trouble))
+	previous := m.latest[index]
+	urgent = m.player != nil && m.state.Playback.Paused || previous.Up != n.Up
+	if n.Trouble != previous.Trouble && n.Trouble != "" {
+		m.showError(errors.New(n.Name + ": " + n.Trouble))
 	}
 	m.latest = slices.Clone(m.latest)
-	m.latest[place] = n
+	m.latest[index] = n
 	if n.Err == "" {
 		m.state.History.Add(n)
 		if back {
-			m.wentBack(n)
+			m.rewind(n)
 		} else {
-			m.tell(m.watch.Reading(n))
+			m.addEvents(m.watch.Reading(n))
 		}
 	}
 	if m.state.FrozenAt.IsZero() {
@@ -191,27 +194,48 @@ func (m *model) take(place int, n *client.Node) (urgent bool) {
 	return urgent
 }
 
-// pass does what time brings: nodes that fell silent, and devices to forget.
-func (m *model) pass() {
+// rewind drops the events after n, which a recording that went back plays again.
+func (m *model) rewind(n *client.Node) {
+	m.watch = history.NewWatch()
+	m.watch.Reading(n) // what is so already is no event
+	m.state.Events = slices.DeleteFunc(m.state.Events, func(e history.Event) bool { return e.At.After(n.At) })
+}
+
+// handleBeat detects nodes without new readings and forgets devices that are gone.
+func (m *model) handleBeat() {
 	now := m.now()
 	if m.player != nil {
 		now = m.player.Now(now)
 	}
-	m.tell(m.watch.Clock(m.latest, now))
-	if now.Sub(m.tidied) > time.Minute {
-		m.tidied = now
+	m.addEvents(m.watch.Clock(m.latest, now))
+	if now.Sub(m.forgotAt) > time.Minute {
+		m.forgotAt = now
 		m.state.History.Forget(now)
 	}
 }
 
-// tell takes in events. The footer shows the last that is bad for a while.
-func (m *model) tell(events []history.Event) {
-	s := &m.state
+// askProcesses returns a command that lists the processes while they are shown, nil
+// else.
+func (m *model) askProcesses() tea.Cmd {
+	if m.listProcesses == nil || m.listing || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
+		return nil
+	}
+	m.listing = true
+	return m.listProcesses
+}
+
+// addEvents adds events. The last bad one is shown in the footer, and rings the bell
+// where that is on.
+func (m *model) addEvents(events []history.Event) {
+	s, bad := &m.state, false
 	for i := range events {
 		if e := &events[i]; e.State != canonical.HealthOK {
-			m.say(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": "))
-			s.Alarm, m.ring = true, s.Bell
+			bad = true
+			m.alarm(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": "))
 		}
+	}
+	if bad && s.Bell {
+		m.do(tea.Raw("\a"))
 	}
 	s.Events = append(s.Events, events...)
 	if n := len(s.Events); n > maxEvents {
@@ -219,44 +243,39 @@ func (m *model) tell(events []history.Event) {
 	}
 }
 
-// arrange chooses and orders the devices anew, and keeps the selection where it
-// is, or where it was.
+// arrange selects and orders the devices, and keeps the selected one, or its
+// position in the list.
 func (m *model) arrange() {
 	s := &m.state
-	was := s.SelectedIndex()
+	position := s.SelectedIndex()
 	s.GPUs, s.Devices = view.Arrange(s.Nodes, m.filter, s.Sort)
 	if s.Pinned = m.pinned != nil; s.Pinned {
 		s.GPUs = m.pinned.Order(s.GPUs)
 	}
 	if len(s.GPUs) > 0 && s.SelectedIndex() < 0 {
-		s.Selected = s.GPUs[min(max(was, 0), len(s.GPUs)-1)].Key
+		s.Selected = s.GPUs[min(max(position, 0), len(s.GPUs)-1)].Key
 	}
 }
 
-// say shows a message in the footer for a while.
-func (m *model) say(text string) { m.state.Message, m.state.Alarm, m.messageAt = text, false, m.now() }
+// message shows a text in the footer for messageTime.
+func (m *model) message(text string) {
+	m.state.Message, m.state.Alarm, m.messageAt = text, false, m.now()
+}
 
-// complain shows an error in the footer for a while.
-func (m *model) complain(err error) {
-	m.say(client.OneLine(err.Error()))
+// alarm shows a text about something bad.
+func (m *model) alarm(text string) {
+	m.message(text)
 	m.state.Alarm = true
 }
 
-// bell rings the terminal's bell if something bad happened and it is wanted.
-func (m *model) bell() tea.Cmd {
-	if !m.ring {
-		return nil
-	}
-	m.ring = false
-	return tea.Raw("\a")
-}
+// showError shows an error.
+func (m *model) showError(err error) { m.alarm(client.OneLine(err.Error())) }
 
-// notice tells of something in the footer, and keeps it among the events. Bad news of
-// the first reading goes before it, but does not make it unseen.
-func (m *model) notice(text string) {
+// showNotice shows a text once there is no other message, and adds it to the events.
+func (m *model) showNotice(text string) {
 	if text != "" {
-		m.unread = client.OneLine(text)
-		m.tell([]history.Event{{At: m.now(), Kind: history.EventStale, State: canonical.HealthWarn, Text: m.unread}})
+		m.notice = client.OneLine(text)
+		m.addEvents([]history.Event{{At: m.now(), Kind: history.EventStale, State: canonical.HealthWarn, Text: m.notice}})
 	}
 }
 
@@ -266,25 +285,16 @@ func (m *model) setTheme(name string) {
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
-	if now := m.now(); m.urgent || now.Sub(m.drawnAt) >= leastFrame {
+	if now := m.now(); m.urgent || now.Sub(m.drawnAt) >= minFrame {
 		m.views.Draw(&m.grid, &m.state, m.width, m.height)
 		m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
-		m.shown, m.drawnAt, m.urgent = string(m.frame), now, false
+		m.rendered, m.drawnAt, m.urgent = string(m.frame), now, false
 	}
-	v := tea.NewView(m.shown)
+	v := tea.NewView(m.rendered)
 	v.AltScreen = true
 	v.WindowTitle = "kpulse"
 	if m.state.Mouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
 	return v
-}
-
-// askProcesses asks the nodes for their processes while somebody looks at them.
-func (m *model) askProcesses() tea.Cmd {
-	if m.list == nil || m.asking || m.state.View != view.Jobs || !m.state.FrozenAt.IsZero() {
-		return nil
-	}
-	m.asking = true
-	return m.list
 }

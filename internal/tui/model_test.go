@@ -156,7 +156,7 @@ func TestCommandsComplain(t *testing.T) {
 		if s := &m.state; !strings.Contains(s.Message, test.want) || !s.Alarm || s.View != view.Fleet {
 			t.Errorf("%s: %q in %s, want %q", test.line, s.Message, s.View, test.want)
 		}
-		c.at = c.at.Add(messageLife)
+		c.at = c.at.Add(messageTime)
 		if m.Update(beatMsg{}); strings.Contains(m.state.Message, test.want) {
 			t.Errorf("%s: the message stays", test.line)
 		}
@@ -234,7 +234,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-func TestBeside(t *testing.T) {
+func TestNearest(t *testing.T) {
 	// Two rows of three cards, and one below.
 	var hits []view.Hit
 	for i := range 7 {
@@ -246,7 +246,7 @@ func TestBeside(t *testing.T) {
 		dx, dy int
 		want   string
 	}{{"0", 1, 0, "1"}, {"0", 0, 1, "3"}, {"4", -1, 0, "3"}, {"4", 0, -1, "1"}, {"5", 0, 1, "6"}, {"2", 1, 0, ""}, {"0", 0, -1, ""}, {"9", 1, 0, ""}} {
-		if got, _ := beside(hits, client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
+		if got, _ := nearest(hits, client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
 			t.Errorf("from %s by %d, %d: %q, want %q", test.from, test.dx, test.dy, got.UUID, test.want)
 		}
 	}
@@ -392,7 +392,7 @@ func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 	}
 	c.at = c.at.Add(time.Millisecond)
 	m.Update(tea.KeyPressMsg{Code: '?', Text: "?"})
-	if count(); frames != 6 || !strings.Contains(m.shown, "Keys") {
+	if count(); frames != 6 || !strings.Contains(m.rendered, "Keys") {
 		t.Errorf("a key is not shown at once: %d frames", frames)
 	}
 	c.at = c.at.Add(time.Millisecond)
@@ -419,7 +419,7 @@ func TestBadNewsIsShown(t *testing.T) {
 		t.Errorf("after the node fell silent: %q", m.state.Message)
 	}
 	for range 2 * maxEvents {
-		m.tell([]history.Event{{Kind: history.EventClass}})
+		m.addEvents([]history.Event{{Kind: history.EventClass}})
 	}
 	if len(m.state.Events) != maxEvents || m.state.Events[0].Kind != history.EventClass {
 		t.Errorf("%d events are kept", len(m.state.Events))
@@ -432,7 +432,7 @@ func TestNoticeIsSeen(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
-	m.notice("not\nours")
+	m.showNotice("not\nours")
 	for i, want := range []string{"not ours", "GPU 1: crit", "GPU 1: crit", "not ours", "not ours", "", ""} {
 		n := fleetNode(c.at)
 		if i > 0 {
@@ -442,7 +442,7 @@ func TestNoticeIsSeen(t *testing.T) {
 		if !strings.Contains(m.state.Message, want) || (want == "") != (m.state.Message == "") || m.state.Alarm != (want != "") {
 			t.Errorf("after %v: %q, alarming is %v; want %q", c.at.Sub(start), m.state.Message, m.state.Alarm, want)
 		}
-		c.at = c.at.Add(messageLife / 2)
+		c.at = c.at.Add(messageTime / 2)
 	}
 	if len(m.state.Events) != 2 {
 		t.Errorf("%d events", len(m.state.Events))
@@ -517,7 +517,7 @@ func TestBurst(t *testing.T) {
 // TestProcessesAreAskedForWhileLookedAt: they cost the node a look at its driver.
 func TestProcessesAreAskedForWhileLookedAt(t *testing.T) {
 	m, _ := fleet(t)
-	m.list = lister(t.Context(), nil)
+	m.listProcesses = processLister(t.Context(), nil)
 	if m.askProcesses() != nil {
 		t.Error("asked in the fleet")
 	}

@@ -1,3 +1,6 @@
+// Package tui is the terminal dashboard: the program, its keys, commands and
+// settings. All its data comes from expositions of kpulse-proxy; it computes nothing
+// that the proxy computes.
 package tui
 
 import (
@@ -17,31 +20,31 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// maxFPS bounds how often the screen is written: more cannot be read.
+// maxFPS bounds how often the screen is written.
 const maxFPS = 20
 
 // Options say what to show, and where.
 type Options struct {
 	// Targets are the nodes, at least one.
 	Targets []client.Target
-	// Job is what the environment tells of the batch job that we were started in.
+	// Job describes the batch job that we were started in.
 	Job []canonical.Variable
-	// Notice is something to be told at the beginning; "" is nothing.
+	// Notice is a message to show at the start; "" is none.
 	Notice string
-	// SettingsFile keeps what :save saves; "" is nowhere.
+	// SettingsFile is where :save writes; "" is nowhere.
 	SettingsFile string
-	// NoColor leaves colours out, whatever the terminal can do.
+	// NoColor draws without colours, whatever the terminal supports.
 	NoColor bool
 }
 
-// ErrNoTerminal means that there is nobody to show anything to.
+// ErrNoTerminal means that standard input or output is no terminal.
 var ErrNoTerminal = errors.New("--tui needs a terminal, and standard input or output is none; print one reading as text with --once")
 
-// ErrDumbTerminal means that what is drawn would be seen as the codes that draw it.
+// ErrDumbTerminal means that the terminal would show escape codes as text.
 var ErrDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb says that this one cannot; print one reading as text with --once")
 
-// CheckTerminal returns ErrNoTerminal or ErrDumbTerminal where Run could not draw; kind
-// is what the environment says in TERM.
+// CheckTerminal returns ErrNoTerminal or ErrDumbTerminal where Run cannot draw; kind
+// is the value of TERM.
 func CheckTerminal(in, out *os.File, kind string) error {
 	switch {
 	case !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()):
@@ -52,9 +55,8 @@ func CheckTerminal(in, out *os.File, kind string) error {
 	return nil
 }
 
-// Run shows the nodes on the terminal until the user quits or ctx ends, and leaves
-// the terminal as it was. CheckTerminal must have found nothing. It owns in and out
-// meanwhile: nobody else may write there.
+// Run shows the nodes on the terminal until the user quits or ctx ends, and restores
+// the terminal. Meanwhile nobody else may use in and out. Call CheckTerminal before.
 func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	fetchers := make([]*client.Fetcher, len(opts.Targets))
@@ -70,17 +72,16 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 			m.player = &history.Player{Playback: t.Playback}
 		}
 	}
-	m.list = lister(ctx, opts.Targets)
+	m.listProcesses = processLister(ctx, opts.Targets)
 	if err := m.load(opts.SettingsFile); err != nil {
-		m.complain(err)
+		m.showError(err)
 	}
-	m.notice(opts.Notice)
+	m.showNotice(opts.Notice)
 	if opts.NoColor {
-		m.themeIsOurs = true
-		m.setTheme("mono")
+		m.chooseTheme("mono")
 	}
 	p := tea.NewProgram(m, programOptions(in, out, opts.NoColor)...)
-	// Not by the context of the program: that would kill it, and not let it end.
+	// tea.WithContext would kill the program instead of ending it.
 	stop := context.AfterFunc(ctx, p.Quit)
 	var following sync.WaitGroup
 	for i, f := range fetchers {
@@ -101,7 +102,7 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 func programOptions(in, out *os.File, noColor bool) []tea.ProgramOption {
 	all := []tea.ProgramOption{tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(maxFPS), tea.WithoutSignalHandler()}
 	if noColor {
-		// bubbletea takes only NO_COLOR=1 and =true for yes.
+		// bubbletea itself obeys only NO_COLOR=1 and =true.
 		all = append(all, tea.WithColorProfile(colorprofile.ASCII))
 	}
 	return all

@@ -10,14 +10,12 @@ import (
 	"slices"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// settings are what :save keeps. What a file leaves out is as it was.
+// settings are what :save writes. What a file leaves out stays as it is.
 type settings struct {
 	Theme      string `json:"theme,omitempty"`
 	Symbols    string `json:"symbols,omitempty"`
@@ -31,8 +29,8 @@ type settings struct {
 	Plot       string `json:"plot,omitempty"`
 }
 
-// SettingsFile returns where settings are kept by the environment, "" where it
-// names no place.
+// SettingsFile returns the file of the settings by the environment, "" where that
+// names no folder.
 func SettingsFile(lookupEnv func(string) (string, bool)) string {
 	if dir, _ := lookupEnv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "kpulse", "tui.json")
@@ -43,8 +41,8 @@ func SettingsFile(lookupEnv func(string) (string, bool)) string {
 	return ""
 }
 
-// load takes over the settings of a file. A file that is not there is none; of one
-// that is bad nothing is taken.
+// load applies the settings of a file, if it exists. Of a malformed one it applies
+// nothing.
 func (m *model) load(file string) error {
 	m.settingsFile = file
 	if file == "" {
@@ -68,7 +66,7 @@ func (m *model) load(file string) error {
 	return nil
 }
 
-// check refuses what is no setting.
+// check returns an error for a value that cannot be applied.
 func (s *settings) check() error {
 	metric := func(name string) bool { _, ok := client.MetricNamed(name); return name == "" || ok }
 	window, err := time.ParseDuration(s.Window)
@@ -90,8 +88,7 @@ func (s *settings) check() error {
 func (m *model) apply(s *settings) {
 	state := &m.state
 	if s.Theme != "" {
-		m.themeIsOurs = true
-		m.setTheme(s.Theme)
+		m.chooseTheme(s.Theme)
 	}
 	if s.Symbols != "" {
 		state.Symbols = s.Symbols
@@ -108,31 +105,30 @@ func (m *model) apply(s *settings) {
 	state.Density, state.Mouse, state.PerGPU, state.Bell = s.Density, !s.NoMouse, s.PlotPerGPU, s.Bell
 }
 
-// save keeps the settings for the next time. A theme that the terminal chose is
-// left to it.
-func (m *model) save(string) (tea.Cmd, error) {
+// save writes the settings. A theme that follows the terminal is left out.
+func (m *model) save() error {
 	if m.settingsFile == "" {
-		return nil, errors.New("there is no place for settings; set XDG_CONFIG_HOME or HOME")
+		return errors.New("there is no place for settings; set XDG_CONFIG_HOME or HOME")
 	}
 	state := &m.state
 	s := settings{
 		Symbols: state.Symbols, Sort: client.Metrics[state.Sort.By].Name, Ascending: state.Sort.By != client.MetricNone && !state.Sort.Descending,
 		Density: state.Density, NoMouse: !state.Mouse, Bell: state.Bell, PlotPerGPU: state.PerGPU, Plot: client.Metrics[state.Metric].Name,
 	}
-	if m.themeIsOurs {
+	if m.themeChosen {
 		s.Theme = state.Theme
 	}
 	if state.Window > 0 {
 		s.Window = state.Window.String()
 	}
 	if err := write(m.settingsFile, &s); err != nil {
-		return nil, fmt.Errorf("settings are not saved: %w", err)
+		return fmt.Errorf("settings are not saved: %w", err)
 	}
-	m.say("saved to " + m.settingsFile)
-	return nil, nil
+	m.message("saved to " + m.settingsFile)
+	return nil
 }
 
-// write replaces a file as a whole: whoever reads it meanwhile sees the old one.
+// write replaces a file atomically.
 func write(file string, s *settings) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -141,9 +137,9 @@ func write(file string, s *settings) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	young := file + ".new"
-	if err := os.WriteFile(young, append(text, '\n'), 0o600); err != nil {
+	temporary := file + ".new"
+	if err := os.WriteFile(temporary, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(young, file)
+	return os.Rename(temporary, file)
 }

@@ -1,0 +1,193 @@
+package tui
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
+
+// show shows a view.
+func (m *model) show(name string) {
+	m.state.Overlay = ""
+	if m.state.View != name {
+		m.state.View, m.state.Scroll, m.state.Cursor = name, 0, time.Time{}
+	}
+}
+
+// overlay shows an overlay; "" shows none.
+func (m *model) overlay(name string) { m.state.Overlay, m.state.Scroll = name, 0 }
+
+func (m *model) quit() { m.do(tea.Quit) }
+
+// back leaves the overlay, else the view for the fleet, else the program.
+func (m *model) back() {
+	switch {
+	case m.state.Overlay != "":
+		m.overlay("")
+	case m.state.View != view.Fleet:
+		m.show(view.Fleet)
+	default:
+		m.quit()
+	}
+}
+
+// escape goes back as well, but in the fleet it clears the filter.
+func (m *model) escape() {
+	if m.state.Overlay != "" || m.state.View != view.Fleet && m.state.Filter == "" {
+		m.back()
+		return
+	}
+	m.setFilter("")
+}
+
+// setFilter selects devices; a malformed filter leaves the old one.
+func (m *model) setFilter(expr string) {
+	f, err := view.ParseFilter(expr)
+	if err != nil {
+		m.showError(err)
+		return
+	}
+	m.filter, m.state.Filter = f, strings.TrimSpace(expr)
+	m.arrange()
+}
+
+// sorts are the metrics that the key for sorting cycles through; :sort takes any.
+var sorts = []client.Metric{client.MetricNone, client.MetricSeverity, client.MetricReal, client.MetricMemory, client.MetricPower, client.MetricTemperature, client.MetricNVML, client.MetricMeanReal}
+
+// following returns the element after v in a ring; the first where v is not in it.
+func following[T comparable](ring []T, v T) T { return ring[(slices.Index(ring, v)+1)%len(ring)] }
+
+// sortBy orders by a metric, the highest first.
+func (m *model) sortBy(by client.Metric) {
+	m.pinned = nil
+	m.state.Sort = view.Sort{By: by, Descending: by != client.MetricNone && by != client.MetricIndex}
+	if m.arrange(); by == client.MetricNone {
+		m.message("in the order of nodes and indexes")
+	} else {
+		m.message("sorted by " + client.Metrics[by].Title)
+	}
+}
+
+func (m *model) reverse() {
+	m.pinned = nil
+	if m.state.Sort.By == client.MetricNone {
+		m.state.Sort.By = client.MetricIndex
+	}
+	m.state.Sort.Descending = !m.state.Sort.Descending
+	m.arrange()
+}
+
+// togglePin pins the order of the devices, or lets it follow the readings.
+func (m *model) togglePin() {
+	if m.pinned != nil {
+		m.pinned = nil
+		m.message("GPUs move as their readings do")
+	} else {
+		m.pinned = view.Pin(m.state.GPUs)
+		m.message("GPUs stay where they are; F lets them go")
+	}
+	m.arrange()
+}
+
+// zoom takes a longer or shorter window.
+func (m *model) zoom(by int) {
+	window := m.state.Window
+	if window == 0 {
+		window = history.DefaultWindow
+	}
+	i := slices.Index(history.Windows, window) + by
+	m.setWindow(history.Windows[min(max(i, 0), len(history.Windows)-1)])
+}
+
+func (m *model) setWindow(w time.Duration) {
+	m.state.Window = w
+	m.message("the last " + view.AgeText(w))
+}
+
+var densities = []string{"automatic density", "full cards", "compact cards", "small cards", "table", "a cell for each GPU"}
+
+func (m *model) nextDensity() {
+	m.state.Density = (m.state.Density + 1) % len(densities)
+	m.state.Scroll = 0
+	m.message(densities[m.state.Density])
+}
+
+func (m *model) chooseTheme(name string) {
+	m.themeChosen = true
+	m.setTheme(name)
+}
+
+func (m *model) toggleMouse() {
+	if m.state.Mouse = !m.state.Mouse; m.state.Mouse {
+		m.message("the mouse selects GPUs")
+	} else {
+		m.message("the mouse selects text")
+	}
+}
+
+// freeze stops the clock of the screen or the recording, or continues it.
+func (m *model) freeze() {
+	s := &m.state
+	switch {
+	case m.player != nil:
+		m.pause()
+	case s.FrozenAt.IsZero():
+		s.FrozenAt = s.Now
+	default:
+		s.FrozenAt, s.Cursor = time.Time{}, time.Time{}
+		s.Now, s.Nodes = m.now(), m.latest
+		m.arrange()
+	}
+}
+
+// pause pauses the recording, or continues it; from the end it restarts.
+func (m *model) pause() {
+	switch state := m.player.State(); {
+	case state.Ended:
+		m.player.Restart()
+	case state.Paused:
+		m.state.Cursor = time.Time{}
+		m.player.Pause(false)
+	default:
+		m.player.Pause(true)
+	}
+	m.player.ResumedAt = m.now()
+}
+
+var errNotPlayed = errors.New("nothing is replayed; kpulse-proxy --tui --replay=FILE plays a recording")
+
+// replay controls the recording.
+func (m *model) replay(control func(p *history.Player)) {
+	if m.player == nil {
+		m.showError(errNotPlayed)
+		return
+	}
+	control(m.player)
+	m.player.ResumedAt = m.now()
+	state := m.player.State()
+	m.state.Playback = &state
+}
+
+func replay(control func(*history.Player)) func(*model) {
+	return func(m *model) { m.replay(control) }
+}
+
+// faster multiplies the speed of the recording.
+func faster(by float64) func(p *history.Player) {
+	return func(p *history.Player) { p.SetSpeed(p.State().Speed * by) }
+}
+
+// stepBy pauses the recording n ticks further on.
+func stepBy(n int) func(p *history.Player) {
+	return func(p *history.Player) {
+		p.Pause(true)
+		p.Step(n)
+	}
+}

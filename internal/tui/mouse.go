@@ -1,0 +1,86 @@
+package tui
+
+import (
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
+
+// moveBy selects the device n further on, or scrolls the overlay.
+func moveBy(n int) func(*model) { return func(m *model) { m.moveBy(n) } }
+
+func (m *model) moveBy(n int) {
+	s := &m.state
+	switch {
+	case s.Overlay != "":
+		s.Scroll = max(0, s.Scroll+n)
+	case len(s.GPUs) > 0:
+		s.Selected = s.GPUs[min(max(s.SelectedIndex()+n, 0), len(s.GPUs)-1)].Key
+	}
+}
+
+// moveTo selects the device that is drawn next to the selected one in a direction.
+func moveTo(dx, dy int) func(*model) {
+	return func(m *model) {
+		if k, ok := nearest(m.state.Hits, m.state.Selected, dx, dy); ok && m.state.Overlay == "" {
+			m.state.Selected = k
+			return
+		}
+		m.moveBy(dx + dy)
+	}
+}
+
+// nearest returns the device that is drawn nearest to k in a direction. One in the
+// same row or column comes before a nearer one.
+func nearest(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
+	at := slices.IndexFunc(hits, func(h view.Hit) bool { return h.Key == k })
+	if at < 0 || k == (client.Key{}) {
+		return client.Key{}, false
+	}
+	from, best, found := hits[at], 0, client.Key{}
+	for _, h := range hits {
+		along := (h.X-from.X)*dx + (h.Y-from.Y)*dy
+		across := (h.X-from.X)*dy + (h.Y-from.Y)*dx
+		if h.Key == (client.Key{}) || along <= 0 {
+			continue
+		}
+		if distance := along + 8*max(across, -across); found == (client.Key{}) || distance < best {
+			best, found = distance, h.Key
+		}
+	}
+	return found, found != (client.Key{})
+}
+
+// click selects the device under the mouse, focuses on it if it is selected already,
+// or sorts by the title of a column.
+func (m *model) click(x, y int) {
+	s := &m.state
+	for _, h := range slices.Backward(s.Hits) {
+		if x < h.X || x >= h.X+h.W || y < h.Y || y >= h.Y+h.H {
+			continue
+		}
+		switch {
+		case h.Key == (client.Key{}) && h.Metric == s.Sort.By:
+			m.reverse()
+		case h.Key == (client.Key{}):
+			m.sortBy(h.Metric)
+		case h.Key == s.Selected && s.View == view.Fleet:
+			m.show(view.Focus)
+		default:
+			s.Selected = h.Key
+		}
+		return
+	}
+}
+
+// wheel selects the previous or next device, or scrolls the overlay.
+func (m *model) wheel(b tea.MouseButton) {
+	n := map[tea.MouseButton]int{tea.MouseWheelUp: -1, tea.MouseWheelDown: 1}[b]
+	if m.state.Overlay != "" {
+		n *= 3
+	}
+	m.moveBy(n)
+}

@@ -63,16 +63,15 @@ type Selection struct {
 	Missing error
 }
 
-// IsInstance tells whether d is a MIG instance.
+// IsInstance reports whether d is a MIG instance.
 func (d *Device) IsInstance() bool { return d.Instance != "" }
 
-// Identity tells devices apart, whatever a source calls their host. It can be
+// Identity identifies a device, whatever a source calls its host. It can be
 // compared.
 type Identity struct{ uuid, hostname, gpu, instance, profile string }
 
-// Identity returns the uuid of d or, where none is known, its place, each with the
-// instance. The profile is part of an instance: ids are given anew when a board is
-// cut another way.
+// Identity is the uuid of d or, where none is known, its host and index, with the instance.
+// The profile is part of an instance: ids are reused when a board is partitioned anew.
 func (d *Device) Identity() Identity {
 	if d.UUID != "" {
 		return Identity{uuid: d.UUID, instance: d.Instance, profile: d.Profile}
@@ -85,7 +84,7 @@ func (d *Device) Identity() Identity {
 // higher Generation.
 type Topology struct {
 	Devices []Device
-	// Hostname is the node's name, also where there is no device to tell it.
+	// Hostname is the node's name, also where there is no device.
 	Hostname   string
 	Generation uint64
 }

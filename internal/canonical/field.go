@@ -1,5 +1,5 @@
-// Package canonical is the vocabulary of meaning: what a GPU can tell (Fields),
-// who tells it (Device), one instant of it (Frame), what we conclude from it
+// Package canonical is the vocabulary of meaning: the readings that a GPU has (Fields),
+// whose they are (Device), one instant of them (Frame), what we conclude from them
 // (Verdict), and all of it as published (Snapshot). The exposition, the README's
 // tables and the tests come from the tables in this package.
 package canonical
@@ -170,7 +170,7 @@ const (
 	helpThrottled    = "Time the clocks were held down, by reason, since the driver was loaded."
 )
 
-// Fields is the one list of what devices can tell.
+// Fields is the one list of readings.
 var Fields = [NumFields]FieldInfo{
 	SMActive:         {"gpu_sm_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time at least one warp was active on a streaming multiprocessor, averaged over all of them."},
 	SMOccupancy:      {"gpu_sm_occupancy_ratio", "", Gauge, Ratio, InstanceLevel, "Resident warps as a fraction of the most that the streaming multiprocessors can hold."},

@@ -10,7 +10,7 @@ import (
 type Frame struct {
 	At       time.Time
 	Topology *Topology
-	// AllocationSet is who holds the devices of the Topology.
+	// AllocationSet is the allocations of the devices of the Topology.
 	AllocationSet *AllocationSet
 	values        []float64
 }
@@ -44,7 +44,7 @@ func (f *Frame) Row(device int) []float64 {
 	return f.values[device*n : (device+1)*n : (device+1)*n]
 }
 
-// Gives tells whether any device has a reading of field.
+// Gives reports whether any device has a reading of field.
 func (f *Frame) Gives(field Field) bool {
 	for i := int(field); i < len(f.values); i += int(NumFields) {
 		if Given(f.values[i]) {
@@ -54,5 +54,5 @@ func (f *Frame) Gives(field Field) bool {
 	return false
 }
 
-// Given tells whether a reading is present.
+// Given reports whether a reading is present.
 func Given(v float64) bool { return v == v }

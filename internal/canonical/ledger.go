@@ -15,37 +15,20 @@ type Ledger struct {
 // Roster lists the devices that the ledger keeps accounts of. It is immutable: a
 // change makes a new one.
 type Roster struct {
-	// Devices begins with those of the Topology of the reading, in its order.
-	// Behind them stand those that went and are remembered; the Board of an
-	// instance there is of no use.
+	// Devices begins with those of the Topology of the reading, in its order,
+	// followed by those that left and are remembered; their Board is of no use.
 	Devices []Device
 	// Present is how many of the Devices are in the reading.
 	Present int
-	// Missed stand for boards that should be there and were never seen. All that
-	// is known of them is the Hostname, and a GPU index that no other board has.
+	// Missed are boards that are expected and were never seen. They have a Hostname
+	// and a GPU index that no other board has, and nothing else.
 	Missed []Device
 }
 
-// AllocationRoster lists the allocations that the ledger keeps accounts of. It is
-// immutable: a change makes a new one.
-type AllocationRoster struct {
-	// Roster is the one that Allocation.Device is an index in.
-	Roster *Roster
-	// Allocations begins with those of the reading. Behind them stand those that
-	// ended and are remembered. Kind and Name are as they were when the account
-	// began: what labels its counters does not change under them.
-	Allocations []Allocation
-	// Present is how many of the Allocations are in the reading.
-	Present int
-	// Holders is how many workloads hold each device of the reading.
-	Holders []int
-}
-
-// Account is what was counted of a device, or of an allocation's share of one,
-// since it was first seen. Of all durations it holds that nothing of them is
-// ever taken back.
+// Account is what was counted of a device, or of an allocation's share of one, since it
+// was first seen. Durations never decrease.
 type Account struct {
-	// Read tells whether the device was ever read itself, not only implied: one
+	// Read reports whether the device was ever read itself, not only implied: one
 	// that never was has no series of activity. It is true of instances, and says
 	// nothing of allocations.
 	Read bool

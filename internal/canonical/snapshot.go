@@ -20,7 +20,7 @@ type Snapshot struct {
 	Text Text
 
 	// Host is the machine that the devices are in. It is nil where the source
-	// tells of another one, or where nothing reads it.
+	// reads another one, or where nothing reads it.
 	Host *Host
 
 	Source Source
@@ -38,7 +38,7 @@ type Source struct {
 	Name        string // label `source`; holds no credentials
 	Backend     string
 	Aggregation string        // point or window
-	Version     string        // of what it is read with, "" where nobody tells
+	Version     string        // of the program or library behind it, "" if unknown
 	Period      time.Duration // of a stream; 0 where there is none
 
 	// Failure is nil after a good reading.
@@ -56,9 +56,9 @@ type Source struct {
 
 	// Devices and Samples are those of the last reading that worked.
 	Devices, Samples int
-	// Roster are the devices it told of, and those that it should have.
+	// Roster are the devices of the source, and those that it should have.
 	Roster *Roster
-	// Missing are the inputs of our scores that no device gave.
+	// Missing are the inputs of our scores that no device has.
 	Missing []Field
 	// UnknownFamilies are upstream families that look like GPU readings and
 	// that we have no name for, sorted.
@@ -70,7 +70,7 @@ type Source struct {
 	ClampedValues   uint64
 	DroppedFamilies uint64
 	DroppedSeries   uint64
-	// DroppedAllocations counts those that were too many to be kept account of.
+	// DroppedAllocations counts those beyond the limit of the ledger.
 	DroppedAllocations uint64
 }
 
@@ -82,12 +82,12 @@ const MaxStreams = 2
 type Stream struct {
 	Name     string   // label `stream`
 	Ticks    uint64   // whole ticks that came, evicted ones included
-	Evicted  uint64   // ticks that made room for newer ones before anybody took them
+	Evicted  uint64   // ticks that newer ones replaced before they were read
 	Restarts uint64   // times it was started again
-	Failure  *Failure // why it does not flow, nil while it does
+	Failure  *Failure // why it is down, nil while it is up
 }
 
-// DropReason is why a value was not taken over.
+// DropReason is why a value was dropped.
 type DropReason uint8
 
 // The reasons, in the order of the exposition.

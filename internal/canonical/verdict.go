@@ -3,7 +3,7 @@ package canonical
 // Class is what a device is doing.
 type Class uint8
 
-// The classes in the order of the cascade, then Unknown for what cannot be told.
+// The classes in the order of the cascade, then Unknown for what cannot be decided.
 const (
 	Idle Class = iota
 	TensorHeavyCompute
@@ -47,8 +47,7 @@ func (c Class) String() string { return Classes[c].Name }
 // Health is how a board is, the worst of its raised conditions.
 type Health uint8
 
-// The states from best to worst; HealthUnknown where nothing was read that
-// could tell.
+// The states from best to worst; HealthUnknown where no input was read.
 const (
 	HealthOK Health = iota
 	HealthHot

@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -12,26 +11,25 @@ import (
 // seconds between the last scrape and the end must not be lost.
 const allocationMemory = 10 * time.Minute
 
-// tenants is what is remembered of the allocations of one source from reading to
-// reading.
-type tenants struct {
-	most int // as of the memory of devices
+// allocations is the state of the allocations of one source from reading to reading.
+type allocations struct {
+	limit int // as memory.limit
 
-	tenancy *canonical.AllocationSet // of the latest reading
-	roster  *canonical.Roster        // of the latest reading
-	known   map[allocationKey]*allocation
-	present []*allocation // in the order of the tenancy
-	ended   past[*allocation]
-	list    *canonical.AllocationRoster // nil after a change
+	set      *canonical.AllocationSet // of the latest reading
+	devices  *canonical.Roster        // of the latest reading
+	known    map[allocationKey]*allocation
+	present  []*allocation // in the order of the set
+	departed departed[*allocation]
+	roster   *canonical.AllocationRoster // nil after a change
 }
 
-// allocationKey tells allocations apart.
+// allocationKey identifies an allocation.
 type allocationKey struct {
 	device   *device
 	workload canonical.Workload
 }
 
-// allocation is what is remembered of one allocation.
+// allocation is the state of one allocation.
 type allocation struct {
 	canonical.Allocation // as it was first described, but for the Device
 	device               *device
@@ -41,75 +39,70 @@ type allocation struct {
 
 func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload} }
 
-// isIn tells whether a is in a list in which its slot is its index.
+// isIn reports whether a is in a list in which its slot is its index.
 func (a *allocation) isIn(list []*allocation) bool {
 	return a.slot < len(list) && list[a.slot] == a
 }
 
-// update takes in who holds the devices of the latest reading, and returns the
-// list of the allocations that are present or remembered. The list is made anew
-// only after a change.
-func (l *tenants) update(t *canonical.AllocationSet, m *memory) *canonical.AllocationRoster {
+// update makes set that of the latest reading, and returns the roster of the allocations
+// that are present or remembered. The roster is rebuilt only after a change.
+func (l *allocations) update(set *canonical.AllocationSet, m *memory) *canonical.AllocationRoster {
 	l.forget(m.at)
-	if t != l.tenancy || m.roster != l.roster {
-		l.settle(t, m)
+	if set != l.set || m.roster != l.devices {
+		l.setAllocations(set, m)
 		l.forget(m.at)
 	}
-	if l.list == nil {
-		l.list = l.enrol(len(m.present))
+	if l.roster == nil {
+		l.roster = l.list(len(m.present))
 	}
-	return l.list
+	return l.roster
 }
 
-// forget drops the allocations that ended too long ago or are too many.
-func (l *tenants) forget(at time.Time) {
-	room := math.MaxInt
-	if l.most > 0 {
-		room = l.most - len(l.present)
-	}
-	n := l.ended.due(at, allocationMemory, room)
+// forget drops the allocations that ended too long ago or exceed the limit.
+func (l *allocations) forget(at time.Time) {
+	n := l.departed.expired(at, allocationMemory, l.limit, len(l.present))
 	if n == 0 {
 		return
 	}
-	for _, e := range l.ended[:n] {
-		delete(l.known, e.what.key())
+	for _, left := range l.departed[:n] {
+		delete(l.known, left.item.key())
 	}
-	l.ended = slices.Delete(l.ended, 0, n)
-	l.list = nil
+	l.departed = slices.Delete(l.departed, 0, n)
+	l.roster = nil
 }
 
-// settle finds or makes the memory of every allocation of t, and tells the
-// devices who holds them.
-func (l *tenants) settle(t *canonical.AllocationSet, m *memory) {
+// setAllocations finds or creates the state of every allocation of set, and assigns
+// them to the devices.
+func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 	if l.known == nil {
 		l.known = map[allocationKey]*allocation{}
 	}
-	before := l.present
-	l.tenancy, l.roster, l.list = t, m.roster, nil
-	if t == nil {
-		t = &canonical.AllocationSet{}
+	previous := l.present
+	l.set, l.devices, l.roster = set, m.roster, nil
+	if set == nil {
+		set = &canonical.AllocationSet{}
 	}
-	l.present = make([]*allocation, len(t.Allocations))
-	for i := range t.Allocations {
-		l.present[i] = l.find(&t.Allocations[i], m)
+	l.present = make([]*allocation, len(set.Allocations))
+	for i := range set.Allocations {
+		l.present[i] = l.find(&set.Allocations[i], m)
 	}
 	for i, a := range l.present {
 		a.slot = i
 	}
-	l.ended = l.ended.without(func(a *allocation) bool { return a.isIn(l.present) })
-	for _, a := range before {
+	l.departed = l.departed.without(func(a *allocation) bool { return a.isIn(l.present) })
+	for _, a := range previous {
 		if !a.isIn(l.present) {
-			l.ended = append(l.ended, departure[*allocation]{a, m.at})
+			l.departed = append(l.departed, departure[*allocation]{a, m.at})
 		}
 	}
-	l.ended = l.ended.without(l.orphaned)
-	l.hand(t.Holders, m)
+	l.departed = l.departed.without(l.orphaned)
+	l.assign(set.Holders, m)
 }
 
-// find returns the memory of an allocation, which it makes if there is none. Kind
-// and Name stay as they were then: they are labels of counters, and a counter whose
-// labels change begins anew.
-func (l *tenants) find(described *canonical.Allocation, m *memory) *allocation {
+// find returns the state of an allocation, and creates it if there is none. Kind and Name
+// stay as they were then: they are labels of counters, and a counter whose labels change
+// starts again from 0.
+func (l *allocations) find(described *canonical.Allocation, m *memory) *allocation {
 	key := allocationKey{m.present[described.Device], described.Workload}
 	a := l.known[key]
 	if a == nil {
@@ -120,18 +113,18 @@ func (l *tenants) find(described *canonical.Allocation, m *memory) *allocation {
 	return a
 }
 
-// orphaned tells whether the device of a is forgotten, and forgets a then.
-func (l *tenants) orphaned(a *allocation) bool {
+// orphaned reports whether the device of a is forgotten; if so, it forgets a too.
+func (l *allocations) orphaned(a *allocation) bool {
 	if a.device.forgotten {
 		delete(l.known, a.key())
 	}
 	return a.device.forgotten
 }
 
-// hand tells the devices that are present who holds them.
-func (l *tenants) hand(holders []int, m *memory) {
+// assign gives the devices that are present their allocations.
+func (l *allocations) assign(holders []int, m *memory) {
 	for i, d := range m.present {
-		d.holders, d.held = 0, nil
+		d.holders, d.allocations = 0, nil
 		if holders != nil {
 			d.holders = holders[i]
 		}
@@ -141,38 +134,38 @@ func (l *tenants) hand(holders []int, m *memory) {
 		for to = from; to < len(l.present) && l.present[to].device == d; {
 			to++
 		}
-		d.held = l.present[from:to]
+		d.allocations = l.present[from:to]
 	}
 }
 
-// enrol returns the list of what is known for that many devices. The slots of the
-// devices must be those in the roster.
-func (l *tenants) enrol(devices int) *canonical.AllocationRoster {
-	list := &canonical.AllocationRoster{Roster: l.roster, Present: len(l.present)}
-	list.Allocations = make([]canonical.Allocation, 0, len(l.present)+len(l.ended))
+// list returns the roster, for that many devices that are present. The slots of the
+// devices must be those in the roster of devices.
+func (l *allocations) list(devices int) *canonical.AllocationRoster {
+	r := &canonical.AllocationRoster{Roster: l.devices, Present: len(l.present)}
+	r.Allocations = make([]canonical.Allocation, 0, len(l.present)+len(l.departed))
 	for _, a := range l.present {
-		list.Allocations = append(list.Allocations, a.Allocation)
+		r.Allocations = append(r.Allocations, a.Allocation)
 	}
-	for _, e := range l.ended {
-		e.what.Device = e.what.device.slot
-		list.Allocations = append(list.Allocations, e.what.Allocation)
+	for _, left := range l.departed {
+		left.item.Device = left.item.device.slot
+		r.Allocations = append(r.Allocations, left.item.Allocation)
 	}
-	if l.tenancy != nil {
-		list.Holders = l.tenancy.Holders
+	if l.set != nil {
+		r.Holders = l.set.Holders
 	} else {
-		list.Holders = make([]int, devices)
+		r.Holders = make([]int, devices)
 	}
-	return list
+	return r
 }
 
-// appendAccounts appends the accounts of the list that update returned.
-func (l *tenants) appendAccounts(dst []canonical.Account) []canonical.Account {
-	dst = slices.Grow(dst, len(l.present)+len(l.ended))
+// appendAccounts appends the accounts of the roster that update returned.
+func (l *allocations) appendAccounts(dst []canonical.Account) []canonical.Account {
+	dst = slices.Grow(dst, len(l.present)+len(l.departed))
 	for _, a := range l.present {
 		dst = append(dst, a.account)
 	}
-	for _, e := range l.ended {
-		dst = append(dst, e.what.account)
+	for _, left := range l.departed {
+		dst = append(dst, left.item.account)
 	}
 	return dst
 }

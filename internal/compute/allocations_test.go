@@ -16,7 +16,7 @@ func TestAllocationsAreRememberedTenMinutes(t *testing.T) {
 		away time.Duration
 		want time.Duration // of a, when it is back
 	}{{10 * minute, sec}, {10*minute + 1, 0}} {
-		b := newBook(t, nil)
+		b := newAccounts(t, nil)
 		b.devices(gpu1)
 		b.hold([]string{"a"})
 		b.read(0, 0, heavy)
@@ -28,14 +28,14 @@ func TestAllocationsAreRememberedTenMinutes(t *testing.T) {
 		b.read(c.away-10*minute, 0, heavy)
 		b.want(fmt.Sprint("a, after ", c.away), b.pod("a", "GPU-1"), c.want)
 	}
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	b.devices(gpu1)
 	b.hold([]string{"a"})
 	b.read(0, 0, heavy)
 	b.hold()
 	b.read(sec, sec, heavy)
 	b.read(10*minute+1, minute, heavy)
-	if len(b.ledger.Allocations) != 0 || len(b.judge.tenants.known) != 0 {
+	if len(b.ledger.Allocations) != 0 || len(b.judge.allocations.known) != 0 {
 		t.Error("remembered though nothing else changed")
 	}
 }
@@ -43,7 +43,7 @@ func TestAllocationsAreRememberedTenMinutes(t *testing.T) {
 // TestDescriptionStays: Kind and Name label counters, so they are those of the
 // birth, also where nothing was known then. The index follows the device.
 func TestDescriptionStays(t *testing.T) {
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	check := func(what string, want ...canonical.Allocation) {
 		t.Helper()
 		if got := b.ledger.AllocationRoster.Allocations; !slices.Equal(got, want) {
@@ -52,7 +52,7 @@ func TestDescriptionStays(t *testing.T) {
 	}
 	a, c := canonical.Workload{Pod: "a"}, canonical.Workload{Pod: "c"}
 	hold := func(holders []int, list ...canonical.Allocation) {
-		b.tenancy = &canonical.AllocationSet{Allocations: list, Holders: holders}
+		b.allocations = &canonical.AllocationSet{Allocations: list, Holders: holders}
 	}
 	b.devices(gpu1)
 	hold([]int{2}, canonical.Allocation{Workload: a, Kind: "Job", Name: "train"}, canonical.Allocation{Workload: c})
@@ -85,13 +85,13 @@ func TestDescriptionStays(t *testing.T) {
 
 // TestListsStayTheSame: readers keep what they made of a list by its pointer.
 func TestListsStayTheSame(t *testing.T) {
-	b := newBook(t, nil)
-	check := func(what string, roster, tenants bool, read func()) {
+	b := newAccounts(t, nil)
+	check := func(what string, roster, allocations bool, read func()) {
 		t.Helper()
 		before := b.ledger
 		read()
-		if (b.ledger.Roster != before.Roster) != roster || (b.ledger.AllocationRoster != before.AllocationRoster) != tenants {
-			t.Errorf("%s: new lists: %v %v, want %v %v", what, b.ledger.Roster != before.Roster, b.ledger.AllocationRoster != before.AllocationRoster, roster, tenants)
+		if (b.ledger.Roster != before.Roster) != roster || (b.ledger.AllocationRoster != before.AllocationRoster) != allocations {
+			t.Errorf("%s: new lists: %v %v, want %v %v", what, b.ledger.Roster != before.Roster, b.ledger.AllocationRoster != before.AllocationRoster, roster, allocations)
 		}
 	}
 	b.devices(gpu1, gpu2)
@@ -100,7 +100,7 @@ func TestListsStayTheSame(t *testing.T) {
 	check("the same", false, false, func() { b.read(sec, sec) })
 	check("a pod comes", false, true, func() { b.hold([]string{"a", "b"}); b.read(sec, sec) })
 	check("a pod goes", false, true, func() { b.hold([]string{"b"}); b.read(sec, sec) })
-	check("nobody", false, true, func() { b.tenancy = nil; b.read(sec, sec) })
+	check("nobody", false, true, func() { b.allocations = nil; b.read(sec, sec) })
 	check("still nobody", false, false, func() { b.read(sec, sec) })
 	check("pods are forgotten", false, true, func() { b.read(11*minute, minute) })
 	check("a board goes", true, true, func() { b.devices(gpu1); b.read(sec, sec) })
@@ -115,7 +115,7 @@ func TestListsStayTheSame(t *testing.T) {
 func TestPodsComeAndGo(t *testing.T) {
 	const pods, boards = 10_000, 8
 	r := rand.New(rand.NewPCG(1, 1))
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	var devices []canonical.Device
 	for i := range boards {
 		devices = append(devices, canonical.Device{GPU: fmt.Sprint(i), UUID: fmt.Sprint("GPU-", i)})
@@ -133,7 +133,7 @@ func TestPodsComeAndGo(t *testing.T) {
 			live[i] = append(slices.Clone(live[i]), fmt.Sprint("pod-", n))
 		}
 		b.hold(live...)
-		f.At, f.AllocationSet = f.At.Add(2*sec), b.tenancy
+		f.At, f.AllocationSet = f.At.Add(2*sec), b.allocations
 		b.verdicts = b.judge.Judge(f, b.verdicts)
 		b.judge.Account(&b.ledger, f, b.verdicts, 2*sec)
 		most = max(most, len(b.ledger.Allocations))
@@ -148,18 +148,18 @@ func TestPodsComeAndGo(t *testing.T) {
 	if at60 > at20*6/5 {
 		t.Errorf("the heap grew from %d to %d bytes, want at most 1.2 times", at20, at60)
 	}
-	if limit := 602*pods/3600 + 1 + 4*boards; most > limit || len(b.judge.tenants.known) > limit {
-		t.Errorf("%d allocations remembered, %d in memory, want at most %d", most, len(b.judge.tenants.known), limit)
+	if limit := 602*pods/3600 + 1 + 4*boards; most > limit || len(b.judge.allocations.known) > limit {
+		t.Errorf("%d allocations remembered, %d in memory, want at most %d", most, len(b.judge.allocations.known), limit)
 	}
 	if most < pods/6 {
 		t.Errorf("%d allocations remembered: those of the last ten minutes are more", most)
 	}
-	var held time.Duration
+	var observed time.Duration
 	for _, a := range b.ledger.Devices {
-		held += a.Observed
+		observed += a.Observed
 	}
-	if held != boards*3598*sec {
-		t.Errorf("observed %v", held)
+	if observed != boards*3598*sec {
+		t.Errorf("observed %v", observed)
 	}
 }
 

@@ -36,7 +36,7 @@ type Bound struct {
 func atLeast(s Signal, figure float64) Bound { return Bound{s, false, figure} }
 func below(s Signal, figure float64) Bound   { return Bound{s, true, figure} }
 
-// Rule gives its class to whatever meets all of its bounds.
+// Rule gives its class to a device within all of its bounds.
 type Rule struct {
 	Class  canonical.Class
 	Bounds []Bound
@@ -61,9 +61,9 @@ func Cascade(t *Thresholds) []Rule {
 	}
 }
 
-// walk returns the class of the first rule that holds, and ClassUnknown where a
-// rule that would decide can neither hold nor fail for sure. So it is unknown
-// exactly if two values within the signals' intervals give two classes.
+// walk returns the class of the first rule that holds, and ClassUnknown where a rule before
+// it may hold. So the class is unknown exactly where two values within the signals'
+// intervals give two classes.
 func walk(rules []Rule, s *signals) canonical.Class {
 	for i := range rules {
 		surely, perhaps := rules[i].holds(s)
@@ -77,9 +77,8 @@ func walk(rules []Rule, s *signals) canonical.Class {
 	return canonical.ClassUnknown
 }
 
-// holds tells whether the rule holds for every value within the intervals, and
-// whether for some. A missing reading is no evidence: it is at least nothing, and
-// below everything.
+// holds reports whether the rule holds for every value within the intervals, and whether it
+// holds for some. A missing reading is below every figure.
 func (r *Rule) holds(s *signals) (surely, perhaps bool) {
 	surely = true
 	for _, b := range r.Bounds {
@@ -129,10 +128,9 @@ var WithinSM = [...]canonical.Field{
 	canonical.FP16Active,
 }
 
-// smInterval returns what SM activity can have been. Where it was not read, it
-// is at least what needs it and at most the graphics engine's activity; NVML's
-// utilization is no upper bound, for it is sampled apart. With Zero a missing
-// reading is 0, as in KempnerPulse.
+// smInterval returns the bounds of SM activity. Where it was not read, it is at least each
+// activity in WithinSM and at most the graphics engine's. NVML's utilization is no upper
+// bound, since it is sampled apart. With Zero a missing reading is 0, as in KempnerPulse.
 func smInterval(row []float64, missing Missing) interval {
 	if v := row[canonical.SMActive]; canonical.Given(v) {
 		return exactly(v)

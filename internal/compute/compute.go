@@ -12,10 +12,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Options say how to judge. Start from DefaultOptions.
+// Options configure a Judge. Start from DefaultOptions.
 type Options struct {
 	// Weights of the composite, scaled to sum 1. All 0 means those of Preset;
-	// otherwise they stand in its place.
+	// otherwise they replace it.
 	Weights canonical.Weights
 	// Preset is the name of one of Presets. It may be "" or Custom where Weights
 	// are given.
@@ -31,9 +31,9 @@ type Options struct {
 	// ExpectedGPUs is how many boards the node should have; 0 expects none in
 	// particular.
 	ExpectedGPUs int
-	// MaxDevices and MaxAllocations bound how many the ledger keeps accounts of,
-	// those that are remembered included: they make room first, the one that went
-	// longest ago before the others. 0 is no bound.
+	// MaxDevices and MaxAllocations limit how many the ledger keeps accounts of, those
+	// that left included: they are dropped first, the one that left longest ago before
+	// the others. 0 is no limit.
 	MaxDevices, MaxAllocations int
 }
 
@@ -48,20 +48,19 @@ func DefaultOptions() Options {
 	}
 }
 
-// Judge gives verdicts on the readings of one source and keeps account of them.
-// It remembers its devices and who holds them, so it must see every reading of
-// the source, in order. It belongs to the goroutine that reads the source and is
-// not safe for concurrent use; what Judgement and Inputs return never changes and
-// may be shared.
+// Judge gives verdicts on the readings of one source and keeps the accounts of its devices
+// and allocations. It keeps state from reading to reading, so it must see every reading of
+// the source, in order. It belongs to the goroutine that reads the source and is not safe
+// for concurrent use; what Judgement and Inputs return never changes and may be shared.
 type Judge struct {
-	composite  composite
-	thresholds Thresholds
-	rules      []Rule
-	judgement  canonical.Judgement
-	inputs     []canonical.Field
-	memory     memory
-	tenants    tenants
-	evidence   evidence // scratch
+	composite   composite
+	thresholds  Thresholds
+	rules       []Rule
+	judgement   canonical.Judgement
+	inputs      []canonical.Field
+	memory      memory
+	allocations allocations
+	evidence    evidence // scratch
 }
 
 // OptionError is an option that is out of its range.
@@ -113,20 +112,19 @@ func (o *Options) Check() (wrong []*OptionError) {
 	return wrong
 }
 
-// New returns a Judge, or an error that tells which option is wrong and what
-// would be right.
+// New returns a Judge, or the first error of Check.
 func New(o Options) (*Judge, error) {
 	if wrong := o.Check(); len(wrong) > 0 {
 		return nil, wrong[0]
 	}
 	preset, weights, _ := o.weights()
 	j := &Judge{
-		composite:  composite{weights, o.Missing, o.MinCoverage},
-		thresholds: o.Thresholds,
-		judgement:  canonical.Judgement{Preset: preset, Weights: weights, States: o.States},
-		inputs:     inputs(&o.States),
-		memory:     memory{expected: o.ExpectedGPUs, most: o.MaxDevices},
-		tenants:    tenants{most: o.MaxAllocations},
+		composite:   composite{weights, o.Missing, o.MinCoverage},
+		thresholds:  o.Thresholds,
+		judgement:   canonical.Judgement{Preset: preset, Weights: weights, States: o.States},
+		inputs:      inputs(&o.States),
+		memory:      memory{expected: o.ExpectedGPUs, limit: o.MaxDevices},
+		allocations: allocations{limit: o.MaxAllocations},
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
 	j.rules = Cascade(&j.thresholds)
@@ -155,11 +153,11 @@ func (o *Options) weights() (string, canonical.Weights, *OptionError) {
 	return Custom, w, nil
 }
 
-// inputs returns the readings that a judge with these states wants, in the order
-// of canonical.Fields. NVML utilization is none of them: it stands in for the
-// graphics engine where that is missing, and its own absence costs nothing. Nor
-// are those of the conditions that are not basic: many boards never have them,
-// and the last XID is absent until there was one.
+// inputs returns the readings that a Judge with these states needs, in the order of
+// canonical.Fields. NVML utilization is none of them: it replaces the graphics engine
+// where that is missing, and its own absence costs nothing. Neither are those of the
+// conditions that are not basic: many boards never have them, and the last XID is absent
+// until there was one.
 func inputs(states *[canonical.NumConditions]canonical.Health) []canonical.Field {
 	fields := []canonical.Field{
 		canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive,
@@ -181,15 +179,15 @@ func (j *Judge) Judgement() *canonical.Judgement { return &j.judgement }
 // canonical.Fields. Do not write to them.
 func (j *Judge) Inputs() []canonical.Field { return j.inputs }
 
-// Judge returns a verdict for each device of f, in the memory of verdicts where
-// it is large enough, and writes the warning temperature into the rows of the
-// boards. It allocates nothing if f's topology is that of the call before and
-// verdicts is what that call returned.
+// Judge returns a verdict for each device of f, in the memory of verdicts where it is
+// large enough, and writes the warning temperature into the rows of the boards. It
+// allocates nothing if f has the topology of the previous call and verdicts is what that
+// call returned.
 func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canonical.Verdict {
 	n := f.Len()
 	verdicts = slices.Grow(verdicts[:0], n)[:n]
 	if f.At.Before(j.memory.at) {
-		j.tenants.ended.rewind(f.At)
+		j.allocations.departed.rewind(f.At)
 	}
 	j.memory.advance(f, &j.thresholds)
 	for i, d := range j.memory.present {
@@ -202,7 +200,7 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 		}
 		found := profiling(row, j.thresholds.StalledUtilization)
 		if !d.Implied {
-			j.use(row, found, v)
+			j.judgeActivity(row, found, v)
 		}
 		if !d.IsInstance() {
 			row[canonical.TemperatureWarning] = d.warning
@@ -216,9 +214,9 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 	return verdicts
 }
 
-// use fills in how much a device is used and what for, unless profiling was found
-// to be stalled.
-func (j *Judge) use(row []float64, found canonical.Finding, v *canonical.Verdict) {
+// judgeActivity sets real utilization, coverage and class. A row whose profiling is found
+// to be stalled gives a coverage alone.
+func (j *Judge) judgeActivity(row []float64, found canonical.Finding, v *canonical.Verdict) {
 	v.RealUtilization, v.Coverage = j.composite.score(row)
 	if found == canonical.Raised {
 		v.RealUtilization = math.NaN()
@@ -229,4 +227,16 @@ func (j *Judge) use(row []float64, found canonical.Finding, v *canonical.Verdict
 	var s signals
 	s.read(row, v.RealUtilization, j.composite.missing, &j.thresholds)
 	v.Class = walk(j.rules, &s)
+}
+
+// Resume makes j, which has judged nothing yet, continue from the state of other: its
+// devices, their events, and the accounts. Other must not be used afterwards. The limits
+// stay j's, and what was counted stays as it was judged then.
+func (j *Judge) Resume(other *Judge) {
+	expected, devices, allocations := j.memory.expected, j.memory.limit, j.allocations.limit
+	j.memory, j.allocations = other.memory, other.allocations
+	j.memory.expected, j.memory.limit, j.allocations.limit = expected, devices, allocations
+	for _, d := range j.memory.present {
+		d.warning = j.thresholds.warning(d.Model)
+	}
 }

@@ -180,8 +180,8 @@ func fleet(n int) *canonical.Frame {
 	return f
 }
 
-// held returns a tenancy in which n workloads hold each device of f.
-func held(f *canonical.Frame, n int) *canonical.AllocationSet {
+// allocated returns a set in which each device of f has n allocations.
+func allocated(f *canonical.Frame, n int) *canonical.AllocationSet {
 	t := &canonical.AllocationSet{Holders: make([]int, f.Len())}
 	for i := range t.Holders {
 		t.Holders[i] = n
@@ -199,11 +199,11 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 	for _, n := range []int{8, 112} {
 		j, f := newJudge(t, nil), fleet(n+2)
 		var l canonical.Ledger
-		f.AllocationSet = held(f, 3)
+		f.AllocationSet = allocated(f, 3)
 		v := j.Judge(f, nil)
 		j.Account(&l, f, v, 0)
 		f = fleet(n)
-		f.AllocationSet = held(f, 2)
+		f.AllocationSet = allocated(f, 2)
 		step := func() {
 			f.At = f.At.Add(100 * time.Millisecond)
 			f.Row(3)[canonical.PCIeReplays]++
@@ -238,13 +238,13 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// BenchmarkTick judges and accounts a tick of a stream of 100 ms, and tells what
+// BenchmarkTick judges and accounts a tick of a stream of 100 ms, and reports what
 // share of one core a day of them takes.
 func BenchmarkTick(b *testing.B) {
 	for _, n := range []int{8, 112} {
 		b.Run(fmt.Sprintf("devices=%d", n), func(b *testing.B) {
 			j, f := newJudge(b, nil), fleet(n)
-			f.AllocationSet = held(f, 2)
+			f.AllocationSet = allocated(f, 2)
 			var l canonical.Ledger
 			v := j.Judge(f, nil)
 			j.Account(&l, f, v, 0)

@@ -6,21 +6,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// evidence is all that a condition may look at, of one board in one reading. A
-// Judge has one for all of them, so that the table's functions, which the compiler
-// cannot look into, leave nothing on the heap.
+// evidence is all that a condition may look at, of one board in one reading. A Judge has
+// one for all of them: passed to the functions of a table, a new one would escape to the
+// heap each time.
 type evidence struct {
 	row        []float64 // indexed by canonical.Field
 	at         time.Time
 	device     *device
 	thresholds *Thresholds
-	condition  canonical.Condition // the one that is looked at
+	condition  canonical.Condition // the one under test
 }
 
-// Test is how a condition is told from its inputs.
+// Test is how the inputs of a condition decide it.
 type Test uint8
 
-// The tests. Except of Rose, Changed and Stalled they look at one reading.
+// The tests. All but Rose, Changed and ProfilingStalled look at one reading.
 const (
 	Positive         Test = iota // the input is above 0
 	TooManyRows                  // above Thresholds.RemappedRows
@@ -33,15 +33,15 @@ const (
 	numTests
 )
 
-// finders are pure and write to nothing.
+// finders is indexed by Test. They only read.
 var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
 	Positive:         findFlag,
 	TooManyRows:      findRemappedRows,
 	TooHot:           findHeat,
 	Fatal:            findFatalXID,
 	AnyBit:           findBits,
-	Rose:             findNews,
-	Changed:          findNews,
+	Rose:             findRecent,
+	Changed:          findRecent,
 	ProfilingStalled: findStall,
 }
 
@@ -49,12 +49,12 @@ var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
 type Criterion struct {
 	// State the condition raises unless it is set otherwise.
 	State canonical.Health
-	// Basic conditions are those of which one must have been read before a board
-	// on which nothing is raised is called ok.
+	// Basic: one of the basic conditions must have been read for a board without a
+	// raised condition to be ok rather than unknown.
 	Basic bool
 	Test  Test
-	// Inputs are the readings of which one must be there for anything to be found
-	// now. What a stall is told from is in profiling.
+	// Inputs: without any of these readings the condition is NotRead. For a stall see
+	// profiling.
 	Inputs []canonical.Field
 	// Mask of AnyBit, bits of canonical.ClockEventReasons.
 	Mask uint64
@@ -80,8 +80,8 @@ var conditions = [canonical.NumConditions]Criterion{
 	canonical.CondProfilingStalled: {canonical.HealthWarn, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
 }
 
-// Criteria returns the table of what can be wrong with a board, for those who say
-// the same in another language. Do not write to the Inputs.
+// Criteria returns the table of conditions, for programs that express the same in another
+// language. Do not write to the Inputs.
 func Criteria() [canonical.NumConditions]Criterion { return conditions }
 
 // Bits of canonical.ClockEvents; canonical.ClockEventReasons has them all.
@@ -99,13 +99,12 @@ func defaultStates() (states [canonical.NumConditions]canonical.Health) {
 	return states
 }
 
-// health returns the worst state that was raised and what was found about each
-// condition. Where nothing was raised it is ok if a basic condition's input was
-// read, else unknown. A condition whose state is HealthOK is off: it is not
-// looked at.
+// health returns the worst state that is raised, and the finding of each condition. If
+// none is raised, the state is ok where an input of a basic condition was read, else
+// unknown. A condition whose state is HealthOK is off.
 func health(e *evidence, states *[canonical.NumConditions]canonical.Health) (canonical.Health, [canonical.NumConditions]canonical.Finding) {
 	var findings [canonical.NumConditions]canonical.Finding
-	worst, told := canonical.HealthOK, false
+	worst, read := canonical.HealthOK, false
 	for i := range conditions {
 		if states[i] == canonical.HealthOK {
 			continue
@@ -114,12 +113,12 @@ func health(e *evidence, states *[canonical.NumConditions]canonical.Health) (can
 		e.condition = canonical.Condition(i)
 		found := finders[c.Test](e, c)
 		findings[i] = found
-		told = told || found != canonical.NotRead && c.Basic
+		read = read || found != canonical.NotRead && c.Basic
 		if found == canonical.Raised {
 			worst = max(worst, states[i])
 		}
 	}
-	if worst == canonical.HealthOK && !told {
+	if worst == canonical.HealthOK && !read {
 		worst = canonical.HealthUnknown
 	}
 	return worst, findings
@@ -145,7 +144,7 @@ func findBits(e *evidence, c *Criterion) canonical.Finding {
 	return finding(v, uint64(v)&c.Mask != 0)
 }
 
-// finding says what was found in a reading that is NaN where there was none.
+// finding returns what a reading, NaN if absent, says about a condition.
 func finding(v float64, raised bool) canonical.Finding {
 	switch {
 	case !canonical.Given(v):

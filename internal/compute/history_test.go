@@ -15,12 +15,12 @@ import (
 // world is what random histories are made of: boards that come and go and are cut
 // into instances, and pods that come, go, share and are handed on.
 type world struct {
-	r        *rand.Rand
-	boards   [4]worldBoard
-	pods     map[string][]string // in the order in which they came, by device
-	topology *canonical.Topology
-	tenancy  *canonical.AllocationSet
-	rows     map[string][]float64
+	r           *rand.Rand
+	boards      [4]worldBoard
+	pods        map[string][]string // in the order in which they came, by device
+	topology    *canonical.Topology
+	allocations *canonical.AllocationSet
+	rows        map[string][]float64
 }
 
 type worldBoard struct {
@@ -47,7 +47,7 @@ func newWorld(seed uint64) *world {
 
 func (w *world) once(in int) bool { return w.r.IntN(in) == 0 }
 
-// change lets some of it happen. Boards stay as they are if they are told to.
+// change lets some of it happen. Without boards, boards stay as they are.
 func (w *world) change(boards bool) {
 	for i := range w.boards {
 		b := &w.boards[i]
@@ -80,7 +80,7 @@ func (w *world) change(boards bool) {
 }
 
 // arrange makes a topology of the boards if they are not those of the present
-// one, and with it a tenancy.
+// one, and with it the allocations.
 func (w *world) arrange() {
 	var devices []canonical.Device
 	for i, b := range w.boards {
@@ -125,28 +125,28 @@ func (w *world) move() {
 	w.rent()
 }
 
-// rent makes a tenancy of the pods. More than three on a device are left out.
+// rent makes allocations of the pods. More than three on a device are left out.
 func (w *world) rent() {
-	w.tenancy = &canonical.AllocationSet{Holders: make([]int, len(w.topology.Devices))}
+	w.allocations = &canonical.AllocationSet{Holders: make([]int, len(w.topology.Devices))}
 	for i := range w.topology.Devices {
 		pods := w.pods[refKey(&w.topology.Devices[i])]
-		w.tenancy.Holders[i] = len(pods)
+		w.allocations.Holders[i] = len(pods)
 		for _, pod := range pods[:min(len(pods), 3)] {
 			a := canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: pod}}
 			if w.once(2) { // known or not, in every reading anew
 				a.Kind, a.Name = "Job", strconv.Itoa(w.r.IntN(3))
 			}
-			w.tenancy.Allocations = append(w.tenancy.Allocations, a)
+			w.allocations.Allocations = append(w.allocations.Allocations, a)
 		}
 	}
-	if len(w.tenancy.Allocations) == 0 && w.once(2) {
-		w.tenancy = nil
+	if len(w.allocations.Allocations) == 0 && w.once(2) {
+		w.allocations = nil
 	}
 }
 
 // frame is a reading of the world.
 func (w *world) frame(at time.Time) *canonical.Frame {
-	f := &canonical.Frame{At: at, AllocationSet: w.tenancy}
+	f := &canonical.Frame{At: at, AllocationSet: w.allocations}
 	f.Shape(w.topology)
 	for i := range w.topology.Devices {
 		copy(f.Row(i), w.rows[refKey(&w.topology.Devices[i])])
@@ -245,7 +245,7 @@ func checkAllocations(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref
 	if list.Roster != l.Roster || list.Present != len(present) || !slices.EqualFunc(list.Allocations[:list.Present], present, func(a, b canonical.Allocation) bool {
 		return a.Device == b.Device && a.Workload == b.Workload
 	}) {
-		t.Fatalf("list %+v, tenancy %+v", list, f.AllocationSet)
+		t.Fatalf("list %+v, allocations %+v", list, f.AllocationSet)
 	}
 	for i, n := range list.Holders {
 		if f.AllocationSet == nil && n != 0 || f.AllocationSet != nil && n != f.AllocationSet.Holders[i] {
@@ -318,21 +318,21 @@ func sum(d []time.Duration) (total time.Duration) {
 
 func apartAtMost(a, b, slack time.Duration) bool { return (a - b).Abs() <= slack }
 
-// TestHoldersShareWhatWasObserved: with nobody left out or forgotten, the holders
+// TestAllocationsShareObservedTime: with nobody left out or forgotten, the holders
 // of a device have what was observed of it while there was one, to the nanosecond.
-func TestHoldersShareWhatWasObserved(t *testing.T) {
+func TestAllocationsShareObservedTime(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		b := newBook(t, nil)
+		b := newAccounts(t, nil)
 		b.devices(gpu1)
 		var pods []string
-		var held, observed time.Duration
+		var allocated, observed time.Duration
 		b.read(0, 0, heavy)
 		for range 200 {
 			dt := time.Duration(r.IntN(2_000_000)) * time.Microsecond
 			observed += dt
 			if len(pods) > 0 {
-				held += dt
+				allocated += dt
 			}
 			for range r.IntN(3) {
 				pod := string(rune('a' + r.IntN(7)))
@@ -348,8 +348,8 @@ func TestHoldersShareWhatWasObserved(t *testing.T) {
 			for _, a := range b.ledger.Allocations {
 				shares += a.Observed
 			}
-			if device := b.of("GPU-1", "").Observed; shares != held || device != observed {
-				t.Fatalf("seed %d: holders have %v of %v, want %v of %v", seed, shares, device, held, observed)
+			if device := b.of("GPU-1", "").Observed; shares != allocated || device != observed {
+				t.Fatalf("seed %d: holders have %v of %v, want %v of %v", seed, shares, device, allocated, observed)
 			}
 		}
 	}

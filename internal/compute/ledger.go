@@ -8,50 +8,50 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Account adds to the accounts what f stands for and fills dst with all of them.
-// It must be called once after each Judge, with the same frame and the verdicts
-// that it gave. dt is the time that the reading stands for: whole microseconds, at
-// least 0, the unobserved part of a gap left out.
+// Account adds what f stands for to the accounts and fills dst with all of them. It must
+// be called once after each Judge, with the same frame and its verdicts. dt is the time
+// that the reading stands for: whole microseconds, at least 0, without the unobserved part
+// of a gap.
 //
-// The verdicts of f fill dt; the holders that the earlier reading told of own it,
-// in equal shares. A device that was not in the earlier reading is charged
-// nothing: nobody read over the time that it was not there.
+// The verdicts of f fill dt; the allocations of the previous reading are charged for it,
+// in equal shares. A device that was not in the previous reading is charged nothing:
+// nobody read over the time that it was not there.
 //
-// dst keeps nothing of the Judge but the Roster and the AllocationRoster, which are shared
-// and stay the same until they change. It allocates nothing while they do, if dst
-// has the memory of an earlier call.
+// Of the Judge's own memory dst holds the Roster and the AllocationRoster alone, which are
+// shared and never change; a change makes new ones. Account allocates nothing while there
+// is none, if dst has the memory of an earlier call.
 func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
 	m := &j.memory
 	for i, d := range m.present {
-		if d.came < m.readings {
-			d.spend(&verdicts[i], dt)
+		if d.appeared < m.readings {
+			d.charge(&verdicts[i], dt)
 		}
 	}
-	dst.Roster = m.enrol()
-	dst.AllocationRoster = j.tenants.update(f.AllocationSet, m)
-	dst.Devices = slices.Grow(dst.Devices[:0], len(m.present)+len(m.gone))
+	dst.Roster = m.list()
+	dst.AllocationRoster = j.allocations.update(f.AllocationSet, m)
+	dst.Devices = slices.Grow(dst.Devices[:0], len(m.present)+len(m.departed))
 	for _, d := range m.present {
 		dst.Devices = append(dst.Devices, d.account)
 	}
-	for _, g := range m.gone {
-		dst.Devices = append(dst.Devices, g.what.account)
+	for _, left := range m.departed {
+		dst.Devices = append(dst.Devices, left.item.account)
 	}
-	dst.Allocations = j.tenants.appendAccounts(dst.Allocations[:0])
+	dst.Allocations = j.allocations.appendAccounts(dst.Allocations[:0])
 }
 
-// spend charges the device, and those who hold it, with dt. The verdict of an
-// implied board is class unknown and no score, and so is its time.
-func (d *device) spend(v *canonical.Verdict, dt time.Duration) {
-	charge(&d.account, v, dt)
+// charge adds dt to the accounts of the device and of its allocations. An implied board
+// has class unknown and no score, and so has its time.
+func (d *device) charge(v *canonical.Verdict, dt time.Duration) {
+	add(&d.account, v, dt)
 	if !d.IsInstance() {
 		d.account.Health[v.Health] += dt
 	}
 	d.share(v, dt)
 }
 
-// share charges each of n holders with dt/n in whole microseconds. The odd
-// microseconds go round, so that the shares sum to dt and what a holder got does
-// not depend on how often the device was read.
+// share adds dt/n in whole microseconds to the account of each of n allocations. The odd
+// microseconds go round, so that the shares sum to dt and do not depend on how often the
+// device was read.
 func (d *device) share(v *canonical.Verdict, dt time.Duration) {
 	n := d.holders
 	if n == 0 {
@@ -59,21 +59,20 @@ func (d *device) share(v *canonical.Verdict, dt time.Duration) {
 	}
 	each := (dt / time.Duration(n)).Truncate(time.Microsecond)
 	odd := int((dt - each*time.Duration(n)) / time.Microsecond)
-	turn := d.turn % n
-	for k, a := range d.held {
+	first := d.remainder % n
+	for k, a := range d.allocations {
 		s := each
-		if (k-turn+n)%n < odd {
+		if (k-first+n)%n < odd {
 			s += time.Microsecond
 		}
-		charge(&a.account, v, s)
+		add(&a.account, v, s)
 	}
-	d.turn = (turn + odd) % n
+	d.remainder = (first + odd) % n
 }
 
-// charge adds dt to an account of activity. What is utilized of it never exceeds
-// it: the score is at most 1, and durations below a hundred days are exact as
-// floats.
-func charge(a *canonical.Account, v *canonical.Verdict, dt time.Duration) {
+// add adds dt to an account of activity. The utilized part never exceeds it: the score is
+// at most 1, and durations below a hundred days are exact as floats.
+func add(a *canonical.Account, v *canonical.Verdict, dt time.Duration) {
 	a.Observed += dt
 	a.Classes[v.Class] += dt
 	if canonical.Given(v.RealUtilization) {

@@ -9,9 +9,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestAccount fills the time between two readings with what the second tells.
+// TestAccount fills the time between two readings with the verdict of the second.
 func TestAccount(t *testing.T) {
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	b.devices(gpu1)
 	b.read(0, 0, heavy)
 	b.want("the first reading stands for nothing", b.of("GPU-1", ""), 0)
@@ -44,7 +44,7 @@ func TestUtilizedIsRounded(t *testing.T) {
 		{math.Nextafter(1, 0), 5 * minute, 5 * minute}, {0, minute, 0}, {0.25, 2, 1}, {absent, minute, 0},
 	} {
 		var a canonical.Account
-		charge(&a, &canonical.Verdict{RealUtilization: c.score}, c.dt)
+		add(&a, &canonical.Verdict{RealUtilization: c.score}, c.dt)
 		if a.Utilized != c.want || a.Known > c.dt {
 			t.Errorf("%v of %v: %v, want %v", c.score, c.dt, a.Utilized, c.want)
 		}
@@ -53,7 +53,7 @@ func TestUtilizedIsRounded(t *testing.T) {
 
 // TestAccountByKind: what each kind of device has an account of.
 func TestAccountByKind(t *testing.T) {
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	instance := canonical.Device{GPU: "1", UUID: "GPU-2", Instance: "3", Profile: "1g.10gb", Board: 1}
 	implied := gpu2
 	implied.Implied = true
@@ -85,7 +85,7 @@ func TestAccountByKind(t *testing.T) {
 // TestImpliedForATime: while a board is implied, nobody knows what it does, and
 // what was counted before goes on after.
 func TestImpliedForATime(t *testing.T) {
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	board, implied := gpu1, gpu1
 	implied.Implied = true
 	instance := canonical.Device{GPU: "0", UUID: "GPU-1", Instance: "3", Profile: "1g.10gb"}
@@ -117,10 +117,10 @@ func TestImpliedForATime(t *testing.T) {
 	check("gone", true, 4*sec, 2*sec)
 }
 
-// TestHandOver charges each stretch of time to those who held the device at its
+// TestAllocationsFollowEachOther charges each stretch of time to the allocations at its
 // beginning.
-func TestHandOver(t *testing.T) {
-	b := newBook(t, nil)
+func TestAllocationsFollowEachOther(t *testing.T) {
+	b := newAccounts(t, nil)
 	b.devices(gpu1)
 	b.hold([]string{"a"})
 	b.read(0, 0, heavy)
@@ -151,7 +151,7 @@ func TestHandOver(t *testing.T) {
 // TestShares splits times that cannot be split evenly.
 func TestShares(t *testing.T) {
 	const us = time.Microsecond
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	b.devices(gpu1)
 	b.hold([]string{"a", "b", "c"})
 	b.read(0, 0, heavy)
@@ -173,18 +173,18 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestHoldersLeftOut: those who are too many to be listed have their share too.
-func TestHoldersLeftOut(t *testing.T) {
-	b := newBook(t, nil)
+// TestAllocationsBeyondTheLimit: those who are too many to be listed have their share too.
+func TestAllocationsBeyondTheLimit(t *testing.T) {
+	b := newAccounts(t, nil)
 	b.devices(gpu1)
 	b.hold([]string{"a", "b"})
-	b.tenancy.Holders[0] = 5
+	b.allocations.Holders[0] = 5
 	b.read(0, 0, heavy)
 	b.read(sec, sec, heavy)
 	b.want("a", b.pod("a", "GPU-1"), sec/5)
 	b.want("b", b.pod("b", "GPU-1"), sec/5)
 	b.devices(gpu2, gpu1)
-	b.tenancy = &canonical.AllocationSet{Holders: []int{3, 0}} // none is listed
+	b.allocations = &canonical.AllocationSet{Holders: []int{3, 0}} // none is listed
 	b.read(sec, sec, heavy, heavy)
 	b.want("a", b.pod("a", "GPU-1"), 2*sec/5)
 }

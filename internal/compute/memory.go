@@ -9,46 +9,45 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// DeviceMemory is how long a device is remembered after it went, the time of the
-// first reading without it. When it comes back later than that, it is a new one.
+// DeviceMemory is how long a device is remembered after the first reading without it. A
+// device that comes back later than that is a new one.
 const DeviceMemory = time.Hour
 
-// memory is what is remembered of the devices of one source from reading to
-// reading. It has no clock: the time is that of the readings.
+// memory is the state of the devices of one source from reading to reading. It has no
+// clock: its time is that of the readings.
 type memory struct {
-	// expected is how many boards there should be. Those that went are forgotten
-	// early where else there were more than most devices.
-	expected, most int
+	expected int // boards that the node should have
+	limit    int // of devices, those that left included; 0 is none
 
 	at       time.Time           // of the latest reading
-	readings uint64              // how many there were
-	topology *canonical.Topology // of the latest
+	readings uint64              // so far
+	topology *canonical.Topology // of the latest reading
 	devices  map[canonical.Identity]*device
 	present  []*device // in the order of the topology
-	gone     past[*device]
+	departed departed[*device]
 	roster   *canonical.Roster // nil after a change
 }
 
-// device is what is remembered of one device.
+// device is the state of one device.
 type device struct {
 	canonical.Device         // as it was last described
 	slot             int     // its index among the present, or in the roster
-	came             uint64  // which reading it came with, or came back with
+	appeared         uint64  // the reading that it first appeared in, or reappeared in
 	forgotten        bool    // no longer in the memory
-	warning          float64 // temperature from which it is hot
+	warning          float64 // temperature in °C from which it is hot
 
 	account canonical.Account
 
-	// Of boards.
-	counters [len(rising)]float64               // last reading of each, NaN if none
-	xid      float64                            // last code that was read, 0 if none was; NaN before the first reading
-	news     [canonical.NumConditions]time.Time // when what a condition tells of last happened, zero if never
+	// Boards only.
+	counters [len(rising)]float64               // latest value of each, NaN if none
+	xid      float64                            // latest code, 0 if none was read; NaN before the first reading
+	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
 	stall    streak
 
-	// Who held the device in the latest reading.
-	holders int           // how many there are
-	held    []*allocation // the first of them
-	turn    int           // the holder that the next odd microsecond goes to
+	// The allocations of the latest reading.
+	holders     int           // how many there are, those beyond the limit included
+	allocations []*allocation // those within the limit
+	remainder   int           // index of the one that gets the next odd microsecond
 }
 
 func newDevice() *device {
@@ -59,13 +58,13 @@ func newDevice() *device {
 	return d
 }
 
-// isIn tells whether d is in a list in which its slot is its index.
+// isIn reports whether d is in a list in which its slot is its index.
 func (d *device) isIn(list []*device) bool {
 	return d.slot < len(list) && list[d.slot] == d
 }
 
-// advance makes f the latest reading. It allocates only where the topology is not
-// that of the reading before.
+// advance makes f the latest reading. It allocates only where the topology differs from
+// that of the previous reading.
 func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 	if f.At.Before(m.at) {
 		m.rewind(f.At)
@@ -74,31 +73,27 @@ func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 	m.readings++
 	m.forget()
 	if f.Topology != m.topology {
-		m.settle(f.Topology, thresholds)
+		m.setTopology(f.Topology, thresholds)
 		m.forget()
 	}
 }
 
-// forget drops the devices that went too long ago or are too many.
+// forget drops the devices that left too long ago or exceed the limit.
 func (m *memory) forget() {
-	room := math.MaxInt
-	if m.most > 0 {
-		room = m.most - len(m.present)
-	}
-	n := m.gone.due(m.at, DeviceMemory, room)
+	n := m.departed.expired(m.at, DeviceMemory, m.limit, len(m.present))
 	if n == 0 {
 		return
 	}
-	for _, g := range m.gone[:n] {
-		g.what.forgotten = true
-		delete(m.devices, g.what.Identity())
+	for _, left := range m.departed[:n] {
+		left.item.forgotten = true
+		delete(m.devices, left.item.Identity())
 	}
-	m.gone = slices.Delete(m.gone, 0, n)
+	m.departed = slices.Delete(m.departed, 0, n)
 	m.roster = nil
 }
 
-// settle finds or makes the memory of every device of t.
-func (m *memory) settle(t *canonical.Topology, thresholds *Thresholds) {
+// setTopology finds or creates the state of every device of t.
+func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 	if m.devices == nil {
 		m.devices = map[canonical.Identity]*device{}
 	}
@@ -106,7 +101,7 @@ func (m *memory) settle(t *canonical.Topology, thresholds *Thresholds) {
 	if t != nil {
 		devices = t.Devices
 	}
-	before := m.present
+	previous := m.present
 	m.topology, m.roster = t, nil
 	m.present = make([]*device, len(devices))
 	for i := range devices {
@@ -116,8 +111,8 @@ func (m *memory) settle(t *canonical.Topology, thresholds *Thresholds) {
 			d = newDevice()
 			m.devices[key] = d
 		}
-		if !d.isIn(before) {
-			d.came, d.stall = m.readings, streak{}
+		if !d.isIn(previous) {
+			d.appeared, d.stall = m.readings, streak{}
 		}
 		d.Device, d.warning = devices[i], thresholds.warning(devices[i].Model)
 		d.account.Read = d.account.Read || !d.Implied
@@ -126,41 +121,41 @@ func (m *memory) settle(t *canonical.Topology, thresholds *Thresholds) {
 	for i, d := range m.present {
 		d.slot = i
 	}
-	m.gone = m.gone.without(func(d *device) bool { return d.isIn(m.present) })
-	for _, d := range before {
+	m.departed = m.departed.without(func(d *device) bool { return d.isIn(m.present) })
+	for _, d := range previous {
 		if !d.isIn(m.present) {
-			d.holders, d.held = 0, nil
-			m.gone = append(m.gone, departure[*device]{d, m.at})
+			d.holders, d.allocations = 0, nil
+			m.departed = append(m.departed, departure[*device]{d, m.at})
 		}
 	}
 }
 
-// rewind lets nothing have happened later than at, to which the clock was set
-// back: what is held for some time is held no longer than from now.
+// rewind moves everything that happened after at to at, to which the clock was set back:
+// what lasts for some time then lasts no longer than from now.
 func (m *memory) rewind(at time.Time) {
-	m.gone.rewind(at)
+	m.departed.rewind(at)
 	for _, d := range m.devices {
 		d.stall.since = earlier(d.stall.since, at)
-		for i := range d.news {
-			d.news[i] = earlier(d.news[i], at)
+		for i := range d.events {
+			d.events[i] = earlier(d.events[i], at)
 		}
 	}
 }
 
-// enrol returns the list of the devices that are present or remembered. It is
-// made anew only after a change.
-func (m *memory) enrol() *canonical.Roster {
+// list returns the roster of the devices that are present or remembered. It is rebuilt
+// only after a change.
+func (m *memory) list() *canonical.Roster {
 	if m.roster != nil {
 		return m.roster
 	}
 	r := &canonical.Roster{Present: len(m.present)}
-	r.Devices = make([]canonical.Device, 0, len(m.present)+len(m.gone))
+	r.Devices = make([]canonical.Device, 0, len(m.present)+len(m.departed))
 	for _, d := range m.present {
 		r.Devices = append(r.Devices, d.Device)
 	}
-	for _, g := range m.gone {
-		g.what.slot = len(r.Devices)
-		r.Devices = append(r.Devices, g.what.Device)
+	for _, left := range m.departed {
+		left.item.slot = len(r.Devices)
+		r.Devices = append(r.Devices, left.item.Device)
 	}
 	hostname := ""
 	if m.topology != nil {
@@ -171,8 +166,8 @@ func (m *memory) enrol() *canonical.Roster {
 	return r
 }
 
-// missed returns a board for each that the known devices lack to those expected,
-// with the lowest indices that are free.
+// missed returns a board for each that is expected beyond the known ones, with the
+// lowest indices that are free.
 func missed(known []canonical.Device, expected int, hostname string) (boards []canonical.Device) {
 	taken := map[string]bool{}
 	for i := range known {
@@ -187,4 +182,46 @@ func missed(known []canonical.Device, expected int, hostname string) (boards []c
 		}
 	}
 	return boards
+}
+
+// departed are things that left and are remembered for a while, the first to leave first.
+type departed[T any] []departure[T]
+
+// departure is one of them, and the time of the first reading without it.
+type departure[T any] struct {
+	item T
+	at   time.Time
+}
+
+// expired returns how many, from the front, are to be forgotten at an instant: those that
+// left more than span ago, and those that exceed limit together with the present ones.
+// A limit of 0 is none.
+func (p departed[T]) expired(at time.Time, span time.Duration, limit, present int) int {
+	n := 0
+	if limit > 0 {
+		n = max(len(p)-max(limit-present, 0), 0)
+	}
+	for n < len(p) && at.Sub(p[n].at) > span {
+		n++
+	}
+	return n
+}
+
+// without returns p, in its own memory, without the items that drop reports.
+func (p departed[T]) without(drop func(T) bool) departed[T] {
+	return slices.DeleteFunc(p, func(d departure[T]) bool { return drop(d.item) })
+}
+
+// rewind moves departures after at to at, to which the clock was set back.
+func (p departed[T]) rewind(at time.Time) {
+	for i := range p {
+		p[i].at = earlier(p[i].at, at)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

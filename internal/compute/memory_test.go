@@ -10,7 +10,7 @@ import (
 
 // TestDevicesComeAndGo lets a board go, come back, and go for good.
 func TestDevicesComeAndGo(t *testing.T) {
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	b.devices(gpu1, gpu2)
 	b.hold(nil, []string{"a"})
 	b.read(0, 0, heavy, heavy)
@@ -19,7 +19,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 	b.read(sec, sec, heavy)
 	b.want("gone, nobody read over the second", b.of("GPU-2", ""), sec)
 	b.want("nor its holder", b.pod("a", "GPU-2"), sec)
-	if g := b.judge.memory.gone[0].what; g.held != nil || g.holders != 0 {
+	if g := b.judge.memory.departed[0].item; g.allocations != nil || g.holders != 0 {
 		t.Error("what is gone still has its holders")
 	}
 	if r := b.ledger.Roster; r.Present != 1 || len(r.Devices) != 2 || r.Devices[1].UUID != "GPU-2" {
@@ -55,7 +55,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 // its id.
 func TestInstanceIdsAreReused(t *testing.T) {
 	for _, uuid := range []string{"GPU-1", ""} {
-		b := newBook(t, nil)
+		b := newAccounts(t, nil)
 		board := canonical.Device{Hostname: "n", GPU: "0", UUID: uuid}
 		small := board
 		small.Instance, small.Profile = "1", "1g.10gb"
@@ -94,7 +94,7 @@ func TestInstanceIdsAreReused(t *testing.T) {
 // TestNothingReadForHours: what did not go is not forgotten, and what went in the
 // meantime went only now, as far as anybody knows.
 func TestNothingReadForHours(t *testing.T) {
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	b.devices(gpu1, gpu2)
 	b.hold([]string{"a"}, []string{"b"})
 	b.read(0, 0, heavy, heavy)
@@ -109,7 +109,7 @@ func TestNothingReadForHours(t *testing.T) {
 }
 
 func TestMissed(t *testing.T) {
-	b := newBook(t, func(o *Options) { o.ExpectedGPUs = 4 })
+	b := newAccounts(t, func(o *Options) { o.ExpectedGPUs = 4 })
 	instance := canonical.Device{GPU: "1", UUID: "GPU-2", Instance: "3", Board: 1}
 	check := func(what string, want ...string) {
 		t.Helper()
@@ -142,7 +142,7 @@ func TestMissed(t *testing.T) {
 	set(gpu1, gpu2, canonical.Device{GPU: "2"}, canonical.Device{GPU: "3"}, canonical.Device{GPU: "4"})
 	check("more than expected")
 
-	none := newBook(t, nil)
+	none := newAccounts(t, nil)
 	none.judge.Account(&none.ledger, &canonical.Frame{At: start}, none.judge.Judge(&canonical.Frame{At: start}, nil), 0)
 	if none.ledger.Roster == nil || none.ledger.AllocationRoster == nil || len(none.ledger.Roster.Missed) != 0 {
 		t.Errorf("a frame of nothing: %+v", none.ledger)
@@ -151,7 +151,7 @@ func TestMissed(t *testing.T) {
 
 // TestLimits: what is remembered makes room, the longest gone first.
 func TestLimits(t *testing.T) {
-	b := newBook(t, func(o *Options) { o.MaxDevices, o.MaxAllocations = 3, 2 })
+	b := newAccounts(t, func(o *Options) { o.MaxDevices, o.MaxAllocations = 3, 2 })
 	uuids := func() (s []string) {
 		for _, d := range b.ledger.Roster.Devices {
 			s = append(s, d.UUID)
@@ -193,20 +193,20 @@ func TestLimits(t *testing.T) {
 	}
 
 	// An allocation goes with its device.
-	b = newBook(t, func(o *Options) { o.MaxDevices = 1 })
+	b = newAccounts(t, func(o *Options) { o.MaxDevices = 1 })
 	b.devices(canonical.Device{UUID: "1"})
 	b.hold([]string{"a"})
 	b.read(0, 0)
 	b.devices(canonical.Device{UUID: "2"})
 	b.read(sec, sec)
 	check("its device was forgotten", pods())
-	if n := len(b.judge.tenants.known); n != 0 {
+	if n := len(b.judge.allocations.known); n != 0 {
 		t.Errorf("%d allocations in memory", n)
 	}
 }
 
 func TestClockSetBack(t *testing.T) {
-	b := newBook(t, nil)
+	b := newAccounts(t, nil)
 	b.devices(gpu1, gpu2)
 	b.hold([]string{"a"}, []string{"b"})
 	b.read(0, 0, heavy, heavy)
@@ -223,5 +223,35 @@ func TestClockSetBack(t *testing.T) {
 	b.read(1, 0, heavy)
 	if b.of("GPU-2", "") != nil {
 		t.Error("a board is remembered for longer than an hour")
+	}
+}
+
+// TestResume: accounts, rises and allocations continue under new thresholds.
+func TestResume(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"pod"})
+	b.read(0, 0, heavy.with(canonical.PCIeReplays, 1.0))
+	b.read(15*sec, 15*sec, heavy.with(canonical.PCIeReplays, 2.0))
+	judge := newJudge(t, func(o *Options) {
+		o.Thresholds.Temperature = 45
+		o.Thresholds.ComputeHeavySM = 0.95
+	})
+	judge.Resume(b.judge)
+	b.judge = judge
+	b.read(15*sec, 15*sec, heavy.with(canonical.PCIeReplays, 2.0))
+	account := b.of("GPU-1", "")
+	if account.Observed != 30*sec || account.Classes[canonical.ComputeHeavy] != 15*sec || account.Classes[canonical.ComputeActive] != 15*sec {
+		t.Errorf("account %+v, want 15 s in each of two classes", *account)
+	}
+	if got := b.ledger.Allocations[0].Observed; got != 30*sec {
+		t.Errorf("the pod had the device for %s, want 30s", got)
+	}
+	found := b.verdicts[0].Findings
+	if found[canonical.CondPCIeReplay] != canonical.Raised {
+		t.Error("the rise before is forgotten")
+	}
+	if found[canonical.CondGPUTemperature] != canonical.Raised {
+		t.Error("the new warning temperature does not count")
 	}
 }

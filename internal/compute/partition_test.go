@@ -10,9 +10,9 @@ import (
 
 // segment is a stretch of time in which nothing changes.
 type segment struct {
-	end     time.Duration
-	rows    [][]float64
-	tenancy *canonical.AllocationSet // from the end of the segment before on
+	end         time.Duration
+	rows        [][]float64
+	allocations *canonical.AllocationSet // from the end of the segment before on
 }
 
 // TestPartition reads one history of piecewise constant input in many ways: at
@@ -30,10 +30,10 @@ func TestPartition(t *testing.T) {
 		for end := time.Duration(0); len(history) < 40; {
 			end += time.Duration(1+w.r.IntN(100)) * 100 * time.Millisecond
 			w.change(false)
-			s := segment{end: end, tenancy: w.tenancy}
+			s := segment{end: end, allocations: w.allocations}
 			for i := range w.topology.Devices {
 				row := slices.Clone(w.rows[refKey(&w.topology.Devices[i])])
-				for _, f := range rising { // what is held for ten minutes after a reading depends on when that was
+				for _, f := range rising { // what lasts ten minutes after a reading depends on when that was
 					row[f.field] = absent
 				}
 				row[canonical.XIDLast] = absent
@@ -99,7 +99,7 @@ func playHistory(t *testing.T, w *world, history []segment, times []time.Duratio
 		holders := slices.IndexFunc(history, func(s segment) bool { return at < s.end })
 		f := &canonical.Frame{At: start.Add(at)}
 		if holders >= 0 {
-			f.AllocationSet = history[holders].tenancy
+			f.AllocationSet = history[holders].allocations
 		}
 		f.Shape(w.topology)
 		for i, row := range history[values].rows {

@@ -138,8 +138,8 @@ func (c *composite) score(row []float64) (utilization, coverage float64) {
 	return max(0, min(percent/100, 1)), coverage
 }
 
-// engineActivity is the activity of the graphics engine or, where that is
-// absent, the utilization that NVML tells; NaN where both are.
+// engineActivity is the activity of the graphics engine or, where that is absent, NVML's
+// utilization; NaN where both are.
 func engineActivity(row []float64) float64 {
 	if v := row[canonical.GraphicsEngineActive]; canonical.Given(v) {
 		return v

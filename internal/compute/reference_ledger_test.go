@@ -65,7 +65,7 @@ func (l *refLedger) read(f *canonical.Frame, verdicts []canonical.Verdict, dt ti
 		}
 	}
 	l.census(f)
-	l.tenants(f)
+	l.setAllocations(f)
 }
 
 // forget drops what went too long ago.
@@ -134,8 +134,8 @@ func (l *refLedger) census(f *canonical.Frame) {
 	l.earlierDevices = now
 }
 
-// tenants takes in who holds the devices now.
-func (l *refLedger) tenants(f *canonical.Frame) {
+// setAllocations makes those of f the current ones.
+func (l *refLedger) setAllocations(f *canonical.Frame) {
 	var before, now []string
 	for _, d := range sortedKeys(l.earlierHolders) {
 		before = append(before, l.earlierHolders[d]...)

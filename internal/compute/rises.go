@@ -6,8 +6,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// rising are the counters of errors whose rise is news, whatever their height,
-// and the conditions that tell of it.
+// rising are the error counters whose rise raises a condition, whatever their value.
 var rising = [...]struct {
 	field     canonical.Field
 	condition canonical.Condition
@@ -20,8 +19,8 @@ var rising = [...]struct {
 	{canonical.NVLinkRecoveryErrors, canonical.CondNVLinkErrors},
 }
 
-// observeRises takes in a board's counters. A first reading is no rise, whatever
-// it is, and a decrease is a reset of the counter.
+// observeRises compares a board's counters with their previous values. A first value is no
+// rise, and a decrease is a reset of the counter.
 func (d *device) observeRises(row []float64, at time.Time) {
 	for i, r := range rising {
 		v := row[r.field]
@@ -29,17 +28,17 @@ func (d *device) observeRises(row []float64, at time.Time) {
 			continue
 		}
 		if v > d.counters[i] { // never if that is NaN
-			d.news[r.condition] = at
+			d.events[r.condition] = at
 		}
 		d.counters[i] = v
 	}
 }
 
-// findNews is for conditions that tell of events. They stay raised through
-// readings that lack the input: that it happened is known.
-func findNews(e *evidence, c *Criterion) canonical.Finding {
-	news := e.device.news[e.condition]
-	if !news.IsZero() && e.at.Sub(news) <= e.thresholds.RiseHold {
+// findRecent is for conditions that follow an event. They stay raised through readings
+// that lack the input: that the event happened is known.
+func findRecent(e *evidence, c *Criterion) canonical.Finding {
+	event := e.device.events[e.condition]
+	if !event.IsZero() && e.at.Sub(event) <= e.thresholds.RiseHold {
 		return canonical.Raised
 	}
 	for _, f := range c.Inputs {

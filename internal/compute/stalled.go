@@ -25,10 +25,10 @@ var Profiled = [...]canonical.Field{
 	canonical.DRAMActive,
 }
 
-// profiling tells whether profiling has stopped counting: Raised where every
-// activity that was read, and at least one was, is 0 while NVML utilization is at
-// least busy. What such a row says of activity is not to be believed. NotRead is
-// where that cannot be told.
+// profiling reports whether profiling has stopped counting: Raised where every activity that
+// was read, at least one, is 0 while NVML utilization is at least busy. The activities of
+// such a row are not to be believed. It is NotRead where an input for the decision is
+// missing.
 func profiling(row []float64, busy float64) canonical.Finding {
 	v := row[canonical.NVMLUtilization]
 	if !canonical.Given(v) {
@@ -54,8 +54,7 @@ type streak struct {
 	since    time.Time
 }
 
-// observe takes in what profiling found. A reading that cannot tell ends the
-// streak as one does in which it counts.
+// observe continues the streak with what profiling found. Clear and NotRead both end it.
 func (s *streak) observe(found canonical.Finding, at time.Time) {
 	switch {
 	case found != canonical.Raised:

@@ -21,10 +21,9 @@ var FatalXIDs = [...]float64{
 	140, // unrecovered ECC error
 }
 
-// observeXID takes in a board's last code. A board's first reading is no change:
-// nobody knows how old the code is. Where it lacks a code there was none yet. A
-// later reading that lacks it tells nothing, so the code before stays: the same one
-// after it is no news.
+// observeXID compares a board's last code with the previous one. The first reading is no
+// change, since nobody knows how old its code is; without a code it says that there was
+// none yet. A later reading without a code says nothing: the previous code stays.
 func (d *device) observeXID(row []float64, at time.Time) {
 	code := row[canonical.XIDLast]
 	first := !canonical.Given(d.xid)
@@ -37,7 +36,7 @@ func (d *device) observeXID(row []float64, at time.Time) {
 	if !first && code != 0 && code != d.xid {
 		d.account.XIDChanges++
 		d.account.XIDChanged = at
-		d.news[canonical.CondXIDRecent] = at
+		d.events[canonical.CondXIDRecent] = at
 	}
 	d.xid = code
 }

@@ -32,7 +32,7 @@ func TestXIDAccount(t *testing.T) {
 		{"while it was away", []step{{xid(0), 0, -1}, {nil, 0, -1}, {xid(79), 1, 2}}},
 		{"not while it was away", []step{{xid(79), 0, -1}, {nil, 0, -1}, {xid(79), 0, -1}}},
 	} {
-		b := newBook(t, nil)
+		b := newAccounts(t, nil)
 		for i, s := range c.steps {
 			if s.r == nil {
 				b.devices(gpu2)

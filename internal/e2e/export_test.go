@@ -93,7 +93,7 @@ func someTicks(t *testing.T, env []string, rows int, args ...string) [][]string 
 	return all
 }
 
-// agree tells whether two exports say the same: all but the times, who held what,
+// agree reports whether two exports say the same: all but the times, who held what,
 // which is no reading, and a score that is worked out from rounded readings and may
 // differ in its last digit by `off`.
 func agree(t *testing.T, a, b [][]string, off float64) {

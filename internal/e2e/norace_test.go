@@ -2,5 +2,5 @@
 
 package e2e
 
-// raceDetector tells whether this test was built with it.
+// raceDetector reports whether this test was built with it.
 const raceDetector = false

@@ -92,7 +92,7 @@ func parseEntry(text []byte) (entry, bool) {
 	return e, true
 }
 
-// own tells whether e is of a family that carries our prefix.
+// own reports whether e is of a family that carries our prefix.
 func (e *entry) own() bool { return strings.HasPrefix(e.name, "kpulse_") }
 
 // passed returns the part of a body that must arrive, whether some line says

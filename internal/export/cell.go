@@ -10,8 +10,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// scale is how a reading is written: times and over what, and with how many
-// decimals; -1 is as many as it takes.
+// scale is how a reading is written: multiplied and divided by what, and with how many
+// decimals; -1 is as many as it needs.
 type scale struct {
 	times, over float64
 	decimals    int
@@ -23,7 +23,7 @@ var (
 	exact    = scale{1, 1, -1}
 )
 
-// covered are the fields that a column of KempnerPulse holds in full.
+// covered are the fields that a column of KempnerPulse has in full.
 var covered = []canonical.Field{
 	canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive, canonical.NVMLUtilization,
 	canonical.FramebufferUsed, canonical.FramebufferTotal, canonical.FramebufferUsedRatio,
@@ -117,8 +117,7 @@ func shortModel(model string) string {
 	return word
 }
 
-// statuses are KempnerPulse's words for the classes, and ours for what cannot be
-// told.
+// statuses are KempnerPulse's words for the classes, and our own for ClassUnknown.
 var statuses = [canonical.NumClasses]string{
 	canonical.Idle:               "idle",
 	canonical.TensorHeavyCompute: "tensor-heavy compute",
@@ -170,15 +169,15 @@ func appendConditions(dst []byte, r *row) []byte {
 	return dst
 }
 
-// appendWorkloads appends who holds the device: namespace/pod/container of a pod,
+// appendWorkloads appends the workloads of a device: namespace/pod/container of a pod,
 // the id of a job.
-func appendWorkloads(dst []byte, held []canonical.Allocation) []byte {
+func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
 	start := len(dst)
-	for i := range held {
+	for i := range allocations {
 		if i > 0 {
 			dst = append(dst, ';')
 		}
-		dst = appendWorkload(dst, &held[i].Workload)
+		dst = appendWorkload(dst, &allocations[i].Workload)
 	}
 	if bytes.ContainsFunc(dst[start:], func(r rune) bool { return r < ' ' || r == ',' || r == '"' || r == 0x7f }) {
 		return appendText(dst[:start], string(dst[start:]))
@@ -186,7 +185,7 @@ func appendWorkloads(dst []byte, held []canonical.Allocation) []byte {
 	return dst
 }
 
-// appendWorkload names who holds a device.
+// appendWorkload appends one workload.
 func appendWorkload(dst []byte, w *canonical.Workload) []byte {
 	separator := ""
 	for _, part := range [...]string{w.Namespace, w.Pod, w.Container} {

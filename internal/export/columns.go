@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Column is one column of the CSV: its name, and what stands in it.
+// Column is one column of the CSV.
 type Column struct {
 	Name string
 	// cell appends the cell of a row, nothing where there is no reading.
@@ -28,9 +28,9 @@ type row struct {
 
 // Names, order, units and decimals of compatible are those of KempnerPulse 0.5
 // (its docs/export.md and the registry in its present layer), so that what reads
-// its files reads ours: percent, MiB, GB of 10⁹ bytes, MHz, joules. In three
-// points ours say what its cannot: gpu_id is `7:1` on instance 1 of GPU 7, status
-// and health may be unknown, and model is empty where nobody told it.
+// its files reads ours: percent, MiB, GB of 10⁹ bytes, MHz, joules. Ours differ
+// in three points: gpu_id is `7:1` on instance 1 of GPU 7, status and health may be
+// unknown, and model is empty where the source does not give it.
 var compatible = []Column{
 	{"timestamp", func(dst []byte, r *row) []byte { return appendTime(dst, r.snapshot.Frame.At) }},
 	{"gpu_id", func(dst []byte, r *row) []byte { return appendText(dst, idOf(r.device)) }},
@@ -71,8 +71,7 @@ var compatible = []Column{
 // defaultColumns are KempnerPulse's nine.
 const defaultColumns = "timestamp,gpu_id,model,gpu_util_pct,mem_used_mib,real_util_pct,sm_active_pct,tensor_active_pct,dram_active_pct"
 
-// identifying are the columns of ours that say what a device is, how it does and
-// who holds it.
+// identifying are our columns of what a device is, its state and its workloads.
 var identifying = []Column{
 	{"hostname", func(dst []byte, r *row) []byte { return appendText(dst, r.device.Hostname) }},
 	{"uuid", func(dst []byte, r *row) []byte { return appendText(dst, r.device.UUID) }},
@@ -101,16 +100,16 @@ var identifying = []Column{
 		return appendExact(dst, r.verdict.Coverage)
 	}},
 	{"gpu_health_condition", appendConditions},
-	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, tenantsOf(r.snapshot, r.index)) }},
+	{"workloads", func(dst []byte, r *row) []byte { return appendWorkloads(dst, allocationsOf(r.snapshot, r.index)) }},
 }
 
-// jobPrefix stands in front of what the environment tells of the job, which is
-// the same in all rows.
+// jobPrefix begins the names of the columns of the batch job, which are the same in all
+// rows.
 const jobPrefix = "job_"
 
-// Columns returns every column there is: KempnerPulse's 34, then ours: what the
-// device is, all readings that are in none of the 34, in the units of our series,
-// and one for each of the jobNames, which the Variables of a View are named by.
+// Columns returns every column there is: KempnerPulse's 34, then ours: what the device is,
+// all readings that are in none of the 34, in the units of our series, and one for each of
+// jobNames, the names that the variables in View.Job may have.
 func Columns(jobNames []string) []Column {
 	all := append(slices.Clone(compatible), identifying...)
 	for f := range canonical.NumFields {
@@ -131,13 +130,13 @@ func Columns(jobNames []string) []Column {
 	return all
 }
 
-// JobColumn is the column of what the environment tells of the job.
+// JobColumn returns the name of the column of a variable of the batch job.
 func JobColumn(name string) string { return jobPrefix + strings.TrimPrefix(name, jobPrefix) }
 
-// UnknownColumns is the error of column names that there are none of.
+// UnknownColumns is the error of names that are no columns.
 type UnknownColumns struct{ Names, Known []string }
 
-// Error names them, and what there is.
+// Error returns them, and the columns that there are.
 func (e *UnknownColumns) Error() string {
 	what := "is no column"
 	if len(e.Names) > 1 {
@@ -146,9 +145,9 @@ func (e *UnknownColumns) Error() string {
 	return fmt.Sprintf("%s %s; write default, all, all+, or some of %s", strings.Join(e.Names, ", "), what, strings.Join(e.Known, ","))
 }
 
-// ParseColumns reads which columns are wanted: default, all (KempnerPulse's 34),
-// all+ (those and ours), or names with commas between them, in that order. Errors
-// are *UnknownColumns, but where spec names nothing.
+// ParseColumns parses a choice of columns: default, all (KempnerPulse's 34), all+ (those
+// and ours), or names separated by commas, in that order. The error is *UnknownColumns,
+// except where spec names nothing.
 func ParseColumns(spec string, jobNames []string) ([]Column, error) {
 	switch spec {
 	case "all":

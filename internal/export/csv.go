@@ -17,7 +17,7 @@ type CSV struct {
 	begun   bool
 	order   []int
 	row     row
-	before  replays
+	replays replays
 }
 
 // NewCSV returns a writer of those columns. The header goes out with the first
@@ -31,7 +31,7 @@ func (c *CSV) Write(v *View) error {
 		c.begun = true
 		c.buf = c.header(c.buf)
 	}
-	rates := c.before.rates(&v.Frame)
+	rates := c.replays.rates(&v.Frame)
 	c.order = v.shown(c.order[:0])
 	for _, i := range c.order {
 		c.row = row{
@@ -63,8 +63,7 @@ func (c *CSV) header(dst []byte) []byte {
 	return append(dst, '\n')
 }
 
-// replays remembers the counters of PCIe replays of the tick before, from which
-// their rate comes.
+// replays keeps the counters of PCIe replays of the previous tick, to compute rates.
 type replays struct {
 	at       time.Time
 	topology *canonical.Topology
@@ -72,15 +71,15 @@ type replays struct {
 	result   []float64
 }
 
-// rates returns the replays a second of each device since the tick before, NaN
-// where one of the two counts is not known or the counter went back: the driver
-// was loaded anew. It is valid until the next call.
+// rates returns the replays a second of each device since the previous tick, NaN where
+// one of the two counts is unknown or the counter decreased: the driver was reloaded. It
+// is valid until the next call.
 func (p *replays) rates(f *canonical.Frame) []float64 {
 	if f.Len() == 0 {
-		return nil // and what was before is as good as ever for the tick after
+		return nil // the previous counts serve the next tick
 	}
 	if p.topology != f.Topology {
-		p.move(f.Topology)
+		p.setTopology(f.Topology)
 	}
 	seconds := f.At.Sub(p.at).Seconds()
 	p.at = f.At
@@ -97,8 +96,8 @@ func (p *replays) rates(f *canonical.Frame) []float64 {
 	return p.result
 }
 
-// move takes the counts over to the devices of another topology.
-func (p *replays) move(t *canonical.Topology) {
+// setTopology keeps the counts of the devices that are in t too.
+func (p *replays) setTopology(t *canonical.Topology) {
 	known := map[canonical.Identity]float64{}
 	if p.topology != nil {
 		for i := range p.topology.Devices {

@@ -33,7 +33,7 @@ func Frame(out io.Writer, v *View) error {
 	return err
 }
 
-// sourceLine says what was read, when, and how many devices are shown.
+// sourceLine returns the source, the time, and how many devices are shown.
 func sourceLine(v *View) string {
 	boards, instances := 0, 0
 	for _, i := range v.shown(nil) {
@@ -57,7 +57,7 @@ func sourceLine(v *View) string {
 	return line
 }
 
-// hostLine says how the machine does, "" where nothing is known of it.
+// hostLine returns the load of the machine, "" where it is unknown.
 func hostLine(h *canonical.Host) string {
 	if h == nil {
 		return ""

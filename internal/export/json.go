@@ -86,11 +86,10 @@ func hostView(h *canonical.Host) map[string]float64 {
 	return view
 }
 
-// finite tells whether v was read and is a number of JSON.
+// finite reports whether v was read and is a number of JSON.
 func finite(v float64) bool { return canonical.Given(v) && !math.IsInf(v, 0) }
 
-// deviceView is one device: what it is, its readings, what we conclude, and who
-// holds it.
+// deviceView is one device: what it is, its readings, its verdict and its allocations.
 func deviceView(v *View, i int) map[string]any {
 	d, verdict, values := &v.Frame.Topology.Devices[i], &v.Verdicts[i], v.Frame.Row(i)
 	m := map[string]any{}
@@ -118,8 +117,8 @@ func deviceView(v *View, i int) map[string]any {
 		m["gpu_health"] = verdict.Health.String()
 		m["gpu_health_condition"] = raised(verdict)
 	}
-	if held := tenantsOf(v.Snapshot, i); len(held) > 0 {
-		m["allocations"] = allocationViews(held)
+	if allocations := allocationsOf(v.Snapshot, i); len(allocations) > 0 {
+		m["allocations"] = allocationViews(allocations)
 	}
 	return m
 }
@@ -136,7 +135,7 @@ func putTexts(m map[string]any, d *canonical.Device) {
 	}
 }
 
-// raised are the conditions that hold, never nil.
+// raised are the conditions that are raised, never nil.
 func raised(v *canonical.Verdict) []string {
 	names := []string{}
 	for c, found := range v.Findings {
@@ -147,7 +146,7 @@ func raised(v *canonical.Verdict) []string {
 	return names
 }
 
-// reasonsOf are why the clocks are held down, never nil.
+// reasonsOf are the reasons why clocks are reduced, never nil.
 func reasonsOf(bits float64) []string {
 	names := []string{}
 	for _, e := range canonical.ClockEventReasons {
@@ -158,10 +157,10 @@ func reasonsOf(bits float64) []string {
 	return names
 }
 
-func allocationViews(held []canonical.Allocation) []map[string]string {
+func allocationViews(allocations []canonical.Allocation) []map[string]string {
 	var views []map[string]string
-	for i := range held {
-		a, m := &held[i], map[string]string{}
+	for i := range allocations {
+		a, m := &allocations[i], map[string]string{}
 		for _, label := range []struct{ key, value string }{
 			{"workload_namespace", a.Namespace}, {"workload_pod", a.Pod}, {"workload_container", a.Container},
 			{"workload_kind", a.Kind}, {"workload_name", a.Name}, {"hpc_job", a.Job},

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// absent stands for what was not read. It is never 0.
+// absent is what was not read; it is never shown as 0.
 const absent = "--"
 
 // column is one column of the table.
@@ -24,12 +24,7 @@ type column struct {
 // only from its instances has no class.
 var columns = []column{
 	{"HOST", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string { return orAbsent(d.Hostname) }},
-	{"GPU", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string {
-		if d.IsInstance() {
-			return d.GPU + ":" + d.Instance
-		}
-		return d.GPU
-	}},
+	{"GPU", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string { return idOf(d) }},
 	{"MODEL", func(d *canonical.Device, _ []float64, _ *canonical.Verdict) string {
 		if d.IsInstance() {
 			return "  MIG " + orAbsent(d.Profile)
@@ -101,7 +96,7 @@ func orAbsent(s string) string {
 	return s
 }
 
-// shareOf writes how much of how much, and the one of them that is known alone.
+// shareOf writes how much is used of the total, or the one of the two that is known.
 func shareOf(used, total, over float64, format, unit string) string {
 	number := func(v float64) string {
 		if !canonical.Given(v) {

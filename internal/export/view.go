@@ -2,22 +2,22 @@ package export
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// View is what is to be presented of a reading.
+// View is the part of a reading to present.
 type View struct {
 	*canonical.Snapshot
-	// Devices are the indices in the Topology of the devices to be shown, in
-	// rising order; nil is all of them.
+	// Devices are the indices in the Topology of the devices to show, in
+	// ascending order; nil is all of them.
 	Devices []int
-	// Job is what the environment tells of the batch job that we run in; empty
-	// outside of one.
+	// Job are the variables of the batch job that we run in; empty outside of one.
 	Job []canonical.Variable
 }
 
-// shown returns the indices of the devices to be shown.
+// shown appends the indices of the devices to show.
 func (v *View) shown(dst []int) []int {
 	if v.Devices != nil {
 		return append(dst, v.Devices...)
@@ -28,8 +28,8 @@ func (v *View) shown(dst []int) []int {
 	return dst
 }
 
-// tenantsOf returns who holds a device. Allocations are ordered by device.
-func tenantsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
+// allocationsOf returns the allocations of a device. They are ordered by device.
+func allocationsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
 	if s.Frame.AllocationSet == nil {
 		return nil
 	}
@@ -40,4 +40,18 @@ func tenantsOf(s *canonical.Snapshot, device int) []canonical.Allocation {
 		to++
 	}
 	return all[from:to]
+}
+
+// Key is the name of a field in JSON and in our own columns of CSV: the name of its
+// family without the prefix and, where several fields make up the family, the values of
+// their labels, such as gpu_ecc_errors_total_uncorrectable_volatile.
+func Key(f canonical.Field) string {
+	info := &canonical.Fields[f]
+	key := info.Name
+	for i, part := range strings.Split(info.Labels, `"`) {
+		if i%2 == 1 { // between quotes
+			key += "_" + part
+		}
+	}
+	return key
 }

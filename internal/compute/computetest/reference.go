@@ -83,7 +83,7 @@ func score(row []float64, o Options) (float64, bool, float64) {
 	return math.Max(0, math.Min(100, sum)), true, weight
 }
 
-// profiled tells whether a row has any activity of the profiling module: 1001 to 1008
+// profiled reports whether a row has any activity of the profiling module: 1001 to 1008
 // without the byte rates, the tensor sub-pipes, 1016.
 func profiled(row []float64) bool {
 	return slices.ContainsFunc(row[canonical.SMActive:canonical.DRAMActive+1], func(v float64) bool { return !math.IsNaN(v) })
@@ -203,7 +203,7 @@ func XIDChanges(history []Reading) (changes int, last time.Time) {
 	return changes, last
 }
 
-// rose tells whether a counter rose at most ten minutes before the end of a history.
+// rose reports whether a counter rose at most ten minutes before the end of a history.
 func rose(history []Reading, f canonical.Field) bool {
 	end, rose := history[len(history)-1].At, false
 	before := math.Inf(1)
@@ -220,7 +220,7 @@ func rose(history []Reading, f canonical.Field) bool {
 	return rose
 }
 
-// stuck tells whether the last three or more readings of a history were stalled, for ten
+// stuck reports whether the last three or more readings of a history were stalled, for ten
 // seconds at least.
 func stuck(history []Reading) bool {
 	first := len(history)

@@ -9,63 +9,63 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// book judges and accounts readings, and watches that nothing that was handed out
+// accounts judges and accounts readings, and watches that nothing that was handed out
 // is written to.
-type book struct {
-	t        *testing.T
-	judge    *Judge
-	at       time.Time
-	topology *canonical.Topology
-	tenancy  *canonical.AllocationSet
-	ledger   canonical.Ledger
-	verdicts []canonical.Verdict
+type accounts struct {
+	t           *testing.T
+	judge       *Judge
+	at          time.Time
+	topology    *canonical.Topology
+	allocations *canonical.AllocationSet
+	ledger      canonical.Ledger
+	verdicts    []canonical.Verdict
 
-	roster  canonical.Roster           // a deep copy of the ledger's
-	tenants canonical.AllocationRoster // likewise
+	roster           canonical.Roster           // a deep copy of the ledger's
+	allocationRoster canonical.AllocationRoster // likewise
 }
 
-func newBook(t *testing.T, change func(*Options)) *book {
-	return &book{t: t, judge: newJudge(t, change), at: start, topology: topology()}
+func newAccounts(t *testing.T, change func(*Options)) *accounts {
+	return &accounts{t: t, judge: newJudge(t, change), at: start, topology: topology()}
 }
 
 // devices sets the devices of the next readings, and who holds none of them.
-func (b *book) devices(devices ...canonical.Device) {
-	b.topology, b.tenancy = topology(devices...), nil
+func (b *accounts) devices(devices ...canonical.Device) {
+	b.topology, b.allocations = topology(devices...), nil
 }
 
 // hold sets who holds the devices: the pods of each, in order.
-func (b *book) hold(pods ...[]string) {
-	b.tenancy = &canonical.AllocationSet{Holders: make([]int, len(b.topology.Devices))}
+func (b *accounts) hold(pods ...[]string) {
+	b.allocations = &canonical.AllocationSet{Holders: make([]int, len(b.topology.Devices))}
 	for i, names := range pods {
-		b.tenancy.Holders[i] = len(names)
+		b.allocations.Holders[i] = len(names)
 		for _, name := range names {
-			b.tenancy.Allocations = append(b.tenancy.Allocations, canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: name}})
+			b.allocations.Allocations = append(b.allocations.Allocations, canonical.Allocation{Device: i, Workload: canonical.Workload{Pod: name}})
 		}
 	}
 }
 
 // read takes a reading that stands for dt, gap after the one before.
-func (b *book) read(gap, dt time.Duration, readings ...reading) {
+func (b *accounts) read(gap, dt time.Duration, readings ...reading) {
 	b.t.Helper()
 	before := b.ledger
 	b.at = b.at.Add(gap)
 	f := frame(b.topology, b.at, readings...)
-	f.AllocationSet = b.tenancy
+	f.AllocationSet = b.allocations
 	b.verdicts = b.judge.Judge(f, b.verdicts)
 	b.judge.Account(&b.ledger, f, b.verdicts, dt)
-	if before.Roster != nil && (!reflect.DeepEqual(*before.Roster, b.roster) || !reflect.DeepEqual(*before.AllocationRoster, b.tenants)) {
+	if before.Roster != nil && (!reflect.DeepEqual(*before.Roster, b.roster) || !reflect.DeepEqual(*before.AllocationRoster, b.allocationRoster)) {
 		b.t.Fatal("a list that was handed out was written to")
 	}
-	b.roster, b.tenants = *b.ledger.Roster, *b.ledger.AllocationRoster
+	b.roster, b.allocationRoster = *b.ledger.Roster, *b.ledger.AllocationRoster
 	b.roster.Devices, b.roster.Missed = slices.Clone(b.roster.Devices), slices.Clone(b.roster.Missed)
-	b.tenants.Allocations, b.tenants.Holders = slices.Clone(b.tenants.Allocations), slices.Clone(b.tenants.Holders)
-	if len(b.ledger.Devices) != len(b.roster.Devices) || len(b.ledger.Allocations) != len(b.tenants.Allocations) || b.tenants.Roster != b.ledger.Roster {
+	b.allocationRoster.Allocations, b.allocationRoster.Holders = slices.Clone(b.allocationRoster.Allocations), slices.Clone(b.allocationRoster.Holders)
+	if len(b.ledger.Devices) != len(b.roster.Devices) || len(b.ledger.Allocations) != len(b.allocationRoster.Allocations) || b.allocationRoster.Roster != b.ledger.Roster {
 		b.t.Fatal("lists and accounts do not fit")
 	}
 }
 
 // of returns the account of a device, by uuid and instance.
-func (b *book) of(uuid, instance string) *canonical.Account {
+func (b *accounts) of(uuid, instance string) *canonical.Account {
 	for i, d := range b.ledger.Roster.Devices {
 		if d.UUID == uuid && d.Instance == instance {
 			return &b.ledger.Devices[i]
@@ -75,7 +75,7 @@ func (b *book) of(uuid, instance string) *canonical.Account {
 }
 
 // pod returns the account of a pod's hold on a board.
-func (b *book) pod(pod, uuid string) *canonical.Account {
+func (b *accounts) pod(pod, uuid string) *canonical.Account {
 	for i, a := range b.ledger.AllocationRoster.Allocations {
 		if a.Pod == pod && b.ledger.Roster.Devices[a.Device].UUID == uuid {
 			return &b.ledger.Allocations[i]
@@ -85,7 +85,7 @@ func (b *book) pod(pod, uuid string) *canonical.Account {
 }
 
 // want checks the observed time of an account, which must exist.
-func (b *book) want(what string, a *canonical.Account, observed time.Duration) {
+func (b *accounts) want(what string, a *canonical.Account, observed time.Duration) {
 	b.t.Helper()
 	if a == nil {
 		b.t.Fatalf("%s: no account", what)

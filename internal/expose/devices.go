@@ -7,14 +7,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// deviceFamily is a family with series of devices, or of what workloads hold of
-// them.
+// deviceFamily is a family with series of devices, or of the allocations on them.
 type deviceFamily struct {
 	header
 	of    subject
 	reach reach
 	kinds kind // of the devices that have series
-	// tails tell the series of a row apart.
+	// tails distinguish the series of a row.
 	tails []string
 	fill  rowFiller
 	// first to end are the fields that it has series of; none for what is
@@ -63,7 +62,7 @@ func fieldFamily(first canonical.Field) deviceFamily {
 	return family
 }
 
-// absent tells whether no device of frame has a reading for a series of f.
+// absent reports whether no device of frame has a reading for a series of f.
 func (f *deviceFamily) absent(frame *canonical.Frame) bool {
 	for field := f.first; field < f.end; field++ {
 		if frame.Gives(field) {
@@ -95,14 +94,14 @@ func fillReasons(field canonical.Field) rowFiller {
 	}
 }
 
-// fillNaN says that there is none of the series.
+// fillNaN sets all values to NaN: no series.
 func fillNaN(values []float64) {
 	for i := range values {
 		values[i] = math.NaN()
 	}
 }
 
-// verdictFamilies tell what is concluded of each reading. A board that the source
+// verdictFamilies are of the verdicts on each reading. A board that the source
 // did not read itself has no utilization and no class; health is the board's.
 func verdictFamilies() []deviceFamily {
 	verdicts := func(f family, kinds kind, tails []string, fill rowFiller) deviceFamily {
@@ -201,7 +200,7 @@ func bottleneckLabel(c canonical.Class) string {
 
 func stateLabel(h canonical.Health) string { return fmt.Sprintf("state=%q", h) }
 
-// indicator is the value of a series that says yes or no.
+// indicator is the value of a series that means yes or no.
 func indicator(yes bool) float64 {
 	if yes {
 		return 1

@@ -143,13 +143,13 @@ func SeriesTable() []Series {
 	return table
 }
 
-// beginsFamily tells whether f is the first field of its family.
+// beginsFamily reports whether f is the first field of its family.
 func beginsFamily(f canonical.Field) bool {
 	return f == 0 || canonical.Fields[f-1].Name != canonical.Fields[f].Name
 }
 
-// fieldLabels returns the names of the labels that tell the series of a field's
-// family on one device apart.
+// fieldLabels returns the names of the labels that distinguish the series of a
+// field's family on one device.
 func fieldLabels(info *canonical.FieldInfo) string {
 	if info.Unit == canonical.Bitmask {
 		return "reason"

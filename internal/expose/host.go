@@ -25,7 +25,7 @@ func hostFamilies() []hostFamily {
 func (f *hostFamily) write(s *buffer, readings []reading) {
 	headed := false
 	for i := range readings {
-		if !tellsHost(readings, i) {
+		if !firstOfHost(readings, i) {
 			continue
 		}
 		snap := readings[i].snapshot
@@ -43,17 +43,17 @@ func (f *hostFamily) write(s *buffer, readings []reading) {
 	}
 }
 
-// tellsHost tells whether the i-th reading is the first that tells of its machine.
-func tellsHost(readings []reading, i int) bool {
-	tells := func(r *reading) bool {
+// firstOfHost reports whether the i-th reading is the first with the load of its machine.
+func firstOfHost(readings []reading, i int) bool {
+	hasHost := func(r *reading) bool {
 		return r.snapshot != nil && r.snapshot.Host != nil && r.snapshot.Frame.Topology != nil
 	}
-	if !tells(&readings[i]) {
+	if !hasHost(&readings[i]) {
 		return false
 	}
 	hostname := readings[i].snapshot.Frame.Topology.Hostname
 	for j := range i {
-		if tells(&readings[j]) && readings[j].snapshot.Frame.Topology.Hostname == hostname {
+		if hasHost(&readings[j]) && readings[j].snapshot.Frame.Topology.Hostname == hostname {
 			return false
 		}
 	}

@@ -14,12 +14,12 @@ type layout struct {
 	sources []sourceText
 }
 
-// sourceText holds the labels of what a source has.
+// sourceText is the labels of the devices and allocations of a source.
 type sourceText struct {
 	rows [numSubjects]rows
 	// info are the ends of the gpu_info series of the devices in the reading.
 	info texts
-	// shared is how many of these another source tells of.
+	// shared is how many of these have their series from another source.
 	shared int
 }
 
@@ -39,7 +39,7 @@ func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
 type key struct {
 	topology *canonical.Topology
 	roster   *canonical.Roster
-	tenants  *canonical.AllocationRoster
+	holders  *canonical.AllocationRoster
 }
 
 func keyOf(r *reading) key {
@@ -49,7 +49,7 @@ func keyOf(r *reading) key {
 	return key{r.snapshot.Frame.Topology, r.snapshot.Ledger.Roster, r.snapshot.Ledger.AllocationRoster}
 }
 
-// sameDevices tells whether the devices of k are those of other.
+// sameDevices reports whether the devices of k are those of other.
 func (k key) sameDevices(other key) bool {
 	return k.topology == other.topology && k.roster == other.roster
 }
@@ -67,8 +67,8 @@ func (k key) devices(r reach) []canonical.Device {
 	return nil
 }
 
-// fits tells whether l was made for what readings hold. A nil layout fits
-// nothing.
+// fits reports whether l was made for the devices and allocations of readings. A nil
+// layout fits nothing.
 func (l *layout) fits(readings []reading) bool {
 	if l == nil || len(l.keys) != len(readings) {
 		return false
@@ -81,9 +81,9 @@ func (l *layout) fits(readings []reading) bool {
 	return true
 }
 
-// newLayout renders the labels of what readings hold. What it has in common with
-// before, which may be nil, it takes from there: workloads come and go more often
-// than devices.
+// newLayout renders the labels of the devices and allocations of readings. It reuses
+// what it has in common with before, which may be nil: workloads come and go more
+// often than devices.
 func newLayout(readings []reading, before *layout) *layout {
 	l := &layout{keys: make([]key, len(readings))}
 	for i := range readings {
@@ -96,9 +96,9 @@ func newLayout(readings []reading, before *layout) *layout {
 		l.sources = nameDevices(l.keys)
 	}
 	for i, k := range l.keys {
-		if !kept || k.tenants != before.keys[i].tenants {
+		if !kept || k.holders != before.keys[i].holders {
 			text := &l.sources[i]
-			text.rows[ofAllocations] = nameAllocations(k.tenants, &text.rows[ofDevices])
+			text.rows[ofAllocations] = nameAllocations(k.holders, &text.rows[ofDevices])
 		}
 	}
 	return l

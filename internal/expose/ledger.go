@@ -7,10 +7,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// ledgerFamilies tell what was counted of each device, also of those that went
-// and are remembered: what came between the last scrape and their end would else
-// be lost. What tells of activity is of devices that were ever read themselves, so
-// that it stays while a board is implied for a time.
+// ledgerFamilies are the accounts of each device, also of those that went and are
+// remembered: what came between the last scrape and their end would else be lost.
+// Activity is of devices that were ever read themselves, so that it stays while a
+// board is implied for a time.
 func ledgerFamilies() []deviceFamily {
 	ledger := func(f family, r reach, kinds kind, tails []string, fill rowFiller) deviceFamily {
 		return deviceFamily{header: newHeader(families[f]), of: ofDevices, reach: r, kinds: kinds, tails: tails, fill: fill}
@@ -28,8 +28,8 @@ func ledgerFamilies() []deviceFamily {
 	}
 }
 
-// allocationFamilies tell who holds each device, and what was counted of each
-// hold, also of those that ended and are remembered.
+// allocationFamilies are the allocations on each device and their accounts, also of
+// those that ended and are remembered.
 func allocationFamilies() []deviceFamily {
 	allocations := func(f family, r reach, tails []string, fill rowFiller) deviceFamily {
 		return deviceFamily{header: newHeader(families[f]), of: ofAllocations, reach: r, kinds: everyDevice, tails: tails, fill: fill}

@@ -125,7 +125,7 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 		m.results(time.Now(), o.pass)
 	}
 	if n, whole := o.end(); whole {
-		// Spares net/http the chunks, and the kernel most of the writes.
+		// Saves net/http the chunks, and the kernel most of the writes.
 		h.Set("Content-Length", strconv.Itoa(n))
 	}
 	o.last.flush()

@@ -33,7 +33,7 @@ func ParsePassthrough(word string) (Passthrough, error) {
 	return 0, fmt.Errorf("%q is unknown; use valid, verbatim or off", word)
 }
 
-// write passes on what the upstream of snap said, and ends its last line.
+// write passes the upstream's exposition in snap on, and ends its last line.
 func (p Passthrough) write(s *buffer, snap *canonical.Snapshot) {
 	if snap.Text != nil && p != PassOff {
 		s.buf = snap.Text.AppendText(s.buf)

@@ -6,10 +6,10 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 // allocations. They are numbered as in the Roster and behind it the missed, or as
 // in the AllocationRoster.
 type rows struct {
-	// labels are what all series of a row have. They are empty for a device that
-	// another source has too and that is told of there, and for its allocations.
+	// labels are what all series of a row have. They are empty for a device whose
+	// series are another source's, and for its allocations.
 	labels texts
-	// kinds are those of the devices, or of the devices held.
+	// kinds are those of the devices, or of the devices of the allocations.
 	kinds []kind
 	// upto is how many rows there are within each reach.
 	upto [numReaches]int
@@ -61,18 +61,18 @@ func kindOf(d *canonical.Device) kind {
 	}
 }
 
-// nameDevices renders the labels of the devices of all sources. A device of
-// several sources is told of by the first that reads it, or else by the first that
+// nameDevices renders the labels of the devices of all sources. The series of a device
+// of several sources are those of the first that reads it, or else of the first that
 // remembers it.
 func nameDevices(keys []key) []sourceText {
 	sources := make([]sourceText, len(keys))
-	taken := newClaims()
+	claims := newClaims()
 	for r := range numReaches {
 		for i := range keys {
 			text, list := &sources[i].rows[ofDevices], keys[i].devices(r)
 			for j := range list {
 				d := &list[j]
-				first := taken.claim(d, r)
+				first := claims.claim(d, r)
 				if first {
 					text.labels.bytes = appendDevice(text.labels.bytes, d)
 				}
@@ -110,30 +110,30 @@ func nameAllocations(t *canonical.AllocationRoster, devices *rows) rows {
 	return text
 }
 
-// place is where a board is.
-type place struct{ hostname, gpu string }
+// slot identifies a board by its index on its node.
+type slot struct{ hostname, gpu string }
 
 // claims are the devices that have series already: a series may be there once
 // only, whichever sources have its device.
 type claims struct {
 	devices map[canonical.Identity]bool
-	// places are those of boards, which nobody misses there then.
-	places map[place]bool
+	// slots are those of boards that have series: no board is missed there.
+	slots map[slot]bool
 }
 
 func newClaims() *claims {
-	return &claims{devices: map[canonical.Identity]bool{}, places: map[place]bool{}}
+	return &claims{devices: map[canonical.Identity]bool{}, slots: map[slot]bool{}}
 }
 
-// claim tells whether d, which is known as far as reach, gets its series here.
+// claim reports whether d, which is within reach r, gets its series here.
 func (c *claims) claim(d *canonical.Device, r reach) bool {
-	id, at := d.Identity(), place{d.Hostname, d.GPU}
-	if c.devices[id] || r == missed && c.places[at] {
+	id, at := d.Identity(), slot{d.Hostname, d.GPU}
+	if c.devices[id] || r == missed && c.slots[at] {
 		return false
 	}
 	c.devices[id] = true
 	if !d.IsInstance() {
-		c.places[at] = true
+		c.slots[at] = true
 	}
 	return true
 }

@@ -15,11 +15,10 @@ type sourceFamily struct {
 	// always is set where the series are there even if the source could not be
 	// read.
 	always bool
-	// tails tell the series of a source apart.
+	// tails distinguish the series of a source.
 	tails []string
 	fill  sourceFiller
-	// ofStreams is set where each series is of the stream at its place in the
-	// source.
+	// ofStreams is set where each series is of a stream of the source, in order.
 	ofStreams bool
 }
 
@@ -108,7 +107,7 @@ func unchanged(r *reading) float64 {
 // misses a field of.
 func missingFields() sourceFamily {
 	var tails []string
-	var at [canonical.NumFields]int // the place of a field's family
+	var at [canonical.NumFields]int // the index of a field's family
 	for f := range canonical.NumFields {
 		if beginsFamily(f) {
 			tails = append(tails, tail(fmt.Sprintf("field=%q", canonical.Fields[f].Name)))

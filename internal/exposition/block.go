@@ -6,7 +6,7 @@ import "unicode/utf8"
 // a comma may trail or be missing, a newline may stand inside quotes, and NUL
 // bytes are passed over in some places and fatal in others.
 
-// itemKind says what blockItem found.
+// itemKind is what blockItem found.
 type itemKind int
 
 const (
@@ -130,7 +130,7 @@ func closeValue(t string, i int) int {
 
 // BlockEnd returns the index behind the label block of t whose brace opens at i,
 // as it may stand behind a metric name. It is -1 where the block is malformed, or
-// holds a metric name itself.
+// has a metric name itself.
 func BlockEnd(t string, i int) int {
 	if _, named, end := readBlock(t, i); !named {
 		return end

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// Kind says what an entry of an exposition is.
+// Kind is what an entry of an exposition is.
 type Kind uint8
 
 // The kinds of entries.
@@ -109,8 +109,8 @@ func (e *Entry) series(t string, i int) {
 	e.value(t, end)
 }
 
-// quotedSeries reads a sample of t whose label block starts at i and holds the
-// metric name, in quotes.
+// quotedSeries reads a sample of t whose label block starts at i and has the
+// metric name in it, in quotes.
 func (e *Entry) quotedSeries(t string, i int) {
 	name, named, end := readBlock(t, i)
 	if end < 0 || !named {

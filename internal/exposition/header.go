@@ -79,8 +79,8 @@ func (e *Entry) namedHeader(t string, i int) bool {
 }
 
 // headerText cuts the text of a header from what follows its name: textparse
-// drops the first byte, whatever it is, and takes mere blanks (and NULs among
-// them) for nothing.
+// drops the first byte, whatever it is, and blanks (with NULs among them) that end
+// the line.
 func headerText(rest string) string {
 	if rest == "" {
 		return ""

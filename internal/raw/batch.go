@@ -1,4 +1,4 @@
-// Package raw is the vocabulary of readings: what a source said, in its own
+// Package raw is the vocabulary of readings: what a source gave, in its own
 // words. Nothing in it knows what a family means; that is package translate's
 // job. It also holds the scanner that turns the text exposition format into a
 // Batch without copying and, once the series are known, without allocating.
@@ -27,8 +27,8 @@ type Stamp struct {
 // whole lines, their newlines included.
 type Span struct{ Start, End int }
 
-// Batch is one reading. The reader owns it and reuses its memory: nothing taken
-// from a Batch may outlive the next Read into it.
+// Batch is one reading. The reader owns it and reuses its memory: nothing of a Batch
+// is valid after the next Read into it.
 type Batch struct {
 	// At is when the source was asked; Took is how long it needed to answer.
 	At   time.Time
@@ -65,11 +65,11 @@ type Batch struct {
 	// prefix. Their lines stand in Omit and give no Samples.
 	OwnFamilies int
 
-	// Excess: the body holds more families, label sets or samples than any
+	// Excess: the body has more families, label sets or samples than any
 	// exporter has, and was not read to its end.
 	Excess bool
 
-	// Meaningful counts the lines that said something: samples, HELP and TYPE.
+	// Meaningful counts the lines with content: samples, HELP and TYPE.
 	// A body with Skipped lines and nothing Meaningful is not an exposition.
 	Meaningful int
 }

@@ -54,7 +54,7 @@ func (d *Dict) Family(id uint32) *Family { return &d.families[id] }
 // Block returns the label block of an id.
 func (d *Dict) Block(id uint32) string { return d.blocks[id] }
 
-// Labels appends the labels of an id to dst, which hold parts of the block.
+// Labels appends the labels of a block to dst. They are parts of the block.
 func (d *Dict) Labels(id uint32, dst []Label) []Label {
 	return exposition.ParseLabels(d.blocks[id], dst)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// header takes the HELP or TYPE that e is.
+// header handles a HELP or TYPE entry.
 func (s *Scanner) header(e *exposition.Entry) {
 	if strings.HasPrefix(e.Name, ownPrefix) {
 		s.leaveOut(e)
@@ -38,7 +38,7 @@ func (s *Scanner) header(e *exposition.Entry) {
 }
 
 // knownHeader reads the header line at i if it is, to the byte, the HELP line
-// that stood in this place in the last scan, or the TYPE line that the current
+// at this position of the last scan, or the TYPE line that the current
 // family had then. It returns the start of the next line, or i.
 func (s *Scanner) knownHeader(i int) int {
 	if s.name != "" {
@@ -82,7 +82,7 @@ func remember(dst *string, line string) {
 }
 
 // dropOldHelp forgets the HELP of families that had one in an earlier scan only:
-// what a text says must hold for the scan that it is read with.
+// a text must be that of the scan that it is read with.
 func (s *Scanner) dropOldHelp() {
 	for id := range s.families {
 		if f := &s.families[id]; f.help != s.scan {

@@ -127,9 +127,9 @@ func (s *Scanner) begin(b *Batch) {
 	s.text = exposition.View(b.Body) // nobody writes to it while Scan runs
 }
 
-// overgrown reports whether a table with that many known entries is mostly
-// litter, given how many of them the last scan used. A scan that used none was of
-// an upstream in trouble and says nothing.
+// overgrown reports whether most of a table's known entries are unused, given how many
+// of them the last scan used. A scan that used none was of an upstream in trouble and
+// does not count.
 func overgrown(known, used int) bool { return used > 0 && known > 2*used+1024 }
 
 // forget drops all that s remembers by id and turns to d.
@@ -235,7 +235,7 @@ func (s *Scanner) findBlock(i int, expected uint32) (id uint32, ok bool) {
 	return id, ok && int(id) < len(s.blocks) && s.blocks[id].plain
 }
 
-// series takes the sample that e is.
+// series handles a sample.
 func (s *Scanner) series(e *exposition.Entry) {
 	if strings.HasPrefix(e.Name, ownPrefix) {
 		s.leaveOut(e)

@@ -9,7 +9,7 @@ import (
 const (
 	// firstBuffer is the capacity for a body of which nothing is known.
 	firstBuffer = 64 << 10
-	// keepBuffer and shrinkFactor say when memory is given back: one huge body
+	// keepBuffer and shrinkFactor limit the memory that is kept: one huge body
 	// must not pin its size in every reused Batch.
 	keepBuffer   = 1 << 20
 	shrinkFactor = 8
@@ -53,7 +53,7 @@ func (in *bodyReader) read(buf []byte, r io.Reader, size int64) ([]byte, error) 
 	}
 }
 
-// grown returns buf with room for more. It doubles, which is rare: after the
+// grown returns buf with more capacity. It doubles, which is rare: after the
 // first body its successors fit. Not by append, which would give half as much
 // again of a large body.
 func (in *bodyReader) grown(buf []byte) []byte {
@@ -68,7 +68,7 @@ func (in *bodyReader) grown(buf []byte) []byte {
 }
 
 // sized returns buf emptied, or new memory where buf is too small or far too
-// large for the body to come. A body of unknown length is taken to be a
+// large for the body to come. A body of unknown length is expected to be a
 // little longer than the last one.
 func (in *bodyReader) sized(buf []byte, size int64) []byte {
 	want := int64(in.last) + int64(in.last)/16 + 512

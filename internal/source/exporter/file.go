@@ -99,7 +99,7 @@ func (f *file) irregular(mode fs.FileMode) *source.Error {
 	}
 }
 
-// explain says what went wrong with the file system.
+// explain returns the error of the file system with a remedy.
 func (f *file) explain(err error) *source.Error {
 	if errors.Is(err, context.Canceled) {
 		return cancelled(f.path)

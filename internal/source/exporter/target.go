@@ -100,7 +100,7 @@ func parseFile(u *url.URL, safe string) (target, error) {
 	return target{path: u.Path}, nil
 }
 
-// strayAt tells of a URL such as http://user:1/2@host: the slash in the password
+// strayAt reports a URL such as http://user:1/2@host: the slash in the password
 // ended the host, and the rest of the password would be shown as a path.
 func strayAt(s string) bool {
 	_, rest, ok := strings.Cut(s, "://")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // errDeadline ends a flight whose last waiter's deadline has passed.
@@ -30,10 +31,14 @@ type flight struct {
 	failure *canonical.Failure
 }
 
-// share returns the latest reading if it is younger than the minimum interval,
-// else the result of the flight under way or of a new one, and of another one if that
-// ended late and ctx did not. The caller must release the reading.
-func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
+// Read returns a snapshot fit to be served now, and the function that releases it,
+// to be called once. Of a scraped source it is a fresh reading, one shared with
+// overlapping scrapes, or one younger than the minimum interval; of a stream it is
+// the latest tick that is not stale. Errors are *canonical.Failure.
+func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
+	if p.caps.Kind == source.Streamed {
+		return p.tick(ctx)
+	}
 	begun := time.Now()
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -42,17 +47,22 @@ func (p *Pipeline) share(ctx context.Context) (*reading, *canonical.Failure) {
 	for {
 		r, f := p.join(deadline)
 		if r != nil {
-			return r, nil
+			return &r.snapshot, r.Release, nil
 		}
 		select {
 		case <-f.done:
 		case <-ctx.Done():
 			if p.leave(f) {
-				return nil, p.tooLate(begun, deadline)
+				return nil, nil, p.tooLate(begun, deadline)
 			}
 		}
-		if !f.late || ctx.Err() != nil || !time.Now().Before(deadline) {
-			return f.result, f.failure
+		switch {
+		case f.failure == nil:
+			return &f.result.snapshot, f.result.Release, nil
+		case f.late && ctx.Err() == nil && time.Now().Before(deadline):
+			// Others had less time; this waiter asks anew.
+		default:
+			return nil, nil, f.failure
 		}
 	}
 }
@@ -197,7 +207,7 @@ func (p *Pipeline) due() time.Duration {
 func (p *Pipeline) readOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.opts.Timeout)
 	defer cancel()
-	if r, failure := p.share(ctx); failure == nil {
-		r.Release()
+	if _, release, err := p.Read(ctx); err == nil {
+		release()
 	}
 }

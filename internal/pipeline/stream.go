@@ -84,23 +84,21 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // tick returns the latest tick unless it is stale, waiting for the first one
-// right after the start. The caller must release the reading.
-func (p *Pipeline) tick(ctx context.Context) (*reading, *canonical.Failure) {
+// right after the start. It is Read for a stream.
+func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error) {
 	begun := time.Now()
 	select {
 	case <-p.started:
 	case <-ctx.Done():
-		deadline := time.Now()
-		return nil, p.tooLate(begun, deadline)
+		return nil, nil, p.tooLate(begun, time.Now())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	if failure := p.notReady(now); failure != nil {
-		return nil, failure
+	if failure := p.notReady(time.Now()); failure != nil {
+		return nil, nil, failure
 	}
 	p.latest.refs++
-	return p.latest, nil
+	return &p.latest.snapshot, p.latest.Release, nil
 }
 
 // streams returns the state of the source's streams, if it has any.

@@ -55,8 +55,7 @@ func TestInterruptBeforeSamples(t *testing.T) {
 func TestHang(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(1)...)
 	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.Hang, After: 2, Bytes: 3, IgnoreTerm: true}}
-	s.Pace.Flood = true
-	c := start(t, dcgmitest.Install(t, s), "dmon -e 155")
+	c := start(t, dcgmitest.Install(t, s), "dmon -e 155 -d 1")
 	buf := make([]byte, 0, 512) // two lines of header, two samples and three bytes
 	for want := 4*(16+18+1) + 3; len(buf) < want; {
 		n, err := c.out.Read(buf[len(buf):cap(buf)])
@@ -80,8 +79,7 @@ func TestHang(t *testing.T) {
 func TestDie(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(1)...)
 	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.Die, After: 3}}
-	s.Pace.Flood = true
-	lines, status := start(t, dcgmitest.Install(t, s), "dmon -e 155").rest()
+	lines, status := start(t, dcgmitest.Install(t, s), "dmon -e 155 -d 1").rest()
 	if !status.Signaled() || status.Signal() != syscall.SIGKILL || len(lines) != 5 {
 		t.Errorf("status %v after %q", status, lines)
 	}
@@ -92,7 +90,7 @@ func TestDie(t *testing.T) {
 func TestScenarioChanges(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(1)[0].Cut(2))
 	exe := dcgmitest.Install(t, s)
-	c := start(t, exe, "dmon -e 155 -d 5 -i *,*/*")
+	c := start(t, exe, "dmon -e 155 -d 5 -i 0,i:0,i:1")
 	c.until("GPU-I 1")
 	s.Readings = []dcgmitest.Reading{{Field: 155, Value: 123.456}}
 	s.Write(t, dcgmitest.Beside(exe))
@@ -108,8 +106,8 @@ func TestScenarioChanges(t *testing.T) {
 	}
 	s.Failures = nil
 	s.Write(t, dcgmitest.Beside(exe))
-	if got := runExe(t, exe, "dmon -e 155 -c 1 -i *,*/*").stdout; strings.Contains(got, "GPU-I 1") {
-		t.Errorf("a new start still has the old cut: %s", got)
+	if got := runExe(t, exe, "dmon -e 155 -c 1 -i 0,i:0,i:1"); !strings.Contains(got.stderr, "adding GPU_I 1") {
+		t.Errorf("a new start still has the old cut: %+v", got)
 	}
 }
 
@@ -155,12 +153,11 @@ func TestStartLog(t *testing.T) {
 func TestLosses(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(4)...)
 	s.GPUs[2] = s.GPUs[2].Cut(1)
-	s.Pace.Flood = true
 	s.Failures = []dcgmitest.Failure{
 		{Kind: dcgmitest.GPULost, GPU: 1, After: 2, Until: 5}, {Kind: dcgmitest.GPULost, GPU: 2, After: 2, Until: 5},
 	}
 	sample := map[string]int{}
-	for line := range strings.Lines(run(t, s, "dmon -e 155,250 -c 8 -d 1 -i *,*/*").stdout) {
+	for line := range strings.Lines(run(t, s, "dmon -e 155,250 -c 8 -d 1 -i 0,1,2,3,i:14").stdout) {
 		words := strings.Fields(line)
 		if !strings.HasPrefix(line, "GPU") {
 			continue
@@ -181,7 +178,6 @@ func TestLosses(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(2)...)
 	s.Readings = []dcgmitest.Reading{{Value: 1}}
-	s.Pace.Flood = true
 	s.Failures = []dcgmitest.Failure{
 		{Kind: dcgmitest.Garbage, Text: "\x00what\n", After: 1, Until: 2}, {Kind: dcgmitest.GluedRows, After: 2, Until: 3},
 	}

@@ -1,7 +1,6 @@
 package dcgmitest_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -90,73 +89,4 @@ func TestDiscoveryHierarchy(t *testing.T) {
 |    -> CI 2/2/0    | Compute Instance (EntityID: 15)                                    |
 +-------------------+--------------------------------------------------------------------+
 `)
-}
-
-func TestProfileList(t *testing.T) {
-	s := node("4.2.3", dcgmitest.Boards(1)...)
-	head := `+----------------+----------+------------------------------------------------------+
-| Group.Subgroup | Field ID | Field Tag                                            |
-+----------------+----------+------------------------------------------------------+
-`
-	if got := run(t, s, "profile -l -i 0").stdout; !strings.HasPrefix(got, head+
-		"| A.0            | 1001     | gr_engine_active                                     |\n") ||
-		strings.Contains(got, "| 1091 ") || !strings.Contains(got, "| B.0            | 1040     |") {
-		t.Error(got)
-	}
-	s.PreHopper = true
-	exe := dcgmitest.Install(t, s)
-	got := runExe(t, exe, "profile -l").stdout
-	if !strings.Contains(got, "| A.3            | 1007     |") || !strings.Contains(got, "| D.0            | 1001     |") {
-		t.Error(got)
-	}
-	var tree struct {
-		Body map[string]struct {
-			Children map[string]struct{ Value string }
-		}
-	}
-	if err := json.Unmarshal([]byte(runExe(t, exe, "profile -l -j").stdout), &tree); err != nil {
-		t.Fatal(err)
-	}
-	first := tree.Body["0_0"].Children
-	if first["Group.Subgroup"].Value != "A.1" || first["Field ID"].Value != "1002" || len(tree.Body) != 14 {
-		t.Errorf("%+v", tree)
-	}
-}
-
-func TestPause(t *testing.T) {
-	s := node("4.2.3", dcgmitest.Boards(1)...)
-	s.PreHopper = true
-	exe := dcgmitest.Install(t, s)
-	reads := func(text string) {
-		t.Helper()
-		row := strings.Split(runExe(t, exe, "dmon -e 155,1001 -c 1").stdout, "\n")[2]
-		if row[29:29+len(text)] != text || strings.Contains(row[:29], "N/A") {
-			t.Errorf("%q, want %s in the second column only", row, text)
-		}
-	}
-	reads("0.")
-	equal(t, runExe(t, exe, "profile --pause").stdout, "Successfully paused profiling.\n")
-	reads("N/A")
-	equal(t, runExe(t, exe, "profile --resume").stdout, "Successfully resumed profiling.\n")
-	reads("0.")
-}
-
-func TestFieldList(t *testing.T) {
-	lines := strings.Split(run(t, node("4.2.3"), "dmon -l").stdout, "\n")
-	rule := strings.Repeat("_", 80)
-	equal(t, strings.Join(lines[:4], "\n"), rule+"\n"+
-		"Long Name                                         Short Name          Field ID  \n"+rule+"\n"+
-		"sm_clock                                           SMCLK               100")
-	for _, line := range lines[3 : len(lines)-1] {
-		if words := strings.Fields(line); len(words) != 3 {
-			t.Errorf("%q", line)
-		}
-	}
-}
-
-func TestBuildInfo(t *testing.T) {
-	got := run(t, node("4.4.1"), "-v").stdout
-	if !strings.HasPrefix(got, "\nLocal build info:\nVersion : 4.4.1\n") || !strings.Contains(got, "\n\nHostengine build info:\nVersion : 4.4.1\n") {
-		t.Errorf("%q", got)
-	}
 }

@@ -1,15 +1,10 @@
 package dcgmitest
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Field is what dcgmi knows of a field.
 type Field struct {
 	ID     int
-	Name   string // in lower case: what dmon -l and profile -l print
 	Column string // the column's heading
 	Unit   string // below the heading, often empty, some with a leading blank
 	Width  int    // the column takes 8 more
@@ -29,10 +24,8 @@ type Level int
 // says otherwise.
 const (
 	OfBoard     Level = iota
-	OfInstance        // instances have their own; compute instances have no sample
-	OfCompute         // instances and compute instances have their own
-	OfBoardOnly       // instances and compute instances are blank
-	OfLink            // everything but links is blank
+	OfInstance        // instances have their own
+	OfBoardOnly       // instances are blank
 )
 
 // Model is how a field behaves that no Reading speaks of.
@@ -54,66 +47,114 @@ func Profiling(id int) bool { return 1001 <= id && id < 1200 }
 // FieldByID returns the field with this id, if the release has it. Only fields
 // are here whose columns are known for sure.
 func FieldByID(r Release, id int) (Field, bool) {
-	i, known := slices.BinarySearchFunc(fields, id, func(f Field, id int) int { return f.ID - id })
-	if !known || !r.Since(fields[i].Since) {
+	i := slices.IndexFunc(fields, func(f Field) bool { return f.ID == id })
+	if i < 0 || !r.Since(fields[i].Since) {
 		return Field{}, false
 	}
-	field := fields[i]
-	if !r.Since("4.6.0") {
-		// 4.6 dropped the B of bandwidth from the headings of single links.
-		field.Column = strings.Replace(field.Column, "NVLTXT", "NVLTXB", 1)
-		field.Column = strings.Replace(field.Column, "NVLRXT", "NVLRXB", 1)
-	}
-	return field, true
+	return fields[i], true
 }
 
-// Fields returns all fields that the release has, by id.
-func Fields(r Release) []Field {
-	var all []Field
-	for _, field := range fields {
-		if f, ok := FieldByID(r, field.ID); ok {
-			all = append(all, f)
-		}
-	}
-	return all
+// fields is the table.
+var fields = slices.Concat(deviceFields, profilingFields)
+
+// deviceFields are read through NVML. The widths of 1507 and 1523
+// are assumed, and the headings and widths of 237 and 238.
+var deviceFields = []Field{
+	{ID: 100, Column: "SMCLK", Width: 5, Low: 345, High: 1980},
+	{ID: 101, Column: "MMCLK", Width: 5, Low: 2619, High: 2619},
+	{ID: 112, Column: "DVCCTR", Width: 20},
+	{ID: 140, Column: "MMTMP", Unit: "C", Width: 10, Low: 40, High: 80},
+	{ID: 150, Column: "TMPTR", Unit: " C", Width: 5, Low: 30, High: 75},
+	{ID: 151, Column: "GMMOT", Unit: " C", Width: 5, Model: Constant, Low: 95, High: 95},
+	{ID: 152, Column: "GGMOT", Unit: " C", Width: 5, Model: Constant, Low: 87, High: 87},
+	{ID: 153, Column: "GTLIMIT", Unit: " C", Width: 5, Low: 10, High: 55},
+	{ID: 155, Column: "POWER", Unit: " W", Width: 10, Float: true, Low: 60, High: 700},
+	{ID: 156, Column: "TOTEC", Unit: " mJ", Width: 16, Model: Counter, Low: 1e9, High: 70000},
+	{ID: 157, Column: "POWINST", Unit: " W", Width: 10, Float: true, Low: 60, High: 700},
+	{ID: 158, Column: "SDTMP", Unit: " C", Width: 5, Model: Constant, Low: 89, High: 89},
+	{ID: 159, Column: "SHTMP", Unit: " C", Width: 5, Model: Constant, Low: 94, High: 94},
+	{ID: 160, Column: "PMLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
+	{ID: 164, Column: "EPLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
+	{ID: 190, Column: "PSTAT", Width: 5, Model: Constant},
+	{ID: 191, Column: "FANSP", Width: 5, Model: Unsupported},
+	{ID: 202, Column: "RPCTR", Unit: "#", Width: 5, Model: Counter},
+	{ID: 203, Column: "GPUTL", Width: 10, High: 101},
+	{ID: 204, Column: "MCUTL", Width: 10, High: 101},
+	{ID: 206, Column: "ECUTL", Width: 10, High: 101},
+	{ID: 207, Column: "DCUTL", Width: 10, High: 101},
+	{ID: 230, Column: "XIDER", Width: 5, Model: Never},
+	{ID: 235, Column: "PCIMG", Width: 5, Model: Constant, Low: 5, High: 5},
+	{ID: 236, Column: "PCIMW", Width: 5, Model: Constant, Low: 16, High: 16},
+	{ID: 237, Column: "PCILG", Width: 5, Model: Constant, Low: 5, High: 5},
+	{ID: 238, Column: "PCILW", Width: 5, Model: Constant, Low: 16, High: 16},
+	{ID: 240, Column: "PVIOL", Width: 10, Model: Counter, High: 1e6},
+	{ID: 241, Column: "TVIOL", Width: 10, Model: Counter},
+	{ID: 242, Column: "SBVIO", Width: 10, Model: Counter},
+	{ID: 243, Column: "BLVIO", Width: 20, Model: Counter},
+	{ID: 244, Column: "LUVIO", Width: 20, Model: Counter, High: 1e6},
+	{ID: 245, Column: "RVIOL", Width: 20, Model: Counter},
+	{ID: 246, Column: "TAPCV", Width: 20, Model: Counter},
+	{ID: 247, Column: "TAPBC", Width: 20, Model: Counter},
+	{ID: 250, Column: "FBTTL", Width: 10, Level: OfInstance, Model: Constant, Low: 81559, High: 81559},
+	{ID: 251, Column: "FBFRE", Width: 10, Level: OfInstance, Low: 0, High: 40000},
+	{ID: 252, Column: "FBUSD", Width: 10, Level: OfInstance, Low: 0, High: 40000},
+	{ID: 253, Column: "FBRSV", Width: 10, Level: OfInstance, Model: Constant, Low: 551, High: 551},
+	{ID: 254, Column: "FBUSP", Width: 10, Float: true, Level: OfInstance, High: 1},
+	{ID: 310, Column: "ESVTL", Width: 5, Model: Counter},
+	{ID: 311, Column: "EDVTL", Width: 5, Model: Counter},
+	{ID: 312, Column: "ESATL", Width: 5, Model: Counter},
+	{ID: 313, Column: "EDATL", Width: 5, Model: Counter},
+	{ID: 346, Column: "ECCTHRSRM", Width: 10},
+	{ID: 385, Column: "RRAM", Width: 10, Model: Constant, Low: 640, High: 640, Since: "3.3.9"},
+	{ID: 386, Column: "RRAH", Width: 10, Model: Constant, Since: "3.3.9"},
+	{ID: 387, Column: "RRAP", Width: 10, Model: Constant, Since: "3.3.9"},
+	{ID: 388, Column: "RRAL", Width: 10, Model: Constant, Since: "3.3.9"},
+	{ID: 389, Column: "RRAN", Width: 10, Model: Constant, Since: "3.3.9"},
+	{ID: 390, Column: "RPSBE", Width: 16, Model: Unsupported},
+	{ID: 391, Column: "RPDBE", Width: 16, Model: Unsupported},
+	{ID: 392, Column: "RPPEN", Width: 10, Model: Unsupported},
+	{ID: 393, Column: "URMPS", Width: 10, Model: Counter},
+	{ID: 394, Column: "CRMPS", Width: 10, Model: Counter},
+	{ID: 395, Column: "RRF", Width: 20},
+	{ID: 396, Column: "RRP", Width: 20},
+	{ID: 409, Column: "NFELT", Width: 20, Model: Counter},
+	{ID: 419, Column: "NDELT", Width: 20, Model: Counter},
+	{ID: 429, Column: "NRELT", Width: 20, Model: Counter},
+	{ID: 439, Column: "NRCLT", Width: 20, Model: Counter},
+	{ID: 449, Column: "NBWLT", Unit: "MB/s", Width: 20, Model: Rate, High: 400000},
+	{ID: 450, Column: "GNVERR", Width: 5},
+	{ID: 843, Column: "NTXBWLT", Unit: "MB/s", Width: 20, Model: Rate, High: 200000, Since: "4.2.3"},
+	{ID: 897, Column: "NRXBWLT", Unit: "MB/s", Width: 20, Model: Rate, High: 200000, Since: "4.2.3"},
+	{ID: 1420, Column: "CLKPCNS", Width: 20, Model: Counter, High: 1e6, Since: "4.2.3"},
+	{ID: 1421, Column: "CLKBSTNS", Width: 20, Model: Counter, Since: "4.2.3"},
+	{ID: 1422, Column: "CLKSWTHNS", Width: 20, Model: Counter, Since: "4.2.3"},
+	{ID: 1423, Column: "CLKHWTHNS", Width: 20, Model: Counter, Since: "4.2.3"},
+	{ID: 1424, Column: "CLKEPBSNS", Width: 20, Model: Counter, Since: "4.2.3"},
+	{ID: 1507, Column: "MEMUNR", Width: 10, Since: "4.5.3"},
+	{ID: 1523, Column: "GPURECOV", Width: 10, Since: "4.5.3"},
 }
 
-// fields is the table, sorted by id.
-var fields = func() []Field {
-	all := slices.Concat(deviceFields, linkFields(), profilingFields)
-	slices.SortFunc(all, func(a, b Field) int { return a.ID - b.ID })
-	return all
-}()
-
-// linkFields returns the fields that there are one of for each link.
-func linkFields() []Field {
-	var all []Field
-	add := func(id int, name, column, unit, since string, model Model, level Level, high float64) {
-		all = append(all, Field{
-			ID: id, Name: name, Column: column, Unit: unit, Width: 20,
-			Level: level, Model: model, High: high, Since: since,
-		})
-	}
-	// The ids of the total throughput of each link are not in one row.
-	both := slices.Concat(ids(440, 445), ids(475, 480), ids(446, 448), ids(494, 496))
-	for link, id := range both {
-		add(id, fmt.Sprintf("nvlink_bandwidth_l%d", link), fmt.Sprintf("NBWL%d", link), "MB/s", "", Rate, OfBoard, 20000)
-	}
-	for link := range both {
-		n := fmt.Sprint(link)
-		add(825+link, "nvlink_tx_bandwidth_l"+n, "NVLTXT"+n, "MB/s", "4.2.3", Rate, OfBoard, 10000)
-		add(879+link, "nvlink_rx_bandwidth_l"+n, "NVLRXT"+n, "MB/s", "4.2.3", Rate, OfBoard, 10000)
-		add(1040+2*link, "nvlink_l"+n+"_tx_bytes", "NVL"+n+"T", "", "", Gauge, OfBoardOnly, 2e10)
-		add(1041+2*link, "nvlink_l"+n+"_rx_bytes", "NVL"+n+"R", "", "", Gauge, OfBoardOnly, 2e10)
-	}
-	return all
-}
-
-// ids returns the whole numbers from first to last.
-func ids(first, last int) []int {
-	all := make([]int, 0, last-first+1)
-	for id := first; id <= last; id++ {
-		all = append(all, id)
-	}
-	return all
+// profilingFields are read through GPM, or the profiling module before Hopper.
+var profilingFields = []Field{
+	{ID: 1001, Column: "GRACT", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1002, Column: "SMACT", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1003, Column: "SMOCC", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1004, Column: "TENSO", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1005, Column: "DRAMA", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1006, Column: "FP64A", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1007, Column: "FP32A", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1008, Column: "FP16A", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1009, Column: "PCITX", Width: 20, Level: OfBoardOnly, High: 5e10},
+	{ID: 1010, Column: "PCIRX", Width: 20, Level: OfBoardOnly, High: 5e10},
+	{ID: 1011, Column: "NVLTX", Width: 20, Level: OfBoardOnly, High: 2e11},
+	{ID: 1012, Column: "NVLRX", Width: 20, Level: OfBoardOnly, High: 2e11},
+	{ID: 1013, Column: "TIMMA", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1014, Column: "THMMA", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1015, Column: "TDFMA", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1016, Column: "INTAC", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1033, Column: "NVOFA0", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1034, Column: "NVOFA1", Width: 5, Float: true, Level: OfInstance, High: 1},
+	{ID: 1080, Column: "HMCACHEHT", Width: 20, Level: OfBoardOnly, High: 1e6, Since: "4.2.0"},
+	{ID: 1091, Column: "PCICTX", Width: 20, Level: OfBoardOnly, Model: Counter, Low: 1e12, High: 5e9, Since: "4.6.0"},
+	{ID: 1092, Column: "PCICRX", Width: 20, Level: OfBoardOnly, Model: Counter, Low: 1e12, High: 5e9, Since: "4.6.0"},
 }

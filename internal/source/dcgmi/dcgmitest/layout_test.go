@@ -20,12 +20,11 @@ func node(version string, gpus ...dcgmitest.GPU) dcgmitest.Scenario {
 func TestLayouts(t *testing.T) {
 	board := dcgmitest.Boards(1)[0]
 	cut := board
-	cut.Instances = []dcgmitest.Instance{{ID: 1, Entity: 7, Compute: []dcgmitest.Compute{{ID: 0, Entity: 14}, {ID: 1, Entity: 100}}}}
+	cut.Instances = []dcgmitest.Instance{{ID: 1, Entity: 7}, {ID: 2, Entity: 100}, {ID: 3, Entity: 14000}}
 	readings := []dcgmitest.Reading{
 		{Field: 155, Value: 412.337},
 		{Field: 1001, Value: 0.987},
 		{Entity: "GPU-I 7", Field: 1001, State: dcgmitest.Blank},
-		{Entity: "GPU-CI 14", Field: 1001, State: dcgmitest.Blank},
 	}
 	for _, test := range []struct {
 		version, args, want string
@@ -35,7 +34,7 @@ func TestLayouts(t *testing.T) {
 			"ID···············W·····························",
 			"GPU·0···········412.337···········0.987········",
 			"GPU-I·7·········412.337···········N/A··········")},
-		{"4.5.3", "-i gpu:0", text(
+		{"4.5.3", "-i 0", text(
 			"#Entity·········POWER·············GRACT········",
 			"ID···············W·····························",
 			"GPU·0···········412.337···········0.987········")},
@@ -47,14 +46,14 @@ func TestLayouts(t *testing.T) {
 			"#Entity····POWER·············GRACT········",
 			"ID··········W·····························",
 			"GPU·0······412.337···········0.987········")},
-		{"3.3.9", "-i c:14", text(
+		{"3.3.9", "-i i:7", text(
 			"#Entity···POWER·············GRACT········",
 			"ID·········W·····························",
-			"GPU-CI·14·412.337···········N/A··········")},
-		{"3.3.9", "-i compute_instance:100", text( // the id fills the column
+			"GPU-I·7···412.337···········N/A··········")},
+		{"3.3.9", "-i i:14000", text( // the id fills the column
 			"#Entity···POWER·············GRACT········",
 			"ID·········W·····························",
-			"GPU-CI·100412.337···········0.987········")},
+			"GPU-I·14000412.337···········0.987········")},
 	} {
 		s := node(test.version, cut)
 		s.Readings = readings
@@ -68,24 +67,19 @@ func TestLayouts(t *testing.T) {
 
 // TestFirstSampleOfProfiling is the output of a real 3.3.9 on an H100.
 func TestFirstSampleOfProfiling(t *testing.T) {
-	s := dcgmitest.Scenario{Version: "3.3.9", GPUs: dcgmitest.Boards(1), Pace: dcgmitest.Pace{Flood: true}}
+	s := dcgmitest.Scenario{Version: "3.3.9", GPUs: dcgmitest.Boards(1)}
 	s.Readings = []dcgmitest.Reading{{From: 1}}
-	equal(t, run(t, s, "dmon -e 1001,1002,1005 -c 2").stdout, text(
+	equal(t, run(t, s, "dmon -e 1001,1002,1005 -c 2 -d 1").stdout, text(
 		"#Entity···GRACT········SMACT········DRAMA········",
 		"ID···············································",
 		"GPU·0·····N/A··········N/A··········N/A··········",
 		"GPU·0·····0.000········0.000········0.000········"))
-
-	s.PreHopper, s.Readings = true, nil
-	if got := run(t, s, "dmon -e 1001 -c 1").stdout; strings.Contains(got, "N/A") {
-		t.Errorf("before Hopper the first sample is whole, got %s", got)
-	}
 }
 
 func TestFirstSampleOfRates(t *testing.T) {
-	s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1), Pace: dcgmitest.Pace{Flood: true}}
+	s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)}
 	reads := func(tick int) string {
-		return strings.Fields(strings.Split(run(t, s, "dmon -e 449 -c 2").stdout, "\n")[2+tick])[2]
+		return strings.Fields(strings.Split(run(t, s, "dmon -e 449 -c 2 -d 1").stdout, "\n")[2+tick])[2]
 	}
 	if first, second := reads(0), reads(1); first != "0" || second == "0" {
 		t.Errorf("reads %s, then %s", first, second)
@@ -102,7 +96,6 @@ func TestRealCapture(t *testing.T) {
 	s.Readings = []dcgmitest.Reading{
 		{}, {Field: 155, Value: 20.891}, {Field: 155, From: 3, Value: 20.986}, {Field: 150, Value: 22},
 	}
-	s.Pace.Flood = true
 	var got strings.Builder
 	for line := range strings.Lines(run(t, s, "dmon -e 203,204,155,150,310,311,252 -c 5 -d 1").stdout) {
 		got.WriteString(strings.TrimRight(line, " \n") + "\n")
@@ -119,7 +112,6 @@ func TestRealCapture(t *testing.T) {
 
 func TestHeaderCadence(t *testing.T) {
 	s := node("4.6.0", dcgmitest.Boards(2)...)
-	s.Pace.Flood = true
 	var samples []int // before each header
 	rows := 0
 	for line := range strings.Lines(run(t, s, "dmon -e 155 -c 45 -d 1").stdout) {
@@ -196,20 +188,18 @@ func TestRowOrder(t *testing.T) {
 	order := func(s dcgmitest.Scenario, args string) string {
 		var entities []string
 		for line := range strings.Lines(run(t, s, "dmon -c 1 -e 155 "+args).stdout) {
-			if fields := strings.Fields(line); strings.HasPrefix(line, "GPU") || strings.HasPrefix(line, "Switch") {
+			if fields := strings.Fields(line); strings.HasPrefix(line, "GPU") {
 				entities = append(entities, fields[0]+" "+fields[1])
 			}
 		}
 		return strings.Join(entities, " ")
 	}
 	plain := node("4.2.3", dcgmitest.Boards(4)...)
-	plain.Switches = 1
-	equal(t, order(plain, "-i nvswitch:0,3,1,{0-2}"), "GPU 0 GPU 1 GPU 2 GPU 3 Switch 0")
+	equal(t, order(plain, "-i 3,1,0"), "GPU 0 GPU 1 GPU 3")
 	equal(t, order(plain, ""), "GPU 0 GPU 1 GPU 2 GPU 3")
 	mig := node("3.3.9", dcgmitest.Boards(2)[1].Cut(2), dcgmitest.Boards(1)[0].Cut(1))
-	equal(t, order(mig, "-i */*/*,*/*,*"), "GPU 0 GPU-I 0 GPU-CI 0 GPU 1 GPU-I 7 GPU-CI 7 GPU-I 8 GPU-CI 8")
+	equal(t, order(mig, "-i i:8,i:7,1,i:0,0"), "GPU 0 GPU-I 0 GPU 1 GPU-I 7 GPU-I 8")
 	equal(t, order(mig, ""), "GPU 0 GPU 1") // no instances unless they are asked for
-	equal(t, order(mig, "-i 1/*,0/7/0"), "GPU-CI 0 GPU-I 7 GPU-I 8")
 
 	var shuffled bool
 	for seed := range uint64(5) {

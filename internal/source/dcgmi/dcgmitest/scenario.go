@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,9 +30,6 @@ type Scenario struct {
 	GPUs []GPU
 	// Switches, ConnectX and CPUs are how many of each there are, numbered from 0.
 	Switches, ConnectX, CPUs int
-	// PreHopper boards have no GPM: their first profiling sample is valid,
-	// profiling fields come in multiplexed groups, and profiling can be paused.
-	PreHopper bool
 	// WatchedElsewhere says that another client watches the same fields, so that
 	// the first sample of rates and profiling fields is a whole one.
 	WatchedElsewhere bool
@@ -70,10 +69,34 @@ type Compute struct {
 	Entity int // DCGM's, which dmon prints
 }
 
+// Entity is what a row of dmon is about: a board, or a GPU instance.
+type Entity struct {
+	Instance bool
+	ID       int // DCGM's
+}
+
+// String returns e as dmon prints it, such as "GPU-I 7".
+func (e Entity) String() string {
+	if e.Instance {
+		return fmt.Sprintf("GPU-I %d", e.ID)
+	}
+	return fmt.Sprintf("GPU %d", e.ID)
+}
+
+// board returns the GPU that e is, or is a part of.
+func (s Scenario) board(e Entity) (GPU, bool) {
+	for _, gpu := range s.GPUs {
+		if !e.Instance && gpu.Index == e.ID || e.Instance && slices.ContainsFunc(gpu.Instances, func(i Instance) bool { return i.Entity == e.ID }) {
+			return gpu, true
+		}
+	}
+	return GPU{}, false
+}
+
 // Reading says what one field, or all, read on one entity, or on all, for a span
 // of samples. The first sample of a child is number 0.
 type Reading struct {
-	Entity string // as in Entity.String, such as "GPU-I 7"; "" is every one
+	Entity string // such as "GPU-I 7"; "" is every one
 	Field  int    // 0 is every one
 	From   int    // the first sample it holds for
 	Until  int    // the first sample it no longer holds for; 0 is never
@@ -106,8 +129,6 @@ const (
 type Pace struct {
 	// StartMS is how long the fake waits before it does anything.
 	StartMS int
-	// Flood leaves out the delay between samples.
-	Flood bool
 	// JitterMS is added to each delay, by a share that Seed and the sample's
 	// number decide on.
 	JitterMS int
@@ -116,14 +137,12 @@ type Pace struct {
 	// Chunk is how many bytes go out in one write; 0 is 4096, as of stdio on a
 	// pipe. ChunkMS is waited between the writes of one sample.
 	Chunk, ChunkMS int
-	// Batch is how many samples go out together; 0 is 1, as the real one does.
-	Batch int
 }
 
 // Failure is one thing that goes wrong.
 type Failure struct {
 	Kind Kind
-	// Command is the subsystem it befalls: dmon, discovery or profile; "" is all.
+	// Command is the subsystem it befalls: dmon, or discovery; "" is all.
 	Command string
 	// Profiling restricts it to a dmon that watches at least one field in
 	// [1001, 1200).
@@ -152,7 +171,7 @@ const (
 	GroupRefused      Kind = "group_refused"       // at start: no GPU group, for Code
 	FieldGroupRefused Kind = "field_group_refused" // at start: no field group, for Code
 	WatchRefused      Kind = "watch_refused"       // at start, after the header: for Code
-	ListRefused       Kind = "list_refused"        // discovery -l and profile -l, for Code
+	ListRefused       Kind = "list_refused"        // discovery -l, for Code
 	HostEngineDies    Kind = "host_engine_dies"    // after samples: the connection is lost
 	NoData            Kind = "no_data"             // after samples: nothing came back
 	Hang              Kind = "hang"                // after samples, or at start of another command: no more output
@@ -217,3 +236,34 @@ func (g GPU) Cut(n int) GPU {
 
 // instancesPerBoard is the most instances that an A100 or H100 can have.
 const instancesPerBoard = 7
+
+// Release is a release of DCGM: major, minor and patch.
+type Release [3]int
+
+// Release returns s.Version as numbers. What is missing or is no number is 0.
+func (s Scenario) Release() Release {
+	version := s.Version
+	if version == "" {
+		version = "4.6.0"
+	}
+	return release(version)
+}
+
+// Since says whether r is the release v, such as "4.4.2", or a later one.
+func (r Release) Since(v string) bool {
+	w := release(v)
+	for i := range r {
+		if r[i] != w[i] {
+			return r[i] > w[i]
+		}
+	}
+	return true
+}
+
+// String returns r as in 4.6.0.
+func (r Release) String() string { return fmt.Sprintf("%d.%d.%d", r[0], r[1], r[2]) }
+
+func release(version string) (r Release) {
+	_, _ = fmt.Sscanf(strings.ReplaceAll(version, ".", " "), "%d %d %d", &r[0], &r[1], &r[2])
+	return r
+}

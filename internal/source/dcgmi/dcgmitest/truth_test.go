@@ -14,20 +14,16 @@ import (
 func TestTruth(t *testing.T) {
 	ids := []int{100, 150, 155, 156, 203, 230, 250, 252, 390, 449, 1001, 1005, 1009}
 	widths := []int{13, 13, 18, 24, 18, 13, 18, 18, 24, 28, 13, 13, 28}
-	s := dcgmitest.Scenario{Version: "4.4.1", Seed: 7, GPUs: dcgmitest.Boards(3), Pace: dcgmitest.Pace{Flood: true}}
+	s := dcgmitest.Scenario{Version: "4.4.1", Seed: 7, GPUs: dcgmitest.Boards(3)}
 	s.GPUs[1] = s.GPUs[1].Cut(2)
 	s.Readings = []dcgmitest.Reading{{Entity: "GPU 2", Field: 155, From: 3, Value: 100, Step: 1.5}}
-	entities := []dcgmitest.Entity{
-		{Group: dcgmitest.Board}, {Group: dcgmitest.Board, ID: 1}, {Group: dcgmitest.GPUInstance, ID: 7},
-		{Group: dcgmitest.ComputeInstance, ID: 7}, {Group: dcgmitest.GPUInstance, ID: 8},
-		{Group: dcgmitest.ComputeInstance, ID: 8}, {Group: dcgmitest.Board, ID: 2},
-	}
+	entities := []dcgmitest.Entity{{ID: 0}, {ID: 1}, {Instance: true, ID: 7}, {Instance: true, ID: 8}, {ID: 2}}
 	list := make([]string, len(ids))
 	for i, id := range ids {
 		list[i] = strconv.Itoa(id)
 	}
 	n, numbers := 0, 0
-	for line := range strings.Lines(run(t, s, "dmon -c 20 -d 1 -i *,*/*,*/*/* -e "+strings.Join(list, ",")).stdout) {
+	for line := range strings.Lines(run(t, s, "dmon -c 20 -d 1 -i 0,1,2,i:7,i:8 -e "+strings.Join(list, ",")).stdout) {
 		if !strings.HasPrefix(line, "GPU") {
 			continue
 		}
@@ -57,7 +53,7 @@ func TestTruth(t *testing.T) {
 	if n != 20*len(entities) || numbers < n*8 {
 		t.Errorf("%d rows, %d numbers", n, numbers)
 	}
-	if got, _ := s.Truth(entities[6], 155, 5); got != 103 {
+	if got, _ := s.Truth(entities[4], 155, 5); got != 103 {
 		t.Errorf("a ramp of 1.5 from 100 reads %v after two samples", got)
 	}
 }

@@ -60,18 +60,3 @@ func parseOptions(args []string, options []option) (map[string]string, error) {
 	}
 	return set, nil
 }
-
-// one returns the only one of names that is set.
-func one(set map[string]string, names ...string) (string, error) {
-	var found []string
-	for _, name := range names {
-		if _, is := set[name]; is {
-			found = append(found, name)
-		}
-	}
-	if len(found) != 1 {
-		// The real parser lists the options; its exact words are not known.
-		return "", usageError{"Exactly one of the options must be present", names[0]}
-	}
-	return found[0], nil
-}

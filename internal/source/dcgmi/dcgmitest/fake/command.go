@@ -20,29 +20,19 @@ var host = option{long: "host", value: true}
 func subsystems() map[string]subsystem {
 	return map[string]subsystem{
 		"dmon": {[]option{
-			host, {"i", "entity-id", true, false}, {"", "gpu-id", true, false}, {"g", "group-id", true, false},
-			{"e", "field-id", true, false}, {"f", "field-group-id", true, true}, {"l", "list", false, false},
-			{"d", "delay", true, true}, {"c", "count", true, true},
+			host, {"i", "entity-id", true, false}, {"e", "field-id", true, false}, {"d", "delay", true, true}, {"c", "count", true, true},
 		}, (*fake).dmon},
 		"discovery": {[]option{
 			host, {"l", "list", false, false}, {"c", "compute-hierarchy", false, false}, {"a", "all", false, false},
 		}, (*fake).discovery},
-		"profile": {[]option{
-			host, {"l", "list", false, false}, {"i", "gpu-id", true, false}, {"g", "group-id", true, false},
-			{"j", "json", false, false}, {"", "pause", false, false}, {"", "resume", false, false},
-		}, (*fake).profile},
 	}
 }
 
 // command runs the subsystem that args name and returns the exit code.
 func (f *fake) command(args []string) int {
 	defer f.out.flush()
-	switch {
-	case slices.Equal(args, []string{"--version"}):
+	if slices.Equal(args, []string{"--version"}) {
 		f.out.printf("\ndcgmi  version: %s\n\n", f.release)
-		return 0
-	case slices.Equal(args, []string{"-v"}), slices.Equal(args, []string{"--vv"}):
-		f.buildInfo()
 		return 0
 	}
 	var sub subsystem
@@ -86,18 +76,4 @@ func (f *fake) connect(command string, set map[string]string) status {
 	}
 	f.out.printf("Error: Unable to connect to host engine. %s.\n", disconnected)
 	return disconnected
-}
-
-// buildInfo prints the long form of the version. Without a host engine it prints
-// nothing at all.
-func (f *fake) buildInfo() {
-	for _, kind := range []dcgmitest.Kind{dcgmitest.HostEngineDown, dcgmitest.InitFailed} {
-		if _, down := f.failure(kind, "version", false); down {
-			return
-		}
-	}
-	for _, end := range []string{"Local", "Hostengine"} {
-		f.out.printf("\n%s build info:\n", end)
-		f.out.printf("Version : %s\nBuild ID : 1\nBuild Type : Release\nCPU Arch : x86_64\n", f.release)
-	}
 }

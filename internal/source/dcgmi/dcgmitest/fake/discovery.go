@@ -9,14 +9,15 @@ import (
 )
 
 func (f *fake) discovery(set map[string]string) (status, error) {
-	chosen, err := one(set, "list", "compute-hierarchy")
-	if err != nil {
-		return 0, err
+	_, list := set["list"]
+	_, hierarchy := set["compute-hierarchy"]
+	if list == hierarchy { // the real parser lists the options
+		return 0, usageError{"Exactly one of the options must be present", "list"}
 	}
 	if result := f.connect("discovery", set); result != ok {
 		return result, nil
 	}
-	if chosen == "compute-hierarchy" {
+	if hierarchy {
 		f.printHierarchy()
 		return ok, nil
 	}
@@ -142,4 +143,37 @@ func hierarchyLines(gpu dcgmitest.GPU) [][]string {
 		}
 	}
 	return lines
+}
+
+// rule returns a line of c as wide as the columns.
+func rule(c string, widths ...int) string {
+	line := "+"
+	for _, width := range widths {
+		line += strings.Repeat(c, width) + "+"
+	}
+	return line + "\n"
+}
+
+// tableRow returns one line of cells; a column's text is two narrower than it.
+func tableRow(cells []string, widths ...int) string {
+	line := "|"
+	for i, width := range widths {
+		line += fmt.Sprintf(" %-*s |", width-2, cells[i])
+	}
+	return line + "\n"
+}
+
+// table returns a table with the headings and sections, each of which is a list
+// of rows. Sections are parted by a rule only where separate says so.
+func table(headings []string, sections [][][]string, separate bool, widths ...int) string {
+	text := rule("-", widths...) + tableRow(headings, widths...) + rule("-", widths...)
+	for i, section := range sections {
+		if i > 0 && separate {
+			text += rule("-", widths...)
+		}
+		for _, cells := range section {
+			text += tableRow(cells, widths...)
+		}
+	}
+	return text + rule("-", widths...)
 }

@@ -27,23 +27,12 @@ type dmon struct {
 }
 
 func (f *fake) dmon(set map[string]string) (status, error) {
-	chosen, err := one(set, "field-id", "field-group-id", "list")
-	if err != nil {
-		return 0, err
-	}
 	d := dmon{fake: f, delay: time.Second}
 	if err := d.setPace(set); err != nil {
 		return 0, err
 	}
-	if chosen == "field-group-id" {
-		os.Exit(f.misuse(fmt.Errorf("-f is not emulated; use -e")))
-	}
 	if result := f.connect("dmon", set); result != ok {
 		return result, nil
-	}
-	if chosen == "list" {
-		f.listFields()
-		return ok, nil
 	}
 	if result := d.prepare(set); result != ok {
 		return result, nil
@@ -64,17 +53,15 @@ func (d *dmon) setPace(set map[string]string) error {
 	if value, given := set["count"]; given {
 		d.count, _ = strconv.Atoi(value)
 	}
-	_, group := set["group-id"]
-	_, entity := set["entity-id"]
 	fieldIDs, fields := set["field-id"]
 	switch {
-	case group && entity:
-		return usageError{message: "Both entity-id and group-id are given. Only one of the options must be present"}
+	case !fields: // the real parser lists the options
+		return usageError{"Exactly one of the options must be present", "field-id"}
 	case d.count < 0:
 		return usageError{"Positive value expected, negative value found", "count"}
 	case d.delay < time.Millisecond:
 		return usageError{"Invalid value", "delay"}
-	case fields && (fieldIDs == "" || fieldIDs[0] < '0' || fieldIDs[0] > '9'):
+	case fieldIDs == "" || fieldIDs[0] < '0' || fieldIDs[0] > '9':
 		return usageError{"Invalid value", "field-id"}
 	}
 	return nil
@@ -149,9 +136,7 @@ func (d *dmon) run() status {
 		}
 		time.Sleep(time.Duration(d.scenario.Pace.WorkMS) * time.Millisecond)
 		d.sample(tick)
-		if batch := d.scenario.Pace.Batch; batch < 2 || (tick+1)%batch == 0 {
-			d.out.flush()
-		}
+		d.out.flush()
 		if d.count > 0 && tick+1 == d.count {
 			return ok
 		}
@@ -175,13 +160,9 @@ func (d *dmon) sample(tick int) {
 	if garbage, is := d.failure(dcgmitest.Garbage, "dmon", d.profiling); is && garbage.Lasts(tick) {
 		d.out.printf("%s", garbage.Text)
 	}
-	scenario := d.scenario
-	if _, err := os.Stat(d.paused()); err == nil && d.profiling {
-		scenario.Readings = slices.Concat(scenario.Readings, blankProfiling(d.fields))
-	}
 	glued, glue := d.failure(dcgmitest.GluedRows, "dmon", d.profiling)
 	for i, e := range d.entities {
-		line := row(scenario, d.release, e, d.fields, tick)
+		line := row(d.scenario, d.release, e, d.fields, tick)
 		if glue && i == 0 && glued.Lasts(tick) {
 			line = strings.TrimSuffix(line, "\n")
 		}
@@ -192,9 +173,6 @@ func (d *dmon) sample(tick int) {
 // sleep waits for the next sample. A signal does not shorten it.
 func (d *dmon) sleep(tick int) {
 	pace := d.scenario.Pace
-	if pace.Flood {
-		return
-	}
 	jitter := dcgmitest.Share(d.scenario.Seed, tick) * float64(pace.JitterMS) * float64(time.Millisecond)
 	time.Sleep(d.delay + time.Duration(jitter))
 }
@@ -236,15 +214,4 @@ func (d *dmon) part(tick, bytes int) {
 	d.sample(tick)
 	d.out.pending = d.out.pending[:min(before+bytes, len(d.out.pending))]
 	d.out.flush()
-}
-
-// blankProfiling returns readings that leave the profiling fields blank.
-func blankProfiling(fields []dcgmitest.Field) []dcgmitest.Reading {
-	var blanks []dcgmitest.Reading
-	for _, field := range fields {
-		if dcgmitest.Profiling(field.ID) {
-			blanks = append(blanks, dcgmitest.Reading{Field: field.ID, State: dcgmitest.Blank})
-		}
-	}
-	return blanks
 }

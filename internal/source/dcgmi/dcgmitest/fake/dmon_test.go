@@ -21,25 +21,21 @@ func sampler(t *testing.T, s dcgmitest.Scenario, out *writes) dmon {
 	power, _ := dcgmitest.FieldByID(s.Release(), 155)
 	return dmon{
 		fake: f, fields: []dcgmitest.Field{power},
-		entities: []dcgmitest.Entity{{Group: dcgmitest.Board}}, delay: 100 * time.Millisecond, count: 6,
+		entities: []dcgmitest.Entity{{ID: 0}}, delay: 100 * time.Millisecond, count: 6,
 	}
 }
 
-// TestFlushes wants a write for each sample, or for each batch of them.
+// TestFlushes wants a write for each sample.
 func TestFlushes(t *testing.T) {
 	const line = 16 + 18 + 1
-	for batch, want := range map[int][]int{
-		0: {line, line, line, line, line, line}, 3: {3 * line, 3 * line}, 4: {4 * line, 2 * line},
-	} {
-		var got writes
-		d := sampler(t, dcgmitest.Scenario{Pace: dcgmitest.Pace{Batch: batch, Flood: true}}, &got)
-		if result := d.run(); result != ok {
-			t.Error(result)
-		}
-		d.out.flush()
-		if !slices.Equal(got, want) {
-			t.Errorf("batches of %d: writes of %v, want %v", batch, got, want)
-		}
+	var got writes
+	d := sampler(t, dcgmitest.Scenario{}, &got)
+	d.delay = time.Millisecond
+	if result := d.run(); result != ok {
+		t.Error(result)
+	}
+	if want := []int{line, line, line, line, line, line}; !slices.Equal(got, want) {
+		t.Errorf("writes of %v, want %v", got, want)
 	}
 }
 
@@ -50,7 +46,6 @@ func TestPace(t *testing.T) {
 		least, most time.Duration
 	}{
 		{dcgmitest.Pace{}, 500 * time.Millisecond, 500 * time.Millisecond},
-		{dcgmitest.Pace{Flood: true}, 0, 0},
 		{dcgmitest.Pace{WorkMS: 7}, 542 * time.Millisecond, 542 * time.Millisecond},
 		{dcgmitest.Pace{JitterMS: 50}, 501 * time.Millisecond, 749 * time.Millisecond},
 		{dcgmitest.Pace{Chunk: 10, ChunkMS: 1}, 518 * time.Millisecond, 518 * time.Millisecond}, // 35 bytes in 4 writes

@@ -132,7 +132,7 @@ func alertNames(t *testing.T) []string {
 	return names
 }
 
-// sections are what a runbook tells, in this order.
+// sections are the headings of a runbook, in this order.
 var sections = []string{"## Meaning", "## Confirm it", "## Do now", "## Do this week", "## False alarms"}
 
 func TestEveryAlertHasARunbook(t *testing.T) {

@@ -72,7 +72,7 @@ func TestTheDemoPages(t *testing.T) {
 type servers struct{ prometheus, alertmanager string }
 
 // settled is how long an alert must be as it is to count: Alertmanager learns of those that
-// come together one by one, and tells nobody of any before its group_wait is over.
+// come together one by one, and notifies nobody before its group_wait is over.
 const settled = time.Second
 
 // awaitScrape waits for the first scrape, and for what fired until then to be over.
@@ -87,7 +87,7 @@ func (s servers) awaitScrape(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("the proxy was not scraped, or that it was not is still told, after a minute")
+	t.Fatal("the proxy was not scraped, or still alerts as not scraped, after a minute")
 }
 
 // watch returns the alerts that Alertmanager had, once all of wanted were among them.
@@ -172,8 +172,8 @@ func (s servers) checkPanels(t *testing.T) {
 }
 
 // ask asks Prometheus every query of every dashboard, with a GPU chosen where one can be,
-// and tells of each panel how many series it got.
-func (s servers) ask(t *testing.T, gpu string, tell func(where, title string, found int)) {
+// and reports how many series each panel got.
+func (s servers) ask(t *testing.T, gpu string, report func(where, title string, found int)) {
 	t.Helper()
 	values := strings.NewReplacer(
 		"$__rate_interval", "4s", "$__range", "2m", `"$gpu"`, `"`+gpu+`"`,
@@ -191,7 +191,7 @@ func (s servers) ask(t *testing.T, gpu string, tell func(where, title string, fo
 				found += n
 			}
 			if p.Type != "row" {
-				tell(where, p.Title, found)
+				report(where, p.Title, found)
 			}
 		}
 	}
@@ -262,7 +262,7 @@ func (s servers) count(expr string) (int, error) {
 	return len(answer.Data.Result), err
 }
 
-// holds tells whether an expression has a result now.
+// holds reports whether an expression has a result now.
 func (s servers) holds(expr string) bool {
 	var answer struct {
 		Data struct{ Result []json.RawMessage }
@@ -406,7 +406,7 @@ func start(t *testing.T, address, binary string, args ...string) (stop func()) {
 	return stop
 }
 
-// ready tells whether the server at an address says that it is.
+// ready reports whether the server at an address is ready.
 func ready(address string) bool {
 	res, err := client.Get("http://" + address + "/-/ready")
 	if err != nil {

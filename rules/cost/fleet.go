@@ -49,7 +49,7 @@ func fleet(nodes int) []series {
 	return all
 }
 
-// appendGPU appends the series of a GPU and of the one workload that holds it.
+// appendGPU appends the series of a GPU and of its one workload.
 func appendGPU(all []series, node, gpu int) []series {
 	n := node*gpusPerNode + gpu
 	device := labels.FromStrings("cluster", "east", "instance", fmt.Sprintf("node-%04d:9401", node), "job", "kpulse-proxy",
@@ -79,18 +79,18 @@ func appendGPU(all []series, node, gpu int) []series {
 	for _, reason := range reasons {
 		add(0, one(reason == throttleReason)/10, "gpu_throttled_seconds_total", "reason", reason)
 	}
-	who := holder(node, n)
-	add(0, 1, "allocation_seconds_total", who...)
-	add(0, utilization, "allocation_real_utilization_seconds_total", who...)
-	add(0, 1, "allocation_real_utilization_known_seconds_total", who...)
+	allocation := workload(node, n)
+	add(0, 1, "allocation_seconds_total", allocation...)
+	add(0, utilization, "allocation_real_utilization_seconds_total", allocation...)
+	add(0, 1, "allocation_real_utilization_known_seconds_total", allocation...)
 	for i, class := range classes {
-		add(0, inUse(i, n), "allocation_class_seconds_total", append(who, "class", class)...)
+		add(0, inUse(i, n), "allocation_class_seconds_total", append(allocation, "class", class)...)
 	}
 	return all
 }
 
-// holder returns the labels of who holds GPU n of the fleet.
-func holder(node, n int) []string {
+// workload returns the labels of the workload on GPU n of the fleet.
+func workload(node, n int) []string {
 	if node%2 == 0 {
 		return []string{"hpc_job", fmt.Sprint(100000 + node/2/nodesPerJob)}
 	}

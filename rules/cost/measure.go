@@ -38,7 +38,7 @@ type cost struct {
 	group           string
 	rules, recorded int
 	samples         int64         // samples that its queries loaded
-	peak            int           // most samples that one query held at once
+	peak            int           // most samples that one query had at once
 	heap            float64       // bytes by which the heap grew while it was evaluated
 	cpu             time.Duration // of the process, so of the garbage collector too
 }
@@ -178,8 +178,8 @@ func medians(rows [][]cost) (typical []cost) {
 	return typical
 }
 
-// watchHeap looks at the heap until the function that it returns is called, which
-// tells the most.
+// watchHeap samples the heap until the function that it returns is called, which returns
+// the maximum.
 func watchHeap() func() float64 {
 	stop, most := make(chan struct{}), make(chan float64)
 	go func() {

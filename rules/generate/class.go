@@ -16,8 +16,8 @@ const (
 	indexSeries = "device:dcgm_workload_class:index"
 )
 
-// score is real utilization as it was concluded here: the proxy's series of that name
-// have other labels.
+// score is real utilization as these rules record it: the proxy's series of that name have
+// other labels.
 const score = "(" + utilizationSeries + " and " + deviceSeries + ")"
 
 // signals are the series of the signals that are known or missing.
@@ -34,25 +34,25 @@ func signals(t *compute.Thresholds) map[compute.Signal]string {
 	}
 }
 
-// classSection is the cascade. Each of its rules takes the devices that it may hold
-// for, those that an earlier rule took left out, and gives them its class or, where it
-// may as well not hold, unknown.
+// classSection is the cascade. Each of its rules selects the devices that it may hold for
+// and that no earlier rule selected, and gives them its class, or unknown where it may
+// fail too.
 func classSection(t *compute.Thresholds) section {
 	sm := series(canonical.SMActive)
 	low := fmt.Sprintf("(\n  %s\n  or %s\n  or %s * 0\n) and %s", sm, largest(compute.WithinSM[:]), deviceSeries, score)
 	high := fmt.Sprintf("%s and %s\nor (%s or %s) > %s\nor %s", sm, lowSeries, series(canonical.GraphicsEngineActive), deviceSeries, lowSeries, lowSeries)
 	known := signals(t)
-	var taken []string
+	var branches []string
 	for _, r := range compute.Cascade(t) {
-		taken = append(taken, takes(&r, known))
+		branches = append(branches, candidates(&r, known))
 	}
-	taken = append(taken, fmt.Sprintf("%s * 0 + %d", deviceSeries, canonical.ClassUnknown))
+	branches = append(branches, fmt.Sprintf("%s * 0 + %d", deviceSeries, canonical.ClassUnknown))
 	s := section{
 		comment: "What the device is doing. SM activity that was not read is an interval: at least what\ncannot be without it, at most the activity of the engine.",
 		rules: []rule{
 			{lowSeries, "", low},
 			{highSeries, "", high},
-			{indexSeries, "", strings.Join(taken, "\nor ")},
+			{indexSeries, "", strings.Join(branches, "\nor ")},
 		},
 	}
 	for c := range canonical.NumClasses {
@@ -62,10 +62,10 @@ func classSection(t *compute.Thresholds) section {
 	return s
 }
 
-// takes returns the devices that a rule may hold for, with the index of their class.
-// A signal that is missing is below every figure. At most one bound of a rule is of
-// SM activity.
-func takes(r *compute.Rule, known map[compute.Signal]string) string {
+// candidates returns the devices that a rule may hold for, with the index of their class.
+// A signal that is missing is below every figure. At most one bound of a rule is of SM
+// activity.
+func candidates(r *compute.Rule, known map[compute.Signal]string) string {
 	index, filters := lowSeries+fmt.Sprintf(" * 0 + %d", r.Class), ""
 	for _, b := range r.Bounds {
 		figure := number(b.Figure)

@@ -59,7 +59,7 @@ type board struct {
 	pods        []string
 	gone        bool
 	counters    map[canonical.Field]float64
-	xid         float64 // NaN if none is told
+	xid         float64 // NaN if there is none
 	stalled     bool
 	given       float64 // how often a reading is there
 }

@@ -9,19 +9,18 @@ import (
 // has a series of any.
 const vendorNames = "(DCGM|dcgm)_.+"
 
-// sourceLabels are the labels of the exporter that tell of a device, by all their
-// spellings.
+// sourceLabels are the exporter's labels of a device, in all their spellings.
 const sourceLabels = "cluster, instance, hostname, Hostname, gpu, uuid, UUID, gpu_uuid, GPU_I_ID, GPU_I_PROFILE"
 
-// gpuRows selects families by a regular expression of their names, without the rows
-// that are of a link, a switch, a CPU or a compute instance.
+// gpuRows selects families by a regular expression of their names, without the rows of
+// links, switches, CPUs and compute instances.
 func gpuRows(names, more string) string {
 	return fmt.Sprintf(`{__name__=~"%s", gpu!="", nvlink="", nvswitch="", cpu="", cpucore="", GPU_CI_ID=""%s}`, names, more)
 }
 
-// named gives series of sourceLabels the labels of a device. The name of the host is
-// what the exporter says, in its older spelling first, as a pod's label hostname may
-// stand beside it; else the address it was scraped at, without port and brackets.
+// named gives series of sourceLabels the labels of a device. The host name is the
+// exporter's, in its older spelling first, since a pod's label hostname may be there too;
+// else the address that it is scraped at, without port and brackets.
 func named(expr string) string {
 	return relabelled(fmt.Sprintf("label_join(\n%s,\n"+`"hostname", ";", "Hostname", "hostname", "instance")`, indented(expr)),
 		[3]string{"hostname", "hostname", "(?:<<<NULL>>>|;)*[[]?([^;]*?)[]]?(?:;.*|:[0-9]+)?"},
@@ -32,8 +31,8 @@ func named(expr string) string {
 	)
 }
 
-// relabelled copies labels: each row is the label to write, the one to read, and what
-// of it to take. A label that says nothing, or <<<NULL>>>, changes nothing.
+// relabelled copies labels: each row is the label to write, the label to read, and the
+// part of it to copy. An empty label, or <<<NULL>>>, changes nothing.
 func relabelled(expr string, rows ...[3]string) string {
 	for _, r := range rows {
 		expr = fmt.Sprintf("label_replace(%s,\n"+`"%s", "$1", "%s", "%s")`, expr, r[0], r[1], r[2])
@@ -41,14 +40,14 @@ func relabelled(expr string, rows ...[3]string) string {
 	return expr
 }
 
-// merged returns one series for each device, whatever pods and jobs the exporter
-// names on its rows. The sum of their labels is taken first: it makes few and short
-// series of many.
+// merged returns one series for each device, whatever pods and jobs the exporter names on
+// its rows. It aggregates by sourceLabels first, which leaves few and short series to
+// relabel.
 func merged(by, expr string) string {
 	return fmt.Sprintf("max by (%s) (\n%s\n)", by, indented(named(fmt.Sprintf("max by (%s) (\n%s\n)", sourceLabels, indented(expr)))))
 }
 
-// deviceSection says which devices there are, and yields.
+// deviceSection records which devices there are, without those that the proxy serves.
 func deviceSection() section {
 	models := relabelled(
 		fmt.Sprintf("group by (%s, modelName, model_name) (\n%s\n)", sourceLabels, indented(gpuRows(vendorNames, ""))),
@@ -65,7 +64,7 @@ func deviceSection() section {
 	}
 }
 
-// indented puts expr, of any number of lines, one level deeper.
+// indented indents all lines of expr by one level.
 func indented(expr string) string { return "  " + strings.ReplaceAll(expr, "\n", "\n  ") }
 
 // anyOf returns the names as a regular expression.

@@ -27,7 +27,7 @@ type section struct {
 // braces.
 type rule struct{ record, labels, expr string }
 
-// render returns the file. It fails where an expression is none.
+// render returns the file. It fails where an expression does not parse.
 func (d *document) render() (string, error) {
 	var b strings.Builder
 	b.WriteString(comment(d.head, ""))

@@ -24,19 +24,19 @@ const (
 func rose(f canonical.Field) string    { return stem(f) + "rose" }
 func changed(f canonical.Field) string { return stem(f) + "changed" }
 
-// earlier is what a series was when it was last there, within the time that devices
-// are remembered for.
+// earlier is the last value of a series before this evaluation, within the time that
+// devices are remembered.
 func earlier(series string) string {
-	return fmt.Sprintf("last_over_time(%s[%s] %s)", series, span(compute.DeviceMemory), before)
+	return fmt.Sprintf("last_over_time(%s[%s] %s)", series, span(compute.DeviceMemory), previous)
 }
 
-// eventSection notes, at each evaluation, what conditions later look back on.
+// eventSection records, at each evaluation, the events that conditions look back on.
 func eventSection() section {
 	s := section{comment: "What happened since the evaluation before, or is going on since."}
-	done := map[string]bool{}
-	note := func(record, expr string) {
-		if !done[record] {
-			done[record] = true
+	recorded := map[string]bool{}
+	add := func(record, expr string) {
+		if !recorded[record] {
+			recorded[record] = true
 			s.rules = append(s.rules, rule{record, "", expr})
 		}
 	}
@@ -44,14 +44,14 @@ func eventSection() section {
 		for _, f := range c.Inputs {
 			switch x := series(f); c.Test {
 			case compute.Rose:
-				note(rose(f), fmt.Sprintf("%s > bool %s", x, earlier(x)))
+				add(rose(f), fmt.Sprintf("%s > bool %s", x, earlier(x)))
 			case compute.Changed:
 				// A board that was read before, and had no code, has a new one now.
-				note(changed(f), fmt.Sprintf("(%s != bool 0)\n* (%s != bool (%s or 0 * %s))", x, x, earlier(x), earlier(boardSeries)))
+				add(changed(f), fmt.Sprintf("(%s != bool 0)\n* (%s != bool (%s or 0 * %s))", x, x, earlier(x), earlier(boardSeries)))
 			case compute.ProfilingStalled:
-				note(stallReadingSeries, fmt.Sprintf(`(%s{mig_instance=""} == 1) + (%s %s)`+"\n"+`or %s{mig_instance=""} == 1`,
-					stalledSeries, stallReadingSeries, before, stalledSeries))
-				note(stallSinceSeries, fmt.Sprintf("%s %s and %s\nor %s * 0 + time()", stallSinceSeries, before, stallReadingSeries, stallReadingSeries))
+				add(stallReadingSeries, fmt.Sprintf(`(%s{mig_instance=""} == 1) + (%s %s)`+"\n"+`or %s{mig_instance=""} == 1`,
+					stalledSeries, stallReadingSeries, previous, stalledSeries))
+				add(stallSinceSeries, fmt.Sprintf("%s %s and %s\nor %s * 0 + time()", stallSinceSeries, previous, stallReadingSeries, stallReadingSeries))
 			}
 		}
 	}
@@ -127,9 +127,8 @@ func found(c *compute.Criterion, t *compute.Thresholds) string {
 	}
 }
 
-// recent is for conditions that tell of events: they stay raised while their input is
-// not read. A range of Prometheus 3 lacks its beginning, which a millisecond makes up
-// for.
+// recent is for conditions that follow events: they stay raised while their input is
+// absent. The millisecond is there because ranges of Prometheus 3 exclude their beginning.
 func recent(event, input string, t *compute.Thresholds) string {
 	return fmt.Sprintf("max by (%s) (max_over_time(%s[%s])) == 1 and %s\nor 0 * max by (%s) (%s)",
 		boardLabels, event, span(t.RiseHold+time.Millisecond), boardSeries, boardLabels, input)

@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 		want  []string // series without their device
 	}{
 		{
-			"only HELP tells the unit", 15 * time.Second,
+			"only HELP has the unit", 15 * time.Second,
 			[]string{activities + page("# HELP DCGM_FI_DEV_GPU_UTIL_RATIO Utilization (in %).", "DCGM_FI_DEV_GPU_UTIL_RATIO@ 1")},
 			[]string{
 				"kpulse_gpu_health_condition condition=profiling_stalled state=warn is absent, want 0",
@@ -125,7 +125,7 @@ func TestRejectedPage(t *testing.T) {
 	}
 }
 
-// TestYields scrapes a proxy beside the exporter: of the devices it tells of the
+// TestYields scrapes a proxy beside the exporter: of the devices it serves the
 // rules say nothing.
 func TestYields(t *testing.T) {
 	s := newServer(t, shipped(t))

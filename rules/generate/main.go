@@ -19,7 +19,7 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "usage: generate FILE")
 		return 2
 	}
-	text, err := twin().render()
+	text, err := exporterRules().render()
 	if err == nil {
 		err = os.WriteFile(args[0], []byte(text), 0o644)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestNamesAreThoseServed: what is recorded under our prefix is a family of the
-// exposition with the same labels, so that nobody can tell where it came from.
+// exposition with the same labels, so that it does not matter where it came from.
 func TestNamesAreThoseServed(t *testing.T) {
 	served := map[string]expose.Series{}
 	for _, s := range expose.SeriesTable() {

@@ -28,7 +28,7 @@ func shipped(tb testing.TB) string {
 
 // TestFileIsGenerated fails where a constant was changed and the file was not.
 func TestFileIsGenerated(t *testing.T) {
-	want, err := twin().render()
+	want, err := exporterRules().render()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestParity(t *testing.T) {
 			slices.Sort(list)
 			t.Fatalf("reading %d: of %d series %d differ:\n%s", n, len(want), len(list), strings.Join(list[:min(len(list), 20)], "\n"))
 		}
-		// Ten minutes to the millisecond come up too: that is as long as events are held.
+		// Ten minutes to the millisecond come up too: that is as long as events last.
 		at = at.Add(pick(r, 5*time.Second, 10*time.Second, 30*time.Second, 150*time.Second))
 	}
 	reached.check(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// readings are the fields that anything here is concluded from.
+// readings are the fields that the rules need.
 func readings() []canonical.Field {
 	fields := []canonical.Field{
 		canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive, canonical.NVMLUtilization,
@@ -25,8 +25,8 @@ func readings() []canonical.Field {
 	return slices.Compact(fields)
 }
 
-// operations tell how the name of a field ends, and what our series have for it
-// behind the last colon.
+// operations are, by unit, the end of a field's name and the part of the recorded name
+// behind the last colon that replaces it.
 var operations = map[canonical.Unit]struct{ suffix, operation string }{
 	canonical.Ratio:          {"_ratio", "ratio"},
 	canonical.BytesPerSecond: {"_bytes_per_second", "bytes_per_second"},
@@ -73,13 +73,13 @@ func readingSection() section {
 		if len(spellings) > 1 {
 			expr = "(\n" + indented(expr) + "\n)"
 		}
-		s.rules = append(s.rules, rule{series(f), canonical.Fields[f].Labels, ours(expr)})
+		s.rules = append(s.rules, rule{series(f), canonical.Fields[f].Labels, unserved(expr)})
 	}
 	return s
 }
 
-// ours keeps the devices that are not left to the proxy.
-func ours(expr string) string { return expr + "\nand on (uuid) " + infoSeries }
+// unserved keeps the devices that the proxy does not serve.
+func unserved(expr string) string { return expr + "\nand on (uuid) " + infoSeries }
 
 // labelsOf are those of the device whose reading f is.
 func labelsOf(f canonical.Field) string {
@@ -89,8 +89,8 @@ func labelsOf(f canonical.Field) string {
 	return deviceLabels
 }
 
-// read reads one spelling of a field. Where the numbers are in SI units already, rows
-// that say nothing go before others are merged with them.
+// read selects one spelling of a field. Where the numbers are in SI units already, rows out
+// of range are dropped before the others are merged.
 func read(f canonical.Field, s *translate.Spelling) string {
 	if s.Times == s.Per {
 		return clamped(s, merged(labelsOf(f), within(s, given(s))))
@@ -108,8 +108,8 @@ func converted(s *translate.Spelling, expr string) string {
 	return expr
 }
 
-// given selects the families of a spelling without the numbers that mean that there
-// is no value. Those that will be out of range anyway need no word.
+// given selects the families of a spelling without the numbers that mean no value. Those
+// that are out of range anyway need no condition of their own.
 func given(s *translate.Spelling) string {
 	return notBlank(s, max(s.Highest, s.Overshoot)*s.Per/s.Times)
 }
@@ -133,7 +133,7 @@ func notBlank(s *translate.Spelling, top float64) string {
 	return expr
 }
 
-// within leaves out what is out of range.
+// within drops what is out of range.
 func within(s *translate.Spelling, expr string) string {
 	expr += " >= " + number(s.Lowest)
 	if top := max(s.Highest, s.Overshoot); !math.IsInf(top, 1) {
@@ -149,8 +149,8 @@ func clamped(s *translate.Spelling, expr string) string {
 	return fmt.Sprintf("clamp_max(\n%s,\n%s)", indented(expr), number(s.Highest))
 }
 
-// bits gives a mask one series for each bit that a condition looks at, which is set
-// if any row of the board has it set.
+// bits records one series for each bit of a mask that a condition tests, 1 if any row of
+// the board has the bit set.
 func bits(f canonical.Field) []rule {
 	var rules []rule
 	for _, e := range reasons(^uint64(0)) {
@@ -159,12 +159,12 @@ func bits(f canonical.Field) []rule {
 			bit := fmt.Sprintf("floor(%s / %d) %% 2", named(fmt.Sprintf("max by (%s) (\n%s\n)", sourceLabels, indented(within(&s, given(&s))))), e.Bit)
 			spellings = append(spellings, fmt.Sprintf("max by (%s) (\n%s\n)", labelsOf(f), indented(bit)))
 		}
-		rules = append(rules, rule{series(f), fmt.Sprintf("reason=%q", e.Reason), ours(strings.Join(spellings, "\nor\n"))})
+		rules = append(rules, rule{series(f), fmt.Sprintf("reason=%q", e.Reason), unserved(strings.Join(spellings, "\nor\n"))})
 	}
 	return rules
 }
 
-// reasons are the bits of a mask that conditions look at.
+// reasons are the bits of a mask that conditions test.
 func reasons(mask uint64) (list []canonical.ClockEvent) {
 	var used uint64
 	for _, c := range compute.Criteria() {

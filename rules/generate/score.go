@@ -18,7 +18,8 @@ const (
 	percentSeries  = "device:dcgm_real_utilization_percent:sum"
 )
 
-// engine is the activity of the graphics engine, or NVML's word for it.
+// engine is the activity of the graphics engine or, where that is absent, NVML's
+// utilization.
 func engine() string {
 	return series(canonical.GraphicsEngineActive) + " or " + series(canonical.NVMLUtilization)
 }
@@ -32,8 +33,8 @@ func largest(fields []canonical.Field) string {
 	return fmt.Sprintf(`max by (%s) ({__name__=~"%s"})`, deviceLabels, anyOf(names))
 }
 
-// scoreSection is real utilization. Sums are taken in the order of compute, so that
-// they round as its do.
+// scoreSection is real utilization. Its sums add in the order of compute, so that they
+// round alike.
 func scoreSection(o *compute.Options) section {
 	w := compute.Presets[0].Weights
 	var weights, percents []string

@@ -13,9 +13,9 @@ const (
 	utilUnitSeries = "host:dcgm_gpu_util_ratio:percent"
 )
 
-// ratioOrPercent finds out, for each host, whether the numbers of a family are ratios
-// or percent, as translate does but for HELP texts, which Prometheus does not keep
-// with the samples.
+// ratioOrPercent records, for each host, whether the numbers of a family are ratios or
+// percent. It decides as translate does, except for HELP texts, which Prometheus does not
+// keep with the samples.
 func ratioOrPercent(f canonical.Field) (rules []rule) {
 	for _, s := range translate.Spellings(f) {
 		if !s.PercentOrRatio {
@@ -30,7 +30,7 @@ func ratioOrPercent(f canonical.Field) (rules []rule) {
 		above, overshoot := where("> "+number(s.Overshoot)), where("> "+number(s.Highest))
 		fraction := where(fmt.Sprintf("> %s < %s", number(s.Lowest), number(s.Highest)))
 		rules = append(rules,
-			rule{rawUtilSeries, "", ours(merged(deviceLabels, notBlank(&s, math.Inf(1))))},
+			rule{rawUtilSeries, "", unserved(merged(deviceLabels, notBlank(&s, math.Inf(1))))},
 			rule{utilUnitSeries, "", fmt.Sprintf("%s\nor\n%s\nunless\n%s\nunless\n%s\nor\n0 * %s\nor\n0 * %s\nor\n0 * %s",
 				above, overshoot, fraction, siblings, overshoot, fraction, siblings)},
 		)
@@ -38,7 +38,7 @@ func ratioOrPercent(f canonical.Field) (rules []rule) {
 	return rules
 }
 
-// settled reads those numbers in the unit that was found; 0 is 0 in both.
+// settled converts those numbers from the unit that was recorded; 0 is 0 in both.
 func settled(s *translate.Spelling) []string {
 	percent := translate.Spelling{Times: 1, Per: 100, Lowest: s.Lowest, Highest: s.Highest}
 	unit := func(percent int) string {

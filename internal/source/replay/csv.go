@@ -2,10 +2,8 @@ package replay
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -23,25 +21,26 @@ import (
 // timestamp are one tick; where there are no timestamps a tick ends before the
 // device that comes again.
 type csvTrack struct {
-	text   []byte
 	layout csvLayout
-	times  []float64 // of the ticks, in seconds since 1970; nil without timestamps
-	pace   time.Duration
-	torn   int // the line that was not written to its end and is not played, or 0
+	ticks  []csvTick
+	pace   time.Duration // the usual time from one tick to the next
+	torn   int           // the line that was not written to its end and is not played, or 0
 
-	reader  *csv.Reader
-	behind  []csvRow
-	rows    []csvRow    // of the tick that is played
-	later   []csvRow    // and of the one after it
-	spare   [][]float64 // values of rows that are done with
-	n       int         // ticks given since the start or rewind
+	n       int // ticks given since the start or rewind
 	at      time.Time
 	counts  map[csvKey]float64 // PCIe replays summed up
-	labels  [][]byte           // of the rows
+	replays []float64          // of the rows of a tick
+	labels  [][]byte           // of the rows of a tick
 	scanner raw.Scanner
 }
 
-// isCSV tells whether a line is the header of our CSV: names of columns with commas
+// csvTick is the rows of one tick.
+type csvTick struct {
+	time float64 // in seconds since 1970, of a layout with timestamps
+	rows []csvRow
+}
+
+// isCSV reports whether a line is the header of our CSV: names of columns with commas
 // between them, of which we know one at least.
 func isCSV(line []byte) bool {
 	names := strings.Split(strings.TrimSpace(string(line)), ",")
@@ -55,27 +54,29 @@ func isCSV(line []byte) bool {
 	return known && len(names) > 1
 }
 
-// newCSVTrack refuses a text with a row that cannot be understood, or without any.
+// newCSVTrack refuses a text with a row that cannot be parsed, or without any.
 func newCSVTrack(path string, text []byte) (*csvTrack, error) {
-	t := &csvTrack{text: text, counts: map[csvKey]float64{}}
+	t := &csvTrack{counts: map[csvKey]float64{}}
 	if whole := bytes.LastIndexByte(text, '\n') + 1; whole < len(text) {
-		t.text, t.torn = text[:whole], 1+bytes.Count(text, newline)
+		t.torn = 1 + bytes.Count(text, newline)
+		text = text[:whole]
 	}
-	if line := notUTF8(t.text); line > 0 {
+	if line := notUTF8(text); line > 0 {
 		return nil, refusal(path, line, "a byte that is no UTF-8, which no label may hold", "write the file again as UTF-8")
 	}
-	t.reader = t.open()
-	header, err := t.reader.Read()
+	reader := csv.NewReader(bytes.NewReader(text))
+	reader.ReuseRecord = true
+	header, err := reader.Read()
 	if err != nil {
 		return nil, refusal(path, 1, "the text ends within its header", accepted)
 	}
 	if t.layout, err = newCSVLayout(header); err != nil {
 		return nil, refusal(path, 1, err.Error(), "export it with that column: kpulse-proxy --export=all")
 	}
-	if err := t.check(path); err != nil {
+	if err := t.parse(path, reader); err != nil {
 		return nil, err
 	}
-	t.rewind()
+	t.pace = t.spacing()
 	return t, nil
 }
 
@@ -92,64 +93,58 @@ func notUTF8(text []byte) int {
 
 var newline = []byte{'\n'}
 
-func (t *csvTrack) open() *csv.Reader {
-	r := csv.NewReader(bytes.NewReader(t.text))
-	r.ReuseRecord = true
-	return r
-}
-
-// check reads the text once, for what is wrong in it and for when its ticks were.
-func (t *csvTrack) check(path string) error {
-	const remedy = "play what --export wrote, as it wrote it"
-	ticks, now := 0, ""
-	seen := map[csvKey]bool{}
+// parse reads all rows into ticks.
+func (t *csvTrack) parse(path string, reader *csv.Reader) error {
+	now, devices, seen := "", map[csvTexts]*csvIdentity{}, map[csvKey]bool{}
 	for {
-		row, err := t.row()
+		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if err == nil && t.layout.isHeader(record) { // of files that were joined
+			continue
+		}
+		line, _ := reader.FieldPos(0)
+		var row csvRow
+		var texts csvTexts
+		var at float64
+		if err == nil {
+			texts, at, row.values, err = t.layout.parse(record)
+		}
 		if err != nil {
-			line, what := t.complaint(err)
-			return refusal(path, line, what, remedy)
-		}
-		switch again := seen[row.key()]; {
-		case ticks > 0 && again && t.layout.has(csvTimestamp) && row.text[csvTimestamp] == now:
-			line, _ := t.reader.FieldPos(0)
-			return refusal(path, line, "GPU "+row.text[csvGPU]+" has a second row at "+now+", as if there were several nodes",
-				"export with --export=all+, which tells them apart")
-		case ticks == 0 || t.layout.has(csvTimestamp) && row.text[csvTimestamp] != now || again:
-			ticks++
-			now = row.text[csvTimestamp]
-			clear(seen)
-			if t.layout.has(csvTimestamp) {
-				t.times = append(t.times, row.time)
+			if e, ok := errors.AsType[*csv.ParseError](err); ok {
+				line, err = max(e.Line, 1), e.Err
 			}
+			return refusal(path, line, err.Error(), "play what --export wrote, as it wrote it")
 		}
-		seen[row.key()] = true
-		t.spare = append(t.spare, row.values)
+		stamp := texts[csvTimestamp]
+		row.device = deviceOf(devices, texts)
+		again := seen[row.device.key]
+		switch timed := t.layout.has(csvTimestamp); {
+		case len(t.ticks) > 0 && again && timed && stamp == now:
+			return refusal(path, line, "GPU "+texts[csvGPU]+" has a second row at "+now+", as if there were several nodes",
+				"export with --export=all+, whose rows name theirs")
+		case len(t.ticks) == 0 || timed && stamp != now || again:
+			t.ticks = append(t.ticks, csvTick{time: at})
+			now = stamp
+			clear(seen)
+		}
+		seen[row.device.key] = true
+		last := &t.ticks[len(t.ticks)-1]
+		last.rows = append(last.rows, row)
 	}
-	if ticks == 0 {
+	if len(t.ticks) == 0 {
 		return refusal(path, 1, "a header but no whole row", "export for longer")
 	}
-	t.pace = spacingOf(t.times)
 	return nil
 }
 
-// complaint says what is wrong, and in which line.
-func (t *csvTrack) complaint(err error) (line int, what string) {
-	if e, ok := errors.AsType[*csv.ParseError](err); ok {
-		return max(e.Line, 1), e.Err.Error()
-	}
-	line, _ = t.reader.FieldPos(0)
-	return line, err.Error()
-}
-
-// spacingOf is the usual time from one tick to the next: the median. Without two
-// that rise it is not known.
-func spacingOf(times []float64) time.Duration {
+// spacing is the usual time from one tick to the next: the median. Without two that
+// rise it is not known.
+func (t *csvTrack) spacing() time.Duration {
 	var gaps []float64
-	for i := 1; i < len(times); i++ {
-		if gap := times[i] - times[i-1]; gap > 0 {
+	for i := 1; i < len(t.ticks); i++ {
+		if gap := t.ticks[i].time - t.ticks[i-1].time; gap > 0 {
 			gaps = append(gaps, gap)
 		}
 	}
@@ -172,161 +167,68 @@ func secondsOf(s float64) time.Duration {
 	return time.Duration(s*1e9 + 0.5).Round(10 * time.Millisecond)
 }
 
-// sayTorn tells of a row that was torn.
-func (t *csvTrack) sayTorn(path string, logger *slog.Logger) {
+// warnTorn logs that a row was torn.
+func (t *csvTrack) warnTorn(path string, logger *slog.Logger) {
 	if t.torn > 0 {
 		logger.Warn("the CSV ends in a row that was not written to its end; it is not played", "file", path, "line", t.torn)
 	}
 }
 
-// caps: nothing tells what a reading stands for, so no more is claimed than the
-// least.
+// caps: a CSV does not have what a reading stands for, so the least is claimed.
 func (t *csvTrack) caps() source.Caps {
 	return source.Caps{Aggregation: source.Window, Period: t.pace}
 }
 
-// row returns the next row, or io.EOF. A header that comes again, of files that
-// were joined, is no row.
-func (t *csvTrack) row() (csvRow, error) {
-	for {
-		record, err := t.reader.Read()
-		if err != nil {
-			return csvRow{}, err
-		}
-		if !t.layout.isHeader(record) {
-			return t.layout.parse(record, t.values())
-		}
-	}
-}
-
-// values returns room for the values of a row.
-func (t *csvTrack) values() []float64 {
-	n := len(t.spare)
-	if n == 0 {
-		return make([]float64, len(t.layout.readings))
-	}
-	values := t.spare[n-1]
-	t.spare = t.spare[:n-1]
-	return values
-}
-
-// tick reads the rows of the next tick into dst. There are none at the end.
-func (t *csvTrack) tick(dst []csvRow) []csvRow {
-	dst = append(dst[:0], t.behind...)
-	t.behind = t.behind[:0]
-	for {
-		row, err := t.row()
-		if err != nil { // the end: the text was checked
-			return dst
-		}
-		if len(dst) > 0 && t.opens(dst, &row) {
-			t.behind = append(t.behind, row)
-			return dst
-		}
-		dst = append(dst, row)
-	}
-}
-
-// opens tells whether row is of another tick than rows.
-func (t *csvTrack) opens(rows []csvRow, row *csvRow) bool {
-	if t.layout.has(csvTimestamp) {
-		return rows[0].text[csvTimestamp] != row.text[csvTimestamp]
-	}
-	return slices.ContainsFunc(rows, func(r csvRow) bool { return r.key() == row.key() })
-}
-
 // next writes the page of the next tick.
 func (t *csvTrack) next(b *raw.Batch) error {
-	if len(t.later) == 0 {
+	if t.n == len(t.ticks) {
 		return io.EOF
 	}
-	for i := range t.rows {
-		t.spare = append(t.spare, t.rows[i].values)
+	rows, later := t.ticks[t.n].rows, []csvRow(nil)
+	if t.n+1 < len(t.ticks) {
+		later = t.ticks[t.n+1].rows
 	}
-	t.rows, t.later = t.later, t.tick(t.rows)
-	t.count(b.At)
-	t.label()
-	b.Body = t.page(b.Body[:0])
+	t.count(b.At, rows, later)
+	b.Body = t.page(b.Body[:0], rows)
 	t.scanner.Scan(b)
 	t.n++
 	return nil
 }
 
 // count turns rates of PCIe replays into a counter, which is what an exporter has.
-// A rate tells of the time since the tick before, so that the counter was known
-// then too.
-func (t *csvTrack) count(at time.Time) {
+// A rate is that since the tick before, so that the counter was known then too.
+func (t *csvTrack) count(at time.Time, rows, later []csvRow) {
 	if t.layout.rate < 0 {
 		return
 	}
 	passed := at.Sub(t.at).Seconds()
-	for i := range t.rows {
-		r := &t.rows[i]
-		rate := &r.values[t.layout.rate]
-		later := slices.ContainsFunc(t.later, func(l csvRow) bool { return l.key() == r.key() && l.values[t.layout.rate] >= 0 })
-		if *rate >= 0 && t.n > 0 {
-			t.counts[r.key()] += *rate * passed
+	t.replays = t.replays[:0]
+	for _, r := range rows {
+		key, rate := r.device.key, r.values[t.layout.rate]
+		if rate >= 0 && t.n > 0 {
+			t.counts[key] += rate * passed
 		}
-		if *rate >= 0 || later {
-			*rate = t.counts[r.key()]
+		if rate >= 0 || slices.ContainsFunc(later, func(l csvRow) bool { return l.device.key == key && l.values[t.layout.rate] >= 0 }) {
+			rate = t.counts[key]
 		}
+		t.replays = append(t.replays, rate)
 	}
 	t.at = at
 }
 
-// gap is the time from the tick given last to the one that follows it.
-func (t *csvTrack) gap() time.Duration {
-	if t.n < 1 || t.n >= len(t.times) || t.times[t.n] <= t.times[t.n-1] {
-		return t.pace
-	}
-	return secondsOf(t.times[t.n] - t.times[t.n-1])
-}
-
-func (t *csvTrack) rewind() {
-	t.reader = t.open()
-	_, _ = t.reader.Read() // the header
-	t.behind, t.n = t.behind[:0], 0
-	t.later = t.tick(t.later)
-}
-
-// latest is the last timestamp, in seconds, that is taken for one: in the year 8307.
-// JSON knows none after 9999.
-const latest = 2e11
-
-func (t *csvTrack) instant() time.Time {
-	if len(t.times) == 0 {
-		return time.Time{}
-	}
-	seconds := min(t.times[t.n%len(t.times)], latest)
-	return time.UnixMicro(int64(math.Round(seconds * 1e6))) // no float64 of today tells more
-}
-
-// length is 0, not known, without timestamps.
-func (t *csvTrack) length() int { return len(t.times) }
-
-// label writes the label block of each row. A board of which the CSV says nothing
-// but what its instances share was not read itself: an exporter would have told
-// that with an instance, and so do we.
-func (t *csvTrack) label() {
-	for len(t.labels) < len(t.rows) {
-		t.labels = append(t.labels, nil)
-	}
-	for i := range t.rows {
-		r := &t.rows[i]
-		if t.layout.has(csvStatus) && r.text[csvStatus] == "" && r.text[csvInstance] == "" {
-			if part := slices.IndexFunc(t.rows, func(o csvRow) bool { return o.partOf(r) }); part >= 0 {
-				r = &t.rows[part]
-			}
-		}
-		t.labels[i] = r.appendLabels(t.labels[i][:0])
-	}
-}
-
 // page appends the families that have a value, each with its rows.
-func (t *csvTrack) page(dst []byte) []byte {
+func (t *csvTrack) page(dst []byte, rows []csvRow) []byte {
+	t.labels = t.labels[:0]
+	for _, r := range rows {
+		t.labels = append(t.labels, t.labelsOf(r.device, rows))
+	}
 	for k, c := range t.layout.readings {
-		for i := range t.rows {
-			if v := t.rows[i].values[k]; v == v {
+		for i, r := range rows {
+			v := r.values[k]
+			if k == t.layout.rate {
+				v = t.replays[i]
+			}
+			if v == v {
 				dst = append(append(dst, csvReadings[c.reading].family...), t.labels[i]...)
 				dst = append(csvReadings[c.reading].append(append(dst, ' '), v), '\n')
 			}
@@ -335,11 +237,45 @@ func (t *csvTrack) page(dst []byte) []byte {
 	return dst
 }
 
-// partOf tells whether r is an instance of that board.
-func (r *csvRow) partOf(board *csvRow) bool {
-	return r.text[csvInstance] != "" && r.text[csvGPU] == board.text[csvGPU] &&
-		cmp.Or(r.text[csvUUID], board.text[csvUUID]) == board.text[csvUUID] && r.text[csvHostname] == board.text[csvHostname]
+// labelsOf returns the label block of a device. A board that has no reading but what
+// its instances share was not read itself: an exporter gives that with an instance,
+// and so do we.
+func (t *csvTrack) labelsOf(d *csvIdentity, rows []csvRow) []byte {
+	if t.layout.has(csvStatus) && d.texts[csvStatus] == "" && d.texts[csvInstance] == "" {
+		for _, r := range rows {
+			if r.device.partOf(d) {
+				return r.device.labels
+			}
+		}
+	}
+	return d.labels
 }
 
-// errNoGPU is what a header lacks without which no row can be placed.
-var errNoGPU = fmt.Errorf("the header lacks %s", csvTexts[csvGPU].column)
+// gap is the time from the tick given last to the one that follows it.
+func (t *csvTrack) gap() time.Duration {
+	if t.n < 1 || t.n >= len(t.ticks) || t.ticks[t.n].time <= t.ticks[t.n-1].time {
+		return t.pace
+	}
+	return secondsOf(t.ticks[t.n].time - t.ticks[t.n-1].time)
+}
+
+func (t *csvTrack) rewind() { t.n = 0 }
+
+// latest is the last timestamp, in seconds, that is taken for one: in the year 8307.
+// JSON knows none after 9999.
+const latest = 2e11
+
+func (t *csvTrack) instant() time.Time {
+	if !t.layout.has(csvTimestamp) {
+		return time.Time{}
+	}
+	seconds := min(t.ticks[t.n%len(t.ticks)].time, latest)
+	return time.UnixMicro(int64(math.Round(seconds * 1e6))) // as exact as a float64 of today is
+}
+
+func (t *csvTrack) length() int {
+	if !t.layout.has(csvTimestamp) {
+		return 0
+	}
+	return len(t.ticks)
+}

@@ -90,7 +90,7 @@ const (
 	csvReplays    = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 )
 
-// csvText is a column that says what a device is.
+// csvText is a column that describes a device, or when it was read.
 type csvText int
 
 const (
@@ -109,8 +109,11 @@ const (
 	numCSVTexts
 )
 
-// csvTexts are the names of those columns, and the labels they make.
-var csvTexts = [numCSVTexts]struct{ column, label string }{
+// csvTexts are the texts of a row.
+type csvTexts [numCSVTexts]string
+
+// csvColumns are the names of their columns, and the labels they make.
+var csvColumns = [numCSVTexts]struct{ column, label string }{
 	csvGPU:       {"gpu_id", "gpu"},
 	csvUUID:      {"uuid", "UUID"},
 	csvHostname:  {"hostname", "Hostname"},

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -24,17 +25,17 @@ type csvCell struct{ column, reading int }
 // none is no column.
 const none = -1
 
-// csvColumnKnown tells whether we can make something of a column of that name.
+// csvColumnKnown reports whether a column of that name is a reading or a text of ours.
 func csvColumnKnown(name string) bool {
 	return slices.ContainsFunc(csvReadings, func(r csvReading) bool { return r.column == name }) ||
-		slices.ContainsFunc(csvTexts[:], func(t struct{ column, label string }) bool { return t.column == name })
+		slices.ContainsFunc(csvColumns[:], func(t struct{ column, label string }) bool { return t.column == name })
 }
 
 // newCSVLayout reads a header. Of columns that hold the same the first counts.
 func newCSVLayout(header []string) (csvLayout, error) {
 	l := csvLayout{header: slices.Clone(header), rate: none}
-	for i := range csvTexts {
-		l.texts[i] = slices.Index(header, csvTexts[i].column)
+	for i := range csvColumns {
+		l.texts[i] = slices.Index(header, csvColumns[i].column)
 	}
 	if !l.has(csvGPU) {
 		return l, errNoGPU
@@ -61,56 +62,75 @@ func (l *csvLayout) has(t csvText) bool { return l.texts[t] != none }
 
 func (l *csvLayout) isHeader(record []string) bool { return slices.Equal(record, l.header) }
 
+// errNoGPU is what a header lacks without which no row has a device.
+var errNoGPU = fmt.Errorf("the header lacks %s", csvColumns[csvGPU].column)
+
 // csvRow is one device at one tick.
 type csvRow struct {
-	text   [numCSVTexts]string
-	time   float64   // seconds since 1970
+	device *csvIdentity
 	values []float64 // of the layout's readings, in the units of their columns; NaN is none
 }
 
-// csvKey tells the devices of a tick apart.
-type csvKey struct{ device, instance string }
-
-func (r *csvRow) key() csvKey {
-	device := r.text[csvUUID]
-	if device == "" {
-		device = r.text[csvGPU]
-	}
-	return csvKey{device, r.text[csvInstance]}
+// csvIdentity is what the rows of a device have in common, as long as their texts do.
+type csvIdentity struct {
+	texts  csvTexts // without the timestamp; any status is one word
+	key    csvKey
+	labels []byte // the label block
 }
 
-// parse reads a row, its values into what is given. Errors name the column.
-func (l *csvLayout) parse(record []string, values []float64) (csvRow, error) {
-	r := csvRow{values: values}
+// csvKey identifies a device within a tick.
+type csvKey struct{ device, instance string }
+
+// deviceOf returns the device of a row's texts from those that are known.
+func deviceOf(known map[csvTexts]*csvIdentity, texts csvTexts) *csvIdentity {
+	texts[csvTimestamp] = ""
+	if texts[csvStatus] != "" {
+		texts[csvStatus] = "known"
+	}
+	d := known[texts]
+	if d == nil {
+		d = &csvIdentity{texts: texts, key: csvKey{cmp.Or(texts[csvUUID], texts[csvGPU]), texts[csvInstance]}}
+		d.labels = texts.appendLabels(nil)
+		known[texts] = d
+	}
+	return d
+}
+
+// partOf reports whether d is an instance of that board.
+func (d *csvIdentity) partOf(board *csvIdentity) bool {
+	own, whole := &d.texts, &board.texts
+	return own[csvInstance] != "" && own[csvGPU] == whole[csvGPU] &&
+		cmp.Or(own[csvUUID], whole[csvUUID]) == whole[csvUUID] && own[csvHostname] == whole[csvHostname]
+}
+
+// parse reads a row. Errors name the column.
+func (l *csvLayout) parse(record []string) (texts csvTexts, at float64, values []float64, err error) {
 	for t, column := range l.texts {
 		if column != none {
-			r.text[t] = record[column]
+			texts[t] = record[column]
 		}
 	}
 	// 7:1 is instance 1 of GPU 7.
-	gpu, instance, _ := strings.Cut(r.text[csvGPU], ":")
-	r.text[csvGPU] = gpu
-	if r.text[csvInstance] == "" {
-		r.text[csvInstance] = instance
-	}
+	gpu, instance, _ := strings.Cut(texts[csvGPU], ":")
+	texts[csvGPU], texts[csvInstance] = gpu, cmp.Or(texts[csvInstance], instance)
 	if gpu == "" {
-		return r, fmt.Errorf("%s is empty", csvTexts[csvGPU].column)
+		return texts, 0, nil, fmt.Errorf("%s is empty", csvColumns[csvGPU].column)
 	}
-	var err error
 	if l.has(csvTimestamp) {
-		if r.time, err = csvNumber(csvTexts[csvTimestamp].column, r.text[csvTimestamp]); err != nil {
-			return r, err
+		if at, err = csvNumber(csvColumns[csvTimestamp].column, texts[csvTimestamp]); err != nil {
+			return texts, 0, nil, err
 		}
-		if !(r.time >= 0) {
-			return r, fmt.Errorf("%s is %q, which is no time", csvTexts[csvTimestamp].column, r.text[csvTimestamp])
+		if !(at >= 0) {
+			return texts, 0, nil, fmt.Errorf("%s is %q, which is no time", csvColumns[csvTimestamp].column, texts[csvTimestamp])
 		}
 	}
+	values = make([]float64, len(l.readings))
 	for i, c := range l.readings {
-		if r.values[i], err = csvNumber(csvReadings[c.reading].column, record[c.column]); err != nil {
-			return r, err
+		if values[i], err = csvNumber(csvReadings[c.reading].column, record[c.column]); err != nil {
+			return texts, 0, nil, err
 		}
 	}
-	return r, nil
+	return texts, at, values, nil
 }
 
 // csvNumber reads a cell; an empty one is NaN.
@@ -137,21 +157,21 @@ func (c *csvReading) append(dst []byte, v float64) []byte {
 }
 
 // appendLabels appends the label block of a device.
-func (r *csvRow) appendLabels(dst []byte) []byte {
+func (t *csvTexts) appendLabels(dst []byte) []byte {
 	dst = append(dst, '{')
-	for t, value := range r.text {
-		label := csvTexts[t].label
-		if csvText(t) == csvModelName && value == "" {
-			value = longModel(r.text[csvModel])
+	for i, value := range t {
+		label := csvColumns[i].label
+		if csvText(i) == csvModelName && value == "" {
+			value = longModel(t[csvModel])
 		}
 		if label == "" || value == "" {
 			continue
 		}
 		dst = append(exposition.AppendLabel(dst, label, value), ',')
 	}
-	if r.text[csvUUID] == "" {
+	if t[csvUUID] == "" {
 		// What makes a device of a row without a UUID.
-		dst = append(exposition.AppendLabel(dst, "entity", "GPU "+r.text[csvGPU]), ',')
+		dst = append(exposition.AppendLabel(dst, "entity", "GPU "+t[csvGPU]), ',')
 	}
 	dst[len(dst)-1] = '}'
 	return dst

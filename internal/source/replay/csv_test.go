@@ -266,8 +266,8 @@ func FuzzCSV(f *testing.F) {
 				t.Fatal("time goes back")
 			}
 		}
-		if ticks == 0 || ticks > strings.Count(text, "\n") || track.times != nil && ticks != len(track.times) {
-			t.Fatalf("%d ticks of %d lines, %d times", ticks, strings.Count(text, "\n"), len(track.times))
+		if ticks == 0 || ticks > strings.Count(text, "\n") || ticks != len(track.ticks) {
+			t.Fatalf("%d ticks of %d lines, %d times", ticks, strings.Count(text, "\n"), len(track.ticks))
 		}
 	})
 }

@@ -46,8 +46,8 @@ func newRecordingTrack(path string, text []byte) (*recordingTrack, error) {
 	return t, nil
 }
 
-// sayTorn tells of a record that was torn.
-func (t *recordingTrack) sayTorn(path string, logger *slog.Logger) {
+// warnTorn logs a record that was torn.
+func (t *recordingTrack) warnTorn(path string, logger *slog.Logger) {
 	if t.rec.Torn > 0 {
 		logger.Warn("the recording ends in a record that was not written to its end; it is not played", "file", path, "line", t.rec.Torn)
 	}

@@ -127,9 +127,9 @@ func Open(path string, opts Options) (*Source, error) {
 		return nil, err
 	}
 	if t, ok := track.(interface {
-		sayTorn(path string, logger *slog.Logger)
+		warnTorn(path string, logger *slog.Logger)
 	}); ok && opts.Logger != nil {
-		t.sayTorn(path, opts.Logger)
+		t.warnTorn(path, opts.Logger)
 	}
 	return newSource(path, caps, track, opts), nil
 }

@@ -280,7 +280,7 @@ func TestCaptures(t *testing.T) {
 		t.Fatalf("%d captures (%v)", len(paths), err)
 	}
 	for _, path := range paths {
-		s, err := Open(path, Options{})
+		s, err := Open(path, Options{Period: time.Millisecond})
 		if strings.Contains(path, "refused") {
 			if err == nil || !strings.Contains(err.Error(), "third-party Profiling module") {
 				t.Errorf("%s: %v", path, err)

@@ -1,4 +1,4 @@
-// Package counters checks the file that tells dcgm-exporter which fields of DCGM to
+// Package counters checks the file of the fields of DCGM that dcgm-exporter is to
 // serve: what the exporter or Prometheus would refuse in it, and which readings of
 // ours it leaves without a source.
 package counters
@@ -23,7 +23,7 @@ import (
 type Want struct {
 	// AnyOf are the readings of which one is enough.
 	AnyOf []canonical.Field
-	// For says what is made of it, such as "real utilization".
+	// For is what is made of it, such as "real utilization".
 	For string
 }
 
@@ -35,7 +35,7 @@ var ownCounters = []string{
 	"DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_GPU_HEALTH_STATUS", "DCGM_EXP_P2P_STATUS",
 }
 
-// types are the words that the exporter takes for a TYPE. It makes no series of a
+// types are the words that the exporter accepts as a TYPE. It makes no series of a
 // label, but a label of all others.
 var types = []string{"gauge", "counter", "histogram", "summary", "label"}
 
@@ -55,7 +55,7 @@ func Check(file string, body []byte, wants []Want) (fields int, problems diag.Pr
 	c := &checker{file: file, known: known(), lines: map[string]int{}}
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.Comment = '#'
-	reader.FieldsPerRecord = -1 // so that we can say what is wrong
+	reader.FieldsPerRecord = -1 // so that we can report what is wrong
 	for {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -98,7 +98,7 @@ func (c *checker) warn(line int, format string, args ...any) {
 	c.problems = append(c.problems, diag.Problem{File: c.file, Line: line, Text: fmt.Sprintf(format, args...), Warning: true})
 }
 
-// rejectQuotes says what is wrong in a line that cannot be split.
+// rejectQuotes rejects a line that cannot be split.
 func (c *checker) rejectQuotes(err error) {
 	line := 0
 	var parse *csv.ParseError
@@ -108,7 +108,7 @@ func (c *checker) rejectQuotes(err error) {
 	c.reject(line, `no CSV: %v; a quote follows its comma at once, as in NAME,type,"help, more help"`, err)
 }
 
-// record judges a line.
+// record checks a line.
 func (c *checker) record(line int, record []string) {
 	for i := range record {
 		record[i] = strings.Trim(record[i], " ")
@@ -131,14 +131,15 @@ func (c *checker) record(line int, record []string) {
 	case !utf8.ValidString(help):
 		c.reject(line, "%s has a help that is no UTF-8, for which Prometheus refuses the whole page; write it again", name)
 	case help == "":
-		c.warn(line, "%s has no help; say what it is, and in which unit", name)
+		c.warn(line, "%s has no help; write what it is, and in which unit", name)
 	}
 	if f, ok := translate.FieldOf(name); ok && kind != "label" {
 		c.given[f] = true
 	}
 }
 
-// name judges the name of a field; it is not ok if the line needs no further look.
+// name checks the name of a field; it reports whether the rest of the line is to be
+// checked too.
 func (c *checker) name(line int, name string) bool {
 	if first, twice := c.lines[name]; twice {
 		c.reject(line, "%s is in line %d already, and would be served twice; remove one of them", name, first)
@@ -162,7 +163,7 @@ func (c *checker) name(line int, name string) bool {
 	return true
 }
 
-// rejectColumns says what is wrong with a line that has not three columns.
+// rejectColumns rejects a line that has not three columns.
 func (c *checker) rejectColumns(line int, record []string) {
 	if len(record) > columns {
 		c.reject(line, `wants 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
@@ -172,7 +173,7 @@ func (c *checker) rejectColumns(line int, record []string) {
 	c.reject(line, "wants 3 columns and has %d; write NAME, type, help", len(record))
 }
 
-// missing warns of the wants that no line meets, with a line that does.
+// missing warns of the wants that no line gives, with a line that does.
 func (c *checker) missing(wants []Want) {
 	for _, want := range wants {
 		if slices.ContainsFunc(want.AnyOf, func(f canonical.Field) bool { return c.given[f] }) {

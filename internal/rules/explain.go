@@ -172,7 +172,7 @@ func (r *reader) explainDecoding(root *yaml.Node, err error) {
 		r.reject(n, "%v; write 30s, 5m or 1h30m", err)
 		return
 	}
-	r.note(diag.Problem{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules says of it"})
+	r.note(diag.Problem{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules reports"})
 }
 
 // decodingText returns an error of YAML's decoder in the words of a rule file.

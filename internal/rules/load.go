@@ -15,10 +15,10 @@ import (
 // maxFile is the largest file that is read, in bytes: some twenty thousand rules.
 const maxFile = 4 << 20
 
-// DefaultWindow is how far back rules can see where nothing else is said.
+// DefaultWindow is how far back rules can see by default.
 const DefaultWindow = 5 * time.Minute
 
-// Options say what a rule may be.
+// Options are what a rule may be.
 type Options struct {
 	// Window is how far back rules can see, such as DefaultWindow; 0 is no limit.
 	Window time.Duration

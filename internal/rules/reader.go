@@ -76,7 +76,7 @@ func (r *reader) read(body []byte) {
 	r.set.Alerts += r.alerts
 }
 
-// alertsLeftOut says what becomes of alerting rules.
+// alertsLeftOut is what happens to alerting rules.
 func alertsLeftOut(n int) string {
 	if n == 1 {
 		return "the alerting rule is left out, as alerts are for Prometheus to raise; give it the file"

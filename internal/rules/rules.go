@@ -27,7 +27,7 @@ type Group struct {
 	// Interval is the time between two evaluations; 0 is for the one who
 	// evaluates to choose.
 	Interval time.Duration
-	// Offset is how far in the past the rules are evaluated (query_offset).
+	// Offset is how far back the rules are evaluated (query_offset).
 	Offset time.Duration
 	// Limit is the most series that a rule may give; one that gives more fails,
 	// and gives none. 0 is no limit.

@@ -11,7 +11,7 @@ import (
 // for a while will do.
 const Forever = time.Duration(math.MaxInt64)
 
-// Selector is series that an expression reads, and how much of their past.
+// Selector is series that an expression reads, and how far back.
 type Selector struct {
 	// Vector has the matchers. It is the expression's own.
 	Vector *parser.VectorSelector
@@ -40,31 +40,31 @@ func Selectors(expr parser.Expr, lookback time.Duration) []Selector {
 // it out of what is around it: of an expression that is evaluated at one time, @
 // start() and @ end() are that time.
 func reach(v *parser.VectorSelector, path []parser.Node, lookback time.Duration) time.Duration {
-	var past time.Duration
+	var reached time.Duration
 	own := lookback
 	for _, node := range path {
 		switch n := node.(type) {
 		case *parser.SubqueryExpr:
-			past = begin(past, n.Timestamp, n.StartOrEnd)
-			past = plus(past, n.OriginalOffset, n.Range)
+			reached = begin(reached, n.Timestamp, n.StartOrEnd)
+			reached = plus(reached, n.OriginalOffset, n.Range)
 		case *parser.MatrixSelector:
 			own = n.Range
 		}
 	}
-	past = begin(past, v.Timestamp, v.StartOrEnd)
-	return max(0, plus(past, v.OriginalOffset, own))
+	reached = begin(reached, v.Timestamp, v.StartOrEnd)
+	return max(0, plus(reached, v.OriginalOffset, own))
 }
 
-// begin returns how far in the past the selection begins that is around what has
-// these modifiers: as far as without them, or where its @ says.
-func begin(past time.Duration, timestamp *int64, startOrEnd parser.ItemType) time.Duration {
+// begin returns how far back the evaluation of what has these modifiers begins: as
+// far as without them, or at the time of its @.
+func begin(reached time.Duration, timestamp *int64, startOrEnd parser.ItemType) time.Duration {
 	switch {
 	case timestamp != nil:
 		return Forever
 	case startOrEnd != 0:
 		return 0
 	}
-	return past
+	return reached
 }
 
 // plus adds durations without passing Forever, which nothing shortens.

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// Failure says in one word why a read failed. The words are stable: they appear
+// Failure is in one word why a read failed. The words are stable: they appear
 // as a label on the proxy's own telemetry.
 type Failure string
 
@@ -21,10 +21,10 @@ const (
 	Unsupported Failure = "unsupported"  // do not retry
 	Broken      Failure = "stream_error" // anything else
 
-	// Of sources that stand on a host engine.
+	// Of sources that read a host engine.
 	HostEngineUnavailable Failure = "host_engine_unavailable" // it, or the command that talks to it, is not there
 	ExporterCollision     Failure = "exporter_collision"      // an exporter already reads these GPUs
-	ReservationDenied     Failure = "reservation_denied"      // somebody else holds the profiling counters
+	ReservationDenied     Failure = "reservation_denied"      // another program has reserved the profiling counters
 	ProfilingUnavailable  Failure = "profiling_unavailable"   // these GPUs, or this host engine, have none
 	PermissionDenied      Failure = "permission_denied"       // we, or the host engine, may not
 )

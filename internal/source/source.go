@@ -10,17 +10,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Kind says who sets the pace.
+// Kind is who sets the pace.
 type Kind int
 
 const (
 	// Scraped sources answer when they are asked.
 	Scraped Kind = iota
-	// Streamed sources speak by themselves, once a period.
+	// Streamed sources give readings by themselves, once a period.
 	Streamed
 )
 
-// Aggregation says what one reading of a rate or ratio stands for.
+// Aggregation is what one reading of a rate or ratio stands for.
 type Aggregation string
 
 const (
@@ -36,7 +36,7 @@ type Caps struct {
 	Kind        Kind
 	Aggregation Aggregation
 	Period      time.Duration // of a stream; 0 where the reader sets the pace
-	Local       bool          // the source tells of the machine we run on
+	Local       bool          // the source reads the machine that we run on
 	Host        string        // the host that the source names itself by, "" if none
 }
 

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
-// StreamTotals is the account of one stream of a source since the process
-// started.
+// StreamTotals are the totals of one stream of a source since the process started.
 type StreamTotals struct {
 	Stream   string // label `stream`, such as device or profiling
 	Ticks    uint64 // whole ticks that were read, evicted ones included
-	Evicted  uint64 // ticks that made room for newer ones before anybody took them
-	Restarts uint64 // times it was started again after the first
-	Failure  *Error // why it does not flow, nil while it does or is starting; not to be written to
+	Evicted  uint64 // ticks that were dropped for newer ones before anybody read them
+	Restarts uint64 // how often it was started again
+	Failure  *Error // why it does not run, nil while it does or is starting; read-only
 }
 
 // Streams is what a Source implements that is fed by streams of its own.
@@ -23,8 +23,8 @@ type Streams interface {
 	Streams(dst []StreamTotals) []StreamTotals
 }
 
-// StreamCounts is what a stream has counted and StreamStats has not collected
-// yet. The stream adds to it; nobody else may read it, for what is read is taken.
+// StreamCounts is what a stream has counted and StreamStats has not collected yet. The
+// stream adds to it; only StreamStats reads it, for it resets what it reads.
 type StreamCounts struct{ Ticks, Evicted atomic.Uint64 }
 
 // StreamStats keeps the totals of streams over their restarts. Counts move from
@@ -100,4 +100,26 @@ func (a *account) collect() {
 		a.totals.Ticks += a.counts.Ticks.Swap(0)
 		a.totals.Evicted += a.counts.Evicted.Swap(0)
 	}
+}
+
+// The pauses before something that failed is started again. A host engine that is
+// restarted is back within seconds; while it is away for hours, a thousand nodes must
+// not retry often, nor in step.
+const (
+	firstPause = time.Second
+	// LongestPause is the longest pause that Backoff returns.
+	LongestPause = time.Minute
+)
+
+// Backoff returns the pause before the next try after n failures in a row (n
+// counts from 1): firstPause, doubled with every further failure, spread by a
+// quarter to either side, and within firstPause and LongestPause. random is a
+// number in [0, 1), the position within the spread.
+func Backoff(n int, random float64) time.Duration {
+	pause := LongestPause
+	if shift := max(n, 1) - 1; shift < 32 {
+		pause = min(pause, firstPause<<shift)
+	}
+	spread := time.Duration((0.75 + 0.5*random) * float64(pause))
+	return min(max(spread, firstPause), LongestPause)
 }

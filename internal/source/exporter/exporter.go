@@ -62,7 +62,7 @@ type upstream interface {
 	// name identifies the upstream, free of credentials.
 	name() string
 	// fetch returns a whole body, in buf's memory if that suffices. The body has
-	// at least one spare byte of capacity. Errors are *source.Error; buf may be
+	// capacity for at least one byte more. Errors are *source.Error; buf may be
 	// reused after one.
 	fetch(ctx context.Context, buf []byte) ([]byte, error)
 	// notMetrics explains a fetched body that is no exposition.

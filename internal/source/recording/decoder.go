@@ -8,7 +8,7 @@ import (
 )
 
 // errTooLong: the edits give more text than the reading announced.
-var errTooLong = errors.New("it gives more text than its first line says")
+var errTooLong = errors.New("it gives more text than its first line announces")
 
 // decoder turns edits back into bodies.
 type decoder struct{ lines lines }

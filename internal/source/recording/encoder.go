@@ -146,7 +146,7 @@ func (e *encoder) close() {
 	e.open = none
 }
 
-// bare says whether value can stand between blanks as it is.
+// bare reports whether value can stand between blanks as it is.
 func bare(value []byte) bool {
 	if len(value) == 0 || bytes.IndexByte([]byte(`=@"`), value[0]) >= 0 {
 		return false
@@ -159,7 +159,7 @@ func bare(value []byte) bool {
 	return true
 }
 
-// printable says whether text shows as it is when a recording is looked at.
+// printable reports whether text shows as it is when a recording is viewed.
 func printable(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' && c != '\t' || c == 0x7f {

@@ -2,7 +2,7 @@ package recording
 
 import "bytes"
 
-// line is one numbered line of a recording: what it read when it last occurred.
+// line is one numbered line of a recording, as it last was.
 type line struct {
 	text  []byte // without its line end
 	head  int    // text[:head] is the series, what follows its value
@@ -32,7 +32,7 @@ func (l *lines) add(text []byte) {
 // set gives the line another value.
 func (s *line) set(value []byte) { s.text = append(s.text[:s.head], value...) }
 
-// fits says whether text is this line, with whatever value.
+// fits reports whether text is this line, with whatever value.
 func (s *line) fits(text []byte) bool {
 	if s.fixed {
 		return bytes.Equal(text, s.text)
@@ -41,7 +41,7 @@ func (s *line) fits(text []byte) bool {
 }
 
 // headLen returns how much of a line is its series with the blank behind it; all
-// of it where no value can be told. Any answer would do, as long as writer and
+// of it where there is no value to be found. Any answer would do, as long as writer and
 // player agree; a good one makes recordings small.
 func headLen(text []byte) int {
 	if len(text) == 0 || text[0] == '#' {

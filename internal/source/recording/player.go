@@ -13,14 +13,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// Reading is one record: what the source said when it was asked, or that it
-// could not be read.
+// Reading is one record: what the source answered, or that it could not be read.
 type Reading struct {
 	Asked time.Duration // when it was asked, after the recording's Start
 	Took  time.Duration // how long it needed to answer, or to fail
 	// Missed counts the readings before this one that were not written.
 	Missed int
-	// Failure is "" for a reading; else Cause says in one line what went wrong.
+	// Failure is "" for a reading; else Cause is in one line what went wrong.
 	Failure source.Failure
 	Cause   string
 	// Body is the text, byte for byte. It is the caller's, and its memory is used
@@ -89,7 +88,7 @@ func (p *Player) opening() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// nextLine takes a line, which it returns without its line feed.
+// nextLine returns the next line without its line feed.
 func (p *Player) nextLine() ([]byte, error) {
 	rest := p.rec.text[p.at:]
 	p.line++
@@ -101,7 +100,7 @@ func (p *Player) nextLine() ([]byte, error) {
 	return rest[:n], nil
 }
 
-// end takes the line that ends the record.
+// end reads the line that ends the record.
 func (p *Player) end(crc uint32) error {
 	begun := p.record.line + 1
 	l, err := p.nextLine()
@@ -117,10 +116,10 @@ func (p *Player) end(crc uint32) error {
 	return nil
 }
 
-// damage places err at the line that was taken last.
+// damage places err at the line that was read last.
 func (p *Player) damage(err error) error { return &Damage{p.line, err.Error()} }
 
-// source takes the first record.
+// source reads the first record.
 func (p *Player) source(rec *Recording) error {
 	l, err := p.opening()
 	if err != nil {
@@ -129,7 +128,7 @@ func (p *Player) source(rec *Recording) error {
 	crc := crc32.Update(0, p.table, p.rec.text[p.at-len(l)-1:p.at])
 	rest, ok := bytes.CutPrefix(l, []byte("source "))
 	if !ok {
-		return p.damage(fmt.Errorf("%.40q does not tell of the source", l))
+		return p.damage(fmt.Errorf("%.40q does not describe the source", l))
 	}
 	var words [6]string
 	for i := range words {
@@ -150,7 +149,7 @@ func (p *Player) source(rec *Recording) error {
 	return p.end(crc)
 }
 
-// reading takes the rest of an opening line, and the text.
+// reading reads the rest of an opening line, and the text.
 func (p *Player) reading(r *Reading, rest []byte) error {
 	rest, err := times(r, rest)
 	if err != nil {
@@ -177,7 +176,7 @@ func (p *Player) reading(r *Reading, rest []byte) error {
 	return p.text(r, size)
 }
 
-// text takes the edits that give size bytes, or one more if the text does not
+// text reads the edits that give size bytes, or one more if the text does not
 // end in a line feed.
 func (p *Player) text(r *Reading, size int) error {
 	for len(r.Body) < size {
@@ -193,7 +192,7 @@ func (p *Player) text(r *Reading, size int) error {
 	return nil
 }
 
-// failed takes the rest of an opening line.
+// failed reads the rest of an opening line.
 func (p *Player) failed(r *Reading, rest []byte) error {
 	rest, err := times(r, rest)
 	if err != nil {
@@ -201,7 +200,7 @@ func (p *Player) failed(r *Reading, rest []byte) error {
 	}
 	kind, rest, _ := bytes.Cut(rest, []byte(" "))
 	if len(kind) == 0 {
-		return errors.New("it does not say how the read failed")
+		return errors.New("the kind of the failure is missing")
 	}
 	cause, rest, err := unquote(rest)
 	if err == nil && len(rest) > 0 {
@@ -211,7 +210,7 @@ func (p *Player) failed(r *Reading, rest []byte) error {
 	return err
 }
 
-// times takes WHEN and TOOK, and returns what follows them.
+// times reads WHEN and TOOK, and returns what follows them.
 func times(r *Reading, l []byte) (rest []byte, err error) {
 	asked, l, _ := bytes.Cut(l, []byte(" "))
 	took, rest, _ := bytes.Cut(l, []byte(" "))
@@ -219,4 +218,13 @@ func times(r *Reading, l []byte) (rest []byte, err error) {
 		r.Took, err = parseSeconds(took)
 	}
 	return rest, err
+}
+
+// parseSeconds reads what appendSeconds wrote.
+func parseSeconds(text []byte) (time.Duration, error) {
+	d, err := time.ParseDuration(string(text) + "s")
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is no time in seconds", text)
+	}
+	return d, nil
 }

@@ -40,15 +40,15 @@ type Options struct {
 	// recording thus holds at most Keep+1 times FileSize. 0 is defaultKeep, less
 	// than that keeps none. A pipe or a device is written to without end.
 	Keep int
-	// Logger is told when the recording ends before its source. nil is nobody.
+	// Logger logs that the recording ended before its source. nil is none.
 	Logger *slog.Logger
 }
 
-// Recorder is a source that records what another one says. It passes its
-// readings on untouched, and neither delays nor fails one for the sake of the
-// recording: a reading that the disk is not ready for is left out and counted in
-// the next record, and when a write fails the recording ends there, is said to,
-// and reading goes on.
+// Recorder is a source that records what another one reads. It passes the readings
+// on untouched, and neither delays nor fails one for the sake of the recording: a
+// reading that the disk is not ready for is left out and counted in the next record,
+// and when a write fails the recording ends there, which is logged, and reading goes
+// on.
 type Recorder struct {
 	source.Source
 	logger   *slog.Logger
@@ -82,7 +82,7 @@ type chunk struct {
 // Record returns a source that reads src and records it in the file at path,
 // which it creates; a file that is there already becomes path.1, and one that
 // another Recorder writes is refused. The Recorder owns src from then on: Close
-// closes both. On an error, which says what to do, src is as it was.
+// closes both. On an error, which ends in what to do, src is as it was.
 func Record(src source.Source, path string, opts Options) (*Recorder, error) {
 	if opts.FileSize <= 0 {
 		opts.FileSize = defaultFileSize
@@ -116,7 +116,7 @@ func Record(src source.Source, path string, opts Options) (*Recorder, error) {
 	return r, nil
 }
 
-// hostOf returns the name of the machine that src tells of, "" if it is not known.
+// hostOf returns the name of the machine that src reads, "" if it is not known.
 func hostOf(src source.Source) string {
 	caps := src.Caps()
 	if !caps.Local {
@@ -139,9 +139,9 @@ func (r *Recorder) Read(ctx context.Context, b *raw.Batch) error {
 	err := r.Source.Read(ctx, b)
 	switch {
 	case err == nil:
-		r.take(b)
+		r.record(b)
 	case !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, context.Canceled):
-		r.takeFailure(asked, time.Since(asked), source.AsError(err))
+		r.recordFailure(asked, time.Since(asked), source.AsError(err))
 	}
 	return err
 }
@@ -154,8 +154,8 @@ func (r *Recorder) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return dst
 }
 
-// take records a reading.
-func (r *Recorder) take(b *raw.Batch) {
+// record records a reading.
+func (r *Recorder) record(b *raw.Batch) {
 	if len(b.Body) == 0 && b.Exposition != nil {
 		b.Body = b.AppendText(b.Body)
 	}
@@ -166,13 +166,13 @@ func (r *Recorder) take(b *raw.Batch) {
 	r.put(func(dst []byte) []byte { return r.writer.reading(dst, b, r.missed) }, true)
 }
 
-// takeFailure records that a read failed.
-func (r *Recorder) takeFailure(asked time.Time, took time.Duration, err *source.Error) {
+// recordFailure records that a read failed.
+func (r *Recorder) recordFailure(asked time.Time, took time.Duration, err *source.Error) {
 	r.put(func(dst []byte) []byte { return r.writer.failed(dst, asked, took, err) }, false)
 }
 
 // put hands what encode appends to the goroutine that writes. It does not wait:
-// there is room in the queue for every buffer.
+// the queue holds every buffer.
 func (r *Recorder) put(encode func(dst []byte) []byte, isReading bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +207,7 @@ func (r *Recorder) write() {
 	defer func() { _ = r.file.Close() }() // the file of then: it is another after a rotation
 	for c := range r.queue {
 		if err := r.writeOne(c); err != nil {
-			r.end(err, "make room or mend the disk, and start the recording anew")
+			r.end(err, "free space or repair the disk, and start the recording anew")
 		}
 		r.free <- c.text
 	}
@@ -228,7 +228,7 @@ func (r *Recorder) writeOne(c chunk) error {
 	return err
 }
 
-// end stops recording and says so, once.
+// end stops recording and logs it, once.
 func (r *Recorder) end(err error, remedy string) {
 	if r.ended.Swap(true) {
 		return
@@ -238,7 +238,7 @@ func (r *Recorder) end(err error, remedy string) {
 
 // Close closes the source and ends the recording. It waits for the disk, but not
 // for one that hangs; readings that are not on it by then are lost, which is
-// said. It may be called more than once, and while a Read is under way.
+// logged. It may be called more than once, and while a Read is under way.
 func (r *Recorder) Close() error {
 	err := r.Source.Close()
 	r.mu.Lock()

@@ -1,9 +1,9 @@
-// Package recording keeps what a source said in a file, reading by reading, so
+// Package recording keeps what a source answered in a file, reading by reading, so
 // that it can be played again bit for bit. Recorder writes such a file, Parse
 // and Player read it.
 //
 // A recording is text. It begins with First and comments; then come records, the
-// first of which tells of the source. A record is an opening line, a text where
+// first of which describes the source. A record is an opening line, a text where
 // the opening line announces one, and a line `end` with the CRC-32C, in hex, of
 // the opening line with its line feed and the text:
 //
@@ -16,7 +16,7 @@
 // there to its answer. BYTES is the length of the text. N readings before this
 // one were not written because the disk was too slow.
 //
-// Expositions repeat themselves, so the text of a reading is told as edits. Every
+// Expositions repeat themselves, so the text of a reading is written as edits. Every
 // line is numbered when it first occurs, from 1 on after a reading that is
 // `full`, and remembered as it last was:
 //
@@ -96,7 +96,7 @@ type Damage struct {
 // Error returns both.
 func (d *Damage) Error() string { return fmt.Sprintf("line %d: %s", d.Line, d.What) }
 
-// Is says whether text claims to be a recording, of whatever version.
+// Is reports whether text claims to be a recording, of whatever version.
 func Is(text []byte) bool { return bytes.HasPrefix(text, []byte(anyVersion)) }
 
 // Parse reads the whole of a recording, which it keeps. A record at the end that
@@ -163,7 +163,7 @@ func (rec *Recording) Spacing() time.Duration {
 	return gaps[(len(gaps)*9-1)/10]
 }
 
-// hasEnd says whether a record ends in text.
+// hasEnd reports whether a record ends in text.
 func hasEnd(text []byte) bool {
 	for l := range bytes.Lines(text) {
 		if _, ok := endOf(bytes.TrimSuffix(l, []byte("\n"))); ok && l[len(l)-1] == '\n' {

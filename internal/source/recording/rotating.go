@@ -18,7 +18,7 @@ type rotating struct {
 	*os.File
 }
 
-// errTaken says that somebody else writes the file.
+// errTaken: another process writes the file.
 var errTaken = errors.New("another process records in it")
 
 // openRotating opens path for writing and locks it, if it is a file, until it is

@@ -127,12 +127,12 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		"another version":          {First + "1\n", 1, `"# kpulse-proxy recording 11" is another version`},
 		"no first line":            {"up 1\n", 1, "another version"},
-		"no source":                {First + "\nreading 0.000000000 0.000000000 0" + end, 2, "does not tell of the source"},
+		"no source":                {First + "\nreading 0.000000000 0.000000000 0" + end, 2, "does not describe the source"},
 		"a source without a time":  {First + "\nsource \"s\" \"b\" \"point\" \"1s\" \"\" \"\"" + end, 2, "cannot parse"},
 		"a source without more":    {First + "\nsource \"s\"" + end, 2, "quotes"},
 		"an unknown record":        {head + "fault x" + end, 4, `"fault x" begins no record`},
 		"an empty line":            {head + "\n" + end, 4, "begins no record"},
-		"no time":                  {head + "reading 1 2 3" + end, 4, `"1" is no time`},
+		"no time":                  {head + "reading x 2 3" + end, 4, `"x" is no time`},
 		"a time too long":          {head + "reading 99999999999999999999.000000000 0.000000000 3" + end, 4, "is no time"},
 		"no length":                {head + "reading 0.000000000 0.000000000 x" + end, 4, `"x" is no length`},
 		"a negative length":        {head + "reading 0.000000000 0.000000000 -1" + end, 4, "is no length"},
@@ -156,7 +156,7 @@ func TestParseRefuses(t *testing.T) {
 		"more behind a value":      {head + "reading 0.000000000 0.000000000 9\n+x 1\n@1 \"x\"y" + end, 6, "no blank"},
 		"two lines in one":         {head + "reading 0.000000000 0.000000000 4\n\"x\\ny\"" + end, 5, "line end"},
 		"raw quotes":               {head + "reading 0.000000000 0.000000000 4\n`x`" + end, 5, "begins no edit"},
-		"an unknown failure":       {head + "failed 0.000000000 0.000000000 " + end, 4, "does not say"},
+		"an unknown failure":       {head + "failed 0.000000000 0.000000000 " + end, 4, "kind of the failure is missing"},
 		"a failure without cause":  {head + "failed 0.000000000 0.000000000 timeout" + end, 4, "quotes"},
 		"a changed record":         {head + "failed 0.000000000 0.000000000 timeout \"x\"" + end, 5, "the record of line 4 was changed"},
 	}
@@ -220,7 +220,7 @@ func TestSeconds(t *testing.T) {
 			t.Errorf("%s is read %d, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "-", "1", "1.5", ".000000000", "-.000000000", "1.00000000x", "x.000000000", "--1.000000000", "+1.000000000", "1,000000000", "9223372036.854775808", "1.-00000000"} {
+	for _, text := range []string{"", "-", "1.00000000x", "x.000000000", "--1.000000000", "1,000000000", "9223372036.854775808", "1.-00000000"} {
 		if got, err := parseSeconds([]byte(text)); err == nil {
 			t.Errorf("%q is read %v", text, got)
 		}

@@ -31,7 +31,7 @@ type writer struct {
 }
 
 // newWriter returns one for the readings of src. host is the name of the machine
-// that it tells of, "" if that is not known.
+// that it reads, "" if that is not known.
 func newWriter(src source.Source, host string) *writer {
 	w := &writer{encoder: newEncoder(), table: crcTable()}
 	w.preface = []byte(First + "\n" + comments)
@@ -113,4 +113,18 @@ func (w *writer) failed(dst []byte, asked time.Time, took time.Duration, err *so
 func (w *writer) times(dst []byte, asked time.Time, took time.Duration) []byte {
 	dst = append(appendSeconds(dst, asked.Sub(w.start)), ' ')
 	return appendSeconds(dst, took)
+}
+
+// appendSeconds appends d in seconds, with all of its nine decimals.
+func appendSeconds(dst []byte, d time.Duration) []byte {
+	ns := uint64(d)
+	if d < 0 {
+		dst = append(dst, '-')
+		ns = -ns
+	}
+	dst = strconv.AppendUint(dst, ns/1e9, 10)
+	point := len(dst)
+	dst = strconv.AppendUint(dst, 1e9+ns%1e9, 10) // the leading 1 keeps the zeros
+	dst[point] = '.'
+	return dst
 }

@@ -11,11 +11,11 @@ import (
 
 // transport is where a controlled Source is. It belongs to the reading goroutine.
 type transport struct {
-	consumed int // ticks taken from the track since its beginning
+	consumed int // ticks read from the track since its beginning
 	given    int // number of the tick that was given last
 	ticks    int // how many there are, 0 while that is not known
 	first    time.Time
-	gap      time.Duration // from the tick taken last to the next
+	gap      time.Duration // from the tick read last to the next
 	skipped  raw.Batch
 }
 
@@ -92,7 +92,7 @@ func (s *Source) dueAt(speed float64) time.Time {
 	return s.due.Add(time.Duration(float64(s.transport.gap) / speed))
 }
 
-// sleep waits for the next tick to be due, which never is at speed 0, and tells
+// sleep waits for the next tick to be due, which never is at speed 0, and reports
 // whether it is, rather than that something else has happened.
 func (s *Source) sleep(ctx context.Context, speed float64) (due bool) {
 	var ring <-chan time.Time
@@ -128,8 +128,8 @@ func (s *Source) begin() {
 	}
 }
 
-// goTo takes ticks from the track up to the one in front of n, from its beginning if
-// that has been passed. It stops at the end.
+// goTo reads ticks from the track up to the one in front of n, from its beginning if
+// it is beyond that. It stops at the end.
 func (s *Source) goTo(ctx context.Context, n int) error {
 	t := &s.transport
 	if n <= t.consumed {
@@ -156,7 +156,7 @@ func (s *Source) goTo(ctx context.Context, n int) error {
 	return nil
 }
 
-// advance counts the tick that was taken from the track.
+// advance counts the tick that was read from the track.
 func (s *Source) advance() {
 	t := &s.transport
 	t.consumed++

@@ -6,7 +6,7 @@ import (
 )
 
 // Controls drive a Source while it plays, by what a player's keys do. Their methods
-// may be called from any goroutine, and take effect at once. They belong to one
+// may be called from any goroutine, and apply at once. They belong to one
 // Source.
 type Controls struct {
 	mu       sync.Mutex
@@ -31,7 +31,7 @@ type Position struct {
 }
 
 const (
-	// minSpeed is the slowest that SetSpeed takes: a stream is stale after ten of its
+	// minSpeed is the slowest that SetSpeed sets: a stream is stale after ten of its
 	// periods, and slower than a quarter it would come near that.
 	minSpeed = 0.25
 	// maxSpeed is the fastest.
@@ -50,7 +50,7 @@ func (c *Controls) Position() Position {
 	return c.position
 }
 
-// Pause holds the Source at its tick, or lets it go on. At the end there is nothing
+// Pause stops the Source at its tick, or lets it go on. At the end there is nothing
 // to go on with.
 func (c *Controls) Pause(paused bool) {
 	c.change(func() { c.position.Paused = paused || c.position.Ended })
@@ -83,7 +83,7 @@ func (c *Controls) change(what func()) {
 	}
 }
 
-// order takes what is to be done now: where to go, if anywhere, from the tick given
+// order returns what is to be done now, once: where to go, if anywhere, from the tick given
 // last; else how fast to play on, 0 for a pause.
 func (c *Controls) order(given int) (target int, speed float64) {
 	c.mu.Lock()
@@ -102,7 +102,7 @@ func (c *Controls) order(given int) (target int, speed float64) {
 	}
 }
 
-// arrived tells of the tick that was given.
+// arrived records the tick that was given.
 func (c *Controls) arrived(tick, ticks int, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -102,7 +102,7 @@ func linked(b *boardState, u *unitState) float64 {
 }
 
 // used and reserved are parts of the device's framebuffer in whole MiB.
-func (u *unitState) used() float64     { return math.Round(u.held * (u.framebuffer - u.reserved())) }
+func (u *unitState) used() float64     { return math.Round(u.filled * (u.framebuffer - u.reserved())) }
 func (u *unitState) reserved() float64 { return math.Round(u.framebuffer * .0075) }
 
 // appendBody appends the exposition of this tick to dst.

@@ -32,7 +32,7 @@ var demoBoards = [...]demoBoard{
 	{demoSXM, "GPU-5d0e0008-8098-4fac-afb6-72e3d5c69177", "00000000:DB:00.0", 73, 700, 1980, 2619, 81559, true},
 }
 
-// demoUnit is what has rows of its own: a whole GPU, or a MIG instance.
+// demoUnit is a device with rows of its own: a whole GPU, or a MIG instance.
 type demoUnit struct {
 	board       int
 	profile, id string  // of an instance
@@ -64,11 +64,10 @@ type demoPhase struct {
 	util, copying, encode, decode                         float64 // percent
 	transmit, receive, link                               float64 // PCIe, PCIe, NVLink each way: B/s
 	power                                                 float64 // share of the way from idle to the limit
-	held                                                  float64 // share of the framebuffer
+	filled                                                float64 // share of the framebuffer
 }
 
-// demoPhases has one for each of the 12 classes, and an idle one that holds
-// memory.
+// demoPhases has one for each of the 12 classes, and an idle one with memory in use.
 var demoPhases = [...]demoPhase{
 	{"idle", "idle", .001, .001, 0, .001, .002, 0, 0, 0, 0, 0, 0, 0, 4e4, 2e4, 0, 0, .001},
 	{"parked", "idle", .002, .001, 0, .001, .004, 0, .001, 0, 0, 0, 0, 0, 9e4, 6e4, 0, .05, .74},

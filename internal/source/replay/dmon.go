@@ -20,7 +20,7 @@ type dmonTrack struct {
 func newDmonTrack(path string, text []byte) (*dmonTrack, error) {
 	t := &dmonTrack{text: dropCutCell(text)}
 	b := &raw.Batch{Dict: raw.NewDict()}
-	line, said, saidAt := 0, []byte(nil), 0
+	line, message, messageAt := 0, []byte(nil), 0
 	for l := range bytes.Lines(t.text) {
 		line++
 		before := b.Skipped
@@ -29,13 +29,13 @@ func newDmonTrack(path string, text []byte) (*dmonTrack, error) {
 			t.rewind()
 			return t, nil
 		}
-		if b.Skipped > before && (said == nil || bytes.HasPrefix(bytes.TrimSpace(l), []byte("Error"))) {
-			said, saidAt = l, line
+		if b.Skipped > before && (message == nil || bytes.HasPrefix(bytes.TrimSpace(l), []byte("Error"))) {
+			message, messageAt = l, line
 		}
 	}
 	const remedy = "capture it again while dcgmi dmon runs without an error: dcgmi dmon -e 1002,1004,1005,1001 > capture.dmon"
-	if said != nil {
-		return nil, refusal(path, saidAt, "a dcgmi dmon header but no row of a GPU; dcgmi said "+quote(said), remedy)
+	if message != nil {
+		return nil, refusal(path, messageAt, "a dcgmi dmon header but no row of a GPU; dcgmi printed "+quote(message), remedy)
 	}
 	return nil, refusal(path, line, "the text ends after a dcgmi dmon header without a row of a GPU", remedy)
 }

@@ -14,7 +14,7 @@ type expositionTrack struct {
 	scanner raw.Scanner
 }
 
-// newExpositionTrack parts text into bodies, each of which must say something.
+// newExpositionTrack splits text into bodies, each of which must have a sample.
 func newExpositionTrack(path string, text []byte) (*expositionTrack, error) {
 	t := &expositionTrack{}
 	scratch := &raw.Batch{Dict: raw.NewDict()}

@@ -70,11 +70,11 @@ func unreadable(path string, err error) *source.Error {
 	return e
 }
 
-// tell finds out what text is: a recording or CSV by its first line, else the first line
-// that can belong to one format only decides, and where there is none, whether
-// it has samples. The caps are what the capture says of its source; their Period
-// is 0 where it does not say.
-func tell(path string, text []byte) (track, source.Caps, error) {
+// identify returns the track of text: a recording or CSV by its first line, else the
+// first line that can belong to one format only decides, and where there is none,
+// whether it has samples. The caps are what the capture has of its source; their Period
+// is 0 where it is not known.
+func identify(path string, text []byte) (track, source.Caps, error) {
 	if recording.Is(text) {
 		t, err := newRecordingTrack(path, text)
 		if err != nil {
@@ -105,7 +105,7 @@ func tell(path string, text []byte) (track, source.Caps, error) {
 	return t, source.Caps{Aggregation: source.Window}, err
 }
 
-// isComment says whether line is one that only expositions have.
+// isComment reports whether line is one that only expositions have.
 func isComment(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("# HELP ")) || bytes.HasPrefix(line, []byte("# TYPE "))
 }

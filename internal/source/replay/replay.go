@@ -2,7 +2,7 @@
 // saved expositions, the text of `dcgmi dmon` and the CSV of --export. It also carries a demo, a node of eight GPUs that
 // plays a script, so that the whole program runs on any laptop.
 //
-// What a file is is told by its content, never by its name. A file of
+// What a file is depends on its content, never on its name. A file of
 // expositions may hold several, each ended by a line `# EOF` (OpenMetrics' own
 // end mark, so a lone saved page is one reading with or without it). A
 // dmon capture gives a reading for each sample, as package dmon parts them. A
@@ -24,7 +24,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// Options say how a replay runs.
+// Options are how a replay runs.
 type Options struct {
 	// Period is the time from one tick to the next. If it is not positive, a
 	// recording is played as it was recorded, gaps included, and anything else at
@@ -37,17 +37,17 @@ type Options struct {
 	// time of the first Read.
 	Start time.Time
 	// Recorded, without Start and Controls, stamps ticks with when they were taken,
-	// where the capture tells that (our recordings, and CSV with timestamps), and
+	// where the capture has that (our recordings, and CSV with timestamps), and
 	// whatever Period they are played at.
 	Recorded bool
 	// Seed varies the noise of the demo, and nothing else; 0 stands for 1.
 	Seed uint64
-	// Controls drive the replay, nil is nobody. A replay that they drive does not
+	// Controls drive the replay; nil is none. A replay that they drive does not
 	// loop, and waits at its end; without Start it is stamped with the times of the
-	// capture, where that tells them; and going back takes the stamps back too.
+	// capture, where it has them; and going back takes the stamps back too.
 	Controls *Controls
-	// Logger is told what is amiss with a capture that is played all the same. nil
-	// is nobody.
+	// Logger logs what is wrong with a capture that is played all the same. nil is
+	// none.
 	Logger *slog.Logger
 }
 
@@ -122,7 +122,7 @@ func Open(path string, opts Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	track, caps, err := tell(path, text)
+	track, caps, err := identify(path, text)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func newSource(name string, caps source.Caps, t track, opts Options) *Source {
 // Name returns the path, or "demo".
 func (s *Source) Name() string { return s.name }
 
-// Caps says that a replay streams. Its aggregation is Window for expositions and
+// Caps returns the static properties: a replay streams. Its aggregation is Window for expositions and
 // Point for dmon and the demo. It is never local: a capture may come from
 // anywhere. Aggregation and Host of a recording are those of what was recorded,
 // and without a Period of Options, so is the period: a stream's own, or else what
@@ -223,7 +223,7 @@ func (s *Source) stamp(gap time.Duration) time.Time {
 	return later
 }
 
-// fill takes the next tick from the track, starting over once if it loops.
+// fill reads the next tick from the track, starting over once if it loops.
 func (s *Source) fill(b *raw.Batch) error {
 	b.At = s.at
 	err := s.track.next(b)
@@ -269,7 +269,7 @@ func (s *Source) wait(ctx context.Context) error {
 	return s.stopped(ctx)
 }
 
-// stopped returns an error if nobody wants another tick.
+// stopped returns an error if no other tick is to be given.
 func (s *Source) stopped(ctx context.Context) error {
 	select {
 	case <-s.closed:

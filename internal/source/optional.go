@@ -1,0 +1,68 @@
+package source
+
+import "context"
+
+// As returns src, or the first of the sources that it wraps, which it returns from
+// an Unwrap method, that implements T: a Checker, a Versioned, a ProcessLister, a
+// Streams.
+func As[T any](src Source) (able T, ok bool) {
+	for src != nil {
+		if able, ok = src.(T); ok {
+			return able, true
+		}
+		wrapper, wraps := src.(interface{ Unwrap() Source })
+		if !wraps {
+			break
+		}
+		src = wrapper.Unwrap()
+	}
+	return able, false
+}
+
+// Checker is what a Source implements that can find before its first Read what no
+// retry is likely to mend.
+type Checker interface {
+	// Check returns that as an *Error, so that a program may end with it, and nil
+	// where there is none: also where what it asks is slow, or is likely to start. It
+	// returns when ctx ends at the latest. No Read runs at the same time.
+	Check(ctx context.Context) error
+}
+
+// Versioned is what a Source implements that knows what it reads with.
+type Versioned interface {
+	// Version names it and its version in a few words for people, such as
+	// "dcgmi 4.4.1"; "" while that is not known. It may be called from any
+	// goroutine, and does not block.
+	Version() string
+}
+
+// Process is one process that uses one device in one way, as the driver lists it.
+type Process struct {
+	// PID is the process's in our own pid namespace: the driver translates it, and
+	// leaves out processes that are not visible from there.
+	PID int
+	// UUID is the board's. Instance is the id of its MIG instance, "" for none.
+	UUID, Instance string
+	// MemoryUsed is device memory, in bytes; NaN where the driver does not report it.
+	MemoryUsed float64
+	Kind       ProcessKind
+}
+
+// ProcessKind is how a process uses a device.
+type ProcessKind string
+
+// The kinds. MPSProcess is a client of the CUDA multi-process service.
+const (
+	ComputeProcess  ProcessKind = "compute"
+	GraphicsProcess ProcessKind = "graphics"
+	MPSProcess      ProcessKind = "mps"
+)
+
+// ProcessLister is what a Source implements that knows the processes on its
+// devices.
+type ProcessLister interface {
+	// Processes lists them in any order. It returns when ctx ends at the latest, and
+	// may be called from any goroutine. With an *Error the list, unless it is nil,
+	// holds what could be read all the same. The caller owns the slice.
+	Processes(ctx context.Context) ([]Process, error)
+}

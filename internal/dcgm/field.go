@@ -54,7 +54,7 @@ func FieldOf(column []byte) int {
 	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.Column == string(column) })
 }
 
-// Foreign tells whether DCGM has no such field: dmon cannot be asked for it, and no
+// Foreign reports whether DCGM has no such field: dmon cannot be asked for it, and no
 // exporter serves it. Its Column heads nothing, and is the name of the family.
 func (f *Field) Foreign() bool { return f.ID == 0 }
 

@@ -76,7 +76,7 @@ func NewMapping(dir fs.FS, name string) *Mapping { return &Mapping{dir: dir, nam
 func (m *Mapping) Jobs() Jobs { return m.jobs }
 
 // Refresh looks at the directory if the last look, by the same clock as now, is a
-// second old, and reads the files that changed. It tells whether Jobs changed.
+// second old, and reads the files that changed. It reports whether Jobs changed.
 // While the directory cannot be read there are no jobs, and it returns why, every
 // time. A single file that cannot be read is as one that is not there.
 func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {

@@ -100,12 +100,12 @@ func (all devices) byNodeIDs(items []string) choice {
 	return v
 }
 
-// isIDs tells whether all items are plain ids.
+// isIDs reports whether all items are plain ids.
 func isIDs(items []string) bool {
 	return !slices.ContainsFunc(items, func(item string) bool { return number(strings.TrimSpace(item)) == unknown })
 }
 
-// seen tells whether nvidia-smi listed the boards that are visible to us.
+// seen reports whether nvidia-smi listed the boards that are visible to us.
 func (all devices) seen() bool {
 	return slices.ContainsFunc(all, func(d canonical.Device) bool { return d.CUDA != nil && d.CUDA.Index != "" })
 }
@@ -177,7 +177,7 @@ func (all devices) byMIGIndex(board, device int) (int, bool) {
 	return found, found != unknown
 }
 
-// setToNumbers tells whether Slurm names boards by ids of the node.
+// setToNumbers reports whether Slurm names boards by ids of the node.
 func setToNumbers(lookup func(string) (string, bool)) bool {
 	for _, name := range []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
 		if value, ok := lookup(name); ok && value != "" {

@@ -24,7 +24,7 @@ type child struct {
 	stdout *os.File // the reader's end; closing it wakes the reader
 	stderr tail
 
-	mu     sync.Mutex // held while the child is reaped
+	mu     sync.Mutex // locked while the child is reaped
 	reaped bool
 	gone   chan struct{} // closed when it was reaped
 }
@@ -77,7 +77,7 @@ func (c *child) live(started chan<- error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	signal(c.cmd.Process, syscall.SIGKILL) // what it has left behind
-	_ = c.cmd.Wait()                       // its status says it all
+	_ = c.cmd.Wait()                       // its status has it all
 	c.reaped = true
 }
 
@@ -104,7 +104,7 @@ func (c *child) stop() {
 	}
 }
 
-// ended waits for the child to end by itself, at most d, and tells whether it did.
+// ended waits for the child to end by itself, at most d, and reports whether it did.
 func (c *child) ended(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -29,7 +29,7 @@ type answer struct {
 	stderr string
 	code   int            // its exit status
 	signal syscall.Signal // that killed it, 0 if none did
-	// err says that it could not be started, or gave no whole answer; then there
+	// err is why it could not be started, or gave no whole answer; then there
 	// is no stdout.
 	err     error
 	started bool
@@ -79,15 +79,15 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 		a.leave(line, c)
 		return answer{err: errors.Join(err, errStuck), started: true}
 	}
-	said := answer{stderr: c.stderr.String(), err: err, started: true}
+	got := answer{stderr: c.stderr.String(), err: err, started: true}
 	if err == nil {
-		said.stdout = out
+		got.stdout = out
 	}
-	said.code, said.signal = c.status()
-	return said
+	got.code, got.signal = c.status()
+	return got
 }
 
-// stuck tells whether the command line still runs from an earlier time.
+// stuck reports whether the command line still runs from an earlier time.
 func (a *asker) stuck(line string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,6 +124,6 @@ func (a *answer) failure(path, subsystem, what string) *source.Error {
 	case a.code == 0 && a.signal == 0:
 		return nil
 	}
-	said := a.stdout[:min(len(a.stdout), tailSize)] // dcgmi complains of connections there
-	return refused("dcgmi "+subsystem, what, a.code, a.signal, a.stderr+string(said))
+	text := a.stdout[:min(len(a.stdout), tailSize)] // dcgmi prints errors of connections there
+	return refused("dcgmi "+subsystem, what, a.code, a.signal, a.stderr+string(text))
 }

@@ -35,12 +35,12 @@ const MinPeriod = 100 * time.Millisecond
 // kernel, which ends it with us.
 const closeTimeout = 5 * time.Second
 
-// Options say what to run.
+// Options are what to run.
 type Options struct {
 	// Path of dcgmi; a name without a slash, such as "dcgmi", which is the
 	// default, is looked up in PATH.
 	Path string
-	// Host is the host engine to talk to as dcgmi's --host takes it: a name or an
+	// Host is the host engine to talk to in the form of dcgmi's --host: a name or an
 	// address, with or without a port, or unix://PATH; "" is the one on this
 	// machine. What begins with a dash is refused.
 	Host string
@@ -54,7 +54,7 @@ type Options struct {
 	JobMappingDir string
 	// Hostname is the label hostname of all series; "" is none.
 	Hostname string
-	// Logger is told what the errors of Read do not tell. Nil discards it.
+	// Logger logs what is in no error of Read. Nil discards it.
 	Logger *slog.Logger
 	// probes look at the machine; what is nil in them looks at the real one.
 	probes probes
@@ -95,21 +95,21 @@ type Source struct {
 
 	view    atomic.Pointer[view] // nil before the first survey; stored under mu
 	stale   atomic.Bool          // the view must not be trusted at the next start
-	wonders chan struct{}        // holds a token if the node is to be surveyed
+	surveys chan struct{}        // holds a token if the node is to be surveyed
 
-	version atomic.Pointer[string]       // nil before it is known
-	unasked atomic.Pointer[source.Error] // why the last survey failed, nil if it did not
+	version     atomic.Pointer[string]       // nil before it is known
+	surveyError atomic.Pointer[source.Error] // why the last survey failed, nil if it did not
 
-	surveying sync.Mutex // held during a survey, and guards what follows
-	query     []byte     // the last of nvidia-smi's answers
-	links     []byte     // and of those about NVLinks
-	missing   string     // why not all is there that was chosen, as it was logged last
-	told      string     // of the last survey's failure
-	ask       func(ctx context.Context, path string, args []string) answer
+	surveying    sync.Mutex // locked during a survey, guards what follows
+	query        []byte     // the last of nvidia-smi's answers
+	links        []byte     // and of those about NVLinks
+	missing      string     // why not all is there that was chosen, as it was logged last
+	surveyLogged string     // the last failure of a survey that was logged
+	ask          func(ctx context.Context, path string, args []string) answer
 
-	mu     sync.Mutex
-	closed bool
-	untold bool // a stream has failed since Read last returned an error
+	mu         sync.Mutex
+	closed     bool
+	unreported bool // a stream has failed since Read last returned an error
 }
 
 var (
@@ -142,7 +142,7 @@ func New(opts Options) *Source {
 			device:    newStream(device, "device", dcgm.DeviceStream),
 			profiling: newStream(profiling, "profiling", dcgm.ProfilingStream),
 		},
-		wonders: make(chan struct{}, 1),
+		surveys: make(chan struct{}, 1),
 		ask:     commands.ask,
 		life:    life, end: end,
 		backoff: func(n int) time.Duration { return source.Backoff(n, rand.Float64()) },
@@ -161,7 +161,7 @@ func (s *Source) Name() string {
 	return "dcgmi@" + s.opts.Host
 }
 
-// Caps says that a reading is a point: dmon shows the latest of samples taken
+// Caps: a reading is a point, as dmon shows the latest of samples taken
 // once a period.
 func (s *Source) Caps() source.Caps {
 	return source.Caps{
@@ -174,7 +174,7 @@ func (s *Source) Caps() source.Caps {
 	}
 }
 
-// hostOf takes an Options.Host apart: whether it is this machine, and else its name
+// hostOf parses an Options.Host: whether it is this machine, and else its name
 // or address.
 func hostOf(option string) (local bool, host string) {
 	if option == "" || strings.HasPrefix(option, "unix://") {
@@ -197,7 +197,7 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 			return err
 		}
 		if s.next(b) {
-			return s.nameless(b)
+			return s.requireNames(b)
 		}
 		if e := s.failure(); e != nil {
 			return e
@@ -214,7 +214,7 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 func (s *Source) next(b *raw.Batch) bool {
 	for {
 		epoch := s.follow()
-		t := s.ring.take()
+		t := s.ring.next()
 		if t == nil {
 			break
 		}
@@ -232,9 +232,9 @@ func (s *Source) next(b *raw.Batch) bool {
 	return false
 }
 
-// nameless returns an error where b, which it then empties, holds nothing because
-// all that dmon reads is of GPUs that nobody can name.
-func (s *Source) nameless(b *raw.Batch) error {
+// requireNames returns an error where b, which it then empties, holds nothing because
+// all that dmon reads is of GPUs of unknown UUID.
+func (s *Source) requireNames(b *raw.Batch) error {
 	if len(b.Samples) > 0 || !s.unlisted {
 		return nil
 	}
@@ -244,14 +244,14 @@ func (s *Source) nameless(b *raw.Batch) error {
 		Cause:   "dcgmi discovery -l lists none of the GPUs that dcgmi dmon reads",
 		Remedy:  "see what it says: dcgmi discovery -l; it is asked again by itself",
 	}
-	if said := s.unasked.Load(); said != nil {
-		e.Failure, e.Err = said.Failure, said
-		e.Cause = "the GPUs are read but not known by UUID: " + said.Cause
+	if failed := s.surveyError.Load(); failed != nil {
+		e.Failure, e.Err = failed.Failure, failed
+		e.Cause = "the GPUs are read but not known by UUID: " + failed.Cause
 	}
 	return e
 }
 
-// follow takes over the view if it is another, and returns its epoch. With a new
+// follow switches to the view if it is another, and returns its epoch. With a new
 // epoch all that was read is void.
 func (s *Source) follow() uint64 {
 	v := s.view.Load()
@@ -273,7 +273,7 @@ func (s *Source) write(b *raw.Batch) {
 	var entities int
 	entities, s.unlisted = s.join.write(s.out, b)
 	if s.odd.lasts(b.At, entities, s.unlisted) {
-		s.wonder()
+		s.requestSurvey()
 	}
 }
 
@@ -287,7 +287,7 @@ type oddity struct {
 	since    time.Time // zero while nothing is odd
 }
 
-// lasts tells whether a reading is the first of which the entities have been odd for
+// lasts reports whether a reading is the first of which the entities have been odd for
 // oddFor: there are others than before, or some that are not in the inventory. Then
 // their number is odd no more.
 func (o *oddity) lasts(at time.Time, entities int, unknown bool) bool {
@@ -316,7 +316,7 @@ func (s *Source) start() {
 	s.running.Go(func() { s.watch(s.life) })
 }
 
-// stopped returns an error if nobody wants another reading.
+// stopped returns an error if there is to be no further reading.
 func (s *Source) stopped(ctx context.Context) error {
 	if s.life.Err() != nil {
 		return &source.Error{
@@ -331,8 +331,8 @@ func (s *Source) stopped(ctx context.Context) error {
 
 // Streams appends the totals of the streams device and profiling to dst.
 func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
-	var room [2]source.StreamTotals
-	totals := s.stats.Totals(room[:0])
+	var buf [2]source.StreamTotals
+	totals := s.stats.Totals(buf[:0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range s.streams {

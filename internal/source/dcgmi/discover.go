@@ -1,9 +1,11 @@
 package dcgmi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
@@ -12,7 +14,7 @@ import (
 
 // discover asks dcgmi and, where there is one, nvidia-smi what the node has, side
 // by side. It fails where dcgmi does not list the boards, and where it does not
-// tell of instances that it told of before; all else is left out where it is not
+// list instances although it did before; all else is left out where it is not
 // to be had. The caller holds surveying.
 func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, error) {
 	var list, tree answer
@@ -25,19 +27,19 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	asked.Go(func() { list = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-l"}, host)) })
 	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
 	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
-	// The one here says nothing of another host's GPUs.
+	// The one here knows nothing of another host's GPUs.
 	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
-		// It ends with an error where one board is lost, and tells of the others
+		// It ends with an error where one board is lost, and prints the others
 		// all the same.
-		told := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
+		output := func(args ...string) []byte { return s.ask(ctx, smi, args).stdout }
 		asked.Go(func() {
-			o.Query = told("--query-gpu="+dcgm.QueryFields, "--format=csv,noheader,nounits")
+			o.Query = output("--query-gpu="+dcgm.QueryFields, "--format=csv,noheader,nounits")
 		})
-		asked.Go(func() { o.List = told("-L") })
-		asked.Go(func() { o.Links = told("nvlink", "-s") })
+		asked.Go(func() { o.List = output("-L") })
+		asked.Go(func() { o.Links = output("nvlink", "-s") })
 		asked.Wait()
 		if o.HasMIG() {
-			o.Report = told("-q", "-x")
+			o.Report = output("-q", "-x")
 		}
 	}
 	asked.Wait()
@@ -53,9 +55,9 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	return dcgm.Parse(s.remember(&o)), nil
 }
 
-// remember fills in what nvidia-smi said of boards, by UUID, when it last
-// answered: a driver that is slow for once must not take labels off the series.
-// What it said of instances is not kept, for they come and go. The caller holds
+// remember fills in what nvidia-smi printed of boards, by UUID, when it last
+// answered: a driver that is slow for once must not remove labels from the series.
+// What it printed of instances is not kept, for they come and go. The caller holds
 // surveying.
 func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 	if len(o.Query) == 0 {
@@ -68,7 +70,7 @@ func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 	return o
 }
 
-// hadInstances tells whether the node as it is known has instances.
+// hadInstances reports whether the node as it is known has instances.
 func (s *Source) hadInstances() bool {
 	v := s.view.Load()
 	return v != nil && slices.ContainsFunc(v.inventory.Devices, func(d dcgm.Device) bool { return d.IsInstance() })
@@ -77,8 +79,8 @@ func (s *Source) hadInstances() bool {
 // selectionError is about devices that the node does not have.
 type selectionError struct{ error }
 
-// choose returns what of n is to be watched, as dmon's -i takes it. One GPU that is
-// lost does not take the others with it: the others are watched, and it is logged.
+// choose returns what of n is to be watched, in the form of dmon's -i. One GPU that is
+// lost does not stop the others: they are watched, and the loss is logged.
 // The caller holds surveying.
 func (s *Source) choose(n *dcgm.Inventory) (string, error) {
 	selection, err := n.Choose(s.opts.Choose)
@@ -109,4 +111,41 @@ func unfit(err error) *source.Error {
 		Remedy:  "see which GPUs the host engine knows: dcgmi discovery -l",
 		Err:     selectionError{err},
 	}
+}
+
+// Version names dcgmi and its version, "" before it is known.
+func (s *Source) Version() string {
+	if v := s.version.Load(); v != nil {
+		return *v
+	}
+	return ""
+}
+
+// learnVersion asks dcgmi for its version, which needs no host engine, until that
+// is known.
+func (s *Source) learnVersion(ctx context.Context, dcgmi string) {
+	if s.version.Load() != nil {
+		return
+	}
+	got := s.ask(ctx, dcgmi, []string{"--version"})
+	if number := parseVersion(got.stdout); number != "" {
+		name := "dcgmi " + number
+		s.version.Store(&name)
+	}
+}
+
+// longestVersion is far beyond any, such as 4.4.1.
+const longestVersion = 32
+
+// parseVersion reads what dcgmi prints, a line such as "dcgmi  version: 4.4.1"; ""
+// where there is none.
+func parseVersion(output []byte) string {
+	for line := range bytes.Lines(output) {
+		_, number, is := strings.Cut(string(line), "version:")
+		number = strings.TrimSpace(number)
+		if is && number != "" && len(number) <= longestVersion && strings.Trim(number, "0123456789.") == "" {
+			return number
+		}
+	}
+	return ""
 }

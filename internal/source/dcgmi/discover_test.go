@@ -183,14 +183,14 @@ func TestLateIdentity(t *testing.T) {
 		}
 	}
 	refused(0, `not known by UUID: dcgmi discovery -l: `)
-	<-s.wonders // of the failure
+	<-s.surveys // of the failure
 	refused(500, "what?")
-	if len(s.wonders) > 0 {
-		t.Error("it wonders too early")
+	if len(s.surveys) > 0 {
+		t.Error("it surveys too early")
 	}
 	refused(1001, "what?")
-	if len(s.wonders) == 0 {
-		t.Error("nobody wonders")
+	if len(s.surveys) == 0 {
+		t.Error("nobody surveys")
 	}
 	stranger := strings.ReplaceAll(listing, "| 0 |", "| 5 |")
 	for _, text := range []string{stranger, listing} {

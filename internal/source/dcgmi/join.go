@@ -19,7 +19,7 @@ const startGrace = 3 * time.Second
 // source, and knows no clock but the ticks'.
 type join struct {
 	period time.Duration
-	// expects tells whether a stream runs or starts.
+	// expects reports whether a stream runs or starts.
 	expects func(stream int) bool
 
 	streams [2]latest
@@ -33,7 +33,7 @@ type join struct {
 	joined [2]bool // the streams that the reading is of
 }
 
-// add merges a tick in and tells whether a reading is complete.
+// add merges a tick in and reports whether a reading is complete.
 func (j *join) add(t *tick) bool {
 	if j.begun.IsZero() {
 		j.begun = t.at
@@ -50,7 +50,7 @@ func (j *join) forget() {
 	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
 }
 
-// release tells whether a tick waits for one of the other stream that will not
+// release reports whether a tick waits for one of the other stream that will not
 // come, and is a reading after all.
 func (j *join) release() bool {
 	if !j.waiting || j.expects(other(j.newest)) {
@@ -63,7 +63,7 @@ func (j *join) release() bool {
 // other returns the stream that a stream joins.
 func other(stream int) int { return device + profiling - stream }
 
-// awaits tells whether a tick of a stream that arrived then waits for one of the
+// awaits reports whether a tick of a stream that arrived then waits for one of the
 // other: at the start both do, later device ticks only.
 func (j *join) awaits(stream int, at time.Time) bool {
 	o := &j.streams[other(stream)]

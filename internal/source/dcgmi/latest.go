@@ -26,7 +26,7 @@ type latest struct {
 	entity  []int  // of each device of the inventory
 	version uint64 // of the inventory
 
-	ticks    uint64        // samples taken from children so far
+	ticks    uint64        // samples of children so far
 	begun    time.Time     // when the latest of them, or its first part, arrived
 	interval time.Duration // between the latest two
 	at       time.Time     // when the latest part of one arrived
@@ -118,7 +118,7 @@ func (l *latest) present() (n int, unknown bool) {
 	return n, unknown
 }
 
-// window is the age from which the latest values say nothing of the present any more:
+// window is the age from which the latest values are no longer those of the present:
 // two periods. dmon works between its pauses, so that with many fields the time
 // between two ticks, up to five periods of which are believed, is longer than
 // the period.

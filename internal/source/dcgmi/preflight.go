@@ -51,10 +51,10 @@ func (p probes) complete() probes {
 	return p
 }
 
-// Check tells, as a *source.Error, what no waiting is likely to mend, so that a
+// Check returns, as a *source.Error, what no waiting is likely to mend, so that a
 // program may end with it before it serves: what preflight finds, a dcgmi that
 // cannot be run, and devices that were chosen and are not all there. A host engine that is down, or
-// slow, is not among these: Read tells of it, and tries again. It takes up to a
+// slow, is not among these: Read returns it, and tries again. It lasts up to a
 // quarter of a minute, and spares the first Read that time.
 func (s *Source) Check(ctx context.Context) error {
 	path, err := s.preflight(ctx)
@@ -80,9 +80,9 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// preflight returns the path of dcgmi, or else tells, as a *source.Error that says
+// preflight returns the path of dcgmi, or else, as a *source.Error that says
 // what to type next, what stands in the way of starting it: that it is missing or may
-// not be run, that its host engine is named in a way that it would take for an
+// not be run, that its host engine is named in a way that it would read as an
 // option, or that a dcgm-exporter reads the same GPUs already. Whether the host
 // engine answers is for dcgmi itself to find out.
 func (s *Source) preflight(ctx context.Context) (string, error) {
@@ -97,7 +97,7 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// An exporter here says nothing of the GPUs of another host.
+	// An exporter here does not read the GPUs of another host.
 	if !s.local {
 		return path, nil
 	}
@@ -145,7 +145,7 @@ func notExecutable(path string, err error) *source.Error {
 	}
 }
 
-// exporter says where a dcgm-exporter was seen, "" if nowhere.
+// exporter returns where a dcgm-exporter was seen, "" if nowhere.
 func (p *probes) exporter(ctx context.Context) string {
 	for _, command := range p.Commands() {
 		if name := filepath.Base(command); name == "dcgm-exporter" {
@@ -153,7 +153,7 @@ func (p *probes) exporter(ctx context.Context) string {
 		}
 	}
 	page, err := p.Fetch(ctx)
-	// We may listen on the exporter's port ourselves, in its place.
+	// We may listen on the exporter's port ourselves, instead of it.
 	if err != nil || bytes.Contains(page, []byte("\nkpulse_")) {
 		return ""
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // processQuery asks nvidia-smi for the processes that compute; it has no such
-// question for those that draw. dcgmi tells of jobs, but of no process.
+// question for those that draw. dcgmi lists jobs, but no processes.
 var processQuery = []string{"--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}
 
 // maxProcesses is far beyond those on any node.
@@ -36,25 +36,25 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 			Err:     err,
 		}
 	}
-	told := s.ask(ctx, smi, processQuery)
+	got := s.ask(ctx, smi, processQuery)
 	switch {
-	case told.err != nil:
+	case got.err != nil:
 		return nil, &source.Error{
 			Failure: source.Timeout,
-			Cause:   "nvidia-smi does not list processes: " + told.err.Error(),
+			Cause:   "nvidia-smi does not list processes: " + got.err.Error(),
 			Remedy:  "see whether nvidia-smi hangs, and dmesg for XIDs",
-			Err:     told.err,
+			Err:     got.err,
 		}
-	case told.code != 0 || told.signal != 0:
+	case got.code != 0 || got.signal != 0:
 		return nil, &source.Error{
 			Failure: source.Broken,
-			Cause:   "nvidia-smi does not list processes" + quoted(told.stderr+string(told.stdout[:min(len(told.stdout), tailSize)])),
+			Cause:   "nvidia-smi does not list processes" + quoted(got.stderr+string(got.stdout[:min(len(got.stdout), tailSize)])),
 			Remedy:  "see what it says: nvidia-smi " + strings.Join(processQuery, " "),
 		}
 	}
-	all := parseProcesses(told.stdout)
+	all := parseProcesses(got.stdout)
 	if v := s.view.Load(); v != nil {
-		place(all, &v.inventory)
+		assignInstances(all, &v.inventory)
 	}
 	return all, nil
 }
@@ -82,8 +82,8 @@ func parseProcesses(output []byte) []source.Process {
 	return all
 }
 
-// place gives processes that use a MIG device its board and instance.
-func place(all []source.Process, n *dcgm.Inventory) {
+// assignInstances gives processes that use a MIG device its board and instance.
+func assignInstances(all []source.Process, n *dcgm.Inventory) {
 	type home struct{ uuid, instance string }
 	homes := map[string]home{}
 	for _, d := range n.Devices {

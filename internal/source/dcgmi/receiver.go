@@ -16,23 +16,23 @@ const (
 	// lineBuffer holds the samples of many GPUs: a row is a good kilobyte.
 	lineBuffer = 64 << 10
 	// dmon prints a sample in one go, so that after a short silence no more rows
-	// are likely to come. That of the first sample is longer, for nobody knows yet
+	// are likely to come. That of the first sample is longer, for it is not known yet
 	// how many rows there are.
 	leastSilence, mostSilence = 5 * time.Millisecond, 50 * time.Millisecond
 	firstSilence              = time.Second
-	// startLimit is how long the first row may take: dmon prints the header, and
+	// startLimit is how long the first row may need: dmon prints the header, and
 	// then the host engine sets up its watches and reads every GPU once.
 	startLimit = 30 * time.Second
 	// A running child that gives no row for hangTimes the time that its samples
-	// take, and at least leastHang, hangs. The pipeline calls a stream stale much
+	// need, and at least leastHang, hangs. The pipeline calls a stream stale much
 	// sooner; but a child that is only slow gets no faster by being killed.
 	hangTimes = 10
 	leastHang = 5 * time.Second
-	// mostInterval bounds what is believed of the time that a sample takes, and so
-	// the time to tell that the child hangs to a minute. A period of more than half
+	// mostInterval bounds what is believed of the time that a sample needs, and so
+	// the time to detect that the child hangs to a minute. A period of more than half
 	// of it is believed twice.
 	mostInterval = 6 * time.Second
-	// slowAfter samples in a row that took more than two periods, the child is
+	// slowAfter samples in a row that needed more than two periods, the child is
 	// called slow.
 	slowAfter = 8
 	// mostEntities is far beyond those of any node.
@@ -42,7 +42,7 @@ const (
 	shrinkAfter = 8
 )
 
-// errHangs says that a child lives and gives no rows.
+// errHangs is the error of a child that lives and gives no rows.
 type errHangs struct{ silent time.Duration }
 
 func (e errHangs) Error() string {
@@ -58,8 +58,8 @@ type pipe interface {
 	SetReadDeadline(t time.Time) error
 }
 
-// receiver turns what one child prints into ticks. Where a sample ends is for the
-// parser to say, when it sees the next one. The receiver hands a sample on before
+// receiver turns what one child prints into ticks. The parser knows where a sample
+// ends when it sees the next one. The receiver pushes a sample before
 // that, when all its rows are there or have had the time to come; rows that come
 // later follow as the rest of it. It belongs to one goroutine.
 type receiver struct {
@@ -70,7 +70,7 @@ type receiver struct {
 	ring   *ring
 	// flows is called with the first tick.
 	flows func()
-	// slow is called once, if samples take more than two periods each.
+	// slow is called once, if samples need more than two periods each.
 	slow func(interval time.Duration)
 	// isRates: all fields of the stream are rates.
 	isRates bool
@@ -83,11 +83,11 @@ type receiver struct {
 	lastRow time.Time // zero before the first
 
 	// Of the sample that is read.
-	first  time.Time // its first row
-	head   uint32    // that row's entity
-	parted bool      // a part of it was handed on
+	first   time.Time // its first row
+	head    uint32    // that row's entity
+	partial bool      // a part of it was handed on
 
-	samples  uint64        // handed on
+	samples  uint64        // pushed
 	interval time.Duration // between samples, smoothed; 0 before the second
 	slowFor  int           // samples in a row
 	// expect is how many rows a sample has, as far as was seen, 0 before the end
@@ -96,10 +96,10 @@ type receiver struct {
 	// leader is the head of a sample that had all rows.
 	leader uint32
 
-	said    tail // lines that are no rows
-	buf     []byte
-	n       int  // bytes of an unfinished line at the beginning of buf
-	cutting bool // that line is too long and thrown away up to its end
+	otherLines tail // that are no rows
+	buf        []byte
+	n          int  // bytes of an unfinished line at the beginning of buf
+	cutting    bool // that line is too long and thrown away up to its end
 }
 
 // run reads p until it ends, which gives io.EOF, or is closed, or hangs.
@@ -116,17 +116,17 @@ func (r *receiver) run(p pipe) error {
 		}
 		n, err := p.Read(r.buf[r.n:])
 		now := time.Now()
-		r.take(n, now)
+		r.scan(n, now)
 		silent := errors.Is(err, os.ErrDeadlineExceeded)
 		switch {
 		case err != nil && !silent:
 			return err // an open tick may lack rows, and is dropped
 		case len(r.entities) > mostEntities:
 			return errGarbage
-		case r.pending() && !now.Before(r.patience()):
-			r.hand()
+		case r.pending() && !now.Before(r.pushTime()):
+			r.push()
 		}
-		// Where it was us who were held up, what is overdue lies in the pipe: it
+		// Where we were delayed ourselves, what is overdue lies in the pipe: it
 		// is looked at once more.
 		overdue := r.overdue(now)
 		if overdue && late {
@@ -147,7 +147,7 @@ func (r *receiver) since() time.Time {
 // limit is how long after since the child hangs.
 func (r *receiver) limit() time.Duration {
 	hang := max(hangTimes*max(r.period, r.interval), leastHang)
-	if r.samples < 2 { // how long they take is not known yet
+	if r.samples < 2 { // how long they need is not known yet
 		return max(startLimit, hang)
 	}
 	return hang
@@ -155,18 +155,18 @@ func (r *receiver) limit() time.Duration {
 
 func (r *receiver) overdue(now time.Time) bool { return now.Sub(r.since()) >= r.limit() }
 
-// pending tells whether rows wait to be handed on.
+// pending reports whether rows wait to be pushed.
 func (r *receiver) pending() bool { return len(r.tick.rows) > 0 }
 
-// patience is when to hand on what is pending though rows are missing: after a
-// silence, and not before the better part of the time that a sample takes.
-func (r *receiver) patience() time.Time {
+// pushTime is when to push what is pending though rows are missing: after a
+// silence, and not before the better part of the time between samples.
+func (r *receiver) pushTime() time.Time {
 	if r.expect == 0 {
 		return r.lastRow.Add(max(r.period*3/4, firstSilence))
 	}
 	silent := r.lastRow.Add(min(max(r.period/4, leastSilence), mostSilence))
-	if held := r.first.Add(r.interval * 3 / 4); held.After(silent) {
-		return held
+	if due := r.first.Add(r.interval * 3 / 4); due.After(silent) {
+		return due
 	}
 	return silent
 }
@@ -178,7 +178,7 @@ func (r *receiver) deadline(late bool) time.Time {
 	until := r.since().Add(r.limit())
 	switch {
 	case r.pending():
-		until = r.patience()
+		until = r.pushTime()
 	case late:
 		return soon
 	}
@@ -188,8 +188,8 @@ func (r *receiver) deadline(late bool) time.Time {
 	return until
 }
 
-// take takes n more bytes behind those of the unfinished line.
-func (r *receiver) take(n int, now time.Time) {
+// scan reads n more bytes behind those of the unfinished line.
+func (r *receiver) scan(n int, now time.Time) {
 	text := r.buf[:r.n+n]
 	for {
 		end := bytes.IndexByte(text, '\n') + 1
@@ -212,11 +212,11 @@ func (r *receiver) take(n int, now time.Time) {
 		r.n = 0
 	}
 	if r.n == 0 && r.expect > 0 && r.parser.Rows() >= r.expect && r.pending() {
-		r.hand()
+		r.push()
 	}
 }
 
-// line takes one line.
+// line reads one line.
 func (r *receiver) line(line []byte, now time.Time) {
 	rows, skipped := r.parser.Rows(), r.tick.batch.Skipped
 	if !r.parser.Line(&r.tick.batch, line) {
@@ -228,7 +228,7 @@ func (r *receiver) line(line []byte, now time.Time) {
 	case r.parser.Rows() > rows:
 		if r.isLate(rows) {
 			r.parser.Split()
-			r.turn(rows)
+			r.endSample(rows)
 			rows = 0
 		}
 		if rows == 0 {
@@ -237,7 +237,7 @@ func (r *receiver) line(line []byte, now time.Time) {
 		r.tick.rows = append(r.tick.rows, r.parser.Last())
 		r.lastRow = now
 	case r.tick.batch.Skipped > skipped:
-		_, _ = r.said.Write(line)
+		_, _ = r.otherLines.Write(line)
 	}
 }
 
@@ -264,27 +264,27 @@ func (r *receiver) open() {
 // begin begins a sample, whose first row came now.
 func (r *receiver) begin(now time.Time) {
 	if !r.first.IsZero() {
-		took := min(now.Sub(r.first), max(mostInterval, 2*r.period))
+		lasted := min(now.Sub(r.first), max(mostInterval, 2*r.period))
 		if r.interval == 0 {
-			r.interval = took
+			r.interval = lasted
 		}
-		r.interval += (took - r.interval) / 4
-		r.judge(took)
+		r.interval += (lasted - r.interval) / 4
+		r.checkPace(lasted)
 	}
 	r.first, r.head = now, r.parser.Last()
 }
 
-// isLate tells whether the parser's latest row, behind so many of the sample, is no
+// isLate reports whether the parser's latest row, behind so many of the sample, is no
 // rest of that but begins another: its own first row never came.
 func (r *receiver) isLate(rows int) bool {
-	return rows > 0 && r.parted && r.expect > 0 && r.parser.Last() == r.leader
+	return rows > 0 && r.partial && r.expect > 0 && r.parser.Last() == r.leader
 }
 
-// judge takes note of the time that a sample took.
-func (r *receiver) judge(took time.Duration) {
+// checkPace records the time between two samples.
+func (r *receiver) checkPace(lasted time.Duration) {
 	switch {
-	case r.slowFor == slowAfter: // and told
-	case took <= 2*max(r.period, MinPeriod): // no user can ask for a shorter period
+	case r.slowFor == slowAfter: // and logged
+	case lasted <= 2*max(r.period, MinPeriod): // nobody can ask for a shorter period
 		r.slowFor = 0
 	default:
 		if r.slowFor++; r.slowFor == slowAfter {
@@ -296,27 +296,27 @@ func (r *receiver) judge(took time.Duration) {
 // end ends a sample of that many rows.
 func (r *receiver) end(rows int) {
 	if r.pending() {
-		r.hand()
+		r.push()
 	}
-	r.turn(rows)
+	r.endSample(rows)
 }
 
-// turn leaves a sample of that many rows behind.
-func (r *receiver) turn(rows int) {
-	r.parted = false
-	r.learn(rows)
+// endSample makes room for the next sample.
+func (r *receiver) endSample(rows int) {
+	r.partial = false
+	r.expectRows(rows)
 	if rows >= r.expect {
 		r.leader = r.head
 	}
 }
 
-// hand hands what is pending to the ring. The first sample of a child has no rates
+// push pushes what is pending to the ring. The first sample of a child has no rates
 // yet.
-func (r *receiver) hand() {
+func (r *receiver) push() {
 	t := r.tick
-	t.entities, t.at, t.rest = r.entities, r.lastRow, r.parted
-	if !r.parted {
-		r.parted = true
+	t.entities, t.at, t.rest = r.entities, r.lastRow, r.partial
+	if !r.partial {
+		r.partial = true
 		r.samples++
 		if r.samples == 1 {
 			r.flows()
@@ -324,7 +324,7 @@ func (r *receiver) hand() {
 	}
 	if r.samples == 1 {
 		if r.isRates {
-			r.void()
+			r.discard()
 			return
 		}
 		t.dropRates()
@@ -333,16 +333,16 @@ func (r *receiver) hand() {
 	r.open()
 }
 
-// void counts the tick, and begins it anew.
-func (r *receiver) void() {
+// discard counts the tick, and begins it anew.
+func (r *receiver) discard() {
 	if !r.tick.rest {
 		r.ring.counts[r.stream].Ticks.Add(1)
 	}
 	r.tick.rows, r.tick.batch.Samples = r.tick.rows[:0], r.tick.batch.Samples[:0]
 }
 
-// learn updates how many rows are expected.
-func (r *receiver) learn(rows int) {
+// expectRows updates how many rows are expected.
+func (r *receiver) expectRows(rows int) {
 	if rows < r.expect {
 		r.short++
 	}

@@ -60,7 +60,7 @@ func (r *receiver) receive(t *testing.T, play func(w net.Conn)) (ticks []string,
 			case <-done:
 				over = true
 			}
-			for tk := ring.take(); tk != nil; tk = ring.take() {
+			for tk := ring.next(); tk != nil; tk = ring.next() {
 				var says []string
 				for _, s := range tk.batch.Samples {
 					says = append(says, fmt.Sprintf("%s=%v", dcgm.Fields[s.Family].Column, s.Value))
@@ -368,7 +368,7 @@ func TestConsumerStalledForFiveSeconds(t *testing.T) {
 		streams.Wait()
 		// The first profiling sample is void, and counted.
 		var left [2]int
-		for tk := ring.take(); tk != nil; tk = ring.take() {
+		for tk := ring.next(); tk != nil; tk = ring.next() {
 			left[tk.stream]++
 			if last := tk.batch.Samples[1].Value; left[tk.stream] == ringSize/2 && last != samples-1 {
 				t.Errorf("the last tick of stream %d is sample %v", tk.stream, last)
@@ -481,7 +481,7 @@ func ticking(t testing.TB) func() {
 			text = repeated
 		}
 		n++
-		r.take(copy(r.buf, text), time.Now())
+		r.scan(copy(r.buf, text), time.Now())
 		b.Reset()
 		if !s.next(b) {
 			if n > 1 {

@@ -127,7 +127,7 @@ func (f unknownField) Error() string { return fmt.Sprintf("field id %d is unknow
 // explain returns why the child of st, which is gone, has ended: err is what its
 // output ended with.
 func explain(st *stream, err error, r *receiver, c *child) error {
-	text := c.stderr.String() + r.said.String()
+	text := c.stderr.String() + r.otherLines.String()
 	command := "dcgmi dmon (" + st.name + " fields)"
 	switch {
 	case errors.As(err, new(errHangs)):
@@ -163,7 +163,7 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 			Remedy:  words.Replace(row.remedy),
 		}
 	}
-	if code > 128 && code < 160 { // a shell's, or dcgmi's own, way to say so
+	if code > 128 && code < 160 { // a shell's, or dcgmi's own, way to report it
 		sig = syscall.Signal(code - 128)
 	}
 	how := "ended with exit status " + strconv.Itoa(code)
@@ -196,7 +196,7 @@ func match(code int, text string) *refusal {
 	return nil
 }
 
-// unknownFieldIn reads the id out of dcgmi's complaint that it does not know one.
+// unknownFieldIn reads the id out of dcgmi's errorLine that it does not know one.
 func unknownFieldIn(text string) (unknownField, bool) {
 	_, rest, ok := strings.Cut(text, "Got invalid field ID. '")
 	if !ok {
@@ -207,10 +207,10 @@ func unknownFieldIn(text string) (unknownField, bool) {
 	return unknownField(id), err == nil
 }
 
-// quoted is what dcgmi said, behind a colon, "" if it said nothing.
+// quoted is what dcgmi printed, behind a colon, "" if it printed nothing.
 func quoted(text string) string {
-	if said := complaint(text); said != "" {
-		return ": " + strconv.Quote(said)
+	if line := errorLine(text); line != "" {
+		return ": " + strconv.Quote(line)
 	}
 	return ""
 }

@@ -1,9 +1,14 @@
 package dcgmi
 
 import (
+	"slices"
 	"sync"
+	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
 )
 
 // ringSize is how many ticks wait at most: at 100 ms and two streams some three
@@ -44,7 +49,7 @@ func (r *ring) blank() *tick {
 	return t
 }
 
-// push hands t to the reader, in the place of the oldest if the ring is full. The
+// push passes t to the reader, instead of the oldest if the ring is full. The
 // rest of a sample was counted with its first part.
 func (r *ring) push(t *tick) {
 	r.mu.Lock()
@@ -72,9 +77,9 @@ func (r *ring) wake() {
 	}
 }
 
-// take returns the oldest tick, nil if there is none. Who takes a tick gives it
+// next returns the oldest tick, nil if there is none. The caller gives it
 // back with recycle.
-func (r *ring) take() *tick {
+func (r *ring) next() *tick {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n == 0 {
@@ -83,7 +88,7 @@ func (r *ring) take() *tick {
 	return r.pop()
 }
 
-// pop is take for callers that hold mu and know that there is a tick.
+// pop is next for callers that hold mu and know that there is a tick.
 func (r *ring) pop() *tick {
 	t := r.slots[r.oldest]
 	r.slots[r.oldest] = nil
@@ -92,9 +97,36 @@ func (r *ring) pop() *tick {
 	return t
 }
 
-// recycle takes back a tick that nobody looks at any more.
+// recycle returns a tick that is no longer in use.
 func (r *ring) recycle(t *tick) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free = append(r.free, t)
+}
+
+// tick is one sample of a stream: a row for each entity. Where some rows were late
+// it is the first part of a sample, and further ticks are the rest of it. Its
+// memory goes round between the receiver, the ring and the reader.
+type tick struct {
+	stream int       // index in Source.streams
+	epoch  uint64    // of the view that its child was started by
+	child  uint64    // the child's number
+	at     time.Time // when its last row arrived
+	rest   bool      // of a sample whose first part went before
+	rows   []uint32  // the entities of all rows, also of those without a value
+	// batch has samples whose Family is an index in dcgm.Fields and whose Labels is one
+	// in entities. Those are the child's so far; it only adds to them.
+	batch    raw.Batch
+	entities []dmon.Entity
+}
+
+// clear removes what was read.
+func (t *tick) clear() {
+	t.rest, t.rows = false, t.rows[:0]
+	t.batch.Reset()
+}
+
+// dropRates removes the samples of rates.
+func (t *tick) dropRates() {
+	t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return dcgm.Fields[s.Family].Rate })
 }

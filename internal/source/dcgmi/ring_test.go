@@ -23,13 +23,13 @@ func TestRingEvictsTheOldest(t *testing.T) {
 		t.Errorf("%d ticks", got)
 	}
 	for want := 5; want < ringSize+5; want++ {
-		tk := r.take()
+		tk := r.next()
 		if tk == nil || tk.batch.Skipped != want {
 			t.Fatalf("took %+v, want tick %d", tk, want)
 		}
 		r.recycle(tk)
 	}
-	if tk := r.take(); tk != nil {
+	if tk := r.next(); tk != nil {
 		t.Errorf("took %+v of an empty ring", tk)
 	}
 }
@@ -40,7 +40,7 @@ func TestRingRecycles(t *testing.T) {
 		for range ringSize + 3 { // more than it holds
 			r.push(r.blank())
 		}
-		for tk := r.take(); tk != nil; tk = r.take() {
+		for tk := r.next(); tk != nil; tk = r.next() {
 			r.recycle(tk)
 		}
 	}
@@ -75,7 +75,7 @@ func TestRingLosesNothingUncounted(t *testing.T) {
 		case <-done:
 			over = true
 		}
-		for tk := r.take(); tk != nil; tk = r.take() {
+		for tk := r.next(); tk != nil; tk = r.next() {
 			taken++
 			r.recycle(tk)
 		}

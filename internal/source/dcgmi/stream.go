@@ -16,14 +16,14 @@ import (
 
 // stream is one dcgmi that is kept running.
 type stream struct {
-	index  int // in Source.streams
-	name   string
-	fields []int
-	again  chan struct{} // holds a token if the epoch may be over
+	index   int // in Source.streams
+	name    string
+	fields  []int
+	restart chan struct{} // holds a token if the epoch may be over
 
 	// Of the goroutine that supervises it.
-	counted  bool // it is open in Source.stats
-	slowTold bool
+	counted    bool // it is open in Source.stats
+	slowLogged bool
 
 	// Guarded by Source.mu.
 	up      bool          // it gives ticks
@@ -31,10 +31,10 @@ type stream struct {
 	failure *source.Error // why it is not up; nil while it is, or starts
 }
 
-// newStream asks for the fields of a stream, but for those that take turns with
+// newStream asks for the fields of a stream, but for those that alternate with
 // others on some GPUs: they would make all of them less exact.
 func newStream(index int, name string, of dcgm.Stream) *stream {
-	st := &stream{index: index, name: name, again: make(chan struct{}, 1)}
+	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
 	for i := range dcgm.Fields {
 		if f := &dcgm.Fields[i]; f.Stream == of && !f.Multiplexed && !f.Foreign() {
 			st.fields = append(st.fields, f.ID)
@@ -43,8 +43,8 @@ func newStream(index int, name string, of dcgm.Stream) *stream {
 	return st
 }
 
-// errAgain ends a child that is to be started anew.
-var errAgain = errors.New("asked to start again")
+// errRestart ends a child that is to be started anew.
+var errRestart = errors.New("asked to start again")
 
 // supervise keeps st running until ctx ends: it starts it again after a pause that
 // grows with every failure, and at once where that was asked for or a field was
@@ -53,14 +53,14 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 	for failures := 0; ctx.Err() == nil; {
 		begun := time.Now()
 		c, err := s.run(ctx, st)
-		asked := ctx.Err() != nil || errors.Is(err, errAgain)
+		asked := ctx.Err() != nil || errors.Is(err, errRestart)
 		without := !asked && s.without(st, err)
 		if !without { // else it is still the same start
 			s.close(st)
 		}
 		e := source.AsError(err)
 		if !asked && !without {
-			s.failed(st, e) // before the end of the child, which takes a while where it hangs
+			s.failed(st, e) // before the end of the child, which is slow where it hangs
 		}
 		c.stop()
 		switch {
@@ -79,7 +79,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 		timer := time.NewTimer(s.backoff(failures))
 		select {
 		case <-timer.C:
-		case <-st.again:
+		case <-st.restart:
 			failures = 0
 		case <-ctx.Done():
 		}
@@ -129,10 +129,10 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 	err := r.run(c.stdout)
 	close(end)
 	if <-interrupted {
-		return errAgain
+		return errRestart
 	}
 	if errors.Is(err, io.EOF) {
-		c.ended(stopGrace) // its status says more than our signal
+		c.ended(stopGrace) // its status is of more use than our signal
 		c.stop()
 	}
 	return explain(st, err, r, c)
@@ -156,25 +156,25 @@ func (s *Source) close(st *stream) {
 	}
 }
 
-// slow says, once, that dcgmi does not keep up with the period.
+// slow logs, once, that dcgmi does not keep up with the period.
 func (s *Source) slow(st *stream, interval time.Duration) {
-	if st.slowTold {
+	if st.slowLogged {
 		return
 	}
-	st.slowTold = true
+	st.slowLogged = true
 	const step = 100 * time.Millisecond
 	s.opts.Logger.Warn(fmt.Sprintf("dcgmi needs %s for a sample; raise --poll to at least %s",
 		interval.Round(step/10), (interval+step-1).Truncate(step)), "reads", s.Name(), "stream", st.name)
 }
 
-// interrupted waits for the end of the child and tells whether something else came
+// interrupted waits for the end of the child and reports whether something else came
 // first: the end of ctx, or of the child's epoch.
 func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end <-chan struct{}) bool {
 	for s.epoch() == epoch {
 		select {
 		case <-ctx.Done():
 			return true
-		case <-st.again:
+		case <-st.restart:
 		case <-end:
 			return false
 		}
@@ -209,8 +209,8 @@ func (s *Source) args(st *stream, entities string) ([]string, error) {
 	return args, nil
 }
 
-// without takes the field that dcgmi does not know out of st for good, if that is
-// what err says.
+// without removes the field that dcgmi does not know from st for good, if that is
+// what err is about.
 func (s *Source) without(st *stream, err error) bool {
 	unknown, ok := errors.AsType[unknownField](err)
 	i := slices.Index(st.fields, int(unknown))
@@ -227,14 +227,14 @@ func (s *Source) flows(st *stream) {
 	s.mu.Lock()
 	before := st.failure
 	st.up, st.failure = true, nil
-	s.untold = false
+	s.unreported = false
 	s.mu.Unlock()
 	if before != nil {
 		s.opts.Logger.Info("stream flows again", "reads", s.Name(), "stream", st.name)
 	}
 }
 
-// failed records that st has failed. The log hears of it where Read will not tell:
+// failed records that st has failed. It logs that where Read will not return it:
 // once for each kind of failure in a row.
 func (s *Source) failed(st *stream, e *source.Error) {
 	s.mu.Lock()
@@ -244,28 +244,28 @@ func (s *Source) failed(st *stream, e *source.Error) {
 	}
 	st.up, st.failure = false, e
 	st.over = e.Failure == source.Unsupported
-	s.untold = true
+	s.unreported = true
 	if e.Failure == source.Broken || e.Failure == source.HostEngineUnavailable {
 		s.stale.Store(true)
 	}
-	told := !others && s.tells(st, e)
+	reported := !others && s.reports(st, e)
 	s.mu.Unlock()
 	s.ring.wake()
-	if !told && (before == nil || before.Failure != e.Failure) {
+	if !reported && (before == nil || before.Failure != e.Failure) {
 		s.opts.Logger.Warn("stream failed, readings go on without it", "reads", s.Name(), "stream", st.name, "cause", e.Cause, "remedy", e.Remedy)
 	}
 }
 
-// tells tells whether Read's error will tell of e, now that no stream is up: it is
+// reports returns whether Read's error covers e, now that no stream is up: it is
 // that of the device stream, or that one's too, or bound to be. The caller holds mu.
-func (s *Source) tells(st *stream, e *source.Error) bool {
+func (s *Source) reports(st *stream, e *source.Error) bool {
 	d := s.streams[device]
 	return st == d || d.failure != nil && d.failure.Failure == e.Failure ||
 		e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
 }
 
-// failure returns what Read has to tell: that nothing flows, once for each
-// failure. The device stream's speaks for all.
+// failure returns what Read has to return: that nothing flows, once for each
+// failure. The device stream's stands for all.
 func (s *Source) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,14 +275,14 @@ func (s *Source) failure() error {
 		}
 	}
 	d := s.streams[device]
-	if d.failure == nil || !s.untold && !d.over {
+	if d.failure == nil || !s.unreported && !d.over {
 		return nil
 	}
-	s.untold = false
+	s.unreported = false
 	return d.failure
 }
 
-// expects tells whether st flows or has not failed yet.
+// expects reports whether st flows or has not failed yet.
 func (s *Source) expects(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// tailSize bounds what is kept of what a child says beside its rows.
+// tailSize bounds what is kept of what a child prints beside its rows.
 const tailSize = 4 << 10
 
 // tail keeps the end of a text. It may be written to and read from any goroutine.
@@ -38,21 +38,21 @@ func (t *tail) String() string {
 	return string(t.text)
 }
 
-// complaint returns the line of text that tells most about a failure: the first
-// that speaks of an error, else the last; short and printable.
-func complaint(text string) string {
-	said := ""
+// errorLine returns the line of text that explains a failure best: the first
+// that mentions an error, else the last; short and printable.
+func errorLine(text string) string {
+	found := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
-		said = line
+		found = line
 		if bytes.Contains(bytes.ToLower([]byte(line)), []byte("error")) {
 			break
 		}
 	}
-	return printable(said)
+	return printable(found)
 }
 
 // printable cuts s to a length that fits a log line and blanks what would break it.

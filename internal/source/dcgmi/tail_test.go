@@ -34,7 +34,7 @@ func TestComplaint(t *testing.T) {
 		"a\x1b[31mb\tc\xff":      "a [31mb c\uFFFD",
 		strings.Repeat("é", 200): strings.Repeat("é", 120) + "…",
 	} {
-		if got := complaint(text); got != want {
+		if got := errorLine(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -18,8 +18,8 @@ const (
 	identityPause = time.Second
 )
 
-// errUntold is why there is no answer when identityGrace is over.
-var errUntold = fmt.Errorf("no answer within %s of the start", identityGrace)
+// errNoIdentity is why there is no answer when identityGrace is over.
+var errNoIdentity = fmt.Errorf("no answer within %s of the start", identityGrace)
 
 // view is what the node is known to have, and what of it is watched. It is
 // replaced, never written to.
@@ -35,9 +35,9 @@ type view struct {
 // a stream failed since the last time: the host engine may number the boards that
 // it finds after a restart in another way.
 //
-// Where dcgmi does not tell for identityGrace, the stream starts without identity;
-// and where it does not tell again, with what it told before. Errors are those
-// that dmon would meet too, and those of a selection that does not fit the node.
+// Where dcgmi does not answer for identityGrace, the stream starts without identity;
+// and where it does not answer again, with what was known before. Errors are those
+// that dmon would have too, and those of a selection that does not fit the node.
 func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 	s.surveying.Lock()
 	defer s.surveying.Unlock()
@@ -47,10 +47,10 @@ func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 	s.stale.Store(false)
 	err := s.survey(ctx, path)
 	if err != nil && s.view.Load() == nil {
-		err = s.insist(ctx, path, err)
+		err = s.retrySurvey(ctx, path, err)
 	}
-	if err != nil && ctx.Err() == nil && !hopeless(err) {
-		err = s.manage(err)
+	if err != nil && ctx.Err() == nil && !isFinal(err) {
+		err = s.goOn(err)
 	}
 	if err != nil {
 		s.stale.Store(true)
@@ -59,11 +59,11 @@ func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 	return s.view.Load(), nil
 }
 
-// insist surveys again, until identityGrace after its call at the latest.
-func (s *Source) insist(ctx context.Context, path string, err error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, identityGrace-askTimeout, errUntold)
+// retrySurvey surveys again, until identityGrace after its call at the latest.
+func (s *Source) retrySurvey(ctx context.Context, path string, err error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, identityGrace-askTimeout, errNoIdentity)
 	defer cancel()
-	for err != nil && !hopeless(err) {
+	for err != nil && !isFinal(err) {
 		pause := time.NewTimer(identityPause)
 		select {
 		case <-pause.C:
@@ -76,9 +76,9 @@ func (s *Source) insist(ctx context.Context, path string, err error) error {
 	return err
 }
 
-// manage makes do with what is known, though a survey failed with err. It returns
+// goOn makes do with what is known, though a survey failed with err. It returns
 // err if that is not enough to go by.
-func (s *Source) manage(err error) error {
+func (s *Source) goOn(err error) error {
 	if s.view.Load() == nil {
 		var nothing dcgm.Inventory
 		entities, unfit := s.choose(&nothing)
@@ -88,13 +88,13 @@ func (s *Source) manage(err error) error {
 		s.adopt(nothing, entities)
 	}
 	s.opts.Logger.Warn("what the GPUs are cannot be asked, readings go on with what is known of them", "reads", s.Name(), "cause", err)
-	s.wonder()
+	s.requestSurvey()
 	return nil
 }
 
-// hopeless tells whether err would meet dmon too, or says that there is nothing to
+// isFinal reports whether err would be that of dmon too, or is that there is nothing to
 // watch.
-func hopeless(err error) bool {
+func isFinal(err error) bool {
 	switch source.AsError(err).Failure {
 	case source.HostEngineUnavailable, source.PermissionDenied, source.Unsupported:
 		return true
@@ -106,12 +106,12 @@ func hopeless(err error) bool {
 func (s *Source) survey(ctx context.Context, path string) error {
 	n, err := s.discover(ctx, path)
 	if err != nil {
-		if ctx.Err() == nil || errors.Is(context.Cause(ctx), errUntold) {
-			s.unasked.Store(source.AsError(err))
+		if ctx.Err() == nil || errors.Is(context.Cause(ctx), errNoIdentity) {
+			s.surveyError.Store(source.AsError(err))
 		}
 		return err
 	}
-	s.unasked.Store(nil)
+	s.surveyError.Store(nil)
 	entities, err := s.choose(&n)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	}
 	s.mu.Unlock()
 	if old != nil && v.epoch != old.epoch {
-		s.again("the node's GPUs or MIG instances are others than before")
+		s.restartStreams("the node's GPUs or MIG instances are others than before")
 	}
 }
 
@@ -153,15 +153,15 @@ func (s *Source) Restart(reason string) {
 	s.view.Store(&v)
 	s.mu.Unlock()
 	s.stale.Store(true)
-	s.again(reason)
+	s.restartStreams(reason)
 }
 
-// again makes all streams look whether their epoch is over.
-func (s *Source) again(reason string) {
+// restartStreams makes all streams look whether their epoch is over.
+func (s *Source) restartStreams(reason string) {
 	s.opts.Logger.Info("dcgmi is started again", "reads", s.Name(), "reason", reason)
 	for _, st := range s.streams {
 		select {
-		case st.again <- struct{}{}:
+		case st.restart <- struct{}{}:
 		default:
 		}
 	}

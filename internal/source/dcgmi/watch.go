@@ -13,13 +13,13 @@ const (
 	// costs next to nothing.
 	lookEvery = time.Second
 	// recutLooks is how many surveys follow a change of that list: instances are
-	// made one by one, and the host engine hears of them a little later.
+	// made one by one, and the host engine detects them a little later.
 	recutLooks = 3
 )
 
 // watch keeps the view true: it surveys the node when it is asked to, when the
 // driver's instances change, and every now and then. Surveys that change nothing
-// are followed by ever longer pauses, so that an entity which nobody can identify
+// are followed by ever longer pauses, so that an entity that cannot be identified
 // does not cost more than it is worth.
 func (s *Source) watch(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
@@ -30,7 +30,7 @@ func (s *Source) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.wonders:
+		case <-s.surveys:
 			due = max(due, 1)
 		case <-ticker.C:
 		}
@@ -49,7 +49,7 @@ func (s *Source) watch(ctx context.Context) {
 	}
 }
 
-// resurvey surveys the node while the streams go on, and tells whether the view
+// resurvey surveys the node while the streams go on, and reports whether the view
 // changed. If it fails, the view stays.
 func (s *Source) resurvey(ctx context.Context) bool {
 	s.surveying.Lock()
@@ -59,21 +59,21 @@ func (s *Source) resurvey(ctx context.Context) bool {
 	if err == nil {
 		err = s.survey(ctx, path)
 	}
-	told := ""
+	failure := ""
 	if err != nil && ctx.Err() == nil {
-		told = err.Error()
-		if told != s.told {
-			s.opts.Logger.Warn("what the GPUs are cannot be asked, readings go on with what is known of them", "reads", s.Name(), "cause", told)
+		failure = err.Error()
+		if failure != s.surveyLogged {
+			s.opts.Logger.Warn("what the GPUs are cannot be asked, readings go on with what is known of them", "reads", s.Name(), "cause", failure)
 		}
 	}
-	s.told = told
+	s.surveyLogged = failure
 	return s.view.Load() != before
 }
 
-// wonder has the node surveyed soon.
-func (s *Source) wonder() {
+// requestSurvey has the node surveyed soon.
+func (s *Source) requestSurvey() {
 	select {
-	case s.wonders <- struct{}{}:
+	case s.surveys <- struct{}{}:
 	default:
 	}
 }

@@ -165,7 +165,7 @@ func (w *world) until(what string, is func(b *raw.Batch, err error) bool) {
 	}
 }
 
-// has tells whether a reading has the family of a column of dmon.
+// has reports whether a reading has the family of a column of dmon.
 func has(b *raw.Batch, column string) bool {
 	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return columnOf(b, s) == column })
 }
@@ -234,7 +234,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// runs tells whether a process is there and no zombie.
+// runs reports whether a process is there and no zombie.
 func runs(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -244,5 +244,5 @@ func runs(pid int) bool {
 	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
 }
 
-// exists tells whether a process is there, be it as a zombie.
+// exists reports whether a process is there, be it as a zombie.
 func exists(pid int) bool { return syscall.Kill(pid, 0) == nil }

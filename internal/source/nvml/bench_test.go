@@ -40,10 +40,10 @@ func rounds(t testing.TB, boards int) func() *raw.Batch {
 		for i := range s.states {
 			st := &s.states[i]
 			w := st.worker
-			st.sheet = &w.sheets[w.next]
+			st.result = &w.results[w.next]
 			w.next = 1 - w.next
-			st.sheet.begun, w.listed = at, at // its instances are not listed anew
-			w.round(st.sheet)
+			st.result.begun, w.listed = at, at // its instances are not listed anew
+			w.round(st.result)
 		}
 		s.watch(at)
 		if err := s.view.follow(s.states); err != nil {

@@ -73,25 +73,25 @@ func newFieldValues(period time.Duration) *fieldValues {
 	return f
 }
 
-// ask fills row. denied tells that a value is refused for want of permission.
+// ask fills row. denied is true if a value is refused for want of permission.
 func (f *fieldValues) ask(d nvml.Device, row []float64) (answer nvml.Return, denied bool) {
 	if f.whole == refused || len(f.values) == 0 {
 		return nvml.SUCCESS, false
 	}
-	if answer = d.GetFieldValues(f.values); !f.whole.hear(answer) {
+	if answer = d.GetFieldValues(f.values); !f.whole.record(answer) {
 		return answer, answer == nvml.ERROR_NO_PERMISSION
 	}
 	var sent, received *nvml.FieldValue
 	gone := false
 	for i := range f.values {
 		v := &f.values[i]
-		told := nvml.Return(v.NvmlReturn)
-		if told == nvml.ERROR_GPU_IS_LOST {
-			return told, false
+		code := nvml.Return(v.NvmlReturn)
+		if code == nvml.ERROR_GPU_IS_LOST {
+			return code, false
 		}
-		if !f.states[i].hear(told) {
+		if !f.states[i].record(code) {
 			gone = gone || f.states[i] == refused
-			denied = denied || told == nvml.ERROR_NO_PERMISSION
+			denied = denied || code == nvml.ERROR_NO_PERMISSION
 			continue
 		}
 		switch f.column[i] {
@@ -103,14 +103,14 @@ func (f *fieldValues) ask(d nvml.Device, row []float64) (answer nvml.Return, den
 			set(row, f.column[i], decode(v))
 		}
 	}
-	f.link.take(sent, received, row)
+	f.link.add(sent, received, row)
 	if gone {
 		f.prune()
 	}
 	return answer, denied
 }
 
-// prune takes out what is refused, so that it is not asked for again.
+// prune removes what is refused, so that it is not asked for again.
 func (f *fieldValues) prune() {
 	kept := 0
 	for i, s := range f.states {
@@ -152,9 +152,9 @@ type linkRate struct {
 	at       int64 // µs, by the driver's clock; 0 before the first
 }
 
-// take takes over the counters, nil where one is not given. The first gives no
+// add records the counters, nil where one is not given. The first gives no
 // rate, nor does one that fell: the driver was loaded anew.
-func (l *linkRate) take(sent, received *nvml.FieldValue, row []float64) {
+func (l *linkRate) add(sent, received *nvml.FieldValue, row []float64) {
 	if sent == nil || received == nil {
 		l.at = 0
 		return

@@ -62,7 +62,7 @@ var gpmMetrics = [...]gpmMetric{
 // gpm counts what one board or instance does. It belongs to one worker.
 type gpm struct {
 	lib      *library
-	sample   func(nvml.GpmSample) nvml.Return // takes one
+	sample   func(nvml.GpmSample) nvml.Return // fills one
 	call     string                           // the name of that
 	sampling support
 	getting  support
@@ -103,16 +103,16 @@ func (w *worker) newGPM(instance int) *gpm {
 	return g
 }
 
-// works tells whether g, nil for none, gives anything.
+// works reports whether g, nil for none, gives anything.
 func (g *gpm) works() bool { return g != nil && g.sampling != refused && g.getting != refused }
 
-// ask takes a sample and fills row with the averages since an earlier one. With
-// the first there are none. calls is told which call is about to be made.
+// ask samples the counters and fills row with the averages since an earlier sample. With
+// the first there are none. calls is given the call that is about to be made.
 func (g *gpm) ask(calls func(string), now time.Time, period time.Duration, row []float64) nvml.Return {
 	if !g.works() || len(g.metrics) == 0 {
 		return nvml.SUCCESS
 	}
-	if answer := g.take(calls, now); answer != nvml.SUCCESS {
+	if answer := g.fill(calls, now); answer != nvml.SUCCESS {
 		return answer
 	}
 	for _, earlier := range g.samples[1:] {
@@ -128,21 +128,21 @@ func (g *gpm) ask(calls func(string), now time.Time, period time.Duration, row [
 	return nvml.SUCCESS
 }
 
-// take fills the oldest buffer and makes it the newest.
-func (g *gpm) take(calls func(string), now time.Time) nvml.Return {
+// fill fills the oldest buffer and makes it the newest.
+func (g *gpm) fill(calls func(string), now time.Time) nvml.Return {
 	s := g.samples[len(g.samples)-1]
 	if s.buffer == nil {
 		calls(gpmAllocCall)
 		buffer, answer := g.lib.GpmSampleAlloc()
 		if answer != nvml.SUCCESS {
-			g.sampling.hear(answer)
+			g.sampling.record(answer)
 			return answer
 		}
 		g.samples[len(g.samples)-1].buffer, s.buffer = buffer, buffer
 	}
 	calls(g.call)
 	answer := g.sample(s.buffer)
-	if !g.sampling.hear(answer) {
+	if !g.sampling.record(answer) {
 		g.samples[len(g.samples)-1].at = time.Time{}
 		return answer
 	}
@@ -155,18 +155,18 @@ func (g *gpm) take(calls func(string), now time.Time) nvml.Return {
 // average fills row with the averages between a sample and the newest.
 func (g *gpm) average(earlier nvml.GpmSample, row []float64) nvml.Return {
 	g.pair.n = uint32(len(g.metrics))
-	told := g.pair.metrics[:len(g.metrics)]
+	metrics := g.pair.metrics[:len(g.metrics)]
 	for i := range g.metrics {
-		told[i] = metric{id: uint32(g.metrics[i].id), answer: uint32(nvml.ERROR_UNKNOWN)}
+		metrics[i] = metric{id: uint32(g.metrics[i].id), answer: uint32(nvml.ERROR_UNKNOWN)}
 	}
 	answer := g.lib.between(g.pair, earlier, g.samples[0].buffer)
-	if !g.getting.hear(answer) {
+	if !g.getting.record(answer) {
 		return answer
 	}
 	kept := g.metrics[:0]
 	for i, m := range g.metrics {
-		if m.state.hear(nvml.Return(told[i].answer)) {
-			set(row, m.at, told[i].value*m.scale)
+		if m.state.record(nvml.Return(metrics[i].answer)) {
+			set(row, m.at, metrics[i].value*m.scale)
 		}
 		if m.state != refused {
 			kept = append(kept, m)

@@ -24,7 +24,7 @@ type library struct {
 	has func(call string) bool
 	// between fills in the averages between two samples of GPM's.
 	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return
-	// driver and version are the driver's and NVML's, "" where they do not tell.
+	// driver and version are the driver's and NVML's, "" where they are not known.
 	driver, version string
 }
 
@@ -59,7 +59,7 @@ func versionOf(version string, answer nvml.Return) string {
 	return version
 }
 
-// hasAll tells whether all of these calls are there.
+// hasAll reports whether all of these calls are there.
 func (l *library) hasAll(calls []string) bool {
 	for _, call := range calls {
 		if !l.has(call) {
@@ -119,7 +119,7 @@ func unknownBoard(index int) dcgm.Device {
 	return d
 }
 
-// board looks at one board. calls is told which call is about to be made.
+// board looks at one board. calls is given the call that is about to be made.
 func (l *library) board(index int, calls func(string)) found {
 	f := found{Device: unknownBoard(index)}
 	calls("nvmlDeviceGetHandleByIndex_v2")

@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// linkCall tells whether a link is up, each in a call of its own.
+// linkCall reports whether a link is up, each in a call of its own.
 const linkCall = "nvmlDeviceGetNvLinkState"
 
 // linksPause is how often a board is asked about its links. They change when fabric
@@ -31,8 +31,8 @@ func newLinkLimit() *linkLimit {
 	return &linkLimit{column: columns(dcgm.NVLinkLimit)[0], value: math.NaN()}
 }
 
-// ask fills row, from what was told before unless that is too long ago. calls is told
-// which call is about to be made, failed is the one that was not answered.
+// ask fills row, from the last answers unless they are too long ago. calls is given the
+// call that is about to be made, failed is the one that was not answered.
 func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []float64) (failed string, answer nvml.Return) {
 	if l.states != refused && (l.asked.IsZero() || now.Sub(l.asked) >= linksPause) {
 		l.asked = now
@@ -51,7 +51,7 @@ func (l *linkLimit) measure(d nvml.Device, calls func(string)) (limit float64, f
 	for link := range nvml.NVLINK_MAX_LINKS {
 		state, answer := d.GetNvLinkState(link)
 		switch {
-		case l.states.hear(answer):
+		case l.states.record(answer):
 			if state == nvml.FEATURE_ENABLED {
 				active++
 			}

@@ -71,7 +71,7 @@ func cutsOf(d nvml.Device, board int, calls func(string)) ([]cut, nvml.Return) {
 	return cuts, nvml.SUCCESS
 }
 
-// isGap tells whether an answer says that there is no MIG device of an index.
+// isGap reports whether an answer is that there is no MIG device of an index.
 func isGap(answer nvml.Return) bool {
 	return answer == nvml.ERROR_NOT_FOUND || answer == nvml.ERROR_INVALID_ARGUMENT
 }
@@ -89,7 +89,7 @@ func add(cuts []cut, board, id int, device nvml.Device, mig dcgm.MIGDevice) []cu
 	return cuts
 }
 
-// describeMIG returns what a MIG device says of itself. Its name ends in the
+// describeMIG returns what a MIG device reports of itself. Its name ends in the
 // profile: "NVIDIA H100 80GB HBM3 MIG 1c.3g.40gb" is one compute slice of a 3g.40gb.
 func describeMIG(d nvml.Device, index int) dcgm.MIGDevice {
 	mig := dcgm.MIGDevice{Index: index}
@@ -106,7 +106,7 @@ func describeMIG(d nvml.Device, index int) dcgm.MIGDevice {
 	return mig
 }
 
-// sameCuts tells whether a and b are the same instances.
+// sameCuts reports whether a and b are the same instances.
 func sameCuts(a, b []cut) bool {
 	return slices.EqualFunc(a, b, func(a, b cut) bool {
 		return a.id == b.id && a.Profile == b.Profile && slices.Equal(a.CUDA.MIG, b.CUDA.MIG)

@@ -7,7 +7,7 @@
 // that a board does not have is absent, and is asked for once.
 //
 // The library is loaded when a Source is first read, so that the program needs neither a
-// driver to build nor to start. It is called through cgo: without it New tells how
+// driver to build nor to start. It is called through cgo: without it New returns how
 // to build.
 package nvml
 
@@ -28,7 +28,7 @@ const standardPeriod = time.Second
 // standardLibrary is Options.LibraryPath where it is not given.
 const standardLibrary = "libnvidia-ml.so.1"
 
-// Options say what to read.
+// Options are what to read.
 type Options struct {
 	// Period between two readings; 0 is one second.
 	Period time.Duration
@@ -42,7 +42,7 @@ type Options struct {
 	Hostname string
 	// LibraryPath is what dlopen is given; "" is libnvidia-ml.so.1.
 	LibraryPath string
-	// Logger is told what the errors of Read do not tell. Nil discards it.
+	// Logger logs what is in no error of Read. Nil discards it.
 	Logger *slog.Logger
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// openPatience is how long anybody waits for a start before it is said to hang. The
+// openPatience is how long a start is waited for before it is reported to hang. The
 // start goes on: a driver without its persistence daemon takes seconds a board.
 const openPatience = 3 * time.Second
 
@@ -31,7 +31,7 @@ type opening struct {
 // ofLibrary is in the place of a board's index.
 const ofLibrary = -1
 
-// making notes that a board's next call is made, or with "" that it has made all.
+// making records that a board's next call is made, or with "" that it has made all.
 func (o *opening) making(board int, call string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,7 +62,7 @@ func (o *opening) hangs() *source.Error {
 }
 
 // wait waits for the end of o, but not longer than patience after its beginning, nor
-// than until one of the channels is closed. It tells whether o has ended.
+// than until one of the channels is closed. It reports whether o has ended.
 func (o *opening) wait(one, other <-chan struct{}, patience time.Duration) bool {
 	timer := time.NewTimer(time.Until(o.begun.Add(patience)))
 	defer timer.Stop()
@@ -117,15 +117,15 @@ func (s *Source) attempt() (*opening, error) {
 		s.opening = o
 		go func() {
 			defer close(o.done)
-			o.err = s.staff(o)
+			o.err = s.startUp(o)
 		}()
 	}
 	return s.opening, nil
 }
 
-// staff starts NVML up, finds the boards, and makes a worker for each that is
+// startUp starts NVML up, finds the boards, and makes a worker for each that is
 // wanted. What it fills in is for others once it has returned without an error.
-func (s *Source) staff(o *opening) (err error) {
+func (s *Source) startUp(o *opening) (err error) {
 	if s.lib, err = load(s.api, s.opts.LibraryPath, o); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *Source) staff(o *opening) (err error) {
 			// A call that is under way would return into what is unloaded. So this start
 			// hangs with it, and none is made beside it.
 			s.running.Wait()
-			_, _ = within(closeTimeout, s.lib.Shutdown) // what failed before it is to be told
+			_, _ = within(closeTimeout, s.lib.Shutdown) // what failed before it is to be reported
 		}
 	}()
 	all, err := s.lib.boards(o, &s.running)
@@ -148,7 +148,7 @@ func (s *Source) staff(o *opening) (err error) {
 		return err
 	}
 	s.openEvents(o)
-	s.employ(all, wanted)
+	s.startWorkers(all, wanted)
 	if len(s.workers) == 0 {
 		return &source.Error{
 			Failure: source.Broken,
@@ -159,8 +159,8 @@ func (s *Source) staff(o *opening) (err error) {
 	return nil
 }
 
-// employ makes the workers, and tells of the boards that get none.
-func (s *Source) employ(all []found, wanted []bool) {
+// startWorkers makes the workers, and logs the boards that get none.
+func (s *Source) startWorkers(all []found, wanted []bool) {
 	s.answers = make(chan answer, len(all))
 	s.workers, s.states, s.left = nil, nil, nil
 	for i := range all {

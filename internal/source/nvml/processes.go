@@ -31,34 +31,34 @@ var lists = [...]struct {
 	{"nvmlDeviceGetMPSComputeRunningProcesses", source.MPSProcess, nvml.Device.GetMPSComputeRunningProcesses},
 }
 
-// hasList tells whether the library has some version of a list.
+// hasList reports whether the library has some version of a list.
 func (l *library) hasList(call string) bool {
 	return l.has(call) || l.has(call+"_v2") || l.has(call+"_v3")
 }
 
-// census is the listing of one board's processes. It has a goroutine of its own, so
+// processList is the listing of one board's processes. It has a goroutine of its own, so
 // that one that hangs costs no reading.
-type census struct {
+type processList struct {
 	mu   sync.Mutex
-	call string // that is made, "" while nobody lists
+	call string // that is made, "" while none is
 }
 
-// note notes which call is about to be made, "" at the end.
-func (c *census) note(call string) {
+// note records the call that is about to be made, "" at the end.
+func (c *processList) note(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.call = call
 }
 
 // making returns the call that is made.
-func (c *census) making() string {
+func (c *processList) making() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.call
 }
 
-// tally is what came of a census.
-type tally struct {
+// processAnswer is what came of a processList.
+type processAnswer struct {
 	worker *worker
 	list   []source.Process
 	cause  string // why not all, "" for all
@@ -72,7 +72,7 @@ func (s *Source) Processes(ctx context.Context) ([]source.Process, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	answers := make(chan tally, len(s.workers))
+	answers := make(chan processAnswer, len(s.workers))
 	causes := map[int]string{} // by board
 	pending := 0
 	for _, w := range s.workers {
@@ -116,7 +116,7 @@ func (s *Source) listed(all []source.Process, causes map[int]string) ([]source.P
 		case !missing:
 			continue
 		case cause == "":
-			cause = fmt.Sprintf("GPU %d: %s has not returned", w.board, cmp.Or(w.census.making(), "its list of processes"))
+			cause = fmt.Sprintf("GPU %d: %s has not returned", w.board, cmp.Or(w.processList.making(), "its list of processes"))
 			e.Failure, e.Remedy = source.Timeout, hangRemedy
 		}
 		words = append(words, cause)
@@ -128,29 +128,29 @@ func (s *Source) listed(all []source.Process, causes map[int]string) ([]source.P
 	return all, e
 }
 
-// list begins a census of a board, unless one is under way.
-func (s *Source) list(w *worker, answers chan<- tally) bool {
+// list begins the list of a board, unless one is under way.
+func (s *Source) list(w *worker, answers chan<- processAnswer) bool {
 	s.mu.Lock() // none begins once Close waits for all
 	defer s.mu.Unlock()
-	if s.life.Err() != nil || w.census.making() != "" {
+	if s.life.Err() != nil || w.processList.making() != "" {
 		return false
 	}
-	w.census.note(lists[0].call)
+	w.processList.note(lists[0].call)
 	s.running.Go(func() {
 		c := w.processes()
-		w.census.note("")
+		w.processList.note("")
 		answers <- c
 	})
 	return true
 }
 
 // processes lists those of the board, or of all its MIG devices where it is cut:
-// NVML tells those of a whole board that is cut to some users only.
-func (w *worker) processes() tally {
-	c := tally{worker: w}
+// NVML lists those of a whole board that is cut to some users only.
+func (w *worker) processes() processAnswer {
+	c := processAnswer{worker: w}
 	var cuts []cut
 	if w.lib.hasAll(migCalls[:]) {
-		cuts, _ = cutsOf(w.device, w.board, w.census.note)
+		cuts, _ = cutsOf(w.device, w.board, w.processList.note)
 	}
 	if len(cuts) == 0 {
 		c.ask(w.device, "")
@@ -164,14 +164,14 @@ func (w *worker) processes() tally {
 }
 
 // ask appends the processes of a board, or of a MIG device in an instance.
-func (c *tally) ask(d nvml.Device, instance string) {
+func (c *processAnswer) ask(d nvml.Device, instance string) {
 	w := c.worker
 	for i := range lists {
 		l := &lists[i]
 		if !w.lib.hasList(l.call) {
 			continue
 		}
-		w.census.note(l.call)
+		w.processList.note(l.call)
 		infos, answer := l.ask(d)
 		if answer != nvml.SUCCESS && answer != nvml.ERROR_NOT_SUPPORTED {
 			c.cause = fmt.Sprintf("GPU %d: %s answers %s", w.board, l.call, text(answer))

@@ -100,7 +100,7 @@ func label(labels, name string) string {
 	return ""
 }
 
-// has tells whether a device has a row.
+// has reports whether a device has a row.
 func has(all map[string]string, device string) bool {
 	for key := range all {
 		if strings.HasPrefix(key, device+" ") {

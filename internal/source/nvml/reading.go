@@ -8,12 +8,12 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// reading is one call that tells of a board or a MIG instance.
+// reading is one call about a board or a MIG instance.
 type reading struct {
 	// call is NVML's name of the function. Where the library has no such symbol,
 	// it must not be called: the process would end.
 	call string
-	// columns are those of field.Fields that the call fills.
+	// columns are those of dcgm.Fields that the call fills.
 	columns []string
 	// ask writes the values of the columns to v, in the exporter's units.
 	ask func(d nvml.Device, v []float64) nvml.Return
@@ -25,7 +25,7 @@ type reading struct {
 // counter twice, 20 ms apart (nvml.h, nvmlDeviceGetPcieThroughput).
 const slowCallPeriod = 500 * time.Millisecond
 
-// Divisors from NVML's units (nvml.h) to the exporter's (field.Fields).
+// Divisors from NVML's units (nvml.h) to the exporter's (dcgm.Fields).
 const (
 	same     = 1
 	milli    = 1000    // milliwatts to watts
@@ -90,7 +90,7 @@ func with[A any, T number](get func(nvml.Device, A) (T, nvml.Return), argument A
 	return func(d nvml.Device) (T, nvml.Return) { return get(d, argument) }
 }
 
-// sampled makes a reading of a function that also tells how long it looked.
+// sampled makes a reading of a function that also returns how long it looked.
 func sampled(get func(nvml.Device) (uint32, uint32, nvml.Return)) func(nvml.Device, []float64) nvml.Return {
 	return func(d nvml.Device, v []float64) nvml.Return {
 		percent, _, answer := get(d)
@@ -145,4 +145,39 @@ func memoryBefore510(d nvml.Device, v []float64) nvml.Return {
 	m, answer := d.GetMemoryInfo()
 	v[0], v[1], v[2] = float64(m.Total/mebibyte), float64(m.Used/mebibyte), float64(m.Free/mebibyte)
 	return answer
+}
+
+// support is whether a board has a reading.
+type support uint8
+
+const (
+	untried support = iota
+	given           // it answered once: what it answers later is of that moment
+	refused         // it answered at the first ask that it has none, and is not asked again
+)
+
+// refusals are the answers that will be the same the next time.
+var refusals = [...]nvml.Return{
+	nvml.ERROR_NOT_SUPPORTED,
+	nvml.ERROR_FUNCTION_NOT_FOUND,
+	nvml.ERROR_INVALID_ARGUMENT,
+	nvml.ERROR_ARGUMENT_VERSION_MISMATCH,
+	nvml.ERROR_DEPRECATED,
+	nvml.ERROR_NO_PERMISSION,
+}
+
+// record records the answer to an ask and reports whether there is a value.
+func (s *support) record(answer nvml.Return) bool {
+	if answer == nvml.SUCCESS {
+		*s = given
+		return true
+	}
+	if *s == untried {
+		for _, r := range refusals {
+			if answer == r {
+				*s = refused
+			}
+		}
+	}
+	return false
 }

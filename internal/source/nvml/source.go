@@ -51,7 +51,7 @@ type Source struct {
 	answers chan answer
 	workers []*worker
 	states  []state  // of each worker
-	left    []string // what is to be told of the boards that have none
+	left    []string // why boards have none
 	view    view
 
 	// Of the reading goroutine.
@@ -82,11 +82,11 @@ type state struct {
 	*worker
 	busy     bool
 	asked    time.Time
-	sheet    *sheet // answered with and not served yet, nil for none
-	topology uint64 // the one in the view
+	result   *result // answered with and not served yet, nil for none
+	topology uint64  // the one in the view
 	is       condition
 	call     string // that hangs
-	told     string // of which the log heard
+	logged   string // the call that was logged
 	returned bool   // and that it returned
 	// known and counting: whether the board has GPM, once that is known.
 	known, counting bool
@@ -121,7 +121,7 @@ func newSource(opts Options, api nvml.Interface) *Source {
 // Name returns "nvml".
 func (*Source) Name() string { return "nvml" }
 
-// Caps says that a reading is a window: GPM's averages, and NVML's own, are over
+// Caps: a reading is a window, as GPM's averages, and NVML's own, are over
 // about one period.
 func (s *Source) Caps() source.Caps {
 	return source.Caps{
@@ -167,8 +167,8 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return nil
 }
 
-// warmUp asks all boards for the first time. What they say is not served, for it
-// has no rates and averages yet; that nobody says anything is told at once.
+// warmUp asks all boards for the first time. What they answer is not served, for it
+// has no rates and averages yet; that none answers is returned at once.
 func (s *Source) warmUp(ctx context.Context) error {
 	if s.warm {
 		return nil
@@ -177,7 +177,7 @@ func (s *Source) warmUp(ctx context.Context) error {
 		return err
 	}
 	s.warm = true
-	answered := s.holds()
+	answered := s.hasReading()
 	s.serve()
 	if !answered {
 		return s.failure()
@@ -202,10 +202,10 @@ func (s *Source) round(ctx context.Context, pause time.Duration) (begun time.Tim
 	return begun, nil
 }
 
-// serve marks all sheets as served.
+// serve marks all results as served.
 func (s *Source) serve() {
 	for i := range s.states {
-		s.states[i].sheet = nil
+		s.states[i].result = nil
 	}
 }
 
@@ -239,11 +239,11 @@ func (s *Source) gather(ctx context.Context, begun time.Time) error {
 	pending := s.ask(begun)
 	s.timer.Reset(time.Duration(patience * float64(s.opts.Period)))
 	impatient, over := false, false
-	for pending > 0 && !over && (!impatient || !s.holds()) {
+	for pending > 0 && !over && (!impatient || !s.hasReading()) {
 		select {
 		case a := <-s.answers:
-			s.take(a)
-			if a.sheet.begun.Equal(begun) {
+			s.handle(a)
+			if a.result.begun.Equal(begun) {
 				pending--
 			}
 		case <-s.timer.C:
@@ -259,11 +259,11 @@ func (s *Source) gather(ctx context.Context, begun time.Time) error {
 	return nil
 }
 
-// ask takes the answers that came late, asks all boards that are not busy, and
+// ask handles the answers that came late, asks all boards that are not busy, and
 // returns how many.
 func (s *Source) ask(begun time.Time) (pending int) {
 	for len(s.answers) > 0 {
-		s.take(<-s.answers)
+		s.handle(<-s.answers)
 	}
 	for i := range s.states {
 		if st := &s.states[i]; !st.busy {
@@ -275,19 +275,19 @@ func (s *Source) ask(begun time.Time) (pending int) {
 	return pending
 }
 
-// take takes over an answer.
-func (s *Source) take(a answer) {
+// handle records an answer.
+func (s *Source) handle(a answer) {
 	for i := range s.states {
 		if st := &s.states[i]; st.worker == a.worker {
-			st.busy, st.sheet = false, a.sheet
+			st.busy, st.result = false, a.result
 		}
 	}
 }
 
-// holds tells whether there is something to serve.
-func (s *Source) holds() bool {
+// hasReading reports whether there is something to serve.
+func (s *Source) hasReading() bool {
 	for i := range s.states {
-		if sheet := s.states[i].sheet; sheet != nil && !sheet.lost {
+		if result := s.states[i].result; result != nil && !result.lost {
 			return true
 		}
 	}
@@ -302,7 +302,7 @@ func (s *Source) account(profiled bool) {
 	}
 }
 
-// stopped returns an error if nobody wants another reading.
+// stopped returns an error if there is to be no further reading.
 func (s *Source) stopped(ctx context.Context) error {
 	if s.life.Err() != nil {
 		return &source.Error{

@@ -21,7 +21,7 @@ var (
 // call NVML.
 func New(Options) (*Source, error) { return nil, errUnsupported() }
 
-// errUnsupported tells how to build, and what to use instead.
+// errUnsupported is how to build, and what to use instead.
 func errUnsupported() *source.Error {
 	return &source.Error{
 		Failure: source.Unsupported,

@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// view makes Batches of the sheets of all boards. It belongs to the goroutine that reads
+// view makes Batches of the results of all boards. It belongs to the goroutine that reads
 // the source.
 type view struct {
 	chooser   dcgm.Chooser
@@ -23,7 +23,7 @@ type view struct {
 	chosen    []bool // of each device of the inventory
 	unfit     error  // the choice does not fit the devices
 
-	sheets  []*sheet               // of each board, of the reading: nil for none
+	results []*result              // of each board, of the reading: nil for none
 	repeats [len(dcgm.Fields)]bool // an instance shows the board's
 	counted [len(dcgm.Fields)]bool // by GPM
 
@@ -34,9 +34,9 @@ type view struct {
 // DCGM has it. Of the others, which are the board's, it repeats the board's.
 var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL", "ECUTL", "DCUTL", "NBWLT"}
 
-// newView shows boards as opts say.
+// newView returns a view of boards.
 func newView(opts Options, all []found) view {
-	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), sheets: make([]*sheet, len(all))}
+	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), results: make([]*result, len(all))}
 	for i := range all {
 		v.boards, v.cuts = append(v.boards, all[i].Device), append(v.cuts, all[i].cuts)
 	}
@@ -77,15 +77,15 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 	return wanted, nil
 }
 
-// follow takes over the instances of boards that were cut anew. It returns an
+// follow updates the instances of boards that were cut anew. It returns an
 // error while none of the chosen devices is there.
 func (v *view) follow(states []state) error {
 	changed := false
 	for i := range states {
 		st := &states[i]
-		if st.sheet != nil && st.sheet.topology != st.topology {
-			st.topology = st.sheet.topology
-			v.cuts[st.board] = st.sheet.cuts
+		if st.result != nil && st.result.topology != st.topology {
+			st.topology = st.result.topology
+			v.cuts[st.board] = st.result.cuts
 			changed = true
 		}
 	}
@@ -96,13 +96,13 @@ func (v *view) follow(states []state) error {
 	return v.unfit
 }
 
-// fill makes b a reading of the sheets that are not older than most when it began. It
+// fill makes b a reading of the results that are not older than most when it began. It
 // returns whether values of GPM are in it.
 func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Duration) (profiled bool) {
-	clear(v.sheets)
+	clear(v.results)
 	for i := range states {
-		if st := &states[i]; st.sheet != nil && begun.Sub(st.sheet.begun) < most {
-			v.sheets[st.board] = st.sheet
+		if st := &states[i]; st.result != nil && begun.Sub(st.result.begun) < most {
+			v.results[st.board] = st.result
 		}
 	}
 	v.out.Write(b, begun, v)
@@ -112,7 +112,7 @@ func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Dur
 // Reading implements dcgm.Readings.
 func (v *view) Reading(field, device int) float64 {
 	board := v.inventory.Devices[device].Board
-	s := v.sheets[v.inventory.Devices[board].Entity]
+	s := v.results[v.inventory.Devices[board].Entity]
 	if s == nil || !v.chosen[device] {
 		return math.NaN()
 	}

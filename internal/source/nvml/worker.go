@@ -21,8 +21,8 @@ const (
 	cutsPause = 10 * time.Second
 )
 
-// worker reads one board. All but calling, xid and census belongs to its goroutine, and a
-// sheet that it has answered with to the source.
+// worker reads one board. All but calling, xid and processList belongs to its goroutine, and a
+// result that it has answered with is the source's.
 type worker struct {
 	lib     *library
 	board   int // its index
@@ -36,7 +36,7 @@ type worker struct {
 	asks    chan time.Time // holds one
 	answers chan<- answer
 
-	mayCount bool         // the board has not said that it has no GPM
+	mayCount bool         // the board has not answered that it has no GPM
 	fields   *fieldValues // nil where the library cannot
 	links    *linkLimit   // the same
 	mig      support
@@ -44,19 +44,19 @@ type worker struct {
 	topology uint64
 	parts    []part // the board and its instances
 	cuts     []cut
-	lost     time.Time // when the board last said that it is, zero if it is not
+	lost     time.Time // when the board was last found to be, zero if it is not
 	begun    bool
-	sheets   [2]sheet
+	results  [2]result
 	next     int
 	values   [4]float64   // of a reading: as many as one has
 	note     func(string) // calls
 	pair     *pair        // one for all parts; of its own, for C may see no Go pointers beside it
 	xidAt    int          // the index in field.Fields
 
-	census census
-	xid    atomic.Uint64 // the last code, 0 for none
-	mu     sync.Mutex
-	name   string // of the call that is being made, "" for none; guarded by mu
+	processList processList
+	xid         atomic.Uint64 // the last code, 0 for none
+	mu          sync.Mutex
+	name        string // of the call that is being made, "" for none; guarded by mu
 }
 
 // asked is a reading of a device that is asked, or was refused.
@@ -73,10 +73,10 @@ type part struct {
 	gpm      *gpm // nil where there is none
 }
 
-// answer is a worker's: the sheet is to be used until the next but one.
+// answer is a worker's: the result is to be used until the next but one.
 type answer struct {
 	worker *worker
-	sheet  *sheet
+	result *result
 }
 
 // newWorker returns a worker of a board that was found. It must be run.
@@ -112,7 +112,7 @@ func (w *worker) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case at := <-w.asks:
-			s := &w.sheets[w.next]
+			s := &w.results[w.next]
 			w.next = 1 - w.next
 			s.begun = at
 			w.round(s)
@@ -122,7 +122,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// calls notes which call is about to be made.
+// calls records which call is about to be made.
 func (w *worker) calls(call string) {
 	w.mu.Lock()
 	w.name = call
@@ -137,9 +137,9 @@ func (w *worker) calling() string {
 }
 
 // round reads the board once.
-func (w *worker) round(s *sheet) {
+func (w *worker) round(s *result) {
 	if !w.lost.IsZero() && s.begun.Sub(w.lost) < lostPause {
-		w.lose(s)
+		w.markLost(s)
 		return
 	}
 	if !w.begun {
@@ -155,7 +155,7 @@ func (w *worker) round(s *sheet) {
 				"remedy", lostRemedy)
 		}
 		w.lost = s.begun
-		w.lose(s)
+		w.markLost(s)
 		return
 	}
 	if !w.lost.IsZero() {
@@ -164,8 +164,8 @@ func (w *worker) round(s *sheet) {
 	w.lost = time.Time{}
 }
 
-// lose empties s.
-func (w *worker) lose(s *sheet) {
+// markLost empties s.
+func (w *worker) markLost(s *result) {
 	s.reset(w.cuts)
 	s.topology = w.topology
 	s.lost = true
@@ -175,7 +175,7 @@ func (w *worker) lose(s *sheet) {
 func (w *worker) begin() {
 	if w.events != nil {
 		w.calls("nvmlDeviceRegisterEvents")
-		w.hear("nvmlDeviceRegisterEvents", w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events))
+		w.check("nvmlDeviceRegisterEvents", w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events))
 	}
 	w.mayCount = w.lib.hasAll(gpmCalls[:]) && w.supportsGPM()
 	if w.lib.has(fieldCall) {
@@ -190,18 +190,18 @@ func (w *worker) begin() {
 	w.adopt(w.cuts)
 }
 
-// supportsGPM tells whether the board may have GPM. go-nvml 0.13.0-1 asks in a way
-// that drivers do not understand (NVIDIA/go-nvml#168); then the first sample tells.
+// supportsGPM reports whether the board may have GPM. go-nvml 0.13.0-1 asks in a way
+// that drivers do not understand (NVIDIA/go-nvml#168); then the first sample shows it.
 func (w *worker) supportsGPM() bool {
 	w.calls(gpmSupportCall)
-	told, answer := w.device.GpmQueryDeviceSupport()
-	w.hear(gpmSupportCall, answer)
+	gpm, answer := w.device.GpmQueryDeviceSupport()
+	w.check(gpmSupportCall, answer)
 	if answer == nvml.ERROR_ARGUMENT_VERSION_MISMATCH {
 		return true
 	}
 	var s support
-	if s.hear(answer) {
-		return told.IsSupportedDevice != 0
+	if s.record(answer) {
+		return gpm.IsSupportedDevice != 0
 	}
 	return s != refused
 }
@@ -213,8 +213,8 @@ func (w *worker) list(now time.Time) {
 	}
 	w.listed = now
 	cuts, answer := cutsOf(w.device, w.board, w.note)
-	w.hear(migModeCall, answer)
-	if !w.mig.hear(answer) {
+	w.check(migModeCall, answer)
+	if !w.mig.record(answer) {
 		return
 	}
 	if !sameCuts(cuts, w.cuts) {
@@ -227,7 +227,7 @@ func (w *worker) list(now time.Time) {
 	}
 }
 
-// adopt makes cuts the instances of the board. The sheets may still hold the
+// adopt makes cuts the instances of the board. The results may still hold the
 // earlier ones, which are not written to. The board is begun anew with them: what it
 // refuses depends on whether it is cut.
 func (w *worker) adopt(cuts []cut) {
@@ -247,17 +247,17 @@ func (w *worker) newPart(d nvml.Device, readings []reading, instance int) part {
 	return p
 }
 
-// counts tells whether GPM counts anything of the board or of an instance.
+// counts reports whether GPM counts anything of the board or of an instance.
 func (w *worker) counts() bool {
 	return slices.ContainsFunc(w.parts, func(p part) bool { return p.gpm.works() })
 }
 
 // fill reads everything into s. It returns false if the board is lost.
-func (w *worker) fill(s *sheet) bool {
+func (w *worker) fill(s *result) bool {
 	for i := range w.parts {
 		if g := w.parts[i].gpm; g != nil {
 			answer := g.ask(w.note, s.begun, w.period, s.row(i))
-			if !w.hear(g.call, answer) {
+			if !w.check(g.call, answer) {
 				return false
 			}
 		}
@@ -268,13 +268,13 @@ func (w *worker) fill(s *sheet) bool {
 		if denied {
 			answer = nvml.ERROR_NO_PERMISSION
 		}
-		if !w.hear(fieldCall, answer) {
+		if !w.check(fieldCall, answer) {
 			return false
 		}
 	}
 	if w.links != nil {
 		call, answer := w.links.ask(w.device, w.note, s.begun, s.row(0))
-		if !w.hear(call, answer) {
+		if !w.check(call, answer) {
 			return false
 		}
 	}
@@ -299,10 +299,10 @@ func (w *worker) ask(p *part, row []float64) bool {
 		}
 		w.calls(r.call)
 		answer := r.ask(p.device, w.values[:])
-		if !w.hear(r.call, answer) {
+		if !w.check(r.call, answer) {
 			return false
 		}
-		if r.state.hear(answer) {
+		if r.state.record(answer) {
 			for j, at := range r.at {
 				set(row, at, w.values[j])
 			}
@@ -311,7 +311,7 @@ func (w *worker) ask(p *part, row []float64) bool {
 	return true
 }
 
-// filled tells whether all columns of r have a value.
+// filled reports whether all columns of r have a value.
 func (r *asked) filled(row []float64) bool {
 	for _, at := range r.at {
 		if math.IsNaN(row[at]) {
@@ -321,9 +321,9 @@ func (r *asked) filled(row []float64) bool {
 	return true
 }
 
-// hear returns false if an answer says that the board is lost. Where it says that
-// we may not ask, the log hears of it.
-func (w *worker) hear(call string, answer nvml.Return) bool {
+// check returns false if an answer is that the board is lost. Where it is that
+// we may not ask, it logs that.
+func (w *worker) check(call string, answer nvml.Return) bool {
 	if answer == nvml.ERROR_NO_PERMISSION && w.denials.first(call) {
 		w.logger.Warn("the driver does not let us read something", "gpu", w.board, "call", call,
 			"remedy", "run as root or with CAP_SYS_ADMIN if it is wanted; see RmProfilingAdminOnly for profiling")
@@ -340,13 +340,13 @@ func (w *worker) free() {
 	}
 }
 
-// denials are the calls that the log has heard of.
+// denials are the calls that were logged.
 type denials struct {
 	mu    sync.Mutex
 	calls map[string]bool
 }
 
-// first tells whether call is denied for the first time.
+// first reports whether call is denied for the first time.
 func (d *denials) first(call string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -43,7 +43,7 @@ func (s *Source) watchXIDs() {
 		event, answer := s.events.Wait(uint32(xidWait.Milliseconds()))
 		switch answer {
 		case nvml.SUCCESS:
-			s.record(&event)
+			s.recordXID(&event)
 		case nvml.ERROR_TIMEOUT:
 		default:
 			pause.Reset(xidPause)
@@ -55,8 +55,8 @@ func (s *Source) watchXIDs() {
 	}
 }
 
-// record takes over an event.
-func (s *Source) record(event *nvml.EventData) {
+// recordXID records an event.
+func (s *Source) recordXID(event *nvml.EventData) {
 	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
 		return
 	}

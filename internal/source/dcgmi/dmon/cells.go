@@ -6,9 +6,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// cells takes the cells of a row into b. It returns false, and takes nothing,
+// cells reads the cells of a row into b. It returns false, and adds nothing,
 // where they do not fit the header.
-func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at place) bool {
+func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at position) bool {
 	n := len(b.Samples)
 	fits, bad := p.aligned(b, line, label, at)
 	if !fits {
@@ -24,10 +24,10 @@ func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at place) bool {
 	return true
 }
 
-// aligned takes cells by their place: each begins exactly where its column does,
+// aligned reads cells by their position: each begins exactly where its column does,
 // and nothing else stands between. Where that holds, an empty cell is no riddle.
-// bad says that a cell could not be read.
-func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at place) (fits, bad bool) {
+// bad is true if a cell could not be read.
+func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at position) (fits, bad bool) {
 	columns := p.layout.columns
 	if !p.layout.aligned || len(columns) == 0 ||
 		!blankUntil(line, at.end, min(at.origin+columns[0].start, len(line))) {
@@ -66,7 +66,7 @@ func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at place) (fit
 	return true, bad
 }
 
-// counted takes cells by their order, for layouts whose columns do not line up
+// counted reads cells by their order, for layouts whose columns do not line up
 // (right-aligned ones, overflowed ones, blanks lost in copying): there must be
 // one for each column, and each must look like a cell.
 func (p *Parser) counted(b *raw.Batch, line []byte, label uint32, at int) (fits, bad bool) {
@@ -94,7 +94,7 @@ func (p *Parser) counted(b *raw.Batch, line []byte, label uint32, at int) (fits,
 	return len(columns) > 0 && (i == 0 || i == len(columns)), bad
 }
 
-// clean says whether every cell of an aligned row is there, a number or absent.
+// clean reports whether every cell of an aligned row is there, a number or absent.
 func (p *Parser) clean(line []byte, at int) bool {
 	columns := p.layout.columns
 	for i := range columns {
@@ -117,7 +117,7 @@ func (p *Parser) clean(line []byte, at int) bool {
 	return true
 }
 
-// isAbsent says whether a cell stands for a reading that is not there: N/A, and
+// isAbsent reports whether a cell stands for a reading that is not there: N/A, and
 // what C++ prints for floats that are no number.
 func isAbsent(cell []byte) bool {
 	if bytes.Equal(cell, []byte("N/A")) {

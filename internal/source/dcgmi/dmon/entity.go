@@ -2,7 +2,7 @@ package dmon
 
 import "bytes"
 
-// entityKind tells the entities that become devices.
+// entityKind is the kind of an entity that becomes a device.
 type entityKind uint8
 
 const (
@@ -27,7 +27,7 @@ type entity struct {
 	parent int    // of an instance: its GPU, or none
 }
 
-// rowKind says what a line is that is no header.
+// rowKind is what a line is that is no header.
 type rowKind uint8
 
 const (
@@ -47,7 +47,7 @@ const maxID = 10
 
 // expect tries whether the row at start is that of the entity that followed the
 // last one in the tick before. It returns none if not.
-func (p *Parser) expect(line []byte, start int) (e int, at place) {
+func (p *Parser) expect(line []byte, start int) (e int, at position) {
 	if len(p.entities) == 0 {
 		return none, at
 	}
@@ -62,11 +62,11 @@ func (p *Parser) expect(line []byte, start int) (e int, at place) {
 	if len(cell) == 0 || !bytes.HasPrefix(line[start:], cell) {
 		return none, at
 	}
-	return e, place{start, start + len(cell)}
+	return e, position{start, start + len(cell)}
 }
 
 // entity reads the words and the id at the start of a row.
-func (p *Parser) entity(line []byte, start int) (e int, at place, kind rowKind) {
+func (p *Parser) entity(line []byte, start int) (e int, at position, kind rowKind) {
 	word, idAt := prefix(line, start)
 	if word == "" {
 		if w := token(line, start); bytes.EqualFold(w, []byte("ID")) {
@@ -95,7 +95,7 @@ func (p *Parser) entity(line []byte, start int) (e int, at place, kind rowKind) 
 	}
 	e = p.lookup(k, line[idAt:end])
 	p.remember(e, line, start, end)
-	return e, place{start, end}, gpuRow
+	return e, position{start, end}, gpuRow
 }
 
 // prefix returns the entity words at start and where the id behind them begins,
@@ -114,7 +114,7 @@ func prefix(line []byte, start int) (word string, idAt int) {
 	return "", 0
 }
 
-// isLink says whether a link follows the GPU whose id ends at end: `GPU 0 LINK 5`
+// isLink reports whether a link follows the GPU whose id ends at end: `GPU 0 LINK 5`
 // is a link of DCGM 4.6.
 func isLink(line []byte, end int) bool {
 	if end == len(line) || !isBlank(line[end]) {
@@ -127,8 +127,8 @@ func isLink(line []byte, end int) bool {
 // glued reads an entity that is longer than its column: the id then runs into
 // the first value, `GPU-I 1000412.337`, and the cells behind it are shifted. Of
 // all ways to part the digits, which end at end and fill the column at full, it
-// takes the one that lets all cells of the row fit, if there is one only.
-func (p *Parser) glued(line []byte, k entityKind, idAt, end, full int) (e int, at place, kind rowKind) {
+// picks the one that lets all cells of the row fit, if there is one only.
+func (p *Parser) glued(line []byte, k entityKind, idAt, end, full int) (e int, at position, kind rowKind) {
 	found := none
 	for cut := full; cut <= end && cut-idAt <= maxID; cut++ {
 		origin := cut - p.layout.columns[0].start
@@ -138,7 +138,7 @@ func (p *Parser) glued(line []byte, k entityKind, idAt, end, full int) (e int, a
 		if found != none {
 			return none, at, textRow
 		}
-		found, at = cut, place{origin, cut}
+		found, at = cut, position{origin, cut}
 	}
 	if found == none {
 		return none, at, textRow
@@ -179,12 +179,12 @@ func (p *Parser) remember(e int, line []byte, start, end int) {
 // name gives entity e its label, with the GPU of this tick as its parent.
 func (p *Parser) name(e int) {
 	ent := &p.entities[e]
-	said := Entity{Instance: ent.kind == instance, ID: ent.id}
+	named := Entity{Instance: ent.kind == instance, ID: ent.id}
 	switch {
 	case ent.kind == gpu:
-		said.GPU = ent.id
+		named.GPU = ent.id
 	case p.parent != none:
-		said.GPU = p.entities[p.parent].id
+		named.GPU = p.entities[p.parent].id
 	}
-	ent.label, ent.bound, ent.parent = p.names.Entity(e, said), true, p.parent
+	ent.label, ent.bound, ent.parent = p.names.Entity(e, named), true, p.parent
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// layout is what a header line says of the rows below it.
+// layout is how a header line lays out the rows below it.
 type layout struct {
 	text    []byte // the header line it was read from
 	columns []column
@@ -17,7 +17,7 @@ type layout struct {
 
 	// closesGaps: a value that is missing lets the later ones of its row move
 	// up (before DCGM 4.0, whose entity column is 10 wide, then 11, then 16),
-	// so a row that ends early does not say which value it lacks.
+	// so a row that ends early does not show which value it lacks.
 	closesGaps bool
 }
 
@@ -32,7 +32,7 @@ type column struct {
 // gapless is the width of the entity column up to which rows close their gaps.
 const gapless = 10
 
-// IsHeader says whether line is a header of dmon: `#Entity`, `# Entity` or
+// IsHeader reports whether line is a header of dmon: `#Entity`, `# Entity` or
 // `# EntityId`, and the columns. A comment of the exposition format
 // (`# HELP`, `# TYPE`, `# EOF`) is none.
 func IsHeader(line []byte) bool {
@@ -71,7 +71,7 @@ func (l *layout) bind(names Names) {
 	}
 }
 
-// width is that of the entity column, 0 where it cannot be told.
+// width is that of the entity column, 0 where it is not known.
 func (l *layout) width() int {
 	if !l.aligned || len(l.columns) == 0 {
 		return 0

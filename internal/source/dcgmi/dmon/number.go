@@ -68,7 +68,7 @@ func scaled(mantissa uint64, digits, decimals int) (float64, bool) {
 // eightBlanks is a word of spaces.
 const eightBlanks = 0x2020202020202020
 
-// blankUntil says whether s[at:stop] is all spaces; most of a row is padding.
+// blankUntil reports whether s[at:stop] is all spaces; most of a row is padding.
 func blankUntil(s []byte, at, stop int) bool {
 	for ; at+8 <= stop; at += 8 {
 		if binary.LittleEndian.Uint64(s[at:]) != eightBlanks {

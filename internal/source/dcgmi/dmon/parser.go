@@ -4,9 +4,9 @@
 // The text has no timestamps and no separators: a header names the columns, a
 // row follows for each entity, and the next sample begins where an entity comes
 // up again or the header is printed anew. The parser finds these boundaries,
-// takes the columns from the header, and turns the rows of GPUs and of GPU
+// reads the columns from the header, and turns the rows of GPUs and of GPU
 // instances into samples. It emits only numbers that stand in the text, under
-// the column they stand in: a row whose cells cannot be told apart beyond doubt
+// the column they stand in: a row whose cells cannot be separated beyond doubt
 // is left out whole and counted.
 package dmon
 
@@ -53,8 +53,8 @@ type Parser struct {
 // none is the index of no entity.
 const none = -1
 
-// Line takes one line, with or without its newline, into b, whose Dict must be
-// set unless there are Names. It returns false where line opens the next tick: then it has taken
+// Line reads one line, with or without its newline, into b, whose Dict must be
+// set unless there are Names. It returns false where line opens the next tick: then it has read
 // nothing, b holds the whole tick before, and the caller hands the same line in
 // again together with an emptied Batch.
 func (p *Parser) Line(b *raw.Batch, line []byte) bool {
@@ -82,8 +82,8 @@ func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	return p.row(b, line, e, at)
 }
 
-// place is where the cells of a row are to be found.
-type place struct {
+// position is where the cells of a row are to be found.
+type position struct {
 	origin int // what the columns' offsets are counted from
 	end    int // behind the entity
 }
@@ -140,7 +140,7 @@ func (p *Parser) bind(dict *raw.Dict) {
 	}
 }
 
-// header takes a line that begins with '#'. A comment that is no header is
+// header reads a line that begins with '#'. A comment that is no header is
 // passed over.
 func (p *Parser) header(line []byte, start int) bool {
 	if !IsHeader(line) {
@@ -157,8 +157,8 @@ func (p *Parser) header(line []byte, start int) bool {
 	return true
 }
 
-// row takes the row of entity e.
-func (p *Parser) row(b *raw.Batch, line []byte, e int, at place) bool {
+// row reads the row of entity e.
+func (p *Parser) row(b *raw.Batch, line []byte, e int, at position) bool {
 	ent := &p.entities[e]
 	if ent.tick == p.tick {
 		// An error text may begin like a row ("GPU 0 is lost"): only a row
@@ -190,9 +190,9 @@ func (p *Parser) row(b *raw.Batch, line []byte, e int, at place) bool {
 	return true
 }
 
-// isRow says whether the rest of line could be the cells of ent, leaving b as it
+// isRow reports whether the rest of line could be the cells of ent, leaving b as it
 // was.
-func (p *Parser) isRow(b *raw.Batch, line []byte, ent *entity, at place) bool {
+func (p *Parser) isRow(b *raw.Batch, line []byte, ent *entity, at position) bool {
 	samples, skipped := len(b.Samples), b.Skipped
 	ok := p.cells(b, line, ent.label, at)
 	b.Samples, b.Skipped = b.Samples[:samples], skipped
@@ -218,3 +218,41 @@ func leadingBlanks(line []byte) int {
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+
+// Entity is a GPU or a GPU instance that has rows.
+type Entity struct {
+	// Instance marks a GPU instance.
+	Instance bool
+	// ID is DCGM's, in digits: "7" of `GPU-I 7`.
+	ID string
+	// GPU is the ID of the GPU itself, or of the one whose row stands before the
+	// instance's in the same tick, "" without one.
+	GPU string
+}
+
+// Names give the columns and entities of a text the ids that samples have.
+type Names interface {
+	// Column returns the Family of the values below a heading, false to leave them out.
+	Column(name []byte) (id uint32, ok bool)
+	// Entity returns the Labels of an entity's samples. n counts the entities of the
+	// Parser from 0. It is asked again where the GPU of an instance is another.
+	Entity(n int, e Entity) uint32
+}
+
+// dictNames are the words of dmon itself, in a Dict.
+type dictNames struct{ *raw.Dict }
+
+func (d dictNames) Column(name []byte) (uint32, bool) { return d.FamilyID(name), true }
+
+func (d dictNames) Entity(_ int, e Entity) uint32 {
+	block := []byte{'{'}
+	if e.GPU != "" {
+		block = append(append(append(block, `gpu="`...), e.GPU...), `",`...)
+	}
+	if e.Instance {
+		block = append(append(append(block, `entity="GPU-I `...), e.ID...), `",gpu_instance_entity="`...)
+	} else {
+		block = append(block, `entity="GPU `...)
+	}
+	return d.BlockID(append(append(block, e.ID...), `"}`...))
+}

@@ -10,10 +10,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// sheet is what one round over a board gave. The worker of the board writes it,
+// result is what one round over a board gave. The worker of the board writes it,
 // and then the goroutine that reads the source has it until it asks for the next
 // but one.
-type sheet struct {
+type result struct {
 	begun time.Time // when the round was asked for
 	lost  bool      // the board is, and has no values
 	// counting: the board or an instance has GPM.
@@ -27,7 +27,7 @@ type sheet struct {
 }
 
 // reset empties s for a round over a board with these instances.
-func (s *sheet) reset(cuts []cut) {
+func (s *result) reset(cuts []cut) {
 	s.lost, s.cuts = false, cuts
 	n := (1 + len(cuts)) * len(dcgm.Fields)
 	s.cells = slices.Grow(s.cells[:0], n)[:n]
@@ -37,7 +37,7 @@ func (s *sheet) reset(cuts []cut) {
 }
 
 // row returns the cells of the board, 0, or of an instance, 1 and up.
-func (s *sheet) row(entity int) []float64 {
+func (s *result) row(entity int) []float64 {
 	return s.cells[entity*len(dcgm.Fields):][:len(dcgm.Fields)]
 }
 
@@ -54,8 +54,8 @@ func set(row []float64, column int, v float64) {
 	}
 }
 
-// longestWindow is the time over which an average says little of the present any
-// more: a board that hung or was lost begins its rates anew.
+// longestWindow is the time over which an average no longer is that of the
+// present: a board that hung or was lost begins its rates anew.
 func longestWindow(period time.Duration) time.Duration { return max(5*period, time.Second) }
 
 // columns returns the indices in dcgm.Fields of dmon's columns. All must be there.

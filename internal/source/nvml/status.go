@@ -10,23 +10,22 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// condition says why a board has no readings.
+// condition is why a board has no readings.
 type condition uint8
 
 const (
 	fine    condition = iota
 	hanging           // a call has not returned for a period
-	lost              // the driver says so
+	lost              // by the driver's word
 )
 
-// watch looks which boards hang or are lost. The log hears once of each call that
-// hangs.
+// watch detects boards that hang or are lost. Each call that hangs is logged once.
 func (s *Source) watch(now time.Time) {
 	changed := false
 	for i := range s.states {
 		st := &s.states[i]
-		if st.sheet != nil && !st.sheet.lost && (!st.known || st.counting != st.sheet.counting) {
-			changed, st.known, st.counting = true, true, st.sheet.counting
+		if st.result != nil && !st.result.lost && (!st.known || st.counting != st.result.counting) {
+			changed, st.known, st.counting = true, true, st.result.counting
 		}
 		is, call := st.is, st.call
 		switch {
@@ -34,16 +33,16 @@ func (s *Source) watch(now time.Time) {
 			if current := st.calling(); current != "" {
 				is, call = hanging, current
 			}
-		case st.sheet != nil && st.sheet.lost:
+		case st.result != nil && st.result.lost:
 			is, call = lost, ""
-		case st.sheet != nil:
+		case st.result != nil:
 			is, call = fine, ""
 		}
 		if is == st.is && call == st.call {
 			continue
 		}
 		changed = true
-		s.tell(st, is, call)
+		s.logCondition(st, is, call)
 		st.is, st.call = is, call
 	}
 	if changed {
@@ -51,11 +50,11 @@ func (s *Source) watch(now time.Time) {
 	}
 }
 
-// tell tells the log that a call hangs, or does no more.
-func (s *Source) tell(st *state, is condition, call string) {
+// logCondition logs that a call hangs, or does no more.
+func (s *Source) logCondition(st *state, is condition, call string) {
 	switch {
-	case is == hanging && call != st.told:
-		st.told = call
+	case is == hanging && call != st.logged:
+		st.logged = call
 		s.opts.Logger.Warn("a call into the driver hangs, its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
 	case is != hanging && st.is == hanging && !st.returned:
 		st.returned = true
@@ -70,18 +69,18 @@ const (
 	lostRemedy = "see dmesg for XID 79; reset it with nvidia-smi --gpu-reset, or reboot"
 )
 
-// publish makes what Streams tells of boards without readings.
+// publish makes what Streams returns of boards without readings.
 func (s *Source) publish() {
-	stricken, uncounted := s.stricken(), s.uncounted()
+	failing, unprofiled := s.failing(), s.unprofiled()
 	s.mu.Lock()
-	s.trouble[device], s.trouble[profiling] = stricken, uncounted
+	s.trouble[device], s.trouble[profiling] = failing, unprofiled
 	s.mu.Unlock()
 	s.describe()
 }
 
-// uncounted returns why there are no profiling fields, nil if some board has them
-// or none has told.
-func (s *Source) uncounted() *source.Error {
+// unprofiled returns why there are no profiling fields, nil if some board has them
+// or it is not known.
+func (s *Source) unprofiled() *source.Error {
 	known := false
 	for i := range s.states {
 		known = known || s.states[i].known
@@ -99,8 +98,8 @@ func (s *Source) uncounted() *source.Error {
 	}
 }
 
-// stricken returns which boards hang, are lost or were left out, nil if none is.
-func (s *Source) stricken() *source.Error {
+// failing returns which boards hang, are lost or were left out, nil if none is.
+func (s *Source) failing() *source.Error {
 	var causes []string
 	e := &source.Error{Failure: source.Broken, Remedy: leftRemedy}
 	for i := range s.states {
@@ -125,7 +124,7 @@ func (s *Source) stricken() *source.Error {
 
 // failure returns why there is no reading.
 func (s *Source) failure() *source.Error {
-	if e := s.stricken(); e != nil {
+	if e := s.failing(); e != nil {
 		return e
 	}
 	for i := range s.states {
@@ -156,4 +155,34 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 		dst[from+i].Failure = s.trouble[i]
 	}
 	return dst
+}
+
+// Version names the driver and NVML, and GPM where it counts the profiling fields of
+// some board: "driver 580.105.08, NVML 13.580.105.08, GPM". It is "" before the first
+// reading.
+func (s *Source) Version() string {
+	if v := s.version.Load(); v != nil {
+		return *v
+	}
+	return ""
+}
+
+// describe makes what Version returns, if that has changed.
+func (s *Source) describe() {
+	var parts []string
+	if s.lib.driver != "" {
+		parts = append(parts, "driver "+s.lib.driver)
+	}
+	if s.lib.version != "" {
+		parts = append(parts, "NVML "+s.lib.version)
+	}
+	for i := range s.states {
+		if s.states[i].counting {
+			parts = append(parts, "GPM")
+			break
+		}
+	}
+	if text := strings.Join(parts, ", "); text != s.Version() {
+		s.version.Store(&text)
+	}
 }

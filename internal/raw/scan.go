@@ -53,9 +53,6 @@ type Scanner struct {
 	expected uint32 // the block that is likely next
 	first    uint32 // the block that the family before this one began with
 
-	helped []uint32 // the families of the HELP lines, in the order of the last scan
-	helps  int      // how many HELP lines there were so far
-
 	own     *Dict    // the names with ownPrefix
 	ownSeen []uint32 // by id of own: the last scan that saw it
 	usedOwn int
@@ -73,9 +70,6 @@ type blockNote struct {
 // familyNote is what a Scanner remembers of a family.
 type familyNote struct {
 	scan, help uint32 // the last scan that saw it, and its HELP
-	// The last header lines of it that were accepted, newlines included; "" if
-	// there was none, or its name stood in quotes.
-	helpLine, typeLine string
 }
 
 // Scan reads b.Body and sets b.Samples, b.Omit, b.Skipped, b.OwnFamilies,
@@ -121,7 +115,7 @@ func (s *Scanner) begin(b *Batch) {
 	}
 	s.scan++
 	s.usedBlocks, s.usedFamilies = 0, 0
-	s.family, s.name, s.helps = none, "", 0
+	s.family, s.name = none, ""
 	s.previous, s.expected = none, s.first
 	s.out = b
 	s.text = exposition.View(b.Body) // nobody writes to it while Scan runs
@@ -135,7 +129,7 @@ func overgrown(known, used int) bool { return used > 0 && known > 2*used+1024 }
 // forget drops all that s remembers by id and turns to d.
 func (s *Scanner) forget(d *Dict) {
 	s.dict, s.generation = d, d.Generation()
-	s.blocks, s.families, s.helped = nil, nil, nil
+	s.blocks, s.families = nil, nil
 	s.usedBlocks, s.usedFamilies = d.Blocks(), d.Families()
 	s.first = none
 }
@@ -172,11 +166,7 @@ func (s *Scanner) repeat(i int) int {
 
 // entry reads the entry at i and returns where the next one starts.
 func (s *Scanner) entry(i int) int {
-	if s.text[i] == '#' {
-		if next := s.knownHeader(i); next > i {
-			return next
-		}
-	} else if next := s.knownBlock(i); next > i {
+	if next := s.knownBlock(i); next > i {
 		return next
 	}
 	e := exposition.Next(s.text, i)
@@ -256,6 +246,40 @@ func (s *Scanner) series(e *exposition.Entry) {
 		s.follow(id)
 	} else {
 		s.use(id)
+	}
+}
+
+// header handles a HELP or TYPE entry. The first HELP of a family counts, as the first
+// sample of a series does.
+func (s *Scanner) header(e *exposition.Entry) {
+	if strings.HasPrefix(e.Name, ownPrefix) {
+		s.leaveOut(e)
+		return
+	}
+	s.out.Meaningful++
+	if e.Kind == exposition.Type {
+		return
+	}
+	if e.Quoted || e.Name != s.name {
+		s.startFamily(e)
+	}
+	note := &s.families[s.family]
+	if note.help == s.scan {
+		return
+	}
+	note.help = s.scan
+	if f := s.dict.Family(s.family); f.Help != e.Text {
+		f.Help = strings.Clone(e.Text)
+	}
+}
+
+// dropOldHelp forgets the HELP of families that had one in an earlier scan only: a
+// text must be that of the scan that it is read with.
+func (s *Scanner) dropOldHelp() {
+	for id := range s.families {
+		if s.families[id].help != s.scan {
+			s.dict.families[id].Help = ""
+		}
 	}
 }
 

@@ -167,6 +167,15 @@ func newHeader(s Series) header {
 	return header{name, string(exposition.AppendHeader(nil, name, s.Help, string(s.Type)))}
 }
 
+// begin appends the name of a series, and the lines before the first of its family.
+func (h *header) begin(dst []byte, headed *bool) []byte {
+	if !*headed {
+		*headed = true
+		dst = append(dst, h.lines...)
+	}
+	return append(dst, h.name...)
+}
+
 // allocationShare of the limit, a quarter, is for series of allocations.
 const allocationShare = 4
 

@@ -22,7 +22,7 @@ func hostFamilies() []hostFamily {
 }
 
 // write renders one family of all machines.
-func (f *hostFamily) write(s *buffer, readings []reading) {
+func (f *hostFamily) write(b *buffer, readings []reading) {
 	headed := false
 	for i := range readings {
 		if !firstOfHost(readings, i) {
@@ -33,13 +33,9 @@ func (f *hostFamily) write(s *buffer, readings []reading) {
 		if !canonical.Given(v) {
 			continue
 		}
-		if !headed {
-			headed = true
-			s.buf = append(s.buf, f.lines...)
-		}
-		s.buf = append(append(s.buf, f.name...), '{')
-		s.buf = append(exposition.AppendLabel(s.buf, "hostname", snap.Frame.Topology.Hostname), "} "...)
-		s.buf = append(exposition.AppendFloat(s.buf, v), '\n')
+		b.buf = append(f.begin(b.buf, &headed), '{')
+		b.buf = append(exposition.AppendLabel(b.buf, "hostname", snap.Frame.Topology.Hostname), "} "...)
+		b.buf = append(exposition.AppendFloat(b.buf, v), '\n')
 	}
 }
 

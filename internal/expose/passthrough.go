@@ -34,23 +34,23 @@ func ParsePassthrough(word string) (Passthrough, error) {
 }
 
 // write passes the upstream's exposition in snap on, and ends its last line.
-func (p Passthrough) write(s *buffer, snap *canonical.Snapshot) {
+func (p Passthrough) write(b *buffer, snap *canonical.Snapshot) {
 	if snap.Text != nil && p != PassOff {
-		s.buf = snap.Text.AppendText(s.buf)
-		s.flushIfFull()
+		b.buf = snap.Text.AppendText(b.buf)
+		b.flushIfFull()
 	}
 	var last []byte
 	switch p {
 	case PassValid:
 		for _, part := range snap.Valid {
-			s.pass(part)
+			b.pass(part)
 			last = part
 		}
 	case PassVerbatim:
-		s.pass(snap.Body)
+		b.pass(snap.Body)
 		last = snap.Body
 	}
 	if len(last) > 0 && last[len(last)-1] != '\n' {
-		s.buf = append(s.buf, '\n')
+		b.buf = append(b.buf, '\n')
 	}
 }

@@ -38,9 +38,9 @@ func newRenderer(views int) *renderer {
 	}
 }
 
-// write renders readings, the sources of a view in order, into s. Its last bytes
-// stay in s until it is flushed.
-func (e *renderer) write(s *output, view int, readings []reading) {
+// write renders readings, the sources of a view in order, into o. Its last bytes
+// stay in o until it is flushed.
+func (e *renderer) write(o *output, view int, readings []reading) {
 	l := e.views[view].Load()
 	if !l.fits(readings) {
 		l = newLayout(readings, l)
@@ -49,31 +49,31 @@ func (e *renderer) write(s *output, view int, readings []reading) {
 	for i := range readings {
 		readings[i].shared = l.sources[i].shared
 	}
-	e.writeInfo(&s.buffer, l)
+	e.writeInfo(&o.buffer, l)
 	for i := range e.devices {
-		if s.err != nil {
+		if o.err != nil {
 			return
 		}
-		e.devices[i].write(s, l, readings)
+		e.devices[i].write(o, l, readings)
 	}
-	e.writeWeights(&s.buffer, readings)
+	e.writeWeights(&o.buffer, readings)
 	for i := range e.hosts {
-		e.hosts[i].write(&s.buffer, readings)
+		e.hosts[i].write(&o.buffer, readings)
 	}
-	s.sources.reset()
+	o.sources.reset()
 	for i := range readings {
-		s.sources.bytes = appendSource(s.sources.bytes, readings[i].source)
-		s.sources.end()
+		o.sources.bytes = appendSource(o.sources.bytes, readings[i].source)
+		o.sources.end()
 	}
 	for i := range e.sources {
-		e.sources[i].write(s, readings)
+		e.sources[i].write(o, readings)
 	}
-	e.writeSourceInfo(s, readings)
-	s.buf = append(s.buf, e.build...)
+	e.writeSourceInfo(o, readings)
+	o.buf = append(o.buf, e.build...)
 }
 
 // writeInfo renders the labels of all devices.
-func (e *renderer) writeInfo(s *buffer, l *layout) {
+func (e *renderer) writeInfo(b *buffer, l *layout) {
 	headed := false
 	for i := range l.sources {
 		text := &l.sources[i]
@@ -82,23 +82,18 @@ func (e *renderer) writeInfo(s *buffer, l *layout) {
 			if len(labels) == 0 {
 				continue
 			}
-			if !headed {
-				headed = true
-				s.buf = append(s.buf, e.info.lines...)
-			}
-			s.buf = append(s.buf, e.info.name...)
-			s.buf = append(s.buf, labels...)
-			s.buf = append(s.buf, text.info.at(device)...)
-			s.buf = append(s.buf, "1\n"...)
-			s.flushIfFull()
+			b.buf = append(e.info.begin(b.buf, &headed), labels...)
+			b.buf = append(b.buf, text.info.at(device)...)
+			b.buf = append(b.buf, "1\n"...)
+			b.flushIfFull()
 		}
 	}
 }
 
 // write renders one family of all devices, or allocations. This loop is where the
 // time goes.
-func (f *deviceFamily) write(s *output, l *layout, readings []reading) {
-	values := s.scratch(len(f.tails))
+func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
+	values := o.scratch(len(f.tails))
 	headed := false
 	for i := range readings {
 		snap, text := readings[i].snapshot, &l.sources[i].rows[f.of]
@@ -111,17 +106,12 @@ func (f *deviceFamily) write(s *output, l *layout, readings []reading) {
 				continue
 			}
 			f.fill(values, snap, row)
-			buf := s.buf
+			buf := o.buf
 			for j, v := range values {
 				if !canonical.Given(v) {
 					continue
 				}
-				if !headed {
-					headed = true
-					buf = append(buf, f.lines...)
-				}
-				buf = append(buf, f.name...)
-				buf = append(buf, labels...)
+				buf = append(f.begin(buf, &headed), labels...)
 				buf = append(buf, f.tails[j]...)
 				if v == 0 { // as most are
 					buf = append(buf, '0', '\n')
@@ -129,15 +119,15 @@ func (f *deviceFamily) write(s *output, l *layout, readings []reading) {
 				}
 				buf = append(exposition.AppendFloat(buf, v), '\n')
 			}
-			s.buf = buf
-			s.flushIfFull()
+			o.buf = buf
+			o.flushIfFull()
 		}
 	}
 }
 
 // write renders one family of all sources.
-func (f *sourceFamily) write(s *output, readings []reading) {
-	values := s.scratch(len(f.tails))
+func (f *sourceFamily) write(o *output, readings []reading) {
+	values := o.scratch(len(f.tails))
 	headed := false
 	for i := range readings {
 		r := &readings[i]
@@ -149,53 +139,45 @@ func (f *sourceFamily) write(s *output, readings []reading) {
 			if !canonical.Given(v) {
 				continue
 			}
-			if !headed {
-				headed = true
-				s.buf = append(s.buf, f.lines...)
-			}
-			s.buf = append(append(s.buf, f.name...), s.sources.at(i)...)
+			o.buf = append(f.begin(o.buf, &headed), o.sources.at(i)...)
 			if f.ofStreams {
-				s.buf = exposition.AppendLabel(append(s.buf, ','), "stream", r.source.Streams[j].Name)
+				o.buf = exposition.AppendLabel(append(o.buf, ','), "stream", r.source.Streams[j].Name)
 			}
-			s.buf = append(s.buf, f.tails[j]...)
-			s.buf = append(exposition.AppendFloat(s.buf, v), '\n')
+			o.buf = append(o.buf, f.tails[j]...)
+			o.buf = append(exposition.AppendFloat(o.buf, v), '\n')
 		}
 	}
-	s.flushIfFull()
+	o.flushIfFull()
 }
 
 // writeSourceInfo renders how the sources that could be read are read.
-func (e *renderer) writeSourceInfo(s *output, readings []reading) {
+func (e *renderer) writeSourceInfo(o *output, readings []reading) {
 	headed := false
 	for i := range readings {
 		if readings[i].snapshot == nil {
 			continue
 		}
-		if !headed {
-			headed = true
-			s.buf = append(s.buf, e.sourceInfo.lines...)
-		}
-		s.buf = append(append(s.buf, e.sourceInfo.name...), s.sources.at(i)...)
-		s.buf = appendSourceInfo(s.buf, readings[i].source)
-		s.buf = append(s.buf, "1\n"...)
+		o.buf = append(e.sourceInfo.begin(o.buf, &headed), o.sources.at(i)...)
+		o.buf = appendSourceInfo(o.buf, readings[i].source)
+		o.buf = append(o.buf, "1\n"...)
 	}
 }
 
 // writeWeights renders the weights that the first reading was judged with; all
 // are judged alike.
-func (e *renderer) writeWeights(s *buffer, readings []reading) {
+func (e *renderer) writeWeights(b *buffer, readings []reading) {
+	headed := false
 	for i := range readings {
 		if readings[i].snapshot == nil {
 			continue
 		}
 		judgement := readings[i].snapshot.Judgement
-		s.buf = append(s.buf, e.weight.lines...)
 		for j := range weights {
-			s.buf = append(append(s.buf, e.weight.name...), '{')
-			s.buf = exposition.AppendLabel(s.buf, "input", weights[j].input)
-			s.buf = exposition.AppendLabel(append(s.buf, ','), "preset", judgement.Preset)
-			s.buf = append(s.buf, "} "...)
-			s.buf = append(exposition.AppendFloat(s.buf, weights[j].of(&judgement.Weights)), '\n')
+			b.buf = append(e.weight.begin(b.buf, &headed), '{')
+			b.buf = exposition.AppendLabel(b.buf, "input", weights[j].input)
+			b.buf = exposition.AppendLabel(append(b.buf, ','), "preset", judgement.Preset)
+			b.buf = append(b.buf, "} "...)
+			b.buf = append(exposition.AppendFloat(b.buf, weights[j].of(&judgement.Weights)), '\n')
 		}
 		return
 	}
@@ -214,8 +196,8 @@ var weights = [...]struct {
 
 // buildInfo returns the family build_info.
 func buildInfo() string {
-	h := newHeader(families[buildFamily])
-	b := append([]byte(h.lines), h.name...)
+	h, headed := newHeader(families[buildFamily]), false
+	b := h.begin(nil, &headed)
 	for i, l := range []struct{ name, value string }{
 		{"version", version.Version},
 		{"revision", version.GetRevision()},

@@ -65,21 +65,11 @@ func (d *Dict) Generation() uint64 { return d.generation }
 
 // FamilyID returns the id of a family name, adding it where it is new. It does
 // not allocate for a known name.
-func (d *Dict) FamilyID(name []byte) uint32 {
-	if id, ok := d.familyID[string(name)]; ok {
-		return id
-	}
-	return d.addFamily(Family{Name: string(name)})
-}
+func (d *Dict) FamilyID(name []byte) uint32 { return d.familyOf(exposition.View(name)) }
 
 // BlockID returns the id of a label block, adding it where it is new. It does
 // not allocate for a known block.
-func (d *Dict) BlockID(block []byte) uint32 {
-	if id, ok := d.blockID[string(block)]; ok {
-		return id
-	}
-	return d.addBlock(string(block))
-}
+func (d *Dict) BlockID(block []byte) uint32 { return d.blockOf(exposition.View(block)) }
 
 // Compact forgets the families and label blocks for which keep answers false,
 // numbers the others anew in their old order, and raises the generation. Kept

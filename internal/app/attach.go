@@ -11,7 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// attachTimeout bounds how long a proxy on this machine may take to answer; it delays
+// attachTimeout bounds how long we wait for a proxy on this machine to answer; it delays
 // the first frame.
 const attachTimeout = 500 * time.Millisecond
 
@@ -82,10 +82,9 @@ func localProxy(listen []string) string {
 // there.
 func (o *options) withoutEffect(proxies, remedy string) string {
 	var flags []string
-	for i := range settings {
-		s := &settings[i]
-		if s.flag != "" && o.origin(s.flag) == fromCommandLine && s.modes&modeTUI != 0 && s.modes&modeAttach == 0 {
-			flags = append(flags, "--"+s.flag)
+	for _, f := range o.given {
+		if f.typed && f.setting.modes&modeTUI != 0 && f.setting.modes&modeAttach == 0 {
+			flags = append(flags, f.name())
 		}
 	}
 	switch last := len(flags) - 1; last {

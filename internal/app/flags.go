@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
 // Defaults and limits of the flags.
@@ -43,15 +45,19 @@ func (e *fileError) Unwrap() error { return e.error }
 type origin uint8
 
 const (
-	fromDefault origin = iota
-	fromFile
+	fromFile origin = iota // or the default
 	fromEnvironment
 	fromCommandLine
 )
 
-// given is what command line and environment set. It does not change once it is read:
-// a reload lays it over the file anew.
-type given struct{ flags map[string]*givenFlag }
+// given is what command line and environment set, in the order of the table. It does not
+// change once it is read: a reload lays it over the file anew.
+type given []*givenFlag
+
+// flag returns what a flag was given.
+func (g given) flag(name string) *givenFlag {
+	return g[slices.IndexFunc(g, func(f *givenFlag) bool { return f.setting.flag == name })]
+}
 
 // givenFlag records the texts that a flag was given. It implements kingpin.Value.
 type givenFlag struct {
@@ -99,7 +105,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 }
 
 // readFlags reads command line and environment.
-func readFlags(args []string, stdout io.Writer) (*given, error) {
+func readFlags(args []string, stdout io.Writer) (g given, err error) {
 	app := kingpin.New("kpulse-proxy", about)
 	answered := false
 	app.Terminate(func(int) { answered = true })
@@ -107,32 +113,29 @@ func readFlags(args []string, stdout io.Writer) (*given, error) {
 	app.UsageTemplate(helpTemplate).UsageFuncs(helpFuncs)
 	app.HelpFlag.Short('h').Help("Show this help.")
 	app.Version(version.Print("kpulse-proxy"))
-	g, defaults := &given{map[string]*givenFlag{}}, newOptions()
+	defaults := newOptions()
 	for i := range settings {
 		s := &settings[i]
 		if s.flag == "" {
 			continue
 		}
 		f := &givenFlag{setting: s}
-		g.flags[s.flag] = f
+		g = append(g, f)
 		flag := app.Flag(s.flag, s.help).Envar(s.variable()).IsSetByUser(&f.typed).PlaceHolder(s.placeholder)
 		if s.placeholder == "" && !f.IsBoolFlag() {
 			flag.PlaceHolder(s.defaultText(defaults))
 		}
 		flag.SetValue(f)
 	}
-	_, err := app.Parse(bareExport(args))
-	switch {
+	switch _, err := app.Parse(bareExport(args)); {
 	case answered:
 		return nil, errAnswered
 	case err != nil:
-		return nil, explainFlag(err, g)
+		return nil, explainFlag(err)
 	}
-	for i := range settings {
-		for _, text := range g.texts(settings[i].flag) {
-			if err := settings[i].set(newOptions(), text); err != nil {
-				return nil, fmt.Errorf("%s: %w", g.flags[settings[i].flag].name(), err)
-			}
+	for _, f := range g {
+		if err := f.apply(newOptions()); err != nil {
+			return nil, err
 		}
 	}
 	return g, nil
@@ -151,7 +154,7 @@ func (s *setting) defaultText(defaults *options) string {
 }
 
 // explainFlag adds to kingpin's error what was probably meant.
-func explainFlag(err error, g *given) error {
+func explainFlag(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
 		// Not quoted: it may be a URL with a password.
 		return errors.New("there is an argument that belongs to no flag; every setting is a flag, such as --source=URL, and check config FILE comes first")
@@ -170,36 +173,21 @@ func explainFlag(err error, g *given) error {
 	return fmt.Errorf("%w; see --help", err)
 }
 
-// texts returns what a flag was given.
-func (g *given) texts(flag string) []string {
-	if f := g.flags[flag]; f != nil {
-		return f.texts
-	}
-	return nil
-}
-
 // options reads the config file, and lays what is given over it.
-func (g *given) options() (*options, error) {
+func (g given) options() (*options, error) {
 	o := newOptions()
 	var file *config.File
-	if path := g.texts("config.file"); path != nil {
+	if path := g.flag("config.file").String(); path != "" {
 		var err error
-		if file, err = config.Load(path[0]); err != nil {
+		if file, err = config.Load(path); err != nil {
 			return nil, &fileError{err}
 		}
 		o.Config = file.Config
 	}
 	o.given = g
-	for i := range settings {
-		s := &settings[i]
-		texts := g.texts(s.flag)
-		if list, ok := s.at(o).(*[]string); ok && texts != nil {
-			*list = nil
-		}
-		for _, text := range texts {
-			if err := s.set(o, text); err != nil {
-				return nil, fmt.Errorf("%s: %w", g.flags[s.flag].name(), err)
-			}
+	for _, f := range g {
+		if err := f.apply(o); err != nil {
+			return nil, err
 		}
 	}
 	o.weigh()
@@ -209,16 +197,28 @@ func (g *given) options() (*options, error) {
 	return o, o.refuse()
 }
 
-// origin returns where the value of a flag comes from, as far as that is outside the
-// config file.
+// apply sets what the flag was given. A list replaces the one there was.
+func (f *givenFlag) apply(o *options) error {
+	if list, ok := f.setting.at(o).(*[]string); ok && f.texts != nil {
+		*list = nil
+	}
+	for _, text := range f.texts {
+		if err := f.setting.set(o, text); err != nil {
+			return fmt.Errorf("%s: %w", f.name(), err)
+		}
+	}
+	return nil
+}
+
+// origin returns where the value of a flag comes from.
 func (o *options) origin(flag string) origin {
-	switch f := o.given.flags[flag]; {
+	switch f := o.given.flag(flag); {
 	case f.typed:
 		return fromCommandLine
 	case f.texts != nil:
 		return fromEnvironment
 	}
-	return fromFile // or the default
+	return fromFile
 }
 
 // weigh lets the weights stand in place of the preset, unless that comes from nearer by.
@@ -267,16 +267,29 @@ func assign(p any, text string) (err error) {
 		if *p, err = strconv.ParseFloat(text, 64); err != nil {
 			return fmt.Errorf("%q is no number, or too large a one; write it in digits", text)
 		}
-	case interface{ Set(string) error }:
+	case **config.Duration:
+		*p = new(config.Duration)
+		return (*p).Set(text)
+	case *canonical.Weights:
+		*p, err = compute.ParseWeights(text)
+	case *compute.Missing:
+		*p, err = compute.ParseMissing(text)
+	case *expose.Passthrough:
+		*p, err = expose.ParsePassthrough(text)
+	case *promslog.Level, *promslog.Format:
+		if err = p.(kingpin.Value).Set(text); err != nil {
+			return fmt.Errorf("%w; see --help", err)
+		}
+	case kingpin.Value:
 		return p.Set(text)
 	}
 	return err
 }
 
 // within refuses durations out of bounds.
-func within(d, least, most config.Duration, why string) error {
+func within(d, least, most config.Duration) error {
 	if d < least || d > most {
-		return fmt.Errorf("%s is out of range; give at most %s: %s", d, most, why)
+		return fmt.Errorf("%s is out of range; give %s to %s", d, least, most)
 	}
 	return nil
 }
@@ -301,11 +314,9 @@ func (o *options) refuse() error {
 	case o.mode() == modeExport && o.sources[0].poll == 0 && o.sources[0].backend.onDemand:
 		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
 	}
-	for i := range settings {
-		if s := &settings[i]; s.flag != "" {
-			if err := o.refuseSetting(s, o.given.flags[s.flag]); err != nil {
-				return err
-			}
+	for _, f := range o.given {
+		if err := o.refuseFlag(f); err != nil {
+			return err
 		}
 	}
 	for i := range o.sources {
@@ -318,8 +329,9 @@ func (o *options) refuse() error {
 	return err
 }
 
-// refuseSetting returns why a flag that was given has no meaning beside the others.
-func (o *options) refuseSetting(s *setting, f *givenFlag) error {
+// refuseFlag returns why a flag that was given has no meaning beside the others.
+func (o *options) refuseFlag(f *givenFlag) error {
+	s := f.setting
 	if f.texts == nil || reflect.ValueOf(s.at(o)).Elem().IsZero() {
 		return nil
 	}

@@ -137,7 +137,7 @@ func (o *options) readOnly(from config.Source) error {
 	s, key, err := resolve(from)
 	if err != nil {
 		at := slices.IndexFunc(settings, func(s setting) bool { return s.key == "sources[]."+key })
-		return fmt.Errorf("%s: %w", o.given.flags[settings[at].flag].name(), err)
+		return fmt.Errorf("%s: %w", o.given.flag(settings[at].flag).name(), err)
 	}
 	o.sources = []sourceSettings{s}
 	return nil

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -139,14 +140,19 @@ const hottest = 200
 
 // check returns the thresholds that are out of range.
 func (t *Thresholds) check() (wrong []*OptionError) {
-	for _, f := range t.fractions() {
-		if !(f.value >= 0 && f.value <= 1) {
-			wrong = append(wrong, Reject("thresholds."+f.name, "%v is no fraction: make %s one from 0 to 1, such as 0.05 for 5 percent", f.value, f.name))
-		}
-	}
-	for _, f := range []figure{{"transfer_pcie", t.TransferPCIe}, {"remapped_rows", t.RemappedRows}} {
-		if !(f.value >= 0 && f.value <= math.MaxFloat64) {
-			wrong = append(wrong, Reject("thresholds."+f.name, "%v is out of range: make %s a finite number of at least 0", f.value, f.name))
+	figures := reflect.ValueOf(t).Elem()
+	for i := range figures.NumField() {
+		key := figures.Type().Field(i).Tag.Get("yaml")
+		switch key {
+		case "-":
+		case "transfer_pcie", "remapped_rows":
+			if v := figures.Field(i).Float(); !(v >= 0 && v <= math.MaxFloat64) {
+				wrong = append(wrong, Reject("thresholds."+key, "%v is out of range: make %s a finite number of at least 0", v, key))
+			}
+		default:
+			if v := figures.Field(i).Float(); !(v >= 0 && v <= 1) {
+				wrong = append(wrong, Reject("thresholds."+key, "%v is no fraction: make %s one from 0 to 1, such as 0.05 for 5 percent", v, key))
+			}
 		}
 	}
 	if t.RiseHold <= 0 {
@@ -173,38 +179,4 @@ func checkTemperature(key, models string, celsius float64) []*OptionError {
 		return nil
 	}
 	return []*OptionError{Reject("temperatures."+key, "warning temperature of %s is %v: make it above 0 and at most %d degrees Celsius", models, celsius, hottest)}
-}
-
-// figure is a threshold with the name that operators know it by: its key in the
-// config file.
-type figure struct {
-	name  string
-	value float64
-}
-
-func (t *Thresholds) fractions() []figure {
-	return []figure{
-		{"idle_utilization", t.IdleUtilization},
-		{"idle_engine", t.IdleEngine},
-		{"idle_dram", t.IdleDRAM},
-		{"transfer_memory_copy", t.TransferMemoryCopy},
-		{"tensor_heavy_tensor", t.TensorHeavyTensor},
-		{"tensor_heavy_sm", t.TensorHeavySM},
-		{"tensor_tensor", t.TensorTensor},
-		{"tensor_sm", t.TensorSM},
-		{"fp64_fp64", t.FP64FP64},
-		{"fp64_sm", t.FP64SM},
-		{"io_sm", t.IOSM},
-		{"memory_bound_dram", t.MemoryBoundDRAM},
-		{"memory_bound_sm", t.MemoryBoundSM},
-		{"compute_heavy_sm", t.ComputeHeavySM},
-		{"compute_active_sm", t.ComputeActiveSM},
-		{"memory_active_dram", t.MemoryActiveDRAM},
-		{"busy_engine", t.BusyEngine},
-		{"busy_sm", t.BusySM},
-		{"low_engine", t.LowEngine},
-		{"low_sm", t.LowSM},
-		{"low_dram", t.LowDRAM},
-		{"stalled_utilization", t.StalledUtilization},
-	}
 }

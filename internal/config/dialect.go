@@ -41,7 +41,7 @@ func (f *file) rows(d *document) (rows []translate.Row) {
 	for i := range f.Dialect {
 		r, path := &f.Dialect[i], fmt.Sprintf("dialect[%d]", i+1)
 		r.check(d, path)
-		line := d.nodes[d.find(path)].line()
+		line := d.find(path).first
 		for _, name := range r.Names {
 			if first, twice := families[name]; twice {
 				d.reject(path, "family %q has a meaning from line %d already; leave it out", name, first)

@@ -88,8 +88,7 @@ func TestExampleOffersWhatWorks(t *testing.T) {
 }
 
 func keysOf[T any]() []string {
-	keys, _ := fields(reflect.TypeFor[T]())
-	return keys
+	return diag.YAMLKeys(reflect.TypeFor[T](), reflect.TypeFor[T]().String())
 }
 
 // TestExampleShowsEveryKey: nothing that can be set is left out.

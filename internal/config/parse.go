@@ -30,8 +30,7 @@ type File struct {
 // where the file does not have it, with what it would be in. The text ends in what to
 // do.
 func (f *File) Problem(path, text string) diag.Problem {
-	n := &f.document.nodes[f.document.find(path)]
-	return diag.Problem{File: f.document.file, Line: n.line(), Place: n.path, Text: text}
+	return f.document.problem(path, text)
 }
 
 // Load reads the file at path. Its error is diag.Problems where the file could be read
@@ -177,7 +176,7 @@ func (f *file) judge(o *compute.Options, d *document) {
 		state, known := healthStates[strings.ToLower(word)]
 		switch condition := slices.Index(canonical.Conditions[:], name); {
 		case condition < 0:
-			d.rejectKey(d.find(path), canonical.Conditions[:])
+			d.reject(path, "is no key here%s", diag.Instead(name, canonical.Conditions[:]))
 		case !known:
 			d.reject(path, "%q is no state a condition can raise; %s", word, wantState)
 		default:
@@ -199,7 +198,7 @@ func (f *file) weigh(o *compute.Options, d *document) {
 	}
 	switch {
 	case f.Preset != "":
-		d.reject("weights", "stand in place of the preset in line %d; remove one of the two", d.nodes[d.find("preset")].line())
+		d.reject("weights", "stand in place of the preset in line %d; remove one of the two", d.find("preset").first)
 	case len(given) < 4:
 		d.reject("weights", "hold %d of 4 numbers; %s", len(given), wantWeights)
 	case slices.Max(given) == 0 && slices.Min(given) == 0:

@@ -111,17 +111,9 @@ func unmarshal(n *yaml.Node, into interface{ Set(string) error }) error {
 	if n.Kind == yaml.ScalarNode && into.Set(n.Value) == nil {
 		return nil
 	}
-	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s into %s", n.Line, refusal(n), reflect.TypeOf(into).Elem())}}
-}
-
-// refusal is how yaml.v3 reports a value that it cannot decode.
-func refusal(n *yaml.Node) string {
-	text := "cannot unmarshal " + n.ShortTag()
-	switch {
-	case n.Kind != yaml.ScalarNode:
-		return text
-	case len(n.Value) > 10:
-		return text + " `" + n.Value[:7] + "...`"
+	value := ""
+	if n.Kind == yaml.ScalarNode {
+		value = " `" + n.Value + "`"
 	}
-	return text + " `" + n.Value + "`"
+	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s%s into %s", n.Line, n.ShortTag(), value, reflect.TypeOf(into).Elem())}}
 }

@@ -2,9 +2,13 @@ package diag
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"reflect"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -19,32 +23,125 @@ func ParseYAML(body []byte) (*yaml.Node, *Problem) {
 	decoder := yaml.NewDecoder(bytes.NewReader(body))
 	var first, second yaml.Node
 	err := decoder.Decode(&first)
-	switch {
-	case errors.Is(err, io.EOF):
+	if errors.Is(err, io.EOF) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: NullTag}, nil
-	case err != nil:
-		return nil, explain(err, body)
 	}
-	switch err = decoder.Decode(&second); {
-	case errors.Is(err, io.EOF):
-		return first.Content[0], nil
-	case err != nil:
-		return nil, explain(err, body)
+	if err == nil {
+		if err = decoder.Decode(&second); errors.Is(err, io.EOF) {
+			return first.Content[0], nil
+		}
 	}
-	return nil, &Problem{Line: second.Line, Text: "a second document begins here; keep one and remove the ---"}
+	if err == nil {
+		return nil, &Problem{Line: second.Line, Text: "a second document begins here; keep one and remove the ---"}
+	}
+	return nil, explainSyntax(err, body)
 }
 
-// YAMLKind says what a value is in words.
-func YAMLKind(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "keys"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Kind == yaml.AliasNode:
-		return "an alias (*" + n.Value + ")"
-	case n.Tag == NullTag:
-		return "nothing"
+// syntaxError is how yaml.v3 reports what is no YAML.
+var syntaxError = regexp.MustCompile(`^yaml: (?:line ([0-9]+): )?`)
+
+// yaml.v3 counts lines in two ways and names none where its count is 0. Its parser
+// counts those before the bracket or block that went wrong, its scanner counts from
+// 1; the rest, such as wrong encodings, come without a line.
+var (
+	ofParser  = regexp.MustCompile(`^did not find expected (key|node|','|'-'|<)|^found (undefined tag handle|duplicate %|incompatible)`)
+	ofScanner = regexp.MustCompile(`^(did not find|found|mapping|could not find|block) `)
+)
+
+// explainSyntax turns yaml.v3's error about body into what its author can follow.
+func explainSyntax(err error, body []byte) *Problem {
+	m := syntaxError.FindStringSubmatch(err.Error() + " ")
+	line, text := 0, err.Error()
+	if m != nil {
+		line, _ = strconv.Atoi(m[1]) // "" is 0
+		text = strings.TrimPrefix(text, m[0])
 	}
-	return strconv.Quote(n.Value)
+	switch {
+	case ofParser.MatchString(text):
+		line++
+	case ofScanner.MatchString(text):
+		line = max(line, 1)
+	}
+	// The end of the file counts as a line to yaml.v3.
+	line = min(line, bytes.Count(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))+1)
+	return &Problem{Line: line, Text: "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
+}
+
+// What yaml.v3's decoder reports, each with a line of its own.
+var (
+	decodingError = regexp.MustCompile(`(?m)^  line ([0-9]+): (.*)$`)
+	unknownField  = regexp.MustCompile(`^field (.*) not found in type (\S+)$`)
+	repeatedKey   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
+	wrongType     = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
+)
+
+// ExplainDecoding returns what the decoder of YAML, version 3 of whichever path, reports
+// of a file that is decoded into root. wanted says of each type, by its name in Go, what
+// is to be written, and of "" what is for other types, whose values are not quoted. It
+// is empty where err has no lines.
+func ExplainDecoding(err error, root reflect.Type, wanted map[string]string) (problems Problems) {
+	for _, found := range decodingError.FindAllStringSubmatch(err.Error(), -1) {
+		line, _ := strconv.Atoi(found[1])
+		p := Problem{Line: line, Text: found[2] + "; correct it"}
+		if m := unknownField.FindStringSubmatch(found[2]); m != nil {
+			p.Place, p.Text = m[1], "is no key here"+Instead(m[1], YAMLKeys(root, m[2]))
+		} else if m := repeatedKey.FindStringSubmatch(found[2]); m != nil {
+			p.Place, p.Text = m[1], "is in line "+m[2]+" already; remove one of them"
+		} else if m := wrongType.FindStringSubmatch(found[2]); m != nil {
+			if _, known := wanted[m[3]]; known || wanted[""] != "" {
+				p.Text = describe(m[1], m[2], known) + " where " + cmp.Or(wanted[m[3]], wanted[""])
+			}
+		}
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+func describe(tag, value string, quote bool) string {
+	switch {
+	case tag == "!!seq":
+		return "a list"
+	case tag == "!!map":
+		return "keys"
+	case !quote:
+		return "a value"
+	}
+	return strconv.Quote(value)
+}
+
+// Instead says which of the known words to write in place of one that is none of them.
+func Instead(word string, known []string) string {
+	switch near := Nearest(word, known); {
+	case near != "":
+		return "; did you mean " + near + "?"
+	case len(known) > 0:
+		return "; the ones here are " + strings.Join(known, ", ")
+	}
+	return "; see the documentation"
+}
+
+// YAMLKeys returns the keys of the struct type with a name, such as rulefmt.Rule, that
+// is at or below t, in the order of its fields.
+func YAMLKeys(t reflect.Type, name string) (keys []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		key, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		switch {
+		case t.String() != name && key != "-":
+			if keys = YAMLKeys(field.Type, name); keys != nil {
+				return keys
+			}
+		case options == "inline":
+			keys = append(keys, YAMLKeys(field.Type, field.Type.String())...)
+		case key != "" && key != "-":
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }

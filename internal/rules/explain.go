@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/prometheus/common/model"
@@ -123,28 +121,6 @@ func within(n *yaml.Node, text string, part posrange.PositionRange) diag.Problem
 	return p
 }
 
-// The errors of YAML's decoder: each has a line of its own.
-var (
-	ofLine       = regexp.MustCompile(`(?m)^  line ([0-9]+): (.*)$`)
-	unknownField = regexp.MustCompile(`^field (.*) not found in type rulefmt\.(\w+)$`)
-	wrongType    = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.+)$")
-)
-
-// keysOf are the keys of what rulefmt decodes, by type.
-var keysOf = map[string][]string{
-	"RuleGroups": yamlKeys[rulefmt.RuleGroups](),
-	"RuleGroup":  yamlKeys[rulefmt.RuleGroup](),
-	"Rule":       yamlKeys[rulefmt.Rule](),
-}
-
-func yamlKeys[T any]() (keys []string) {
-	for f := range reflect.TypeFor[T]().Fields() {
-		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		keys = append(keys, key)
-	}
-	return keys
-}
-
 // wanted is what to write for the types that rulefmt decodes.
 var wanted = map[string]string{
 	"rulefmt.RuleGroups":  "keys are wanted; begin the file with groups:",
@@ -160,12 +136,11 @@ var wanted = map[string]string{
 // explainDecoding notes why the file at root is no rule file, as rulefmt's decoder of
 // YAML reports.
 func (r *reader) explainDecoding(root *yaml.Node, err error) {
-	all := ofLine.FindAllStringSubmatch(err.Error(), -1)
-	for _, m := range all {
-		line, _ := strconv.Atoi(m[1])
-		r.note(diag.Problem{Line: line, Text: decodingText(m[2])})
+	all := diag.ExplainDecoding(err, reflect.TypeFor[rulefmt.RuleGroups](), wanted)
+	for _, p := range all {
+		r.note(p)
 	}
-	if len(all) > 0 {
+	if all != nil {
 		return
 	}
 	if n := wrongDuration(root); n != nil { // which its type reports without a line
@@ -173,28 +148,6 @@ func (r *reader) explainDecoding(root *yaml.Node, err error) {
 		return
 	}
 	r.note(diag.Problem{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules reports"})
-}
-
-// decodingText returns an error of YAML's decoder in the words of a rule file.
-func decodingText(text string) string {
-	if m := unknownField.FindStringSubmatch(text); m != nil {
-		keys := keysOf[m[2]]
-		if near := diag.Nearest(m[1], keys); near != "" {
-			return fmt.Sprintf("%q is no key here; did you mean %s?", m[1], near)
-		}
-		return fmt.Sprintf("%q is no key here; the ones that are: %s", m[1], strings.Join(keys, ", "))
-	}
-	if m := wrongType.FindStringSubmatch(text); m != nil && wanted[m[3]] != "" {
-		got := strconv.Quote(m[2])
-		switch m[1] {
-		case "!!seq":
-			got = "a list"
-		case "!!map":
-			got = "keys"
-		}
-		return got + " where " + wanted[m[3]]
-	}
-	return text + "; correct it" // such as a key that is there twice
 }
 
 // wrongDuration returns the first value below n that should be a duration and is none.

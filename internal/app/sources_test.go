@@ -120,7 +120,7 @@ func TestBadSources(t *testing.T) {
 		{"{dcgm_host: n}", "bad.yml:3: sources[2].dcgm_host: is not for the prometheus backend; remove it, or name another backend"},
 		{"{backend: dcgm, http_config: {follow_redirects: false}}", "bad.yml:3: sources[2].http_config: is not for the dcgm backend; remove it, or name another backend"},
 		{"{poll: 1ms}", "bad.yml:3: sources[2].poll: 1ms is out of range; the prometheus backend takes 1s to 24h"},
-		{"{poll: soon}", `bad.yml:3: sources[2].poll: a value where a duration is wanted; write 15s, 500ms or bare seconds such as 2`},
+		{"{poll: soon}", `bad.yml:3: sources[2].poll: "soon" where a duration is wanted; write 15s, 500ms or bare seconds such as 2`},
 		{"{expected_gpus: 5000}", "bad.yml:3: sources[2].expected_gpus: is out of range; write at most 1024"},
 		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write source: http://node7:9400/metrics, or ./node7:9400 for a file of that name`},
 		{"{source: f.prom, http_config: {follow_redirects: false}}", `bad.yml:3: sources[2].source: source "f.prom" is a file, and credentials and TLS are for URLs; remove the http_config, or name a URL`},

@@ -69,12 +69,14 @@ type MetricInfo struct {
 	// not known.
 	Limit func(*GPU) float64
 	Kept  bool // has a history
+	// Field is the reading, NumFields for a metric of several.
+	Field canonical.Field
 }
 
 // Metrics is indexed by Metric.
 var Metrics = [NumMetrics]MetricInfo{
-	MetricNone:              {Name: "", Title: "", Value: unknown, Limit: unknown},
-	MetricReal:              {"real", "Real util", canonical.Ratio, "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity.", func(g *GPU) float64 { return g.RealUtilization }, one, true},
+	MetricNone:              {Value: unknown, Limit: unknown, Field: canonical.NumFields},
+	MetricReal:              {"real", "Real util", canonical.Ratio, "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity.", func(g *GPU) float64 { return g.RealUtilization }, one, true, canonical.NumFields},
 	MetricNVML:              ratio("util", "GPU util", canonical.NVMLUtilization),
 	MetricEngine:            ratio("gr", "GR active", canonical.GraphicsEngineActive),
 	MetricSM:                ratio("sm", "SM active", canonical.SMActive),
@@ -96,21 +98,21 @@ var Metrics = [NumMetrics]MetricInfo{
 	MetricMemory:            ratio("mem", "Memory", canonical.FramebufferUsedRatio),
 	MetricMemoryUsed:        limited("memused", "Memory used", canonical.FramebufferUsed, value(canonical.FramebufferTotal), false),
 	MetricPower:             limited("power", "Power", canonical.Power, value(canonical.PowerLimit), true),
-	MetricPowerShare:        {"pwr", "Power of limit", canonical.Ratio, canonical.Fields[canonical.Power].Help + " As a fraction of its limit.", powerShare, one, false},
+	MetricPowerShare:        {"pwr", "Power of limit", canonical.Ratio, canonical.Fields[canonical.Power].Help + " As a fraction of its limit.", powerShare, one, false, canonical.NumFields},
 	MetricTemperature:       limited("temp", "GPU temp", canonical.Temperature, value(canonical.TemperatureWarning), true),
 	MetricMemoryTemperature: limited("memtemp", "Memory temp", canonical.MemoryTemperature, value(canonical.TemperatureWarning), true),
 	MetricSMClock:           limited("smclk", "SM clock", canonical.SMClock, unknown, true),
 	MetricMemoryClock:       limited("memclk", "MEM clock", canonical.MemoryClock, unknown, true),
-	MetricPCIe:              {"pcie", "PCIe RX+TX", canonical.BytesPerSecond, "Rate of bytes received and sent by the GPU over PCIe, headers included.", pcie, pcieLimit(2), true},
+	MetricPCIe:              {"pcie", "PCIe RX+TX", canonical.BytesPerSecond, "Rate of bytes received and sent by the GPU over PCIe, headers included.", pcie, pcieLimit(2), true, canonical.NumFields},
 	MetricPCIeReceive:       limited("rx", "PCIe RX", canonical.PCIeReceive, pcieLimit(1), true),
 	MetricPCIeTransmit:      limited("tx", "PCIe TX", canonical.PCIeTransmit, pcieLimit(1), true),
 	MetricNVLink:            limited("nvlink", "NVLink", canonical.NVLinkBytes, nvlinkLimit(2), true),
 	MetricNVLinkReceive:     limited("nvrx", "NVLink RX", canonical.NVLinkReceive, nvlinkLimit(1), false),
 	MetricNVLinkTransmit:    limited("nvtx", "NVLink TX", canonical.NVLinkTransmit, nvlinkLimit(1), false),
 	MetricEnergy:            limited("energy", "Energy", canonical.Energy, unknown, false),
-	MetricMeanReal:          {"mean", "Mean real util", canonical.Ratio, "Mean real utilization since the proxy first saw the device.", (*GPU).MeanUtilization, one, false},
-	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, unknown, false},
-	MetricIndex:             {"gpu", "GPU", canonical.Count, "Index of the board on its node.", index, unknown, false},
+	MetricMeanReal:          {"mean", "Mean real util", canonical.Ratio, "Mean real utilization since the proxy first saw the device.", (*GPU).MeanUtilization, one, false, canonical.NumFields},
+	MetricSeverity:          {"severity", "Health", canonical.Code, "How sick the board is: 0 ok, 1 hot, 2 warn, 3 crit, 4 gone.", severity, unknown, false, canonical.NumFields},
+	MetricIndex:             {"gpu", "GPU", canonical.Count, "Index of the board on its node.", index, unknown, false, canonical.NumFields},
 }
 
 func unknown(*GPU) float64 { return math.NaN() }
@@ -129,7 +131,12 @@ func ratio(name, title string, f canonical.Field) MetricInfo {
 // limited is the metric of a field with a limit.
 func limited(name, title string, f canonical.Field, limit func(*GPU) float64, kept bool) MetricInfo {
 	info := &canonical.Fields[f]
-	return MetricInfo{name, title, info.Unit, info.Help, value(f), limit, kept}
+	return MetricInfo{name, title, info.Unit, info.Help, value(f), limit, kept, f}
+}
+
+// FieldInfo describes a reading that is no metric.
+func FieldInfo(title string, f canonical.Field) MetricInfo {
+	return limited("", title, f, unknown, false)
 }
 
 func powerShare(g *GPU) float64 { return g.Values[canonical.Power] / g.Values[canonical.PowerLimit] }

@@ -32,8 +32,8 @@ func (r Rect) Row(y int) Rect { return r.Sub(0, y, r.W, 1) }
 // Empty tells whether nothing can be drawn in r.
 func (r Rect) Empty() bool { return r.W <= 0 || r.H <= 0 }
 
-// Place returns where the top left corner of r is on its Grid.
-func (r Rect) Place() (x, y int) { return r.x, r.y }
+// Origin returns the position of the top left corner of r on its Grid.
+func (r Rect) Origin() (x, y int) { return r.x, r.y }
 
 // Contains tells whether the cell x, y of the Grid lies in r.
 func (r Rect) Contains(x, y int) bool {

@@ -10,13 +10,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// eventsView lists what happened, the newest first.
+// eventsView lists the events, the newest first.
 type eventsView struct{}
 
-// eventColumns are those of several nodes; of one its name goes without saying.
-var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {"NODE", 16, true}, {"WHERE", 12, true}, {"WHAT", 0, true}}
+// eventColumns are those of several nodes; of a single one the name is left out.
+var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWidth, true}, {nodeTitle, 16, true}, {"WHERE", 12, true}, {"WHAT", 0, true}}
 
-// Draw implements view.
+// Draw implements View.
 func (v *eventsView) Draw(r screen.Rect, s *State) {
 	in := r.Box(styleBorder)
 	if len(s.Events) == 0 {
@@ -28,18 +28,18 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		columns = slices.Delete(slices.Clone(columns), 2, 3)
 	}
 	l := newList(in, columns)
-	from := scrollTo(s, len(s.Events), l.rows())
-	for i := len(s.Events) - 1 - from; i >= 0; i-- {
-		if _, ok := l.next(); !ok {
+	first := scrollTo(s, len(s.Events), l.rows())
+	for i := len(s.Events) - 1 - first; i >= 0; i-- {
+		if _, ok := l.newLine(); !ok {
 			break
 		}
 		e := &s.Events[i]
 		l.text(e.At.Format(time.TimeOnly), styleLabel)
+		health := healthBadges[e.State]
 		if e.State == canonical.HealthOK && e.Kind == history.EventClass {
-			l.text("", stylePlain)
-		} else {
-			l.text(healthBadges[e.State].text, healthBadges[e.State].style)
+			health.text = ""
 		}
+		l.text(health.text, health.style)
 		where := e.GPU
 		if s.Nodes.Several() {
 			l.text(e.Node, styleLabel)

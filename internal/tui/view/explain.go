@@ -9,10 +9,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// explainView says what the selected device's numbers mean and what to do.
+// explainView explains the readings of the selected device, and what to do.
 type explainView struct{}
 
-// advice is what a class of work means, and what to do about it.
+// advice explains a class, and what to do about it.
 var advice = [canonical.NumClasses]string{
 	canonical.Idle:               "Nothing runs. If somebody holds the GPU, ask whether they still need it.",
 	canonical.TensorHeavyCompute: "The tensor cores are busy at least half of the time and the SMs well used: as good as it gets for training.",
@@ -29,7 +29,7 @@ var advice = [canonical.NumClasses]string{
 	canonical.ClassUnknown:       "What is needed to tell was not read: see the fields the node misses. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
-// remedies is what to do about a condition.
+// remedies is indexed by Condition: what to do about it.
 var remedies = [canonical.NumConditions]string{
 	canonical.CondRowRemapFailure:           "A broken memory row could not be replaced. Drain the node and have the board replaced.",
 	canonical.CondUncorrectableRemappedRows: "Rows with uncorrectable errors were replaced. Watch it: run the vendor's field diagnostics, and replace the board if there are more.",
@@ -46,62 +46,56 @@ var remedies = [canonical.NumConditions]string{
 	canonical.CondProfilingStalled:          "The profiling counters stand at 0 while the GPU works: often another profiler holds them. Stop it, or restart the host engine.",
 }
 
-// Draw implements view.
+// Draw implements View.
 func (v *explainView) Draw(r screen.Rect, s *State) { drawText(r, s, 16, explainLines(s)) }
 
-// explainLines are about the selected device first, then about all readings and
-// classes.
+// explainLines explain the selected device first, then all readings, classes and
+// conditions.
 func explainLines(s *State) []textLine {
 	var lines []textLine
+	add := func(word, text string) { lines = append(lines, textLine{word: word, text: text}) }
 	if info := &client.Metrics[s.Metric]; s.Metric > client.MetricReal {
-		lines = append(lines, textLine{word: info.Title, heading: true}, textLine{word: info.Name, text: info.Help}, textLine{})
+		lines = append(lines, heading(info.Title))
+		add(info.Name, info.Help)
+		add("", "")
 	}
 	if g := s.SelectedGPU(); g != nil {
-		lines = append(lines, textLine{word: g.Label() + " now", heading: true},
-			textLine{word: classLabels[g.Class].Long, text: advice[g.Class], style: stylePlain})
+		lines = append(lines, heading(g.Label()+" now"))
+		add(client.ClassNames[g.Class].Long, advice[g.Class])
 		for _, raised := range g.Raised {
-			lines = append(lines, textLine{word: client.Conditions[raised.Condition].Name, text: remedies[raised.Condition], style: healthBadges[raised.State].style})
+			lines = append(lines, textLine{client.Conditions[raised.Condition].Name, remedies[raised.Condition], healthBadges[raised.State].style, false})
 		}
-		lines = append(lines, missingLines(s, g)...)
-		lines = append(lines, textLine{})
+		if n := s.Nodes.Of(g); n != nil {
+			for _, o := range n.Sources {
+				for _, family := range o.Missing {
+					lines = append(lines, textLine{"not read", family, styleWarn, false})
+				}
+			}
+		}
+		add("", "")
 	}
-	lines = append(lines, textLine{word: "Real utilization", heading: true}, textLine{word: "weights", text: weightWords(s)},
-		textLine{word: "GPU util", text: "says only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits."},
-		textLine{word: "active", text: fmt.Sprintf("counts GPUs with at least %.0f %% of real utilization, or of their memory in use: an idle one that holds memory, too.", client.ActiveFrom*100)},
-		textLine{})
-	lines = append(lines, textLine{word: "Readings", heading: true})
+	lines = append(lines, heading("Real utilization"))
+	add("weights", weightsText(s))
+	add("GPU util", "says only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits.")
+	add("active", fmt.Sprintf("counts GPUs with at least %.0f %% of real utilization, or of their memory in use: an idle one that holds memory, too.", client.ActiveFrom*100))
+	add("", "")
+	lines = append(lines, heading("Readings"))
 	for m := client.MetricReal; m < client.NumMetrics; m++ {
-		info := &client.Metrics[m]
-		lines = append(lines, textLine{word: info.Name, text: info.Title + ". " + info.Help})
+		add(client.Metrics[m].Name, client.Metrics[m].Title+". "+client.Metrics[m].Help)
 	}
-	lines = append(lines, textLine{}, textLine{word: "Classes of work, the first that fits", heading: true})
-	for c := range canonical.NumClasses {
-		lines = append(lines, textLine{word: classLabels[c].Short, text: classLabels[c].Long + ". " + advice[c]})
+	lines = append(lines, textLine{}, heading("Classes of work, the first that fits"))
+	for c, name := range client.ClassNames {
+		add(name.Short, name.Long+". "+advice[c])
 	}
-	lines = append(lines, textLine{}, textLine{word: "Health", heading: true})
+	lines = append(lines, textLine{}, heading("Health"))
 	for c := range canonical.NumConditions {
-		lines = append(lines, textLine{word: client.Conditions[c].Name, text: remedies[c]})
+		add(client.Conditions[c].Name, remedies[c])
 	}
 	return lines
 }
 
-// missingLines tell which inputs of the scores the node of g does not give.
-func missingLines(s *State, g *client.GPU) []textLine {
-	n := s.Nodes.Of(g)
-	if n == nil {
-		return nil
-	}
-	var lines []textLine
-	for _, o := range n.Sources {
-		for _, f := range o.Missing {
-			lines = append(lines, textLine{word: "not read", text: f, style: styleWarn})
-		}
-	}
-	return lines
-}
-
-// weightWords say what real utilization is made of.
-func weightWords(s *State) string {
+// weightsText returns the weights of real utilization.
+func weightsText(s *State) string {
 	for _, n := range s.Nodes {
 		if w := n.Weights; canonical.Given(w.SM) {
 			share := func(v float64) string {

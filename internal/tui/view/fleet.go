@@ -7,23 +7,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// density is how much the fleet view says of each device.
+// density is how much the fleet view shows of each device.
 type density int
 
-// The rungs of the ladder. From the first on, the view takes the one on which all
-// devices fit; densityMap fits a device into a cell.
+// The densities, from the most to the least detail. The view takes the first at
+// which all devices fit.
 const (
 	densityAuto density = iota
 	densityFull
 	densityCompact
 	densityMini
 	densityTable
-	densityMap
+	densityMap // a cell each
 	numDensities
 )
 
-// cardSize is the least that a card needs at a density; a screen narrower than
-// from says more in the lines of a table.
+// cardSize is the least size of a card. A screen narrower than from has a table
+// instead, which shows more.
 type cardSize struct{ w, h, from int }
 
 // cardSizes is indexed by density.
@@ -33,16 +33,15 @@ var cardSizes = [...]cardSize{
 	densityMini:    {26, 4, 100},
 }
 
-// fleetView shows all devices at once, at the density that the screen has room
-// for.
+// fleetView shows all devices at once.
 type fleetView struct {
 	painter
-	units  []client.Unit
-	places []place
+	units   []client.Unit
+	columns []placedColumn
 }
 
-// Draw draws all devices of s. It scrolls only where a density was chosen at which
-// they do not fit, or where there are more of them than cells.
+// Draw draws all devices of s. It scrolls only where they do not fit at the density
+// that was chosen, or as cells of a map.
 func (f *fleetView) Draw(r screen.Rect, s *State) {
 	if len(s.GPUs) == 0 {
 		return
@@ -58,8 +57,7 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 	}
 }
 
-// choose returns the density that was asked for, else the first at which all
-// devices fit r.
+// choose returns the chosen density, else the first at which all devices fit r.
 func (f *fleetView) choose(r screen.Rect, s *State) density {
 	if d := density(s.Density); d > densityAuto && d < numDensities {
 		return d
@@ -76,8 +74,8 @@ func (f *fleetView) choose(r screen.Rect, s *State) density {
 	return densityMap
 }
 
-// cardSize returns the least size of a card at a density, high enough for the
-// instances of the units that are shown.
+// cardSize returns the least size of a card that has room for the instances of every
+// unit.
 func (f *fleetView) cardSize(d density) cardSize {
 	size := cardSizes[d]
 	for i := range f.units {
@@ -89,27 +87,27 @@ func (f *fleetView) cardSize(d density) cardSize {
 }
 
 // cards draws a card for each unit, all of one size so that all show the same.
-// Where not all fit, as many rows as fit are shown from State.Scroll on.
 func (f *fleetView) cards(r screen.Rect, s *State, size cardSize) {
 	n := len(f.units)
 	columns := cardColumns(n, max(1, r.W/size.w), max(1, r.H/size.h))
 	rows := (n + columns - 1) / columns
 	shown := min(rows, max(1, r.H/size.h))
-	s.Scroll = scrolled(s.Scroll, f.selectedUnit(s)/columns, rows, shown)
-	for i := s.Scroll * columns; i < min(n, (s.Scroll+shown)*columns); i++ {
-		x, y := i%columns, i/columns-s.Scroll
-		wide, high := r.W/columns, r.H/shown
-		card := r.Sub(x*wide, y*high, wide, high)
+	selected := max(0, slices.IndexFunc(f.units, func(u client.Unit) bool { return u.Contains(s.Selected) }))
+	first := scrollToSelected(s, selected/columns, rows, shown)
+	for i := first * columns; i < min(n, (first+shown)*columns); i++ {
+		x, y := i%columns, i/columns-first
+		w, h := r.W/columns, r.H/shown
+		card := r.Sub(x*w, y*h, w, h)
 		f.card(card, s, &f.units[i])
-		f.hitUnit(card, s, &f.units[i])
+		hitUnit(card, s, &f.units[i])
 	}
 	if shown < rows {
-		drawScroll(r, s.Scroll*columns+1, min(n, (s.Scroll+shown)*columns), n)
+		drawScroll(r, first*columns+1, min(n, (first+shown)*columns), n)
 	}
 }
 
-// cardColumns returns in how many columns n cards stand, at most so many columns
-// and rows: those that leave the fewest places empty, and of these the most.
+// cardColumns returns the number of columns for n cards, in at most so many columns
+// and rows: the one with the fewest empty positions, and of these the highest.
 func cardColumns(n, columns, rows int) int {
 	best, empty := min(columns, n), n
 	for c := min(columns, n); c >= 1; c-- {
@@ -125,7 +123,7 @@ func cardColumns(n, columns, rows int) int {
 }
 
 // hitUnit records where the devices of a unit are drawn.
-func (f *fleetView) hitUnit(r screen.Rect, s *State, u *client.Unit) {
+func hitUnit(r screen.Rect, s *State, u *client.Unit) {
 	if u.Board != nil {
 		hit(r, s, u.Board.Key)
 	}
@@ -135,42 +133,72 @@ func (f *fleetView) hitUnit(r screen.Rect, s *State, u *client.Unit) {
 	}
 }
 
-// hit records that a device is drawn in r.
-func hit(r screen.Rect, s *State, k client.Key) {
-	if r.Empty() {
-		return
+// minTable is the width of the narrowest table: index and real utilization.
+// tableGap separates tables side by side.
+const minTable, tableGap = 4 + columnGap + widthPercent, 2
+
+// minDetail is the least height of the card below a table.
+const minDetail = 5
+
+// tableParts returns the number of tables side by side in which n devices fit r, 0 if
+// they do not fit.
+func tableParts(r screen.Rect, n int) int {
+	if r.H < 2 {
+		return 0
 	}
-	x, y := r.Place()
-	s.Hits = append(s.Hits, Hit{X: x, Y: y, W: r.W, H: r.H, Key: k})
+	parts := (n + r.H - 2) / (r.H - 1)
+	if (r.W+tableGap)/parts < minTable+tableGap {
+		return 0
+	}
+	return parts
 }
 
-// selectedUnit returns the index of the unit with the selected device, 0 if there
-// is none.
-func (f *fleetView) selectedUnit(s *State) int {
-	for i := range f.units {
-		if f.units[i].Contains(s.Selected) {
-			return i
+// table draws a line for each device, and below, where there is room, the card of the
+// selected one.
+func (f *fleetView) table(r screen.Rect, s *State) {
+	n, rows := len(s.GPUs), r.H-1
+	parts := tableParts(r, n)
+	first := 0
+	if parts == 0 {
+		parts, rows = 1, max(1, rows-1) // the last line is for drawScroll
+		first = scrollToSelected(s, s.SelectedIndex(), n, rows)
+	}
+	w := (r.W - (parts-1)*tableGap) / parts
+	f.columns = placeColumns(f.columns[:0], w, nodeWidth(s))
+	if parts > 1 {
+		rows = (n + parts - 1) / parts
+	}
+	for part := range parts {
+		gpus := s.GPUs[min(first+part*rows, n):min(first+(part+1)*rows, n)]
+		f.lines(r.Sub(part*(w+tableGap), 0, w, r.H), s, gpus)
+	}
+	if first > 0 || first+rows < n && parts == 1 {
+		drawScroll(r, first+1, min(n, first+rows), n)
+	}
+	if below := r.Sub(0, 1+n, r.W, r.H-1-n); parts == 1 && below.H >= minDetail {
+		f.card(below, s, &client.Unit{Board: s.SelectedGPU()})
+	}
+}
+
+// lines draws the titles of the columns and a line for each of gpus.
+func (f *fleetView) lines(r screen.Rect, s *State, gpus []*client.GPU) {
+	for i := range f.columns {
+		drawTitle(r, s, &f.columns[i])
+	}
+	for i, g := range gpus {
+		line := r.Row(1 + i)
+		freshness, _ := s.Freshness(g)
+		shown := s.current(g)
+		for k := range f.columns {
+			c := &f.columns[k]
+			cell := line.Sub(c.x, 0, c.w, 1)
+			c.draw(&f.painter, cell, s, shown)
+			if freshness == client.Stale && c.title != healthTitle {
+				cell.Dim(styleFaint)
+			}
 		}
+		hitLine(line, s, g)
 	}
-	return 0
-}
-
-// scrolled returns the first of so many lines to show, as near to the wanted one
-// as it can be with the line of the selected device on the screen.
-func scrolled(wanted, selected, lines, shown int) int {
-	wanted = min(max(wanted, selected-shown+1), selected)
-	return min(max(wanted, 0), max(lines-shown, 0))
-}
-
-// drawScroll says in the last line of r which part is shown.
-func drawScroll(r screen.Rect, first, last, of int) {
-	b := append(r.Scratch(), " ▲▼ "...)
-	b = count(b, float64(first))
-	b = append(b, '-')
-	b = count(b, float64(last))
-	b = append(b, '/')
-	b = append(count(b, float64(of)), ' ')
-	r.Number(r.W-20, r.H-1, 18, b, styleAccent)
 }
 
 // Key returns false: the fleet has no keys of its own.

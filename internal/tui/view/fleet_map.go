@@ -1,28 +1,26 @@
 package view
 
 import (
-	"math"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// mapLabel is the width of the index in front of a line of a map, mapGroup how
-// many devices a line holds a multiple of.
+// mapLabel is the width of the index in front of a line of a map. A line has a
+// multiple of mapGroup devices.
 const mapLabel, mapGroup = 5, 8
 
-// heat are the levels of utilization of one cell.
+// heat are the levels of utilization in one cell.
 var heat = []rune("▁▂▃▄▅▆▇█")
 
-// mapCells are how many cells a device may take on a line: the widest that all fit with
-// is taken, else the last. From labelled on each says which device it is.
+// mapCells are the possible widths of a device on a map. The first with which all
+// fit is taken, else the last.
 var mapCells = []int{labelled, 2, 1}
 
-// labelled is the width of a cell of a map that says "127▆ 84%", with its gap.
+// labelled is the width of a cell such as "127▆ 84%", with its gap.
 const labelled = 10
 
-// heatMap draws a cell for each device, with the selected one in a line below.
+// heatMap draws a cell for each device, and the line of the selected one below.
 func (f *fleetView) heatMap(r screen.Rect, s *State) {
 	n := len(s.GPUs)
 	field := r.Sub(0, 0, r.W, max(1, r.H-2))
@@ -36,34 +34,28 @@ func (f *fleetView) heatMap(r screen.Rect, s *State) {
 	per := perLine(field.W, stride)
 	lines := (n + per - 1) / per
 	if lines > field.H {
-		field = field.Sub(0, 0, field.W, max(1, field.H-1)) // the last line says which are shown
+		field = field.Sub(0, 0, field.W, max(1, field.H-1)) // the last line is for drawScroll
 	}
-	s.Scroll = scrolled(s.Scroll, max(0, s.SelectedIndex())/per, lines, field.H)
-	for i := s.Scroll * per; i < min(n, (s.Scroll+field.H)*per); i++ {
-		drawMapCell(field.Row(i/per-s.Scroll), s, s.GPUs[i], i%per, stride)
+	selected := max(0, s.SelectedIndex())
+	first := scrollToSelected(s, selected/per, lines, field.H)
+	for i := first * per; i < min(n, (first+field.H)*per); i++ {
+		drawMapCell(field.Row(i/per-first), s, s.GPUs[i], i%per, stride)
 	}
 	if lines > field.H {
-		drawScroll(r.Sub(0, 0, r.W, r.H-2), s.Scroll*per+1, min(n, (s.Scroll+field.H)*per), n)
+		drawScroll(r.Sub(0, 0, r.W, r.H-2), first*per+1, min(n, (first+field.H)*per), n)
 	}
-	f.places = placeColumns(f.places[:0], r.W, nodeWidth(s))
-	f.lines(r.Sub(0, r.H-2, r.W, 2), s, s.GPUs[max(0, s.SelectedIndex()):][:1])
+	f.columns = placeColumns(f.columns[:0], r.W, nodeWidth(s))
+	f.lines(r.Sub(0, r.H-2, r.W, 2), s, s.GPUs[selected:][:1])
 }
 
-// drawMapCell draws the device that is the x-th of a line.
+// drawMapCell draws the device at position x of a line.
 func drawMapCell(line screen.Rect, s *State, g *client.GPU, x, stride int) {
 	if stride == labelled {
 		at := line.Sub(x*labelled, 0, labelled-2, 1)
 		drawMapIndex(at, g)
 		drawHeat(at.Sub(3, 0, 1, 1), s, g)
-		v := g.RealUtilization
-		if how, _ := s.Freshness(g); how == client.Expired {
-			v = math.NaN()
-		}
-		number(at, 4, 0, widthWhole, v, whole, stylePlain)
-		if g.Key == s.Selected {
-			at.Pick()
-		}
-		hit(at, s, g.Key)
+		number(at, 4, 0, widthWhole, s.current(g).RealUtilization, whole, stylePlain)
+		hitLine(at, s, g)
 		return
 	}
 	if x == 0 {
@@ -71,10 +63,10 @@ func drawMapCell(line screen.Rect, s *State, g *client.GPU, x, stride int) {
 	}
 	at := line.Sub(mapLabel+x*stride, 0, 1, 1)
 	drawHeat(at, s, g)
-	hit(at, s, g.Key)
+	hitLine(at, s, g)
 }
 
-// drawMapIndex writes which device it is into the first three cells of r.
+// drawMapIndex writes the index of a device into the first three cells of r.
 func drawMapIndex(r screen.Rect, g *client.GPU) {
 	id := g.GPU
 	if g.IsInstance() {
@@ -84,7 +76,7 @@ func drawMapIndex(r screen.Rect, g *client.GPU) {
 	r.Number(0, 0, 3, append(r.Scratch(), id...), styleLabel)
 }
 
-// perLine is how many devices a line of w cells holds.
+// perLine returns the number of devices on a line of w cells.
 func perLine(w, stride int) int {
 	if stride == labelled {
 		return max(1, (w+2)/labelled)
@@ -96,17 +88,16 @@ func perLine(w, stride int) int {
 	return max(n, 1)
 }
 
-// drawHeat draws one device in one cell: what is wrong with it, else how well it is
-// used.
+// drawHeat draws a device in one cell: what is wrong with it, else its utilization.
 func drawHeat(r screen.Rect, s *State, g *client.GPU) {
-	how, _ := s.Freshness(g)
-	state, v := badgeOf(g), g.RealUtilization
+	freshness, _ := s.Freshness(g)
+	health, v := badgeOf(g), g.RealUtilization
 	switch {
-	case how == client.Expired:
+	case freshness == client.Expired:
 		r.Set(0, 0, '?', styleFaint)
-	case state.style == styleCrit:
+	case health.style == styleCrit:
 		r.Set(0, 0, '✖', styleCrit)
-	case state.style == styleWarn:
+	case health.style == styleWarn:
 		r.Set(0, 0, '▲', styleWarn)
 	case !canonical.Given(v):
 		r.Set(0, 0, '?', styleFaint)
@@ -114,10 +105,7 @@ func drawHeat(r screen.Rect, s *State, g *client.GPU) {
 		level := int(min(max(v, 0), 1) * float64(len(heat)))
 		r.Set(0, 0, heat[min(level, len(heat)-1)], utilStyle(v))
 	}
-	if how == client.Stale {
+	if freshness == client.Stale {
 		r.Dim(styleFaint)
-	}
-	if g.Key == s.Selected {
-		r.Pick()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// focusView shows all that is known of the selected device, and beside it all
-// others where there is room.
+// focusView shows everything of the selected device, and all others beside it where
+// there is room.
 type focusView struct {
 	fleet fleetView
 	rows  []*focusRow
@@ -17,22 +17,20 @@ type focusView struct {
 }
 
 const (
-	// focusBeside is the width from which the others are shown too, focusFleet how
-	// wide they are.
+	// focusBeside is the width from which the others are shown, focusFleet their width.
 	focusBeside, focusFleet = 140, 48
 	// focusColumn is the least width of a column of readings.
 	focusColumn = 54
-	// focusFacts are the rows of what is known of the device that is no reading;
-	// a panel lower than focusLow has one.
+	// focusFacts is the number of rows of facts; a panel lower than focusLow has one.
 	focusFacts, focusLow = 3, 12
-	// focusJob is the height from which a panel has a row for the job we run in.
+	// focusJob is the height from which a panel has a row for the job.
 	focusJob = 20
 )
 
 // Draw draws the selected device.
 func (f *focusView) Draw(r screen.Rect, s *State) {
-	g := s.SelectedGPU()
-	if g == nil {
+	selected := s.SelectedGPU()
+	if selected == nil {
 		return
 	}
 	panel := r
@@ -40,11 +38,9 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 		f.others(r.Sub(0, 0, focusFleet, r.H), s)
 		panel = r.Sub(focusFleet+1, 0, r.W-focusFleet-1, r.H)
 	}
-	how, since := s.Freshness(g)
-	if how == client.Expired {
-		g = g.Blank()
-	}
-	in := cardFrame(panel, s, g, true, how, since)
+	freshness, since := s.Freshness(selected)
+	g := s.current(selected)
+	in := cardFrame(panel, s, g, true, freshness, since)
 	hit(panel, s, g.Key)
 	facts := focusFacts
 	if in.H < focusLow {
@@ -55,12 +51,12 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 		facts += drawJob(in.Sub(0, facts, in.W, 1), s.Job)
 	}
 	f.readings(in.Sub(0, facts, in.W, in.H-facts), panel.Row(panel.H-1), s, g)
-	if how == client.Stale {
+	if freshness == client.Stale {
 		in.Dim(styleFaint)
 	}
 }
 
-// others draws a line for each device, a map where they are too many.
+// others draws a line for each device, or a map where they are too many.
 func (f *focusView) others(r screen.Rect, s *State) {
 	if len(s.GPUs) > r.H-1 {
 		scroll := s.Scroll
@@ -68,19 +64,19 @@ func (f *focusView) others(r screen.Rect, s *State) {
 		s.Scroll = scroll
 		return
 	}
-	f.fleet.places = placeColumns(f.fleet.places[:0], r.W, nodeWidth(s))
+	f.fleet.columns = placeColumns(f.fleet.columns[:0], r.W, nodeWidth(s))
 	f.fleet.lines(r, s, s.GPUs)
 }
 
-// drawFacts says what is wrong, what the device does and who holds it, and what it
-// is.
+// drawFacts writes what is wrong with the device or what it does, its workload, and
+// its model.
 func drawFacts(r screen.Rect, g *client.GPU) {
-	word := classOf(g)
+	label := classOf(g)
 	if len(g.Raised) > 0 || g.Gone {
-		r.TextRight(0, 0, r.W, word.Long, word.style)
-		why(r, 0, r.W-longClass-1, g)
+		r.TextRight(0, 0, r.W, label.Long, label.style)
+		drawWhy(r, 0, r.W-longClass-1, g)
 	} else {
-		x := r.Text(0, 0, r.W, word.Long, word.style)
+		x := r.Text(0, 0, r.W, label.Long, label.style)
 		if len(g.ClockEvents) > 0 {
 			x = r.Text(x+2, 0, r.W-x-2, "clocks held down by ", styleLabel)
 			for i, reason := range g.ClockEvents {
@@ -92,35 +88,30 @@ func drawFacts(r screen.Rect, g *client.GPU) {
 		}
 	}
 	drawPairs(r.Row(1), accountOf(g))
-	drawPairs(r.Row(2), identityOf(g))
+	drawPairs(r.Row(2), []pair{{"", g.Model}, {"profile", g.Profile}, {"", g.UUID}, {"PCI", g.PCIBusID}, {"driver", g.Driver}, {"", g.Name}})
 }
 
-// pair is a label and what it is the label of; those without text are not drawn.
+// pair is a label and its text; one without text is not drawn.
 type pair struct{ label, text string }
 
-// identityOf says what board it is.
-func identityOf(g *client.GPU) []pair {
-	return []pair{{"", g.Model}, {"profile", g.Profile}, {"", g.UUID}, {"PCI", g.PCIBusID}, {"driver", g.Driver}, {"", g.Name}}
-}
-
-// accountOf says who holds the device, and how it was used since it is watched.
+// accountOf returns the mean utilization and the workload of a device.
 func accountOf(g *client.GPU) []pair {
 	var pairs []pair
 	if mean := g.MeanUtilization(); canonical.Given(mean) {
 		pairs = append(pairs, pair{"mean real", string(percent(nil, mean))},
-			pair{"over", string(age(nil, time.Duration(g.KnownSeconds*float64(time.Second))))})
+			pair{"over", AgeText(time.Duration(g.KnownSeconds * float64(time.Second)))})
 	}
 	if len(g.Allocations) == 0 {
 		return append(pairs, pair{"held by", "nobody that is known"})
 	}
 	a := &g.Allocations[0]
-	if more := max(int(g.Holders), len(g.Allocations)) - 1; more > 0 {
-		pairs = append(pairs, pair{"holders", string(count(nil, float64(more+1)))})
+	if n := max(int(g.Holders), len(g.Allocations)); n > 1 {
+		pairs = append(pairs, pair{"holders", string(count(nil, float64(n)))})
 	}
 	return append(pairs, pair{"pod", a.Pod}, pair{"in", a.Namespace}, pair{"container", a.Container}, pair{"of " + a.Kind, a.Name}, pair{"job", a.Job})
 }
 
-// drawPairs writes pairs next to each other, as many as fit as a whole.
+// drawPairs writes pairs next to each other, as many as fit whole.
 func drawPairs(r screen.Rect, pairs []pair) {
 	x := 0
 	for _, p := range pairs {
@@ -141,50 +132,50 @@ func drawPairs(r screen.Rect, pairs []pair) {
 	}
 }
 
-// readings draws the rows in as few columns as they need. Where they do not fit in
-// as many as there is room for, the titles go, and then State.Scroll says which
-// are shown, and border says so. What they leave is for the past of the real
-// utilization.
+// readings draws the rows in as few columns as they need. Where they do not fit, the
+// titles of sections are left out, then State.Scroll selects a part and border says
+// which. Free rows below are for the history of the real utilization.
 func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU) {
-	most := max(1, r.W/focusColumn)
+	maxColumns := max(1, r.W/focusColumn)
 	f.rows = rowsFor(f.rows[:0], g, true)
-	if len(f.rows) > most*r.H {
+	if len(f.rows) > maxColumns*r.H {
 		f.rows = rowsFor(f.rows[:0], g, false)
 	}
-	columns := min(most, max(1, (len(f.rows)+r.H-1)/max(r.H, 1)))
+	columns := min(maxColumns, max(1, (len(f.rows)+r.H-1)/max(r.H, 1)))
 	high := (len(f.rows) + columns - 1) / columns
-	if spare := r.H - high - 1; spare >= 5 {
-		f.past(r.Sub(0, 0, r.W, min(spare, 14)), s, g)
-		r = r.Sub(0, min(spare, 14)+1, r.W, r.H)
+	if free := min(r.H-high-1, 14); free >= 5 {
+		f.drawHistory(r.Sub(0, 0, r.W, free), s, g)
+		r = r.Sub(0, free+1, r.W, r.H)
 	}
 	shown := min(high, r.H)
-	s.Scroll = min(max(s.Scroll, 0), high-shown)
+	first := scrollTo(s, high, shown)
 	w := (r.W - 2*(columns-1)) / columns
 	for i, row := range f.rows {
-		if y := i%high - s.Scroll; y >= 0 && y < shown {
+		if y := i%high - first; y >= 0 && y < shown {
 			f.row(r.Sub(i/high*(w+2), y, w, 1), s, g, row)
 		}
 	}
 	if f.more = shown < high; f.more {
-		drawScroll(border, s.Scroll+1, s.Scroll+shown, high)
+		drawScroll(border, first+1, first+shown, high)
 	}
 }
 
-// past draws the real utilization of the window, with axes and the class below it.
-func (f *focusView) past(r screen.Rect, s *State, g *client.GPU) {
+// drawHistory draws the real utilization of the window with axes, and the classes
+// below.
+func (f *focusView) drawHistory(r screen.Rect, s *State, g *client.GPU) {
 	step := columnStep(s, r.W-axisWidth)
 	plot := axes(r.Sub(0, 0, r.W, r.H-1), s, 1, whole, step)
-	f.fleet.past.utilization(plot, s, g)
-	f.fleet.past.strip(r.Sub(axisWidth, r.H-1, plot.W, 1), s, g)
+	f.fleet.history.utilization(plot, s, g)
+	f.fleet.history.classes(r.Sub(axisWidth, r.H-1, plot.W, 1), s, g)
 	r.Text(0, r.H-1, axisWidth-1, "class", styleFaint)
 }
 
-// The columns of a row: its title, the number with its unit, a bar, the past.
+// The columns of a row: title, number with its unit, bar, and from the width
+// focusHistoryFrom on the history.
 const (
 	focusTitle, focusNow = 15, 11
 	focusBar             = 10
-	// focusPastFrom is the width of a row from which the past has room.
-	focusPastFrom = 50
+	focusHistoryFrom     = 50
 )
 
 // row draws one reading, or the title of a section.
@@ -194,44 +185,107 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 		r.Sub(x, 0, r.W-x, 1).Fill('─', styleTrack)
 		return
 	}
-	v, as := row.value(g), unitFormats[row.unit()]
-	r.Text(0, 0, focusTitle-1, row.title(), styleLabel)
-	right := focusTitle + focusNow
-	if as.suffix != "" {
-		right -= len(as.suffix) + 1
-		r.Text(right+1, 0, len(as.suffix), as.suffix, styleLabel)
+	info := row.info()
+	v, right := info.Value(g), focusTitle+focusNow
+	st := fieldStyle(g, info.Field)
+	if row.metric == client.MetricReal {
+		st = styleStrong
 	}
-	number(r, focusTitle, 0, right-focusTitle, v, as.format, row.style(g))
+	r.Text(0, 0, focusTitle-1, info.Title, styleLabel)
+	drawReading(r, focusTitle, right, v, info.Unit, st)
 	if row.metric == client.MetricNone {
 		return
 	}
-	limit, bar := client.Metrics[row.metric].Limit(g), r.W-focusTitle-focusNow-2
-	if r.W >= focusPastFrom {
-		bar = max(focusBar, min(24, bar/2-1))
-		f.trend(r.Sub(focusTitle+focusNow+2+bar+2, 0, r.W, 1), s, g, row)
-	}
-	st := row.color()
+	color := func(float64) screen.Style { return row.color() }
 	if row.metric == client.MetricReal {
-		st = utilStyle(v)
+		color = utilStyle
 	}
-	r.Bar(focusTitle+focusNow+2, 0, bar, v/limit, st, styleTrack)
+	limit, bar := info.Limit(g), r.W-right-2
+	if r.W >= focusHistoryFrom {
+		bar = max(focusBar, min(24, bar/2-1))
+		m := row.metric
+		if row.history != client.MetricNone {
+			m = row.history
+		}
+		f.fleet.history.area(r.Sub(right+2+bar+2, 0, r.W, 1), s, g, m, client.Metrics[m].Limit(g), color)
+	}
+	r.Bar(right+2, 0, bar, v/limit, color(v), styleTrack)
 }
 
-// trend draws the past of a row on the scale of its bar.
-func (f *focusView) trend(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
-	m, color := row.metric, row.color()
-	if row.past != client.MetricNone {
-		m = row.past
-	}
-	st := func(float64) screen.Style { return color }
-	if m == client.MetricReal {
-		st = utilStyle
-	}
-	f.fleet.past.area(r, s, g, m, client.Metrics[m].Limit(g), st)
+// Key scrolls the readings, if there are more than fit; else the keys select another
+// device, as everywhere.
+func (f *focusView) Key(key string, s *State) bool { return f.more && scrollKey(key, s) }
+
+// focusRow is a line of the focus view: the title of a section, or a reading with
+// its bar and its history.
+type focusRow struct {
+	section string // a title; the rest is unused
+	metric  client.Metric
+	// history is the metric whose history is drawn, MetricNone for that of metric.
+	history client.Metric
+	field   client.MetricInfo // a reading that is no metric
+	// optional rows are left out where the device does not report them.
+	optional bool
 }
 
-// color is the style of the bar and of the past: one hue for what is used of the
-// device, others for memory, links and the rest.
+// focusRows are all rows, the most important first: on a low screen one has to scroll
+// to the last.
+var focusRows = []focusRow{
+	{section: "Utilization"},
+	{metric: client.MetricReal},
+	{metric: client.MetricNVML},
+	{metric: client.MetricEngine},
+	{metric: client.MetricSM},
+	{metric: client.MetricOccupancy},
+	{metric: client.MetricTensor},
+	{section: "Memory"},
+	{metric: client.MetricDRAM},
+	{metric: client.MetricMemoryUsed, history: client.MetricMemory},
+	{section: "Power and temperature"},
+	{metric: client.MetricPower},
+	{metric: client.MetricTemperature},
+	{metric: client.MetricMemoryTemperature},
+	{section: "Links"},
+	{metric: client.MetricPCIeReceive},
+	{metric: client.MetricPCIeTransmit},
+	{metric: client.MetricNVLink},
+	{section: "Errors"},
+	{field: client.FieldInfo("Last XID", canonical.XIDLast)},
+	{field: client.FieldInfo("PCIe replays", canonical.PCIeReplays)},
+	{field: client.FieldInfo("Bad rows", canonical.RemappedRowsUncorrectable)},
+	{field: client.FieldInfo("Corrected rows", canonical.RemappedRowsCorrectable)},
+	{field: client.FieldInfo("ECC double-bit", canonical.ECCDoubleBitVolatile), optional: true},
+	{field: client.FieldInfo("ECC single-bit", canonical.ECCSingleBitVolatile), optional: true},
+	{section: "Pipes"},
+	{metric: client.MetricFP16},
+	{metric: client.MetricFP32},
+	{metric: client.MetricFP64},
+	{metric: client.MetricInt, optional: true},
+	{metric: client.MetricHMMA, optional: true},
+	{metric: client.MetricIMMA, optional: true},
+	{metric: client.MetricDFMA, optional: true},
+	{metric: client.MetricDMMA, optional: true},
+	{metric: client.MetricQMMA, optional: true},
+	{section: "Copies and media"},
+	{metric: client.MetricMemCopy},
+	{metric: client.MetricEncoder, optional: true},
+	{metric: client.MetricDecoder, optional: true},
+	{section: "Clocks and energy"},
+	{metric: client.MetricSMClock},
+	{metric: client.MetricMemoryClock},
+	{metric: client.MetricEnergy},
+}
+
+// info returns what the row shows.
+func (f *focusRow) info() *client.MetricInfo {
+	if f.metric == client.MetricNone {
+		return &f.field
+	}
+	return &client.Metrics[f.metric]
+}
+
+// color is the style of bar and history: one hue for utilization, others for memory,
+// links and the rest.
 func (f *focusRow) color() screen.Style {
 	switch f.metric {
 	case client.MetricMemory, client.MetricMemoryUsed, client.MetricDRAM, client.MetricMemCopy:
@@ -239,33 +293,29 @@ func (f *focusRow) color() screen.Style {
 	case client.MetricPCIeReceive, client.MetricPCIeTransmit, client.MetricNVLink:
 		return styleIO
 	}
-	if f.unit() == canonical.Ratio {
+	if f.info().Unit == canonical.Ratio {
 		return styleUtil2
 	}
 	return styleMixed
 }
 
-// metricFields are the metrics that conditions are about, by their fields.
-var metricFields = map[client.Metric]canonical.Field{
-	client.MetricTemperature: canonical.Temperature, client.MetricMemoryTemperature: canonical.MemoryTemperature,
-	client.MetricPower: canonical.Power, client.MetricNVLink: canonical.NVLinkBytes,
-}
-
-// style of the number: what the proxy found wrong stands out.
-func (f *focusRow) style(g *client.GPU) screen.Style {
-	if f.metric == client.MetricReal {
-		return styleStrong
-	}
-	field := f.field
-	if f.metric != client.MetricNone {
-		var ok bool
-		if field, ok = metricFields[f.metric]; !ok {
-			return stylePlain
+// rowsFor appends the rows of g, without optional ones that it does not report, and
+// with the titles of their sections if they are wanted.
+func rowsFor(dst []*focusRow, g *client.GPU, titles bool) []*focusRow {
+	var section *focusRow
+	for i := range focusRows {
+		row := &focusRows[i]
+		switch {
+		case row.section != "":
+			section = row
+		case row.optional && !canonical.Given(row.info().Value(g)):
+		default:
+			if section != nil && titles {
+				dst = append(dst, section)
+			}
+			section = nil
+			dst = append(dst, row)
 		}
 	}
-	return fieldStyle(g, field)
+	return dst
 }
-
-// Key scrolls the readings, if there are more than fit; else the keys select another
-// device, as everywhere.
-func (f *focusView) Key(key string, s *State) bool { return f.more && scrollKey(key, s) }

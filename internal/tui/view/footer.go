@@ -83,7 +83,7 @@ func sourceItems(s *State) []item {
 		if n.Period > 0 {
 			items = append(items, item{14, true, []piece{{"every ", styleLabel}, {n.Period.String(), stylePlain}}})
 		}
-		items = append(items, item{15, true, []piece{{"from ", styleLabel}, {short(origin(n), 40), stylePlain}}})
+		items = append(items, item{15, true, []piece{{"from ", styleLabel}, {ellipsize(origin(n), 40), stylePlain}}})
 	}
 	if preset := presetOf(s); preset != "" {
 		items = append(items, item{12, true, []piece{{preset, styleLabel}}})
@@ -96,7 +96,7 @@ func origin(n *client.Node) string {
 	if n.URL == client.InProcess && len(n.Sources) > 0 {
 		name := n.Sources[0].Name
 		if others := len(n.Sources) - 1; others > 0 {
-			name = short(name, 34) + fmt.Sprintf(" +%d", others)
+			name = ellipsize(name, 34) + fmt.Sprintf(" +%d", others)
 		}
 		return name
 	}
@@ -115,7 +115,7 @@ func choiceItems(s *State) (items []item) {
 		items = append(items, item{2, true, []piece{{"F", styleAccent}, {" order held", styleLabel}}})
 	}
 	if s.Filter != "" {
-		items = append(items, item{1, true, []piece{{"/", styleLabel}, {short(s.Filter, 24), styleAccent}}})
+		items = append(items, item{1, true, []piece{{"/", styleLabel}, {ellipsize(s.Filter, 24), styleAccent}}})
 	}
 	return items
 }

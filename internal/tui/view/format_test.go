@@ -229,7 +229,7 @@ func TestSeveralMachinesOfOneNode(t *testing.T) {
 }
 
 func TestColumnsKeepTheirPlace(t *testing.T) {
-	for w := leastTable; w < 300; w++ {
+	for w := minTable; w < 300; w++ {
 		places := placeColumns(nil, w, 12)
 		if len(places) < 2 || places[0].title != "GPU" {
 			t.Fatalf("%d wide: %d columns", w, len(places))

@@ -56,7 +56,7 @@ func drawSums(r screen.Rect, t *client.Totals) {
 // whoText names the node, or says how many there are.
 func whoText(s *State) string {
 	if len(s.Nodes) == 1 {
-		return short(s.Nodes[0].Name, longestNode)
+		return ellipsize(s.Nodes[0].Name, longestNode)
 	}
 	return fmt.Sprintf("%d nodes", len(s.Nodes))
 }

@@ -1,40 +1,45 @@
 package view
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// piece is a part of text in one style.
+// piece is a part of a line in one style.
 type piece struct {
 	text  string
 	style screen.Style
 }
 
-// item is what stands in a line as a whole, or not at all.
+// item is a part of a line that is drawn whole or not at all.
 type item struct {
-	rank   int // which items have to go where there is no room: the highest first
+	rank   int // where there is no room, the items of the highest rank go first
 	right  bool
 	pieces []piece
 }
 
-// itemGap parts items.
+// left and right return an item at either end of the line.
+func left(rank int, pieces ...piece) item  { return item{rank, false, pieces} }
+func right(rank int, pieces ...piece) item { return item{rank, true, pieces} }
+
+// itemGap separates items.
 const itemGap = 2
 
 func (i *item) width() int {
 	w := itemGap
-	for _, s := range i.pieces {
-		w += screen.Width(s.text)
+	for _, p := range i.pieces {
+		w += screen.Width(p.text)
 	}
 	return w
 }
 
-// drawLine draws items into the first row of r, with a blank at both ends: those of
-// the left from the left on, those of the right up to the right edge, and of all no
-// more than fit. It returns where the free room between them begins and ends.
+// drawLine draws as many items as fit into the first row of r, with a blank at both
+// ends: those of the left from the left on, those of the right from the right edge
+// inwards. It returns the free cells between them.
 func drawLine(r screen.Rect, items []item) (from, to int) {
-	highest := fitting(items, r.W)
+	highest := fittingRank(items, r.W)
 	from, to = 1, r.W-1
 	for _, it := range items {
 		if it.rank > highest || len(it.pieces) == 0 {
@@ -43,20 +48,19 @@ func drawLine(r screen.Rect, items []item) (from, to int) {
 		x := from
 		if it.right {
 			x = to - it.width() + itemGap
-			// Items of the right are given from the right edge inwards.
 			to = x - itemGap
 		} else {
 			from += it.width()
 		}
-		for _, s := range it.pieces {
-			x = r.Text(x, 0, r.W-x, s.text, s.style)
+		for _, p := range it.pieces {
+			x = r.Text(x, 0, r.W-x, p.text, p.style)
 		}
 	}
 	return from, max(from, to)
 }
 
-// fitting returns the highest rank with which all items up to it fit w cells.
-func fitting(items []item, w int) int {
+// fittingRank returns the highest rank with which all items up to it fit w cells.
+func fittingRank(items []item, w int) int {
 	highest := 0
 	for _, it := range items {
 		highest = max(highest, it.rank)
@@ -75,10 +79,31 @@ func fitting(items []item, w int) int {
 	return highest
 }
 
-// short returns text in at most w runes, with an ellipsis where it is cut.
-func short(text string, w int) string {
+// ellipsize returns text in at most w runes.
+func ellipsize(text string, w int) string {
 	if utf8.RuneCountInString(text) <= w {
 		return text
 	}
 	return string([]rune(text)[:w-1]) + "…"
+}
+
+// wrap breaks a text at its spaces into lines of at most w cells. A longer word gets
+// a line of its own.
+func wrap(text string, w int) []string {
+	var lines []string
+	line, used := "", 0
+	for _, word := range strings.Fields(text) {
+		n := screen.Width(word)
+		if used > 0 && used+1+n > w {
+			lines, line, used = append(lines, line), "", 0
+		}
+		if used > 0 {
+			line, used = line+" ", used+1
+		}
+		line, used = line+word, used+n
+	}
+	if used > 0 {
+		lines = append(lines, line)
+	}
+	return lines
 }

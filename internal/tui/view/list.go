@@ -1,33 +1,34 @@
 package view
 
 import (
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// listColumn is a column of a list. A width of 0 takes what is left.
+// listColumn is a column of a list. A width of 0 takes the rest.
 type listColumn struct {
 	title string
 	width int
 	left  bool
 }
 
-// list is a table of texts being drawn a line at a time, a cell at a time.
+// list is a table of texts that is drawn line by line, cell by cell.
 type list struct {
 	r       screen.Rect
 	columns []listColumn
-	hidden  []bool // columns that had no room
-	y, x    int
-	at      int // the column that comes next
+	hidden  []bool // columns without room
+	x, y    int
+	next    int // index of the next column
 }
 
-// leastText is what the column that takes the rest needs.
-const leastText = 8
+// minText is the least width of the column that takes the rest.
+const minText = 8
 
-// newList returns a list with its titles drawn. Columns for which there is no room
-// are left out, the last first.
+// newList draws the titles of a list. The last columns are left out where there is
+// no room for them.
 func newList(r screen.Rect, columns []listColumn) *list {
 	l := &list{r: r.Inset(1, 0), columns: columns, hidden: make([]bool, len(columns))}
-	free := l.r.W - leastText
+	free := l.r.W - minText
 	for i, c := range columns {
 		if free -= c.width + 1; c.width > 0 && free < 0 {
 			l.hidden[i] = true
@@ -39,35 +40,35 @@ func newList(r screen.Rect, columns []listColumn) *list {
 	return l
 }
 
-// rows returns how many lines there are below the titles.
+// rows returns the number of lines below the titles.
 func (l *list) rows() int { return max(0, l.r.H-1) }
 
-// next begins a line and returns it; false if there is no more room.
-func (l *list) next() (screen.Rect, bool) {
-	l.y, l.at, l.x = l.y+1, 0, 0
+// newLine begins a line and returns it; false if there is no room for one.
+func (l *list) newLine() (screen.Rect, bool) {
+	l.x, l.y, l.next = 0, l.y+1, 0
 	return l.r.Row(l.y), l.y < l.r.H
 }
 
-// place returns where the next cell stands; false if its column is hidden.
-func (l *list) place() (x, w int, c *listColumn, ok bool) {
-	c = &l.columns[l.at]
-	if l.at++; l.hidden[l.at-1] {
-		return 0, 0, c, false
+// cell returns the next cell; false if its column is hidden.
+func (l *list) cell() (x, w int, leftAligned, ok bool) {
+	c, hidden := &l.columns[l.next], l.hidden[l.next]
+	if l.next++; hidden {
+		return 0, 0, false, false
 	}
 	x, w = l.x, c.width
 	if w == 0 {
 		w = l.r.W - x
 	}
 	l.x += w + 1
-	return x, w, c, true
+	return x, w, c.left, true
 }
 
 // text draws the next cell.
 func (l *list) text(text string, st screen.Style) {
-	x, w, c, ok := l.place()
+	x, w, leftAligned, ok := l.cell()
 	switch {
 	case !ok:
-	case c.left:
+	case leftAligned:
 		l.r.Text(x, l.y, w, text, st)
 	default:
 		l.r.TextRight(x, l.y, w, text, st)
@@ -76,26 +77,60 @@ func (l *list) text(text string, st screen.Style) {
 
 // number draws the next cell, -- where v is NaN.
 func (l *list) number(v float64, f format, st screen.Style) {
-	if x, w, _, ok := l.place(); ok {
+	if x, w, _, ok := l.cell(); ok {
 		number(l.r, x, l.y, w, v, f, st)
 	}
 }
 
-// scrollKey scrolls by the keys that do so in lists and overlays.
+// PageStep is a page where a view has no pages of its own.
+const PageStep = 8
+
+// scrollKey handles the keys that scroll lists and overlays.
 func scrollKey(key string, s *State) bool {
-	by, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdown": PageStep, "home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20}[key]
+	by, ok := map[string]int{
+		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -PageStep, "pgdown": PageStep,
+		"home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20,
+	}[key]
 	if ok {
 		s.Scroll = max(0, s.Scroll+by)
 	}
 	return ok
 }
 
-// scrollTo returns s.Scroll clamped to what there is of so many lines, of which
-// some are shown.
+// scrollTo clamps s.Scroll to a number of lines, some of which are shown, and
+// returns it.
 func scrollTo(s *State, lines, shown int) int {
 	s.Scroll = min(max(s.Scroll, 0), max(0, lines-shown))
 	return s.Scroll
 }
 
-// pageStep is a page where a view has no pages of its own.
-const PageStep = 8
+// scrollToSelected clamps s.Scroll as well, and keeps a selected line visible.
+func scrollToSelected(s *State, selected, lines, shown int) int {
+	s.Scroll = min(max(s.Scroll, selected-shown+1), selected)
+	return scrollTo(s, lines, shown)
+}
+
+// drawScroll writes into the last line of r which part is shown.
+func drawScroll(r screen.Rect, first, last, of int) {
+	b := append(r.Scratch(), " ▲▼ "...)
+	b = append(count(b, float64(first)), '-')
+	b = append(count(b, float64(last)), '/')
+	b = append(count(b, float64(of)), ' ')
+	r.Number(r.W-20, r.H-1, 18, b, styleAccent)
+}
+
+// hit records for the mouse that a device is drawn in r.
+func hit(r screen.Rect, s *State, k client.Key) {
+	if !r.Empty() {
+		x, y := r.Origin()
+		s.Hits = append(s.Hits, Hit{X: x, Y: y, W: r.W, H: r.H, Key: k})
+	}
+}
+
+// hitLine records a line of a device, and marks it where that is selected.
+func hitLine(line screen.Rect, s *State, g *client.GPU) {
+	hit(line, s, g.Key)
+	if g.Key == s.Selected {
+		line.Pick()
+	}
+}

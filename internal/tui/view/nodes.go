@@ -2,94 +2,83 @@ package view
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// nodesView lists the nodes: how each is, and what its devices do together.
+// nodesView lists the nodes: the state of each, and the totals of its devices.
 type nodesView struct{}
 
-// nodeColumns are the titles of the list with their widths; the last takes what is
-// left.
 var nodeColumns = []listColumn{
 	{"NODE", 18, true}, {"STATE", 9, true}, {"GPUS", 4, false}, {"SICK", 4, false}, {"REAL", widthPercent, false},
 	{"POWER", 7, false}, {"CPU", widthWhole, false}, {"RAM", widthWhole, false}, {"EVERY", 6, false}, {"FROM", 10, true}, {"REMARK", 0, true},
 }
 
-// Draw lists the nodes of s in the order they were given.
+// Draw lists the nodes of s in the order in which they were given.
 func (v *nodesView) Draw(r screen.Rect, s *State) {
 	l := newList(r, nodeColumns)
 	for _, n := range s.Nodes[scrollTo(s, len(s.Nodes), l.rows()):] {
-		if _, ok := l.next(); !ok {
+		if _, ok := l.newLine(); !ok {
 			break
 		}
-		v.node(l, s, n)
+		drawNode(l, s, n)
 		for _, part := range wrap(n.Err, r.W-6) {
-			if line, ok := l.next(); ok {
+			if line, ok := l.newLine(); ok {
 				line.Text(2, 0, line.W, part, styleWarn)
 			}
 		}
 	}
 }
 
-func (v *nodesView) node(l *list, s *State, n *client.Node) {
-	age, since := n.Freshness(s.Now)
+func drawNode(l *list, s *State, n *client.Node) {
+	freshness, age := n.Freshness(s.Now)
 	l.text(n.Name, styleStrong)
 	switch {
 	case n.Waiting():
 		l.text("waiting", styleLabel)
 	case n.FetchedAt.IsZero():
 		l.text("✖ down", styleCrit)
-	case age == client.Fresh && n.Up:
+	case freshness == client.Fresh && n.Up:
 		l.text("● up", styleOK)
-	case age == client.Fresh:
-		l.text("▲ "+AgeText(since), styleWarn)
+	case freshness == client.Fresh:
+		l.text("▲ "+AgeText(age), styleWarn)
 	default:
-		l.text("✖ "+AgeText(since), styleCrit)
+		l.text("✖ "+AgeText(age), styleCrit)
 	}
-	if age == client.Expired {
+	if freshness == client.Expired {
 		for range 6 {
 			l.text(missing, styleFaint)
 		}
 	} else {
-		v.readings(l, n)
+		t := client.TotalsOf(client.Nodes{n}, n.GPUs, s.Now)
+		sick, st := t.Gone+t.Health[canonical.HealthHot]+t.Health[canonical.HealthWarn]+t.Health[canonical.HealthCrit], styleFaint
+		if sick > 0 {
+			st = styleWarn
+		}
+		l.number(float64(t.Boards), count, stylePlain)
+		l.number(float64(sick), count, st)
+		l.number(t.Real, percent, stylePlain)
+		l.number(t.Power, watts, stylePlain)
+		l.number(n.Host.CPUUtilization, whole, stylePlain)
+		l.number(1-n.Host.MemoryAvailable/n.Host.MemoryTotal, whole, stylePlain)
 	}
 	every := missing
 	if n.Period > 0 {
 		every = n.Period.String()
 	}
+	backends := make([]string, len(n.Sources))
+	for i, o := range n.Sources {
+		backends[i] = o.Backend
+	}
 	l.text(every, styleLabel)
-	l.text(backends(n), styleLabel)
+	l.text(strings.Join(backends, ","), styleLabel)
 	l.text(remark(n), styleLabel)
 }
 
-// readings writes what the devices of n do together.
-func (v *nodesView) readings(l *list, n *client.Node) {
-	boards, sick, known, real, power := 0, 0, 0, 0.0, 0.0
-	for _, g := range n.GPUs {
-		if !g.IsInstance() {
-			boards++
-			power += g.Values[canonical.Power] // NaN if one is not known: no half of a sum
-		}
-		if g.Gone || g.Sick() {
-			sick++
-		}
-		if canonical.Given(g.RealUtilization) {
-			real += g.RealUtilization
-			known++
-		}
-	}
-	l.number(float64(boards), count, stylePlain)
-	l.number(float64(sick), count, sickStyle(sick))
-	l.number(real/float64(known), percent, stylePlain)
-	l.number(power, watts, stylePlain)
-	l.number(n.Host.CPUUtilization, whole, stylePlain)
-	l.number(1-n.Host.MemoryAvailable/n.Host.MemoryTotal, whole, stylePlain)
-}
-
-// remark is what else there is to say of n.
+// remark returns the version of the proxy, and what it cannot read.
 func remark(n *client.Node) string {
 	if n.FetchedAt.IsZero() {
 		return ""
@@ -103,27 +92,8 @@ func remark(n *client.Node) string {
 			text += ", " + o.Name + " cannot be read"
 		}
 	}
-	if still := n.Unchanged(); still > 0 {
-		text += ", no value has changed for " + AgeText(still)
-	}
-	return text
-}
-
-func sickStyle(n int) screen.Style {
-	if n > 0 {
-		return styleWarn
-	}
-	return styleFaint
-}
-
-// backends names how the sources of n are read.
-func backends(n *client.Node) string {
-	text := ""
-	for i, o := range n.Sources {
-		if i > 0 {
-			text += ","
-		}
-		text += o.Backend
+	if unchanged := n.Unchanged(); unchanged > 0 {
+		text += ", no value has changed for " + AgeText(unchanged)
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -8,102 +9,99 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// State is all that views draw from. The root model owns it and writes it between
-// frames; a view's Draw only reads it, but for Hits.
+// State is all that views draw. The program owns it and changes it between frames.
 type State struct {
-	// Now is the instant that is shown: the clock, or FrozenAt.
-	Now time.Time
-	// FrozenAt is zero while the screen follows the clock.
-	FrozenAt time.Time
-
-	// Playback is nil where nothing is played but what is read now.
+	// Now is the time that is shown: the clock's, or FrozenAt, which is zero while the
+	// screen follows the clock.
+	Now, FrozenAt time.Time
+	// Playback is nil where no recording is played.
 	Playback *client.PlaybackState
 
-	// Nodes are in the order they were given, at least one.
 	Nodes client.Nodes
-	// GPUs are the devices to show, of all nodes, filtered and ordered; an
-	// instance follows its board, or another instance of it.
+	// GPUs are the devices of all nodes, filtered and ordered; an instance follows its
+	// board, or another instance of it.
 	GPUs []*client.GPU
-	// Devices is how many there are without the filter.
+	// Devices is the number of devices without the filter.
 	Devices int
-	// Selected is always that of one of GPUs, unless there is none.
+	// Selected is the key of one of GPUs, if there is any.
 	Selected client.Key
 
 	History *history.History
-	// Events are the newest last.
-	Events []history.Event
+	Events  []history.Event // the newest last
 
-	// Job is the batch job that we were started in; empty outside of one.
+	// Job describes the batch job that the program was started in; empty outside one.
 	Job []canonical.Variable
 
-	// Processes are those of all nodes that tell, nil before they did; ProcessesErr
-	// says why one does not.
+	// Processes are those that the nodes list, nil before they did. ProcessesErr is
+	// why one of them lists none.
 	Processes    []client.Process
 	ProcessesErr string
 
-	View    string // name of the view that is shown, as in viewNames
-	Overlay string // what is shown over it; "" is nothing
+	View    string // one of Names
+	Overlay string // "" is none
 	Filter  string // as typed; "" is none
 	Sort    Sort
-	Pinned  bool // devices stay in the order that they are in
+	Pinned  bool // devices keep their order
 	// Window is how much of the past charts show; 0 leaves it to them.
 	Window time.Duration
-	// Cursor is the instant that a chart's cursor points at; zero: none.
+	// Cursor is the time that the cursor of charts points at; zero is none.
 	Cursor time.Time
-	// Metric is the one that was chosen to be plotted and explained.
+	// Metric is plotted first, and explained.
 	Metric client.Metric
-	// PerGPU plots a chart for each device rather than for each metric.
-	PerGPU bool
-	// Density of the fleet: 0 the view's own choice, else 1 (full) to 5 (a cell each).
+	PerGPU bool // a chart for each device, not for each metric
+	// Density of the fleet: 0 is automatic, 1 (full) to 5 (a cell each) are fixed.
 	Density int
-	// Scroll is the view's first line, or row of cards; views clamp it as they draw.
+	// Scroll is the first line, or row of cards, that a view shows.
 	Scroll int
 
 	Theme   string // one of Themes
 	Symbols string // one of SymbolSets
 	Mouse   bool
-	// Bell: bad events ring the terminal's bell.
-	Bell bool
+	Bell    bool // bad events ring the terminal's bell
 
-	// Prompt is the line being typed behind ":" or "/", with that character; ""
-	// while none is.
+	// Prompt is the line being typed, with its ":" or "/"; "" while there is none.
 	Prompt string
-	// Message is the footer's latest, "" once it is old; Alarm if it tells of
-	// something that went wrong.
+	// Message is the latest message, "" once it is old; Alarm marks a bad one.
 	Message string
 	Alarm   bool
 
-	// Hits are filled by Draw, for the mouse.
+	// Hits are what Draw leaves for the mouse.
 	Hits []Hit
 }
 
 // Hit is a rectangle of the screen that the mouse can click.
 type Hit struct {
 	X, Y, W, H int
-	// Key is that of the device drawn there; Metric, where Key is zero, the column
+	// Key is the device that is drawn there. Where it is zero, Metric is the column
 	// to sort by.
 	Key    client.Key
 	Metric client.Metric
 }
 
-// Sort is the order of devices. Boards are ordered; instances go with theirs.
+// Sort is the order of boards. Instances stay with theirs.
 type Sort struct {
 	// By is MetricNone for the order of nodes and indexes.
 	By         client.Metric
 	Descending bool
 }
 
-// Themes and SymbolSets are what the settings may say, the default first. ""
-// as theme stands for dark or light, as the terminal is.
+// Themes and SymbolSets are what the settings may name, the default first.
 var (
 	Themes     = []string{"dark", "light", "ansi16", "mono"}
 	SymbolSets = []string{"braille", "block", "ascii"}
 )
 
-// AgeOf returns how fresh the values of g are, and for how long there have been
-// no new ones.
+// Freshness returns the freshness and the age of the readings of g.
 func (s *State) Freshness(g *client.GPU) (client.Freshness, time.Duration) {
 	return s.Nodes.Freshness(g, s.Now)
+}
+
+// current returns g, without its readings where they have expired.
+func (s *State) current(g *client.GPU) *client.GPU {
+	if freshness, _ := s.Freshness(g); freshness == client.Expired {
+		return g.Blank()
+	}
+	return g
 }
 
 // SelectedGPU returns the selected device, nil if there is none.
@@ -114,11 +112,7 @@ func (s *State) SelectedGPU() *client.GPU {
 	return nil
 }
 
+// SelectedIndex returns the index of the selected device, -1 if there is none.
 func (s *State) SelectedIndex() int {
-	for i, g := range s.GPUs {
-		if g.Key == s.Selected {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.GPUs, func(g *client.GPU) bool { return g.Key == s.Selected })
 }

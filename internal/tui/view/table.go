@@ -8,33 +8,33 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// column is one column of the table of devices.
+// column is a column of the table of devices.
 type column struct {
 	title string
-	// width in cells, without the blank that parts columns; a column with a
-	// flex takes what is left, up to so many more.
+	// width is in cells, without the gap. A column with a flex takes up to so many
+	// more of the free cells.
 	width, flex int
-	// rank is the order in which columns get a place: the lowest first.
+	// rank is the order in which columns are left out, the highest first.
 	rank int
 	// metric is what a click on the title sorts by.
 	metric client.Metric
-	left   bool // the title stands at the left, as the text below it does
+	left   bool // the title is aligned left
 	draw   func(p *painter, r screen.Rect, s *State, g *client.GPU)
 }
 
-// columnGap parts the columns.
+// columnGap separates columns.
 const columnGap = 1
 
-// nodeTitle is that of the column that only several nodes have, as wide as the
-// longest of their names.
-const nodeTitle = "NODE"
+// nodeTitle is the column that exists only where there are several nodes, as wide as
+// the longest of their names. The column of healthTitle shows the age of readings.
+const nodeTitle, healthTitle = "NODE", "HEALTH"
 
-// tableColumns are all columns, in the order they are shown. Widths fit the title,
-// a mark of the order and every usual reading.
+// tableColumns are all columns from left to right. Widths fit the title, the mark of
+// the order and every usual reading.
 var tableColumns = []column{
 	{"GPU", 4, 0, 0, client.MetricIndex, true, drawIndex},
 	{nodeTitle, 12, 0, 4, client.MetricNone, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) { r.Text(0, 0, r.W, g.Hostname, styleLabel) }},
-	{"HEALTH", badgeWidth + 2, 0, 3, client.MetricSeverity, true, drawHealth},
+	{healthTitle, badgeWidth + 2, 0, 3, client.MetricSeverity, true, drawHealth},
 	{"", 6, 18, 2, client.MetricReal, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 		r.Bar(0, 0, r.W, g.RealUtilization, utilStyle(g.RealUtilization), styleTrack)
 	}},
@@ -60,7 +60,7 @@ var tableColumns = []column{
 	{"TX GB/s", 7, 0, 15, client.MetricPCIeTransmit, false, amount(canonical.PCIeTransmit)},
 	{"NVL GB/s", 8, 0, 17, client.MetricNVLink, false, amount(canonical.NVLinkBytes)},
 	{"SM MHz", 6, 0, 18, client.MetricSMClock, false, amount(canonical.SMClock)},
-	{"PAST", 12, 28, 10, client.MetricNone, true, func(p *painter, r screen.Rect, s *State, g *client.GPU) { p.past.utilization(r, s, g) }},
+	{"PAST", 12, 28, 10, client.MetricNone, true, func(p *painter, r screen.Rect, s *State, g *client.GPU) { p.history.utilization(r, s, g) }},
 	{"HELD BY", 14, 26, 19, client.MetricNone, true, drawHolder},
 }
 
@@ -79,8 +79,8 @@ func amount(f canonical.Field) func(*painter, screen.Rect, *State, *client.GPU) 
 	}
 }
 
-// drawIndex writes which device it is, with a mark where something is wrong: the
-// column of health is not always there.
+// drawIndex writes the index of a device, with a mark where something is wrong: the
+// column of health may be left out.
 func drawIndex(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 	if g.IsInstance() {
 		r.Text(1, 0, 1, "└", styleFaint)
@@ -88,22 +88,21 @@ func drawIndex(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 		return
 	}
 	st := styleStrong
-	if state := badgeOf(g); state.style == styleCrit || state.style == styleWarn {
-		st = state.style
-		r.Text(0, 0, 1, state.glyph(), st)
+	if health := badgeOf(g); health.style == styleCrit || health.style == styleWarn {
+		st = health.style
+		r.Text(0, 0, 1, health.glyph(), st)
 	}
 	r.Number(1, 0, 3, append(r.Scratch(), g.GPU...), st)
 }
 
-// drawHealth writes the state of a board; of an instance, whose board has it, what
-// size it is.
+// drawHealth writes the health of a board, or the profile of an instance.
 func drawHealth(_ *painter, r screen.Rect, s *State, g *client.GPU) {
-	switch how, since := s.Freshness(g); {
-	case how != client.Fresh && !g.IsInstance():
-		r.Text(0, 0, 1, "▲", styleWarn)
-		r.Number(1, 0, r.W-1, age(r.Scratch(), since), styleWarn)
+	switch freshness, since := s.Freshness(g); {
 	case g.IsInstance():
 		r.Text(0, 0, r.W, g.Profile, styleLabel)
+	case freshness != client.Fresh:
+		r.Text(0, 0, 1, "▲", styleWarn)
+		r.Number(1, 0, r.W-1, age(r.Scratch(), since), styleWarn)
 	default:
 		b := badgeOf(g)
 		r.Text(0, 0, r.W, b.text, b.style)
@@ -111,59 +110,107 @@ func drawHealth(_ *painter, r screen.Rect, s *State, g *client.GPU) {
 }
 
 func drawClass(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
-	word := classOf(g)
-	text := word.Short
+	label := classOf(g)
+	text := label.Short
 	if r.W >= longClass {
-		text = word.Long
+		text = label.Long
 	}
-	r.Text(0, 0, r.W, text, word.style)
+	r.Text(0, 0, r.W, text, label.style)
 }
 
-// drawHolder says what is wrong, else who holds the device.
+// drawHolder writes what is wrong with the device, else its workload.
 func drawHolder(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 	if len(g.Raised) > 0 || g.Gone {
-		why(r, 0, r.W, g)
+		drawWhy(r, 0, r.W, g)
 		return
 	}
 	r.Text(0, 0, r.W, g.Holder(), styleLabel)
 }
 
-// place is a column and where it stands.
-type place struct {
+// drawTitle draws the title of a column, with a mark if devices are sorted by it.
+func drawTitle(r screen.Rect, s *State, c *placedColumn) {
+	at, st := r.Sub(c.x, 0, c.w, 1), styleLabel
+	sorted := s.Sort.By != client.MetricNone && s.Sort.By == c.metric && c.title != ""
+	if sorted {
+		st = styleAccent
+	}
+	x := 0
+	if !c.left {
+		x = c.w - screen.Width(c.title)
+	}
+	end := at.Text(x, 0, c.w, c.title, st)
+	mark := '↑'
+	if s.Sort.Descending {
+		mark = '↓'
+	}
+	switch {
+	case sorted && x > 0:
+		at.Set(x-1, 0, mark, st)
+	case sorted:
+		at.Set(end, 0, mark, st)
+	}
+	if c.metric != client.MetricNone && !at.Empty() {
+		hit(at, s, client.Key{})
+		s.Hits[len(s.Hits)-1].Metric = c.metric
+	}
+}
+
+// maxNodeWidth bounds the column of the names of nodes.
+const maxNodeWidth = 24
+
+// nodeWidth returns the width of the names of nodes, 0 where there is only one.
+func nodeWidth(s *State) int {
+	if !s.Nodes.Several() {
+		return 0
+	}
+	w := 0
+	for _, n := range s.Nodes {
+		if n.Machines < 2 {
+			w = max(w, screen.Width(n.Name))
+			continue
+		}
+		for _, g := range n.GPUs {
+			w = max(w, screen.Width(g.Hostname))
+		}
+	}
+	return min(w, maxNodeWidth)
+}
+
+// placedColumn is a column at its position.
+type placedColumn struct {
 	*column
 	x, w int
 }
 
-// placeColumns appends the columns that fit w, in the order they are shown: those
-// of the lowest ranks that fit, and none of a higher rank than one that does not.
-// What is left goes to those that can use it. node is the width of the names of
-// nodes, 0 to leave them out.
-func placeColumns(dst []place, w, node int) []place {
+// placeColumns appends the columns that fit w, from left to right: those of the
+// lowest ranks. Free cells go to those with a flex. node is the width of the names
+// of nodes, 0 to leave them out.
+func placeColumns(dst []placedColumn, w, node int) []placedColumn {
 	first := len(dst)
 	for i := range tableColumns {
 		c := &tableColumns[i]
 		switch {
 		case c.title != nodeTitle:
-			dst = append(dst, place{c, 0, c.width})
+			dst = append(dst, placedColumn{c, 0, c.width})
 		case node > 0:
-			dst = append(dst, place{c, 0, node})
+			dst = append(dst, placedColumn{c, 0, node})
 		}
 	}
-	highest := highestRank(dst[first:], w)
-	dst = slices.DeleteFunc(dst, func(p place) bool { return p.rank > highest })
-	for _, p := range dst[first:] {
-		w -= p.w + columnGap
+	highest := fittingColumns(dst[first:], w)
+	dst = slices.DeleteFunc(dst, func(c placedColumn) bool { return c.rank > highest })
+	for _, c := range dst[first:] {
+		w -= c.w + columnGap
 	}
 	spread(dst[first:], w+columnGap)
 	return dst
 }
 
-// highestRank returns the rank up to which all columns fit w, -1 if not even the
+// fittingColumns returns the rank up to which all columns fit w, -1 if not even the
 // first does.
-func highestRank(places []place, w int) int {
+func fittingColumns(columns []placedColumn, w int) int {
 	need := make([]int, len(tableColumns))
-	for _, p := range places {
-		need[p.rank] += p.w + columnGap
+	for _, c := range columns {
+		need[c.rank] += c.w + columnGap
 	}
 	w += columnGap
 	for rank, n := range need {
@@ -174,26 +221,26 @@ func highestRank(places []place, w int) int {
 	return len(need)
 }
 
-// spread gives the free cells to the columns that can use them, the lowest rank
-// first, and says where each column stands.
-func spread(places []place, free int) {
+// spread gives the free cells to the columns with a flex, the lowest rank first, and
+// positions all.
+func spread(columns []placedColumn, free int) {
 	for free > 0 {
-		best := -1
-		for i := range places {
-			if p := &places[i]; p.w < p.width+p.flex && (best < 0 || p.rank < places[best].rank) {
-				best = i
+		var best *placedColumn
+		for i := range columns {
+			if c := &columns[i]; c.w < c.width+c.flex && (best == nil || c.rank < best.rank) {
+				best = c
 			}
 		}
-		if best < 0 {
+		if best == nil {
 			break
 		}
-		more := min(free, places[best].width+places[best].flex-places[best].w)
-		places[best].w += more
+		more := min(free, best.width+best.flex-best.w)
+		best.w += more
 		free -= more
 	}
 	x := 0
-	for i := range places {
-		places[i].x = x
-		x += places[i].w + columnGap
+	for i := range columns {
+		columns[i].x = x
+		x += columns[i].w + columnGap
 	}
 }

@@ -1,18 +1,25 @@
+// Package view draws a State into the cells of a screen. It has no I/O, no clock and
+// no goroutine: what is drawn follows from the State alone.
 package view
 
-import "github.com/kpulse/kpulse-proxy/internal/tui/screen"
+import (
+	"cmp"
+	"fmt"
 
-// view draws one way to see a State. What it keeps between frames is where it
-// scrolled and memory to draw with, nothing of what was read.
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// View draws a State in one way. Between frames it keeps memory to draw with and
+// what it needs to handle keys, but nothing that was read.
 type View interface {
-	// Draw draws s into r. Of s it changes Hits alone, and Scroll to clamp it.
+	// Draw draws s into r. It changes no more of s than Hits, and Scroll to clamp it.
 	Draw(r screen.Rect, s *State)
-	// Key is asked first what a key does; it returns false for those that are not
-	// the view's own.
+	// Key handles a key; it returns false for one that is not its own.
 	Key(key string, s *State) bool
 }
 
-// The names of views and of overlays.
+// The names of views and overlays.
 const (
 	Fleet = "fleet"
 	Focus = "focus"
@@ -25,13 +32,13 @@ const (
 	Events  = "events"
 )
 
-// viewNames are the views in the order of their digits and of the tab key.
+// Names are the views in the order of their digits and of the tab key.
 var Names = []string{Fleet, Focus, Plot, Jobs, Nodes}
 
-// views are the views and overlays by name.
+// Set holds views and overlays by name.
 type Set map[string]View
 
-// newViews returns them all; keys and commands are for the help.
+// New returns all views and overlays; keys and commands are for the help.
 func New(keys, commands []HelpEntry) Set {
 	return Set{
 		Fleet: &fleetView{},
@@ -40,8 +47,88 @@ func New(keys, commands []HelpEntry) Set {
 		Jobs:  &jobsView{},
 		Nodes: &nodesView{},
 
-		Help:    &helpView{keys: keys, commands: commands},
+		Help:    &helpView{lines: helpLines(keys, commands)},
 		Explain: &explainView{},
 		Events:  &eventsView{},
+	}
+}
+
+// minWidth and minHeight are the smallest terminal on which everything is readable.
+const minWidth, minHeight = 40, 10
+
+// headerHeight and footerHeight are the rows above and below a view. A terminal lower
+// than lowHeight has a header of one row.
+const headerHeight, footerHeight, lowHeight = 2, 1, 14
+
+// Draw draws the whole screen, w × h cells, into g. It changes no more of s than
+// Hits and Scroll.
+func (all Set) Draw(g *screen.Grid, s *State, w, h int) {
+	g.Reset(w, h, symbols(s.Symbols))
+	s.Hits = s.Hits[:0]
+	r := g.All()
+	if w < minWidth || h < minHeight {
+		drawTooSmall(r)
+		return
+	}
+	top := headerHeight
+	if r.H < lowHeight {
+		top = 1
+	}
+	drawHeader(r.Sub(0, 0, r.W, top), s)
+	body := r.Sub(0, top, r.W, r.H-top-footerHeight)
+	switch {
+	case s.Overlay != "":
+		all[s.Overlay].Draw(body, s)
+	case len(s.GPUs) == 0 && s.View != Nodes:
+		drawNoDevices(body, s)
+	default:
+		all[s.View].Draw(body, s)
+	}
+	drawFooter(r.Sub(0, r.H-footerHeight, r.W, footerHeight), s)
+}
+
+// drawTooSmall writes how large the terminal has to be.
+func drawTooSmall(r screen.Rect) {
+	lines := []string{"terminal too small", fmt.Sprintf("need %d×%d", minWidth, minHeight), fmt.Sprintf("have %d×%d", r.W, r.H)}
+	lines = lines[:min(max(r.H, 1), len(lines))]
+	for i, line := range lines {
+		r.Center(max(0, (r.H-len(lines))/2)+i, line, styleWarn)
+	}
+}
+
+// drawNoDevices writes why there is no device to show.
+func drawNoDevices(r screen.Rect, s *State) {
+	y := max(0, r.H/2-2)
+	write := func(st screen.Style, lines ...string) {
+		for _, line := range lines {
+			r.Center(y, line, st)
+			y++
+		}
+	}
+	w := max(20, r.W-8)
+	if s.Devices > 0 {
+		write(styleStrong, fmt.Sprintf("None of the %d GPUs matches %s", s.Devices, s.Filter))
+		write(styleLabel, "Esc clears the filter")
+		return
+	}
+	for _, n := range s.Nodes {
+		where := n.URL
+		if where == client.InProcess {
+			where = "the source"
+		}
+		switch {
+		case n.Err != "":
+			write(styleWarn, "Cannot read "+where)
+			write(stylePlain, wrap(n.Err, w)...)
+			y++
+		case n.Hidden > 0:
+			write(styleStrong, fmt.Sprintf("None of the GPUs of %s is shown; it has %d", n.Name, n.Hidden))
+			write(styleWarn, wrap(cmp.Or(n.Trouble, "left out by "+n.HiddenBy+"; show them with --show-all or --gpus=0"), w)...)
+			y++
+		case n.FetchedAt.IsZero():
+			write(stylePlain, "Waiting for the first reading of "+where+" …")
+		default:
+			write(styleWarn, "No GPU in what "+where+" says")
+		}
 	}
 }

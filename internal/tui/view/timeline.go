@@ -1,0 +1,128 @@
+package view
+
+import (
+	"math"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// window returns how much of the past charts show.
+func (s *State) window() time.Duration {
+	if s.Window > 0 {
+		return s.Window
+	}
+	return s.History.Window(s.Now)
+}
+
+// columnStep returns the time of one of n columns of a chart.
+func columnStep(s *State, n int) time.Duration { return history.Step(s.window(), n) }
+
+// sparkline draws the history of a device.
+type sparkline struct{ history.Timeline }
+
+// read reads the history of a metric of g up to State.Now.
+func (t *sparkline) read(s *State, g *client.GPU, m client.Metric, c history.Columns) {
+	t.Read(s.History, g.Key, m, s.Now, c)
+}
+
+// utilization draws the real utilization of g in r, the latest at the right.
+func (t *sparkline) utilization(r screen.Rect, s *State, g *client.GPU) {
+	t.area(r, s, g, client.MetricReal, 1, utilStyle)
+}
+
+// area draws a metric in r on a scale from 0 to limit. Without a limit it draws
+// nothing: the shape alone means nothing.
+func (t *sparkline) area(r screen.Rect, s *State, g *client.GPU, m client.Metric, limit float64, st func(v float64) screen.Style) {
+	if r.Empty() || !(limit > 0) {
+		return
+	}
+	t.read(s, g, m, history.Columns{N: r.W, Step: columnStep(s, r.W), PerCell: 1})
+	r.Area(t.Values, 0, limit, func(i int) screen.Style { return st(t.Values[i] / limit) })
+}
+
+// classes draws the classes of g along the first row of r.
+func (t *sparkline) classes(r screen.Rect, s *State, g *client.GPU) {
+	if r.Empty() {
+		return
+	}
+	for x, c := range t.Classes(s.History, g.Key, s.Now, columnStep(s, r.W), r.W) {
+		r.Set(x, 0, classLabels[c].glyph, classLabels[c].style)
+	}
+}
+
+// axisWidth is the width of the numbers of a Y axis, with the blank behind them.
+const axisWidth = 6
+
+// ticks are the possible distances of times on an X axis.
+var ticks = []time.Duration{
+	10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
+	30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// axes draws the axes of a chart along the left and the bottom of r and returns the
+// rest for its lines. The scale is from 0 to limit; step is the time of a cell.
+func axes(r screen.Rect, s *State, limit float64, f format, step time.Duration) screen.Rect {
+	plot := r.Sub(axisWidth, 0, r.W-axisWidth, r.H-1)
+	if plot.Empty() {
+		return plot
+	}
+	values := []float64{limit, 0}
+	if plot.H >= 5 {
+		values = []float64{limit, limit / 2, 0}
+	}
+	for i, v := range values {
+		y := i * (plot.H - 1) / (len(values) - 1)
+		r.Number(0, y, axisWidth-1, f(r.Scratch(), v), styleFaint)
+	}
+	timeAxis(r.Sub(axisWidth, r.H-1, plot.W, 1), s, step)
+	return plot
+}
+
+// timeAxis writes times below the cells in which they begin. State.Now is in the
+// last cell.
+func timeAxis(r screen.Rect, s *State, step time.Duration) {
+	layout := "15:04"
+	tick := tickOf(step, len(layout)+5)
+	if tick < time.Minute {
+		layout = time.TimeOnly
+		tick = tickOf(step, len(layout)+5)
+	}
+	_, offset := s.Now.Zone()
+	local := time.Duration(offset) * time.Second
+	last := s.Now.UnixMilli() / step.Milliseconds()
+	for x := range r.W {
+		begin := time.UnixMilli((last - int64(r.W-1-x)) * step.Milliseconds())
+		since := time.Duration(begin.UnixMilli())*time.Millisecond + local
+		if since%tick < step && x+len(layout) <= r.W {
+			r.Number(x, 0, len(layout), begin.In(s.Now.Location()).AppendFormat(r.Scratch(), layout), styleFaint)
+		}
+	}
+}
+
+// tickOf returns the shortest tick of at least so many cells of a step.
+func tickOf(step time.Duration, cells int) time.Duration {
+	for _, tick := range ticks {
+		if tick >= step*time.Duration(cells) && tick%step == 0 {
+			return tick
+		}
+	}
+	return ticks[len(ticks)-1]
+}
+
+// niceLimit returns the least of 1, 2 and 5 times a power of ten that is at least v:
+// the scale of a metric without a limit.
+func niceLimit(v float64) float64 {
+	if !(v > 0) || math.IsInf(v, 0) {
+		return 1
+	}
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, step := range [...]float64{1, 2, 5} {
+		if v <= step*power {
+			return step * power
+		}
+	}
+	return 10 * power
+}

@@ -77,7 +77,7 @@ func localProxy(listen []string) string {
 }
 
 // withoutEffect names the flags of the command line that mean nothing to the proxies
-// that are shown, and says what to do; "" if there is none. What the environment sets
+// that are shown, and what to do; "" if there is none. What the environment sets
 // may be set for the proxy beside us: in its container, all of its settings may be
 // there.
 func (o *options) withoutEffect(proxies, remedy string) string {

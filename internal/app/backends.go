@@ -31,7 +31,7 @@ type backend struct {
 	clamped bool
 	// standard is --poll where it is not given; 0 leaves it to the source.
 	standard time.Duration
-	// onDemand backends take --poll=0 for reading only when they are scraped.
+	// onDemand backends read only when they are scraped where --poll is 0.
 	onDemand bool
 	// selects: the source reads the chosen GPUs alone.
 	selects bool
@@ -119,7 +119,7 @@ func checkExporter(s *sourceSettings) (key string, err error) {
 	return "http_config", errors.Join(err, src.Close())
 }
 
-// namesUser tells whether a URL holds a user.
+// namesUser reports whether a URL holds a user.
 func namesUser(source string) bool {
 	u, err := url.Parse(source)
 	return err == nil && u.User != nil
@@ -140,7 +140,7 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	}), nil
 }
 
-// isHere tells whether a --dcgm.host is the host engine of this machine.
+// isHere reports whether a --dcgm.host is the host engine of this machine.
 func isHere(host string) bool { return host == "" || strings.HasPrefix(host, "unix://") }
 
 func openNVML(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
@@ -169,7 +169,7 @@ func (s *sourceSettings) hostname(local bool) (string, error) {
 func thisMachine() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
-		return "", fmt.Errorf("cannot tell this machine's name: %w; set --node-name", err)
+		return "", fmt.Errorf("cannot get this machine's name: %w; set --node-name", err)
 	}
 	return name, nil
 }

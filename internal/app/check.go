@@ -15,8 +15,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// checks are what can be checked: the word after check, whether it takes more than
-// one file, and what says of the files what is wrong. Its summary is of files in which
+// checks are what can be checked: the word after check, whether several files may
+// follow, and what finds the problems of the files. Its summary is of files in which
 // nothing is, but for warnings.
 var checks = []struct {
 	word    string
@@ -63,7 +63,7 @@ func check(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, summary)
 		return exitDone
 	}
-	fmt.Fprint(stderr, "kpulse-proxy: check takes what to check and its file\n", checkUsage)
+	fmt.Fprint(stderr, "kpulse-proxy: give check what to check and its file\n", checkUsage)
 	return exitUsage
 }
 
@@ -76,7 +76,7 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 	return files[0] + ": ok", problems, nil
 }
 
-// checkRules says what is wrong in files that Prometheus is to evaluate, or this
+// checkRules returns what is wrong in files that Prometheus is to evaluate, or this
 // program.
 func checkRules(files []string) (string, diag.Problems, error) {
 	set, problems := rules.Load(rules.Options{Window: rules.DefaultWindow, Served: servedFamilies(), ForPrometheus: true}, files...)
@@ -105,7 +105,7 @@ func plural(n int, what string) string {
 // thousand.
 const maxCounters = 1 << 20
 
-// checkCounters says what is wrong in a counters file of dcgm-exporter, and which
+// checkCounters returns what is wrong in a counters file of dcgm-exporter, and which
 // readings our scores miss in it.
 func checkCounters(files []string) (string, diag.Problems, error) {
 	body, err := diag.Read(files[0], "counters file", maxCounters)

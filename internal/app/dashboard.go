@@ -67,7 +67,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 		o.notice = o.withoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
 		return targets, func() {}, nil
 	}
-	// Who says what to read does not mean what somebody else reads.
+	// Flags that name a source do not mean what another proxy reads.
 	asked := o.sourceIsGiven() || o.record != "" || len(o.Sources) > 0 && o.origin("config.file") == fromCommandLine
 	if !asked {
 		url, why := attach(ctx, httpClient, localProxy(o.listen))

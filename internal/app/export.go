@@ -24,7 +24,7 @@ const lastWrite = time.Second
 
 // stream writes every reading as CSV until ctx ends, the source comes to its end, or
 // nobody reads what we write. A source that cannot be read is waited for; the log on
-// stderr tells of it.
+// stderr reports it.
 func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	warnings := warningsTo(stderr)
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
@@ -35,7 +35,7 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	defer end(nil)
 	csv, chosen := export.NewCSV(stdout, opts.columns), newSelector(opts, src.Caps(), warnings)
 	view := export.View{Job: job()}
-	write := teller(func(s *canonical.Snapshot) {
+	write := observer(func(s *canonical.Snapshot) {
 		if life.Err() != nil {
 			return
 		}
@@ -61,17 +61,17 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	return quiet(err)
 }
 
-// teller is told of every good reading, and keeps none.
-type teller func(*canonical.Snapshot)
+// observer is called with every good reading, and keeps none.
+type observer func(*canonical.Snapshot)
 
 // Observe implements pipeline.Observer.
-func (t teller) Observe(s *canonical.Snapshot, _ interface{ Release() }) bool {
-	t(s)
+func (o observer) Observe(s *canonical.Snapshot, _ interface{ Release() }) bool {
+	o(s)
 	return false
 }
 
 // Failed implements pipeline.Observer.
-func (teller) Failed(string, time.Time) {} // the log has it
+func (observer) Failed(string, time.Time) {} // the log has it
 
 // follow runs p until ctx ends or the source comes to its end. A write that hangs is
 // not waited for.
@@ -100,10 +100,10 @@ func quiet(err error) error {
 	return err
 }
 
-// outliveReader keeps the end of whoever reads stdout from killing us: writing then
-// fails, and that is told apart. Ignoring the signal would do so too, but commands
-// that we run would inherit that.
-func outliveReader() (stop func()) {
+// catchPipeSignal keeps SIGPIPE from ending us when the reader of stdout ends: the write
+// fails instead, which is no failure of ours. Ignoring the signal would do so too, but
+// commands that we run would inherit that.
+func catchPipeSignal() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	return func() { signal.Stop(broken) }

@@ -16,7 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
-// once reads the source one time and presents what it said: as text, JSON or CSV.
+// once reads the source one time and presents the reading: as text, JSON or CSV.
 // What went wrong beside it goes to stderr; what keeps it from reading is its
 // error.
 func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
@@ -85,7 +85,7 @@ func warningsTo(stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// job is what the environment tells of the batch job that we run in.
+// job is what the environment holds about the batch job that we run in.
 func job() []canonical.Variable {
 	return selection.Job(os.LookupEnv)
 }

@@ -53,7 +53,7 @@ func (p *service) startRules() error {
 	return nil
 }
 
-// observer is whom the pipeline tells of its readings: nil without rules.
+// observer is what the pipeline calls with its readings: nil without rules.
 func (p *service) observer() pipeline.Observer {
 	if p.rules == nil {
 		return nil
@@ -61,12 +61,12 @@ func (p *service) observer() pipeline.Observer {
 	return p.rules
 }
 
-// order tells which of the sources has a name, -1 for none.
+// order returns the position of the source with a name, -1 for none.
 func (p *service) order(source string) int {
 	return slices.IndexFunc(p.readers, func(r reader) bool { return r.pipeline.Name() == source })
 }
 
-// serves tells whether the latest reading of a source is fit to be served.
+// serves reports whether the latest reading of a source is fit to be served.
 func (p *service) serves(source string) bool {
 	i := p.order(source)
 	if i < 0 {
@@ -85,7 +85,7 @@ func renderer() func(*canonical.Snapshot) [][]byte {
 	var parts [][]byte
 	return func(s *canonical.Snapshot) [][]byte {
 		ours.Reset()
-		_ = writer.Write(&ours, s) // memory takes everything
+		_ = writer.Write(&ours, s) // a buffer refuses nothing
 		parts = append(parts[:0], s.Valid...)
 		if s.Text != nil {
 			text = s.Text.AppendText(text[:0])

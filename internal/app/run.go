@@ -66,10 +66,10 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	opts.leaveRoom()
 	switch {
 	case opts.once:
-		defer outliveReader()()
+		defer catchPipeSignal()()
 		err = quiet(once(ctx, opts, stdout, stderr))
 	case opts.columns != nil:
-		defer outliveReader()()
+		defer catchPipeSignal()()
 		err = stream(ctx, opts, stdout, stderr)
 	case opts.tui:
 		err = dashboard(ctx, opts, stderr)
@@ -84,7 +84,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 }
 
 // leaveRoom leaves memory and processors to others, as far as the environment does not
-// say how much of them to use.
+// set how much of them to use.
 func (o *options) leaveRoom() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
@@ -93,7 +93,7 @@ func (o *options) leaveRoom() {
 		}
 		debug.SetGCPercent(percent)
 	}
-	// Go passes over what is no number above 0, and takes all processors.
+	// Go passes over what is no number above 0, and uses all processors.
 	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {
 		runtime.GOMAXPROCS(maxProcs)
 	}

@@ -84,14 +84,14 @@ type service struct {
 	handler http.Handler
 	reloads *reloads
 
-	mu   sync.Mutex // held while reloading
+	mu   sync.Mutex // locked while reloading
 	opts *options   // as of the last reload that succeeded
 }
 
 // reader is a source that is read.
 type reader struct {
 	backend  string
-	hostname string // of what the source tells of, where it does not say so itself
+	hostname string // of the readings that name none
 	source   source.Source
 	pipeline *pipeline.Pipeline
 }
@@ -197,12 +197,12 @@ func (p *service) run(ctx context.Context) error {
 }
 
 // newUserAgent is what upstreams see of us. It differs from one process to the
-// next, so that a proxy whose --source is itself can tell.
+// next, so that a proxy whose --source is itself can notice.
 func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
 
-// hostnameOf is the machine that a source tells of, where its readings do not.
+// hostnameOf is the machine that a source reads, for readings that name none.
 func hostnameOf(src source.Source) (string, error) {
 	if !src.Caps().Local {
 		return src.Caps().Host, nil
@@ -210,8 +210,7 @@ func hostnameOf(src source.Source) (string, error) {
 	return thisMachine()
 }
 
-// wire puts behind a source what its readings go through, and who is told of them, nil
-// for nobody.
+// wire returns the pipeline of a source, whose observer may be nil.
 func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline.Observer, logger *slog.Logger) (*pipeline.Pipeline, error) {
 	hostname, err := hostnameOf(src)
 	if err != nil {
@@ -239,7 +238,7 @@ func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline
 }
 
 // newTranslator returns the translator of a source. hostname is where its readings are
-// of if nothing else says so.
+// of if they name none.
 func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.Translator, error) {
 	devices, allocations := expose.Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
 	return translate.New(translate.Options{

@@ -41,12 +41,12 @@ type setting struct {
 	everywhere mode
 	// modes are those in which it has a meaning.
 	modes mode
-	// remedy says what to do where backend or mode refuse it; "" ignores it in other
+	// remedy is what to do where backend or mode refuse it; "" ignores it in other
 	// modes.
 	remedy string
 	// needs is a flag without which it has no meaning.
 	needs string
-	// perSource says what to do where the config file names several sources, of which
+	// perSource is what to do where the config file names several sources, of which
 	// it could be meant for any; "" for what all of them share.
 	perSource string
 	// restart is set where a reload does not change it.
@@ -90,8 +90,8 @@ type options struct {
 	columns         []export.Column // of --export, nil without it
 	tuiURLs         []string
 	tuiHTTP         string // file, "" for none
-	// notice tells the user of the terminal what may be unexpected in where its
-	// numbers come from, "" for nothing.
+	// notice warns the user of the terminal where its numbers are not what the flags
+	// suggest, "" for nothing.
 	notice string
 	// controls drive what the replay backend plays; nil is nobody.
 	controls *replay.Controls

@@ -23,7 +23,7 @@ type sourceSettings struct {
 	name    string // that the source will have, where the config file names it
 }
 
-// client returns what asks for a URL as http_config says, nil where there is none.
+// client returns the HTTP client that http_config describes, nil where there is none.
 func (s *sourceSettings) client() (*http.Client, error) {
 	if s.HTTP == nil {
 		return nil, nil
@@ -88,7 +88,7 @@ func sourcesOf(file *config.File) (sources []sourceSettings, problems diag.Probl
 	return sources, problems
 }
 
-// sourceIsGiven returns whether flags or environment say what to read.
+// sourceIsGiven returns whether flags or environment name what to read.
 func (o *options) sourceIsGiven() bool {
 	return max(o.origin("backend"), o.origin("source"), o.origin("replay")) > fromFile
 }

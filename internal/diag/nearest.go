@@ -1,9 +1,22 @@
 package diag
 
+import "strings"
+
 // Nearest returns the word of known that given was probably meant to be, "" if
 // none is near: at most half of its letters may differ.
 func Nearest(given string, known []string) string {
 	return Within(given, known, len(given)/2)
+}
+
+// Instead ends a report of a word that is none of the known ones with what to write.
+func Instead(word string, known []string) string {
+	switch near := Nearest(word, known); {
+	case near != "":
+		return "; did you mean " + near + "?"
+	case len(known) > 0:
+		return "; the ones here are " + strings.Join(known, ", ")
+	}
+	return "; see the documentation"
 }
 
 // Within returns the first of known's words that differ from given in the fewest

@@ -11,7 +11,7 @@ import (
 // Problem is one thing that is wrong in a file, or that it lacks.
 type Problem struct {
 	File string
-	// Line and Column count from 1; 0 where they cannot be told.
+	// Line and Column count from 1; 0 where they are not known.
 	Line, Column int
 	// Place is where it is in the words of the file, such as the path of a setting;
 	// "" where there are none.
@@ -61,7 +61,7 @@ func (p Problems) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Refuse tells whether any of them is more than a warning.
+// Refuse reports whether any of them is more than a warning.
 func (p Problems) Refuse() bool {
 	return slices.ContainsFunc(p, func(one Problem) bool { return !one.Warning })
 }

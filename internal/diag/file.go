@@ -4,14 +4,52 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"gopkg.in/yaml.v3"
 )
+
+// Read returns the content of a file of at most limit bytes. what names the kind
+// of file it should be, such as "config file". A named pipe will do: shells make one
+// of <(…). The error begins with the path.
+func Read(path, what string, limit int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(path, what, err)
+	}
+	defer file.Close()
+	body, err := io.ReadAll(io.LimitReader(file, limit+1))
+	switch {
+	case err != nil:
+		return nil, unreadable(path, what, err)
+	case int64(len(body)) > limit:
+		return nil, fmt.Errorf("%s: larger than %d bytes, so hardly a %s; name the right one", path, limit, what)
+	}
+	return body, nil
+}
+
+// unreadable returns the error of the file system with what to look at.
+func unreadable(path, what string, err error) error {
+	remedy := "see that it can be read: cat " + path
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		remedy = "check the name of the " + what
+	case errors.Is(err, syscall.EISDIR):
+		remedy = "name a file in it"
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err // without the path, which is there already
+	}
+	return fmt.Errorf("%s: %w; %s", path, err, remedy)
+}
 
 // NullTag is the tag of a value that is left empty.
 const NullTag = "!!null"
@@ -107,17 +145,6 @@ func describe(tag, value string, quote bool) string {
 		return "a value"
 	}
 	return strconv.Quote(value)
-}
-
-// Instead says which of the known words to write in place of one that is none of them.
-func Instead(word string, known []string) string {
-	switch near := Nearest(word, known); {
-	case near != "":
-		return "; did you mean " + near + "?"
-	case len(known) > 0:
-		return "; the ones here are " + strings.Join(known, ", ")
-	}
-	return "; see the documentation"
 }
 
 // YAMLKeys returns the keys of the struct type with a name, such as rulefmt.Rule, that

@@ -42,9 +42,8 @@ type classCase struct {
 	want canonical.Class
 }
 
-// ruleCases hold, for each row of the table, readings that meet it exactly at
-// its thresholds, and for each of its conditions readings that miss it by the
-// smallest step.
+// ruleCases are, for each row of the table, readings exactly at its thresholds and, for
+// each of its bounds, readings that miss it by the smallest step.
 func ruleCases() []classCase {
 	quiet := reading{fSM: 0, fTensor: 0, fDRAM: 0, fEngine: 0}
 	idle := reading{fSM: 0.06, fTensor: 0, fDRAM: down(0.05), fEngine: down(0.05), fCopy: down(0.4), fTX: 1e9 - 1, fRX: 1e9 - 1}
@@ -63,7 +62,6 @@ func ruleCases() []classCase {
 		{idle.with(fCopy, 0.4), canonical.IOOrDataLoading},
 		{idle.with(fTX, 1e9), canonical.IOOrDataLoading},
 		{idle.with(fRX, 1e9), canonical.IOOrDataLoading},
-
 		{heavy, canonical.TensorHeavyCompute},
 		{heavy.with(fTensor, down(0.5)), canonical.TensorCompute},
 		{heavy.with(fSM, down(0.6)), canonical.TensorCompute},

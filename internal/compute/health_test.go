@@ -109,16 +109,23 @@ func TestConditionTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestConditions plays, for each condition, readings that raise it, clear it, and
-// lack its input.
-func TestConditions(t *testing.T) {
+// conditionCase plays readings that raise a condition, clear it, and lack its input.
+type conditionCase struct {
+	condition canonical.Condition
+	state     canonical.Health
+	steps     []conditionStep
+}
+
+type conditionStep struct {
+	at   time.Duration
+	r    reading
+	want canonical.Finding
+}
+
+func conditionCases() []conditionCase {
+	type step = conditionStep
 	const no, calm, raised = canonical.NotRead, canonical.Clear, canonical.Raised
 	const minute = time.Minute
-	type step struct {
-		at   time.Duration
-		r    reading
-		want canonical.Finding
-	}
 	// level is a condition that only the reading of the moment decides.
 	level := func(f canonical.Field, good, bad float64) []step {
 		return []step{{0, reading{}, no}, {minute, reading{f: good}, calm}, {2 * minute, reading{f: bad}, raised}, {3 * minute, reading{}, no}, {4 * minute, reading{f: good}, calm}}
@@ -140,12 +147,7 @@ func TestConditions(t *testing.T) {
 	}
 	xid := func(code float64) reading { return reading{canonical.XIDLast: code} }
 	stuck := reading{fSM: 0, fNVML: 1}
-	tested := map[canonical.Condition]bool{}
-	for _, c := range []struct {
-		condition canonical.Condition
-		state     canonical.Health
-		steps     []step
-	}{
+	return []conditionCase{
 		{canonical.CondRowRemapFailure, canonical.HealthCrit, level(canonical.RowRemapFailure, 0, 1)},
 		{canonical.CondUncorrectableRemappedRows, canonical.HealthCrit, level(canonical.RemappedRowsUncorrectable, 0, 1)},
 		{canonical.CondPCIeReplay, canonical.HealthWarn, rise(canonical.PCIeReplays)},
@@ -176,7 +178,12 @@ func TestConditions(t *testing.T) {
 		{canonical.CondProfilingStalled, canonical.HealthWarn, []step{
 			{0, stuck, calm}, {minute, stuck, calm}, {2 * minute, stuck, raised}, {3 * minute, reading{fSM: 0}, no}, {4 * minute, stuck.with(fSM, 0.1), calm},
 		}},
-	} {
+	}
+}
+
+func TestConditions(t *testing.T) {
+	tested := map[canonical.Condition]bool{}
+	for _, c := range conditionCases() {
 		tested[c.condition] = true
 		j, top := newJudge(t, func(o *Options) {
 			for i := range o.States {
@@ -190,7 +197,7 @@ func TestConditions(t *testing.T) {
 			if got := v.Findings[c.condition]; got != s.want {
 				t.Errorf("%v: reading %d: %v, want %v", c.condition, i, got, s.want)
 			}
-			if (v.Health == c.state) != (s.want == raised) {
+			if (v.Health == c.state) != (s.want == canonical.Raised) {
 				t.Errorf("%v: reading %d: health %v", c.condition, i, v.Health)
 			}
 		}

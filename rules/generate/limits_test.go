@@ -8,21 +8,26 @@ import (
 	"time"
 )
 
-// TestLimits plays what PromQL cannot know, all that README.md names: there the rules
-// differ from the program, and in nothing else.
-func TestLimits(t *testing.T) {
-	const labels = `{gpu="0",UUID="GPU-a",Hostname="h"}`
-	page := func(lines ...string) string {
-		return strings.ReplaceAll(strings.Join(lines, "\n"), "@", labels) + "\n"
-	}
+// limit is something that PromQL cannot know, so that the rules differ from the program.
+type limit struct {
+	name  string
+	every time.Duration
+	pages []string // "" is a failed scrape
+	want  []string // series without their device
+}
+
+const limitLabels = `{gpu="0",UUID="GPU-a",Hostname="h"}`
+
+// limitPage joins lines in which @ stands for the labels.
+func limitPage(lines ...string) string {
+	return strings.ReplaceAll(strings.Join(lines, "\n"), "@", limitLabels) + "\n"
+}
+
+func limits() []limit {
+	page, labels := limitPage, limitLabels
 	activities := page("DCGM_FI_PROF_SM_ACTIVE@ 0.5", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE@ 0", "DCGM_FI_PROF_DRAM_ACTIVE@ 0.2")
 	stalled := page("DCGM_FI_PROF_GR_ENGINE_ACTIVE@ 0", "DCGM_FI_DEV_GPU_UTIL@ 90", "DCGM_FI_DEV_GPU_TEMP@ 50")
-	for _, c := range []struct {
-		name  string
-		every time.Duration
-		pages []string // "" is a scrape that failed
-		want  []string // series without their device
-	}{
+	return []limit{
 		{
 			"only HELP has the unit", 15 * time.Second,
 			[]string{activities + page("# HELP DCGM_FI_DEV_GPU_UTIL_RATIO Utilization (in %).", "DCGM_FI_DEV_GPU_UTIL_RATIO@ 1")},
@@ -53,8 +58,7 @@ func TestLimits(t *testing.T) {
 		{
 			"not read for over an hour", 31 * time.Minute,
 			[]string{
-				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 31", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 1"),
-				page("DCGM_FI_DEV_GPU_TEMP@ 50"),
+				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 31", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 1"), page("DCGM_FI_DEV_GPU_TEMP@ 50"),
 				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 31", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 2"),
 			},
 			[]string{
@@ -76,12 +80,14 @@ func TestLimits(t *testing.T) {
 				"kpulse_gpu_health_condition condition=pcie_replay gpu=1 state=warn is 0, want 1",
 			},
 		},
-		{
-			"none", 15 * time.Second,
-			[]string{activities + stalled, activities, stalled, stalled, stalled},
-			nil,
-		},
-	} {
+		{"none", 15 * time.Second, []string{activities + stalled, activities, stalled, stalled, stalled}, nil},
+	}
+}
+
+// TestLimits plays all limits that README.md names: there the rules differ from the
+// program, and in nothing else.
+func TestLimits(t *testing.T) {
+	for _, c := range limits() {
 		t.Run(c.name, func(t *testing.T) {
 			p, s := newProxy(t, "h"), newServer(t, shipped(t))
 			at := start

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// moment is what an exporter says some time after the first reading, and whether a
-// condition is then raised; "" is where it is not known.
+// moment is what an exporter serves some time after the first reading, and whether a
+// condition is then raised, "" if unknown.
 type moment struct {
 	after  time.Duration
 	lines  string
@@ -54,27 +54,32 @@ func TestMoments(t *testing.T) {
 			{75 * time.Second, quiet, "0"}, {80 * time.Second, quiet, "1"},
 		}},
 	} {
-		p, s := newProxy(t, "h"), newServer(t, shipped(t))
-		for _, now := range c.moments {
-			page := strings.NewReplacer(" ", `{gpu="0",UUID="GPU-a",Hostname="h"} `).Replace(now.lines)
-			at, want := start.Add(now.after), map[string]float64{}
-			s.scrape("h:9400", at, []byte(page))
-			p.read(at, []byte(page))
-			p.conclude(want)
-			s.evaluate(at)
-			got := s.concluded(at)
-			if list := differences(want, got); len(list) > 0 {
-				t.Errorf("%s after %v:\n%s", c.condition, now.after, strings.Join(list, "\n"))
+		playMoments(t, c.condition, c.moments)
+	}
+}
+
+// playMoments gives the moments to the rules and to the program.
+func playMoments(t *testing.T, condition string, moments []moment) {
+	p, s := newProxy(t, "h"), newServer(t, shipped(t))
+	for _, now := range moments {
+		page := strings.NewReplacer(" ", `{gpu="0",UUID="GPU-a",Hostname="h"} `).Replace(now.lines)
+		at, want := start.Add(now.after), map[string]float64{}
+		s.scrape("h:9400", at, []byte(page))
+		p.read(at, []byte(page))
+		p.conclude(want)
+		s.evaluate(at)
+		got := s.concluded(at)
+		if list := differences(want, got); len(list) > 0 {
+			t.Errorf("%s after %v:\n%s", condition, now.after, strings.Join(list, "\n"))
+		}
+		raised := ""
+		for id, v := range got {
+			if strings.Contains(id, "condition="+condition+" ") {
+				raised = fmt.Sprint(v)
 			}
-			raised := ""
-			for id, v := range got {
-				if strings.Contains(id, "condition="+c.condition+" ") {
-					raised = fmt.Sprint(v)
-				}
-			}
-			if raised != now.raised {
-				t.Errorf("%s after %v: %q, want %q", c.condition, now.after, raised, now.raised)
-			}
+		}
+		if raised != now.raised {
+			t.Errorf("%s after %v: %q, want %q", condition, now.after, raised, now.raised)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (s *setting) defaultText(defaults *options) string {
 		return s.standard
 	}
 	v := reflect.ValueOf(s.at(defaults)).Elem()
-	if v.IsZero() && s.parse == nil || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer || v.Kind() == reflect.Struct {
+	if v.IsZero() && s.parse == nil && v.Kind() != reflect.Uint8 || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer || v.Kind() == reflect.Struct {
 		return ""
 	}
 	return fmt.Sprint(v.Interface())

@@ -10,12 +10,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// filter chooses devices; all of its terms must hold. The empty filter chooses
-// all.
+// Filter selects devices for which all its terms hold; the empty one selects all.
 type Filter []func(*client.GPU) bool
 
-// units are how people write numbers of a unit: filters compare with the value
-// times this, and take the names behind a number, the first of which messages use.
+// units are the numbers that people type: a filter compares the value times a factor,
+// and accepts names behind the number, the first of which stands in messages.
 var units = map[canonical.Unit]struct {
 	times float64
 	names []string
@@ -29,7 +28,7 @@ var units = map[canonical.Unit]struct {
 	canonical.Celsius:        {1, []string{"°C", "C"}},
 }
 
-// texts are the words of a device that a filter can look into.
+// texts are the words of a device that a filter can match.
 var texts = map[string]func(*client.GPU) []string{
 	"node":  func(g *client.GPU) []string { return []string{g.Hostname} },
 	"host":  func(g *client.GPU) []string { return []string{g.Hostname} },
@@ -39,7 +38,7 @@ var texts = map[string]func(*client.GPU) []string{
 	"class": func(g *client.GPU) []string { return []string{g.Class.String(), canonical.Classes[g.Class].Bottleneck} },
 	"health": func(g *client.GPU) []string {
 		if g.IsInstance() {
-			return nil // its board has it
+			return nil // the board has it
 		}
 		words := []string{g.Health.String()}
 		for _, r := range g.Raised {
@@ -66,8 +65,8 @@ func perAllocation(g *client.GPU, word func(*client.Allocation) string) []string
 	return words
 }
 
-// operators, those first that begin like another. Those that negate hold where there
-// are words, and the opposite holds of none.
+// operators are in the order of matching: longer ones first. One that negates holds
+// where there are words, and the opposite holds for none of them.
 var operators = []struct {
 	sign    string
 	numbers func(a, b float64) bool
@@ -89,9 +88,9 @@ var operators = []struct {
 
 func equal(have, want string) bool { return have == want }
 
-// parseFilter reads terms parted by "&": `temp>85`, with the number as people
-// write it (percent, GiB, GB/s, MHz, W, °C); `pod~train`; or a text that any word
-// of the device holds. What was not read fulfils no term.
+// ParseFilter parses terms separated by "&": `temp>85`, with the number in percent,
+// GiB, GB/s, MHz, W or °C; `pod~train`; or a part of any word of the device. A reading
+// that is missing fulfils no term.
 func ParseFilter(expr string) (Filter, error) {
 	var f Filter
 	for _, term := range strings.Split(expr, "&") {
@@ -157,7 +156,7 @@ func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) 
 	return func(g *client.GPU) bool { return holds(client.Metrics[m].Value(g)*unit.times, number) }, nil
 }
 
-// mentions tells whether any word of g holds a text.
+// mentions reports whether any word of g contains a text.
 func mentions(g *client.GPU, text string) bool {
 	if strings.Contains("gpu "+g.GPU, text) {
 		return true
@@ -179,7 +178,7 @@ func anyWord(words []string, want string, holds func(have, want string) bool) bo
 	return false
 }
 
-// match tells whether all terms hold of g.
+// match reports whether all terms hold for g.
 func (f Filter) match(g *client.GPU) bool {
 	for _, holds := range f {
 		if !holds(g) {

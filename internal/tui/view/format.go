@@ -9,15 +9,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// missing stands for what was not read. It is never 0.
+// missing stands for a number that was not read, which is never 0.
 const missing = "--"
 
-// format appends a reading in the unit that people read, from the unit of
-// canonical. It is right for any number but NaN. Each has a width that all its
-// usual readings fit.
+// format appends a number that is not NaN, given in the unit of canonical, in the
+// unit of the screen.
 type format func(dst []byte, v float64) []byte
 
-// The widths of formats, in cells.
+// The widths of usual numbers in a format, in cells.
 const (
 	widthPercent = 6 // 100.0%
 	widthWhole   = 4 // 100%
@@ -53,8 +52,8 @@ func celsius(dst []byte, v float64) []byte {
 // gibibytes is an amount of memory as 108.4, in GiB.
 func gibibytes(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 1, 64) }
 
-// rate is bytes per second as 12.4, in GB/s of 10⁹ bytes, to three digits. What is
-// above 0 does not read as 0.
+// rate is bytes per second as 12.4, in GB/s of 10⁹ bytes, to three digits. A rate
+// above 0 never shows as 0.
 func rate(dst []byte, v float64) []byte {
 	switch v /= 1e9; {
 	case v > 0 && v < 0.005:
@@ -87,14 +86,14 @@ func count(dst []byte, v float64) []byte {
 	return append(strconv.AppendFloat(dst, v/1e6, 'f', 1, 64), 'M')
 }
 
-// unitFormat is how the readings of a unit are written.
+// unitFormat is the format of a unit.
 type unitFormat struct {
 	format format
 	width  int
-	suffix string // the unit, where format does not write it
+	suffix string // the unit, unless format writes it
 }
 
-// unitFormats say it for every unit that is shown.
+// unitFormats are those of all units that are shown.
 var unitFormats = map[canonical.Unit]unitFormat{
 	canonical.Ratio:          {percent, widthPercent, ""},
 	canonical.Bytes:          {gibibytes, widthGiB, "GiB"},
@@ -109,7 +108,7 @@ var unitFormats = map[canonical.Unit]unitFormat{
 	canonical.Seconds:        {count, widthCount, "s"},
 }
 
-// number draws v so that it ends before x+w; missing where it is NaN.
+// number draws v, right-aligned in w cells from x on; missing where it is NaN.
 func number(r screen.Rect, x, y, w int, v float64, f format, st screen.Style) {
 	if math.IsNaN(v) {
 		r.Number(x, y, w, append(r.Scratch(), missing...), styleFaint)
@@ -131,7 +130,7 @@ func age(dst []byte, d time.Duration) []byte {
 	return append(strconv.AppendInt(dst, int64(d/time.Second), 10), 's')
 }
 
-// utilStyle is how bright a utilization is; faint where it is not known.
+// utilStyle returns the brightness of a utilization; faint where it is not known.
 func utilStyle(v float64) screen.Style {
 	switch {
 	case math.IsNaN(v):
@@ -147,5 +146,5 @@ func utilStyle(v float64) screen.Style {
 	}
 }
 
-// spellAge writes a duration in its largest unit: 5m, 6h.
+// AgeText returns a duration in one unit.
 func AgeText(d time.Duration) string { return string(age(nil, d)) }

@@ -13,55 +13,48 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// longestNode is how much of a node's name the header shows.
-const longestNode = 24
-
-// drawHeader writes who we look at, whether anything is wrong and how fresh it is;
-// below, where there is a second line, what all devices use together.
+// drawHeader writes which nodes are shown, what is wrong and how fresh the readings
+// are; on a second line, where there is one, the totals of all devices.
 func drawHeader(r screen.Rect, s *State) {
 	t := client.TotalsOf(s.Nodes, s.GPUs, s.Now)
-	first := []item{
-		{5, false, []piece{{"kpulse", styleAccent}}},
-		{3, false, []piece{{whoText(s), styleStrong}}},
-		{0, false, healthPieces(&t, r.W >= wordsFrom)},
-		{4, false, gpuPieces(s, &t)},
-		{6, true, []piece{{s.Now.Format(time.TimeOnly), styleLabel}}},
-		{1, true, freshPieces(s)},
+	items := []item{
+		left(5, piece{"kpulse", styleAccent}),
+		left(3, piece{nodesText(s), styleStrong}),
+		left(0, healthPieces(&t, r.W >= healthWordsFrom)...),
+		left(4, gpuPieces(s, &t)...),
+		right(6, piece{s.Now.Format(time.TimeOnly), styleLabel}),
+		right(1, freshnessPieces(s)...),
 	}
-	first = append(first, hiddenItems(s)...)
+	items = append(items, hiddenItems(s)...)
+	real := []piece{{"real ", styleLabel}, {orMissing("%5.1f%%", t.Real*100, widthPercent), styleStrong}}
 	if r.H == 1 {
-		first = append(first, item{2, true, realPieces(&t)})
+		drawLine(r, append(items, right(2, real...)))
+		return
 	}
-	drawLine(r, first)
-	if r.H > 1 {
-		drawSums(r.Row(1), &t)
-	}
-}
-
-// drawSums writes what all devices use together: utilization with a bar in what
-// room is left.
-func drawSums(r screen.Rect, t *client.Totals) {
-	from, to := drawLine(r, []item{
-		{0, false, realPieces(t)},
-		{4, true, sharePieces("CPU", t.Host.CPUs*t.Host.CPUUtilization, t.Host.CPUs, "%5.1f", "%.0f", "")},
-		{3, true, sharePieces("RAM", (t.Host.MemoryTotal-t.Host.MemoryAvailable)/(1<<30), t.Host.MemoryTotal/(1<<30), "%6.1f", "%.1f", " GiB")},
-		{2, true, sharePieces("mem", t.Used/(1<<30), t.Memory/(1<<30), "%6.1f", "%.1f", " GiB")},
-		{1, true, powerPieces(t)},
+	drawLine(r, items)
+	totals := r.Row(1)
+	from, to := drawLine(totals, []item{
+		left(0, real...),
+		right(4, sharePieces("CPU", t.Host.CPUs*t.Host.CPUUtilization, t.Host.CPUs, "%5.1f", "%.0f", "")...),
+		right(3, memoryPieces("RAM", t.Host.MemoryTotal-t.Host.MemoryAvailable, t.Host.MemoryTotal)...),
+		right(2, memoryPieces("mem", t.Used, t.Memory)...),
+		right(1, powerPieces(&t)...),
 	})
 	if w := min(to-from, 40); w >= 8 {
-		r.Bar(from-1, 0, w, t.Real, utilStyle(t.Real), styleTrack)
+		totals.Bar(from-1, 0, w, t.Real, utilStyle(t.Real), styleTrack)
 	}
 }
 
-// whoText names the node, or says how many there are.
-func whoText(s *State) string {
+// nodesText returns the name of the node, or the number of nodes.
+func nodesText(s *State) string {
+	const limit = 24
 	if len(s.Nodes) == 1 {
-		return ellipsize(s.Nodes[0].Name, longestNode)
+		return ellipsize(s.Nodes[0].Name, limit)
 	}
 	return fmt.Sprintf("%d nodes", len(s.Nodes))
 }
 
-// gpuPieces count the devices, once a node has told of any.
+// gpuPieces count the devices, once a node has answered.
 func gpuPieces(s *State, t *client.Totals) []piece {
 	if !slices.ContainsFunc(s.Nodes, func(n *client.Node) bool { return !n.FetchedAt.IsZero() }) {
 		return nil
@@ -70,24 +63,24 @@ func gpuPieces(s *State, t *client.Totals) []piece {
 	if t.Boards == 1 {
 		word = " GPU"
 	}
-	pieces := []piece{{fmt.Sprintf("%d", t.Boards), stylePlain}, {word, styleLabel}}
+	pieces := []piece{{strconv.Itoa(t.Boards), stylePlain}, {word, styleLabel}}
 	if len(s.GPUs) < s.Devices {
-		pieces = []piece{{fmt.Sprintf("%d", len(s.GPUs)), styleAccent}, {fmt.Sprintf(" of %d devices", s.Devices), styleLabel}}
+		pieces = []piece{{strconv.Itoa(len(s.GPUs)), styleAccent}, {fmt.Sprintf(" of %d devices", s.Devices), styleLabel}}
 	}
+	active := piece{fmt.Sprintf("  %d", t.Active), stylePlain}
 	switch {
 	case t.Boards == 0:
 		return pieces
 	case t.Known == 0:
-		return append(pieces, piece{"  " + missing, styleFaint}, piece{" active", styleLabel})
+		active = piece{"  " + missing, styleFaint}
 	}
-	return append(pieces, piece{fmt.Sprintf("  %d", t.Active), stylePlain}, piece{" active", styleLabel})
+	return append(pieces, active, piece{" active", styleLabel})
 }
 
-// wordsFrom is the width from which the header has words for what is wrong, beside
-// its sign.
-const wordsFrom = 60
+// healthWordsFrom is the width from which the header has words for what is wrong.
+const healthWordsFrom = 60
 
-// healthPieces counts what is wrong, worst first, and says so where nothing is.
+// healthPieces count what is wrong, the worst first.
 func healthPieces(t *client.Totals, words bool) []piece {
 	var pieces []piece
 	add := func(n int, format string, st screen.Style) {
@@ -120,71 +113,73 @@ func healthPieces(t *client.Totals, words bool) []piece {
 	}
 }
 
-// freshPieces say whether what is shown is what is now.
-func freshPieces(s *State) []piece {
-	if s.Playback != nil && (s.Playback.Paused || allFresh(s)) {
+// freshnessPieces say whether the readings of all nodes are fresh, else the worst
+// reason why they are not.
+func freshnessPieces(s *State) []piece {
+	stale := func(n *client.Node) bool {
+		freshness, _ := n.Freshness(s.Now)
+		return freshness != client.Fresh || !n.Up
+	}
+	if s.Playback != nil && (s.Playback.Paused || !slices.ContainsFunc(s.Nodes, stale)) {
 		return playbackPieces(s.Playback)
 	}
 	if !s.FrozenAt.IsZero() {
 		return []piece{{"frozen", styleAccent}}
 	}
-	waiting, stale, down, unread, sources := 0, 0, 0, 0, 0
-	oldest, still := time.Duration(0), time.Duration(0)
+	var waiting, down, unread, sources int
+	var oldest, unchanged time.Duration
 	worst := client.Fresh
 	for _, n := range s.Nodes {
-		switch how, since := n.Freshness(s.Now); {
+		switch freshness, since := n.Freshness(s.Now); {
 		case n.Waiting():
 			waiting++
 		case !n.Up:
 			down++
-		case how != client.Fresh:
-			stale++
-			oldest, worst = max(oldest, since), max(worst, how)
+		case freshness != client.Fresh:
+			oldest, worst = max(oldest, since), max(worst, freshness)
 		default:
-			still = max(still, n.Unchanged())
-			_, silent := n.Unread()
-			unread, sources = unread+silent, sources+len(n.Sources)
+			_, count := n.Unread()
+			unread, sources, unchanged = unread+count, sources+len(n.Sources), max(unchanged, n.Unchanged())
 		}
 	}
-	switch {
+	one := func(text string, st screen.Style) []piece { return []piece{{text, st}} }
+	switch n := s.Nodes[0]; {
 	case down > 0 && len(s.Nodes) > 1:
-		return []piece{{fmt.Sprintf("✖ %d of %d down", down, len(s.Nodes)), styleCrit}}
+		return one(fmt.Sprintf("✖ %d of %d down", down, len(s.Nodes)), styleCrit)
+	case down > 0 && n.FetchedAt.IsZero():
+		return one("✖ down", styleCrit)
 	case down > 0:
-		return []piece{{"✖ down" + sinceText(s.Nodes[0], s.Now), styleCrit}}
+		_, since := n.Freshness(s.Now)
+		return one("✖ down "+AgeText(since), styleCrit)
 	case worst == client.Expired:
-		return []piece{{"✖ stale " + string(age(nil, oldest)), styleCrit}}
-	case stale > 0:
-		return []piece{{"▲ stale " + string(age(nil, oldest)), styleWarn}}
+		return one("✖ stale "+AgeText(oldest), styleCrit)
+	case worst == client.Stale:
+		return one("▲ stale "+AgeText(oldest), styleWarn)
 	case unread > 0:
-		return []piece{{fmt.Sprintf("✖ %d of %d sources down", unread, sources), styleCrit}}
-	case still > 0:
-		return []piece{{"▲ unchanged " + string(age(nil, still)), styleWarn}}
+		return one(fmt.Sprintf("✖ %d of %d sources down", unread, sources), styleCrit)
+	case unchanged > 0:
+		return one("▲ unchanged "+AgeText(unchanged), styleWarn)
 	case waiting > 0:
-		return []piece{{"waiting", styleLabel}}
+		return one("waiting", styleLabel)
 	default:
-		return []piece{{"● live", styleOK}}
+		return one("● live", styleOK)
 	}
 }
 
-// allFresh tells whether what is shown of every node is what is now.
-func allFresh(s *State) bool {
-	return !slices.ContainsFunc(s.Nodes, func(n *client.Node) bool {
-		how, _ := n.Freshness(s.Now)
-		return how != client.Fresh || !n.Up
-	})
-}
-
-// sinceText says how old the readings of n are; "" where there never were any.
-func sinceText(n *client.Node, now time.Time) string {
-	if n.FetchedAt.IsZero() {
-		return ""
+// playbackPieces show the position of a recording.
+func playbackPieces(p *client.PlaybackState) []piece {
+	sign := piece{"▶", styleOK}
+	switch {
+	case p.Ended:
+		sign = piece{"■ end", styleAccent}
+	case p.Paused:
+		sign = piece{"‖ paused", styleAccent}
 	}
-	_, since := n.Freshness(now)
-	return " " + string(age(nil, since))
-}
-
-func realPieces(t *client.Totals) []piece {
-	return []piece{{"real ", styleLabel}, {orMissing("%5.1f%%", t.Real*100, widthPercent), styleStrong}}
+	tick := strconv.Itoa(p.Tick)
+	if p.Ticks > 0 {
+		tick = fmt.Sprintf("%*d/%d", len(strconv.Itoa(p.Ticks)), p.Tick, p.Ticks)
+	}
+	return []piece{sign, {" " + tick, stylePlain}, {fmt.Sprintf(" ×%g", p.Speed), styleLabel}}
 }
 
 func powerPieces(t *client.Totals) []piece {
@@ -195,7 +190,11 @@ func powerPieces(t *client.Totals) []piece {
 	return append(pieces, piece{" kW  avg ", styleLabel}, piece{orMissing("%4.0fW", t.Mean, widthWatts), stylePlain})
 }
 
-// sharePieces say how much of all is used, and its share; nothing where neither is
+func memoryPieces(label string, used, all float64) []piece {
+	return sharePieces(label, used/(1<<30), all/(1<<30), "%6.1f", "%.1f", " GiB")
+}
+
+// sharePieces show how much of all is used, and its share; nothing where all is not
 // known.
 func sharePieces(label string, used, all float64, usedFormat, allFormat, unit string) []piece {
 	if math.IsNaN(all) {
@@ -209,7 +208,7 @@ func sharePieces(label string, used, all float64, usedFormat, allFormat, unit st
 	}
 }
 
-// orMissing formats v, or stands for it in w cells where it is not known.
+// orMissing formats v; where it is not known, it fills w cells.
 func orMissing(format string, v float64, w int) string {
 	if math.IsNaN(v) {
 		return fmt.Sprintf("%*s", w, missing)
@@ -217,46 +216,26 @@ func orMissing(format string, v float64, w int) string {
 	return fmt.Sprintf(format, v)
 }
 
-// hiddenItems say for the header how many boards are not shown, and why.
+// hiddenItems count the boards that are not shown, with the reason.
 func hiddenItems(s *State) []item {
 	hidden, by := 0, ""
 	for _, n := range s.Nodes {
 		hidden += n.Hidden
 		by = cmp.Or(by, n.HiddenBy)
 	}
-	switch {
-	case hidden == 0 && by == "":
-		return nil
-	case hidden == 0: // the source tells of the chosen ones alone
-		return []item{{7, false, []piece{{"those of ", styleLabel}, {by, styleAccent}, {showHint(by), styleLabel}}}}
+	var items []item
+	word := "by "
+	if hidden > 0 {
+		items = append(items, left(3, piece{strconv.Itoa(hidden), styleAccent}, piece{" hidden", styleLabel}))
+	} else {
+		word = "those of " // the source itself reports no others
 	}
-	items := []item{{3, false, []piece{{strconv.Itoa(hidden), styleAccent}, {" hidden", styleLabel}}}}
 	if by != "" {
-		items = append(items, item{7, false, []piece{{"by ", styleLabel}, {by, styleAccent}, {showHint(by), styleLabel}}})
+		hint := ", --show-all shows all"
+		if by == "--gpus" {
+			hint = ""
+		}
+		items = append(items, left(7, piece{word, styleLabel}, piece{by, styleAccent}, piece{hint, styleLabel}))
 	}
 	return items
-}
-
-// showHint says how to see what is left out.
-func showHint(by string) string {
-	if by == "--gpus" {
-		return ""
-	}
-	return ", --show-all shows all"
-}
-
-// playbackPieces say where the playback is.
-func playbackPieces(p *client.PlaybackState) []piece {
-	sign, st := "▶", styleOK
-	switch {
-	case p.Ended:
-		sign, st = "■ end", styleAccent
-	case p.Paused:
-		sign, st = "‖ paused", styleAccent
-	}
-	tick := fmt.Sprintf("%d", p.Tick)
-	if p.Ticks > 0 {
-		tick = fmt.Sprintf("%*d/%d", len(fmt.Sprint(p.Ticks)), p.Tick, p.Ticks)
-	}
-	return []piece{{sign, st}, {" " + tick, stylePlain}, {fmt.Sprintf(" ×%g", p.Speed), styleLabel}}
 }

@@ -8,19 +8,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// badge is how a state is told: a glyph and a word, so that it is not told by
-// colour alone.
+// badge shows a state by a glyph and a word, not by colour alone.
 type badge struct {
 	text  string // at most badgeWidth cells
 	style screen.Style
 }
 
-// badgeWidth is the room for every badge, so that nothing moves when a state
-// changes.
+// badgeWidth is the width of every badge, so that nothing moves when a state changes.
 const badgeWidth = 6
 
-// border is the style of the border of a card in that state; other where nothing
-// is wrong.
+// border returns the style of a card's border in that state; other where nothing is
+// wrong.
 func (b badge) border(other screen.Style) screen.Style {
 	switch b.style {
 	case styleCrit:
@@ -41,7 +39,8 @@ var healthBadges = [canonical.NumHealth]badge{
 	canonical.HealthUnknown: {missing, styleFaint},
 }
 
-// Those of a board that is missed, and of an instance, whose board has the health.
+// goneBadge is that of a board that is gone, instanceBadge that of an instance, whose
+// board has the health.
 var goneBadge, instanceBadge = badge{"✖ GONE", styleCrit}, badge{"MIG", styleLabel}
 
 // glyph returns the badge without its word.
@@ -50,7 +49,7 @@ func (b badge) glyph() string {
 	return b.text[:n]
 }
 
-// badgeOf returns how g is.
+// badgeOf returns the badge of g.
 func badgeOf(g *client.GPU) badge {
 	switch {
 	case g.Gone:
@@ -61,17 +60,17 @@ func badgeOf(g *client.GPU) badge {
 	return healthBadges[g.Health]
 }
 
-// classLabel is how a class is shown: its name, and a glyph of its bottleneck.
+// classLabel shows a class by its name, or by a glyph of its bottleneck.
 type classLabel struct {
 	client.ClassName
 	style screen.Style
 	glyph rune
 }
 
-// longClass and shortClass are the widths that fit every class.
+// longClass and shortClass are the widths of the longest names.
 const longClass, shortClass = 20, 9
 
-// classOf returns the label of what a device does.
+// classOf returns the label of the class of a device.
 func classOf(g *client.GPU) classLabel {
 	if g.Cut && g.Class == canonical.ClassUnknown {
 		return classLabel{client.InMIG, styleLabel, ' '}
@@ -79,7 +78,7 @@ func classOf(g *client.GPU) classLabel {
 	return classLabels[g.Class]
 }
 
-// classLabels is indexed by Class. The last is where nothing was read.
+// classLabels is indexed by Class; NumClasses stands for no reading.
 var classLabels = func() (all [canonical.NumClasses + 1]classLabel) {
 	bottlenecks := map[string]classLabel{
 		"idle":    {style: styleIdle, glyph: '·'},
@@ -97,8 +96,8 @@ var classLabels = func() (all [canonical.NumClasses + 1]classLabel) {
 	return all
 }()
 
-// fieldStyle is the style of a reading: that of the worst condition about it which
-// the proxy has raised. What is wrong is the proxy's to say, not ours.
+// fieldStyle returns the style of a reading: that of the worst condition about it
+// that the proxy has raised. The terminal has no thresholds of its own.
 func fieldStyle(g *client.GPU, f canonical.Field) screen.Style {
 	for _, raised := range g.Raised {
 		if client.Conditions[raised.Condition].Field == f {

@@ -7,14 +7,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// The styles, by what they mean. Red is for what is broken and yellow for what
-// warns, and for nothing else; utilization goes from dim to bright in one hue,
-// because much of it is good.
+// The styles, by what they mean. Red is only for what is broken and yellow only for
+// warnings; utilization goes from dim to bright in one hue, because high is good.
 const (
 	stylePlain    screen.Style = iota // numbers and words
-	styleLabel                        // what a number is
-	styleStrong                       // what to look at first
-	styleFaint                        // old, missing or not worth a look
+	styleLabel                        // names of numbers
+	styleStrong                       // the most important
+	styleFaint                        // old, missing or unimportant
 	styleTrack                        // the empty part of a bar
 	styleBorder                       // of a card
 	styleSelected                     // of the selected card
@@ -33,7 +32,7 @@ const (
 	styleIO
 	styleMixed
 	styleIdle
-	styleSeries0 // the lines of a chart: so many as are readable
+	styleSeries0 // the lines of a chart
 	styleSeries1
 	styleSeries2
 	styleSeries3
@@ -42,14 +41,13 @@ const (
 	numStyles
 )
 
-// numSeries is how many lines of a chart can be told apart.
+// numSeries is the number of lines that can be told apart.
 const numSeries = 6
 
-// look is how a style looks in each theme. Colours are RRGGBB, "" for the
-// terminal's own; ansi16 and mono are SGR parameters. Bold is added to both
-// colour themes.
+// look is a style in each theme. Colours are RRGGBB, "" for the terminal's own;
+// ansi16 and mono are SGR parameters. Bold applies to dark and light.
 type look struct {
-	letter       byte // of the golden frames' layer of styles; a capital is picked
+	letter       byte // in the golden frames, where a capital is picked
 	dark, light  string
 	ansi16, mono string
 	bold         bool
@@ -93,8 +91,7 @@ const reverse = "7"
 // picked are the SGR parameters that mark what is selected, by theme.
 var picked = map[string]string{"dark": "48;2;37;46;63", "light": "48;2;219;230;245", "ansi16": reverse, "mono": reverse}
 
-// palette returns how every style looks in one of Themes; the first of them for
-// any other name.
+// Palette returns every style in one of Themes; any other name is the first.
 func Palette(theme string) *screen.Palette {
 	if _, ok := picked[theme]; !ok {
 		theme = Themes[0]
@@ -106,14 +103,14 @@ func Palette(theme string) *screen.Palette {
 			p[s] = "\x1b[0;" + sgr + "m"
 		}
 		if picked[theme] == reverse {
-			sgr = "" // colours would show as blotches
+			sgr = "" // reversed colours are blotches
 		}
 		p[s|screen.Picked] = "\x1b[0;" + strings.TrimPrefix(sgr+";"+picked[theme], ";") + "m"
 	}
 	return p
 }
 
-// sgr returns the SGR parameters of l in a theme, "" for the terminal's own look.
+// sgr returns the SGR parameters of l in a theme, "" for the terminal's own.
 func (l *look) sgr(theme string) string {
 	switch theme {
 	case "ansi16":
@@ -127,7 +124,7 @@ func (l *look) sgr(theme string) string {
 	}
 }
 
-// color returns the SGR parameters of a colour, bold where l is.
+// color returns the SGR parameters of a colour.
 func (l *look) color(hex string) string {
 	var r, g, b int
 	if _, err := fmt.Sscanf(hex, "%02x%02x%02x", &r, &g, &b); err != nil {
@@ -140,7 +137,7 @@ func (l *look) color(hex string) string {
 	return sgr
 }
 
-// symbols returns the set of a name of SymbolSets.
+// symbols returns one of SymbolSets.
 func symbols(name string) screen.Symbols {
 	switch name {
 	case "ascii":

@@ -23,7 +23,7 @@ import (
 // maxFPS bounds how often the screen is written.
 const maxFPS = 20
 
-// Options say what to show, and where.
+// Options configure Run.
 type Options struct {
 	// Targets are the nodes, at least one.
 	Targets []client.Target

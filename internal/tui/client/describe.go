@@ -27,7 +27,7 @@ var ClassNames = [canonical.NumClasses]ClassName{
 	canonical.ClassUnknown:       {"unknown", "unknown"},
 }
 
-// InMIG stands for the class of a board that is known from its instances alone,
+// InMIG replaces the class of a board that is known from its instances alone,
 // which has none.
 var InMIG = ClassName{"in MIG instances", "in MIG"}
 
@@ -71,7 +71,7 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 		}
 		info := &Conditions[raised.Condition]
 		dst = append(dst, info.Name...)
-		// After a reset the code of an XID is 0 while its condition still stands.
+		// After a reset the code of an XID is 0 while its condition is still raised.
 		if !info.Valued || !canonical.Given(g.Values[info.Field]) || info.Field == canonical.XIDLast && g.Values[info.Field] == 0 {
 			continue
 		}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"maps"
 	"math"
 	"time"
 
@@ -11,74 +12,77 @@ import (
 // handler stores one sample of a family.
 type handler func(r *reader, s *sample)
 
-// families are the families that are read, by name without canonical.Prefix. All
-// others are skipped.
+// handlers are by the name of the family without canonical.Prefix. The families of
+// canonical.Fields have one besides; all others are skipped.
+var handlers = map[string]handler{
+	"gpu_info": func(r *reader, s *sample) {
+		d := r.device(s)
+		d.reported = true
+		d.gpu.Model, d.gpu.Name, d.gpu.PCIBusID, d.gpu.Driver = s.text("model"), s.text("device"), s.text("pci_bus_id"), s.text("driver_version")
+	},
+	"gpu_present": func(r *reader, s *sample) {
+		d := r.device(s)
+		d.reported, d.gpu.Gone = true, s.value == 0
+	},
+	"gpu_clock_event_active": func(r *reader, s *sample) {
+		if g := r.gpu(s); s.value == 1 {
+			g.ClockEvents = append(g.ClockEvents, s.text("reason"))
+		}
+	},
+	"gpu_workload_class": func(r *reader, s *sample) {
+		if c, ok := r.classes[s.label("class")]; ok && s.value == 1 {
+			r.gpu(s).Class = c
+		}
+	},
+	"gpu_health": func(r *reader, s *sample) {
+		if h, ok := r.states[s.label("state")]; ok && s.value == 1 {
+			r.gpu(s).Health = h
+		}
+	},
+	"gpu_health_condition": func(r *reader, s *sample) {
+		c, known := r.conditions[s.label("condition")]
+		h, ok := r.states[s.label("state")]
+		if known && ok && s.value == 1 {
+			g := r.gpu(s)
+			g.Raised = append(g.Raised, RaisedCondition{c, h})
+		}
+	},
+	"gpu_real_utilization_ratio":               ofGPU(func(g *GPU) *float64 { return &g.RealUtilization }),
+	"gpu_real_utilization_seconds_total":       ofGPU(func(g *GPU) *float64 { return &g.UtilizedSeconds }),
+	"gpu_real_utilization_known_seconds_total": ofGPU(func(g *GPU) *float64 { return &g.KnownSeconds }),
+	"gpu_xid_changes_total":                    ofGPU(func(g *GPU) *float64 { return &g.XIDChanges }),
+	"gpu_allocations":                          ofGPU(func(g *GPU) *float64 { return &g.Holders }),
+
+	"allocation_info": func(r *reader, s *sample) {
+		g, nan := r.gpu(s), math.NaN()
+		g.Allocations = append(g.Allocations, Allocation{
+			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.text("workload_kind"), Name: s.text("workload_name")},
+			Seconds:    nan, UtilizedSeconds: nan, KnownSeconds: nan,
+		})
+	},
+	"allocation_seconds_total":                        ofAllocation(func(a *Allocation) *float64 { return &a.Seconds }),
+	"allocation_real_utilization_seconds_total":       ofAllocation(func(a *Allocation) *float64 { return &a.UtilizedSeconds }),
+	"allocation_real_utilization_known_seconds_total": ofAllocation(func(a *Allocation) *float64 { return &a.KnownSeconds }),
+
+	"host_cpus":                   ofHost(func(h *canonical.Host) *float64 { return &h.CPUs }),
+	"host_cpu_utilization_ratio":  ofHost(func(h *canonical.Host) *float64 { return &h.CPUUtilization }),
+	"host_memory_total_bytes":     ofHost(func(h *canonical.Host) *float64 { return &h.MemoryTotal }),
+	"host_memory_available_bytes": ofHost(func(h *canonical.Host) *float64 { return &h.MemoryAvailable }),
+
+	"source_info":                        ofSource(func(*Source, *sample) {}),
+	"source_up":                          ofSource(func(o *Source, s *sample) { o.Up = s.value == 1 }),
+	"source_last_read_timestamp_seconds": ofSource(func(o *Source, s *sample) { o.At = instant(s.value) }),
+	"source_period_seconds":              ofSource(func(o *Source, s *sample) { o.Period = Seconds(s.value) }),
+	"source_unchanged_seconds":           ofSource(func(o *Source, s *sample) { o.Unchanged = Seconds(s.value) }),
+	"source_field_missing":               ofSource(func(o *Source, s *sample) { o.Missing = append(o.Missing, s.text("field")) }),
+
+	"real_utilization_weight": (*reader).weight,
+	"build_info":              func(r *reader, s *sample) { r.node.Version = s.text("version") },
+}
+
+// families returns handlers with those of canonical.Fields.
 func families() map[string]handler {
-	all := map[string]handler{
-		"gpu_info": func(r *reader, s *sample) {
-			d := r.device(s)
-			d.reported = true
-			d.gpu.Model, d.gpu.Name, d.gpu.PCIBusID, d.gpu.Driver = s.text("model"), s.text("device"), s.text("pci_bus_id"), s.text("driver_version")
-		},
-		"gpu_present": func(r *reader, s *sample) {
-			d := r.device(s)
-			d.reported, d.gpu.Gone = true, s.value == 0
-		},
-		"gpu_clock_event_active": func(r *reader, s *sample) {
-			if g := r.gpu(s); s.value == 1 {
-				g.ClockEvents = append(g.ClockEvents, s.text("reason"))
-			}
-		},
-		"gpu_workload_class": func(r *reader, s *sample) {
-			if c, ok := r.classes[s.label("class")]; ok && s.value == 1 {
-				r.gpu(s).Class = c
-			}
-		},
-		"gpu_health": func(r *reader, s *sample) {
-			if h, ok := r.states[s.label("state")]; ok && s.value == 1 {
-				r.gpu(s).Health = h
-			}
-		},
-		"gpu_health_condition": func(r *reader, s *sample) {
-			c, known := r.conditions[s.label("condition")]
-			h, ok := r.states[s.label("state")]
-			if known && ok && s.value == 1 {
-				g := r.gpu(s)
-				g.Raised = append(g.Raised, RaisedCondition{c, h})
-			}
-		},
-		"gpu_real_utilization_ratio":               ofGPU(func(g *GPU) *float64 { return &g.RealUtilization }),
-		"gpu_real_utilization_seconds_total":       ofGPU(func(g *GPU) *float64 { return &g.UtilizedSeconds }),
-		"gpu_real_utilization_known_seconds_total": ofGPU(func(g *GPU) *float64 { return &g.KnownSeconds }),
-		"gpu_xid_changes_total":                    ofGPU(func(g *GPU) *float64 { return &g.XIDChanges }),
-		"gpu_allocations":                          ofGPU(func(g *GPU) *float64 { return &g.Holders }),
-
-		"allocation_info": func(r *reader, s *sample) {
-			g, nan := r.gpu(s), math.NaN()
-			g.Allocations = append(g.Allocations, Allocation{
-				Allocation: canonical.Allocation{Workload: workload(s), Kind: s.text("workload_kind"), Name: s.text("workload_name")},
-				Seconds:    nan, UtilizedSeconds: nan, KnownSeconds: nan,
-			})
-		},
-		"allocation_seconds_total":                        ofAllocation(func(a *Allocation) *float64 { return &a.Seconds }),
-		"allocation_real_utilization_seconds_total":       ofAllocation(func(a *Allocation) *float64 { return &a.UtilizedSeconds }),
-		"allocation_real_utilization_known_seconds_total": ofAllocation(func(a *Allocation) *float64 { return &a.KnownSeconds }),
-
-		"host_cpus":                   ofHost(func(h *canonical.Host) *float64 { return &h.CPUs }),
-		"host_cpu_utilization_ratio":  ofHost(func(h *canonical.Host) *float64 { return &h.CPUUtilization }),
-		"host_memory_total_bytes":     ofHost(func(h *canonical.Host) *float64 { return &h.MemoryTotal }),
-		"host_memory_available_bytes": ofHost(func(h *canonical.Host) *float64 { return &h.MemoryAvailable }),
-
-		"source_info":                        ofSource(func(*Source, *sample) {}),
-		"source_up":                          ofSource(func(o *Source, s *sample) { o.Up = s.value == 1 }),
-		"source_last_read_timestamp_seconds": ofSource(func(o *Source, s *sample) { o.At = instant(s.value) }),
-		"source_period_seconds":              ofSource(func(o *Source, s *sample) { o.Period = Seconds(s.value) }),
-		"source_unchanged_seconds":           ofSource(func(o *Source, s *sample) { o.Unchanged = Seconds(s.value) }),
-		"source_field_missing":               ofSource(func(o *Source, s *sample) { o.Missing = append(o.Missing, s.text("field")) }),
-
-		"real_utilization_weight": (*reader).weight,
-		"build_info":              func(r *reader, s *sample) { r.node.Version = s.text("version") },
-	}
+	all := maps.Clone(handlers)
 	byName := map[string][]canonical.Field{}
 	for f := range canonical.NumFields {
 		byName[canonical.Fields[f].Name] = append(byName[canonical.Fields[f].Name], f)

@@ -165,7 +165,7 @@ func (f *Fetcher) try(ctx context.Context) (*Node, error) {
 	return f.parser.parse(f.Node.URL, f.body.Bytes())
 }
 
-// keepOurs reads an exposition and appends our series to body. All else takes no
+// keepOurs reads an exposition and appends our series to body. All else needs no
 // memory: neither what is passed through nor an endless answer.
 func (f *Fetcher) keepOurs(body *bytes.Buffer, from io.Reader) (read int64, err error) {
 	f.lines.Reset(from)

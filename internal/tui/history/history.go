@@ -47,7 +47,7 @@ type device struct {
 	seenAt, readAt time.Time // of the last reading, and of the last new one
 	rings          [len(resolutions)]ring
 	// columns are the positions of metrics in a bucket, from 1: a metric that was
-	// never read has 0, and takes no memory. used is the number of positions.
+	// never read has 0, and needs no memory. used is the number of positions.
 	columns [client.NumMetrics]int
 	used    int
 }
@@ -128,7 +128,7 @@ func absent() Point { return Point{math.NaN(), math.NaN()} }
 
 // Fill writes into dst the last len(dst) buckets of a metric up to end, the latest
 // last. step, their length, is one of Steps; they begin at multiples of it, so that
-// the past never changes as time goes on. A reading stands for its node's period.
+// the past never changes as time goes on. A reading is valid for its node's period.
 func (h *History) Fill(dst []Point, k client.Key, m client.Metric, end time.Time, step time.Duration) {
 	for i := range dst {
 		dst[i] = absent()

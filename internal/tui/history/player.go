@@ -10,8 +10,8 @@ import (
 // reported as silent.
 const resumeTime = time.Second
 
-// Player gives the screen the clock of a Playback: it stands while that is paused,
-// and goes back with it.
+// Player gives the screen the clock of a Playback: it stops while that is paused, and
+// goes back with it.
 type Player struct {
 	client.Playback
 	ResumedAt time.Time // by our own clock, when it was last controlled

@@ -39,7 +39,7 @@ type ring []bucket
 // 1970.
 type bucket struct {
 	number int64
-	// validity is how long its last reading stands, in ms.
+	// validity is that of its last reading in ms.
 	validity uint32
 	classes  [canonical.NumClasses]uint8 // readings in each class
 	values   []summary                   // by column
@@ -72,7 +72,7 @@ func (r *ring) make(number, length int64, columns int) *bucket {
 	return b
 }
 
-// maxValidity is for how many buckets a reading may stand.
+// maxValidity bounds the validity of a reading, in buckets.
 const maxValidity = 256
 
 // before returns the newest bucket in front of a number.
@@ -86,8 +86,8 @@ func (r ring) before(number, length int64) *bucket {
 }
 
 // walk calls visit for the buckets of the last n columns up to end, in order, each
-// with its column. Where nothing was read, it is the previous bucket as long as its
-// reading stands.
+// with its column. Where nothing was read, it is the previous bucket as long as that
+// is valid.
 func (d *device) walk(n int, end time.Time, step time.Duration, visit func(column int, b *bucket)) {
 	index := resolutionOf(step)
 	r, width, length := d.rings[index], resolutions[index].width.Milliseconds(), resolutions[index].buckets

@@ -2,10 +2,38 @@ package screen
 
 import "math"
 
-// Area draws a column for each of values along r from its left, filled from the
-// bottom up to the value between lo and hi. What is measured shows at least one
-// eighth of a cell; NaN shows nothing, so that a gap is no 0. st says the style of a
-// column.
+// eighths are the left parts of a cell, in eighths of it.
+var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
+
+// levels are the lower parts of a cell, in eighths of it.
+var levels = [...]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
+
+// Bar draws a bar of w cells from x on, filled up to v of [0, 1] to an eighth of a
+// cell. A v above 0 fills at least one eighth. If v is NaN nothing is drawn: an empty
+// bar would mean 0.
+func (r Rect) Bar(x, y, w int, v float64, st, track Style) {
+	w = min(w, r.W-x)
+	if math.IsNaN(v) || w <= 0 {
+		return
+	}
+	v = min(max(v, 0), 1)
+	filled := int(math.Round(v * float64(w*8)))
+	if v > 0 {
+		filled = max(filled, 1)
+	}
+	for i := range w {
+		part := min(max(filled-i*8, 0), 8)
+		if part == 0 {
+			r.Set(x+i, y, '·', track)
+			continue
+		}
+		r.Set(x+i, y, eighths[part], st)
+	}
+}
+
+// Area draws a column for each of values from the left of r on, filled from the bottom
+// up to the value between lo and hi: at least one eighth of a cell, but nothing for
+// NaN, so that a gap is no 0. st returns the style of a column.
 func (r Rect) Area(values []float64, lo, hi float64, st func(i int) Style) {
 	for i, v := range values[:min(len(values), r.W)] {
 		if math.IsNaN(v) {
@@ -28,8 +56,8 @@ func scale(v, lo, hi float64) float64 {
 	return min(max((v-lo)/(hi-lo), 0), 1)
 }
 
-// Dots returns how many dots r is wide and high in the symbols of its Grid: the
-// number of values that Line can show, and how fine it shows them.
+// Dots returns the width and height of r in dots of the symbols of its Grid: the
+// number of values that Line shows, and their resolution.
 func (r Rect) Dots() (w, h int) {
 	if r.g == nil {
 		return 0, 0
@@ -38,8 +66,8 @@ func (r Rect) Dots() (w, h int) {
 	return r.W * d.cols, r.H * d.rows
 }
 
-// Dot draws one dot, counted from the top left. It joins the dots that its cell
-// has already and gives them its style.
+// Dot draws one dot, counted from the top left. The other dots of its cell stay, in
+// its style.
 func (r Rect) Dot(x, y int, st Style) {
 	if r.g == nil || x < 0 || y < 0 {
 		return
@@ -82,7 +110,7 @@ func (r Rect) Line(values []float64, lo, hi float64, st Style) {
 	}
 }
 
-// Points draws a dot for each of values, as Line does without what joins them.
+// Points draws a dot for each of values, as Line does without joining them.
 func (r Rect) Points(values []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
 	for x, v := range values[:min(len(values), w)] {
@@ -93,7 +121,7 @@ func (r Rect) Points(values []float64, lo, hi float64, st Style) {
 }
 
 // Band shades the cells between low and high, which have a value for each column of
-// dots. NaN is a gap. Lines that are drawn over it later take its place.
+// dots. NaN is a gap. Lines that are drawn later replace it.
 func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
 	if r.Empty() {

@@ -1,8 +1,8 @@
-// Package screen is a grid of terminal cells and what can be drawn on it: text,
-// numbers, bars, sparklines and charts. It knows nothing of what it shows. A
-// frame is exactly as wide and as high as it was asked to be: what is drawn
-// outside a rectangle is clipped, and a number that has no room is left out
-// rather than cut.
+// Package screen is a grid of terminal cells, with text, numbers, bars, sparklines
+// and charts to draw on it. It knows nothing of GPUs. It is our own for its speed,
+// 20 times that of styled strings, and because a frame is exactly as wide and high as
+// it has to be: what is outside a rectangle is clipped, and a number that does not
+// fit is left out, not cut.
 package screen
 
 import (
@@ -10,23 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// Style says what a cell means, not how it looks: it is an index into a Palette.
-// The zero Style is the terminal's own.
+// Style is the meaning of a cell, an index into a Palette. The zero Style is the
+// terminal's own.
 type Style uint8
 
-// Picked marks a Style as part of what is selected. It can be added to any Style
-// below it.
+// Picked marks a Style as part of the selection. It can be added to any Style below
+// it.
 const Picked Style = 0x80
 
-// Palette is how every Style looks, Picked ones included: a whole SGR sequence
-// that depends on nothing before it, or "" for the terminal's own look.
+// Palette holds the SGR sequence of every Style, Picked ones included, each of which
+// resets what was before; "" is the terminal's own look.
 type Palette [256]string
 
 // reset is the SGR sequence that ends every look.
 const reset = "\x1b[0m"
 
-// cell is one place of the grid. A wide rune takes two: the second holds
-// continued.
+// cell is a cell of the grid. A wide rune fills two, the second with continued.
 type cell struct {
 	rune  rune
 	style Style
@@ -64,8 +63,8 @@ func (g *Grid) All() Rect { return Rect{g: g, W: g.width, H: g.height} }
 // Size returns the width and the height of g in cells.
 func (g *Grid) Size() (w, h int) { return g.width, g.height }
 
-// set puts one rune at a place that is known to be on the grid. A wide rune that
-// loses one of its halves becomes a space.
+// set sets a cell that is known to be on the grid. A wide rune that loses one of its
+// halves becomes a space.
 func (g *Grid) set(x, y int, r rune, st Style) {
 	i := y*g.width + x
 	if g.cells[i].rune == continued {
@@ -80,7 +79,7 @@ func (g *Grid) set(x, y int, r rune, st Style) {
 	g.cells[i] = cell{r, st}
 }
 
-// AppendANSI appends g to dst for a terminal: h lines of w cells, parted by "\n",
+// AppendANSI appends g to dst for a terminal: h lines of w cells, separated by "\n",
 // each of which begins and ends in the terminal's own look.
 func (g *Grid) AppendANSI(dst []byte, p *Palette) []byte {
 	for y := range g.height {

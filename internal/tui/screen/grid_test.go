@@ -1,6 +1,8 @@
 package screen
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -59,8 +61,6 @@ func TestDrawing(t *testing.T) {
 		{"bar of too much", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, 7, 0, 0) }, "████"},
 		{"bar of what was not read", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, notGiven, 0, 0) }, "    "},
 		{"bar in ASCII", 8, 1, ASCII, func(r Rect) { r.Bar(0, 0, 8, .5+3.0/64, 0, 0) }, "####-..."},
-		{"mark", 8, 1, Braille, func(r Rect) { r.Bar(0, 0, 8, .25, 0, 0); r.Mark(0, 0, 8, .75, 0) }, "██····│·"},
-		{"mark at the end", 4, 1, Braille, func(r Rect) { r.Mark(0, 0, 4, 1, 0) }, "   │"},
 		{"area", 7, 1, Braille, func(r Rect) { r.Area(nan, 0, 100, plain) }, "▁▄ █▁█ "},
 		{"area of two rows", 6, 2, Braille, func(r Rect) { r.Area([]float64{0, 25, 50, 75, 100}, 0, 100, plain) }, "   ▄█ \n▁▄███ "},
 		{"area without a scale", 2, 1, Braille, func(r Rect) { r.Area([]float64{5, 5}, 5, 5, plain) }, "▁▁"},
@@ -152,7 +152,6 @@ func FuzzFrame(f *testing.F) {
 		r := g.All().Sub(x, y, rw, rh)
 		r.Box(ink).Text(x%7, 0, rw, text, ink)
 		r.Bar(0, 1, rw, v, ink, ink)
-		r.Mark(1, 1, rw, v, ink)
 		r.Area([]float64{v, 0, 1, v}, 0, 1, func(int) Style { return ink })
 		r.Line([]float64{v, 0, 1, v, 1, 0}, -1, 1, ink)
 		r.Band([]float64{v, 0, 1}, []float64{1, v, 1}, -1, 1, ink)
@@ -178,7 +177,7 @@ func FuzzFrame(f *testing.F) {
 		}
 		var drawn []rune
 		for i, c := range g.cells {
-			if c.style != 0 && !r.Contains(i%w, i/w) {
+			if x, y := i%w-r.x, i/w-r.y; c.style != 0 && (x < 0 || x >= r.W || y < 0 || y >= r.H) {
 				t.Fatalf("cell %d, %d is outside %+v", i%w, i/w, r)
 			}
 			if c.style == digits {
@@ -213,3 +212,7 @@ func TestDrawingAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a frame, want 0", n)
 	}
 }
+
+var notGiven = math.NaN()
+
+func appendInt(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

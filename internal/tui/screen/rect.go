@@ -7,15 +7,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Rect is a part of a Grid. Places in it count from its own top left corner; what
-// is drawn outside it is not drawn. The zero Rect is empty.
+// Rect is a part of a Grid. Coordinates count from its own top left corner; what
+// is outside it is not drawn. The zero Rect is empty.
 type Rect struct {
 	g          *Grid
 	x, y, W, H int
 }
 
-// Sub returns the part of r that begins at x, y and is w wide and h high, as far as
-// it lies in r.
+// Sub returns the part of r that begins at x, y and is w wide and h high, clipped
+// to r.
 func (r Rect) Sub(x, y, w, h int) Rect {
 	left, top := min(max(x, 0), r.W), min(max(y, 0), r.H)
 	right, bottom := min(max(x+w, left), r.W), min(max(y+h, top), r.H)
@@ -29,19 +29,13 @@ func (r Rect) Inset(n, m int) Rect { return r.Sub(n, m, r.W-2*n, r.H-2*m) }
 // Row returns the row y of r.
 func (r Rect) Row(y int) Rect { return r.Sub(0, y, r.W, 1) }
 
-// Empty tells whether nothing can be drawn in r.
+// Empty reports whether r has no cells.
 func (r Rect) Empty() bool { return r.W <= 0 || r.H <= 0 }
 
 // Origin returns the position of the top left corner of r on its Grid.
 func (r Rect) Origin() (x, y int) { return r.x, r.y }
 
-// Contains tells whether the cell x, y of the Grid lies in r.
-func (r Rect) Contains(x, y int) bool {
-	return x >= r.x && x < r.x+r.W && y >= r.y && y < r.y+r.H
-}
-
-// Scratch returns an empty buffer to write a number into before it is drawn. There
-// is one for each Grid.
+// Scratch returns an empty buffer for a number to draw. Each Grid has one.
 func (r Rect) Scratch() []byte {
 	if r.g == nil {
 		return nil
@@ -65,7 +59,7 @@ func (r Rect) Fill(c rune, st Style) {
 	}
 }
 
-// Pick makes every cell of r part of what is selected and keeps what it says.
+// Pick marks every cell of r as part of the selection.
 func (r Rect) Pick() {
 	for y := range r.H {
 		row := r.g.cells[(r.y+y)*r.g.width:]
@@ -75,8 +69,7 @@ func (r Rect) Pick() {
 	}
 }
 
-// Dim gives every cell of r the style st and keeps its rune. What is picked stays
-// so.
+// Dim gives every cell of r the style st and keeps its rune and its mark of Pick.
 func (r Rect) Dim(st Style) {
 	for y := range r.H {
 		row := r.g.cells[(r.y+y)*r.g.width:]
@@ -86,9 +79,30 @@ func (r Rect) Dim(st Style) {
 	}
 }
 
+// Box draws a border along the edge of r and returns its inside. A Rect that is too
+// small for one is returned as it is.
+func (r Rect) Box(st Style) Rect {
+	if r.W < 2 || r.H < 2 {
+		return r
+	}
+	for x := 1; x < r.W-1; x++ {
+		r.Set(x, 0, '─', st)
+		r.Set(x, r.H-1, '─', st)
+	}
+	for y := 1; y < r.H-1; y++ {
+		r.Set(0, y, '│', st)
+		r.Set(r.W-1, y, '│', st)
+	}
+	r.Set(0, 0, '╭', st)
+	r.Set(r.W-1, 0, '╮', st)
+	r.Set(0, r.H-1, '╰', st)
+	r.Set(r.W-1, r.H-1, '╯', st)
+	return r.Inset(1, 1)
+}
+
 // Text draws s from x on in at most w cells, and returns the x behind it. A text
-// that does not fit, or that does not fit in r, ends in an ellipsis. What a
-// terminal would not show as cells of its own is left out or drawn as `?`.
+// that does not fit ends in an ellipsis. Runes that a terminal does not show in cells
+// of their own are left out or drawn as `?`.
 func (r Rect) Text(x, y, w int, s string, st Style) int {
 	w = min(w, r.W-x)
 	if w <= 0 || x < 0 || y < 0 || y >= r.H {
@@ -112,9 +126,8 @@ func (r Rect) Center(y int, s string, st Style) {
 	r.Text(max(0, (r.W-Width(s))/2), y, r.W, s, st)
 }
 
-// Number draws b, which is ASCII or has runes of one cell only, so that it ends
-// before x+w. If it has not enough room, an ellipsis stands in its place: part of a
-// number reads as another number.
+// Number draws b, whose runes are one cell wide, so that it ends before x+w. If it
+// does not fit, an ellipsis replaces it: a part of a number is another number.
 func (r Rect) Number(x, y, w int, b []byte, st Style) {
 	n := utf8.RuneCount(b)
 	if w <= 0 || x+w <= 0 || y < 0 || y >= r.H || x >= r.W {
@@ -141,7 +154,7 @@ func Width(s string) int {
 	return w
 }
 
-// fits tells whether Text needs at most w cells for s.
+// fits reports whether Text needs at most w cells for s.
 func fits(s string, w int) bool {
 	if len(s) <= w {
 		return true
@@ -155,7 +168,7 @@ func fits(s string, w int) bool {
 	return true
 }
 
-// run draws as much of s as has room in w cells, without an ellipsis.
+// run draws as much of s as fits w cells, without an ellipsis.
 func (r Rect) run(x, y, w int, s string, st Style) int {
 	end := x + w
 	for _, c := range s {
@@ -191,7 +204,7 @@ func shown(c rune) (rune, int) {
 	case c < 0xa1 || c == utf8.RuneError:
 		return '?', 1
 	case c > 0xad && c < 0x300, c > 0x200f && c < 0x2028, c >= 0x2190 && c < 0x2200, c >= 0x2500 && c < 0x25fd:
-		return c, 1 // Latin, dashes, arrows, boxes and blocks: spares the look-up
+		return c, 1 // Latin, dashes, arrows, boxes and blocks: no look-up
 	case c >= 0x1100 && c < 0x1200, c >= 0x1f1e6 && c <= 0x1f1ff: // jamo and flags join
 		return '?', 1
 	case unicode.In(c, unicode.M, unicode.Cf, unicode.Cs, unicode.Zl, unicode.Zp), c >= 0x1f3fb && c <= 0x1f3ff, c >= 0xa960 && c < 0xa980, c >= 0xd7b0 && c < 0xd800:

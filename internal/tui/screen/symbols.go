@@ -11,8 +11,8 @@ const (
 	ASCII
 )
 
-// folded is what stands for a rune where there is only ASCII. Bars, levels and
-// lines keep their shape; the rest keeps its meaning.
+// folded are the ASCII runes that replace others. Bars, levels and lines keep their
+// shape; the rest keeps its meaning.
 var folded = map[rune]rune{
 	'─': '-', '│': '|', '╭': '+', '╮': '+', '╰': '+', '╯': '+', '├': '+', '└': '`', '┤': '+', '┬': '+', '┴': '+', '┼': '+', '━': '=', '═': '#', '╍': '%', '╌': ' ',
 	'█': '#', '▉': '#', '▊': '#', '▋': '#', '▌': '#', '▍': '-', '▎': '-', '▏': '-',
@@ -21,7 +21,7 @@ var folded = map[rune]rune{
 	'↑': '^', '↓': 'v', '←': '<', '→': '>', '▲': '!', '▼': 'v', '✖': 'X', '●': '*', '○': 'o', '▸': '>', '■': '#', '✔': '+', 'Δ': 'd', '⏎': '<', '▶': '>', '‖': '"',
 }
 
-// fold returns the ASCII rune that stands for c.
+// fold returns the ASCII rune that replaces c.
 func fold(c rune) rune {
 	if a, ok := folded[c]; ok {
 		return a

@@ -1,4 +1,4 @@
-// Command screenshots takes the pictures of the terminal dashboard that README.md shows:
+// Command screenshots makes the pictures of the terminal dashboard that README.md shows:
 // it runs the program in a real terminal (tmux), lets it play the demo, presses keys, and
 // draws what is on the screen as SVG, once on a dark and once on a light background.
 //
@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -43,14 +44,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: screenshots PROGRAM FOLDER")
 		os.Exit(2)
 	}
-	if err := take(os.Args[1], os.Args[2]); err != nil {
+	if err := captureAll(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, "screenshots:", err)
 		os.Exit(1)
 	}
 }
 
-// take takes all pictures at the same time, each in a terminal of its own.
-func take(program, folder string) error {
+// captureAll draws all pictures at the same time, each in a terminal of its own.
+func captureAll(program, folder string) error {
 	program, err := filepath.Abs(program)
 	if err != nil {
 		return err
@@ -69,16 +70,9 @@ func take(program, folder string) error {
 		}
 	}
 	for range len(themes) * len(shots) {
-		err = firstOf(err, <-results)
+		err = cmp.Or(err, <-results)
 	}
 	return err
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // capture plays the demo in a terminal and returns what is on its screen, with the

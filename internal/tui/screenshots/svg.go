@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"strconv"
@@ -18,13 +19,13 @@ const (
 	overlap    = 0.3 // of blocks, against seams between them
 )
 
-// style is how a cell looks; "" is the terminal's own color.
+// style is the look of a cell; "" is the terminal's own color.
 type style struct {
 	ink, paper                     string
 	bold, dim, underlined, reverse bool
 }
 
-// cell is a place on the screen.
+// cell is a cell of the screen.
 type cell struct {
 	style
 	text string
@@ -64,6 +65,10 @@ func (s style) with(parameters string) style {
 	codes := strings.Split(parameters, ";")
 	for i := 0; i < len(codes); i++ {
 		n, _ := strconv.Atoi(codes[i])
+		color := &s.ink
+		if n >= 40 && n < 50 || n >= 100 {
+			color, n = &s.paper, n-10
+		}
 		switch {
 		case n == 0:
 			s = style{}
@@ -71,35 +76,22 @@ func (s style) with(parameters string) style {
 			s.bold = true
 		case n == 2:
 			s.dim = true
-		case n == 4:
-			s.underlined = true
-		case n == 7:
-			s.reverse = true
 		case n == 22:
 			s.bold, s.dim = false, false
-		case n == 24:
-			s.underlined = false
-		case n == 27:
-			s.reverse = false
+		case n == 4 || n == 24:
+			s.underlined = n == 4
+		case n == 7 || n == 27:
+			s.reverse = n == 7
 		case n >= 30 && n <= 37:
-			s.ink = palette(n - 30)
+			*color = palette(n - 30)
 		case n >= 90 && n <= 97:
-			s.ink = palette(n - 90 + 8)
+			*color = palette(n - 90 + 8)
 		case n == 39:
-			s.ink = ""
-		case n >= 40 && n <= 47:
-			s.paper = palette(n - 40)
-		case n >= 100 && n <= 107:
-			s.paper = palette(n - 100 + 8)
-		case n == 49:
-			s.paper = ""
-		case n == 38 || n == 48:
-			color, used := extended(codes[i+1:])
-			if i += used; n == 38 {
-				s.ink = color
-			} else {
-				s.paper = color
-			}
+			*color = ""
+		case n == 38:
+			var used int
+			*color, used = extended(codes[i+1:])
+			i += used
 		}
 	}
 	return s
@@ -140,8 +132,8 @@ func palette(n int) string {
 	return fmt.Sprintf("#%02x%02x%02x", gray, gray, gray)
 }
 
-// draw returns the screen as SVG on a paper. Words of cells that look alike are one text
-// each, stretched to the width that the terminal gives them, so that no font moves a column.
+// draw returns the screen as SVG. Each word of one style is a text, stretched to its
+// width on the terminal, so that no font moves a column.
 func draw(rows [][]cell, paper, ink string) []byte {
 	columns := 0
 	for _, row := range rows {
@@ -167,12 +159,9 @@ func draw(rows [][]cell, paper, ink string) []byte {
 
 func drawRun(out *bytes.Buffer, run []cell, x, y int, paper, ink string) {
 	s := run[0].style
-	front, back := s.ink, s.paper
-	if front == "" {
-		front = ink
-	}
+	front, back := cmp.Or(s.ink, ink), s.paper
 	if s.reverse {
-		front, back = firstColor(s.paper, paper), firstColor(s.ink, ink)
+		front, back = cmp.Or(s.paper, paper), front
 	}
 	left, top, wide := margin+float64(x)*cellWidth, margin+float64(y)*cellHeight, float64(len(run))*cellWidth
 	if back != "" {
@@ -198,8 +187,8 @@ func drawRun(out *bytes.Buffer, run []cell, x, y int, paper, ink string) {
 	}
 }
 
-// block returns the part of a cell that a block of Unicode fills, as fractions of it: a
-// font would leave gaps between two.
+// block returns the part of a cell that a Unicode block fills, as fractions of it: a
+// font leaves gaps between two.
 func block(text string) (x, y, wide, high float64, ok bool) {
 	switch r, _ := utf8.DecodeRuneInString(text); {
 	case r >= '▁' && r <= '█': // lower eighths
@@ -216,7 +205,7 @@ func isBlock(text string) bool {
 	return ok
 }
 
-// drawWord draws cells without a blank, in their one style, from a place on the baseline.
+// drawWord draws cells of one style without blanks, from x, y on the baseline.
 func drawWord(out *bytes.Buffer, word []cell, x, y float64, ink string) {
 	s := word[0].style
 	fmt.Fprintf(out, `<text x="%.1f" y="%.1f" textLength="%.1f" lengthAdjust="spacingAndGlyphs" fill="%s"`, x, y, float64(len(word))*cellWidth, ink)
@@ -230,14 +219,7 @@ func drawWord(out *bytes.Buffer, word []cell, x, y float64, ink string) {
 	}
 	out.WriteByte('>')
 	for _, c := range word {
-		_ = xml.EscapeText(out, []byte(c.text)) // memory takes everything
+		_ = xml.EscapeText(out, []byte(c.text)) // a Buffer returns no error
 	}
 	out.WriteString("</text>\n")
-}
-
-func firstColor(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -12,7 +12,7 @@ import (
 type painter struct{ history sparkline }
 
 // card draws a unit into r: a border with its name, health and workload, and inside
-// as many readings as have room.
+// as many readings as fit.
 func (p *painter) card(r screen.Rect, s *State, u *client.Unit) {
 	freshness, since := s.Freshness(u.Lead())
 	if freshness == client.Expired {
@@ -229,11 +229,11 @@ func instancesFrom(h int, u *client.Unit) int {
 	}
 }
 
-// The columns of an instance's row: id and profile, a bar, and what has room.
+// The columns of an instance's row: id and profile, a bar, and what fits.
 const (
 	migID, migProfile  = 2, 10
 	migMemory          = 5 + widthWhole // " mem  33%"
-	migWide, migWidest = 32, 60         // from which memory, and class and history, have room
+	migWide, migWidest = 32, 60         // from which memory, and class and history, fit
 	migHistory         = 16
 )
 

@@ -15,8 +15,8 @@ import (
 // seriesStyle returns the style of a line of a chart.
 func seriesStyle(i int) screen.Style { return styleSeries0 + screen.Style(i%numSeries) }
 
-// chart draws a metric of devices: a line for each while they can be told apart, else
-// the selected one over the median and the range of all.
+// chart draws a metric of devices: a line for each while they can be distinguished,
+// else the selected one over the median and the range of all.
 func (p *plotView) chart(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU) {
 	info := &client.Metrics[m]
 	f := unitFormats[info.Unit].format

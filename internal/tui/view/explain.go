@@ -107,7 +107,7 @@ func weightsText(s *State) string {
 			return share(w.SM) + "SM active, " + share(w.Tensor) + "tensor, " + share(w.DRAM) + "DRAM, " + share(w.Engine) + "graphics engine (" + n.Preset + ")"
 		}
 	}
-	return "not told yet"
+	return "not reported yet"
 }
 
 // Key scrolls.

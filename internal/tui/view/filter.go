@@ -14,7 +14,7 @@ import (
 type Filter []func(*client.GPU) bool
 
 // units are the numbers that people type: a filter compares the value times a factor,
-// and accepts names behind the number, the first of which stands in messages.
+// and accepts names behind the number, the first of which messages use.
 var units = map[canonical.Unit]struct {
 	times float64
 	names []string

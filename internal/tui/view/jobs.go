@@ -167,12 +167,11 @@ func (v *jobsView) Key(key string, s *State) bool {
 	return (key == "pgup" || key == "pgdown") && scrollKey(key, s)
 }
 
-// jobRows bounds the rows of a job, and jobFrom is the height from which a list has
-// room for them.
+// jobRows bounds the rows of a job; a list has them from the height jobFrom on.
 const jobRows, jobFrom = 3, 12
 
 // drawJob writes the job that the program was started in into the first rows of r,
-// each variable whole, and returns the number of rows. Variables without room are
+// each variable whole, and returns the number of rows. Variables that do not fit are
 // left out; a value longer than a row is cut.
 func drawJob(r screen.Rect, job []canonical.Variable) int {
 	if len(job) == 0 || r.Empty() {

@@ -15,7 +15,7 @@ type piece struct {
 
 // item is a part of a line that is drawn whole or not at all.
 type item struct {
-	rank   int // where there is no room, the items of the highest rank go first
+	rank   int // the items of the highest rank are left out first
 	right  bool
 	pieces []piece
 }

@@ -16,7 +16,7 @@ type listColumn struct {
 type list struct {
 	r       screen.Rect
 	columns []listColumn
-	hidden  []bool // columns without room
+	hidden  []bool // columns that do not fit
 	x, y    int
 	next    int // index of the next column
 }
@@ -24,8 +24,8 @@ type list struct {
 // minText is the least width of the column that takes the rest.
 const minText = 8
 
-// newList draws the titles of a list. The last columns are left out where there is
-// no room for them.
+// newList draws the titles of a list. The last columns are left out where they do not
+// fit.
 func newList(r screen.Rect, columns []listColumn) *list {
 	l := &list{r: r.Inset(1, 0), columns: columns, hidden: make([]bool, len(columns))}
 	free := l.r.W - minText

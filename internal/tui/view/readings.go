@@ -70,10 +70,10 @@ func temperature(r screen.Rect, x, w int, g *client.GPU, f canonical.Field) {
 	number(r, x, 0, w, g.Values[f], celsius, fieldStyle(g, f))
 }
 
-// bothTemperatures is the width from which that of the memory has room.
+// bothTemperatures is the width from which that of the memory fits.
 const bothTemperatures = 40
 
-// transferLine writes the PCIe rates that have room, and the temperatures.
+// transferLine writes the PCIe rates that fit, and the temperatures.
 func transferLine(r screen.Rect, g *client.GPU) {
 	const label, unit, both, oneWay = "PCIe ", " GB/s", 31, 24
 	x := 0

@@ -41,7 +41,7 @@ const (
 	numStyles
 )
 
-// numSeries is the number of lines that can be told apart.
+// numSeries is the number of lines that can be distinguished.
 const numSeries = 6
 
 // look is a style in each theme. Colours are RRGGBB, "" for the terminal's own;

@@ -120,7 +120,7 @@ func chooseShown(n *client.Node, request selection.Request) client.Selection {
 }
 
 // alreadyChosen is the selection of a source that reads the chosen devices alone. How
-// many others there are nobody knows.
+// many others there are is not known.
 func alreadyChosen(n *client.Node, request selection.Request) client.Selection {
 	s := client.Selection{Shown: allOf(n), By: "--gpus"}
 	if request.GPUs == "" {

@@ -2,7 +2,7 @@ package dcgm
 
 import "slices"
 
-// Stream says which part of DCGM reads a field, and so which of the two streams
+// Stream is the part of DCGM that reads a field, and so which of the two streams
 // of dmon it goes through.
 type Stream uint8
 
@@ -31,9 +31,9 @@ type Field struct {
 	// Stream reads it.
 	Stream Stream
 	// Rate fields are an average since the sample before, so that the first
-	// sample of a stream says nothing.
+	// sample of a stream has no value.
 	Rate bool
-	// Multiplexed fields take turns with others on GPUs before Hopper, which
+	// Multiplexed fields alternate with others on GPUs before Hopper, which
 	// cannot count all at once.
 	Multiplexed bool
 	// Help is one line in plain words, with the unit of the values as dmon and

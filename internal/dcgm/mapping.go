@@ -113,8 +113,8 @@ func (m *Mapping) look(now time.Time) (map[string]mappingFile, error) {
 		if !ok {
 			continue
 		}
-		// Stat follows links, and keeps us from opening a pipe that nobody
-		// writes to.
+		// Stat follows links, and keeps us from opening a pipe without a
+		// writer.
 		info, err := fs.Stat(m.dir, name)
 		if err != nil || !info.Mode().IsRegular() {
 			continue
@@ -154,7 +154,7 @@ func (m *Mapping) list() ([]string, error) {
 	return names, nil
 }
 
-// reason takes the path off an error that names it.
+// reason removes the path from an error that names it.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err

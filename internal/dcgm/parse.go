@@ -87,7 +87,7 @@ func addInstances(boards []board, cut board) []board {
 	return boards
 }
 
-// complete takes over from other what is not known of b.
+// complete fills in from other what is not known of b.
 func (b *board) complete(other *board) {
 	b.index = cmp.Or(b.index, other.index)
 	if strings.HasSuffix(b.Model, "...") {

@@ -40,7 +40,7 @@ func parseQuery(output []byte) []board {
 }
 
 // parseList reads `nvidia-smi -L`, which names the boards and below each its MIG
-// devices. These are loose, also where their UUID says which instance they are of,
+// devices. These are loose, also where their UUID names the instance they are of,
 // as it did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.
 func parseList(output []byte) []board {
 	return boardsWith("MIG", output, (*board).addDevice)
@@ -90,7 +90,7 @@ func (b *board) addDevice(head, text string) {
 	}
 }
 
-// gpuInstanceProfile takes the compute instance's part off a device's profile:
+// gpuInstanceProfile removes the compute instance's part of a device's profile:
 // 1c.3g.20gb is one slice of a 3g.20gb.
 func gpuInstanceProfile(device string) string {
 	slices, profile, ok := strings.Cut(device, ".")
@@ -139,7 +139,7 @@ func linkSpeed(text string) float64 {
 	return math.Round(v*1e3) * 1e6 // it has three decimals
 }
 
-// reported is a board in `nvidia-smi -q -x`, as far as it says which MIG device
+// reported is a board in `nvidia-smi -q -x`, as far as it shows which MIG device
 // is which instance.
 type reported struct {
 	UUID    string `xml:"uuid"`
@@ -156,7 +156,7 @@ type migIndex struct {
 }
 
 // parseReport returns the instance ids of MIG devices. A report that was cut
-// short tells as many as it holds whole boards.
+// short has as many as it holds whole boards.
 func parseReport(output []byte) map[migIndex]string {
 	instances := map[migIndex]string{}
 	d := xml.NewDecoder(bytes.NewReader(output[:min(len(output), maxOutput)]))

@@ -121,7 +121,7 @@ func (w *Writer) learn() {
 	}
 }
 
-// refresh takes over the jobs as they are now.
+// refresh updates the jobs.
 func (w *Writer) refresh(now time.Time) {
 	if w.mapping == nil {
 		return

@@ -31,7 +31,7 @@ type choice struct {
 // NoDevFiles for jobs without GPUs.
 //
 // In a cgroup the indices count the visible boards only. Where nvidia-smi did
-// not tell which these are and Slurm names the boards by the node's own ids, we
+// not list these and Slurm names the boards by the node's own ids, we
 // leave it to those.
 func readCUDA(all devices, value string, lookup func(string) (string, bool)) choice {
 	var v choice
@@ -55,7 +55,7 @@ func readCUDA(all devices, value string, lookup func(string) (string, bool)) cho
 
 // readContainer reads NVIDIA_VISIBLE_DEVICES as the container toolkit's manual
 // describes it. The toolkit leaves void, an empty value and a path, by which
-// plugins hand devices over in other ways, alone: they say nothing.
+// plugins hand devices over in other ways, alone: they choose nothing.
 func readContainer(all devices, value string, _ func(string) (string, bool)) choice {
 	switch value {
 	case "all":
@@ -76,7 +76,7 @@ func readSlurm(all devices, value string, _ func(string) (string, bool)) choice 
 
 // byNodeIDs reads a list that somebody outside of our cgroup or container made:
 // ids of the node's boards, ranges, UUIDs, `board:device` for MIG devices. One
-// that fits the boards in part only numbers others than we see, and says nothing.
+// that fits the boards in part only numbers others than we see, and chooses nothing.
 func (all devices) byNodeIDs(items []string) choice {
 	var v choice
 	for _, item := range items {

@@ -34,7 +34,7 @@ var jobVariables = []struct {
 	{"gpus", []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}},
 }
 
-// JobNames returns the names of all that Job can tell, in its order.
+// JobNames returns the names of all that Job can return, in its order.
 func JobNames() []string {
 	names := make([]string, len(jobVariables))
 	for i, v := range jobVariables {
@@ -43,8 +43,8 @@ func JobNames() []string {
 	return names
 }
 
-// Job returns what the environment tells of the job we run in: job_id, step_id,
-// rank and more, in an order that stays the same, without what it does not tell.
+// Job returns what the environment has on the job we run in: job_id, step_id,
+// rank and more, in an order that stays the same, without what is not there.
 // Outside of a job there is nothing. Values are printable, and at most 256 bytes
 // long. They change with every job, so they are for people to read, not for
 // labels.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// stopGrace is how long a child may take to end by itself once it was asked
+	// stopGrace is how long a child has to end by itself once it was asked
 	// to, or once its output has ended.
 	stopGrace = 2 * time.Second
 	// drainTime bounds the wait for the rest of stderr after a child's end.

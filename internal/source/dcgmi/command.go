@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// askTimeout is how long a command may take that ends by itself. A driver in
-	// trouble holds nvidia-smi for minutes.
+	// askTimeout is how long a command may run that ends by itself. A driver in
+	// trouble blocks nvidia-smi for minutes.
 	askTimeout = 5 * time.Second
 	// askSize bounds what such a command may print. The longest, nvidia-smi -q -x,
 	// prints some hundred kilobytes.
@@ -45,7 +45,7 @@ var (
 // asker runs commands that end by themselves.
 type asker struct {
 	mu sync.Mutex
-	// left holds, by command line, those that not even SIGKILL has ended, as in
+	// left are, by command line, those that not even SIGKILL has ended, as in
 	// state D. Each is reaped when the kernel lets go of it, and not run again
 	// before that.
 	left map[string]*child

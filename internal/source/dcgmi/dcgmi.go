@@ -95,7 +95,7 @@ type Source struct {
 
 	view    atomic.Pointer[view] // nil before the first survey; stored under mu
 	stale   atomic.Bool          // the view must not be trusted at the next start
-	surveys chan struct{}        // holds a token if the node is to be surveyed
+	surveys chan struct{}        // has a token if the node is to be surveyed
 
 	version     atomic.Pointer[string]       // nil before it is known
 	surveyError atomic.Pointer[source.Error] // why the last survey failed, nil if it did not
@@ -210,7 +210,7 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	}
 }
 
-// next fills b with the next reading, if the ring holds one.
+// next fills b with the next reading, if the ring has one.
 func (s *Source) next(b *raw.Batch) bool {
 	for {
 		epoch := s.follow()
@@ -232,7 +232,7 @@ func (s *Source) next(b *raw.Batch) bool {
 	return false
 }
 
-// requireNames returns an error where b, which it then empties, holds nothing because
+// requireNames returns an error where b, which it then empties, has nothing because
 // all that dmon reads is of GPUs of unknown UUID.
 func (s *Source) requireNames(b *raw.Batch) error {
 	if len(b.Samples) > 0 || !s.unlisted {

@@ -15,7 +15,7 @@ import (
 // discover asks dcgmi and, where there is one, nvidia-smi what the node has, side
 // by side. It fails where dcgmi does not list the boards, and where it does not
 // list instances although it did before; all else is left out where it is not
-// to be had. The caller holds surveying.
+// to be had. The caller has locked surveying.
 func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, error) {
 	var list, tree answer
 	var o dcgm.Outputs
@@ -57,8 +57,8 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 
 // remember fills in what nvidia-smi printed of boards, by UUID, when it last
 // answered: a driver that is slow for once must not remove labels from the series.
-// What it printed of instances is not kept, for they come and go. The caller holds
-// surveying.
+// What it printed of instances is not kept, for they come and go. The caller has
+// locked surveying.
 func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 	if len(o.Query) == 0 {
 		o.Query = s.query
@@ -81,7 +81,7 @@ type selectionError struct{ error }
 
 // choose returns what of n is to be watched, in the form of dmon's -i. One GPU that is
 // lost does not stop the others: they are watched, and the loss is logged.
-// The caller holds surveying.
+// The caller has locked surveying.
 func (s *Source) choose(n *dcgm.Inventory) (string, error) {
 	selection, err := n.Choose(s.opts.Choose)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // samples without a row.
 const keptTicks = 2
 
-// latest holds the newest values of one stream, in the ids of its ticks.
+// latest has the newest values of one stream, in the ids of its ticks.
 type latest struct {
 	child    uint64
 	entities []dmon.Entity

@@ -27,7 +27,7 @@ type ring struct {
 	free   []*tick
 	counts []source.StreamCounts // of each stream
 
-	// news holds a token after anything has changed that a reader may wait for.
+	// news has a token after anything has changed that a reader may wait for.
 	news chan struct{}
 }
 
@@ -88,7 +88,7 @@ func (r *ring) next() *tick {
 	return r.pop()
 }
 
-// pop is next for callers that hold mu and know that there is a tick.
+// pop is next for callers that have locked mu and know that there is a tick.
 func (r *ring) pop() *tick {
 	t := r.slots[r.oldest]
 	r.slots[r.oldest] = nil

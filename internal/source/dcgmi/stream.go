@@ -19,7 +19,7 @@ type stream struct {
 	index   int // in Source.streams
 	name    string
 	fields  []int
-	restart chan struct{} // holds a token if the epoch may be over
+	restart chan struct{} // has a token if the epoch may be over
 
 	// Of the goroutine that supervises it.
 	counted    bool // it is open in Source.stats
@@ -257,7 +257,7 @@ func (s *Source) failed(st *stream, e *source.Error) {
 }
 
 // reports returns whether Read's error covers e, now that no stream is up: it is
-// that of the device stream, or that one's too, or bound to be. The caller holds mu.
+// that of the device stream, or that one's too, or bound to be. The caller has locked mu.
 func (s *Source) reports(st *stream, e *source.Error) bool {
 	d := s.streams[device]
 	return st == d || d.failure != nil && d.failure.Failure == e.Failure ||

@@ -102,7 +102,7 @@ func isFinal(err error) bool {
 	return errors.As(err, new(selectionError))
 }
 
-// survey asks what the node has and makes it the view. The caller holds surveying.
+// survey asks what the node has and makes it the view. The caller has locked surveying.
 func (s *Source) survey(ctx context.Context, path string) error {
 	n, err := s.discover(ctx, path)
 	if err != nil {

@@ -148,7 +148,7 @@ func (l *library) board(index int, calls func(string)) found {
 	return f
 }
 
-// within returns what f does, unless that takes longer than d: then f is left to
+// within returns what f does, unless that needs longer than d: then f is left to
 // itself.
 func within[T any](d time.Duration, f func() T) (result T, ok bool) {
 	done := make(chan T, 1)

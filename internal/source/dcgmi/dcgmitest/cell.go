@@ -25,7 +25,7 @@ func (s Scenario) Cell(e Entity, field, tick int) (string, bool) {
 	}
 	gpu, onBoard := s.board(e)
 	if !onBoard || s.lost(gpu.Index, tick) {
-		return NA, true // also of an instance that a new cut took away, or a board that is gone
+		return NA, true // also of an instance that a new cut removed, or a board that is gone
 	}
 	reader, state := f.reader(e, gpu)
 	if r, ok := s.reading(e, reader, field, tick); ok {
@@ -73,7 +73,7 @@ func (f Field) reader(e Entity, gpu GPU) (Entity, State) {
 	return e, ""
 }
 
-// reading returns the last reading of the scenario that speaks of field on e, or
+// reading returns the last reading of the scenario for field on e, or
 // on the entity that e shows the reading of.
 func (s Scenario) reading(e, reader Entity, field, tick int) (Reading, bool) {
 	for i := len(s.Readings) - 1; i >= 0; i-- {
@@ -95,7 +95,7 @@ func (s Scenario) lost(gpu, tick int) bool {
 	return false
 }
 
-// Lasts says whether f is on in sample number tick.
+// Lasts reports whether f is on in sample number tick.
 func (f Failure) Lasts(tick int) bool {
 	return tick >= f.After && (f.Until == 0 || tick < f.Until)
 }

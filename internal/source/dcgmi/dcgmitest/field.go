@@ -21,14 +21,14 @@ type Field struct {
 type Level int
 
 // The levels. A part below the level shows the board's reading, unless the level
-// says otherwise.
+// is about that.
 const (
 	OfBoard     Level = iota
 	OfInstance        // instances have their own
 	OfBoardOnly       // instances are blank
 )
 
-// Model is how a field behaves that no Reading speaks of.
+// Model is how a field behaves without a Reading.
 type Model int
 
 // The models.
@@ -41,7 +41,7 @@ const (
 	Unsupported       // blank
 )
 
-// Profiling says whether the field with this id is one of the profiling module.
+// Profiling reports whether the field with this id is one of the profiling module.
 func Profiling(id int) bool { return 1001 <= id && id < 1200 }
 
 // FieldByID returns the field with this id, if the release has it. Only fields

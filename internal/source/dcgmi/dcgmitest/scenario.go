@@ -1,3 +1,17 @@
+// Package dcgmitest gives tests a dcgmi to run: a program of that name which
+// prints, fails, hangs and dies as a Scenario demands, in the words and columns of
+// the real one. Nothing that is shipped may import it.
+//
+// Install builds the program and puts a scenario beside it:
+//
+//	s := dcgmitest.Scenario{Version: "4.2.3", GPUs: dcgmitest.Boards(8)}
+//	exe := dcgmitest.Install(t, s)
+//	… run exe dmon -e 155,1001 -d 100 …
+//	s.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}}
+//	s.Write(t, dcgmitest.Beside(exe)) // the running child sees it at its next sample
+//
+// Layouts, texts and exit codes are those of DCGM 3.3 to 4.6. Where no source
+// documents how the real program behaves, the comment at that place says so.
 package dcgmitest
 
 import (
@@ -21,7 +35,7 @@ func Beside(exe string) string { return exe + ".json" }
 // Scenario is all that the fake knows of its world. A running dmon reads it
 // again before each sample, but for the version and the list of its entities,
 // which it takes at its start as the real one does. If the file is gone, every
-// fake that runs from it exits within a second, so that none outlives its test.
+// fake that runs from it exits within a second, so that none is left after its test.
 type Scenario struct {
 	// Version is the release to be, such as "4.4.1"; "" is 4.6.0.
 	Version string
@@ -30,10 +44,10 @@ type Scenario struct {
 	GPUs []GPU
 	// Switches, ConnectX and CPUs are how many of each there are, numbered from 0.
 	Switches, ConnectX, CPUs int
-	// WatchedElsewhere says that another client watches the same fields, so that
+	// WatchedElsewhere: another client watches the same fields, so that
 	// the first sample of rates and profiling fields is a whole one.
 	WatchedElsewhere bool
-	// Readings replace what the fields would say by themselves. Of those that
+	// Readings replace what the fields would read by themselves. Of those that
 	// match a cell, the last counts.
 	Readings []Reading
 	Pace     Pace
@@ -93,7 +107,7 @@ func (s Scenario) board(e Entity) (GPU, bool) {
 	return GPU{}, false
 }
 
-// Reading says what one field, or all, read on one entity, or on all, for a span
+// Reading is what one field, or all, read on one entity, or on all, for a span
 // of samples. The first sample of a child is number 0.
 type Reading struct {
 	Entity string // such as "GPU-I 7"; "" is every one
@@ -132,7 +146,7 @@ type Pace struct {
 	// JitterMS is added to each delay, by a share that Seed and the sample's
 	// number decide on.
 	JitterMS int
-	// WorkMS is how long a sample takes to collect, before it is printed.
+	// WorkMS is how long a sample needs to be collected, before it is printed.
 	WorkMS int
 	// Chunk is how many bytes go out in one write; 0 is 4096, as of stdio on a
 	// pipe. ChunkMS is waited between the writes of one sample.
@@ -176,7 +190,7 @@ const (
 	NoData            Kind = "no_data"             // after samples: nothing came back
 	Hang              Kind = "hang"                // after samples, or at start of another command: no more output
 	Die               Kind = "die"                 // after samples: SIGKILL to itself
-	Exit              Kind = "exit"                // after samples: ends with Code and says Text
+	Exit              Kind = "exit"                // after samples: ends with Code and prints Text
 	Garbage           Kind = "garbage"             // lasts: Text before each sample
 	GluedRows         Kind = "glued_rows"          // lasts: no newline after the first row of a sample
 	GPULost           Kind = "gpu_lost"            // lasts: N/A in every cell of GPU and of its instances
@@ -249,7 +263,7 @@ func (s Scenario) Release() Release {
 	return release(version)
 }
 
-// Since says whether r is the release v, such as "4.4.2", or a later one.
+// Since reports whether r is the release v, such as "4.4.2", or a later one.
 func (r Release) Since(v string) bool {
 	w := release(v)
 	for i := range r {

@@ -25,7 +25,7 @@ func (p *Parser) cells(b *raw.Batch, line []byte, label uint32, at position) boo
 }
 
 // aligned reads cells by their position: each begins exactly where its column does,
-// and nothing else stands between. Where that holds, an empty cell is no riddle.
+// and nothing else stands between. Where that holds, an empty cell is unambiguous.
 // bad is true if a cell could not be read.
 func (p *Parser) aligned(b *raw.Batch, line []byte, label uint32, at position) (fits, bad bool) {
 	columns := p.layout.columns

@@ -55,7 +55,7 @@ const none = -1
 
 // Line reads one line, with or without its newline, into b, whose Dict must be
 // set unless there are Names. It returns false where line opens the next tick: then it has read
-// nothing, b holds the whole tick before, and the caller hands the same line in
+// nothing, b holds the whole tick before, and the caller passes the same line in
 // again together with an emptied Batch.
 func (p *Parser) Line(b *raw.Batch, line []byte) bool {
 	if p.names == nil || p.Names == nil && (p.dict != b.Dict || p.generation != b.Dict.Generation()) {

@@ -2,7 +2,7 @@ package nvmltest
 
 import "fmt"
 
-// FromTruth returns what NVML says where truths are so. Boards have GPM, 18 NVLinks
+// FromTruth returns what NVML answers where truths are so. Boards have GPM, 18 NVLinks
 // that are all up, whose errors are all the first one's, and counters of NVLink that
 // grow, from 0, at the rate of the traffic.
 func FromTruth(truths []Truth) Scenario {
@@ -14,7 +14,7 @@ func FromTruth(truths []Truth) Scenario {
 			mig.Number = 1
 		}
 		s.Values = append(s.Values, mig)
-		s.tell(OnBoard(t.Index), t.Readings)
+		s.set(OnBoard(t.Index), t.Readings)
 		s.links(t.Index)
 		if xid, had := t.Readings[LastXID]; had {
 			s.XIDs = append(s.XIDs, XID{Of: OnBoard(t.Index), Code: int(xid)})
@@ -24,14 +24,14 @@ func FromTruth(truths []Truth) Scenario {
 				GPU: t.Index, ID: in.ID, Slices: in.Slices, MiB: in.MiB, Name: t.Name + " MIG " + in.Profile,
 				UUID: fmt.Sprintf("MIG-0000%04x-%04x-1111-2222-333344445550", i, t.Index),
 			})
-			s.tell(OnInstance(t.Index, in.ID), in.Readings)
+			s.set(OnInstance(t.Index, in.ID), in.Readings)
 		}
 	}
 	return s
 }
 
-// tell adds the values of a board or an instance.
-func (s *Scenario) tell(of Target, r Readings) {
+// set adds the values of a board or an instance.
+func (s *Scenario) set(of Target, r Readings) {
 	all := r.complete()
 	for _, q := range quantities {
 		v, given := all[q.Quantity]
@@ -39,13 +39,13 @@ func (s *Scenario) tell(of Target, r Readings) {
 			continue
 		}
 		for _, k := range q.keys {
-			told := Value{Of: of, Key: k.name}
+			value := Value{Of: of, Key: k.name}
 			if k.counted {
-				told.Rate = v * k.scale
+				value.Rate = v * k.scale
 			} else {
-				told.Number = v * k.scale
+				value.Number = v * k.scale
 			}
-			s.Values = append(s.Values, told)
+			s.Values = append(s.Values, value)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func (s *Scenario) tell(of Target, r Readings) {
 // links is how many an H100 has.
 const links = 18
 
-// links adds what NVML says of each link of a board.
+// links adds what NVML answers of each link of a board.
 func (s *Scenario) links(gpu int) {
 	add := func(key string, number float64) {
 		s.Values = append(s.Values, Value{Of: OnBoard(gpu), Key: key, Number: number})

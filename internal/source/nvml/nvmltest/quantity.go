@@ -1,9 +1,9 @@
 package nvmltest
 
-// quantity says how NVML and dcgm-exporter write one Quantity.
+// quantity is how NVML and dcgm-exporter write one Quantity.
 type quantity struct {
 	Quantity
-	// keys are those of Scenario.Values that tell it, and by what the physical
+	// keys are those of Scenario.Values that give it, and by what the physical
 	// number is multiplied for each.
 	keys []key
 	// family, kind and float are dcgm-exporter 4.8's: the name, the TYPE word, and

@@ -1,3 +1,23 @@
+// Package nvmltest gives tests a libnvidia-ml.so.1 to load: a library of that name
+// which answers, fails, hangs and loses GPUs as a Scenario demands, to whatever loads
+// it as it would the driver's. Nothing that is shipped may import it.
+//
+//	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
+//	s := nvmltest.FromTruth(nvmltest.H100(8))
+//	s.Write(t, scenario)
+//	… run kpulse-proxy --backend=nvml with the library and ScenarioEnv=scenario …
+//	s.Lost = []int{3}
+//	s.Write(t, scenario) // the next call sees it
+//
+// A Truth is what is physically so with a board. FromTruth and Exposition put it into
+// the words of NVML and of dcgm-exporter, so that what comes through the one can be
+// compared with what comes through the other.
+//
+// A process that loads a second library, from another path, goes on calling the
+// first: go-nvml binds a function at its first call, for good. That is no matter to
+// tests that run a program, nor to tests in one process, for all libraries of Build
+// are the same, and nvmlInit asks the environment for the scenario anew. It is to
+// those that want a library of BuildWithout: they must run a program.
 package nvmltest
 
 import (
@@ -38,8 +58,8 @@ type GPU struct {
 	UUID  string // with its GPU- prefix
 	BusID string // such as 00000000:10:00.0
 	Name  string
-	// GPM says that it has GPM. As with the driver's library, nvmlGpmQueryDeviceSupport
-	// tells that only if asked with the version 1, which go-nvml 0.13.0-1 does not.
+	// GPM: it has GPM. As with the driver's library, nvmlGpmQueryDeviceSupport
+	// answers that only if asked with the version 1, which go-nvml 0.13.0-1 does not.
 	GPM bool
 }
 
@@ -110,7 +130,7 @@ type Fault struct {
 	// Result is NVML's name of it without NVML_ERROR_, such as NOT_SUPPORTED; ""
 	// is none.
 	Result string
-	// SlowMS is how long the call takes; 0 is no time.
+	// SlowMS is how long the call lasts; 0 is no time.
 	SlowMS int
 	// Hang makes the call not return before a Scenario comes that is without it.
 	Hang bool
@@ -133,7 +153,7 @@ type Process struct {
 	Bytes uint64
 }
 
-// ProcessKind says which of NVML's lists a process is on.
+// ProcessKind is which of NVML's lists a process is on.
 type ProcessKind string
 
 // The kinds of processes.

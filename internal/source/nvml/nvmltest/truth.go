@@ -28,7 +28,7 @@ type InstanceTruth struct {
 // Readings are physical quantities, in the unit that their names end in.
 type Readings map[Quantity]float64
 
-// Quantity is what a number says.
+// Quantity is what a number is of.
 type Quantity string
 
 // The quantities. Shares are from 0 to 1, counts are since the driver was loaded or
@@ -160,7 +160,7 @@ func H100(n int) []Truth {
 }
 
 // Cut returns t split into n of seven instances of one slice, each with less to do
-// than the one before. A board that is cut tells no utilization and no traffic.
+// than the one before. A board that is cut has no utilization and no traffic.
 func (t Truth) Cut(n int) Truth {
 	t.Readings = h100Board(t.Index)
 	t.Instances = make([]InstanceTruth, n)
@@ -184,7 +184,7 @@ func h100Board(i int) Readings {
 		ThrottledByPower: 12.5, ThrottledByHeat: 0.25, ThrottledBySyncBoost: 1, ThrottledByBoardLimit: 2,
 		ThrottledByLowUtilization: 3, ThrottledByReliability: 4, ThrottledBelowAppClocks: 5, ThrottledBelowBaseClocks: 6,
 		NVLinkFlitErrors: 7, NVLinkDataErrors: 8, NVLinkReplays: 9, NVLinkRecoveries: 10, RecoveryAction: 0,
-		NVLinkLimit: links * 2 * 26562e6, // what nvidia-smi tells of such boards
+		NVLinkLimit: links * 2 * 26562e6, // what nvidia-smi shows of such boards
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// option is one that a subsystem takes.
+// option is one of a subsystem.
 type option struct {
 	short, long string
-	value       bool // it takes one
+	value       bool // it has one
 	number      bool // which must be a whole number
 }
 
@@ -24,7 +24,7 @@ func (o option) name() string {
 // usageError is a command line that the parser refuses.
 type usageError struct{ message, arg string }
 
-// Error returns what dcgmi says, without the final line.
+// Error returns what dcgmi prints, without the final line.
 func (e usageError) Error() string {
 	if e.arg == "" {
 		return fmt.Sprintf("Error: %s.", e.message)

@@ -13,7 +13,7 @@ type subsystem struct {
 	run     func(*fake, map[string]string) (status, error)
 }
 
-// host is what all subsystems take.
+// host is an option of all subsystems.
 var host = option{long: "host", value: true}
 
 // subsystems are those that are emulated.
@@ -56,7 +56,7 @@ func (f *fake) command(args []string) int {
 	return result.exit()
 }
 
-// connect returns disconnected, and says so, if the host engine cannot be
+// connect returns disconnected, and prints that, if the host engine cannot be
 // reached. A command that hangs does so here.
 func (f *fake) connect(command string, set map[string]string) status {
 	if failure, hangs := f.failure(dcgmitest.Hang, command, false); hangs && command != "dmon" {

@@ -164,7 +164,7 @@ func tableRow(cells []string, widths ...int) string {
 }
 
 // table returns a table with the headings and sections, each of which is a list
-// of rows. Sections are parted by a rule only where separate says so.
+// of rows. Sections are parted by a rule only if separate is set.
 func table(headings []string, sections [][][]string, separate bool, widths ...int) string {
 	text := rule("-", widths...) + tableRow(headings, widths...) + rule("-", widths...)
 	for i, section := range sections {

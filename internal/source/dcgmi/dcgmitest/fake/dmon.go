@@ -13,7 +13,7 @@ import (
 )
 
 // headerEvery is after how many samples the header is printed again; the first
-// time it takes one more.
+// time after one more.
 const headerEvery = 14
 
 // dmon is the loop that prints samples.
@@ -45,7 +45,7 @@ func (f *fake) dmon(set map[string]string) (status, error) {
 	return d.run(), nil
 }
 
-// setPace takes -d, -c and what goes wrong with them and their like.
+// setPace reads -d, -c and what goes wrong with them and their like.
 func (d *dmon) setPace(set map[string]string) error {
 	if value, given := set["delay"]; given {
 		d.delay = time.Duration(number(value)) * time.Millisecond
@@ -91,7 +91,7 @@ func (d *dmon) prepare(set map[string]string) status {
 	return ok
 }
 
-// parseFields returns the fields of a list of ids, or what dmon says of it.
+// parseFields returns the fields of a list of ids, or what dmon prints of it.
 func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
 	var fields []dcgmitest.Field
 	for token := range strings.SplitSeq(list, ",") {
@@ -177,7 +177,7 @@ func (d *dmon) sleep(tick int) {
 	time.Sleep(d.delay + time.Duration(jitter))
 }
 
-// fail does what goes wrong before sample number tick, and says whether that is
+// fail does what goes wrong before sample number tick, and reports whether that is
 // the end.
 func (d *dmon) fail(tick int) (result status, over bool) {
 	for _, failure := range d.scenario.Failures {

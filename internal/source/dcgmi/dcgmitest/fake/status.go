@@ -5,7 +5,7 @@ import "fmt"
 // status is a return code of DCGM. A process exits with its low byte.
 type status int
 
-// The codes that the fake returns without being told to.
+// The codes that the fake returns by itself.
 const (
 	ok            status = 0
 	badParam      status = -1
@@ -45,7 +45,7 @@ var texts = map[status]string{
 	-67: "Cannot perform the requested operation because the GPUs are detached",
 }
 
-// watchTexts are said in the place of texts when a watch is refused.
+// watchTexts stand in for texts when a watch is refused.
 var watchTexts = map[status]string{
 	-29: "Unable to watch one or more of the requested fields because doing so requires the host engine to be running as root.",
 	-44: "Unable to watch one or more of the requested fields because doing so requires a newer driver version than what is currently installed.",
@@ -59,7 +59,7 @@ func (s status) String() string {
 	return fmt.Sprintf("error %d that the fake has no words for", int(s))
 }
 
-// refusal returns what dmon says when a watch is refused with s.
+// refusal returns what dmon prints when a watch is refused with s.
 func (s status) refusal() string {
 	if text, special := watchTexts[s]; special {
 		return text

@@ -10,7 +10,7 @@ import (
 // digits would come out wrong if they were not left to strconv, with strconv.
 func TestPlainDecimalRounds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	taken := 0
+	plain := 0
 	for range 20_000 {
 		text := strconv.FormatUint(rng.Uint64()>>rng.IntN(64), 10)
 		point := rng.IntN(len(text) + 1)
@@ -23,11 +23,11 @@ func TestPlainDecimalRounds(t *testing.T) {
 		if end == 0 {
 			continue
 		}
-		if taken++; got != want || end != len(text) {
+		if plain++; got != want || end != len(text) {
 			t.Errorf("%s: got %v up to %d, want %v", text, got, end, want)
 		}
 	}
-	if taken < 10_000 {
-		t.Errorf("only %d of 20000 numbers were taken for plain", taken)
+	if plain < 10_000 {
+		t.Errorf("only %d of 20000 numbers were read as plain", plain)
 	}
 }

@@ -82,7 +82,7 @@ func TestCheckEndsWithTheRun(t *testing.T) {
 	})
 }
 
-// What the source is read with is told with each reading, also through a wrapper.
+// What the source is read with is reported with each reading, also through a wrapper.
 func TestVersionReachesTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(func(context.Context) error { return nil })

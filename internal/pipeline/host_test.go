@@ -43,7 +43,7 @@ func cpus(t *testing.T, p *Pipeline) float64 {
 	return snap.Host.CPUs
 }
 
-// counting is a host whose CPUs tell how often it was read.
+// counting is a host whose number of CPUs is how often it was read.
 func counting(reads *atomic.Int32) func() canonical.Host {
 	return func() canonical.Host { return canonical.Host{CPUs: float64(reads.Add(1))} }
 }

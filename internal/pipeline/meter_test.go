@@ -38,7 +38,7 @@ func TestMeterOfASlowStream(t *testing.T) {
 	at := start
 	lap := func(since time.Duration) time.Duration { at = at.Add(since); return m.lap(at) }
 	lap(0)
-	for i := range 7 { // too few to tell
+	for i := range 7 { // too few to know
 		if got := lap(900 * time.Millisecond); got != 300*time.Millisecond {
 			t.Errorf("lap %d is %s, want three periods", i, got)
 		}

@@ -16,15 +16,15 @@ type keeper struct {
 	seen     []float64 // their temperatures
 	failures []time.Time
 	first    *canonical.Snapshot
-	held     interface{ Release() }
+	lease    interface{ Release() }
 }
 
-func (k *keeper) Observe(s *canonical.Snapshot, held interface{ Release() }) bool {
+func (k *keeper) Observe(s *canonical.Snapshot, lease interface{ Release() }) bool {
 	k.seen = append(k.seen, s.Frame.Row(0)[canonical.Temperature])
 	if k.first != nil {
 		return false
 	}
-	k.first, k.held = s, held
+	k.first, k.lease = s, lease
 	return true
 }
 
@@ -54,7 +54,7 @@ func TestObserverSeesEveryReading(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := observer.first.Frame.Row(0)[canonical.Temperature]; got != 0 {
-			t.Errorf("the held reading became number %v", got)
+			t.Errorf("the kept reading became number %v", got)
 		}
 		if want := []float64{0, 1, 3, 4, 5}; !equal(observer.seen, want) {
 			t.Errorf("it saw %v, want %v", observer.seen, want)
@@ -63,7 +63,7 @@ func TestObserverSeesEveryReading(t *testing.T) {
 			t.Errorf("failures at %v, want %v", observer.failures, failed)
 		}
 		before := len(p.free)
-		observer.held.Release()
+		observer.lease.Release()
 		if len(p.free) != before+1 {
 			t.Error("what it gave back is not used again")
 		}

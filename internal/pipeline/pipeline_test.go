@@ -77,7 +77,7 @@ func (s *scripted) Read(ctx context.Context, b *raw.Batch) error {
 	return nil
 }
 
-// temperature is a body of one GPU whose temperature tells which reading it is.
+// temperature is a body of one GPU whose temperature is the number of the reading.
 func temperature(n int) (string, error) {
 	return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\"} %d\n", n), nil
 }
@@ -439,23 +439,23 @@ func TestHeldSnapshotIsNotOverwritten(t *testing.T) {
 		s := &scripted{say: temperature}
 		p, stop := start(t, s, 0)
 		defer stop()
-		held, release, err := p.Read(context.Background())
+		snap, release, err := p.Read(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := string(held.Body)
+		body := string(snap.Body)
 		for range 20 {
 			time.Sleep(2 * time.Second)
 			if _, err := read(p, time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if string(held.Body) != body || held.Frame.Row(0)[canonical.Temperature] != 0 {
-			t.Errorf("a held snapshot changed to %q", held.Body)
+		if string(snap.Body) != body || snap.Frame.Row(0)[canonical.Temperature] != 0 {
+			t.Errorf("a snapshot in use changed to %q", snap.Body)
 		}
 		release()
 		if n := len(p.free); n != 1 {
-			t.Errorf("%d readings lie spare, want only the one that was held", n)
+			t.Errorf("%d readings are free, want only the one that was released", n)
 		}
 	})
 }

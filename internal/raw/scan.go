@@ -126,7 +126,7 @@ func (s *Scanner) begin(b *Batch) {
 // does not count.
 func overgrown(known, used int) bool { return used > 0 && known > 2*used+1024 }
 
-// forget drops all that s remembers by id and turns to d.
+// forget drops all that s remembers by id, for the ids of d.
 func (s *Scanner) forget(d *Dict) {
 	s.dict, s.generation = d, d.Generation()
 	s.blocks, s.families = nil, nil

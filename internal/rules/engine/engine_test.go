@@ -36,7 +36,7 @@ func newTestEngine(t *testing.T, groups []rules.Group) *testEngine {
 	return &testEngine{t, e, log}
 }
 
-// observe takes over an exposition at once; "" is a source that could not be read.
+// observe stores an exposition at once; "" is a source that could not be read.
 func (te *testEngine) observe(source string, at time.Time, page string) {
 	r := reading{source: source, at: at}
 	if page != "" {

@@ -50,7 +50,7 @@ func (g *group) like(other *group) bool {
 	return true
 }
 
-// moveTo takes the lines of other, which is like g and was read later.
+// moveTo sets the lines to those of other, which is like g and was read later.
 func (g *group) moveTo(other *group) {
 	for i, r := range g.rules {
 		r.line.Store(other.rules[i].line.Load())
@@ -72,7 +72,7 @@ func (now *evaluation) allow(results int) error {
 	case limit > 0 && results > limit:
 		return fmt.Errorf("%d results, where %d are allowed; aggregate more, or raise the limit", results, limit)
 	case results > now.budget:
-		return fmt.Errorf("%d results, where there is room for %d of the %d that all rules together may have; aggregate more", results, now.budget, now.opts.Limits.Series)
+		return fmt.Errorf("%d results, but only %d of the %d that all rules together may have are left; aggregate more", results, now.budget, now.opts.Limits.Series)
 	}
 	return nil
 }

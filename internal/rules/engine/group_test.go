@@ -15,7 +15,7 @@ func TestRangesAreWhole(t *testing.T) {
 	for _, test := range []struct {
 		expr   string
 		offset time.Duration
-		want   float64 // samples are how many seconds after the begin they were taken
+		want   float64 // samples are how many seconds after the begin they are from
 	}{
 		{"count_over_time(x[10s])", 0, 10},
 		{"min_over_time(x[10s])", 0, 91},
@@ -80,7 +80,7 @@ func TestRulesThatTakeTooLong(t *testing.T) {
 	}
 }
 
-// TestTooManySamplesFail: one evaluation must not take all memory.
+// TestTooManySamplesFail: one evaluation must not use all memory.
 func TestTooManySamplesFail(t *testing.T) {
 	te := newTestEngine(t, group15([2]string{"r:x", "sum_over_time(vector(1)[30d:1s])"}, [2]string{"r:y", "vector(2)"}))
 	at := time.Unix(1_700_000_000, 0)
@@ -125,12 +125,12 @@ func TestTooManyResultsFail(t *testing.T) {
 		at = at.Add(time.Second)
 		te.observe("s", at, c.page)
 		te.evaluate(at)
-		te.evaluate(at) // the room is not used up
+		te.evaluate(at) // the budget is not used up
 		if got := te.names(at); got != c.want {
 			t.Errorf("of\n%sthere are results of %s, want %s", c.page, got, c.want)
 		}
 	}
-	if want := "2 results, where there is room for 0 of the 5 that all rules together may have"; !strings.Contains(te.log.String(), want) {
+	if want := "2 results, but only 0 of the 5 that all rules together may have are left"; !strings.Contains(te.log.String(), want) {
 		t.Errorf("the log does not say %q:\n%s", want, te.log)
 	}
 }
@@ -181,7 +181,7 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 		t.Errorf("after a reload: results of %s, want r:x", got)
 	}
 	te.e.Replace(group15([2]string{"x", "vector(1)"}), at)
-	te.observe("s", at.Add(4*time.Second), "") // tells nothing
+	te.observe("s", at.Add(4*time.Second), "") // has no sample
 	te.evaluate(at.Add(4 * time.Second))
 	if got := te.names(at); got != "" {
 		t.Errorf("after a reload, before a reading: results of %s, want none", got)

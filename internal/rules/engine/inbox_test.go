@@ -12,20 +12,20 @@ func TestInbox(t *testing.T) {
 	put := func(source string, after time.Duration, want bool) {
 		t.Helper()
 		if got := b.put(reading{source: source, at: at.Add(after), snapshot: &canonical.Snapshot{}}); got != want {
-			t.Errorf("%s after %s: taken is %v, want %v", source, after, got, want)
+			t.Errorf("%s after %s: added is %v, want %v", source, after, got, want)
 		}
 	}
 	put("a", 0, true)
 	put("a", 900*time.Millisecond, false) // within a second
 	put("b", 900*time.Millisecond, true)
 	put("a", 950*time.Millisecond, true)
-	b.fail("a", at.Add(900*time.Millisecond)) // is told late
+	b.fail("a", at.Add(900*time.Millisecond)) // is reported late
 	b.fail("a", at.Add(time.Second))
 	b.fail("b", at.Add(time.Second))
 	b.fail("a", at.Add(2*time.Second)) // is noted already
 	put("a", 2*time.Second, true)
 	put("a", 3*time.Second, false) // full
-	put("b", 2*time.Second, true)  // has room of its own
+	put("b", 2*time.Second, true)  // counts by itself
 	if b.lostReadings() != 1 {
 		t.Errorf("%d readings are lost, want 1", b.lostReadings())
 	}

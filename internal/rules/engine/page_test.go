@@ -69,7 +69,7 @@ func TestSeriesWithTimesOfTheirOwnDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestSeriesOfSeveralPages: the first page that has a series tells of it, as it is the
+// TestSeriesOfSeveralPages: the first page that has a series owns it, as it is the
 // first source's that is served; another one does while the first does not.
 func TestSeriesOfSeveralPages(t *testing.T) {
 	st, in := newStore(Limits{100, 100}), selecting("a")
@@ -154,7 +154,7 @@ func TestLimits(t *testing.T) {
 }
 
 // TestLimitsChange: lower, they cost every series the same share of its oldest samples
-// and none its newest; higher, there is room again.
+// and none its newest; higher, there is capacity again.
 func TestLimitsChange(t *testing.T) {
 	st, in, p := newStore(Limits{Series: 10, Samples: 100}), selecting("rate(a[1h]) or b"), &page{}
 	for at := range int64(20) {
@@ -183,7 +183,7 @@ func TestLimitsChange(t *testing.T) {
 	st.limit(100)
 	p.observe(st, in, 20_000, [][]byte{[]byte("a{x=\"1\"} 20\na{x=\"2\"} 20\nb 20\n")})
 	if st.samples.Load() != 5 || st.refusedSamples.Load() != 0 {
-		t.Errorf("%d samples are kept where there is room, and %d were refused", st.samples.Load(), st.refusedSamples.Load())
+		t.Errorf("%d samples are kept below the limit, and %d were refused", st.samples.Load(), st.refusedSamples.Load())
 	}
 }
 

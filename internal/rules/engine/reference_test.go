@@ -129,7 +129,7 @@ func (w *world) scrape() map[string]string {
 	return pages
 }
 
-// away tells whether something is missing, which begins once in so many times and
+// away reports whether something is missing, which begins once in so many times and
 // lasts a while.
 func (w *world) away(what string, times int) bool {
 	if w.gone[what] == 0 && w.rng.IntN(times) == 0 {

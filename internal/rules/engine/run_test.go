@@ -15,14 +15,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
-// held counts what was given back.
-type held struct{ released int }
+// lease counts its releases.
+type lease struct{ released int }
 
-func (h *held) Release() { h.released++ }
+func (h *lease) Release() { h.released++ }
 
 // publish hands a reading of source s over, as a pipeline does.
-func (te *testEngine) publish(page string) (taken bool, h *held) {
-	h = &held{}
+func (te *testEngine) publish(page string) (used bool, h *lease) {
+	h = &lease{}
 	snap := &canonical.Snapshot{Valid: [][]byte{[]byte(page)}, Source: canonical.Source{Name: "s", At: time.Now()}}
 	return te.e.Observe(snap, h), h
 }
@@ -63,8 +63,8 @@ func TestGroupsAreEvaluatedAtMultiplesOfTheirInterval(t *testing.T) {
 		te := started(t, groups, nil)
 		time.Sleep(3 * time.Second)
 		for second := 3; second < 40; second += 2 {
-			if taken, _ := te.publish(fmt.Sprintf("x %d\n", second)); !taken {
-				t.Errorf("the reading at %d s was not taken", second)
+			if used, _ := te.publish(fmt.Sprintf("x %d\n", second)); !used {
+				t.Errorf("the reading at %d s was not used", second)
 			}
 			synctest.Wait()
 			want := math.NaN()
@@ -95,11 +95,11 @@ func TestGroupsWithoutIntervalHaveTheStandardOne(t *testing.T) {
 func TestReadingsAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		te := started(t, group15([2]string{"r:x", "x"}), nil)
-		taken, first := te.publish("x 1\n")
+		used, first := te.publish("x 1\n")
 		time.Sleep(100 * time.Millisecond)
 		again, second := te.publish("x 1\n")
-		if !taken || again {
-			t.Errorf("taken are %v and %v, want one a second", taken, again)
+		if !used || again {
+			t.Errorf("used are %v and %v, want one a second", used, again)
 		}
 		synctest.Wait()
 		if first.released != 1 || second.released != 0 {
@@ -112,10 +112,10 @@ func TestWithoutRulesNothingIsTaken(t *testing.T) {
 	te := newTestEngine(t, nil)
 	snap := &canonical.Snapshot{Source: canonical.Source{Name: "s", At: time.Now()}}
 	if n := testing.AllocsPerRun(100, func() {
-		if te.e.Observe(snap, &held{}) {
-			t.Error("a reading was taken")
+		if te.e.Observe(snap, &lease{}) {
+			t.Error("a reading was used")
 		}
-	}); n > 1 { // the held itself
+	}); n > 1 { // the lease itself
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -45,7 +45,7 @@ func (s *series) trim(t int64) int {
 }
 
 // push adds a sample that is newer than the last. It moves the others down where
-// that makes enough room, so that a series of constant length soon allocates no
+// that frees enough capacity: a series of constant length soon allocates no
 // more.
 func (s *series) push(x promql.FPoint) {
 	if len(s.buf) == cap(s.buf) && s.head > 0 && s.head >= len(s.buf)/4 {

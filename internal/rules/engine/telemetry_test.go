@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
-// gathered returns what is told of an engine by name, the series of a name added up.
+// gathered returns the telemetry of an engine by name, the series of a name added up.
 func gathered(t *testing.T, e *Engine) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

@@ -80,7 +80,7 @@ type Source struct {
 	join     join
 	shown    *view // the one that out writes by
 	out      *dcgm.Writer
-	odd      oddity
+	entities entityWatch
 	unlisted bool // of the last reading: an entity is not in the inventory
 	children atomic.Uint64
 
@@ -270,37 +270,11 @@ func (s *Source) follow() uint64 {
 
 // write writes the joined tick into the emptied b.
 func (s *Source) write(b *raw.Batch) {
-	var entities int
-	entities, s.unlisted = s.join.write(s.out, b)
-	if s.odd.lasts(b.At, entities, s.unlisted) {
+	var n int
+	n, s.unlisted = s.join.write(s.out, b)
+	if s.entities.differ(b.At, n, s.unlisted) {
 		s.requestSurvey()
 	}
-}
-
-// oddFor is how long entities must look odd before the node is surveyed: as long as
-// streams that start need to be all there.
-const oddFor = time.Second
-
-// oddity watches the entities of the readings.
-type oddity struct {
-	entities int       // how many had a value, as far as that is nothing odd
-	since    time.Time // zero while nothing is odd
-}
-
-// lasts reports whether a reading is the first of which the entities have been odd for
-// oddFor: there are others than before, or some that are not in the inventory. Then
-// their number is odd no more.
-func (o *oddity) lasts(at time.Time, entities int, unknown bool) bool {
-	switch {
-	case entities == o.entities && !unknown:
-		o.since = time.Time{}
-	case o.since.IsZero():
-		o.since = at
-	case at.Sub(o.since) >= oddFor:
-		o.since, o.entities = time.Time{}, entities
-		return true
-	}
-	return false
 }
 
 // start starts the supervision of all streams.

@@ -77,3 +77,29 @@ func (s *Source) requestSurvey() {
 	default:
 	}
 }
+
+// settleTime is how long the entities of the readings must differ from what is known
+// before the node is surveyed: as long as streams that start need to be all there.
+const settleTime = time.Second
+
+// entityWatch compares the entities of the readings with what is known.
+type entityWatch struct {
+	n     int       // how many have a value
+	since time.Time // of the difference, zero while there is none
+}
+
+// differ reports whether a reading is the first whose entities have differed for
+// settleTime: there are more or fewer than before, or some are not in the inventory.
+// After that their number is the known one.
+func (w *entityWatch) differ(at time.Time, entities int, unknown bool) bool {
+	switch {
+	case entities == w.n && !unknown:
+		w.since = time.Time{}
+	case w.since.IsZero():
+		w.since = at
+	case at.Sub(w.since) >= settleTime:
+		w.since, w.n = time.Time{}, entities
+		return true
+	}
+	return false
+}

@@ -29,8 +29,8 @@ func TestGoldenHelp(t *testing.T) {
 	}
 }
 
-// TestHelpTellsOfEverything: every key and command that does something.
-func TestHelpTellsOfEverything(t *testing.T) {
+// TestHelpIsComplete: every key and command that does something.
+func TestHelpIsComplete(t *testing.T) {
 	_, typed := help()
 	for i, c := range commands() {
 		if !strings.HasPrefix(typed[i].Name, ":"+c.names[0]) || typed[i].Help == "" {

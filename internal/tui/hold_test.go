@@ -12,9 +12,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestOrderIsHeld: with F devices stay in their rows whatever they read, until F or
+// TestOrderIsPinned: with F devices stay in their rows whatever they read, until F or
 // another order; those that come later stand behind.
-func TestOrderIsHeld(t *testing.T) {
+func TestOrderIsPinned(t *testing.T) {
 	m, c := fleet(t)
 	read := func(boards []string, real ...float64) {
 		c.at = c.at.Add(time.Second)
@@ -50,7 +50,7 @@ func TestOrderIsHeld(t *testing.T) {
 	is("0 3 3.1 3.2 2 1")
 	read([]string{"0", "1", "2"}, .1, .9, .8)
 	is("0 2 1")
-	read(all, .1, .9, .8, .2) // board 3 is back in its place
+	read(all, .1, .9, .8, .2) // board 3 is back at its position
 	is("0 3 3.1 3.2 2 1")
 	typed(m, "F")
 	is("1 2 3 3.1 3.2 0")
@@ -103,8 +103,8 @@ func TestBellIsSaved(t *testing.T) {
 	}
 }
 
-// TestLostOfTheChosenIsSaid once, and not with every reading.
-func TestLostOfTheChosenIsSaid(t *testing.T) {
+// TestTroubleIsShownOnce once, and not with every reading.
+func TestTroubleIsShownOnce(t *testing.T) {
 	m, c := fleet(t)
 	say := func(trouble string) string {
 		n := fleetNode(c.at)
@@ -117,6 +117,6 @@ func TestLostOfTheChosenIsSaid(t *testing.T) {
 	}
 	c.at = c.at.Add(messageTime)
 	if got := say("--gpus=9: not there"); got != "" {
-		t.Errorf("said again: %q", got)
+		t.Errorf("shown again: %q", got)
 	}
 }

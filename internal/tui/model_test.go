@@ -71,7 +71,7 @@ func typed(m *model, keys ...string) tea.Cmd {
 	return last
 }
 
-// quits tells whether a command ends the program.
+// quits reports whether a command ends the program.
 func quits(cmd tea.Cmd) bool {
 	if cmd == nil {
 		return false
@@ -136,7 +136,7 @@ func TestKeysGoThroughTheViews(t *testing.T) {
 	}
 }
 
-func TestCommandsComplain(t *testing.T) {
+func TestCommandErrors(t *testing.T) {
 	for _, test := range []struct{ line, want string }{
 		{":focus", "usage: :focus GPU"},
 		{":focus 7", "GPU 7 is not visible"},
@@ -166,7 +166,7 @@ func TestCommandsComplain(t *testing.T) {
 		t.Errorf("an empty command: %q", m.state.Message)
 	}
 	if typed(m, ":focus 99", "enter", ":fleet", "enter"); m.state.Message != "" || m.state.Alarm {
-		t.Errorf("said of the command before: %q", m.state.Message)
+		t.Errorf("message of the command before: %q", m.state.Message)
 	}
 }
 
@@ -219,14 +219,14 @@ func TestSelection(t *testing.T) {
 		{[]string{":focus 3.1", "enter"}, "3.1"},
 		{[]string{":focus dgx-1/2", "enter"}, "2"},
 		{[]string{":focus gpu-1", "enter"}, "1"},
-		{[]string{"esc", "/gpu=3", "enter"}, "3.1"}, // the place that it had in the list
+		{[]string{"esc", "/gpu=3", "enter"}, "3.1"}, // its position in the list
 		{[]string{"esc"}, "3.1"},
 	} {
 		if typed(m, test.keys...); selected(m) != test.want {
 			t.Errorf("%v: %s, want %s", test.keys, selected(m), test.want)
 		}
 	}
-	// The selected device vanishes: the selection stays at its place.
+	// The selected device vanishes: the selection stays at its position.
 	n := fleetNode(c.at.Add(time.Second))
 	n.GPUs = n.GPUs[:4]
 	if m.Update(nodeMsg{0, n}); selected(m) != "3" {
@@ -404,8 +404,8 @@ func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 	}
 }
 
-// TestBadNewsIsShown in the footer when it comes, and in the list of events.
-func TestBadNewsIsShown(t *testing.T) {
+// TestBadEventsAreShown in the footer when it comes, and in the list of events.
+func TestBadEventsAreShown(t *testing.T) {
 	m, c := fleet(t)
 	c.at = c.at.Add(time.Second)
 	n := fleetNode(c.at)
@@ -426,9 +426,9 @@ func TestBadNewsIsShown(t *testing.T) {
 	}
 }
 
-// TestNoticeIsSeen for as long as any message, once, also where the first reading
+// TestNoticeIsShown for as long as any message, once, also where the first reading
 // brings bad news.
-func TestNoticeIsSeen(t *testing.T) {
+func TestNoticeIsShown(t *testing.T) {
 	c := &clock{start}
 	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
 	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
@@ -514,8 +514,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestProcessesAreAskedForWhileLookedAt: they cost the node a look at its driver.
-func TestProcessesAreAskedForWhileLookedAt(t *testing.T) {
+// TestProcessesAreListedWhileShown: they cost the node a look at its driver.
+func TestProcessesAreListedWhileShown(t *testing.T) {
 	m, _ := fleet(t)
 	m.listProcesses = processLister(t.Context(), nil)
 	if m.askProcesses() != nil {

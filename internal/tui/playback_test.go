@@ -11,22 +11,22 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
-// recorder is a Playback that notes what it was told.
+// recorder is a Playback that notes what it was calls.
 type recorder struct {
-	st   client.PlaybackState
-	told []string
+	st    client.PlaybackState
+	calls []string
 }
 
 func (r *recorder) Pause(paused bool) {
 	r.st.Paused = paused
-	r.told = append(r.told, fmt.Sprintf("pause %v", paused))
+	r.calls = append(r.calls, fmt.Sprintf("pause %v", paused))
 }
-func (r *recorder) Step(n int) { r.told = append(r.told, fmt.Sprintf("step %d", n)) }
+func (r *recorder) Step(n int) { r.calls = append(r.calls, fmt.Sprintf("step %d", n)) }
 func (r *recorder) SetSpeed(f float64) {
 	r.st.Speed = f
-	r.told = append(r.told, fmt.Sprintf("speed %g", f))
+	r.calls = append(r.calls, fmt.Sprintf("speed %g", f))
 }
-func (r *recorder) Restart()                    { r.told = append(r.told, "restart") }
+func (r *recorder) Restart()                    { r.calls = append(r.calls, "restart") }
 func (r *recorder) State() client.PlaybackState { return r.st }
 
 // replayed is a model that shows what was recorded a day before its clock.
@@ -76,7 +76,7 @@ func TestPlaybackKeys(t *testing.T) {
 		for _, k := range strings.Fields(test.keys) {
 			typed(m, strings.Replace(k, "=", " ", 1))
 		}
-		if got := strings.Join(r.told, ", "); got != test.want {
+		if got := strings.Join(r.calls, ", "); got != test.want {
 			t.Errorf("%s: %q, want %q", test.keys, got, test.want)
 		}
 		if wrong := test.want == ""; m.state.Alarm != wrong {
@@ -133,9 +133,9 @@ func TestPlaybackClock(t *testing.T) {
 			t.Errorf("at the end: %q", got)
 		}
 	}
-	r.told = nil
-	if typed(m, "space"); strings.Join(r.told, "") != "restart" {
-		t.Errorf("space at the end: %v", r.told)
+	r.calls = nil
+	if typed(m, "space"); strings.Join(r.calls, "") != "restart" {
+		t.Errorf("space at the end: %v", r.calls)
 	}
 }
 
@@ -209,6 +209,6 @@ func TestPlaybackSilence(t *testing.T) {
 	}
 	c.at = c.at.Add(2 * time.Second)
 	if got := fail(); got == "" {
-		t.Error("a replay that fails is not told of")
+		t.Error("a replay that fails is not calls of")
 	}
 }

@@ -56,7 +56,7 @@ var handlers = map[string]handler{
 	"allocation_info": func(r *reader, s *sample) {
 		g, nan := r.gpu(s), math.NaN()
 		g.Allocations = append(g.Allocations, Allocation{
-			Allocation: canonical.Allocation{Workload: workload(s), Kind: s.text("workload_kind"), Name: s.text("workload_name")},
+			Allocation: canonical.Allocation{Workload: workload(s, (*sample).text), Kind: s.text("workload_kind"), Name: s.text("workload_name")},
 			Seconds:    nan, UtilizedSeconds: nan, KnownSeconds: nan,
 		})
 	},

@@ -23,7 +23,7 @@ func scripted(answers ...http.HandlerFunc) *http.Client {
 	}))
 }
 
-func says(status int, body string) http.HandlerFunc {
+func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
@@ -37,7 +37,7 @@ kpulse_source_period_seconds{source="s",backend="dcgm"} 0.5
 
 func TestFollowKeepsToThePeriodAndRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ok, bad := says(200, healthyBody), says(502, "source s: exporter is away; start it\nmore")
+		ok, bad := answer(200, healthyBody), answer(502, "source s: exporter is away; start it\nmore")
 		hangs := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 		f := NewFetcher(Target{URL: "http://user:secret@node:9401/metrics", Client: scripted(ok, ok, bad, hangs, ok)})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -75,16 +75,16 @@ func TestFollowKeepsToThePeriodAndRecovers(t *testing.T) {
 	})
 }
 
-func TestFetchSaysWhatIsWrong(t *testing.T) {
+func TestFetchErrors(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
 		target     Target
 	}{
-		{"not a proxy", "no series of kpulse-proxy", Target{URL: InProcess, Client: scripted(says(200, "DCGM_FI_DEV_GPU_TEMP 1\n"))}},
-		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: "http://n/metrics", Client: scripted(says(404, "<html>nothing</html>"))}},
-		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(says(401, "no"))}},
-		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(says(500, "a\x1b[31mb\r\n"))}},
-		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(says(502, "source s: is away; start it\nx"))}},
+		{"not a proxy", "no series of kpulse-proxy", Target{URL: InProcess, Client: scripted(answer(200, "DCGM_FI_DEV_GPU_TEMP 1\n"))}},
+		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: "http://n/metrics", Client: scripted(answer(404, "<html>nothing</html>"))}},
+		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(answer(401, "no"))}},
+		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(answer(500, "a\x1b[31mb\r\n"))}},
+		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(answer(502, "source s: is away; start it\nx"))}},
 		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
 		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
 	} {
@@ -106,12 +106,12 @@ func closedAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestReadingsThatStandStillAreOld holds that an answer which brings the reading
+// TestRepeatedReadingsExpire holds that an answer which brings the reading
 // before once more does not make it a new one, however often it comes.
-func TestReadingsThatStandStillAreOld(t *testing.T) {
+func TestRepeatedReadingsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reading := func(at float64) http.HandlerFunc {
-			return says(200, fmt.Sprintf("%skpulse_source_last_read_timestamp_seconds{source=\"s\",backend=\"dcgm\"} %f\n", healthyBody, at))
+			return answer(200, fmt.Sprintf("%skpulse_source_last_read_timestamp_seconds{source=\"s\",backend=\"dcgm\"} %f\n", healthyBody, at))
 		}
 		first := reading(100)
 		f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(first, first, first, first, reading(100.5))})
@@ -156,7 +156,7 @@ func TestOnlyOursIsKept(t *testing.T) {
 	}
 	long := strings.Repeat("x", 3*maxPart)
 	ours := "kpulse_source_up{source=\"" + long + "\"} 1\n"
-	f = NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "DCGM_"+long+" kpulse_a 1\n"+ours+"x "+ours+"kpulse_build_info{version=\"7\"} 1"))})
+	f = NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(answer(200, "DCGM_"+long+" kpulse_a 1\n"+ours+"x "+ours+"kpulse_build_info{version=\"7\"} 1"))})
 	if f.fetch(t.Context()); f.body.String() != ours+"kpulse_build_info{version=\"7\"} 1" || f.Node.Version != "7" {
 		t.Errorf("%d bytes kept, version %q, error %q", f.body.Len(), f.Node.Version, f.Node.Err)
 	}
@@ -177,7 +177,7 @@ func (endless) Read(p []byte) (int, error) {
 }
 
 func TestScrapedNodesAreNotScrapedOften(t *testing.T) {
-	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(says(200, "kpulse_source_up{source=\"s\"} 1\n"))})
+	f := NewFetcher(Target{URL: "http://node:9401/metrics", Client: scripted(answer(200, "kpulse_source_up{source=\"s\"} 1\n"))})
 	f.fetch(t.Context())
 	if f.Node.Period != 2*time.Second || f.pause() != 2*time.Second || f.Node.Name != "node:9401" {
 		t.Errorf("period %v, pause %v, name %q", f.Node.Period, f.pause(), f.Node.Name)
@@ -189,7 +189,7 @@ func TestFetchOverNetwork(t *testing.T) {
 		if e := r.Header.Get("Accept-Encoding"); e != "identity" {
 			t.Errorf("on the same machine %q is asked for", e)
 		}
-		says(200, healthyBody)(w, r)
+		answer(200, healthyBody)(w, r)
 	}))
 	defer server.Close()
 	f := NewFetcher(Target{URL: server.URL + "/metrics", Client: server.Client()})

@@ -129,7 +129,7 @@ func (r *reader) device(s *sample) *device {
 // allocation returns the allocation of a sample, nil where it has ended: then
 // allocation_info, which precedes the counters, did not list it.
 func (r *reader) allocation(s *sample) *Allocation {
-	g, w := r.gpu(s), workload(s)
+	g, w := r.gpu(s), workload(s, (*sample).label)
 	i := slices.IndexFunc(g.Allocations, func(a Allocation) bool { return a.Workload == w })
 	if i < 0 {
 		return nil
@@ -137,8 +137,11 @@ func (r *reader) allocation(s *sample) *Allocation {
 	return &g.Allocations[i]
 }
 
-func workload(s *sample) canonical.Workload {
-	return canonical.Workload{Namespace: s.text("workload_namespace"), Pod: s.text("workload_pod"), Container: s.text("workload_container"), Job: s.text("hpc_job")}
+// workload returns the workload of a sample, whose labels get reads.
+func workload(s *sample, get func(*sample, string) string) canonical.Workload {
+	return canonical.Workload{
+		Namespace: get(s, "workload_namespace"), Pod: get(s, "workload_pod"), Container: get(s, "workload_container"), Job: get(s, "hpc_job"),
+	}
 }
 
 func (r *reader) source(s *sample) *Source {

@@ -154,7 +154,7 @@ kpulse_build_info{version="1.2.3",revision="x"} 1
 func TestParseDevice(t *testing.T) {
 	n := mustParse(t, []byte(twoAllocations))
 	if len(n.GPUs) != 3 {
-		t.Fatalf("%d devices; the MIG instance that only a counter tells of went long ago", len(n.GPUs))
+		t.Fatalf("%d devices; the MIG instance that only a counter mentions is long gone", len(n.GPUs))
 	}
 	g, gone, never := n.GPUs[0], n.GPUs[1], n.GPUs[2]
 	if g.GPU != "9" || gone.GPU != "10" || !gone.Gone || g.Gone || never.GPU != "11" || !never.Gone {

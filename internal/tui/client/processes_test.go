@@ -15,7 +15,7 @@ func TestProcesses(t *testing.T) {
 			if r.URL.Path != "/api/v1/processes" || !strings.HasPrefix(r.RemoteAddr, "127.0.0.1:") {
 				t.Errorf("%s asked for %s", r.RemoteAddr, r.URL)
 			}
-			says(status, body)(w, r)
+			answer(status, body)(w, r)
 		}))
 	}
 	two := `{"processes":[{"pid":7,"user":"ada","command":"a\nb\u001b[31m","gpu":"0","uuid":"GPU-1","mig_instance":"3","used_memory_bytes":1073741824,"kind":"compute"},{"pid":8,"hostname":"h","gpu":"2"}]}`
@@ -51,7 +51,7 @@ func TestProcesses(t *testing.T) {
 
 // TestNoProcess holds that an empty list is not taken for none.
 func TestNoProcess(t *testing.T) {
-	client := scripted(says(200, `{"processes":[]}`))
+	client := scripted(answer(200, `{"processes":[]}`))
 	if list, why := ListProcesses(t.Context(), []Target{{URL: InProcess, Client: client}}); list == nil || why != "" {
 		t.Errorf("%+v, %q", list, why)
 	}

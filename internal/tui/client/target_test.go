@@ -7,9 +7,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestChooserChoosesAgainForOtherDevices: not for every reading, and for each set of
+// TestSelectorFollowsTheDevices: not for every reading, and for each set of
 // devices.
-func TestChooserChoosesAgainForOtherDevices(t *testing.T) {
+func TestSelectorFollowsTheDevices(t *testing.T) {
 	asked := 0
 	c := selector{choose: func(n *Node) Selection {
 		asked++

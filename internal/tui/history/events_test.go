@@ -10,9 +10,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// told runs through what a device is, second by second, and returns the events
-// with the second of each.
-func told(t *testing.T, seconds int, set func(second int, g *client.GPU)) []string {
+// eventsOf sets a device second by second, and returns the events with the second
+// of each.
+func eventsOf(t *testing.T, seconds int, set func(second int, g *client.GPU)) []string {
 	t.Helper()
 	w := NewWatch()
 	var all []string
@@ -73,14 +73,14 @@ func TestEvents(t *testing.T) {
 		}, []string{
 			"5m0s class ok GPU 3 idle for 5 minutes while ml/notebook holds it"}},
 	} {
-		if got := told(t, test.seconds, test.set); !slices.Equal(got, test.want) {
+		if got := eventsOf(t, test.seconds, test.set); !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n%s\nwant\n%s", test.name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 		}
 	}
 }
 
-// TestEventsOfLostDevices holds that boards that a node does not tell of any more are
-// told of once, in order, and no device is remembered for ever.
+// TestEventsOfLostDevices checks that boards that a node does not report any more are
+// reported once, in order, and that no device is kept for ever.
 func TestEventsOfLostDevices(t *testing.T) {
 	w := NewWatch()
 	say := func(after time.Duration, up bool, gpus ...*client.GPU) string {
@@ -101,7 +101,7 @@ func TestEventsOfLostDevices(t *testing.T) {
 		want string
 	}{
 		{true, boards, ""},
-		{false, boards[:0], ""}, // a source that is down tells of nothing
+		{false, boards[:0], ""}, // a source that is down reports nothing
 		{true, boards[:0], "GPU 2 warn; GPU 10 warn"},
 		{true, boards[:0], ""},
 	} {

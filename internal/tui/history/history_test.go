@@ -198,9 +198,9 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestYoungPastIsNotMostlyBlank holds that charts begin with little time and show more
+// TestYoungHistoryFillsCharts holds that charts begin with little time and show more
 // as there is more, in few steps, while no window was chosen.
-func TestYoungPastIsNotMostlyBlank(t *testing.T) {
+func TestYoungHistoryFillsCharts(t *testing.T) {
 	const columns = 36
 	h := NewHistory()
 	changes, before := 0, time.Duration(0)

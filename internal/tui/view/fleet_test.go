@@ -26,7 +26,7 @@ func at(s *State, name string, w, h int) (*screen.Grid, *State) {
 }
 
 // TestEveryGPUIsOnTheScreen holds the promise of the ladder: from the smallest
-// screen on, each device has its place, without scrolling.
+// screen on, each device is on the screen, without scrolling.
 func TestEveryGPUIsOnTheScreen(t *testing.T) {
 	for _, name := range []string{"one", "four", "eight", "sixteen", "many", "mig", "nodes", "sick", "missing"} {
 		s := state(name)

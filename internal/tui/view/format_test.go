@@ -193,12 +193,12 @@ func TestTotals(t *testing.T) {
 		t.Errorf("half a sum is no sum: %+v", got)
 	}
 	if got := sums(state("missing")); got.Known != 0 || got.Boards != 4 {
-		t.Errorf("who tells nothing is not idle: %+v", got)
+		t.Errorf("a device without readings is not idle: %+v", got)
 	}
 }
 
-// TestSeveralMachinesOfOneNode: devices of a proxy that reads several nodes are told
-// apart by theirs, wherever those of several proxies are.
+// TestSeveralMachinesOfOneNode checks that devices of a proxy which reads several nodes
+// have the names of those, as devices of several proxies have.
 func TestSeveralMachinesOfOneNode(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		s := state("four")
@@ -228,7 +228,7 @@ func TestSeveralMachinesOfOneNode(t *testing.T) {
 	}
 }
 
-func TestColumnsKeepTheirPlace(t *testing.T) {
+func TestColumnsDoNotOverlap(t *testing.T) {
 	for w := minTable; w < 300; w++ {
 		places := placeColumns(nil, w, 12)
 		if len(places) < 2 || places[0].title != "GPU" {

@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// TestHiddenIsSaid: which GPUs are hidden, by what, and how to see them.
-func TestHiddenIsSaid(t *testing.T) {
+// TestHeaderShowsWhatIsHidden: which GPUs are hidden, by what, and how to see them.
+func TestHeaderShowsWhatIsHidden(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		n      client.Node
@@ -33,9 +33,9 @@ func TestHiddenIsSaid(t *testing.T) {
 	}
 }
 
-// TestHeaderSaysHowFreshItIs holds what the header says of nodes in every state, and
+// TestHeaderShowsFreshness holds what the header says of nodes in every state, and
 // that it counts nothing before it has read.
-func TestHeaderSaysHowFreshItIs(t *testing.T) {
+func TestHeaderShowsFreshness(t *testing.T) {
 	for _, test := range []struct {
 		name, want, not string
 		change          func(n *client.Node)
@@ -61,8 +61,8 @@ func TestHeaderSaysHowFreshItIs(t *testing.T) {
 		if !strings.Contains(header, test.want) || strings.Contains(header, test.not) {
 			t.Errorf("%s: %q, want %q and no %q", test.name, header, test.want, test.not)
 		}
-		if said := strings.Contains(g.Glyphs(), "http://b cannot be read"); said != strings.Contains(test.want, "sources") {
-			t.Errorf("%s: the footer names a source: %v", test.name, said)
+		if named := strings.Contains(g.Glyphs(), "http://b cannot be read"); named != strings.Contains(test.want, "sources") {
+			t.Errorf("%s: the footer names a source: %v", test.name, named)
 		}
 	}
 }

@@ -95,8 +95,8 @@ func TestGoldenListsAndOverlays(t *testing.T) {
 	}
 }
 
-// TestExplainTellsOfEverything: every reading, class and condition.
-func TestExplainTellsOfEverything(t *testing.T) {
+// TestExplainIsComplete: every reading, class and condition.
+func TestExplainIsComplete(t *testing.T) {
 	for c, text := range advice {
 		if text == "" {
 			t.Errorf("no advice for class %s", canonical.Class(c))
@@ -124,9 +124,9 @@ func TestExplainTellsOfEverything(t *testing.T) {
 	}
 }
 
-// TestNoProcessIsTold holds that nodes which list no process are told from nodes that
+// TestNoProcessIsShown checks that nodes which list no process differ from nodes that
 // list none.
-func TestNoProcessIsTold(t *testing.T) {
+func TestNoProcessIsShown(t *testing.T) {
 	s := state("one")
 	for _, test := range []struct {
 		list []client.Process
@@ -139,7 +139,7 @@ func TestNoProcessIsTold(t *testing.T) {
 	}
 	s.ProcessesErr = "give --collector.processes"
 	if g, _ := at(s, Jobs, 80, 24); !strings.Contains(g.Glyphs(), s.ProcessesErr) {
-		t.Errorf("beside allocations it is not said why there are no processes:\n%s", g.Glyphs())
+		t.Errorf("beside allocations nothing explains why there are no processes:\n%s", g.Glyphs())
 	}
 }
 

@@ -27,7 +27,7 @@ func stylesIn(g *screen.Grid) map[screen.Style]int {
 }
 
 // TestPlotKeepsLinesApart holds that so many devices have a line of their own as
-// can be told apart, and that more become a range with a median.
+// can be distinguished, and that more become a range with a median.
 func TestPlotKeepsLinesApart(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		s := state("eight")
@@ -215,14 +215,14 @@ func TestPlotScrollsWithoutShimmer(t *testing.T) {
 func BenchmarkPlot9x16(b *testing.B) {
 	s := state("sixteen")
 	s.View = Plot
-	told := []canonical.Field{
+	given := []canonical.Field{
 		canonical.NVMLUtilization, canonical.GraphicsEngineActive, canonical.SMActive, canonical.SMOccupancy, canonical.TensorActive,
 		canonical.DRAMActive, canonical.MemoryCopyUtilization, canonical.Power,
 	}
 	for i, g := range s.GPUs {
 		few := *g
 		for f := range few.Values {
-			if !slices.Contains(told, canonical.Field(f)) {
+			if !slices.Contains(given, canonical.Field(f)) {
 				few.Values[f] = math.NaN()
 			}
 		}

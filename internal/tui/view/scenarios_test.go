@@ -79,7 +79,7 @@ func scenarioNamed(name string) *scenario {
 // them any more.
 var histories sync.Map
 
-// history is what the nodes of the scenario said up to noon.
+// history returns the readings of the scenario up to noon.
 func (sc *scenario) history() *history.History {
 	if h, ok := histories.Load(sc.name); ok {
 		return h.(*history.History)

@@ -113,23 +113,23 @@ func luminance(t *testing.T, hex string) float64 {
 	return sum
 }
 
-// TestStatesAreNotToldByColourAlone holds that each has a word of its own.
-func TestStatesAreNotToldByColourAlone(t *testing.T) {
+// TestStatesHaveWords holds that each has a word of its own.
+func TestStatesHaveWords(t *testing.T) {
 	seen := map[string]bool{goneBadge.text: true, instanceBadge.text: true}
 	for h, b := range healthBadges {
 		if b.text == "" || screen.Width(b.text) > badgeWidth || seen[b.text] {
-			t.Errorf("state %d is told as %q", h, b.text)
+			t.Errorf("state %d is shown as %q", h, b.text)
 		}
 		seen[b.text] = true
 		if h != int(canonical.HealthUnknown) && !strings.Contains(strings.ToLower(b.text), canonical.HealthStates[h]) {
-			t.Errorf("state %s is told as %q", canonical.HealthStates[h], b.text)
+			t.Errorf("state %s is shown as %q", canonical.HealthStates[h], b.text)
 		}
 	}
 	glyphs := map[string]rune{}
 	for c := range canonical.NumClasses {
 		w := classLabels[c]
 		if w.Long == "" || screen.Width(w.Long) > longClass || w.Short == "" || screen.Width(w.Short) > shortClass {
-			t.Errorf("class %s is told as %q and %q", canonical.Classes[c].Name, w.Long, w.Short)
+			t.Errorf("class %s is shown as %q and %q", canonical.Classes[c].Name, w.Long, w.Short)
 		}
 		bound := canonical.Classes[c].Bottleneck
 		if g, ok := glyphs[bound]; ok && g != w.glyph {
@@ -151,9 +151,9 @@ func TestStatesAreNotToldByColourAlone(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongIsTheProxysToSay holds that a reading stands out if the proxy
+// TestProxyDecidesWhatIsWrong holds that a reading stands out if the proxy
 // raised a condition about it, and not because it is high.
-func TestWhatIsWrongIsTheProxysToSay(t *testing.T) {
+func TestProxyDecidesWhatIsWrong(t *testing.T) {
 	g := state("one").GPUs[0]
 	g.Values[canonical.Temperature], g.Values[canonical.TemperatureWarning], g.Values[canonical.PCIeReplays] = 99, 90, 14
 	for f := range canonical.NumFields {

@@ -124,8 +124,8 @@ func TestOnlyProxiesAreAttachedTo(t *testing.T) {
 }
 
 // TestDashboardTellsWhatHasNoEffect: what is shown is what another proxy reads and
-// computes, so flags that say how are told of by name, if they were given, and no
-// others. Who reads by himself is told nothing.
+// computes, so flags that set how are named, if they were given, and no
+// others. Where we read by ourselves there is no notice.
 func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "kpulse-proxy") }))
 	defer s.Close()

@@ -125,7 +125,7 @@ func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 	}
 }
 
-// TestWithoutRulesNothingOfThemIsThere: no engine, and nobody whom the pipeline tells.
+// TestWithoutRulesNothingOfThemIsThere: no engine, and no observer of the pipeline.
 func TestWithoutRulesNothingOfThemIsThere(t *testing.T) {
 	opts, err := parse([]string{"--backend=replay"}, io.Discard)
 	if err != nil {

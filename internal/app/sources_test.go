@@ -111,7 +111,7 @@ func TestFlagsThatDoNotFitSources(t *testing.T) {
 	}
 }
 
-// TestBadSources: what no backend takes is told by line.
+// TestBadSources: what no backend accepts is reported by line.
 func TestBadSources(t *testing.T) {
 	const twice = "has the name of one above, http://a:1/metrics: names leave user, password and query out; remove one of the two"
 	for _, test := range []struct{ source, says string }{

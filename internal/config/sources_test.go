@@ -61,7 +61,7 @@ func TestRefusedHTTPConfigsKeepSecrets(t *testing.T) {
 			continue
 		}
 		refused++
-		if said := err.Error(); strings.Contains(said, "hunter") && text != "{hunter2: 1}" { // a key is told
+		if said := err.Error(); strings.Contains(said, "hunter") && text != "{hunter2: 1}" { // a key is named
 			t.Errorf("%s: %s", text, said)
 		}
 	}

@@ -3,9 +3,9 @@
 //
 // Reading accepts and rejects what Prometheus' textparse.PromParser does, to the
 // byte, were that parser restarted at the next line after each line that it
-// rejects. Nothing is copied: the strings of an Entry are parts of the text. The
-// package remembers nothing either; raw.Scanner does, for sources that are read
-// again and again.
+// rejects. Nothing is copied: the strings of an Entry are parts of the text. That
+// and raw.Scanner, which remembers the last scrape of a source, are why it is not
+// textparse itself that reads: it takes some twenty times as long.
 package exposition
 
 import (

@@ -3,6 +3,7 @@ package exposition
 import (
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -103,4 +104,38 @@ func BenchmarkAppendFloat(b *testing.B) {
 			}
 		})
 	}
+}
+
+// FuzzTextReadsBack lets Prometheus read the labels and HELP texts that we write.
+func FuzzTextReadsBack(f *testing.F) {
+	for _, text := range []string{"", "plain", `a"b\n\`, "two\nlines", "é€\xff\x00", "} 1\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		// Each byte that is no UTF-8, and NUL, becomes U+FFFD.
+		want := strings.ReplaceAll(string([]rune(text)), "\x00", "\uFFFD")
+		body := AppendHeader(nil, "m", want, "gauge")
+		body = append(AppendLabel(append(body, "m{"...), "x", text), "} 1\n"...)
+		p := textparse.NewPromParser(body, labels.NewSymbolTable(), false)
+		if _, err := p.Next(); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		// A text of blanks is none; CR is not special.
+		if _, help := p.Help(); string(help) != want && strings.Trim(want, " \t") != "" {
+			t.Errorf("%q: the help is %q, want %q", body, help, want)
+		}
+		for range 2 {
+			if _, err := p.Next(); err != nil {
+				t.Fatalf("%q: %v", body, err)
+			}
+		}
+		var l labels.Labels
+		if p.Labels(&l); l.Get("x") != want {
+			t.Errorf("%q: the label is %q, want %q", body, l.Get("x"), want)
+		}
+		block := "{" + string(AppendLabel(nil, "x", text)) + "}"
+		if got := ParseLabels(block, nil); len(got) != 1 || got[0].Value != want {
+			t.Errorf("%s: we read %q, want %q", block, got, want)
+		}
+	})
 }

@@ -12,11 +12,12 @@ import (
 // errDeadline ends a flight whose last waiter's deadline has passed.
 var errDeadline = errors.New("no waiter left in time")
 
-// flight is one read of a scraped source, shared by everybody who asked while it was
+// flight is one read of a scraped source, shared by all scrapes that ask while it is
 // under way. It belongs to none of them and lives until the latest of their
-// deadlines. A waiter who joins after more time than he can wait himself does not
-// extend it: else scrapers that keep overlapping would all wait for one request that
-// hangs for good, long after the source recovered.
+// deadlines. A scrape that finds it older than its own timeout does not extend it:
+// else scrapes that keep overlapping would all wait for one request that hangs for
+// good, long after the source recovered. x/sync/singleflight knows neither deadlines
+// nor waiters that leave.
 type flight struct {
 	begun    time.Time
 	deadline time.Time
@@ -60,7 +61,7 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 		case f.failure == nil:
 			return &f.result.snapshot, f.result.Release, nil
 		case f.late && ctx.Err() == nil && time.Now().Before(deadline):
-			// Others had less time; this waiter asks anew.
+			// It was cut short for waiters with less time; this one asks anew.
 		default:
 			return nil, nil, f.failure
 		}

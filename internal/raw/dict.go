@@ -18,7 +18,7 @@ type Family struct {
 }
 
 // Dict gives every family name and every label block of a source a small dense
-// id, so that whoever follows can index an array where it would otherwise parse
+// id, so that later layers can index an array where they would otherwise parse
 // labels. A label block is the text between and including the braces of a
 // series, `{gpu="0",UUID="…"}`, exactly as the source wrote it; two spellings of
 // one label set are two blocks. The empty block "" stands for a series without

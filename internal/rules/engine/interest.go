@@ -87,7 +87,7 @@ func (in *interest) follow(old *interest) {
 	}
 }
 
-// family returns the selectors that series of this name may satisfy, nil if nobody
+// family returns the selectors that series of this name may satisfy, nil if no rule
 // selects them. It allocates nothing for a name that it was asked for before.
 func (in *interest) family(name string) []*selector {
 	if selectors, known := in.families[name]; known {

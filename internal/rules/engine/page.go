@@ -10,7 +10,7 @@ import (
 )
 
 // page remembers the exposition of one source, so that its next one costs little:
-// the lines of families that nobody selects are skipped, and labels are parsed once
+// the lines of families that no rule selects are skipped, and labels are parsed once
 // for each series.
 type page struct {
 	rank  int              // of its source: that of a lower one owns a series of both
@@ -25,7 +25,7 @@ type page struct {
 // line is a series of a selected family as its source writes it.
 type line struct {
 	text   string
-	series *series // nil if nobody selects it, or it was one too many
+	series *series // nil if no rule selects it, or it was one too many
 	scan   uint64  // the last exposition that it was in
 	next   *line   // the one that followed there
 	gone   bool    // the page has forgotten it
@@ -84,7 +84,7 @@ func (p *page) owns(s *series) bool {
 	return s.owner == p
 }
 
-// forget drops the lines whose series is not kept any more, and those that nobody
+// forget drops the lines whose series is not kept any more, and those that no rule
 // selected until now. The next exposition is read line by line again.
 func (p *page) forget() {
 	for _, l := range p.lines {

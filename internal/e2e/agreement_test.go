@@ -122,8 +122,8 @@ func compare(t *testing.T, p *program, body []byte, s setting, want map[string]f
 	}
 }
 
-// differences lists where two verdicts differ, with all that either says about
-// the same GPU and is not 0; "" if they agree.
+// differences lists where two verdicts differ, with all samples of either about
+// the same GPU that are not 0; "" if they agree.
 func differences(got, want map[string]float64) string {
 	value := func(m map[string]float64, k string) float64 {
 		if v, ok := m[k]; ok {

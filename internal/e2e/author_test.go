@@ -14,7 +14,7 @@ type author struct {
 	rng    *rand.Rand
 	bodies int
 	// speaks are the dialects to write in. Those of DCGM 4.6 and 4.7 do not mix
-	// behind one program: what HELP once said of a family's unit is remembered.
+	// behind one program: the unit in a family's HELP is remembered.
 	speaks []dialect
 
 	// Of the body in work.
@@ -198,8 +198,8 @@ func (a *author) rows(common string, all []reading) {
 			if !a.chance(4) {
 				continue
 			}
-			// A duplicate series. The first sample wins, which can be told where
-			// a second one differs and nothing else says the same.
+			// A duplicate series. The first sample wins, which shows where a
+			// second one differs and nothing else has the same value.
 			if degrees := []string{"35", "91", "92", "93", "94", "95"}; len(pods) == 1 && slices.Contains(degrees, r.text) {
 				line = fmt.Sprintf("%s{%s} %s\n", name, block, pick(a, degrees...))
 			}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -88,8 +89,8 @@ func TestDCGMNodeWithoutExporter(t *testing.T) {
 	if len(samplesOf(s, "DCGM_FI_DEV_GPU_TEMP", old)) != 1 {
 		t.Error("no DCGM_FI_DEV_GPU_TEMP as the exporter would serve it")
 	}
-	held := map[string]string{"uuid": world.GPUs[3].UUID, "hpc_job": "4711"}
-	if len(samplesOf(s, "kpulse_allocation_info", held)) != 1 {
+	allocation := map[string]string{"uuid": world.GPUs[3].UUID, "hpc_job": "4711"}
+	if len(samplesOf(s, "kpulse_allocation_info", allocation)) != 1 {
 		t.Error("the job holds nothing")
 	}
 	for _, stream := range []string{"device", "profiling"} {
@@ -149,7 +150,7 @@ func TestDCGMCannotStart(t *testing.T) {
 	for _, c := range []struct {
 		name, exe string
 		flags     []string
-		says      []string
+		stderr    []string
 	}{
 		{"missing", empty, nil, []string{"dcgmi", "datacenter-gpu-manager"}},
 		{"not executable", barred, nil, []string{barred, "chmod"}},
@@ -164,7 +165,7 @@ func TestDCGMCannotStart(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 1 {
 			t.Errorf("%s: exit code %d, want %d:\n%s", c.name, code, 1, out)
 		}
-		for _, want := range c.says {
+		for _, want := range c.stderr {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("%s: does not say %s:\n%s", c.name, want, out)
 			}
@@ -184,10 +185,10 @@ func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, itself(t), "--backend=dcgm", "--poll=10ms", "--once")
 	cmd.Env = []string{"PATH=" + filepath.Dir(exe), "SLURM_JOB_ID=4711"}
-	var out, says bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &says
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, &says)
+		t.Fatalf("%v\n%s", err, &log)
 	}
 	for _, want := range []string{"NVIDIA H100", "job: job_id=4711"} {
 		if !strings.Contains(out.String(), want) {
@@ -195,8 +196,8 @@ func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"--poll is raised", "profiling counters are held", "dcgmi profile --pause"} {
-		if !strings.Contains(says.String(), want) {
-			t.Errorf("stderr does not say %s:\n%s", want, &says)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("stderr lacks %s:\n%s", want, &log)
 		}
 	}
 }
@@ -223,7 +224,7 @@ func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	}
 }
 
-// readingsOf returns the series of an exposition that tell of GPUs at one instant.
+// readingsOf returns the series of GPUs at one instant.
 func readingsOf(exposition string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(exposition) {
@@ -232,4 +233,47 @@ func readingsOf(exposition string) string {
 		}
 	}
 	return kept.String()
+}
+
+// TestDCGMStartHangs: while dcgmi does not answer the program listens, and it ends
+// when it is stopped. Its stop waits half a minute at most.
+func TestDCGMStartHangs(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{
+		GPUs:     dcgmitest.Boards(1),
+		Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "discovery"}},
+	})
+	c := startDCGM(t, exe)
+	if code := get(t, c.url+"/-/healthy"); code != 200 {
+		t.Errorf("healthy: %d", code)
+	}
+	if code, body := page(t, c, "/-/ready"); code != 503 || !strings.Contains(body, "has not been read yet") {
+		t.Errorf("%d %s", code, body)
+	}
+	if err := c.stop(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, c.logged())
+	}
+}
+
+// TestDCGMProcesses asks the nvidia-smi of the node.
+func TestDCGMProcesses(t *testing.T) {
+	t.Parallel()
+	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
+	exe := dcgmitest.Install(t, world)
+	pid := linger(t, []string{"python", "infer.py", "--token=Zq81kfPd0aXmT4"})
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in --query-compute-apps=*) echo \"%d, %s, 512\";; esac\n", pid, world.GPUs[1].UUID)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(exe), "nvidia-smi"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := startDCGM(t, exe, "--collector.processes")
+	body := awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_info\{source="dcgmi",backend="dcgm",aggregation="point",version="dcgmi [0-9.]+"\} 1$`)
+	if strings.Contains(body, "infer.py") {
+		t.Error("a process is a series")
+	}
+	want := fmt.Sprintf(`{"pid":%d,"user":"`, pid)
+	code, list := page(t, c, "/api/v1/processes")
+	if code != 200 || !strings.Contains(list, want) || !strings.Contains(list, `"gpu":"1"`) || !strings.Contains(list, `"used_memory_bytes":536870912`) ||
+		!strings.Contains(list, `"command":"sh"`) || strings.Contains(list, "Zq81kfPd0aXmT4") {
+		t.Errorf("%d %s", code, list)
+	}
 }

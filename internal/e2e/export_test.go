@@ -23,8 +23,8 @@ import (
 )
 
 // exported runs the program, which must end well, and returns its rows and what it
-// said beside them.
-func exported(t *testing.T, env []string, args ...string) (rows [][]string, says string) {
+// stderr.
+func exported(t *testing.T, env []string, args ...string) (rows [][]string, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -57,7 +57,7 @@ func saved(t *testing.T, rows [][]string) string {
 }
 
 // someTicks is what --export writes of the first ticks of a source, until it is
-// told to end.
+// stopped.
 func someTicks(t *testing.T, env []string, rows int, args ...string) [][]string {
 	t.Helper()
 	cmd := exec.Command(itself(t), args...)
@@ -93,7 +93,7 @@ func someTicks(t *testing.T, env []string, rows int, args ...string) [][]string 
 	return all
 }
 
-// agree reports whether two exports say the same: all but the times, who held what,
+// agree reports whether two exports have the same cells: all but the times, allocations,
 // which is no reading, and a score that is worked out from rounded readings and may
 // differ in its last digit by `off`.
 func agree(t *testing.T, a, b [][]string, off float64) {
@@ -126,10 +126,10 @@ func TestExportPlaysTheSame(t *testing.T) {
 		if len(first) < 56 || len(first[0]) < 34 {
 			t.Fatalf("%d rows", len(first))
 		}
-		again, says := exported(t, nil, "--backend=replay", "--source="+saved(t, first), "--export="+columns)
+		again, stderr := exported(t, nil, "--backend=replay", "--source="+saved(t, first), "--export="+columns)
 		agree(t, first, again, 0.0101)
-		if says != "" {
-			t.Errorf("it says %s", says)
+		if stderr != "" {
+			t.Errorf("stderr: %s", stderr)
 		}
 		third, _ := exported(t, nil, "--backend=replay", "--poll=0.2", "--source="+saved(t, again), "--export="+columns)
 		agree(t, again, third, 0)
@@ -273,13 +273,13 @@ func TestOnceOfASelection(t *testing.T) {
 		if c.gpus != "" {
 			args = append(args, "--gpus="+c.gpus)
 		}
-		rows, says := exported(t, env, args...)
+		rows, stderr := exported(t, env, args...)
 		var ids []string
 		for _, r := range rows[1:] {
 			ids = append(ids, r[0])
 		}
-		if got := strings.Join(ids, " "); got != c.want || says != "" {
-			t.Errorf("--gpus=%s: %s, want %s; it says %s", c.gpus, got, c.want, says)
+		if got := strings.Join(ids, " "); got != c.want || stderr != "" {
+			t.Errorf("--gpus=%s: %s, want %s; stderr: %s", c.gpus, got, c.want, stderr)
 		}
 	}
 }
@@ -297,20 +297,20 @@ func TestOnceOfAJob(t *testing.T) {
 	})
 	t.Cleanup(u.stop)
 	for _, c := range []struct {
-		env, flag, want, says string
+		env, flag, want, stderr string
 	}{
 		{"SLURM_JOB_GPUS=1,3", "--node-name=n", "1 3", "by=SLURM_JOB_GPUS"},
 		{"SLURM_JOB_GPUS=1,3", "--show-all", "0 1 2 3", ""},
 		{"SLURM_JOB_GPUS=1,3", "--gpus=0", "0", ""},
 		{"NOTHING=1", "--node-name=n", "0 1 2 3", ""},
 	} {
-		rows, says := exported(t, []string{c.env}, "--source="+u.url+"/metrics", "--once", "--export=gpu_id", c.flag)
+		rows, stderr := exported(t, []string{c.env}, "--source="+u.url+"/metrics", "--once", "--export=gpu_id", c.flag)
 		var ids []string
 		for _, r := range rows[1:] {
 			ids = append(ids, r[0])
 		}
-		if got := strings.Join(ids, " "); got != c.want || !strings.Contains(says, c.says) || c.says == "" && says != "" {
-			t.Errorf("%s %s: %s, want %s; it says %s", c.env, c.flag, got, c.want, says)
+		if got := strings.Join(ids, " "); got != c.want || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+			t.Errorf("%s %s: %s, want %s; stderr: %s", c.env, c.flag, got, c.want, stderr)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func captureFiles(t testing.TB, pattern string) []string {
 	return files
 }
 
-// TestGolden compares what the program says of each capture, and of the demo, with
+// TestGolden compares what the program serves and writes of each capture, and of the demo, with
 // testdata/golden (rewritten by -update): its own part of /metrics, and what --once,
 // --once --json and --export write. It shows a change of names, labels, order, units or
 // values to whoever reads the diff; that the values are right is for the tests of the

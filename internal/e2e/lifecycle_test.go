@@ -104,8 +104,8 @@ func TestOneCore(t *testing.T) {
 	for environment, want := range map[string]string{"": "1", "3": "3", "0": "1", "all": "1"} {
 		t.Setenv("GOMAXPROCS", environment)
 		c := startProxy(t, itself(t), "--backend=replay")
-		if _, told := page(t, c, "/-/metrics"); !strings.Contains(told, "\ngo_sched_gomaxprocs_threads "+want+"\n") {
-			t.Errorf("GOMAXPROCS=%q: want %s threads in\n%s", environment, want, told)
+		if _, telemetry := page(t, c, "/-/metrics"); !strings.Contains(telemetry, "\ngo_sched_gomaxprocs_threads "+want+"\n") {
+			t.Errorf("GOMAXPROCS=%q: want %s threads in\n%s", environment, want, telemetry)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestNVMLGivesNothing(t *testing.T) {
 		name   string
 		fault  nvmltest.Fault
 		status int
-		says   string
+		body   string
 	}{
 		{"a call hangs", nvmltest.Fault{Call: "nvmlDeviceGetTemperature", Hang: true}, 504, `GPU 0: nvmlDeviceGetTemperature hangs, GPU 1: nvmlDeviceGetTemperature hangs; .*nvidia-smi`},
 		{"nothing is supported", nvmltest.Fault{Call: "*", Result: "NOT_SUPPORTED"}, 502, `NVML gives no reading of any GPU; .*--backend=prometheus`},
@@ -104,7 +104,7 @@ func TestNVMLGivesNothing(t *testing.T) {
 			world.Faults = []nvmltest.Fault{tt.fault}
 			world.Write(t, scenario)
 			c := startNVML(t, library, scenario)
-			awaitPage(t, c, "/metrics", tt.status, tt.says)
+			awaitPage(t, c, "/metrics", tt.status, tt.body)
 			if code, body := scrapeWithin(t, c, 2*time.Second); code != tt.status {
 				t.Errorf("%d %s", code, body)
 			}
@@ -118,8 +118,8 @@ func TestNVMLGivesNothing(t *testing.T) {
 	}
 }
 
-// TestNVMLStartHangs: the program listens, says which call it waits for, and ends
-// when it is told to; and it reads as soon as the driver answers.
+// TestNVMLStartHangs: the program listens, reports which call it waits for, and ends
+// when it is stopped; and it reads as soon as the driver answers.
 func TestNVMLStartHangs(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
@@ -164,16 +164,16 @@ func TestNVMLOnce(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, itself(t), "--backend=nvml", "--once")
 	cmd.Env = []string{"LD_LIBRARY_PATH=" + filepath.Dir(library), nvmltest.ScenarioEnv + "=" + scenario}
-	var out, says bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &says
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), " 88% ") {
-		t.Errorf("%v\n%s%s", err, &out, &says)
+		t.Errorf("%v\n%s%s", err, &out, &log)
 	}
 }
 
-// TestNVMLSaysWhatItReadsWith: source_info tells the driver and NVML, and GPM only
+// TestNVMLVersions: source_info has the driver and NVML, and GPM only
 // where that counts.
-func TestNVMLSaysWhatItReadsWith(t *testing.T) {
+func TestNVMLVersions(t *testing.T) {
 	t.Parallel()
 	library := nvmltest.Build(t)
 	for gpm, version := range map[bool]string{true: "driver 580.105.08, NVML [0-9.]+, GPM", false: "driver 580.105.08, NVML [0-9.]+"} {

@@ -28,7 +28,7 @@ func startNVML(t *testing.T, library, scenario string, flags ...string) *child {
 	return c
 }
 
-// TestNVMLEqualsTheExporter lets the library and an exporter tell the same truths
+// TestNVMLEqualsTheExporter gives the library and an exporter the same readings
 // and compares what becomes of them.
 func TestNVMLEqualsTheExporter(t *testing.T) {
 	t.Parallel()
@@ -85,6 +85,6 @@ func TestNVMLCannotStart(t *testing.T) {
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+t.TempDir())
 	out, _ := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), "--backend=") {
-		t.Errorf("exit code %d, and says\n%s", code, out)
+		t.Errorf("exit code %d\n%s", code, out)
 	}
 }

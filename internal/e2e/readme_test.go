@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/app"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
@@ -45,5 +47,15 @@ func TestREADMEListsEverySeries(t *testing.T) {
 	}
 	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestShippedCountersLackNothing holds the counters file that we ship to what our
+// scores need.
+func TestShippedCountersLackNothing(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := app.Run([]string{"check", "counters", "../../deploy/dcgm-counters.csv"}, &stdout, &stderr)
+	if code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit %d: %s", code, &stderr)
 	}
 }

@@ -55,7 +55,7 @@ func TestRecordingPlaysTheSame(t *testing.T) {
 	}
 }
 
-// expositions plays and returns what is scraped, without the lines that tell of
+// expositions plays and returns what is scraped, without the lines of
 // the source rather than of its GPUs.
 func expositions(t *testing.T, open func() (source.Source, error), every, total time.Duration) (all []string) {
 	t.Helper()

@@ -30,7 +30,7 @@ type readings []float64
 
 func noReadings() readings { return slices.Repeat(readings{math.NaN()}, int(canonical.NumFields)) }
 
-// node is what a body says about all of its GPUs.
+// node is the readings of all GPUs of a body.
 type node struct {
 	gpus   map[gpu]readings
 	models map[string]string // by uuid
@@ -106,7 +106,7 @@ var fields = map[string]canonical.Field{
 	"board_link_replay":        canonical.NVLinkReplayErrors,
 }
 
-// read gathers what the rows of GPUs say.
+// read gathers the readings of the rows of GPUs.
 func read(body []byte) node {
 	n := node{gpus: map[gpu]readings{}, models: map[string]string{}, implied: map[gpu]bool{}}
 	entries, _ := split(body)
@@ -159,7 +159,7 @@ func (n *node) raiseBoards(own map[gpu]readings) {
 	}
 }
 
-// gpu tells whose row e is, if it is a GPU's.
+// gpu returns the GPU whose row e is, if it is one's.
 func (e *entry) gpu() (gpu, bool) {
 	if e.kind != textparse.EntrySeries || strings.HasPrefix(e.name, "kpulse_") {
 		return gpu{}, false
@@ -182,7 +182,7 @@ func firstOf(ls labels.Labels, names ...string) string {
 	return ""
 }
 
-// unitOfUtilRatio tells what DCGM_FI_DEV_GPU_UTIL_RATIO counts in this body:
+// unitOfUtilRatio returns the unit of DCGM_FI_DEV_GPU_UTIL_RATIO in this body:
 // DCGM 4.6 gave percents that name, 4.7 fractions.
 func unitOfUtilRatio(entries []entry) string {
 	unit := "undecided"

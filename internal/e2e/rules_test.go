@@ -3,12 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"log/slog"
 	"math"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -18,12 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
-	"github.com/prometheus/prometheus/model/value"
-	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
@@ -62,11 +57,11 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 			if problems.Refuse() {
 				t.Fatal(problems)
 			}
-			past := record(t, set.Groups, test.render, test.total)
+			h := record(t, set.Groups, test.render, test.total)
 			server := startPrometheus(t, program, nil, nil)
 			server.await(t, "vector(1)")
-			past.send(t, server, set.Groups)
-			n := past.compare(t, server, set.Groups)
+			h.send(t, server, set.Groups)
+			n := h.compare(t, server, set.Groups)
 			if t.Logf("%d rules, %d results are the same", set.Rules(), n); n < test.least {
 				t.Errorf("%d results were compared, want at least %d", n, test.least)
 			}
@@ -86,45 +81,45 @@ func shippedRules(t *testing.T, pattern string) []string {
 	return files
 }
 
-// moment is what one source of samples said at one time.
+// moment is the samples of one origin at one time.
 type moment struct {
 	at      time.Time
 	samples map[string]float64 // by series
 }
 
-// past is what was scraped and recorded.
-type past struct {
+// history is what was scraped and recorded.
+type history struct {
 	scrapes, results []moment
 }
 
-// spy is told of readings in the engine's place, and notes those that it takes.
+// spy observes readings for the engine, and records those that it accepts.
 type spy struct {
-	t      *testing.T
-	engine *engine.Engine
-	render func(*canonical.Snapshot) [][]byte
-	past   *past
+	t       *testing.T
+	engine  *engine.Engine
+	render  func(*canonical.Snapshot) [][]byte
+	history *history
 }
 
 func (s *spy) Observe(snap *canonical.Snapshot, release interface{ Release() }) bool {
 	text := bytes.Join(s.render(snap), nil)
-	taken := s.engine.Observe(snap, release)
-	if taken {
-		s.past.scrapes = append(s.past.scrapes, moment{snap.Source.At, pageSamples(s.t, text)})
+	accepted := s.engine.Observe(snap, release)
+	if accepted {
+		s.history.scrapes = append(s.history.scrapes, moment{snap.Source.At, pageSamples(s.t, text)})
 	}
-	return taken
+	return accepted
 }
 
 func (s *spy) Failed(source string, at time.Time) { s.engine.Failed(source, at) }
 
 // record plays the demo on a simulated clock while rules are evaluated.
-func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Snapshot) [][]byte, total time.Duration) *past {
+func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Snapshot) [][]byte, total time.Duration) *history {
 	t.Helper()
-	p := &past{}
+	h := &history{}
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond) // readings are never at the time of an evaluation
 		e := engine.New(engine.Options{Logger: slog.New(slog.DiscardHandler), Render: render(), Limits: engine.Limits{Series: 100_000, Samples: 1e7}})
 		e.Replace(groups, time.Now())
-		pipe := assemble(t, demo(10*time.Second), 0, &spy{t, e, render(), p})
+		pipe := assemble(t, demo(10*time.Second), 0, &spy{t, e, render(), h})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = pipe.Run(ctx) }()
 		go e.Run(ctx)
@@ -132,12 +127,12 @@ func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Sn
 		for begun := time.Now(); time.Since(begun) < total; time.Sleep(15 * time.Second) {
 			var page bytes.Buffer
 			e.Results(time.Now(), func(piece []byte) { page.Write(piece) })
-			p.results = append(p.results, moment{time.Now().Add(-time.Millisecond), pageSamples(t, page.Bytes())})
+			h.results = append(h.results, moment{time.Now().Add(-time.Millisecond), pageSamples(t, page.Bytes())})
 		}
 		cancel()
 		synctest.Wait()
 	})
-	return p
+	return h
 }
 
 // renderer renders a reading as it is served: the lines of the upstream that
@@ -179,12 +174,12 @@ func pageSamples(t *testing.T, page []byte) map[string]float64 {
 	}
 }
 
-// send writes the past to a server: what was scraped, and what was recorded at the
+// send writes the history to a server: what was scraped, and what was recorded at the
 // instants of its group, with the marks of what ended.
-func (p *past) send(t *testing.T, server *prometheus, groups []rules.Group) {
+func (h *history) send(t *testing.T, server *prometheus, groups []rules.Group) {
 	t.Helper()
 	var recorded []moment
-	for _, r := range p.results {
+	for _, r := range h.results {
 		samples := map[string]float64{}
 		for series, v := range r.samples {
 			if at := intervalOf(groups, nameOf(series)); r.at.Unix()%int64(at.Seconds()) == 0 {
@@ -195,7 +190,7 @@ func (p *past) send(t *testing.T, server *prometheus, groups []rules.Group) {
 	}
 	scraped := &writer{t: t, server: server, every: func(string) time.Duration { return time.Millisecond }}
 	written := &writer{t: t, server: server, every: func(series string) time.Duration { return intervalOf(groups, nameOf(series)) }}
-	for scrapes := p.scrapes; len(scrapes)+len(recorded) > 0; { // in the order of time
+	for scrapes := h.scrapes; len(scrapes)+len(recorded) > 0; { // in the order of time
 		if len(recorded) == 0 || len(scrapes) > 0 && scrapes[0].at.Before(recorded[0].at) {
 			scraped.write(scrapes[0])
 			scrapes = scrapes[1:]
@@ -225,82 +220,10 @@ func intervalOf(groups []rules.Group, name string) time.Duration {
 	return time.Second
 }
 
-// writer sends what one origin of series says to a server.
-type writer struct {
-	t      *testing.T
-	server *prometheus
-	every  func(series string) time.Duration // between two samples
-	known  map[string][]byte                 // labels in the wire format, by series
-	alive  map[string]bool
-}
-
-// write sends a moment, and of a series that should be there and is not the mark that
-// it ended.
-func (w *writer) write(now moment) {
-	if w.known == nil {
-		w.known, w.alive = map[string][]byte{}, map[string]bool{}
-	}
-	var request []byte
-	add := func(series string, v float64) {
-		if w.known[series] == nil {
-			w.known[series] = wireLabels(w.t, series)
-		}
-		sample := binary.LittleEndian.AppendUint64([]byte{1<<3 | 1}, math.Float64bits(v))
-		sample = binary.AppendUvarint(append(sample, 2<<3), uint64(now.at.UnixMilli()))
-		request = wireBytes(request, 1, wireBytes(slices.Clone(w.known[series]), 2, sample))
-	}
-	for series, v := range now.samples {
-		w.alive[series] = true
-		add(series, v)
-	}
-	for series := range w.alive {
-		if _, there := now.samples[series]; !there && now.at.UnixMilli()%w.every(series).Milliseconds() == 0 {
-			delete(w.alive, series)
-			add(series, math.Float64frombits(value.StaleNaN))
-		}
-	}
-	w.server.post(w.t, request)
-}
-
-// wireLabels returns the labels of a TimeSeries in Prometheus' remote write protocol.
-func wireLabels(t *testing.T, series string) (wire []byte) {
-	t.Helper()
-	set, err := parser.NewParser(parser.Options{}).ParseMetric(series)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set.Range(func(l labels.Label) {
-		wire = wireBytes(wire, 1, wireBytes(wireBytes(nil, 1, []byte(l.Name)), 2, []byte(l.Value)))
-	})
-	return wire
-}
-
-// wireBytes appends a field of a protocol buffer that holds bytes.
-func wireBytes(dst []byte, field byte, b []byte) []byte {
-	return append(binary.AppendUvarint(append(dst, field<<3|2), uint64(len(b))), b...)
-}
-
-// post sends a WriteRequest.
-func (s *prometheus) post(t *testing.T, request []byte) {
-	t.Helper()
-	if len(request) == 0 {
-		return
-	}
-	res, err := http.Post(s.url+"/api/v1/write", "application/x-protobuf", bytes.NewReader(snappy.Encode(nil, request)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusNoContent {
-		text, _ := io.ReadAll(res.Body)
-		t.Fatalf("%s: %s", res.Status, text)
-	}
-}
-
 // compare asks the server for the expressions at the instants of their groups and
 // returns how many of our results it agrees with. Names that several rules record are
 // compared as one.
-func (p *past) compare(t *testing.T, server *prometheus, groups []rules.Group) int {
+func (h *history) compare(t *testing.T, server *prometheus, groups []rules.Group) int {
 	t.Helper()
 	compared := 0
 	for _, name := range recordedNames(groups) {
@@ -308,13 +231,13 @@ func (p *past) compare(t *testing.T, server *prometheus, groups []rules.Group) i
 		for _, g := range groups {
 			for _, r := range g.Rules {
 				if r.Record == name {
-					p.ask(t, server, g, r, want)
+					h.ask(t, server, g, r, want)
 				}
 			}
 		}
 		got := map[string]map[int64]float64{}
 		every := int64(intervalOf(groups, name).Seconds())
-		for _, now := range p.results {
+		for _, now := range h.results {
 			for series, v := range now.samples {
 				if nameOf(series) == name && now.at.Unix()%every == 0 {
 					put(got, series, now.at.Unix(), v)
@@ -345,12 +268,12 @@ func put(all map[string]map[int64]float64, series string, at int64, v float64) {
 	}
 }
 
-// ask adds what the server gives for a rule over all of the past.
-func (p *past) ask(t *testing.T, server *prometheus, g rules.Group, r rules.Rule, results map[string]map[int64]float64) {
+// ask adds what the server gives for a rule over all of the history.
+func (h *history) ask(t *testing.T, server *prometheus, g rules.Group, r rules.Rule, results map[string]map[int64]float64) {
 	t.Helper()
 	every := g.Interval
-	begin := p.results[0].at.Add(every - 1).Truncate(every)
-	end := p.results[len(p.results)-1].at
+	begin := h.results[0].at.Add(every - 1).Truncate(every)
+	end := h.results[len(h.results)-1].at
 	var data struct {
 		Result []struct {
 			Metric map[string]string

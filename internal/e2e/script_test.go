@@ -1,3 +1,6 @@
+// Package e2e holds the tests of the whole program. They run it as its users do: as a
+// child process in front of an exporter, a fake dcgmi or a fake driver, behind a real
+// Prometheus, or in a terminal.
 package e2e
 
 import (
@@ -224,7 +227,7 @@ func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // cmdExits is `exits CODE ARGS…`: kpulse-proxy with these arguments must end
-// with the code; what it says becomes stdout and stderr.
+// with the code; its output becomes stdout and stderr.
 func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	path, err := exec.LookPath("kpulse-proxy")
 	ts.Check(err)

@@ -33,7 +33,7 @@ func writeFile(t *testing.T, path, content string) {
 }
 
 // TestSecuredSource: an exporter behind TLS and a password is read as http_config says,
-// with the password that its file holds at the time. Nothing that we say tells it.
+// with the password that its file holds at the time. Nothing that we serve or log holds it.
 func TestSecuredSource(t *testing.T) {
 	t.Parallel()
 	const password = "hunter2/tiger"
@@ -55,12 +55,12 @@ func TestSecuredSource(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "pw"), password+"\n")
 	writeFile(t, filepath.Join(dir, "ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	c := startProxy(t, itself(t), flag, "--source.min-interval=0s")
-	var said strings.Builder
+	var served strings.Builder
 	see := func(step string, status int, want string) {
 		t.Helper()
 		for _, path := range []string{"/", "/-/metrics", "/-/ready", "/metrics"} {
 			code, body := page(t, c, path)
-			said.WriteString(body)
+			served.WriteString(body)
 			if path == "/metrics" && (code != status || !strings.Contains(body, want)) {
 				t.Errorf("%s: %d\n%.500s", step, code, body)
 			}
@@ -79,7 +79,7 @@ func TestSecuredSource(t *testing.T) {
 		t.Error(err)
 	}
 	for _, secret := range []string{"hunter2", "aHVudGVyMi90aWdlc", "Basic "} {
-		if strings.Contains(said.String()+c.logged(), secret) {
+		if strings.Contains(served.String()+c.logged(), secret) {
 			t.Errorf("we say %s", secret)
 		}
 	}
@@ -177,12 +177,12 @@ func TestSourceThatCannotWork(t *testing.T) {
 	}
 
 	_, flag = fed(t, "sources: [{backend: dcgm}, {backend: dcgm, dcgm_host: far}]")
-	if said, err := without(flag).CombinedOutput(); err == nil || !strings.Contains(string(said), "kpulse-proxy: dcgmi was not found") {
-		t.Errorf("without any source: %v\n%s", err, said)
+	if stderr, err := without(flag).CombinedOutput(); err == nil || !strings.Contains(string(stderr), "kpulse-proxy: dcgmi was not found") {
+		t.Errorf("without any source: %v\n%s", err, stderr)
 	}
 }
 
-// TestSameDeviceOfSeveralSources: the first source tells of it, to rules too.
+// TestSameDeviceOfSeveralSources: its readings are the first source's, for rules too.
 func TestSameDeviceOfSeveralSources(t *testing.T) {
 	t.Parallel()
 	a, b := startUpstream(boardOf("n", "GPU-1", 40)), startUpstream(boardOf("n", "GPU-1", 50))
@@ -211,7 +211,7 @@ func TestSameDeviceOfSeveralSources(t *testing.T) {
 // at once, for all sources.
 func TestReloadKeepsSources(t *testing.T) {
 	t.Parallel()
-	// Of the second nothing but its URL tells the host.
+	// The host of the second is in its URL alone.
 	a, b := startUpstream(boardOf("a", "GPU-a", 99)), startUpstream(func() ([]byte, error) {
 		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-localhost\"} 99\n"), nil
 	})
@@ -224,7 +224,7 @@ func TestReloadKeepsSources(t *testing.T) {
 		return `(?m)^kpulse_gpu_health\{hostname="` + host + `",gpu="0",uuid="GPU-` + host + `",state="` + state + `"\} 1$`
 	}
 	awaitPage(t, c, "/metrics", 200, hot("a", "hot"))
-	for _, step := range []struct{ file, says string }{
+	for _, step := range []struct{ file, log string }{
 		{file + "health: {gpu_temperature: warn}\ndialect: [{names: [X], field: gpu_power_watts, unit: watts}]\n", ""},
 		{"sources: [{source: " + a.url + "/metrics, poll: 0}]\nhealth: {gpu_temperature: crit}\n", "setting=sources"},
 	} {
@@ -233,12 +233,12 @@ func TestReloadKeepsSources(t *testing.T) {
 			t.Fatal(err)
 		}
 		state := "warn"
-		if step.says != "" {
+		if step.log != "" {
 			state = "crit"
 		}
 		awaitPage(t, c, "/metrics", 200, hot("a", state))
 		awaitPage(t, c, "/metrics", 200, hot("localhost", state))
-		if got := strings.Count(c.logged(), "restart to apply a setting"); got != min(1, len(step.says)) || !strings.Contains(c.logged(), step.says) {
+		if got := strings.Count(c.logged(), "restart to apply a setting"); got != min(1, len(step.log)) || !strings.Contains(c.logged(), step.log) {
 			t.Errorf("the log says so %d times:\n%s", got, c.logged())
 		}
 	}

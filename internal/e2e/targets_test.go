@@ -263,7 +263,7 @@ func peakRSS(t *testing.T, binary string, body []byte) float64 {
 	return peakMemory(t, c)
 }
 
-// peakMemory is the most memory, in MB, that a child has held so far.
+// peakMemory is the most memory, in MB, that a child has used so far.
 func peakMemory(t *testing.T, c *child) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
 	if err != nil {

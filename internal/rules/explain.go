@@ -145,29 +145,26 @@ func (r *reader) explainDecoding(root *yaml.Node, err error) {
 	if all != nil {
 		return
 	}
-	if n := wrongDuration(root); n != nil { // which its type reports without a line
-		r.reject(n, "%v; write 30s, 5m or 1h30m", err)
-		return
+	before := r.refused
+	r.lintDurations(root) // which their type refuses without a line
+	if r.refused == before {
+		r.note(diag.Problem{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules reports"})
 	}
-	r.note(diag.Problem{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; see what promtool check rules reports"})
 }
 
-// wrongDuration returns the first value below n that should be a duration and is none.
-func wrongDuration(n *yaml.Node) *yaml.Node {
+// lintDurations notes the values below n that should be durations and are none.
+func (r *reader) lintDurations(n *yaml.Node) {
 	for i, value := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && value.Kind == yaml.ScalarNode && value.Tag != diag.NullTag {
 			switch n.Content[i-1].Value {
 			case "interval", "query_offset", "for", "keep_firing_for":
 				if _, err := model.ParseDuration(value.Value); err != nil {
-					return value
+					r.reject(value, "%v; write 30s, 5m or 1h30m", err)
 				}
 			}
 		}
-		if wrong := wrongDuration(value); wrong != nil {
-			return wrong
-		}
+		r.lintDurations(value)
 	}
-	return nil
 }
 
 // widest is how much of a line is shown, in characters; of a longer one what is

@@ -43,6 +43,7 @@ var badFiles = []struct{ name, text, here, there string }{
 	{"nothing for a group", "groups:\n-\n", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},
 	{"a group twice", "groups:\n- {name: a}\n- {name: b}\n- name: a\n", `f:4:3: group "a": has the name of the group in line 2; give it another, or join them`, "="},
 	{"an interval without a unit", "groups:\n- {name: a, interval: 5}\n", `f:2:23: not a valid duration string: "5"; write 30s, 5m or 1h30m`, "="},
+	{"durations without units", "groups:\n- {name: a, interval: 5}\n- {name: b, query_offset: 7}\n", "f:2:23: not a valid duration string: \"5\"; write 30s, 5m or 1h30m\nf:3:27: not a valid duration string: \"7\"; write 30s, 5m or 1h30m", "="},
 	{"an empty interval", "groups:\n- {name: a, interval: ''}\n", `f:2:23: empty duration string; write 30s, 5m or 1h30m`, "="},
 	{"an interval of another unit", "groups:\n- {name: a, interval: 5min}\n", `f:2:23: unknown unit "min" in duration "5min"; write 30s, 5m or 1h30m`, "="},
 	{"a negative offset", "groups:\n- {name: a, query_offset: -5m}\n", `f:2:27: not a valid duration string: "-5m"; write 30s, 5m or 1h30m`, "="},

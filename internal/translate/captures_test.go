@@ -9,8 +9,8 @@ import (
 	c "github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// captures of real exporters; they are not part of the repository.
-const captures = "../../../shared/captures"
+// captures are those that packages share.
+const captures = "../../testdata/captures"
 
 func TestCaptures(t *testing.T) {
 	// Boards and instances that are known to be in some of them, and the
@@ -20,27 +20,29 @@ func TestCaptures(t *testing.T) {
 		first   readings
 		holds   []c.Allocation
 	}{
-		"kops-l4-gpu-operator-580": {devices: 1},
-		"aicr-h100x8-k8s-pod-noheaders": {devices: 8, first: readings{c.Temperature: 30, c.Power: 113.611, c.NVMLUtilization: 0, c.MemoryCopyUtilization: 0},
-			holds: []c.Allocation{{Workload: c.Workload{Namespace: "dynamo-workload", Pod: "pod-767aadb9", Container: "main"}}}},
-		"nvidia-docs-a100-mig-2.1.8-noheaders": {devices: 2},
-		"pr304-a100-mig-duplicate-xid-series":  {devices: 2, first: readings{c.XIDLast: 0}},
-		"issue243-grace-cpu-no-gpu-labels":     {devices: 0},
-		"issue272-a100-oldns-mig-podname-labels-noheaders": {devices: 3, first: readings{},
-			holds: []c.Allocation{{Device: 2, Workload: c.Workload{Namespace: "ai-1", Pod: "pod-a19920bc", Container: "-grpc-pod"}}}},
-		"hami-t4-4.8.3plus-lowercase-hostname-pod": {devices: 1,
-			holds: []c.Allocation{{Workload: c.Workload{Namespace: "default", Pod: "pod-298c439f", Container: "gpu-test"}}}},
-		"two-geforce-2.0-headers-first-sentinels-pods": {devices: 2,
-			holds: []c.Allocation{{Device: 1, Workload: c.Workload{Namespace: "default", Pod: "pod-a8baa3d0", Container: "test1"}}}},
-		"dcgm303-rtx5000-4.4.2-prof-zero-after-xid31": {devices: 2, first: readings{c.NVMLUtilization: 1, c.GraphicsEngineActive: 0.998893},
+		"default-counters": {devices: 1},
+		"eight-gpus-without-headers": {devices: 8, first: readings{c.Temperature: 31, c.Power: 118.25, c.NVMLUtilization: 0, c.MemoryCopyUtilization: 0},
+			holds: []c.Allocation{{Workload: c.Workload{Namespace: "inference", Pod: "decoder-0", Container: "main"}}}},
+		"mig-duplicate-series": {devices: 2, first: readings{c.XIDLast: 0}},
+		"cpus-alone":           {devices: 0},
+		"lower-case-fields": {devices: 3, first: readings{},
+			holds: []c.Allocation{{Device: 2, Workload: c.Workload{Namespace: "ai", Pod: "serve-1", Container: "-grpc"}}}},
+		"stalled-profiling": {devices: 2, first: readings{c.NVMLUtilization: 1, c.Power: 220.25, c.GraphicsEngineActive: 0.998, c.SMActive: 0.81, c.TensorActive: 0.25, c.DRAMActive: 0.3, c.XIDLast: 0},
 			holds: []c.Allocation{
-				{Device: 0, Workload: c.Workload{Namespace: "default", Pod: "pod-9e31fb4c", Container: "gpu-workload"}},
-				{Device: 1, Workload: c.Workload{Namespace: "default", Pod: "pod-9e31fb4c", Container: "gpu-workload"}},
+				{Device: 0, Workload: c.Workload{Namespace: "default", Pod: "train-0", Container: "train"}},
+				{Device: 1, Workload: c.Workload{Namespace: "default", Pod: "train-0", Container: "train"}},
 			}},
+		"lost-gpu": {devices: 3},
+		// A board that only its instances show, the instances and four GPUs: the rows of the
+		// fifth are malformed.
+		"hpc-jobs": {devices: 8, holds: []c.Allocation{
+			{Device: 2, Workload: c.Workload{Job: "4711"}}, {Device: 4, Workload: c.Workload{Job: "77"}}, {Device: 5, Workload: c.Workload{Job: "4712"}},
+			{Device: 5, Workload: c.Workload{Job: "4713"}}, {Device: 6, Workload: c.Workload{Job: "4714 "}},
+		}},
 	}
-	files, _ := filepath.Glob(filepath.Join(captures, "*.prom"))
-	if len(files) == 0 {
-		t.Skip("no captures")
+	files, err := filepath.Glob(filepath.Join(captures, "*.prom"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d captures (%v)", len(files), err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".prom")

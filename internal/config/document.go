@@ -39,7 +39,10 @@ func (d *document) decode(body []byte, into any) {
 		d.problems = append(d.problems, *wrong)
 		return
 	}
-	d.index("", root.Line, root)
+	if d.index("", root.Line, root); len(d.nodes) > maxNodes {
+		d.reject("", "holds more than %d values, so hardly settings; name the right file", maxNodes)
+		return
+	}
 	for _, n := range d.nodes {
 		switch {
 		case n.value.Kind == yaml.AliasNode:
@@ -59,7 +62,7 @@ func (d *document) decode(body []byte, into any) {
 	if problems == nil {
 		problems = diag.Problems{{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; correct it"}}
 	}
-	for _, p := range problems {
+	for _, p := range problems[:min(len(problems), maxProblems)] {
 		p.File, p.Place = d.file, d.place(p)
 		d.problems = append(d.problems, p)
 	}
@@ -82,6 +85,13 @@ func (d *document) place(p diag.Problem) string {
 	}
 	return p.Place
 }
+
+// What a file may hold, and how much of what is wrong with it is reported. The work on it
+// grows with the square; what is larger is another kind of file.
+const (
+	maxNodes    = 20_000
+	maxProblems = 100
+)
 
 // mayBeEmpty matches the paths of values that may be left empty: those of sections, and
 // of what Prometheus reads.
@@ -118,6 +128,9 @@ func (d *document) find(path string) *node {
 // reject reports that the value at a path is wrong, unless a line of it is known to be.
 // The text ends in what to do.
 func (d *document) reject(path, format string, args ...any) {
+	if len(d.problems) >= maxProblems {
+		return
+	}
 	n := d.find(path)
 	if !slices.ContainsFunc(d.problems, func(p diag.Problem) bool {
 		return p.Line >= n.first && p.Line <= n.last && (p.Place == "" || strings.HasPrefix(p.Place, n.path))

@@ -95,30 +95,26 @@ var newline = []byte{'\n'}
 
 // parse reads all rows into ticks.
 func (t *csvTrack) parse(path string, reader *csv.Reader) error {
+	const remedy = "play what --export wrote, as it wrote it"
 	now, devices, seen := "", map[csvTexts]*csvIdentity{}, map[csvKey]bool{}
 	for {
 		record, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil && t.layout.isHeader(record) { // of files that were joined
+		if err != nil {
+			return refuseRecord(path, err, remedy)
+		}
+		if t.layout.isHeader(record) { // of files that were joined
 			continue
 		}
 		line, _ := reader.FieldPos(0)
-		var row csvRow
-		var texts csvTexts
-		var at float64
-		if err == nil {
-			texts, at, row.values, err = t.layout.parse(record)
-		}
+		texts, at, values, err := t.layout.parse(record)
 		if err != nil {
-			if e, ok := errors.AsType[*csv.ParseError](err); ok {
-				line, err = max(e.Line, 1), e.Err
-			}
-			return refusal(path, line, err.Error(), "play what --export wrote, as it wrote it")
+			return refusal(path, line, err.Error(), remedy)
 		}
+		row := csvRow{deviceOf(devices, texts), values}
 		stamp := texts[csvTimestamp]
-		row.device = deviceOf(devices, texts)
 		again := seen[row.device.key]
 		switch timed := t.layout.has(csvTimestamp); {
 		case len(t.ticks) > 0 && again && timed && stamp == now:
@@ -137,6 +133,15 @@ func (t *csvTrack) parse(path string, reader *csv.Reader) error {
 		return refusal(path, 1, "a header but no whole row", "export for longer")
 	}
 	return nil
+}
+
+// refuseRecord refuses what is no CSV, in the line that err names.
+func refuseRecord(path string, err error, remedy string) error {
+	line := 1
+	if e, ok := errors.AsType[*csv.ParseError](err); ok {
+		line, err = max(e.Line, 1), e.Err
+	}
+	return refusal(path, line, err.Error(), remedy)
 }
 
 // spacing is the usual time from one tick to the next: the median. Without two that

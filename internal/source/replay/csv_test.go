@@ -218,6 +218,7 @@ func TestCSVThatIsRefused(t *testing.T) {
 		{"gpu_id,power_w\n0,1e999\n", `line 2: power_w is "1e999"`},
 		{"gpu_id,power_w\n0\n", "line 2: wrong number of fields"},
 		{"gpu_id,power_w\n0,\"1\n", "line 2: extraneous or missing"},
+		{"gpu_id,power_w,0000\n\"\n", "line 2: extraneous or missing"}, // without a field to point at
 		{"gpu_id,power_w\n,1\n", "line 2: gpu_id is empty"},
 		{"timestamp,gpu_id,power_w\n,0,1\n", `line 2: timestamp is "", which is no time`},
 		{"timestamp,gpu_id,power_w\n1,0,1\n1,1,1\n1,0,1\n", "line 4: GPU 0 has a second row at 1"},

@@ -1,3 +1,5 @@
+// Package client fetches the expositions of proxies and reads them into nodes and
+// GPUs, with the metrics, totals and words for them that every view uses.
 package client
 
 import (

@@ -244,7 +244,7 @@ func (s *setting) set(o *options, text string) (err error) {
 	if err != nil || s.key == "" {
 		return err
 	}
-	for _, wrong := range o.Config.Check() {
+	for _, wrong := range o.Check() {
 		if wrong.Option == s.key {
 			return wrong
 		}

@@ -115,7 +115,7 @@ func (o *output) scratch(n int) []float64 {
 func (o *output) end() (length int, whole bool) {
 	if o.last == &o.packed {
 		o.flush()
-		o.packer.Close() // an error is the client's
+		_ = o.packer.Close() // an error is the client's
 	}
 	return o.last.buffered(), !o.last.begun
 }

@@ -144,9 +144,9 @@ func (all devices) inventory() string {
 	var list []string
 	first, last := unknown, unknown // of a run
 	end := func() {
-		switch {
-		case first == unknown:
-		case first == last:
+		switch first {
+		case unknown:
+		case last:
 			list = append(list, strconv.Itoa(first))
 		default:
 			list = append(list, strconv.Itoa(first)+"-"+strconv.Itoa(last))

@@ -161,8 +161,8 @@ func (s *Source) Name() string {
 	return "dcgmi@" + s.opts.Host
 }
 
-// Caps: a reading is a point, as dmon shows the latest of samples taken
-// once a period.
+// Caps returns what the source gives. A reading is a point: dmon shows the latest of the
+// samples that are taken once a period.
 func (s *Source) Caps() source.Caps {
 	return source.Caps{
 		Backend:     "dcgm",

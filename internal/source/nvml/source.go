@@ -121,8 +121,8 @@ func newSource(opts Options, api nvml.Interface) *Source {
 // Name returns "nvml".
 func (*Source) Name() string { return "nvml" }
 
-// Caps: a reading is a window, as GPM's averages, and NVML's own, are over
-// about one period.
+// Caps returns what the source gives. A reading is a window: GPM's averages, and NVML's
+// own, are over about one period.
 func (s *Source) Caps() source.Caps {
 	return source.Caps{
 		Backend:     "nvml",

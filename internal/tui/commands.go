@@ -33,8 +33,8 @@ func commands() []command {
 	return []command{
 		{[]string{"focus"}, "GPU", "everything of one GPU: 3, 3.9 of a MIG instance, or the beginning of a UUID", (*model).focusOn},
 		{[]string{"fleet"}, "", "all GPUs at once", simple(show(view.Fleet))},
-		{[]string{"plot"}, "[READING]", "the past, of that reading", (*model).plot},
-		{[]string{"job", "jobs"}, "", "who holds which GPU", simple(show(view.Jobs))},
+		{[]string{"plot"}, "[READING]", "the history of a reading", (*model).plot},
+		{[]string{"job", "jobs"}, "", "what each GPU is allocated to", simple(show(view.Jobs))},
 		{[]string{"nodes"}, "", "the nodes", simple(show(view.Nodes))},
 		{[]string{"sort"}, "[READING]", "order by a reading, as power; without one by index", func(m *model, arg string) error {
 			by, err := metricArg(arg, client.MetricNone)
@@ -44,7 +44,7 @@ func commands() []command {
 			return err
 		}},
 		{[]string{"filter"}, "[EXPR]", "as /", func(m *model, arg string) error { m.setFilter(arg); return nil }},
-		{[]string{"window"}, "[1m…6h]", "how much of the past to show; without one as at the start", (*model).windowCommand},
+		{[]string{"window"}, "[1m…6h]", "how much of the history to show; without one as at the start", (*model).windowCommand},
 		{[]string{"theme"}, strings.Join(view.Themes, "|"), "colours", choice("theme", view.Themes, (*model).chooseTheme)},
 		{[]string{"symbols"}, strings.Join(view.SymbolSets, "|"), "what charts are drawn with", choice("symbols", view.SymbolSets, func(m *model, set string) { m.state.Symbols = set })},
 		{[]string{"speed"}, "×N", "how fast a recording is replayed, from 0.25 to 16", (*model).speedCommand},
@@ -144,7 +144,7 @@ func (m *model) plot(arg string) error {
 	case err != nil:
 		return err
 	case arg != "" && !client.Metrics[metric].Kept:
-		return fmt.Errorf("of %s no past is kept", client.Metrics[metric].Title)
+		return fmt.Errorf("%s has no history", client.Metrics[metric].Title)
 	}
 	m.state.Metric = metric
 	m.show(view.Plot)

@@ -143,12 +143,12 @@ func TestCommandErrors(t *testing.T) {
 		{":frobnicate", "unknown command: frobnicate"},
 		{":help me", "takes nothing more"},
 		{":plot warmth", "no reading is called warmth"},
-		{":plot energy", "no past is kept"},
+		{":plot energy", "has no history"},
 		{":sort warmth", "no reading is called warmth"},
 		{":window 3y", "usage: :window"},
 		{":theme pink", "usage: :theme dark|light"},
 		{":symbols runes", "usage: :symbols"},
-		{":save", "no place for settings"},
+		{":save", "no directory for settings"},
 		{"/temp>", "is no number"},
 	} {
 		m, c := fleet(t)
@@ -269,7 +269,7 @@ func TestFreeze(t *testing.T) {
 	points := make([]history.Point, 11)
 	m.state.History.Fill(points, m.state.GPUs[0].Key, client.MetricReal, c.at, time.Second)
 	if p := points[10].Mean; p < 0.98 || !slices.ContainsFunc(points[2:10], func(p history.Point) bool { return p.Mean != p.Mean }) {
-		t.Errorf("the past of the frozen time: %v", points)
+		t.Errorf("the history of the frozen time: %v", points)
 	}
 }
 
@@ -415,7 +415,7 @@ func TestBadEventsAreShown(t *testing.T) {
 		t.Errorf("message %q, %d events", m.state.Message, len(m.state.Events))
 	}
 	c.at = c.at.Add(3 * time.Second)
-	if m.Update(beatMsg{}); !strings.Contains(m.state.Message, "says nothing new") {
+	if m.Update(beatMsg{}); !strings.Contains(m.state.Message, "is not updated") {
 		t.Errorf("after the node fell silent: %q", m.state.Message)
 	}
 	for range 2 * maxEvents {

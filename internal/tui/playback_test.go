@@ -172,7 +172,7 @@ func TestPlaybackGoesBack(t *testing.T) {
 		t.Errorf("back at %v, with %d events", m.state.Now, len(m.state.Events))
 	}
 	if got := points(); got != before || before < 20 {
-		t.Errorf("%d points of the past, %d before", got, before)
+		t.Errorf("%d points of the history, %d before", got, before)
 	}
 	if show(5 * time.Second) {
 		t.Error("the same reading is taken for a new one")

@@ -41,7 +41,7 @@ type Options struct {
 var ErrNoTerminal = errors.New("--tui needs a terminal, and standard input or output is none; print one reading as text with --once")
 
 // ErrDumbTerminal means that the terminal would show escape codes as text.
-var ErrDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb says that this one cannot; print one reading as text with --once")
+var ErrDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb means that this one cannot; print one reading as text with --once")
 
 // CheckTerminal returns ErrNoTerminal or ErrDumbTerminal where Run cannot draw; kind
 // is the value of TERM.

@@ -108,7 +108,7 @@ func (m *model) apply(s *settings) {
 // save writes the settings. A theme that follows the terminal is left out.
 func (m *model) save() error {
 	if m.settingsFile == "" {
-		return errors.New("there is no place for settings; set XDG_CONFIG_HOME or HOME")
+		return errors.New("there is no directory for settings; set XDG_CONFIG_HOME or HOME")
 	}
 	state := &m.state
 	s := settings{

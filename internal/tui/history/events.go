@@ -216,7 +216,7 @@ func (w *Watch) Clock(nodes []*client.Node, now time.Time) []Event {
 		switch fresh := freshness == client.Fresh; {
 		case !fresh && state.freshness == client.Fresh:
 			state.lostAt = now.Add(-age)
-			event.State, event.Text = canonical.HealthWarn, "says nothing new: "+cmp.Or(n.Err, "its readings stand still")
+			event.State, event.Text = canonical.HealthWarn, "is not updated: "+cmp.Or(n.Err, "its readings stand still")
 			if n.FetchedAt.IsZero() {
 				event.Text = "cannot be read: " + n.Err
 			}

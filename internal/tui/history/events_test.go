@@ -68,7 +68,7 @@ func TestEvents(t *testing.T) {
 		}, []string{"2s health crit GPU 3 crit: fatal XID 79", "2s xid crit GPU 3 XID 79"}},
 		{"it vanishes and comes back", 5, func(i int, g *client.GPU) { g.Gone = i == 2 || i == 3 }, []string{
 			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
-		{"it idles while it is held", 700, func(_ int, g *client.GPU) {
+		{"it idles while it is allocated", 700, func(_ int, g *client.GPU) {
 			g.Allocations = []client.Allocation{{Allocation: canonical.Allocation{Workload: canonical.Workload{Namespace: "ml", Pod: "notebook"}}}}
 		}, []string{
 			"5m0s class ok GPU 3 idle for 5 minutes while ml/notebook holds it"}},
@@ -133,7 +133,7 @@ func TestEventsOfNodes(t *testing.T) {
 		want  string
 	}{
 		{time.Second, ""},
-		{3 * time.Second, "dgx-1 warn says nothing new: connection refused"},
+		{3 * time.Second, "dgx-1 warn is not updated: connection refused"},
 		{time.Minute, ""},
 	} {
 		n.Err = "connection refused"

@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// retention is how much of the past is kept, and deviceRetention how long that of a
+// retention is how much history is kept, and deviceRetention how long that of a
 // device that is not seen any more.
 const retention, deviceRetention = 6 * time.Hour, 10 * time.Minute
 
@@ -128,7 +128,7 @@ func absent() Point { return Point{math.NaN(), math.NaN()} }
 
 // Fill writes into dst the last len(dst) buckets of a metric up to end, the latest
 // last. step, their length, is one of Steps; they begin at multiples of it, so that
-// the past never changes as time goes on. A reading is valid for its node's period.
+// what was drawn never changes as time goes on. A reading is valid for its node's period.
 func (h *History) Fill(dst []Point, k client.Key, m client.Metric, end time.Time, step time.Duration) {
 	for i := range dst {
 		dst[i] = absent()

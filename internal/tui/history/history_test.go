@@ -55,7 +55,7 @@ func TestHistoryBuckets(t *testing.T) {
 	}{
 		{name: "a bucket a reading", period: 1, at: []float64{0, 1, 2}, values: []float64{.1, .2, .3}, end: 2.9, step: time.Second, columns: 4,
 			want: []float64{nan, .1, .2, .3}},
-		{name: "the unknown past is blank", period: 1, at: []float64{2}, values: []float64{.5}, end: 2, step: time.Second, columns: 3,
+		{name: "what was not read is blank", period: 1, at: []float64{2}, values: []float64{.5}, end: 2, step: time.Second, columns: 3,
 			want: []float64{nan, nan, .5}},
 		{name: "several readings in one", period: 1, at: []float64{0, 1, 2, 3}, values: []float64{.1, .3, .5, .7}, end: 3.9, step: 2 * time.Second, columns: 2,
 			want: []float64{.2, .6}, hi: []float64{.3, .7}},
@@ -104,7 +104,7 @@ func TestHistoryScrollsWithoutShimmer(t *testing.T) {
 				if shift := int(column - beforeAt); before != nil && shift < len(before) {
 					old, young := before[shift:len(before)-1], after[:len(before)-1-shift]
 					if !same(means(old), means(young)) {
-						t.Fatalf("step %v, period %v, reading %d: the past changed from %v to %v", step, period, i, means(old), means(young))
+						t.Fatalf("step %v, period %v, reading %d: the drawn history changed from %v to %v", step, period, i, means(old), means(young))
 					}
 				}
 				before, beforeAt = after, column
@@ -294,7 +294,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestHistoryFillsTheWindow: as much of the past as a chart says it shows, however
+// TestHistoryFillsTheWindow: as much history as the title of a chart names, however
 // wide it is.
 func TestHistoryFillsTheWindow(t *testing.T) {
 	h := NewHistory()

@@ -53,7 +53,7 @@ func (r ring) at(number, length int64) *bucket {
 	return nil
 }
 
-// make returns the bucket with a number and room for columns; it may take the place
+// make returns the bucket with a number and memory for columns; it may take the place
 // of the oldest. All columns come with the first reading as a rule, so they are
 // allocated exactly.
 func (r *ring) make(number, length int64, columns int) *bucket {

@@ -7,17 +7,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// DefaultWindow is how much of the past charts show. While there is less, they show
+// DefaultWindow is how much history charts show. While there is less, they show
 // the first of youngWindows that is longer than it: a chart is then at least half
 // full, and its step changes three times at most.
 const DefaultWindow = 5 * time.Minute
 
 var youngWindows = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute}
 
-// Windows are the choices of how much of the past charts show.
+// Windows are the choices of how much history charts show.
 var Windows = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour}
 
-// Window returns how much of the past charts show at now where none was chosen.
+// Window returns how much history charts show at now where none was chosen.
 func (h *History) Window(now time.Time) time.Duration {
 	for _, w := range youngWindows {
 		if now.Sub(h.Begin) < w {

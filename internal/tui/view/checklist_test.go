@@ -55,7 +55,7 @@ var checklist = []shown{
 	{"focus: info, PCI address and driver", "focus_080x24_sick", "PCI 00000000:13:00.0 driver 570.86.15"},
 	{"focus: the other GPUs beside it", "focus_160x45_sick", "0 ● OK"},
 	{"focus: section", "focus_120x40_one", "Power and temperature ──"},
-	{"focus: real utilization with its past", "focus_120x40_one", "Real util 52.5% ██"},
+	{"focus: real utilization with its history", "focus_120x40_one", "Real util 52.5% ██"},
 	{"focus: GPU util", "focus_120x40_one", "GPU util 68.3%"},
 	{"focus: GR active", "focus_120x40_one", "GR active 63.0%"},
 	{"focus: SM active", "focus_120x40_one", "SM active 52.5%"},

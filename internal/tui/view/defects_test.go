@@ -13,7 +13,7 @@ import (
 
 // Here stand the defects of KempnerPulse that no other test is about. Numbers that
 // are cut: TestNumbersAreWhole. GPUs off the screen: TestEveryGPUIsOnTheScreen. Keys
-// that are lost: TestBurst. An invented past: TestPlotShowsGaps. Lines that hide each
+// that are lost: TestBurst. An invented history: TestPlotShowsGaps. Lines that hide each
 // other: TestPlotKeepsLinesApart.
 
 // TestHighIsNotWrong holds that a device that is used to the full and well has
@@ -44,7 +44,7 @@ func TestHighIsNotWrong(t *testing.T) {
 	}
 }
 
-// TestFlatPowerIsNotFull holds that the past of power is drawn against its limit,
+// TestFlatPowerIsNotFull holds that the history of power is drawn against its limit,
 // and not against its own highest value.
 func TestFlatPowerIsNotFull(t *testing.T) {
 	s := state("one")
@@ -56,8 +56,8 @@ func TestFlatPowerIsNotFull(t *testing.T) {
 	}
 	var g screen.Grid
 	g.Reset(20, 1, screen.Braille)
-	var past sparkline
-	past.area(g.All(), s, s.GPUs[0], client.MetricPower, 700, func(float64) screen.Style { return stylePlain })
+	var power sparkline
+	power.area(g.All(), s, s.GPUs[0], client.MetricPower, 700, func(float64) screen.Style { return stylePlain })
 	if got, want := g.Glyphs(), strings.Repeat("▄", 20)+"\n"; got != want {
 		t.Errorf("350 W of 700 W is drawn as %q, want %q", got, want)
 	}
@@ -72,7 +72,7 @@ func TestWhatIsReadIsShown(t *testing.T) {
 		want           []string
 	}{
 		{"sick", Focus, 3, []string{"fatal XID 79", "PCIe replays", "Corrected rows", "Bad rows"}},
-		{"eight", Focus, 4, []string{"clocks held down by", "sw_power_cap"}},
+		{"eight", Focus, 4, []string{"clocks limited by", "sw_power_cap"}},
 		{"sick", Fleet, 3, []string{"fatal XID 79", "GPU hot 96°C", "row remap pending", "not seen any more"}},
 		{"stale", Fleet, 0, []string{"▲ stale 12s", "▲  12s"}},
 		{"mig", Fleet, 0, []string{"1g.18gb+me"}},

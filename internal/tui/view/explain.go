@@ -26,7 +26,7 @@ var advice = [canonical.NumClasses]string{
 	canonical.BusyLowSMUse:       "Something always runs, but on few SMs: kernels are small or launched one by one. GPU util looks high and is not.",
 	canonical.LowUtilization:     "Hardly used: small batches, long waits, or a notebook.",
 	canonical.MixedOrModerate:    "Used in moderation, with no single limit.",
-	canonical.ClassUnknown:       "What is needed to tell was not read: see the fields the node misses. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
+	canonical.ClassUnknown:       "An input that decides the class was not read: see the fields the node misses. Exporters leave SM activity out unless their counters file asks for it; kpulse-proxy check counters names the line.",
 }
 
 // remedies is indexed by Condition: what to do about it.
@@ -43,7 +43,7 @@ var remedies = [canonical.NumConditions]string{
 	canonical.CondThermalSlowdown:           "The GPU lowers its clocks because it is hot. Look at fans, air flow and the inlet temperature.",
 	canonical.CondPowerBrake:                "The power supply asks for less. Look at PSUs, cabling and the rack's power.",
 	canonical.CondNVLinkErrors:              "NVLink had errors. If it goes on, look at the bridge or baseboard, and at the fabric manager's log.",
-	canonical.CondProfilingStalled:          "The profiling counters stand at 0 while the GPU works: often another profiler holds them. Stop it, or restart the host engine.",
+	canonical.CondProfilingStalled:          "The profiling counters stand at 0 while the GPU works: often another profiler uses them. Stop it, or restart the host engine.",
 }
 
 // Draw implements View.
@@ -76,8 +76,8 @@ func explainLines(s *State) []textLine {
 	}
 	lines = append(lines, heading("Real utilization"))
 	add("weights", weightsText(s))
-	add("GPU util", "says only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits.")
-	add("active", fmt.Sprintf("counts GPUs with at least %.0f %% of real utilization, or of their memory in use: an idle one that holds memory, too.", client.ActiveFrom*100))
+	add("GPU util", "shows only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits.")
+	add("active", fmt.Sprintf("counts GPUs with at least %.0f %% of real utilization, or of their memory in use: an idle one with memory in use, too.", client.ActiveFrom*100))
 	add("", "")
 	lines = append(lines, heading("Readings"))
 	for m := client.MetricReal; m < client.NumMetrics; m++ {

@@ -47,7 +47,7 @@ func TestFilter(t *testing.T) {
 		{"health==hot", "0"},
 		{"health!=ok", "0 12"},
 		{"class!~tensor", "1 12"},
-		{"pod!=train-8", "1"}, // what is not held fulfils nothing
+		{"pod!=train-8", "1"}, // a device without allocation fulfils nothing
 		{"real==0%", "1"},
 		{"memused>39GiB & rx>1.5 GB/s", "0"},
 		{"temp>85C", "0"},

@@ -175,7 +175,7 @@ const leastTestWidth = 40
 
 // TestNothingMovesWhenValuesChange draws two readings of the same devices and
 // holds that labels and borders stay where they are: the cells that differ are of
-// numbers, bars, the past and classes.
+// numbers, bars, the history and classes.
 func TestNothingMovesWhenValuesChange(t *testing.T) {
 	mayChange := map[screen.Style]bool{
 		stylePlain: true, styleStrong: true, styleTrack: true, styleUtil0: true, styleUtil1: true, styleUtil2: true, styleUtil3: true,

@@ -9,7 +9,7 @@ import (
 )
 
 // focusView shows everything of the selected device, and all others beside it where
-// there is room.
+// there is space.
 type focusView struct {
 	fleet fleetView
 	rows  []*focusRow
@@ -78,7 +78,7 @@ func drawFacts(r screen.Rect, g *client.GPU) {
 	} else {
 		x := r.Text(0, 0, r.W, label.Long, label.style)
 		if len(g.ClockEvents) > 0 {
-			x = r.Text(x+2, 0, r.W-x-2, "clocks held down by ", styleLabel)
+			x = r.Text(x+2, 0, r.W-x-2, "clocks limited by ", styleLabel)
 			for i, reason := range g.ClockEvents {
 				if i > 0 {
 					x = r.Text(x, 0, r.W-x, ", ", styleLabel)
@@ -102,11 +102,11 @@ func accountOf(g *client.GPU) []pair {
 			pair{"over", AgeText(time.Duration(g.KnownSeconds * float64(time.Second)))})
 	}
 	if len(g.Allocations) == 0 {
-		return append(pairs, pair{"held by", "nobody that is known"})
+		return append(pairs, pair{"allocation", "unknown"})
 	}
 	a := &g.Allocations[0]
 	if n := max(int(g.Holders), len(g.Allocations)); n > 1 {
-		pairs = append(pairs, pair{"holders", string(count(nil, float64(n)))})
+		pairs = append(pairs, pair{"allocations", string(count(nil, float64(n)))})
 	}
 	return append(pairs, pair{"pod", a.Pod}, pair{"in", a.Namespace}, pair{"container", a.Container}, pair{"of " + a.Kind, a.Name}, pair{"job", a.Job})
 }

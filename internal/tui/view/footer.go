@@ -28,7 +28,7 @@ func drawFooter(r screen.Rect, s *State) {
 		return
 	}
 	if text, st := footerMessage(s); text != "" {
-		const choicesFrom = 80 // the width from which a message leaves room for them
+		const choicesFrom = 80 // the least width at which they are drawn beside a message
 		end := r.W - 1
 		if r.W >= choicesFrom {
 			_, end = drawLine(r, choiceItems(s))
@@ -69,7 +69,7 @@ func footerMessage(s *State) (string, screen.Style) {
 		case count > 0 && n.URL == client.InProcess:
 			return source + " cannot be read", styleWarn
 		case count > 0:
-			return source + " cannot be read; the proxy's log and landing page say why", styleWarn
+			return source + " cannot be read; see the log and the landing page of the proxy", styleWarn
 		}
 	}
 	return "", stylePlain
@@ -114,7 +114,7 @@ func choiceItems(s *State) (items []item) {
 		items = append(items, right(2, piece{"by ", styleLabel}, piece{client.Metrics[s.Sort.By].Name, styleAccent}))
 	}
 	if s.Pinned {
-		items = append(items, right(2, piece{"F", styleAccent}, piece{" order held", styleLabel}))
+		items = append(items, right(2, piece{"F", styleAccent}, piece{" order fixed", styleLabel}))
 	}
 	if s.Filter != "" {
 		items = append(items, right(1, piece{"/", styleLabel}, piece{ellipsize(s.Filter, 24), styleAccent}))

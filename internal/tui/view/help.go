@@ -25,8 +25,8 @@ func helpLines(keys, commands []HelpEntry) []textLine {
 		{"Keys", keys},
 		{"Commands", commands},
 		{"In plots", []HelpEntry{
-			{"← →", "move a cursor through the past; the numbers are what was read there"},
-			{"< >", "the reading before, or the next one"},
+			{"← →", "move a cursor through the history; the numbers are what was read there"},
+			{"< >", "the previous reading, or the next one"},
 			{"v", "a chart for each GPU, or one for each reading"},
 			{"↑ ↓", "scroll, as in the focus view"},
 		}},
@@ -39,7 +39,7 @@ func helpLines(keys, commands []HelpEntry) []textLine {
 		}},
 		{"Signs", []HelpEntry{
 			{missing, "not read, or too old to be shown; never 0"},
-			{"…", "a number that has no room: it is never cut"},
+			{"…", "a number that does not fit: it is never cut"},
 		}},
 	} {
 		if len(lines) > 0 {

@@ -19,7 +19,7 @@ type jobsView struct{}
 const gpuTitle = "GPU"
 
 var allocationColumns = []listColumn{
-	{gpuTitle, 10, true}, {"REAL*", widthPercent, false}, {"MEAN", widthPercent, false}, {"HELD", 5, false}, {"CLASS*", longClass, true},
+	{gpuTitle, 10, true}, {"REAL*", widthPercent, false}, {"MEAN", widthPercent, false}, {"TIME", 5, false}, {"CLASS*", longClass, true},
 	{"NAMESPACE", 14, true}, {"JOB", 12, true}, {"CONTAINER", 12, true}, {"POD", 0, true},
 }
 
@@ -56,10 +56,10 @@ func (v *jobsView) Draw(r screen.Rect, s *State) {
 	case len(processes) > 0:
 		upper = min(len(allocations)+2, max(4, r.H/2))
 	case s.ProcessesErr != "" || s.Processes != nil:
-		upper = min(len(allocations)+2, r.H-2) // a line says why there are none
+		upper = min(len(allocations)+2, r.H-2) // a line explains why there are none
 	}
 	if len(allocations) == 0 {
-		r.Text(1, 1, r.W-2, "Nobody holds a GPU, or nobody tells: that comes from the exporter's pod and job labels.", styleLabel)
+		r.Text(1, 1, r.W-2, "No allocation is read. Allocations come from the pod and job labels of the exporter.", styleLabel)
 		upper = 3
 	} else {
 		v.allocations(r.Sub(0, 0, r.W, upper), s, allocations)
@@ -145,7 +145,7 @@ func (v *jobsView) processes(r screen.Rect, s *State, all []client.Process) {
 	}
 }
 
-// fitNames returns columns with room for the names of nodes in front of an index:
+// fitNames returns columns with space for the names of nodes in front of an index:
 // a name that leaves none would identify no device.
 func fitNames(columns []listColumn, s *State) []listColumn {
 	names := nodeWidth(s)

@@ -120,7 +120,7 @@ func TestPlotKeys(t *testing.T) {
 	if s.Metric != plotted[len(plotted)-1] {
 		t.Errorf("the metric is %s", client.Metrics[s.Metric].Name)
 	}
-	s.Metric = client.MetricEnergy // has no past
+	s.Metric = client.MetricEnergy // has no history
 	press(">", "v")
 	if !client.Metrics[s.Metric].Kept || !s.PerGPU {
 		t.Errorf("%s, per GPU: %v", client.Metrics[s.Metric].Name, s.PerGPU)
@@ -180,7 +180,7 @@ func TestCursorReadsAllThatIsDrawn(t *testing.T) {
 	}
 }
 
-// TestPlotScrollsWithoutShimmer holds that what was drawn of the past keeps its
+// TestPlotScrollsWithoutShimmer holds that what was drawn before keeps its
 // shape as time goes on: it only moves to the left, a whole cell at a time.
 func TestPlotScrollsWithoutShimmer(t *testing.T) {
 	const w = 60

@@ -17,14 +17,14 @@ import (
 var noon = time.Date(2026, time.March, 14, 12, 0, 0, 0, time.UTC)
 
 // scenario is something that the terminal has to show. Its nodes are what they say
-// at an instant, so that they have a past.
+// at an instant, so that they have a history.
 type scenario struct {
 	name  string
 	nodes func(at time.Time) []*client.Node
 	// set changes the State that comes of them.
 	set func(s *State)
-	// past is how long they were read; 0 is a quarter of an hour.
-	past time.Duration
+	// read is how long they were read; 0 is a quarter of an hour.
+	read time.Duration
 }
 
 // scenarios by name.
@@ -84,12 +84,12 @@ func (sc *scenario) history() *history.History {
 	if h, ok := histories.Load(sc.name); ok {
 		return h.(*history.History)
 	}
-	past := sc.past
-	if past == 0 {
-		past = 15 * time.Minute
+	read := sc.read
+	if read == 0 {
+		read = 15 * time.Minute
 	}
 	h := history.NewHistory()
-	for at := noon.Add(-past); !at.After(noon); at = at.Add(2 * time.Second) {
+	for at := noon.Add(-read); !at.After(noon); at = at.Add(2 * time.Second) {
 		for _, n := range sc.nodes(at) {
 			if n.Err == "" {
 				h.Add(n)

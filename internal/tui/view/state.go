@@ -42,7 +42,7 @@ type State struct {
 	Filter  string // as typed; "" is none
 	Sort    Sort
 	Pinned  bool // devices keep their order
-	// Window is how much of the past charts show; 0 leaves it to them.
+	// Window is how much history charts show; 0 leaves it to them.
 	Window time.Duration
 	// Cursor is the time that the cursor of charts points at; zero is none.
 	Cursor time.Time

@@ -60,8 +60,8 @@ var tableColumns = []column{
 	{"TX GB/s", 7, 0, 15, client.MetricPCIeTransmit, false, amount(canonical.PCIeTransmit)},
 	{"NVL GB/s", 8, 0, 17, client.MetricNVLink, false, amount(canonical.NVLinkBytes)},
 	{"SM MHz", 6, 0, 18, client.MetricSMClock, false, amount(canonical.SMClock)},
-	{"PAST", 12, 28, 10, client.MetricNone, true, func(p *painter, r screen.Rect, s *State, g *client.GPU) { p.history.utilization(r, s, g) }},
-	{"HELD BY", 14, 26, 19, client.MetricNone, true, drawHolder},
+	{"HISTORY", 12, 28, 10, client.MetricNone, true, func(p *painter, r screen.Rect, s *State, g *client.GPU) { p.history.utilization(r, s, g) }},
+	{"WORKLOAD", 14, 26, 19, client.MetricNone, true, drawHolder},
 }
 
 // fraction draws a field as whole percents.

@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// window returns how much of the past charts show.
+// window returns how much history charts show.
 func (s *State) window() time.Duration {
 	if s.Window > 0 {
 		return s.Window

@@ -128,7 +128,7 @@ func drawNoDevices(r screen.Rect, s *State) {
 		case n.FetchedAt.IsZero():
 			write(stylePlain, "Waiting for the first reading of "+where+" …")
 		default:
-			write(styleWarn, "No GPU in what "+where+" says")
+			write(styleWarn, "No GPU in the readings of "+where)
 		}
 	}
 }

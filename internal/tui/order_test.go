@@ -44,7 +44,7 @@ func TestOrderIsPinned(t *testing.T) {
 	is("0 3 3.1 3.2 2 1")
 	typed(m, "F")
 	if !m.state.Pinned {
-		t.Error("the footer does not know that the order is held")
+		t.Error("the footer does not know that the order is fixed")
 	}
 	read(all, .1, .9, .8, .2)
 	is("0 3 3.1 3.2 2 1")

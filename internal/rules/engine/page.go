@@ -65,7 +65,8 @@ func (p *page) observe(st *store, in *interest, at int64, parts [][]byte) {
 		if l.scan == p.scan {
 			continue
 		}
-		if l.series != nil && l.series.owner == p {
+		// A series that is spelled in another way now is still there.
+		if l.series != nil && l.series.owner == p && l.series.scan != p.scan {
 			l.series.owner = nil
 			if !l.stamped {
 				st.end(l.series, at)
@@ -110,7 +111,7 @@ func (o *observation) read() {
 		} else if end := o.nameEnd(i); end > i {
 			i = o.sample(i, end)
 		} else {
-			i = exposition.NextLine(o.text, i)
+			i = exposition.Next(o.text, i).End
 		}
 	}
 }
@@ -193,6 +194,7 @@ func (o *observation) value(l *line, i int) int {
 	if l.series == nil || !o.page.owns(l.series) {
 		return exposition.NextLine(o.text, i)
 	}
+	l.series.scan = o.page.scan
 	v, t, next, ok := exposition.ReadValue(o.text, i)
 	if !ok {
 		return exposition.NextLine(o.text, i)

@@ -45,6 +45,7 @@ func TestPageReadsWhatPrometheusDoes(t *testing.T) {
 		{"no end", "a 1", map[string]float64{`{__name__="a"}`: 1}},
 		{"the same twice", "a 1\na 2\na{x=\"\"} 3\n", map[string]float64{`{__name__="a"}`: 1}},
 		{"a label twice", "a{x=\"1\",x=\"2\"} 1\n", map[string]float64{}},
+		{"a quoted name, with a newline in a label", "{\"b\",x=\"\na 5\n\"} 2\n{\"a\"} 3\na 7\n", map[string]float64{`{__name__="a"}`: 7}},
 		{"a time of its own", "a 1 900\n", map[string]float64{`{__name__="a"}`: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -100,6 +101,24 @@ func TestSeriesOfSeveralPages(t *testing.T) {
 		pages[step.page].observe(st, in, at, parts)
 		if got := fmt.Sprint(st.latest()); got != step.want {
 			t.Errorf("after page %d says %q: %s, want %s", step.page, step.text, got, step.want)
+		}
+	}
+}
+
+// TestSeriesSpelledAnotherWay: it does not end with the line that is gone, and does
+// with the source.
+func TestSeriesSpelledAnotherWay(t *testing.T) {
+	st, in, p := newStore(Limits{100, 100}), selecting("a"), &page{}
+	at := int64(1000)
+	for _, step := range []struct{ text, want string }{
+		{"a{x=\"1\",y=\"2\"} 1\n", `map[{__name__="a", x="1", y="2"}:1]`},
+		{"a{y=\"2\",x=\"1\"} 2\n", `map[{__name__="a", x="1", y="2"}:2]`},
+		{"", `map[]`},
+	} {
+		at += 1000
+		p.observe(st, in, at, [][]byte{[]byte(step.text)})
+		if got := fmt.Sprint(st.latest()); got != step.want {
+			t.Errorf("after %q: %s, want %s", step.text, got, step.want)
 		}
 	}
 }

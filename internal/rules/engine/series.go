@@ -21,6 +21,8 @@ type series struct {
 	index   int  // in the store's list of its name
 	// owner is the page whose samples these are, nil if it is on none, or of a rule.
 	owner *page
+	// scan is the owner's last exposition that it was in.
+	scan uint64
 }
 
 // samples returns those that count, oldest first. They are valid until the next

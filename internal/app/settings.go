@@ -249,7 +249,7 @@ var settings = []setting{
 	{key: "sources", modes: modesReading, restart: true, at: func(o *options) any { return &o.sources }, help: "What to read, where neither --backend, --source nor --replay is given. Their http_config has no flag."},
 
 	{flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", modes: modeServe, at: func(o *options) any { return &o.passthrough },
-		help: "Which of the exporter's lines to serve: valid (all that Prometheus can parse), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},
+		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},
 	{flag: "series-limit", key: "limits.series_limit", group: groupServing, modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.Series },
 		help: "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted."},
 	{flag: "web.systemd-socket", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.systemdSocket },

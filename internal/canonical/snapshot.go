@@ -11,7 +11,7 @@ type Snapshot struct {
 	Ledger    Ledger
 
 	// Body is the upstream's exposition byte for byte; Valid are the parts of
-	// it, whole lines in order, that Prometheus' parser accepts and that are not
+	// it, whole lines in order, that a Prometheus server accepts and that are not
 	// series of our own. Both are empty where the source is none.
 	Body  []byte
 	Valid [][]byte

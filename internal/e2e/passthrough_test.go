@@ -25,16 +25,20 @@ type entry struct {
 	value      float64
 }
 
-// split reads a body with Prometheus' parser, which begins anew at each line. A
-// line where it fails is rejected, and the next one is tried.
+// split reads a body as a Prometheus server does, with its parser, which begins anew
+// at each line. A line where that fails is rejected, and the next one is tried; so is
+// an entry whose names the server refuses.
 func split(body []byte) (accepted []entry, rejected int) {
 	for at := 0; at < len(body); {
 		e, ok := readEntry(body, at)
-		if ok {
-			accepted = append(accepted, e)
-		} else {
+		switch {
+		case !ok:
 			rejected++
 			e.end = lineEnd(body, at)
+		case e.refused(body):
+			rejected++
+		default:
+			accepted = append(accepted, e)
 		}
 		at = e.end
 	}
@@ -90,6 +94,22 @@ func parseEntry(text []byte) (entry, bool) {
 		e.name = e.labels.Get(model.MetricNameLabel)
 	}
 	return e, true
+}
+
+// refused reports whether a server refuses the names of e, which its parser accepts. A
+// server adds labels of its own first, which takes those with an empty value out. A name
+// without quotes must also be one to servers that know no others.
+func (e *entry) refused(body []byte) bool {
+	if e.kind != textparse.EntrySeries || e.own() {
+		return false
+	}
+	b := labels.NewBuilder(e.labels)
+	ls := b.Set("\xff", "added").Labels()
+	_, twice := ls.HasDuplicateLabelNames()
+	if name := ls.Get(model.MetricNameLabel); name == "" || strings.TrimLeft(name, " \t") != name && !bytes.HasPrefix(bytes.TrimLeft(body[e.start:e.end], " \t"), []byte("{")) {
+		return true
+	}
+	return twice || !b.Del("\xff").Labels().IsValid(model.UTF8Validation)
 }
 
 // own reports whether e is of a family that carries our prefix.

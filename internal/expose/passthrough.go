@@ -11,7 +11,7 @@ type Passthrough uint8
 
 // The ways to pass the upstream through.
 const (
-	// PassValid serves the lines that Prometheus' parser accepts and that are no
+	// PassValid serves the lines that a Prometheus server accepts and that are no
 	// series of ours.
 	PassValid Passthrough = iota
 	// PassVerbatim serves every byte.

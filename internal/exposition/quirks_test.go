@@ -71,6 +71,11 @@ var quirks = []string{
 	"# TYPE a gau\x00ge\n# TYPE\x00 a gauge\n# TYPE a \x00gauge\n# HELP a \x00 \x00\n# HELP a x\x00\n",
 	"a{x=\"\x00\"} 1\na{x=\"y\"\x00} 1\na{x=\"y\"\x00\x00,z=\"w\"\x00\x00\x00} 1\na{x=\x00\"y\"} 1\na{x= \x00 \x00\"y\"} 1\na{x\x00=\"y\"} 1\n",
 	"a{x=\"\\\x00n\"} 1\na{x=\"\\\x00\"\"} 1\na{x=\"\\\x00\n\"} 1\na{\"x\x00\"=\"y\"} 1\na{\"x\\\x00\"=\"y\"} 1\na\x00 1\na 1\x00\na 1 2\x00\na{x=\"y\"}\x00 1\n{\x00\"a\"} 1\n",
+	// What a server refuses behind its parser, and what it does not.
+	"a{x=\"1\",x=\"2\"} 1\na{x=\"1\",y=\"2\",x=\"1\"} 1\na{x=\"\",x=\"2\"} 1\na{x=\"1\",x=\"\",x=\"3\"} 1\na{\"x\"=\"1\",x=\"2\"} 1\na{x=\"1\"} 2\n",
+	"a{__name__=\"a\"} 1\na{__name__=\"\"} 1\n{\"a\",__name__=\"b\"} 1\n{\"a\",__name__=\"\"} 1\na{__name__=\"\",__name__=\"b\"} 1\n",
+	"a{\"\"=\"b\"} 1\na{\"\"=\"\"} 1\na{\"\"=\"b\",\"\"=\"\"} 1\na{\"x\xff\"=\"\"} 1\n{\" a\"} 1\n{\"a b\",\"x y\"=\"z\"} 1\n",
+	"a{x=\"one\nb 2\",x=\"two\nc 3\"} 1\nd 4\n a{x=\"one\nb 2\"} 1\nd 5\n",
 	// Our own families.
 	"# HELP kpulse_a b\n# TYPE kpulse_a gauge\nkpulse_a 1\nkpulse_a{x=\"y\"} 2\nkpulse_b 1\nkpulse_c x\n{\"kpulse_d\"} 1\n# HELP \"kpulse_e\\\"\" f\n{\"kpulse_e\\\"\"} 1\nkpulsea 1\nkpulse_ 1\n",
 	"a 1\nkpulse_a 1\na 2\nkpulse_a 1\nkpulse_a 1\na x\na 3\n",

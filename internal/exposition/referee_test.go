@@ -26,6 +26,7 @@ const ownPrefix = "kpulse_"
 type reading struct {
 	samples     []string   // series as seriesKey writes it, and the bits of the value
 	rejected    []raw.Span // the lines that the parser rejects, each by itself
+	refused     []raw.Span // the samples that a server refuses behind its parser
 	own         []raw.Span // the accepted entries of families with ownPrefix
 	ownFamilies map[string]bool
 	meaningful  int
@@ -51,6 +52,10 @@ func entries(body []byte) reading {
 		case exposition.Type:
 			r.types = append(r.types, e.Name+" "+e.Text)
 		case exposition.Series:
+			if !own && e.Refused(exposition.ParseLabels(e.Labels, nil)) {
+				r.refused = append(r.refused, raw.Span{Start: e.Start, End: e.End})
+				continue
+			}
 			if !own {
 				key := sampleKey(exposition.ParseLabels(e.Labels, []exposition.Label{{Name: "__name__", Value: name}}), e.Value)
 				if e.Millis != exposition.NoTimestamp {
@@ -117,7 +122,10 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 			p.Labels(&ls)
 			_, stamp, v := p.Series()
 			name = metricName(p, body[offset:])
-			if !bytes.HasPrefix(name, []byte(ownPrefix)) {
+			if own := bytes.HasPrefix(name, []byte(ownPrefix)); !own && refusedByServer(ls, string(name), body[start:end]) {
+				r.refused = append(r.refused, raw.Span{Start: start, End: end})
+				continue
+			} else if !own {
 				r.samples = append(r.samples, sampleKey(promLabels(ls), v)+stampKey(stamp))
 			}
 		default:
@@ -129,6 +137,21 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 			r.ownFamilies[exposition.Unescape(string(name))] = true
 		}
 	}
+}
+
+// refusedByServer does what scrape.go and the head of the database do with the labels of
+// a sample. A name without quotes must be one to servers that know no others.
+func refusedByServer(ls labels.Labels, name string, line []byte) bool {
+	b := labels.NewBuilder(ls)
+	b.Set("\xfftarget", "x") // as job and instance are set
+	b.Labels()
+	ls = b.Del("\xfftarget").Labels()
+	quoted := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{"))
+	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) || !quoted && !model.LegacyValidation.IsValidMetricName(name) {
+		return true
+	}
+	_, twice := ls.WithoutEmpty().HasDuplicateLabelNames()
+	return twice
 }
 
 // position returns where the parser's current entry starts, and where its lexer
@@ -225,11 +248,11 @@ func compare(t *testing.T, b *raw.Batch) {
 	if got := ours(b); !slices.Equal(got, want.samples) {
 		t.Errorf("samples of %q:\n got %v\nwant %v", b.Body, got, want.samples)
 	}
-	if omit := merged(want.rejected, want.own); !slices.Equal(b.Omit, omit) {
+	if omit := merged(want.rejected, want.refused, want.own); !slices.Equal(b.Omit, omit) {
 		t.Errorf("Omit of %q: got %v, want %v", b.Body, b.Omit, omit)
 	}
 	got := [3]int{b.Skipped, b.OwnFamilies, b.Meaningful}
-	if w := [3]int{len(want.rejected), len(want.ownFamilies), want.meaningful}; got != w {
+	if w := [3]int{len(want.rejected) + len(want.refused), len(want.ownFamilies), want.meaningful}; got != w {
 		t.Errorf("Skipped, OwnFamilies, Meaningful of %q: got %v, want %v", b.Body, got, w)
 	}
 	comparePassed(t, b, want.samples)
@@ -245,7 +268,7 @@ func comparePassed(t *testing.T, b *raw.Batch, want []string) {
 	if at, rejected := whole.run(p, rest, 0); rejected {
 		t.Errorf("of %q, %q is passed on, which the parser rejects at %d", b.Body, rest, at)
 	}
-	if len(whole.own) > 0 || !slices.Equal(whole.samples, want) {
+	if len(whole.own)+len(whole.refused) > 0 || !slices.Equal(whole.samples, want) {
 		t.Errorf("of %q, %q is passed on:\n got %v\nwant %v", b.Body, rest, whole.samples, want)
 	}
 }

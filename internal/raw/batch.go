@@ -44,8 +44,8 @@ type Batch struct {
 	Exposition func(dst []byte, b *Batch) []byte
 
 	// Omit lists, in rising order and merged where adjacent, the lines of Body
-	// that must not be passed on: those that Prometheus' parser rejects and
-	// those of our own families (a proxy behind a proxy).
+	// that must not be passed on: those for which a Prometheus server refuses a
+	// scrape and those of our own families (a proxy behind a proxy).
 	Omit []Span
 
 	// Samples in the order of the source. A series may occur more than once.
@@ -58,7 +58,8 @@ type Batch struct {
 	// A later Scan may change its Generation; the ids are void then.
 	Dict *Dict
 
-	// Skipped counts the malformed lines of this reading.
+	// Skipped counts the lines of this reading for which a Prometheus server refuses
+	// a scrape.
 	Skipped int
 
 	// OwnFamilies counts the families of this reading that carry our own

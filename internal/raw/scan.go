@@ -24,7 +24,8 @@ const (
 )
 
 // A Scanner reads expositions of one source, as package exposition does: it
-// accepts and rejects what Prometheus' own parser would.
+// accepts and rejects what a Prometheus server would, its parser and what looks at
+// the labels behind that.
 //
 // A scrape mostly repeats the one before it, so a Scanner remembers which label
 // block followed which and compares before it parses. Bytes equal to a block that
@@ -57,6 +58,7 @@ type Scanner struct {
 	ownSeen []uint32 // by id of own: the last scan that saw it
 	usedOwn int
 	scratch []byte
+	labels  []Label
 }
 
 // blockNote is what a Scanner remembers of a label block.
@@ -182,6 +184,17 @@ func (s *Scanner) entry(i int) int {
 	return e.End
 }
 
+// refused reports whether a server refuses the names of a sample. A label block that
+// was accepted once is not looked at again: it is accepted behind any metric name, or
+// has that of its own.
+func (s *Scanner) refused(e *exposition.Entry) bool {
+	s.labels = s.labels[:0]
+	if id, known := s.dict.blockID[e.Labels]; !known || int(id) >= len(s.blocks) || s.blocks[id].scan == 0 {
+		s.labels = exposition.ParseLabels(e.Labels, s.labels)
+	}
+	return e.Refused(s.labels)
+}
+
 // knownBlock reads the series at i if its label block was accepted before. It
 // returns the start of the next line, or i.
 func (s *Scanner) knownBlock(i int) int {
@@ -229,6 +242,11 @@ func (s *Scanner) findBlock(i int, expected uint32) (id uint32, ok bool) {
 func (s *Scanner) series(e *exposition.Entry) {
 	if strings.HasPrefix(e.Name, ownPrefix) {
 		s.leaveOut(e)
+		return
+	}
+	if s.refused(e) {
+		s.omit(e.Start, e.End)
+		s.out.Skipped++
 		return
 	}
 	if e.Quoted || e.Name != s.name {

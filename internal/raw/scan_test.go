@@ -47,8 +47,17 @@ func TestScan(t *testing.T) {
 		},
 		{
 			body:       "{\"a.b\",x=\"y\"} 1\n  c 2\n",
-			samples:    []string{`a.b {"a.b",x="y"} 1`, "  c  2"},
-			meaningful: 2,
+			samples:    []string{`a.b {"a.b",x="y"} 1`},
+			omit:       []Span{{16, 22}},
+			skipped:    1,
+			meaningful: 1,
+		},
+		{
+			body:       "a{x=\"1\",x=\"2\"} 1\na{x=\"1\"} 2\na{__name__=\"b\"} 3\n",
+			samples:    []string{`a {x="1"} 2`},
+			omit:       []Span{{0, 17}, {28, 46}},
+			skipped:    2,
+			meaningful: 1,
 		},
 	}
 	for _, c := range cases {

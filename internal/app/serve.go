@@ -244,6 +244,7 @@ func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.
 	return translate.New(translate.Options{
 		NodeName:       s.NodeName,
 		FallbackHost:   hostname,
+		MaxLabelValue:  int(o.Limits.MaxLabelValue),
 		MaxDevices:     devices,
 		MaxAllocations: allocations,
 		Rows:           o.Rows,

@@ -11,6 +11,12 @@ type Allocation struct {
 	Kind, Name string
 }
 
+// Weight is what a, on device d, counts for where allocations are limited, as
+// Device.Weight is: its series have the labels of both.
+func (a *Allocation) Weight(d *Device) int {
+	return 1 + (d.labelBytes()+len(a.Namespace)+len(a.Pod)+len(a.Container)+len(a.Job)+len(a.Kind)+len(a.Name))/weightUnit
+}
+
 // Workload is a container of a pod, a job of a batch system, or both at once;
 // never all "".
 type Workload struct {

@@ -66,6 +66,19 @@ type Selection struct {
 // IsInstance reports whether d is a MIG instance.
 func (d *Device) IsInstance() bool { return d.Instance != "" }
 
+// weightUnit is how many bytes of labels a device or an allocation may have without
+// weighing more than one. Real ones have 100 to 400.
+const weightUnit = 512
+
+// Weight is what d counts for where devices are limited, since each of its series has
+// its labels: 1, and 1 more for each full 512 bytes of these.
+func (d *Device) Weight() int { return 1 + d.labelBytes()/weightUnit }
+
+// labelBytes is how long the labels are that each series of d has.
+func (d *Device) labelBytes() int {
+	return len(d.Hostname) + len(d.GPU) + len(d.UUID) + len(d.Instance) + len(d.Profile)
+}
+
 // Identity identifies a device, whatever a source calls its host. It can be
 // compared.
 type Identity struct{ uuid, hostname, gpu, instance, profile string }

@@ -97,6 +97,7 @@ const (
 	DropOutOfRange
 	DropUnitUnknown
 	DropStale
+	DropLabelTooLong // of a sample with a label that is longer than allowed
 	NumDropReasons
 )
 
@@ -107,6 +108,8 @@ var DropReasons = [NumDropReasons]string{
 	DropOutOfRange:  "out_of_range",
 	DropUnitUnknown: "unit_unknown",
 	DropStale:       "stale",
+
+	DropLabelTooLong: "label_too_long",
 }
 
 // Failure is why nothing could be read. It is an error.

@@ -19,6 +19,7 @@ type allocations struct {
 	devices  *canonical.Roster        // of the latest reading
 	known    map[allocationKey]*allocation
 	present  []*allocation // in the order of the set
+	weight   int           // of the present ones
 	departed departed[*allocation]
 	roster   *canonical.AllocationRoster // nil after a change
 }
@@ -38,6 +39,8 @@ type allocation struct {
 }
 
 func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload} }
+
+func (a *allocation) weight() int { return a.Weight(&a.device.Device) }
 
 // isIn reports whether a is in a list in which its slot is its index.
 func (a *allocation) isIn(list []*allocation) bool {
@@ -60,7 +63,7 @@ func (l *allocations) update(set *canonical.AllocationSet, m *memory) *canonical
 
 // forget drops the allocations that ended too long ago or exceed the limit.
 func (l *allocations) forget(at time.Time) {
-	n := l.departed.expired(at, allocationMemory, l.limit, len(l.present))
+	n := l.departed.expired(at, allocationMemory, l.limit-l.weight, l.limit > 0, (*allocation).weight)
 	if n == 0 {
 		return
 	}
@@ -86,8 +89,10 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 	for i := range set.Allocations {
 		l.present[i] = l.find(&set.Allocations[i], m)
 	}
+	l.weight = 0
 	for i, a := range l.present {
 		a.slot = i
+		l.weight += a.weight()
 	}
 	l.departed = l.departed.without(func(a *allocation) bool { return a.isIn(l.present) })
 	for _, a := range previous {

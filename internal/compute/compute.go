@@ -31,8 +31,8 @@ type Options struct {
 	// ExpectedGPUs is how many boards the node should have; 0 expects none in
 	// particular.
 	ExpectedGPUs int
-	// MaxDevices and MaxAllocations limit how many the ledger keeps accounts of, those
-	// that left included: they are dropped first, the one that left longest ago before
+	// MaxDevices and MaxAllocations limit how many the ledger keeps accounts of, by their
+	// weights and those that left included: they are dropped first, the one that left longest ago before
 	// the others. 0 is no limit.
 	MaxDevices, MaxAllocations int
 }

@@ -17,13 +17,14 @@ const DeviceMemory = time.Hour
 // clock: its time is that of the readings.
 type memory struct {
 	expected int // boards that the node should have
-	limit    int // of devices, those that left included; 0 is none
+	limit    int // of the weight of devices, those that left included; 0 is none
 
 	at       time.Time           // of the latest reading
 	readings uint64              // so far
 	topology *canonical.Topology // of the latest reading
 	devices  map[canonical.Identity]*device
 	present  []*device // in the order of the topology
+	weight   int       // of the present ones
 	departed departed[*device]
 	roster   *canonical.Roster // nil after a change
 }
@@ -80,7 +81,7 @@ func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 
 // forget drops the devices that left too long ago or exceed the limit.
 func (m *memory) forget() {
-	n := m.departed.expired(m.at, DeviceMemory, m.limit, len(m.present))
+	n := m.departed.expired(m.at, DeviceMemory, m.limit-m.weight, m.limit > 0, (*device).Weight)
 	if n == 0 {
 		return
 	}
@@ -118,8 +119,10 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		d.account.Read = d.account.Read || !d.Implied
 		m.present[i] = d
 	}
+	m.weight = 0
 	for i, d := range m.present {
 		d.slot = i
+		m.weight += d.Weight()
 	}
 	m.departed = m.departed.without(func(d *device) bool { return d.isIn(m.present) })
 	for _, d := range previous {
@@ -194,12 +197,17 @@ type departure[T any] struct {
 }
 
 // expired returns how many, from the front, are to be forgotten at an instant: those that
-// left more than span ago, and those that exceed limit together with the present ones.
-// A limit of 0 is none.
-func (p departed[T]) expired(at time.Time, span time.Duration, limit, present int) int {
+// left more than span ago, and where they are limited, those for which there is no room
+// by their weight.
+func (p departed[T]) expired(at time.Time, span time.Duration, room int, limited bool, weight func(T) int) int {
 	n := 0
-	if limit > 0 {
-		n = max(len(p)-max(limit-present, 0), 0)
+	if limited {
+		for i := range p {
+			room -= weight(p[i].item)
+		}
+		for ; n < len(p) && room < 0; n++ {
+			room += weight(p[n].item)
+		}
 	}
 	for n < len(p) && at.Sub(p[n].at) > span {
 		n++

@@ -34,8 +34,12 @@ type Limits struct {
 	Series Count `yaml:"series_limit"`
 	// MaxBody is the largest body that is read from the upstream, also after gunzip.
 	MaxBody Size `yaml:"max_body"`
-	// MaxRequests is the most scrapes served at a time.
+	// MaxLabelValue is the longest value, in bytes, of a label that is translated.
+	MaxLabelValue Size `yaml:"max_label_value"`
+	// MaxRequests is the most requests served at a time.
 	MaxRequests Count `yaml:"max_requests"`
+	// MinReadRate is how many bytes a client must read each second.
+	MinReadRate Size `yaml:"min_read_rate"`
 }
 
 // Rules are the recording rules that the proxy evaluates itself.
@@ -96,9 +100,11 @@ func Default() Config {
 	return Config{
 		Judge: compute.DefaultOptions(),
 		Limits: Limits{
-			Series:      250_000,
-			MaxBody:     64 << 20,
-			MaxRequests: 40,
+			Series:        250_000,
+			MaxBody:       64 << 20,
+			MaxLabelValue: 2048,
+			MaxRequests:   40,
+			MinReadRate:   16 << 10,
 		},
 		Rules: Rules{
 			Window: Duration(5 * time.Minute),

@@ -71,8 +71,8 @@ dialect:
 			{Field: c.ECCDoubleBitVolatile, Unit: translate.Number, Names: []string{"MY_DBE"}},
 		}
 	}},
-	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_requests: 1\n", func(c *Config) {
-		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxRequests: 1}
+	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_label_value: 4KiB\n  max_requests: 1\n  min_read_rate: 1\n", func(c *Config) {
+		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxLabelValue: 4096, MaxRequests: 1, MinReadRate: 1}
 	}},
 	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n  max_samples: 1\n", func(c *Config) {
 		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: Duration(24 * time.Hour), MaxSamples: 1}
@@ -230,7 +230,7 @@ var badFiles = []struct{ text, want string }{
 	{"limits: {max_requests: many}\n", `bad.yml:1: limits.max_requests: "many" where a whole number of at least 1 is wanted; write it in digits`},
 	{"limits: {max_body: 64XB}\n", `bad.yml:1: limits.max_body: "64XB" where a size is wanted; write 64MiB, 1GiB or bytes`},
 	{"limits: {max_body: []}\n", "bad.yml:1: a list where a size is wanted; write 64MiB, 1GiB or bytes"},
-	{"limits: {poll: 3s}\n", "bad.yml:1: limits.poll: is no key here; the ones here are series_limit, max_body, max_requests"},
+	{"limits: {poll: 3s}\n", "bad.yml:1: limits.poll: is no key here; the ones here are series_limit, max_body, max_label_value, max_requests, min_read_rate"},
 }
 
 func TestParseBadFiles(t *testing.T) {
@@ -258,7 +258,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxRequests: 40}, Rules: Rules{Window: Duration(5 * time.Minute), MaxSamples: 2_000_000}}
+	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxLabelValue: 2048, MaxRequests: 40, MinReadRate: 16_384}, Rules: Rules{Window: Duration(5 * time.Minute), MaxSamples: 2_000_000}}
 	if got := Default(); !reflect.DeepEqual(got, fresh) {
 		t.Errorf("the defaults became %+v", got)
 	}

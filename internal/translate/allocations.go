@@ -28,8 +28,10 @@ func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Work
 // unless that is nil. It returns how many allocations are newly over the limit.
 func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 	t.allocations = merge(t.allocations, t.allocationsOf(present))
+	weight := 0
 	for i := range t.allocations {
-		out := t.maxAllocations > 0 && i >= t.maxAllocations
+		weight += t.allocations[i].Weight(&t.topology.Devices[t.allocations[i].Device])
+		out := t.maxAllocations > 0 && weight > t.maxAllocations
 		if out && !t.allocations[i].leftOut {
 			leftOut++
 		}

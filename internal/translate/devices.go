@@ -55,7 +55,7 @@ func complete(d, other *canonical.Device) {
 	}
 }
 
-// admit returns at most limit of the devices (all of them where limit is 0) and
+// admit returns devices of at most limit in weight (all of them where limit is 0) and
 // the boards of the instances among them, implied ones included. Those that are
 // in old already go before newer ones.
 func admit(devices, old []canonical.Device, limit int) []canonical.Device {
@@ -68,6 +68,7 @@ func admit(devices, old []canonical.Device, limit int) []canonical.Device {
 	})
 	admitted := map[key]int{}
 	var out []canonical.Device
+	weight := 0
 	for i := range order {
 		d := &order[i]
 		k := keyOf(d)
@@ -75,16 +76,22 @@ func admit(devices, old []canonical.Device, limit int) []canonical.Device {
 			continue
 		}
 		_, boarded := admitted[k.board()]
-		need := 1
-		if d.IsInstance() && !boarded {
-			need = 2
+		need, board := d.Weight(), canonical.Device{}
+		if d.IsInstance() {
+			board = boardOf(d, devices, present)
+			like := *d // will have these of its board
+			like.Hostname, like.GPU = cmp.Or(board.Hostname, d.Hostname), board.GPU
+			if need = like.Weight(); !boarded {
+				need += board.Weight()
+			}
 		}
-		if limit > 0 && len(out)+need > limit {
+		if limit > 0 && weight+need > limit {
 			continue
 		}
-		if need == 2 {
+		weight += need
+		if d.IsInstance() && !boarded {
 			admitted[k.board()] = len(out)
-			out = append(out, boardOf(d, devices, present))
+			out = append(out, board)
 		}
 		admitted[k] = len(out)
 		out = append(out, *d)

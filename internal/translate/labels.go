@@ -2,6 +2,7 @@ package translate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -123,12 +124,18 @@ type variant struct {
 // held reports whether the row is of a workload.
 func (v *variant) isAllocated() bool { return v.allocation.Workload != canonical.Workload{} }
 
-// noDevice stands for the variant of rows that are of no device.
-const noDevice = -1
+// What stands for the variant of rows that are of no device.
+const (
+	noDevice  = -1
+	longLabel = -2 // with a label that is longer than Options.MaxLabelValue
+)
 
 // resolve returns the variant of a label block. Each block is parsed here, once.
 func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	t.labels = d.Labels(block, t.labels[:0])
+	if t.tooLong(t.labels) {
+		return longLabel
+	}
 	v, ok := t.describe(t.labels)
 	if !ok {
 		return noDevice
@@ -142,6 +149,14 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	t.positions = append(t.positions, position{row: notHere})
 	t.variantID[v] = id
 	return id
+}
+
+// tooLong reports whether a label that we know is longer than allowed.
+func (t *Translator) tooLong(labels []raw.Label) bool {
+	return t.maxLabelValue > 0 && slices.ContainsFunc(labels, func(l raw.Label) bool {
+		_, known := roleOf(l.Name)
+		return known && len(l.Value) > t.maxLabelValue
+	})
 }
 
 // describe makes a variant of labels; ok is false if they are of no device. Of

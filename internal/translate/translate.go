@@ -17,11 +17,17 @@ type Options struct {
 	// FallbackHost is the hostname of devices whose labels give none: the host
 	// of the source's URL, or this machine.
 	FallbackHost string
-	// MaxDevices bounds the devices of a frame, boards known only from their
-	// instances included. The newest beyond it get no row. 0 is no bound.
+	// MaxLabelValue is the longest value, in bytes, of a label that describes a device
+	// or its holder. Samples with a longer one are of no device, and dropped. 0 is no
+	// bound.
+	MaxLabelValue int
+	// MaxDevices bounds the devices of a frame, each by its canonical.Device.Weight,
+	// boards known only from their instances included. The newest beyond it get no
+	// row. 0 is no bound.
 	MaxDevices int
-	// MaxAllocations bounds the allocations of a frame; the newest beyond it are
-	// left out of its AllocationSet and counted. 0 is no bound.
+	// MaxAllocations bounds the allocations of a frame, each by its
+	// canonical.Allocation.Weight; the newest beyond it are left out of its
+	// AllocationSet and counted. 0 is no bound.
 	MaxAllocations int
 	// Rows are the user's additions to the dialect.
 	Rows []Row
@@ -33,6 +39,7 @@ type Options struct {
 // that reads the source.
 type Translator struct {
 	nodeName, fallbackHost string
+	maxLabelValue          int
 	maxDevices             int
 	maxAllocations         int
 	rules                  *ruleSet
@@ -43,7 +50,7 @@ type Translator struct {
 	dict       *raw.Dict
 	generation uint64
 	families   []family
-	blocks     []int32 // the variant of each, or noDevice
+	blocks     []int32 // the variant of each, or noDevice or longLabel
 	variants   []variant
 	variantID  map[variant]int32
 	positions  []position // of each variant
@@ -90,6 +97,7 @@ func New(opts Options) (*Translator, error) {
 	t := &Translator{
 		nodeName:      opts.NodeName,
 		fallbackHost:  opts.FallbackHost,
+		maxLabelValue: max(opts.MaxLabelValue, 0),
 		maxDevices:    max(opts.MaxDevices, 0),
 		rules:         rules,
 		util:          newUtilRatio(),
@@ -167,7 +175,10 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		}
 		s := &b.Samples[i]
 		v := t.blocks[s.Labels]
-		if v == noDevice {
+		if v < 0 {
+			if v == longLabel && t.families[s.Family].rule != nil {
+				rep.Dropped[canonical.DropLabelTooLong]++
+			}
 			continue
 		}
 		p := &t.positions[v]
@@ -279,7 +290,7 @@ func (t *Translator) present(b *raw.Batch) []int32 {
 	var present []int32
 	for i := range b.Samples {
 		v := t.blocks[b.Samples[i].Labels]
-		if v == noDevice || t.positions[v].seen == t.reading {
+		if v < 0 || t.positions[v].seen == t.reading {
 			continue
 		}
 		t.positions[v].seen = t.reading

@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// TestLongLabels: a label that is longer than allowed arrives in the upstream's line and
+// nowhere else, and is counted; once it is gone, so are its bytes.
+func TestLongLabels(t *testing.T) {
+	t.Parallel()
+	var long atomic.Bool
+	long.Store(true)
+	line := "DCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=\"" + strings.Repeat("u", 1<<20) + "\"} 41\n"
+	up := startUpstream(func() ([]byte, error) {
+		if long.Load() {
+			return []byte(oneGPU + line), nil
+		}
+		return []byte(oneGPU), nil
+	})
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0")
+	_, first := page(t, c, "/metrics")
+	ours, through := strings.CutPrefix(first, oneGPU+line)
+	if !through || len(ours) > 64<<10 {
+		t.Errorf("the answer passes the line on: %t, and has %d bytes beside it, want at most 64 KiB", through, len(ours))
+	}
+	if want := `reason="label_too_long"} 1` + "\n"; !strings.Contains(ours, want) {
+		t.Errorf("want %s in\n%s", want, family(ours, "kpulse_source_dropped_values_total"))
+	}
+	if n := strings.Count(ours, "\nkpulse_gpu_info{"); n != 1 {
+		t.Errorf("%d devices, want 1", n)
+	}
+	long.Store(false)
+	if _, text := page(t, c, "/metrics"); len(text) > 64<<10 {
+		t.Errorf("an hour begins in which each answer has %d bytes", len(text))
+	}
+}
+
+// TestLabelLimitIsSet: a limit of its own holds to the byte.
+func TestLabelLimitIsSet(t *testing.T) {
+	t.Parallel()
+	body := func(pod string) string {
+		return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",pod=%q,namespace=\"n\",other=%q} 40\n", pod, strings.Repeat("o", 99))
+	}
+	up := startUpstream(func() ([]byte, error) { return []byte(body("12345678") + body("123456789")), nil })
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.max-label-value=8", "--node-name=n")
+	_, text := page(t, c, "/metrics")
+	if !strings.Contains(text, `workload_pod="12345678"`) || strings.Contains(text, `workload_pod="123456789"`) || !strings.Contains(text, `label_too_long"} 1`) {
+		t.Errorf("want the pod of 8 bytes alone in\n%s", text)
+	}
+}
+
+// TestBytesAreBudgeted: what is served of our own does not grow with the labels beyond
+// what the limit of series leaves, also of devices that left.
+func TestBytesAreBudgeted(t *testing.T) {
+	t.Parallel()
+	const limit, gpus = 10_000, 400
+	var reading atomic.Int64
+	up := startUpstream(func() ([]byte, error) {
+		var b strings.Builder
+		n := reading.Add(1)
+		for i := range gpus {
+			long := strings.Repeat("x", 2000)
+			fmt.Fprintf(&b, "DCGM_FI_DEV_GPU_TEMP{gpu=\"%d\",UUID=\"GPU-%d-%d-%s\",Hostname=\"%s\"} 40\n", i, n, i, long, long)
+		}
+		return []byte(b.String()), nil
+	})
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--passthrough=off", fmt.Sprint("--series-limit=", limit))
+	for range 4 {
+		status, text := page(t, c, "/metrics")
+		// 512 bytes of labels for each series, and some 100 for name and value.
+		if status != http.StatusOK || len(text) > limit*612 {
+			t.Errorf("status %d and %d bytes, want at most %d", status, len(text), limit*612)
+		}
+		if strings.HasSuffix(family(text, "kpulse_source_dropped_series_total{"), " 0\n") || !strings.Contains(text, "\nkpulse_gpu_info{") {
+			t.Errorf("want some devices, and some left out and counted:\n%s", family(text, "kpulse_source_"))
+		}
+	}
+}

@@ -17,7 +17,7 @@ const attachTimeout = 500 * time.Millisecond
 
 // attach returns the URL of the proxy that listens at one, over TLS where that is what
 // it speaks and client, which may be nil, trusts it. Where something listens that may
-// be one but refuses us, why says so and what to do.
+// be one but refuses us, why is the reason and what to do.
 func attach(ctx context.Context, client *http.Client, url string) (attached, why string) {
 	switch status, ours := greet(ctx, client, url); {
 	case ours:
@@ -37,7 +37,7 @@ func attach(ctx context.Context, client *http.Client, url string) (attached, why
 	return "", notAttached(url, "TLS")
 }
 
-// notAttached says that we read by ourselves beside a proxy that may have been meant.
+// notAttached reports that we read by ourselves beside a proxy that may have been meant.
 func notAttached(url, wants string) string {
 	address := strings.TrimSuffix(url, "/metrics")
 	return fmt.Sprintf("read by ourselves: what listens at %s wants %s; if that is the proxy, show it with --tui.url=%s --tui.http-config=FILE", address, wants, address)

@@ -37,7 +37,7 @@ type backend struct {
 	selects bool
 	// source is --source where it is not given.
 	source string
-	// overHTTP: the source may be a URL, to be asked as an http_config says.
+	// overHTTP: the source may be a URL, which is read with an http_config.
 	overHTTP bool
 	// check names a source of the config file, and returns why it can never work and the
 	// key to blame; nil does neither.

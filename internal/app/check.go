@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
@@ -32,7 +33,7 @@ const checkUsage = `usage: kpulse-proxy check config FILE
        kpulse-proxy check rules FILE…
        kpulse-proxy check counters FILE
 
-Says what is wrong in a config file, in Prometheus rule files (which may be globs),
+Reports what is wrong in a config file, in Prometheus rule files (which may be globs),
 or in the counters file of dcgm-exporter, and in which line; nothing is started.
 Exits with 0 if all is well but for warnings, else with 1.
 `
@@ -79,7 +80,7 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 // checkRules returns what is wrong in files that Prometheus is to evaluate, or this
 // program.
 func checkRules(files []string) (string, diag.Problems, error) {
-	set, problems := rules.Load(rules.Options{Window: rules.DefaultWindow, Served: servedFamilies(), ForPrometheus: true}, files...)
+	set, problems := rules.Load(rules.Options{Window: time.Duration(config.Default().Rules.Window), Served: servedFamilies(), ForPrometheus: true}, files...)
 	return fmt.Sprintf("%s, %s, %s: ok", plural(len(set.Files), "file"), plural(len(set.Groups), "group"),
 		plural(set.Rules()+set.Alerts, "rule")), problems, nil
 }

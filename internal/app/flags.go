@@ -221,7 +221,7 @@ func (o *options) origin(flag string) origin {
 	return fromFile
 }
 
-// weigh lets the weights stand in place of the preset, unless that comes from nearer by.
+// weigh lets the weights stand in place of the preset, unless that wins over them.
 func (o *options) weigh() {
 	switch weights, preset := o.origin("weights"), o.origin("preset"); {
 	case preset > weights:

@@ -34,7 +34,7 @@ const helpTemplate = `usage: {{.App.Name}} [<flags>]
 {{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
 Every flag can be set in the environment too; the command line wins, and both win
 over the config file.
-One core is used at a time, unless GOMAXPROCS in the environment says more.
+One core is used at a time, unless GOMAXPROCS in the environment is more.
 `
 
 // flagGroup is one heading of --help.

@@ -105,7 +105,7 @@ func (p *service) tryReload() ([]string, error) {
 }
 
 // changed returns the keys of the settings in which fresh differs. Those that need a
-// restart it sets back in fresh, and says so.
+// restart it sets back in fresh, and logs that.
 func (p *service) changed(fresh *options) (keys []string) {
 	for i := range settings {
 		s := &settings[i]

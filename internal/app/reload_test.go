@@ -76,13 +76,13 @@ func TestReloadIsLoggedBeforeItIsCounted(t *testing.T) {
 	}
 }
 
-// held is a reading's memory, which nobody wants back.
-type held struct{}
+// memory stands for that of a reading, which nobody reuses here.
+type memory struct{}
 
-func (held) Release() {}
+func (memory) Release() {}
 
-// TestReloadKeepsWhatIsStillSelected: the room of rules that go is not taken from those
-// that stay, where a reload also says that fewer samples are kept.
+// TestReloadKeepsWhatIsStillSelected: a reload that removes rules and lowers
+// max_samples drops no samples of the rules that stay.
 func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 	dir := t.TempDir()
 	const file = "groups:\n- name: g\n  interval: 1w\n  rules:\n  - {record: 'r:a', expr: 'count_over_time(a[1m])'}\n"
@@ -113,7 +113,7 @@ func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 	begin := time.Now().Add(-readings * time.Second)
 	for i := range readings {
 		snapshot := &canonical.Snapshot{Valid: [][]byte{[]byte("a 1\nb 1\n")}, Judgement: &canonical.Judgement{}, Source: canonical.Source{Name: "s", At: begin.Add(time.Duration(i) * time.Second)}}
-		until(func() bool { return s.rules.Observe(snapshot, held{}) })
+		until(func() bool { return s.rules.Observe(snapshot, memory{}) })
 	}
 	until(func() bool { return kept() == 2*readings })
 	write("rules: {files: [" + few + "], max_samples: 20}\n")

@@ -63,7 +63,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
-	opts.leaveRoom()
+	opts.limitResources()
 	switch {
 	case opts.once:
 		defer catchPipeSignal()()
@@ -83,9 +83,8 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// leaveRoom leaves memory and processors to others, as far as the environment does not
-// set how much of them to use.
-func (o *options) leaveRoom() {
+// limitResources bounds garbage and processors, as far as the environment does not.
+func (o *options) limitResources() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
 		if o.tui {

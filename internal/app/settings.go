@@ -152,7 +152,7 @@ const (
 )
 
 // groupTitles are indexed by group.
-var groupTitles = [...]string{"Reading", "Showing in the place of serving", "Computing", "Serving", "Logging and the rest"}
+var groupTitles = [...]string{"Reading", "Showing instead of serving", "Computing", "Serving", "Logging and the rest"}
 
 // What to do about flags that are not for a backend.
 const (
@@ -179,9 +179,9 @@ var settings = []setting{
 	{flag: "source.max-body", key: "limits.max_body", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxBody },
 		help: "Largest body that is read from the exporter, also after gunzip."},
 	{flag: "source.max-label-value", key: "limits.max_label_value", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxLabelValue },
-		help: "Longest value of a label that says which GPU, pod or job a sample is of; a sample with a longer one is passed through, but not translated, and counted."},
+		help: "Longest value of a label that names the GPU, pod or job of a sample; a sample with a longer one is passed through, but not translated, and counted."},
 	{flag: "node-name", key: "sources[].node_name", placeholder: "NAME", modes: modesReading, restart: true, perSource: "give each of them its node_name there", at: func(o *options) any { return &o.flagSource.NodeName },
-		help: "Label hostname of our series (default: $NODE_NAME, else what the exporter says, else the host of its URL)."},
+		help: "Label hostname of our series (default: $NODE_NAME, else what the exporter reports, else the host of its URL)."},
 	{flag: "replay", placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.replayFile },
 		help: "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause it, step and change the speed."},
 	{flag: "dcgm.host", key: "sources[].dcgm_host", placeholder: "HOST", modes: modesReading, restart: true, perSource: "give each of them its dcgm_host there", at: func(o *options) any { return &o.flagSource.DCGMHost },
@@ -192,7 +192,7 @@ var settings = []setting{
 		help: "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
 	{flag: "show-all", modes: modesReading | modeAttach, at: func(o *options) any { return &o.showAll },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
-		help: "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment says."},
+		help: "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment chooses."},
 	{flag: "hpc-job-mapping-dir", placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
 		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},
@@ -200,7 +200,7 @@ var settings = []setting{
 		backends: "dcgm nvml", remedy: "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them",
 		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series."},
 	{flag: "collector.processes.cmdline", modes: modeServe | modeTUI, needs: "collector.processes", at: func(o *options) any { return &o.commandLines },
-		help: "With --collector.processes: list the command line of each process in place of its name. Command lines may hold secrets, such as tokens and passwords, which are shown as they are."},
+		help: "With --collector.processes: list the command line of each process instead of its name. Command lines may hold secrets, such as tokens and passwords, which are shown as they are."},
 	{flag: "record", placeholder: "FILE", modes: modesReading, perSource: remedyOne, at: func(o *options) any { return &o.record },
 		help: "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept."},
 
@@ -221,7 +221,7 @@ var settings = []setting{
 	{flag: "preset", key: "preset", group: groupComputing, placeholder: "ai|hpc|mem", modes: modesReading, at: func(o *options) any { return &o.Judge.Preset },
 		help: "Weights of real utilization: ai, hpc or mem."},
 	{flag: "weights", key: "weights", group: groupComputing, placeholder: "SM,TENSOR,DRAM,ENGINE", modes: modesReading, at: func(o *options) any { return &o.Judge.Weights },
-		help: "Weights of your own in place of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1."},
+		help: "Weights of your own instead of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1."},
 	{flag: "missing-inputs", key: "missing_inputs", group: groupComputing, placeholder: "renormalize|zero", modes: modesReading, at: func(o *options) any { return &o.Judge.Missing },
 		help: "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0)."},
 	{flag: "min-coverage", key: "min_coverage", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.MinCoverage },
@@ -253,7 +253,7 @@ var settings = []setting{
 	{flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", modes: modeServe, at: func(o *options) any { return &o.passthrough },
 		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},
 	{flag: "series-limit", key: "limits.series_limit", group: groupServing, modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.Series },
-		help: "Most series of our own; GPUs past three quarters of it, and pods and jobs past the rest, are left out and counted. One counts as two with labels of 512 bytes, as three with 1024, and so on."},
+		help: "Most series of our own; GPUs above three quarters of it, and pods and jobs above the rest, are left out and counted. One counts as two with labels of 512 bytes, as three with 1024, and so on."},
 	{flag: "web.systemd-socket", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.systemdSocket },
 		help: "Use systemd socket activation listeners instead of port listeners (Linux only)."},
 	{flag: "web.listen-address", group: groupServing, placeholder: defaultListen, standard: defaultListen, modes: modeServe | modeAttach, at: func(o *options) any { return &o.listen },

@@ -1,4 +1,4 @@
-// Package config reads the config file: what flags can say too, and the tables that are
+// Package config reads the config file: what flags can set too, and the tables that are
 // too long for a flag. The program lays flags and environment over it.
 package config
 

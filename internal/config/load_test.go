@@ -60,13 +60,13 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// offered are the lines of the example that are there to be turned on: no blank
-// follows their mark.
+// offered are the lines of the example that are commented out, as a setting is: no
+// blank follows their mark.
 var offered = regexp.MustCompile(`(?m)^#(\S)`)
 
-// turnedOn returns the example with all that it offers. Weights and preset cannot
+// uncommented returns the example with all that it offers. Weights and preset cannot
 // both be given.
-func turnedOn(t *testing.T) string {
+func uncommented(t *testing.T) string {
 	t.Helper()
 	body, err := os.ReadFile(example)
 	if err != nil {
@@ -78,7 +78,7 @@ func turnedOn(t *testing.T) string {
 
 // TestExampleOffersWhatWorks: the lines that are commented out can be used.
 func TestExampleOffersWhatWorks(t *testing.T) {
-	c, err := Parse(example, []byte(turnedOn(t)))
+	c, err := Parse(example, []byte(uncommented(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func keysOf[T any]() []string {
 
 // TestExampleShowsEveryKey: nothing that can be set is left out.
 func TestExampleShowsEveryKey(t *testing.T) {
-	text := "\npreset: ai\n" + turnedOn(t)
+	text := "\npreset: ai\n" + uncommented(t)
 	for _, keys := range [][]string{keysOf[file](), keysOf[thresholds](), keysOf[Limits](), keysOf[Rules](), keysOf[Source](), keysOf[row](), canonical.Conditions[:]} {
 		for _, key := range keys {
 			if !regexp.MustCompile(`(?m)^[ -]*([{].*)?\b` + key + `:`).MatchString(text) {

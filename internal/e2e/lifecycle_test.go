@@ -99,7 +99,7 @@ func TestOversizedBodiesLeaveMemoryFlat(t *testing.T) {
 	}
 }
 
-// TestOneCore: that is the default, and GOMAXPROCS is heard where it makes sense.
+// TestOneCore: that is the default, and GOMAXPROCS counts where it is a number above 0.
 func TestOneCore(t *testing.T) {
 	for environment, want := range map[string]string{"": "1", "3": "3", "0": "1", "all": "1"} {
 		t.Setenv("GOMAXPROCS", environment)

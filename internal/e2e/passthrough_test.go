@@ -169,7 +169,7 @@ func checkPassed(t *testing.T, p *program, body []byte, verbatim bool) error {
 }
 
 // checkWhole runs the parser over the whole answer once. It must reach the end,
-// past as many series of the upstream as were kept.
+// behind as many series of the upstream as were kept.
 func checkWhole(answer, kept []byte) error {
 	want := 0
 	entries, _ := split(kept)

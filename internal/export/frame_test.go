@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// node is a reading with all that a frame can tell.
+// node is a reading with everything that a frame can show.
 func node() *View {
 	v := snapshot()
 	v.Frame.At = time.Date(2026, 11, 21, 12, 0, 0, 250_000_000, time.UTC)

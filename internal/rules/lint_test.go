@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestOrderOfGroups: here a group that reads what a later one records is an
@@ -50,17 +51,17 @@ func TestAlikeProblems(t *testing.T) {
 		return b.String() + "  - {record: kpulse_x, expr: 1}\n"
 	}
 	for n, want := range map[int]int{1: 2, 3: 4, 4: 3, 50: 3} {
-		_, problems := load(t, Options{Window: DefaultWindow, ForPrometheus: true}, file(n))
+		_, problems := load(t, Options{Window: 5 * time.Minute, ForPrometheus: true}, file(n))
 		if len(problems) != want || problems.Refuse() {
 			t.Errorf("of %d rules: %d warnings, want %d:\n%v", n, len(problems), want, problems)
 		}
 	}
-	_, problems := load(t, Options{Window: DefaultWindow, ForPrometheus: true}, file(50))
+	_, problems := load(t, Options{Window: 5 * time.Minute, ForPrometheus: true}, file(50))
 	const want = "f:53: warning: 50 rules in all, of which this is the last, reach back beyond the window"
 	if problems[0].Line != 4 || problems[1].String() != want {
 		t.Errorf("got  %v\nwant %s behind the first", problems, want)
 	}
-	_, problems = load(t, Options{Window: DefaultWindow}, file(50))
+	_, problems = load(t, Options{Window: 5 * time.Minute}, file(50))
 	if len(problems) != 3 || problems[0].Warning || problems[1].Warning {
 		t.Errorf("where the proxy is to evaluate them: %v, want 3 errors", problems)
 	}

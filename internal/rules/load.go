@@ -15,12 +15,9 @@ import (
 // maxFile is the largest file that is read, in bytes: some twenty thousand rules.
 const maxFile = 4 << 20
 
-// DefaultWindow is how far back rules can see by default.
-const DefaultWindow = 5 * time.Minute
-
 // Options are what a rule may be.
 type Options struct {
-	// Window is how far back rules can see, such as DefaultWindow; 0 is no limit.
+	// Window is how far back rules can see; 0 is no limit.
 	Window time.Duration
 	// Served are the names of the families that we serve, all with
 	// canonical.Prefix: of those with the prefix a rule should select no others.

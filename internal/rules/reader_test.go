@@ -205,7 +205,7 @@ func TestWithoutOptions(t *testing.T) {
 	}
 }
 
-// TestBounds has files that make more of themselves than there is room for.
+// TestBounds has small files that YAML's aliases make large.
 func TestBounds(t *testing.T) {
 	aliases := "groups:\n- name: a\n  rules: &r [" + strings.Repeat("{record: a, expr: 1},", 1000) + "]\n"
 	for i := range 1000 {

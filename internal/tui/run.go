@@ -37,20 +37,20 @@ type Options struct {
 	NoColor bool
 }
 
-// ErrNoTerminal means that standard input or output is no terminal.
-var ErrNoTerminal = errors.New("--tui needs a terminal, and standard input or output is none; print one reading as text with --once")
+var (
+	errNoTerminal = errors.New("--tui needs a terminal, and standard input or output is none; print one reading as text with --once")
+	// A dumb terminal would show escape codes as text.
+	errDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb means that this one cannot; print one reading as text with --once")
+)
 
-// ErrDumbTerminal means that the terminal would show escape codes as text.
-var ErrDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb means that this one cannot; print one reading as text with --once")
-
-// CheckTerminal returns ErrNoTerminal or ErrDumbTerminal where Run cannot draw; kind
-// is the value of TERM.
+// CheckTerminal returns why Run cannot draw on out or read keys from in, and what to do
+// instead; kind is the value of TERM.
 func CheckTerminal(in, out *os.File, kind string) error {
 	switch {
 	case !term.IsTerminal(in.Fd()) || !term.IsTerminal(out.Fd()):
-		return ErrNoTerminal
+		return errNoTerminal
 	case kind == "dumb":
-		return ErrDumbTerminal
+		return errDumbTerminal
 	}
 	return nil
 }

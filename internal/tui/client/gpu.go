@@ -94,11 +94,6 @@ func (g *GPU) MeanUtilization() float64 {
 	return g.UtilizedSeconds / g.KnownSeconds
 }
 
-// Sick reports whether g is a board whose health is worse than ok.
-func (g *GPU) Sick() bool {
-	return g.Health != canonical.HealthOK && g.Health != canonical.HealthUnknown
-}
-
 // Label returns the name of g in messages, such as GPU 3 or GPU 3 MIG 9.
 func (g *GPU) Label() string {
 	if g.IsInstance() {

@@ -211,6 +211,28 @@ func TestWriteFollowsChanges(t *testing.T) {
 	}
 }
 
+// TestExpositionBesideTheNextBatch: a scrape may render a Batch while the next one is
+// written, after the inventory has changed too.
+func TestExpositionBesideTheNextBatch(t *testing.T) {
+	w, sample := writer("gpu07", inventory(nil), nil), read(whole)
+	b := sample.write(w)
+	want := string(b.AppendText(nil))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			if got := string(b.AppendText(nil)); got != want {
+				t.Errorf("the text of a Batch changed to\n%s", got)
+			}
+		}
+	}()
+	for i := range 20 {
+		w.SetInventory(inventory(func(boards []board) { boards[0].Model = strconv.Itoa(i) }))
+		sample.write(w)
+	}
+	<-done
+}
+
 func TestWriteLeavesOut(t *testing.T) {
 	w := writer("", inventory(nil), nil)
 	for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {

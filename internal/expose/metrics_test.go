@@ -65,6 +65,43 @@ func passed() *canonical.Snapshot {
 	return s
 }
 
+// text is an exposition that its source leaves to us.
+type text string
+
+func (t text) AppendText(dst []byte) []byte { return append(dst, t...) }
+
+// TestPassthroughOfText: the exposition that a source leaves to us is the upstream's,
+// and memory for one that is huge is not kept.
+func TestPassthroughOfText(t *testing.T) {
+	const begin = "# HELP kpulse_gpu_info"
+	for _, test := range []struct {
+		mode Passthrough
+		text string
+		kept int
+	}{
+		{PassValid, accepted1, 1},
+		{PassVerbatim, accepted1, 1},
+		{PassOff, accepted1, 1},
+		{PassValid, strings.Repeat(accepted1, maxKept/len(accepted1)+1), 0},
+	} {
+		snap := snapshotOf("first", board())
+		snap.Text = text(test.text)
+		want := test.text
+		if test.mode == PassOff {
+			want = ""
+		}
+		m := &metrics{passthrough: test.mode, renderer: newRenderer(1)}
+		rec := httptest.NewRecorder()
+		m.answer(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), 0, []reading{{snapshot: snap, source: &snap.Source}})
+		if got, _, _ := strings.Cut(rec.Body.String(), begin); got != want {
+			t.Errorf("mode %v: %d bytes before our series, want %d", test.mode, len(got), len(want))
+		}
+		if n := len(m.outputs.idle); n != test.kept {
+			t.Errorf("a text of %d bytes: %d outputs are kept, want %d", len(test.text), n, test.kept)
+		}
+	}
+}
+
 func TestPassthroughIsByteForByte(t *testing.T) {
 	const begin = "# HELP kpulse_gpu_info"
 	long := snapshotOf("first", board())

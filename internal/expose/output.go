@@ -26,6 +26,10 @@ const (
 	// only while it writes, so more are in use only behind slow clients. An output
 	// has 320 KiB, and about 900 KiB more once it has compressed.
 	maxIdle = 8
+	// maxKept is the capacity up to which an output is kept: a text that the source
+	// leaves to us is gathered as a whole, and that of 112 MIG instances fits. One
+	// huge text must not pin its size.
+	maxKept = 4 << 20
 )
 
 // buffer gathers bytes and writes them in large pieces. After an error it discards
@@ -157,7 +161,7 @@ func (l *outputs) put(o *output) {
 	o.packed.reset(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.idle) < maxIdle {
+	if len(l.idle) < maxIdle && cap(o.buf) <= maxKept {
 		l.idle = append(l.idle, o)
 	}
 }

@@ -7,7 +7,7 @@ type Allocation struct {
 	Device int
 	Workload
 	// Kind and Name of what the pod belongs to, such as Job and train-7; ""
-	// where the source does not say.
+	// where the source does not give them.
 	Kind, Name string
 }
 

@@ -13,7 +13,7 @@ type Device struct {
 	// both are "" on a board.
 	Instance, Profile string
 
-	// What the board is; "" where the source did not say.
+	// What the board is; "" where the source did not give it.
 	Model, Name, PCIBusID, Driver string
 
 	// Implied marks a board that the source did not read itself and that is
@@ -57,7 +57,7 @@ type Selection struct {
 	By string
 	// All: no board was left out.
 	All bool
-	// Chosen tells of each device whether it was, by itself or with its board.
+	// Chosen reports of each device whether it was, by itself or with its board.
 	Chosen []bool
 	// Missing is why not all is there that was asked for by name; nil if it is.
 	Missing error

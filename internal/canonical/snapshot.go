@@ -43,18 +43,17 @@ type Source struct {
 
 	// Failure is nil after a good reading.
 	Failure *Failure
-	// Streams are what feeds a source that is made of several, in a fixed order;
-	// those without a Name are none.
+	// Streams are those of a source that reads several, in a fixed order; those
+	// without a Name are none.
 	Streams [MaxStreams]Stream
-	// At and Took say when the last reading that worked was asked for and how
-	// long it took.
+	// At is when the last good reading was asked for, Took how long it needed.
 	At   time.Time
 	Took time.Duration
 	// ChangedAt is the time of the latest reading in which any value differed from
 	// the one before.
 	ChangedAt time.Time
 
-	// Devices and Samples are those of the last reading that worked.
+	// Devices and Samples are those of the last good reading.
 	Devices, Samples int
 	// Roster are the devices of the source, and those that it should have.
 	Roster *Roster
@@ -74,10 +73,10 @@ type Source struct {
 	DroppedAllocations uint64
 }
 
-// MaxStreams is how many streams can feed one source.
+// MaxStreams is how many streams a source can have.
 const MaxStreams = 2
 
-// Stream is one of the streams that feed a source. Its totals are since the
+// Stream is one of the streams of a source. Its totals are since the
 // process started.
 type Stream struct {
 	Name     string   // label `stream`

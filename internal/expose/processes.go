@@ -16,8 +16,8 @@ import (
 
 // ProcessLister lists the processes that use the devices.
 type ProcessLister interface {
-	// Processes returns them in any order. It returns when ctx ends at the latest, and is called by one goroutine at a
-	// time. Where Hostname and GPU are "" they are taken from the device of the
+	// Processes returns them in any order. It returns when ctx ends at the latest,
+	// and is called by one goroutine at a time. Where Hostname and GPU are "" they are taken from the device of the
 	// same UUID and Instance in the readings. The caller owns the slice. An error
 	// ends in what to do; a *canonical.Failure also has whether it was too slow. With
 	// an error, a list that is not nil holds what could be read all the same.
@@ -77,7 +77,7 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "processes cannot be listed: "+err.Error(), statusOfList(err))
 		return
 	}
-	p.place(list)
+	p.identify(list)
 	view := processesView{Processes: viewsOf(list)}
 	if err != nil {
 		view.Incomplete = err.Error()
@@ -105,8 +105,8 @@ func statusOfList(err error) int {
 	return http.StatusBadGateway
 }
 
-// place names the devices as our series do, and puts the list into order.
-func (p *processes) place(list []canonical.Process) {
+// identify names the devices as our series do, and sorts the list.
+func (p *processes) identify(list []canonical.Process) {
 	type id struct{ uuid, instance string }
 	devices := map[id]*canonical.Device{}
 	for _, f := range p.sources {

@@ -35,7 +35,7 @@ type Batch struct {
 	Took time.Duration
 
 	// Body is the exposition as the source sent it, for passing through. It is
-	// empty where the source does not speak the exposition format.
+	// empty where the source gives readings in another form.
 	Body []byte
 
 	// Exposition appends the text that an exporter would have sent for the Samples.

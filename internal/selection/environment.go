@@ -38,7 +38,7 @@ func readCUDA(all devices, value string, lookup func(string) (string, bool)) cho
 	for item := range strings.SplitSeq(value, ",") {
 		item = strings.TrimSpace(item)
 		p, ok := all.byVisibleIndex(number(item))
-		if ok && !all.seen() && setToNumbers(lookup) {
+		if ok && !all.seen() && slurmLists(lookup) {
 			return choice{}
 		}
 		if !ok {
@@ -177,8 +177,8 @@ func (all devices) byMIGIndex(board, device int) (int, bool) {
 	return found, found != unknown
 }
 
-// setToNumbers reports whether Slurm names boards by ids of the node.
-func setToNumbers(lookup func(string) (string, bool)) bool {
+// slurmLists reports whether Slurm lists the boards by their ids on the node.
+func slurmLists(lookup func(string) (string, bool)) bool {
 	for _, name := range []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
 		if value, ok := lookup(name); ok && value != "" {
 			return true

@@ -52,10 +52,10 @@ func (r Request) selectByDefault(all devices) (canonical.Selection, error) {
 	if r.ShowAll {
 		return all.selection("--show-all", nil, true), nil
 	}
+	if r.LookupEnv == nil {
+		return all.selection("", nil, true), nil
+	}
 	for _, v := range variables {
-		if r.LookupEnv == nil {
-			break
-		}
 		value, set := r.LookupEnv(v.name)
 		if !set {
 			continue

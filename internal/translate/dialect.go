@@ -66,7 +66,7 @@ var dialect = []Row{
 	{canonical.NVLinkBytes, BytesPerSecond, false, "", []string{"DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND"}},
 	{canonical.NVLinkTransmit, BytesPerSecond, false, "NVLTX", []string{"dcgm_fi_prof_nvlink_tx_bytes", "DCGM_FI_PROF_NVLINK_TX_BYTES"}},
 	{canonical.NVLinkReceive, BytesPerSecond, false, "NVLRX", []string{"dcgm_fi_prof_nvlink_rx_bytes", "DCGM_FI_PROF_NVLINK_RX_BYTES"}},
-	// DCGM has no such field: the name is that of our own pages (field.NVLinkLimit).
+	// DCGM has no such field: our local sources give it (dcgm.NVLinkLimit).
 	{canonical.NVLinkLimit, BytesPerSecond, false, "", []string{"nvlink_limit_bytes_per_second"}},
 
 	{canonical.Power, Watts, false, "POWER", []string{"dcgm_power_usage", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_BOARD_POWER_WATTS"}},

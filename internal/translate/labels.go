@@ -25,7 +25,7 @@ const (
 	roleEntity   // a row of dmon, whose devices have no uuid
 	roleNoDevice // a row of something inside or beside a GPU
 
-	// Who holds the device: see allocationOf.
+	// The allocation: see allocationOf.
 	roleNamespace
 	rolePod
 	roleContainer
@@ -110,9 +110,8 @@ var labelNames = map[string]role{
 // systemDriverLabel is the driver's label as of DCGM 4.7.
 const systemDriverLabel = "DCGM_FI_SYSTEM_DRIVER_VERSION"
 
-// variant is all that the labels of a row say about its device and about who
-// holds it. Rows of one device may differ in it, and rows that differ only in
-// other labels share one.
+// variant is what the labels of a row give of its device and its allocation. Rows of
+// one device may differ in it, and rows that differ only in other labels share one.
 type variant struct {
 	canonical.Device
 	// allocation is that of the row, without the index of its device. It has no
@@ -121,7 +120,7 @@ type variant struct {
 	systemDriver bool // the driver's label is systemDriverLabel
 }
 
-// held reports whether the row is of a workload.
+// isAllocated reports whether the row is of a workload.
 func (v *variant) isAllocated() bool { return v.allocation.Workload != canonical.Workload{} }
 
 // What stands for the variant of rows that are of no device.
@@ -218,7 +217,7 @@ func roleOf(name string) (role, bool) {
 
 // isBlank reports whether a label's value is no value: empty, one of the vendor's
 // blank strings (<<<NULL>>>, <<<NOT_FOUND>>>, <<<NOT_SUPPORTED>>>, <<<NOT_PERM>>>),
-// or what dcgm-exporter puts in their place on some rows.
+// or what dcgm-exporter writes instead on some rows.
 func isBlank(value string) bool {
 	return value == "" || value == "SKIPPING DCGM VALUE" ||
 		strings.HasPrefix(value, "<<<") && strings.Contains(value, ">>>")

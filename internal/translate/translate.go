@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Options say how to translate.
+// Options configure a Translator.
 type Options struct {
 	// NodeName is the hostname of every device; "" leaves it to their labels.
 	NodeName string
@@ -159,8 +159,8 @@ func (t *Translator) learn(d *raw.Dict) {
 	}
 }
 
-// fill takes the samples of b over. It gives up and returns false if the devices
-// of b are not those of the topology, or their holders not those of the allocationSet.
+// fill writes the samples of b to dst. It stops and returns false if the devices of b
+// are not those of the topology, or their allocations not those of the allocationSet.
 func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool {
 	*rep = Report{}
 	t.reading++

@@ -62,13 +62,13 @@ const (
 // are not sampled at quite the same instant.
 const ratioOvershoot = 1.1
 
-// unitInfo takes numbers of a unit to SI, as value × times / per. Dividing keeps
+// unitInfo converts numbers of a unit to SI, as value × times / per. Dividing keeps
 // 57 % at 0.57, which multiplying by 0.01 does not.
 type unitInfo struct {
 	si         []canonical.Unit // what it can be a unit of
 	times, per float64
-	// overshoot is the largest SI value that is still taken for the highest of
-	// its field; 0 where nothing above that is taken.
+	// overshoot is the largest SI value that still counts as the highest of its
+	// field; 0 where nothing above that does.
 	overshoot float64
 	blanks    blanks
 }

@@ -76,7 +76,7 @@ func trained(operator string) func(*values, string) string {
 	}
 }
 
-// statefulSet takes the ordinal off the pod's name. Kubernetes puts the name into
+// statefulSet removes the ordinal from the pod's name. Kubernetes puts the name into
 // a label as well, and since 1.28 the ordinal.
 func statefulSet(v *values, pod string) string {
 	name, ordinal := cutLast(pod)
@@ -86,7 +86,7 @@ func statefulSet(v *values, pod string) string {
 	return name
 }
 
-// deployment takes the hash of the ReplicaSet and the five random characters of
+// deployment removes the hash of the ReplicaSet and the five random characters of
 // the pod off its name.
 func deployment(v *values, pod string) string {
 	set, random := cutLast(pod)

@@ -28,7 +28,7 @@ import (
 )
 
 // MinPeriod is the shortest period that NVIDIA's user guide allows for profiling
-// fields. It is for the command line to hold to; New does not.
+// fields. The command line enforces it, New does not.
 const MinPeriod = 100 * time.Millisecond
 
 // closeTimeout bounds Close: a child that not even SIGKILL ends is left to the
@@ -66,9 +66,9 @@ const (
 	profiling = int(dcgm.ProfilingStream)
 )
 
-// Source reads the GPUs of one host engine. A reading is a Body, as package dcgm
-// writes it, and what a scan of it gives; At is when the last row of a sample
-// arrived, and Skipped counts dmon's malformed lines.
+// Source reads the GPUs of one host engine. A reading is samples under the
+// label blocks of dcgm-exporter, as a dcgm.Writer gives them; At is when the last row of a
+// sample arrived, and Skipped counts dmon's malformed lines.
 type Source struct {
 	opts  Options
 	local bool   // the host engine is one of this machine

@@ -53,9 +53,9 @@ func (p probes) complete() probes {
 
 // Check returns, as a *source.Error, what no waiting is likely to mend, so that a
 // program may end with it before it serves: what preflight finds, a dcgmi that
-// cannot be run, and devices that were chosen and are not all there. A host engine that is down, or
-// slow, is not among these: Read returns it, and tries again. It lasts up to a
-// quarter of a minute, and spares the first Read that time.
+// cannot be run, and devices that were chosen and are not all there. A host engine that
+// is down, or slow, is not among these: Read returns it, and tries again. Check may need
+// a quarter of a minute, which the first Read then does not.
 func (s *Source) Check(ctx context.Context) error {
 	path, err := s.preflight(ctx)
 	if err != nil {

@@ -80,11 +80,11 @@ type gpmSample struct {
 // gpmAsked is a metric that is not refused.
 type gpmAsked struct {
 	*gpmMetric
-	at    int // index in field.Fields
+	at    int // index in dcgm.Fields
 	state support
 }
 
-// wholeBoard is in the place of an instance's id.
+// wholeBoard stands for no instance where an id is asked for.
 const wholeBoard = -1
 
 // newGPM counts what a board does, or what its instance of that id does.

@@ -19,7 +19,7 @@ import (
 )
 
 // MinPeriod is the shortest period worth asking for: NVML's counters are no newer
-// (nvml.h, nvmlGpmSampleGet). It is for the command line to hold to; New does not.
+// (nvml.h, nvmlGpmSampleGet). The command line enforces it, New does not.
 const MinPeriod = 100 * time.Millisecond
 
 // standardPeriod is Options.Period where it is not given.

@@ -28,7 +28,7 @@ type opening struct {
 	calls map[int]string // under way, by board, or of the library; guarded by mu
 }
 
-// ofLibrary is in the place of a board's index.
+// ofLibrary stands for no board where an index is asked for.
 const ofLibrary = -1
 
 // making records that a board's next call is made, or with "" that it has made all.

@@ -36,8 +36,9 @@ const (
 	profiling
 )
 
-// Source reads the GPUs of this machine. A reading is a Body, as package dcgm
-// writes it, and what a scan of it gives; At is when the boards were asked.
+// Source reads the GPUs of this machine. A reading is samples under the
+// label blocks of dcgm-exporter, as a dcgm.Writer gives them; At is when the boards were
+// asked.
 type Source struct {
 	opts    Options
 	api     nvml.Interface                                           // before it is loaded

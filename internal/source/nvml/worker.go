@@ -33,7 +33,7 @@ type worker struct {
 	denials *denials
 	logger  *slog.Logger
 
-	asks    chan time.Time // holds one
+	asks    chan time.Time // has a capacity of one
 	answers chan<- answer
 
 	mayCount bool         // the board has not answered that it has no GPM
@@ -51,7 +51,7 @@ type worker struct {
 	values   [4]float64   // of a reading: as many as one has
 	note     func(string) // calls
 	pair     *pair        // one for all parts; of its own, for C may see no Go pointers beside it
-	xidAt    int          // the index in field.Fields
+	xidAt    int          // the index in dcgm.Fields
 
 	processList processList
 	xid         atomic.Uint64 // the last code, 0 for none
@@ -62,7 +62,7 @@ type worker struct {
 // asked is a reading of a device that is asked, or was refused.
 type asked struct {
 	*reading
-	at    []int // indices in field.Fields
+	at    []int // indices in dcgm.Fields
 	state support
 }
 
@@ -227,7 +227,7 @@ func (w *worker) list(now time.Time) {
 	}
 }
 
-// adopt makes cuts the instances of the board. The results may still hold the
+// adopt makes cuts the instances of the board. The results may still have the
 // earlier ones, which are not written to. The board is begun anew with them: what it
 // refuses depends on whether it is cut.
 func (w *worker) adopt(cuts []cut) {

@@ -110,7 +110,7 @@ func (r Reading) text(f Field, tick int, release Release) (string, bool) {
 	return f.format(r.Value + r.Step*float64(tick-r.From)), true
 }
 
-// absent returns what stands in the place of a value that there is none of.
+// absent returns what dmon prints where there is no value.
 func absent(state State, f Field, release Release) (string, bool) {
 	switch {
 	case state == Omitted:

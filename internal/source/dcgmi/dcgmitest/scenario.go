@@ -117,9 +117,9 @@ type Reading struct {
 	// Value is what the field reads at From, and Step is added at each sample
 	// after that.
 	Value, Step float64
-	// State, if set, stands in the place of the value: Blank, NoSample or Omitted.
+	// State, if set, replaces the value: Blank, NoSample or Omitted.
 	State State
-	// Text, if set, is printed in the place of the value; what is longer than the
+	// Text, if set, is printed instead of the value; what is longer than the
 	// column is cut as usual.
 	Text string
 }

@@ -47,12 +47,12 @@ func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string)
 			entities = append(entities, e)
 		}
 	}
-	place := func(e dcgmitest.Entity) float64 { return float64(slices.Index(all, e)) }
+	rank := func(e dcgmitest.Entity) float64 { return float64(slices.Index(all, e)) }
 	if mig := slices.ContainsFunc(all, func(e dcgmitest.Entity) bool { return e.Instance }); !f.release.Since("4.0.0") && !mig {
 		// The rows come out of a hash map: any order, but the same in each sample.
-		place = func(e dcgmitest.Entity) float64 { return dcgmitest.Share(f.scenario.Seed, 1000+e.ID) }
+		rank = func(e dcgmitest.Entity) float64 { return dcgmitest.Share(f.scenario.Seed, 1000+e.ID) }
 	}
-	slices.SortFunc(entities, func(a, b dcgmitest.Entity) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortFunc(entities, func(a, b dcgmitest.Entity) int { return cmp.Compare(rank(a), rank(b)) })
 	return slices.Compact(entities), ok, ""
 }
 

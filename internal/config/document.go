@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -69,19 +70,26 @@ func (d *document) decode(body []byte, into any) {
 }
 
 // place returns the path that a problem of the decoder is about, where its line and its
-// key, or the kind of its value, leave only one.
+// key, or its value, leave only one.
 func (d *document) place(p diag.Problem) string {
 	scalar := !strings.HasPrefix(p.Text, "a list ") && !strings.HasPrefix(p.Text, "keys ")
-	var paths []string
+	var paths, exact []string
 	for _, n := range d.nodes {
 		isKey := n.path == p.Place || strings.HasSuffix(n.path, "."+p.Place)
 		isValue := p.Place == "" && (n.value.Kind == yaml.ScalarNode) == scalar
-		if n.path != "" && n.first == p.Line && (isKey || isValue) {
-			paths = append(paths, n.path)
+		if n.path == "" || n.first != p.Line || !isKey && !isValue {
+			continue
+		}
+		paths = append(paths, n.path)
+		if strings.HasPrefix(p.Text, strconv.Quote(n.value.Value)+" where ") {
+			exact = append(exact, n.path)
 		}
 	}
-	if len(paths) == 1 {
+	switch {
+	case len(paths) == 1:
 		return paths[0]
+	case len(exact) == 1:
+		return exact[0]
 	}
 	return p.Place
 }

@@ -207,7 +207,7 @@ var badFiles = []struct{ text, want string }{
 	{"dialect:\n  -\n", "bad.yml:2: dialect[1]: is empty; write a value, or remove the key"},
 	{"dialect:\n  - {names: [A], field: gpu_power_watts}\n", "bad.yml:2: dialect[1]: has no unit; " + rowHint},
 	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: watts, scale: 2}\n", "bad.yml:2: dialect[1].scale: is no key here; the ones here are names, field, unit, labels"},
-	{"dialect:\n  - {names: A, field: gpu_power_watts, unit: watts}\n", `bad.yml:2: "A" where a list is wanted; write one such as [NAME, NAME]`},
+	{"dialect:\n  - {names: A, field: gpu_power_watts, unit: watts}\n", `bad.yml:2: dialect[1].names: "A" where a list is wanted; write one such as [NAME, NAME]`},
 	{"dialect:\n  - {names: [], field: gpu_power_watts, unit: watts}\n", "bad.yml:2: dialect[1]: no family is named for gpu_power_watts; name one or remove the row"},
 	{"dialect:\n  - names: [A, B-C]\n    field: gpu_power_watts\n    unit: watts\n", `bad.yml:2: dialect[1].names[2]: "B-C" is no name of a family; use letters, digits, _ and :`},
 	{"dialect:\n  - {names: [kpulse_x], field: gpu_power_watts, unit: watts}\n", `bad.yml:2: dialect[1].names[1]: "kpulse_x" is named like ours, which are not read again; name the exporter's family`},
@@ -217,7 +217,10 @@ var badFiles = []struct{ text, want string }{
 	{"dialect:\n  - {names: [A], field: gpu_temperature_warning_celsius, unit: degrees Celsius}\n", "bad.yml:2: dialect[1].field: gpu_temperature_warning_celsius is no reading of an exporter; set it under temperatures"},
 	{"dialect:\n  - {names: [A], field: gpu_remapped_rows_total, unit: number}\n", "bad.yml:2: dialect[1].field: gpu_remapped_rows_total is several readings; give labels, one of {severity: uncorrectable} or {severity: correctable}"},
 	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: watts, labels: {severity: correctable}}\n", "bad.yml:2: dialect[1].labels: gpu_power_watts has none; remove them"},
-	{"dialect:\n  - {names: [A], field: gpu_remapped_rows_total, unit: number, labels: none}\n", `bad.yml:2: "none" where keys are wanted; write labels such as {severity: correctable}`},
+	{"dialect:\n  - {names: [A], field: gpu_remapped_rows_total, unit: number, labels: none}\n", `bad.yml:2: dialect[1].labels: "none" where keys are wanted; write labels such as {severity: correctable}` + "\n" +
+		`bad.yml:2: dialect[1].field: gpu_remapped_rows_total is several readings; give labels, one of {severity: uncorrectable} or {severity: correctable}`},
+	{"rules: {window: 1s, max_samples: 0}\n", `bad.yml:1: rules.max_samples: "0" where a whole number of at least 1 is wanted; write it in digits` + "\n" +
+		`bad.yml:1: rules.window: 1s is out of range; write 1m to 24h`},
 	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: kilowatts}\n", `bad.yml:2: dialect[1].unit: "kilowatts" is no unit; ` + unitHint},
 	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: }\n", "bad.yml:2: dialect[1].unit: is empty; write a value, or remove the key"},
 	{"dialect:\n  - {names: [A], field: gpu_power_watts, unit: percent}\n", `bad.yml:2: dialect[1]: gpu_power_watts is in watts, which "percent" cannot be turned into; correct the unit or the reading`},

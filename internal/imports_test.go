@@ -14,7 +14,7 @@ import (
 const module = "github.com/kpulse/kpulse-proxy/"
 
 // mayImport lists, for each package, the packages of this module that it may
-// import. CONTRIBUTING.md shows the same table. A package that is not here may
+// import. CONTRIBUTING.md has the same table. A package that is not here may
 // not exist.
 var mayImport = map[string][]string{
 	"internal/exposition":                   {},
@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
-	"internal/app":                          {"internal/canonical", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/exposition"},
+	"internal/app":                          {"internal/canonical", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters"},
 	"internal/e2e":                          {},
 }
 
@@ -99,6 +99,60 @@ func TestImportsFollowTheLayers(t *testing.T) {
 			case slices.Contains(pure[pkg], imp):
 				t.Errorf("%s imports %s; it must stay pure", pkg, imp)
 			}
+		}
+	}
+}
+
+// quoted is a name in a table of CONTRIBUTING.md.
+var quoted = regexp.MustCompile("`[^`]+`")
+
+// names returns the packages that a cell of the table names; /b after internal/a is
+// internal/a/b.
+func names(cell string) (packages []string) {
+	for _, name := range quoted.FindAllString(cell, -1) {
+		if name = strings.Trim(name, "`"); strings.HasPrefix(name, "/") && packages != nil {
+			name = packages[0] + name
+		}
+		packages = append(packages, name)
+	}
+	return packages
+}
+
+// TestContributingHasTheSameTable compares the rows that name what a package may
+// import; those in words are everything, or nothing of ours.
+func TestContributingHasTheSameTable(t *testing.T) {
+	text, err := os.ReadFile("../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		packages := names(cells[0])
+		for _, pkg := range packages {
+			documented[pkg] = nil
+		}
+		for _, imported := range names(cells[2]) { // those of the first
+			if !strings.HasPrefix(imported, "x/") && imported != "app" {
+				documented[packages[0]] = append(documented[packages[0]], "internal/"+imported)
+			}
+		}
+	}
+	for pkg, allowed := range mayImport {
+		got, ok := documented[pkg]
+		if !ok && pkg != "internal" {
+			t.Errorf("CONTRIBUTING.md has no row for %s", pkg)
+		}
+		if len(got) > 0 && !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(allowed))) {
+			t.Errorf("%s may import %v, and after CONTRIBUTING.md %v", pkg, allowed, got)
+		}
+	}
+	for pkg := range documented {
+		if _, ok := mayImport[pkg]; !ok && !strings.Contains(pkg, ".") {
+			t.Errorf("CONTRIBUTING.md has a row for %s, which is no package", pkg)
 		}
 	}
 }

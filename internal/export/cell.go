@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -71,22 +72,17 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst, '.', '0'+byte(hundredths%100/10), '0'+byte(hundredths%10))
 }
 
-// appendText appends s, quoted if it must be. Control characters, which would
-// break the row or the terminal, become blanks.
+// appendText appends s, quoted if it must be, without control characters.
 func appendText(dst []byte, s string) []byte {
 	quoted := strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ")
 	if quoted {
 		dst = append(dst, '"')
 	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ' || c == 0x7f:
-			dst = append(dst, ' ')
-		case c == '"':
-			dst = append(dst, '"', '"')
-		default:
-			dst = append(dst, c)
+	for _, r := range s {
+		if r == '"' {
+			dst = append(dst, '"')
 		}
+		dst = utf8.AppendRune(dst, safe(r))
 	}
 	if quoted {
 		dst = append(dst, '"')
@@ -179,7 +175,7 @@ func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
 		}
 		dst = appendWorkload(dst, &allocations[i].Workload)
 	}
-	if bytes.ContainsFunc(dst[start:], func(r rune) bool { return r < ' ' || r == ',' || r == '"' || r == 0x7f }) {
+	if bytes.ContainsFunc(dst[start:], func(r rune) bool { return r == ',' || r == '"' || r == utf8.RuneError || safe(r) != r }) {
 		return appendText(dst[:start], string(dst[start:]))
 	}
 	return dst

@@ -15,7 +15,7 @@ import (
 // The error is that of out.
 func Frame(out io.Writer, v *View) error {
 	text := &strings.Builder{}
-	fmt.Fprintln(text, sourceLine(v))
+	fmt.Fprintln(text, printable(sourceLine(v)))
 	if line := hostLine(v.Host); line != "" {
 		fmt.Fprintln(text, line)
 	}
@@ -26,7 +26,7 @@ func Frame(out io.Writer, v *View) error {
 	if notes := notesOf(v); len(notes) > 0 {
 		fmt.Fprintln(text)
 		for _, note := range notes {
-			fmt.Fprintln(text, note)
+			fmt.Fprintln(text, printable(note))
 		}
 	}
 	_, err := io.WriteString(out, text.String())
@@ -43,7 +43,7 @@ func sourceLine(v *View) string {
 			boards++
 		}
 	}
-	line := printable(v.Source.Name)
+	line := v.Source.Name
 	if v.Source.Backend != "" {
 		line += " (" + v.Source.Backend + ", " + v.Source.Aggregation + ")"
 	}
@@ -99,15 +99,4 @@ func counted(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// printable makes blanks of control characters, which would break the line or the
-// terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
 }

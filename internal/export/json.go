@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"math"
@@ -56,10 +57,15 @@ func JSON(out io.Writer, v *View) error {
 			doc.Missed = append(doc.Missed, m)
 		}
 	}
-	e := json.NewEncoder(out)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(doc)
+	if err := e.Encode(doc); err != nil {
+		return err
+	}
+	_, err := out.Write(escapeControls(nil, text.Bytes()))
+	return err
 }
 
 func keysOf(fields []canonical.Field) []string {

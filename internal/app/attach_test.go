@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -199,7 +200,11 @@ func TestDashboardHTTPConfig(t *testing.T) {
 	if n, _ := resp.Body.Read(answer[:]); string(answer[:n]) != "u:secret" {
 		t.Errorf("sent %q", answer[:n])
 	}
-	for _, bad := range []string{file("bad.yml", "basic_atuh: {}\n"), filepath.Join(dir, "none.yml")} {
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{file("bad.yml", "basic_atuh: {}\n"), filepath.Join(dir, "none.yml"), pipe, file("secret.yml", "authorization: {credentials_file: pipe}\n")} {
 		if _, err := (&options{tuiHTTP: bad}).tuiClient(); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 
 	promconfig "github.com/prometheus/common/config"
 
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 	"github.com/kpulse/kpulse-proxy/internal/tui"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -114,9 +116,17 @@ func (o *options) tuiClient() (*http.Client, error) {
 	if o.tuiHTTP == "" {
 		return nil, nil
 	}
-	conf, _, err := promconfig.LoadHTTPConfigFile(o.tuiHTTP)
+	text, err := diag.Read(o.tuiHTTP, "http_config", maxNamed)
+	if err != nil {
+		return nil, fmt.Errorf("--tui.http-config: %w", err)
+	}
+	conf, err := promconfig.LoadHTTPConfig(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("--tui.http-config=%s: %w; it is Prometheus' http_config, such as basic_auth and tls_config", o.tuiHTTP, err)
+	}
+	conf.SetDirectory(filepath.Dir(o.tuiHTTP))
+	if err := checkHTTPFiles(conf); err != nil {
+		return nil, fmt.Errorf("--tui.http-config=%s: %w", o.tuiHTTP, err)
 	}
 	client, err := promconfig.NewClientFromConfig(*conf, "kpulse-tui")
 	if err != nil {

@@ -43,6 +43,9 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := checkWebFiles(opts.webConfig); err != nil {
+		return fmt.Errorf("--web.config.file: %w", err)
+	}
 	if err := web.Validate(opts.webConfig); err != nil {
 		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", opts.webConfig, err)
 	}

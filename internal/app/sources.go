@@ -28,6 +28,9 @@ func (s *sourceSettings) client() (*http.Client, error) {
 	if s.HTTP == nil {
 		return nil, nil
 	}
+	if err := checkHTTPFiles(&s.HTTP.HTTPClientConfig); err != nil {
+		return nil, err
+	}
 	return promconfig.NewClientFromConfig(s.HTTP.HTTPClientConfig, "kpulse-source")
 }
 

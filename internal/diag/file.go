@@ -17,11 +17,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Read returns the content of a file of at most limit bytes. what names the kind
-// of file it should be, such as "config file". A named pipe will do: shells make one
-// of <(…). The error begins with the path.
+// Read returns the content of a regular file of at most limit bytes. what names the kind
+// of file it should be, such as "config file". The error begins with the path.
 func Read(path, what string, limit int64) ([]byte, error) {
-	file, err := os.Open(path)
+	if err := Check(path, what, limit); err != nil {
+		return nil, err
+	}
+	// It may have become a named pipe since, which must not be waited for.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, unreadable(path, what, err)
 	}
@@ -31,9 +34,38 @@ func Read(path, what string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, unreadable(path, what, err)
 	case int64(len(body)) > limit:
-		return nil, fmt.Errorf("%s: larger than %d bytes, so hardly a %s; name the right one", path, limit, what)
+		return nil, tooLarge(path, what, limit)
 	}
 	return body, nil
+}
+
+// Check returns why Read would not even open the file at path, without opening it: a
+// named pipe or a device may keep its reader waiting for ever, or never end.
+func Check(path, what string, limit int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return unreadable(path, what, err)
+	}
+	kind := "neither a file nor a directory"
+	switch mode := info.Mode(); {
+	case mode.IsRegular() && info.Size() > limit:
+		return tooLarge(path, what, limit)
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		return unreadable(path, what, syscall.EISDIR)
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a pipe, as of | or <(…)"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	}
+	return fmt.Errorf("%s: is %s, which may never end; write the %s into a regular file, and name that", path, kind, what)
+}
+
+func tooLarge(path, what string, limit int64) error {
+	return fmt.Errorf("%s: larger than %d bytes, so hardly a %s; name the right one", path, limit, what)
 }
 
 // unreadable returns the error of the file system with what to look at.

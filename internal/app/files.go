@@ -1,0 +1,73 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+
+	promconfig "github.com/prometheus/common/config"
+	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// maxNamed is the largest file, in bytes, that a setting for Prometheus' libraries may
+// name: they read the whole of it. A list of certificates has some hundred thousand.
+const maxNamed = 4 << 20
+
+// checkNamed returns why one of files, "" for none, is not to be read. Prometheus'
+// libraries, which read them, would wait for a pipe for ever. What cannot be looked at is
+// theirs to report.
+func checkNamed(what string, files ...string) error {
+	for _, file := range files {
+		if _, err := os.Stat(file); err != nil {
+			continue
+		}
+		if err := diag.Check(file, what, maxNamed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkHTTPFiles does so for the files of an http_config.
+func checkHTTPFiles(c *promconfig.HTTPClientConfig) error {
+	certificates := func(t *promconfig.TLSConfig) []string { return []string{t.CAFile, t.CertFile, t.KeyFile} }
+	files := append(certificates(&c.TLSConfig), c.BearerTokenFile)
+	if c.BasicAuth != nil {
+		files = append(files, c.BasicAuth.UsernameFile, c.BasicAuth.PasswordFile)
+	}
+	if c.Authorization != nil {
+		files = append(files, c.Authorization.CredentialsFile)
+	}
+	if c.OAuth2 != nil {
+		files = append(append(files, c.OAuth2.ClientSecretFile, c.OAuth2.ClientCertificateKeyFile), certificates(&c.OAuth2.TLSConfig)...)
+	}
+	if c.HTTPHeaders != nil {
+		for _, header := range c.HTTPHeaders.Headers {
+			files = append(files, header.Files...)
+		}
+	}
+	return checkNamed("secret or certificate", files...)
+}
+
+// checkWebFiles does so for --web.config.file and the files that it names.
+func checkWebFiles(path string) error {
+	const what = "web config"
+	if err := checkNamed(what, path); err != nil {
+		return err
+	}
+	body, err := diag.Read(path, what, maxNamed)
+	if err != nil {
+		return nil // of the toolkit, which reports it
+	}
+	var file struct {
+		TLS struct {
+			Cert string `yaml:"cert_file"`
+			Key  string `yaml:"key_file"`
+			CAs  string `yaml:"client_ca_file"`
+		} `yaml:"tls_server_config"`
+	}
+	_ = yaml.Unmarshal(body, &file) // what is no YAML, the toolkit reports
+	directory := filepath.Dir(path)
+	return checkNamed("certificate or key", promconfig.JoinDir(directory, file.TLS.Cert), promconfig.JoinDir(directory, file.TLS.Key), promconfig.JoinDir(directory, file.TLS.CAs))
+}

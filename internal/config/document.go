@@ -61,12 +61,26 @@ func (d *document) decode(body []byte, into any) {
 	}
 	problems := diag.ExplainDecoding(err, reflect.TypeOf(into), wanted)
 	if problems == nil {
-		problems = diag.Problems{{Text: strings.TrimPrefix(err.Error(), "yaml: ") + "; correct it"}}
+		d.problems = append(d.problems, d.problem(d.undecodable(""), strings.TrimPrefix(err.Error(), "yaml: ")+"; correct it"))
+		return
 	}
 	for _, p := range problems[:min(len(problems), maxProblems)] {
 		p.File, p.Place = d.file, d.place(p)
 		d.problems = append(d.problems, p)
 	}
+}
+
+// undecodable returns the path of the first value below a path that is not what its tag
+// says, or is merged and no map: yaml.v3 names no line for these. It is the path itself
+// where there is none.
+func (d *document) undecodable(below string) string {
+	for _, n := range d.nodes {
+		isMerge := n.value.Kind != yaml.MappingNode && (n.path == "<<" || strings.HasSuffix(n.path, ".<<"))
+		if strings.HasPrefix(n.path, below) && (isMerge || n.value.Kind == yaml.ScalarNode && n.value.Decode(new(any)) != nil) {
+			return n.path
+		}
+	}
+	return below
 }
 
 // place returns the path that a problem of the decoder is about, where its line and its

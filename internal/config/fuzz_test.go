@@ -23,6 +23,9 @@ func FuzzParse(f *testing.F) {
 	for _, test := range badFiles {
 		f.Add([]byte(test.text))
 	}
+	for _, test := range refusedLines {
+		f.Add([]byte(test.text))
+	}
 	if body, err := os.ReadFile(example); err == nil {
 		f.Add(body)
 	}
@@ -51,7 +54,7 @@ func checkProblems(t *testing.T, err error, lines int) {
 		t.Fatalf("the error is no list of problems: %v", err)
 	}
 	for _, p := range problems {
-		if p.File != "fuzz.yml" || p.Text == "" || p.Line < 0 || p.Line > lines {
+		if p.File != "fuzz.yml" || p.Text == "" || p.Line < 1 || p.Line > lines {
 			t.Errorf("%d lines have the problem %+v", lines, p)
 		}
 	}

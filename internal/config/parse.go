@@ -148,7 +148,8 @@ func (f *file) config(d *document) Config {
 			continue
 		}
 		if conf.err != nil {
-			d.reject(fmt.Sprintf("sources[%d].http_config", i+1), "%s; %s", withoutURL.ReplaceAllString(conf.err.Error(), "no URL: "), wantHTTP)
+			text := withoutURL.ReplaceAllString(strings.TrimPrefix(conf.err.Error(), "yaml: "), "no URL: ")
+			d.reject(d.undecodable(fmt.Sprintf("sources[%d].http_config", i+1)), "%s; %s", withoutValue.ReplaceAllString(text, "a value"), wantHTTP)
 		}
 		conf.SetDirectory(directory)
 	}
@@ -157,6 +158,9 @@ func (f *file) config(d *document) Config {
 
 // withoutURL finds a URL, which may hold a password, in what package net/url reports.
 var withoutURL = regexp.MustCompile(`(?s)parse ".*": `)
+
+// withoutValue finds a value, which may be a password, in what yaml.v3 reports.
+var withoutValue = regexp.MustCompile("(?s)!!\\w+ `.*`")
 
 // judge sets how to judge.
 func (f *file) judge(o *compute.Options, d *document) {

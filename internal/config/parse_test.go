@@ -116,8 +116,8 @@ var badFiles = []struct{ text, want string }{
 	{"preset: ai\nhealth: {pcie_replay: off\nlimits: {}\n", "bad.yml:2: no YAML: did not find expected ',' or '}'" + syntaxRemedy},
 	{"]", "bad.yml:1: no YAML: did not find expected node content" + syntaxRemedy},
 	{"preset: 'ai\nx: y", "bad.yml:2: no YAML: found unexpected end of stream" + syntaxRemedy},
-	{"preset: ai\n\x01", "bad.yml: no YAML: control characters are not allowed" + syntaxRemedy},
-	{"preset: *mine", "bad.yml: no YAML: unknown anchor 'mine' referenced" + syntaxRemedy},
+	{"preset: ai\n\x01", "bad.yml:2: no YAML: control characters are not allowed" + syntaxRemedy},
+	{"preset: *mine", "bad.yml:1: no YAML: unknown anchor 'mine' referenced" + syntaxRemedy},
 	{"preset: ai\n---\npreset: hpc\n", "bad.yml:2: a second document begins here; keep one and remove the ---"},
 	{"preset: ai\n---\n]\n", "bad.yml:3: no YAML: did not find expected node content" + syntaxRemedy},
 	{"- preset\n", "bad.yml:1: a list where keys are wanted; write settings such as preset: ai"},
@@ -155,7 +155,7 @@ var badFiles = []struct{ text, want string }{
 	{"rules: {max_sample: 5}\n", "bad.yml:1: rules.max_sample: is no key here; did you mean max_samples?"},
 	{"rules: {window: 59s}\n", "bad.yml:1: rules.window: 59s is out of range; write 1m to 24h"},
 	{"health: &h {pcie_replay: off}\nthresholds: *h\n", "bad.yml:2: thresholds: an alias (*h) is not followed; write out what it stands for"},
-	{"health: {<<: 3}\n", "bad.yml: map merge requires map or sequence of maps as the value; correct it"},
+	{"health: {<<: 3}\n", "bad.yml:1: health.<<: map merge requires map or sequence of maps as the value; correct it"},
 
 	// The composite.
 	{"preset: gaming\n", `bad.yml:1: preset: preset "gaming" is unknown: use one of ai, hpc, mem, or give weights`},

@@ -54,7 +54,7 @@ func TestRefusedHTTPConfigsKeepSecrets(t *testing.T) {
 		"{tls_config: {insecure_skip_verify: hunter2}}", `{tls_config: {insecure_skip_verify: "a` + "`" + `\nhunter2"}}`,
 		"{proxy_url: 'http://u:hunter2@[x'}", `{proxy_url: "http://u:hunter2\"@[x"}`, "{authorization: {type: basic, credentials: hunter2}}",
 		"{bearer_token: hunter2, bearer_token_file: f}", "{http_headers: hunter2}", "{http_headers: {Authorization: {secrets: [hunter2]}}}",
-		"{follow_redirects: hunter2}", "{oauth2: {client_id: a, token_url: [hunter2]}}", "{oauth2: {client_id: a, token_url: b, endpoint_params: hunter2}}",
+		"{follow_redirects: hunter2}", "!!int hunter2", "{basic_auth: {password: !!int hunter2}}", "{oauth2: {client_id: a, token_url: [hunter2]}}", "{oauth2: {client_id: a, token_url: b, endpoint_params: hunter2}}",
 	} {
 		_, err := Parse("bad.yml", []byte("sources:\n- http_config: "+text+"\n"))
 		if err == nil {
@@ -65,7 +65,7 @@ func TestRefusedHTTPConfigsKeepSecrets(t *testing.T) {
 			t.Errorf("%s: %s", text, said)
 		}
 	}
-	if refused < 17 {
+	if refused < 19 {
 		t.Errorf("%d are refused", refused)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 )
@@ -131,10 +133,37 @@ func explainSyntax(err error, body []byte) *Problem {
 		line++
 	case ofScanner.MatchString(text):
 		line = max(line, 1)
+	case line == 0:
+		line = culprit(text, body)
 	}
 	// The end of the file counts as a line to yaml.v3.
 	line = min(line, bytes.Count(bytes.TrimSuffix(body, []byte("\n")), []byte("\n"))+1)
 	return &Problem{Line: line, Text: "no YAML: " + text + "; check quotes, and the indentation, which must be spaces"}
+}
+
+// unknownAnchor is what yaml.v3 says of an alias.
+var unknownAnchor = regexp.MustCompile(`^unknown anchor ('.*') referenced`)
+
+// culprit returns the line of body that yaml.v3 means where it names none: that of the
+// alias, else the first one with a character that is not allowed, else the first.
+func culprit(text string, body []byte) int {
+	alias := ""
+	if m := unknownAnchor.FindStringSubmatch(text); m != nil {
+		alias = "*" + strings.Trim(m[1], "'")
+	}
+	line := 0
+	for l := range bytes.Lines(body) {
+		line++
+		if alias != "" && bytes.Contains(l, []byte(alias)) || alias == "" && !allowed(l) {
+			return line
+		}
+	}
+	return 1
+}
+
+// allowed reports whether YAML can hold a line.
+func allowed(line []byte) bool {
+	return utf8.Valid(line) && !bytes.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) })
 }
 
 // What yaml.v3's decoder reports, each with a line of its own.

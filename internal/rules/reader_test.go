@@ -23,8 +23,8 @@ func one(lines ...string) string {
 // evaluated here, and when it is checked for Prometheus.
 var badFiles = []struct{ name, text, here, there string }{
 	{"no YAML", "groups:\n\t- name: a\n", "f:2: no YAML: found character that cannot start any token; check quotes, and the indentation, which must be spaces", "="},
-	{"no UTF-8", "groups: \xff", "f: no YAML: invalid leading UTF-8 octet; check quotes, and the indentation, which must be spaces", "="},
-	{"a binary", "\x7fELF\x02\x01\x01\x00", "f: no YAML: control characters are not allowed; check quotes, and the indentation, which must be spaces", "="},
+	{"no UTF-8", "groups: \xff", "f:1: no YAML: invalid leading UTF-8 octet; check quotes, and the indentation, which must be spaces", "="},
+	{"a binary", "\x7fELF\x02\x01\x01\x00", "f:1: no YAML: control characters are not allowed; check quotes, and the indentation, which must be spaces", "="},
 	{"two documents", "groups: []\n---\ngroups: []\n", "f:2: a second document begins here; keep one and remove the ---", "="},
 	{"empty", "", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},
 	{"no groups", "groups:\n", "f: warning: holds no group, so nothing is evaluated; begin the file with groups:", "="},

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	promconfig "github.com/prometheus/common/config"
@@ -117,22 +118,29 @@ func (o *options) chooseSources(file *config.File) error {
 	case 0:
 		return o.readOnly(*flags)
 	case 1:
-		one := o.sources[0].Source
-		if o.origin("dcgm.host") > fromFile {
-			one.DCGMHost = flags.DCGMHost
-		}
-		if o.origin("expected-gpus") > fromFile {
-			one.ExpectedGPUs = flags.ExpectedGPUs
-		}
-		if o.origin("node-name") > fromFile || one.NodeName == "" {
-			one.NodeName = flags.NodeName
-		}
-		if o.origin("poll") > fromFile {
-			one.Poll = flags.Poll
+		one, err := o.completed(o.sources[0].Source)
+		if err != nil {
+			return err
 		}
 		return o.readOnly(one)
 	}
 	return nil
+}
+
+// completed returns a source of the config file with what flags and environment give
+// over its keys.
+func (o *options) completed(one config.Source) (config.Source, error) {
+	over := *o
+	over.flagSource = one
+	over.flagSource.NodeName = cmp.Or(one.NodeName, o.flagSource.NodeName)
+	for _, f := range o.given {
+		if strings.HasPrefix(f.setting.key, "sources[].") {
+			if err := f.apply(&over); err != nil {
+				return one, err
+			}
+		}
+	}
+	return over.flagSource, nil
 }
 
 // readOnly sets the one source to be read.

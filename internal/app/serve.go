@@ -29,8 +29,9 @@ const (
 	// body.
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second
-	// writeTimeout bounds one answer, the reading of the upstream included. It
-	// is above any scrape timeout in use and ends clients that stopped reading.
+	// writeTimeout bounds one answer, the reading of the upstream included, until
+	// its first byte. It is above any scrape timeout in use; from then on
+	// --web.min-read-rate ends clients that stopped reading.
 	writeTimeout = 5 * time.Minute
 	idleTimeout  = 2 * time.Minute
 	// drainTimeout is how long running scrapes may take to end after SIGTERM.
@@ -114,6 +115,8 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		Sources:      p.sources(),
 		Passthrough:  opts.passthrough,
 		MaxRequests:  int(opts.Limits.MaxRequests),
+		MinReadRate:  int(opts.Limits.MinReadRate),
+		Logger:       logger,
 		Timeout:      time.Duration(opts.timeout),
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,

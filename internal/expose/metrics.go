@@ -38,9 +38,7 @@ const (
 type metrics struct {
 	sources     []Source
 	passthrough Passthrough
-	maxRequests int64
 	timeout     time.Duration
-	self        string
 	results     func(now time.Time, pass func([]byte)) // nil for none
 
 	renderer  *renderer // view 0 is all sources, view 1+i is source i alone
@@ -51,16 +49,8 @@ type metrics struct {
 
 // ServeHTTP answers GET and HEAD.
 func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if m.self != "" && r.UserAgent() == m.self {
-		http.Error(w, "this is the very proxy that asks; point --source at the exporter", http.StatusLoopDetected)
-		return
-	}
 	defer m.inFlight.Add(-1)
-	if m.inFlight.Add(1) > m.maxRequests {
-		w.Header().Set("Retry-After", retryAfter)
-		http.Error(w, fmt.Sprintf("%d scrapes are being served already; scrape less often, or raise --web.max-requests", m.maxRequests), http.StatusServiceUnavailable)
-		return
-	}
+	m.inFlight.Add(1)
 	sources, view, err := m.choose(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
@@ -80,6 +70,18 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.answer(w, r, view, readings)
+}
+
+// notItself answers a request of our own sources, which have self as their User-Agent:
+// it would wait for itself. "" is none.
+func notItself(self string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if self != "" && r.UserAgent() == self {
+			http.Error(w, "this is the very proxy that asks; point --source at the exporter", http.StatusLoopDetected)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // choose returns the sources that r asks for, and their view.

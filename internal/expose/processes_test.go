@@ -153,7 +153,7 @@ func TestProcessesAreRefused(t *testing.T) {
 func TestProcessesAreListedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := 0
-		h, err := New(Options{Sources: []Source{sourceOf(snapshotOf("s"))}, MaxRequests: 1, Timeout: time.Second, Processes: listerFunc(func(ctx context.Context) ([]canonical.Process, error) {
+		h, err := New(Options{Sources: []Source{sourceOf(snapshotOf("s"))}, MaxRequests: 4, Timeout: time.Second, Processes: listerFunc(func(ctx context.Context) ([]canonical.Process, error) {
 			if busy++; busy > 1 {
 				t.Error("two at a time")
 			}

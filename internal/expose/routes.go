@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -20,8 +21,13 @@ type Options struct {
 	// Sources are the sources, in the order of the exposition. Names must differ.
 	Sources     []Source
 	Passthrough Passthrough
-	// MaxRequests is how many scrapes are served at a time; more get 503.
+	// MaxRequests is how many requests are answered at a time, those for health and
+	// readiness aside; more get 503.
 	MaxRequests int
+	// MinReadRate is how many bytes a client must read each second; 0 is none.
+	MinReadRate int
+	// Logger warns that requests are turned away; nil is nobody.
+	Logger *slog.Logger
 	// Timeout bounds the reading for a scraper that names no timeout of its own.
 	Timeout time.Duration
 	// FailureKinds are the kinds of canonical.Failure that the telemetry counts
@@ -79,14 +85,13 @@ func New(opts Options) (http.Handler, error) {
 	m := &metrics{
 		sources:     opts.Sources,
 		passthrough: opts.Passthrough,
-		maxRequests: int64(opts.MaxRequests),
 		timeout:     opts.Timeout,
-		self:        opts.Self,
 		results:     opts.Results,
 		renderer:    newRenderer(1 + len(opts.Sources)),
 	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
-	for _, c := range opts.Collectors {
+	b := newBudget(&opts)
+	for _, c := range append(opts.Collectors, b.rejected, b.cut) {
 		if err := m.telemetry.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("telemetry: %w", err)
 		}
@@ -95,7 +100,7 @@ func New(opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler := m.telemetry.instrument(routes(&opts, m, page))
+	handler := m.telemetry.instrument(routes(&opts, m, page, b))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", ServerName)
 		handler.ServeHTTP(w, r)
@@ -104,27 +109,27 @@ func New(opts Options) (http.Handler, error) {
 
 // routes maps our paths to their handlers. GET serves HEAD too, and ServeMux answers
 // other methods with 405 and other paths with 404.
-func routes(opts *Options, m *metrics, page *landing) *http.ServeMux {
+func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", page)
-	mux.Handle("GET /metrics", m)
+	mux.Handle("GET /{$}", b.limit(page))
+	mux.Handle("GET /metrics", notItself(opts.Self, b.limit(m)))
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("GET /-/healthy", healthy)
 	mux.HandleFunc("GET /-/ready", ready(opts.Sources))
-	mux.Handle("GET /-/metrics", m.telemetry.handler())
+	mux.Handle("GET /-/metrics", b.limit(m.telemetry.handler()))
 	mux.HandleFunc("POST /-/reload", reload(opts.Reload))
 	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
-	mux.Handle("GET /api/v1/processes", newProcesses(opts))
-	mux.Handle("GET /container/metrics", &containers{opts.Sources, opts.Timeout})
-	mux.HandleFunc("GET /sd", discovery(opts.Sources))
+	mux.Handle("GET /api/v1/processes", b.limit(newProcesses(opts)))
+	mux.Handle("GET /container/metrics", b.limit(&containers{opts.Sources, opts.Timeout}))
+	mux.Handle("GET /sd", b.limit(discovery(opts.Sources)))
 	if opts.EnablePprof {
 		// All of net/http/pprof but the command line, which may hold the credentials
 		// of an upstream's URL.
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.Handle("GET /debug/pprof/", b.limit(http.HandlerFunc(pprof.Index)))
 		mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.Handle("GET /debug/pprof/profile", b.limit(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("GET /debug/pprof/symbol", b.limit(http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("GET /debug/pprof/trace", b.limit(http.HandlerFunc(pprof.Trace)))
 	}
 	return mux
 }

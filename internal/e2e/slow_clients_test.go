@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// largeBody is more than a connection buffers: 24 MiB of comments behind one sample.
+func largeBody() []byte {
+	return []byte(oneGPU + strings.Repeat("# "+strings.Repeat("x", 1021)+"\n", 24<<10))
+}
+
+// hold asks a child for a path, and reads nothing but that the answer has begun.
+func hold(t *testing.T, c *child, path string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	if line, err := bufio.NewReaderSize(conn, 16).ReadString(' '); err != nil || line != "HTTP/1.1 " {
+		t.Fatalf("the answer begins with %q: %v", line, err)
+	}
+	return conn
+}
+
+// slowClients returns how many clients were cut for a reason. It is -1 while all places
+// are taken.
+func slowClients(t *testing.T, c *child, reason string) int {
+	t.Helper()
+	status, text := page(t, c, "/-/metrics")
+	m := regexp.MustCompile(`\nkpulse_proxy_http_slow_clients_total\{reason="` + reason + `"\} (\d+)\n`).FindStringSubmatch(text)
+	if status != http.StatusOK || m == nil {
+		return -1
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// TestOneBudget: scrapes that wait for the upstream have all places, whatever else is
+// asked for gets 503, and is counted; health checks are answered.
+func TestOneBudget(t *testing.T) {
+	t.Parallel()
+	up := startUpstream(nil)
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/slow", "--web.max-requests=2", "--poll=0", "--source.timeout=1m")
+	ended := make(chan int, 2)
+	for range 2 {
+		go func() { ended <- get(t, c.url+"/metrics") }()
+	}
+	for end := time.Now().Add(20 * time.Second); get(t, c.url+"/sd") != http.StatusServiceUnavailable; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("two scrapes leave room for a third request")
+		}
+	}
+	rejected := []string{"/container/metrics", "/", "/sd", "/-/metrics", "/api/v1/processes", "/metrics", "/metrics?source=x"}
+	for _, path := range rejected {
+		res, err := http.Get(c.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s and Retry-After %q, want 503 and one", path, res.Status, res.Header.Get("Retry-After"))
+		}
+	}
+	for path, want := range map[string]int{"/health": 200, "/-/healthy": 200, "/-/ready": 503} {
+		if status := get(t, c.url+path); status != want {
+			t.Errorf("%s answers %d, want %d", path, status, want)
+		}
+	}
+	if !strings.Contains(c.logged(), "requests are turned away") {
+		t.Errorf("the log says nothing:\n%s", c.logged())
+	}
+	up.stop()
+	<-ended
+	<-ended
+	_, text := page(t, c, "/-/metrics")
+	m := regexp.MustCompile(`\nkpulse_proxy_http_rejected_requests_total (\d+)\n`).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatal("rejected requests are not counted")
+	}
+	if n, _ := strconv.Atoi(m[1]); n != len(rejected)+1 { // and the one that had to wait
+		t.Errorf("%d rejected, want %d", n, len(rejected)+1)
+	}
+}
+
+// TestClientsThatDoNotRead: they hold all places, and lose one as soon as somebody needs
+// it who reads.
+func TestClientsThatDoNotRead(t *testing.T) {
+	t.Parallel()
+	body := largeBody()
+	up := startUpstream(func() ([]byte, error) { return body, nil })
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.max-requests=2", "--poll=0")
+	hold(t, c, "/metrics")
+	hold(t, c, "/metrics")
+	for end := time.Now().Add(20 * time.Second); slowClients(t, c, "max_requests") < 1; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("clients that read nothing keep their places")
+		}
+	}
+}
+
+// TestSlowClientIsCut: also where its place is not needed, long before the write timeout
+// of 5 minutes; one that reads is not.
+func TestSlowClientIsCut(t *testing.T) {
+	t.Parallel()
+	body := largeBody()
+	up := startUpstream(func() ([]byte, error) { return body, nil })
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.min-read-rate=100KiB", "--poll=0")
+	conn := hold(t, c, "/metrics")
+	steady := make(chan int64, 1)
+	go func() {
+		var n int64
+		if res, err := http.Get(c.url + "/metrics"); err == nil {
+			defer res.Body.Close()
+			for err == nil { // 2 MiB a second for 12 seconds
+				var read int64
+				read, err = io.CopyN(io.Discard, res.Body, 1<<20)
+				n += read
+				time.Sleep(500 * time.Millisecond)
+			}
+		}
+		steady <- n
+	}()
+	for end := time.Now().Add(40 * time.Second); slowClients(t, c, "min_read_rate") < 1; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a client that reads nothing is not cut")
+		}
+	}
+	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if n, err := io.Copy(io.Discard, conn); n > int64(len(body)) {
+		t.Errorf("the client that was cut could read all %d bytes (%v)", n, err)
+	}
+	if n := <-steady; n < int64(len(body)) {
+		t.Errorf("a client that reads got %d bytes of more than %d", n, len(body))
+	}
+	if n := slowClients(t, c, "min_read_rate"); n != 1 {
+		t.Errorf("%d clients are cut, want 1", n)
+	}
+}

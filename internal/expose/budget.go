@@ -1,0 +1,232 @@
+package expose
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// piece is how many bytes are written at a time. A piece that was written is the
+	// progress of a client. Most answers take one to three.
+	piece = 128 << 10
+	// rateWindow is over how much time, spent in writing, the speed of a client is
+	// measured.
+	rateWindow = 10 * time.Second
+	// stalledAfter is for how long a piece is being written until its client may lose
+	// its place to another.
+	stalledAfter = time.Second
+	// warnEvery is how often the log repeats that requests are turned away.
+	warnEvery = time.Minute
+)
+
+// Why a client was cut, as its counter says it.
+const (
+	cutForRate  = "min_read_rate"
+	cutForPlace = "max_requests"
+)
+
+// errCut ends the answer of a client whose place another has got.
+var errCut = errors.New("the client did not read, and its place was needed")
+
+// budget limits how many requests are answered at a time, and how slowly their clients
+// may read. Its places allocate nothing once as many were in use before.
+type budget struct {
+	max    int
+	rate   int           // bytes per second; 0 is no limit
+	window time.Duration // rateWindow, but in tests
+	logger *slog.Logger
+
+	rejected prometheus.Counter
+	cut      *prometheus.CounterVec
+
+	mu     sync.Mutex
+	taken  int      // places in use, without those of clients that are cut
+	places []*place // in use
+	idle   []*place
+	warned time.Time
+}
+
+func newBudget(opts *Options) *budget {
+	b := &budget{
+		max: opts.MaxRequests, rate: opts.MinReadRate, window: rateWindow, logger: opts.Logger,
+		rejected: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kpulse_proxy_http_rejected_requests_total",
+			Help: "Requests that got 503 since --web.max-requests were being answered.",
+		}),
+		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kpulse_proxy_http_slow_clients_total",
+			Help: "Clients that were cut because they read slower than --web.min-read-rate, or not at all while --web.max-requests were being answered.",
+		}, []string{"reason"}),
+	}
+	b.cut.WithLabelValues(cutForRate)
+	b.cut.WithLabelValues(cutForPlace)
+	return b
+}
+
+// limit has next answer within the budget.
+func (b *budget) limit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := b.enter(w)
+		if p == nil {
+			w.Header().Set("Retry-After", retryAfter)
+			http.Error(w, fmt.Sprintf("%d requests are being answered already; scrape less often, or raise --web.max-requests", b.max), http.StatusServiceUnavailable)
+			return
+		}
+		defer b.leave(p)
+		next.ServeHTTP(p, r)
+	})
+}
+
+// enter returns a place, that of a client that does not read where no other is left,
+// or nil.
+func (b *budget) enter(w http.ResponseWriter) *place {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken >= b.max && !b.cutStalled() {
+		b.rejected.Inc()
+		if now := time.Now(); b.logger != nil && now.Sub(b.warned) >= warnEvery {
+			b.warned = now
+			b.logger.Warn("requests are turned away with 503", "being_answered", b.taken, "remedy", "scrape less often, or raise --web.max-requests")
+		}
+		return nil
+	}
+	var p *place
+	if n := len(b.idle); n > 0 {
+		p, b.idle = b.idle[n-1], b.idle[:n-1]
+	} else {
+		p = &place{budget: b}
+	}
+	p.ResponseWriter, p.connection, p.index = w, connectionOf(w), len(b.places)
+	b.places = append(b.places, p)
+	b.taken++
+	return p
+}
+
+// leave gives back a place.
+func (b *budget) leave(p *place) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !p.cut {
+		b.taken--
+	}
+	last := len(b.places) - 1
+	b.places[p.index] = b.places[last]
+	b.places[p.index].index = p.index
+	b.places[last] = nil
+	b.places = b.places[:last]
+	*p = place{budget: b}
+	if len(b.idle) < b.max {
+		b.idle = append(b.idle, p)
+	}
+}
+
+// cutStalled cuts the client that has made no progress for the longest time, if that is
+// long. It reports whether there is one. The caller holds mu.
+func (b *budget) cutStalled() bool {
+	var slowest *place
+	for _, p := range b.places {
+		if p.begun.IsZero() || p.cut || p.connection == nil {
+			continue
+		}
+		if slowest == nil || p.begun.Before(slowest.begun) {
+			slowest = p
+		}
+	}
+	if slowest == nil || time.Since(slowest.begun) < stalledAfter {
+		return false
+	}
+	slowest.cut = true
+	b.taken--
+	b.cut.WithLabelValues(cutForPlace).Inc()
+	slowest.connection.SetWriteDeadline(time.Now()) // an error is the client's
+	return true
+}
+
+// place is the http.ResponseWriter of a request that is being answered. Its fields,
+// where another goroutine needs them, are guarded by budget.mu.
+type place struct {
+	http.ResponseWriter
+	budget     *budget
+	connection deadliner // nil if it cannot be cut
+	index      int       // among budget.places
+	cut        bool
+	begun      time.Time // when the write under way began, zero without one
+
+	// Of the window, which ends when enough was read.
+	spent   time.Duration // in writing
+	written int
+}
+
+// deadliner is what a client is cut by.
+type deadliner interface{ SetWriteDeadline(time.Time) error }
+
+// connectionOf returns what http.ResponseController would set deadlines of, without
+// allocating; nil for nothing.
+func connectionOf(w http.ResponseWriter) deadliner {
+	for {
+		switch t := w.(type) {
+		case deadliner:
+			return t
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = t.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// Unwrap returns the writer below, for http.ResponseController.
+func (p *place) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// Write implements io.Writer.
+func (p *place) Write(b []byte) (written int, err error) {
+	for {
+		part := b[:min(len(b), piece)]
+		if !p.begin() {
+			return written, errCut
+		}
+		n, err := p.ResponseWriter.Write(part)
+		p.end(n, err)
+		written += n
+		if b = b[n:]; err != nil || len(b) == 0 {
+			return written, err
+		}
+	}
+}
+
+// begin notes that a write begins, and until when it must end. It reports whether the
+// client may still be written to.
+func (p *place) begin() bool {
+	p.budget.mu.Lock()
+	defer p.budget.mu.Unlock()
+	if p.cut {
+		return false
+	}
+	p.begun = time.Now()
+	if p.budget.rate > 0 && p.connection != nil {
+		p.connection.SetWriteDeadline(p.begun.Add(p.budget.window - p.spent)) // an error is that of the write too
+	}
+	return true
+}
+
+// end notes how a write ended.
+func (p *place) end(n int, err error) {
+	b := p.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.spent += time.Since(p.begun)
+	p.begun = time.Time{}
+	if p.written += n; float64(p.written) >= float64(b.rate)*b.window.Seconds() {
+		p.spent, p.written = 0, 0
+	}
+	if !p.cut && b.rate > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		b.cut.WithLabelValues(cutForRate).Inc()
+	}
+}

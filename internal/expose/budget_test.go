@@ -1,0 +1,152 @@
+package expose
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// TestEveryRouteIsLimited: the places are those of all routes together, but for the
+// health checks.
+func TestEveryRouteIsLimited(t *testing.T) {
+	f := sourceOf(snapshotOf("slow", board()))
+	f.slow = true
+	server := serve(t, Options{Sources: []Source{f}, MaxRequests: 2, Timeout: 20 * time.Second, EnablePprof: true})
+	ctx := t.Context()
+	for range 2 {
+		go func() {
+			req, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/container/metrics", http.NoBody)
+			if res, err := http.DefaultTransport.RoundTrip(req); err == nil {
+				res.Body.Close()
+			}
+		}()
+		<-f.entered
+	}
+	for path, want := range map[string]int{
+		"/": 503, "/metrics": 503, "/metrics?source=slow": 503, "/-/metrics": 503, "/api/v1/processes": 503, "/container/metrics": 503,
+		"/sd": 503, "/debug/pprof/heap": 503, "/health": 200, "/-/healthy": 200, "/-/ready": 200, "/nothing": 404,
+	} {
+		res, _ := ask(t, "GET", server.URL+path)
+		if res.StatusCode != want || want == 503 && res.Header.Get("Retry-After") == "" {
+			t.Errorf("%s answers %d, Retry-After %q, want %d", path, res.StatusCode, res.Header.Get("Retry-After"), want)
+		}
+	}
+}
+
+// limited starts a server whose one answer has that many bytes.
+func limited(t *testing.T, b *budget, size int) *httptest.Server {
+	body := []byte(strings.Repeat("x", size))
+	server := httptest.NewServer(b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) })))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// request sends a request and reads nothing of the answer but its status line.
+func request(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	r := bufio.NewReaderSize(conn, 1<<12)
+	if _, err := r.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return conn, r
+}
+
+// count returns the value of a counter.
+func count(t *testing.T, c prometheus.Collector) float64 {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(c)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families[0].GetMetric()[0].GetCounter().GetValue()
+}
+
+const muchMore = 32 << 20 // bytes, than a connection buffers
+
+// awaitCut waits until a client is cut for a reason.
+func awaitCut(t *testing.T, b *budget, reason string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); count(t, b.cut.WithLabelValues(reason)) == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no client is cut for %s", reason)
+		}
+	}
+}
+
+func TestSlowClientIsCut(t *testing.T) {
+	b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+	b.window = 200 * time.Millisecond
+	server := limited(t, b, muchMore)
+	_, r := request(t, server)
+	awaitCut(t, b, cutForRate)
+	if n, _ := io.Copy(io.Discard, r); n >= muchMore {
+		t.Errorf("all %d bytes came", n)
+	}
+	if res, body := ask(t, "GET", server.URL); res.StatusCode != 200 || len(body) != muchMore {
+		t.Errorf("the next client got %d with %d bytes", res.StatusCode, len(body))
+	}
+}
+
+// TestSteadyClientIsNotCut: it takes many windows, and enough in each.
+func TestSteadyClientIsNotCut(t *testing.T) {
+	b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+	b.window = 200 * time.Millisecond
+	_, r := request(t, limited(t, b, muchMore))
+	begun, got := time.Now(), int64(0)
+	for {
+		n, err := io.CopyN(io.Discard, r, 1<<20)
+		if got += n; err != nil {
+			break
+		}
+		time.Sleep(30 * time.Millisecond) // some 30 MiB a second
+	}
+	if got < muchMore || time.Since(begun) < 3*b.window {
+		t.Errorf("%d bytes came within %s", got, time.Since(begun))
+	}
+	if n := count(t, b.cut.WithLabelValues(cutForRate)); n != 0 {
+		t.Errorf("%v clients are cut", n)
+	}
+}
+
+// TestStalledClientLosesItsPlace: to the next one that needs it, and no sooner.
+func TestStalledClientLosesItsPlace(t *testing.T) {
+	b := newBudget(&Options{MaxRequests: 1})
+	server := limited(t, b, muchMore)
+	_, r := request(t, server)
+	rejected := 0
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		res, body := ask(t, "GET", server.URL)
+		if res.StatusCode == 200 && len(body) == muchMore {
+			break
+		}
+		if rejected++; time.Now().After(end) {
+			t.Fatalf("status %d long after the first stalled", res.StatusCode)
+		}
+	}
+	if cut := count(t, b.cut.WithLabelValues(cutForPlace)); cut != 1 || int(count(t, b.rejected)) != rejected || rejected == 0 {
+		t.Errorf("%v cut, %v rejected, want 1 and %d", cut, count(t, b.rejected), rejected)
+	}
+	if n, _ := io.Copy(io.Discard, r); n >= muchMore {
+		t.Errorf("the stalled client got all %d bytes", n)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken != 0 || len(b.places) != 0 {
+		t.Errorf("%d taken, %d in use after all have left", b.taken, len(b.places))
+	}
+}

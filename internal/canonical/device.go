@@ -1,5 +1,10 @@
 package canonical
 
+import (
+	"cmp"
+	"strconv"
+)
+
 // Device is a GPU, or one MIG instance of it. UUID and Instance make its
 // identity; UUID is the board's, also on instances.
 type Device struct {
@@ -65,6 +70,34 @@ type Selection struct {
 
 // IsInstance reports whether d is a MIG instance.
 func (d *Device) IsInstance() bool { return d.Instance != "" }
+
+// CompareDevices orders boards by hostname, index and uuid, and each instance behind its
+// board.
+func CompareDevices(a, b *Device) int {
+	return cmp.Or(
+		cmp.Compare(a.Hostname, b.Hostname),
+		CompareIndexes(a.GPU, b.GPU),
+		cmp.Compare(a.UUID, b.UUID),
+		CompareIndexes(a.Instance, b.Instance),
+	)
+}
+
+// CompareIndexes orders indexes of GPUs, and ids of instances: whole numbers by their
+// value, then all other texts; "" comes first.
+func CompareIndexes(a, b string) int {
+	if a == "" || b == "" {
+		return cmp.Compare(a, b)
+	}
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	switch {
+	case errX == nil && errY != nil:
+		return -1
+	case errX != nil && errY == nil:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+}
 
 // weightUnit is how many bytes of labels a device or an allocation may have without
 // weighing more than one. Real ones have 100 to 400.

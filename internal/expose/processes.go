@@ -132,9 +132,9 @@ func (p *processes) identify(list []canonical.Process) {
 func compareProcesses(a, b canonical.Process) int {
 	return cmp.Or(
 		cmp.Compare(a.Hostname, b.Hostname),
-		cmp.Compare(len(a.GPU), len(b.GPU)), cmp.Compare(a.GPU, b.GPU), // GPU 2 before 10
+		canonical.CompareIndexes(a.GPU, b.GPU),
 		cmp.Compare(a.UUID, b.UUID),
-		cmp.Compare(len(a.Instance), len(b.Instance)), cmp.Compare(a.Instance, b.Instance),
+		canonical.CompareIndexes(a.Instance, b.Instance),
 		cmp.Compare(a.PID, b.PID),
 		cmp.Compare(a.Kind, b.Kind),
 	)

@@ -3,7 +3,6 @@ package translate
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -139,7 +138,7 @@ func arrange(devices []canonical.Device, fallback string) {
 		board.Hostname = cmp.Or(board.Hostname, fallback)
 		devices[i].Hostname, devices[i].GPU = board.Hostname, board.GPU
 	}
-	slices.SortFunc(devices, compareDevices)
+	slices.SortFunc(devices, func(a, b canonical.Device) int { return canonical.CompareDevices(&a, &b) })
 	board := 0
 	for i := range devices {
 		if !devices[i].IsInstance() {
@@ -147,30 +146,4 @@ func arrange(devices []canonical.Device, fallback string) {
 		}
 		devices[i].Board = board
 	}
-}
-
-// compareDevices orders boards by hostname, index and uuid, and each instance
-// behind its board.
-func compareDevices(a, b canonical.Device) int {
-	return cmp.Or(
-		cmp.Compare(a.Hostname, b.Hostname),
-		compareNumbers(a.GPU, b.GPU),
-		cmp.Compare(a.UUID, b.UUID),
-		compareNumbers(a.Instance, b.Instance),
-	)
-}
-
-// compareNumbers orders whole numbers by value and behind them, by letters, what
-// is none; "" comes first.
-func compareNumbers(a, b string) int {
-	if a == "" || b == "" {
-		return cmp.Compare(a, b)
-	}
-	x, errX := strconv.Atoi(a)
-	y, errY := strconv.Atoi(b)
-	return cmp.Or(
-		cmp.Compare(rank(errX == nil), rank(errY == nil)),
-		cmp.Compare(x, y),
-		cmp.Compare(a, b),
-	)
 }

@@ -109,7 +109,7 @@ func checkSane(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch, repor
 		if devices[d.Board].IsInstance() || d.Board > i || !d.IsInstance() && d.Board != i || d.Hostname == "" {
 			t.Errorf("device %d is %+v", i, d)
 		}
-		if i > 0 && compareDevices(devices[i-1], *d) >= 0 {
+		if i > 0 && c.CompareDevices(&devices[i-1], d) >= 0 {
 			t.Errorf("device %d is out of order", i)
 		}
 		for f, v := range frame.Row(i) {

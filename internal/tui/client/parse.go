@@ -163,7 +163,7 @@ func (r *reader) finish() {
 			n.GPUs = append(n.GPUs, d.gpu)
 		}
 	}
-	slices.SortStableFunc(n.GPUs, compareGPUs)
+	slices.SortStableFunc(n.GPUs, func(a, b *GPU) int { return canonical.CompareDevices(&a.Device, &b.Device) })
 	for i, g := range n.GPUs {
 		if i == 0 || g.Hostname != n.GPUs[i-1].Hostname {
 			n.Machines++
@@ -188,19 +188,4 @@ func (r *reader) finish() {
 			n.Period = o.Period
 		}
 	}
-}
-
-// compareGPUs orders by hostname and index, with instances behind their board.
-func compareGPUs(a, b *GPU) int {
-	return cmp.Or(
-		cmp.Compare(a.Hostname, b.Hostname),
-		CompareNumbers(a.GPU, b.GPU),
-		cmp.Compare(a.UUID, b.UUID),
-		CompareNumbers(a.Instance, b.Instance),
-	)
-}
-
-// CompareNumbers orders decimal numbers by their value, 2 before 10, behind "".
-func CompareNumbers(a, b string) int {
-	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }

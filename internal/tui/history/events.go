@@ -123,7 +123,7 @@ func (w *Watch) dropLost(n *client.Node, at time.Time) []Event {
 		}
 	}
 	slices.SortFunc(events, func(a, b Event) int {
-		return cmp.Or(client.CompareNumbers(a.GPU, b.GPU), cmp.Compare(a.Key.UUID, b.Key.UUID))
+		return cmp.Or(cmp.Compare(len(a.GPU), len(b.GPU)), cmp.Compare(a.GPU, b.GPU), cmp.Compare(a.Key.UUID, b.Key.UUID)) // GPU 2 before GPU 10
 	})
 	return events
 }

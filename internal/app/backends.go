@@ -81,6 +81,9 @@ func (b *backend) period(poll *config.Duration) (time.Duration, error) {
 
 // open opens a source, and records it where that is set.
 func open(o *options, s *sourceSettings, userAgent string, logger *slog.Logger) (source.Source, error) {
+	if o.origin("source") == fromCommandLine && namesUser(s.Source.Source) {
+		logger.Warn("the process list (ps) shows the credentials in --source to everybody on this machine; name the exporter under sources in --config.file, with http_config: {basic_auth: {username: NAME, password_file: FILE}}")
+	}
 	src, err := s.backend.open(o, s, userAgent, logger)
 	if err != nil || o.record == "" {
 		return src, err
@@ -188,7 +191,9 @@ func (o *options) request() selection.Request {
 }
 
 func openReplay(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
-	opts := replay.Options{Period: s.poll, Loop: !o.presents(), Recorded: o.presents(), Controls: o.controls, Logger: logger}
+	// A recording of the playing would miss what comes faster than the disk takes it.
+	unpaced := o.mode() == modeExport && s.Poll == nil && o.record == ""
+	opts := replay.Options{Unpaced: unpaced, Period: s.poll, Loop: !o.presents(), Recorded: o.presents(), Controls: o.controls, Logger: logger}
 	switch {
 	case s.Source.Source == "":
 		return replay.Demo(opts), nil

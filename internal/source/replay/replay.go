@@ -40,6 +40,11 @@ type Options struct {
 	// where the capture has that (our recordings, and CSV with timestamps), and
 	// whatever Period they are played at.
 	Recorded bool
+	// Unpaced gives each tick of a file as soon as it is asked for, and ends at once after
+	// the last. Without Start and without times of its own, the file is taken to have
+	// been written at its last tick, so that each playing has the same stamps. The demo
+	// keeps its pace.
+	Unpaced bool
 	// Seed varies the noise of the demo, and nothing else; 0 stands for 1.
 	Seed uint64
 	// Controls drive the replay; nil is none. A replay that they drive does not
@@ -73,6 +78,7 @@ type Source struct {
 	timed timed         // track, if its own gaps count; nil if they are all a period
 	dated dated         // track, if its own times count; nil if they are those of the playing
 	pace  time.Duration // from one tick to the next, without timed
+	first time.Time     // the stamp of the first tick, without dated; zero is the time of the first Read
 
 	// Of the reading goroutine.
 	dict  *raw.Dict
@@ -131,7 +137,42 @@ func Open(path string, opts Options) (*Source, error) {
 	}); ok && opts.Logger != nil {
 		t.warnTorn(path, opts.Logger)
 	}
-	return newSource(path, caps, track, opts), nil
+	s := newSource(path, caps, track, opts)
+	if opts.Unpaced && s.dated == nil && s.first.IsZero() {
+		s.first, err = s.endingWith(path)
+	}
+	return s, err
+}
+
+// endingWith returns the stamp of the first tick with which the last one is of when the
+// file was written.
+func (s *Source) endingWith(path string) (time.Time, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}, unreadable(path, err)
+	}
+	n, err := s.countTicks()
+	return info.ModTime().Add(-time.Duration(n-1) * s.pace), err
+}
+
+// countTicks returns how many ticks the track has from its beginning, where it stands.
+func (s *Source) countTicks() (n int, err error) {
+	switch t := s.track.(type) {
+	case *csvTrack:
+		return len(t.ticks), nil
+	case *expositionTrack:
+		return len(t.bodies), nil
+	}
+	for b := (&raw.Batch{Dict: s.dict}); ; b.Reset() {
+		switch err := s.track.next(b); {
+		case errors.Is(err, io.EOF):
+			s.track.rewind()
+			return n, nil
+		case err != nil:
+			return 0, err
+		}
+		n++
+	}
 }
 
 // Demo returns a replay of the built-in script: see DemoClass. It never ends.
@@ -139,13 +180,14 @@ func Demo(opts Options) *Source {
 	if opts.Seed == 0 {
 		opts.Seed = 1
 	}
+	opts.Unpaced = false
 	return newSource("demo", source.Caps{Aggregation: source.Point}, newDemo(opts.Seed), opts)
 }
 
 func newSource(name string, caps source.Caps, t track, opts Options) *Source {
 	s := &Source{
 		name: name, caps: caps, opts: opts, track: t,
-		dict: raw.NewDict(), closed: make(chan struct{}),
+		dict: raw.NewDict(), closed: make(chan struct{}), first: opts.Start,
 	}
 	s.caps.Backend, s.caps.Kind, s.caps.Local = "replay", source.Streamed, false
 	if d, ok := t.(dated); ok && opts.Recorded && opts.Start.IsZero() && opts.Controls == nil && !d.instant().IsZero() {
@@ -177,7 +219,7 @@ func (s *Source) Name() string { return s.name }
 func (s *Source) Caps() source.Caps { return s.caps }
 
 // Read waits for the next tick and fills b with it. It returns io.EOF a period
-// after the last tick, ctx's error if ctx ends first (the tick is not lost), and
+// after the last tick (at once if Unpaced), ctx's error if ctx ends first (the tick is not lost), and
 // an error that wraps os.ErrClosed after Close.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
@@ -246,7 +288,7 @@ func (s *Source) wait(ctx context.Context) error {
 	if !s.begun {
 		s.begun = true
 		s.due = now
-		switch s.at = s.opts.Start; {
+		switch s.at = s.first; {
 		case s.dated != nil:
 			s.at = s.dated.instant()
 		case s.at.IsZero():
@@ -255,7 +297,7 @@ func (s *Source) wait(ctx context.Context) error {
 		return nil
 	}
 	left := s.due.Sub(now)
-	if left <= 0 {
+	if left <= 0 || s.opts.Unpaced {
 		s.due = now
 		return nil
 	}

@@ -81,9 +81,13 @@ const MaxStreams = 2
 type Stream struct {
 	Name     string   // label `stream`
 	Ticks    uint64   // whole ticks that came, evicted ones included
+	Missed   uint64   // ticks that did not come in their time
 	Evicted  uint64   // ticks that newer ones replaced before they were read
 	Restarts uint64   // times it was started again
+	Bytes    uint64   // that were read, 0 of a stream that is no text
 	Failure  *Failure // why it is down, nil while it is up
+	// MissedAt is when the last of the missed ticks was due, the zero Time for none.
+	MissedAt time.Time
 }
 
 // DropReason is why a value was dropped.

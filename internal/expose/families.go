@@ -65,7 +65,10 @@ const (
 	droppedAllocationsFamily
 	restartsFamily
 	ticksFamily
+	missedFamily
+	lastMissedFamily
 	evictedFamily
+	bytesFamily
 	sourceInfoFamily
 	buildFamily
 	numFamilies
@@ -122,7 +125,10 @@ var families = [numFamilies]Series{
 	droppedAllocationsFamily: {"source_dropped_allocations_total", canonical.Counter, ofSource, "Allocations beyond --series-limit, which no account is kept of."},
 	restartsFamily:           {"source_restarts_total", canonical.Counter, ofStream, "Times the stream was started again."},
 	ticksFamily:              {"source_ticks_total", canonical.Counter, ofStream, "Whole ticks that the stream gave."},
+	missedFamily:             {"source_ticks_missed_total", canonical.Counter, ofStream, "Ticks that the stream, once it had given one, should have given by its period and did not; a little late is not missed."},
+	lastMissedFamily:         {"source_last_missed_tick_timestamp_seconds", canonical.Gauge, ofStream, "When the last tick that was missed was due, in Unix time."},
 	evictedFamily:            {"source_ticks_evicted_total", canonical.Counter, ofStream, "Ticks that made room for newer ones before they were read."},
+	bytesFamily:              {"source_read_bytes_total", canonical.Counter, ofStream, "Bytes of text that were read of the stream."},
 	sourceInfoFamily:         {"source_info", canonical.Gauge, ofSource + ",aggregation,version", "How the source reads: each value a point in time, or the average of a window; always 1."},
 	buildFamily:              {"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."},
 }

@@ -48,7 +48,20 @@ func sourceFamilies() []sourceFamily {
 		sourceCounter(droppedAllocationsFamily, func(s *canonical.Source) uint64 { return s.DroppedAllocations }),
 		streamCounter(restartsFamily, func(s *canonical.Stream) uint64 { return s.Restarts }),
 		streamCounter(ticksFamily, func(s *canonical.Stream) uint64 { return s.Ticks }),
+		streamCounter(missedFamily, func(s *canonical.Stream) uint64 { return s.Missed }),
+		streamFamily(lastMissedFamily, func(s *canonical.Stream) float64 {
+			if s.MissedAt.IsZero() {
+				return math.NaN()
+			}
+			return unixSeconds(s.MissedAt)
+		}),
 		streamCounter(evictedFamily, func(s *canonical.Stream) uint64 { return s.Evicted }),
+		streamFamily(bytesFamily, func(s *canonical.Stream) float64 {
+			if s.Bytes == 0 {
+				return math.NaN()
+			}
+			return float64(s.Bytes)
+		}),
 	}
 }
 
@@ -72,11 +85,16 @@ func sourceCounter(f family, value func(*canonical.Source) uint64) sourceFamily 
 
 // streamCounter is a family with one series of each stream of each source.
 func streamCounter(f family, value func(*canonical.Stream) uint64) sourceFamily {
+	return streamFamily(f, func(s *canonical.Stream) float64 { return float64(value(s)) })
+}
+
+// streamFamily is streamCounter with values that may be NaN, for none.
+func streamFamily(f family, value func(*canonical.Stream) float64) sourceFamily {
 	family := newSourceFamily(f, true, slices.Repeat(alone(), canonical.MaxStreams), func(values []float64, r *reading) {
 		for i := range r.source.Streams {
 			values[i] = math.NaN()
 			if stream := &r.source.Streams[i]; stream.Name != "" {
-				values[i] = float64(value(stream))
+				values[i] = value(stream)
 			}
 		}
 	})

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // telemetry is what the proxy reports about itself, on a path and in a registry of its
@@ -42,7 +44,7 @@ func newTelemetry(sources []Source, kinds []string, inFlight func() float64) *te
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("kpulse_proxy"),
-		t.requests, t.duration, t.failures,
+		t.requests, t.duration, t.failures, streamTotals(sources),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kpulse_proxy_scrapes_in_flight",
 			Help: "Scrapes being served.",
@@ -54,6 +56,48 @@ func newTelemetry(sources []Source, kinds []string, inFlight func() float64) *te
 		}
 	}
 	return t
+}
+
+// streamTotals collects the totals of the sources' streams, as /metrics has them, while
+// that answers with an error too.
+type streamTotals []Source
+
+// streamTelemetry are its families.
+var streamTelemetry = [...]struct {
+	desc  *prometheus.Desc
+	value func(*canonical.Stream) uint64
+}{
+	{streamDesc("restarts_total", restartsFamily), func(s *canonical.Stream) uint64 { return s.Restarts }},
+	{streamDesc("ticks_total", ticksFamily), func(s *canonical.Stream) uint64 { return s.Ticks }},
+	{streamDesc("ticks_missed_total", missedFamily), func(s *canonical.Stream) uint64 { return s.Missed }},
+	{streamDesc("ticks_evicted_total", evictedFamily), func(s *canonical.Stream) uint64 { return s.Evicted }},
+}
+
+func streamDesc(name string, f family) *prometheus.Desc {
+	return prometheus.NewDesc("kpulse_proxy_source_"+name, families[f].Help, []string{"source", "stream"}, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (streamTotals) Describe(ch chan<- *prometheus.Desc) {
+	for i := range streamTelemetry {
+		ch <- streamTelemetry[i].desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (sources streamTotals) Collect(ch chan<- prometheus.Metric) {
+	for _, f := range sources {
+		state, _ := f.Status()
+		for i := range state.Streams {
+			s := &state.Streams[i]
+			if s.Name == "" {
+				continue
+			}
+			for _, t := range streamTelemetry {
+				ch <- prometheus.MustNewConstMetric(t.desc, prometheus.CounterValue, float64(t.value(s)), f.Name(), s.Name)
+			}
+		}
+	}
 }
 
 // handler serves the telemetry.

@@ -188,12 +188,15 @@ func (p *Pipeline) stop() {
 
 // Status returns the state of the source after its last reading without reading
 // it, and nil if a reading younger than the staleness limit exists, else the
-// failure that says why not.
+// failure that says why not. The totals of its streams are those of now.
 func (p *Pipeline) Status() (canonical.Source, error) {
+	streams := p.streams()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	state := p.state
+	state.Streams = streams
 	if failure := p.notReady(time.Now()); failure != nil {
-		return p.state, failure
+		return state, failure
 	}
-	return p.state, nil
+	return state, nil
 }

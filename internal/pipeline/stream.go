@@ -112,7 +112,10 @@ func (p *Pipeline) streams() (all [canonical.MaxStreams]canonical.Stream) {
 		if i == len(all) {
 			break
 		}
-		all[i] = canonical.Stream{Name: t.Stream, Ticks: t.Ticks, Evicted: t.Evicted, Restarts: t.Restarts}
+		all[i] = canonical.Stream{
+			Name: t.Stream, Ticks: t.Ticks, Missed: t.Missed, MissedAt: t.MissedAt,
+			Evicted: t.Evicted, Restarts: t.Restarts, Bytes: t.Bytes,
+		}
 		if t.Failure != nil {
 			all[i].Failure = failureOf(t.Failure)
 		}

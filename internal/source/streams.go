@@ -3,14 +3,18 @@ package source
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // StreamTotals are the totals of one stream of a source since the process started.
 type StreamTotals struct {
-	Stream   string // label `stream`, such as device or profiling
-	Ticks    uint64 // whole ticks that were read, evicted ones included
+	Stream string // label `stream`, such as device or profiling
+	Ticks  uint64 // whole ticks that were read, evicted ones included
+	Missed uint64 // ticks that did not come in their time; see StreamCounts.Tick
+	// MissedAt is when the last of them was due, the zero Time for none.
+	MissedAt time.Time
+	// Bytes are those that were read; 0 of a stream that is no text.
+	Bytes    uint64
 	Evicted  uint64 // ticks that were dropped for newer ones before anybody read them
 	Restarts uint64 // how often it was started again
 	Failure  *Error // why it does not run, nil while it does or is starting; read-only
@@ -22,10 +26,6 @@ type Streams interface {
 	// order. It may be called from any goroutine.
 	Streams(dst []StreamTotals) []StreamTotals
 }
-
-// StreamCounts is what a stream has counted and StreamStats has not collected yet. The
-// stream adds to it; only StreamStats reads it, for it resets what it reads.
-type StreamCounts struct{ Ticks, Evicted atomic.Uint64 }
 
 // StreamStats keeps the totals of streams over their restarts. Counts move from
 // the stream into the totals, so that none is ever counted twice. Its zero value
@@ -39,6 +39,8 @@ type StreamStats struct {
 type account struct {
 	totals StreamTotals
 	counts *StreamCounts // nil while the stream is closed
+	pace   *StreamCounts // the latest, for ticks are missed while it is closed too
+	missed uint64        // of those before
 }
 
 // Open registers a stream that starts. It refuses one that is open already, and
@@ -59,12 +61,11 @@ func (s *StreamStats) Open(stream string, counts *StreamCounts) error {
 	}
 	switch {
 	case own == nil:
-		s.accounts = append(s.accounts, account{StreamTotals{Stream: stream}, counts})
+		s.accounts = append(s.accounts, account{totals: StreamTotals{Stream: stream}, counts: counts, pace: counts})
 	case own.counts != nil:
 		return fmt.Errorf("stream %s is registered already; close it before it starts again", stream)
 	default:
-		own.counts = counts
-		own.totals.Restarts++
+		own.reopen(counts)
 	}
 	return nil
 }
@@ -85,13 +86,26 @@ func (s *StreamStats) Close(stream string) {
 // Totals appends the totals of every stream ever opened to dst, in the order in
 // which they first were.
 func (s *StreamStats) Totals(dst []StreamTotals) []StreamTotals {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.accounts {
-		s.accounts[i].collect()
-		dst = append(dst, s.accounts[i].totals)
+		a := &s.accounts[i]
+		a.collect()
+		a.miss(now)
+		dst = append(dst, a.totals)
 	}
 	return dst
+}
+
+// reopen is the restart of a stream, with its own counts or others.
+func (a *account) reopen(counts *StreamCounts) {
+	if counts != a.pace {
+		a.miss(time.Now())
+		a.missed, a.pace = a.totals.Missed, counts
+	}
+	a.counts = counts
+	a.totals.Restarts++
 }
 
 // collect moves the counts of an open stream into its totals.
@@ -99,6 +113,16 @@ func (a *account) collect() {
 	if a.counts != nil {
 		a.totals.Ticks += a.counts.Ticks.Swap(0)
 		a.totals.Evicted += a.counts.Evicted.Swap(0)
+		a.totals.Bytes += a.counts.Bytes.Swap(0)
+	}
+}
+
+// miss brings the missed ticks of the totals up to an instant.
+func (a *account) miss(now time.Time) {
+	n, at := a.pace.missedUntil(now)
+	a.totals.Missed = a.missed + n
+	if !at.IsZero() {
+		a.totals.MissedAt = at
 	}
 }
 

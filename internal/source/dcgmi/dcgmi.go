@@ -103,6 +103,7 @@ type Source struct {
 	surveying    sync.Mutex // locked during a survey, guards what follows
 	query        []byte     // the last of nvidia-smi's answers
 	links        []byte     // and of those about NVLinks
+	extras       []int      // the multiplexed fields that the boards count with the others; never written to
 	missing      string     // why not all is there that was chosen, as it was logged last
 	surveyLogged string     // the last failure of a survey that was logged
 	ask          func(ctx context.Context, path string, args []string) answer
@@ -146,6 +147,9 @@ func New(opts Options) *Source {
 		ask:     commands.ask,
 		life:    life, end: end,
 		backoff: func(n int) time.Duration { return source.Backoff(n, rand.Float64()) },
+	}
+	for i := range s.ring.counts {
+		s.ring.counts[i].Period = opts.Period
 	}
 	s.local, s.host = hostOf(opts.Host)
 	s.join.period = opts.Period

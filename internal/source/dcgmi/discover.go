@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -79,17 +81,17 @@ func (s *Source) hadInstances() bool {
 // selectionError is about devices that the node does not have.
 type selectionError struct{ error }
 
-// choose returns what of n is to be watched, in the form of dmon's -i. One GPU that is
+// choose returns what of n is to be watched, also in the form of dmon's -i. One GPU that is
 // lost does not stop the others: they are watched, and the loss is logged.
 // The caller has locked surveying.
-func (s *Source) choose(n *dcgm.Inventory) (string, error) {
+func (s *Source) choose(n *dcgm.Inventory) (canonical.Selection, string, error) {
 	selection, err := n.Choose(s.opts.Choose)
 	if err != nil {
-		return "", unfit(err)
+		return selection, "", unfit(err)
 	}
 	entities := n.Entities(&selection)
 	if entities == "" && !selection.All { // dmon would watch all
-		return "", unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.By))
+		return selection, "", unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.By))
 	}
 	missing := ""
 	if selection.Missing != nil {
@@ -100,7 +102,30 @@ func (s *Source) choose(n *dcgm.Inventory) (string, error) {
 			"remedy", "see which GPUs the host engine knows: dcgmi discovery -l")
 	}
 	s.missing = missing
-	return entities, nil
+	return selection, entities, nil
+}
+
+// askExtras asks which of the multiplexed fields the boards, one of each model, count
+// together with all others. Where one does not answer, what was known stays: without
+// those fields at first. The caller has locked surveying.
+func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
+	var common []int
+	for i, board := range boards {
+		args := []string{"profile", "-l", "-i", strconv.Itoa(board)}
+		if s.opts.Host != "" {
+			args = append(args, "--host", s.opts.Host)
+		}
+		got := s.ask(ctx, dcgmi, args)
+		if got.failure(dcgmi, "profile -l", "profiling") != nil {
+			return
+		}
+		its := dcgm.Concurrent(got.stdout)
+		if i == 0 {
+			common = its
+		}
+		common = slices.DeleteFunc(common, func(id int) bool { return !slices.Contains(its, id) })
+	}
+	s.extras = common
 }
 
 // unfit explains that the node does not have what was chosen.

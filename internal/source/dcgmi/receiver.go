@@ -115,6 +115,7 @@ func (r *receiver) run(p pipe) error {
 			return err
 		}
 		n, err := p.Read(r.buf[r.n:])
+		r.ring.counts[r.stream].Bytes.Add(uint64(n))
 		now := time.Now()
 		r.scan(n, now)
 		silent := errors.Is(err, os.ErrDeadlineExceeded)
@@ -336,7 +337,7 @@ func (r *receiver) push() {
 // discard counts the tick, and begins it anew.
 func (r *receiver) discard() {
 	if !r.tick.rest {
-		r.ring.counts[r.stream].Ticks.Add(1)
+		r.ring.counts[r.stream].Tick(r.tick.at)
 	}
 	r.tick.rows, r.tick.batch.Samples = r.tick.rows[:0], r.tick.batch.Samples[:0]
 }

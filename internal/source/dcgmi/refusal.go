@@ -161,6 +161,7 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 			Failure: row.failure,
 			Cause:   command + ": " + words.Replace(row.cause) + quoted(text),
 			Remedy:  words.Replace(row.remedy),
+			Err:     row.wraps(),
 		}
 	}
 	if code > 128 && code < 160 { // a shell's, or dcgmi's own, way to report it
@@ -173,6 +174,18 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 		remedy = "see whether the kernel ran out of memory: dmesg | grep -i oom; it is started again by itself"
 	}
 	return &source.Error{Failure: source.Broken, Cause: command + " " + how + quoted(text), Remedy: remedy}
+}
+
+// errFields is what refusals wrap that may be about some of the fields and not all.
+var errFields = errors.New("fields refused")
+
+// wraps returns what the error of a row wraps, nil for nothing.
+func (row *refusal) wraps() error {
+	switch row.code {
+	case profNotSupported, profMultiPass, insufficientDriver, groupIncompatible:
+		return errFields
+	}
+	return nil
 }
 
 // match returns the row of refusals that fits best, nil if none does: by status and

@@ -54,7 +54,7 @@ func (r *ring) blank() *tick {
 func (r *ring) push(t *tick) {
 	r.mu.Lock()
 	if !t.rest {
-		r.counts[t.stream].Ticks.Add(1)
+		r.counts[t.stream].Tick(t.at)
 	}
 	if r.n == ringSize {
 		evicted := r.pop()

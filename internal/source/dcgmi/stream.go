@@ -18,12 +18,16 @@ import (
 type stream struct {
 	index   int // in Source.streams
 	name    string
-	fields  []int
+	fields  []int         // all that dcgmi knows, as far as was seen
 	restart chan struct{} // has a token if the epoch may be over
 
 	// Of the goroutine that supervises it.
-	counted    bool // it is open in Source.stats
-	slowLogged bool
+	counted     bool // it is open in Source.stats
+	slowLogged  bool
+	plainLogged bool
+	plain       bool // it is asked without extras, which were refused
+	extended    bool // its latest child was asked for some
+	gave        bool // that child gave ticks
 
 	// Guarded by Source.mu.
 	up      bool          // it gives ticks
@@ -31,12 +35,11 @@ type stream struct {
 	failure *source.Error // why it is not up; nil while it is, or starts
 }
 
-// newStream asks for the fields of a stream, but for those that alternate with
-// others on some GPUs: they would make all of them less exact.
+// newStream asks for the fields of a stream.
 func newStream(index int, name string, of dcgm.Stream) *stream {
 	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
 	for i := range dcgm.Fields {
-		if f := &dcgm.Fields[i]; f.Stream == of && !f.Multiplexed && !f.Foreign() {
+		if f := &dcgm.Fields[i]; f.Stream == of && !f.Foreign() {
 			st.fields = append(st.fields, f.ID)
 		}
 	}
@@ -54,7 +57,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 		begun := time.Now()
 		c, err := s.run(ctx, st)
 		asked := ctx.Err() != nil || errors.Is(err, errRestart)
-		without := !asked && s.without(st, err)
+		without := !asked && (s.without(st, err) || s.withoutExtras(st, err))
 		if !without { // else it is still the same start
 			s.close(st)
 		}
@@ -65,7 +68,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 		c.stop()
 		switch {
 		case asked:
-			failures = 0
+			failures, st.plain = 0, false
 			continue
 		case without:
 			continue
@@ -90,6 +93,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 // run runs one child until it ends or is to be ended, and returns why. The child,
 // nil if none was started, is for the caller to stop.
 func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
+	st.extended, st.gave = false, false
 	path, err := s.preflight(ctx)
 	if err != nil {
 		return nil, err
@@ -98,7 +102,7 @@ func (s *Source) run(ctx context.Context, st *stream) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	args, err := s.args(st, v.entities)
+	args, err := s.args(st, v)
 	if err != nil {
 		return nil, err
 	}
@@ -182,26 +186,33 @@ func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end 
 	return true
 }
 
-// args returns dcgmi's arguments.
-func (s *Source) args(st *stream, entities string) ([]string, error) {
-	if len(st.fields) == 0 {
+// args returns dcgmi's arguments. Multiplexed fields are asked for only where they are
+// counted together with all others: they would make all of them less exact.
+func (s *Source) args(st *stream, v *view) ([]string, error) {
+	var list []string
+	for _, id := range st.fields {
+		if dcgm.IsMultiplexed(id) {
+			if st.plain || !slices.Contains(v.extras, id) {
+				continue
+			}
+			st.extended = true
+		}
+		list = append(list, strconv.Itoa(id))
+	}
+	if len(list) == 0 {
 		return nil, &source.Error{
 			Failure: source.Unsupported,
 			Cause:   "dcgmi knows none of the " + st.name + " fields",
 			Remedy:  "see which it knows: dcgmi dmon -l; and its version: dcgmi --version",
 		}
 	}
-	list := make([]string, len(st.fields))
-	for i, id := range st.fields {
-		list[i] = strconv.Itoa(id)
-	}
 	args := []string{
 		"dmon", "-c", "0",
 		"-d", strconv.FormatInt(max(s.opts.Period.Milliseconds(), 1), 10),
 		"-e", strings.Join(list, ","),
 	}
-	if entities != "" {
-		args = append(args, "-i", entities)
+	if v.entities != "" {
+		args = append(args, "-i", v.entities)
 	}
 	if s.opts.Host != "" {
 		args = append(args, "--host", s.opts.Host)
@@ -222,8 +233,21 @@ func (s *Source) without(st *stream, err error) bool {
 	return true
 }
 
+// withoutExtras has st started again without the multiplexed fields, if err may be about
+// them: the host engine's list is no promise. The start after that one has them again,
+// whatever became of it.
+func (s *Source) withoutExtras(st *stream, err error) bool {
+	st.plain = st.extended && !st.gave && errors.Is(err, errFields)
+	return st.plain
+}
+
 // flows records that st gives ticks.
 func (s *Source) flows(st *stream) {
+	st.gave = true
+	if st.plain && !st.plainLogged {
+		st.plainLogged = true
+		s.opts.Logger.Info("dcgmi refuses some profiling fields that its host engine lists, and is asked without them", "reads", s.Name(), "stream", st.name)
+	}
 	s.mu.Lock()
 	before := st.failure
 	st.up, st.failure = true, nil

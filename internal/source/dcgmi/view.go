@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
@@ -26,6 +27,7 @@ var errNoIdentity = fmt.Errorf("no answer within %s of the start", identityGrace
 type view struct {
 	inventory dcgm.Inventory
 	entities  string // dmon's -i
+	extras    []int  // the multiplexed fields that all its boards count with the others
 	// epoch is another where entities are others, or may stand for other devices.
 	// What a child of an earlier epoch prints is void.
 	epoch uint64
@@ -81,7 +83,7 @@ func (s *Source) retrySurvey(ctx context.Context, path string, err error) error 
 func (s *Source) goOn(err error) error {
 	if s.view.Load() == nil {
 		var nothing dcgm.Inventory
-		entities, unfit := s.choose(&nothing)
+		_, entities, unfit := s.choose(&nothing)
 		if unfit != nil {
 			return err
 		}
@@ -112,10 +114,11 @@ func (s *Source) survey(ctx context.Context, path string) error {
 		return err
 	}
 	s.surveyError.Store(nil)
-	entities, err := s.choose(&n)
+	selection, entities, err := s.choose(&n)
 	if err != nil {
 		return err
 	}
+	s.askExtras(ctx, path, n.OneOfEach(&selection))
 	s.adopt(n, entities)
 	return nil
 }
@@ -125,10 +128,10 @@ func (s *Source) survey(ctx context.Context, path string) error {
 func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	s.mu.Lock()
 	old := s.view.Load()
-	v := &view{inventory: n, entities: entities, epoch: 1}
+	v := &view{inventory: n, entities: entities, extras: s.extras, epoch: 1}
 	if old != nil {
 		v.epoch = old.epoch
-		if entities != old.entities || dcgm.Moved(&old.inventory, &n) {
+		if entities != old.entities || !slices.Equal(v.extras, old.extras) || dcgm.Moved(&old.inventory, &n) {
 			v.epoch++
 		}
 	}
@@ -137,7 +140,7 @@ func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	}
 	s.mu.Unlock()
 	if old != nil && v.epoch != old.epoch {
-		s.restartStreams("the node's GPUs or MIG instances are others than before")
+		s.restartStreams("the node's GPUs or MIG instances, or what they count, are others than before")
 	}
 }
 

@@ -114,6 +114,7 @@ func newSource(opts Options, api nvml.Interface) *Source {
 	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
 	s.life, s.end = context.WithCancel(context.Background())
 	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
+		s.counts[i].Period = s.opts.Period
 		_ = s.stats.Open(stream, &s.counts[i]) // refuses only what is open already
 	}
 	return s
@@ -297,9 +298,10 @@ func (s *Source) hasReading() bool {
 
 // account counts a reading.
 func (s *Source) account(profiled bool) {
-	s.counts[device].Ticks.Add(1)
+	now := time.Now()
+	s.counts[device].Tick(now)
 	if profiled {
-		s.counts[profiling].Ticks.Add(1)
+		s.counts[profiling].Tick(now)
 	}
 }
 

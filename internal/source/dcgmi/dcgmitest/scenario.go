@@ -161,6 +161,8 @@ type Failure struct {
 	// Profiling restricts it to a dmon that watches at least one field in
 	// [1001, 1200).
 	Profiling bool
+	// Field, if set, restricts WatchRefused to a dmon that watches that field.
+	Field int
 	// After is how many samples are printed before it; Until, for the kinds that
 	// last, the first sample that is well again, 0 for never.
 	After, Until int
@@ -185,7 +187,7 @@ const (
 	GroupRefused      Kind = "group_refused"       // at start: no GPU group, for Code
 	FieldGroupRefused Kind = "field_group_refused" // at start: no field group, for Code
 	WatchRefused      Kind = "watch_refused"       // at start, after the header: for Code
-	ListRefused       Kind = "list_refused"        // discovery -l, for Code
+	ListRefused       Kind = "list_refused"        // discovery -l, or profile -l where that is the Command, for Code
 	HostEngineDies    Kind = "host_engine_dies"    // after samples: the connection is lost
 	NoData            Kind = "no_data"             // after samples: nothing came back
 	Hang              Kind = "hang"                // after samples, or at start of another command: no more output

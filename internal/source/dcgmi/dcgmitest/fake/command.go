@@ -25,6 +25,9 @@ func subsystems() map[string]subsystem {
 		"discovery": {[]option{
 			host, {"l", "list", false, false}, {"c", "compute-hierarchy", false, false}, {"a", "all", false, false},
 		}, (*fake).discovery},
+		"profile": {[]option{
+			host, {"l", "list", false, false}, {"i", "entity-id", true, false}, {"j", "json", false, false},
+		}, (*fake).profile},
 	}
 }
 

@@ -112,6 +112,7 @@ func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
 // watch asks the host engine for the fields.
 func (d *dmon) watch() status {
 	refused, is := d.failure(dcgmitest.WatchRefused, "dmon", d.profiling)
+	is = is && (refused.Field == 0 || slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return f.ID == refused.Field }))
 	code := status(refused.Code)
 	if !is && len(d.entities) == 0 {
 		// That an empty group is refused here, and so, is an assumption.

@@ -1,0 +1,65 @@
+package dcgm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Concurrent reads `dcgmi profile -l`, the profiling fields of a GPU by groups such as
+// A.1, and returns the ids of the Multiplexed fields that it counts together with all
+// others. Subgroups of one letter share hardware and take turns, so that a GPU with two
+// of them has none; on Hopper and later all is in A.0.
+//
+//	+----------------+----------+------------------------------------------------------+
+//	| Group.Subgroup | Field ID | Field Tag                                            |
+//	+----------------+----------+------------------------------------------------------+
+//	| A.0            | 1001     | gr_engine_active                                     |
+func Concurrent(listing []byte) []int {
+	var ids []int
+	subgroups := map[string]string{} // by letter
+	for line := range lines(listing) {
+		group, rest, _ := row(line)
+		letter, subgroup, ok := strings.Cut(group, ".")
+		column, _, _ := strings.Cut(rest, "|")
+		i := fieldByID(id(strings.TrimSpace(column)))
+		if !ok || i < 0 {
+			continue
+		}
+		if before, known := subgroups[letter]; known && before != subgroup {
+			return nil
+		}
+		subgroups[letter] = subgroup
+		if Fields[i].Multiplexed {
+			ids = append(ids, Fields[i].ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// fieldByID returns the index in Fields of a field that DCGM has, -1 where there is none.
+func fieldByID(id int) int {
+	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.ID == id && !f.Foreign() })
+}
+
+// IsMultiplexed reports whether the field of that id is Multiplexed.
+func IsMultiplexed(id int) bool {
+	i := fieldByID(id)
+	return i >= 0 && Fields[i].Multiplexed
+}
+
+// OneOfEach returns the entity id of one board of each model among those of which
+// something is selected.
+func (n *Inventory) OneOfEach(s *canonical.Selection) []int {
+	var models []string
+	var entities []int
+	for i := range n.Devices {
+		board := &n.Devices[n.Devices[i].Board]
+		if s.Chosen[i] && !board.Inactive && !slices.Contains(models, board.Model) {
+			models, entities = append(models, board.Model), append(entities, board.Entity)
+		}
+	}
+	return entities
+}

@@ -33,11 +33,13 @@ type answer struct {
 	// is no stdout.
 	err     error
 	started bool
+	strange string // the beginning of what it printed, with errStrange
 }
 
 // Why there is no whole answer.
 var (
 	errSilent    = fmt.Errorf("no answer within %s", askTimeout)
+	errStrange   = errors.New("no answer of dcgmi's")
 	errTalkative = fmt.Errorf("more than %d MiB", askSize>>20)
 	errStuck     = errors.New("an earlier one was killed and has not ended yet")
 )
@@ -64,11 +66,8 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 		return answer{err: err}
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.stdout.SetReadDeadline(time.Unix(1, 0)) })()
-	out, err := io.ReadAll(io.LimitReader(c.stdout, askSize+1))
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = context.Cause(ctx)
-	case err == nil && len(out) > askSize:
+	out, err := c.readAll(ctx, isDCGMI(args))
+	if err == nil && len(out) > askSize {
 		err = errTalkative
 	}
 	if err != nil || !c.ended(stopGrace) {
@@ -80,11 +79,62 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 		return answer{err: errors.Join(err, errStuck), started: true}
 	}
 	got := answer{stderr: c.stderr.String(), err: err, started: true}
+	if isDCGMI(args) && (err == errStrange || err == errTalkative && !isAnswer(out)) {
+		got.err, got.strange = errStrange, string(out[:min(len(out), tailSize)])
+	}
 	if err == nil {
 		got.stdout = out
 	}
 	got.code, got.signal = c.status()
 	return got
+}
+
+// isDCGMI reports whether args are of a command of dcgmi that ends by itself, and not of
+// nvidia-smi.
+func isDCGMI(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	switch args[0] {
+	case "discovery", "profile", "--version":
+		return true
+	}
+	return false
+}
+
+// readAll reads the child's stdout to its end, a little more than askSize, or until ctx
+// ends. Where it is dcgmi's and there is no line that such a command prints noiseTime
+// after the first byte, it gives up: what stands there goes on without end.
+func (c *child) readAll(ctx context.Context, dcgmis bool) ([]byte, error) {
+	var out []byte
+	buf := make([]byte, 32<<10)
+	var look *time.Timer
+	for len(out) <= askSize {
+		n, err := c.stdout.Read(buf)
+		out = append(out, buf[:n]...)
+		if dcgmis && n > 0 && look == nil {
+			look = time.AfterFunc(noiseTime, func() { _ = c.stdout.SetReadDeadline(time.Unix(1, 0)) })
+			defer look.Stop()
+		}
+		switch {
+		case err == io.EOF:
+			return out, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			if err != nil {
+				return out, err
+			}
+		case ctx.Err() != nil:
+			return out, context.Cause(ctx)
+		case !isAnswer(out):
+			return out, errStrange
+		default: // it is only slow
+			_ = c.stdout.SetReadDeadline(time.Time{})
+			if ctx.Err() != nil {
+				return out, context.Cause(ctx)
+			}
+		}
+	}
+	return out, nil
 }
 
 // stuck reports whether the command line still runs from an earlier time.
@@ -114,6 +164,8 @@ func (a *answer) failure(path, subsystem, what string) *source.Error {
 	switch {
 	case a.err != nil && !a.started:
 		return unstartable(path, a.err)
+	case a.err == errStrange:
+		return noisyError("dcgmi "+subsystem, what, a.stderr+a.strange, errStrange)
 	case a.err != nil:
 		return &source.Error{
 			Failure: source.Timeout,

@@ -72,6 +72,10 @@ type receiver struct {
 	flows func()
 	// slow is called once, if samples need more than two periods each.
 	slow func(interval time.Duration)
+	// noisy is called once, if the child prints a text and no row.
+	noisy func(text string)
+	// beside returns what it printed on stderr; nil is nothing.
+	beside func() string
 	// isRates: all fields of the stream are rates.
 	isRates bool
 
@@ -97,6 +101,7 @@ type receiver struct {
 	leader uint32
 
 	otherLines tail // that are no rows
+	noise      noise
 	buf        []byte
 	n          int  // bytes of an unfinished line at the beginning of buf
 	cutting    bool // that line is too long and thrown away up to its end
@@ -124,9 +129,12 @@ func (r *receiver) run(p pipe) error {
 			return err // an open tick may lack rows, and is dropped
 		case len(r.entities) > mostEntities:
 			return errGarbage
+		case r.noise.bytes > mostNoise:
+			return errNoise
 		case r.pending() && !now.Before(r.pushTime()):
 			r.push()
 		}
+		r.checkNoise(now)
 		// Where we were delayed ourselves, what is overdue lies in the pipe: it
 		// is looked at once more.
 		overdue := r.overdue(now)
@@ -175,8 +183,12 @@ func (r *receiver) pushTime() time.Time {
 // deadline is when to stop waiting for more bytes. It never lies in the past, for
 // then what is in the pipe already would not be read.
 func (r *receiver) deadline(late bool) time.Time {
-	soon := time.Now().Add(leastSilence)
+	now := time.Now()
+	soon := now.Add(leastSilence)
 	until := r.since().Add(r.limit())
+	if look := r.nextLook(now); !look.IsZero() && look.Before(until) {
+		until = look
+	}
 	switch {
 	case r.pending():
 		until = r.pushTime()
@@ -207,7 +219,8 @@ func (r *receiver) scan(n int, now time.Time) {
 	}
 	r.n = copy(r.buf, text)
 	if r.n == len(r.buf) {
-		r.n, r.cutting = 0, true
+		r.other(r.buf)
+		r.cutting = true
 	}
 	if r.cutting {
 		r.n = 0
@@ -237,8 +250,11 @@ func (r *receiver) line(line []byte, now time.Time) {
 		}
 		r.tick.rows = append(r.tick.rows, r.parser.Last())
 		r.lastRow = now
+		r.noise.bytes = 0
 	case r.tick.batch.Skipped > skipped:
-		_, _ = r.otherLines.Write(line)
+		r.other(line)
+	case bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte{'#'}):
+		r.header(line)
 	}
 }
 

@@ -128,8 +128,10 @@ func (f unknownField) Error() string { return fmt.Sprintf("field id %d is unknow
 // output ended with.
 func explain(st *stream, err error, r *receiver, c *child) error {
 	text := c.stderr.String() + r.otherLines.String()
-	command := "dcgmi dmon (" + st.name + " fields)"
+	command := st.command()
 	switch {
+	case errors.Is(err, errNoise):
+		return noisyError(command, st.name, text, err)
 	case errors.As(err, new(errHangs)):
 		return &source.Error{
 			Failure: source.Broken,

@@ -46,6 +46,9 @@ func newStream(index int, name string, of dcgm.Stream) *stream {
 	return st
 }
 
+// command names what runs for st to people.
+func (st *stream) command() string { return "dcgmi dmon (" + st.name + " fields)" }
+
 // errRestart ends a child that is to be started anew.
 var errRestart = errors.New("asked to start again")
 
@@ -127,8 +130,10 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 	}()
 	r := &receiver{
 		stream: st.index, epoch: v.epoch, child: s.children.Add(1), period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
-		flows: func() { s.flows(st) },
-		slow:  func(interval time.Duration) { s.slow(st, interval) },
+		flows:  func() { s.flows(st) },
+		slow:   func(interval time.Duration) { s.slow(st, interval) },
+		noisy:  func(text string) { s.failed(st, noisyError(st.command(), st.name, text, nil)) },
+		beside: c.stderr.String,
 	}
 	err := r.run(c.stdout)
 	close(end)

@@ -31,6 +31,13 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// clear forgets all.
+func (t *tail) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = t.text[:0]
+}
+
 // String returns what is kept.
 func (t *tail) String() string {
 	t.mu.Lock()

@@ -51,7 +51,9 @@ func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 	if err != nil && s.view.Load() == nil {
 		err = s.retrySurvey(ctx, path, err)
 	}
-	if err != nil && ctx.Err() == nil && !isFinal(err) {
+	// A dcgmi that prints anything is not run to see what dmon of it prints.
+	strange := s.view.Load() == nil && errors.Is(err, errStrange)
+	if err != nil && ctx.Err() == nil && !isFinal(err) && !strange {
 		err = s.goOn(err)
 	}
 	if err != nil {
@@ -65,7 +67,7 @@ func (s *Source) settle(ctx context.Context, path string) (*view, error) {
 func (s *Source) retrySurvey(ctx context.Context, path string, err error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, identityGrace-askTimeout, errNoIdentity)
 	defer cancel()
-	for err != nil && !isFinal(err) {
+	for err != nil && !isFinal(err) && !errors.Is(err, errStrange) {
 		pause := time.NewTimer(identityPause)
 		select {
 		case <-pause.C:

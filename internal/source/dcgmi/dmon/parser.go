@@ -12,6 +12,7 @@ package dmon
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
@@ -114,6 +115,11 @@ func (p *Parser) Split() {
 func (p *Parser) Reset() {
 	p.layout = layout{}
 	p.Next()
+}
+
+// Reads reports whether the header names a column that Names knows.
+func (p *Parser) Reads() bool {
+	return slices.ContainsFunc(p.layout.columns, func(c column) bool { return c.known })
 }
 
 // Rows returns how many rows of GPUs and GPU instances the tick has so far,

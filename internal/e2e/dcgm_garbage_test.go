@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// TestDCGMGarbage: a dcgmi that prints anything but rows is told of within seconds, by what
+// it printed, to scrapers, the probe and the page; where rows come after all, they count.
+func TestDCGMGarbage(t *testing.T) {
+	t.Parallel()
+	// Controls of both kinds, a byte that is no UTF-8, markup, and more than fits a line.
+	line := `You have \033[31mno\033[0m <b>mail</b>\302\233\377\007` + strings.Repeat(" and more", 100) + `\n`
+	for _, c := range []struct{ name, dmon, others string }{
+		{"all is one line", `printf "$line"; exec sleep 1000`, `printf "$line"; exec sleep 1000`},
+		{"all goes on", `while :; do printf "$line"; sleep .1; done`, `while :; do printf "$line"; sleep .1; done`},
+		{"all is endless", `exec yes "$(printf "$line")"`, `exec yes "$(printf "$line")"`},
+		{"all is one line, and ends", `printf "$line"; exit 0`, `printf "$line"; exit 0`},
+		{"dmon is one line", `printf "$line"; exec sleep 1000`, `exec "$0.real" "$@"`},
+		{"dmon goes on", `while :; do printf "$line"; sleep .1; done`, `exec "$0.real" "$@"`},
+		{"dmon is endless", `exec yes "$(printf "$line")"`, `exec "$0.real" "$@"`},
+		{"dmon lacks a newline", `printf "${line%??}"; exec sleep 1000`, `exec "$0.real" "$@"`},
+		{"dmon's stderr", `printf "$line" >&2; exec sleep 1000`, `exec "$0.real" "$@"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			exe := wrapDCGMI(t, fmt.Sprintf("line='%s'\nif [ \"$1\" = dmon ]; then %s; else %s; fi\n", line, c.dmon, c.others))
+			child := startDCGM(t, exe)
+			begun := time.Now()
+			code, body := page(t, child, "/metrics")
+			if took := time.Since(begun); took > 8*time.Second { // some 2 s, and a machine that is busy
+				t.Errorf("answered after %s", took)
+			}
+			if code != http.StatusBadGateway {
+				t.Errorf("status %d", code)
+			}
+			ready := awaitPage(t, child, "/-/ready", http.StatusServiceUnavailable, `You have`)
+			for _, text := range []string{body, ready} {
+				if !strings.Contains(text, "You have  [31mno [0m <b>mail</b>") || !strings.Contains(text, "dcgmi --version") && !strings.Contains(text, "dcgmi discovery -l") {
+					t.Errorf("it does not say what was printed, or what to do: %q", text)
+				}
+				text = strings.TrimSuffix(text, "\n")
+				if strings.ContainsFunc(text, unicode.IsControl) || len(text) > 1000 {
+					t.Errorf("%d bytes: %q", len(text), text)
+				}
+			}
+			if landing := awaitPage(t, child, "/", 200, "You have"); strings.Contains(landing, "<b>") {
+				t.Error("the page has its markup")
+			}
+			if n := strings.Count(child.logged(), "source cannot be read"); n != 1 {
+				t.Errorf("logged %d times:\n%s", n, child.logged())
+			}
+			if err := child.stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestDCGMBanner: lines before the header, however long ago, do no harm.
+func TestDCGMBanner(t *testing.T) {
+	t.Parallel()
+	exe := wrapDCGMI(t, "echo Welcome to node7\nif [ \"$1\" = dmon ]; then sleep 3; fi\nexec \"$0.real\" \"$@\"\n")
+	child := startDCGM(t, exe, "--poll=100ms")
+	awaitPage(t, child, "/metrics", http.StatusBadGateway, `Welcome to node7`)
+	awaitPage(t, child, "/metrics", http.StatusOK, `kpulse_gpu_temperature_celsius`)
+	awaitPage(t, child, "/-/ready", http.StatusOK, `ready`)
+	_, body := page(t, child, "/metrics")
+	if !strings.Contains(body, `kpulse_source_restarts_total{source="dcgmi",backend="dcgm",stream="device"} 0`) {
+		t.Error("it was started again")
+	}
+}
+
+// wrapDCGMI installs a dcgmi that is a shell script; the fake one is $0.real.
+func wrapDCGMI(t *testing.T, script string) string {
+	t.Helper()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	for _, tool := range []string{"sleep", "yes"} { // of the PATH that has this dcgmi alone
+		for _, dir := range []string{"/usr/bin", "/bin"} {
+			if _, err := os.Stat(filepath.Join(dir, tool)); err == nil {
+				if err := os.Symlink(filepath.Join(dir, tool), filepath.Join(filepath.Dir(exe), tool)); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+	}
+	if err := os.Rename(exe, exe+".real"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dcgmitest.Beside(exe), dcgmitest.Beside(exe+".real")); err != nil {
+		t.Fatal(err)
+	}
+	syscall.ForkLock.RLock() // see dcgmitest.Build
+	err := os.WriteFile(exe, []byte("#!/bin/sh\n"+script), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}

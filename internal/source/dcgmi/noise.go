@@ -1,0 +1,113 @@
+package dcgmi
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+const (
+	// noiseTime is how long what is no answer may stand alone until it is told of, or a
+	// command that is to end is ended for it.
+	noiseTime = time.Second
+	// mostNoise is how many bytes without a row between them end a child.
+	mostNoise = 1 << 20
+	// longestQuote bounds what is kept of a line that is too long.
+	longestQuote = 1 << 10
+)
+
+// errNoise ends a child that prints on and on, and no rows.
+var errNoise = errors.New("it was ended after a mebibyte of that")
+
+// noise is what a child prints that is no row.
+type noise struct {
+	bytes int       // since the last row
+	since time.Time // when some was first seen before the first row, zero for none
+	told  bool      // the receiver's noisy was called
+	dmons bool      // there was a header
+}
+
+// header takes note of a header. One that names fields is dmon's: what came before it is a
+// banner, as is what stands on stderr, and the first row may take its time.
+func (r *receiver) header(line []byte) {
+	if !r.parser.Reads() {
+		r.other(line)
+		return
+	}
+	if r.noise.since, r.noise.dmons = (time.Time{}), true; r.lastRow.IsZero() {
+		r.otherLines.clear()
+	}
+}
+
+// other takes note of a line, or the beginning of one, that is no row.
+func (r *receiver) other(line []byte) {
+	r.noise.bytes += len(line)
+	_, _ = r.otherLines.Write(line[:min(len(line), longestQuote)])
+	if len(line) > longestQuote {
+		_, _ = r.otherLines.Write([]byte{'\n'})
+	}
+}
+
+// checkNoise has what the child printed told of where, for noiseTime now, that is all
+// that there is: the child may still become well, or run on like this for long.
+func (r *receiver) checkNoise(now time.Time) {
+	if r.noise.told || !r.lastRow.IsZero() {
+		return
+	}
+	text := r.otherLines.String() + string(r.buf[:min(r.n, longestQuote)])
+	if r.beside != nil && !r.noise.dmons {
+		text = r.beside() + text
+	}
+	switch {
+	case errorLine(text) == "":
+	case r.noise.since.IsZero():
+		r.noise.since = now
+	case now.Sub(r.noise.since) >= noiseTime:
+		r.noise.told = true
+		r.noisy(text)
+	}
+}
+
+// nextLook is when to call checkNoise again, the zero Time for never.
+func (r *receiver) nextLook(now time.Time) time.Time {
+	switch {
+	case r.noise.told || !r.lastRow.IsZero():
+		return time.Time{}
+	case r.noise.since.IsZero():
+		return now.Add(noiseTime)
+	}
+	return r.noise.since.Add(noiseTime)
+}
+
+// noisyError explains a command that printed a text and not what it was asked for.
+func noisyError(command, stream, text string, err error) *source.Error {
+	e := &source.Error{
+		Failure: source.Broken,
+		Cause:   command + " gives nothing that can be read, but " + strconv.Quote(errorLine(text)),
+		Remedy:  "see what it prints: dcgmi dmon -e 100 -c 1; and whether it is NVIDIA's dcgmi, 2.3 or later: command -v dcgmi; dcgmi --version",
+		Err:     err,
+	}
+	if row := match(notByStatus, text); row != nil {
+		e = refused(command, stream, notByStatus, 0, text)
+	}
+	if errors.Is(err, errNoise) {
+		e.Cause += "; " + err.Error()
+	}
+	return e
+}
+
+// isAnswer reports whether output has a line as those of the commands of dcgmi that end by
+// themselves.
+func isAnswer(output []byte) bool {
+	for line := range bytes.Lines(output) {
+		line = bytes.TrimSpace(line)
+		if bytes.HasPrefix(line, []byte("|")) || bytes.HasPrefix(line, []byte("+-")) || bytes.Contains(line, []byte("found")) ||
+			bytes.Contains(line, []byte("rror")) || bytes.Contains(line, []byte("version")) {
+			return true
+		}
+	}
+	return false
+}

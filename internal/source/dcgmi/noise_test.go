@@ -1,0 +1,90 @@
+package dcgmi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNoise: what a child prints is told of once, a second after the first of it, if there
+// is no row and no header of dmon's behind it.
+func TestNoise(t *testing.T) {
+	const ms = time.Millisecond
+	write := func(w net.Conn, text string) { _, _ = io.WriteString(w, text) }
+	for _, c := range []struct {
+		name   string
+		beside string
+		play   func(w net.Conn)
+		told   string // text@ms
+		err    error
+	}{
+		{"a line, and silence", "", func(w net.Conn) {
+			time.Sleep(300 * ms)
+			write(w, "hello\n")
+			time.Sleep(20 * time.Second)
+		}, `"hello\n"@1300`, io.EOF},
+		{"no newline", "", func(w net.Conn) { write(w, "Password: "); time.Sleep(20 * time.Second) }, `"Password: "@1000`, io.EOF},
+		{"a line now and then", "", func(w net.Conn) {
+			for range 50 {
+				write(w, "a\n")
+				time.Sleep(400 * ms)
+			}
+		}, `"a\na\na\n"@1000`, io.EOF},
+		{"on stderr", "oops\n", func(w net.Conn) { time.Sleep(20 * time.Second) }, `"oops\n"@2000`, io.EOF},
+		{"a comment is no header", "", func(w net.Conn) { write(w, "# hello\n"); time.Sleep(20 * time.Second) }, `"# hello\n"@1000`, io.EOF},
+		{"a row behind it", "", func(w net.Conn) {
+			write(w, "hello\n")
+			time.Sleep(900 * ms)
+			write(w, header("POWER")+row(0, "1"))
+			time.Sleep(3 * time.Second)
+		}, "", io.EOF},
+		{"a header behind it", "banner\n", func(w net.Conn) {
+			write(w, "hello\n"+header("POWER"))
+			time.Sleep(20 * time.Second)
+		}, "", io.EOF},
+		{"behind the header", "banner\n", func(w net.Conn) {
+			write(w, "hello\n"+header("POWER")+"POWER is off\n")
+			time.Sleep(20 * time.Second)
+		}, `"POWER is off\n"@1000`, io.EOF},
+		{"blank lines", "\n", func(w net.Conn) { write(w, "\n  \n"); time.Sleep(20 * time.Second) }, "", io.EOF},
+		{"without end", "", func(w net.Conn) { write(w, strings.Repeat("hello, here\n", 1<<20)) }, "", errNoise},
+		{"without end and newline", "", func(w net.Conn) { write(w, strings.Repeat("hello, here", 1<<20)) }, "", errNoise},
+		{"without end behind a row", "", func(w net.Conn) {
+			write(w, header("POWER")+row(0, "1")+strings.Repeat("hello, here\n", 1<<20))
+		}, "", errNoise},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			told := ""
+			begun := time.Time{}
+			r := &receiver{stream: device, period: 100 * time.Millisecond, flows: func() {}, beside: func() string { return c.beside }}
+			r.noisy = func(text string) { told += fmt.Sprintf("%q@%d", text, time.Since(begun).Milliseconds()) }
+			_, err := r.receive(t, func(w net.Conn) { begun = time.Now(); c.play(w) })
+			if told != c.told || !errors.Is(err, c.err) {
+				t.Errorf("told %s and ended with %v, want %s and %v", told, err, c.told, c.err)
+			}
+		})
+	}
+}
+
+func TestIsAnswer(t *testing.T) {
+	for text, want := range map[string]bool{
+		"8 GPUs found (Active).\n":     true,
+		"Welcome\n1 GPU found.\n":      true,
+		"| GPU ID | Device":            true,
+		"+--------+":                   true,
+		"Error: unable to establish":   true,
+		"\ndcgmi  version: 4.6.0\n":    true,
+		"":                             false,
+		"You have mail\nso have I\n":   false,
+		"y\n":                          false,
+		strings.Repeat("\x00\xff", 99): false,
+	} {
+		if isAnswer([]byte(text)) != want {
+			t.Errorf("%q", text)
+		}
+	}
+}

@@ -18,7 +18,7 @@ func TestSeriesTableIsTheExposition(t *testing.T) {
 	snap.Source.Period = 1
 	snap.Source.ChangedAt = readAt
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
-	snap.Source.Streams[0].Name = "device"
+	snap.Source.Streams[0] = canonical.Stream{Name: "device", MissedAt: readAt, Bytes: 1}
 	body := render(good(snap))
 	parse(t, body)
 	table := SeriesTable()

@@ -79,7 +79,7 @@ func (a *asker) ask(ctx context.Context, path string, args []string) answer {
 		return answer{err: errors.Join(err, errStuck), started: true}
 	}
 	got := answer{stderr: c.stderr.String(), err: err, started: true}
-	if isDCGMI(args) && (err == errStrange || err == errTalkative && !isAnswer(out)) {
+	if isDCGMI(args) && (errors.Is(err, errStrange) || errors.Is(err, errTalkative) && !isAnswer(out)) {
 		got.err, got.strange = errStrange, string(out[:min(len(out), tailSize)])
 	}
 	if err == nil {
@@ -164,7 +164,7 @@ func (a *answer) failure(path, subsystem, what string) *source.Error {
 	switch {
 	case a.err != nil && !a.started:
 		return unstartable(path, a.err)
-	case a.err == errStrange:
+	case errors.Is(a.err, errStrange):
 		return noisyError("dcgmi "+subsystem, what, a.stderr+a.strange, errStrange)
 	case a.err != nil:
 		return &source.Error{

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -81,17 +80,18 @@ func (s *Source) hadInstances() bool {
 // selectionError is about devices that the node does not have.
 type selectionError struct{ error }
 
-// choose returns what of n is to be watched, also in the form of dmon's -i. One GPU that is
+// choose returns what of n is to be watched, in the form of dmon's -i, and the entity id of
+// one board of each model of it. One GPU that is
 // lost does not stop the others: they are watched, and the loss is logged.
 // The caller has locked surveying.
-func (s *Source) choose(n *dcgm.Inventory) (canonical.Selection, string, error) {
+func (s *Source) choose(n *dcgm.Inventory) (entities string, models []int, err error) {
 	selection, err := n.Choose(s.opts.Choose)
 	if err != nil {
-		return selection, "", unfit(err)
+		return "", nil, unfit(err)
 	}
-	entities := n.Entities(&selection)
+	entities = n.Entities(&selection)
 	if entities == "" && !selection.All { // dmon would watch all
-		return selection, "", unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.By))
+		return "", nil, unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.By))
 	}
 	missing := ""
 	if selection.Missing != nil {
@@ -102,7 +102,7 @@ func (s *Source) choose(n *dcgm.Inventory) (canonical.Selection, string, error) 
 			"remedy", "see which GPUs the host engine knows: dcgmi discovery -l")
 	}
 	s.missing = missing
-	return selection, entities, nil
+	return entities, n.OneOfEach(&selection), nil
 }
 
 // askExtras asks which of the multiplexed fields the boards, one of each model, count

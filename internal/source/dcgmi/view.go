@@ -85,7 +85,7 @@ func (s *Source) retrySurvey(ctx context.Context, path string, err error) error 
 func (s *Source) goOn(err error) error {
 	if s.view.Load() == nil {
 		var nothing dcgm.Inventory
-		_, entities, unfit := s.choose(&nothing)
+		entities, _, unfit := s.choose(&nothing)
 		if unfit != nil {
 			return err
 		}
@@ -116,11 +116,11 @@ func (s *Source) survey(ctx context.Context, path string) error {
 		return err
 	}
 	s.surveyError.Store(nil)
-	selection, entities, err := s.choose(&n)
+	entities, models, err := s.choose(&n)
 	if err != nil {
 		return err
 	}
-	s.askExtras(ctx, path, n.OneOfEach(&selection))
+	s.askExtras(ctx, path, models)
 	s.adopt(n, entities)
 	return nil
 }

@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// theValue returns the one sample of family with those labels.
+func theValue(t *testing.T, body, family string, labels map[string]string) float64 {
+	t.Helper()
+	s, err := parseExposition([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := samplesOf(s, family, labels)
+	if len(got) != 1 {
+		t.Fatalf("%d samples of %s%v:\n%.2000s", len(got), family, labels, body)
+	}
+	return got[0]
+}
+
+// TestDCGMMissedTicks: through an outage the totals of the streams can be scraped beside
+// /metrics, the ticks that do not come count as missed, and both keep what they had.
+func TestDCGMMissedTicks(t *testing.T) {
+	t.Parallel()
+	const period = 100 * time.Millisecond
+	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
+	exe := dcgmitest.Install(t, world)
+	c := startDCGM(t, exe, "--poll="+period.String())
+	device := map[string]string{"stream": "device"}
+	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
+	_, before := page(t, c, "/metrics")
+	missed := theValue(t, before, "kpulse_source_ticks_missed_total", device)
+	if n := theValue(t, before, "kpulse_source_read_bytes_total", device); n < 1000 {
+		t.Errorf("%v bytes of some ticks", n)
+	}
+
+	world.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}, {Kind: dcgmitest.HostEngineDown}}
+	world.Write(t, dcgmitest.Beside(exe))
+	awaitPage(t, c, "/metrics", http.StatusBadGateway, `host engine`)
+	begun := time.Now()
+	code, telemetry := page(t, c, "/-/metrics")
+	ticks := theValue(t, telemetry, "kpulse_proxy_source_ticks_total", device)
+	owed := theValue(t, telemetry, "kpulse_proxy_source_ticks_missed_total", device)
+	if code != 200 || ticks < 5 || owed < missed {
+		t.Errorf("%d: %v ticks, %v missed after %v", code, ticks, owed, missed)
+	}
+	for _, family := range []string{"ticks_evicted_total", "restarts_total"} {
+		for _, stream := range []string{"device", "profiling"} {
+			theValue(t, telemetry, "kpulse_proxy_source_"+family, map[string]string{"source": "dcgmi", "stream": stream})
+		}
+	}
+	// A second holds ten periods: whoever asks when 20 more are missed asks 2 s later.
+	var later float64
+	for end := time.Now().Add(30 * time.Second); later < owed+20 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		_, telemetry = page(t, c, "/-/metrics")
+		later = theValue(t, telemetry, "kpulse_proxy_source_ticks_missed_total", device)
+	}
+	if took := time.Since(begun); took < 19*period || later < owed+20 || later > owed+float64(took/period)+1 {
+		t.Errorf("%v missed more in %s", later-owed, took)
+	}
+	if code, _ := page(t, c, "/metrics"); code != http.StatusBadGateway {
+		t.Errorf("/metrics is %d", code)
+	}
+	if got := theValue(t, telemetry, "kpulse_proxy_source_ticks_total", device); got != ticks {
+		t.Errorf("%v ticks, were %v", got, ticks)
+	}
+
+	outage := time.Since(begun)
+	world.Failures = nil
+	world.Write(t, dcgmitest.Beside(exe))
+	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius`)
+	after := theValue(t, body, "kpulse_source_ticks_missed_total", device)
+	if after < missed+float64(outage/period)-1 || after < later {
+		t.Errorf("%v missed over an outage of more than %s, were %v", after, outage, missed)
+	}
+	last := theValue(t, body, "kpulse_source_last_missed_tick_timestamp_seconds", device)
+	if at := time.UnixMicro(int64(last * 1e6)); at.Before(begun.Add(outage-2*period)) || at.After(time.Now()) {
+		t.Errorf("the last was due at %s, the outage was from %s for %s", at, begun, outage)
+	}
+}
+
+// TestDCGMFieldsOfTheGPU: the fields that other GPUs count in turns come from those that
+// count all at once, as rows of the exporter and as series of ours.
+func TestDCGMFieldsOfTheGPU(t *testing.T) {
+	t.Parallel()
+	turns := dcgmitest.Boards(2)
+	for i := range turns {
+		turns[i].Name = "NVIDIA A100-SXM4-80GB"
+	}
+	fields := map[int]string{1007: "fp32", 1008: "fp16", 1013: "tensor_imma", 1014: "tensor_hmma", 1015: "tensor_dfma", 1016: "int"}
+	var readings []dcgmitest.Reading
+	for id := range fields {
+		readings = append(readings, dcgmitest.Reading{Field: id, Value: float64(id-1000) / 100})
+	}
+	for name, gpus := range map[string][]dcgmitest.GPU{"H100": dcgmitest.Boards(2), "A100": turns} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := startDCGM(t, dcgmitest.Install(t, dcgmitest.Scenario{GPUs: gpus, Readings: readings}), "--poll=100ms")
+			body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_sm_active_ratio`)
+			s, err := parseExposition([]byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id, field := range fields {
+				theirs := "DCGM_FI_PROF_PIPE_" + strings.ToUpper(field) + "_ACTIVE"
+				for _, family := range []string{theirs, "kpulse_gpu_" + field + "_active_ratio"} {
+					got := samplesOf(s, family, map[string]string{"gpu": "1"})
+					if name == "A100" && len(got) != 0 || name == "H100" && (len(got) != 1 || got[0] != float64(id-1000)/100) {
+						t.Errorf("%s reads %v", family, got)
+					}
+				}
+			}
+			if n := theValue(t, body, "kpulse_source_restarts_total", map[string]string{"stream": "profiling"}); n != 0 {
+				t.Errorf("started again %v times", n)
+			}
+		})
+	}
+}

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	promconfig "github.com/prometheus/common/config"
 	"gopkg.in/yaml.v3"
@@ -50,7 +52,8 @@ func checkHTTPFiles(c *promconfig.HTTPClientConfig) error {
 	return checkNamed("secret or certificate", files...)
 }
 
-// checkWebFiles does so for --web.config.file and the files that it names.
+// checkWebFiles does so for --web.config.file and the files that it names. It also
+// refuses a rate limit that lets nothing through, or everything, which the toolkit takes.
 func checkWebFiles(path string) error {
 	const what = "web config"
 	if err := checkNamed(what, path); err != nil {
@@ -66,8 +69,18 @@ func checkWebFiles(path string) error {
 			Key  string `yaml:"key_file"`
 			CAs  string `yaml:"client_ca_file"`
 		} `yaml:"tls_server_config"`
+		Rate struct {
+			Burst    int           `yaml:"burst"`
+			Interval time.Duration `yaml:"interval"`
+		} `yaml:"rate_limit"`
 	}
 	_ = yaml.Unmarshal(body, &file) // what is no YAML, the toolkit reports
+	switch rate := file.Rate; {
+	case rate.Interval != 0 && rate.Burst < 1:
+		return fmt.Errorf("%s: rate_limit: a burst of %d refuses every request; write how many may come at once, such as burst: 20", path, rate.Burst)
+	case rate.Interval < 0 || rate.Interval == 0 && rate.Burst != 0:
+		return fmt.Errorf("%s: rate_limit: an interval of %s limits nothing; write the time between two requests, such as interval: 100ms", path, rate.Interval)
+	}
 	directory := filepath.Dir(path)
 	return checkNamed("certificate or key", promconfig.JoinDir(directory, file.TLS.Cert), promconfig.JoinDir(directory, file.TLS.Key), promconfig.JoinDir(directory, file.TLS.CAs))
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +50,8 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		return fmt.Errorf("--web.config.file: %w", err)
 	}
 	if err := web.Validate(opts.webConfig); err != nil {
-		return fmt.Errorf("--web.config.file=%s: %w; see kpulse-proxy --help for what it may hold", opts.webConfig, err)
+		text := strings.Join(strings.Fields(err.Error()), " ") // the parser's has several lines
+		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may hold", opts.webConfig, text)
 	}
 	for _, r := range p.readers {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
@@ -72,7 +75,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		read <- err
 	}()
 
-	err = listen(ctx, p.handler, opts.webFlags(), logger)
+	err = listen(ctx, p.handler, opts.webFlags(), p.serverLog, logger)
 	end()
 	if e := <-read; err == nil && e != nil && !errors.Is(e, io.EOF) {
 		err = e
@@ -87,6 +90,8 @@ type service struct {
 	rules   *engine.Engine // nil without rules
 	handler http.Handler
 	reloads *reloads
+
+	serverLog *serverLog
 
 	mu   sync.Mutex // locked while reloading
 	opts *options   // as of the last reload that succeeded
@@ -103,7 +108,7 @@ type reader struct {
 // assemble wires the program from its source to its HTTP handler. Nothing runs
 // yet.
 func assemble(opts *options, logger *slog.Logger) (*service, error) {
-	p := &service{opts: opts, logger: logger, reloads: newReloads()}
+	p := &service{opts: opts, logger: logger, reloads: newReloads(), serverLog: newServerLog(logger)}
 	if err := p.startRules(); err != nil {
 		return nil, err
 	}
@@ -121,7 +126,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,
 		Self:         userAgent,
-		Collectors:   p.reloads.collectors(),
+		Collectors:   append(p.reloads.collectors(), p.serverLog.failed),
 
 		Processes:       p.processLister(),
 		ExposeProcesses: opts.exposeProcesses,
@@ -266,14 +271,14 @@ func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
 }
 
 // listen serves handler until ctx ends, then drains.
-func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, logger *slog.Logger) error {
+func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, own *serverLog, logger *slog.Logger) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(own, "", 0),
 	}
 	drained := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {

@@ -259,7 +259,7 @@ var settings = []setting{
 	{flag: "web.listen-address", group: groupServing, placeholder: defaultListen, standard: defaultListen, modes: modeServe | modeAttach, at: func(o *options) any { return &o.listen },
 		help: "Addresses on which to expose metrics and web interface. Repeatable for multiple addresses. Examples: `:9401` or `[::1]:9401` for http, `vsock://:9401` for vsock."},
 	{flag: "web.config.file", group: groupServing, placeholder: "FILE", modes: modeServe, at: func(o *options) any { return &o.webConfig },
-		help: "Path to configuration file that can enable TLS or authentication. See: https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md"},
+		help: "Path to configuration file that can enable TLS or authentication. See: https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md. Its rate_limit holds for health checks too; --web.max-requests does not."},
 	{flag: "web.max-requests", key: "limits.max_requests", group: groupServing, modes: modeServe, restart: true, at: func(o *options) any { return &o.Limits.MaxRequests },
 		help: "Most requests served at a time, health checks aside; more get 503, unless a client that does not read can be cut in their place."},
 	{flag: "web.min-read-rate", key: "limits.min_read_rate", group: groupServing, modes: modeServe, restart: true, at: func(o *options) any { return &o.Limits.MinReadRate },

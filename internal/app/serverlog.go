@@ -1,0 +1,63 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// acceptFailed begins what net/http logs of a connection that it could not accept. It
+// tries again by itself, at most a second later.
+const acceptFailed = "http: Accept error: "
+
+// repeatAfter is when the log repeats that connections cannot be accepted.
+const repeatAfter = time.Minute
+
+// serverLog takes what net/http logs. Most is about single clients and is for debugging;
+// that nobody can connect is a warning. It implements io.Writer.
+type serverLog struct {
+	logger *slog.Logger
+	failed prometheus.Counter
+
+	mu     sync.Mutex
+	warned time.Time
+}
+
+func newServerLog(logger *slog.Logger) *serverLog {
+	return &serverLog{logger: logger, failed: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "kpulse_proxy_http_accept_failures_total",
+		Help: "Connections that could not be accepted, mostly for want of file descriptors.",
+	})}
+}
+
+// Write logs one line of net/http.
+func (l *serverLog) Write(line []byte) (int, error) {
+	cause, found := strings.CutPrefix(string(bytes.TrimSpace(line)), acceptFailed)
+	if !found {
+		l.logger.Debug(cause)
+		return len(line), nil
+	}
+	l.failed.Inc()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.warned) >= repeatAfter {
+		l.warned = now
+		l.logger.Warn("cannot accept connections", "cause", cause, "remedy", remedyOf(cause))
+	}
+	return len(line), nil
+}
+
+// remedyOf returns what to do about a failed accept.
+func remedyOf(cause string) string {
+	switch {
+	case strings.Contains(cause, "too many open files in system"):
+		return "raise fs.file-max of this machine, or find what holds its files"
+	case strings.Contains(cause, "too many open files"):
+		return "raise the limit of open files (LimitNOFILE= of the systemd unit, ulimit -n), or find who holds connections: ss -tnp"
+	}
+	return "see what this machine has run out of"
+}

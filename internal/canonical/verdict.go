@@ -22,23 +22,27 @@ const (
 )
 
 // ClassInfo names a class and what bounds a device in it.
-type ClassInfo struct{ Name, Bottleneck string }
+type ClassInfo struct {
+	Name, Bottleneck string
+	// Title is the name for people: KempnerPulse's, but that of ClassUnknown.
+	Title string
+}
 
 // Classes is indexed by Class.
 var Classes = [NumClasses]ClassInfo{
-	Idle:               {"idle", "idle"},
-	TensorHeavyCompute: {"tensor_heavy_compute", "compute"},
-	TensorCompute:      {"tensor_compute", "compute"},
-	FP64HPCCompute:     {"fp64_hpc_compute", "compute"},
-	IOOrDataLoading:    {"io_or_data_loading", "io"},
-	MemoryBound:        {"memory_bound", "memory"},
-	ComputeHeavy:       {"compute_heavy", "compute"},
-	ComputeActive:      {"compute_active", "compute"},
-	MemoryActive:       {"memory_active", "memory"},
-	BusyLowSMUse:       {"busy_low_sm_use", "mixed"},
-	LowUtilization:     {"low_utilization", "mixed"},
-	MixedOrModerate:    {"mixed_or_moderate", "mixed"},
-	ClassUnknown:       {"unknown", "unknown"},
+	Idle:               {"idle", "idle", "idle"},
+	TensorHeavyCompute: {"tensor_heavy_compute", "compute", "tensor-heavy compute"},
+	TensorCompute:      {"tensor_compute", "compute", "tensor compute"},
+	FP64HPCCompute:     {"fp64_hpc_compute", "compute", "FP64 / HPC compute"},
+	IOOrDataLoading:    {"io_or_data_loading", "io", "I/O or data-loading"},
+	MemoryBound:        {"memory_bound", "memory", "memory-bound"},
+	ComputeHeavy:       {"compute_heavy", "compute", "compute-heavy"},
+	ComputeActive:      {"compute_active", "compute", "compute-active"},
+	MemoryActive:       {"memory_active", "memory", "memory-active"},
+	BusyLowSMUse:       {"busy_low_sm_use", "mixed", "busy, low SM use"},
+	LowUtilization:     {"low_utilization", "mixed", "low utilization"},
+	MixedOrModerate:    {"mixed_or_moderate", "mixed", "mixed / moderate"},
+	ClassUnknown:       {"unknown", "unknown", "unknown"},
 }
 
 // String returns the class's name.

@@ -113,29 +113,12 @@ func shortModel(model string) string {
 	return word
 }
 
-// statuses are KempnerPulse's words for the classes, and our own for ClassUnknown.
-var statuses = [canonical.NumClasses]string{
-	canonical.Idle:               "idle",
-	canonical.TensorHeavyCompute: "tensor-heavy compute",
-	canonical.TensorCompute:      "tensor compute",
-	canonical.FP64HPCCompute:     "FP64 / HPC compute",
-	canonical.IOOrDataLoading:    "I/O or data-loading",
-	canonical.MemoryBound:        "memory-bound",
-	canonical.ComputeHeavy:       "compute-heavy",
-	canonical.ComputeActive:      "compute-active",
-	canonical.MemoryActive:       "memory-active",
-	canonical.BusyLowSMUse:       "busy, low SM use",
-	canonical.LowUtilization:     "low utilization",
-	canonical.MixedOrModerate:    "mixed / moderate",
-	canonical.ClassUnknown:       "unknown",
-}
-
 // appendStatus appends the class; a board that was not read itself has none.
 func appendStatus(dst []byte, r *row) []byte {
 	if r.device.Implied {
 		return dst
 	}
-	return appendText(dst, statuses[r.verdict.Class])
+	return appendText(dst, canonical.Classes[r.verdict.Class].Title)
 }
 
 // appendHealth appends the state in KempnerPulse's letters. It is the board's: the

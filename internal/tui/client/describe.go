@@ -11,20 +11,29 @@ import (
 type ClassName struct{ Long, Short string }
 
 // ClassNames is indexed by Class.
-var ClassNames = [canonical.NumClasses]ClassName{
-	canonical.Idle:               {"idle", "idle"},
-	canonical.TensorHeavyCompute: {"tensor-heavy compute", "tensor++"},
-	canonical.TensorCompute:      {"tensor compute", "tensor"},
-	canonical.FP64HPCCompute:     {"FP64 / HPC compute", "fp64/hpc"},
-	canonical.IOOrDataLoading:    {"I/O or data loading", "I/O"},
-	canonical.MemoryBound:        {"memory-bound", "mem-bound"},
-	canonical.ComputeHeavy:       {"compute-heavy", "compute++"},
-	canonical.ComputeActive:      {"compute-active", "compute"},
-	canonical.MemoryActive:       {"memory-active", "memory"},
-	canonical.BusyLowSMUse:       {"busy, low SM use", "low SM"},
-	canonical.LowUtilization:     {"low utilization", "low util"},
-	canonical.MixedOrModerate:    {"mixed / moderate", "mixed"},
-	canonical.ClassUnknown:       {"unknown", "unknown"},
+var ClassNames = classNames()
+
+func classNames() (names [canonical.NumClasses]ClassName) {
+	for c := range names {
+		names[c] = ClassName{canonical.Classes[c].Title, shortClasses[c]}
+	}
+	return names
+}
+
+var shortClasses = [canonical.NumClasses]string{
+	canonical.Idle:               "idle",
+	canonical.TensorHeavyCompute: "tensor++",
+	canonical.TensorCompute:      "tensor",
+	canonical.FP64HPCCompute:     "fp64/hpc",
+	canonical.IOOrDataLoading:    "I/O",
+	canonical.MemoryBound:        "mem-bound",
+	canonical.ComputeHeavy:       "compute++",
+	canonical.ComputeActive:      "compute",
+	canonical.MemoryActive:       "memory",
+	canonical.BusyLowSMUse:       "low SM",
+	canonical.LowUtilization:     "low util",
+	canonical.MixedOrModerate:    "mixed",
+	canonical.ClassUnknown:       "unknown",
 }
 
 // InMIG replaces the class of a board that is known from its instances alone,
@@ -34,10 +43,10 @@ var InMIG = ClassName{"in MIG instances", "in MIG"}
 // ConditionInfo describes a condition to an operator.
 type ConditionInfo struct {
 	Name string
-	// field is the reading that the condition is about; NumFields for none that is
+	// Field is the reading that the condition is about; NumFields for none that is
 	// shown.
 	Field canonical.Field
-	// valued conditions are named with the value of the reading, as an XID is with
+	// Valued conditions are named with the value of the reading, as an XID is with
 	// its code and a counter is not.
 	Valued bool
 }

@@ -146,7 +146,7 @@ func missingCases() []missingCase {
 		{"0.8 by a sub-pipe", noSM.with(canonical.TensorQMMAActive, 0.8), canonical.ComputeHeavy, canonical.BusyLowSMUse},
 		{"0.8 by FP32", noSM.with(canonical.FP32Active, 0.8), canonical.ComputeHeavy, canonical.BusyLowSMUse},
 		{"0.5 by FP64", noSM.with(fFP64, 0.5), canonical.FP64HPCCompute, canonical.BusyLowSMUse},
-		{"integers tell nothing", noSM.with(canonical.IntActive, 0.8), canonical.ClassUnknown, canonical.BusyLowSMUse},
+		{"integers are no evidence", noSM.with(canonical.IntActive, 0.8), canonical.ClassUnknown, canonical.BusyLowSMUse},
 		{"the lower bound replaces the upper", noSM.with(fEngine, 0.3, canonical.FP32Active, 0.5), canonical.ComputeActive, canonical.MixedOrModerate},
 		{"and NVML is no upper bound", reading{fTensor: 0.01, fDRAM: 0.2, fNVML: 0.14}, canonical.ClassUnknown, canonical.MixedOrModerate},
 

@@ -149,7 +149,8 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// TestLimits: what is remembered makes room, the longest gone first.
+// TestLimits: those that left are dropped first, the one that left longest ago before
+// the others.
 func TestLimits(t *testing.T) {
 	b := newAccounts(t, func(o *Options) { o.MaxDevices, o.MaxAllocations = 3, 2 })
 	uuids := func() (s []string) {
@@ -181,8 +182,8 @@ func TestLimits(t *testing.T) {
 	b.devices(canonical.Device{UUID: "4"}, canonical.Device{UUID: "3"})
 	b.hold([]string{"c"})
 	b.read(sec, sec)
-	check("the longest gone makes room", uuids(), "4", "3", "2")
-	check("the longest gone makes room", pods(), "c", "b")
+	check("the one that left longest ago is dropped", uuids(), "4", "3", "2")
+	check("the one that left longest ago is dropped", pods(), "c", "b")
 	b.devices(canonical.Device{UUID: "5"}, canonical.Device{UUID: "6"}, canonical.Device{UUID: "7"}, canonical.Device{UUID: "8"})
 	b.hold([]string{"d"}, []string{"e"}, []string{"f"})
 	b.read(sec, sec)

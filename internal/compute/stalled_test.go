@@ -64,7 +64,7 @@ func TestStalledCondition(t *testing.T) {
 		{"ten seconds", []step{{0, stuck, calm}, {s, stuck, calm}, {2 * s, stuck, calm}, {10*s - 1, stuck, calm}, {10 * s, stuck, raised}}},
 		{"two readings are not enough", []step{{0, stuck, calm}, {time.Hour, stuck, calm}}},
 		{"in a row", []step{{0, stuck, calm}, {15 * s, stuck, calm}, {30 * s, works, calm}, {45 * s, stuck, calm}, {60 * s, stuck, calm}, {75 * s, stuck, raised}}},
-		{"what cannot tell breaks the row", []step{{0, stuck, calm}, {15 * s, stuck, calm}, {30 * s, blank, no}, {45 * s, stuck, calm}}},
+		{"a reading without the input breaks the row", []step{{0, stuck, calm}, {15 * s, stuck, calm}, {30 * s, blank, no}, {45 * s, stuck, calm}}},
 		{"and ends what was raised", []step{{0, stuck, calm}, {15 * s, stuck, calm}, {30 * s, stuck, raised}, {45 * s, blank, no}}},
 		{"not busy", []step{{0, stuck.with(fNVML, 0.19), calm}, {15 * s, stuck.with(fNVML, 0.19), calm}, {30 * s, stuck.with(fNVML, 0.19), calm}}},
 		{"no activity read", []step{{0, reading{fNVML: 0.9}, no}, {15 * s, reading{fNVML: 0.9}, no}, {30 * s, reading{fNVML: 0.9}, no}}},

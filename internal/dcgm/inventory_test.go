@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is known of instances depends on which of the commands told.
+// What is known of instances depends on which of the commands answered.
 func TestInstances(t *testing.T) {
 	mixed := "GPU 0: NVIDIA H100 80GB HBM3 (UUID: " + uuid0 + ")\n" +
 		"  MIG 1c.3g.40gb  Device  0: (UUID: " + mig0 + ")\n" +
@@ -56,7 +56,7 @@ func TestInstances(t *testing.T) {
 			with(a, "3g.40gb", mig(0, mig0, "3g.40gb"), mig(1, mig1, "3g.40gb")),
 			with(b, "1g.10gb", mig(2, mig2, "1g.10gb")),
 		}, 0},
-		{"UUIDs that tell", old, "", []Device{
+		{"UUIDs of the old form", old, "", []Device{
 			with(a, "3g.20gb", mig(1, "MIG-"+uuid0+"/2/0", "3g.20gb")),
 			with(b, "1g.5gb", mig(0, "MIG-"+uuid0+"/9/0", "1g.5gb")),
 		}, 0},
@@ -70,7 +70,7 @@ func TestInstances(t *testing.T) {
 				t.Errorf("%d loose devices, want %d", len(n[0].loose), tt.loose)
 			}
 			// The other board has an instance without a compute instance, of
-			// which nothing tells the profile.
+			// which the profile is not known.
 			same(t, n[1].instances, []Device{instance(7, "5", 0)})
 			if o.HasMIG() != (tt.list != "") {
 				t.Errorf("HasMIG is %v", o.HasMIG())
@@ -80,7 +80,7 @@ func TestInstances(t *testing.T) {
 }
 
 // nvidia-smi lists no device of an instance without a compute instance, so that
-// nothing tells its profile.
+// its profile is not known.
 func TestAnInstanceWithoutDevices(t *testing.T) {
 	n := parse(&Outputs{
 		Hierarchy: []byte("| GPU 0 | GPU " + uuid0 + " (EntityID: 0) |\n| -> I 0/1 | GPU Instance (EntityID: 0) |\n" +
@@ -137,13 +137,13 @@ func TestMovedAndEqual(t *testing.T) {
 	}{
 		{"nothing", func([]board) {}, false, true},
 		{"a driver", func(n []board) { n[0].Driver = "580" }, false, false},
-		{"a UUID that is not told", func(n []board) { n[0].UUID = "" }, false, false},
+		{"a UUID that is not known", func(n []board) { n[0].UUID = "" }, false, false},
 		{"another entity", func(n []board) { n[0].Entity, n[0].GPU = 5, "5" }, false, false},
 		{"another board", func(n []board) { n[0].UUID = "GPU-x" }, true, false},
 		{"an instance that is gone", func(n []board) { n[1].instances = n[1].instances[:1] }, false, false},
 		{"another instance", func(n []board) { n[1].instances[1].Instance = "9" }, true, false},
 		{"another size", func(n []board) { n[1].instances[0].Profile = "4g.40gb" }, true, false},
-		{"a size that is told at last", func(n []board) { n[1].instances[1].Profile = "4g.40gb" }, false, false},
+		{"a size that is known at last", func(n []board) { n[1].instances[1].Profile = "4g.40gb" }, false, false},
 		{"an instance of another board", func(n []board) {
 			n[0].instances, n[1].instances = n[1].instances, nil
 		}, true, false},

@@ -127,7 +127,7 @@ func TestQuery(t *testing.T) {
 		want       []board
 	}{
 		{"whole", "0, " + uuid0 + ", 00000000:10:00.0, 580.105.08, NVIDIA H100 80GB HBM3\n", []board{whole}},
-		{"told nothing, a comma in the name", "1, " + uuid1 + ", 00000000:20:00.0, [N/A], Tesla K20, Rev 2\n", []board{poor}},
+		{"no values, a comma in the name", "1, " + uuid1 + ", 00000000:20:00.0, [N/A], Tesla K20, Rev 2\n", []board{poor}},
 		{"lines that are no answer", "Unable to determine the device handle for GPU0000:B1:00.0: Unknown Error\n" +
 			"x, " + uuid1 + ",,,\n2, 12345,,,\nField \"power.max\" is not a valid field to query.\n", nil},
 		{"no driver", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", nil},
@@ -291,7 +291,7 @@ func TestLinks(t *testing.T) {
 		{"the same, newer", gpu(uuid0) + "\t Unable to retrieve NVLink information as all links are inActive\n" + gpu(uuid1) + "\t Link 0: 25 GB/s\n", 0},
 		{"no links", gpu(uuid0), 0},
 		{"another board's", gpu(uuid1) + "\t Link 0: 25 GB/s\n", 0},
-		{"a board that cannot be told", gpu(uuid0) + "\t Link 0: 25 GB/s\nGPU 1: (UUID: unknown)\n\t Link 0: 25 GB/s\n", 50e9},
+		{"a board that is not known", gpu(uuid0) + "\t Link 0: 25 GB/s\nGPU 1: (UUID: unknown)\n\t Link 0: 25 GB/s\n", 50e9},
 		{"nobody's", "\t Link 0: 25 GB/s\n" + gpu(uuid0), 0},
 		{"a speed that is none", gpu(uuid0) + "\t Link 0: 25 GB/s\n\t Link 1: NaN GB/s\n", 0},
 		{"beyond reason", gpu(uuid0) + "\t Link 0: 1e300 GB/s\n", 0},

@@ -18,7 +18,7 @@ func BenchmarkWrite(b *testing.B) {
 		for _, c := range []struct {
 			name string
 			snap *canonical.Snapshot
-		}{{"readings", alone}, {"ledger", fleet(n)}, {"allocations", tenanted(fleet(n), n)}} {
+		}{{"readings", alone}, {"ledger", fleet(n)}, {"allocations", allocated(fleet(n), n)}} {
 			w := NewWriter()
 			var out bytes.Buffer
 			if err := w.Write(&out, c.snap); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// held is a board that two pods and a job share, one that nobody holds, and an
+// shared is a board that two pods and a job share, one that nobody holds, and an
 // instance that a pod holds.
-func held() *canonical.Snapshot {
+func shared() *canonical.Snapshot {
 	shared := board()
 	shared.given = given{
 		canonical.SMActive: 0.5, canonical.NVMLUtilization: 0.97, canonical.FramebufferUsed: 3 << 29, canonical.FramebufferTotal: 80 << 30,
@@ -33,7 +33,7 @@ func held() *canonical.Snapshot {
 // TestContainers: an object for each container and device, in the words of the API
 // that this stands for, and nothing where nothing was read.
 func TestContainers(t *testing.T) {
-	server := serve(t, Options{Sources: []Source{brokenSource("gone", refused), sourceOf(held())}})
+	server := serve(t, Options{Sources: []Source{brokenSource("gone", refused), sourceOf(shared())}})
 	res, body := ask(t, "GET", server.URL+"/container/metrics")
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %s: %s", res.StatusCode, res.Header.Get("Content-Type"), body)
@@ -58,19 +58,19 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-// TestContainersOfSharedDevices: of a device that two sources read, the first tells who
+// TestContainersOfSharedDevices: of a device that two sources read, the first shows who
 // holds it, be that nobody.
 func TestContainersOfSharedDevices(t *testing.T) {
-	other := held()
+	other := shared()
 	other.Source.Name = "other"
-	unheld := snapshotOf("first", board())
+	free := snapshotOf("first", board())
 	for _, c := range []struct {
 		name    string
 		sources []Source
 		pods    string
 	}{
-		{"the same twice", []Source{sourceOf(held()), sourceOf(other)}, "train-0 probe small"},
-		{"the first has no tenants", []Source{sourceOf(unheld), sourceOf(other)}, "small"},
+		{"the same twice", []Source{sourceOf(shared()), sourceOf(other)}, "train-0 probe small"},
+		{"the first has no allocations", []Source{sourceOf(free), sourceOf(other)}, "small"},
 		{"the first is down", []Source{brokenSource("gone", refused), sourceOf(other)}, "train-0 probe small"},
 	} {
 		_, body := ask(t, "GET", serve(t, Options{Sources: c.sources}).URL+"/container/metrics")

@@ -289,7 +289,7 @@ func TestWriteStopsAtError(t *testing.T) {
 }
 
 func TestSteadyWriteAllocatesNothing(t *testing.T) {
-	w, snap, other := NewWriter(), tenanted(fleet(16), 40), snapshotOf("other", split()...)
+	w, snap, other := NewWriter(), allocated(fleet(16), 40), snapshotOf("other", split()...)
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
 	write := func() {
 		if err := w.Write(io.Discard, snap, other); err != nil {

@@ -14,7 +14,7 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 // TestSeriesTableIsTheExposition compares the table with an exposition in which
 // every family has series.
 func TestSeriesTableIsTheExposition(t *testing.T) {
-	snap := tenanted(fleet(1), 1)
+	snap := allocated(fleet(1), 1)
 	snap.Source.Period = 1
 	snap.Source.ChangedAt = readAt
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
@@ -57,7 +57,7 @@ func TestLimits(t *testing.T) {
 		if n < 1 || m < 1 {
 			t.Fatalf("limit %d leaves %d devices and %d allocations", limit, n, m)
 		}
-		snap := tenanted(fleet(n), m)
+		snap := allocated(fleet(n), m)
 		for i := range c.missed {
 			snap.Ledger.Roster.Missed = append(snap.Ledger.Roster.Missed, canonical.Device{Hostname: "n", GPU: fmt.Sprint(n + i)})
 		}

@@ -10,7 +10,7 @@ import (
 
 // TestFillsEveryValue has each family fill rows in which another one's values lie.
 func TestFillsEveryValue(t *testing.T) {
-	full, sparse := tenanted(fleet(3), 3), tenanted(fleet(3), 3)
+	full, sparse := allocated(fleet(3), 3), allocated(fleet(3), 3)
 	sparse.Judgement = &canonical.Judgement{} // no condition is on
 	for device := range 3 {
 		row := sparse.Frame.Row(device)

@@ -136,7 +136,7 @@ func TestLayoutKeepsWhatStays(t *testing.T) {
 	}
 	holding(one)
 	if before.fits(readings) {
-		t.Error("a layout fits other tenants")
+		t.Error("a layout fits other allocations")
 	}
 	after := newLayout(readings, before)
 	for _, c := range []struct {

@@ -242,7 +242,7 @@ func TestNoLedger(t *testing.T) {
 	s = kept()
 	s.Ledger.AllocationRoster, s.Ledger.Allocations = nil, nil
 	if got := count(s); strings.Contains(got, "allocation_") || strings.Contains(got, "gpu_allocations") || !strings.Contains(got, "gpu_present") {
-		t.Errorf("without tenants there is %s", got)
+		t.Errorf("without allocations there is %s", got)
 	}
 	s = kept()
 	s.Ledger.Roster, s.Ledger.Devices = nil, nil

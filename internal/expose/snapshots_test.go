@@ -155,8 +155,8 @@ func fleet(n int) *canonical.Snapshot {
 	return s
 }
 
-// tenanted adds m workloads to a fleet, spread over its boards.
-func tenanted(s *canonical.Snapshot, m int) *canonical.Snapshot {
+// allocated adds m workloads to a fleet, spread over its boards.
+func allocated(s *canonical.Snapshot, m int) *canonical.Snapshot {
 	rng := rand.New(rand.NewPCG(3, 4))
 	n := s.Frame.Len()
 	t := &canonical.AllocationRoster{Roster: s.Ledger.Roster, Present: m, Holders: make([]int, n)}

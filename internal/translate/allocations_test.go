@@ -12,9 +12,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// held is a line of a GPU, "0" for one, "0/7" for an instance of it, and what
+// allocated is a line of a GPU, "0" for one, "0/7" for an instance of it, and what
 // other labels the row has.
-func held(device, labels string) string {
+func allocated(device, labels string) string {
 	gpu, instance, isInstance := strings.Cut(device, "/")
 	if isInstance {
 		instance = fmt.Sprintf(`,GPU_I_ID="%s",GPU_I_PROFILE="1g.5gb"`, instance)
@@ -22,14 +22,15 @@ func held(device, labels string) string {
 	return temp(fmt.Sprintf(`gpu="%s",UUID="GPU-%s"%s,%s`, gpu, gpu, instance, labels), 40)
 }
 
-func podOn(device, pod string) string { return held(device, `pod="`+pod+`"`) }
+func podOn(device, pod string) string { return allocated(device, `pod="`+pod+`"`) }
 
-func hold1(device int, pod string) c.Allocation {
+// onPod is the allocation of a device by a pod.
+func onPod(device int, pod string) c.Allocation {
 	return c.Allocation{Device: device, Workload: c.Workload{Pod: pod}}
 }
 
 // Who holds what in a sequence of readings.
-func TestTenancy(t *testing.T) {
+func TestAllocations(t *testing.T) {
 	type step struct {
 		body string
 		want []c.Allocation
@@ -41,62 +42,62 @@ func TestTenancy(t *testing.T) {
 		name  string
 		steps []step
 	}{
-		{"nobody", []step{{held("0", `pod=""`), nil}}},
-		{"no devices", []step{{"", nil}, {podOn("0", "a"), []c.Allocation{hold1(0, "a")}}, {"", nil}}},
+		{"nobody", []step{{allocated("0", `pod=""`), nil}}},
+		{"no devices", []step{{"", nil}, {podOn("0", "a"), []c.Allocation{onPod(0, "a")}}, {"", nil}}},
 		{"rows of several families, and of several containers", []step{{
-			podOn("0", "a") + `DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-0",pod="a"} 1` + "\n" + held("0", `pod="a",container="x"`) + held("0", `pod="a",container="y"`),
+			podOn("0", "a") + `DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-0",pod="a"} 1` + "\n" + allocated("0", `pod="a",container="x"`) + allocated("0", `pod="a",container="y"`),
 			[]c.Allocation{
-				hold1(0, "a"),
+				onPod(0, "a"),
 				{Workload: c.Workload{Pod: "a", Container: "x"}},
 				{Workload: c.Workload{Pod: "a", Container: "y"}},
 			},
 		}}},
 		{"time slicing", []step{{
 			podOn("0", "c") + podOn("0", "a") + podOn("0", "b") + podOn("1", "c"),
-			[]c.Allocation{hold1(0, "c"), hold1(0, "a"), hold1(0, "b"), hold1(1, "c")},
+			[]c.Allocation{onPod(0, "c"), onPod(0, "a"), onPod(0, "b"), onPod(1, "c")},
 		}}},
 		{"replicas of one container", []step{{
-			held("0", `pod="a",vgpu="0"`) + held("0", `pod="a",vgpu="1"`), []c.Allocation{hold1(0, "a")},
+			allocated("0", `pod="a",vgpu="0"`) + allocated("0", `pod="a",vgpu="1"`), []c.Allocation{onPod(0, "a")},
 		}}},
 		{"rows of a device beside those of its pods", []step{{
-			held("0", `pod=""`) + held("0", `pod_uid=""`) + podOn("0", "a"), []c.Allocation{hold1(0, "a")},
+			allocated("0", `pod=""`) + allocated("0", `pod_uid=""`) + podOn("0", "a"), []c.Allocation{onPod(0, "a")},
 		}}},
 		{"instances, and a board that nobody holds", []step{{
-			held("0", ``) + podOn("0/7", "a") + podOn("0/7", "b") + held("0/8", `pod=""`) + podOn("0/9", "a"),
-			[]c.Allocation{hold1(1, "a"), hold1(1, "b"), hold1(3, "a")},
+			allocated("0", ``) + podOn("0/7", "a") + podOn("0/7", "b") + allocated("0/8", `pod=""`) + podOn("0/9", "a"),
+			[]c.Allocation{onPod(1, "a"), onPod(1, "b"), onPod(3, "a")},
 		}}},
 		{"instances of an implied board", []step{{
-			podOn("1/9", "b") + podOn("1/8", "a"), []c.Allocation{hold1(1, "a"), hold1(2, "b")},
+			podOn("1/9", "b") + podOn("1/8", "a"), []c.Allocation{onPod(1, "a"), onPod(2, "b")},
 		}}},
 		{"the job is on the board and on its instances", []step{{
-			held("0", `hpc_job="7"`) + held("0/1", `hpc_job="7"`), []c.Allocation{job(0, "", "7"), job(1, "", "7")},
+			allocated("0", `hpc_job="7"`) + allocated("0/1", `hpc_job="7"`), []c.Allocation{job(0, "", "7"), job(1, "", "7")},
 		}}},
 		{"several jobs", []step{{
-			held("0", `hpc_job="8"`) + held("0", `hpc_job="7"`) + held("1", `hpc_job="8"`),
+			allocated("0", `hpc_job="8"`) + allocated("0", `hpc_job="7"`) + allocated("1", `hpc_job="8"`),
 			[]c.Allocation{job(0, "", "8"), job(0, "", "7"), job(1, "", "8")},
 		}}},
 		{"several jobs of pods", []step{{
-			held("0", `pod="a",hpc_job="7"`) + held("0", `pod="a",hpc_job="8"`) + held("0", `pod="b",hpc_job="7"`),
+			allocated("0", `pod="a",hpc_job="7"`) + allocated("0", `pod="a",hpc_job="8"`) + allocated("0", `pod="b",hpc_job="7"`),
 			[]c.Allocation{job(0, "a", "7"), job(0, "a", "8"), job(0, "b", "7")},
 		}}},
 		{"births, deaths and a return", []step{
-			{podOn("0", "a"), []c.Allocation{hold1(0, "a")}},
-			{podOn("0", "b") + podOn("0", "a"), []c.Allocation{hold1(0, "a"), hold1(0, "b")}},
-			{podOn("0", "b"), []c.Allocation{hold1(0, "b")}},
-			{podOn("0", "a") + podOn("0", "b"), []c.Allocation{hold1(0, "b"), hold1(0, "a")}},
-			{held("0", ``), nil},
+			{podOn("0", "a"), []c.Allocation{onPod(0, "a")}},
+			{podOn("0", "b") + podOn("0", "a"), []c.Allocation{onPod(0, "a"), onPod(0, "b")}},
+			{podOn("0", "b"), []c.Allocation{onPod(0, "b")}},
+			{podOn("0", "a") + podOn("0", "b"), []c.Allocation{onPod(0, "b"), onPod(0, "a")}},
+			{allocated("0", ``), nil},
 		}},
 		{"a hand-over", []step{
-			{podOn("0", "a") + podOn("1", "b"), []c.Allocation{hold1(0, "a"), hold1(1, "b")}},
-			{podOn("0", "b") + podOn("1", "a"), []c.Allocation{hold1(0, "b"), hold1(1, "a")}},
+			{podOn("0", "a") + podOn("1", "b"), []c.Allocation{onPod(0, "a"), onPod(1, "b")}},
+			{podOn("0", "b") + podOn("1", "a"), []c.Allocation{onPod(0, "b"), onPod(1, "a")}},
 		}},
 		{"a device in front comes and goes", []step{
-			{podOn("1", "b") + podOn("1", "a"), []c.Allocation{hold1(0, "b"), hold1(0, "a")}},
-			{podOn("0", "c") + podOn("1", "a") + podOn("1", "b"), []c.Allocation{hold1(0, "c"), hold1(1, "b"), hold1(1, "a")}},
-			{podOn("1", "a") + podOn("1", "b"), []c.Allocation{hold1(0, "b"), hold1(0, "a")}},
+			{podOn("1", "b") + podOn("1", "a"), []c.Allocation{onPod(0, "b"), onPod(0, "a")}},
+			{podOn("0", "c") + podOn("1", "a") + podOn("1", "b"), []c.Allocation{onPod(0, "c"), onPod(1, "b"), onPod(1, "a")}},
+			{podOn("1", "a") + podOn("1", "b"), []c.Allocation{onPod(0, "b"), onPod(0, "a")}},
 		}},
 		{"rows that are of no GPU", []step{{
-			held("0", ``) + temp(`nvlink="0",gpu="0",UUID="GPU-0",pod="a"`, 1) + temp(`gpu="0",UUID="GPU-0",GPU_I_ID="1",GPU_CI_ID="0",pod="a"`, 1), nil,
+			allocated("0", ``) + temp(`nvlink="0",gpu="0",UUID="GPU-0",pod="a"`, 1) + temp(`gpu="0",UUID="GPU-0",GPU_I_ID="1",GPU_CI_ID="0",pod="a"`, 1), nil,
 		}}},
 	}
 	for _, test := range tests {
@@ -112,7 +113,7 @@ func TestTenancy(t *testing.T) {
 
 // The families of an exporter, and the pods on a device, come in another order at
 // each scrape. That is no change.
-func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
+func TestAllocationsIgnoreTheOrderOfLines(t *testing.T) {
 	var lines []string
 	for gpu := range 4 {
 		for pod := range 3 {
@@ -141,45 +142,45 @@ func TestTenancyIgnoresTheOrderOfLines(t *testing.T) {
 	if r.frame.AllocationSet == allocationSet || r.frame.Topology != topology {
 		t.Fatal("the same allocationSet, or another topology")
 	}
-	r.checkHolds(slices.Insert(slices.Clone(old), 9, hold1(2, "new"))...)
+	r.checkHolds(slices.Insert(slices.Clone(old), 9, onPod(2, "new"))...)
 	if !slices.Equal(allocationSet.Allocations, old) || len(allocationSet.Holders) != 4 {
 		t.Error("a published allocationSet was written to")
 	}
 }
 
 // A topology has a allocationSet of its own, though nobody came or went.
-func TestNewTopologyNewTenancy(t *testing.T) {
+func TestNewTopologyNewAllocations(t *testing.T) {
 	r := newReader(t, Options{})
 	r.read(podOn("0", "a"))
 	allocationSet := r.frame.AllocationSet
-	r.read(held("0", `pod="a",modelName="M"`))
+	r.read(allocated("0", `pod="a",modelName="M"`))
 	if r.frame.AllocationSet == allocationSet {
 		t.Error("the same allocationSet")
 	}
-	r.checkHolds(hold1(0, "a"))
+	r.checkHolds(onPod(0, "a"))
 }
 
-// Kind and Name come from the first row that tells them, and stay, whatever later
-// rows tell or do not.
+// Kind and Name come from the first row that gives them, and stay, whatever later
+// rows give.
 func TestOwnerStays(t *testing.T) {
 	r := newReader(t, Options{})
-	r.read(podOn("0", "a") + held("0", `pod="a",ray_io_cluster="first"`) + held("0", `pod="a",ray_io_cluster="second"`))
-	want := hold1(0, "a")
+	r.read(podOn("0", "a") + allocated("0", `pod="a",ray_io_cluster="first"`) + allocated("0", `pod="a",ray_io_cluster="second"`))
+	want := onPod(0, "a")
 	want.Kind, want.Name = "RayCluster", "first"
 	r.checkHolds(want)
 	allocationSet := r.frame.AllocationSet
-	for _, body := range []string{podOn("0", "a"), held("0", `pod="a",ray_io_cluster="second"`)} {
+	for _, body := range []string{podOn("0", "a"), allocated("0", `pod="a",ray_io_cluster="second"`)} {
 		r.read(body)
 		r.checkHolds(want)
 		if r.frame.AllocationSet != allocationSet {
 			t.Error("another allocationSet")
 		}
 	}
-	// Once the pod was gone it is told anew; what is told late is taken over.
-	r.read(held("0", ``))
+	// Once the pod was gone it is described anew; what a later row adds counts too.
+	r.read(allocated("0", ``))
 	r.read(podOn("0", "a"))
-	r.checkHolds(hold1(0, "a"))
-	r.read(held("0", `pod="a",ray_io_cluster="second"`))
+	r.checkHolds(onPod(0, "a"))
+	r.read(allocated("0", `pod="a",ray_io_cluster="second"`))
 	want.Name = "second"
 	r.checkHolds(want)
 }
@@ -204,7 +205,7 @@ func TestMaxAllocations(t *testing.T) {
 	}
 	for _, step := range steps {
 		var body strings.Builder
-		body.WriteString(held("0", ``) + held("1", ``))
+		body.WriteString(allocated("0", ``) + allocated("1", ``))
 		for pod := range strings.FieldsSeq(step.pods) {
 			body.WriteString(podOn("1", pod))
 		}
@@ -225,7 +226,7 @@ func TestMaxAllocations(t *testing.T) {
 // Of devices over their limit nobody is a holder.
 func TestHoldersOfTooManyDevices(t *testing.T) {
 	r := translated(t, Options{MaxDevices: 1}, podOn("0", "a")+podOn("1", "b"))
-	r.checkHolds(hold1(0, "a"))
+	r.checkHolds(onPod(0, "a"))
 	if r.report.DroppedSeries != 1 || r.report.DroppedAllocations != 0 {
 		t.Errorf("dropped %d series and %d allocations, want 1 and 0", r.report.DroppedSeries, r.report.DroppedAllocations)
 	}
@@ -257,7 +258,7 @@ func TestManyPodsLeaveMemoryFlat(t *testing.T) {
 		var b strings.Builder
 		for gpu := range gpus {
 			for pod := range perReading {
-				b.WriteString(held(fmt.Sprint(gpu), fmt.Sprintf(`namespace="team",pod="pod-%d-%d-%d",container="main"`, step, gpu, pod)))
+				b.WriteString(allocated(fmt.Sprint(gpu), fmt.Sprintf(`namespace="team",pod="pod-%d-%d-%d",container="main"`, step, gpu, pod)))
 			}
 		}
 		return b.String()
@@ -323,7 +324,7 @@ func TestHostnameOfTheTopology(t *testing.T) {
 }
 
 // A frame has a allocationSet before there was any device.
-func TestTenancyIsNeverNil(t *testing.T) {
+func TestAllocationSetIsNeverNil(t *testing.T) {
 	tr, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)

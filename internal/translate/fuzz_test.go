@@ -24,7 +24,7 @@ var fuzzLabels = []string{
 }
 
 // FuzzTranslate takes two bytes and a float for each sample: which family, which
-// labels, what value. Whatever is told, the frame must stay sane.
+// labels, what value. Whatever is read, the frame must stay sane.
 func FuzzTranslate(f *testing.F) {
 	names := fuzzNames()
 	add := func(samples ...any) {
@@ -127,12 +127,12 @@ func checkSane(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch, repor
 		}
 	}
 	checkCounts(t, tr, b, report)
-	checkTenancy(t, tr, frame, b)
+	checkAllocations(t, tr, frame, b)
 }
 
-// checkTenancy checks that the allocations are in order and distinct, as many as
+// checkAllocations checks that the allocations are in order and distinct, as many as
 // may be, and that the holders are those of the labels.
-func checkTenancy(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch) {
+func checkAllocations(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch) {
 	t.Helper()
 	type hold struct {
 		device   int

@@ -48,7 +48,7 @@ func spokenIn(labels string, name func(*truth) string, number func(*truth) [2]st
 	return body.String()
 }
 
-// One physical truth gives the same frame in whatever dialect it is told.
+// One physical truth gives the same frame in every dialect.
 func TestDialectsAgree(t *testing.T) {
 	legacy := func(s *truth) [2]string { return s.legacy }
 	si := func(s *truth) [2]string { return s.si }

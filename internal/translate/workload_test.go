@@ -8,7 +8,7 @@ import (
 
 // Each dialect of the labels that name the holder of a device, as dcgm-exporter
 // and Prometheus write them.
-func TestHoldOfARow(t *testing.T) {
+func TestAllocationOfARow(t *testing.T) {
 	tests := []struct {
 		name   string
 		labels string

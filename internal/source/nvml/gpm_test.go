@@ -35,8 +35,8 @@ func TestGPMSupport(t *testing.T) {
 		supported, gives bool
 		samples          int // asked for in three readings and before the first
 	}{
-		{"told yes", nvml.SUCCESS, nvml.SUCCESS, true, true, 4},
-		{"told no", nvml.SUCCESS, nvml.SUCCESS, false, false, 0},
+		{"yes", nvml.SUCCESS, nvml.SUCCESS, true, true, 4},
+		{"no", nvml.SUCCESS, nvml.SUCCESS, false, false, 0},
 		{"refused", nvml.ERROR_NOT_SUPPORTED, nvml.SUCCESS, true, false, 0},
 		{"not understood, Hopper", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.SUCCESS, false, true, 4},
 		{"not understood, Ampere", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_NOT_SUPPORTED, false, false, 1},

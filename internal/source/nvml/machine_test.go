@@ -298,7 +298,7 @@ func (b *board) fieldValues(values []nvml.FieldValue) nvml.Return {
 	return answer
 }
 
-// linkState tells of 12 links, of which the fourth is down.
+// linkState has 12 links, of which the fourth is down.
 func (b *board) linkState(link int) (nvml.EnableState, nvml.Return) {
 	answer := b.meets(linkCall)
 	if answer == nvml.SUCCESS && link >= 12 {

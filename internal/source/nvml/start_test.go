@@ -47,7 +47,7 @@ func TestFailuresToStart(t *testing.T) {
 	}
 }
 
-// A start that hangs is told after a while, by the call, and costs a Close no more
+// A start that hangs is reported after a while, by the call, and costs a Close no more
 // than a second; once it has returned, readings begin.
 func TestTheStartHangs(t *testing.T) {
 	for _, call := range []string{"nvmlInit_v2", "nvmlDeviceGetCount_v2", "GPU 0: nvmlDeviceGetName"} {
@@ -211,7 +211,7 @@ func TestAllBoardsHangAtTheStart(t *testing.T) {
 	})
 }
 
-// A board that does not tell its UUID has no series, and is not left out in silence.
+// A board without a UUID has no series, and is not left out in silence.
 func TestABoardIsLostAtTheStart(t *testing.T) {
 	for _, call := range []string{"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"} {
 		synctest.Test(t, func(t *testing.T) {

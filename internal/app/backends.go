@@ -88,6 +88,7 @@ func open(o *options, s *sourceSettings, userAgent string, logger *slog.Logger) 
 	if err != nil || o.record == "" {
 		return src, err
 	}
+	catchFileSizeSignal()
 	recorder, err := recording.Record(src, o.record, recording.Options{Logger: logger})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--record: %w", err), src.Close())

@@ -135,6 +135,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		served.Results = p.rules.Results
 		served.Collectors = append(served.Collectors, p.rules)
 	}
+	p.serveRecording(&served)
 	if opts.lifecycle {
 		served.Reload = p.reload
 	}

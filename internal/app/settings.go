@@ -202,7 +202,7 @@ var settings = []setting{
 	{flag: "collector.processes.cmdline", modes: modeServe | modeTUI, needs: "collector.processes", at: func(o *options) any { return &o.commandLines },
 		help: "With --collector.processes: list the command line of each process instead of its name. Command lines may hold secrets, such as tokens and passwords, which are shown as they are."},
 	{flag: "record", placeholder: "FILE", modes: modesReading, perSource: remedyOne, at: func(o *options) any { return &o.record },
-		help: "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept."},
+		help: "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept. What the disk does not take is left out, counted, and tried again; a file that is removed or renamed is made anew."},
 
 	{flag: "once", group: groupShowing, modes: modeOnce | modeExport, perSource: remedyOne, at: func(o *options) any { return &o.once },
 		help: "Read once, print the devices as text, and end."},

@@ -22,12 +22,21 @@ type landing struct {
 	processes bool
 	rules     bool
 	reload    bool
+	recording func() Recording
 	page      *template.Template
 }
 
 func newLanding(opts *Options) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, page}, err
+	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, page}, err
+}
+
+// Recording is how the recording of the readings goes.
+type Recording struct {
+	File string
+	// Failure is why nothing can be written now, "" if all is well; Remedy is what to do.
+	Failure, Remedy string
+	Missed          int // readings that were left out
 }
 
 // frozenAfter is for how long a source gives the same values in every reading until it
@@ -45,6 +54,7 @@ type landingView struct {
 	Processes bool
 	Rules     bool
 	Reload    bool
+	Recording *Recording
 	Sources   []sourceView
 }
 
@@ -64,6 +74,10 @@ type sourceView struct {
 // ServeHTTP implements http.Handler.
 func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes, Rules: l.rules, Reload: l.reload}
+	if l.recording != nil {
+		state := l.recording()
+		view.Recording = &state
+	}
 	now := time.Now()
 	for _, f := range l.sources {
 		state, ready := f.Status()

@@ -47,6 +47,8 @@ type Options struct {
 	// Reload reads config and rules again. Its error is the reason why all stays as it was, and
 	// what to do. Nil refuses reloads over HTTP.
 	Reload func() error
+	// Recording returns how the recording of the readings goes; nil is none.
+	Recording func() Recording
 	// Processes lists what /api/v1/processes shows; nil is nothing.
 	Processes ProcessLister
 	// ExposeProcesses shows that to other machines too.

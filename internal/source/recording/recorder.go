@@ -46,9 +46,9 @@ type Options struct {
 
 // Recorder is a source that records what another one reads. It passes the readings
 // on untouched, and neither delays nor fails one for the sake of the recording: a
-// reading that the disk is not ready for is left out and counted in the next record,
-// and when a write fails the recording ends there, which is logged, and reading goes
-// on.
+// reading that the disk is not ready for is left out and counted in the next record.
+// When a write fails, readings are left out until one can be written: it is tried again
+// with growing pauses. A file that was removed or renamed meanwhile is made anew.
 type Recorder struct {
 	source.Source
 	logger   *slog.Logger
@@ -61,11 +61,17 @@ type Recorder struct {
 	written chan struct{}
 	ended   atomic.Bool // nothing more is recorded
 
+	// Of the goroutine that writes.
+	losing bool // what is queued follows a lost record
+	looked time.Time
+
 	mu     sync.Mutex
 	closed bool
 	writer *writer
 	size   int64 // of the file, with what is on its way to it
 	missed int   // readings left out since the last record
+	outage outage
+	state  State
 }
 
 var (
@@ -77,6 +83,8 @@ var (
 type chunk struct {
 	text     []byte
 	nextFile bool // it begins a new file
+	resumes  bool // it needs no record before it but those that are whole
+	readings int  // that are lost with it
 }
 
 // Record returns a source that reads src and records it in the file at path,
@@ -160,7 +168,7 @@ func (r *Recorder) record(b *raw.Batch) {
 		b.Body = b.AppendText(b.Body)
 	}
 	if len(b.Body) == 0 && len(b.Samples) > 0 {
-		r.end(errors.New("the source gives numbers but no text"), "record another source")
+		r.end("the source gives numbers but no text", "record another source")
 		return
 	}
 	r.put(func(dst []byte) []byte { return r.writer.reading(dst, b, r.missed) }, true)
@@ -179,26 +187,43 @@ func (r *Recorder) put(encode func(dst []byte) []byte, isReading bool) {
 	if r.closed || r.ended.Load() {
 		return
 	}
+	readings := 0
+	if isReading {
+		readings = 1
+	}
 	var buf []byte
+	if r.outage.wait(time.Now()) {
+		r.miss(readings)
+		return
+	}
 	select {
 	case buf = <-r.free:
 	default:
-		if isReading {
-			r.missed++
-		}
+		r.miss(readings)
 		return
 	}
-	c := chunk{text: encode(buf[:0])}
+	c := chunk{readings: readings, resumes: r.outage.begin()}
+	if c.resumes {
+		c.nextFile = r.resume()
+	}
+	c.text = encode(buf[:0])
 	if r.size > 0 && int64(len(c.text)) > r.fileSize-r.size {
 		r.writer.nextFile()
 		r.size = 0
-		c = chunk{text: encode(c.text[:0]), nextFile: true}
+		c.text, c.nextFile = encode(c.text[:0]), true
 	}
 	if isReading {
+		c.readings += r.missed
 		r.missed = 0
 	}
 	r.size += int64(len(c.text))
 	r.queue <- c
+}
+
+// miss counts readings that are left out.
+func (r *Recorder) miss(readings int) {
+	r.missed += readings
+	r.state.Missed += readings
 }
 
 // write writes what is queued until the Recorder is closed.
@@ -206,34 +231,57 @@ func (r *Recorder) write() {
 	defer close(r.written)
 	defer func() { _ = r.file.Close() }() // the file of then: it is another after a rotation
 	for c := range r.queue {
-		if err := r.writeOne(c); err != nil {
-			r.end(err, "free space or repair the disk, and start the recording anew")
-		}
+		r.writeOne(c)
 		r.free <- c.text
 	}
 }
 
-// writeOne writes a record with one call, so that one that is killed leaves no
-// more than one record torn.
-func (r *Recorder) writeOne(c chunk) error {
-	if r.ended.Load() {
-		return nil
+// writeOne writes a record, unless that would follow one that was lost.
+func (r *Recorder) writeOne(c chunk) {
+	if r.ended.Load() || r.losing && !c.resumes {
+		r.lose(c, nil)
+		return
 	}
-	if c.nextFile {
-		if err := r.file.next(); err != nil {
-			return err
-		}
+	if err := r.prepare(c); err != nil {
+		r.lose(c, err)
+		return
 	}
-	_, err := r.file.Write(c.text)
-	return err
+	if err := r.file.append(c.text); err != nil {
+		r.lose(c, err)
+		return
+	}
+	if r.losing {
+		r.losing = false
+		r.recovered()
+	}
+	r.lookForFile()
 }
 
-// end stops recording and logs it, once.
-func (r *Recorder) end(err error, remedy string) {
+// prepare makes the file ready for a record.
+func (r *Recorder) prepare(c chunk) error {
+	switch {
+	case c.resumes && (r.file.gone() || !r.file.rotates):
+		return r.file.reopen()
+	case c.nextFile && !c.resumes:
+		return r.file.next()
+	case c.resumes:
+		if err := r.file.mend(); err != nil || !c.nextFile || r.file.whole == 0 {
+			return err
+		}
+		return r.file.next()
+	}
+	return nil
+}
+
+// end stops recording for good and logs it, once.
+func (r *Recorder) end(cause, remedy string) {
 	if r.ended.Swap(true) {
 		return
 	}
-	r.logger.Error("recording stopped; reading goes on", "file", r.file.path, "source", r.Name(), "err", err, "remedy", remedy)
+	r.mu.Lock()
+	r.state.Failure, r.state.Remedy = cause, remedy
+	r.mu.Unlock()
+	r.logger.Error("recording stopped; reading goes on", "file", r.file.path, "source", r.Name(), "err", cause, "remedy", remedy)
 }
 
 // Close closes the source and ends the recording. It waits for the disk, but not
@@ -252,7 +300,7 @@ func (r *Recorder) Close() error {
 	select {
 	case <-r.written:
 	case <-time.After(r.patience):
-		r.end(errors.New("the disk is too slow for the last readings"), "see why it hangs")
+		r.end("the disk is too slow for the last readings", "see why it hangs")
 	}
 	return err
 }

@@ -13,8 +13,9 @@ import (
 // becomes PATH.2, and so on. Pipes and devices are written to as they are.
 type rotating struct {
 	path    string
-	keep    int  // old files
-	rotates bool // it is a file, and no pipe or device
+	keep    int   // old files
+	rotates bool  // it is a file, and no pipe or device
+	whole   int64 // bytes of it that are records in full
 	*os.File
 }
 
@@ -53,7 +54,7 @@ func (f *rotating) open() (size int64, err error) {
 	if err != nil {
 		return 0, errors.Join(err, file.Close())
 	}
-	f.File = file
+	f.File, f.whole = file, 0
 	return size, nil
 }
 
@@ -74,8 +75,59 @@ func (f *rotating) next() error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
+	f.whole = 0
 	_, err := f.Seek(0, io.SeekStart)
 	return err
+}
+
+// append writes a record with one call, so that one that is killed leaves no more than
+// one record torn.
+func (f *rotating) append(record []byte) error {
+	n, err := f.Write(record)
+	if err == nil {
+		f.whole += int64(n)
+	}
+	return err
+}
+
+// mend cuts off what a failed write left of a record.
+func (f *rotating) mend() error {
+	if !f.rotates {
+		return nil
+	}
+	if err := f.Truncate(f.whole); err != nil {
+		return err
+	}
+	_, err := f.Seek(f.whole, io.SeekStart)
+	return err
+}
+
+// gone reports whether the path is another file's by now, or nobody's, or the file was cut.
+func (f *rotating) gone() bool {
+	if !f.rotates {
+		return false
+	}
+	named, err := os.Stat(f.path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	ours, err := f.Stat()
+	return err == nil && (!os.SameFile(named, ours) || ours.Size() < f.whole)
+}
+
+// reopen goes on with a new file in the place of one that is gone, or of a pipe or device
+// that failed. What stands there by now is kept.
+func (f *rotating) reopen() error {
+	old := f.File
+	size, err := f.open()
+	if err != nil {
+		return err
+	}
+	_ = old.Close() // is nobody's any more
+	if size > 0 {
+		return f.renew(max(f.keep, 1))
+	}
+	return nil
 }
 
 // renew makes way for a new file and keeps that many old ones. The old file stays
@@ -94,6 +146,9 @@ func (f *rotating) renew(keep int) error {
 // shift renames path and the files that it was before, and drops the oldest of
 // more than keep.
 func shift(path string, keep int) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil // an earlier try came so far
+	}
 	name := func(n int) string {
 		if n == 0 {
 			return path

@@ -50,6 +50,9 @@ func crcTable() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 // nextFile makes the next record the first of a file.
 func (w *writer) nextFile() { w.begun = false }
 
+// resume makes the next reading a full one: what came before it was lost.
+func (w *writer) resume() { w.fullSize = 0 }
+
 // begin appends the preface of a file whose times count from start, if the file
 // has none yet.
 func (w *writer) begin(dst []byte, start time.Time) []byte {

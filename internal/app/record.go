@@ -1,0 +1,45 @@
+package app
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	metric "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
+)
+
+// catchFileSizeSignal keeps SIGXFSZ from ending us when --record comes to the file size
+// that ulimit allows: the write fails instead, as on a full disk.
+func catchFileSizeSignal() { signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ) }
+
+// recorder returns what --record writes with, nil without it.
+func (p *service) recorder() *recording.Recorder {
+	for _, r := range p.readers {
+		if recorder, is := r.source.(*recording.Recorder); is {
+			return recorder
+		}
+	}
+	return nil
+}
+
+// serveRecording shows how the recording goes, if there is one.
+func (p *service) serveRecording(o *expose.Options) {
+	r := p.recorder()
+	if r == nil {
+		return
+	}
+	o.Recording = func() expose.Recording {
+		state := r.State()
+		return expose.Recording{File: state.File, Failure: state.Failure, Remedy: state.Remedy, Missed: state.Missed}
+	}
+	counter := func(name, help string, value func(recording.State) int) metric.Collector {
+		return metric.NewCounterFunc(metric.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(r.State())) })
+	}
+	o.Collectors = append(o.Collectors,
+		counter("kpulse_proxy_record_failures_total", "Writes of --record that failed; they are tried again with growing pauses.", func(s recording.State) int { return s.Failures }),
+		counter("kpulse_proxy_record_missed_readings_total", "Readings that --record left out: the disk was full, failing or too slow.", func(s recording.State) int { return s.Missed }),
+	)
+}

@@ -1,0 +1,115 @@
+package recording
+
+import "time"
+
+const (
+	// firstPause and longestPause are how long a recording that could not be written
+	// rests before the next try: each pause is twice the one before.
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// lookEvery is how often to look whether the file is where it was.
+const lookEvery = time.Second
+
+// State is how a recording goes.
+type State struct {
+	File string
+	// Failure is why nothing can be written now, "" if all is well; Remedy is what to
+	// do.
+	Failure, Remedy string
+	// Failures counts the writes that failed, Missed the readings that were left out.
+	Failures, Missed int
+}
+
+// State returns how the recording goes. It may be called from any goroutine.
+func (r *Recorder) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	state := r.state
+	state.File = r.file.path
+	return state
+}
+
+// outage is from a record that could not be written until one can be again. It is the
+// Recorder's, under its lock.
+type outage struct {
+	lost  bool          // a record was lost, and none was tried since
+	anew  bool          // the next record begins a file
+	retry time.Time     // when to try the next one
+	pause time.Duration // before the last try
+}
+
+// wait reports whether it is too early for another try.
+func (o *outage) wait(now time.Time) bool { return o.lost && now.Before(o.retry) }
+
+// begin reports whether the record at hand is a try.
+func (o *outage) begin() bool {
+	lost := o.lost
+	o.lost = false
+	return lost
+}
+
+// resume has the next record follow what is whole in the file, and reports whether it
+// begins one.
+func (r *Recorder) resume() (nextFile bool) {
+	if r.outage.anew || r.size == 0 {
+		r.writer.nextFile()
+		r.size = 0
+		return true
+	}
+	r.writer.resume()
+	return false
+}
+
+// lose counts a record that is not written, because of err, or of a record before it
+// where that is nil.
+func (r *Recorder) lose(c chunk, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.miss(c.readings)
+	// Those that the record itself counts were counted before.
+	r.state.Missed -= max(c.readings-1, 0)
+	o := &r.outage
+	o.anew = o.anew || c.nextFile || !r.file.rotates
+	if err == nil || r.ended.Load() {
+		return
+	}
+	begins := !r.losing
+	r.losing, o.lost, r.size = true, true, r.file.whole
+	o.pause = min(max(2*o.pause, firstPause), longestPause)
+	o.retry = time.Now().Add(o.pause)
+	r.state.Failures++
+	r.state.Failure, r.state.Remedy = err.Error(), "free space or repair the disk; it is tried again"
+	if begins {
+		r.logger.Error("recording fails; reading goes on, and writing is tried again", "file", r.file.path, "source", r.Name(), "err", err, "remedy", "free space or repair the disk")
+	}
+}
+
+// lookForFile has the next record begin a new file where somebody removed, renamed or cut
+// this one.
+func (r *Recorder) lookForFile() {
+	now := time.Now()
+	if now.Sub(r.looked) < lookEvery {
+		return
+	}
+	if r.looked = now; !r.file.gone() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.losing = true
+	r.outage.lost, r.outage.anew, r.outage.retry = true, true, now
+	r.logger.Warn("the recording's file was removed, renamed or cut; recording goes on in a new one", "file", r.file.path, "source", r.Name())
+}
+
+// recovered ends an outage.
+func (r *Recorder) recovered() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state.Failure != "" {
+		r.logger.Info("recording goes on", "file", r.file.path, "source", r.Name(), "missed_in_all", r.state.Missed)
+	}
+	r.outage.anew, r.outage.pause = false, 0
+	r.state.Failure, r.state.Remedy = "", ""
+}

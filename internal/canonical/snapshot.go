@@ -43,6 +43,9 @@ type Source struct {
 
 	// Failure is nil after a good reading.
 	Failure *Failure
+	// Late is why a scrape got no reading in time, though a read may be under way or
+	// others may have got it; nil since a reading came that nobody missed.
+	Late *Failure
 	// Streams are those of a source that reads several, in a fixed order; those
 	// without a Name are none.
 	Streams [MaxStreams]Stream

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -55,14 +56,35 @@ func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
 	}
 }
 
+// overdue is the failure of a read that took as long as one may.
+func (p *Pipeline) overdue() *canonical.Failure {
+	return &canonical.Failure{
+		Kind:    string(source.Timeout),
+		Timeout: true,
+		Cause:   fmt.Sprintf("%s did not answer within %s, which is --source.timeout", p.Name(), p.opts.Timeout),
+		Remedy:  "find out why the exporter is slow, or raise --source.timeout and Prometheus' scrape_timeout",
+	}
+}
+
+// age is how old the latest good reading is. Without one, and where the clock runs
+// backwards, it is too old for anything.
+func (p *Pipeline) age(now time.Time) time.Duration {
+	if age := now.Sub(p.good); !p.good.IsZero() && age >= 0 {
+		return age
+	}
+	return math.MaxInt64
+}
+
 // notReady is the failure of having no reading that is young enough, nil if there is
 // one. The caller holds mu.
 func (p *Pipeline) notReady(now time.Time) *canonical.Failure {
 	switch {
-	case !p.good.IsZero() && now.Sub(p.good) <= p.staleAfter():
+	case p.age(now) <= p.staleAfter():
 		return nil
 	case p.state.Failure != nil:
 		return p.state.Failure
+	case p.late != nil:
+		return p.late
 	case !p.good.IsZero():
 		return p.stale(now)
 	default:
@@ -84,7 +106,7 @@ func (p *Pipeline) staleAfter() time.Duration {
 // stale is the failure of a source whose last reading is too old, and has not
 // failed since: a stream is silent, and a scraped source was not asked.
 func (p *Pipeline) stale(now time.Time) *canonical.Failure {
-	age := now.Sub(p.good).Round(time.Second)
+	age := max(0, now.Sub(p.good)).Round(time.Second)
 	if p.caps.Kind == source.Scraped {
 		return &canonical.Failure{
 			Kind:   kindStale,
@@ -105,6 +127,23 @@ func (p *Pipeline) fail(failure *canonical.Failure) {
 	p.state.Failure = failure
 	p.state.Streams = p.streams()
 	p.attempt = time.Now()
+}
+
+// miss records that a scrape ran out of time, and logs the first in a row. The caller
+// holds mu.
+func (p *Pipeline) miss(failure *canonical.Failure) {
+	if p.late == nil && p.ctx.Err() == nil {
+		p.opts.Logger.Warn("a scrape ran out of time", "reads", p.Name(), "cause", failure.Cause, "remedy", failure.Remedy)
+	}
+	p.late = failure
+}
+
+// inTime records that nobody ran out of time for a reading. The caller holds mu.
+func (p *Pipeline) inTime() {
+	if p.late != nil {
+		p.opts.Logger.Info("scrapes are answered in time again", "reads", p.Name())
+	}
+	p.late = nil
 }
 
 // logFailure logs the first of equal failures in a row, but not those that our own end

@@ -34,7 +34,7 @@ type Options struct {
 	// Poll is how long a scraped source may go unread before the pipeline reads
 	// it by itself; 0 leaves it to the scrapers.
 	Poll time.Duration
-	// Timeout bounds a read that no scraper set a deadline for.
+	// Timeout bounds each read of a scraped source, whatever the scrapers' deadlines.
 	Timeout time.Duration
 	// Observer is called with the outcome of every read; nil is none.
 	Observer Observer
@@ -59,6 +59,8 @@ type Observer interface {
 type Pipeline struct {
 	opts Options
 	caps source.Caps
+	// fetcher is the source of a kind that can be asked while it is; nil for another.
+	fetcher source.Fetcher
 	// version names the program or library that the source reads with; nil where it
 	// does not know.
 	version func() string
@@ -68,16 +70,17 @@ type Pipeline struct {
 	cancel context.CancelFunc
 
 	mu        sync.Mutex
-	flight    *flight    // the read under way of a scraped source
+	flights   []*flight  // the reads under way of a scraped source, in their order
 	latest    *reading   // the last good reading, nil while the next one reuses it
 	free      []*reading // unreferenced readings, for reuse
 	good      time.Time  // when the last good read ended, zero before the first
 	attempt   time.Time  // when the last read ended, good or not
 	state     canonical.Source
-	period    time.Duration // that a stream keeps
-	observing bool          // the observer has not returned from the latest reading
+	late      *canonical.Failure // why a scrape ran out of time; nil since none did
+	period    time.Duration      // that a stream keeps
+	observing bool               // the observer has not returned from the latest reading
 
-	reader  chan struct{} // a lock: has one while a flight reads, and after stop
+	reader  chan struct{} // a lock: has one while a flight has its turn, and after stop
 	start   sync.Once
 	started chan struct{} // closed when a stream has given its first tick or failure
 
@@ -133,9 +136,11 @@ func New(opts Options) *Pipeline {
 	if v, ok := source.As[source.Versioned](opts.Source); ok {
 		version = v.Version
 	}
+	fetcher, _ := opts.Source.(source.Fetcher) // not one behind a wrapper, which would be passed by
 	return &Pipeline{
 		opts:    opts,
 		caps:    caps,
+		fetcher: fetcher,
 		version: version,
 		meter:   m,
 		host:    host,
@@ -195,6 +200,7 @@ func (p *Pipeline) Status() (canonical.Source, error) {
 	defer p.mu.Unlock()
 	state := p.state
 	state.Streams = streams
+	state.Late = p.late
 	if failure := p.notReady(time.Now()); failure != nil {
 		return state, failure
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,8 @@ func startWith(t *testing.T, opts Options) (*Pipeline, func()) {
 		t.Fatal(err)
 	}
 	opts.Translator, opts.Judge = translator, judge
-	opts.Logger, opts.Timeout = slog.New(slog.DiscardHandler), 10*time.Second
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.Timeout = cmp.Or(opts.Timeout, 10*time.Second)
 	p := New(opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -213,47 +215,12 @@ func TestReadEndsAtTheLatestDeadlineAndFailuresAreNotReused(t *testing.T) {
 				t.Errorf("got %+v, want a timeout within 1s", f)
 			}
 			synctest.Wait()
-			if p.flight != nil {
+			if len(p.flights) > 0 {
 				t.Error("the read goes on though nobody waits for it any more")
 			}
 			if got := s.reads.Load(); got != want {
 				t.Errorf("%d reads, want %d", got, want)
 			}
-		}
-	})
-}
-
-// TestRequestThatHangsIsNotKeptByOverlappingScrapes: scrapers that never leave it alone
-// must not wait for it for good. The second may put its end off, the third comes when it
-// would have given up itself.
-func TestRequestThatHangsIsNotKeptByOverlappingScrapes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{hangs: 1, say: temperature}
-		p, stop := start(t, s, 0)
-		defer stop()
-		begun := time.Now()
-		type outcome struct {
-			n     int
-			ended time.Duration
-			err   error
-		}
-		var outcomes [4]outcome
-		var scrapes sync.WaitGroup
-		for i := range outcomes {
-			scrapes.Go(func() {
-				time.Sleep(time.Duration(i) * 6 * time.Second)
-				n, err := read(p, 10*time.Second)
-				outcomes[i] = outcome{n, time.Since(begun), err}
-			})
-		}
-		scrapes.Wait()
-		for i, want := range []outcome{{0, 10 * time.Second, nil}, {0, 16 * time.Second, nil}, {1, 16 * time.Second, nil}, {2, 18 * time.Second, nil}} {
-			if got := outcomes[i]; got.n != want.n || got.ended != want.ended || (got.err == nil) != (i > 1) {
-				t.Errorf("scrape %d got reading %d (%v) after %s, want %d after %s", i, got.n, got.err, got.ended, want.n, want.ended)
-			}
-		}
-		if got := s.reads.Load(); got != 3 {
-			t.Errorf("%d reads, want 3", got)
 		}
 	})
 }

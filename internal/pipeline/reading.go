@@ -52,14 +52,20 @@ func (p *Pipeline) acquire() *reading {
 	return r
 }
 
-// read reads the source once and makes a snapshot of it: translate, compute, account.
-// Only one goroutine may be in it at a time.
+// read reads the source once. Only one goroutine may be in it at a time.
 func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 	r := p.acquire()
 	if err := p.opts.Source.Read(ctx, &r.batch); err != nil {
 		r.Release()
 		return nil, err
 	}
+	p.conclude(r)
+	return r, nil
+}
+
+// conclude makes a snapshot of the batch of r: translate, compute, account. Only one
+// goroutine may be in it at a time.
+func (p *Pipeline) conclude(r *reading) {
 	p.applySettings()
 	b, snap := &r.batch, &r.snapshot
 	p.report = translate.Report{}
@@ -79,7 +85,6 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
 	snap.Source = p.account(b)
 	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster
-	return r, nil
 }
 
 // outgrown reports that r has far more memory than a reading of so many samples

@@ -1,6 +1,10 @@
 package source
 
-import "context"
+import (
+	"context"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
 
 // As returns src, or the first of the sources that it wraps, which it returns from
 // an Unwrap method, that implements T: a Checker, a Versioned, a ProcessLister, a
@@ -26,6 +30,17 @@ type Checker interface {
 	// where there is none: also where what it asks is slow, or is likely to start. It
 	// returns when ctx ends at the latest. No Read runs at the same time.
 	Check(ctx context.Context) error
+}
+
+// Fetcher is what a scraped Source implements that can be asked again while an earlier
+// request is without an answer. Its Read is Fetch and then Scan.
+type Fetcher interface {
+	// Fetch asks the upstream: it sets At, Took, Body and what goes with it, or returns
+	// an error. It may be called from several goroutines at a time, with a Batch each.
+	Fetch(ctx context.Context, b *raw.Batch) error
+	// Scan reads the Body of a Batch. It is called as Read is, and takes the place of
+	// it; after an error the Batch is empty.
+	Scan(b *raw.Batch) error
 }
 
 // Versioned is what a Source implements that knows what it reads with.

@@ -1,0 +1,182 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// maxFlights is how many reads of a source are under way at most. More than one are
+// where an upstream hangs; each takes the memory of a body.
+const maxFlights = 4
+
+// flight is one read of a scraped source, shared by all scrapes that ask while it is
+// under way. It belongs to none of them: it lives while somebody waits for it, and at
+// most Options.Timeout from its start, which nobody puts off. x/sync/singleflight knows
+// neither deadlines nor waiters that leave.
+type flight struct {
+	begun  time.Time
+	timer  *time.Timer // ends it when it has taken too long
+	cancel context.CancelFunc
+
+	// Guarded by Pipeline.mu.
+	waiters int
+	missed  int  // waiters that ran out of time
+	over    bool // it has an outcome, or nobody waits for one
+
+	// Set when done is closed; each waiter holds a reference to result.
+	done    chan struct{}
+	result  *reading
+	failure *canonical.Failure
+	overdue bool // it failed of Options.Timeout
+}
+
+// join returns the latest reading if it is young enough, else the flight to wait for:
+// the latest, unless it is older than the caller can wait. A request that has taken so
+// long is likely to hang, and one of its own may be answered at once.
+func (p *Pipeline) join(patience time.Duration) (*reading, *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if r := p.latest; r != nil && p.state.Failure == nil && p.age(now) < p.opts.MinInterval {
+		r.refs++
+		return r, nil
+	}
+	if n := len(p.flights); n > 0 {
+		if f := p.flights[n-1]; n == maxFlights || now.Sub(f.begun) <= patience {
+			f.waiters++
+			return nil, f
+		}
+	}
+	return nil, p.launch(now)
+}
+
+// launch starts a flight with one waiter. The caller holds mu.
+func (p *Pipeline) launch(now time.Time) *flight {
+	ctx, cancel := context.WithCancel(p.ctx)
+	f := &flight{begun: now, cancel: cancel, waiters: 1, done: make(chan struct{})}
+	f.timer = time.AfterFunc(p.opts.Timeout, func() { p.expire(f) })
+	p.flights = append(p.flights, f)
+	go p.fly(ctx, f)
+	return f
+}
+
+// leave gives up waiting for f, with a failure that counts if it is late: if time ran
+// out, and not just the client went away. The last one to leave ends f. It reports false
+// if f has an outcome by now: the waiter then holds a reference to its result.
+func (p *Pipeline) leave(f *flight, failure *canonical.Failure, late bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.over {
+		return false
+	}
+	f.waiters--
+	if late {
+		f.missed++
+		p.miss(failure)
+	}
+	if f.waiters == 0 {
+		p.land(f)
+	}
+	return true
+}
+
+// expire ends f with a failure: it has taken as long as a read may.
+func (p *Pipeline) expire(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.over {
+		return
+	}
+	f.failure, f.overdue = p.overdue(), true
+	p.fail(f.failure)
+	p.land(f)
+}
+
+// land ends f for those who wait for it. The caller holds mu and has set the outcome.
+func (p *Pipeline) land(f *flight) {
+	f.over = true
+	f.timer.Stop()
+	f.cancel()
+	close(f.done)
+	p.flights = slices.DeleteFunc(p.flights, func(one *flight) bool { return one == f })
+}
+
+// fly reads the source for the waiters of f, hands the outcome to them and then to the
+// observer. A good reading is for the waiters of all flights.
+func (p *Pipeline) fly(ctx context.Context, f *flight) {
+	defer f.cancel()
+	r := p.acquire()
+	var err error
+	if p.fetcher != nil { // asks while an earlier request may hang
+		err = p.fetcher.Fetch(ctx, &r.batch)
+	}
+	if err == nil {
+		select {
+		case p.reader <- struct{}{}:
+			defer func() { <-p.reader }()
+			err = p.take(ctx, r)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	p.mu.Lock()
+	good := err == nil && !f.over
+	switch {
+	case good:
+		p.arrive(r)
+	case !f.over:
+		f.failure = failureOf(err)
+		p.fail(f.failure)
+		p.land(f)
+	}
+	failed := f.failure != nil || f.missed > 0
+	p.mu.Unlock()
+	if good {
+		p.observe(r)
+		return
+	}
+	r.Release()
+	if failed && p.opts.Observer != nil {
+		p.opts.Observer.Failed(p.Name(), f.begun)
+	}
+}
+
+// take makes a reading of what was fetched, or reads where the source does not fetch.
+// One flight is in it at a time, however long it takes to notice its end, and none
+// after its end: a flight that began later may have a reading by then.
+func (p *Pipeline) take(ctx context.Context, r *reading) error {
+	err := ctx.Err()
+	switch {
+	case err != nil:
+		return err
+	case p.fetcher != nil:
+		err = p.fetcher.Scan(&r.batch)
+	default:
+		err = p.opts.Source.Read(ctx, &r.batch)
+	}
+	if err == nil {
+		p.conclude(r)
+	}
+	return err
+}
+
+// arrive publishes r and ends all flights with it. The caller holds mu.
+func (p *Pipeline) arrive(r *reading) {
+	waiters, missed := 0, 0
+	for _, f := range p.flights {
+		waiters += f.waiters
+		missed += f.missed
+	}
+	p.publish(r, waiters)
+	if missed == 0 {
+		p.inTime()
+	}
+	for len(p.flights) > 0 {
+		f := p.flights[0]
+		f.result = r
+		p.land(f)
+	}
+}

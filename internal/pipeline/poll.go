@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+)
+
+// leastPause keeps a poll interval below the minimum interval, in which a young
+// reading is reused and no read is due to begin, from spinning.
+const leastPause = 100 * time.Millisecond
+
+// poll reads the source at once, and then whenever nobody did for the poll
+// interval, until ctx ends. Until the first good reading it tries more often: an
+// exporter that starts beside us is only just coming up.
+func (p *Pipeline) poll(ctx context.Context) {
+	if p.opts.Poll <= 0 {
+		<-ctx.Done()
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if p.due() <= 0 {
+			p.readOnce(ctx)
+		}
+		timer.Reset(max(p.due(), leastPause))
+	}
+}
+
+// due is how long the source may still go unread. While the observer takes its time
+// it is not due: a read that waits for that would fail, and seem to be its fault.
+func (p *Pipeline) due() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.observing {
+		return leastPause
+	}
+	interval := p.opts.Poll
+	if p.good.IsZero() {
+		interval = min(interval, retryAfter)
+	}
+	return interval - max(0, time.Since(p.attempt))
+}
+
+// readOnce reads for our own sake, as a scraper would that waits as long as a read may
+// take; its outcome is recorded like any other.
+func (p *Pipeline) readOnce(ctx context.Context) {
+	if _, release, err := p.Read(ctx); err == nil {
+		release()
+	}
+}

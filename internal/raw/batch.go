@@ -38,6 +38,14 @@ type Batch struct {
 	// empty where the source gives readings in another form.
 	Body []byte
 
+	// ContentType is what the source calls the Body, and Landed where its redirects led,
+	// fit to be shown; each is "" for nothing.
+	ContentType, Landed string
+
+	// Unfinished: a last line without its end is left out of Body, as nobody can tell
+	// whether all of it came.
+	Unfinished bool
+
 	// Exposition appends the text that an exporter would have sent for the Samples.
 	// It is nil where Body is that text, and where there is none. It may be called
 	// from any goroutine until the next Read into the Batch.

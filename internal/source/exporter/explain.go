@@ -20,6 +20,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -106,11 +108,14 @@ var statusRemedies = map[int]string{
 }
 
 // where names the upstream, and where its redirects led.
-func (w *web) where() string {
-	if w.landed == "" {
+func (t *transfer) where() string { return t.place(t.landed) }
+
+// place names the upstream, and where redirects landed, "" for nowhere else.
+func (w *web) place(landed string) string {
+	if landed == "" {
 		return w.public
 	}
-	return w.public + " (redirected to " + w.landed + ")"
+	return w.public + " (redirected to " + landed + ")"
 }
 
 // shown is a URL to which the upstream leads, fit to be shown: without its path where
@@ -123,23 +128,23 @@ func (w *web) shown(u *url.URL) string {
 }
 
 // noAnswer explains a request that got no response.
-func (w *web) noAnswer(ctx context.Context, err error, took time.Duration) *source.Error {
+func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) *source.Error {
 	if e, ok := errors.AsType[*source.Error](err); ok {
 		return e // of the redirect policy
 	}
 	err = bare(err)
-	if e := w.ended(ctx, err, fmt.Sprintf("no answer within %s", round(took))); e != nil {
+	if e := t.ended(ctx, err, fmt.Sprintf("no answer within %s", round(took))); e != nil {
 		return e
 	}
 	if file, ok := errors.AsType[*fs.PathError](err); ok { // of a Client that reads credentials
-		return &source.Error{Failure: source.Broken, Cause: w.public + ": " + file.Error(), Remedy: "let us read the file, or name another one in " + httpConfig, Err: err}
+		return &source.Error{Failure: source.Broken, Cause: t.public + ": " + file.Error(), Remedy: "let us read the file, or name another one in " + httpConfig, Err: err}
 	}
 	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last always does
-	cause := w.fill(symptoms[i].cause)
+	cause := t.fill(symptoms[i].cause)
 	if cause == "" {
-		cause, err = w.text(err)
+		cause, err = t.text(err)
 	}
-	return &source.Error{Failure: symptoms[i].failure, Cause: w.public + ": " + cause, Remedy: w.fill(symptoms[i].remedy), Err: err}
+	return &source.Error{Failure: symptoms[i].failure, Cause: t.public + ": " + cause, Remedy: t.fill(symptoms[i].remedy), Err: err}
 }
 
 // text returns the text of an error and the error to wrap. Where our request holds
@@ -154,14 +159,14 @@ func (w *web) text(err error) (string, error) {
 }
 
 // noBody explains a body that failed after n (decoded) bytes.
-func (w *web) noBody(ctx context.Context, err error, n int, took time.Duration) *source.Error {
+func (t *transfer) noBody(ctx context.Context, err error, n int, took time.Duration) *source.Error {
 	if e, ok := errors.AsType[*source.Error](err); ok {
 		return e
 	}
-	if errors.Is(err, errTooLarge) || w.wire.N <= 0 {
-		return tooLarge(w.where(), "the body", w.max, -1)
+	if errors.Is(err, errTooLarge) || t.wire.N <= 0 {
+		return tooLarge(t.where(), "the body", t.limit, -1)
 	}
-	if e := w.ended(ctx, err, fmt.Sprintf("the body was not complete within %s, %d bytes came", round(took), n)); e != nil {
+	if e := t.ended(ctx, err, fmt.Sprintf("the body was not complete within %s, %d bytes came", round(took), n)); e != nil {
 		return e
 	}
 	var reason string
@@ -171,23 +176,23 @@ func (w *web) noBody(ctx context.Context, err error, n int, took time.Duration) 
 	case errors.Is(err, gzip.ErrHeader):
 		reason = "its Content-Encoding is gzip, and its body is not"
 	default:
-		reason, err = w.text(err)
+		reason, err = t.text(err)
 	}
 	return &source.Error{
 		Failure: source.Truncated,
-		Cause:   fmt.Sprintf("%s: the transfer was cut short after %d bytes: %s", w.where(), n, reason),
-		Remedy:  "see the exporter's log, and whether all of it comes: curl --compressed -o /dev/null " + w.public,
+		Cause:   fmt.Sprintf("%s: the transfer was cut short after %d bytes: %s", t.where(), n, reason),
+		Remedy:  "see the exporter's log, and whether all of it comes: curl --compressed -o /dev/null " + t.public,
 		Err:     err,
 	}
 }
 
 // ended returns the error of a read that ran out of time (with the cause late)
 // or was cancelled, nil if neither.
-func (w *web) ended(ctx context.Context, err error, late string) *source.Error {
+func (t *transfer) ended(ctx context.Context, err error, late string) *source.Error {
 	ne, ok := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return cancelled(w.public)
+		return cancelled(t.public)
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case !ok || !ne.Timeout():
@@ -195,14 +200,14 @@ func (w *web) ended(ctx context.Context, err error, late string) *source.Error {
 	}
 	return &source.Error{
 		Failure: source.Timeout,
-		Cause:   w.where() + ": " + late,
-		Remedy:  "see how long it takes, and raise Prometheus' scrape_timeout above that: time curl -o /dev/null " + w.public,
+		Cause:   t.where() + ": " + late,
+		Remedy:  "see how long it takes, and raise Prometheus' scrape_timeout above that: time curl -o /dev/null " + t.public,
 		Err:     err,
 	}
 }
 
 // badStatus explains a status other than 200.
-func (w *web) badStatus(code int) *source.Error {
+func (t *transfer) badStatus(code int) *source.Error {
 	remedy, ok := statusRemedies[code]
 	switch {
 	case ok:
@@ -211,20 +216,42 @@ func (w *web) badStatus(code int) *source.Error {
 	default:
 		remedy = "see what answers there: curl -i URL"
 	}
-	cause := strings.TrimSpace(fmt.Sprintf("%s: HTTP %d %s", w.where(), code, http.StatusText(code)))
-	return &source.Error{Failure: source.BadStatus, Cause: cause, Remedy: w.fill(remedy)}
+	cause := strings.TrimSpace(fmt.Sprintf("%s: HTTP %d %s", t.where(), code, http.StatusText(code)))
+	return &source.Error{Failure: source.BadStatus, Cause: cause, Remedy: t.fill(remedy)}
 }
 
-func (w *web) notMetrics([]byte) *source.Error {
-	cause := w.where() + ": no line of the body is a metric"
-	if w.contentType != "" {
-		cause += ", and its Content-Type is " + firstLine([]byte(w.contentType))
+func (w *web) notMetrics(b *raw.Batch) *source.Error {
+	if hasCRLF(b.Body) {
+		return &source.Error{
+			Failure: source.NotMetrics,
+			Cause:   w.place(b.Landed) + ": " + crlf,
+			Remedy:  "have the exporter end its lines in LF alone: curl -s " + w.public + " | file -",
+		}
+	}
+	cause := w.place(b.Landed) + ": no line of the body is a metric"
+	if b.ContentType != "" {
+		cause += ", and its Content-Type is " + firstLine([]byte(b.ContentType))
 	}
 	return &source.Error{
 		Failure: source.NotMetrics,
 		Cause:   cause,
 		Remedy:  "point --source at the exporter's /metrics; see what answers there: curl -i " + w.public,
 	}
+}
+
+// crlf is what is wrong with a body of which hasCRLF is true.
+const crlf = "the lines of the body end in CRLF (\\r\\n), which Prometheus does not read"
+
+// hasCRLF reports whether it is CRLF that makes the lines of a body malformed: the first
+// one that is no comment would be a sample without its CR.
+func hasCRLF(body []byte) bool {
+	for line := range bytes.Lines(body) {
+		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
+			line, ends := bytes.CutSuffix(line, []byte("\r\n"))
+			return ends && exposition.Next(exposition.View(line), 0).Kind == exposition.Series
+		}
+	}
+	return false
 }
 
 // fill puts the upstream's URL and host into a symptom's text.

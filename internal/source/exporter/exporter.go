@@ -61,16 +61,19 @@ type Source struct {
 type upstream interface {
 	// name identifies the upstream, free of credentials.
 	name() string
-	// fetch returns a whole body, in buf's memory if that suffices. The body has
-	// capacity for at least one byte more. Errors are *source.Error; buf may be
-	// reused after one.
-	fetch(ctx context.Context, buf []byte) ([]byte, error)
-	// notMetrics explains a fetched body that is no exposition.
-	notMetrics(body []byte) *source.Error
+	// fetch sets the Body of b, in its memory if that suffices, and what goes with it.
+	// The Body has capacity for at least one byte more. Errors are *source.Error; b is
+	// as it was after one. It may be called from several goroutines at a time.
+	fetch(ctx context.Context, b *raw.Batch) error
+	// notMetrics explains a Body that is no exposition.
+	notMetrics(b *raw.Batch) *source.Error
 	close()
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source  = (*Source)(nil)
+	_ source.Fetcher = (*Source)(nil)
+)
 
 // New returns the Source of target: an http:// or https:// URL, a file:// URL,
 // or a path of a file that is read anew at each Read. A URL whose path is empty
@@ -95,19 +98,19 @@ func New(target string, opts Options) (*Source, error) {
 		s.timeout = defaultTimeout
 	}
 	s.open, s.end = context.WithCancel(context.Background())
-	in := bodyReader{max: min(opts.MaxBody, math.MaxInt64-2)}
-	if in.max <= 0 {
-		in.max = defaultMaxBody
+	maxBody := min(opts.MaxBody, math.MaxInt64-2)
+	if maxBody <= 0 {
+		maxBody = defaultMaxBody
 	}
 	if t.url == nil && opts.Client != nil {
 		return nil, refuse(fmt.Sprintf("source %q is a file, and credentials and TLS are for URLs", target), "remove the http_config, or name a URL")
 	}
 	if t.url == nil {
-		s.upstream = &file{path: t.path, bodyReader: in}
+		s.upstream = newFile(t.path, maxBody)
 		return s, nil
 	}
 	s.caps.Host = t.url.Hostname()
-	s.upstream = newWeb(t.url, opts, in)
+	s.upstream = newWeb(t.url, opts, maxBody)
 	return s, nil
 }
 
@@ -125,6 +128,14 @@ func (s *Source) Caps() source.Caps { return s.caps }
 // ctx was cancelled wraps context.Canceled. A regular file on a file system that
 // hangs cannot be cancelled.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
+	if err := s.Fetch(ctx, b); err != nil {
+		return err
+	}
+	return s.Scan(b)
+}
+
+// Fetch implements source.Fetcher.
+func (s *Source) Fetch(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
 	b.Dict = s.dict
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -134,18 +145,27 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 		return s.errClosed()
 	}
 	at := time.Now()
-	body, err := s.upstream.fetch(ctx, b.Body)
+	err := s.upstream.fetch(ctx, b)
 	took := time.Since(at)
 	if s.open.Err() != nil {
 		// This connection may have become idle after Close looked for idle ones.
 		s.upstream.close()
+		b.Reset()
 		return s.errClosed()
 	}
 	if err != nil {
 		return err
 	}
-	b.At, b.Took, b.Body = at, took, body
+	b.At, b.Took = at, took
+	return nil
+}
+
+// Scan implements source.Fetcher.
+func (s *Source) Scan(b *raw.Batch) error {
 	s.scanner.Scan(b)
+	if b.Unfinished {
+		b.Skipped++
+	}
 	if b.Excess {
 		b.Reset()
 		return &source.Error{
@@ -154,8 +174,9 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 			Remedy:  "point --source at a single exporter's /metrics",
 		}
 	}
-	if b.Skipped > 0 && b.Meaningful == 0 {
-		err := s.upstream.notMetrics(b.Body)
+	// With CRLF, HELP lines are all that can be read.
+	if b.Skipped > 0 && (b.Meaningful == 0 || len(b.Samples) == 0 && hasCRLF(b.Body)) {
+		err := s.upstream.notMetrics(b)
 		b.Reset()
 		return err
 	}

@@ -6,23 +6,44 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // file is the upstream that is a saved exposition.
 type file struct {
 	path string
+	turn chan struct{} // has one while it is read
 	bodyReader
+}
+
+func newFile(path string, maxBody int64) *file {
+	return &file{path: path, turn: make(chan struct{}, 1), bodyReader: bodyReader{max: maxBody}}
 }
 
 func (f *file) name() string { return f.path }
 
 func (f *file) close() {}
 
-func (f *file) fetch(ctx context.Context, buf []byte) ([]byte, error) {
+func (f *file) fetch(ctx context.Context, b *raw.Batch) error {
 	if err := ctx.Err(); err != nil {
-		return nil, f.explain(err)
+		return f.explain(err)
 	}
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return f.explain(ctx.Err())
+	}
+	body, err := f.content(b.Body)
+	if err == nil {
+		b.Body = body
+	}
+	return err
+}
+
+// content returns what the file holds, in buf's memory if that suffices.
+func (f *file) content(buf []byte) ([]byte, error) {
 	// Before opening: opening a named pipe waits for its writer.
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -75,10 +96,13 @@ func (f *file) finish(h *os.File, before fs.FileInfo, body []byte) ([]byte, erro
 	return body, nil
 }
 
-func (f *file) notMetrics(body []byte) *source.Error {
+func (f *file) notMetrics(b *raw.Batch) *source.Error {
+	if hasCRLF(b.Body) {
+		return &source.Error{Failure: source.NotMetrics, Cause: f.path + ": " + crlf, Remedy: `convert it: sed -i 's/\r$//' ` + f.path}
+	}
 	return &source.Error{
 		Failure: source.NotMetrics,
-		Cause:   f.path + `: no line is a metric; it begins "` + firstLine(body) + `"`,
+		Cause:   f.path + `: no line is a metric; it begins "` + firstLine(b.Body) + `"`,
 		Remedy:  "point --source at a saved /metrics page of the exporter",
 	}
 }

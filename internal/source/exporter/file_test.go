@@ -92,7 +92,7 @@ func TestFileChangesInTheMiddle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &file{path: path, bodyReader: bodyReader{max: 1 << 20}}
+		f := newFile(path, 1<<20)
 		_, err = f.finish(h, mustStat(t, h), []byte(page))
 		if err != nil {
 			t.Errorf("%s: unchanged: %v", name, err)

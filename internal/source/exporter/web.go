@@ -4,15 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
-	"strings"
+	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
-
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -36,29 +33,27 @@ const (
 
 // web is the upstream that is asked over HTTP.
 type web struct {
-	bodyReader
+	limit   int64 // of a body, in bytes
 	client  *http.Client
 	request *http.Request // its URL holds no user
 	// ask copies request for a fetch.
 	ask    func(context.Context) *http.Request
 	public string // the URL as people may see it
-	landed string // where redirects ended, "" if at public
 	given  bool   // the client was given to us, and may add credentials
 	// secretive: the URL holds a user, a password or a query, or the client is given.
 	secretive bool
 
-	contentType string           // of the last answer
-	wire        io.LimitedReader // the body as transferred
-	unzip       gzip.Reader
+	mu   sync.Mutex
+	idle *transfer // one that is not in use, nil for none
 }
 
-func newWeb(u *url.URL, opts Options, in bodyReader) *web {
+func newWeb(u *url.URL, opts Options, maxBody int64) *web {
 	client := &http.Client{Transport: newTransport()}
 	if opts.Client != nil {
 		c := *opts.Client
 		client = &c
 	}
-	w := &web{bodyReader: in, client: client, public: publicName(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
+	w := &web{limit: maxBody, client: client, public: publicName(u), given: opts.Client != nil, secretive: u.User != nil || u.RawQuery != "" || opts.Client != nil}
 	client.Jar = nil // would add its cookies to the shared request
 	client.CheckRedirect = w.redirectPolicy(client.CheckRedirect)
 
@@ -102,60 +97,20 @@ func (w *web) name() string { return w.public }
 
 func (w *web) close() { w.client.CloseIdleConnections() }
 
-func (w *web) fetch(ctx context.Context, buf []byte) ([]byte, error) {
-	start := time.Now()
-	w.landed = ""
-	resp, err := w.client.Do(w.ask(ctx))
-	if err != nil {
-		return nil, w.noAnswer(ctx, err, time.Since(start))
+// fetch implements upstream. Requests that overlap are rare: the memory of one is kept.
+func (w *web) fetch(ctx context.Context, b *raw.Batch) error {
+	w.mu.Lock()
+	t := w.idle
+	w.idle = nil
+	w.mu.Unlock()
+	if t == nil {
+		t = &transfer{web: w, bodyReader: bodyReader{max: w.limit}}
 	}
-	defer func() {
-		resp.Body.Close()
-		w.wire.R = nil // do not keep the response alive between reads
-	}()
-	if publicName(resp.Request.URL) != w.public {
-		w.landed = w.shown(resp.Request.URL)
-	}
-	w.contentType = resp.Header.Get("Content-Type")
-	if resp.StatusCode != http.StatusOK {
-		return nil, w.badStatus(resp.StatusCode)
-	}
-	if resp.ContentLength > w.max {
-		return nil, tooLarge(w.where(), "the body", w.max, resp.ContentLength)
-	}
-	r, size, err := w.decoded(resp)
-	if err != nil {
-		return nil, w.noBody(ctx, err, 0, time.Since(start))
-	}
-	body, err := w.read(buf, r, size)
-	if err != nil {
-		return nil, w.noBody(ctx, err, len(body), time.Since(start))
-	}
-	return body, nil
-}
-
-// decoded returns the reader of resp's plain body, and its length or -1. The
-// reader belongs to w. An empty body is empty in any encoding.
-func (w *web) decoded(resp *http.Response) (io.Reader, int64, error) {
-	w.wire = io.LimitedReader{R: resp.Body, N: w.max + 1}
-	switch encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding {
-	case "", "identity":
-		// Not limited: read stops by itself, and the body signals its end
-		// together with its last bytes.
-		return resp.Body, resp.ContentLength, nil
-	case "gzip", "x-gzip":
-		err := w.unzip.Reset(&w.wire)
-		if errors.Is(err, io.EOF) {
-			return http.NoBody, 0, nil
-		}
-		return &w.unzip, -1, err
-	default:
-		return nil, 0, &source.Error{
-			Failure: source.NotMetrics,
-			Cause:   w.where() + ": the body is encoded as " + firstLine([]byte(encoding)) + ", which was not asked for",
-			Remedy:  "make what answers there send gzip or plain text: curl -i " + w.public,
-		}
-	}
+	err := t.fetch(ctx, b)
+	w.mu.Lock()
+	w.idle = t
+	w.mu.Unlock()
+	return err
 }
 
 // redirectPolicy follows redirects within HTTP and lets nothing secret travel

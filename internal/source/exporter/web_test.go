@@ -306,16 +306,14 @@ func BenchmarkRead(b *testing.B) {
 				tr := newTransport()
 				tr.ReadBufferSize = buffer
 				s := open(b, "http://"+addr, Options{Client: &http.Client{Transport: tr}})
-				var buf []byte
+				var batch raw.Batch
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				start := cpuTime()
 				for b.Loop() {
-					got, err := s.upstream.fetch(context.Background(), buf)
-					if err != nil || len(got) != len(body) {
-						b.Fatal(len(got), err)
+					if err := s.upstream.fetch(context.Background(), &batch); err != nil || len(batch.Body) != len(body) {
+						b.Fatal(len(batch.Body), err)
 					}
-					buf = got
 				}
 				b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
 			})

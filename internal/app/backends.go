@@ -101,9 +101,8 @@ func openExporter(o *options, s *sourceSettings, userAgent string, _ *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	// The pipeline bounds each read by its scrapers' timeouts; this one is for when
-	// none would.
-	return exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: writeTimeout, Client: client})
+	// The pipeline bounds each read, and says so better; this one is for when it would not.
+	return exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * time.Duration(o.timeout), Client: client})
 }
 
 // checkExporter implements backend.check.

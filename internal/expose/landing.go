@@ -62,6 +62,7 @@ type landingView struct {
 type sourceView struct {
 	canonical.Source
 	Up      bool
+	Slow    bool               // it is up, but a scrape ran out of time
 	NotUp   string             // why, if it is not up and that is no Failure
 	Age     string             // of the last reading that worked, "" if there was none
 	Frozen  string             // for how long no value had changed then, "" if that is not long
@@ -100,7 +101,8 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // viewOf returns what to show of a source at an instant.
 func viewOf(state canonical.Source, ready error, now time.Time) sourceView {
 	v := sourceView{Source: state, Up: state.Failure == nil && ready == nil}
-	if !v.Up && state.Failure == nil {
+	v.Slow = v.Up && state.Late != nil
+	if !v.Up && state.Failure == nil && state.Late == nil {
 		v.NotUp = ready.Error()
 	}
 	if !state.At.IsZero() {

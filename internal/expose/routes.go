@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // Options are what to serve.
@@ -140,20 +143,41 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux 
 func healthy(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") }
 
 // ready answers 200 once a source has a reading young enough to be served, else
-// 503 with the reason of each source on a line.
+// 503 with the reason of each source on a line. With 200 as well, a line says of each
+// source what scrapes get of it now in the place of a reading.
 func ready(sources []Source) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		var reasons []string
+		ready := false
 		for _, f := range sources {
-			_, err := f.Status()
-			if err == nil {
-				answerText(w, "ready")
-				return
+			state, err := f.Status()
+			ready = ready || err == nil
+			lines := troubles(f, &state)
+			if err != nil && lines == nil {
+				lines = []string{reason(f, err)}
 			}
-			reasons = append(reasons, reason(f, err))
+			reasons = append(reasons, lines...)
 		}
-		http.Error(w, strings.Join(reasons, "\n"), http.StatusServiceUnavailable)
+		text := strings.Join(reasons, "\n")
+		switch {
+		case !ready:
+			http.Error(w, text, http.StatusServiceUnavailable)
+		case text != "":
+			answerText(w, "ready\n"+text)
+		default:
+			answerText(w, "ready")
+		}
 	}
+}
+
+// troubles returns why the last scrape of f got no reading, on a line each.
+func troubles(f Source, state *canonical.Source) (lines []string) {
+	for _, failure := range []*canonical.Failure{state.Failure, state.Late} {
+		if failure != nil {
+			lines = append(lines, reason(f, failure))
+		}
+	}
+	return lines
 }
 
 // reload has run read config and rules again, and answers with its error; nil is not
@@ -181,10 +205,18 @@ type targetGroup struct {
 // discovery answers /sd for Prometheus' http_sd_configs: each source is a target of
 // its own, at the address of the request, whose scrapes read that source alone.
 // Several differ in their instance, so that up is of each. The scheme is the job's,
-// unless the request came by TLS.
+// unless the request came by TLS. A request that names no host is told the address that
+// it came to.
 func discovery(sources []Source) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		groups := make([]targetGroup, len(sources))
+		groups, target := make([]targetGroup, len(sources)), r.Host
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && target == "" {
+			target = local.String()
+		}
+		if target == "" {
+			http.Error(w, "the request names no host, which would be the target; send a Host header", http.StatusBadRequest)
+			return
+		}
 		for i, f := range sources {
 			labels := map[string]string{"__metrics_path__": "/metrics", "__param_source": f.Name()}
 			if len(sources) > 1 {
@@ -193,7 +225,7 @@ func discovery(sources []Source) http.HandlerFunc {
 			if r.TLS != nil {
 				labels["__scheme__"] = "https"
 			}
-			groups[i] = targetGroup{[]string{r.Host}, labels}
+			groups[i] = targetGroup{[]string{target}, labels}
 		}
 		answerJSON(w, groups)
 	}

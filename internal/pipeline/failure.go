@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -175,6 +176,16 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 		p.opts.Logger.Warn("malformed lines are left out", "reads", s.Name, "lines", s.SkippedLines,
 			"remedy", "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on")
 	}
+}
+
+// logUnfinished logs the first in a row of readings whose last line is left out. The
+// caller holds mu.
+func (p *Pipeline) logUnfinished(b *raw.Batch) {
+	if b.Unfinished && !p.unfinished {
+		p.opts.Logger.Warn("the last line has no newline and may be cut short: it is left out", "reads", p.Name(),
+			"remedy", "have the exporter send Content-Length or end its last line: only the end of the connection says where its answer ends")
+	}
+	p.unfinished = b.Unfinished
 }
 
 // words are remedies that depend on whether the source is scraped or a stream.

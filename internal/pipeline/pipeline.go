@@ -69,16 +69,17 @@ type Pipeline struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu        sync.Mutex
-	flights   []*flight  // the reads under way of a scraped source, in their order
-	latest    *reading   // the last good reading, nil while the next one reuses it
-	free      []*reading // unreferenced readings, for reuse
-	good      time.Time  // when the last good read ended, zero before the first
-	attempt   time.Time  // when the last read ended, good or not
-	state     canonical.Source
-	late      *canonical.Failure // why a scrape ran out of time; nil since none did
-	period    time.Duration      // that a stream keeps
-	observing bool               // the observer has not returned from the latest reading
+	mu         sync.Mutex
+	flights    []*flight  // the reads under way of a scraped source, in their order
+	latest     *reading   // the last good reading, nil while the next one reuses it
+	free       []*reading // unreferenced readings, for reuse
+	good       time.Time  // when the last good read ended, zero before the first
+	attempt    time.Time  // when the last read ended, good or not
+	state      canonical.Source
+	late       *canonical.Failure // why a scrape ran out of time; nil since none did
+	period     time.Duration      // that a stream keeps
+	unfinished bool               // the latest reading lacks a last line that may be cut short
+	observing  bool               // the observer has not returned from the latest reading
 
 	reader  chan struct{} // a lock: has one while a flight has its turn, and after stop
 	start   sync.Once

@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// startHanging is an exporter whose second request hangs until its client goes away,
+// and none other. It counts requests, and tells when that one came and went.
+func startHanging(t *testing.T) (url string, requests *atomic.Int32, came, went chan struct{}) {
+	requests, came, went = new(atomic.Int32), make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 2 {
+			close(came)
+			<-r.Context().Done()
+			close(went)
+			return
+		}
+		io.WriteString(w, oneGPU)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/metrics", requests, came, went
+}
+
+// scrapeFor scrapes as Prometheus does with a scrape_timeout, and returns status and
+// answer: 0 where it left before.
+func scrapeFor(t *testing.T, c *child, seconds float64, leaves time.Duration) (int, string) {
+	ctx, cancel := context.WithTimeout(t.Context(), leaves)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/metrics", http.NoBody)
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	req.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", fmt.Sprint(seconds))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, ""
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	return res.StatusCode, string(body)
+}
+
+func await(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("in vain: ", what)
+	}
+}
+
+// TestPatientClientThatLeaves: a request that hangs ends with the only client that waits
+// for it, whatever timeout it sent; the next scrape asks anew.
+func TestPatientClientThatLeaves(t *testing.T) {
+	t.Parallel()
+	url, requests, came, went := startHanging(t)
+	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")
+	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 {
+		t.Fatalf("%d %s", code, body)
+	}
+	if code, _ := scrapeFor(t, c, 3600, time.Second/2); code != 0 {
+		t.Errorf("the client that leaves got %d", code)
+	}
+	await(t, "the request that hangs comes", came)
+	await(t, "the request ends with its client", went)
+	for n := range 3 {
+		if code, body := scrapeFor(t, c, 2, time.Minute); code != 200 {
+			t.Errorf("scrape %d: %d %s", n, code, body)
+		}
+	}
+	if got := requests.Load(); got != 5 {
+		t.Errorf("%d requests, want one for each scrape", got)
+	}
+	if _, landing := page(t, c, "/"); !strings.Contains(landing, "● up") || strings.Contains(c.logged(), "level=WARN") {
+		t.Errorf("a client that leaves shows:\n%s\n%s", landing, c.logged())
+	}
+}
+
+// TestPatientClientThatStays: scrapes that cannot wait as long as the request hangs get
+// one of their own, whose answer is for the patient client too. What a scrape that ran
+// out of time felt shows while the request is still under way.
+func TestPatientClientThatStays(t *testing.T) {
+	t.Parallel()
+	url, requests, came, went := startHanging(t)
+	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")
+	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 {
+		t.Fatalf("%d %s", code, body)
+	}
+	patient := make(chan int, 1)
+	go func() {
+		code, _ := scrapeFor(t, c, 3600, time.Minute)
+		patient <- code
+	}()
+	await(t, "the request that hangs comes", came)
+	if code, body := scrapeFor(t, c, 4, time.Minute); code != 504 || !strings.Contains(body, "did not answer within 3.5s; raise scrape_timeout") {
+		t.Errorf("a scrape that joins: %d %s", code, body)
+	}
+	for _, path := range []string{"/", "/-/ready"} {
+		if code, body := page(t, c, path); code != 200 || !strings.Contains(body, "did not answer within 3.5s") {
+			t.Errorf("%s while the request hangs: %d\n%s", path, code, body)
+		}
+	}
+	if n := strings.Count(c.logged(), "a scrape ran out of time"); n != 1 || requests.Load() != 2 {
+		t.Errorf("%d requests; the log says so %d times:\n%s", requests.Load(), n, c.logged())
+	}
+	if code, body := scrapeFor(t, c, 2, time.Minute); code != 200 || requests.Load() != 3 {
+		t.Errorf("a scrape that does not join: %d after %d requests: %s", code, requests.Load(), body)
+	}
+	if code := <-patient; code != 200 {
+		t.Errorf("the patient client got %d", code)
+	}
+	await(t, "the request that hung ends", went)
+	if code, _ := scrapeFor(t, c, 2, time.Minute); code != 200 {
+		t.Errorf("afterwards: %d", code)
+	}
+	if _, body := page(t, c, "/-/ready"); body != "ready\n" {
+		t.Errorf("afterwards: %s", body)
+	}
+}
+
+// TestSourceTimeoutBounds: also a client with more patience gets no more than that.
+func TestSourceTimeoutBounds(t *testing.T) {
+	t.Parallel()
+	url, requests, _, went := startHanging(t)
+	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1s")
+	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 {
+		t.Fatalf("%d %s", code, body)
+	}
+	if code, body := scrapeFor(t, c, 3600, 20*time.Second); code != 504 || !strings.Contains(body, "within 1s, which is --source.timeout") {
+		t.Errorf("%d %s", code, body)
+	}
+	await(t, "the request ends", went)
+	for _, path := range []string{"/", "/-/ready"} {
+		if code, body := page(t, c, path); code != 200 || !strings.Contains(body, "within 1s, which is --source.timeout") {
+			t.Errorf("%s: %d\n%s", path, code, body)
+		}
+	}
+	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 || requests.Load() != 3 {
+		t.Errorf("afterwards %d after %d requests: %s", code, requests.Load(), body)
+	}
+}

@@ -205,3 +205,16 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 		t.Errorf("after a reload, no source with that family: results of %s, want x", got)
 	}
 }
+
+// TestResultsOfTheFuture: a clock that is set back makes no results fresh again, and a
+// small step none stale.
+func TestResultsOfTheFuture(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:x", "vector(1)"}))
+	at := time.Unix(1_700_000_010, 0)
+	te.evaluate(at)
+	for before, want := range map[time.Duration]int{0: 1, time.Second: 1, time.Hour: 0, 24 * time.Hour: 0} {
+		if got := te.results(at.Add(-before)); len(got) != want {
+			t.Errorf("the clock is set back by %s: %v, want %d results", before, got, want)
+		}
+	}
+}

@@ -20,8 +20,9 @@ type block struct {
 type part struct {
 	text []byte
 	// until is when they are too old to be served: the next evaluation should have
-	// replaced them long before.
-	until time.Time
+	// replaced them long before. Well before from they are of the future, as the clock
+	// was set back.
+	from, until time.Time
 }
 
 // Results passes the results of the last evaluations on as an exposition in
@@ -31,7 +32,7 @@ func (e *Engine) Results(now time.Time, pass func([]byte)) {
 	for _, b := range *e.served.Load() {
 		headed := false
 		for _, p := range b.parts {
-			if now.After(p.until) {
+			if now.After(p.until) || p.from.Sub(now) > leap {
 				continue
 			}
 			if !headed {
@@ -51,7 +52,7 @@ func (e *Engine) publish(evaluated *group) {
 	series := map[string]bool{} // of names that several rules record
 	sharing := e.sharedNames()
 	for _, g := range *e.groups.Load() {
-		until := g.freshUntil()
+		from, until := g.fresh()
 		for _, r := range g.rules {
 			if len(r.order) == 0 || e.interest.serves(r.Record) {
 				continue
@@ -70,7 +71,7 @@ func (e *Engine) publish(evaluated *group) {
 			if g == evaluated {
 				r.duplicates.Add(duplicates)
 			}
-			blocks[i].parts = append(blocks[i].parts, part{lines, until})
+			blocks[i].parts = append(blocks[i].parts, part{lines, from, until})
 		}
 	}
 	e.served.Store(&blocks)
@@ -87,10 +88,11 @@ func (e *Engine) sharedNames() map[string]int {
 	return names
 }
 
-// freshUntil is when the results of g's last evaluation are too old: two intervals
-// later, the evaluation of the next ones included.
-func (g *group) freshUntil() time.Time {
-	return time.UnixMilli(g.evaluated.Load()).Add(2*g.interval + time.Second)
+// fresh is when the results of g's last evaluation may be served: until the one after
+// the next was due, the time that it takes included.
+func (g *group) fresh() (from, until time.Time) {
+	from = time.UnixMilli(g.evaluated.Load())
+	return from, from.Add(2*g.interval + time.Second)
 }
 
 // headerOf returns HELP and TYPE of what a rule records. The type of an expression's

@@ -158,7 +158,7 @@ func (p *Pipeline) logFailure(failure *canonical.Failure) {
 }
 
 // logReading logs what is new about a good reading: that there is one again, that it
-// has no GPU, the first workload too many, and the first malformed line.
+// has no GPU, and the first workload too many.
 // The caller holds mu and has not recorded the reading yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
 	if p.state.Failure != nil {
@@ -172,18 +172,26 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 		p.opts.Logger.Warn("more pods or jobs hold GPUs than are kept account of", "reads", s.Name, "left_out", s.DroppedAllocations,
 			"remedy", "raise --series-limit; see kpulse_source_dropped_allocations_total")
 	}
-	if s.SkippedLines > 0 && p.state.SkippedLines == 0 {
-		p.opts.Logger.Warn("malformed lines are left out", "reads", s.Name, "lines", s.SkippedLines,
-			"remedy", "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on")
-	}
 }
 
-// logUnfinished logs the first in a row of readings whose last line is left out. The
-// caller holds mu.
-func (p *Pipeline) logUnfinished(b *raw.Batch) {
+// logLines logs the first malformed lines, and the first in a row of last lines that are
+// left out. The caller holds mu.
+func (p *Pipeline) logLines(b *raw.Batch) {
+	malformed := b.Skipped
+	if b.Unfinished {
+		malformed--
+	}
+	if malformed > 0 && !p.malformed {
+		p.malformed = true
+		remedy := "see kpulse_source_skipped_lines_total; --passthrough=verbatim passes them on"
+		if b.HasCRLF() {
+			remedy = `they end in CRLF (\r\n), which Prometheus does not read: have the exporter end its lines in LF alone`
+		}
+		p.opts.Logger.Warn("malformed lines are left out", "reads", p.Name(), "lines", malformed, "remedy", remedy)
+	}
 	if b.Unfinished && !p.unfinished {
 		p.opts.Logger.Warn("the last line has no newline and may be cut short: it is left out", "reads", p.Name(),
-			"remedy", "have the exporter send Content-Length or end its last line: only the end of the connection says where its answer ends")
+			"remedy", "have the exporter send Content-Length, or end its last line: only the end of the connection says where its answer ends")
 	}
 	p.unfinished = b.Unfinished
 }

@@ -52,6 +52,13 @@ func (s *fetching) Scan(b *raw.Batch) error {
 	return nil
 }
 
+// underWay is how many reads are.
+func underWay(p *Pipeline) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.flights)
+}
+
 // scrape is one client: when it comes, how long it waits, and what it got when.
 type scrape struct {
 	comes, waits time.Duration
@@ -135,8 +142,8 @@ func TestFlights(t *testing.T) {
 				defer stop()
 				meet(t, p, test.scrapes)
 				synctest.Wait()
-				if got := s.reads.Load(); got != test.reads || len(p.flights) != 0 {
-					t.Errorf("%d reads, %d of them under way; want %d and none", got, len(p.flights), test.reads)
+				if got := s.reads.Load(); got != test.reads || underWay(p) != 0 {
+					t.Errorf("%d reads, %d of them under way; want %d and none", got, underWay(p), test.reads)
 				}
 			})
 		})
@@ -171,6 +178,7 @@ func TestClientThatLeavesIsNoFailure(t *testing.T) {
 				t.Error("a reading within half a second")
 			}
 		}
+		synctest.Wait()
 		state, ready := p.Status()
 		if state.Failure != nil || state.Late != nil || ready != nil || log.Len() > 0 {
 			t.Errorf("failure %v, late %v, ready %v\n%s", state.Failure, state.Late, ready, &log)
@@ -197,8 +205,8 @@ func TestWaitersTimeoutsShow(t *testing.T) {
 				t.Error(err)
 			}
 			state, _ := p.Status()
-			if len(p.flights) != 1 || state.Late == nil || state.Failure != nil || !strings.Contains(state.Late.Error(), "did not answer within 2s; raise scrape_timeout") {
-				t.Errorf("%d reads under way; late %v, failure %v", len(p.flights), state.Late, state.Failure)
+			if underWay(p) != 1 || state.Late == nil || state.Failure != nil || !strings.Contains(state.Late.Error(), "did not answer within 2s; raise scrape_timeout") {
+				t.Errorf("%d reads under way; late %v, failure %v", underWay(p), state.Late, state.Failure)
 			}
 			if err := <-patient; err != nil {
 				t.Error(err)
@@ -214,6 +222,7 @@ func TestWaitersTimeoutsShow(t *testing.T) {
 		if state, _ := p.Status(); state.Late != nil {
 			t.Errorf("still late: %v", state.Late)
 		}
+		synctest.Wait()
 		if n, m := strings.Count(log.String(), "level=WARN"), strings.Count(log.String(), "answered in time again"); n != 1 || m != 1 {
 			t.Errorf("%d warnings, %d ends\n%s", n, m, &log)
 		}

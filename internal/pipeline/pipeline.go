@@ -78,6 +78,7 @@ type Pipeline struct {
 	state      canonical.Source
 	late       *canonical.Failure // why a scrape ran out of time; nil since none did
 	period     time.Duration      // that a stream keeps
+	malformed  bool               // a malformed line was logged
 	unfinished bool               // the latest reading lacks a last line that may be cut short
 	observing  bool               // the observer has not returned from the latest reading
 

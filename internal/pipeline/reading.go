@@ -107,7 +107,7 @@ func (p *Pipeline) drop(r *reading) {
 // caller holds mu.
 func (p *Pipeline) publish(r *reading, n int) {
 	p.logReading(&r.snapshot.Source)
-	p.logUnfinished(&r.batch)
+	p.logLines(&r.batch)
 	r.refs = n + 2
 	p.observing = true
 	if p.latest != nil {

@@ -5,8 +5,11 @@
 package raw
 
 import (
+	"bytes"
 	"math"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // Sample is one value of one series. Family and Labels index the Batch's Dict.
@@ -96,6 +99,18 @@ func (b *Batch) Reset() {
 
 // AppendText appends the exposition of a Batch that has no Body.
 func (b *Batch) AppendText(dst []byte) []byte { return b.Exposition(dst, b) }
+
+// HasCRLF reports whether it is CRLF that makes the lines of Body malformed: the first
+// one that is no comment would be a sample without its CR.
+func (b *Batch) HasCRLF() bool {
+	for line := range bytes.Lines(b.Body) {
+		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
+			line, ends := bytes.CutSuffix(line, []byte("\r\n"))
+			return ends && exposition.Next(exposition.View(line), 0).Kind == exposition.Series
+		}
+	}
+	return false
+}
 
 // Fingerprint is a number that changes whenever a series comes or goes or a value
 // changes, and not with the order of the Samples, which some exporters shuffle.

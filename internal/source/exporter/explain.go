@@ -20,7 +20,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/kpulse/kpulse-proxy/internal/exposition"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -221,7 +220,7 @@ func (t *transfer) badStatus(code int) *source.Error {
 }
 
 func (w *web) notMetrics(b *raw.Batch) *source.Error {
-	if hasCRLF(b.Body) {
+	if b.HasCRLF() {
 		return &source.Error{
 			Failure: source.NotMetrics,
 			Cause:   w.place(b.Landed) + ": " + crlf,
@@ -239,20 +238,8 @@ func (w *web) notMetrics(b *raw.Batch) *source.Error {
 	}
 }
 
-// crlf is what is wrong with a body of which hasCRLF is true.
+// crlf is what is wrong with a body that HasCRLF.
 const crlf = "the lines of the body end in CRLF (\\r\\n), which Prometheus does not read"
-
-// hasCRLF reports whether it is CRLF that makes the lines of a body malformed: the first
-// one that is no comment would be a sample without its CR.
-func hasCRLF(body []byte) bool {
-	for line := range bytes.Lines(body) {
-		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
-			line, ends := bytes.CutSuffix(line, []byte("\r\n"))
-			return ends && exposition.Next(exposition.View(line), 0).Kind == exposition.Series
-		}
-	}
-	return false
-}
 
 // fill puts the upstream's URL and host into a symptom's text.
 func (w *web) fill(s string) string {

@@ -174,8 +174,7 @@ func (s *Source) Scan(b *raw.Batch) error {
 			Remedy:  "point --source at a single exporter's /metrics",
 		}
 	}
-	// With CRLF, HELP lines are all that can be read.
-	if b.Skipped > 0 && (b.Meaningful == 0 || len(b.Samples) == 0 && hasCRLF(b.Body)) {
+	if b.Skipped > 0 && b.Meaningful == 0 {
 		err := s.upstream.notMetrics(b)
 		b.Reset()
 		return err

@@ -97,7 +97,7 @@ func (f *file) finish(h *os.File, before fs.FileInfo, body []byte) ([]byte, erro
 }
 
 func (f *file) notMetrics(b *raw.Batch) *source.Error {
-	if hasCRLF(b.Body) {
+	if b.HasCRLF() {
 		return &source.Error{Failure: source.NotMetrics, Cause: f.path + ": " + crlf, Remedy: `convert it: sed -i 's/\r$//' ` + f.path}
 	}
 	return &source.Error{

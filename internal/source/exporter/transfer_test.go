@@ -47,10 +47,8 @@ func TestUnfinishedLine(t *testing.T) {
 // TestCRLF is named where it is what costs the reading, and not where a body is no
 // exposition anyway.
 func TestCRLF(t *testing.T) {
-	const help = "# HELP up Whether it is.\r\n# TYPE up gauge\r\n"
 	checkFailures(t, []failureCase{
 		{"samples", status(t, 200, "up 1\r\nup{a=\"b\"} 2\r\n"), Options{}, source.NotMetrics, `the lines of the body end in CRLF (\r\n), which Prometheus does not read`, "LF alone: curl"},
-		{"with HELP", status(t, 200, help+"\r\nup 1\r\n"), Options{}, source.NotMetrics, "CRLF", "LF alone: curl"},
 		{"HTML", status(t, 200, "<html>\r\n<body>\r\n"), Options{}, source.NotMetrics, "no line of the body is a metric", "curl -i"},
 	})
 	var b raw.Batch

@@ -59,10 +59,9 @@ func TestNoise(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			told := ""
-			begun := time.Time{}
 			r := &receiver{stream: device, period: 100 * time.Millisecond, flows: func() {}, beside: func() string { return c.beside }}
-			r.noisy = func(text string) { told += fmt.Sprintf("%q@%d", text, time.Since(begun).Milliseconds()) }
-			_, err := r.receive(t, func(w net.Conn) { begun = time.Now(); c.play(w) })
+			r.noisy = func(text string) { told += fmt.Sprintf("%q@%d", text, time.Since(r.begun).Milliseconds()) }
+			_, err := r.receive(t, c.play)
 			if told != c.told || !errors.Is(err, c.err) {
 				t.Errorf("told %s and ended with %v, want %s and %v", told, err, c.told, c.err)
 			}

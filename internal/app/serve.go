@@ -279,6 +279,7 @@ func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, ow
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
+		ConnContext:       boundUnsent,
 		ErrorLog:          log.New(own, "", 0),
 	}
 	drained := make(chan error, 1)

@@ -148,3 +148,26 @@ func TestSlowClientIsCut(t *testing.T) {
 		t.Errorf("%d clients are cut, want 1", n)
 	}
 }
+
+// TestClientAboveTheLimitIsNotCut reads at twice the least rate for longer than two
+// windows, with little room between two writes of the proxy.
+func TestClientAboveTheLimitIsNotCut(t *testing.T) {
+	t.Parallel()
+	body := largeBody()
+	up := startUpstream(func() ([]byte, error) { return body, nil })
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.min-read-rate=32KiB", "--poll=0")
+	conn := hold(t, c, "/metrics")
+	if err := conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 * 28 { // quarters of seconds
+		if _, err := io.CopyN(io.Discard, conn, 16<<10); err != nil {
+			t.Fatalf("cut while it reads 64 KiB a second of at least 32: %v", err)
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	if n := slowClients(t, c, "min_read_rate"); n != 0 {
+		t.Errorf("%d clients are cut", n)
+	}
+}

@@ -73,8 +73,11 @@ func newBudget(opts *Options) *budget {
 // limit has next answer within the budget.
 func (b *budget) limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p := b.enter(w)
+		p, warn := b.enter(w)
 		if p == nil {
+			if warn {
+				b.logger.Warn("requests are turned away with 503", "being_answered", b.max, "remedy", "scrape less often, or raise --web.max-requests")
+			}
 			w.Header().Set("Retry-After", retryAfter)
 			http.Error(w, fmt.Sprintf("%d requests are being answered already; scrape less often, or raise --web.max-requests", b.max), http.StatusServiceUnavailable)
 			return
@@ -85,19 +88,18 @@ func (b *budget) limit(next http.Handler) http.Handler {
 }
 
 // enter returns a place, that of a client that does not read where no other is left,
-// or nil.
-func (b *budget) enter(w http.ResponseWriter) *place {
+// or nil. The caller logs a warning where warn is set: a log that blocks must not hold mu.
+func (b *budget) enter(w http.ResponseWriter) (p *place, warn bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.taken >= b.max && !b.cutStalled() {
 		b.rejected.Inc()
-		if now := time.Now(); b.logger != nil && now.Sub(b.warned) >= warnEvery {
+		now := time.Now()
+		if warn = b.logger != nil && now.Sub(b.warned) >= warnEvery; warn {
 			b.warned = now
-			b.logger.Warn("requests are turned away with 503", "being_answered", b.taken, "remedy", "scrape less often, or raise --web.max-requests")
 		}
-		return nil
+		return nil, warn
 	}
-	var p *place
 	if n := len(b.idle); n > 0 {
 		p, b.idle = b.idle[n-1], b.idle[:n-1]
 	} else {
@@ -106,7 +108,7 @@ func (b *budget) enter(w http.ResponseWriter) *place {
 	p.ResponseWriter, p.connection, p.index = w, connectionOf(w), len(b.places)
 	b.places = append(b.places, p)
 	b.taken++
-	return p
+	return p, false
 }
 
 // leave gives back a place.
@@ -189,7 +191,7 @@ func (p *place) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 func (p *place) Write(b []byte) (written int, err error) {
 	for {
 		part := b[:min(len(b), piece)]
-		if !p.begin() {
+		if !p.begin(len(part)) {
 			return written, errCut
 		}
 		n, err := p.ResponseWriter.Write(part)
@@ -201,9 +203,10 @@ func (p *place) Write(b []byte) (written int, err error) {
 	}
 }
 
-// begin notes that a write begins, and until when it must end. It reports whether the
-// client may still be written to.
-func (p *place) begin() bool {
+// begin notes that a write of n bytes begins, and until when it must end: what the client
+// has read in this window, and these bytes, may take their time at the least rate, and the
+// window beyond that. It reports whether the client may still be written to.
+func (p *place) begin(n int) bool {
 	p.budget.mu.Lock()
 	defer p.budget.mu.Unlock()
 	if p.cut {
@@ -211,7 +214,8 @@ func (p *place) begin() bool {
 	}
 	p.begun = time.Now()
 	if p.budget.rate > 0 && p.connection != nil {
-		p.connection.SetWriteDeadline(p.begun.Add(p.budget.window - p.spent)) // an error is that of the write too
+		due := time.Duration(float64(p.written+n) / float64(p.budget.rate) * float64(time.Second))
+		p.connection.SetWriteDeadline(p.begun.Add(p.budget.window + due - p.spent)) // an error is that of the write too
 	}
 	return true
 }

@@ -66,6 +66,31 @@ func TestDCGMGarbage(t *testing.T) {
 	}
 }
 
+// TestDCGMSilent: while dcgmi prints nothing, the log, the probe and the page name the scrape
+// that ran out of time.
+func TestDCGMSilent(t *testing.T) {
+	t.Parallel()
+	exe := wrapDCGMI(t, "if [ \"$1\" = dmon ]; then exec sleep 1000; fi\nexec \"$0.real\" \"$@\"\n")
+	child := startDCGM(t, exe)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, child.url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", "1")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("status %s", res.Status)
+	}
+	awaitPage(t, child, "/-/ready", http.StatusServiceUnavailable, `within 750ms`)
+	awaitPage(t, child, "/", http.StatusOK, `within 750ms`)
+	if !strings.Contains(child.logged(), "a scrape ran out of time") {
+		t.Errorf("the log does not name it:\n%s", child.logged())
+	}
+}
+
 // TestDCGMBanner: lines before the header, however long ago, do no harm.
 func TestDCGMBanner(t *testing.T) {
 	t.Parallel()

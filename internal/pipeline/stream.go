@@ -64,6 +64,7 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	switch {
 	case err == nil:
 		p.publish(r, 0)
+		p.inTime()
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, io.EOF):
@@ -90,7 +91,13 @@ func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error
 	select {
 	case <-p.started:
 	case <-ctx.Done():
-		return nil, nil, p.tooLate(begun, time.Now())
+		failure := p.tooLate(begun, time.Now())
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.miss(failure)
+		}
+		return nil, nil, failure
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,12 +110,12 @@ func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error
 
 // streams returns the state of the source's streams, if it has any.
 func (p *Pipeline) streams() (all [canonical.MaxStreams]canonical.Stream) {
-	fed, ok := p.opts.Source.(source.Streams)
+	streaming, ok := p.opts.Source.(source.Streams)
 	if !ok {
 		return all
 	}
 	var buf [canonical.MaxStreams]source.StreamTotals
-	for i, t := range fed.Streams(buf[:0]) {
+	for i, t := range streaming.Streams(buf[:0]) {
 		if i == len(all) {
 			break
 		}

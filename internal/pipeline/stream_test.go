@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,23 +10,23 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// fed is a source that streams feed.
-type fed struct {
+// streaming is a source with two streams.
+type streaming struct {
 	scripted
-	ticks uint64
+	ticks atomic.Uint64 // Streams is called from other goroutines too
 }
 
-func (f *fed) Streams(dst []source.StreamTotals) []source.StreamTotals {
+func (f *streaming) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return append(dst,
-		source.StreamTotals{Stream: "device", Ticks: f.ticks, Evicted: 2, Restarts: 1},
+		source.StreamTotals{Stream: "device", Ticks: f.ticks.Load(), Evicted: 2, Restarts: 1},
 		source.StreamTotals{Stream: "profiling", Failure: &source.Error{Failure: source.Broken, Cause: "lock held", Remedy: "resume"}})
 }
 
 func TestStreamTotalsReachTheState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fed{scripted: scripted{kind: source.Streamed, takes: time.Second}}
+		f := &streaming{scripted: scripted{kind: source.Streamed, takes: time.Second}}
 		f.say = func(n int) (string, error) {
-			f.ticks = uint64(10 * (n + 1))
+			f.ticks.Store(uint64(10 * (n + 1)))
 			if n == 1 {
 				return "", &source.Error{Failure: source.Broken, Cause: "gone"}
 			}

@@ -49,6 +49,12 @@ func TestDCGMMissedTicks(t *testing.T) {
 	if code != 200 || ticks < 5 || owed < missed {
 		t.Errorf("%d: %v ticks, %v missed after %v", code, ticks, owed, missed)
 	}
+	if n := theValue(t, telemetry, "kpulse_proxy_source_read_bytes_total", device); n < 100*ticks { // a row is longer
+		t.Errorf("%v bytes of %v ticks", n, ticks)
+	}
+	if at := theValue(t, telemetry, "kpulse_proxy_source_last_missed_tick_timestamp_seconds", device); at < float64(begun.Unix()-60) || at > float64(begun.Unix()+60) {
+		t.Errorf("the last tick was missed at %v, asked at %v", at, begun)
+	}
 	for _, family := range []string{"ticks_evicted_total", "restarts_total"} {
 		for _, stream := range []string{"device", "profiling"} {
 			theValue(t, telemetry, "kpulse_proxy_source_"+family, map[string]string{"source": "dcgmi", "stream": stream})

@@ -49,20 +49,26 @@ func sourceFamilies() []sourceFamily {
 		streamCounter(restartsFamily, func(s *canonical.Stream) uint64 { return s.Restarts }),
 		streamCounter(ticksFamily, func(s *canonical.Stream) uint64 { return s.Ticks }),
 		streamCounter(missedFamily, func(s *canonical.Stream) uint64 { return s.Missed }),
-		streamFamily(lastMissedFamily, func(s *canonical.Stream) float64 {
-			if s.MissedAt.IsZero() {
-				return math.NaN()
-			}
-			return unixSeconds(s.MissedAt)
-		}),
+		streamFamily(lastMissedFamily, lastMissed),
 		streamCounter(evictedFamily, func(s *canonical.Stream) uint64 { return s.Evicted }),
-		streamFamily(bytesFamily, func(s *canonical.Stream) float64 {
-			if s.Bytes == 0 {
-				return math.NaN()
-			}
-			return float64(s.Bytes)
-		}),
+		streamFamily(bytesFamily, readBytes),
 	}
+}
+
+// lastMissed is when the last missed tick of a stream was due, NaN if none was missed.
+func lastMissed(s *canonical.Stream) float64 {
+	if s.MissedAt.IsZero() {
+		return math.NaN()
+	}
+	return unixSeconds(s.MissedAt)
+}
+
+// readBytes is how many bytes of text were read of a stream, NaN if it gives no text.
+func readBytes(s *canonical.Stream) float64 {
+	if s.Bytes == 0 {
+		return math.NaN()
+	}
+	return float64(s.Bytes)
 }
 
 func newSourceFamily(f family, always bool, tails []string, fill sourceFiller) sourceFamily {

@@ -62,15 +62,18 @@ func newTelemetry(sources []Source, kinds []string, inFlight func() float64) *te
 // that answers with an error too.
 type streamTotals []Source
 
-// streamTelemetry are its families.
+// streamTelemetry are its families; a value of NaN is none.
 var streamTelemetry = [...]struct {
 	desc  *prometheus.Desc
-	value func(*canonical.Stream) uint64
+	kind  prometheus.ValueType
+	value func(*canonical.Stream) float64
 }{
-	{streamDesc("restarts_total", restartsFamily), func(s *canonical.Stream) uint64 { return s.Restarts }},
-	{streamDesc("ticks_total", ticksFamily), func(s *canonical.Stream) uint64 { return s.Ticks }},
-	{streamDesc("ticks_missed_total", missedFamily), func(s *canonical.Stream) uint64 { return s.Missed }},
-	{streamDesc("ticks_evicted_total", evictedFamily), func(s *canonical.Stream) uint64 { return s.Evicted }},
+	{streamDesc("restarts_total", restartsFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Restarts) }},
+	{streamDesc("ticks_total", ticksFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Ticks) }},
+	{streamDesc("ticks_missed_total", missedFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Missed) }},
+	{streamDesc("last_missed_tick_timestamp_seconds", lastMissedFamily), prometheus.GaugeValue, lastMissed},
+	{streamDesc("ticks_evicted_total", evictedFamily), prometheus.CounterValue, func(s *canonical.Stream) float64 { return float64(s.Evicted) }},
+	{streamDesc("read_bytes_total", bytesFamily), prometheus.CounterValue, readBytes},
 }
 
 func streamDesc(name string, f family) *prometheus.Desc {
@@ -94,7 +97,9 @@ func (sources streamTotals) Collect(ch chan<- prometheus.Metric) {
 				continue
 			}
 			for _, t := range streamTelemetry {
-				ch <- prometheus.MustNewConstMetric(t.desc, prometheus.CounterValue, float64(t.value(s)), f.Name(), s.Name)
+				if v := t.value(s); canonical.Given(v) {
+					ch <- prometheus.MustNewConstMetric(t.desc, t.kind, v, f.Name(), s.Name)
+				}
 			}
 		}
 	}

@@ -35,7 +35,7 @@ const checkUsage = `usage: kpulse-proxy check config FILE
 
 Reports what is wrong in a config file, in Prometheus rule files (which may be globs),
 or in the counters file of dcgm-exporter, and in which line; nothing is started.
-Exits with 0 if all is well but for warnings, else with 1.
+Exits with 0 if all is well but for warnings, with 1 if not, and with 2 if called wrongly.
 `
 
 // check is the mode `check WORD FILE…`: it returns the exit code. It is no command

@@ -63,7 +63,7 @@ func unreadable(path string, err error) *source.Error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.Remedy = "check the path in --source; without --source, --backend=replay plays the built-in demo"
+		e.Remedy = "check the path in --source or --replay; --backend=replay without them plays the built-in demo"
 	case errors.Is(err, fs.ErrPermission):
 		e.Remedy = "let the user that runs kpulse-proxy read it: ls -l " + path
 	}

@@ -147,7 +147,7 @@ func (b *budget) cutStalled() bool {
 	slowest.cut = true
 	b.taken--
 	b.cut.WithLabelValues(cutForPlace).Inc()
-	slowest.connection.SetWriteDeadline(time.Now()) // an error is the client's
+	_ = slowest.connection.SetWriteDeadline(time.Now()) // an error is the client's
 	return true
 }
 
@@ -215,7 +215,7 @@ func (p *place) begin(n int) bool {
 	p.begun = time.Now()
 	if p.budget.rate > 0 && p.connection != nil {
 		due := time.Duration(float64(p.written+n) / float64(p.budget.rate) * float64(time.Second))
-		p.connection.SetWriteDeadline(p.begun.Add(p.budget.window + due - p.spent)) // an error is that of the write too
+		_ = p.connection.SetWriteDeadline(p.begun.Add(p.budget.window + due - p.spent)) // an error is that of the write too
 	}
 	return true
 }

@@ -34,7 +34,7 @@ func TestNoise(t *testing.T) {
 				time.Sleep(400 * ms)
 			}
 		}, `"a\na\na\n"@1000`, io.EOF},
-		{"on stderr", "oops\n", func(w net.Conn) { time.Sleep(20 * time.Second) }, `"oops\n"@2000`, io.EOF},
+		{"on stderr", "oops\n", func(net.Conn) { time.Sleep(20 * time.Second) }, `"oops\n"@2000`, io.EOF},
 		{"a comment is no header", "", func(w net.Conn) { write(w, "# hello\n"); time.Sleep(20 * time.Second) }, `"# hello\n"@1000`, io.EOF},
 		{"a row behind it", "", func(w net.Conn) {
 			write(w, "hello\n")

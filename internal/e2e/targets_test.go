@@ -123,7 +123,7 @@ func timeOf(n int, f func()) float64 {
 // larger one.
 func buildProxy(t *testing.T) string {
 	binary := filepath.Join(t.TempDir(), "kpulse-proxy")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "../../cmd/kpulse-proxy")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -263,7 +263,7 @@ var settings = []setting{
 	{flag: "web.max-requests", key: "limits.max_requests", group: groupServing, modes: modeServe, restart: true, at: func(o *options) any { return &o.Limits.MaxRequests },
 		help: "Most requests served at a time, health checks aside; more get 503, unless a client that does not read can be cut in their place."},
 	{flag: "web.min-read-rate", key: "limits.min_read_rate", group: groupServing, modes: modeServe, restart: true, at: func(o *options) any { return &o.Limits.MinReadRate },
-		help: "Bytes that a client must read each second, of what is measured over at least 10 s; a slower one is cut."},
+		help: "Bytes that a client must read each second; one that falls 10 s behind is cut."},
 	{flag: "web.enable-lifecycle", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.lifecycle },
 		help: "Let POST /-/reload read config file and rules again; SIGHUP always does."},
 	{flag: "web.enable-pprof", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.pprof },

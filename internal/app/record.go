@@ -8,6 +8,7 @@ import (
 	metric "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
@@ -18,7 +19,7 @@ func catchFileSizeSignal() { signal.Notify(make(chan os.Signal, 1), syscall.SIGX
 // recorder returns what --record writes with, nil without it.
 func (p *service) recorder() *recording.Recorder {
 	for _, r := range p.readers {
-		if recorder, is := r.source.(*recording.Recorder); is {
+		if recorder, is := source.As[*recording.Recorder](r.source); is {
 			return recorder
 		}
 	}

@@ -6,10 +6,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
 // startHanging is an exporter whose second request hangs until its client goes away,
@@ -90,8 +94,30 @@ func TestPatientClientThatLeaves(t *testing.T) {
 // out of time felt shows while the request is still under way.
 func TestPatientClientThatStays(t *testing.T) {
 	t.Parallel()
+	patientClientStays(t)
+}
+
+// TestPatientClientOfARecording: --record changes nothing of that, and has every reading.
+func TestPatientClientOfARecording(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "kpulse.rec")
+	c := patientClientStays(t, "--record="+file)
+	if err := c.stop(); err != nil {
+		t.Errorf("%v\n%s", err, c.logged())
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := recording.Parse(text); err != nil || len(rec.Asked)+rec.Missed != 3 || rec.Failed != 0 {
+		t.Errorf("%v; recorded is:\n%s", err, text)
+	}
+}
+
+func patientClientStays(t *testing.T, flags ...string) *child {
+	t.Helper()
 	url, requests, came, went := startHanging(t)
-	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")
+	c := startProxy(t, itself(t), append(flags, "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")...)
 	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
@@ -125,6 +151,7 @@ func TestPatientClientThatStays(t *testing.T) {
 	if _, body := page(t, c, "/-/ready"); body != "ready\n" {
 		t.Errorf("afterwards: %s", body)
 	}
+	return c
 }
 
 // TestSourceTimeoutBounds: also a client with more patience gets no more than that.

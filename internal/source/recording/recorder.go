@@ -89,9 +89,21 @@ type chunk struct {
 
 // Record returns a source that reads src and records it in the file at path,
 // which it creates; a file that is there already becomes path.1, and one that
-// another Recorder writes is refused. The Recorder owns src from then on: Close
-// closes both. On an error, which ends in what to do, src is as it was.
-func Record(src source.Source, path string, opts Options) (*Recorder, error) {
+// another Recorder writes is refused. The source is a *Recorder or wraps one, and a
+// source.Fetcher where src is one. It owns src from then on: Close closes both. On an
+// error, which ends in what to do, src is as it was.
+func Record(src source.Source, path string, opts Options) (source.Source, error) {
+	r, err := newRecorder(src, path, opts)
+	if err != nil {
+		return nil, err
+	}
+	if fetcher, is := src.(source.Fetcher); is {
+		return &fetched{Recorder: r, fetcher: fetcher}, nil
+	}
+	return r, nil
+}
+
+func newRecorder(src source.Source, path string, opts Options) (*Recorder, error) {
 	if opts.FileSize <= 0 {
 		opts.FileSize = defaultFileSize
 	}
@@ -145,13 +157,12 @@ func (r *Recorder) Unwrap() source.Source { return r.Source }
 func (r *Recorder) Read(ctx context.Context, b *raw.Batch) error {
 	asked := time.Now()
 	err := r.Source.Read(ctx, b)
-	switch {
-	case err == nil:
-		r.record(b)
-	case !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) && !errors.Is(err, context.Canceled):
-		r.recordFailure(asked, time.Since(asked), source.AsError(err))
+	if err != nil {
+		r.recordFailure(asked, time.Since(asked), err)
+		return err
 	}
-	return err
+	r.record(b)
+	return nil
 }
 
 // Streams appends the totals of the streams of the source, if it has any.
@@ -174,9 +185,14 @@ func (r *Recorder) record(b *raw.Batch) {
 	r.put(func(dst []byte) []byte { return r.writer.reading(dst, b, r.missed) }, true)
 }
 
-// recordFailure records that a read failed.
-func (r *Recorder) recordFailure(asked time.Time, took time.Duration, err *source.Error) {
-	r.put(func(dst []byte) []byte { return r.writer.failed(dst, asked, took, err) }, false)
+// recordFailure records that a read failed, unless it was cancelled or the source has
+// come to its end.
+func (r *Recorder) recordFailure(asked time.Time, took time.Duration, err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, context.Canceled) {
+		return
+	}
+	failure := source.AsError(err)
+	r.put(func(dst []byte) []byte { return r.writer.failed(dst, asked, took, failure) }, false)
 }
 
 // put hands what encode appends to the goroutine that writes. It does not wait:

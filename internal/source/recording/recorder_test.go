@@ -71,7 +71,7 @@ func record(t testing.TB, opts Options, answers ...said) string {
 
 func recordAll(t testing.TB, src *scripted, path string, opts Options) {
 	t.Helper()
-	r, err := Record(src, path, opts)
+	r, err := newRecorder(src, path, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestRecordRefuses(t *testing.T) {
 		filepath.Join(dir, "pipe"):        "no such device", // nobody reads it
 	} {
 		src := &scripted{}
-		r, err := Record(src, path, Options{})
+		r, err := newRecorder(src, path, Options{})
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "name a file") {
 			t.Errorf("%s: %v, %v", path, r, err)
 		}
@@ -320,7 +320,7 @@ func TestTwoRecorders(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "recording")
 		first := &scripted{name: "first", answers: []said{{body: "up 1\n"}, {body: "up 2\n"}, {body: "up 3\n"}}}
-		r, err := Record(first, path, opts)
+		r, err := newRecorder(first, path, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,7 +332,7 @@ func TestTwoRecorders(t *testing.T) {
 			for len(r.free) < backlog { // until it is on the disk
 				time.Sleep(time.Microsecond)
 			}
-			_, err := Record(&scripted{}, path, opts)
+			_, err := newRecorder(&scripted{}, path, opts)
 			if err == nil || !strings.Contains(err.Error(), path+": another process records in it; name another file") {
 				t.Fatalf("%s: %v after %d readings", name, err, n)
 			}
@@ -390,7 +390,7 @@ func TestRotationFails(t *testing.T) {
 func TestNoText(t *testing.T) {
 	var log bytes.Buffer
 	path := filepath.Join(t.TempDir(), "recording")
-	r, err := Record(&samplesOnly{}, path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	r, err := newRecorder(&samplesOnly{}, path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,7 +417,7 @@ func (s *samplesOnly) Read(_ context.Context, b *raw.Batch) error {
 // A source that counts its streams does so through a Recorder too.
 func TestStreams(t *testing.T) {
 	for want, src := range []source.Source{&scripted{}, &streaming{}} {
-		r, err := Record(src, filepath.Join(t.TempDir(), "r"), Options{})
+		r, err := newRecorder(src, filepath.Join(t.TempDir(), "r"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -465,7 +465,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	last := said{at: readings * time.Second, body: "up 1\n"}
 	bodies[last.at] = last.body
-	r, err := Record(src, path, Options{})
+	r, err := newRecorder(src, path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -504,7 +504,7 @@ func TestCloseDoesNotWaitForADiskThatHangs(t *testing.T) {
 	path, end := fifo(t)
 	var log bytes.Buffer
 	src := &scripted{answers: []said{{body: string(rawtest.Body(400, 20, 1))}, {body: "up 1\n"}}}
-	r, err := Record(src, path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	r, err := newRecorder(src, path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,7 +532,7 @@ func TestCloseDoesNotWaitForADiskThatHangs(t *testing.T) {
 
 func TestReadWhileClosing(t *testing.T) {
 	for range 20 {
-		r, err := Record(shuffled(2, 3), filepath.Join(t.TempDir(), "r"), Options{})
+		r, err := newRecorder(shuffled(2, 3), filepath.Join(t.TempDir(), "r"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -581,7 +581,7 @@ func shuffled(entities, families int) *endless {
 }
 
 func TestSteadyReadsAllocateNothing(t *testing.T) {
-	r, err := Record(shuffled(8, 30), filepath.Join(t.TempDir(), "r"), Options{FileSize: 1 << 40})
+	r, err := newRecorder(shuffled(8, 30), filepath.Join(t.TempDir(), "r"), Options{FileSize: 1 << 40})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ var dialects = []dialect{
 		everywhere: "# HELP DCGM_FI_DEV_GPU_UTIL_RATIO GPU utilization (in %).\n"},
 	{spelling: 1, uuid: "gpu_uuid", host: `,hostname="n1",DCGM_FI_SYSTEM_DRIVER_VERSION="595.1"`, fraction: "%g", copyIsRatio: true},
 	{spelling: 1, uuid: "uuid", host: `,hostname="n1"`, fraction: "%g", copyIsRatio: true,
-		everywhere: "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ{gpu=\"0\",uuid=\"GPU-clock\",hostname=\"n1\"} 2.6e+09\n"},
+		everywhere: "DCGM_FI_DEV_FB_FREE_BYTES{gpu=\"0\",uuid=\"GPU-clock\",hostname=\"n1\"} 2.6e+09\n"},
 }
 
 // setting draws a configuration.

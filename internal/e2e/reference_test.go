@@ -194,9 +194,9 @@ func unitOfUtilRatio(entries []entry) string {
 		case e.kind == textparse.EntrySeries && about && e.value > 1 && e.value <= 100:
 			return "percent"
 		case e.kind == textparse.EntryHelp && about && strings.Contains(strings.ToLower(e.help), "ratio"),
-			e.kind == textparse.EntrySeries && strings.HasSuffix(e.name, "_HERTZ"),
-			e.kind == textparse.EntrySeries && strings.HasPrefix(e.name, "DCGM_FI_DEV_FB_") && strings.HasSuffix(e.name, "_BYTES"),
-			e.labels.Has("DCGM_FI_SYSTEM_DRIVER_VERSION"):
+			e.kind == textparse.EntrySeries && about && e.value > 0 && e.value < 1,
+			e.kind == textparse.EntrySeries && e.name == "DCGM_FI_DEV_MEMORY_UTIL_RATIO",
+			e.kind == textparse.EntrySeries && strings.HasPrefix(e.name, "DCGM_FI_DEV_FB_") && strings.HasSuffix(e.name, "_BYTES"):
 			unit = "fraction"
 		}
 	}
@@ -221,6 +221,8 @@ func meaning(e entry, unitOfUtilRatio string) (field string, v float64, ok bool)
 		return field, 0, false
 	}
 	switch kind {
+	case "undecided":
+		return field, v, v == 0
 	case "fraction":
 		return field, min(v, 1), v <= 1.1
 	case "percent":

@@ -107,17 +107,13 @@ var labelNames = map[string]role{
 	"pod_template_hash":                   rolePodTemplateHash,
 }
 
-// systemDriverLabel is the driver's label as of DCGM 4.7.
-const systemDriverLabel = "DCGM_FI_SYSTEM_DRIVER_VERSION"
-
 // variant is what the labels of a row give of its device and its allocation. Rows of
 // one device may differ in it, and rows that differ only in other labels share one.
 type variant struct {
 	canonical.Device
 	// allocation is that of the row, without the index of its device. It has no
 	// Workload where the device is free.
-	allocation   canonical.Allocation
-	systemDriver bool // the driver's label is systemDriverLabel
+	allocation canonical.Allocation
 }
 
 // isAllocated reports whether the row is of a workload.
@@ -169,7 +165,6 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 			continue
 		}
 		row[r] = l.Value
-		v.systemDriver = v.systemDriver || strings.EqualFold(l.Name, systemDriverLabel)
 	}
 	if row[roleNoDevice] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return variant{}, false

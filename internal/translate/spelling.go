@@ -78,21 +78,11 @@ func (b blanks) ranges() (list []Blank) {
 	return list
 }
 
-// Evidence is what came together with the ratio that utilization is since
-// DCGM 4.7, and shows that it is one.
-type Evidence struct {
-	// Families are regular expressions of the names of whole families, Label is
-	// the name of a label.
-	Families []string
-	Label    string
-}
-
-// UtilRatioEvidence returns what shows that numbers of a spelling that is
-// PercentOrRatio are ratios.
-func UtilRatioEvidence() Evidence {
-	e := Evidence{Label: systemDriverLabel}
-	for _, a := range siblingFamilies {
-		e.Families = append(e.Families, a.prefix+".*"+a.suffix)
+// UtilRatioEvidence returns regular expressions of the names of whole families
+// that show that numbers of a spelling that is PercentOrRatio are ratios.
+func UtilRatioEvidence() (families []string) {
+	for _, s := range siblings {
+		families = append(families, s.prefix+".*"+s.suffix)
 	}
-	return e
+	return families
 }

@@ -10,14 +10,16 @@ import (
 
 // In DCGM 4.6 DCGM_FI_DEV_GPU_UTIL_RATIO is another name of field 203, a whole
 // number of percent; from 4.7 on it is field 1613, a float from 0 to 1. A lone 1
-// may thus be 1 % or 100 %, and each reading has to show which.
+// may thus be 1 % or 100 %, and each reading has to show which. What shows it is
+// in siblings, besides the values themselves and the HELP text, in which
+// dcgm-exporter's counter files say "(in %)" up to 4.8 and ratio from 4.9 on.
 
 // evidence is what a reading reveals about the unit of utilRatioName.
 type evidence struct {
 	above     bool // a value above what a ratio can overshoot to
 	overshoot bool // a value above 1 that a ratio can overshoot to
 	fraction  bool // a value between 0 and 1
-	siblings  bool // families or labels that came with the ratio
+	siblings  bool // families that came with the ratio
 	help      Unit // the unit in HELP, "" if none
 }
 
@@ -51,19 +53,26 @@ func (e *evidence) weigh(v float64) {
 	}
 }
 
-// affix is how the names of some families begin and end.
-type affix struct{ prefix, suffix string }
+// sibling is families, by how their names begin and end, that came together with
+// the ratio, and where that is known from.
+type sibling struct{ prefix, suffix, source string }
 
-// siblingFamilies are the base-unit fields that came together with the ratio.
-var siblingFamilies = [...]affix{
-	{"DCGM_FI_DEV_", "_HERTZ"},
-	{"DCGM_FI_DEV_FB_", "_BYTES"},
+// siblings is the one list of them. What came with DCGM 4.6.0 or 4.6.1, where the
+// family is still percent, is not in it: the label DCGM_FI_SYSTEM_DRIVER_VERSION, and
+// fields 1600 to 1612, which are clocks in hertz, energy in joules, the ratio of fan speed.
+var siblings = [...]sibling{
+	{"DCGM_FI_DEV_FB_", "_BYTES", "fields 1625 to 1628 of DCGM 4.7; absent from the header of 4.6.1"},
+	{"DCGM_FI_DEV_MEMORY_UTIL_RATIO", "", "field 1614 of DCGM 4.7; absent from the header of 4.6.1"},
+	{"DCGM_FI_DEV_", "ENC_UTIL_RATIO", "field 1615, behind the ratio's own id, 1613; release notes of dcgm-exporter 4.9.0"},
+	{"DCGM_FI_DEV_", "DEC_UTIL_RATIO", "field 1616; the same notes"},
+	{"DCGM_FI_DEV_GPU_", "_THROTTLE_SECONDS_TOTAL", "fields 1617 to 1624; the same notes"},
+	{"DCGM_FI_DEV_NVLINK_THROUGHPUT_", "BYTES_PER_SECOND", "fields 1630 to 1648; the same notes"},
 }
 
-// isSibling reports whether a family is one of siblingFamilies.
+// isSibling reports whether a family is one of siblings.
 func isSibling(name string) bool {
-	for _, a := range siblingFamilies {
-		if strings.HasPrefix(name, a.prefix) && strings.HasSuffix(name, a.suffix) {
+	for _, s := range siblings {
+		if strings.HasPrefix(name, s.prefix) && strings.HasSuffix(name, s.suffix) {
 			return true
 		}
 	}
@@ -120,7 +129,7 @@ func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
 	for i := range devices {
 		e.weigh(t.fallbackValues[i*len(t.rules.fallbacks)+t.rules.util])
 	}
-	e.siblings = t.siblings()
+	e.siblings = t.hasSibling()
 	e.help = t.util.unitOfHelp(d)
 	unit := e.unit()
 	for i := range devices {
@@ -150,16 +159,10 @@ func (u *utilRatio) unitOfHelp(d *raw.Dict) Unit {
 	return u.helped
 }
 
-// siblings reports whether this reading has a family or a label that came with
-// the ratio.
-func (t *Translator) siblings() bool {
+// hasSibling reports whether this reading has a family that came with the ratio.
+func (t *Translator) hasSibling() bool {
 	for i := range t.families {
 		if t.families[i].seen && t.families[i].sibling {
-			return true
-		}
-	}
-	for i := range t.positions {
-		if t.positions[i].row >= 0 && t.variants[i].systemDriver {
 			return true
 		}
 	}

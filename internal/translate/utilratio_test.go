@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -15,11 +16,13 @@ const (
 	neitherHelp = "# HELP DCGM_FI_DEV_GPU_UTIL_RATIO GPU utilization over the duration of operation.\n"
 	bothHelp    = "# HELP DCGM_FI_DEV_GPU_UTIL_RATIO Ratio of time the GPU was active (in %).\n"
 
+	// Of 4.6.1, where the family is percent: no evidence.
 	clock = `DCGM_FI_DEV_SM_CLOCK_HERTZ{gpu="0",UUID="A"} 1.98e+09` + "\n"
+	// Of 4.7.
 	bytes = `DCGM_FI_DEV_FB_USED_BYTES{gpu="0",UUID="A"} 1024` + "\n"
 	label = `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="A",DCGM_FI_SYSTEM_DRIVER_VERSION="590"} 40` + "\n"
 	// Of a link, not of a GPU: no sibling.
-	link = `DCGM_FI_DEV_SM_CLOCK_HERTZ{nvlink="0",gpu="0",UUID="A"} 1` + "\n"
+	link = `DCGM_FI_DEV_FB_USED_BYTES{nvlink="0",gpu="0",UUID="A"} 1` + "\n"
 )
 
 // noReading stands for an absent one in the table.
@@ -33,24 +36,28 @@ var utilRatioTests = []struct {
 	counts Report
 }{
 	{"a value above 1 is percent", "", []string{"57", "1", "0"}, []float64{0.57, 0.01, 0}, Report{}},
-	{"it is, whatever else is said", clock + label + ratioHelp, []string{"57", "1"}, []float64{0.57, 0.01}, Report{}},
+	{"it is, whatever else is said", bytes + label + ratioHelp, []string{"57", "1"}, []float64{0.57, 0.01}, Report{}},
 	{"a fraction is a ratio", "", []string{"0.57", "1", "0"}, []float64{0.57, 1, 0}, Report{}},
 	{"it is, whatever else is said, too", percentHelp, []string{"0.57", "1"}, []float64{0.57, 1}, Report{}},
-	{"a ratio just above 1 among siblings", clock, []string{"1.05", "1"}, []float64{1, 1}, Report{Clamped: 1}},
+	{"a ratio just above 1 among siblings", bytes, []string{"1.05", "1"}, []float64{1, 1}, Report{Clamped: 1}},
 	{"a ratio just above 1 beside a fraction", "", []string{"1.05", "0.5"}, []float64{1, 0.5}, Report{Clamped: 1}},
 	{"just above 1 and alone", "", []string{"1.05"}, []float64{0.0105}, Report{}},
-	{"2 among siblings", clock, []string{"2"}, []float64{0.02}, Report{}},
-	{"a clock in hertz", clock, []string{"1", "0"}, []float64{1, 0}, Report{}},
-	{"memory in bytes", bytes, []string{"1"}, []float64{1}, Report{}},
-	{"the driver's new label", label, []string{"1"}, []float64{1}, Report{}},
-	{"the same in small letters", strings.ToLower(label), []string{"1"}, []float64{1}, Report{}},
-	{"a link's clock", link, []string{"1"}, []float64{noReading}, Report{Dropped: dropped(0, 0, 0, 1)}},
+	{"2 among siblings", bytes, []string{"2"}, []float64{0.02}, Report{}},
+	{"memory in bytes", bytes, []string{"1", "0"}, []float64{1, 0}, Report{}},
+	{"memory utilization as a ratio", `DCGM_FI_DEV_MEMORY_UTIL_RATIO{gpu="0",UUID="A"} 0.3` + "\n", []string{"1"}, []float64{1}, Report{}},
+	{"the encoder's as a ratio", `DCGM_FI_DEV_GPU_ENC_UTIL_RATIO{gpu="0",UUID="A"} 0` + "\n", []string{"1"}, []float64{1}, Report{}},
+	{"throttling in seconds", `DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL{gpu="0",UUID="A"} 3` + "\n", []string{"1"}, []float64{1}, Report{}},
+	{"a clock in hertz", clock, []string{"1", "0"}, []float64{noReading, 0}, Report{Dropped: dropped(0, 0, 0, 1)}},
+	{"energy in joules", `DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{gpu="0",UUID="A"} 3` + "\n", []string{"1"}, []float64{noReading}, Report{Dropped: dropped(0, 0, 0, 1)}},
+	{"the driver's new label", label, []string{"1"}, []float64{noReading}, Report{Dropped: dropped(0, 0, 0, 1)}},
+	{"all of 4.6.1", label + clock, []string{"1", "2"}, []float64{0.01, 0.02}, Report{}},
+	{"a link's memory", link, []string{"1"}, []float64{noReading}, Report{Dropped: dropped(0, 0, 0, 1)}},
 	{"HELP says percent", percentHelp, []string{"1", "0"}, []float64{0.01, 0}, Report{}},
 	{"HELP says ratio", ratioHelp, []string{"1"}, []float64{1}, Report{}},
 	{"HELP says neither", neitherHelp, []string{"1", "0"}, []float64{noReading, 0}, Report{Dropped: dropped(0, 0, 0, 1)}},
 	{"HELP says both", bothHelp, []string{"1"}, []float64{noReading}, Report{Dropped: dropped(0, 0, 0, 1)}},
-	{"HELP and siblings disagree", percentHelp + clock, []string{"1", "0", "1"}, []float64{noReading, 0, noReading}, Report{Dropped: dropped(0, 0, 0, 2)}},
-	{"HELP and siblings agree", ratioHelp + clock, []string{"1"}, []float64{1}, Report{}},
+	{"HELP and siblings disagree", percentHelp + bytes, []string{"1", "0", "1"}, []float64{noReading, 0, noReading}, Report{Dropped: dropped(0, 0, 0, 2)}},
+	{"HELP and siblings agree", ratioHelp + bytes, []string{"1"}, []float64{1}, Report{}},
 	{"nothing at all", "", []string{"1", "0"}, []float64{noReading, 0}, Report{Dropped: dropped(0, 0, 0, 1)}},
 	{"blanks are no evidence", "", []string{"2147483634", "9223372036854775794", "140737488355328", "NaN", "1"}, []float64{noReading, noReading, noReading, noReading, noReading}, Report{Dropped: dropped(3, 1, 0, 1)}},
 	{"nor are negative values", "", []string{"-5", "1"}, []float64{noReading, noReading}, Report{Dropped: dropped(0, 0, 1, 1)}},
@@ -94,7 +101,7 @@ func TestUnitOfUtilRatioIsOfOneReading(t *testing.T) {
 	r := newReader(t, Options{})
 	one := `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A"} 1` + "\n"
 	two := `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="1",UUID="B"} 90` + "\n"
-	clock := `DCGM_FI_DEV_SM_CLOCK_HERTZ{gpu="1",UUID="B"} 1000` + "\n"
+	memory := `DCGM_FI_DEV_FB_USED_BYTES{gpu="1",UUID="B"} 1000` + "\n"
 	driver := `DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="B",DCGM_FI_SYSTEM_DRIVER_VERSION="590"} 40` + "\n"
 	steps := []struct {
 		body string
@@ -102,8 +109,8 @@ func TestUnitOfUtilRatioIsOfOneReading(t *testing.T) {
 	}{
 		{one + two, readings{c.NVMLUtilization: 0.01}},
 		{one, readings{}},
-		{one + clock, readings{c.NVMLUtilization: 1}},
-		{one + driver, readings{c.NVMLUtilization: 1}},
+		{one + memory, readings{c.NVMLUtilization: 1}},
+		{one + driver, readings{}},
 		{one, readings{}},
 		{"# HELP DCGM_FI_DEV_GPU_UTIL_RATIO (in %)\n" + one, readings{c.NVMLUtilization: 0.01}},
 		{"# HELP DCGM_FI_DEV_GPU_UTIL_RATIO a ratio\n" + one, readings{c.NVMLUtilization: 1}},
@@ -112,5 +119,18 @@ func TestUnitOfUtilRatioIsOfOneReading(t *testing.T) {
 		r.read(step.body)
 		t.Logf("step %d", i)
 		r.checkRow(0, step.want)
+	}
+}
+
+// No field of DCGM 4.6, in which the family is percent, is taken for a sibling of the ratio.
+func TestNoSiblingInDCGM46(t *testing.T) {
+	table, err := os.ReadFile(renames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(table)) {
+		if isSibling(name) {
+			t.Errorf("%s is in DCGM 4.6", name)
+		}
 	}
 }

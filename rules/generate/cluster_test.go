@@ -28,6 +28,7 @@ type node struct {
 	sibling                          string  // a family of the generation that has ratios
 	noise                            float64 // how often a number is garbage
 	defaults                         bool    // it has only what the exporter's default counters have
+	systemDriver                     bool    // rows have the newest label of the driver, which says nothing of units
 	boards                           []*board
 }
 
@@ -44,7 +45,6 @@ const (
 	utilPercent     utilDialect = iota // DCGM_FI_DEV_GPU_UTIL
 	renamedPercent                     // DCGM_FI_DEV_GPU_UTIL_RATIO in percent
 	ratioOfSiblings                    // a ratio, with families of its generation
-	ratioOfDriver                      // a ratio, with the label of its generation
 	loneRatio                          // a ratio
 	loneZeroOrOne                      // a ratio or percent, nobody knows
 	both                               // under both names, of which the first goes first
@@ -70,7 +70,7 @@ func newNode(r *rand.Rand, n int) *node {
 	d := &node{
 		r: r, host: fmt.Sprintf("node-%d", n), address: fmt.Sprintf("10.0.0.%d:9400", n),
 		hostLabel: pick(r, "Hostname", "hostname", ""), uuidLabel: pick(r, "UUID", "uuid", "gpu_uuid"), modelLabel: pick(r, "modelName", "model_name"),
-		util: utilDialect(r.IntN(int(numUtilDialects))), sibling: pick(r, "DCGM_FI_DEV_SM_CLOCK_HERTZ", "DCGM_FI_DEV_FB_USED_BYTES"), noise: pick(r, 0, 0, 0.05), defaults: r.IntN(2) == 0, spelling: map[canonical.Field]spelled{},
+		util: utilDialect(r.IntN(int(numUtilDialects))), sibling: pick(r, "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", "DCGM_FI_DEV_FB_USED_BYTES"), noise: pick(r, 0, 0, 0.05), defaults: r.IntN(2) == 0, systemDriver: r.IntN(2) == 0, spelling: map[canonical.Field]spelled{},
 	}
 	if n%5 == 4 {
 		d.address = fmt.Sprintf("[fd00::%d]:9400", n)
@@ -227,7 +227,7 @@ func (d *node) write(out *bytes.Buffer, b *board, instance string, row map[canon
 	if d.hostLabel != "" {
 		labels += fmt.Sprintf(`,%s="%s"`, d.hostLabel, d.host)
 	}
-	if d.util == ratioOfDriver {
+	if d.systemDriver {
 		labels += `,DCGM_FI_SYSTEM_DRIVER_VERSION="590.1"`
 	}
 	emit := func(name, value string) {

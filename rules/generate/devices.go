@@ -14,8 +14,8 @@ const sourceLabels = "cluster, instance, hostname, Hostname, gpu, uuid, UUID, gp
 
 // gpuRows selects families by a regular expression of their names, without the rows of
 // links, switches, CPUs and compute instances.
-func gpuRows(names, more string) string {
-	return fmt.Sprintf(`{__name__=~"%s", gpu!="", nvlink="", nvswitch="", cpu="", cpucore="", GPU_CI_ID=""%s}`, names, more)
+func gpuRows(names string) string {
+	return fmt.Sprintf(`{__name__=~"%s", gpu!="", nvlink="", nvswitch="", cpu="", cpucore="", GPU_CI_ID=""}`, names)
 }
 
 // named gives series of sourceLabels the labels of a device. The host name is the
@@ -50,7 +50,7 @@ func merged(by, expr string) string {
 // deviceSection records which devices there are, without those that the proxy serves.
 func deviceSection() section {
 	models := relabelled(
-		fmt.Sprintf("group by (%s, modelName, model_name) (\n%s\n)", sourceLabels, indented(gpuRows(vendorNames, ""))),
+		fmt.Sprintf("group by (%s, modelName, model_name) (\n%s\n)", sourceLabels, indented(gpuRows(vendorNames))),
 		[3]string{"model", "modelName", "([^<].*)"}, [3]string{"model", "model_name", "([^<].*)"},
 	)
 	info := fmt.Sprintf("group by (%s, model) (\n%s\n)", deviceLabels, indented(named(models)))

@@ -116,7 +116,7 @@ func given(s *translate.Spelling) string {
 
 // notBlank is given where numbers above top are out of range.
 func notBlank(s *translate.Spelling, top float64) string {
-	expr := gpuRows(anyOf(s.Names), "")
+	expr := gpuRows(anyOf(s.Names))
 	for _, b := range s.Blanks {
 		switch {
 		case b.From > top:

@@ -21,9 +21,8 @@ func ratioOrPercent(f canonical.Field) (rules []rule) {
 		if !s.PercentOrRatio {
 			continue
 		}
-		evidence := translate.UtilRatioEvidence()
 		siblings := fmt.Sprintf("group by (cluster, hostname) (\n%s\n)", indented(named(fmt.Sprintf("group by (%s) (\n%s\n)", sourceLabels,
-			indented(gpuRows(anyOf(evidence.Families), "")+"\nor\n"+gpuRows(vendorNames, fmt.Sprintf(`, %s!=""`, evidence.Label)))))))
+			indented(gpuRows(anyOf(translate.UtilRatioEvidence())))))))
 		where := func(condition string) string {
 			return fmt.Sprintf("group by (cluster, hostname) (%s %s)", rawUtilSeries, condition)
 		}

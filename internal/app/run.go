@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
@@ -59,7 +60,6 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return exitUsage
 	}
-	opts.log.Writer = stderr
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
@@ -74,13 +74,24 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	case opts.tui:
 		err = dashboard(ctx, opts, stderr)
 	default:
-		err = serve(ctx, opts, promslog.New(&opts.log))
+		log := newLogWriter(stderr)
+		defer log.flush()
+		stderr = log
+		err = serve(ctx, opts, opts.logTo(log))
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return exitFailed
 	}
 	return exitDone
+}
+
+// logTo returns the logger of a server.
+func (o *options) logTo(log *logWriter) *slog.Logger {
+	o.log.Writer = log
+	logger := promslog.New(&o.log)
+	log.tell = func(lost int) { logger.Warn("lines of this log are lost: nobody read it", "lines", lost) }
+	return logger
 }
 
 // limitResources bounds garbage and processors, as far as the environment does not.

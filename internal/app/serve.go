@@ -135,6 +135,9 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		served.Results = p.rules.Results
 		served.Collectors = append(served.Collectors, p.rules)
 	}
+	if log, is := opts.log.Writer.(*logWriter); is {
+		served.Collectors = append(served.Collectors, log.lost)
+	}
 	p.serveRecording(&served)
 	if opts.lifecycle {
 		served.Reload = p.reload

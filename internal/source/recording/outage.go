@@ -65,6 +65,14 @@ func (r *Recorder) resume() (nextFile bool) {
 // lose counts a record that is not written, because of err, or of a record before it
 // where that is nil.
 func (r *Recorder) lose(c chunk, err error) {
+	if begins := r.lost(c, err); begins {
+		r.logger.Error("recording fails; reading goes on, and writing is tried again", "file", r.file.path, "source", r.Name(), "err", err, "remedy", "free space or repair the disk")
+	}
+}
+
+// lost does so, and reports whether an outage begins. The caller logs that: a log that
+// nobody reads must not hold mu.
+func (r *Recorder) lost(c chunk, err error) (begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.miss(c.readings)
@@ -73,17 +81,15 @@ func (r *Recorder) lose(c chunk, err error) {
 	o := &r.outage
 	o.anew = o.anew || c.nextFile || !r.file.rotates
 	if err == nil || r.ended.Load() {
-		return
+		return false
 	}
-	begins := !r.losing
+	begins = !r.losing
 	r.losing, o.lost, r.size = true, true, r.file.whole
 	o.pause = min(max(2*o.pause, firstPause), longestPause)
 	o.retry = time.Now().Add(o.pause)
 	r.state.Failures++
 	r.state.Failure, r.state.Remedy = err.Error(), "free space or repair the disk; it is tried again"
-	if begins {
-		r.logger.Error("recording fails; reading goes on, and writing is tried again", "file", r.file.path, "source", r.Name(), "err", err, "remedy", "free space or repair the disk")
-	}
+	return begins
 }
 
 // lookForFile has the next record begin a new file where somebody removed, renamed or cut
@@ -96,20 +102,21 @@ func (r *Recorder) lookForFile() {
 	if r.looked = now; !r.file.gone() {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.losing = true
+	r.mu.Lock()
 	r.outage.lost, r.outage.anew, r.outage.retry = true, true, now
+	r.mu.Unlock()
 	r.logger.Warn("the recording's file was removed, renamed or cut; recording goes on in a new one", "file", r.file.path, "source", r.Name())
 }
 
 // recovered ends an outage.
 func (r *Recorder) recovered() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state.Failure != "" {
-		r.logger.Info("recording goes on", "file", r.file.path, "source", r.Name(), "missed_in_all", r.state.Missed)
-	}
+	before := r.state
 	r.outage.anew, r.outage.pause = false, 0
 	r.state.Failure, r.state.Remedy = "", ""
+	r.mu.Unlock()
+	if before.Failure != "" {
+		r.logger.Info("recording goes on", "file", r.file.path, "source", r.Name(), "missed_in_all", before.Missed)
+	}
 }

@@ -1,0 +1,101 @@
+package app
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// logPatience is how long a line of the log may hold up who logs it.
+	logPatience = 250 * time.Millisecond
+	// logBacklog is how many lines may wait for who reads the log; further ones are lost.
+	logBacklog = 1000
+)
+
+// logWriter writes the log for a server. A log that nobody reads, such as a full pipe,
+// holds up the log alone: a scrape that has something to report waits logPatience for
+// it, and the next ones do not wait. It implements io.Writer.
+type logWriter struct {
+	out  io.Writer
+	lost prometheus.Counter
+	// tell is called once lines are written again, with how many were lost; nil is nobody.
+	tell func(lost int)
+
+	mu      sync.Mutex
+	lines   [][]byte      // that wait
+	missing int           // lines lost since the last call of tell
+	done    chan struct{} // closed when all lines are written; nil if none waits
+}
+
+func newLogWriter(out io.Writer) *logWriter {
+	return &logWriter{out: out, lost: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "kpulse_proxy_log_lines_lost_total",
+		Help: "Lines of the log that were lost, as nobody read it.",
+	})}
+}
+
+// Write writes a line, or leaves it to be written where the one before is stuck.
+func (l *logWriter) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	if len(l.lines) < logBacklog {
+		l.lines = append(l.lines, bytes.Clone(line))
+	} else {
+		l.missing++
+		l.lost.Inc()
+	}
+	done, stuck := l.done, l.done != nil
+	if !stuck {
+		done = make(chan struct{})
+		l.done = done
+		go l.drain()
+	}
+	l.mu.Unlock()
+	if !stuck {
+		waitFor(done)
+	}
+	return len(line), nil
+}
+
+// drain writes what waits.
+func (l *logWriter) drain() {
+	for {
+		l.mu.Lock()
+		if len(l.lines) == 0 {
+			break
+		}
+		line := l.lines[0]
+		l.lines = l.lines[1:]
+		l.mu.Unlock()
+		_, _ = l.out.Write(line) // there is nowhere to report an error
+	}
+	lost := l.missing
+	l.missing, l.lines = 0, nil
+	close(l.done)
+	l.done = nil
+	l.mu.Unlock()
+	if lost > 0 && l.tell != nil {
+		l.tell(lost)
+	}
+}
+
+// flush waits for lines that are still to be written, unless they are stuck.
+func (l *logWriter) flush() {
+	l.mu.Lock()
+	done := l.done
+	l.mu.Unlock()
+	if done != nil {
+		waitFor(done)
+	}
+}
+
+// waitFor waits until done is closed, but no longer than logPatience.
+func waitFor(done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-time.After(logPatience):
+	}
+}

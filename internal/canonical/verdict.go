@@ -125,6 +125,9 @@ type Verdict struct {
 	// RealUtilization is the composite score in [0, 1], NaN where it cannot be
 	// known. Coverage is the share of its weight whose input was read.
 	RealUtilization, Coverage float64
+	// RealPercent is RealUtilization in percent, before it was divided: a hundred times
+	// the fraction may round to another second decimal. NaN with it.
+	RealPercent float64
 	// Class is ClassUnknown wherever it cannot be known, as on an implied board.
 	Class Class
 	// Health and Findings are the board's and mean nothing on an instance.

@@ -194,6 +194,7 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 		row, v := f.Row(i), &verdicts[i]
 		*v = canonical.Verdict{
 			RealUtilization: math.NaN(),
+			RealPercent:     math.NaN(),
 			Coverage:        math.NaN(),
 			Class:           canonical.ClassUnknown,
 			Health:          canonical.HealthUnknown,
@@ -217,13 +218,12 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 // judgeActivity sets real utilization, coverage and class. A row whose profiling is found
 // to be stalled gives a coverage alone.
 func (j *Judge) judgeActivity(row []float64, found canonical.Finding, v *canonical.Verdict) {
-	v.RealUtilization, v.Coverage = j.composite.score(row)
-	if found == canonical.Raised {
-		v.RealUtilization = math.NaN()
-	}
-	if !canonical.Given(v.RealUtilization) {
+	percent, coverage := j.composite.score(row)
+	v.Coverage = coverage
+	if found == canonical.Raised || !canonical.Given(percent) {
 		return
 	}
+	v.RealPercent, v.RealUtilization = percent, percent/100
 	var s signals
 	s.read(row, v.RealUtilization, j.composite.missing, &j.thresholds)
 	v.Class = walk(j.rules, &s)

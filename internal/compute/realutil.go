@@ -103,22 +103,22 @@ type composite struct {
 	minCoverage float64 // in [0, 1]; Zero ignores it
 }
 
-// score returns real utilization in [0, 1], NaN where it cannot be known, and
-// the share of its weight whose input was read. row is indexed by
+// score returns real utilization in percent, NaN where it cannot be known, and
+// the share of its weight whose input was read, in [0, 1]. row is indexed by
 // canonical.Field.
 //
 // The sum is taken in percent and in the order SM, tensor, DRAM, engine because
 // KempnerPulse does so: a score on the very edge of idle then rounds to the same
 // side of it. The conversions forbid fused multiply-adds, which round
 // differently on some machines.
-func (c *composite) score(row []float64) (utilization, coverage float64) {
+func (c *composite) score(row []float64) (percent, coverage float64) {
 	inputs := [...]struct{ value, weight float64 }{
 		{row[canonical.SMActive], c.weights.SM},
 		{row[canonical.TensorActive], c.weights.Tensor},
 		{row[canonical.DRAMActive], c.weights.DRAM},
 		{engineActivity(row), c.weights.Engine},
 	}
-	given, percent := 0, 0.0
+	given := 0
 	for _, in := range inputs {
 		if canonical.Given(in.value) {
 			given++
@@ -135,7 +135,7 @@ func (c *composite) score(row []float64) (utilization, coverage float64) {
 	default:
 		return math.NaN(), coverage
 	}
-	return max(0, min(percent/100, 1)), coverage
+	return max(0, min(percent, 100)), coverage
 }
 
 // engineActivity is the activity of the graphics engine or, where that is absent, NVML's

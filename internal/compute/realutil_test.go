@@ -120,7 +120,8 @@ func TestScore(t *testing.T) {
 		{"at 0.9", reading{s: 0.5, te: 0.5, d: 0.5}, composite{ai, Renormalize, 0.9}, 0.5, 0.9},
 		{"just below the minimum", reading{d: 0.5, te: 0.5}, composite{mem, Renormalize, 0.500001}, absent, 0.5},
 	} {
-		util, coverage := c.c.score(c.r.row())
+		percent, coverage := c.c.score(c.r.row())
+		util := percent / 100
 		if !near(util, c.util) || !near(coverage, c.coverage) || c.coverage == 1 && coverage != 1 {
 			t.Errorf("%s: %v, %v, want %v, %v", c.name, util, coverage, c.util, c.coverage)
 		}
@@ -147,9 +148,9 @@ func TestScoreAtEdgeOfIdle(t *testing.T) {
 					}
 					edge++
 					row := reading{fSM: x[0], fTensor: x[1], fDRAM: x[2], fEngine: x[3]}.row()
-					util, _ := c.score(row)
-					if (util < 0.05) != (percent < 5) {
-						t.Fatalf("%s %v: utilization %v, percent %v", p.Name, x, util, percent)
+					got, _ := c.score(row)
+					if got != percent || (got/100 < 0.05) != (percent < 5) {
+						t.Fatalf("%s %v: %v percent, want %v", p.Name, x, got, percent)
 					}
 				}
 			}

@@ -35,7 +35,7 @@ var compatible = []Column{
 	{"timestamp", func(dst []byte, r *row) []byte { return appendTime(dst, r.snapshot.Frame.At) }},
 	{"gpu_id", func(dst []byte, r *row) []byte { return appendText(dst, idOf(r.device)) }},
 	{"model", func(dst []byte, r *row) []byte { return appendText(dst, shortModel(r.device.Model)) }},
-	{"real_util_pct", func(dst []byte, r *row) []byte { return appendNumber(dst, r.verdict.RealUtilization*100, 2) }},
+	{"real_util_pct", func(dst []byte, r *row) []byte { return appendNumber(dst, r.verdict.RealPercent, 2) }},
 	{"status", appendStatus},
 	{"health", appendHealth},
 	in("sm_active_pct", canonical.SMActive, percents),

@@ -136,8 +136,8 @@ func full() *View {
 		r[f] = value
 	}
 	v.Verdicts = []canonical.Verdict{
-		{RealUtilization: 0.6589, Coverage: 0.65, Class: canonical.BusyLowSMUse, Health: canonical.HealthCrit},
-		{RealUtilization: math.NaN(), Coverage: 0, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown},
+		{RealUtilization: 0.6589, RealPercent: 65.89, Coverage: 0.65, Class: canonical.BusyLowSMUse, Health: canonical.HealthCrit},
+		{RealUtilization: math.NaN(), RealPercent: math.NaN(), Coverage: 0, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown},
 	}
 	v.Verdicts[0].Findings[canonical.CondXIDFatal] = canonical.Raised
 	v.Verdicts[0].Findings[canonical.CondXIDRecent] = canonical.Raised

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// TestExportKeepsPercents: real_util_pct is KempnerPulse's to the last digit, also where a
+// fraction that is multiplied by a hundred would round to another.
+func TestExportKeepsPercents(t *testing.T) {
+	t.Parallel()
+	var text, want strings.Builder
+	text.WriteString("#Entity   SMACT        TENSO        DRAMA        GRACT        \nID                                                                 \n")
+	want.WriteString("gpu_id,real_util_pct\n")
+	rows := 0
+	for n := 0; rows < 200 && n < 1e6; n++ {
+		// Three decimals, as dmon prints them, in no particular order.
+		sm, tensor, dram, engine := n*7919%1001, n*104729%1001, n*1299709%1001, n*15485863%1001
+		percent := 0.0 // as KempnerPulse's present layer adds it up
+		for _, in := range []struct {
+			weight float64
+			mille  int
+		}{{.35, sm}, {.35, tensor}, {.20, dram}, {.10, engine}} {
+			percent += float64(in.weight * float64(float64(in.mille)/1000*100))
+		}
+		kept := fmt.Sprintf("%.2f", percent)
+		if kept == fmt.Sprintf("%.2f", percent/100*100) {
+			continue
+		}
+		rows++
+		fmt.Fprintf(&text, "GPU 0     %-13.3f%-13.3f%-13.3f%-13.3f\n", float64(sm)/1000, float64(tensor)/1000, float64(dram)/1000, float64(engine)/1000)
+		fmt.Fprintf(&want, "0,%s\n", kept)
+	}
+	if rows < 200 {
+		t.Fatalf("%d rows have two roundings", rows)
+	}
+	file := filepath.Join(t.TempDir(), "ties.dmon")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	exportedRows, _ := exported(t, nil, "--backend=replay", "--source="+file, "--export=gpu_id,real_util_pct")
+	for _, row := range exportedRows {
+		fmt.Fprintln(&got, strings.Join(row, ","))
+	}
+	if got.String() != want.String() {
+		t.Errorf("got\n%swant\n%s", got.String(), want.String())
+	}
+}
+
+// TestSlurmNamesTheNode: within a job the node has the name that Slurm gives it, unless
+// another is given; and a job that was requeued says so.
+func TestSlurmNamesTheNode(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)})
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ env, want string }{
+		{"HOME=/", own},
+		{"SLURMD_NODENAME=gpu07", "gpu07"},
+		{"SLURMD_NODENAME=gpu07 NODE_NAME=rack3", "rack3"},
+		{"SLURMD_NODENAME=gpu07 KPULSE_NODE_NAME=n1", "n1"},
+	} {
+		env := append(strings.Fields(c.env), "PATH="+filepath.Dir(exe), "SLURM_RESTART_COUNT=2")
+		rows, _ := exported(t, env, "--backend=dcgm", "--once", "--export=hostname,job_restart_count")
+		if len(rows) != 2 || rows[1][0] != c.want || rows[1][1] != "2" {
+			t.Errorf("%s: %v, want %s", c.env, rows, c.want)
+		}
+	}
+}

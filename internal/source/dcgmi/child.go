@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -45,7 +47,7 @@ func startChild(path string, args []string) (*child, error) {
 	}
 	c := &child{stdout: r, gone: make(chan struct{})}
 	c.cmd = &exec.Cmd{
-		Path: path, Args: append([]string{path}, args...),
+		Path: path, Args: append([]string{path}, args...), Env: environment(),
 		Stdout: w, Stderr: &c.stderr,
 		SysProcAttr: attributes(), WaitDelay: drainTime,
 	}
@@ -58,6 +60,12 @@ func startChild(path string, args []string) (*child, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// environment is what a child inherits: all but CUDA_VISIBLE_DEVICES. DCGM warns of
+// that variable in lines between its rows; which GPUs we show, we choose ourselves.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") })
 }
 
 // live starts the child and reaps it. The kernel sends the death signal when the

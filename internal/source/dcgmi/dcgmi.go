@@ -264,7 +264,7 @@ func (s *Source) follow() uint64 {
 	}
 	if v != s.shown {
 		if s.shown == nil || s.shown.epoch != v.epoch {
-			s.join.forget()
+			s.join.forget(v.entities)
 		}
 		s.shown = v
 		s.out.SetInventory(v.inventory)

@@ -45,9 +45,13 @@ func (j *join) add(t *tick) bool {
 	return !j.waiting
 }
 
-// forget forgets all that was read: it was of an earlier epoch.
-func (j *join) forget() {
+// forget forgets all that was read: it was of an earlier epoch. From here on those
+// entities count that asked, a list of dmon's -i, has.
+func (j *join) forget(asked string) {
 	*j = join{period: j.period, expects: j.expects, skipped: j.skipped, at: j.at}
+	for i := range j.streams {
+		j.streams[i].asked = asked
+	}
 }
 
 // release reports whether a tick waits for one of the other stream that will not

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
@@ -17,8 +18,13 @@ const keptTicks = 2
 
 // latest has the newest values of one stream, in the ids of its ticks.
 type latest struct {
+	// asked is the list of dmon's -i, "" for all: a dmon that gives more rows than it was
+	// asked for is not believed in those.
+	asked string
+
 	child    uint64
 	entities []dmon.Entity
+	wanted   []bool // each entity is among those asked for
 	rows     []rows // of each entity
 	cells    []cell // entities × dcgm.Fields
 
@@ -51,9 +57,12 @@ type cell struct {
 // add merges the values of t in. Values of another child are forgotten.
 func (l *latest) add(t *tick) {
 	if l.child != t.child {
-		l.child, l.entities, l.rows, l.cells = t.child, nil, nil, nil
+		l.child, l.entities, l.wanted, l.rows, l.cells = t.child, nil, nil, nil, nil
 	}
 	if n := len(t.entities) - len(l.entities); n > 0 || l.entities == nil {
+		for _, e := range t.entities[len(l.entities):] {
+			l.wanted = append(l.wanted, l.asked == "" || isListed(l.asked, e))
+		}
 		l.entities, l.version = t.entities, 0
 		l.rows = append(l.rows, make([]rows, n)...)
 		l.cells = append(l.cells, make([]cell, n*len(dcgm.Fields))...)
@@ -66,12 +75,23 @@ func (l *latest) add(t *tick) {
 	}
 	l.at = t.at
 	for _, e := range t.rows {
-		l.rows[e] = rows{l.rows[e].n + 1, l.ticks}
+		if l.wanted[e] {
+			l.rows[e] = rows{l.rows[e].n + 1, l.ticks}
+		}
 	}
 	for i := range t.batch.Samples {
 		s := &t.batch.Samples[i]
 		l.cells[int(s.Labels)*len(dcgm.Fields)+int(s.Family)] = cell{s.Value, l.rows[s.Labels].n}
 	}
+}
+
+// isListed reports whether a list of dmon's -i, as in 0,1,i:7, has an entity.
+func isListed(list string, e dmon.Entity) bool {
+	id := e.ID
+	if e.Instance {
+		id = "i:" + id
+	}
+	return slices.Contains(strings.Split(list, ","), id)
 }
 
 // locate looks up which devices of w the entities are, where either are others than before.

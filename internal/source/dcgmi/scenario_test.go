@@ -5,6 +5,8 @@ package dcgmi
 import (
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -246,5 +248,45 @@ func TestStalledConsumer(t *testing.T) {
 	w.untilWhole()
 	if w.stream(device).Restarts != 0 {
 		t.Error("the child was made to suffer")
+	}
+}
+
+// A dcgmi that does not heed -i shows nobody the GPUs that were not asked for.
+func TestRowsThatWereNotAskedFor(t *testing.T) {
+	w := newWorld(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(3)}, func(o *Options) {
+		wrap(t, o, `for a; do shift; [ "$a" = -i ] && skip=1 && continue; [ "$skip" ] && skip= && continue; set -- "$@" "$a"; done`)
+		o.Choose = selection.Request{GPUs: "1"}.Select
+	})
+	for range 5 {
+		w.untilWhole()
+		if got := devices(&w.last, "POWER", false) + "," + devices(&w.last, "SMACT", false); got != "1,1" {
+			t.Fatalf("GPUs %s", got)
+		}
+	}
+	if len(w.starts("-i")) > 0 {
+		t.Error("the wrapper passes -i on")
+	}
+}
+
+// DCGM warns of CUDA_VISIBLE_DEVICES in lines of its own; a child does not inherit it.
+func TestChildrenDoNotInheritCUDA(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "1")
+	w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) {
+		wrap(t, o, `[ -z "${CUDA_VISIBLE_DEVICES+set}" ] || echo 'CUDA_VISIBLE_DEVICES is set'; [ "$HOME" ] || echo 'there is no HOME'`)
+	})
+	w.untilWhole()
+	if w.last.Skipped > 0 {
+		t.Errorf("%d lines are skipped: %+v", w.last.Skipped, w.Streams(nil))
+	}
+}
+
+// wrap has the source run a shell script in the place of the dcgmi of o, which runs that
+// with the arguments that the script leaves.
+func wrap(t *testing.T, o *Options, script string) {
+	t.Helper()
+	real := o.Path
+	o.Path = filepath.Join(t.TempDir(), "dcgmi")
+	if err := os.WriteFile(o.Path, []byte("#!/bin/sh\n"+script+"\nexec "+real+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
 }

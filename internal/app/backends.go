@@ -168,8 +168,12 @@ func (s *sourceSettings) hostname(local bool) (string, error) {
 	return thisMachine()
 }
 
-// thisMachine returns the name of the machine that we run on.
+// thisMachine returns the name of the machine that we run on: what Slurm calls it, where
+// it runs us, else its own.
 func thisMachine() (string, error) {
+	if name := os.Getenv("SLURMD_NODENAME"); name != "" {
+		return name, nil
+	}
 	name, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("cannot get this machine's name: %w; set --node-name", err)

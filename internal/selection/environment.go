@@ -71,7 +71,7 @@ func readContainer(all devices, value string, _ func(string) (string, bool)) cho
 // readSlurm reads SLURM_STEP_GPUS and SLURM_JOB_GPUS: the ids of boards on the
 // node, whatever cgroup we are in.
 func readSlurm(all devices, value string, _ func(string) (string, bool)) choice {
-	return all.byNodeIDs(strings.Split(value, ","))
+	return all.byNodeIDs(slurmIDs(value))
 }
 
 // byNodeIDs reads a list that somebody outside of our cgroup or container made:

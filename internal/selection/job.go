@@ -19,6 +19,7 @@ var jobVariables = []struct {
 	{"step_id", []string{"SLURM_STEP_ID", "SLURM_STEPID"}},
 	{"array_job_id", []string{"SLURM_ARRAY_JOB_ID"}},
 	{"array_task_id", []string{"SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "LSB_JOBINDEX"}},
+	{"restart_count", []string{"SLURM_RESTART_COUNT"}},
 	{"job_name", []string{"SLURM_JOB_NAME", "PBS_JOBNAME", "LSB_JOBNAME"}},
 	{"user", []string{"SLURM_JOB_USER", "PBS_O_LOGNAME", "LSB_UNIXUSER"}},
 	{"account", []string{"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"}},

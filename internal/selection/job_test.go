@@ -17,8 +17,8 @@ func TestJob(t *testing.T) {
 		{"none", map[string]string{"HOME": "/root"}, nil},
 		{"srun", map[string]string{
 			"SLURM_PROCID": "9", "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURMD_NODENAME": "gpu07", "SLURM_NTASKS": "16",
-			"SLURM_JOB_NODELIST": "gpu[07-08]", "SLURM_LOCALID": "1", "SLURM_NODEID": "1", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train",
-		}, []canonical.Variable{{Name: "job_id", Value: "4711"}, {Name: "step_id", Value: "0"}, {Name: "job_name", Value: "train"}, {Name: "node", Value: "gpu07"}, {Name: "node_id", Value: "1"}, {Name: "nodes", Value: "2"},
+			"SLURM_JOB_NODELIST": "gpu[07-08]", "SLURM_LOCALID": "1", "SLURM_NODEID": "1", "SLURM_NNODES": "2", "SLURM_JOB_NAME": "train", "SLURM_RESTART_COUNT": "2",
+		}, []canonical.Variable{{Name: "job_id", Value: "4711"}, {Name: "step_id", Value: "0"}, {Name: "restart_count", Value: "2"}, {Name: "job_name", Value: "train"}, {Name: "node", Value: "gpu07"}, {Name: "node_id", Value: "1"}, {Name: "nodes", Value: "2"},
 			{Name: "node_list", Value: "gpu[07-08]"}, {Name: "rank", Value: "9"}, {Name: "local_rank", Value: "1"}, {Name: "tasks", Value: "16"}}},
 		{"mpirun within a batch step, whose rank is 0", map[string]string{
 			"SLURM_JOB_ID": "4711", "SLURM_PROCID": "0", "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_RANK": "1",

@@ -120,6 +120,11 @@ func TestSelect(t *testing.T) {
 
 		{"Slurm: the step goes before the job", eight(), "", false, env{"SLURM_STEP_GPUS": "6", "SLURM_JOB_GPUS": "5,6"}, "6", "SLURM_STEP_GPUS"},
 		{"Slurm: a range", eight(), "", false, env{"SLURM_JOB_GPUS": "5-7"}, "5 6 7", "SLURM_JOB_GPUS"},
+		{"Slurm: a hostlist", eight(), "", false, env{"SLURM_JOB_GPUS": "[1,3-4],6"}, "1 3 4 6", "SLURM_JOB_GPUS"},
+		{"Slurm: one after a word", eight(), "", false, env{"SLURM_STEP_GPUS": "n[1]"}, "1", "SLURM_STEP_GPUS"},
+		{"Slurm: words", eight(), "", false, env{"SLURM_JOB_GPUS": "gpu1, gpu:3,GPU-5a"}, "1 3 5", "SLURM_JOB_GPUS"},
+		{"Slurm: brackets that do not close", eight(), "", false, env{"SLURM_JOB_GPUS": "[1,2"}, "1 2", "SLURM_JOB_GPUS"},
+		{"Slurm: brackets that hold nothing", eight(), "", false, env{"SLURM_JOB_GPUS": "[]"}, everything, ""},
 		{"Slurm: a node that is not ours", eight(), "", false, env{"SLURM_JOB_GPUS": "12"}, everything, ""},
 		{"Slurm: an id twice is not two boards", boards(2), "", false, env{"SLURM_JOB_GPUS": "5,5"}, "0 1", ""},
 		{"no board is known", nil, "", false, env{"SLURM_JOB_GPUS": "1"}, "", ""},
@@ -220,6 +225,7 @@ func TestSelectOfSeveralHosts(t *testing.T) {
 func FuzzSelect(f *testing.F) {
 	f.Add("0,2-3", "GPU-1a,0,-1", "1:0,MIG-3a", "5-6")
 	f.Add("MIG-GPU-1a/2/0", "MIG-GPU-1a000000-1111-2222-3333-444455556666/2/0", ":", "0-2147483647")
+	f.Add("1", "x", "", "gpu[0,2-3],n:1,[")
 	f.Fuzz(func(t *testing.T, flag, cuda, container, slurm string) {
 		env := map[string]string{"CUDA_VISIBLE_DEVICES": cuda, "NVIDIA_VISIBLE_DEVICES": container, "SLURM_JOB_GPUS": slurm}
 		if cuda == "" {

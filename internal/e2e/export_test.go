@@ -325,6 +325,7 @@ func TestOnceAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var doc struct {
+		Schema  int
 		Source  struct{ Backend string }
 		Job     map[string]string
 		Devices []map[string]any
@@ -332,7 +333,7 @@ func TestOnceAsJSON(t *testing.T) {
 	if err := json.Unmarshal(out, &doc); err != nil {
 		t.Fatal(err)
 	}
-	if len(doc.Devices) != 11 || doc.Source.Backend != "replay" || doc.Job["job_id"] != "12" || doc.Job["rank"] != "3" {
+	if doc.Schema != 1 || len(doc.Devices) != 11 || doc.Source.Backend != "replay" || doc.Job["job_id"] != "12" || doc.Job["rank"] != "3" {
 		t.Errorf("%+v", doc)
 	}
 	for _, d := range doc.Devices {

@@ -10,9 +10,14 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
+// schema is the version of document. Keys that come in addition leave it as it is; it
+// rises where one goes, or means something else.
+const schema = 1
+
 // document is a reading as JSON. Its field names are those of our series without
 // their prefix, and their units too. What was not read is not there; it is never 0.
 type document struct {
+	Schema  int                `json:"schema"`
 	At      time.Time          `json:"at"`
 	Source  sourceView         `json:"source"`
 	Host    map[string]float64 `json:"host,omitempty"`
@@ -34,6 +39,7 @@ type sourceView struct {
 func JSON(out io.Writer, v *View) error {
 	s := &v.Source
 	doc := document{
+		Schema:  schema,
 		At:      v.Frame.At,
 		Source:  sourceView{s.Name, s.Backend, s.Aggregation, s.Period.Seconds(), keysOf(s.Missing)},
 		Devices: []map[string]any{},

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,8 +30,9 @@ type backend struct {
 	// others refuse.
 	least   time.Duration
 	clamped bool
-	// standard is --poll where it is not given; 0 leaves it to the source.
-	standard time.Duration
+	// standard is --poll where it is not given; 0 leaves it to the source. shown is it
+	// where readings are shown or kept rather than scraped; 0 is standard.
+	standard, shown time.Duration
 	// onDemand backends read only when they are scraped where --poll is 0.
 	onDemand bool
 	// selects: the source reads the chosen GPUs alone.
@@ -48,7 +50,7 @@ type backend struct {
 var backends = []backend{
 	{name: "prometheus", least: time.Second, standard: 15 * time.Second, onDemand: true, source: defaultUpstream, overHTTP: true, check: checkExporter, open: openExporter},
 	{name: "replay", least: 100 * time.Millisecond, open: openReplay},
-	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: dcgmi.MinPeriod, open: openDCGM},
+	{name: "dcgm", alias: "dcgmi", least: dcgmi.MinPeriod, clamped: true, selects: true, standard: time.Second, shown: dcgmi.MinPeriod, open: openDCGM},
 	{name: "nvml", alias: "nvml_direct", least: nvml.MinPeriod, clamped: true, selects: true, standard: time.Second, open: openNVML},
 }
 
@@ -65,7 +67,11 @@ func parseBackend(word string) (*backend, error) {
 }
 
 // period returns how often to read, where poll is what was set, within what b allows.
-func (b *backend) period(poll *config.Duration) (time.Duration, error) {
+// shows: readings are shown or kept rather than scraped.
+func (b *backend) period(poll *config.Duration, shows bool) (time.Duration, error) {
+	if poll == nil && shows {
+		return cmp.Or(b.shown, b.standard), nil
+	}
 	if poll == nil {
 		return b.standard, nil
 	}
@@ -136,6 +142,7 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	return dcgmi.New(dcgmi.Options{
 		Host:          s.DCGMHost,
 		Period:        s.clamp(logger),
+		Fields:        s.fields,
 		Choose:        o.request().Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,

@@ -73,7 +73,7 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	_, problems := sourcesOf(file)
+	_, problems := sourcesOf(file, false)
 	return files[0] + ": ok", problems, nil
 }
 

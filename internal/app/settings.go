@@ -135,6 +135,10 @@ func (o *options) mode() mode {
 // presents returns whether readings are written out rather than served or watched.
 func (o *options) presents() bool { return o.mode()&(modeOnce|modeExport) != 0 }
 
+// shows returns whether readings are shown or kept, where each of them counts, rather
+// than scraped now and then.
+func (o *options) shows() bool { return o.mode() != modeServe || o.record != "" }
+
 // webFlags returns the settings of the web server in its own form.
 func (o *options) webFlags() *web.FlagConfig {
 	return &web.FlagConfig{WebListenAddresses: &o.listen, WebSystemdSocket: &o.systemdSocket, WebConfigFile: &o.webConfig}
@@ -169,7 +173,7 @@ var settings = []setting{
 		backends: "prometheus replay", remedy: "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host",
 		help: "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default " + defaultUpstream + "). replay: a recording, or a file with expositions, dcgmi dmon output or CSV of --export."},
 	{flag: "poll", key: "sources[].poll", placeholder: "DURATION", modes: modesReading, restart: true, perSource: "give each of them its poll there", at: func(o *options) any { return &o.flagSource.Poll },
-		help: "prometheus: read the exporter by ourselves when nobody scraped for this long, as with --export; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples; at least 100ms (default 100ms and 1s). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). Without it --export plays a file to its end without waiting. A duration, or bare seconds."},
+		help: "prometheus: read the exporter by ourselves when nobody scraped for this long, as with --export; at least 1s, 0 = only when scraped, and not ready before that (default 15s). dcgm, nvml: time between two samples, which profiling fields are averages over; at least 100ms (default 1s, and with dcgm 100ms for --tui, --export, --once and --record). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). Without it --export plays a file to its end without waiting. A duration, or bare seconds."},
 	{flag: "source.min-interval", standard: "1s", modes: modesReading, at: func(o *options) any { return &o.minInterval },
 		check: func(o *options) error { return within(o.minInterval, 0, maxInterval) },
 		help:  "Scrapes closer together than this share one reading of the exporter; 0 reads it on each."},
@@ -187,6 +191,9 @@ var settings = []setting{
 	{flag: "dcgm.host", key: "sources[].dcgm_host", placeholder: "HOST", modes: modesReading, restart: true, perSource: "give each of them its dcgm_host there", at: func(o *options) any { return &o.flagSource.DCGMHost },
 		backends: "dcgm", remedy: "it is for --backend=dcgm",
 		help: "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine)."},
+	{flag: "dcgm.fields", key: "sources[].dcgm_fields", placeholder: "all|core|IDS", modes: modesReading, restart: true, perSource: "give each of them its dcgm_fields there", at: func(o *options) any { return &o.flagSource.DCGMFields },
+		backends: "dcgm", remedy: "it is for --backend=dcgm; an exporter reads what its counters file names",
+		help: "dcgm: the fields to ask dcgmi dmon for. all (default): all that we know; FP32, FP16, integer and tensor sub-pipes (1007, 1008, 1013 to 1016) as far as the GPU counts them, which those before Hopper do in rounds, so that each profiling field is of a part of the period only. core: all but these. Or ids, as in 150,155,1002."},
 	{flag: "gpus", placeholder: "0,2-3", modes: modesReading | modeAttach, at: func(o *options) any { return &o.gpus },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
 		help: "dcgm, nvml, and --once, --export and --tui of all: which GPUs, by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},

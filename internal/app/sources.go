@@ -13,6 +13,7 @@ import (
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 )
 
@@ -22,6 +23,7 @@ type sourceSettings struct {
 	backend *backend
 	poll    time.Duration
 	name    string // that the source will have, where the config file names it
+	fields  []int  // that dcgmi is asked for
 }
 
 // client returns the HTTP client that http_config describes, nil where there is none.
@@ -35,15 +37,19 @@ func (s *sourceSettings) client() (*http.Client, error) {
 	return promconfig.NewClientFromConfig(s.HTTP.HTTPClientConfig, "kpulse-source")
 }
 
-// resolve completes the settings of a source. Its error is that of a key.
-func resolve(from config.Source) (s sourceSettings, key string, err error) {
+// resolve completes the settings of a source. shows: readings are shown or kept rather
+// than scraped. Its error is that of a key.
+func resolve(from config.Source, shows bool) (s sourceSettings, key string, err error) {
 	s = sourceSettings{Source: from}
 	if s.backend, err = parseBackend(cmp.Or(s.Backend, backends[0].name)); err != nil {
 		return s, "backend", err
 	}
 	s.Source.Source = cmp.Or(s.Source.Source, s.backend.source)
-	if s.poll, err = s.backend.period(s.Poll); err != nil {
+	if s.poll, err = s.backend.period(s.Poll, shows); err != nil {
 		return s, "poll", err
+	}
+	if s.fields, err = dcgm.ParseFields(s.DCGMFields); err != nil {
+		return s, "dcgm_fields", err
 	}
 	if s.ExpectedGPUs > maxExpected {
 		return s, "expected_gpus", fmt.Errorf("is out of range; write at most %d", maxExpected)
@@ -52,8 +58,8 @@ func resolve(from config.Source) (s sourceSettings, key string, err error) {
 }
 
 // resolveOfFile resolves a source of the config file, and refuses what can never work.
-func resolveOfFile(from config.Source) (s sourceSettings, key string, err error) {
-	if s, key, err = resolve(from); err != nil {
+func resolveOfFile(from config.Source, shows bool) (s sourceSettings, key string, err error) {
+	if s, key, err = resolve(from, shows); err != nil {
 		return s, key, err
 	}
 	for _, given := range []struct {
@@ -62,6 +68,7 @@ func resolveOfFile(from config.Source) (s sourceSettings, key string, err error)
 	}{
 		{"source", from.Source != "", settingOf("source").isFor(s.backend)},
 		{"dcgm_host", s.DCGMHost != "", settingOf("dcgm.host").isFor(s.backend)},
+		{"dcgm_fields", s.DCGMFields != "", settingOf("dcgm.fields").isFor(s.backend)},
 		{"http_config", s.HTTP != nil, s.backend.overHTTP},
 	} {
 		if given.is && !given.known {
@@ -75,11 +82,12 @@ func resolveOfFile(from config.Source) (s sourceSettings, key string, err error)
 	return s, key, err
 }
 
-// sourcesOf resolves the sources of a config file, and reports what is wrong with them.
-func sourcesOf(file *config.File) (sources []sourceSettings, problems diag.Problems) {
+// sourcesOf resolves the sources of a config file, for readings that are shown or
+// kept if shows, and reports what is wrong with them.
+func sourcesOf(file *config.File, shows bool) (sources []sourceSettings, problems diag.Problems) {
 	seen := map[string]bool{}
 	for i := range file.Sources {
-		s, key, err := resolveOfFile(file.Sources[i])
+		s, key, err := resolveOfFile(file.Sources[i], shows)
 		if err == nil && seen[s.name] {
 			key, err = "source", fmt.Errorf("has the name of one above, %s: names leave user, password and query out; remove one of the two", s.name)
 		}
@@ -110,7 +118,7 @@ func (o *options) chooseSources(file *config.File) error {
 	flags.NodeName = cmp.Or(flags.NodeName, os.Getenv("NODE_NAME"))
 	if file != nil && !o.sourceIsGiven() {
 		var problems diag.Problems
-		if o.sources, problems = sourcesOf(file); problems.Refuse() {
+		if o.sources, problems = sourcesOf(file, o.shows()); problems.Refuse() {
 			return &fileError{problems}
 		}
 	}
@@ -145,7 +153,7 @@ func (o *options) completed(one config.Source) (config.Source, error) {
 
 // readOnly sets the one source to be read.
 func (o *options) readOnly(from config.Source) error {
-	s, key, err := resolve(from)
+	s, key, err := resolve(from, o.shows())
 	if err != nil {
 		at := slices.IndexFunc(settings, func(s setting) bool { return s.key == "sources[]."+key })
 		return fmt.Errorf("%s: %w", o.given.flag(settings[at].flag).name(), err)

@@ -86,6 +86,33 @@ func TestSourcesOfFlagsAndFile(t *testing.T) {
 	}
 }
 
+// TestPollOfEachMode: a dcgm that is scraped costs its host engine a sample a second;
+// what shows or keeps every reading has ten.
+func TestPollOfEachMode(t *testing.T) {
+	for args, want := range map[string]time.Duration{
+		"--backend=dcgm":                           time.Second,
+		"--backend=dcgm --poll=0.2":                200 * time.Millisecond,
+		"--backend=dcgm --record=f":                100 * time.Millisecond,
+		"--backend=dcgm --record=f --poll=2s":      2 * time.Second,
+		"--backend=dcgm --tui":                     100 * time.Millisecond,
+		"--backend=dcgm --once":                    100 * time.Millisecond,
+		"--backend=dcgm --export=all":              100 * time.Millisecond,
+		"--backend=nvml":                           time.Second,
+		"--backend=nvml --export=all":              time.Second,
+		"--backend=prometheus --export=all":        15 * time.Second,
+		"--backend=replay --source=f --export=all": 0,
+	} {
+		if got := configured(t, "", nil, strings.Fields(args)...).sources[0].poll; got != want {
+			t.Errorf("%s: reads every %v, want %v", args, got, want)
+		}
+	}
+	const file = "sources: [{backend: dcgm, dcgm_host: a}, {backend: dcgm, dcgm_host: b, poll: 3s}]"
+	served := configured(t, file, nil)
+	if a, b := served.sources[0].poll, served.sources[1].poll; a != time.Second || b != 3*time.Second {
+		t.Errorf("two of a file are read every %v and %v", a, b)
+	}
+}
+
 // TestFlagsThatDoNotFitSources: they are refused, with what to do.
 func TestFlagsThatDoNotFitSources(t *testing.T) {
 	const two = "sources: [{source: http://n:1/metrics}, {backend: dcgm, dcgm_host: far}]"
@@ -100,6 +127,10 @@ func TestFlagsThatDoNotFitSources(t *testing.T) {
 		{two, "--collector.processes", "--dcgm.host=far are another machine's"},
 		{"sources: [{source: http://n:1}, {backend: replay}]", "--collector.processes", "--collector.processes is not for the prometheus or replay backend: it lists"},
 		{"sources: [{backend: dcgm}]", "--poll=25h", "--poll: 25h is out of range; the dcgm backend takes 100ms to 24h"},
+		{"sources: [{backend: dcgm}]", "--dcgm.fields=155,fast", `--dcgm.fields: "fast" is no id of a field; write all, core, or ids such as 150,155,1002`},
+		{"sources: [{backend: dcgm}]", "--dcgm.fields=397", "--dcgm.fields: 397 is no field that we read; these are: 100 101 112 140 "},
+		{"sources: [{backend: nvml}]", "--dcgm.fields=core", "--dcgm.fields is not for the nvml backend: it is for --backend=dcgm"},
+		{two, "--dcgm.fields=core", "--dcgm.fields is for one source"},
 		{"sources: [{source: http://n:1, poll: 0}]", "--export=all", "--poll=0 reads only when scraped"},
 	} {
 		file := filepath.Join(t.TempDir(), "config.yml")
@@ -120,6 +151,8 @@ func TestBadSources(t *testing.T) {
 		{"{dcgm_host: n}", "bad.yml:3: sources[2].dcgm_host: is not for the prometheus backend; remove it, or name another backend"},
 		{"{backend: dcgm, http_config: {follow_redirects: false}}", "bad.yml:3: sources[2].http_config: is not for the dcgm backend; remove it, or name another backend"},
 		{"{poll: 1ms}", "bad.yml:3: sources[2].poll: 1ms is out of range; the prometheus backend takes 1s to 24h"},
+		{"{backend: dcgm, dcgm_fields: slow}", `bad.yml:3: sources[2].dcgm_fields: "slow" is no id of a field; write all, core, or ids such as 150,155,1002`},
+		{"{backend: nvml, dcgm_fields: core}", "bad.yml:3: sources[2].dcgm_fields: is not for the nvml backend; remove it, or name another backend"},
 		{"{poll: soon}", `bad.yml:3: sources[2].poll: "soon" where a duration is wanted; write 15s, 500ms or bare seconds such as 2`},
 		{"{expected_gpus: 5000}", "bad.yml:3: sources[2].expected_gpus: is out of range; write at most 1024"},
 		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write source: http://node7:9400/metrics, or ./node7:9400 for a file of that name`},
@@ -136,7 +169,7 @@ func TestBadSources(t *testing.T) {
 			}
 			continue
 		}
-		if _, problems := sourcesOf(file); problems.Error() != test.says {
+		if _, problems := sourcesOf(file, false); problems.Error() != test.says {
 			t.Errorf("got  %v\nwant %s", problems, test.says)
 		}
 	}

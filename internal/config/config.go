@@ -69,7 +69,9 @@ type Source struct {
 	// Poll is nil where it is not set: 0 reads only when scraped.
 	Poll     *Duration `yaml:"poll"`
 	DCGMHost string    `yaml:"dcgm_host"`
-	NodeName string    `yaml:"node_name"`
+	// DCGMFields is as dcgm.ParseFields takes it.
+	DCGMFields string `yaml:"dcgm_fields"`
+	NodeName   string `yaml:"node_name"`
 	// ExpectedGPUs is 0 where it is not set.
 	ExpectedGPUs Count `yaml:"expected_gpus"`
 	// HTTP holds credentials, TLS and proxy of a URL, nil for none. Files in it are

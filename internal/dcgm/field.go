@@ -33,8 +33,8 @@ type Field struct {
 	// Rate fields are an average since the sample before, so that the first
 	// sample of a stream has no value.
 	Rate bool
-	// Multiplexed fields alternate with others on GPUs before Hopper, which
-	// cannot count all at once.
+	// Multiplexed fields take turns with others on GPUs before Hopper, which
+	// cannot count all at once, so that each value there is of a part of the period.
 	Multiplexed bool
 	// Help is one line in plain words, with the unit of the values as dmon and
 	// the exporter write them.

@@ -7,17 +7,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Concurrent reads `dcgmi profile -l`, the profiling fields of a GPU by groups such as
-// A.1, and returns the ids of the Multiplexed fields that it counts together with all
-// others. Subgroups of one letter share hardware and take turns, so that a GPU with two
-// of them has none; on Hopper and later all is in A.0.
+// Profiled reads `dcgmi profile -l`, the profiling fields of a GPU by groups such as
+// A.1, and returns the ids of the Multiplexed fields that it counts. Subgroups of one
+// letter share hardware: rounds reports that fields are in two of them, so that the host
+// engine counts now these and now those. On Hopper and later all is in A.0.
 //
 //	+----------------+----------+------------------------------------------------------+
 //	| Group.Subgroup | Field ID | Field Tag                                            |
 //	+----------------+----------+------------------------------------------------------+
 //	| A.0            | 1001     | gr_engine_active                                     |
-func Concurrent(listing []byte) []int {
-	var ids []int
+func Profiled(listing []byte) (ids []int, rounds bool) {
 	subgroups := map[string]string{} // by letter
 	for line := range lines(listing) {
 		group, rest, _ := row(line)
@@ -28,7 +27,7 @@ func Concurrent(listing []byte) []int {
 			continue
 		}
 		if before, known := subgroups[letter]; known && before != subgroup {
-			return nil
+			rounds = true
 		}
 		subgroups[letter] = subgroup
 		if Fields[i].Multiplexed {
@@ -36,7 +35,7 @@ func Concurrent(listing []byte) []int {
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Compact(ids), rounds
 }
 
 // fieldByID returns the index in Fields of a field that DCGM has, -1 where there is none.

@@ -90,23 +90,34 @@ func TestDCGMMissedTicks(t *testing.T) {
 	}
 }
 
-// TestDCGMFieldsOfTheGPU: the fields that other GPUs count in turns come from those that
-// count all at once, as rows of the exporter and as series of ours.
+// TestDCGMFieldsOfTheGPU: the fields that some GPUs count in rounds come as rows of the
+// exporter and as series of ours, from each GPU those that it counts, unless they are
+// left out.
 func TestDCGMFieldsOfTheGPU(t *testing.T) {
 	t.Parallel()
-	turns := dcgmitest.Boards(2)
-	for i := range turns {
-		turns[i].Name = "NVIDIA A100-SXM4-80GB"
+	rounds := dcgmitest.Boards(2)
+	for i := range rounds {
+		rounds[i].Name = "NVIDIA A100-SXM4-80GB"
 	}
 	fields := map[int]string{1007: "fp32", 1008: "fp16", 1013: "tensor_imma", 1014: "tensor_hmma", 1015: "tensor_dfma", 1016: "int"}
 	var readings []dcgmitest.Reading
 	for id := range fields {
 		readings = append(readings, dcgmitest.Reading{Field: id, Value: float64(id-1000) / 100})
 	}
-	for name, gpus := range map[string][]dcgmitest.GPU{"H100": dcgmitest.Boards(2), "A100": turns} {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		gpus  []dcgmitest.GPU
+		flags []string
+		last  int // of the fields that come, by id
+	}{
+		{"H100", dcgmitest.Boards(2), nil, 1016},
+		{"H100, core", dcgmitest.Boards(2), []string{"--dcgm.fields=core"}, 0},
+		{"A100", rounds, nil, 1014},
+		{"A100, core", rounds, []string{"--dcgm.fields=core"}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := startDCGM(t, dcgmitest.Install(t, dcgmitest.Scenario{GPUs: gpus, Readings: readings}), "--poll=100ms")
+			c := startDCGM(t, dcgmitest.Install(t, dcgmitest.Scenario{GPUs: test.gpus, Readings: readings}), test.flags...)
 			body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_sm_active_ratio`)
 			s, err := parseExposition([]byte(body))
 			if err != nil {
@@ -116,7 +127,7 @@ func TestDCGMFieldsOfTheGPU(t *testing.T) {
 				theirs := "DCGM_FI_PROF_PIPE_" + strings.ToUpper(field) + "_ACTIVE"
 				for _, family := range []string{theirs, "kpulse_gpu_" + field + "_active_ratio"} {
 					got := samplesOf(s, family, map[string]string{"gpu": "1"})
-					if name == "A100" && len(got) != 0 || name == "H100" && (len(got) != 1 || got[0] != float64(id-1000)/100) {
+					if id > test.last && len(got) != 0 || id <= test.last && (len(got) != 1 || got[0] != float64(id-1000)/100) {
 						t.Errorf("%s reads %v", family, got)
 					}
 				}

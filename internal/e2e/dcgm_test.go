@@ -19,11 +19,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
-// startDCGM runs a proxy on a node whose dcgmi is the fake at exe.
+// startDCGM runs a proxy on a node whose dcgmi is the fake at exe, with ten samples a
+// second unless flags say otherwise.
 func startDCGM(t *testing.T, exe string, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=dcgm", "--node-name=n"}, flags...)...)
-	cmd.Env = []string{"PATH=" + filepath.Dir(exe)}
+	cmd.Env = []string{"PATH=" + filepath.Dir(exe), "KPULSE_POLL=100ms"}
 	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)

@@ -46,6 +46,9 @@ type Options struct {
 	Host string
 	// Period between two samples, in whole milliseconds; 0 is MinPeriod.
 	Period time.Duration
+	// Fields are the ids of the fields to ask for, as dcgm.ParseFields returns them; nil is
+	// all.
+	Fields []int
 	// Choose chooses which devices to watch; nil chooses all. It is called from several
 	// goroutines.
 	Choose dcgm.Chooser
@@ -103,7 +106,8 @@ type Source struct {
 	surveying    sync.Mutex // locked during a survey, guards what follows
 	query        []byte     // the last of nvidia-smi's answers
 	links        []byte     // and of those about NVLinks
-	extras       []int      // the multiplexed fields that the boards count with the others; never written to
+	extras       []int      // the multiplexed fields that all boards count; never written to
+	roundsLogged bool       // that some count them in rounds
 	missing      string     // why not all is there that was chosen, as it was logged last
 	surveyLogged string     // the last failure of a survey that was logged
 	ask          func(ctx context.Context, path string, args []string) answer
@@ -140,8 +144,8 @@ func New(opts Options) *Source {
 		ring: newRing(2),
 		out:  dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger),
 		streams: []*stream{
-			device:    newStream(device, "device", dcgm.DeviceStream),
-			profiling: newStream(profiling, "profiling", dcgm.ProfilingStream),
+			device:    newStream(device, "device", dcgm.DeviceStream, opts.Fields),
+			profiling: newStream(profiling, "profiling", dcgm.ProfilingStream, opts.Fields),
 		},
 		surveys: make(chan struct{}, 1),
 		ask:     commands.ask,
@@ -165,13 +169,17 @@ func (s *Source) Name() string {
 	return "dcgmi@" + s.opts.Host
 }
 
-// Caps returns what the source gives. A reading is a point: dmon shows the latest of the
-// samples that are taken once a period.
+// Caps returns what the source gives. A reading is a point where the period is the
+// shortest; the profiling fields are averages over a longer one.
 func (s *Source) Caps() source.Caps {
+	aggregation := source.Point
+	if s.opts.Period > MinPeriod {
+		aggregation = source.Window
+	}
 	return source.Caps{
 		Backend:     "dcgm",
 		Kind:        source.Streamed,
-		Aggregation: source.Point,
+		Aggregation: aggregation,
 		Period:      s.opts.Period,
 		Local:       s.local,
 		Host:        s.host,
@@ -289,7 +297,9 @@ func (s *Source) start() {
 		return
 	}
 	for _, st := range s.streams {
-		s.running.Go(func() { s.supervise(s.life, st) })
+		if !st.off {
+			s.running.Go(func() { s.supervise(s.life, st) })
+		}
 	}
 	s.running.Go(func() { s.watch(s.life) })
 }
@@ -307,13 +317,17 @@ func (s *Source) stopped(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Streams appends the totals of the streams device and profiling to dst.
+// Streams appends the totals of the streams device and profiling to dst, but of one that
+// has none of the fields that are asked for.
 func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	var buf [2]source.StreamTotals
 	totals := s.stats.Totals(buf[:0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range s.streams {
+		if st.off {
+			continue
+		}
 		own := source.StreamTotals{Stream: st.name}
 		for _, t := range totals {
 			if t.Stream == st.name {

@@ -105,11 +105,15 @@ func (s *Source) choose(n *dcgm.Inventory) (entities string, models []int, err e
 	return entities, n.OneOfEach(&selection), nil
 }
 
-// askExtras asks which of the multiplexed fields the boards, one of each model, count
-// together with all others. Where one does not answer, what was known stays: without
-// those fields at first. The caller has locked surveying.
+// askExtras asks which of the multiplexed fields the boards, one of each model, count.
+// Where one does not answer, what was known stays: without those fields at first. The
+// caller has locked surveying.
 func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
+	if !slices.ContainsFunc(s.streams[profiling].fields, dcgm.IsMultiplexed) {
+		return
+	}
 	var common []int
+	rounds := false
 	for i, board := range boards {
 		args := []string{"profile", "-l", "-i", strconv.Itoa(board)}
 		if s.opts.Host != "" {
@@ -119,13 +123,19 @@ func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
 		if got.failure(dcgmi, "profile -l", "profiling") != nil {
 			return
 		}
-		its := dcgm.Concurrent(got.stdout)
+		its, turns := dcgm.Profiled(got.stdout)
 		if i == 0 {
 			common = its
 		}
 		common = slices.DeleteFunc(common, func(id int) bool { return !slices.Contains(its, id) })
+		rounds = rounds || turns
 	}
 	s.extras = common
+	if rounds && len(common) > 0 && !s.roundsLogged {
+		s.roundsLogged = true
+		s.opts.Logger.Info("the GPUs cannot count all profiling fields at once and do so in rounds: each value is of a part of the period", "reads", s.Name(),
+			"remedy", "leave FP32, FP16, integer and tensor sub-pipes out where the others are to be of all of it: --dcgm.fields=core")
+	}
 }
 
 // unfit explains that the node does not have what was chosen.

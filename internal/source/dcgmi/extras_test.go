@@ -6,15 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// lean are the profiling fields of every GPU, and extended those of one that counts all
-// at once.
+// lean are the profiling fields of every GPU, and extended those of one that counts them
+// all.
 const (
 	lean     = "-e 1001,1004,1005,1009,1010,1002,1003,1006,1011,1012"
 	extended = "-e 1001,1004,1005,1009,1010,1002,1003,1006,1007,1008,1011,1012,1013,1014,1015,1016"
+	// inRounds are those of an A100: it has no counters for 1015 and 1016.
+	inRounds = "-e 1001,1004,1005,1009,1010,1002,1003,1006,1007,1008,1011,1012,1013,1014"
 )
 
 // a100s are boards whose profiling fields take turns.
@@ -26,27 +29,36 @@ func a100s(n int) []dcgmitest.GPU {
 	return boards
 }
 
-// The fields that would take turns are asked for only where all chosen boards count
-// them at once.
+// The multiplexed fields are asked for where all chosen boards count them, at once or in
+// rounds, and where they are wanted.
 func TestExtras(t *testing.T) {
 	mixed := append(dcgmitest.Boards(1), a100s(2)[1])
 	for _, c := range []struct {
 		name     string
 		boards   []dcgmitest.GPU
 		failures []dcgmitest.Failure
+		fields   string
 		want     string
+		rounds   int // how often the log tells of them
 	}{
-		{"Hopper", dcgmitest.Boards(2), nil, extended},
-		{"Hopper in instances", []dcgmitest.GPU{dcgmitest.Boards(1)[0].Cut(2)}, nil, extended + " -i i:0,i:1"},
-		{"before Hopper", a100s(2), nil, lean},
-		{"both", mixed, nil, lean},
-		{"no list", dcgmitest.Boards(2), []dcgmitest.Failure{{Kind: dcgmitest.ListRefused, Command: "profile", Code: -33}}, lean},
+		{"Hopper", dcgmitest.Boards(2), nil, "all", extended, 0},
+		{"Hopper in instances", []dcgmitest.GPU{dcgmitest.Boards(1)[0].Cut(2)}, nil, "all", extended + " -i i:0,i:1", 0},
+		{"before Hopper", a100s(2), nil, "all", inRounds, 1},
+		{"both", mixed, nil, "all", inRounds, 1},
+		{"no list", dcgmitest.Boards(2), []dcgmitest.Failure{{Kind: dcgmitest.ListRefused, Command: "profile", Code: -33}}, "all", lean, 0},
+		{"Hopper, core", dcgmitest.Boards(2), nil, "core", lean, 0},
+		{"before Hopper, core", a100s(2), nil, "core", lean, 0},
+		{"ids", a100s(2), nil, "1016,1002,155,1007", "-e 1002,1007", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, dcgmitest.Scenario{GPUs: c.boards, Failures: c.failures})
+			fields, err := dcgm.ParseFields(c.fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, dcgmitest.Scenario{GPUs: c.boards, Failures: c.failures}, func(o *Options) { o.Fields = fields })
 			w.untilWhole()
-			for _, s := range w.starts("1001,") {
+			for _, s := range w.starts("1002,") {
 				if args := strings.Join(s.Args, " "); !strings.HasSuffix(args, c.want) {
 					t.Errorf("dcgmi %s, want %s", args, c.want)
 				}
@@ -54,7 +66,10 @@ func TestExtras(t *testing.T) {
 			if w.stream(profiling).Restarts != 0 {
 				t.Error("started again")
 			}
-			w.until("all fields", func(b *raw.Batch, _ error) bool { return has(b, "FP32A") == strings.HasPrefix(c.want, extended) })
+			w.until("all fields", func(b *raw.Batch, _ error) bool { return has(b, "FP32A") == strings.Contains(c.want, "1007") })
+			if n := w.log.count("in rounds"); n != c.rounds {
+				t.Errorf("the log tells %d times of rounds, want %d", n, c.rounds)
+			}
 		})
 	}
 }
@@ -77,4 +92,34 @@ func TestExtrasRefused(t *testing.T) {
 	w.until("an end", func(*raw.Batch, error) bool { return w.stream(profiling).Failure != nil })
 	w.set()
 	w.until("all fields", func(b *raw.Batch, _ error) bool { return has(b, "FP32A") })
+}
+
+// TestFieldsOfOneStream: where all chosen fields are of one stream the other is not
+// started, nor missed, and what fails is said.
+func TestFieldsOfOneStream(t *testing.T) {
+	for _, c := range []struct {
+		fields, has, hasNot, stream string
+	}{
+		{"155,150", "POWER", "SMACT", "device"},
+		{"1002,1004", "SMACT", "POWER", "profiling"},
+	} {
+		t.Run(c.stream, func(t *testing.T) {
+			t.Parallel()
+			fields, err := dcgm.ParseFields(c.fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, dcgmitest.Scenario{}, func(o *Options) { o.Fields = fields })
+			w.until("a reading", func(b *raw.Batch, err error) bool { return err == nil && has(b, c.has) && !has(b, c.hasNot) })
+			totals := w.Streams(nil)
+			if len(totals) != 1 || totals[0].Stream != c.stream || totals[0].Failure != nil {
+				t.Errorf("streams %+v", totals)
+			}
+			if n := len(w.starts("dmon")); n != 1 {
+				t.Errorf("%d times dmon", n)
+			}
+			w.set(dcgmitest.Failure{Kind: dcgmitest.HostEngineDies})
+			w.until("an end", func(_ *raw.Batch, err error) bool { return err != nil })
+		})
+	}
 }

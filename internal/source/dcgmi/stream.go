@@ -18,7 +18,8 @@ import (
 type stream struct {
 	index   int // in Source.streams
 	name    string
-	fields  []int         // all that dcgmi knows, as far as was seen
+	fields  []int         // those that are asked for and dcgmi knows, as far as was seen
+	off     bool          // none of its fields is asked for
 	restart chan struct{} // has a token if the epoch may be over
 
 	// Of the goroutine that supervises it.
@@ -35,14 +36,15 @@ type stream struct {
 	failure *source.Error // why it is not up; nil while it is, or starts
 }
 
-// newStream asks for the fields of a stream.
-func newStream(index int, name string, of dcgm.Stream) *stream {
+// newStream asks for the chosen fields of a stream, for all where chosen is nil.
+func newStream(index int, name string, of dcgm.Stream, chosen []int) *stream {
 	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
 	for i := range dcgm.Fields {
-		if f := &dcgm.Fields[i]; f.Stream == of && !f.Foreign() {
+		if f := &dcgm.Fields[i]; f.Stream == of && !f.Foreign() && (chosen == nil || slices.Contains(chosen, f.ID)) {
 			st.fields = append(st.fields, f.ID)
 		}
 	}
+	st.off = st.fields == nil
 	return st
 }
 
@@ -191,8 +193,8 @@ func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end 
 	return true
 }
 
-// args returns dcgmi's arguments. Multiplexed fields are asked for only where they are
-// counted together with all others: they would make all of them less exact.
+// args returns dcgmi's arguments. Multiplexed fields are asked for only where the GPUs
+// count them: dmon ends as a whole where one is refused.
 func (s *Source) args(st *stream, v *view) ([]string, error) {
 	var list []string
 	for _, id := range st.fields {
@@ -285,10 +287,19 @@ func (s *Source) failed(st *stream, e *source.Error) {
 	}
 }
 
+// leader is the stream whose failure stands for all: the device stream, unless that is
+// off.
+func (s *Source) leader() *stream {
+	if s.streams[device].off {
+		return s.streams[profiling]
+	}
+	return s.streams[device]
+}
+
 // reports returns whether Read's error covers e, now that no stream is up: it is
 // that of the device stream, or that one's too, or bound to be. The caller has locked mu.
 func (s *Source) reports(st *stream, e *source.Error) bool {
-	d := s.streams[device]
+	d := s.leader()
 	return st == d || d.failure != nil && d.failure.Failure == e.Failure ||
 		e.Failure == source.HostEngineUnavailable || e.Failure == source.ExporterCollision
 }
@@ -303,7 +314,7 @@ func (s *Source) failure() error {
 			return nil
 		}
 	}
-	d := s.streams[device]
+	d := s.leader()
 	if d.failure == nil || !s.unreported && !d.over {
 		return nil
 	}
@@ -311,9 +322,9 @@ func (s *Source) failure() error {
 	return d.failure
 }
 
-// expects reports whether st flows or has not failed yet.
+// expects reports whether st flows, or is going to and has not failed yet.
 func (s *Source) expects(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return st.failure == nil
+	return st.failure == nil && !st.off
 }

@@ -27,7 +27,7 @@ var errNoIdentity = fmt.Errorf("no answer within %s of the start", identityGrace
 type view struct {
 	inventory dcgm.Inventory
 	entities  string // dmon's -i
-	extras    []int  // the multiplexed fields that all its boards count with the others
+	extras    []int  // the multiplexed fields that all its boards count
 	// epoch is another where entities are others, or may stand for other devices.
 	// What a child of an earlier epoch prints is void.
 	epoch uint64

@@ -1,0 +1,73 @@
+package dcgm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The words of ParseFields.
+const (
+	allFields  = "all"
+	coreFields = "core"
+)
+
+// ParseFields returns the ids of the fields that a text chooses: all, which "" is too;
+// core, which are those that every GPU counts at the same time; or ids, as in
+// 150,155,1002. They are in the order of Fields.
+func ParseFields(text string) (ids []int, err error) {
+	chosen := func(f *Field) bool { return true }
+	switch text {
+	case allFields, "":
+	case coreFields:
+		chosen = func(f *Field) bool { return !f.Multiplexed }
+	default:
+		list, err := parseIDs(text)
+		if err != nil {
+			return nil, err
+		}
+		chosen = func(f *Field) bool { return slices.Contains(list, f.ID) }
+	}
+	for i := range Fields {
+		if f := &Fields[i]; !f.Foreign() && chosen(f) {
+			ids = append(ids, f.ID)
+		}
+	}
+	return ids, nil
+}
+
+// parseIDs reads ids of fields that we know.
+func parseIDs(text string) (ids []int, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		n := id(word)
+		switch {
+		case n == Unknown:
+			return nil, fmt.Errorf("%q is no id of a field; write all, core, or ids such as 150,155,1002", word)
+		case fieldByID(n) < 0:
+			return nil, fmt.Errorf("%s is no field that we read; these are: %s", word, allIDs())
+		}
+		ids = append(ids, n)
+	}
+	return ids, nil
+}
+
+// allIDs lists the ids of all fields, in rising order.
+func allIDs() string {
+	var ids []int
+	for i := range Fields {
+		if f := &Fields[i]; !f.Foreign() {
+			ids = append(ids, f.ID)
+		}
+	}
+	slices.Sort(ids)
+	var s strings.Builder
+	for i, n := range ids {
+		if i > 0 {
+			s.WriteByte(' ')
+		}
+		s.WriteString(strconv.Itoa(n))
+	}
+	return s.String()
+}

@@ -96,6 +96,7 @@ const (
 	MemoryTemperature
 	TemperatureWarning
 	TemperatureSlowdown
+	TemperatureMargin
 	SMClock
 	MemoryClock
 	FramebufferUsed
@@ -115,11 +116,35 @@ const (
 	RetiredPagesUncorrectable
 	RetiredPagesCorrectable
 	RetiredPagesPending
+	MemoryBanksMax
+	MemoryBanksHigh
+	MemoryBanksPartial
+	MemoryBanksLow
+	MemoryBanksNone
 	XIDLast
 	NVLinkCRCFlitErrors
 	NVLinkCRCDataErrors
 	NVLinkReplayErrors
 	NVLinkRecoveryErrors
+	NVLinkReceiveMalformed
+	NVLinkReceiveDropped
+	NVLinkReceiveErrors
+	NVLinkReceiveRemote
+	NVLinkReceiveGeneral
+	NVLinkIntegrityErrors
+	NVLinkTransmitDiscards
+	NVLinkRecoveriesDone
+	NVLinkRecoveriesFailed
+	NVLinkRecoveryEvents
+	NVLinkSymbolErrors
+	NVLinkEffectiveErrors
+	NVLinkSymbolBER
+	NVLinkEffectiveBER
+	FabricHealth
+	C2CLinks
+	C2CInterrupts
+	C2CReplays
+	C2CReplaysBackToBack
 	RecoveryAction
 	ClockEvents
 	ThrottledPower
@@ -130,6 +155,9 @@ const (
 	ThrottledReliability
 	ThrottledApplicationClocks
 	ThrottledBaseClocks
+	ThrottledSoftwareThermal
+	ThrottledHardwareThermal
+	ThrottledPowerBrake
 	PCIeLinkGeneration
 	PCIeLinkWidth
 	PCIeLinkGenerationMax
@@ -167,6 +195,9 @@ const (
 	helpRemapped     = "Memory rows replaced by spare ones over the life of the board, by the severity of the errors that led to it."
 	helpECC          = "ECC errors since the driver was loaded (volatile) or over the life of the board (aggregate)."
 	helpNVLinkErrors = "Errors on all NVLinks of the GPU, by kind."
+	helpBanks        = "Banks of the device memory, by how many of their spare rows are left."
+	helpNVLinkBER    = "Bits received wrong over all NVLinks as a fraction of those received, before error correction (symbol) or after it (effective); NVLink 5 and newer."
+	helpC2C          = "Errors on the chip-to-chip link to the CPU, by kind."
 	helpThrottled    = "Time the clocks were held down, by reason, since the driver was loaded."
 )
 
@@ -209,6 +240,8 @@ var Fields = [NumFields]FieldInfo{
 	TemperatureWarning:  {"gpu_temperature_warning_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which we call this model hot."},
 	TemperatureSlowdown: {"gpu_temperature_slowdown_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which the GPU says it slows itself down."},
 
+	TemperatureMargin: {"gpu_temperature_margin_celsius", "", Gauge, Celsius, BoardLevel, "Degrees left until the GPU slows itself down."},
+
 	SMClock:     {"gpu_sm_clock_hertz", "", Gauge, Hertz, BoardLevel, "Clock of the streaming multiprocessors."},
 	MemoryClock: {"gpu_memory_clock_hertz", "", Gauge, Hertz, BoardLevel, "Clock of the device memory."},
 
@@ -230,12 +263,36 @@ var Fields = [NumFields]FieldInfo{
 	RetiredPagesUncorrectable: {"gpu_retired_pages_total", `severity="uncorrectable"`, Counter, Count, BoardLevel, helpRetired},
 	RetiredPagesCorrectable:   {"gpu_retired_pages_total", `severity="correctable"`, Counter, Count, BoardLevel, helpRetired},
 	RetiredPagesPending:       {"gpu_retired_pages_pending", "", Gauge, Flag, BoardLevel, "1 if a page is retired only once the driver is loaded anew."},
+	MemoryBanksMax:            {"gpu_memory_banks", `spare="max"`, Gauge, Count, BoardLevel, helpBanks},
+	MemoryBanksHigh:           {"gpu_memory_banks", `spare="high"`, Gauge, Count, BoardLevel, helpBanks},
+	MemoryBanksPartial:        {"gpu_memory_banks", `spare="partial"`, Gauge, Count, BoardLevel, helpBanks},
+	MemoryBanksLow:            {"gpu_memory_banks", `spare="low"`, Gauge, Count, BoardLevel, helpBanks},
+	MemoryBanksNone:           {"gpu_memory_banks", `spare="none"`, Gauge, Count, BoardLevel, helpBanks},
 	XIDLast:                   {"gpu_xid_last", "", Gauge, Code, BoardLevel, "Code of the last XID error; never a count, and it stays until the exporter restarts."},
 	NVLinkCRCFlitErrors:       {"gpu_nvlink_errors_total", `kind="crc_flit"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkCRCDataErrors:       {"gpu_nvlink_errors_total", `kind="crc_data"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkReplayErrors:        {"gpu_nvlink_errors_total", `kind="replay"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkRecoveryErrors:      {"gpu_nvlink_errors_total", `kind="recovery"`, Counter, Count, BoardLevel, helpNVLinkErrors},
-	RecoveryAction:            {"gpu_recovery_action", "", Gauge, Code, BoardLevel, "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
+	NVLinkReceiveMalformed:    {"gpu_nvlink_errors_total", `kind="rx_malformed"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkReceiveDropped:      {"gpu_nvlink_errors_total", `kind="rx_dropped"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkReceiveErrors:       {"gpu_nvlink_errors_total", `kind="rx_error"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkReceiveRemote:       {"gpu_nvlink_errors_total", `kind="rx_remote"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkReceiveGeneral:      {"gpu_nvlink_errors_total", `kind="rx_general"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkIntegrityErrors:     {"gpu_nvlink_errors_total", `kind="integrity"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkTransmitDiscards:    {"gpu_nvlink_errors_total", `kind="tx_discard"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkRecoveriesDone:      {"gpu_nvlink_errors_total", `kind="recovery_successful"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkRecoveriesFailed:    {"gpu_nvlink_errors_total", `kind="recovery_failed"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkRecoveryEvents:      {"gpu_nvlink_errors_total", `kind="recovery_event"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkSymbolErrors:        {"gpu_nvlink_errors_total", `kind="symbol"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkEffectiveErrors:     {"gpu_nvlink_errors_total", `kind="effective"`, Counter, Count, BoardLevel, helpNVLinkErrors},
+	NVLinkSymbolBER:           {"gpu_nvlink_bit_error_ratio", `kind="symbol"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
+	NVLinkEffectiveBER:        {"gpu_nvlink_bit_error_ratio", `kind="effective"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
+	FabricHealth:              {"gpu_fabric_health", "", Gauge, Code, BoardLevel, "How the GPU's NVLink fabric is: 0 has none, 1 healthy, 2 unhealthy, 3 limited capacity."},
+	C2CLinks:                  {"gpu_c2c_links", "", Gauge, Count, BoardLevel, "Chip-to-chip links to the CPU."},
+	C2CInterrupts:             {"gpu_c2c_errors_total", `kind="interrupt"`, Counter, Count, BoardLevel, helpC2C},
+	C2CReplays:                {"gpu_c2c_errors_total", `kind="replay"`, Counter, Count, BoardLevel, helpC2C},
+	C2CReplaysBackToBack:      {"gpu_c2c_errors_total", `kind="replay_back_to_back"`, Counter, Count, BoardLevel, helpC2C},
+	RecoveryAction:            {"gpu_recovery_action", "", Gauge, Code, BoardLevel, "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset, 5 recover the IMEX domain."},
 	ClockEvents:               {"gpu_clock_event_active", "", Gauge, Bitmask, BoardLevel, "1 while the clocks are held down for this reason."},
 
 	ThrottledPower:             {"gpu_throttled_seconds_total", `reason="power"`, Counter, Seconds, BoardLevel, helpThrottled},
@@ -246,6 +303,9 @@ var Fields = [NumFields]FieldInfo{
 	ThrottledReliability:       {"gpu_throttled_seconds_total", `reason="reliability"`, Counter, Seconds, BoardLevel, helpThrottled},
 	ThrottledApplicationClocks: {"gpu_throttled_seconds_total", `reason="application_clocks"`, Counter, Seconds, BoardLevel, helpThrottled},
 	ThrottledBaseClocks:        {"gpu_throttled_seconds_total", `reason="base_clocks"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledSoftwareThermal:   {"gpu_throttled_seconds_total", `reason="sw_thermal"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledHardwareThermal:   {"gpu_throttled_seconds_total", `reason="hw_thermal"`, Counter, Seconds, BoardLevel, helpThrottled},
+	ThrottledPowerBrake:        {"gpu_throttled_seconds_total", `reason="hw_power_brake"`, Counter, Seconds, BoardLevel, helpThrottled},
 
 	PCIeLinkGeneration: {"gpu_pcie_link_generation", "", Gauge, Count, BoardLevel, "Generation the PCIe link runs at."},
 	PCIeLinkWidth:      {"gpu_pcie_link_width", "", Gauge, Count, BoardLevel, "Lanes the PCIe link runs on."},

@@ -65,6 +65,9 @@ func (z *Size) Set(s string) error {
 			continue
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err == nil && n == 0 {
+			return fmt.Errorf("%q is no limit; write at least 1, as of bytes, such as 1KiB", s)
+		}
 		if err != nil || n < 1 || n > (1<<40)/u.size {
 			break
 		}

@@ -32,21 +32,26 @@ func hold(t *testing.T, c *child, path string) net.Conn {
 	return conn
 }
 
-// slowClients returns how many clients were cut for a reason. It is -1 while all places
-// are taken.
-func slowClients(t *testing.T, c *child, reason string) int {
+// counter returns the value of one of the proxy's own counters.
+func counter(t *testing.T, c *child, name string) int {
 	t.Helper()
-	status, text := page(t, c, "/-/metrics")
-	m := regexp.MustCompile(`\nkpulse_proxy_http_slow_clients_total\{reason="` + reason + `"\} (\d+)\n`).FindStringSubmatch(text)
-	if status != http.StatusOK || m == nil {
-		return -1
+	_, text := page(t, c, "/-/metrics")
+	m := regexp.MustCompile(`\n` + regexp.QuoteMeta(name) + ` (\d+)\n`).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("there is no %s:\n%s", name, text)
 	}
 	n, _ := strconv.Atoi(m[1])
 	return n
 }
 
-// TestOneBudget: scrapes that wait for the upstream have all places, whatever else is
-// asked for gets 503, and is counted; health checks are answered.
+// slowClients returns how many clients were cut for a reason.
+func slowClients(t *testing.T, c *child, reason string) int {
+	t.Helper()
+	return counter(t, c, `kpulse_proxy_http_slow_clients_total{reason="`+reason+`"}`)
+}
+
+// TestOneBudget: scrapes that wait for the upstream have all places, whatever else would
+// wait for it gets 503, and is counted. An operator can look while it happens.
 func TestOneBudget(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(nil)
@@ -56,12 +61,9 @@ func TestOneBudget(t *testing.T) {
 	for range 2 {
 		go func() { ended <- get(t, c.url+"/metrics") }()
 	}
-	for end := time.Now().Add(20 * time.Second); get(t, c.url+"/sd") != http.StatusServiceUnavailable; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("two scrapes leave room for a third request")
-		}
-	}
-	rejected := []string{"/container/metrics", "/", "/sd", "/-/metrics", "/api/v1/processes", "/metrics", "/metrics?source=x"}
+	const full = "Further scrapes get 503 now: all places of --web.max-requests=2 are taken."
+	awaitPage(t, c, "/", http.StatusOK, regexp.QuoteMeta(full))
+	rejected := []string{"/container/metrics", "/api/v1/processes", "/metrics", "/metrics?source=x"}
 	for _, path := range rejected {
 		res, err := http.Get(c.url + path)
 		if err != nil {
@@ -71,10 +73,16 @@ func TestOneBudget(t *testing.T) {
 			t.Errorf("%s: %s and Retry-After %q, want 503 and one", path, res.Status, res.Header.Get("Retry-After"))
 		}
 	}
-	for path, want := range map[string]int{"/health": 200, "/-/healthy": 200, "/-/ready": 503} {
+	for path, want := range map[string]int{"/": 200, "/sd": 200, "/-/metrics": 200, "/health": 200, "/-/healthy": 200, "/-/ready": 503} {
 		if status := get(t, c.url+path); status != want {
 			t.Errorf("%s answers %d, want %d", path, status, want)
 		}
+	}
+	if n := counter(t, c, "kpulse_proxy_http_rejected_requests_total"); n != len(rejected) {
+		t.Errorf("%d rejected, want %d", n, len(rejected))
+	}
+	if _, landing := page(t, c, "/"); !strings.Contains(landing, "Requests that got 503 so far, as all places were taken: 4.") {
+		t.Errorf("the landing page does not count:\n%s", landing)
 	}
 	if !strings.Contains(c.logged(), "requests are turned away") {
 		t.Errorf("the log says nothing:\n%s", c.logged())
@@ -82,13 +90,8 @@ func TestOneBudget(t *testing.T) {
 	up.stop()
 	<-ended
 	<-ended
-	_, text := page(t, c, "/-/metrics")
-	m := regexp.MustCompile(`\nkpulse_proxy_http_rejected_requests_total (\d+)\n`).FindStringSubmatch(text)
-	if m == nil {
-		t.Fatal("rejected requests are not counted")
-	}
-	if n, _ := strconv.Atoi(m[1]); n != len(rejected)+1 { // and the one that had to wait
-		t.Errorf("%d rejected, want %d", n, len(rejected)+1)
+	if _, landing := page(t, c, "/"); strings.Contains(landing, full) {
+		t.Errorf("afterwards the landing page says:\n%s", landing)
 	}
 }
 
@@ -102,11 +105,15 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.max-requests=2", "--poll=0")
 	hold(t, c, "/metrics")
 	hold(t, c, "/metrics")
-	for end := time.Now().Add(20 * time.Second); slowClients(t, c, "max_requests") < 1; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); get(t, c.url+"/metrics") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("clients that read nothing keep their places")
 		}
 	}
+	if n := slowClients(t, c, "max_requests"); n < 1 {
+		t.Errorf("%d clients are counted as cut", n)
+	}
+	awaitPage(t, c, "/", http.StatusOK, "Clients that were cut so far: 0 that read too slowly .--web.min-read-rate., [1-9]")
 }
 
 // TestSlowClientIsCut: also where its place is not needed, long before the write timeout

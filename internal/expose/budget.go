@@ -24,6 +24,9 @@ const (
 	stalledAfter = time.Second
 	// warnEvery is how often the log repeats that requests are turned away.
 	warnEvery = time.Minute
+	// reserve is how many places there are beyond --web.max-requests for routes that
+	// wait for no source: that all others wait for one can then be seen.
+	reserve = 4
 )
 
 // Why a client was cut, as its counter says it.
@@ -43,43 +46,71 @@ type budget struct {
 	window time.Duration // rateWindow, but in tests
 	logger *slog.Logger
 
-	rejected prometheus.Counter
-	cut      *prometheus.CounterVec
-
 	mu     sync.Mutex
 	taken  int      // places in use, without those of clients that are cut
 	places []*place // in use
 	idle   []*place
 	warned time.Time
+	usage  usage
+}
+
+// usage is what became of requests since the start.
+type usage struct {
+	Taken, Max  int // places now: all of them taken is 503 for the next scrape
+	Rejected    int // requests that got 503
+	CutForRate  int // clients that read too slowly
+	CutForPlace int // clients that did not read, and whose place was needed
 }
 
 func newBudget(opts *Options) *budget {
-	b := &budget{
-		max: opts.MaxRequests, rate: opts.MinReadRate, window: rateWindow, logger: opts.Logger,
-		rejected: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "kpulse_proxy_http_rejected_requests_total",
-			Help: "Requests that got 503 since --web.max-requests were being answered.",
-		}),
-		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "kpulse_proxy_http_slow_clients_total",
-			Help: "Clients that were cut because they read slower than --web.min-read-rate, or not at all while --web.max-requests were being answered.",
-		}, []string{"reason"}),
+	return &budget{max: opts.MaxRequests, rate: opts.MinReadRate, window: rateWindow, logger: opts.Logger}
+}
+
+// collectors count for /-/metrics what usage shows on the landing page.
+func (b *budget) collectors() []prometheus.Collector {
+	counter := func(name, reason, help string, value func(*usage) int) prometheus.Collector {
+		opts := prometheus.CounterOpts{Name: name, Help: help}
+		if reason != "" {
+			opts.ConstLabels = prometheus.Labels{"reason": reason}
+		}
+		return prometheus.NewCounterFunc(opts, func() float64 {
+			u := b.used()
+			return float64(value(&u))
+		})
 	}
-	b.cut.WithLabelValues(cutForRate)
-	b.cut.WithLabelValues(cutForPlace)
-	return b
+	const slow = "Clients that were cut because they read slower than --web.min-read-rate, or not at all while --web.max-requests were being answered."
+	return []prometheus.Collector{
+		counter("kpulse_proxy_http_rejected_requests_total", "", "Requests that got 503 since --web.max-requests were being answered.", func(u *usage) int { return u.Rejected }),
+		counter("kpulse_proxy_http_slow_clients_total", cutForRate, slow, func(u *usage) int { return u.CutForRate }),
+		counter("kpulse_proxy_http_slow_clients_total", cutForPlace, slow, func(u *usage) int { return u.CutForPlace }),
+	}
+}
+
+// used returns what became of requests until now.
+func (b *budget) used() usage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u := b.usage
+	u.Taken, u.Max = b.taken, b.max
+	return u
 }
 
 // limit has next answer within the budget.
-func (b *budget) limit(next http.Handler) http.Handler {
+func (b *budget) limit(next http.Handler) http.Handler { return b.within(b.max, next) }
+
+// reserved does so where next waits for no source: it has the reserve, too.
+func (b *budget) reserved(next http.Handler) http.Handler { return b.within(b.max+reserve, next) }
+
+// within has next answer unless most requests are being answered.
+func (b *budget) within(most int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, warn := b.enter(w)
+		p, warn := b.enter(w, most)
 		if p == nil {
 			if warn {
-				b.logger.Warn("requests are turned away with 503", "being_answered", b.max, "remedy", "scrape less often, or raise --web.max-requests")
+				b.logger.Warn("requests are turned away with 503", "being_answered", most, "remedy", "scrape less often, or raise --web.max-requests")
 			}
 			w.Header().Set("Retry-After", retryAfter)
-			http.Error(w, fmt.Sprintf("%d requests are being answered already; scrape less often, or raise --web.max-requests", b.max), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("%d requests are being answered already; scrape less often, or raise --web.max-requests", most), http.StatusServiceUnavailable)
 			return
 		}
 		defer b.leave(p)
@@ -87,13 +118,14 @@ func (b *budget) limit(next http.Handler) http.Handler {
 	})
 }
 
-// enter returns a place, that of a client that does not read where no other is left,
-// or nil. The caller logs a warning where warn is set: a log that blocks must not hold mu.
-func (b *budget) enter(w http.ResponseWriter) (p *place, warn bool) {
+// enter returns a place where fewer than most are taken, else that of a client that does
+// not read, or nil. The caller logs a warning where warn is set: a log that blocks must
+// not hold mu.
+func (b *budget) enter(w http.ResponseWriter, most int) (p *place, warn bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.taken >= b.max && !b.cutStalled() {
-		b.rejected.Inc()
+	if b.taken >= most && !b.cutStalled() {
+		b.usage.Rejected++
 		now := time.Now()
 		if warn = b.logger != nil && now.Sub(b.warned) >= warnEvery; warn {
 			b.warned = now
@@ -124,7 +156,7 @@ func (b *budget) leave(p *place) {
 	b.places[last] = nil
 	b.places = b.places[:last]
 	*p = place{budget: b}
-	if len(b.idle) < b.max {
+	if len(b.idle) < b.max+reserve {
 		b.idle = append(b.idle, p)
 	}
 }
@@ -146,7 +178,7 @@ func (b *budget) cutStalled() bool {
 	}
 	slowest.cut = true
 	b.taken--
-	b.cut.WithLabelValues(cutForPlace).Inc()
+	b.usage.CutForPlace++
 	_ = slowest.connection.SetWriteDeadline(time.Now()) // an error is the client's
 	return true
 }
@@ -231,6 +263,6 @@ func (p *place) end(n int, err error) {
 		p.spent, p.written = 0, 0
 	}
 	if !p.cut && b.rate > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-		b.cut.WithLabelValues(cutForRate).Inc()
+		b.usage.CutForRate++
 	}
 }

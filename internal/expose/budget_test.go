@@ -9,12 +9,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TestEveryRouteIsLimited: the places are those of all routes together, but for the
-// health checks.
+// health checks, and those that wait for no source have some beyond them.
 func TestEveryRouteIsLimited(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
@@ -30,13 +28,35 @@ func TestEveryRouteIsLimited(t *testing.T) {
 		<-f.entered
 	}
 	for path, want := range map[string]int{
-		"/": 503, "/metrics": 503, "/metrics?source=slow": 503, "/-/metrics": 503, "/api/v1/processes": 503, "/container/metrics": 503,
-		"/sd": 503, "/debug/pprof/heap": 503, "/health": 200, "/-/healthy": 200, "/-/ready": 200, "/nothing": 404,
+		"/metrics": 503, "/metrics?source=slow": 503, "/api/v1/processes": 503, "/container/metrics": 503,
+		"/": 200, "/-/metrics": 200, "/sd": 200, "/debug/pprof/heap": 200, "/health": 200, "/-/healthy": 200, "/-/ready": 200, "/nothing": 404,
 	} {
 		res, _ := ask(t, "GET", server.URL+path)
 		if res.StatusCode != want || want == 503 && res.Header.Get("Retry-After") == "" {
 			t.Errorf("%s answers %d, Retry-After %q, want %d", path, res.StatusCode, res.Header.Get("Retry-After"), want)
 		}
+	}
+}
+
+// TestReserveIsLimited: what waits for no source has reserve places more, and no more.
+func TestReserveIsLimited(t *testing.T) {
+	b := newBudget(&Options{MaxRequests: 1})
+	entered, leave := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(b.reserved(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-leave
+	})))
+	defer server.Close()
+	defer close(leave)
+	for range 1 + reserve {
+		go http.Get(server.URL)
+		<-entered
+	}
+	if res, body := ask(t, "GET", server.URL); res.StatusCode != 503 || !strings.HasPrefix(string(body), "5 requests are being answered") {
+		t.Errorf("one too many gets %d %s", res.StatusCode, body)
+	}
+	if u := b.used(); u != (usage{Taken: 5, Max: 1, Rejected: 1}) {
+		t.Errorf("%+v", u)
 	}
 }
 
@@ -64,26 +84,14 @@ func request(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 	return conn, r
 }
 
-// count returns the value of a counter.
-func count(t *testing.T, c prometheus.Collector) float64 {
-	t.Helper()
-	r := prometheus.NewRegistry()
-	r.MustRegister(c)
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return families[0].GetMetric()[0].GetCounter().GetValue()
-}
-
 const muchMore = 32 << 20 // bytes, than a connection buffers
 
-// awaitCut waits until a client is cut for a reason.
-func awaitCut(t *testing.T, b *budget, reason string) {
+// awaitCut waits until a client is cut for its speed.
+func awaitCut(t *testing.T, b *budget) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); count(t, b.cut.WithLabelValues(reason)) == 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); b.used().CutForRate == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("no client is cut for %s", reason)
+			t.Fatal("no client is cut")
 		}
 	}
 }
@@ -93,7 +101,7 @@ func TestSlowClientIsCut(t *testing.T) {
 	b.window = 200 * time.Millisecond
 	server := limited(t, b, muchMore)
 	_, r := request(t, server)
-	awaitCut(t, b, cutForRate)
+	awaitCut(t, b)
 	if n, _ := io.Copy(io.Discard, r); n >= muchMore {
 		t.Errorf("all %d bytes came", n)
 	}
@@ -118,8 +126,8 @@ func TestSteadyClientIsNotCut(t *testing.T) {
 	if got < muchMore || time.Since(begun) < 3*b.window {
 		t.Errorf("%d bytes came within %s", got, time.Since(begun))
 	}
-	if n := count(t, b.cut.WithLabelValues(cutForRate)); n != 0 {
-		t.Errorf("%v clients are cut", n)
+	if n := b.used().CutForRate; n != 0 {
+		t.Errorf("%d clients are cut", n)
 	}
 }
 
@@ -138,8 +146,8 @@ func TestStalledClientLosesItsPlace(t *testing.T) {
 			t.Fatalf("status %d long after the first stalled", res.StatusCode)
 		}
 	}
-	if cut := count(t, b.cut.WithLabelValues(cutForPlace)); cut != 1 || int(count(t, b.rejected)) != rejected || rejected == 0 {
-		t.Errorf("%v cut, %v rejected, want 1 and %d", cut, count(t, b.rejected), rejected)
+	if u := b.used(); u.CutForPlace != 1 || u.Rejected != rejected || rejected == 0 {
+		t.Errorf("%+v, want 1 cut and %d rejected", u, rejected)
 	}
 	if n, _ := io.Copy(io.Discard, r); n >= muchMore {
 		t.Errorf("the stalled client got all %d bytes", n)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -23,12 +24,13 @@ type landing struct {
 	rules     bool
 	reload    bool
 	recording func() Recording
+	usage     func() usage // of the places
 	page      *template.Template
 }
 
-func newLanding(opts *Options) (*landing, error) {
+func newLanding(opts *Options, used func() usage) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, page}, err
+	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, used, page}, err
 }
 
 // Recording is how the recording of the readings goes.
@@ -47,6 +49,15 @@ const frozenAfter = 5 * time.Minute
 // lacks them all, their number is enough.
 const mostMissed = 8
 
+const (
+	// mostUnknown is how many families without a name of ours are listed: an exporter
+	// has some; that thousands have none says enough by its number.
+	mostUnknown = 50
+	// longestName, in bytes, is what is shown of the name of one. Those of exporters
+	// have some 60.
+	longestName = 120
+)
+
 // landingView is what the page shows.
 type landingView struct {
 	Version   string
@@ -55,8 +66,15 @@ type landingView struct {
 	Rules     bool
 	Reload    bool
 	Recording *Recording
+	Usage     usage
 	Sources   []sourceView
 }
+
+// Full reports whether the next scrape gets 503. The page's own place does not count.
+func (v *landingView) Full() bool { return v.Usage.Taken > v.Usage.Max }
+
+// Cut reports whether clients were cut.
+func (v *landingView) Cut() bool { return v.Usage.CutForRate+v.Usage.CutForPlace > 0 }
 
 // sourceView is what the page shows of one source.
 type sourceView struct {
@@ -70,11 +88,13 @@ type sourceView struct {
 	Missed  []canonical.Device // the first boards that were never seen
 	Others  int                // how many more were never seen
 	Missing []string
+	Unknown []string // the first families without a name of ours
+	Unnamed int      // how many more have none
 }
 
 // ServeHTTP implements http.Handler.
 func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes, Rules: l.rules, Reload: l.reload}
+	view := landingView{Version: version.Version, Pprof: l.pprof, Processes: l.processes, Rules: l.rules, Reload: l.reload, Usage: l.usage()}
 	if l.recording != nil {
 		state := l.recording()
 		view.Recording = &state
@@ -84,10 +104,11 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		state, ready := f.Status()
 		source := viewOf(state, ready, now)
 		source.addAbsent(state.Roster)
+		source.addUnknown(state.UnknownFamilies)
 		view.Sources = append(view.Sources, source)
 	}
 	var b bytes.Buffer
-	if err := l.page.Execute(&b, view); err != nil {
+	if err := l.page.Execute(&b, &view); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -132,4 +153,15 @@ func (v *sourceView) addAbsent(roster *canonical.Roster) {
 	}
 	v.Missed = roster.Missed[:min(len(roster.Missed), mostMissed)]
 	v.Others = len(roster.Missed) - len(v.Missed)
+}
+
+// addUnknown adds the first of the families without a name of ours, and counts the others.
+func (v *sourceView) addUnknown(families []string) {
+	for _, name := range families[:min(len(families), mostUnknown)] {
+		if len(name) > longestName {
+			name = strings.ToValidUTF8(name[:longestName], "") + "…"
+		}
+		v.Unknown = append(v.Unknown, name)
+	}
+	v.Unnamed = len(families) - len(v.Unknown)
 }

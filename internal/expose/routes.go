@@ -25,7 +25,8 @@ type Options struct {
 	Sources     []Source
 	Passthrough Passthrough
 	// MaxRequests is how many requests are answered at a time, those for health and
-	// readiness aside; more get 503.
+	// readiness aside; more get 503. A few more of those that wait for no source are
+	// answered, so that an operator can see what the others wait for.
 	MaxRequests int
 	// MinReadRate is how many bytes a client must read each second; 0 is none.
 	MinReadRate int
@@ -96,12 +97,12 @@ func New(opts Options) (http.Handler, error) {
 	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
 	b := newBudget(&opts)
-	for _, c := range append(opts.Collectors, b.rejected, b.cut) {
+	for _, c := range append(opts.Collectors, b.collectors()...) {
 		if err := m.telemetry.registry.Register(c); err != nil {
 			return nil, fmt.Errorf("telemetry: %w", err)
 		}
 	}
-	page, err := newLanding(&opts)
+	page, err := newLanding(&opts, b.used)
 	if err != nil {
 		return nil, err
 	}
@@ -116,25 +117,25 @@ func New(opts Options) (http.Handler, error) {
 // other methods with 405 and other paths with 404.
 func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", b.limit(page))
+	mux.Handle("GET /{$}", b.reserved(page))
 	mux.Handle("GET /metrics", notItself(opts.Self, b.limit(m)))
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("GET /-/healthy", healthy)
 	mux.HandleFunc("GET /-/ready", ready(opts.Sources))
-	mux.Handle("GET /-/metrics", b.limit(m.telemetry.handler()))
+	mux.Handle("GET /-/metrics", b.reserved(m.telemetry.handler()))
 	mux.HandleFunc("POST /-/reload", reload(opts.Reload))
 	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
 	mux.Handle("GET /api/v1/processes", b.limit(newProcesses(opts)))
 	mux.Handle("GET /container/metrics", b.limit(&containers{opts.Sources, opts.Timeout}))
-	mux.Handle("GET /sd", b.limit(discovery(opts.Sources)))
+	mux.Handle("GET /sd", b.reserved(discovery(opts.Sources)))
 	if opts.EnablePprof {
 		// All of net/http/pprof but the command line, which may hold the credentials
 		// of an upstream's URL.
-		mux.Handle("GET /debug/pprof/", b.limit(http.HandlerFunc(pprof.Index)))
+		mux.Handle("GET /debug/pprof/", b.reserved(http.HandlerFunc(pprof.Index)))
 		mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
-		mux.Handle("GET /debug/pprof/profile", b.limit(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("GET /debug/pprof/symbol", b.limit(http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("GET /debug/pprof/trace", b.limit(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("GET /debug/pprof/profile", b.reserved(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("GET /debug/pprof/symbol", b.reserved(http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("GET /debug/pprof/trace", b.reserved(http.HandlerFunc(pprof.Trace)))
 	}
 	return mux
 }

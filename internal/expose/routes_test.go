@@ -187,6 +187,18 @@ func TestLandingPage(t *testing.T) {
 	}
 }
 
+// TestLandingPageBoundsUnknownFamilies: an upstream of thousands makes no long page.
+func TestLandingPageBoundsUnknownFamilies(t *testing.T) {
+	f := sourceOf(snapshotOf("strange", board()))
+	for n := range 1000 {
+		f.state.UnknownFamilies = append(f.state.UnknownFamilies, fmt.Sprintf("DCGM_FI_NEW_%03d_%s", n, strings.Repeat("é", 100)))
+	}
+	_, body := ask(t, "GET", serve(t, Options{Sources: []Source{f}}).URL+"/")
+	if page := string(body); !strings.Contains(page, "and 950 more") || strings.Count(page, "DCGM_FI_NEW_") != 50 || !strings.Contains(page, "é…</code>") || len(page) > 20<<10 {
+		t.Errorf("%d bytes:\n%s", len(page), page)
+	}
+}
+
 // TestLandingPageTellsWhatIsOn: what is off is not spoken of.
 func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	sources := []Source{sourceOf(snapshotOf("works", board()))}

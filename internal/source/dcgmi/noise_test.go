@@ -53,6 +53,20 @@ func TestNoise(t *testing.T) {
 		{"blank lines", "\n", func(w net.Conn) { write(w, "\n  \n"); time.Sleep(20 * time.Second) }, "", io.EOF},
 		{"without end", "", func(w net.Conn) { write(w, strings.Repeat("hello, here\n", 1<<20)) }, "", errNoise},
 		{"without end and newline", "", func(w net.Conn) { write(w, strings.Repeat("hello, here", 1<<20)) }, "", errNoise},
+		{"without end and newline, in pieces", "", func(w net.Conn) {
+			write(w, strings.Repeat("hello, here", lineBuffer))
+			for range 1100 {
+				write(w, strings.Repeat("x", 1000))
+			}
+			time.Sleep(time.Hour)
+		}, "", errNoise},
+		{"lines that are too long", "", func(w net.Conn) {
+			for range 20 {
+				write(w, strings.Repeat("x", 2*lineBuffer-1))
+				write(w, "\n")
+			}
+			time.Sleep(time.Hour)
+		}, "", errNoise},
 		{"without end behind a row", "", func(w net.Conn) {
 			write(w, header("POWER")+row(0, "1")+strings.Repeat("hello, here\n", 1<<20))
 		}, "", errNoise},

@@ -212,17 +212,19 @@ func (r *receiver) scan(n int, now time.Time) {
 		if r.cutting {
 			r.tick.batch.Skipped++
 			r.cutting = false
+			r.noise.bytes += end
 		} else {
 			r.line(text[:end], now)
 		}
 		text = text[end:]
 	}
-	r.n = copy(r.buf, text)
-	if r.n == len(r.buf) {
+	switch r.n = copy(r.buf, text); {
+	case r.cutting: // more of a line whose beginning is known
+		r.noise.bytes += r.n
+		r.n = 0
+	case r.n == len(r.buf):
 		r.other(r.buf)
 		r.cutting = true
-	}
-	if r.cutting {
 		r.n = 0
 	}
 	if r.n == 0 && r.expect > 0 && r.parser.Rows() >= r.expect && r.pending() {

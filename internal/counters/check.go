@@ -30,11 +30,6 @@ type Want struct {
 // columns of a line: the field, its TYPE, and HELP.
 const columns = 3
 
-// ownCounters are what the exporter counts by itself, without a field of DCGM.
-var ownCounters = []string{
-	"DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_GPU_HEALTH_STATUS", "DCGM_EXP_P2P_STATUS",
-}
-
 // types are the words that the exporter accepts as a TYPE. It makes no series of a
 // label, but a label of all others.
 var types = []string{"gauge", "counter", "histogram", "summary", "label"}
@@ -79,7 +74,10 @@ func Check(file string, body []byte, wants []Want) (fields int, problems diag.Pr
 
 // known are the names that we know a field by.
 func known() []string {
-	names := slices.Clone(ownCounters)
+	var names []string
+	for _, own := range translate.CountedFamilies() {
+		names = append(names, own.Name)
+	}
 	for i := range dcgm.Fields {
 		if f := &dcgm.Fields[i]; !f.Foreign() {
 			names = append(names, f.Family)

@@ -306,3 +306,30 @@ func TestDerivedReadings(t *testing.T) {
 		})
 	}
 }
+
+// A board that is lost keeps rows of what the exporter counts by itself: they make no
+// device, and keep none.
+func TestWhatTheExporterCountsMakesNoDevice(t *testing.T) {
+	const own = `DCGM_EXP_XID_ERRORS_COUNT{gpu="%[1]d",UUID="%[2]s",window_size_in_ms="300000"} 0
+DCGM_EXP_GPU_HEALTH_STATUS{gpu="%[1]d",UUID="%[2]s",health_watch="ALL",health_error_code="DCGM_FR_OK"} 0
+DCGM_EXP_OF_TOMORROW{gpu="%[1]d",UUID="%[2]s"} 1
+`
+	a, b := temp(`gpu="0",UUID="A"`, 40), temp(`gpu="1",UUID="B"`, 50)
+	owns := fmt.Sprintf(own, 0, "A") + fmt.Sprintf(own, 1, "B")
+	r := newReader(t, Options{})
+	for i, step := range []struct {
+		body string
+		want []c.Device
+	}{
+		{owns, nil},
+		{a + b + owns, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}},
+		{owns + a + b, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}},
+		{owns + a, []c.Device{{GPU: "0", UUID: "A"}}},
+		{b + owns, []c.Device{{GPU: "1", UUID: "B"}}},
+		{owns, nil},
+	} {
+		r.read(step.body)
+		t.Logf("step %d", i)
+		r.checkDevices(step.want...)
+	}
+}

@@ -79,7 +79,7 @@ var goldens = []golden{
 			c.FramebufferTotal: 16106127360, c.FramebufferUsedRatio: 1.0 / 3, c.PowerLimit: 70, c.RecoveryAction: 2,
 			c.TemperatureSlowdown: 96, c.PCIeLinkGeneration: 3, c.PCIeLinkWidth: 16, c.ThrottledApplicationClocks: 140737.488355328,
 		}},
-		report: Report{UnknownFamilies: []string{"DCGM_EXP_XID_ERRORS_COUNT", "DCGM_FI_DEV_VGPU_LICENSE_STATUS"}},
+		report: Report{UnknownFamilies: []string{"DCGM_FI_DEV_VGPU_LICENSE_STATUS"}},
 	},
 	{
 		file: "v4.8.3.prom",

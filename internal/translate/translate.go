@@ -72,6 +72,7 @@ type family struct {
 	rule    *rule // nil if we have no name for it
 	unknown bool  // it is the vendor's and has no rule
 	sibling bool  // its like came with the base-unit fields of DCGM 4.7
+	counted bool  // the exporter counts it by itself: no evidence of a device
 	seen    bool  // a device has a sample of it in this reading
 	listed  bool  // it is in Translator.unknown
 }
@@ -116,7 +117,7 @@ func New(opts Options) (*Translator, error) {
 
 // Translate fills dst with the devices and readings of b and rep with what
 // became of the rest. A device is in dst if b has a sample of it, or of an
-// instance of it. Of several samples for one reading of a device the first
+// instance of it, that the exporter does not merely count by itself. Of several samples for one reading of a device the first
 // counts. While no device comes, goes or changes, dst.Topology stays the same,
 // and while besides no workload comes or goes, dst.AllocationSet does, in whatever
 // order the samples are.
@@ -149,7 +150,9 @@ func (t *Translator) learn(d *raw.Dict) {
 	for id := len(t.families); id < d.Families(); id++ {
 		name := d.Family(uint32(id)).Name
 		r := t.rules.byName[name]
-		t.families = append(t.families, family{rule: r, unknown: r == nil && isVendorName(name), sibling: isSibling(name)})
+		t.families = append(t.families, family{
+			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name), sibling: isSibling(name), counted: r == nil && isCounted(name),
+		})
 		if name == utilRatioName {
 			t.util.family = id
 		}
@@ -181,6 +184,11 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			}
 			continue
 		}
+		f := &t.families[s.Family]
+		if f.counted {
+			f.seen = true
+			continue
+		}
 		p := &t.positions[v]
 		p.seen = t.reading
 		if p.row == overLimit {
@@ -190,7 +198,6 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		if p.row == notHere {
 			return false
 		}
-		f := &t.families[s.Family]
 		f.seen = true
 		if f.rule == nil {
 			continue
@@ -289,8 +296,9 @@ func (t *Translator) present(b *raw.Batch) []int32 {
 	t.reading++
 	var present []int32
 	for i := range b.Samples {
-		v := t.blocks[b.Samples[i].Labels]
-		if v < 0 || t.positions[v].seen == t.reading {
+		s := &b.Samples[i]
+		v := t.blocks[s.Labels]
+		if v < 0 || t.families[s.Family].counted || t.positions[v].seen == t.reading {
 			continue
 		}
 		t.positions[v].seen = t.reading

@@ -1,0 +1,41 @@
+package translate
+
+import "strings"
+
+// countedPrefix begins the names of what dcgm-exporter counts by itself. It writes such
+// rows of each board that it found when it started, also of one that is lost since: they
+// do not show that the board is there (seen on 4.8.2, whose lost board keeps a count of
+// XIDs and a health status, both 0, and none of its fields).
+const countedPrefix = "DCGM_EXP_"
+
+// Counted is a family that dcgm-exporter counts by itself, without a field of DCGM.
+type Counted struct {
+	// Name of the family, and the labels that its rows have besides those of a device.
+	Name   string
+	Labels []string
+}
+
+// CountedFamilies returns those families. No reading is made of them.
+func CountedFamilies() []Counted {
+	return []Counted{
+		{"DCGM_EXP_CLOCK_EVENTS_COUNT", []string{"clock_event", "window_size_in_ms"}},
+		{"DCGM_EXP_XID_ERRORS_COUNT", []string{"window_size_in_ms", "xid"}},
+		{"DCGM_EXP_XID_ERRORS_TOTAL", []string{"xid"}}, // since 4.8.3
+		{"DCGM_EXP_GPU_HEALTH_STATUS", []string{"health_error_code", "health_watch"}},
+		{"DCGM_EXP_P2P_STATUS", nil},
+	}
+}
+
+// isCounted reports whether a family is one that dcgm-exporter counts by itself, those
+// of versions to come included.
+func isCounted(name string) bool { return strings.HasPrefix(name, countedPrefix) }
+
+// isKnownCounted reports whether it is one of CountedFamilies.
+func isKnownCounted(name string) bool {
+	for _, c := range CountedFamilies() {
+		if c.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -56,7 +56,7 @@ func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show
 	}()
 	defer func() { end(); <-ended }()
 
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, canonical.TimedOut(timeout))
 	defer cancel()
 	snapshot, release, err := p.Read(ctx)
 	if err != nil {

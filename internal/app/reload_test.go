@@ -103,7 +103,7 @@ func TestReloadKeepsWhatIsStillSelected(t *testing.T) {
 	kept := func() float64 { return gauge(t, "kpulse_proxy_rule_store_samples", s.rules) }
 	until := func(done func() bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%v samples are kept", kept())
 			}

@@ -36,7 +36,7 @@ func TestServesIsOfEachSource(t *testing.T) {
 		_ = p.run(ctx)
 	}()
 	defer func() { end(); <-ended }()
-	for until := time.Now().Add(20 * time.Second); !p.serves(good) && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); !p.serves(good) && time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if !p.serves(good) || p.serves(missing) || p.serves("another") {

@@ -118,6 +118,14 @@ var DropReasons = [NumDropReasons]string{
 	DropLabelTooLong: "label_too_long",
 }
 
+// TimedOut is how much time a reading was given. As the cause of a context
+// (context.WithTimeoutCause) it lets a failure name that time, and not the time that was
+// measured, which is longer on a busy machine.
+type TimedOut time.Duration
+
+// Error names the time.
+func (t TimedOut) Error() string { return "no answer within " + time.Duration(t).String() }
+
 // Failure is why nothing could be read. It is an error.
 type Failure struct {
 	Kind    string // one stable word, such as timeout or bad_status

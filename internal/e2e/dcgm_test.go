@@ -54,7 +54,7 @@ func awaitPage(t *testing.T, c *child, path string, status int, match string) st
 	re := regexp.MustCompile(match)
 	var code int
 	var body string
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if code, body = page(t, c, path); code == status && re.MatchString(body) {
 			return body
 		}
@@ -158,7 +158,7 @@ func TestDCGMCannotStart(t *testing.T) {
 		{"no such GPU", whole, []string{"--gpus=99"}, []string{"there is no GPU 99", "0-7"}},
 		{"no GPU at all", whole, []string{"--gpus=fast"}, []string{`"fast" is no GPU`, "0,2-3"}},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		cmd := exec.CommandContext(ctx, itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=dcgm"}, c.flags...)...)
 		cmd.Env = []string{"PATH=" + filepath.Dir(c.exe)}
 		out, _ := cmd.CombinedOutput()
@@ -182,7 +182,7 @@ func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 		GPUs:     dcgmitest.Boards(2),
 		Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, itself(t), "--backend=dcgm", "--poll=10ms", "--once")
 	cmd.Env = []string{"PATH=" + filepath.Dir(exe), "SLURM_JOB_ID=4711"}

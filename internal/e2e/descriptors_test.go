@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestOutOfDescriptors: clients that only connect take all descriptors. The log says so,
@@ -27,11 +26,7 @@ func TestOutOfDescriptors(t *testing.T) {
 		}
 		conns = append(conns, conn)
 	}
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(c.logged(), "cannot accept connections"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no warning in\n%s", c.logged())
-		}
-	}
+	awaitLog(t, c, "cannot accept connections")
 	for line := range strings.Lines(c.logged()) {
 		if strings.Contains(line, "cannot accept") && (!strings.Contains(line, "level=WARN") || !strings.Contains(line, "too many open files") || !strings.Contains(line, "LimitNOFILE=")) {
 			t.Errorf("want a warning with cause and remedy: %s", line)

@@ -26,7 +26,7 @@ import (
 // stderr.
 func exported(t *testing.T, env []string, args ...string) (rows [][]string, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, itself(t), args...)
 	cmd.Env = env
@@ -231,7 +231,7 @@ func TestExportEndsWithItsReader(t *testing.T) {
 		go func() { ended <- cmd.Wait() }()
 		select {
 		case err = <-ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			cmd.Process.Kill()
 			t.Fatal("it goes on")
 		}

@@ -92,7 +92,7 @@ func goldenMetrics(t *testing.T, flags []string) string {
 	}
 	defer c.cmd.Process.Kill()
 	var answer []byte
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		res, err := http.Get(c.url + "/metrics")
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ var volatile = regexp.MustCompile(`(?m)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|"at": 
 // goldenOutput returns what a run writes, without the time of the reading.
 func goldenOutput(t *testing.T, args []string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := goldenCommand(ctx, t, args...)
 	stdout, err := cmd.Output()

@@ -33,11 +33,16 @@ func startHanging(t *testing.T) (url string, requests *atomic.Int32, came, went 
 	return server.URL + "/metrics", requests, came, went
 }
 
-// scrapeFor scrapes as Prometheus does with a scrape_timeout, and returns status and
-// answer: 0 where it left before.
-func scrapeFor(t *testing.T, c *child, seconds float64, leaves time.Duration) (int, string) {
-	ctx, cancel := context.WithTimeout(t.Context(), leaves)
+// scrapeFor scrapes as Prometheus does with a scrape_timeout, but waits for longer: also
+// where the machine is too busy to answer in time. It returns status and answer.
+func scrapeFor(t *testing.T, c *child, seconds float64) (int, string) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	return scrapeUntil(ctx, t, c, seconds)
+}
+
+// scrapeUntil is scrapeFor of a client that leaves when ctx ends: status 0 says that it did.
+func scrapeUntil(ctx context.Context, t *testing.T, c *child, seconds float64) (int, string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/metrics", http.NoBody)
 	if err != nil {
 		t.Error(err)
@@ -57,7 +62,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("in vain: ", what)
 	}
 }
@@ -68,16 +73,23 @@ func TestPatientClientThatLeaves(t *testing.T) {
 	t.Parallel()
 	url, requests, came, went := startHanging(t)
 	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")
-	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 {
+	if code, body := scrapeFor(t, c, 30); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
-	if code, _ := scrapeFor(t, c, 3600, time.Second/2); code != 0 {
+	waits, leave := context.WithCancel(t.Context())
+	left := make(chan int, 1)
+	go func() {
+		code, _ := scrapeUntil(waits, t, c, 3600)
+		left <- code
+	}()
+	await(t, "the request that hangs comes", came)
+	leave()
+	if code := <-left; code != 0 {
 		t.Errorf("the client that leaves got %d", code)
 	}
-	await(t, "the request that hangs comes", came)
 	await(t, "the request ends with its client", went)
 	for n := range 3 {
-		if code, body := scrapeFor(t, c, 2, time.Minute); code != 200 {
+		if code, body := scrapeFor(t, c, 30); code != 200 {
 			t.Errorf("scrape %d: %d %s", n, code, body)
 		}
 	}
@@ -118,34 +130,34 @@ func patientClientStays(t *testing.T, flags ...string) *child {
 	t.Helper()
 	url, requests, came, went := startHanging(t)
 	c := startProxy(t, itself(t), append(flags, "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1h")...)
-	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 {
+	if code, body := scrapeFor(t, c, 30); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
 	patient := make(chan int, 1)
 	go func() {
-		code, _ := scrapeFor(t, c, 3600, time.Minute)
+		code, _ := scrapeFor(t, c, 3600)
 		patient <- code
 	}()
 	await(t, "the request that hangs comes", came)
-	if code, body := scrapeFor(t, c, 4, time.Minute); code != 504 || !strings.Contains(body, "did not answer within 3.5s; raise scrape_timeout") {
+	if code, body := scrapeFor(t, c, 12); code != 504 || !strings.Contains(body, "did not answer within 11.5s; raise scrape_timeout") {
 		t.Errorf("a scrape that joins: %d %s", code, body)
 	}
 	for _, path := range []string{"/", "/-/ready"} {
-		if code, body := page(t, c, path); code != 200 || !strings.Contains(body, "did not answer within 3.5s") {
+		if code, body := page(t, c, path); code != 200 || !strings.Contains(body, "did not answer within 11.5s") {
 			t.Errorf("%s while the request hangs: %d\n%s", path, code, body)
 		}
 	}
 	if n := strings.Count(c.logged(), "a scrape ran out of time"); n != 1 || requests.Load() != 2 {
 		t.Errorf("%d requests; the log says so %d times:\n%s", requests.Load(), n, c.logged())
 	}
-	if code, body := scrapeFor(t, c, 2, time.Minute); code != 200 || requests.Load() != 3 {
+	if code, body := scrapeFor(t, c, 9); code != 200 || requests.Load() != 3 {
 		t.Errorf("a scrape that does not join: %d after %d requests: %s", code, requests.Load(), body)
 	}
 	if code := <-patient; code != 200 {
 		t.Errorf("the patient client got %d", code)
 	}
 	await(t, "the request that hung ends", went)
-	if code, _ := scrapeFor(t, c, 2, time.Minute); code != 200 {
+	if code, _ := scrapeFor(t, c, 30); code != 200 {
 		t.Errorf("afterwards: %d", code)
 	}
 	if _, body := page(t, c, "/-/ready"); body != "ready\n" {
@@ -158,20 +170,20 @@ func patientClientStays(t *testing.T, flags ...string) *child {
 func TestSourceTimeoutBounds(t *testing.T) {
 	t.Parallel()
 	url, requests, _, went := startHanging(t)
-	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=1s")
-	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 {
+	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.min-interval=0s", "--source.timeout=5s")
+	if code, body := scrapeFor(t, c, 30); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
-	if code, body := scrapeFor(t, c, 3600, 20*time.Second); code != 504 || !strings.Contains(body, "within 1s, which is --source.timeout") {
+	if code, body := scrapeFor(t, c, 3600); code != 504 || !strings.Contains(body, "within 5s, which is --source.timeout") {
 		t.Errorf("%d %s", code, body)
 	}
 	await(t, "the request ends", went)
 	for _, path := range []string{"/", "/-/ready"} {
-		if code, body := page(t, c, path); code != 200 || !strings.Contains(body, "within 1s, which is --source.timeout") {
+		if code, body := page(t, c, path); code != 200 || !strings.Contains(body, "within 5s, which is --source.timeout") {
 			t.Errorf("%s: %d\n%s", path, code, body)
 		}
 	}
-	if code, body := scrapeFor(t, c, 10, time.Minute); code != 200 || requests.Load() != 3 {
+	if code, body := scrapeFor(t, c, 30); code != 200 || requests.Load() != 3 {
 		t.Errorf("afterwards %d after %d requests: %s", code, requests.Load(), body)
 	}
 }

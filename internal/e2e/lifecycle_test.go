@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,20 +35,41 @@ func get(t testing.TB, url string) int {
 	return res.StatusCode
 }
 
+// startGate is an exporter that tells when it is asked, and answers once it is opened.
+func startGate(t *testing.T) (url string, asked chan struct{}, open func()) {
+	asked, gate := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(asked) })
+	open = sync.OnceFunc(func() { close(gate) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		once()
+		select {
+		case <-gate:
+			io.WriteString(w, oneGPU)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() { open(); server.Close() })
+	return server.URL + "/metrics", asked, open
+}
+
 // TestTerminateDrains: a scrape that is waiting for the upstream when SIGTERM
 // comes still gets its reading, and the program ends well. SIGHUP ends nothing.
 func TestTerminateDrains(t *testing.T) {
 	t.Parallel()
-	up := startUpstream(nil)
-	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/wait?ms=1500", "--poll=0")
+	url, asked, open := startGate(t)
+	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.timeout=1h")
 	if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	status := make(chan int, 1)
 	go func() { status <- get(t, c.url+"/metrics") }()
-	time.Sleep(500 * time.Millisecond)
-	if err := c.stop(); err != nil {
+	await(t, "the scrape is under way", asked)
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	awaitLog(t, c, "running scrapes may finish")
+	open()
+	if err := c.wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 	if got := <-status; got != http.StatusOK {
@@ -53,28 +77,33 @@ func TestTerminateDrains(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsAtOnce: nobody has to wait for the drain.
+// TestSecondSignalEndsAtOnce: nobody has to wait for the drain, which ends it otherwise.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	up := startUpstream(nil)
-	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/slow", "--poll=0")
+	url, asked, _ := startGate(t)
+	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.timeout=1h")
 	go func() {
 		if res, err := http.Get(c.url + "/metrics"); err == nil { // never answered
 			res.Body.Close()
 		}
 	}()
-	time.Sleep(300 * time.Millisecond)
-	begun := time.Now()
-	for range 2 {
-		if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
+	await(t, "a scrape is under way", asked)
+	var err error
+	for ended := false; !ended; {
+		_ = c.cmd.Process.Signal(syscall.SIGINT) // it may just have ended
+		select {
+		case err = <-c.done:
+			ended = true
+		case <-time.After(300 * time.Millisecond):
 		}
-		time.Sleep(300 * time.Millisecond)
 	}
-	err := <-c.done
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() == 0 || time.Since(begun) > 5*time.Second {
-		t.Errorf("ended after %s with %v, want at once and by the signal", time.Since(begun), err)
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if ok {
+		status, _ := exit.Sys().(syscall.WaitStatus)
+		ok = status.Signaled()
+	}
+	if !ok || !strings.Contains(c.logged(), "running scrapes may finish") {
+		t.Errorf("ended with %v, want after the first signal, and by the second:\n%s", err, c.logged())
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
@@ -79,7 +78,7 @@ func instant(t *testing.T, body []byte) series {
 
 func TestNVMLCannotStart(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, itself(t), "--web.listen-address=127.0.0.1:0", "--backend=nvml")
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+t.TempDir())

@@ -248,11 +248,11 @@ func (s *prometheus) tryQuery(expr string, more ...string) (map[string]string, e
 	return values, nil
 }
 
-// await asks until the expression has a result, for 60 s.
+// await asks until the expression has a result, for patience.
 func (s *prometheus) await(t *testing.T, expr string) {
 	t.Helper()
 	var last error
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		values, err := s.tryQuery(expr)
 		if len(values) > 0 {
 			return

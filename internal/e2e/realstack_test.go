@@ -146,7 +146,7 @@ func (n *realNode) launch(t *testing.T, address string, flags []string) {
 		"--pid", filepath.Join(n.state, "engine.pid")}, flags...)...)
 	cmd.Env = []string{"MOCK_NVML_CONFIG=" + filepath.Join(n.state, "config.yaml")}
 	n.engine = startProcess(t, cmd, filepath.Join(n.state, "engine.out"))
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		// Without its NvSwitch module the engine answers with 223, after the table.
 		if out, _ := n.dcgmi(t, "discovery", "-l"); strings.Contains(out, " found") {
 			return
@@ -161,7 +161,7 @@ func (n *realNode) launch(t *testing.T, address string, flags []string) {
 // dcgmi runs the real dcgmi of the node's release and returns all that it prints.
 func (n *realNode) dcgmi(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(n.dcgmiDir(), "dcgmi"), append(args, "--host", n.address)...)
 	out, err := cmd.CombinedOutput()
@@ -222,7 +222,7 @@ func (n *realNode) env() []string {
 // run runs our program on the node until it ends by itself, as --once does.
 func (n *realNode) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, itself(t), args...)
 	cmd.Env = n.env()
@@ -293,7 +293,7 @@ func (p *process) stop(t *testing.T) {
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		p.kill()
 		t.Errorf("%s does not end", p.cmd)
 	}

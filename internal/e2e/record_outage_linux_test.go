@@ -31,12 +31,12 @@ func limitFiles(t *testing.T, pid int, bytes uint64) {
 // eventually asks until is holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if is() {
 			return
 		}
 	}
-	t.Fatalf("after 20 s: %s", what)
+	t.Fatalf("after %s: %s", patience, what)
 }
 
 // bodyOf returns what an URL answers.

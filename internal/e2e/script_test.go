@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +30,10 @@ func TestMain(m *testing.M) {
 		"reverse-proxy": reverseProxyMain,
 	})
 }
+
+// patience is how long a test waits for what must come. It is far more than a busy machine
+// needs: only a test that fails waits so long.
+const patience = 2 * time.Minute
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -108,7 +111,7 @@ func startChild(cmd *exec.Cmd, log string) (*child, error) {
 	}
 	c := &child{cmd: cmd, log: log, done: make(chan error, 1)}
 	go func() { c.done <- cmd.Wait() }()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if m := listening.FindStringSubmatch(c.logged()); m != nil {
 			c.url = "http://" + m[1]
 			return c, nil
@@ -132,15 +135,30 @@ func (c *child) logged() string {
 	return string(text)
 }
 
+// awaitLog waits until the child has logged a text.
+func awaitLog(t *testing.T, c *child, text string) {
+	t.Helper()
+	for end := time.Now().Add(patience); !strings.Contains(c.logged(), text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %q in the log:\n%s", text, c.logged())
+		}
+	}
+}
+
 // stop asks the child to end and waits for it.
 func (c *child) stop() error {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
+	return c.wait()
+}
+
+// wait waits until the child has ended.
+func (c *child) wait() error {
 	select {
 	case err := <-c.done:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		c.cmd.Process.Kill()
 		return fmt.Errorf("%s does not end", c.cmd)
 	}
@@ -191,10 +209,7 @@ func ask(ts *testscript.TestScript, method string, args []string) {
 		name, value, _ := strings.Cut(args[i+1], ": ")
 		req.Header.Set(name, value)
 	}
-	client := http.Client{}
-	if seconds, err := strconv.ParseFloat(req.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64); err == nil {
-		client.Timeout = time.Duration(seconds * float64(time.Second)) // as Prometheus would
-	}
+	client := http.Client{Timeout: patience}
 	res, err := client.Do(req)
 	ts.Check(err)
 	defer res.Body.Close()
@@ -207,11 +222,11 @@ func ask(ts *testscript.TestScript, method string, args []string) {
 	}
 }
 
-// cmdUntil is `until URL REGEXP`: asks until the answer matches, for 20 s.
+// cmdUntil is `until URL REGEXP`: asks until the answer matches.
 func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile(args[1])
 	var last string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		res, err := http.Get(args[0])
 		if err != nil {
 			last = err.Error()
@@ -231,7 +246,7 @@ func cmdUntil(ts *testscript.TestScript, _ bool, args []string) {
 func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	path, err := exec.LookPath("kpulse-proxy")
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()

@@ -56,7 +56,7 @@ func TestOneBudget(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(nil)
 	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/slow", "--web.max-requests=2", "--poll=0", "--source.timeout=1m")
+	c := startProxy(t, itself(t), "--source="+up.url+"/slow", "--web.max-requests=2", "--poll=0", "--source.timeout=1h")
 	ended := make(chan int, 2)
 	for range 2 {
 		go func() { ended <- get(t, c.url+"/metrics") }()
@@ -105,7 +105,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.max-requests=2", "--poll=0")
 	hold(t, c, "/metrics")
 	hold(t, c, "/metrics")
-	for end := time.Now().Add(30 * time.Second); get(t, c.url+"/metrics") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); get(t, c.url+"/metrics") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("clients that read nothing keep their places")
 		}
@@ -139,12 +139,12 @@ func TestSlowClientIsCut(t *testing.T) {
 		}
 		steady <- n
 	}()
-	for end := time.Now().Add(40 * time.Second); slowClients(t, c, "min_read_rate") < 1; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(patience); slowClients(t, c, "min_read_rate") < 1; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a client that reads nothing is not cut")
 		}
 	}
-	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(patience))
 	if n, err := io.Copy(io.Discard, conn); n > int64(len(body)) {
 		t.Errorf("the client that was cut could read all %d bytes (%v)", n, err)
 	}
@@ -168,11 +168,12 @@ func TestClientAboveTheLimitIsNotCut(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
-	for range 4 * 28 { // quarters of seconds
+	begun := time.Now()
+	for quarter := range 4 * 28 { // of seconds; who slept for too long catches up
 		if _, err := io.CopyN(io.Discard, conn, 16<<10); err != nil {
 			t.Fatalf("cut while it reads 64 KiB a second of at least 32: %v", err)
 		}
-		time.Sleep(250 * time.Millisecond)
+		time.Sleep(time.Until(begun.Add(time.Duration(quarter+1) * 250 * time.Millisecond)))
 	}
 	if n := slowClients(t, c, "min_read_rate"); n != 0 {
 		t.Errorf("%d clients are cut", n)

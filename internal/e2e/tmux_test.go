@@ -15,9 +15,6 @@ type terminal struct {
 	socket string
 }
 
-// patience is how long a screen may take to show what it should on a busy machine.
-const patience = 30 * time.Second
-
 // newTerminal runs a command line in a terminal. When the command has ended, its
 // exit code stands there. Without a tmux in the PATH the test is skipped, or fails
 // with KPULSE_REQUIRE_TMUX.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestEveryRouteIsLimited(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
-	server := serve(t, Options{Sources: []Source{f}, MaxRequests: 2, Timeout: 20 * time.Second, EnablePprof: true})
+	server := serve(t, Options{Sources: []Source{f}, MaxRequests: 2, Timeout: time.Hour, EnablePprof: true})
 	ctx := t.Context()
 	for range 2 {
 		go func() {
@@ -86,48 +87,93 @@ func request(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 
 const muchMore = 32 << 20 // bytes, than a connection buffers
 
-// awaitCut waits until a client is cut for its speed.
-func awaitCut(t *testing.T, b *budget) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); b.used().CutForRate == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no client is cut")
-		}
+// pipes is a listener whose connections buffer nothing and know the clock of synctest.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
 	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { close(p); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// dial sends a request and returns what is answered.
+func (p pipes) dial(t *testing.T) (net.Conn, *http.Response) {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	p <- theirs
+	io.WriteString(ours, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	res, err := http.ReadResponse(bufio.NewReader(ours), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ours, res
+}
+
+// limitedPipe is limited in a bubble of synctest.
+func limitedPipe(t *testing.T, b *budget, size int) pipes {
+	body := []byte(strings.Repeat("x", size))
+	server := &http.Server{Handler: b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))}
+	p := make(pipes)
+	go server.Serve(p)
+	t.Cleanup(func() { server.Close() })
+	return p
 }
 
 func TestSlowClientIsCut(t *testing.T) {
-	b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
-	b.window = 200 * time.Millisecond
-	server := limited(t, b, muchMore)
-	_, r := request(t, server)
-	awaitCut(t, b)
-	if n, _ := io.Copy(io.Discard, r); n >= muchMore {
-		t.Errorf("all %d bytes came", n)
-	}
-	if res, body := ask(t, "GET", server.URL); res.StatusCode != 200 || len(body) != muchMore {
-		t.Errorf("the next client got %d with %d bytes", res.StatusCode, len(body))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+		server := limitedPipe(t, b, muchMore)
+		begun := time.Now()
+		_, res := server.dial(t)
+		time.Sleep(b.window + piece*time.Second>>20 - time.Millisecond)
+		if n := b.used().CutForRate; n != 0 {
+			t.Errorf("%d clients are cut after %s", n, time.Since(begun))
+		}
+		time.Sleep(2 * time.Millisecond)
+		if n := b.used().CutForRate; n != 1 {
+			t.Errorf("%d clients are cut after %s", n, time.Since(begun))
+		}
+		if n, err := io.Copy(io.Discard, res.Body); n >= piece || err == nil {
+			t.Errorf("%d bytes came after the cut, %v", n, err)
+		}
+		conn, res := server.dial(t)
+		if n, err := io.Copy(io.Discard, res.Body); n != muchMore || err != nil {
+			t.Errorf("the next client got %d bytes, %v", n, err)
+		}
+		conn.Close()
+	})
 }
 
-// TestSteadyClientIsNotCut: it takes many windows, and enough in each.
+// TestSteadyClientIsNotCut: it takes many windows, and in each little more than half of the
+// rate, where one is begun anew that may be spent in full.
 func TestSteadyClientIsNotCut(t *testing.T) {
-	b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
-	b.window = time.Second
-	_, r := request(t, limited(t, b, muchMore))
-	begun, got := time.Now(), int64(0)
-	for {
-		n, err := io.CopyN(io.Discard, r, 1<<20)
-		if got += n; err != nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond) // some 10 MiB a second
-	}
-	if got < muchMore || time.Since(begun) < 3*b.window {
-		t.Errorf("%d bytes came within %s", got, time.Since(begun))
-	}
-	if n := b.used().CutForRate; n != 0 {
-		t.Errorf("%d clients are cut", n)
+	for _, test := range []struct {
+		rate int // KiB per second
+		cut  int
+	}{{540, 0}, {480, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudget(&Options{MaxRequests: 1, MinReadRate: 1 << 20})
+			conn, res := limitedPipe(t, b, muchMore).dial(t)
+			begun, got := time.Now(), int64(0)
+			for {
+				n, err := io.CopyN(io.Discard, res.Body, 32<<10)
+				if got += n; err != nil {
+					break
+				}
+				time.Sleep(32 * time.Second / time.Duration(test.rate))
+			}
+			conn.Close()
+			if whole := got == muchMore && time.Since(begun) > 3*b.window; whole != (test.cut == 0) {
+				t.Errorf("%d KiB/s: %d bytes came within %s", test.rate, got, time.Since(begun))
+			}
+			if n := b.used().CutForRate; n != test.cut {
+				t.Errorf("%d KiB/s: %d clients are cut", test.rate, n)
+			}
+		})
 	}
 }
 
@@ -137,7 +183,7 @@ func TestStalledClientLosesItsPlace(t *testing.T) {
 	server := limited(t, b, muchMore)
 	_, r := request(t, server)
 	rejected := 0
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		res, body := ask(t, "GET", server.URL)
 		if res.StatusCode == 200 && len(body) == muchMore {
 			break

@@ -59,7 +59,7 @@ var containerReadings = []struct {
 // or 504 if no source could be read.
 func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	ctx, cancel := context.WithTimeout(r.Context(), c.timeout)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), c.timeout, canonical.TimedOut(c.timeout))
 	defer cancel()
 	readings := readAll(ctx, c.sources)
 	defer releaseAll(readings)

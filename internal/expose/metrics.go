@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // contentType is that of the text format. It is never OpenMetrics, whatever the
@@ -56,7 +58,8 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readTimeout(r, m.timeout))
+	timeout := readTimeout(r, m.timeout)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, canonical.TimedOut(timeout))
 	defer cancel()
 	readings := readAll(ctx, sources)
 	defer releaseAll(readings)

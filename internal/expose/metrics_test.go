@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -244,23 +246,38 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// answerOf returns what /metrics answers to a request with these headers.
+func answerOf(t *testing.T, opts Options, headers http.Header) *httptest.ResponseRecorder {
+	t.Helper()
+	h, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", http.NoBody)
+	maps.Copy(r.Header, headers)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
 func TestSourcesAreReadAtTheSameTime(t *testing.T) {
-	one, two := sourceOf(snapshotOf("one", board())), sourceOf(snapshotOf("two", unread()))
-	one.slow, two.slow = true, true
-	server := serve(t, Options{Sources: []Source{one, two}, Timeout: 300 * time.Millisecond})
-	begun := time.Now()
-	if res, _ := ask(t, "GET", server.URL+"/metrics"); res.StatusCode != 504 {
-		t.Errorf("status %d", res.StatusCode)
-	}
-	if took := time.Since(begun); took > 550*time.Millisecond {
-		t.Errorf("two sources that take 300ms each took %s", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		one, two := sourceOf(snapshotOf("one", board())), sourceOf(snapshotOf("two", unread()))
+		one.slow, two.slow = true, true
+		begun := time.Now()
+		if w := answerOf(t, Options{Sources: []Source{one, two}, MaxRequests: 1, Timeout: 300 * time.Millisecond}, nil); w.Code != 504 {
+			t.Errorf("status %d", w.Code)
+		}
+		if took := time.Since(begun); took != 300*time.Millisecond {
+			t.Errorf("two sources that take 300ms each took %s", took)
+		}
+	})
 }
 
 func TestTooManyRequests(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
-	server := serve(t, Options{Sources: []Source{f}, MaxRequests: 2, Timeout: 20 * time.Second})
+	server := serve(t, Options{Sources: []Source{f}, MaxRequests: 2, Timeout: time.Hour})
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range 2 {
@@ -280,7 +297,7 @@ func TestTooManyRequests(t *testing.T) {
 		t.Errorf("health answers %d meanwhile", res.StatusCode)
 	}
 	leave() // and the places are free again
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		res, _ := ask(t, "GET", server.URL+"/metrics", timeoutHeader+": 0.02")
 		if res.StatusCode == 504 {
 			return
@@ -321,14 +338,14 @@ func TestClientGoneWhileWriting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		conn.SetDeadline(time.Now().Add(patience))
 		io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: "+coding+"\r\n\r\n")
 		if _, err := io.ReadFull(conn, make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
 		conn.Close()
 		// The only place, its memory and the snapshot come back, fit for use.
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 			res, body := ask(t, "GET", server.URL+"/metrics", "Accept-Encoding: gzip")
 			if res.StatusCode == 200 {
 				if !bytes.Equal(gunzip(t, body), want) {
@@ -440,14 +457,20 @@ func TestReadTimeout(t *testing.T) {
 	}
 }
 
-// TestDeadlineReachesTheSource goes through a server.
+// TestDeadlineReachesTheSource: and what it was given, for the failure to name.
 func TestDeadlineReachesTheSource(t *testing.T) {
-	f := sourceOf(snapshotOf("s", board()))
-	server := serve(t, Options{Sources: []Source{f}, Timeout: 20 * time.Second})
-	for header, want := range map[string]time.Duration{"": 20 * time.Second, timeoutHeader + ": 4": 3500 * time.Millisecond} {
-		ask(t, "GET", server.URL+"/metrics", header)
-		if got := time.Duration(f.deadline.Load()); got > want || got < want-time.Second {
-			t.Errorf("with %q the source had %s, want %s", header, got, want)
-		}
+	for header, want := range map[string]time.Duration{"": 20 * time.Second, "4": 3500 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			f := sourceOf(snapshotOf("s", board()))
+			f.slow = true
+			headers := http.Header{}
+			if header != "" {
+				headers.Set(timeoutHeader, header)
+			}
+			w := answerOf(t, Options{Sources: []Source{f}, MaxRequests: 1, Timeout: 20 * time.Second}, headers)
+			if got := time.Duration(f.deadline.Load()); got != want || !strings.Contains(w.Body.String(), "no answer within "+want.String()) {
+				t.Errorf("with %q the source had %s, want %s: %s", header, got, want, w.Body)
+			}
+		})
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
+// patience is how long a test waits for what must come. It is far more than a busy machine
+// needs: only a test that fails waits so long.
+const patience = time.Minute
+
 // fakeSource is a source whose reading, or failure to read, a test decides.
 type fakeSource struct {
 	name     string
@@ -49,7 +53,7 @@ func (f *fakeSource) Read(ctx context.Context) (*canonical.Snapshot, func(), err
 	}
 	if f.slow {
 		<-ctx.Done()
-		return nil, nil, &canonical.Failure{Kind: "timeout", Timeout: true, Cause: "no answer", Remedy: "wait"}
+		return nil, nil, &canonical.Failure{Kind: "timeout", Timeout: true, Cause: context.Cause(ctx).Error(), Remedy: "wait"}
 	}
 	if f.failure != nil {
 		return nil, nil, f.failure

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -47,12 +49,17 @@ func failureOf(err error) *canonical.Failure {
 	}
 }
 
-// tooLate is the failure of not having answered between two instants.
-func (p *Pipeline) tooLate(begun, deadline time.Time) *canonical.Failure {
+// tooLate is the failure of not having answered until ctx ended, for who asked at begun.
+// It names the time that was given where the cause of ctx does.
+func (p *Pipeline) tooLate(ctx context.Context, begun time.Time) *canonical.Failure {
+	within := time.Since(begun)
+	if given, ok := errors.AsType[canonical.TimedOut](context.Cause(ctx)); ok {
+		within = time.Duration(given)
+	}
 	return &canonical.Failure{
 		Kind:    string(source.Timeout),
 		Timeout: true,
-		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), deadline.Sub(begun).Round(time.Millisecond)),
+		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), within.Round(time.Millisecond)),
 		Remedy:  p.words().slow,
 	}
 }

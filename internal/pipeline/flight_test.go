@@ -12,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 // fetching is a scripted source that can be asked while a request hangs.
@@ -227,6 +229,25 @@ func TestWaitersTimeoutsShow(t *testing.T) {
 			t.Errorf("%d warnings, %d ends\n%s", n, m, &log)
 		}
 	})
+}
+
+// TestTimeoutNamesTheTimeThatWasGiven: not what was left of it once we got to read, nor how
+// long it took to notice that it was over.
+func TestTimeoutNamesTheTimeThatWasGiven(t *testing.T) {
+	for _, kind := range []source.Kind{source.Scraped, source.Streamed} {
+		synctest.Test(t, func(t *testing.T) {
+			p, stop := startWith(t, Options{Source: &scripted{kind: kind, hangs: 9}})
+			defer stop()
+			const given = 750 * time.Millisecond
+			ctx, cancel := context.WithTimeoutCause(t.Context(), given, canonical.TimedOut(given))
+			defer cancel()
+			time.Sleep(40 * time.Millisecond)
+			_, _, err := p.Read(ctx)
+			if f := failure(t, err); !f.Timeout || !strings.Contains(f.Cause, "did not answer within 750ms") {
+				t.Errorf("%v: %v", kind, f)
+			}
+		})
+	}
 }
 
 // TestNotReadyOfTimeouts: where no reading ever came, that is why.

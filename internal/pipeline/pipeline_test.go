@@ -516,14 +516,14 @@ func TestHugeReadingIsNotKept(t *testing.T) {
 // readings come and go.
 func TestEverythingAtOnce(t *testing.T) {
 	s := &scripted{takes: time.Millisecond, say: temperature}
-	p, stop := start(t, s, 0)
+	p, stop := startWith(t, Options{Source: s, MinInterval: time.Second, Timeout: time.Minute})
 	defer stop()
 	p.opts.MinInterval = 0 // nothing reads before the first scrape
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 50 {
-				if _, err := read(p, 10*time.Second); err != nil {
+				if _, err := read(p, time.Minute); err != nil {
 					t.Error(err)
 				}
 				if _, err := read(p, time.Microsecond); err != nil {

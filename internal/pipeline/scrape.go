@@ -31,10 +31,7 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			if !hasDeadline {
-				deadline = time.Now()
-			}
-			failure := p.tooLate(begun, deadline)
+			failure := p.tooLate(ctx, begun)
 			if p.leave(f, failure, errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 				return nil, nil, failure
 			}

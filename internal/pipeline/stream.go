@@ -91,7 +91,7 @@ func (p *Pipeline) tick(ctx context.Context) (*canonical.Snapshot, func(), error
 	select {
 	case <-p.started:
 	case <-ctx.Done():
-		failure := p.tooLate(begun, time.Now())
+		failure := p.tooLate(ctx, begun)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

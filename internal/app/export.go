@@ -23,8 +23,8 @@ import (
 const lastWrite = time.Second
 
 // stream writes every reading as CSV until ctx ends, the source comes to its end, or
-// nobody reads what we write. A source that cannot be read is waited for; the log on
-// stderr reports it.
+// nobody reads what we write. A source that cannot be read is waited for, at most as long
+// as patience allows; the log on stderr reports it.
 func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	warnings := warningsTo(stderr)
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
@@ -33,12 +33,15 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	}
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	patience := newPatience(opts, src.Caps())
 	csv, chosen := export.NewCSV(stdout, opts.columns), newSelector(opts, src.Caps(), warnings)
 	view := export.View{Job: job()}
 	write := observer(func(s *canonical.Snapshot) {
 		if life.Err() != nil {
 			return
 		}
+		patience.rest()
+		defer patience.renew()
 		var err error
 		if view.Devices = nil; s.Frame.Len() > 0 {
 			view.Devices, err = chosen.choose(s.Frame.Topology)
@@ -54,6 +57,8 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
+	patience.begin(func() { end(patience.lost(p)) })
+	defer patience.end()
 	err = follow(life, p)
 	if cause := context.Cause(life); cause != nil && ctx.Err() == nil {
 		err = cause

@@ -88,6 +88,7 @@ type options struct {
 
 	once, json, tui bool
 	columns         []export.Column // of --export, nil without it
+	exportTimeout   config.Duration
 	tuiURLs         []string
 	tuiHTTP         string // file, "" for none
 	// notice warns the user of the terminal where its numbers are not what the flags
@@ -218,6 +219,9 @@ var settings = []setting{
 	{flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", modes: modeOnce | modeExport, perSource: remedyOne, at: func(o *options) any { return &o.columns },
 		parse: (*options).parseColumns,
 		help:  "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading."},
+	{flag: "export.timeout", group: groupShowing, standard: "5m", modes: modeExport, needs: "export", at: func(o *options) any { return &o.exportTimeout },
+		check: func(o *options) error { return within(o.exportTimeout, 0, longestPoll) },
+		help:  "With --export: end with an error where a source gave no reading for this long, its --poll aside; the first one has three times --source.timeout. 0 waits for ever."},
 	{flag: "tui", group: groupShowing, modes: modeTUI | modeAttach, at: func(o *options) any { return &o.tui },
 		help: "Show the GPUs on this terminal: of the proxy on this machine, else read by ourselves (always where --backend, --source, --replay or --record is given, or a --config.file with sources). A proxy reads and computes as it was started: other flags of reading and computing have no effect on it."},
 	{flag: "tui.url", group: groupShowing, placeholder: "URL", modes: modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiURLs },

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,6 +76,50 @@ func TestSlurmNamesTheNode(t *testing.T) {
 		rows, _ := exported(t, env, "--backend=dcgm", "--once", "--export=hostname,job_restart_count")
 		if len(rows) != 2 || rows[1][0] != c.want || rows[1][1] != "2" {
 			t.Errorf("%s: %v, want %s", c.env, rows, c.want)
+		}
+	}
+}
+
+// TestExportEndsWithItsSource: an exporter that is gone for good, and a host engine, end
+// the export with what to do.
+func TestExportEndsWithItsSource(t *testing.T) {
+	t.Parallel()
+	scenario := dcgmitest.Scenario{GPUs: dcgmitest.Boards(1)}
+	exe := dcgmitest.Install(t, scenario)
+	u := startUpstream(func() ([]byte, error) { return []byte(oneGPU), nil })
+	t.Cleanup(u.stop)
+	for _, c := range []struct {
+		args string
+		lose func()
+		want string
+	}{
+		{"--source=" + u.url + "/metrics --poll=1", u.stop, "no reading within 2s: .*connection refused; "},
+		{"--backend=dcgm", func() {
+			scenario.Failures = []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDies}, {Kind: dcgmitest.HostEngineDown}}
+			scenario.Write(t, dcgmitest.Beside(exe))
+		}, "no reading within 1.1s: .*host engine.*; "},
+	} {
+		cmd := exec.CommandContext(t.Context(), itself(t), append(strings.Fields(c.args), "--export=gpu_id", "--export.timeout=1s")...)
+		cmd.Env = []string{"PATH=" + filepath.Dir(exe)}
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		if !lines.Scan() || !lines.Scan() || lines.Text() != "0" {
+			t.Fatalf("%s: %q\n%s", c.args, lines.Text(), &log)
+		}
+		c.lose()
+		for lines.Scan() { // until it ends
+		}
+		err = cmd.Wait()
+		if cmd.ProcessState.ExitCode() != 1 || !regexp.MustCompile(c.want).MatchString(log.String()) {
+			t.Errorf("%s: %v, stderr %s", c.args, err, &log)
 		}
 	}
 }

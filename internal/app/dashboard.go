@@ -52,6 +52,7 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		Job:          job(),
 		Notice:       opts.notice,
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
+		Focus:        opts.tuiFocus,
 		NoColor:      os.Getenv("NO_COLOR") != "",
 	})
 }

@@ -127,7 +127,10 @@ func readFlags(args []string, stdout io.Writer) (g given, err error) {
 		}
 		flag.SetValue(f)
 	}
-	switch _, err := app.Parse(bareExport(args)); {
+	if args, err = respell(args); err != nil {
+		return nil, err
+	}
+	switch _, err := app.Parse(args); {
 	case answered:
 		return nil, errAnswered
 	case err != nil:

@@ -91,6 +91,7 @@ type options struct {
 	exportTimeout   config.Duration
 	tuiURLs         []string
 	tuiHTTP         string // file, "" for none
+	tuiFocus        string // GPU to begin with, "" for none
 	// notice warns the user of the terminal where its numbers are not what the flags
 	// suggest, "" for nothing.
 	notice string
@@ -228,6 +229,8 @@ var settings = []setting{
 		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
 	{flag: "tui.http-config", group: groupShowing, placeholder: "FILE", modes: modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiHTTP },
 		help: "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config."},
+	{flag: "tui.focus", group: groupShowing, placeholder: "GPU", modes: modeTUI | modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiFocus },
+		help: "tui: begin with everything of one GPU, as :focus does: 3, 3.9 of a MIG instance, or the beginning of a UUID."},
 
 	{flag: "preset", key: "preset", group: groupComputing, placeholder: "ai|hpc|mem", modes: modesReading, at: func(o *options) any { return &o.Judge.Preset },
 		help: "Weights of real utilization: ai, hpc or mem."},

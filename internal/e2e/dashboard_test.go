@@ -158,6 +158,19 @@ func (tm *terminal) terminate() {
 // own.
 var coloured = regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-8]|4[0-8]|9[0-7]|10[0-7])(;|m)`)
 
+// TestDashboardBeginsFocused: on the GPU that was asked for, in our words and in those of
+// KempnerPulse; and says where there is none.
+func TestDashboardBeginsFocused(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	for _, flags := range [][]string{{"--tui.focus=1"}, {"--focus-gpu", "1"}} {
+		tm := newTerminal(t, [2]string{"120", "40"}, nil, append([]string{itself(t), "--tui", "--tui.url=" + n.URL + "/metrics"}, flags...)...)
+		tm.until("GPU-bb")
+	}
+	tm := newTerminal(t, [2]string{"120", "40"}, nil, itself(t), "--tui", "--tui.url="+n.URL+"/metrics", "--tui.focus=9")
+	tm.until("GPU 9 is not visible", "42.3%")
+}
+
 func TestDashboardColors(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)

@@ -123,3 +123,25 @@ func TestExportEndsWithItsSource(t *testing.T) {
 		}
 	}
 }
+
+// TestKempnerPulseFlags: its spellings of flags mean what they meant there.
+func TestKempnerPulseFlags(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "one.prom")
+	text := `DCGM_FI_PROF_SM_ACTIVE{gpu="0",UUID="GPU-1"} 1
+DCGM_FI_PROF_PIPE_TENSOR_ACTIVE{gpu="0",UUID="GPU-1"} 0
+DCGM_FI_PROF_DRAM_ACTIVE{gpu="0",UUID="GPU-1"} 0.5
+DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="0",UUID="GPU-1"} 0
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ flag, want string }{
+		{"--ai-weights", "45.00"}, {"--hpc-weights", "57.50"}, {"--mem-weights", "55.00"}, {"--preset=mem", "55.00"},
+	} {
+		rows, _ := exported(t, nil, "--source", file, "--once", c.flag, "--export", "real_util_pct")
+		if len(rows) != 2 || rows[1][0] != c.want {
+			t.Errorf("%s: %v, want %s", c.flag, rows, c.want)
+		}
+	}
+}

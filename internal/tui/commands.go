@@ -126,6 +126,22 @@ func (m *model) focusOn(arg string) error {
 	return nil
 }
 
+// focusOnWanted focuses on the device that the program was started for, once it is there.
+// Where all nodes have answered without it, it says so.
+func (m *model) focusOnWanted() {
+	if m.wanted == "" {
+		return
+	}
+	err := m.focusOn(m.wanted)
+	if err != nil && slices.ContainsFunc(m.latest, func(n *client.Node) bool { return !n.Up && n.Err == "" }) {
+		return
+	}
+	m.wanted = ""
+	if err != nil {
+		m.showError(err)
+	}
+}
+
 // metricArg returns the metric that an argument names, that of no argument for "".
 func metricArg(arg string, none client.Metric) (client.Metric, error) {
 	if arg == "" {

@@ -55,6 +55,7 @@ type model struct {
 	messageAt time.Time
 	notice    string // until the footer has shown it for messageTime
 	forgotAt  time.Time
+	wanted    string // the device to focus on once it is there, "" is none
 
 	settingsFile  string  // "" is nowhere
 	listProcesses tea.Cmd // nil where nobody can
@@ -190,6 +191,7 @@ func (m *model) handleNode(index int, n *client.Node) (urgent bool) {
 	if m.state.FrozenAt.IsZero() {
 		m.state.Nodes = m.latest
 		m.arrange()
+		m.focusOnWanted()
 	}
 	return urgent
 }

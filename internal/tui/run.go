@@ -33,6 +33,8 @@ type Options struct {
 	Notice string
 	// SettingsFile is where :save writes; "" is nowhere.
 	SettingsFile string
+	// Focus is a GPU to begin with, as :focus takes it; "" is none.
+	Focus string
 	// NoColor draws without colours, whatever the terminal supports.
 	NoColor bool
 }
@@ -66,7 +68,7 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 		nodes[i] = fetchers[i].Node
 	}
 	m := newModel(nodes, time.Now)
-	m.state.Job = opts.Job
+	m.state.Job, m.wanted = opts.Job, opts.Focus
 	for _, t := range opts.Targets {
 		if t.Playback != nil {
 			m.player = &history.Player{Playback: t.Playback}

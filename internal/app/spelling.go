@@ -1,0 +1,47 @@
+package app
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// spelling is a flag of KempnerPulse that ours go by another name for.
+type spelling struct {
+	theirs string
+	// ours stands in its place; its value, if it has one, is what theirs was given.
+	ours string
+	// refusal is why there is none, and what to do.
+	refusal string
+}
+
+var spellings = []spelling{
+	{theirs: "--ai-weights", ours: "--preset=ai"},
+	{theirs: "--hpc-weights", ours: "--preset=hpc"},
+	{theirs: "--mem-weights", ours: "--preset=mem"},
+	{theirs: "--focus-gpu", ours: "--tui.focus"},
+	{theirs: "--history", refusal: "--history is a flag of KempnerPulse: the dashboard keeps the readings of six hours, and :window chooses how much of them it shows; leave it out"},
+}
+
+// respell returns a command line of KempnerPulse in our words. The slice that it was
+// given stays as it is.
+func respell(args []string) ([]string, error) {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		name, value, has := strings.Cut(arg, "=")
+		at := slices.IndexFunc(spellings, func(s spelling) bool { return s.theirs == name })
+		switch {
+		case at < 0:
+		case spellings[at].refusal != "":
+			return nil, errors.New(spellings[at].refusal)
+		case has:
+			args[i] = spellings[at].ours + "=" + value
+		default:
+			args[i] = spellings[at].ours
+		}
+	}
+	return bareExport(args), nil
+}

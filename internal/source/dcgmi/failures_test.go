@@ -174,7 +174,7 @@ func TestFailuresAreTyped(t *testing.T) {
 		{"lost", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -18}, source.Broken, "xid"},
 		{"mixed", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -23}, source.Broken, "--gpus"},
 		{"paused", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -54}, source.HostEngineUnavailable, "paused"},
-		{"no NVML", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -56}, source.HostEngineUnavailable, "nvidia-smi"},
+		{"no NVML", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -56}, source.Broken, "nvidia-smi"},
 		{"driver hangs", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -57}, source.Broken, "nvidia-smi"},
 		{"detached", dcgmitest.Failure{Kind: dcgmitest.WatchRefused, Code: -67}, source.HostEngineUnavailable, "detached"},
 		{"no data", dcgmitest.Failure{Kind: dcgmitest.NoData, Command: "dmon"}, source.Broken, "dcgmi discovery -l"},
@@ -196,6 +196,22 @@ func TestFailuresAreTyped(t *testing.T) {
 			w.untilWhole()
 		})
 	}
+}
+
+// A host engine without a driver lists no GPUs and has nothing to watch; that is not its
+// fault, and starting it, which would not help, is not the remedy.
+func TestNoGPUs(t *testing.T) {
+	eachVersion(t, "in", func(t *testing.T, version string) {
+		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: []dcgmitest.GPU{}})
+		e := w.untilFailure()
+		if e.Failure != source.Broken || !strings.Contains(e.Cause, "driver") || !strings.Contains(e.Remedy, "nvidia-smi -L") ||
+			strings.Contains(e.Error(), "went away") || strings.Contains(e.Error(), "start it") {
+			t.Errorf("%s: %v", e.Failure, e)
+		}
+		w.scenario.GPUs = dcgmitest.Boards(2)
+		w.set()
+		w.untilWhole()
+	})
 }
 
 // Pauses grow with every failure in a row, of each stream for itself, and Restart

@@ -90,8 +90,8 @@ func noisyError(command, stream, text string, err error) *source.Error {
 		Remedy:  "see what it prints: dcgmi dmon -e 100 -c 1; and whether it is NVIDIA's dcgmi, 2.3 or later: command -v dcgmi; dcgmi --version",
 		Err:     err,
 	}
-	if row := match(notByStatus, text); row != nil {
-		e = refused(command, stream, notByStatus, 0, text)
+	if known(noStatus, text) != nil {
+		e = refused(command, stream, noStatus, 0, text)
 	}
 	if errors.Is(err, errNoise) {
 		e.Cause += "; " + err.Error()

@@ -12,109 +12,28 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// What dcgmi returns: codes of dcgmReturn_t in DCGM's dcgm_structs.h, the lowest
-// eight bits of which become its exit status.
-const (
-	badParam            = -1
-	badUsage            = -2 // dcgmi's own, of its command line
-	noData              = -14
-	gpuLost             = -18
-	connectionInvalid   = -21
-	groupIncompatible   = -23
-	maxLimit            = -24
-	requiresRoot        = -29
-	moduleNotLoaded     = -33
-	inUse               = -34
-	profNotSupported    = -36
-	profLibraryError    = -37
-	profMultiPass       = -38
-	insufficientDriver  = -44
-	paused              = -54
-	nvmlNotLoaded       = -56
-	nvmlDriverTimeout   = -57
-	gpusDetached        = -67
-	commandNotFound     = 127 // of a shell, and of the dynamic loader
-	commandNotExecuted  = 126
-	notByStatus         = 256 // a status that no process has
-	remedyHostEngineLog = "see the host engine's log: journalctl -u nvidia-dcgm"
-)
-
-// refusal maps how dcgmi ended to words. STREAM in cause and remedy stands for
-// the name of the fields that it was asked for.
-type refusal struct {
-	code    int    // dcgmReturn_t, or an exit status
-	phrase  string // in what it printed; for wrappers that hide the status
+// ending is an end of a command that is no return of DCGM's: of a shell, of the dynamic
+// loader, of the parser of dcgmi's command line.
+type ending struct {
+	status  int    // the exit status, 0 for any
+	phrase  string // in what it printed, "" for any
 	failure source.Failure
 	cause   string
 	remedy  string
 }
 
-// refusals in order; see match.
-var refusals = []refusal{
-	{connectionInvalid, "onnect to host engine", source.HostEngineUnavailable,
-		"the host engine does not answer",
-		"start it: systemctl start nvidia-dcgm, or nv-hostengine; where dcgm-exporter runs one of its own, use --backend=prometheus"},
-	{connectionInvalid, "Error getting values", source.HostEngineUnavailable,
-		"the host engine went away",
-		"see why it ended: journalctl -u nvidia-dcgm; and start it: systemctl start nvidia-dcgm"},
-	{moduleNotLoaded, "is not currently loaded", source.ProfilingUnavailable,
-		"the host engine has no module for the STREAM fields",
-		"see what it has loaded: dcgmi modules -l; GeForce cards and GPUs before Volta have no profiling counters"},
-	{profNotSupported, "Profiling is not supported", source.ProfilingUnavailable,
-		"these GPUs have no profiling counters",
-		"see what they support: dcgmi profile -l"},
-	{requiresRoot, "to be running as root", source.PermissionDenied,
-		"the host engine does not run as root, and must for the STREAM fields",
-		"run it as root: systemctl restart nvidia-dcgm, or sudo nv-hostengine"},
-	{profLibraryError, "third-party Profiling module", source.ReservationDenied,
-		"the profiling counters are held by somebody else: Nsight, CUPTI, another host engine",
-		"end that one, or leave it the counters: dcgmi profile --pause; another host engine may run inside a dcgm-exporter, then use --backend=prometheus"},
-	{inUse, "affected resource is in use", source.ReservationDenied,
-		"the profiling counters are in use",
-		"find who uses them: nvidia-smi, ps -C nv-hostengine,nsys,ncu; it is tried again by itself"},
-	{profMultiPass, "collected in a single pass", source.ReservationDenied,
-		"the profiling fields that are asked for cannot be counted at once",
-		"see who else asks for some, dcgmi profile -l for what fits together; it is tried again by itself"},
-	{insufficientDriver, "requires a newer driver", source.Broken,
-		"the driver is too old for some of the STREAM fields",
-		"update the driver; see which it is: nvidia-smi"},
-	{gpuLost, "GPU is lost", source.Broken,
-		"a GPU is lost",
-		"see what happened to it: dmesg | grep -i xid; and reset it or the node"},
-	{groupIncompatible, "incompatible with each other", source.Broken,
-		"the GPUs of this node are too different to be watched together for the STREAM fields",
-		"watch some of them: --gpus"},
-	{nvmlDriverTimeout, "NVML driver timeout", source.Broken,
-		"the driver does not answer the host engine",
-		"see whether it answers at all: nvidia-smi; then restart the host engine: systemctl restart nvidia-dcgm"},
-	{nvmlNotLoaded, "NVML is not loaded", source.HostEngineUnavailable,
-		"the host engine runs without the driver's library",
-		"see that the driver works: nvidia-smi; then restart the host engine: systemctl restart nvidia-dcgm"},
-	{paused, "modules are paused", source.HostEngineUnavailable,
-		"the host engine is paused",
-		"let it go on: dcgmi set --resume, or restart it: systemctl restart nvidia-dcgm"},
-	{gpusDetached, "GPUs are detached", source.HostEngineUnavailable,
-		"the host engine has let go of the GPUs",
-		"attach them again, or restart it: systemctl restart nvidia-dcgm"},
-	{noData, "No data returned", source.Broken,
-		"the host engine has no readings of these GPUs",
-		"see that it knows them: dcgmi discovery -l"},
-	{maxLimit, "error while creating a", source.Broken,
-		"the host engine has no room for another group",
-		"see and remove what others left: dcgmi group -l; or restart it: systemctl restart nvidia-dcgm"},
-	{badUsage, "trying to parse the command line", source.Unsupported,
+// endings go before returns.
+var endings = []ending{
+	{0, "PARSE ERROR", source.Unsupported,
 		"dcgmi does not understand how we call it",
 		"see its version, 2.3 or later is needed: dcgmi --version; and please report this"},
-	{notByStatus, "PARSE ERROR", source.Unsupported,
-		"dcgmi does not understand how we call it",
-		"see its version, 2.3 or later is needed: dcgmi --version; and please report this"},
-	{badParam, "to our entity group", source.Broken,
-		"dcgmi refuses what it is asked to watch",
-		"see which GPUs and MIG instances there are: dcgmi discovery -l and dcgmi discovery -c; and check --gpus"},
-	{commandNotFound, "error while loading shared libraries", source.HostEngineUnavailable,
+	{0, "error while loading shared libraries", source.HostEngineUnavailable,
 		"dcgmi cannot be run",
 		"install DCGM again: datacenter-gpu-manager; and see what is missing: ldd $(command -v dcgmi)"},
-	{commandNotExecuted, "ermission denied", source.PermissionDenied,
+	{127, "", source.HostEngineUnavailable,
+		"dcgmi cannot be run",
+		"install DCGM again: datacenter-gpu-manager; and see what is missing: ldd $(command -v dcgmi)"},
+	{126, "", source.PermissionDenied,
 		"dcgmi may not be run",
 		"let the user that runs kpulse-proxy run it: ls -l $(command -v dcgmi)"},
 }
@@ -157,20 +76,17 @@ func explain(st *stream, err error, r *receiver, c *child) error {
 // refused explains the end of a command by its exit status, or the signal that
 // killed it, and what it printed beside what it was asked for.
 func refused(command, stream string, code int, sig syscall.Signal, text string) *source.Error {
-	if row := match(code, text); row != nil {
+	if e := known(code, text); e != nil {
 		words := strings.NewReplacer("STREAM", stream)
-		return &source.Error{
-			Failure: row.failure,
-			Cause:   command + ": " + words.Replace(row.cause) + quoted(text),
-			Remedy:  words.Replace(row.remedy),
-			Err:     row.wraps(),
-		}
+		e.Cause = command + ": " + words.Replace(e.Cause) + quoted(text)
+		e.Remedy = words.Replace(e.Remedy)
+		return e
 	}
 	if code > 128 && code < 160 { // a shell's, or dcgmi's own, way to report it
 		sig = syscall.Signal(code - 128)
 	}
 	how := "ended with exit status " + strconv.Itoa(code)
-	remedy := "see what it says: dcgmi dmon -e 100 -c 1; dcgmi discovery -l; and " + remedyHostEngineLog
+	remedy := "see what it says: dcgmi dmon -e 100 -c 1; dcgmi discovery -l; and " + seeHostEngineLog
 	if sig != 0 {
 		how = "was ended by a signal (" + sig.String() + ")"
 		remedy = "see whether the kernel ran out of memory: dmesg | grep -i oom; it is started again by itself"
@@ -178,35 +94,47 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 	return &source.Error{Failure: source.Broken, Cause: command + " " + how + quoted(text), Remedy: remedy}
 }
 
-// errFields is what refusals wrap that may be about some of the fields and not all.
-var errFields = errors.New("fields refused")
+// noStatus stands for the exit status of a command that is not known, or has not ended.
+const noStatus = -1
 
-// wraps returns what the error of a row wraps, nil for nothing.
-func (row *refusal) wraps() error {
-	switch row.code {
-	case profNotSupported, profMultiPass, insufficientDriver, groupIncompatible:
-		return errFields
+// known returns what is known of an exit status and what was printed beside it, nil for
+// nothing. Cause and remedy may hold STREAM.
+func known(status int, text string) *source.Error {
+	for i := range endings {
+		e := &endings[i]
+		if e.phrase != "" && strings.Contains(text, e.phrase) || e.status != 0 && e.status == status {
+			return &source.Error{Failure: e.failure, Cause: e.cause, Remedy: e.remedy}
+		}
 	}
-	return nil
+	row := returnOf(status, text)
+	if row == nil {
+		return nil
+	}
+	e := &source.Error{Failure: row.failure, Cause: row.cause, Remedy: row.remedy, Err: row.wraps()}
+	if row.code == connectionInvalid && strings.Contains(text, amidReadings) {
+		e.Cause = "the host engine went away"
+		e.Remedy = "see why it ended: journalctl -u nvidia-dcgm; and start it: systemctl start nvidia-dcgm"
+	}
+	return e
 }
 
-// match returns the row of refusals that fits best, nil if none does: by status and
-// phrase, else by status, else by phrase. badParam alone stands for too much: unless
-// it is about a field, it is about an entity.
-func match(code int, text string) *refusal {
-	byStatus := func(row *refusal) bool { return row.code != notByStatus && code == row.code&0xff }
-	byPhrase := func(row *refusal) bool { return strings.Contains(text, row.phrase) }
-	for _, fits := range []func(*refusal) bool{
-		func(row *refusal) bool { return byStatus(row) && byPhrase(row) },
-		func(row *refusal) bool { return byStatus(row) && row.code != badParam },
-		byPhrase,
-		byStatus,
-	} {
-		for i := range refusals {
-			if fits(&refusals[i]) {
-				return &refusals[i]
-			}
-		}
+// amidReadings is how dmon begins an error behind its first readings.
+const amidReadings = "Error getting values information"
+
+// errFields is what refusals wrap that may be about some of the fields and not all, and
+// errLost what those wrap that are about a GPU.
+var (
+	errFields = errors.New("fields refused")
+	errLost   = errors.New("a GPU is lost")
+)
+
+// wraps returns what the error of a row wraps, nil for nothing.
+func (r *returned) wraps() error {
+	switch r.code {
+	case notSupported, unknownFieldID, fieldOfOtherAPI, profNotSupported, profMultiPass, insufficientDriver, groupIncompatible:
+		return errFields
+	case gpuLost:
+		return errLost
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package dcgmi
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +30,17 @@ func TestRefused(t *testing.T) {
 		{232, "Got error while creating a Field Group: Max limit reached\n", source.Broken, "group -l"},
 		{254, "Error: Invalid value for arg entity-id.\nAn error occurred trying to parse the command line.\n", source.Unsupported, "--version"},
 		{1, "PARSE ERROR: Argument: -z\n", source.Unsupported, "--version"},
-		{255, "Error: Got error -5 No data while adding GPU 99 to our entity group.\n", source.Broken, "--gpus"},
+		{255, "Error: Got error -1 Bad parameter passed to function while adding GPU 99 to our entity group.\n", source.Broken, "--gpus"},
+		{238, "Error: Got error -18 GPU is lost while adding GPU 2 to our entity group.\n", source.Broken, "a GPU is lost"},
+		{251, "Enable to retrieve information about group. Error: -5: The Group is not found\n", source.Broken, "group"},
+		{221, noGPUs, source.Broken, "the host engine sees no GPU"},
+		{221, noGPUs, source.Broken, "driver"},
+		{1, noGPUs, source.Broken, "the host engine sees no GPU"},
+		{253, noDriver, source.Broken, "without the driver's library"},
+		{253, "Error getting values information. Return -3: Generic unspecified error\n", source.Broken, "does not say why"},
+		{200, "Error: Cannot get hierarchy information from the hostengine. Return: Cannot perform the requested operation because NVML doesn't exist on this system.\n", source.Broken, "nvidia-smi -L"},
+		{202, "Error getting values information. Return -54: The hostengine and all modules are paused\n", source.HostEngineUnavailable, "is paused"},
+		{1, "somebody said: my GPU is lost\n", source.Broken, "status 1"},
 		{255, "ERROR: something\n", source.Broken, "--gpus"},
 		{0, "\n\ndmon was stopped due to receiving a signal\n", source.Broken, `status 0: "dmon was stopped due to receiving a signal"`},
 		{143, "", source.Broken, "terminated"},
@@ -42,6 +54,44 @@ func TestRefused(t *testing.T) {
 	}
 	if e := refused("dcgmi dmon (device fields)", "device", -1, 9, ""); e.Failure != source.Broken || !strings.Contains(e.Cause, "killed") || !strings.Contains(e.Remedy, "oom") {
 		t.Errorf("%v", e)
+	}
+}
+
+// What DCGM 4.6.0 and 3.3.9 print where the host engine has no driver.
+const (
+	noGPUs   = "Error getting values information. Return -35: The specified group is empty, and this operation is incompatible with an empty group\n"
+	noDriver = "Unable to get GPU topology information. The entities in the output may be unsorted. Error: -56: Cannot perform the requested operation because NVML doesn't exist on this system.\n" +
+		"Error getting values information. Return -3: Generic unspecified error\n"
+)
+
+// Each return code has one row, which is found by the code that is printed, by the words
+// for it, and by the exit status.
+func TestReturns(t *testing.T) {
+	// Of diagnostics, sync boost and creations, and one that DCGM does not use.
+	others := []int{-26, -27, -28, -30, -39, -40, -41, -42, -43, -47, -50, -51, -52, -53, -55, -58, -59, -60, -61, -62, -63, -64, -65, -66}
+	rows := map[int]int{}
+	for i := range returns {
+		row := &returns[i]
+		rows[row.code]++
+		if row.cause == "" || row.remedy == "" || row.failure == "" {
+			t.Errorf("%+v says too little", row)
+		}
+		texts := map[string]int{"": row.code & 0xff}
+		for _, words := range row.words {
+			texts["Error setting watches. Result: "+strconv.Itoa(row.code)+": "+words+"\n"] = 1
+			texts["Error: Cannot get GPU list from remote node. Return: "+words+"\n"] = 1
+			texts["Error: Unable to Get supported metric groups: "+words+".\n"] = 1
+		}
+		for text, status := range texts {
+			if got := returnOf(status, text); got != row {
+				t.Errorf("%d: status %d and %q lead to %+v", row.code, status, text, got)
+			}
+		}
+	}
+	for code := -1; code >= -67; code-- {
+		if n := rows[code]; (n != 1) != slices.Contains(others, code) || n > 1 {
+			t.Errorf("%d has %d rows", code, n)
+		}
 	}
 }
 

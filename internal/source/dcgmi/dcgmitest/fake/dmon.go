@@ -115,14 +115,25 @@ func (d *dmon) watch() status {
 	is = is && (refused.Field == 0 || slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return f.ID == refused.Field }))
 	code := status(refused.Code)
 	if !is && len(d.entities) == 0 {
-		// That an empty group is refused here, and so, is an assumption.
-		is, code = true, groupIsEmpty
+		return d.refuseEmpty()
 	}
 	if !is {
 		return ok
 	}
 	fmt.Fprintf(d.err, "Error setting watches. Result: %d: %s\n\n", int(code), code.refusal())
 	return code
+}
+
+// refuseEmpty is what becomes of a watch of no GPU: what 4.6.0 and 3.3.9 print where the
+// host engine has no driver.
+func (d *dmon) refuseEmpty() status {
+	if d.release.Since("4.0.0") {
+		fmt.Fprintf(d.err, "Error getting values information. Return %d: %s\n", int(groupIsEmpty), groupIsEmpty)
+		return groupIsEmpty
+	}
+	fmt.Fprintf(d.err, "Unable to get GPU topology information. The entities in the output may be unsorted. Error: %d: %s\n", int(noNVML), noNVML)
+	fmt.Fprintf(d.err, "Error getting values information. Return %d: %s\n", int(generic), generic)
+	return generic
 }
 
 // run prints samples until the count, a signal or a failure ends it.

@@ -10,11 +10,13 @@ const (
 	ok            status = 0
 	badParam      status = -1
 	lineMalformed status = -2 // the command line
+	generic       status = -3
 	notConfigured status = -5
 	notSupported  status = -6
 	noData        status = -14
 	disconnected  status = -21
 	groupIsEmpty  status = -35
+	noNVML        status = -56
 )
 
 // exit returns s as a shell sees it.
@@ -23,6 +25,7 @@ func (s status) exit() int { return int(s) & 0xff }
 // texts are DCGM's words for its codes.
 var texts = map[status]string{
 	badParam:      "Bad parameter passed to function",
+	generic:       "Generic unspecified error",
 	notConfigured: "Setting not configured",
 	notSupported:  "Feature not supported",
 	noData:        "No data is available",
@@ -39,7 +42,7 @@ var texts = map[status]string{
 	-38:           "The requested profiling metrics cannot be collected in a single pass",
 	-44:           "The installed driver version is insufficient for this API",
 	-54:           "The hostengine and all modules are paused",
-	-56:           "Cannot perform the requested operation because NVML doesn't exist on this system.",
+	noNVML:        "Cannot perform the requested operation because NVML doesn't exist on this system.",
 	-57: "Cannot perform the requested operation because an NVML driver timeout error was detected. " +
 		"Verify NVML is responsive before restarting the hostengine.",
 	-67: "Cannot perform the requested operation because the GPUs are detached",

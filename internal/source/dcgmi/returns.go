@@ -1,0 +1,253 @@
+package dcgmi
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// The codes of dcgmReturn_t in DCGM's dcgm_structs.h that are named elsewhere.
+const (
+	notSupported       = -6
+	unknownFieldID     = -13
+	gpuLost            = -18
+	connectionInvalid  = -21
+	groupIncompatible  = -23
+	fieldOfOtherAPI    = -32
+	profNotSupported   = -36
+	profMultiPass      = -38
+	insufficientDriver = -44
+)
+
+// returned is what a code of dcgmReturn_t means for one who reads GPUs. STREAM in cause
+// and remedy stands for the name of the fields that were asked for.
+type returned struct {
+	code int
+	// words are how DCGM spells the code out where it does not print it: errorString of
+	// 4.6.0 and 3.3.9, and what dcgmi says in place of it.
+	words   []string
+	failure source.Failure
+	cause   string
+	remedy  string
+}
+
+// vague codes say less than any other that stands beside them.
+func (r *returned) vague() bool { return r.code == -1 || r.code == -3 }
+
+// The remedies that several codes share.
+const (
+	seeHostEngineLog   = "see the host engine's log: journalctl -u nvidia-dcgm"
+	restartHostEngine  = "restart the host engine: systemctl restart nvidia-dcgm"
+	seeWhatTheySupport = "see what they support: dcgmi profile -l; the other fields are read all the same"
+	seeDriver          = "see that the driver works and has GPUs: nvidia-smi -L (a container must be given them); then restart the host engine, which looks for both when it starts: systemctl restart nvidia-dcgm"
+	retried            = "it is tried again by itself; where it stays, " + seeHostEngineLog
+)
+
+// returns has a row for each code that discovery, profile and dmon can end with: all of
+// DCGM 4.6 but those of its diagnostics, of sync boost and of the calls that create.
+var returns = []returned{
+	{-1, []string{"Bad parameter passed to function"}, source.Broken,
+		"dcgmi refuses what it is asked to watch",
+		"see which GPUs and MIG instances there are: dcgmi discovery -l and dcgmi discovery -c; and check --gpus"},
+	{-2, nil, source.Unsupported, // dcgmi's own, of its command line
+		"dcgmi does not understand how we call it",
+		"see its version, 2.3 or later is needed: dcgmi --version; and please report this"},
+	{-3, []string{"Generic unspecified error"}, source.Broken,
+		"the host engine fails and does not say why",
+		seeHostEngineLog + "; and whether the driver works: nvidia-smi"},
+	{-4, []string{"Out of memory error"}, source.Broken,
+		"the host engine has no memory left",
+		"see what else runs: free -m; then " + restartHostEngine},
+	{-5, []string{"Setting not configured", "The Group is not found"}, source.Broken,
+		"the host engine does not know the group that dcgmi made",
+		retried},
+	{notSupported, []string{"Feature not supported"}, source.Broken,
+		"these GPUs, or their driver, do not support some of the STREAM fields",
+		"see which driver it is: nvidia-smi; and what the GPUs support: dcgmi profile -l"},
+	{-7, []string{"DCGM initialization error"}, source.HostEngineUnavailable,
+		"DCGM does not start",
+		seeHostEngineLog},
+	{-8, []string{"NVML error"}, source.Broken,
+		"the driver's library fails under the host engine",
+		"see whether the driver works: nvidia-smi; and " + seeHostEngineLog},
+	{-9, []string{"Object is in a pending state"}, source.Broken,
+		"the host engine is still busy with what it was asked before",
+		retried},
+	{-10, []string{"Object is in an undefined state"}, source.HostEngineUnavailable,
+		"the host engine is not ready",
+		retried},
+	{-11, []string{"Timeout"}, source.Timeout,
+		"the host engine does not answer in time",
+		"see whether the driver answers: nvidia-smi; and " + seeHostEngineLog},
+	{-12, []string{"API version mismatch"}, source.Broken,
+		"dcgmi and the host engine are of versions that do not go together",
+		"install the same release of both: dcgmi --version; nv-hostengine --version"},
+	{unknownFieldID, []string{"Unknown field identifier"}, source.Broken,
+		"the host engine does not know some of the STREAM fields: it is older than dcgmi",
+		"install the same release of both: dcgmi --version; nv-hostengine --version"},
+	{-14, []string{"No data is available", "No data returned from the hostengine"}, source.Broken,
+		"the host engine has no readings of these GPUs",
+		"see that it knows them: dcgmi discovery -l"},
+	{-15, []string{"Only stale data is available"}, source.Broken,
+		"the host engine has no fresh readings of these GPUs",
+		"see whether the driver answers: nvidia-smi; then " + restartHostEngine},
+	{-16, []string{"Field is not being watched"}, source.Broken,
+		"the host engine no longer watches the STREAM fields",
+		retried},
+	{-17, []string{"No permission"}, source.PermissionDenied,
+		"the host engine may not read the STREAM fields",
+		"run it as root: systemctl restart nvidia-dcgm, or sudo nv-hostengine"},
+	{gpuLost, []string{"GPU is lost"}, source.Broken,
+		"a GPU is lost",
+		"see what happened to it: dmesg | grep -i xid; and reset it or the node; until then leave it out: --gpus"},
+	{-19, []string{"GPU requires reset"}, source.Broken,
+		"a GPU must be reset",
+		"drain the node and reset it: nvidia-smi --gpu-reset -i INDEX; until then leave it out: --gpus"},
+	{-20, []string{"The requested function was not found"}, source.Broken,
+		"the driver lacks a function that the host engine needs",
+		"update the driver; see which it is: nvidia-smi"},
+	{connectionInvalid, []string{"Host engine connection invalid/disconnected"}, source.HostEngineUnavailable,
+		"the host engine does not answer",
+		"start it: systemctl start nvidia-dcgm, or nv-hostengine; where dcgm-exporter runs one of its own, use --backend=prometheus"},
+	{-22, []string{"This GPU is not supported by DCGM"}, source.Broken,
+		"a GPU is none that DCGM supports",
+		"leave it out: --gpus; or read the GPUs without DCGM: --backend=nvml"},
+	{groupIncompatible, []string{"The GPUs of this group are incompatible with each other"}, source.Broken,
+		"the GPUs of this node are too different to be watched together for the STREAM fields",
+		"watch some of them: --gpus"},
+	{-24, []string{"Max limit reached"}, source.Broken,
+		"the host engine has no room for another group",
+		"see and remove what others left: dcgmi group -l; or " + restartHostEngine},
+	{-25, []string{"DCGM library could not be found"}, source.HostEngineUnavailable,
+		"a library of DCGM is missing",
+		"install DCGM again: datacenter-gpu-manager, or datacenter-gpu-manager-4-core"},
+	{-29, []string{"Host engine is running as non-root", "Unable to watch one or more of the requested fields because doing so requires the host engine to be running as root"}, source.PermissionDenied,
+		"the host engine does not run as root, and must for the STREAM fields",
+		"run it as root: systemctl restart nvidia-dcgm, or sudo nv-hostengine"},
+	{-31, []string{"An input argument is not large enough"}, source.Broken,
+		"dcgmi and the host engine are of versions that do not go together",
+		"install the same release of both: dcgmi --version; nv-hostengine --version"},
+	{fieldOfOtherAPI, []string{"The given field ID is not supported by the API being called"}, source.Broken,
+		"the host engine does not give some of the STREAM fields this way",
+		"see its version: nv-hostengine --version; and please report this"},
+	{-33, []string{"This request is serviced by a module of DCGM that is not currently loaded"}, source.ProfilingUnavailable,
+		"the host engine has no module for the STREAM fields",
+		"see what it has loaded: dcgmi modules -l; GeForce cards and GPUs before Volta have no profiling counters"},
+	{-34, []string{"The requested operation could not be completed because the affected resource is in use"}, source.ReservationDenied,
+		"the profiling counters are in use",
+		"find who uses them: nvidia-smi, ps -C nv-hostengine,nsys,ncu; it is tried again by itself"},
+	{-35, []string{"The specified group is empty"}, source.Broken,
+		"the host engine sees no GPU: it runs without a driver that works, or the driver has no GPU for it",
+		seeDriver},
+	{profNotSupported, []string{"Profiling is not supported"}, source.ProfilingUnavailable,
+		"these GPUs have no profiling counters",
+		seeWhatTheySupport},
+	{-37, []string{"The third-party Profiling module returned an unrecoverable error"}, source.ReservationDenied,
+		"the profiling counters are held by somebody else: Nsight, CUPTI, another host engine",
+		"end that one, or leave it the counters: dcgmi profile --pause; another host engine may run inside a dcgm-exporter, then use --backend=prometheus"},
+	{profMultiPass, []string{"The requested profiling metrics cannot be collected in a single pass"}, source.ReservationDenied,
+		"the profiling fields that are asked for cannot be counted at once",
+		"see who else asks for some, dcgmi profile -l for what fits together; it is tried again by itself"},
+	{insufficientDriver, []string{"The installed driver version is insufficient", "Unable to watch one or more of the requested fields because doing so requires a newer driver"}, source.Broken,
+		"the driver is too old for some of the STREAM fields",
+		"update the driver; see which it is: nvidia-smi"},
+	{-45, []string{"The specified GPU instance does not exist"}, source.Broken,
+		"a MIG instance is gone",
+		"see which there are: dcgmi discovery -c; they are asked for again by itself"},
+	{-46, []string{"The specified GPU compute instance does not exist"}, source.Broken,
+		"a MIG compute instance is gone",
+		"see which there are: dcgmi discovery -c; they are asked for again by itself"},
+	{-48, []string{"Detected an error in a 3rd-party library"}, source.Broken,
+		"a library under the host engine fails",
+		"see whether the driver works: nvidia-smi; and " + seeHostEngineLog},
+	{-49, []string{"Not enough resources available"}, source.Broken,
+		"the host engine has no room for the STREAM fields",
+		"see and remove what others left: dcgmi group -l; or " + restartHostEngine},
+	{-54, []string{"The hostengine and all modules are paused"}, source.HostEngineUnavailable,
+		"the host engine is paused",
+		"let it go on: dcgmi set --resume, or restart it: systemctl restart nvidia-dcgm"},
+	{-56, []string{"Cannot perform the requested operation because NVML doesn't exist on this system"}, source.Broken,
+		"the host engine runs without the driver's library",
+		seeDriver},
+	{-57, []string{"Cannot perform the requested operation because an NVML driver timeout error was detected"}, source.Broken,
+		"the driver does not answer the host engine",
+		"see whether it answers at all: nvidia-smi; then " + restartHostEngine},
+	{-67, []string{"Cannot perform the requested operation because the GPUs are detached"}, source.HostEngineUnavailable,
+		"the host engine has let go of the GPUs",
+		"attach them again, or restart it: systemctl restart nvidia-dcgm"},
+}
+
+// returnOf returns the row of what a command ended with, nil where that is no return of
+// DCGM's. A code that it printed counts before words, these before its exit status, which
+// is the lowest eight bits of the code and which wrappers hide; and a vague code comes last.
+func returnOf(status int, text string) *returned {
+	var vague *returned
+	for _, code := range codesIn(text) {
+		row := rowOf(func(r *returned) bool { return r.code == code })
+		switch {
+		case row != nil && !row.vague():
+			return row
+		case vague == nil:
+			vague = row
+		}
+	}
+	row := rowOf(func(r *returned) bool { return !r.vague() && r.saidIn(text) })
+	if row == nil {
+		row = vague
+	}
+	if row == nil {
+		row = rowOf(func(r *returned) bool { return r.saidIn(text) })
+	}
+	if row == nil && status > 0 {
+		row = rowOf(func(r *returned) bool { return r.code&0xff == status })
+	}
+	return row
+}
+
+// rowOf returns the first row that is, nil for none.
+func rowOf(is func(*returned) bool) *returned {
+	for i := range returns {
+		if is(&returns[i]) {
+			return &returns[i]
+		}
+	}
+	return nil
+}
+
+// saidIn reports whether a sentence of text, or what follows a colon in it, begins with
+// one of the row's words: elsewhere they are those of somebody else.
+func (r *returned) saidIn(text string) bool {
+	for _, words := range r.words {
+		for rest := text; ; {
+			before, after, ok := strings.Cut(rest, words)
+			if !ok {
+				break
+			}
+			if before = text[:len(text)-len(after)-len(words)]; before == "" || strings.HasSuffix(before, "\n") ||
+				strings.HasSuffix(before, ": ") || strings.HasSuffix(before, ". ") {
+				return true
+			}
+			rest = after
+		}
+	}
+	return false
+}
+
+// codesIn returns the codes that dcgmi prints in its errors, such as those of "Return -35: …",
+// "Result: -33: …" and "Got error -18 …".
+func codesIn(text string) (codes []int) {
+	before := ""
+	for word := range strings.FieldsSeq(text) {
+		digits, negative := strings.CutPrefix(strings.TrimRight(word, ":."), "-")
+		code, err := strconv.Atoi(digits)
+		switch strings.ToLower(strings.TrimRight(before, ":")) {
+		case "return", "result", "error":
+			if negative && err == nil && code > 0 {
+				codes = append(codes, -code)
+			}
+		}
+		before = word
+	}
+	return codes
+}

@@ -56,6 +56,8 @@ type Source struct {
 	// the one before.
 	ChangedAt time.Time
 
+	// Notes are what is amiss though readings go on. Nobody writes to them.
+	Notes []Note
 	// Devices and Samples are those of the last good reading.
 	Devices, Samples int
 	// Roster are the devices of the source, and those that it should have.
@@ -125,6 +127,9 @@ type TimedOut time.Duration
 
 // Error names the time.
 func (t TimedOut) Error() string { return "no answer within " + time.Duration(t).String() }
+
+// Note is something that is amiss though readings go on, each a line as in a Failure.
+type Note struct{ Cause, Remedy string }
 
 // Failure is why nothing could be read. It is an error.
 type Failure struct {

@@ -6,6 +6,19 @@ import "strings"
 // gone.
 const lastKnown = " (last known)"
 
+// ListsAll reports whether the output of `dcgmi discovery -l` has the whole table of boards:
+// as many as its first line says. What follows the table may be missing: it ends with an
+// error there where the host engine has no module for NVSwitches.
+func ListsAll(output []byte) bool {
+	for line := range lines(output) {
+		count, rest, _ := strings.Cut(line, " ")
+		if n := id(count); n != Unknown && (strings.HasPrefix(rest, "GPU found") || strings.HasPrefix(rest, "GPUs found")) {
+			return n == len(parseDiscovery(output))
+		}
+	}
+	return false
+}
+
 // parseDiscovery reads `dcgmi discovery -l`, with and without -a: the table of
 // boards, and not the ones of switches, adapters and CPUs that follow it.
 func parseDiscovery(output []byte) []board {

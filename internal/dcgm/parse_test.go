@@ -310,3 +310,25 @@ func TestLinks(t *testing.T) {
 		})
 	}
 }
+
+// A list of boards is whole if it is as long as it says, whatever follows it.
+func TestListsAll(t *testing.T) {
+	const table = "+--------+\n| GPU ID | Device Information |\n+--------+\n| 0      | Name: a |\n|        | Device UUID: GPU-00000000-0000-0000-0000-000000000000 |\n+--------+\n"
+	const failed = "Error: Cannot get NvSwitch list from remote node. Return: This request is serviced by a module of DCGM that is not currently loaded\n"
+	for text, want := range map[string]bool{
+		"1 GPU found (Active).\n" + table + failed:                                                      true,
+		"1 GPU found.\n" + table + "0 NvSwitches found.\n+-----------+\n| Switch ID |\n+-----------+\n": true,
+		"0 GPUs found.\n" + failed:                                                                      true,
+		"2 GPUs found (Active).\n" + table:                                                              false,
+		"2 NvSwitches found.\n" + table:                                                                 false,
+		table:                                                                                           false,
+		failed:                                                                                          false,
+		"Error: Cannot get GPU list.\n":                                                                 false,
+		"":                                                                                              false,
+		"-1 GPUs found.\n" + table + failed:                                                             false,
+	} {
+		if got := ListsAll([]byte(text)); got != want {
+			t.Errorf("%v of\n%s", got, text)
+		}
+	}
+}

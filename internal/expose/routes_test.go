@@ -235,6 +235,21 @@ func TestLandingPageAdvice(t *testing.T) {
 	}
 }
 
+// TestLandingPageNotes: what is amiss though readings go on, with what to do.
+func TestLandingPageNotes(t *testing.T) {
+	for _, notes := range [][]canonical.Note{nil, {{Cause: "no <switches>", Remedy: "see modules"}, {Cause: "no remedy"}}} {
+		source := sourceOf(snapshotOf("source", board()))
+		source.state.Notes = notes
+		_, page := ask(t, "GET", serve(t, Options{Sources: []Source{source}}).URL+"/")
+		if n := strings.Count(string(page), "<dt>Note</dt>"); n != len(notes) {
+			t.Errorf("%d notes, want %d", n, len(notes))
+		}
+		if notes != nil && (!strings.Contains(string(page), "<dd>no &lt;switches&gt;; see modules</dd>") || !strings.Contains(string(page), "<dd>no remedy</dd>")) {
+			t.Errorf("%s", page)
+		}
+	}
+}
+
 // TestLandingPageTellsWhatIsWrong: boards that are not there, and readings that
 // stand still.
 func TestLandingPageTellsWhatIsWrong(t *testing.T) {

@@ -64,6 +64,8 @@ type Pipeline struct {
 	// version names the program or library that the source reads with; nil where it
 	// does not know.
 	version func() string
+	// notes tells what is amiss with the source though it is read; nil where it never is.
+	notes func() []source.Note
 
 	// ctx is that of every read; cancel ends it with the pipeline.
 	ctx    context.Context
@@ -92,6 +94,7 @@ type Pipeline struct {
 	meter    meter
 	contents contents // of the latest reading
 	host     hostWatch
+	noted    []source.Note // those of the state
 
 	settings atomic.Pointer[settings] // of Change, for the next reading
 }
@@ -138,12 +141,17 @@ func New(opts Options) *Pipeline {
 	if v, ok := source.As[source.Versioned](opts.Source); ok {
 		version = v.Version
 	}
+	var notes func() []source.Note
+	if n, ok := source.As[source.Noted](opts.Source); ok {
+		notes = n.Notes
+	}
 	fetcher, _ := opts.Source.(source.Fetcher) // not one behind a wrapper, which would be passed by
 	return &Pipeline{
 		opts:    opts,
 		caps:    caps,
 		fetcher: fetcher,
 		version: version,
+		notes:   notes,
 		meter:   m,
 		host:    host,
 		ctx:     ctx,

@@ -143,6 +143,9 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	if p.version != nil {
 		s.Version = p.version()
 	}
+	if p.notes != nil {
+		p.note(&s, p.notes())
+	}
 	s.At, s.Took = b.At, b.Took
 	if p.changed(b) {
 		s.ChangedAt = b.At
@@ -161,6 +164,17 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 		s.DroppedValues[reason] += n
 	}
 	return s
+}
+
+// note makes notes those of s; they are copied only where they are others than before.
+func (p *Pipeline) note(s *canonical.Source, notes []source.Note) {
+	if slices.Equal(notes, p.noted) {
+		return
+	}
+	p.noted, s.Notes = notes, nil
+	for _, n := range notes {
+		s.Notes = append(s.Notes, canonical.Note(n))
+	}
 }
 
 // contents identifies the values of a reading.

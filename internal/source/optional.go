@@ -7,8 +7,8 @@ import (
 )
 
 // As returns src, or the first of the sources that it wraps, which it returns from
-// an Unwrap method, that implements T: a Checker, a Versioned, a ProcessLister, a
-// Streams.
+// an Unwrap method, that implements T: a Checker, a Versioned, a Noted, a ProcessLister,
+// a Streams.
 func As[T any](src Source) (able T, ok bool) {
 	for src != nil {
 		if able, ok = src.(T); ok {
@@ -49,6 +49,17 @@ type Versioned interface {
 	// "dcgmi 4.4.1"; "" while that is not known. It may be called from any
 	// goroutine, and does not block.
 	Version() string
+}
+
+// Note is something that is amiss though readings go on: cause and remedy, a line each,
+// as those of an Error.
+type Note struct{ Cause, Remedy string }
+
+// Noted is what a Source implements that can tell of such things.
+type Noted interface {
+	// Notes lists what is amiss now. It may be called from any goroutine, and does not
+	// block. While nothing changes the slice is the same, and nobody writes to it.
+	Notes() []Note
 }
 
 // Process is one process that uses one device in one way, as the driver lists it.

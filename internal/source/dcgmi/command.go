@@ -176,6 +176,11 @@ func (a *answer) failure(path, subsystem, what string) *source.Error {
 	case a.code == 0 && a.signal == 0:
 		return nil
 	}
-	text := a.stdout[:min(len(a.stdout), tailSize)] // dcgmi prints errors of connections there
-	return refused("dcgmi "+subsystem, what, a.code, a.signal, a.stderr+string(text))
+	return refused("dcgmi "+subsystem, what, a.code, a.signal, a.printed())
+}
+
+// printed is what the command printed on stderr, and last on stdout: dcgmi prints errors
+// there too, behind all else.
+func (a *answer) printed() string {
+	return a.stderr + string(a.stdout[max(len(a.stdout)-tailSize, 0):])
 }

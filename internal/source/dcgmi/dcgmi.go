@@ -100,8 +100,9 @@ type Source struct {
 	stale   atomic.Bool          // the view must not be trusted at the next start
 	surveys chan struct{}        // has a token if the node is to be surveyed
 
-	version     atomic.Pointer[string]       // nil before it is known
-	surveyError atomic.Pointer[source.Error] // why the last survey failed, nil if it did not
+	version     atomic.Pointer[string]        // nil before it is known
+	surveyError atomic.Pointer[source.Error]  // why the last survey failed, nil if it did not
+	notes       atomic.Pointer[[]source.Note] // nil for none
 
 	surveying    sync.Mutex // locked during a survey, guards what follows
 	query        []byte     // the last of nvidia-smi's answers
@@ -122,6 +123,7 @@ var (
 	_ source.Streams       = (*Source)(nil)
 	_ source.Checker       = (*Source)(nil)
 	_ source.Versioned     = (*Source)(nil)
+	_ source.Noted         = (*Source)(nil)
 	_ source.ProcessLister = (*Source)(nil)
 )
 
@@ -338,6 +340,14 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 		dst = append(dst, own)
 	}
 	return dst
+}
+
+// Notes tells what dcgmi discovery lacks.
+func (s *Source) Notes() []source.Note {
+	if notes := s.notes.Load(); notes != nil {
+		return *notes
+	}
+	return nil
 }
 
 // Close ends the children and makes a blocked Read return. It waits until they

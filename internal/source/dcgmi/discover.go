@@ -44,9 +44,12 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 		}
 	}
 	asked.Wait()
-	if e := list.failure(dcgmi, "discovery -l", "identity"); e != nil {
+	e := list.failure(dcgmi, "discovery -l", "identity")
+	whole := dcgm.ListsAll(list.stdout)
+	if e != nil && !whole {
 		return dcgm.Inventory{}, e
 	}
+	s.note(e, &list)
 	o.Discovery = list.stdout
 	if e := tree.failure(dcgmi, "discovery -c", "identity"); e == nil {
 		o.Hierarchy = tree.stdout
@@ -54,6 +57,26 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 		return dcgm.Inventory{}, e
 	}
 	return dcgm.Parse(s.remember(&o)), nil
+}
+
+// note has it told that discovery failed behind its list of GPUs, unless e is nil: once in
+// the log, and by Notes for as long as it is so. The caller has locked surveying.
+func (s *Source) note(e *source.Error, list *answer) {
+	var notes []source.Note
+	if e != nil {
+		notes = []source.Note{{
+			Cause: "dcgmi discovery -l lists the GPUs, which are read, and then fails" + quoted(list.printed()),
+			Remedy: "no reading of the GPUs is missing for it; see which module the host engine lacks: dcgmi modules -l; " +
+				"NvSwitch is not loaded where --denylist-modules names it or its library is not installed",
+		}}
+	}
+	if slices.Equal(notes, s.Notes()) {
+		return
+	}
+	s.notes.Store(&notes)
+	for _, n := range notes {
+		s.opts.Logger.Info(n.Cause, "reads", s.Name(), "remedy", n.Remedy)
+	}
 }
 
 // remember fills in what nvidia-smi printed of boards, by UUID, when it last

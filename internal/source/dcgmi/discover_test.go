@@ -292,6 +292,34 @@ func TestAskIsBounded(t *testing.T) {
 	}
 }
 
+// Where the NvSwitch module is not loaded, discovery fails behind its list of GPUs. The
+// list is good; that something failed is told once, and by Notes while it is so.
+func TestListWithoutSwitches(t *testing.T) {
+	eachVersion(t, "in", func(t *testing.T, version string) {
+		refused := dcgmitest.Failure{Kind: dcgmitest.SwitchesRefused, Code: -33}
+		w := newWorld(t, dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(16), Failures: []dcgmitest.Failure{refused}})
+		w.untilWhole()
+		if got := len(strings.Fields(devices(&w.last, "POWER", true))); got != 16 {
+			t.Errorf("%d GPUs", got)
+		}
+		notes := w.Notes()
+		if len(notes) != 1 || !strings.Contains(notes[0].Cause, "Cannot get NvSwitch list") || !strings.Contains(notes[0].Remedy, "dcgmi modules -l") {
+			t.Errorf("notes %+v", notes)
+		}
+		w.stale.Store(true)
+		for range 2 {
+			w.Restart("in a test")
+			w.untilWhole()
+		}
+		if n := w.log.count("Cannot get NvSwitch list"); n != 1 {
+			t.Errorf("said %d times", n)
+		}
+		w.set()
+		w.Restart("in a test")
+		w.until("no notes", func(*raw.Batch, error) bool { return len(w.Notes()) == 0 })
+	})
+}
+
 // What a selection names must be there: Check and Read say so in its words, and
 // Read tries again.
 func TestSelectionThatIsNotThere(t *testing.T) {

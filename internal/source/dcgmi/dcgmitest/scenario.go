@@ -188,6 +188,7 @@ const (
 	FieldGroupRefused Kind = "field_group_refused" // at start: no field group, for Code
 	WatchRefused      Kind = "watch_refused"       // at start, after the header: for Code
 	ListRefused       Kind = "list_refused"        // discovery -l, or profile -l where that is the Command, for Code
+	SwitchesRefused   Kind = "switches_refused"    // discovery -l, behind its list of GPUs, for Code
 	HostEngineDies    Kind = "host_engine_dies"    // after samples: the connection is lost
 	NoData            Kind = "no_data"             // after samples: nothing came back
 	Hang              Kind = "hang"                // after samples, or at start of another command: no more output

@@ -27,6 +27,10 @@ func (f *fake) discovery(set map[string]string) (status, error) {
 	}
 	_, all := set["all"]
 	f.printBoards(all && f.release.Since("4.5.0"))
+	if refused, is := f.failure(dcgmitest.SwitchesRefused, "discovery", false); is {
+		f.out.printf("Error: Cannot get NvSwitch list from remote node. Return: %s\n", status(refused.Code))
+		return status(refused.Code), nil
+	}
 	f.printCounted("Switch ID", f.scenario.Switches, "NvSwitch", "NvSwitches", 11)
 	if f.release.Since("4.2.3") {
 		f.printCounted("ConnectX", f.scenario.ConnectX, "ConnectX", "ConnectX", 10)

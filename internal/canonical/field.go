@@ -248,7 +248,7 @@ var Fields = [NumFields]FieldInfo{
 	FramebufferUsed:      {"gpu_framebuffer_used_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory in use."},
 	FramebufferFree:      {"gpu_framebuffer_free_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory not in use."},
 	FramebufferReserved:  {"gpu_framebuffer_reserved_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory that driver and firmware keep for themselves."},
-	FramebufferTotal:     {"gpu_framebuffer_total_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory in all; used + free + reserved where the source gives no total."},
+	FramebufferTotal:     {"gpu_framebuffer_total_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory in all; used + free + reserved where the source gives no total, and absent where it gives no reserved memory either."},
 	FramebufferUsedRatio: {"gpu_framebuffer_used_ratio", "", Gauge, Ratio, InstanceLevel, "Device memory in use as a fraction of all of it."},
 
 	PCIeReplays:               {"gpu_pcie_replays_total", "", Counter, Count, BoardLevel, "Retries on the PCIe link."},

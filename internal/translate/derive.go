@@ -49,16 +49,14 @@ func (t *Translator) lift(board, instance []float64) {
 	}
 }
 
-// deriveFramebuffer fills in the total where the source gave none, and the ratio.
-// Drivers before 510 count the reserved memory as used and do not report it.
+// deriveFramebuffer fills in the total where the source gave none but all of its
+// parts, and the ratio. Without the reserved memory, a hundredth of a board, used and
+// free are not all of it.
 func deriveFramebuffer(row []float64) {
 	used, free, reserved := row[canonical.FramebufferUsed], row[canonical.FramebufferFree], row[canonical.FramebufferReserved]
 	total := &row[canonical.FramebufferTotal]
-	if !canonical.Given(*total) && canonical.Given(used) && canonical.Given(free) {
-		*total = used + free
-		if canonical.Given(reserved) {
-			*total += reserved
-		}
+	if !canonical.Given(*total) {
+		*total = used + free + reserved
 	}
 	ratio := &row[canonical.FramebufferUsedRatio]
 	if canonical.Given(*ratio) {

@@ -280,8 +280,9 @@ func TestDerivedReadings(t *testing.T) {
 	}{
 		{"the total is given", "FBTTL 16384 FBUSD 4096 FBFRE 1024", readings{c.FramebufferTotal: 16 * gib, c.FramebufferUsed: 4 * gib, c.FramebufferFree: gib, c.FramebufferUsedRatio: 0.25}},
 		{"the total is a sum", "FBUSD 1024 FBFRE 2048 FBRSV 1024", readings{c.FramebufferTotal: 4 * gib, c.FramebufferUsed: gib, c.FramebufferFree: 2 * gib, c.FramebufferReserved: gib, c.FramebufferUsedRatio: 0.25}},
-		{"an old driver has no reserved memory", "FBUSD 1024 FBFRE 1024 FBRSV 9223372036854775794", readings{c.FramebufferTotal: 2 * gib, c.FramebufferUsed: gib, c.FramebufferFree: gib, c.FramebufferUsedRatio: 0.5}},
-		{"the total is blank", "FBTTL 9223372036854775794 FBUSD 1024 FBFRE 1024", readings{c.FramebufferTotal: 2 * gib, c.FramebufferUsed: gib, c.FramebufferFree: gib, c.FramebufferUsedRatio: 0.5}},
+		{"an old driver has no reserved memory", "FBUSD 1024 FBFRE 1024 FBRSV 9223372036854775794", readings{c.FramebufferUsed: gib, c.FramebufferFree: gib}},
+		{"the total is blank", "FBTTL 9223372036854775794 FBUSD 1024 FBFRE 1024", readings{c.FramebufferUsed: gib, c.FramebufferFree: gib}},
+		{"the total is blank and its parts are given", "FBTTL 9223372036854775794 FBUSD 1024 FBFRE 512 FBRSV 512", readings{c.FramebufferTotal: 2 * gib, c.FramebufferUsed: gib, c.FramebufferFree: gib / 2, c.FramebufferReserved: gib / 2, c.FramebufferUsedRatio: 0.5}},
 		{"free is missing", "FBUSD 1024 FBRSV 1024", readings{c.FramebufferUsed: gib, c.FramebufferReserved: gib}},
 		{"used is missing", "FBFRE 1024", readings{c.FramebufferFree: gib}},
 		{"there is no memory", "FBTTL 0 FBUSD 0", readings{c.FramebufferTotal: 0, c.FramebufferUsed: 0}},

@@ -26,8 +26,8 @@ var goldens = []golden{
 			c.SMClock: 1.41e9, c.MemoryClock: 877e6, c.MemoryTemperature: 61, c.Temperature: 57, c.Power: 249.5,
 			c.Energy: 15152422.938, c.PCIeReplays: 3, c.NVMLUtilization: 0.57, c.MemoryCopyUtilization: 0.29,
 			c.EncoderUtilization: 0, c.DecoderUtilization: 1, c.XIDLast: 31, c.ThrottledPower: 2.5,
-			c.FramebufferFree: 16777216000, c.FramebufferUsed: 167772160, c.FramebufferTotal: 16944988160,
-			c.FramebufferUsedRatio: 160.0 / 16160, c.ECCSingleBitVolatile: 4, c.ECCDoubleBitAggregate: 1,
+			c.FramebufferFree: 16777216000, c.FramebufferUsed: 167772160,
+			c.ECCSingleBitVolatile: 4, c.ECCDoubleBitAggregate: 1,
 			c.NVLinkCRCFlitErrors: 6, c.NVLinkBytes: 204800000, c.GraphicsEngineActive: 0.99563, c.SMActive: 0.5,
 		}},
 		report: Report{UnknownFamilies: []string{"dcgm_pcie_tx_throughput"}},
@@ -41,7 +41,6 @@ var goldens = []golden{
 		rows: []readings{
 			{
 				c.SMClock: 139e6, c.ThrottledThermal: 0.75, c.FramebufferFree: 5302648832, c.FramebufferUsed: 0,
-				c.FramebufferTotal: 5302648832, c.FramebufferUsedRatio: 0,
 			},
 			{c.SMClock: 1.98e9, c.MemoryTemperature: 40},
 		},
@@ -126,7 +125,6 @@ var goldens = []golden{
 			{c.GraphicsEngineActive: 0.25},
 			{
 				c.GraphicsEngineActive: 0.5, c.FramebufferUsed: 1 << 30, c.FramebufferFree: 3 << 30,
-				c.FramebufferTotal: 4 << 30, c.FramebufferUsedRatio: 0.25,
 			},
 		},
 	},
@@ -188,7 +186,7 @@ var goldens = []golden{
 			{c.GraphicsEngineActive: 0.75},
 			{
 				c.NVMLUtilization: 0.91, c.MemoryCopyUtilization: 0.73, c.FramebufferUsed: 1 << 30, c.FramebufferFree: 3 << 30,
-				c.FramebufferTotal: 4 << 30, c.FramebufferUsedRatio: 0.25, c.Energy: 1.5, c.NVLinkBytes: 10240000,
+				c.Energy: 1.5, c.NVLinkBytes: 10240000,
 				c.ThrottledPower: 1.5, c.ClockEvents: 1,
 			},
 		},

@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"internal/source/nvml/nvmltest":         {},
 	"internal/source/recording":             {"internal/raw", "internal/source"},
 	"internal/source/replay":                {"internal/raw", "internal/source", "internal/source/recording", "internal/source/dcgmi/dmon", "internal/exposition"},
-	"internal/translate":                    {"internal/raw", "internal/canonical"},
+	"internal/translate":                    {"internal/raw", "internal/canonical", "internal/exposition"},
 	"internal/compute":                      {"internal/canonical"},
 	"internal/compute/computetest":          {"internal/canonical"},
 	"internal/pipeline":                     {"internal/raw", "internal/canonical", "internal/source", "internal/translate", "internal/compute"},

@@ -135,7 +135,7 @@ func (p *service) prepare(fresh *options, changed []string) (apply []func(), err
 			return nil, err
 		}
 		var translator *translate.Translator // nil goes on with the one there is
-		if slices.Contains(changed, "dialect") {
+		if slices.Contains(changed, "dialect") || slices.Contains(changed, "compat") {
 			if translator, err = fresh.newTranslator(s, r.hostname); err != nil {
 				return nil, err
 			}

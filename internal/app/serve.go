@@ -256,6 +256,10 @@ func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline
 // of if they name none.
 func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.Translator, error) {
 	devices, allocations := expose.Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
+	compat, err := o.compat()
+	if err != nil {
+		return nil, err
+	}
 	return translate.New(translate.Options{
 		NodeName:       s.NodeName,
 		FallbackHost:   hostname,
@@ -263,7 +267,25 @@ func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.
 		MaxDevices:     devices,
 		MaxAllocations: allocations,
 		Rows:           o.Rows,
+		Compat:         compat,
+		WithoutText:    o.passthrough == expose.PassOff,
 	})
+}
+
+// compat returns the versions that readings are served in too, none where nothing is
+// served.
+func (o *options) compat() (versions []translate.Version, err error) {
+	if o.mode() != modeServe {
+		return nil, nil
+	}
+	for _, word := range o.Compat {
+		v, err := translate.ParseVersion(word)
+		if err != nil {
+			return nil, err
+		}
+		versions = append(versions, v)
+	}
+	return versions, nil
 }
 
 // newJudge returns the judge of a source.

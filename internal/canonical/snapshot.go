@@ -18,6 +18,8 @@ type Snapshot struct {
 	// Text is the upstream's exposition where the source gives readings without one,
 	// to be written when it is asked for; nil elsewhere.
 	Text Text
+	// Further are families that the upstream's exposition lacks; nil for none.
+	Further Families
 
 	// Host is the machine that the devices are in. It is nil where the source
 	// reads another one, or where nothing reads it.
@@ -31,6 +33,20 @@ type Text interface {
 	// AppendText appends it to dst, in whole lines that Prometheus accepts. It may be
 	// called from any goroutine that holds the Snapshot.
 	AppendText(dst []byte) []byte
+}
+
+// Families is an exposition that is written family by family when it is asked for. Its
+// methods may be called from any goroutine that holds the Snapshot.
+type Families interface {
+	// Len is how many families there can be, empty ones included. A number stands for
+	// the same family in the Families of all sources of the program.
+	Len() int
+	// Begun reports whether the upstream's own exposition has lines of a family.
+	Begun(family int) bool
+	// AppendFamily appends the series of a family on the devices, by their index in the
+	// Topology, that are shown. If there is one, HELP and TYPE go first where header is
+	// set.
+	AppendFamily(dst []byte, family int, header bool, shown func(device int) bool) []byte
 }
 
 // Source is the state of a source after a reading, good or failed.
@@ -67,6 +83,8 @@ type Source struct {
 	// UnknownFamilies are upstream families that look like GPU readings and
 	// that we have no name for, sorted.
 	UnknownFamilies []string
+	// Further are the names, sorted, of the families of Snapshot.Further that have series.
+	Further []string
 
 	// Totals since the process started.
 	SkippedLines    uint64

@@ -26,6 +26,9 @@ type Config struct {
 	Sources []Source
 	Limits  Limits
 	Rules   Rules
+	// Compat are the words of the versions, for translate.ParseVersion, in which readings
+	// are served too.
+	Compat []string
 }
 
 // Limits bound what one process reads and serves. All are at least 1.
@@ -122,6 +125,11 @@ func (c *Config) Check() []*compute.OptionError {
 	wrong := c.Judge.Check()
 	if w := c.Rules.Window; w < MinWindow || w > MaxWindow {
 		wrong = append(wrong, compute.Reject("rules.window", "%s is out of range; write %s to %s", w, MinWindow, MaxWindow))
+	}
+	for _, word := range c.Compat {
+		if _, err := translate.ParseVersion(word); err != nil {
+			wrong = append(wrong, compute.Reject("compat", "%v", err))
+		}
 	}
 	return wrong
 }

@@ -21,6 +21,8 @@ type sourceText struct {
 	info texts
 	// shared is how many of these have their series from another source.
 	shared int
+	// shown reports whether a device in the reading has its series from this one.
+	shown func(device int) bool
 }
 
 // addInfo adds the end of d's gpu_info series, empty if it has none.

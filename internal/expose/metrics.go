@@ -125,6 +125,7 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 			m.passthrough.write(&o.buffer, snap)
 		}
 	}
+	m.renderer.writeFurther(o, view, readings, m.passthrough != PassOff)
 	m.renderer.write(o, view, readings)
 	if m.results != nil && view == 0 {
 		m.results(time.Now(), o.pass)

@@ -40,6 +40,14 @@ type reading struct {
 	shared int
 }
 
+// further returns the families that the upstream lacks, nil for none.
+func (r *reading) further() canonical.Families {
+	if r.snapshot == nil {
+		return nil
+	}
+	return r.snapshot.Further
+}
+
 // readSource reads f for one scrape.
 func readSource(ctx context.Context, f Source) reading {
 	snap, release, err := f.Read(ctx)

@@ -38,14 +38,58 @@ func newRenderer(views int) *renderer {
 	}
 }
 
-// write renders readings, the sources of a view in order, into o. Its last bytes
-// stay in o until it is flushed.
-func (e *renderer) write(o *output, view int, readings []reading) {
+// layoutOf returns the layout of readings, the sources of a view in order.
+func (e *renderer) layoutOf(view int, readings []reading) *layout {
 	l := e.views[view].Load()
 	if !l.fits(readings) {
 		l = newLayout(readings, l)
 		e.views[view].Store(l)
 	}
+	return l
+}
+
+// writeFurther renders the families that the upstreams lack. In front of one that has
+// lines already, where these are passed through, no HELP and TYPE are repeated.
+func (e *renderer) writeFurther(o *output, view int, readings []reading, passed bool) {
+	families := 0
+	for i := range readings {
+		if further := readings[i].further(); further != nil {
+			families = further.Len()
+		}
+	}
+	if families == 0 {
+		return
+	}
+	l := e.layoutOf(view, readings)
+	for family := range families {
+		header := !passed || !begun(readings, family)
+		for i := range readings {
+			further := readings[i].further()
+			if further == nil {
+				continue
+			}
+			before := len(o.buf)
+			o.buf = further.AppendFamily(o.buf, family, header, l.sources[i].shown)
+			header = header && len(o.buf) == before
+			o.flushIfFull()
+		}
+	}
+}
+
+// begun reports whether any of the upstreams has lines of a family.
+func begun(readings []reading, family int) bool {
+	for i := range readings {
+		if further := readings[i].further(); further != nil && further.Begun(family) {
+			return true
+		}
+	}
+	return false
+}
+
+// write renders readings, the sources of a view in order, into o. Its last bytes
+// stay in o until it is flushed.
+func (e *renderer) write(o *output, view int, readings []reading) {
+	l := e.layoutOf(view, readings)
 	for i := range readings {
 		readings[i].shared = l.sources[i].shared
 	}

@@ -87,6 +87,10 @@ func nameDevices(keys []key) []sourceText {
 			}
 		}
 	}
+	for i := range sources {
+		labels := sources[i].rows[ofDevices].labels
+		sources[i].shown = func(device int) bool { return len(labels.at(device)) > 0 }
+	}
 	return sources
 }
 

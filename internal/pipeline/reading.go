@@ -19,12 +19,13 @@ const maxFree = 4
 // goroutine writes it; then it is shared read-only until its last reference is
 // released, and written again.
 type reading struct {
-	refs     int // guarded by Pipeline.mu; the latest reading has one for being it
-	batch    raw.Batch
-	snapshot canonical.Snapshot
-	host     canonical.Host // what snapshot.Host points to, if to anything
-	period   time.Duration  // that the stream kept until then
-	owner    *Pipeline
+	refs      int // guarded by Pipeline.mu; the latest reading has one for being it
+	batch     raw.Batch
+	snapshot  canonical.Snapshot
+	rendition translate.Rendition // what snapshot.Further is, if it is anything
+	host      canonical.Host      // what snapshot.Host points to, if to anything
+	period    time.Duration       // that the stream kept until then
+	owner     *Pipeline
 }
 
 // Release drops one reference to r. It is the lease of Observer.Observe.
@@ -78,6 +79,9 @@ func (p *Pipeline) conclude(r *reading) {
 	snap.Valid = validParts(snap.Valid[:0], b)
 	if snap.Text = nil; len(b.Body) == 0 && b.Exposition != nil {
 		snap.Text = b
+	}
+	if snap.Further = nil; p.opts.Translator.Render(&r.rendition, b) {
+		snap.Further = &r.rendition
 	}
 	if snap.Host = nil; p.host.look(p.ctx, &r.host) {
 		snap.Host = &r.host
@@ -152,6 +156,7 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	}
 	s.Samples = len(b.Samples)
 	s.UnknownFamilies = p.report.UnknownFamilies
+	s.Further = p.opts.Translator.Rendered()
 	if !slices.Equal(s.Missing, p.missing) {
 		s.Missing = slices.Clone(p.missing) // what was published is not written to
 	}

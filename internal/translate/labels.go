@@ -154,11 +154,9 @@ func (t *Translator) tooLong(labels []raw.Label) bool {
 	})
 }
 
-// describe makes a variant of labels; ok is false if they are of no device. Of
-// labels with the same role the first that is not blank counts: the exporter
-// writes its own in front of those of pods.
-func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
-	var row values
+// valuesOf returns labels by role. Of labels with the same role the first that is not
+// blank counts: the exporter writes its own in front of those of pods.
+func valuesOf(labels []raw.Label) (row values) {
 	for _, l := range labels {
 		r, known := roleOf(l.Name)
 		if !known || row[r] != "" || isBlank(l.Value) {
@@ -166,6 +164,12 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 		}
 		row[r] = l.Value
 	}
+	return row
+}
+
+// describe makes a variant of labels; ok is false if they are of no device.
+func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
+	row := valuesOf(labels)
 	if row[roleNoDevice] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return variant{}, false
 	}

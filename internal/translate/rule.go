@@ -12,7 +12,9 @@ import (
 type rule struct {
 	// slot is the column of the frame or, from canonical.NumFields on, one of
 	// the columns of fallback rows.
-	slot                       int
+	slot int
+	// quantity is the index of what it reads, -1 where no version has words for that.
+	quantity                   int
 	blanks                     blanks
 	times, per                 float64
 	lowest, highest, overshoot float64
@@ -26,7 +28,7 @@ func isUntouched(cell float64) bool { return math.Float64bits(cell) == math.Floa
 
 func newRule(field canonical.Field, unit Unit, slot int) *rule {
 	u := units[unit]
-	r := &rule{slot: slot, blanks: blanksOf(field, unit), times: u.times, per: u.per, overshoot: u.overshoot}
+	r := &rule{slot: slot, quantity: -1, blanks: blanksOf(field, unit), times: u.times, per: u.per, overshoot: u.overshoot}
 	r.lowest, r.highest = canonical.Fields[field].Range()
 	if unit == percentOrRatio {
 		// Kept as it came, to be read once the unit is known.
@@ -62,20 +64,22 @@ func (r *rule) read(v float64, rep *Report) float64 {
 
 // ruleSet finds the rule of a family by its name.
 type ruleSet struct {
-	byName    map[string]*rule
-	fallbacks []canonical.Field // the field that each fallback column stands in for
-	util      int               // the fallback column of utilRatioName
+	byName     map[string]*rule
+	quantities []quantity
+	fallbacks  []canonical.Field // the field that each fallback column stands in for
+	util       int               // the fallback column of utilRatioName
 }
 
 // newRuleSet makes rules of the dialect and of the user's own rows. It refuses
 // rows of the user that are invalid or give a name a second meaning.
 func newRuleSet(own []Row) (*ruleSet, error) {
-	rules := &ruleSet{byName: map[string]*rule{}}
+	quantities, ofRow := newQuantities()
+	rules := &ruleSet{byName: map[string]*rule{}, quantities: quantities}
 	for i := range dialect {
 		if dialect[i].Unit == percentOrRatio {
 			rules.util = len(rules.fallbacks)
 		}
-		if err := rules.add(&dialect[i]); err != nil {
+		if err := rules.add(&dialect[i], ofRow[i]); err != nil {
 			return nil, fmt.Errorf("the built-in dialect is broken: %w; please report this", err)
 		}
 	}
@@ -83,20 +87,21 @@ func newRuleSet(own []Row) (*ruleSet, error) {
 		if err := checkRow(&own[i]); err != nil {
 			return nil, fmt.Errorf("dialect row %d: %w", i+1, err)
 		}
-		if err := rules.add(&own[i]); err != nil {
+		if err := rules.add(&own[i], rules.quantityOf(&own[i])); err != nil {
 			return nil, fmt.Errorf("dialect row %d: %w", i+1, err)
 		}
 	}
 	return rules, nil
 }
 
-func (rules *ruleSet) add(row *Row) error {
+func (rules *ruleSet) add(row *Row, quantity int) error {
 	slot := int(row.Field)
 	if row.Fallback {
 		slot = int(canonical.NumFields) + len(rules.fallbacks)
 		rules.fallbacks = append(rules.fallbacks, row.Field)
 	}
 	r := newRule(row.Field, row.Unit, slot)
+	r.quantity = quantity
 	names := row.Names
 	if row.Column != "" {
 		names = append([]string{row.Column}, names...)
@@ -108,6 +113,14 @@ func (rules *ruleSet) add(row *Row) error {
 		rules.byName[name] = r
 	}
 	return nil
+}
+
+// quantityOf returns what a row of the user gives, -1 for what stands in for a reading.
+func (rules *ruleSet) quantityOf(row *Row) int {
+	if row.Fallback {
+		return -1
+	}
+	return slices.IndexFunc(rules.quantities, func(q quantity) bool { return q.field == row.Field })
 }
 
 // checkRow returns what is wrong with a row of the user, nil if nothing.

@@ -31,6 +31,12 @@ type Options struct {
 	MaxAllocations int
 	// Rows are the user's additions to the dialect.
 	Rows []Row
+	// Compat are the versions that Render renders readings in. Where two have the same
+	// name for a family, it is that of the first.
+	Compat []Version
+	// WithoutText: the text of sources that have no body of their own is not served, so
+	// that Render leaves out nothing for it.
+	WithoutText bool
 }
 
 // Translator turns the Batches of one source into Frames. It remembers what the
@@ -45,6 +51,7 @@ type Translator struct {
 	rules                  *ruleSet
 	boardLevel             []canonical.Field
 	util                   utilRatio
+	compat                 *compat // nil without Options.Compat
 
 	// What is known of the ids of dict at its generation.
 	dict       *raw.Dict
@@ -102,6 +109,7 @@ func New(opts Options) (*Translator, error) {
 		maxDevices:    max(opts.MaxDevices, 0),
 		rules:         rules,
 		util:          newUtilRatio(),
+		compat:        newCompat(&opts, rules.quantities),
 		topology:      &canonical.Topology{Hostname: cmp.Or(opts.NodeName, opts.FallbackHost)},
 		allocationSet: &canonical.AllocationSet{},
 
@@ -146,6 +154,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		t.variantID = map[variant]int32{}
 		t.unknown = nil
 		t.util.family = -1
+		t.compat.forget()
 	}
 	for id := len(t.families); id < d.Families(); id++ {
 		name := d.Family(uint32(id)).Name
@@ -156,9 +165,11 @@ func (t *Translator) learn(d *raw.Dict) {
 		if name == utilRatioName {
 			t.util.family = id
 		}
+		t.compat.learnFamily(name, r)
 	}
 	for id := len(t.blocks); id < d.Blocks(); id++ {
 		t.blocks = append(t.blocks, t.resolve(d, uint32(id)))
+		t.compat.learnBlock(t.labels, t.blocks[id] >= 0)
 	}
 }
 

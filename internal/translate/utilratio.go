@@ -105,6 +105,7 @@ func unitOfHelp(help string) Unit {
 type utilRatio struct {
 	family         int // its id, or -1
 	percent, ratio *rule
+	unit           Unit // of the latest reading, "" if that is not known
 
 	// The HELP text last looked at, and the unit it names.
 	help   string
@@ -131,11 +132,11 @@ func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
 	}
 	e.siblings = t.hasSibling()
 	e.help = t.util.unitOfHelp(d)
-	unit := e.unit()
+	t.util.unit = e.unit()
 	for i := range devices {
 		cell := &t.fallbackValues[i*len(t.rules.fallbacks)+t.rules.util]
 		if canonical.Given(*cell) {
-			*cell = t.util.read(*cell, unit, rep)
+			*cell = t.util.read(*cell, t.util.unit, rep)
 		}
 	}
 }

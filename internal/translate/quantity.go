@@ -1,0 +1,85 @@
+package translate
+
+import (
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// quantity is one reading of the exporter in all dialects: the rows that say the same
+// in other names and units. Rows of one canonical.Field are of several quantities where
+// one stands in for the other.
+type quantity struct {
+	field  canonical.Field
+	worded [numVersions]wording
+}
+
+// wording is how a version gives a quantity. The name is "" where it has none.
+type wording struct {
+	name string
+	unit Unit
+}
+
+// Prefixes of the vendor's names: of 1.x, and of all later dialects.
+const (
+	oldPrefix = "dcgm_"
+	newPrefix = "DCGM_"
+)
+
+// newQuantities turns the dialect table around. ofRow has the index of each row's
+// quantity.
+//
+// The order of a row's names, and of a field's rows, tells the versions: V1 has the
+// first lower-case name, V2 and V48 the first upper-case one, and V49 the last of a
+// row that was only renamed, or the first of the row with the base unit. What versions
+// has names for is an exception.
+func newQuantities() (list []quantity, ofRow []int) {
+	at := map[canonical.Field]int{}
+	for i := range dialect {
+		row := &dialect[i]
+		n, known := at[row.Field]
+		// A row that merely stands in is something else, but for the family whose
+		// unit has to be found out.
+		standsIn := row.Fallback && row.Unit != percentOrRatio
+		if !known || standsIn {
+			n = len(list)
+			list = append(list, quantity{field: row.Field})
+		}
+		if !known && !standsIn {
+			at[row.Field] = n
+		}
+		list[n].add(row)
+		ofRow = append(ofRow, n)
+	}
+	for v := range numVersions {
+		for field, name := range versions[v].names {
+			list[at[field]].worded[v].name = name
+		}
+	}
+	return list, ofRow
+}
+
+// add takes what a row says of the wordings.
+func (q *quantity) add(row *Row) {
+	var modern []string
+	for _, name := range row.Names {
+		switch {
+		case strings.HasPrefix(name, oldPrefix) && q.worded[V1].name == "":
+			q.worded[V1] = wording{name, row.Unit}
+		case strings.HasPrefix(name, newPrefix):
+			modern = append(modern, name)
+		}
+	}
+	if len(modern) == 0 {
+		return
+	}
+	if q.worded[V48].name == "" {
+		q.worded[V2], q.worded[V48] = wording{modern[0], row.Unit}, wording{modern[0], row.Unit}
+		q.worded[V49] = wording{modern[len(modern)-1], row.Unit}
+		return
+	}
+	q.worded[V49] = wording{modern[0], row.Unit}
+	if row.Unit == percentOrRatio {
+		q.worded[V49].unit = Ratio
+	}
+}

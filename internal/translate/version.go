@@ -1,0 +1,160 @@
+package translate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// Version is a dialect of dcgm-exporter that readings can be rendered in.
+type Version uint8
+
+// The versions. V1 is also what later ones say with --use-old-namespace and their
+// counters for it; V2 stands for 2.x and 3.x, and V48 for 4.0 to 4.8.
+const (
+	V1 Version = iota
+	V2
+	V48
+	V49
+	numVersions
+)
+
+// versionInfo is what distinguishes a version but for the names of its families,
+// which newQuantities takes from the dialect table.
+type versionInfo struct {
+	word string
+	// labels are those that it writes, in its order.
+	labels []labelName
+	// names are of families that other rules of newQuantities would get wrong.
+	names map[canonical.Field]string
+	// types are the TYPE words that differ from those of canonical.Fields, by field.
+	types map[canonical.Field]canonical.Type
+}
+
+// labelName is what a version calls a label.
+type labelName struct {
+	role role
+	name string
+}
+
+// ratesAsCounters are rates that the counter files of the exporter call counters.
+var ratesAsCounters = map[canonical.Field]canonical.Type{
+	canonical.NVLinkBytes:         canonical.Counter,
+	canonical.PCIeTransmit:        canonical.Counter,
+	canonical.PCIeReceive:         canonical.Counter,
+	canonical.RetiredPagesPending: canonical.Counter, // a flag rather than a rate
+}
+
+// versions is indexed by Version. Labels and TYPE words are those of the exporter's
+// default counters and templates; of 4.9 only the label of the driver is known to be
+// another than that of 4.8.
+var versions = [numVersions]versionInfo{
+	V1: {word: "1", types: ratesAsCounters, labels: []labelName{
+		{roleGPU, "gpu"}, {roleUUID, "uuid"}, {roleName, "device"}, {roleModel, "modelName"},
+		{roleProfile, "GPU_I_PROFILE"}, {roleInstance, "GPU_I_ID"}, {roleHostname, "Hostname"},
+		{roleContainer, "container_name"}, {rolePod, "pod_name"}, {roleNamespace, "pod_namespace"},
+	}},
+	V2: {word: "2", types: ratesAsCounters, labels: []labelName{
+		{roleGPU, "gpu"}, {roleUUID, "UUID"}, {roleName, "device"}, {roleModel, "modelName"},
+		{roleProfile, "GPU_I_PROFILE"}, {roleInstance, "GPU_I_ID"}, {roleHostname, "Hostname"},
+		{roleDriver, "DCGM_FI_DRIVER_VERSION"},
+		{roleContainer, "container"}, {roleNamespace, "namespace"}, {rolePod, "pod"},
+	}},
+	V48: {word: "4.8",
+		types: map[canonical.Field]canonical.Type{canonical.NVLinkBytes: canonical.Counter},
+		names: map[canonical.Field]string{canonical.ClockEvents: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
+		labels: []labelName{
+			{roleGPU, "gpu"}, {roleUUID, "UUID"}, {rolePCIBusID, "pci_bus_id"}, {roleName, "device"}, {roleModel, "modelName"},
+			{roleProfile, "GPU_I_PROFILE"}, {roleInstance, "GPU_I_ID"}, {roleHostname, "hostname"},
+			{roleDriver, "DCGM_FI_DRIVER_VERSION"},
+			{roleContainer, "container"}, {roleNamespace, "namespace"}, {rolePod, "pod"},
+		}},
+	V49: {word: "4.9", labels: []labelName{
+		{roleGPU, "gpu"}, {roleUUID, "UUID"}, {rolePCIBusID, "pci_bus_id"}, {roleName, "device"}, {roleModel, "modelName"},
+		{roleProfile, "GPU_I_PROFILE"}, {roleInstance, "GPU_I_ID"}, {roleHostname, "hostname"},
+		{roleDriver, "DCGM_FI_SYSTEM_DRIVER_VERSION"},
+		{roleContainer, "container"}, {roleNamespace, "namespace"}, {rolePod, "pod"},
+	}},
+}
+
+// String returns the word that ParseVersion takes.
+func (v Version) String() string { return versions[v].word }
+
+// ParseVersion returns the Version named by one of 1, 2, 4.8, 4.9.
+func ParseVersion(word string) (Version, error) {
+	words := make([]string, numVersions)
+	for v := range numVersions {
+		if words[v] = versions[v].word; words[v] == word {
+			return v, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no dialect that readings can be served in; use one of %s (3.x is that of 2, and 4.0 to 4.7 that of 4.8)",
+		word, strings.Join(words, ", "))
+}
+
+// unitWords are what HELP says of a unit.
+var unitWords = map[Unit]string{
+	Ratio:           " (ratio, 0 to 1)",
+	Percent:         " (in %)",
+	Bytes:           " (in bytes)",
+	MiB:             " (in MiB)",
+	BytesPerSecond:  " (in bytes per second)",
+	NVLinkMegabytes: " (in MB/s of 1000 KiB)",
+	Watts:           " (in W)",
+	Joules:          " (in J)",
+	Millijoules:     " (in mJ)",
+	Celsius:         " (in C)",
+	Hertz:           " (in Hz)",
+	Megahertz:       " (in MHz)",
+	Seconds:         " (in s)",
+	Nanoseconds:     " (in ns)",
+	Number:          "",
+}
+
+// header returns the HELP and TYPE lines of a family of v.
+func (v Version) header(field canonical.Field, s wording) string {
+	info := &canonical.Fields[field]
+	kind, ok := versions[v].types[field]
+	if !ok {
+		kind = info.Type
+	}
+	help := strings.TrimSuffix(info.Help, ".") + unitWords[s.unit] + "."
+	return string(exposition.AppendHeader(nil, s.name, help, string(kind)))
+}
+
+// rewritten are the roles of the labels that each version has its own names for, or
+// lacks. All others are of what a row adds, such as the job or labels of the pod, and
+// stay as they are: they may be all that distinguishes two rows.
+var rewritten = [numRoles]bool{
+	roleGPU: true, roleUUID: true, roleHostname: true, roleModel: true, roleName: true, rolePCIBusID: true,
+	roleDriver: true, roleInstance: true, roleProfile: true, roleEntity: true,
+	roleNamespace: true, rolePod: true, roleContainer: true,
+	roleOldNamespace: true, roleOldPod: true, roleOldContainer: true,
+	roleExportedNamespace: true, roleExportedPod: true, roleExportedContainer: true,
+}
+
+// appendLabels appends the label block that v writes for a row with these labels, of
+// which row holds the values by role.
+func (v Version) appendLabels(dst []byte, row *values, labels []raw.Label) []byte {
+	a := allocationOf(row)
+	row[roleContainer], row[roleNamespace], row[rolePod] = a.Container, a.Namespace, a.Pod
+	separator := byte('{')
+	add := func(name, value string) {
+		if value != "" { // which is the same as none
+			dst = exposition.AppendLabel(append(dst, separator), name, value)
+			separator = ','
+		}
+	}
+	for _, l := range versions[v].labels {
+		add(l.name, row[l.role])
+	}
+	for _, l := range labels {
+		if r, known := roleOf(l.Name); !known || !rewritten[r] {
+			add(l.Name, l.Value)
+		}
+	}
+	return append(dst, "} "...)
+}

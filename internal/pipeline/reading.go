@@ -80,7 +80,7 @@ func (p *Pipeline) conclude(r *reading) {
 	if snap.Text = nil; len(b.Body) == 0 && b.Exposition != nil {
 		snap.Text = b
 	}
-	if snap.Further = nil; p.opts.Translator.Render(&r.rendition, b) {
+	if snap.Further = nil; p.opts.Translator.Render(&r.rendition, &snap.Frame, b) {
 		snap.Further = &r.rendition
 	}
 	if snap.Host = nil; p.host.look(p.ctx, &r.host) {

@@ -62,6 +62,28 @@ func (r *rule) read(v float64, rep *Report) float64 {
 	return v
 }
 
+// write turns an SI value into the number that read turns into it: the one with the
+// fewest decimals, or the nearest where no number does. What was once a whole number of
+// this unit is the same number again.
+func (r *rule) write(v float64) float64 {
+	if r.times == r.per {
+		return v
+	}
+	n := v * r.per / r.times
+	const finest = 1e12
+	for scale := 1.0; scale <= finest; scale *= 10 {
+		if rounded := math.Round(n*scale) / scale; rounded*r.times/r.per == v {
+			return rounded
+		}
+	}
+	for _, near := range [...]float64{n, math.Nextafter(n, math.Inf(-1)), math.Nextafter(n, math.Inf(1))} {
+		if near*r.times/r.per == v {
+			return near
+		}
+	}
+	return n
+}
+
 // ruleSet finds the rule of a family by its name.
 type ruleSet struct {
 	byName     map[string]*rule

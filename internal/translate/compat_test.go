@@ -1,0 +1,291 @@
+package translate
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	c "github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+)
+
+// everyVersion is all of them.
+var everyVersion = []Version{V1, V2, V48, V49}
+
+// rendered returns the whole of a body in the words of a version, whatever the body has
+// itself.
+func rendered(t testing.TB, v Version, body string) string {
+	t.Helper()
+	r := newReader(t, Options{Compat: []Version{v}, WithoutText: true})
+	return r.render(body, true)
+}
+
+// render reads a body, and returns what is rendered of it: everything, or what the body
+// itself lacks.
+func (r *reader) render(body string, everything bool) string {
+	r.t.Helper()
+	r.read(body)
+	if everything {
+		r.batch.Body = nil
+	}
+	var rendition Rendition
+	if !r.tr.Render(&rendition, &r.frame, &r.batch) {
+		r.t.Fatal("nothing is rendered")
+	}
+	var text []byte
+	for family := range rendition.Len() {
+		text = rendition.AppendFamily(text, family, true, func(int) bool { return true })
+	}
+	return string(text)
+}
+
+// seriesOf returns the values of a text by series, with the labels in order and without
+// empty ones.
+func seriesOf(t testing.TB, text string) map[string]float64 {
+	t.Helper()
+	list := map[string]float64{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		end := strings.LastIndexByte(line, ' ')
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, block, _ := strings.Cut(line[:end], "{")
+		labels := exposition.ParseLabels("{"+block, nil)
+		slices.SortFunc(labels, func(a, b exposition.Label) int { return cmp.Compare(a.Name, b.Name) })
+		for _, l := range labels {
+			if l.Value != "" {
+				name += " " + l.Name + "=" + strconv.Quote(l.Value)
+			}
+		}
+		value, err := strconv.ParseFloat(line[end+1:], 64)
+		if _, twice := list[name]; twice || err != nil {
+			t.Errorf("%s: twice %v, %v", line, twice, err)
+		}
+		list[name] = value
+	}
+	return list
+}
+
+// Every name of the exporter's in the dialect table is what some version says, or
+// another spelling of that: a row that no version has words for cannot be served to
+// those who ask for its old name.
+func TestEveryRowHasAnInverse(t *testing.T) {
+	quantities, ofRow := newQuantities()
+	rules, err := newRuleSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range dialect {
+		row, q := &dialect[i], &quantities[ofRow[i]]
+		for _, name := range row.Names {
+			for _, v := range everyVersion {
+				if (v == V1) != strings.HasPrefix(name, oldPrefix) || v != V1 && !strings.HasPrefix(name, newPrefix) {
+					continue
+				}
+				w := q.worded[v]
+				if w.name == "" || w.unit == "" || w.unit == percentOrRatio {
+					t.Errorf("%s: %s says %q in %q", name, v, w.name, w.unit)
+				}
+			}
+		}
+	}
+	for _, v := range everyVersion {
+		seen := map[string]bool{}
+		for i := range quantities {
+			w := quantities[i].worded[v]
+			if w.name == "" {
+				continue
+			}
+			if rule := rules.byName[w.name]; seen[w.name] || rule == nil || rule.quantity != i {
+				t.Errorf("%s: %s is %+v, not quantity %d (said twice: %v)", v, w.name, rule, i, seen[w.name])
+			}
+			seen[w.name] = true
+		}
+	}
+}
+
+// The names of before and since the renames of DCGM 4.6 are those of 4.8 and 4.9, but
+// where 4.9 has a base unit. The list is NVIDIA's.
+func TestVersionsUseTheirNames(t *testing.T) {
+	list, err := os.ReadFile("../../testdata/dcgm-renames.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renames := 0
+	for line := range strings.Lines(string(list)) {
+		columns := strings.Fields(line)
+		if len(columns) != 3 || columns[0] == "#" {
+			continue
+		}
+		rules, _ := newRuleSet(nil)
+		rule := rules.byName[columns[1]]
+		if rule == nil || rule.quantity < 0 {
+			continue
+		}
+		renames++
+		q := rules.quantities[rule.quantity]
+		if got := q.worded[V2].name; got != columns[1] {
+			t.Errorf("2.x says %s, want %s", got, columns[1])
+		}
+		if got := q.worded[V49]; got.name != columns[2] && got.unit == q.worded[V48].unit {
+			t.Errorf("4.9 says %s, want %s", got.name, columns[2])
+		}
+	}
+	if renames < 15 {
+		t.Errorf("%d renames looked at", renames)
+	}
+}
+
+// One truth in the words of each version, rendered in each version, is the text of that
+// version: names, values and labels.
+func TestVersionsSayTheSame(t *testing.T) {
+	legacy := func(s *truth) [2]string { return s.legacy }
+	si := func(s *truth) [2]string { return s.si }
+	const more = `,device="nvidia%[1]d",modelName="M"`
+	bodies := map[Version]string{
+		V1:  spokenIn(`gpu="%[1]d",uuid="GPU-%[1]d"`+more+`,Hostname="n",container_name="c",pod_name="p",pod_namespace="s"`, func(s *truth) string { return s.old }, legacy),
+		V2:  spokenIn(`gpu="%[1]d",UUID="GPU-%[1]d"`+more+`,Hostname="n",container="c",namespace="s",pod="p"`, func(s *truth) string { return s.plain }, legacy),
+		V48: spokenIn(`gpu="%[1]d",UUID="GPU-%[1]d"`+more+`,hostname="n",container="c",namespace="s",pod="p"`, func(s *truth) string { return s.plain }, legacy),
+		V49: spokenIn(`gpu="%[1]d",UUID="GPU-%[1]d"`+more+`,hostname="n",container="c",namespace="s",pod="p"`, func(s *truth) string { return s.base }, si),
+	}
+	for from, body := range bodies {
+		for to, want := range bodies {
+			got := map[string]float64{}
+			for series, value := range seriesOf(t, rendered(t, to, body)) {
+				if !strings.HasPrefix(series, "DCGM_FI_DEV_FB_CAPACITY") && !strings.HasPrefix(series, "DCGM_FI_DEV_FB_TOTAL") { // derived
+					got[series] = value
+				}
+			}
+			expected := seriesOf(t, want)
+			for series, value := range expected {
+				if g, ok := got[series]; !ok || g != value {
+					t.Errorf("%s in words of %s: %s is %v (%v), want %v", from, to, series, g, ok, value)
+				}
+			}
+			if len(got) != len(expected) {
+				t.Errorf("%s in words of %s: %d series, want %d", from, to, len(got), len(expected))
+			}
+		}
+	}
+}
+
+// worded returns the fields that a version has words for.
+func worded(v Version) (fields [c.NumFields]bool) {
+	quantities, _ := newQuantities()
+	for i := range quantities {
+		fields[quantities[i].field] = fields[quantities[i].field] || quantities[i].worded[v].name != ""
+	}
+	return fields
+}
+
+// checkReadsBack reads text, which is what a version says of the reading in r, and
+// compares devices, workloads and values.
+func (r *reader) checkReadsBack(v Version, text string) {
+	r.t.Helper()
+	again := translated(r.t, Options{}, text)
+	fields, index := worded(v), indexOf(again.frame.Topology.Devices)
+	for i := range r.frame.Topology.Devices {
+		d := &r.frame.Topology.Devices[i]
+		row := r.frame.Row(i)
+		at, ok := index[keyOf(d)]
+		for f, said := range fields {
+			if !said || !c.Given(row[f]) {
+				continue
+			}
+			if !ok {
+				r.t.Fatalf("%s has no %+v", v, *d)
+			}
+			if got := again.frame.Row(at)[f]; got != row[f] {
+				r.t.Errorf("%s: %s of %s is %v, want %v", v, c.Fields[f].Name, d.UUID+" "+d.Instance, got, row[f])
+			}
+		}
+	}
+	workloads := func(r *reader) (list []string) {
+		for _, a := range r.frame.AllocationSet.Allocations {
+			d := &r.frame.Topology.Devices[a.Device]
+			list = append(list, d.UUID+"/"+d.Instance+"/"+a.Namespace+"/"+a.Pod+"/"+a.Container+"/"+a.Job)
+		}
+		slices.Sort(list)
+		return list
+	}
+	if got, want := workloads(again), workloads(r); !slices.Equal(got, want) {
+		r.t.Errorf("%s: workloads %q, want %q", v, got, want)
+	}
+}
+
+// quantityBody returns a value of every quantity that a version has words for, in its
+// unit, on a board, on a MIG instance and on a board that two pods share.
+func quantityBody(v Version) string {
+	rows := []string{
+		`gpu="0",UUID="GPU-0",pci_bus_id="0:1",device="nvidia0",modelName="M \\ \"q\"",hostname="n",hpc_job="7",app="x"`,
+		`gpu="1",UUID="GPU-1",device="nvidia1",GPU_I_PROFILE="1g.10gb",GPU_I_ID="3",Hostname="n",pod="p",namespace="s",container="c"`,
+		`gpu="2",UUID="GPU-2",exported_pod="a",exported_namespace="s",exported_container="c",pod="exporter",namespace="gpu",vgpu="0"`,
+		`gpu="2",UUID="GPU-2",exported_pod="b",exported_namespace="s",exported_container="c",pod="exporter",namespace="gpu",vgpu="1"`,
+	}
+	var body strings.Builder
+	quantities, _ := newQuantities()
+	for i := range quantities {
+		w := quantities[i].worded[v]
+		if w.name == "" {
+			continue
+		}
+		body.WriteString(v.header(quantities[i].field, w))
+		rule := newRule(quantities[i].field, w.unit, 0)
+		for n, row := range rows {
+			value := float64(1 + (i*7+n*13)%97)
+			if w.unit == Ratio {
+				value /= 100
+			}
+			if rule.highest == 1 && w.unit != Ratio && w.unit != Percent {
+				value = float64(n % 2)
+			}
+			body.WriteString(w.name + "{" + row + "} " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
+		}
+	}
+	return body.String()
+}
+
+// Every quantity of every version, rendered in every version, reads back as it was, on
+// each of its rows.
+func TestRenderingReadsBack(t *testing.T) {
+	for _, from := range everyVersion {
+		body := quantityBody(from)
+		for _, to := range everyVersion {
+			r := newReader(t, Options{Compat: []Version{to}, WithoutText: true})
+			text := r.render(body, true)
+			r.checkReadsBack(to, text)
+			if n := len(seriesOf(t, text)); n < 4*30 {
+				t.Errorf("%s in words of %s: %d series", from, to, n)
+			}
+		}
+	}
+}
+
+// What is captured of exporters reads back from each version too, alone and behind what
+// the exporter itself gives, which has no family that is rendered.
+func TestCapturesReadBack(t *testing.T) {
+	for _, g := range goldens {
+		t.Run(g.file, func(t *testing.T) {
+			body := testdata(t, g.file)
+			for _, v := range everyVersion {
+				r := newReader(t, Options{Compat: []Version{v}, WithoutText: true})
+				text := r.render(body, true)
+				if strings.Contains(body, "uuid=") || strings.Contains(body, "UUID=") {
+					r.checkReadsBack(v, text)
+				}
+				rest := newReader(t, Options{Compat: []Version{v}}).render(body, false)
+				own := "\n" + body
+				for series := range seriesOf(t, rest) {
+					name, _, _ := strings.Cut(series, " ")
+					if strings.Contains(own, "\n"+name+"{") {
+						t.Errorf("%s: %s is served by the exporter itself", v, name)
+					}
+				}
+			}
+		})
+	}
+}

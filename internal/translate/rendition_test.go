@@ -1,0 +1,221 @@
+package translate
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
+)
+
+// While families and rows stay the same, a rendition and its text allocate nothing.
+func TestSteadyRenditionAllocatesNothing(t *testing.T) {
+	bodies := map[string]string{
+		"boards":    string(rawtest.Body(8, 60, 1)),
+		"instances": string(rawtest.Body(112, 60, 1)),
+		"pods":      withPods(rawtest.Body(16, 60, 1), 3),
+		"base":      testdata(t, "exporter-4.9-base-units.prom"),
+		"shared":    testdata(t, "time-slicing-two-pods.prom"),
+	}
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			r := translated(t, Options{Compat: everyVersion}, body)
+			all := func(int) bool { return true }
+			var rendition Rendition
+			text := make([]byte, 0, 16<<20)
+			steady := func() {
+				r.tr.Translate(&r.frame, &r.batch, &r.report)
+				r.tr.Render(&rendition, &r.frame, &r.batch)
+				text = text[:0]
+				for family := range rendition.Len() {
+					text = rendition.AppendFamily(text, family, true, all)
+				}
+			}
+			if n := testing.AllocsPerRun(10, steady); n != 0 {
+				t.Errorf("%v allocations", n)
+			}
+			if len(text) == 0 || len(r.tr.Rendered()) == 0 {
+				t.Error("nothing is rendered")
+			}
+		})
+	}
+}
+
+// What is rendered of single samples.
+func TestRendering(t *testing.T) {
+	const labels = `gpu="0",UUID="GPU-0"`
+	for name, test := range map[string]struct {
+		versions   []Version
+		body, want string
+	}{
+		"a new name gives the old one": {[]Version{V48},
+			`DCGM_FI_DEV_SM_CLOCK_HERTZ{` + labels + `} 1.98e+09`,
+			"DCGM_FI_DEV_SM_CLOCK{" + labels + "} 1980\n"},
+		"blank and impossible readings are absent": {[]Version{V48},
+			"DCGM_FI_DEV_GPU_TEMP_CELSIUS{" + labels + "} 9223372036854775794\nDCGM_FI_DEV_MEMORY_UTIL_RATIO{" + labels + "} 7\nDCGM_FI_DEV_BOARD_POWER_WATTS{" + labels + "} NaN", ""},
+		"a family that the source has is left out for all rows": {[]Version{V48},
+			"DCGM_FI_DEV_GPU_TEMP{" + labels + "} 40\nDCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"1\",UUID=\"GPU-1\"} 50", ""},
+		"a value that would be a blank in the unit is absent": {[]Version{V48},
+			"DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{" + labels + "} 9.3e15", ""},
+		"a ratio of unknown unit is absent": {[]Version{V48},
+			"DCGM_FI_DEV_GPU_UTIL_RATIO{" + labels + "} 1", ""},
+		"of the same series the first stands": {[]Version{V48},
+			"DCGM_FI_DEV_GPU_TEMP_CELSIUS{" + labels + "} 40\nDCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\", UUID=\"GPU-0\"} 41",
+			"DCGM_FI_DEV_GPU_TEMP{" + labels + "} 40\n"},
+		"pods that share a device keep their own values, and other labels stay": {[]Version{V1},
+			`DCGM_FI_DEV_GPU_UTIL{` + labels + `,container="c",namespace="n",pod="a",vgpu="0",team="x"} 30` + "\n" +
+				`DCGM_FI_DEV_GPU_UTIL{` + labels + `,container="c",namespace="n",pod="b",vgpu="1",team="y"} 40`,
+			`dcgm_gpu_utilization{gpu="0",uuid="GPU-0",container_name="c",pod_name="a",pod_namespace="n",vgpu="0",team="x"} 30` + "\n" +
+				`dcgm_gpu_utilization{gpu="0",uuid="GPU-0",container_name="c",pod_name="b",pod_namespace="n",vgpu="1",team="y"} 40` + "\n"},
+		"instances have the board's readings that the source gives them": {[]Version{V49},
+			`DCGM_FI_DEV_POWER_USAGE{` + labels + `,GPU_I_PROFILE="1g.10gb",GPU_I_ID="3",Hostname="n",hpc_job="7"} 200`,
+			`DCGM_FI_DEV_BOARD_POWER_WATTS{` + labels + `,GPU_I_PROFILE="1g.10gb",GPU_I_ID="3",hostname="n",hpc_job="7"} 200` + "\n"},
+		"a name that two versions share has the labels of the first": {[]Version{V2, V48},
+			`DCGM_FI_DEV_GPU_TEMP_CELSIUS{` + labels + `,pci_bus_id="0:1",hostname="n"} 40` + "\n" + `DCGM_FI_DEV_CLOCK_THROTTLE_REASONS{` + labels + `,pci_bus_id="0:1",hostname="n"} 4`,
+			`DCGM_FI_DEV_GPU_TEMP{` + labels + `,Hostname="n"} 40` + "\n" + `DCGM_FI_DEV_CLOCKS_EVENT_REASONS{` + labels + `,pci_bus_id="0:1",hostname="n"} 4` + "\n"},
+		"rows of links are not ours": {[]Version{V49},
+			`DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL{nvlink="0",gpu="0",gpu_uuid="GPU-0"} 4`, ""},
+		"what follows from others stands on their rows": {[]Version{V48},
+			"DCGM_FI_DEV_FB_USED_BYTES{" + labels + ",pod=\"p\"} 1048576\nDCGM_FI_DEV_FB_FREE_BYTES{" + labels + ",pod=\"p\"} 2097152\nDCGM_FI_DEV_FB_RESERVED_BYTES{" + labels + ",pod=\"p\"} 1048576",
+			"DCGM_FI_DEV_FB_USED{" + labels + ",pod=\"p\"} 1\nDCGM_FI_DEV_FB_FREE{" + labels + ",pod=\"p\"} 2\nDCGM_FI_DEV_FB_RESERVED{" + labels + ",pod=\"p\"} 1\nDCGM_FI_DEV_FB_TOTAL{" + labels + ",pod=\"p\"} 4\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReader(t, Options{Compat: test.versions})
+			var got strings.Builder
+			for line := range strings.Lines(r.render(test.body+"\n", false)) {
+				if line[0] != '#' {
+					got.WriteString(line)
+				}
+			}
+			if got.String() != test.want {
+				t.Errorf("rendered\n%swant\n%s", got.String(), test.want)
+			}
+		})
+	}
+}
+
+// A sample whose own timestamp is of another day is no reading, and not rendered.
+func TestOldSamplesAreNotRendered(t *testing.T) {
+	for age, want := range map[time.Duration]int{time.Minute: 1, time.Hour: 0} {
+		r := translated(t, Options{Compat: []Version{V48}}, `DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu="0",UUID="GPU-0"} 40 1000000`)
+		r.batch.At = time.UnixMilli(1000000).Add(age)
+		r.tr.Translate(&r.frame, &r.batch, &r.report)
+		var rendition Rendition
+		r.tr.Render(&rendition, &r.frame, &r.batch)
+		if got := len(r.tr.Rendered()); got != want {
+			t.Errorf("%d families of a sample %v old, want %d", got, age, want)
+		}
+	}
+}
+
+// HELP and TYPE are said once and in the words of the version, also where the source has
+// lines of a family without a sample.
+func TestRenderedHeaders(t *testing.T) {
+	const sample = "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{gpu=\"0\",UUID=\"GPU-0\"} 2\n"
+	r := newReader(t, Options{Compat: []Version{V48}})
+	want := "# HELP DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION Energy used by the board since the driver was loaded (in mJ).\n" +
+		"# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\",UUID=\"GPU-0\"} 2000\n"
+	if got := r.render(sample, false); got != want {
+		t.Errorf("rendered\n%swant\n%s", got, want)
+	}
+	var rendition Rendition
+	r.read("# HELP DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION Energy.\n" + sample)
+	r.tr.Render(&rendition, &r.frame, &r.batch)
+	begun := 0
+	for family := range rendition.Len() {
+		if rendition.Begun(family) {
+			begun++
+			none := func(int) bool { return false }
+			if got := rendition.AppendFamily(nil, family, true, none); len(got) > 0 {
+				t.Errorf("%s is rendered of a device that is not shown", got)
+			}
+		}
+	}
+	if begun != 1 {
+		t.Errorf("%d families are begun by the source, want 1", begun)
+	}
+}
+
+// Versions that are not asked for cost nothing and render nothing.
+func TestNoCompat(t *testing.T) {
+	r := translated(t, Options{}, testdata(t, "v4.9.prom"))
+	if r.tr.Render(&Rendition{}, &r.frame, &r.batch) || r.tr.Rendered() != nil {
+		t.Error("something is rendered")
+	}
+	for _, word := range []string{"", "4", "3", "4.80", "latest"} {
+		if v, err := ParseVersion(word); err == nil {
+			t.Errorf("%q is %v", word, v)
+		}
+	}
+	for _, v := range everyVersion {
+		if got, err := ParseVersion(v.String()); got != v || err != nil {
+			t.Errorf("%v reads as %v, %v", v, got, err)
+		}
+	}
+}
+
+// A value in SI is written in any unit so that it reads back: exactly where it was a
+// decimal of few digits in some unit of the field, else to the last bit or so.
+func FuzzWrite(f *testing.F) {
+	f.Add(57.0, uint8(0), uint8(0))
+	f.Add(15152422.938, uint8(26), uint8(3))
+	f.Add(math.Nextafter(0.1, 1), uint8(4), uint8(1))
+	f.Add(1e299, uint8(9), uint8(2))
+	quantities, _ := newQuantities()
+	f.Fuzz(func(t *testing.T, v float64, n, version uint8) {
+		q := &quantities[int(n)%len(quantities)]
+		w := q.worded[version%uint8(numVersions)]
+		if w.name == "" || v-v != 0 || v < 0 || v > 1e15 {
+			return
+		}
+		rule := newRule(q.field, w.unit, 0)
+		written := rule.write(v)
+		if again := written * rule.times / rule.per; again != v && math.Abs(again-v) > 4e-16*v && v > 1e-290 {
+			t.Errorf("%v is written as %v of %s, which reads as %v", v, written, w.unit, again)
+		}
+		whole := math.Floor(v)
+		if si := whole * rule.times / rule.per; rule.write(si) != whole && whole < 1<<50 {
+			t.Errorf("%v %s reads as %v, which is written as %v", whole, w.unit, si, rule.write(si))
+		}
+	})
+}
+
+// Whatever the labels and numbers, what is rendered in a version reads back as the
+// reading was.
+func FuzzRender(f *testing.F) {
+	f.Add(`gpu="0",UUID="GPU-0",pod="a"`, `gpu="0",UUID="GPU-0",pod="b",hpc_job="1"`, 57.0, 100.0, uint8(1))
+	f.Add(`gpu="1",uuid="x\"",GPU_I_ID="2",Hostname="\\"`, `gpu="1",gpu_uuid="x",entity="GPU 1"`, 0.5, 1.0, uint8(2))
+	f.Add(`GPU="1",UUID="y",exported_pod="p",pod_name="q"`, `gpu="1",UUID="y",container="c"`, 1e9, 3.0, uint8(3))
+	f.Fuzz(func(t *testing.T, first, second string, a, b float64, version uint8) {
+		if strings.ContainsAny(first+second, "\n\r") {
+			return
+		}
+		v := Version(version % uint8(numVersions))
+		var body strings.Builder
+		for _, name := range []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_SM_CLOCK_HERTZ", "dcgm_fb_used", "DCGM_FI_DEV_FB_USED_BYTES", "DCGM_FI_PROF_SM_ACTIVE"} {
+			body.WriteString(name + "{" + first + "} " + rounded(a) + "\n" + name + "{" + second + "} " + rounded(b) + "\n")
+		}
+		r := newReader(t, Options{Compat: []Version{v}, WithoutText: true})
+		text := r.render(body.String(), true)
+		if text == "" || !everyDeviceNamed(r) {
+			return
+		}
+		r.checkReadsBack(v, text)
+	})
+}
+
+// everyDeviceNamed reports whether all devices have a uuid: rows of dmon, which have
+// none, are of no device to an exporter's readers.
+func everyDeviceNamed(r *reader) bool {
+	for i := range r.frame.Topology.Devices {
+		if r.frame.Topology.Devices[i].UUID == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// rounded writes a number with the six decimals of an exporter.
+func rounded(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }

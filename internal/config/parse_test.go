@@ -74,6 +74,7 @@ dialect:
 	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_label_value: 4KiB\n  max_requests: 1\n  min_read_rate: 1\n", func(c *Config) {
 		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxLabelValue: 4096, MaxRequests: 1, MinReadRate: 1}
 	}},
+	{"compat", "compat: [4.8, '1', 2]\n", func(c *Config) { c.Compat = []string{"4.8", "1", "2"} }},
 	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n  max_samples: 1\n", func(c *Config) {
 		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: Duration(24 * time.Hour), MaxSamples: 1}
 	}},
@@ -99,7 +100,7 @@ func TestParseGoodFiles(t *testing.T) {
 
 const (
 	syntaxRemedy = "; check quotes, and the indentation, which must be spaces"
-	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules"
+	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, compat"
 	weightsHint  = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
 	stateHint    = "write hot, warn, crit, or off to leave the condition out"
 	rowHint      = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
@@ -126,7 +127,7 @@ var badFiles = []struct{ text, want string }{
 
 	// Keys.
 	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is no key here; did you mean min_coverage?"},
-	{"backend: replay\n", "bad.yml:1: backend: is no key here; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules"},
+	{"backend: replay\n", "bad.yml:1: backend: is no key here; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, compat"},
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: "http://..." where a list is wanted; write sources such as {source: http://node7:9400/metrics}`},
@@ -148,6 +149,8 @@ var badFiles = []struct{ text, want string }{
 	{"rules: {file: a.yml}\n", "bad.yml:1: rules.file: is no key here; did you mean files?"},
 	{"rules:\n  files: a.yml\n", `bad.yml:2: rules.files: "a.yml" where a list is wanted; write one such as [NAME, NAME]`},
 	{"rules:\n  files:\n  - {a: b}\n", "bad.yml:3: rules.files[1]: keys where one value is wanted; write a word, or quote it"},
+	{"compat: [4.8, 5]\n", `bad.yml:1: compat: "5" is no dialect that readings can be served in; use one of 1, 2, 4.8, 4.9 (3.x is that of 2, and 4.0 to 4.7 that of 4.8)`},
+	{"compat: 4.8\n", `bad.yml:1: compat: "4.8" where a list is wanted; write one such as [NAME, NAME]`},
 	{"rules: {window: soon}\n", `bad.yml:1: rules.window: "soon" where a duration is wanted; write 15s, 500ms or bare seconds such as 2`},
 	{"rules: {window: 25h}\n", "bad.yml:1: rules.window: 25h is out of range; write 1m to 24h"},
 	{"rules:\n  max_samples: 0\n", `bad.yml:2: rules.max_samples: "0" where a whole number of at least 1 is wanted; write it in digits`},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -96,20 +97,28 @@ func parseEntry(text []byte) (entry, bool) {
 	return e, true
 }
 
+// quotedValue is the value of a label, with what stands before it.
+var quotedValue = regexp.MustCompile(`(?s)=[ \t\x00]*"(?:[^"\\]|\\\x00*.)*"`)
+
 // refused reports whether a server refuses the names of e, which its parser accepts. A
-// server adds labels of its own first, which takes those with an empty value out. A name
-// without quotes must also be one to servers that know no others.
+// server adds labels of its own first, which takes those with an empty value out. Names
+// must be those of version 0.0.4, without quotes and blanks: older servers know no others.
 func (e *entry) refused(body []byte) bool {
-	if e.kind != textparse.EntrySeries || e.own() {
+	if e.own() {
+		return false
+	}
+	text := bytes.TrimLeft(body[e.start:e.end], " \t")
+	if e.kind == textparse.EntryHelp || e.kind == textparse.EntryType {
+		words := bytes.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 })
+		return bytes.HasPrefix(words[2], []byte(`"`))
+	}
+	if e.kind != textparse.EntrySeries {
 		return false
 	}
 	b := labels.NewBuilder(e.labels)
 	ls := b.Set("\xff", "added").Labels()
 	_, twice := ls.HasDuplicateLabelNames()
-	if name := ls.Get(model.MetricNameLabel); name == "" || strings.TrimLeft(name, " \t") != name && !bytes.HasPrefix(bytes.TrimLeft(body[e.start:e.end], " \t"), []byte("{")) {
-		return true
-	}
-	return twice || !b.Del("\xff").Labels().IsValid(model.UTF8Validation)
+	return twice || !model.LegacyValidation.IsValidMetricName(ls.Get(model.MetricNameLabel)) || bytes.IndexByte(quotedValue.ReplaceAll(text, nil), '"') >= 0
 }
 
 // own reports whether e is of a family that carries our prefix.

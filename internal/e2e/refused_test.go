@@ -18,6 +18,12 @@ var refusedLines = []struct {
 	{`foo{__name__=""} 1`, true},
 	{` foo 1`, true},
 	{"\tfoo{a=\"3\"} 1", true},
+	{`{"foo",a="7"} 1`, true}, // names in quotes: those of format 1.0.0, which we do not serve
+	{`{"foo.bar"} 1`, true},
+	{`foo{"a"="8"} 1`, true},
+	{`foo{"a.b"="8"} 1`, true},
+	{"# HELP \"foo\" text", true},
+	{"# TYPE \"foo.bar\" gauge", true},
 	{`foo{a="",a="4"} 1`, false}, // a is left out, as empty labels are
 	{`foo{a="5",A="5"} 1`, false},
 	{`foo {a="6"} 1`, false},

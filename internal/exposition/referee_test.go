@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ const ownPrefix = "kpulse_"
 type reading struct {
 	samples     []string   // series as seriesKey writes it, and the bits of the value
 	rejected    []raw.Span // the lines that the parser rejects, each by itself
-	refused     []raw.Span // the samples that a server refuses behind its parser
+	refused     []raw.Span // the entries that a server refuses behind its parser
 	own         []raw.Span // the accepted entries of families with ownPrefix
 	ownFamilies map[string]bool
 	meaningful  int
@@ -39,6 +40,10 @@ func entries(body []byte) reading {
 	r := reading{ownFamilies: map[string]bool{}, help: map[string]string{}}
 	for e := range exposition.Entries(string(body)) {
 		own := strings.HasPrefix(e.Name, ownPrefix)
+		if (e.Kind == exposition.Help || e.Kind == exposition.Type) && !own && e.Refused(nil) {
+			r.refused = append(r.refused, raw.Span{Start: e.Start, End: e.End})
+			continue
+		}
 		switch name := e.MetricName(); e.Kind {
 		case exposition.Malformed:
 			r.rejected = append(r.rejected, raw.Span{Start: e.Start, End: e.End})
@@ -108,13 +113,20 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 		switch entry {
 		case textparse.EntryHelp:
 			var text []byte
-			if name, text = p.Help(); !bytes.HasPrefix(name, []byte(ownPrefix)) && !has(r.help, exposition.Unescape(string(name))) {
-				r.help[exposition.Unescape(string(name))] = string(text)
+			name, text = p.Help()
+			if r.refuseHeader(name, body, start, end) {
+				continue
+			}
+			if !bytes.HasPrefix(name, []byte(ownPrefix)) && !has(r.help, string(name)) {
+				r.help[string(name)] = string(text)
 			}
 		case textparse.EntryType:
 			var kind model.MetricType
 			if name, kind = p.Type(); kind == model.MetricTypeUnknown {
 				kind = "untyped"
+			}
+			if r.refuseHeader(name, body, start, end) {
+				continue
 			}
 			r.types = append(r.types, fmt.Sprint(string(name), " ", kind))
 		case textparse.EntrySeries:
@@ -139,15 +151,31 @@ func (r *reading) run(p textparse.Parser, body []byte, offset int) (rejectedAt i
 	}
 }
 
+// quotedHeader is a HELP or TYPE whose name stands in quotes, with the NULs that the
+// parser passes over. labelValue is the value of a label, with what goes before it.
+var (
+	quotedHeader = regexp.MustCompile(`^[ \t]*#[ \t\x00]+[A-Z\x00]+[ \t\x00]+"`)
+	labelValue   = regexp.MustCompile(`(?s)=[ \t\x00]*"(?:[^"\\]|\\\x00*.)*"`)
+)
+
+// refuseHeader adds a header to what is refused if its name stands in quotes.
+func (r *reading) refuseHeader(name, body []byte, start, end int) bool {
+	if bytes.HasPrefix(name, []byte(ownPrefix)) || !quotedHeader.Match(body[start:end]) {
+		return false
+	}
+	r.refused = append(r.refused, raw.Span{Start: start, End: end})
+	return true
+}
+
 // refusedByServer does what scrape.go and the head of the database do with the labels of
-// a sample. A name without quotes must be one to servers that know no others.
+// a sample. Names must be those of format 0.0.4, which servers before 3 know alone: what
+// stands in quotes is a value.
 func refusedByServer(ls labels.Labels, name string, line []byte) bool {
 	b := labels.NewBuilder(ls)
 	b.Set("\xfftarget", "x") // as job and instance are set
 	b.Labels()
 	ls = b.Del("\xfftarget").Labels()
-	quoted := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{"))
-	if !ls.Has(model.MetricNameLabel) || !ls.IsValid(model.UTF8Validation) || !quoted && !model.LegacyValidation.IsValidMetricName(name) {
+	if !ls.Has(model.MetricNameLabel) || !model.LegacyValidation.IsValidMetricName(name) || bytes.IndexByte(labelValue.ReplaceAll(line, nil), '"') >= 0 {
 		return true
 	}
 	_, twice := ls.WithoutEmpty().HasDuplicateLabelNames()

@@ -3,22 +3,23 @@ package exposition
 import (
 	"cmp"
 	"slices"
-	"unicode/utf8"
 )
 
 // nameLabel is the label that a metric name is.
 const nameLabel = "__name__"
 
 // Refused reports whether a Prometheus server refuses a scrape for the names of a
-// sample that its parser accepts. labels are those of ParseLabels, which are put in
-// another order.
+// sample or header that its parser accepts. labels are those of ParseLabels, which are
+// put in another order; nil stands for those of a block that was not refused before.
 //
 // A server first leaves out every label name that has an empty value somewhere. Then
-// it wants a metric name, names that are valid, and none of them twice. A name that is
-// written in quotes is valid if it is UTF-8 and not empty; blanks in front of one that
-// is not are part of it and make it invalid.
+// it wants a metric name, and no name twice. Names must be those of the format that we
+// serve, 0.0.4: letters, digits, underscores and, of a metric, colons. Prometheus 2
+// refuses the whole scrape for one in quotes, or one behind blanks, which then are a
+// part of it; Prometheus 3 takes both, also where the Content-Type says 0.0.4, but no
+// exporter sends them to a client that asks for 0.0.4, as we do.
 func (e *Entry) Refused(labels []Label) bool {
-	if !e.validName() {
+	if e.Quoted || isBlank(e.Name[0]) || len(labels) > 0 && quotesName(e.Labels) {
 		return true
 	}
 	slices.SortFunc(labels, func(a, b Label) int {
@@ -31,11 +32,7 @@ func (e *Entry) Refused(labels []Label) bool {
 			n++
 		}
 		name, empty := labels[i].Name, labels[i].Value == ""
-		switch {
-		case name == nameLabel: // beside the metric name it is the second, or leaves none
-			return true
-		case empty:
-		case n > 1, name == "", !utf8.ValidString(name):
+		if name == nameLabel || n > 1 && !empty { // beside the metric name, it is the second or leaves none
 			return true
 		}
 		i += n
@@ -43,10 +40,16 @@ func (e *Entry) Refused(labels []Label) bool {
 	return false
 }
 
-// validName reports whether the metric name of a sample is valid.
-func (e *Entry) validName() bool {
-	if e.Quoted {
-		return e.Name != "" && utf8.ValidString(e.Name) // as it is unescaped
+// quotesName reports whether a label block holds a name in quotes.
+func quotesName(block string) bool {
+	for i := 1; ; {
+		if i = SkipBlanks(block, i); i < len(block) && block[i] == '"' {
+			return true
+		}
+		it := blockItem(block, i)
+		if it.kind != labelItem {
+			return false
+		}
+		i = it.next
 	}
-	return !isBlank(e.Name[0])
 }

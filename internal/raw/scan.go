@@ -185,8 +185,7 @@ func (s *Scanner) entry(i int) int {
 }
 
 // refused reports whether a server refuses the names of a sample. A label block that
-// was accepted once is not looked at again: it is accepted behind any metric name, or
-// has that of its own.
+// was accepted once is not looked at again: it is accepted behind any metric name.
 func (s *Scanner) refused(e *exposition.Entry) bool {
 	s.labels = s.labels[:0]
 	if id, known := s.dict.blockID[e.Labels]; !known || int(id) >= len(s.blocks) || s.blocks[id].scan == 0 {
@@ -217,7 +216,7 @@ func (s *Scanner) knownBlock(i int) int {
 		return i
 	}
 	if name != s.name {
-		s.startPlainFamily(name)
+		s.startFamily(name)
 	}
 	s.sample(id, value, millis)
 	s.follow(id)
@@ -249,15 +248,15 @@ func (s *Scanner) series(e *exposition.Entry) {
 		s.out.Skipped++
 		return
 	}
-	if e.Quoted || e.Name != s.name {
-		s.startFamily(e)
+	if e.Name != s.name {
+		s.startFamily(e.Name)
 	}
 	id := s.dict.blockOf(e.Labels)
 	for int(id) >= len(s.blocks) {
 		s.blocks = append(s.blocks, blockNote{next: none})
 	}
 	// What stands behind a name may stand there again, and be followed.
-	plain := !e.Quoted && e.Labels != ""
+	plain := e.Labels != ""
 	s.blocks[id].plain = plain
 	s.sample(id, e.Value, e.Millis)
 	if plain {
@@ -274,12 +273,17 @@ func (s *Scanner) header(e *exposition.Entry) {
 		s.leaveOut(e)
 		return
 	}
+	if e.Refused(nil) {
+		s.omit(e.Start, e.End)
+		s.out.Skipped++
+		return
+	}
 	s.out.Meaningful++
 	if e.Kind == exposition.Type {
 		return
 	}
-	if e.Quoted || e.Name != s.name {
-		s.startFamily(e)
+	if e.Name != s.name {
+		s.startFamily(e.Name)
 	}
 	note := &s.families[s.family]
 	if note.help == s.scan {
@@ -301,19 +305,8 @@ func (s *Scanner) dropOldHelp() {
 	}
 }
 
-// startFamily makes the family of e the current one.
-func (s *Scanner) startFamily(e *exposition.Entry) {
-	if !e.Quoted {
-		s.startPlainFamily(e.Name)
-		return
-	}
-	s.scratch = exposition.AppendUnescaped(s.scratch[:0], e.Name)
-	s.enter(s.dict.FamilyID(s.scratch))
-	s.name = ""
-}
-
-// startPlainFamily makes the family of a name without quotes the current one.
-func (s *Scanner) startPlainFamily(name string) {
+// startFamily makes the family of a name the current one.
+func (s *Scanner) startFamily(name string) {
 	s.enter(s.dict.familyOf(name))
 	// The Dict's copy, which does not change with the Body.
 	s.name = s.dict.families[s.family].Name

@@ -123,23 +123,22 @@ func (r *rule) render(written map[string]bool) (lines []byte, duplicates uint64)
 	return lines, duplicates
 }
 
-// seriesText returns a series in the text format, and a space.
+// seriesText returns a series in the text format, and a space; "" where a label has a name
+// that the format has not.
 func seriesText(l labels.Labels) string {
 	b := []byte(l.Get(model.MetricNameLabel))
-	separator := byte('{')
+	separator, unknown := byte('{'), false
 	l.Range(func(one labels.Label) {
 		if one.Name == model.MetricNameLabel {
 			return
 		}
-		b = append(b, separator)
+		unknown = unknown || !model.LegacyValidation.IsValidLabelName(one.Name)
+		b = exposition.AppendLabel(append(b, separator), one.Name, one.Value)
 		separator = ','
-		if model.LegacyValidation.IsValidLabelName(one.Name) {
-			b = exposition.AppendLabel(b, one.Name, one.Value)
-		} else { // an upstream can have such
-			b = append(exposition.AppendQuoted(b, one.Name), '=')
-			b = exposition.AppendQuoted(b, one.Value)
-		}
 	})
+	if unknown {
+		return ""
+	}
 	if separator == ',' {
 		b = append(b, '}')
 	}

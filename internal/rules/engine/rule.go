@@ -60,6 +60,9 @@ func (r *rule) like(other *rule) bool {
 // errDuplicate is a refusal of Prometheus' too.
 var errDuplicate = errors.New("two results have the same labels once the rule's are applied; aggregate them, or set no label that tells them apart")
 
+// errLabelName is refused since Prometheus 2 would refuse the whole scrape.
+var errLabelName = errors.New("a result has a label whose name is none of the text format; have label_replace write letters, digits and _")
+
 // record stores what the expression gave. After an error the rule has no results:
 // those of an earlier evaluation must not pass for current ones.
 func (r *rule) record(vector promql.Vector, now *evaluation) error {
@@ -99,6 +102,9 @@ func (r *rule) gather(vector promql.Vector, now *evaluation) error {
 			return errors.New("a result is a native histogram, which the text format cannot hold; record a number of it")
 		}
 		x := r.find(vector[i].Metric, now)
+		if x.text == "" {
+			return errLabelName
+		}
 		if x.number == r.number {
 			return errDuplicate
 		}

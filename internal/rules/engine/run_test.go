@@ -203,6 +203,17 @@ func TestFailedRulesHaveNoResults(t *testing.T) {
 	}
 }
 
+// TestLabelNamesOfTheFormat: a rule may not give a label that older servers refuse.
+func TestLabelNamesOfTheFormat(t *testing.T) {
+	te := newTestEngine(t, group15([2]string{"r:bad", `label_replace(x, "a.b", "c", "", "")`}, [2]string{"r:good", "x"}))
+	at := time.Unix(1_700_000_000, 0)
+	te.observe("s", at, "x 1\n")
+	te.evaluate(at)
+	if got := te.names(at); got != "r:good" || !strings.Contains(te.log.String(), "a label whose name is none of the text format") {
+		t.Errorf("there are %s; the log says\n%s", got, te.log)
+	}
+}
+
 // names returns the names of the results, sorted.
 func (te *testEngine) names(at time.Time) string {
 	var names []string

@@ -268,7 +268,7 @@ func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.
 		MaxAllocations: allocations,
 		Rows:           o.Rows,
 		Compat:         compat,
-		WithoutText:    o.passthrough == expose.PassOff,
+		CompatAll:      o.passthrough == expose.PassOff,
 	})
 }
 

@@ -267,7 +267,7 @@ var settings = []setting{
 	{flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", modes: modeServe, at: func(o *options) any { return &o.passthrough },
 		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},
 	{flag: "compat", key: "compat", group: groupServing, placeholder: "4.8", modes: modeServe, at: func(o *options) any { return &o.Compat },
-		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too: 4.8, 4.9, 2 (and 3.x) or 1. What the exporter serves itself is left out, so that dashboards and rules written for either go on. Can be given several times (in the environment: one in a line); a name that two share gets the labels of the first."},
+		help: "Serve the readings under the names, units and labels of another version of dcgm-exporter too: 4.8, 4.9, 2 (and 3.x) or 1. What the exporter serves itself is left out, unless --passthrough=off leaves out all of that. Can be given several times (in the environment: one in a line); a name that two share gets the labels of the first."},
 	{flag: "series-limit", key: "limits.series_limit", group: groupServing, modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.Series },
 		help: "Most series of our own; GPUs above three quarters of it, and pods and jobs above the rest, are left out and counted. One counts as two with labels of 512 bytes, as three with 1024, and so on."},
 	{flag: "web.systemd-socket", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.systemdSocket },

@@ -11,7 +11,7 @@ import (
 // of families and blocks are those of the Dict, as everywhere in it.
 type compat struct {
 	versions   []Version
-	beside     bool // texts of sources without a body are not served
+	whole      bool // nothing of the source itself is served
 	rendered   []renderedFamily
 	byName     map[string]int // in rendered, of the families of versions
 	ofQuantity [][]int        // in rendered, by quantity
@@ -64,7 +64,7 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 	if len(opts.Compat) == 0 {
 		return nil
 	}
-	c := &compat{versions: opts.Compat, beside: opts.WithoutText, byName: map[string]int{}, ofQuantity: make([][]int, len(quantities))}
+	c := &compat{versions: opts.Compat, whole: opts.CompatAll, byName: map[string]int{}, ofQuantity: make([][]int, len(quantities))}
 	for v := range numVersions {
 		for i := range quantities {
 			w := quantities[i].worded[v]

@@ -19,18 +19,14 @@ var everyVersion = []Version{V1, V2, V48, V49}
 // itself.
 func rendered(t testing.TB, v Version, body string) string {
 	t.Helper()
-	r := newReader(t, Options{Compat: []Version{v}, WithoutText: true})
-	return r.render(body, true)
+	r := newReader(t, Options{Compat: []Version{v}, CompatAll: true})
+	return r.render(body)
 }
 
-// render reads a body, and returns what is rendered of it: everything, or what the body
-// itself lacks.
-func (r *reader) render(body string, everything bool) string {
+// render reads a body, and returns what is rendered of it.
+func (r *reader) render(body string) string {
 	r.t.Helper()
 	r.read(body)
-	if everything {
-		r.batch.Body = nil
-	}
 	var rendition Rendition
 	if !r.tr.Render(&rendition, &r.frame, &r.batch) {
 		r.t.Fatal("nothing is rendered")
@@ -255,8 +251,8 @@ func TestRenderingReadsBack(t *testing.T) {
 	for _, from := range everyVersion {
 		body := quantityBody(from)
 		for _, to := range everyVersion {
-			r := newReader(t, Options{Compat: []Version{to}, WithoutText: true})
-			text := r.render(body, true)
+			r := newReader(t, Options{Compat: []Version{to}, CompatAll: true})
+			text := r.render(body)
 			r.checkReadsBack(to, text)
 			if n := len(seriesOf(t, text)); n < 4*30 {
 				t.Errorf("%s in words of %s: %d series", from, to, n)
@@ -272,12 +268,12 @@ func TestCapturesReadBack(t *testing.T) {
 		t.Run(g.file, func(t *testing.T) {
 			body := testdata(t, g.file)
 			for _, v := range everyVersion {
-				r := newReader(t, Options{Compat: []Version{v}, WithoutText: true})
-				text := r.render(body, true)
+				r := newReader(t, Options{Compat: []Version{v}, CompatAll: true})
+				text := r.render(body)
 				if strings.Contains(body, "uuid=") || strings.Contains(body, "UUID=") {
 					r.checkReadsBack(v, text)
 				}
-				rest := newReader(t, Options{Compat: []Version{v}}).render(body, false)
+				rest := newReader(t, Options{Compat: []Version{v}}).render(body)
 				own := "\n" + body
 				for series := range seriesOf(t, rest) {
 					name, _, _ := strings.Cut(series, " ")

@@ -32,7 +32,6 @@ func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 	c := t.compat
 	c.found = c.found[:0]
 	clear(c.read)
-	own := len(b.Body) > 0 || !c.beside
 	stamps := b.Stamps
 	var rep Report
 	for i := range b.Samples {
@@ -43,7 +42,7 @@ func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 		}
 		s := &b.Samples[i]
 		f := &c.families[s.Family]
-		if f.own >= 0 && own {
+		if f.own >= 0 && !c.whole {
 			dst.given[f.own] = true
 		}
 		device := t.deviceAt(s.Labels)
@@ -154,7 +153,7 @@ func (c *compat) unify(dst *Rendition) {
 func (c *compat) findHeaders(dst *Rendition, d *raw.Dict) {
 	for id := range c.families {
 		if at := c.families[id].own; at >= 0 {
-			dst.begun[at] = dst.given[at] || d.Family(uint32(id)).Help != ""
+			dst.begun[at] = dst.given[at] || !c.whole && d.Family(uint32(id)).Help != ""
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestRendering(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newReader(t, Options{Compat: test.versions})
 			var got strings.Builder
-			for line := range strings.Lines(r.render(test.body+"\n", false)) {
+			for line := range strings.Lines(r.render(test.body + "\n")) {
 				if line[0] != '#' {
 					got.WriteString(line)
 				}
@@ -115,9 +115,9 @@ func TestOldSamplesAreNotRendered(t *testing.T) {
 func TestRenderedHeaders(t *testing.T) {
 	const sample = "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL{gpu=\"0\",UUID=\"GPU-0\"} 2\n"
 	r := newReader(t, Options{Compat: []Version{V48}})
-	want := "# HELP DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION Energy used by the board since the driver was loaded (in mJ).\n" +
+	want := "# HELP DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION Energy used by the board since the driver was loaded (in mJ); rendered by kpulse-proxy.\n" +
 		"# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\",UUID=\"GPU-0\"} 2000\n"
-	if got := r.render(sample, false); got != want {
+	if got := r.render(sample); got != want {
 		t.Errorf("rendered\n%swant\n%s", got, want)
 	}
 	var rendition Rendition
@@ -197,8 +197,8 @@ func FuzzRender(f *testing.F) {
 		for _, name := range []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_SM_CLOCK_HERTZ", "dcgm_fb_used", "DCGM_FI_DEV_FB_USED_BYTES", "DCGM_FI_PROF_SM_ACTIVE"} {
 			body.WriteString(name + "{" + first + "} " + rounded(a) + "\n" + name + "{" + second + "} " + rounded(b) + "\n")
 		}
-		r := newReader(t, Options{Compat: []Version{v}, WithoutText: true})
-		text := r.render(body.String(), true)
+		r := newReader(t, Options{Compat: []Version{v}, CompatAll: true})
+		text := r.render(body.String())
 		if text == "" || !everyDeviceNamed(r) {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -34,9 +35,9 @@ type Options struct {
 	// Compat are the versions that Render renders readings in. Where two have the same
 	// name for a family, it is that of the first.
 	Compat []Version
-	// WithoutText: the text of sources that have no body of their own is not served, so
-	// that Render leaves out nothing for it.
-	WithoutText bool
+	// CompatAll is set where nothing of the source itself is served: Render leaves out
+	// nothing then.
+	CompatAll bool
 }
 
 // Translator turns the Batches of one source into Frames. It remembers what the
@@ -157,10 +158,10 @@ func (t *Translator) learn(d *raw.Dict) {
 		t.compat.forget()
 	}
 	for id := len(t.families); id < d.Families(); id++ {
-		name := d.Family(uint32(id)).Name
+		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
 		t.families = append(t.families, family{
-			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name), sibling: isSibling(name), counted: r == nil && isCounted(name),
+			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name), sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), counted: r == nil && isCounted(name),
 		})
 		if name == utilRatioName {
 			t.util.family = id

@@ -114,6 +114,10 @@ var unitWords = map[Unit]string{
 	Number:          "",
 }
 
+// renderedMark ends the HELP of what is rendered: nobody must take it for the exporter's
+// own words, which are evidence of its version.
+const renderedMark = "; rendered by kpulse-proxy."
+
 // header returns the HELP and TYPE lines of a family of v.
 func (v Version) header(field canonical.Field, s wording) string {
 	info := &canonical.Fields[field]
@@ -121,7 +125,7 @@ func (v Version) header(field canonical.Field, s wording) string {
 	if !ok {
 		kind = info.Type
 	}
-	help := strings.TrimSuffix(info.Help, ".") + unitWords[s.unit] + "."
+	help := strings.TrimSuffix(info.Help, ".") + unitWords[s.unit] + renderedMark
 	return string(exposition.AppendHeader(nil, s.name, help, string(kind)))
 }
 

@@ -139,11 +139,15 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	if err != nil {
 		return nil, err
 	}
+	request := o.request()
+	if isHere(s.DCGMHost) {
+		request = o.confined(request)
+	}
 	return dcgmi.New(dcgmi.Options{
 		Host:          s.DCGMHost,
 		Period:        s.clamp(logger),
 		Fields:        s.fields,
-		Choose:        o.request().Select,
+		Choose:        request.Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
 		Logger:        logger,

@@ -13,10 +13,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
+
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
 // Exit codes.
@@ -64,6 +67,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends us at once
 	opts.limitResources()
+	opts.visible = sync.OnceValue(func() []selection.Visible { return visibleBoards(ctx) })
 	switch {
 	case opts.once:
 		defer catchPipeSignal()()

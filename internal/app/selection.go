@@ -29,11 +29,15 @@ type selector struct {
 // watch devices by themselves have chosen; of others --gpus counts, and the
 // environment of a job only where they are of the machine that the job is on.
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
-	request := o.request()
-	if request.GPUs == "" && !ofThisMachine(caps) {
+	request, off := o.request(), o.sources[0].backend.selects
+	switch {
+	case off:
+	case ofThisMachine(caps):
+		request = o.confined(request)
+	case request.GPUs == "":
 		request.ShowAll = true
 	}
-	return &selector{request: request, off: o.sources[0].backend.selects || request.GPUs == "" && request.ShowAll, logger: logger}
+	return &selector{request: request, off: off || request.GPUs == "" && request.ShowAll && request.Visible == nil, logger: logger}
 }
 
 // ofThisMachine reports whether an upstream is addressed as one of this machine.
@@ -67,6 +71,8 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 		s.warn("no chosen GPU is in the reading", "cause", err.Error())
 	case selected.Missing != nil:
 		s.warn("a chosen GPU is not in the reading", "cause", selected.Missing.Error())
+	case !selected.All && selected.By == canonical.ByAccess:
+		s.warn("GPUs of others are left out", "by", selected.By, "remedy", "run it outside of the job's cgroup or container to see them")
 	case !selected.All && selected.By != "--gpus":
 		s.warn("some GPUs are left out", "by", selected.By, "remedy", "--show-all shows all")
 	}
@@ -86,6 +92,9 @@ func (s *selector) warn(what string, args ...any) {
 // job is on.
 func (o *options) chooser(address string) func(*client.Node) client.Selection {
 	request := o.request()
+	if isHost(address) {
+		request = o.confined(request)
+	}
 	return func(n *client.Node) client.Selection {
 		switch {
 		case address == client.InProcess && o.sources[0].backend.selects:

@@ -12,6 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
@@ -78,6 +79,10 @@ type options struct {
 	replayFile string           // --replay
 	sources    []sourceSettings // what is read, at least one
 	record     string           // file to record to, "" for none
+
+	// visible are the boards that this process may open, nil where that is not known.
+	// It is nil itself where nobody asks.
+	visible func() []selection.Visible
 
 	gpus, jobMappingDir string
 	showAll, processes  bool

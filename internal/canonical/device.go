@@ -68,6 +68,10 @@ type Selection struct {
 	Missing error
 }
 
+// ByAccess is By of a Selection that leaves out those boards alone which this process may
+// not open.
+const ByAccess = "device access"
+
 // IsInstance reports whether d is a MIG instance.
 func (d *Device) IsInstance() bool { return d.Instance != "" }
 

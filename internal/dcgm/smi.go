@@ -39,6 +39,15 @@ func parseQuery(output []byte) []board {
 	return boards
 }
 
+// Listed returns the boards of an answer to QueryFields, in its order.
+func Listed(query []byte) []Device {
+	var list []Device
+	for _, b := range parseQuery(query) {
+		list = append(list, b.Device)
+	}
+	return list
+}
+
 // parseList reads `nvidia-smi -L`, which names the boards and below each its MIG
 // devices. These are loose, also where their UUID names the instance they are of,
 // as it did before driver R470: MIG-GPU-<uuid>/<instance>/<compute instance>.

@@ -145,3 +145,53 @@ DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu="0",UUID="GPU-1"} 0
 		}
 	}
 }
+
+// TestGPUsOfOthersAreLeftOut: in a cgroup or container that has GPU 1 of two, CUDA's GPU 0
+// is that one, and no flag and no variable shows the other; a server shows all, and
+// what is of another machine is not judged by this one's.
+func TestGPUsOfOthersAreLeftOut(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/driver/nvidia/gpus"); err == nil {
+		t.Skip("the GPUs of this machine are asked, and not the fake nvidia-smi")
+	}
+	boards := dcgmitest.Boards(2)
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: boards})
+	smi := func(uuid string) string {
+		dir := t.TempDir()
+		script := "#!/bin/sh\ncase $1 in --query-gpu=*) echo '0, " + uuid + ", 00000000:20:00.0, 580.1, NVIDIA H100 80GB HBM3';; esac\n"
+		if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	mine, foreign := smi(boards[1].UUID), smi("GPU-elsewhere")
+	u := startUpstream(func() ([]byte, error) {
+		return fmt.Appendf(nil, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=%q} 40\nDCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=%q} 41\n", boards[0].UUID, boards[1].UUID), nil
+	})
+	t.Cleanup(u.stop)
+	for _, c := range []struct{ smi, env, flag, want string }{
+		{mine, "CUDA_VISIBLE_DEVICES=0", "", "1"},
+		{mine, "HOME=/", "", "1"},
+		{mine, "HOME=/", "--show-all", "1"},
+		{mine, "HOME=/", "--gpus=0-1", "1"},
+		{mine, "NVIDIA_VISIBLE_DEVICES=all", "", "1"},
+		{foreign, "HOME=/", "--show-all", "0 1"},
+	} {
+		for _, source := range []string{"--source=" + u.url + "/metrics", "--backend=dcgm"} {
+			args := append(strings.Fields(source+" "+c.flag), "--once", "--export=gpu_id")
+			rows, _ := exported(t, []string{c.env, "PATH=" + c.smi + ":" + filepath.Dir(exe)}, args...)
+			var got []string
+			for _, row := range rows[1:] {
+				got = append(got, row[0])
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%s %s: GPUs %v, want %s", c.env, args, got, c.want)
+			}
+		}
+	}
+	cmd := exec.Command(itself(t), "--source="+u.url+"/metrics", "--once", "--gpus=0")
+	cmd.Env = []string{"PATH=" + mine}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--gpus=0: this process may not open that GPU") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

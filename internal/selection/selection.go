@@ -22,6 +22,9 @@ type Request struct {
 	// LookupEnv is asked where neither flag was given; nil is an empty
 	// environment.
 	LookupEnv func(name string) (value string, ok bool)
+	// Visible are the boards that this process may open, nil where that is not known: no
+	// other is chosen, whatever is asked for.
+	Visible []Visible
 }
 
 // Select returns what r chooses of a list of devices, in which an instance's Board is
@@ -30,30 +33,43 @@ type Request struct {
 // is, that is an error. Errors name the flag or variable, what is there, and what to
 // write.
 func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
+	all, within := r.confine(all)
 	if r.GPUs == "" {
-		return r.selectByDefault(all)
+		return r.selectByDefault(all, within)
 	}
-	picks, everything, missing, err := devices(all).readFlag(r.GPUs)
+	s, err := devices(all).selectByFlag(r.GPUs)
+	if err != nil {
+		return s, err
+	}
+	if s = within.clamp(s); !slices.Contains(s.Chosen, true) && len(all) > 0 {
+		return s, fmt.Errorf("--gpus=%s: this process may not open that GPU, which belongs to another job or container; %s", clip(r.GPUs), within.inventory(all))
+	}
+	return s, nil
+}
+
+// selectByFlag is Select by the value of --gpus.
+func (all devices) selectByFlag(value string) (canonical.Selection, error) {
+	picks, everything, missing, err := all.readFlag(value)
 	if err == nil && !everything && len(picks) == 0 {
 		err = missing
 	}
 	if err != nil {
-		return canonical.Selection{}, fmt.Errorf("--gpus=%s: %w", clip(r.GPUs), err)
+		return canonical.Selection{}, fmt.Errorf("--gpus=%s: %w", clip(value), err)
 	}
-	s := devices(all).selection("--gpus", picks, everything)
+	s := all.selection("--gpus", picks, everything)
 	if missing != nil {
-		s.Missing = fmt.Errorf("--gpus=%s: %w", clip(r.GPUs), missing)
+		s.Missing = fmt.Errorf("--gpus=%s: %w", clip(value), missing)
 	}
 	return s, nil
 }
 
 // selectByDefault is Select without --gpus.
-func (r Request) selectByDefault(all devices) (canonical.Selection, error) {
-	if r.ShowAll {
-		return all.selection("--show-all", nil, true), nil
+func (r Request) selectByDefault(all devices, within confines) (canonical.Selection, error) {
+	if r.ShowAll || within.foreign() {
+		return within.clamp(all.selection("--show-all", nil, true)), nil
 	}
 	if r.LookupEnv == nil {
-		return all.selection("", nil, true), nil
+		return within.clamp(all.selection("", nil, true)), nil
 	}
 	for _, v := range variables {
 		value, set := r.LookupEnv(v.name)
@@ -64,10 +80,13 @@ func (r Request) selectByDefault(all devices) (canonical.Selection, error) {
 		case c.none:
 			return canonical.Selection{}, fmt.Errorf("%s=%s hides every GPU; show them with --show-all or --gpus=0", v.name, clip(value))
 		case c.all || len(c.picks) > 0:
-			return all.selection(v.name, c.picks, c.all), nil
+			// Ids that fit none of what we may open are of another numbering.
+			if s := within.clamp(all.selection(v.name, c.picks, c.all)); slices.Contains(s.Chosen, true) {
+				return s, nil
+			}
 		}
 	}
-	return all.selection("", nil, true), nil
+	return within.clamp(all.selection("", nil, true)), nil
 }
 
 // devices are those that are chosen from. A pick is an index in them: an instance, or a

@@ -131,7 +131,7 @@ func TestSelect(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := Request{tt.flag, tt.show, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
+			s, err := Request{GPUs: tt.flag, ShowAll: tt.show, LookupEnv: func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
 			if err != nil {
 				t.Fatal(err)
 			}

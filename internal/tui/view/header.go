@@ -232,7 +232,7 @@ func hiddenItems(s *State) []item {
 	}
 	if by != "" {
 		hint := ", --show-all shows all"
-		if by == "--gpus" {
+		if by == "--gpus" || by == canonical.ByAccess {
 			hint = ""
 		}
 		items = append(items, left(7, piece{word, styleLabel}, piece{by, styleAccent}, piece{hint, styleLabel}))

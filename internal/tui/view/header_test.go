@@ -19,6 +19,7 @@ func TestHeaderShowsWhatIsHidden(t *testing.T) {
 		{"nothing", client.Node{}, "", "hidden"},
 		{"a job's", client.Node{Hidden: 6, HiddenBy: "SLURM_JOB_GPUS"}, "6 hidden  by SLURM_JOB_GPUS, --show-all shows all", ""},
 		{"a flag", client.Node{Hidden: 1, HiddenBy: "--gpus"}, "1 hidden  by --gpus", "--show-all"},
+		{"GPUs of others", client.Node{Hidden: 3, HiddenBy: "device access"}, "3 hidden  by device access", "--show-all"},
 		{"the source's own choice", client.Node{HiddenBy: "CUDA_VISIBLE_DEVICES"}, "those of CUDA_VISIBLE_DEVICES, --show-all shows all", "hidden"},
 	} {
 		g := screenOf("four", Fleet, "", 160, 45, func(s *State) {

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"context"
+
+	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
+)
+
+// confined adds to a request, which is about this machine, what this process may open. A
+// server shows all that its source reads.
+func (o *options) confined(r selection.Request) selection.Request {
+	if o.visible != nil && (o.presents() || o.tui) {
+		r.Visible = o.visible()
+	}
+	return r
+}
+
+// visibleBoards are the boards that this process may open, nil where that is not known.
+// nvidia-smi, which is slow, is asked where the driver does not show itself in /proc.
+func visibleBoards(ctx context.Context) (boards []selection.Visible) {
+	for _, g := range host.GPUs(procfs, "/dev") {
+		boards = append(boards, selection.Visible{UUID: g.UUID, PCIBusID: g.PCIBusID})
+	}
+	if boards != nil {
+		return boards
+	}
+	for _, d := range dcgmi.Visible(ctx) {
+		boards = append(boards, selection.Visible{UUID: d.UUID, PCIBusID: d.PCIBusID})
+	}
+	return boards
+}

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestGPUs: those that may be opened, in the order of CUDA. A container has no node of the
+// others; a cgroup cannot be made here, and refuses as permissions do.
+func TestGPUs(t *testing.T) {
+	root := t.TempDir()
+	write := func(path, text string, mode os.FileMode) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buses := func() (list []string) {
+		for _, g := range GPUs(root+"/proc", root+"/dev") {
+			list = append(list, g.PCIBusID+" "+g.UUID)
+		}
+		return list
+	}
+	if got := buses(); got != nil {
+		t.Errorf("without a driver: %v", got)
+	}
+	for minor, bus := range []string{"0000:c1:00.0", "0000:41:00.0", "0000:01:00.0"} {
+		uuid := fmt.Sprintf("GPU-%d", minor)
+		if minor == 1 {
+			uuid = "GPU-????????-????-????-????-????????????"
+		}
+		write("proc/driver/nvidia/gpus/"+bus+"/information", fmt.Sprintf("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 42\nGPU UUID: \t %s\nBus Location: \t %s\nDevice Minor: \t %d\nGPU Excluded:\t No\n", uuid, bus, minor), 0o400)
+	}
+	if got := buses(); got != nil {
+		t.Errorf("without a node: %v", got)
+	}
+	write("dev/nvidia0", "", 0o600)
+	write("dev/nvidia1", "", 0o600)
+	if got, want := buses(), []string{"0000:41:00.0 ", "0000:c1:00.0 GPU-0"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	write("proc/driver/nvidia/gpus/0000:e1:00.0/information", "Model: NVIDIA\n", 0o400)
+	if got := buses(); got != nil {
+		t.Errorf("of a description that lacks the minor number: %v", got)
+	}
+}

@@ -1,0 +1,66 @@
+package selection
+
+import (
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// TestSelectWhatIsVisible: of a node of eight boards a process may open 4 and 6, one of
+// them known by its UUID, the other by its PCI address.
+func TestSelectWhatIsVisible(t *testing.T) {
+	seen := eight()
+	seen[6].PCIBusID = "00000000:C1:00.0"
+	lent := []Visible{{UUID: "gpu-4A000000-1111-2222-3333-444455556666"}, {PCIBusID: "0000:c1:00.0"}}
+	foreign := []Visible{{UUID: "GPU-elsewhere"}}
+	type env = map[string]string
+	for _, tt := range []struct {
+		name       string
+		all        []canonical.Device
+		flag       string
+		show       bool
+		env        env
+		visible    []Visible
+		want, from string
+		err        string
+	}{
+		{"nothing says anything", seen, "", false, nil, lent, "4 6", canonical.ByAccess, ""},
+		{"--show-all", seen, "", true, nil, lent, "4 6", canonical.ByAccess, ""},
+		{"--gpus", seen, "5-6", false, nil, lent, "6", "--gpus", ""},
+		{"--gpus of another job", seen, "0,5", false, nil, lent, "", "",
+			"--gpus=0,5: this process may not open that GPU, which belongs to another job or container; it may open 4,6"},
+		{"CUDA counts what is visible", seen, "", false, env{"CUDA_VISIBLE_DEVICES": "1", "SLURM_JOB_GPUS": "4"}, lent, "6", "CUDA_VISIBLE_DEVICES", ""},
+		{"an image that asks for all", seen, "", false, env{"NVIDIA_VISIBLE_DEVICES": "all"}, lent, "4 6", "NVIDIA_VISIBLE_DEVICES", ""},
+		{"Slurm's ids", seen, "", false, env{"SLURM_JOB_GPUS": "[6-7]"}, lent, "6", "SLURM_JOB_GPUS", ""},
+		{"Slurm's ids of another numbering", seen, "", false, env{"SLURM_JOB_GPUS": "0"}, lent, "4 6", canonical.ByAccess, ""},
+		{"all that there is", eight()[4:5], "", false, nil, lent, "4", "", ""},
+		{"another machine's", seen, "", false, env{"SLURM_JOB_GPUS": "0"}, foreign, everything, "--show-all", ""},
+		{"another machine's, chosen", seen, "2", false, nil, foreign, "2", "--gpus", ""},
+	} {
+		s, err := Request{GPUs: tt.flag, ShowAll: tt.show, Visible: tt.visible, LookupEnv: func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }}.Select(tt.all)
+		if tt.err != "" {
+			if err == nil || err.Error() != tt.err {
+				t.Errorf("%s: %v, want %s", tt.name, err, tt.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if got := names(tt.all, s); got != tt.want || s.By != tt.from {
+			t.Errorf("%s: %q by %q, want %q by %q", tt.name, got, s.By, tt.want, tt.from)
+		}
+	}
+	if seen[4].CUDA != nil {
+		t.Error("the caller's devices were written to")
+	}
+}
+
+// TestInstancesOfWhatIsVisible: an instance is as visible as its board.
+func TestInstancesOfWhatIsVisible(t *testing.T) {
+	s, err := Request{ShowAll: true, Visible: []Visible{{UUID: cut()[1].UUID}}}.Select(cut())
+	if err != nil || names(cut(), s) != "1" || s.All {
+		t.Errorf("%v, %v", s, err)
+	}
+}

@@ -47,3 +47,27 @@ DCGM_EXP_GPU_HEALTH_STATUS{gpu="1",UUID="GPU-2",health_watch="ALL",health_error_
 	}
 	wants(t, text, strings.TrimSpace(strings.Split(own, "\n")[1])) // what the exporter says passes through
 }
+
+// TestUnescapedLabels: a quote or a backslash that the exporter does not escape costs the
+// label, not the GPU. Prometheus refuses such a line, and so it is not passed on.
+func TestUnescapedLabels(t *testing.T) {
+	t.Parallel()
+	const sound = "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\",hpc_job=\"7\"} 40\n"
+	up, _ := changingUpstream(t, sound+`DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-2",hpc_job="a"b"} 50
+DCGM_FI_DEV_GPU_TEMP{gpu="2",UUID="GPU-3",hpc_job="c:\"} 60
+DCGM_FI_DEV_GPU_TEMP{gpu="3",UUID="GPU-4",hpc_job="\",container="main",namespace="n",pod="p"} 70
+`)
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--poll=0", "--node-name=n")
+	_, text := page(t, c, "/metrics")
+	if !strings.HasPrefix(text, sound+"#") || strings.Contains(text, "GPU-2\",hpc_job") {
+		t.Errorf("want the one sound line passed on in\n%s", text)
+	}
+	const device = `{hostname="n",gpu="3",uuid="GPU-4"`
+	wants(t, text,
+		`kpulse_gpu_temperature_celsius{hostname="n",gpu="1",uuid="GPU-2"} 50`,
+		`kpulse_gpu_temperature_celsius{hostname="n",gpu="2",uuid="GPU-3"} 60`,
+		`kpulse_gpu_temperature_celsius`+device+`} 70`,
+		`kpulse_gpu_allocations{hostname="n",gpu="1",uuid="GPU-2"} 0`,
+		`kpulse_gpu_allocations`+device+`} 1`,
+		`kpulse_source_skipped_lines_total{source="`+up.url+`/metrics",backend="prometheus"} 3`)
+}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -106,10 +107,14 @@ var fields = map[string]canonical.Field{
 	"board_link_replay":        canonical.NVLinkReplayErrors,
 }
 
+// unescapedJob is the last label of a line in the captures that a parser rejects; it costs
+// the line no more than this label.
+var unescapedJob = regexp.MustCompile(`,hpc_job="[^"\n]*"[^"\n]*"}`)
+
 // read gathers the readings of the rows of GPUs.
 func read(body []byte) node {
 	n := node{gpus: map[gpu]readings{}, models: map[string]string{}, implied: map[gpu]bool{}}
-	entries, _ := split(body)
+	entries, _ := split(unescapedJob.ReplaceAll(body, []byte("}")))
 	unit := unitOfUtilRatio(entries)
 	seen := map[string]bool{}
 	own := map[gpu]readings{} // board readings by the row that gave them
@@ -161,7 +166,7 @@ func (n *node) raiseBoards(own map[gpu]readings) {
 
 // gpu returns the GPU whose row e is, if it is one's.
 func (e *entry) gpu() (gpu, bool) {
-	if e.kind != textparse.EntrySeries || strings.HasPrefix(e.name, "kpulse_") {
+	if e.kind != textparse.EntrySeries || strings.HasPrefix(e.name, "kpulse_") || strings.HasPrefix(e.name, "DCGM_EXP_") {
 		return gpu{}, false
 	}
 	for _, part := range []string{"nvlink", "nvswitch", "cpu", "cpucore", "GPU_CI_ID"} {

@@ -176,6 +176,7 @@ func (s *Scanner) entry(i int) int {
 	case exposition.Malformed:
 		s.omit(i, e.End)
 		s.out.Skipped++
+		s.unescaped(s.text[i:e.End])
 	case exposition.Help, exposition.Type:
 		s.header(&e)
 	case exposition.Series:
@@ -264,6 +265,27 @@ func (s *Scanner) series(e *exposition.Entry) {
 	} else {
 		s.use(id)
 	}
+}
+
+// unescaped takes the sample of a malformed line, if only the values of some labels are
+// wrong, without these labels: they are of a job or a pod, and the reading is that of a
+// device. The line stays one that is not passed on.
+func (s *Scanner) unescaped(line string) {
+	name, block, value, millis, ok := exposition.ReadUnescaped(s.scratch[:0], line)
+	s.scratch = block
+	if !ok || strings.HasPrefix(name, ownPrefix) {
+		return
+	}
+	if name != s.name {
+		s.startFamily(name)
+	}
+	id := s.dict.BlockID(block)
+	for int(id) >= len(s.blocks) {
+		s.blocks = append(s.blocks, blockNote{next: none})
+	}
+	s.sample(id, value, millis)
+	s.out.Meaningful-- // no line parses for that
+	s.use(id)
 }
 
 // header handles a HELP or TYPE entry. The first HELP of a family counts, as the first

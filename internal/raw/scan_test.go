@@ -164,7 +164,7 @@ func TestScanForgetsAnotherDict(t *testing.T) {
 // TestScanDoesNotAllocate scans bodies with new values, in a new order of
 // families, and with lines of every kind.
 func TestScanDoesNotAllocate(t *testing.T) {
-	odd := []byte("# HELP \"a.b\\\\c\" d\n{\"a.b\\\\c\"} 1\nkpulse_x{a=\"b\"} 1\nc Tesla T4\nc NaN\nc 1e+18\r\nd{\n# TYPE e f\n#\x00\nf 1e-7\n")
+	odd := []byte("# HELP \"a.b\\\\c\" d\n{\"a.b\\\\c\"} 1\nkpulse_x{a=\"b\"} 1\nc Tesla T4\nc NaN\nc 1e+18\r\nd{\nd{x=\"y\",z=\"a\"b\"} 1\n# TYPE e f\n#\x00\nf 1e-7\n")
 	bodies := make([][]byte, 4)
 	for i := range bodies {
 		bodies[i] = append(rawtest.Body(16, 40, uint64(i)), odd...)
@@ -183,7 +183,7 @@ func TestScanDoesNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(20, scan); n != 0 {
 		t.Errorf("a steady scan allocates %v times", n)
 	}
-	if len(b.Samples) != 16*40+2 || b.Skipped != 7 || b.OwnFamilies != 1 {
+	if len(b.Samples) != 16*40+3 || b.Skipped != 8 || b.OwnFamilies != 1 {
 		t.Errorf("%d samples, skipped %d, own families %d", len(b.Samples), b.Skipped, b.OwnFamilies)
 	}
 }
@@ -204,6 +204,9 @@ func TestScanIsLinear(t *testing.T) {
 	long := "a{x=\"" + strings.Repeat("\n{\n", 100_000) + "\"} 1\n"
 	for name, body := range map[string]string{
 		"no closing brace":    strings.Repeat("a{\n", 500_000),
+		"unescaped quotes":    "a{x=\"" + strings.Repeat("\",y=\"", 200_000) + "\"\"} 1\n",
+		"quotes in a value":   strings.Repeat("a{x=\""+strings.Repeat("\",b=", 2_000)+"\"\"} 1\n", 100),
+		"many labels":         "a{x=\"\"\"," + strings.Repeat("y=\"\",", 200_000) + "} 1\n",
 		"no closing quote":    strings.Repeat("a{x=\"\n", 300_000),
 		"escaped quotes":      strings.Repeat("a{x=\"\\\"\n", 300_000),
 		"quoted HELP":         strings.Repeat("# HELP \"\n", 300_000),

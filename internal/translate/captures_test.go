@@ -35,7 +35,7 @@ func TestCaptures(t *testing.T) {
 		"lost-gpu": {devices: 2}, // the third has rows of the exporter's own counts alone
 		// A board that only its instances show, the instances and four GPUs: the rows of the
 		// fifth are malformed.
-		"hpc-jobs": {devices: 8, holds: []c.Allocation{
+		"hpc-jobs": {devices: 9, holds: []c.Allocation{
 			{Device: 2, Workload: c.Workload{Job: "4711"}}, {Device: 4, Workload: c.Workload{Job: "77"}}, {Device: 5, Workload: c.Workload{Job: "4712"}},
 			{Device: 5, Workload: c.Workload{Job: "4713"}}, {Device: 6, Workload: c.Workload{Job: "4714 "}},
 		}},

@@ -108,7 +108,7 @@ func openExporter(o *options, s *sourceSettings, userAgent string, _ *slog.Logge
 		return nil, err
 	}
 	// The pipeline bounds each read, and says so better; this one is for when it would not.
-	return exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * time.Duration(o.timeout), Client: client})
+	return exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.longestRead(), Client: client})
 }
 
 // checkExporter implements backend.check.

@@ -247,7 +247,7 @@ func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline
 		Logger:      logger,
 		MinInterval: time.Duration(opts.minInterval),
 		Poll:        s.poll,
-		Timeout:     time.Duration(opts.timeout),
+		Timeout:     opts.longestRead(),
 		Observer:    observer,
 	}), nil
 }

@@ -186,7 +186,7 @@ var settings = []setting{
 		help:  "Scrapes closer together than this share one reading of the exporter; 0 reads it on each."},
 	{flag: "source.timeout", standard: "10s", modes: modesReading, at: func(o *options) any { return &o.timeout },
 		check: func(o *options) error { return within(o.timeout, config.Duration(time.Millisecond), longestPoll) },
-		help:  "Longest time that a read of the exporter may take, also for a scraper that sends a longer timeout of its own; raise it together with Prometheus' scrape_timeout. A scraper that sends none waits as long."},
+		help:  "Longest time that a read of the exporter may take. Unless it is given, a scraper that sends a longer timeout gets that, up to 60s, as do our own reads between scrapes; raise it together with Prometheus' scrape_timeout."},
 	{flag: "source.max-body", key: "limits.max_body", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxBody },
 		help: "Largest body that is read from the exporter, also after gunzip."},
 	{flag: "source.max-label-value", key: "limits.max_label_value", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxLabelValue },

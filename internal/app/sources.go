@@ -166,3 +166,17 @@ func (o *options) readOnly(from config.Source) error {
 func (o *options) seriesPerSource() int {
 	return max(1, int(o.Limits.Series)/len(o.sources))
 }
+
+// longestScrape is --source.timeout where it is not given, for a scraper that says how long
+// it waits: above any scrape_timeout in use, so that an exporter which is slow, and scraped
+// with patience, is as well scraped through us.
+const longestScrape = time.Minute
+
+// longestRead is how long a read of a source may take. Scrapers that do not say how long
+// they wait, and people, wait for --source.timeout.
+func (o *options) longestRead() time.Duration {
+	if o.mode() == modeServe && o.origin("source.timeout") == fromFile {
+		return longestScrape
+	}
+	return time.Duration(o.timeout)
+}

@@ -187,3 +187,25 @@ func TestSourceTimeoutBounds(t *testing.T) {
 		t.Errorf("afterwards %d after %d requests: %s", code, requests.Load(), body)
 	}
 }
+
+// TestSlowExporter: a scraper gets what it would get from an exporter that takes longer than
+// the default of --source.timeout, if it waits that long. So do we between scrapes.
+func TestSlowExporter(t *testing.T) {
+	t.Parallel()
+	up := startUpstream(nil)
+	defer up.stop()
+	polled := startProxy(t, itself(t), "--source="+up.url+"/wait?ms=15000")
+	scraped := startProxy(t, itself(t), "--source="+up.url+"/wait?ms=15000", "--poll=0")
+	patient := make(chan int, 1)
+	go func() {
+		code, _ := scrapeFor(t, scraped, 60)
+		patient <- code
+	}()
+	if code, body := page(t, scraped, "/metrics"); code != 504 || !strings.Contains(body, "10s") {
+		t.Errorf("a scraper that does not say how long it waits: %d %s", code, body)
+	}
+	if code := <-patient; code != 200 {
+		t.Errorf("a scraper that waits for a minute: %d", code)
+	}
+	awaitPage(t, polled, "/-/ready", 200, "^ready\n$")
+}

@@ -85,7 +85,8 @@ func (b *backend) period(poll *config.Duration, shows bool) (time.Duration, erro
 	return d, nil
 }
 
-// open opens a source, and records it where that is set.
+// open opens a source, and records it where that is set. Credentials in the environment
+// (KPULSE_SOURCE) are not warned of: /proc shows that to root and our own user alone.
 func open(o *options, s *sourceSettings, userAgent string, logger *slog.Logger) (source.Source, error) {
 	if o.origin("source") == fromCommandLine && namesUser(s.Source.Source) {
 		logger.Warn("the process list (ps) shows the credentials in --source to everybody on this machine; name the exporter under sources in --config.file, with http_config: {basic_auth: {username: NAME, password_file: FILE}}")

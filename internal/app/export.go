@@ -26,7 +26,7 @@ const lastWrite = time.Second
 // nobody reads what we write. A source that cannot be read is waited for, at most as long
 // as patience allows; the log on stderr reports it.
 func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
-	warnings := warningsTo(stderr)
+	warnings := opts.warningsTo(stderr)
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 // What went wrong beside it goes to stderr; what keeps it from reading is its
 // error.
 func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
-	warnings := warningsTo(stderr)
+	warnings := opts.warningsTo(stderr)
 	meter := host.NewMeter(procfs)
 	meter.Read() // utilization counts from here on
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
@@ -64,7 +64,7 @@ func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show
 	}
 	defer release()
 	if snapshot.Frame.Len() == 0 {
-		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that --source is right where one is given", p.Name())
+		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that it is the right source", p.Name())
 	}
 	return show(snapshot)
 }
@@ -80,9 +80,18 @@ func (o *options) present(out io.Writer, v *export.View) error {
 	return export.Frame(out, v)
 }
 
-// warningsTo logs what is amiss, for modes that write something else than a log.
-func warningsTo(stderr io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+// warningsTo logs what is amiss, for modes that write something else than a log: warnings,
+// unless --log.level says otherwise.
+func (o *options) warningsTo(stderr io.Writer) *slog.Logger {
+	level := slog.LevelWarn
+	if o.origin("log.level") > fromFile {
+		_ = level.UnmarshalText([]byte(o.log.Level.String())) // it was parsed
+	}
+	handler := &slog.HandlerOptions{Level: level}
+	if o.log.Format.String() == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, handler))
+	}
+	return slog.New(slog.NewTextHandler(stderr, handler))
 }
 
 // job is what the environment holds about the batch job that we run in.

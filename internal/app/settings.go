@@ -291,8 +291,8 @@ var settings = []setting{
 		help: "Serve Go profiles at /debug/pprof."},
 	{flag: "web.expose-processes", group: groupServing, modes: modeServe, needs: "collector.processes", at: func(o *options) any { return &o.exposeProcesses },
 		help: "Show what --collector.processes lists to everybody who can reach us; prefer --web.config.file with authentication beside it."},
-	{flag: "log.level", group: groupRest, standard: "info", modes: modeServe, at: func(o *options) any { return o.log.Level },
-		help: "Only log messages with the given severity or above. One of: [" + strings.Join(promslog.LevelFlagOptions, ", ") + "]"},
-	{flag: "log.format", group: groupRest, standard: "logfmt", modes: modeServe, at: func(o *options) any { return o.log.Format },
+	{flag: "log.level", group: groupRest, standard: "info", modes: modeServe | modeOnce | modeExport, at: func(o *options) any { return o.log.Level },
+		help: "Only log messages with the given severity or above; with --once and --export warn unless it is given. One of: [" + strings.Join(promslog.LevelFlagOptions, ", ") + "]"},
+	{flag: "log.format", group: groupRest, standard: "logfmt", modes: modeServe | modeOnce | modeExport, at: func(o *options) any { return o.log.Format },
 		help: "Output format of log messages. One of: [" + strings.Join(promslog.FormatFlagOptions, ", ") + "]"},
 }

@@ -80,7 +80,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func notItself(self string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if self != "" && r.UserAgent() == self {
-			http.Error(w, "this is the very proxy that asks; point --source at the exporter", http.StatusLoopDetected)
+			http.Error(w, "this is the very proxy that asks; point the source at the exporter", http.StatusLoopDetected)
 			return
 		}
 		next.ServeHTTP(w, r)

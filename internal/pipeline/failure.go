@@ -215,6 +215,6 @@ func (p *Pipeline) words() words {
 	}
 	return words{
 		slow:  "raise scrape_timeout in Prometheus, or find out why the exporter is slow",
-		noGPU: "check that the exporter sees its GPUs, and that --source is its /metrics",
+		noGPU: "check that the exporter sees its GPUs, and that the source is its /metrics",
 	}
 }

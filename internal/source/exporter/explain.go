@@ -42,22 +42,22 @@ var symptoms = []symptom{
 	{during("proxyconnect"), source.Unreachable, "",
 		"check proxy_url in " + httpConfig + ", and that the proxy there runs"},
 	{is(syscall.ECONNREFUSED), source.Unreachable, "connection refused",
-		"check that dcgm-exporter runs there: curl URL; or set --source"},
+		"check that dcgm-exporter runs there: curl URL; or name another source, by --source or in --config.file"},
 	{unresolved, source.Unreachable, "the name HOST does not resolve",
-		"check the host in --source: getent hosts HOST"},
+		"check the host in the source's URL: getent hosts HOST"},
 	{is(http.ErrSchemeMismatch), source.Unreachable, "it answers in plain HTTP",
-		"write http:// in --source"},
+		"write http:// in the source's URL"},
 	{as[*tls.CertificateVerificationError], source.Unreachable, "",
 		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in our environment, and use a host name that the certificate names"},
 	{during("remote error"), source.Unreachable, "", // a TLS alert
 		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
 	{during("dial"), source.Unreachable, "",
-		"check the network and firewalls on the way: curl URL; or set --source"},
+		"check the network and firewalls on the way: curl URL; or name another source, by --source or in --config.file"},
 	{is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), source.Truncated,
 		"the connection was closed before an answer came",
 		"see the exporter's log, and what answers: curl -v URL"},
 	{func(error) bool { return true }, source.Broken, "",
-		"see what answers there: curl -v URL; or set --source"},
+		"see what answers there: curl -v URL; or name another source, by --source or in --config.file"},
 }
 
 // is matches an error that wraps one of targets.
@@ -98,11 +98,11 @@ const letIn = "give credentials that it accepts, in " + httpConfig + " or in KPU
 
 // statusRemedies by HTTP status; others have the remedy of their class.
 var statusRemedies = map[int]string{
-	http.StatusBadRequest:         "write https:// in --source if that is what it serves; see curl -i URL",
+	http.StatusBadRequest:         "write https:// in the source's URL if that is what it serves; see curl -i URL",
 	http.StatusUnauthorized:       letIn,
 	http.StatusForbidden:          letIn,
-	http.StatusNotFound:           "point --source at the exporter's /metrics",
-	http.StatusLoopDetected:       "point --source at the exporter, not at this proxy",
+	http.StatusNotFound:           "point the source at the exporter's /metrics",
+	http.StatusLoopDetected:       "point the source at the exporter, not at this proxy",
 	http.StatusServiceUnavailable: "the exporter is starting or has too many scrapers: see its log, and curl -i URL",
 }
 
@@ -234,7 +234,7 @@ func (w *web) notMetrics(b *raw.Batch) *source.Error {
 	return &source.Error{
 		Failure: source.NotMetrics,
 		Cause:   cause,
-		Remedy:  "point --source at the exporter's /metrics; see what answers there: curl -i " + w.public,
+		Remedy:  "point the source at the exporter's /metrics; see what answers there: curl -i " + w.public,
 	}
 }
 

@@ -171,7 +171,7 @@ func (s *Source) Scan(b *raw.Batch) error {
 		return &source.Error{
 			Failure: source.TooLarge,
 			Cause:   s.Name() + ": the body holds more families, label sets or samples than an exporter has",
-			Remedy:  "point --source at a single exporter's /metrics",
+			Remedy:  "point the source at a single exporter's /metrics",
 		}
 	}
 	if b.Skipped > 0 && b.Meaningful == 0 {

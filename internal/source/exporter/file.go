@@ -103,7 +103,7 @@ func (f *file) notMetrics(b *raw.Batch) *source.Error {
 	return &source.Error{
 		Failure: source.NotMetrics,
 		Cause:   f.path + `: no line is a metric; it begins "` + firstLine(b.Body) + `"`,
-		Remedy:  "point --source at a saved /metrics page of the exporter",
+		Remedy:  "point the source at a saved /metrics page of the exporter",
 	}
 }
 
@@ -119,7 +119,7 @@ func (f *file) irregular(mode fs.FileMode) *source.Error {
 	return &source.Error{
 		Failure: source.Unreachable,
 		Cause:   f.path + ": " + what,
-		Remedy:  "point --source at a file that holds a saved /metrics page",
+		Remedy:  "point the source at a file that holds a saved /metrics page",
 	}
 }
 
@@ -142,7 +142,7 @@ func (f *file) explain(err error) *source.Error {
 		e.Failure = source.Timeout
 	case errors.Is(err, fs.ErrNotExist):
 		e.Failure = source.Unreachable
-		e.Remedy = "check the path in --source; the URL of an exporter begins with http://"
+		e.Remedy = "check the path; the URL of an exporter begins with http://"
 	case errors.Is(err, fs.ErrPermission):
 		e.Failure = source.Unreachable
 		e.Remedy = "let the user that runs kpulse-proxy read it: ls -l " + f.path

@@ -134,7 +134,7 @@ func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) fu
 			return &source.Error{
 				Failure: source.BadStatus,
 				Cause:   w.public + refused,
-				Remedy:  "point --source at the exporter itself: curl -iL " + w.public,
+				Remedy:  "point the source at the exporter itself: curl -iL " + w.public,
 			}
 		}
 		req.Header.Del("Referer")

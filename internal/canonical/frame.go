@@ -12,7 +12,11 @@ type Frame struct {
 	Topology *Topology
 	// AllocationSet is the allocations of the devices of the Topology.
 	AllocationSet *AllocationSet
-	values        []float64
+	// Uses are what the source says that each of the AllocationSet's allocations uses of its
+	// device, in a unit that those on one device have in common; NaN where it says
+	// nothing. It is empty where it says nothing of any.
+	Uses   []float64
+	values []float64
 }
 
 // Shape gives the frame the devices of t and makes every reading absent. It

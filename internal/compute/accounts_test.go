@@ -17,6 +17,7 @@ type accounts struct {
 	at          time.Time
 	topology    *canonical.Topology
 	allocations *canonical.AllocationSet
+	uses        []float64 // as canonical.Frame has them
 	ledger      canonical.Ledger
 	verdicts    []canonical.Verdict
 
@@ -50,7 +51,7 @@ func (b *accounts) read(gap, dt time.Duration, readings ...reading) {
 	before := b.ledger
 	b.at = b.at.Add(gap)
 	f := frame(b.topology, b.at, readings...)
-	f.AllocationSet = b.allocations
+	f.AllocationSet, f.Uses = b.allocations, b.uses
 	b.verdicts = b.judge.Judge(f, b.verdicts)
 	b.judge.Account(&b.ledger, f, b.verdicts, dt)
 	if before.Roster != nil && (!reflect.DeepEqual(*before.Roster, b.roster) || !reflect.DeepEqual(*before.AllocationRoster, b.allocationRoster)) {

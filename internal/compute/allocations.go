@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ type allocation struct {
 	device               *device
 	slot                 int // its index among those that were last present
 	account              canonical.Account
+	use                  float64 // of its device, as canonical.Frame has it
 }
 
 func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload} }
@@ -45,6 +47,20 @@ func (a *allocation) weight() int { return a.Weight(&a.device.Device) }
 // isIn reports whether a is in a list in which its slot is its index.
 func (a *allocation) isIn(list []*allocation) bool {
 	return a.slot < len(list) && list[a.slot] == a
+}
+
+// note takes what the reading f says that the allocations use, if they are those of its
+// AllocationSet.
+func (l *allocations) note(f *canonical.Frame) {
+	if f.AllocationSet != l.set {
+		return
+	}
+	for i, a := range l.present {
+		a.use = math.NaN()
+		if len(f.Uses) == len(l.present) {
+			a.use = f.Uses[i]
+		}
+	}
 }
 
 // update makes set that of the latest reading, and returns the roster of the allocations

@@ -14,7 +14,7 @@ import (
 // of a gap.
 //
 // The verdicts of f fill dt; the allocations of the previous reading are charged for it,
-// in equal shares. A device that was not in the previous reading is charged nothing:
+// in shares of what f says that they use, else in equal ones. A device that was not in the previous reading is charged nothing:
 // nobody read over the time that it was not there.
 //
 // Of the Judge's own memory dst holds the Roster and the AllocationRoster alone, which are
@@ -22,6 +22,7 @@ import (
 // is none, if dst has the memory of an earlier call.
 func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
 	m := &j.memory
+	j.allocations.note(f)
 	for i, d := range m.present {
 		if d.appeared < m.readings {
 			d.charge(&verdicts[i], dt)
@@ -29,6 +30,7 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	}
 	dst.Roster = m.list()
 	dst.AllocationRoster = j.allocations.update(f.AllocationSet, m)
+	j.allocations.note(f)
 	dst.Devices = slices.Grow(dst.Devices[:0], len(m.present)+len(m.departed))
 	for _, d := range m.present {
 		dst.Devices = append(dst.Devices, d.account)
@@ -46,7 +48,47 @@ func (d *device) charge(v *canonical.Verdict, dt time.Duration) {
 	if !d.IsInstance() {
 		d.account.Health[v.Health] += dt
 	}
-	d.share(v, dt)
+	if total := d.used(); total > 0 {
+		d.shareByUse(v, dt, total)
+	} else {
+		d.share(v, dt)
+	}
+}
+
+// used is the sum of what the allocations of d use of it; 0 where that is not known of all
+// of them, or the same of each.
+func (d *device) used() (total float64) {
+	if len(d.allocations) != d.holders {
+		return 0
+	}
+	differ := false
+	for _, a := range d.allocations {
+		if !(a.use >= 0) {
+			return 0
+		}
+		total += a.use
+		differ = differ || a.use != d.allocations[0].use
+	}
+	if !differ {
+		return 0
+	}
+	return total
+}
+
+// shareByUse adds to the account of each allocation its share of dt, in whole
+// microseconds that sum to dt.
+func (d *device) shareByUse(v *canonical.Verdict, dt time.Duration, total float64) {
+	var given time.Duration
+	sum := 0.0
+	for _, a := range d.allocations {
+		sum += a.use
+		end := dt
+		if sum < total {
+			end = min(dt, time.Duration(math.Round(sum/total*float64(dt/time.Microsecond)))*time.Microsecond)
+		}
+		add(&a.account, v, end-given)
+		given = end
+	}
 }
 
 // share adds dt/n in whole microseconds to the account of each of n allocations. The odd

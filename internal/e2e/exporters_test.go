@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // changingUpstream serves the body that was stored last.
@@ -70,4 +72,29 @@ DCGM_FI_DEV_GPU_TEMP{gpu="3",UUID="GPU-4",hpc_job="\",container="main",namespace
 		`kpulse_gpu_allocations{hostname="n",gpu="1",uuid="GPU-2"} 0`,
 		`kpulse_gpu_allocations`+device+`} 1`,
 		`kpulse_source_skipped_lines_total{source="`+up.url+`/metrics",backend="prometheus"} 3`)
+}
+
+// TestVirtualGPUs: with --kubernetes-virtual-gpus dcgm-exporter gives the device's row and
+// then each pod's. The device's utilization is its own, in whatever order, and the pods
+// share its time by theirs.
+func TestVirtualGPUs(t *testing.T) {
+	t.Parallel()
+	const (
+		device = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\"} 90\n"
+		heavy  = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",container=\"c\",namespace=\"n\",pod=\"heavy\",pod_uid=\"1\",vgpu=\"0\"} 60\n"
+		idle   = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",container=\"c\",namespace=\"n\",pod=\"idle\",pod_uid=\"2\",vgpu=\"1\"} 0\n"
+	)
+	up, set := changingUpstream(t, idle+heavy+device)
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--node-name=n")
+	page(t, c, "/metrics")
+	time.Sleep(10 * time.Millisecond) // so that the next reading stands for some time
+	set(device + heavy + idle)
+	_, text := page(t, c, "/metrics")
+	wants(t, text, `kpulse_gpu_nvml_utilization_ratio{hostname="n",gpu="0",uuid="GPU-1"} 0.9`, `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 2`)
+	if !regexp.MustCompile(`kpulse_allocation_seconds_total\{[^}]*workload_pod="idle"[^}]*\} 0\n`).MatchString(text) {
+		t.Errorf("want no time of the idle pod's in\n%s", family(text, "kpulse_allocation_seconds_total"))
+	}
+	if !regexp.MustCompile(`kpulse_allocation_seconds_total\{[^}]*workload_pod="heavy"[^}]*\} [0-9.e-]*[1-9]`).MatchString(text) {
+		t.Errorf("want all of the time to be the other's in\n%s", family(text, "kpulse_allocation_seconds_total"))
+	}
 }

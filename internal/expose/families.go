@@ -98,7 +98,7 @@ var families = [numFamilies]Series{
 	healthSecondsFamily:      {"gpu_health_seconds_total", canonical.Counter, "state", "Time the board spent in each state of health."},
 	allocationsFamily:        {"gpu_allocations", canonical.Gauge, "", "Workloads that hold the device; more than one share it."},
 	allocationInfoFamily:     {"allocation_info", canonical.Gauge, ofWorkload, "Which workload holds which device; always 1."},
-	allocatedFamily:          {"allocation_seconds_total", canonical.Counter, ofWorkload, "Time the workload held the device; workloads that share a device share its seconds in equal parts."},
+	allocatedFamily:          {"allocation_seconds_total", canonical.Counter, ofWorkload, "Time the workload held the device; workloads that share a device share its seconds by what the source says that each uses, else in equal parts."},
 	allocationUtilizedFamily: {"allocation_real_utilization_seconds_total", canonical.Counter, ofWorkload, "The workload's share of the device's real utilization summed over time."},
 	allocationKnownFamily:    {"allocation_real_utilization_known_seconds_total", canonical.Counter, ofWorkload, "The part of the workload's seconds for which real utilization was known."},
 	allocationClassFamily:    {"allocation_class_seconds_total", canonical.Counter, ofWorkload + ",class", "The workload's seconds by the class of work its device was doing."},

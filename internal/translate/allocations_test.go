@@ -336,3 +336,60 @@ func TestAllocationSetIsNeverNil(t *testing.T) {
 		t.Errorf("%+v", frame.AllocationSet)
 	}
 }
+
+// TestVirtualGPUs: dcgm-exporter gives the device's row first and then, of utilization and
+// of memory, what each pod uses. The device's row is its reading, wherever it stands, and
+// the others are uses.
+func TestVirtualGPUs(t *testing.T) {
+	row := func(family, labels string, v int) string {
+		return fmt.Sprintf("%s{gpu=\"0\",UUID=\"A\"%s} %d\n", family, labels, v)
+	}
+	const util, used, temp = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP"
+	const a, b = `,container="c",namespace="n",pod="a",pod_uid="1",vgpu="0"`, `,container="c",namespace="n",pod="b",pod_uid="2",vgpu="1"`
+	lines := []string{
+		row(util, "", 90), row(util, a, 60), row(util, b, 20),
+		row(used, "", 3000), row(used, a, 1000), row(used, b, 500),
+		row(temp, a, 50), row(temp, b, 50),
+	}
+	orders := [][]int{{0, 1, 2, 3, 4, 5, 6, 7}, {1, 2, 0, 4, 5, 3, 6, 7}, {1, 0, 2, 4, 3, 5, 6, 7}, {6, 4, 3, 1, 2, 0, 5, 7}}
+	r := newReader(t, Options{})
+	for _, order := range orders {
+		var body string
+		for _, i := range order {
+			body += lines[i]
+		}
+		r.read(body)
+		r.checkRow(0, readings{c.NVMLUtilization: 0.9, c.FramebufferUsed: 3000 << 20, c.Temperature: 50})
+		r.checkHolds(
+			c.Allocation{Workload: c.Workload{Namespace: "n", Pod: "a", Container: "c"}},
+			c.Allocation{Workload: c.Workload{Namespace: "n", Pod: "b", Container: "c"}})
+		if !slices.Equal(r.frame.Uses, []float64{0.6, 0.2}) {
+			t.Errorf("uses %v of\n%s", r.frame.Uses, body)
+		}
+	}
+	if n := testing.AllocsPerRun(20, func() { r.tr.Translate(&r.frame, &r.batch, &r.report) }); n != 0 {
+		t.Errorf("a steady reading allocates %v times", n)
+	}
+	r.read(lines[0] + lines[1] + lines[3])
+	if len(r.frame.Uses) != 1 || r.frame.Uses[0] != 0.6 {
+		t.Errorf("uses %v of one", r.frame.Uses)
+	}
+	r.read(lines[0])
+	r.checkHolds()
+	if len(r.frame.Uses) != 0 {
+		t.Errorf("uses %v of none", r.frame.Uses)
+	}
+}
+
+// TestUsesUnderTheNewName: the unit need not be known for what shares are made of.
+func TestUsesUnderTheNewName(t *testing.T) {
+	r := translated(t, Options{}, `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="a"} 1
+DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="b"} 0
+DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A"} 1
+`)
+	if !slices.Equal(r.frame.Uses, []float64{1, 0}) {
+		t.Errorf("uses %v", r.frame.Uses)
+	}
+	r.checkRow(0, readings{})
+	r.checkDropped(Report{Dropped: dropped(0, 0, 0, 1)})
+}

@@ -70,7 +70,9 @@ type Translator struct {
 	topology       *canonical.Topology
 	allocations    []allocation // of the topology's devices, in the order in which they appeared
 	allocationSet  *canonical.AllocationSet
-	fallbackValues []float64 // devices × rules.fallbacks
+	fallbackValues []float64      // devices × rules.fallbacks
+	sharing        bool           // some position is shared
+	later          []sharedSample // of the reading, in its order
 	unknown        []string
 	labels         []raw.Label
 }
@@ -89,6 +91,10 @@ type family struct {
 type position struct {
 	row  int32  // in the topology; notHere or overLimit
 	seen uint64 // the last reading that had a sample of it
+	// shared is set where the variant is of a workload, and its device has rows of others
+	// too; allocation is its index in the allocationSet, or -1.
+	shared     bool
+	allocation int32
 }
 
 const (
@@ -181,6 +187,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 	t.reading++
 	dst.Shape(t.topology)
 	t.shapeFallbacks()
+	t.shapeUses(dst)
 	stamps := b.Stamps
 	for i := range b.Samples {
 		stale := false
@@ -214,8 +221,14 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		if f.rule == nil {
 			continue
 		}
+		if p.shared && !stale {
+			t.later = append(t.later, sharedSample{int32(i), v})
+			continue
+		}
 		cell := t.cell(dst, int(p.row), f.rule.slot)
 		switch {
+		case p.shared:
+			rep.Dropped[canonical.DropStale]++
 		case !isUntouched(*cell):
 		case stale:
 			rep.Dropped[canonical.DropStale]++
@@ -224,6 +237,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			*cell = f.rule.read(s.Value, rep)
 		}
 	}
+	t.fillShared(dst, b, rep)
 	return t.allSeen()
 }
 
@@ -290,7 +304,9 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 		}
 		t.allocationSet = nil
 	}
-	return t.updateAllocations(present)
+	leftOut = t.updateAllocations(present)
+	t.markShared(present)
+	return leftOut
 }
 
 // hostname is the node's. It follows from the devices and the options, so that a

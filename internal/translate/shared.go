@@ -1,0 +1,89 @@
+package translate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// Where several workloads share a device, dcgm-exporter writes its rows once for each of
+// them. Most repeat the device's reading. With --kubernetes-virtual-gpus (from 4.6 on) two
+// do not: GPU_UTIL and FB_USED are first given of the device, without labels of a pod, and
+// then of each pod, as far as its processes are known. So the row of the device itself
+// goes first wherever it stands, and what the others say of utilization is what each
+// workload used.
+
+// sharedSample is a sample of a workload's row of a device that has other rows too.
+type sharedSample struct{ sample, variant int32 }
+
+// markShared finds the variants of workloads on devices that others of the present
+// variants describe too, and the allocations of all.
+func (t *Translator) markShared(present []int32) {
+	rows := map[int32]canonical.Workload{}
+	several := map[int32]bool{}
+	for _, v := range present {
+		row, workload := t.positions[v].row, t.variants[v].allocation.Workload
+		if first, ok := rows[row]; ok && first != workload {
+			several[row] = true
+		} else if !ok {
+			rows[row] = workload
+		}
+	}
+	index := map[canonical.Allocation]int32{}
+	for i, a := range t.allocationSet.Allocations {
+		index[canonical.Allocation{Device: a.Device, Workload: a.Workload}] = int32(i)
+	}
+	t.sharing = false
+	for _, v := range present {
+		p := &t.positions[v]
+		p.shared = p.row >= 0 && several[p.row] && t.variants[v].isAllocated()
+		p.allocation = -1
+		if !p.shared {
+			continue
+		}
+		t.sharing = true
+		if i, ok := index[canonical.Allocation{Device: int(p.row), Workload: t.variants[v].allocation.Workload}]; ok {
+			p.allocation = i
+		}
+	}
+}
+
+// shapeUses makes the use of every allocation unknown.
+func (t *Translator) shapeUses(dst *canonical.Frame) {
+	t.later = t.later[:0]
+	dst.Uses = dst.Uses[:0]
+	if !t.sharing {
+		return
+	}
+	n := len(t.allocationSet.Allocations)
+	dst.Uses = slices.Grow(dst.Uses, n)[:n]
+	for i := range dst.Uses {
+		dst.Uses[i] = math.NaN()
+	}
+}
+
+// fillShared reads the samples that fill put off, for devices without a row of their own.
+// There the first counts, as all are copies of one.
+func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report) {
+	for _, s := range t.later {
+		p, value := &t.positions[s.variant], b.Samples[s.sample].Value
+		r := t.families[b.Samples[s.sample].Family].rule
+		t.use(dst, p, r, value)
+		if cell := t.cell(dst, int(p.row), r.slot); isUntouched(*cell) {
+			*cell = r.read(value, rep)
+		}
+	}
+}
+
+// use notes what a workload's row says that it used of its device.
+func (t *Translator) use(dst *canonical.Frame, p *position, r *rule, value float64) {
+	if p.allocation < 0 || canonical.Given(dst.Uses[p.allocation]) {
+		return
+	}
+	if r.slot == int(canonical.NVMLUtilization) || r.slot == int(canonical.NumFields)+t.rules.util {
+		var none Report // counted where the reading is read
+		dst.Uses[p.allocation] = r.read(value, &none)
+	}
+}

@@ -144,10 +144,15 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	if isHere(s.DCGMHost) {
 		request = o.confined(request)
 	}
+	page, err := o.page(s, func(int) bool { return true }, logger)
+	if err != nil {
+		return nil, err
+	}
 	return dcgmi.New(dcgmi.Options{
 		Host:          s.DCGMHost,
 		Period:        s.clamp(logger),
-		Fields:        s.fields,
+		Fields:        withPage(s.fields, page),
+		Page:          page,
 		Choose:        request.Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
@@ -163,8 +168,13 @@ func openNVML(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	if err != nil {
 		return nil, err
 	}
+	page, err := o.page(s, nvml.Gives, logger)
+	if err != nil {
+		return nil, err
+	}
 	return nvml.New(nvml.Options{
 		Period:        s.clamp(logger),
+		Page:          page,
 		Choose:        o.request().Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,

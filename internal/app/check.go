@@ -102,10 +102,6 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// maxCounters is the largest counters file, in bytes: the exporter's own has four
-// thousand.
-const maxCounters = 1 << 20
-
 // checkCounters returns what is wrong in a counters file of dcgm-exporter, and which
 // readings our scores miss in it.
 func checkCounters(files []string) (string, diag.Problems, error) {

@@ -248,6 +248,7 @@ func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline
 		MinInterval: time.Duration(opts.minInterval),
 		Poll:        s.poll,
 		Timeout:     opts.longestRead(),
+		NotGiven:    s.notGiven,
 		Observer:    observer,
 	}), nil
 }

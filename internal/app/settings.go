@@ -85,6 +85,7 @@ type options struct {
 	visible func() []selection.Visible
 
 	gpus, jobMappingDir string
+	counters            string // file, "" for none
 	showAll, processes  bool
 	commandLines        bool // of processes, rather than their names
 
@@ -207,6 +208,9 @@ var settings = []setting{
 	{flag: "show-all", modes: modesReading | modeAttach, at: func(o *options) any { return &o.showAll },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
 		help: "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment chooses."},
+	{flag: "counters", placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.counters },
+		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
+		help: "dcgm, nvml: the counters file of dcgm-exporter, which chooses the DCGM_FI_* series to serve, with TYPE, HELP and labels as it says, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes. Our own series are of all that is read, whatever it leaves out (default: all DCGM_FI_* that is read). A file with a mistake is refused; see check counters FILE."},
 	{flag: "hpc-job-mapping-dir", placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
 		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},

@@ -24,6 +24,8 @@ type sourceSettings struct {
 	poll    time.Duration
 	name    string // that the source will have, where the config file names it
 	fields  []int  // that dcgmi is asked for
+	// notGiven are the names in the counters file that the source cannot give.
+	notGiven []string
 }
 
 // client returns the HTTP client that http_config describes, nil where there is none.

@@ -80,6 +80,8 @@ type Source struct {
 	Roster *Roster
 	// Missing are the inputs of our scores that no device has.
 	Missing []Field
+	// NotGiven names what the user wants passed on and the source cannot give.
+	NotGiven []string
 	// UnknownFamilies are upstream families that look like GPU readings and
 	// that we have no name for, sorted.
 	UnknownFamilies []string

@@ -1,6 +1,6 @@
-// Package counters checks the file of the fields of DCGM that dcgm-exporter is to
-// serve: what the exporter or Prometheus would refuse in it, and which readings of
-// ours it leaves without a source.
+// Package counters reads the file of the fields of DCGM that dcgm-exporter is to
+// serve, and checks it: what the exporter or Prometheus would refuse in it, and which
+// readings of ours it leaves without a source.
 package counters
 
 import (
@@ -32,7 +32,7 @@ const columns = 3
 
 // types are the words that the exporter accepts as a TYPE. It makes no series of a
 // label, but a label of all others.
-var types = []string{"gauge", "counter", "histogram", "summary", "label"}
+var types = []string{"gauge", "counter", "histogram", "summary", dcgm.LabelType}
 
 // checker reads one file.
 type checker struct {
@@ -40,6 +40,7 @@ type checker struct {
 	known    []string
 	lines    map[string]int // by field
 	given    [canonical.NumFields]bool
+	counters []dcgm.Counter
 	problems diag.Problems
 }
 
@@ -47,6 +48,22 @@ type checker struct {
 // or missing of wants. It reads as the exporter's own loader does, which takes no
 // file with a single mistake.
 func Check(file string, body []byte, wants []Want) (fields int, problems diag.Problems) {
+	c := read(file, body)
+	if !c.problems.Refuse() {
+		c.missing(wants)
+	}
+	return len(c.lines), c.problems
+}
+
+// Load reads body, and returns what it has served, in the order of its lines, and what
+// is wrong with it.
+func Load(file string, body []byte) ([]dcgm.Counter, diag.Problems) {
+	c := read(file, body)
+	return c.counters, c.problems
+}
+
+// read reads a file, and notes what is wrong in it.
+func read(file string, body []byte) *checker {
 	c := &checker{file: file, known: known(), lines: map[string]int{}}
 	reader := csv.NewReader(bytes.NewReader(body))
 	reader.Comment = '#'
@@ -66,10 +83,7 @@ func Check(file string, body []byte, wants []Want) (fields int, problems diag.Pr
 	if len(c.lines) == 0 && len(c.problems) == 0 {
 		c.reject(0, "names no field, so the exporter would serve nothing; write lines of NAME, type, help")
 	}
-	if !c.problems.Refuse() {
-		c.missing(wants)
-	}
-	return len(c.lines), c.problems
+	return c
 }
 
 // known are the names that we know a field by.
@@ -131,9 +145,20 @@ func (c *checker) record(line int, record []string) {
 	case help == "":
 		c.warn(line, "%s has no help; write what it is, and in which unit", name)
 	}
-	if f, ok := translate.FieldOf(name); ok && kind != "label" {
+	if f, ok := translate.FieldOf(name); ok && kind != dcgm.LabelType {
 		c.given[f] = true
 	}
+	c.counters = append(c.counters, dcgm.Counter{Name: name, Type: kind, Help: help, Field: fieldOf(name)})
+}
+
+// fieldOf returns the index in dcgm.Fields of a field by any of its names, dcgm.Unknown
+// where there is none that is in the same unit.
+func fieldOf(name string) int {
+	i := slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Family == name && !f.Foreign() })
+	if column := translate.ColumnOf(name); i < 0 && column != "" {
+		return dcgm.FieldOf([]byte(column))
+	}
+	return i
 }
 
 // name checks the name of a field; it reports whether the rest of the line is to be

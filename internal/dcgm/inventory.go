@@ -31,6 +31,9 @@ type Device struct {
 	// NVLinkLimit is what all active NVLinks of the board can carry, both ways together,
 	// in bytes per second; 0 where it is not known, and where none is active.
 	NVLinkLimit float64
+	// Texts are the values of the table Texts, as far as they were asked for; "" where one
+	// is not known.
+	Texts [NumTexts]string
 	// Inactive boards are known to the host engine, and not read by it.
 	Inactive bool
 
@@ -70,7 +73,7 @@ func (n *Inventory) Add(board Device, instances ...Device) {
 	for _, d := range instances {
 		d.GPU, d.UUID, d.Board = board.GPU, board.UUID, board.Board
 		d.Model, d.PCIBusID, d.Driver = board.Model, board.PCIBusID, board.Driver
-		d.NVLinkLimit, d.Inactive = board.NVLinkLimit, board.Inactive
+		d.NVLinkLimit, d.Texts, d.Inactive = board.NVLinkLimit, board.Texts, board.Inactive
 		n.Devices = append(n.Devices, d)
 	}
 }

@@ -15,6 +15,10 @@ type Outputs struct {
 	List      []byte // nvidia-smi -L
 	Links     []byte // nvidia-smi nvlink -s
 	Report    []byte // nvidia-smi -q -x, of use only where List has MIG devices
+	// Texts is one sample of dcgmi dmon -e with the ids of TextColumns, which are indices
+	// in the table Texts.
+	Texts       []byte
+	TextColumns []int
 }
 
 // HasMIG reports whether there are MIG devices, so that Report is worth asking for:
@@ -49,9 +53,15 @@ func parse(o *Outputs) []board {
 		boards = addInstances(boards, cut)
 	}
 	others := slices.Concat(parseQuery(o.Query), parseList(o.List), parseLinks(o.Links))
+	texts := parseTexts(o.Texts, o.TextColumns)
 	instances := parseReport(o.Report)
 	for i := range boards {
 		b := &boards[i]
+		for t := range texts {
+			if texts[t].Entity == b.Entity {
+				b.Texts, b.Driver = texts[t].Texts, texts[t].Driver
+			}
+		}
 		for t := range others {
 			if b.UUID != "" && others[t].UUID == b.UUID {
 				b.complete(&others[t])

@@ -209,7 +209,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(heading+board0+rule+board1, hierarchy, "0, "+uuid0+", x, 1, 500, 700, 5, 16, H100", "GPU 0: x (UUID: "+uuid0+")\n  MIG 1g.10gb Device 0: (UUID: "+mig0+")\n", "GPU 0: x (UUID: "+uuid0+")\n\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n", report)
 	f.Add("| 0 | Name: x\n|0|", "| GPU 0 | (EntityID: 0)\n| I 0/0 | (EntityID: 0)|", ",,,,,", "GPU\nMIG\n", "Link\nGPU\nLink 0: Inf GB/s\n", "<gpu><mig_devices><mig_device/></mig_devices></gpu>")
 	f.Fuzz(func(t *testing.T, discovery, hierarchy, query, list, links, report string) {
-		o := &Outputs{[]byte(discovery), []byte(hierarchy), []byte(query), []byte(list), []byte(links), []byte(report)}
+		o := &Outputs{Discovery: []byte(discovery), Hierarchy: []byte(hierarchy), Query: []byte(query), List: []byte(list), Links: []byte(links), Report: []byte(report)}
 		n := Parse(o)
 		all := discovery + hierarchy + query + list + links
 		stands := func(s string) {

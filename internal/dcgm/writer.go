@@ -25,6 +25,14 @@ type Writer struct {
 	dict   *raw.Dict  // nil where it is to be made anew
 	blocks [][]uint32 // in it, of each device: one for each job, one where there is none
 	read   []bool     // of each device: the Batch has a reading of it
+
+	// Of a Page, nil for all.
+	page       *Page
+	rendering  *rendering
+	readDevice []bool            // of each device: of a DeviceStream field
+	counted    map[string]*tally // by UUID and instance
+	tallies    []*tally          // of each device, nil for one without a UUID
+	xids       []XIDCount
 }
 
 // Readings are the values that a Writer fills a Batch with.
@@ -42,6 +50,12 @@ func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 		w.mapping = NewMapping(os.DirFS(jobs), jobs)
 	}
 	return w
+}
+
+// Serve has what is to be passed on of the readings chosen by a Page, nil for all of it.
+// It is to be called before the first Write.
+func (w *Writer) Serve(p *Page) {
+	w.page, w.counted = p, map[string]*tally{}
 }
 
 // SetInventory sets what there is, which the Writer keeps and does not write to.
@@ -82,6 +96,7 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	}
 	b.At, b.Dict, b.Exposition = at, w.dict, Exposition
 	clear(w.read)
+	clear(w.readDevice)
 	for f := range Fields {
 		for d := range w.blocks {
 			v := from.Reading(f, d)
@@ -92,10 +107,15 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 				continue
 			}
 			w.read[d] = true
+			w.readDevice[d] = w.readDevice[d] || Fields[f].Stream == DeviceStream && f != linkLimitField
 			for _, block := range w.blocks[d] {
 				b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0}) // no -0
 			}
 		}
+	}
+	if w.page != nil {
+		b.Chosen, b.Families = w.rendering.text, w.page.names
+		w.count(b, at, from)
 	}
 }
 
@@ -106,7 +126,7 @@ func (w *Writer) learn() {
 		w.dict.FamilyID([]byte(Fields[f].Family))
 	}
 	n := len(w.inventory.Devices)
-	w.blocks, w.read = make([][]uint32, n), make([]bool, n)
+	w.blocks, w.read, w.readDevice = make([][]uint32, n), make([]bool, n), make([]bool, n)
 	for i := range w.inventory.Devices {
 		d := &w.inventory.Devices[i]
 		if d.UUID == "" {
@@ -118,6 +138,26 @@ func (w *Writer) learn() {
 		if w.blocks[i] == nil {
 			w.blocks[i] = []uint32{w.dict.BlockID(append(w.appendLabels(nil, d), '}'))}
 		}
+	}
+	if w.page != nil {
+		w.rendering = w.page.newRendering(w)
+		w.findTallies()
+	}
+}
+
+// findTallies finds what was counted of each device before, or begins to.
+func (w *Writer) findTallies() {
+	w.tallies = make([]*tally, len(w.inventory.Devices))
+	for i := range w.inventory.Devices {
+		d := &w.inventory.Devices[i]
+		if d.UUID == "" {
+			continue
+		}
+		key := d.UUID + "/" + d.Instance
+		if w.counted[key] == nil {
+			w.counted[key] = &tally{}
+		}
+		w.tallies[i] = w.counted[key]
 	}
 }
 
@@ -137,8 +177,14 @@ func (w *Writer) refresh(now time.Time) {
 }
 
 // appendLabels appends the label block of a device in the exporter's order, without
-// the closing brace. The five in front are always there, as the exporter writes them.
+// the closing brace.
 func (w *Writer) appendLabels(dst []byte, d *Device) []byte {
+	return appendOptional(w.appendDevice(dst, d), ",DCGM_FI_DRIVER_VERSION", d.Driver)
+}
+
+// appendDevice appends what of it names the device. The five in front are always there,
+// as the exporter writes them.
+func (w *Writer) appendDevice(dst []byte, d *Device) []byte {
 	dst = exposition.AppendLabel(dst, "{gpu", d.GPU)
 	dst = exposition.AppendLabel(dst, ",UUID", d.UUID)
 	dst = exposition.AppendLabel(dst, ",pci_bus_id", d.PCIBusID)
@@ -148,8 +194,7 @@ func (w *Writer) appendLabels(dst []byte, d *Device) []byte {
 		dst = appendOptional(dst, ",GPU_I_PROFILE", d.Profile)
 		dst = exposition.AppendLabel(dst, ",GPU_I_ID", d.Instance)
 	}
-	dst = appendOptional(dst, ",hostname", w.hostname)
-	return appendOptional(dst, ",DCGM_FI_DRIVER_VERSION", d.Driver)
+	return appendOptional(dst, ",hostname", w.hostname)
 }
 
 // appendOptional appends a label unless it is empty.

@@ -36,6 +36,8 @@ type Options struct {
 	Poll time.Duration
 	// Timeout bounds each read of a scraped source, whatever the scrapers' deadlines.
 	Timeout time.Duration
+	// NotGiven names what the user wants passed on and the source cannot give.
+	NotGiven []string
 	// Observer is called with the outcome of every read; nil is none.
 	Observer Observer
 }
@@ -161,6 +163,7 @@ func New(opts Options) *Pipeline {
 			Backend:     caps.Backend,
 			Aggregation: string(caps.Aggregation),
 			Period:      caps.Period,
+			NotGiven:    opts.NotGiven,
 		},
 		reader:  make(chan struct{}, 1),
 		started: make(chan struct{}),

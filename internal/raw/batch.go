@@ -26,6 +26,14 @@ type Stamp struct {
 	Millis int64
 }
 
+// Event is how often something happened to a device. Family, Device and Code are the
+// source's own numbers; None is that nothing has.
+type Event struct {
+	Family, Device, Code uint32
+	None                 bool
+	Count                uint64
+}
+
 // Span is a half-open byte range [Start, End) of a Batch's Body. A span covers
 // whole lines, their newlines included.
 type Span struct{ Start, End int }
@@ -53,6 +61,15 @@ type Batch struct {
 	// It is nil where Body is that text, and where there is none. It may be called
 	// from any goroutine until the next Read into the Batch.
 	Exposition func(dst []byte, b *Batch) []byte
+
+	// Chosen appends what of that is to be passed on, and the Events, where the user has
+	// chosen; nil is all of Exposition. It may be called as that is.
+	Chosen func(dst []byte, b *Batch) []byte
+	// Families are the names of those that Chosen writes. They are never written to.
+	Families []string
+
+	// Events are for Chosen alone: nothing of ours is made of them.
+	Events []Event
 
 	// Omit lists, in rising order and merged where adjacent, the lines of Body
 	// that must not be passed on: those for which a Prometheus server refuses a
@@ -93,12 +110,18 @@ func (b *Batch) Reset() {
 		Omit:    b.Omit[:0],
 		Samples: b.Samples[:0],
 		Stamps:  b.Stamps[:0],
+		Events:  b.Events[:0],
 		Dict:    b.Dict,
 	}
 }
 
-// AppendText appends the exposition of a Batch that has no Body.
-func (b *Batch) AppendText(dst []byte) []byte { return b.Exposition(dst, b) }
+// AppendText appends what of a Batch that has no Body is to be passed on.
+func (b *Batch) AppendText(dst []byte) []byte {
+	if b.Chosen != nil {
+		return b.Chosen(dst, b)
+	}
+	return b.Exposition(dst, b)
+}
 
 // HasCRLF reports whether it is CRLF that makes the lines of Body malformed: the first
 // one that is no comment would be a sample without its CR.

@@ -19,6 +19,7 @@ type Counted struct {
 func CountedFamilies() []Counted {
 	return []Counted{
 		{"DCGM_EXP_CLOCK_EVENTS_COUNT", []string{"clock_event", "window_size_in_ms"}},
+		{"DCGM_EXP_CLOCK_EVENTS_TOTAL", []string{"clock_event"}},
 		{"DCGM_EXP_XID_ERRORS_COUNT", []string{"window_size_in_ms", "xid"}},
 		{"DCGM_EXP_XID_ERRORS_TOTAL", []string{"xid"}}, // since 4.8.3
 		{"DCGM_EXP_GPU_HEALTH_STATUS", []string{"health_error_code", "health_watch"}},

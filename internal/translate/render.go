@@ -34,6 +34,12 @@ func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 	clear(c.read)
 	stamps := b.Stamps
 	var rep Report
+	all := b.Chosen == nil // of the source's families are served
+	for _, name := range b.Families {
+		if own, ok := c.byName[name]; ok && !c.whole {
+			dst.given[own] = true
+		}
+	}
 	for i := range b.Samples {
 		stale := false
 		if len(stamps) > 0 && stamps[0].Sample == i {
@@ -42,7 +48,7 @@ func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 		}
 		s := &b.Samples[i]
 		f := &c.families[s.Family]
-		if f.own >= 0 && !c.whole {
+		if f.own >= 0 && all && !c.whole {
 			dst.given[f.own] = true
 		}
 		device := t.deviceAt(s.Labels)

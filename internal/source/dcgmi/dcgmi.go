@@ -57,6 +57,9 @@ type Options struct {
 	JobMappingDir string
 	// Hostname is the label hostname of all series; "" is none.
 	Hostname string
+	// Page is what of a reading is to be passed on; nil is all. All of Fields is read
+	// nevertheless.
+	Page *dcgm.Page
 	// Logger logs what is in no error of Read. Nil discards it.
 	Logger *slog.Logger
 	// probes look at the machine; what is nil in them looks at the real one.
@@ -107,6 +110,7 @@ type Source struct {
 	surveying    sync.Mutex // locked during a survey, guards what follows
 	query        []byte     // the last of nvidia-smi's answers
 	links        []byte     // and of those about NVLinks
+	texts        []byte     // the last of dmon's with texts
 	extras       []int      // the multiplexed fields that all boards count; never written to
 	roundsLogged bool       // that some count them in rounds
 	missing      string     // why not all is there that was chosen, as it was logged last
@@ -153,6 +157,9 @@ func New(opts Options) *Source {
 		ask:     commands.ask,
 		life:    life, end: end,
 		backoff: func(n int) time.Duration { return source.Backoff(n, rand.Float64()) },
+	}
+	if opts.Page != nil {
+		s.out.Serve(opts.Page)
 	}
 	for i := range s.ring.counts {
 		s.ring.counts[i].Period = opts.Period

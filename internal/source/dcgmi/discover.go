@@ -28,6 +28,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	asked.Go(func() { list = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-l"}, host)) })
 	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
 	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
+	texts := s.opts.Page.Texts()
 	// The one here knows nothing of another host's GPUs.
 	if smi, err := s.opts.probes.LookPath("nvidia-smi"); err == nil && s.local {
 		// It ends with an error where one board is lost, and prints the others
@@ -42,7 +43,10 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 		if o.HasMIG() {
 			o.Report = output("-q", "-x")
 		}
+	} else if !slices.Contains(texts, 0) {
+		texts = append(texts, 0) // the driver's version, which nobody else tells
 	}
+	asked.Go(func() { o.Texts, o.TextColumns = s.askTexts(ctx, dcgmi, texts, host), texts })
 	asked.Wait()
 	e := list.failure(dcgmi, "discovery -l", "identity")
 	whole := dcgm.ListsAll(list.stdout)
@@ -79,8 +83,21 @@ func (s *Source) note(e *source.Error, list *answer) {
 	}
 }
 
-// remember fills in what nvidia-smi printed of boards, by UUID, when it last
-// answered: a driver that is slow for once must not remove labels from the series.
+// askTexts returns a sample of fields that are texts, nil where there is none.
+func (s *Source) askTexts(ctx context.Context, dcgmi string, texts []int, host []string) []byte {
+	if len(texts) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, t := range texts {
+		ids = append(ids, strconv.Itoa(dcgm.Texts[t].ID))
+	}
+	delay := strconv.FormatInt(MinPeriod.Milliseconds(), 10)
+	return s.ask(ctx, dcgmi, slices.Concat([]string{"dmon", "-c", "1", "-d", delay, "-e", strings.Join(ids, ",")}, host)).stdout
+}
+
+// remember fills in what nvidia-smi printed of boards, by UUID, and dcgmi of texts,
+// when they last answered: a driver that is slow for once must not remove labels from the series.
 // What it printed of instances is not kept, for they come and go. The caller has
 // locked surveying.
 func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
@@ -90,7 +107,10 @@ func (s *Source) remember(o *dcgm.Outputs) *dcgm.Outputs {
 	if len(o.Links) == 0 {
 		o.Links = s.links
 	}
-	s.query, s.links = o.Query, o.Links
+	if len(o.Texts) == 0 {
+		o.Texts = s.texts
+	}
+	s.query, s.links, s.texts = o.Query, o.Links, o.Texts
 	return o
 }
 

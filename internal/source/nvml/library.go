@@ -26,6 +26,7 @@ type library struct {
 	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return
 	// driver and version are the driver's and NVML's, "" where they are not known.
 	driver, version string
+	texts           []int // indices in dcgm.Texts of what is asked of each board
 }
 
 // found is a board that New found.
@@ -142,6 +143,7 @@ func (l *library) board(index int, calls func(string)) found {
 		id, _, _ := strings.Cut(string(pci.BusId[:]), "\x00")
 		f.PCIBusID = id
 	}
+	l.askTexts(&f, l.texts, calls)
 	if l.hasAll(migCalls[:]) {
 		f.cuts, _ = cutsOf(f.handle, index, calls)
 	}

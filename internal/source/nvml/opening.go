@@ -129,7 +129,7 @@ func (s *Source) startUp(o *opening) (err error) {
 	if s.lib, err = load(s.api, s.opts.LibraryPath, o); err != nil {
 		return err
 	}
-	s.lib.between = s.between
+	s.lib.between, s.lib.texts = s.between, s.opts.Page.Texts()
 	defer func() {
 		if err != nil {
 			// A call that is under way would return into what is unloaded. So this start
@@ -173,6 +173,7 @@ func (s *Source) startWorkers(all []found, wanted []bool) {
 		default:
 			w := s.newWorker(&all[i])
 			s.workers = append(s.workers, w)
+			s.view.workers[i] = w
 			s.states = append(s.states, state{worker: w})
 		}
 	}

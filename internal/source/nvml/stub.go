@@ -46,3 +46,6 @@ func (*Source) Streams(dst []source.StreamTotals) []source.StreamTotals { return
 
 // Close does nothing.
 func (*Source) Close() error { return nil }
+
+// Gives reports false.
+func Gives(int) bool { return false }

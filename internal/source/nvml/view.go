@@ -24,6 +24,7 @@ type view struct {
 	unfit     error  // the choice does not fit the devices
 
 	results []*result              // of each board, of the reading: nil for none
+	workers []*worker              // of each board, nil for none
 	repeats [len(dcgm.Fields)]bool // an instance shows the board's
 	counted [len(dcgm.Fields)]bool // by GPM
 
@@ -36,7 +37,10 @@ var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL
 
 // newView returns a view of boards.
 func newView(opts Options, all []found) view {
-	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), results: make([]*result, len(all))}
+	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), results: make([]*result, len(all)), workers: make([]*worker, len(all))}
+	if opts.Page != nil {
+		v.out.Serve(opts.Page)
+	}
 	for i := range all {
 		v.boards, v.cuts = append(v.boards, all[i].Device), append(v.cuts, all[i].cuts)
 	}
@@ -121,4 +125,13 @@ func (v *view) Reading(field, device int) float64 {
 		value = s.row(0)[field]
 	}
 	return value
+}
+
+// XIDs implements dcgm.XIDCounter: those of a board are those of its instances too.
+func (v *view) XIDs(dst []dcgm.XIDCount, device int) []dcgm.XIDCount {
+	board := v.inventory.Devices[v.inventory.Devices[device].Board].Entity
+	if w := v.workers[board]; w != nil {
+		dst = w.xids.append(dst)
+	}
+	return dst
 }

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -21,7 +20,7 @@ const (
 	cutsPause = 10 * time.Second
 )
 
-// worker reads one board. All but calling, xid and processList belongs to its goroutine, and a
+// worker reads one board. All but calling, xids and processList belongs to its goroutine, and a
 // result that it has answered with is the source's.
 type worker struct {
 	lib     *library
@@ -54,7 +53,7 @@ type worker struct {
 	xidAt    int          // the index in dcgm.Fields
 
 	processList processList
-	xid         atomic.Uint64 // the last code, 0 for none
+	xids        xidCounts
 	mu          sync.Mutex
 	name        string // of the call that is being made, "" for none; guarded by mu
 }
@@ -284,7 +283,7 @@ func (w *worker) fill(s *result) bool {
 		}
 	}
 	s.counting = w.counts()
-	if xid := w.xid.Load(); xid != 0 {
+	if xid := w.xids.last.Load(); xid != 0 {
 		set(s.row(0), w.xidAt, float64(xid))
 	}
 	return true

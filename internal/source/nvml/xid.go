@@ -3,9 +3,13 @@
 package nvml
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 // eventCalls are what the library must have for XIDs.
@@ -62,7 +66,41 @@ func (s *Source) recordXID(event *nvml.EventData) {
 	}
 	for _, w := range s.workers {
 		if w.device == event.Device {
-			w.xid.Store(event.EventData)
+			w.xids.add(event.EventData)
 		}
 	}
+}
+
+// mostXIDs is far above the codes there are.
+const mostXIDs = 512
+
+// xidCounts are the XIDs of a board. They may be used by any goroutine.
+type xidCounts struct {
+	last atomic.Uint64 // code, 0 for none
+
+	mu     sync.Mutex
+	counts []dcgm.XIDCount
+}
+
+// add counts one.
+func (x *xidCounts) add(code uint64) {
+	x.last.Store(code)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range x.counts {
+		if uint64(x.counts[i].Code) == code {
+			x.counts[i].Total++
+			return
+		}
+	}
+	if len(x.counts) < mostXIDs {
+		x.counts = append(x.counts, dcgm.XIDCount{Code: uint32(code), Total: 1})
+	}
+}
+
+// append appends how often each code came.
+func (x *xidCounts) append(dst []dcgm.XIDCount) []dcgm.XIDCount {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return append(dst, x.counts...)
 }

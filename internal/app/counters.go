@@ -1,0 +1,46 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/counters"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// maxCounters is the largest counters file, in bytes: the exporter's own has four
+// thousand.
+const maxCounters = 1 << 20
+
+// page returns what --counters has a source serve, of which gives says which fields it
+// has by DCGM's ids; nil is all that it reads.
+func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.Logger) (*dcgm.Page, error) {
+	if o.counters == "" {
+		return nil, nil
+	}
+	body, err := diag.Read(o.counters, "counters file", maxCounters)
+	if err != nil {
+		return nil, fmt.Errorf("--counters: %w", err)
+	}
+	lines, problems := counters.Load(o.counters, body)
+	if problems.Refuse() {
+		return nil, fmt.Errorf("--counters: %w", problems)
+	}
+	page, notGiven := dcgm.NewPage(lines, gives)
+	if s.notGiven = notGiven; len(notGiven) > 0 {
+		logger.Warn("some lines of the counters file name what this backend cannot give, and are left out", "backend", s.backend.name,
+			"file", o.counters, "names", strings.Join(notGiven, " "))
+	}
+	return page, nil
+}
+
+// withPage returns the ids of fields and of those that page is made of.
+func withPage(fields []int, page *dcgm.Page) []int {
+	if page != nil {
+		fields = append(slices.Clone(fields), page.Wants()...)
+	}
+	return fields
+}

@@ -1,0 +1,220 @@
+package dcgm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+func everything(int) bool { return true }
+
+// counterOf is a line of a file for a column.
+func counterOf(name, kind, help, column string) Counter {
+	return Counter{Name: name, Type: kind, Help: help, Field: FieldOf([]byte(column))}
+}
+
+// fixed are readings by column and device; what is not in it is not read.
+type fixed map[string][]float64
+
+func (f fixed) Reading(field, device int) float64 {
+	if v := f[Fields[field].Column]; device < len(v) {
+		return v[device]
+	}
+	return math.NaN()
+}
+
+// A Page has the lines of the file under its names, TYPEs and HELPs, in the order of the
+// ids, with its labels and jobs; the Samples are of all that is read.
+func TestPage(t *testing.T) {
+	n := inventory(func(boards []board) { boards[0].Texts[7] = "96.00" })
+	w := writer("gpu07", n, Jobs{{GPU: "0"}: {"4711", "4712"}})
+	page, notGiven := NewPage([]Counter{
+		counterOf("DCGM_FI_PROF_SM_UTIL_RATIO", "gauge", `of \SMs`, "SMACT"),
+		counterOf("DCGM_FI_DEV_VBIOS_VERSION", LabelType, "", "none"),
+		counterOf("DCGM_FI_DEV_GPU_TEMP", "counter", "hot, or not", "TMPTR"),
+		counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "none"),
+		counterOf("DCGM_FI_DEV_BRAND", LabelType, "", "none"),
+		counterOf("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "", "none"),
+	}, everything)
+	if want := []string{"DCGM_FI_DEV_FAN_SPEED", "DCGM_FI_DEV_BRAND", "DCGM_EXP_GPU_HEALTH_STATUS"}; !slices.Equal(notGiven, want) {
+		t.Errorf("not given: %v, want %v", notGiven, want)
+	}
+	if ids, texts := page.Wants(), page.Texts(); !slices.Equal(ids, []int{150, 1002}) || !slices.Equal(texts, []int{7}) {
+		t.Errorf("wants %v and %v", ids, texts)
+	}
+	w.Serve(page)
+	var b raw.Batch
+	w.Write(&b, noon, fixed{"TMPTR": {40, 41, math.NaN(), 42}, "SMACT": {.5}, "POWER": {100}})
+	const gpu0 = `{gpu="0",UUID="` + uuid0 + `",pci_bus_id="00000000:10:00.0",device="nvidia0",modelName="NVIDIA H100 80GB HBM3",hostname="gpu07",DCGM_FI_DEV_VBIOS_VERSION="96.00",hpc_job="`
+	const gpu1 = `{gpu="1",UUID="` + uuid1 + `",pci_bus_id="00000000:20:00.0",device="nvidia1",modelName="NVIDIA H100 80GB HBM3"`
+	want := "# HELP DCGM_FI_DEV_GPU_TEMP hot, or not\n# TYPE DCGM_FI_DEV_GPU_TEMP counter\n" +
+		"DCGM_FI_DEV_GPU_TEMP" + gpu0 + "4711\"} 40\nDCGM_FI_DEV_GPU_TEMP" + gpu0 + "4712\"} 40\n" +
+		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",hostname=\"gpu07\"} 41\n" +
+		"DCGM_FI_DEV_GPU_TEMP" + gpu1 + ",GPU_I_ID=\"9\",hostname=\"gpu07\"} 42\n" +
+		"# HELP DCGM_FI_PROF_SM_UTIL_RATIO of \\\\SMs\n# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge\n" +
+		"DCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4711\"} 0.500000\nDCGM_FI_PROF_SM_UTIL_RATIO" + gpu0 + "4712\"} 0.500000\n"
+	if got := string(b.AppendText(nil)); got != want {
+		t.Errorf("serves\n%s\nwant\n%s", got, want)
+	}
+	if all := string(b.Exposition(nil, &b)); len(b.Samples) != 8 || !strings.Contains(all, "DCGM_FI_DEV_POWER_USAGE{") || !strings.Contains(all, `DCGM_FI_DRIVER_VERSION="580.105.08"`) {
+		t.Errorf("%d samples, of all there is\n%s", len(b.Samples), all)
+	}
+}
+
+// What is asked of a field is asked of the source.
+func TestPageOfASource(t *testing.T) {
+	page, notGiven := NewPage([]Counter{
+		counterOf("a", "gauge", "", "TMPTR"), counterOf("b", "gauge", "", "SMACT"),
+		counterOf("DCGM_FI_DEV_SERIAL", LabelType, "", "none"), counterOf("DCGM_EXP_XID_ERRORS_COUNT", "gauge", "", "none"),
+	}, func(id int) bool { return id == 150 })
+	if !slices.Equal(notGiven, []string{"b", "DCGM_FI_DEV_SERIAL", "DCGM_EXP_XID_ERRORS_COUNT"}) || !slices.Equal(page.Wants(), []int{150}) {
+		t.Errorf("not given: %v, wants %v", notGiven, page.Wants())
+	}
+}
+
+// eventRows returns what is served of the events of one device, a line each.
+func eventRows(b *raw.Batch) (rows []string) {
+	for line := range strings.Lines(string(b.AppendText(nil))) {
+		name, rest, _ := strings.Cut(line, "{")
+		if _, labels, is := strings.Cut(rest, `,hostname="h"`); is {
+			rows = append(rows, strings.TrimPrefix(name, "DCGM_EXP_")+strings.ReplaceAll(strings.TrimSpace(labels), `window_size_in_ms="300000"`, "5m"))
+		}
+	}
+	return rows
+}
+
+// eventWriter returns a Writer of one board that serves all events.
+func eventWriter() *Writer {
+	b := newBoard(0)
+	b.UUID = uuid0
+	w := writer("h", flatten([]board{b}), nil)
+	var lines []Counter
+	for _, e := range events {
+		lines = append(lines, counterOf(e.name, "counter", "", "none"))
+	}
+	page, _ := NewPage(lines, everything)
+	w.Serve(page)
+	return w
+}
+
+// Codes count when they change and clock events with each reading, within the window,
+// and since the start what rose.
+func TestEvents(t *testing.T) {
+	w := eventWriter()
+	nan := math.NaN()
+	for i, step := range []struct {
+		second     int
+		xid, clock float64
+		want       string // without COUNT of clocks
+	}{
+		{0, 31, 4, `XID_ERRORS_COUNT,5m} 0 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 1`}, // of an unknown time
+		{1, 31, 4, `XID_ERRORS_COUNT,5m} 0 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 2`},
+		{2, 48, 68, `XID_ERRORS_COUNT,5m,xid="48"} 1 XID_ERRORS_TOTAL,xid="48"} 1 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 3 CLOCK_EVENTS_COUNT,clock_event="hw_thermal",5m} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
+		{2, 48, 4, `XID_ERRORS_COUNT,5m,xid="48"} 1 XID_ERRORS_TOTAL,xid="48"} 1 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 4 CLOCK_EVENTS_COUNT,clock_event="hw_thermal",5m} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
+		{3, nan, 0, `XID_ERRORS_COUNT,5m,xid="48"} 1 XID_ERRORS_TOTAL,xid="48"} 1 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 4 CLOCK_EVENTS_COUNT,clock_event="hw_thermal",5m} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
+		{4, 48, 4, `XID_ERRORS_COUNT,5m,xid="48"} 2 XID_ERRORS_TOTAL,xid="48"} 2 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 5 CLOCK_EVENTS_COUNT,clock_event="hw_thermal",5m} 1 CLOCK_EVENTS_TOTAL,clock_event="power_cap"} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
+		{302, 48, 4, `XID_ERRORS_COUNT,5m,xid="48"} 1 XID_ERRORS_TOTAL,xid="48"} 2 CLOCK_EVENTS_COUNT,clock_event="power_cap",5m} 2 CLOCK_EVENTS_TOTAL,clock_event="power_cap"} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
+		{700, 48, 0, `XID_ERRORS_COUNT,5m} 0 XID_ERRORS_TOTAL,xid="48"} 2 CLOCK_EVENTS_TOTAL,clock_event="power_cap"} 1 CLOCK_EVENTS_TOTAL,clock_event="hw_thermal"} 1`},
+	} {
+		var b raw.Batch
+		w.Write(&b, noon.Add(time.Duration(step.second)*time.Second), fixed{"XIDER": {step.xid}, "DVCCTR": {step.clock}, "TMPTR": {40}})
+		if got := strings.Join(eventRows(&b), " "); got != step.want {
+			t.Errorf("step %d:\n%s\nwant\n%s", i, got, step.want)
+		}
+	}
+	w = eventWriter()
+	page, _ := NewPage([]Counter{counterOf("DCGM_FI_DEV_XID_ERRORS", "gauge", "", xidColumn)}, everything)
+	w.Serve(page)
+	var b raw.Batch
+	w.Write(&b, noon, fixed{"XIDER": {48}})
+	if got := eventRows(&b); !slices.Equal(got, []string{`DCGM_FI_DEV_XID_ERRORS,err_code="48"} 48`}) {
+		t.Errorf("the gauge is %q", got)
+	}
+	b.Reset()
+	w.Write(&b, noon.Add(time.Hour), fixed{})
+	if rows := eventRows(&b); rows != nil {
+		t.Errorf("of a board that is not read: %v", rows)
+	}
+}
+
+// told are readings of a source that is told of XIDs one by one.
+type told struct {
+	fixed
+	xids []XIDCount
+}
+
+func (s told) XIDs(dst []XIDCount, _ int) []XIDCount { return append(dst, s.xids...) }
+
+// XIDs that a source is told of count each, also the same again; those that came before
+// the first reading are recent.
+func TestEventsOneByOne(t *testing.T) {
+	w := eventWriter()
+	total := map[uint32]uint64{13: 2}
+	for i, want := range []string{
+		`XID_ERRORS_COUNT,5m,xid="13"} 2 XID_ERRORS_TOTAL,xid="13"} 2`,
+		`XID_ERRORS_COUNT,5m,xid="13"} 2 XID_ERRORS_TOTAL,xid="13"} 2`,
+		`XID_ERRORS_COUNT,5m,xid="13"} 5 XID_ERRORS_COUNT,5m,xid="79"} 1 XID_ERRORS_TOTAL,xid="13"} 5 XID_ERRORS_TOTAL,xid="79"} 1`,
+	} {
+		if i == 2 {
+			total[13], total[79] = 5, 1
+		}
+		s := told{fixed: fixed{"TMPTR": {40}, "XIDER": {13}}}
+		for _, code := range []uint32{13, 79} {
+			if total[code] > 0 {
+				s.xids = append(s.xids, XIDCount{code, total[code]})
+			}
+		}
+		var b raw.Batch
+		w.Write(&b, noon.Add(time.Duration(i)*time.Second), s)
+		if got := strings.Join(eventRows(&b), " "); got != want {
+			t.Errorf("reading %d:\n%s\nwant\n%s", i, got, want)
+		}
+	}
+}
+
+// Once all is known, a reading with events allocates nothing, and neither does its text.
+func TestPageAllocatesNothing(t *testing.T) {
+	w := eventWriter()
+	var b raw.Batch
+	from := Readings(fixed{"XIDER": {48}, "DVCCTR": {68}, "TMPTR": {40}})
+	var text []byte
+	tick := func() {
+		b.Reset()
+		w.Write(&b, noon, from)
+		text = b.AppendText(text[:0])
+	}
+	tick()
+	if n := testing.AllocsPerRun(100, tick); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// Texts are read of the real dmon of 4.6.0 and 3.3.9, cut ones are not known.
+func TestTexts(t *testing.T) {
+	for name, output := range map[string]string{
+		"4.6.0": "#Entity         DRVER          VBVER                   SRNUM               \nID              #                                                                       \n" +
+			"GPU 0           550.163.01     96.00.74.00.09          N/A                 \nGPU 11          550.163.01     96.00.74.00.09.12...    S1562 8             \n",
+		"3.3.9": "#Entity   DRVER          VBVER                   SRNUM               \nID        #                                                             \n" +
+			"GPU 11    550.163.01     96.00.74.00.09.12...    S1562 8             \nGPU 0     550.163.01     96.00.74.00.09          N/A                 \n",
+	} {
+		boards := parseTexts([]byte(output), []int{0, 7, 2})
+		slices.SortFunc(boards, func(a, b board) int { return a.Entity - b.Entity })
+		if len(boards) != 2 {
+			t.Fatalf("%s: %d boards", name, len(boards))
+		}
+		got := fmt.Sprintf("%d %s %q %q %d %q", boards[0].Entity, boards[0].Driver, boards[0].Texts[7], boards[0].Texts[2], boards[1].Entity, boards[1].Texts)
+		if want := `0 550.163.01 "96.00.74.00.09" "" 11 ["550.163.01" "" "S1562 8" "" "" "" "" ""]`; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	for _, output := range []string{"", "GPU 0  5", "#Entity DRVER\nGPU x 5\nGPU", "Error: invalid field\n", "#Entity DRVER NVVER\nGPU 0 1 2"} {
+		if boards := parseTexts([]byte(output), []int{0}); boards != nil {
+			t.Errorf("%q: %+v", output, boards)
+		}
+	}
+}

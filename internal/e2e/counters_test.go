@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
+)
+
+// countersFile has renamed fields, labels, what the exporter counts by itself, and what
+// no backend gives.
+const countersFile = `# a comment
+DCGM_FI_DEV_GPU_TEMP,gauge,"Temperature, of the GPU (in C)."
+DCGM_FI_PROF_SM_UTIL_RATIO, gauge, SMs
+DCGM_FI_DEV_XID_ERRORS, gauge, last XID
+DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, vGPU License status
+DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs of 5 minutes
+DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs
+DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, clock events
+DCGM_FI_DRIVER_VERSION, label, Driver Version
+`
+
+// writeCounters returns the path of a counters file.
+func writeCounters(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "counters.csv")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// headers are the HELP and TYPE lines of what is not ours.
+func headers(body string) (lines []string) {
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "# ") && !strings.Contains(line, "kpulse_") {
+			lines = append(lines, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return lines
+}
+
+// ourSeries are the series of ours without values, but for those of how the reading
+// went and of what changes from reading to reading.
+func ourSeries(body string) (series []string) {
+	for line := range strings.Lines(body) {
+		name, _, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(line, "kpulse_gpu_") && !strings.Contains(name, "health_condition") {
+			series = append(series, name)
+		}
+	}
+	slices.Sort(series)
+	return series
+}
+
+// TestCounters: the file chooses what is served of DCGM's, and nothing of ours.
+func TestCounters(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	const whole = `(?m)^kpulse_gpu_real_utilization_ratio\{.*gpu="1".* \d`
+	all := awaitPage(t, startDCGM(t, exe), "/metrics", 200, whole)
+	c := startDCGM(t, exe, "--counters="+writeCounters(t, countersFile))
+	body := awaitPage(t, c, "/metrics", 200, whole)
+	if err := checkExposition([]byte(body)); err != nil {
+		t.Error(err)
+	}
+	allowed := []string{
+		"# HELP DCGM_FI_DEV_GPU_TEMP Temperature, of the GPU (in C).", "# TYPE DCGM_FI_DEV_GPU_TEMP gauge",
+		"# HELP DCGM_FI_PROF_SM_UTIL_RATIO SMs", "# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge",
+		"# HELP DCGM_EXP_XID_ERRORS_COUNT XIDs of 5 minutes", "# TYPE DCGM_EXP_XID_ERRORS_COUNT gauge",
+	}
+	got := headers(body)
+	for _, line := range allowed {
+		if !slices.Contains(got, line) {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if strings.Contains(body, "DCGM_FI_DEV_POWER_USAGE") || !strings.Contains(all, "DCGM_FI_DEV_POWER_USAGE{") {
+		t.Error("serves what the file does not name")
+	}
+	if want, got := ourSeries(all), ourSeries(body); !slices.Equal(want, got) || len(want) < 50 {
+		t.Errorf("%d series of ours, %d without the file", len(got), len(want))
+	}
+	awaitPage(t, c, "/", 200, `(?s)Not given.*DCGM_FI_DEV_VGPU_LICENSE_STATUS`)
+	if n := strings.Count(c.logged(), "cannot give"); n != 1 || !strings.Contains(c.logged(), "DCGM_FI_DEV_VGPU_LICENSE_STATUS") {
+		t.Errorf("the log tells %d times what cannot be given:\n%s", n, c.logged())
+	}
+}
+
+// TestCountersBesideCompat: what the file has is served once, what it leaves out is
+// rendered in the words of the version that is asked for.
+func TestCountersBesideCompat(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	c := startDCGM(t, exe, "--compat=4.8", "--counters="+writeCounters(t, countersFile))
+	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_real_utilization_ratio\{.*gpu="1"`)
+	if err := checkExposition([]byte(body)); err != nil {
+		t.Error(err)
+	}
+	for _, family := range []string{"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_PROF_SM_UTIL_RATIO", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"} {
+		if n := strings.Count(body, "\n"+family+`{gpu="1"`); n != 1 {
+			t.Errorf("%d series of %s, want 1", n, family)
+		}
+	}
+}
+
+// TestCountersOfNVML: XIDs that the driver tells of count each, and labels are asked of
+// it.
+func TestCountersOfNVML(t *testing.T) {
+	t.Parallel()
+	library := nvmltest.Build(t)
+	scenario := filepath.Join(t.TempDir(), "scenario")
+	s := nvmltest.FromTruth(nvmltest.H100(2))
+	s.XIDs = []nvmltest.XID{{Of: nvmltest.OnBoard(1), Code: 13}, {Of: nvmltest.OnBoard(1), Code: 13}, {Of: nvmltest.OnBoard(1), Code: 79}}
+	s.Write(t, scenario)
+	c := startNVML(t, library, scenario, "--counters="+writeCounters(t, countersFile))
+	body := awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_EXP_XID_ERRORS_COUNT\{gpu="1",.*,window_size_in_ms="300000",xid="79"\} 1$`)
+	for _, want := range []string{
+		`(?m)^DCGM_EXP_XID_ERRORS_COUNT\{gpu="0",.*,window_size_in_ms="300000"\} 0$`,
+		`(?m)^DCGM_EXP_XID_ERRORS_COUNT\{gpu="1",.*,window_size_in_ms="300000",xid="13"\} 2$`,
+		`(?m)^DCGM_EXP_XID_ERRORS_TOTAL\{gpu="1",.*DCGM_FI_DRIVER_VERSION="[0-9.]+",xid="13"\} 2$`,
+		`(?m)^DCGM_FI_DEV_XID_ERRORS\{gpu="1",.*,err_code="79"\} 79$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(body) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+}
+
+// TestCountersRefused: a mistake in the file ends the program with its line.
+func TestCountersRefused(t *testing.T) {
+	t.Parallel()
+	file := writeCounters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_DEV_POWER_USAGE, guage, y\n")
+	missing := filepath.Join(t.TempDir(), "none.csv")
+	for _, test := range []struct {
+		flags []string
+		code  int
+		says  string
+	}{
+		{[]string{"--backend=dcgm", "--counters=" + file}, 1, file + `:2: DCGM_FI_DEV_POWER_USAGE has the type "guage"; write gauge or counter`},
+		{[]string{"--backend=dcgm", "--once", "--counters=" + missing}, 1, missing + ": no such file"},
+		{[]string{"--counters=" + file}, 2, "--counters is not for the prometheus backend"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		cmd := exec.CommandContext(ctx, itself(t), append(test.flags, "--web.listen-address=127.0.0.1:0")...)
+		out, _ := cmd.CombinedOutput()
+		cancel()
+		if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(string(out), test.says) {
+			t.Errorf("%v: exit code %d, want %d:\n%s", test.flags, code, test.code, out)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exporterLabels takes from lines what differs between two clients of one engine: the
+// value, the exporter's hostname, its texts of XIDs, which we have not, and the serials of
+// what it counts by itself, where it gives all boards that of the last.
+var exporterLabels = regexp.MustCompile(`,hostname="[^"]*"|,err_msg="[^"]*"|\} .*|(^DCGM_EXP_.*),DCGM_FI_DEV_SERIAL="[^"]*"`)
+
+// upstreamLines are the lines that are not ours, HELP and TYPE included, without values.
+func upstreamLines(body string) (lines []string) {
+	for line := range strings.Lines(body) {
+		if !strings.Contains(line, "kpulse_") {
+			lines = append(lines, exporterLabels.ReplaceAllString(exporterLabels.ReplaceAllString(strings.TrimSpace(line), "$1"), "$1"))
+		}
+	}
+	return lines
+}
+
+// TestRealStackCounters: on one engine and one file, the exporter and we serve the same
+// lines but for values: families in their order, HELP, TYPE, every series and label.
+func TestRealStackCounters(t *testing.T) {
+	t.Parallel()
+	n := startRealNode(t, dcgm4, "h100")
+	standard, err := os.ReadFile(filepath.Join(n.stack, "configs", "default-counters.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := writeCounters(t, string(standard)+`DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs
+DCGM_EXP_CLOCK_EVENTS_COUNT,counter,"clock events, of 5 minutes"
+DCGM_FI_DEV_CLOCK_THROTTLE_REASONS, gauge, reasons
+DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS, gauge, limit
+DCGM_FI_PROF_SM_ACTIVE, gauge, SMs
+DCGM_FI_DEV_SERIAL, label, serial
+DCGM_FI_DEV_VBIOS_VERSION, label, vbios
+`)
+	exporter := n.startExporter(t, file, nil)
+	ways := map[string]*child{"dcgm": n.startDCGM(t, "--counters="+file), "nvml": n.startNVML(t, "--counters="+file)}
+	for _, c := range ways {
+		awaitPage(t, c, "/metrics", 200, `DCGM_EXP_XID_ERRORS_COUNT\{`)
+	}
+	awaitPage(t, exporter, "/metrics", 200, `DCGM_EXP_XID_ERRORS_COUNT\{`)
+	n.override(t, `devices:
+  "3": {failure: {mode: ecc_uncorrectable, xid: {code: 48}}}
+  "7": {clocks_throttle_reasons: {hw_thermal_slowdown: true}}
+`)
+	for way, c := range ways {
+		var theirs, ours []string
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			ours = upstreamLines(awaitPage(t, c, "/metrics", 200, `DCGM_EXP_XID_ERRORS_COUNT\{gpu="3",.*xid="48"\} 1\n(?s:.*)clock_event="hw_thermal"`))
+			theirs = upstreamLines(awaitPage(t, exporter, "/metrics", 200, `xid="48"\} 1\n(?s:.*)clock_event="hw_thermal"`))
+			if slices.Equal(sorted(ours), sorted(theirs)) {
+				break
+			}
+		}
+		if missing, more := without(theirs, ours), without(ours, theirs); len(missing)+len(more) > 0 || len(theirs) < 200 {
+			t.Errorf("%s: of %d lines we lack %d, as %.300q, and have %d, as %.300q", way, len(theirs), len(missing), missing, len(more), more)
+		}
+		if !slices.Equal(familiesOf(ours), familiesOf(theirs)) {
+			t.Errorf("%s: families in the order\n%v, want\n%v", way, familiesOf(ours), familiesOf(theirs))
+		}
+	}
+}
+
+func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
+
+// without returns the lines of a that are not in b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) })
+}
+
+// familiesOf lists the families in the order of their TYPE lines.
+func familiesOf(lines []string) (families []string) {
+	for _, line := range lines {
+		if strings.HasPrefix(line, "# TYPE ") {
+			families = append(families, line)
+		}
+	}
+	return families
+}
+
+// TestRealStackDriverVersion: where no nvidia-smi tells it, dcgmi tells the driver's
+// version.
+func TestRealStackDriverVersion(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{dcgm4, dcgm3} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			c := startRealNode(t, release, "a100").startDCGM(t)
+			body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_info\{`)
+			if n := strings.Count(body, `,driver_version="550.163.01"} 1`); n != 8 {
+				t.Errorf("%d GPUs say their driver's version, want 8", n)
+			}
+		})
+	}
+}
+
+// TestRealStackPoll: a dcgm that serves takes a sample a second.
+func TestRealStackPoll(t *testing.T) {
+	t.Parallel()
+	c := startRealNode(t, dcgm4, "h100").startDCGM(t)
+	body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_real_utilization_ratio\{`)
+	if got := theValue(t, body, "kpulse_source_period_seconds", nil); got != 1 {
+		t.Errorf("a sample every %v s", got)
+	}
+	if !strings.Contains(body, `aggregation="window"`) {
+		t.Error("averages over a second are called points")
+	}
+}

@@ -1,0 +1,39 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+)
+
+// Gives reports whether NVML gives the field of DCGM of that id of some board.
+func Gives(id int) bool {
+	for t := range dcgm.Texts {
+		if dcgm.Texts[t].ID == id {
+			return textCalls[t].ask != nil
+		}
+	}
+	field := slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.ID == id })
+	if field < 0 {
+		return false
+	}
+	column := dcgm.Fields[field].Column
+	for i := range boardReadings {
+		if slices.Contains(boardReadings[i].columns, column) {
+			return true
+		}
+	}
+	for i := range valueFields {
+		if valueFields[i].column == column {
+			return true
+		}
+	}
+	for i := range gpmMetrics {
+		if gpmMetrics[i].column == column {
+			return true
+		}
+	}
+	return column == "XIDER" || column == "NBWLT"
+}

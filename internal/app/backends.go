@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -136,7 +137,7 @@ func namesUser(source string) bool {
 }
 
 func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
-	hostname, err := s.hostname(isHere(s.DCGMHost))
+	hostname, err := s.hostname(isHere(s.DCGMHost) || canonical.NamesLoopback(s.DCGMHost))
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +191,12 @@ func (s *sourceSettings) hostname(local bool) (string, error) {
 	return thisMachine()
 }
 
-// thisMachine returns the name of the machine that we run on: what Slurm calls it, where
-// it runs us, else its own.
+// thisMachine returns the name of the machine that we run on: what Kubernetes or Slurm
+// calls it, where they run us, else its own.
 func thisMachine() (string, error) {
+	if name := os.Getenv("NODE_NAME"); name != "" {
+		return name, nil
+	}
 	if name := os.Getenv("SLURMD_NODENAME"); name != "" {
 		return name, nil
 	}

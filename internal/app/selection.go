@@ -2,7 +2,6 @@ package app
 
 import (
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -42,11 +41,8 @@ func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
 
 // ofThisMachine reports whether an upstream is addressed as one of this machine.
 func ofThisMachine(caps source.Caps) bool {
-	if ip := net.ParseIP(caps.Host); ip != nil {
-		return ip.IsLoopback()
-	}
 	name, err := os.Hostname()
-	return caps.Host == "localhost" || caps.Host != "" && err == nil && caps.Host == name
+	return canonical.NamesLoopback(caps.Host) || caps.Host != "" && err == nil && caps.Host == name
 }
 
 // choose returns the indices in t of the devices to be presented, nil for all of

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/version"
 	"github.com/prometheus/exporter-toolkit/web"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
@@ -217,10 +218,12 @@ func newUserAgent() string {
 	return fmt.Sprintf("kpulse-proxy/%s (%08x)", version.Version, rand.Uint32())
 }
 
-// hostnameOf is the machine that a source reads, for readings that name none.
+// hostnameOf is the machine that a source reads, for readings that name none. A source
+// that is addressed as one of this machine is not named by that.
 func hostnameOf(src source.Source) (string, error) {
-	if !src.Caps().Local {
-		return src.Caps().Host, nil
+	caps := src.Caps()
+	if !caps.Local && !canonical.NamesLoopback(caps.Host) {
+		return caps.Host, nil
 	}
 	return thisMachine()
 }

@@ -193,7 +193,7 @@ var settings = []setting{
 	{flag: "source.max-label-value", key: "limits.max_label_value", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxLabelValue },
 		help: "Longest value of a label that names the GPU, pod or job of a sample; a sample with a longer one is passed through, but not translated, and counted."},
 	{flag: "node-name", key: "sources[].node_name", placeholder: "NAME", modes: modesReading, restart: true, perSource: "give each of them its node_name there", at: func(o *options) any { return &o.flagSource.NodeName },
-		help: "Label hostname of our series (default: $NODE_NAME, else what the exporter reports, else the host of its URL; of this machine $SLURMD_NODENAME, else its own name)."},
+		help: "Label hostname of our series (default: $NODE_NAME, else what the exporter reports, else the host of its URL; localhost and loopback addresses name no machine: then, as on this machine, $SLURMD_NODENAME, else its own name)."},
 	{flag: "replay", placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.replayFile },
 		help: "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause it, step and change the speed."},
 	{flag: "dcgm.host", key: "sources[].dcgm_host", placeholder: "HOST", modes: modesReading, restart: true, perSource: "give each of them its dcgm_host there", at: func(o *options) any { return &o.flagSource.DCGMHost },

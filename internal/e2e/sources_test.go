@@ -211,13 +211,17 @@ func TestSameDeviceOfSeveralSources(t *testing.T) {
 // at once, for all sources.
 func TestReloadKeepsSources(t *testing.T) {
 	t.Parallel()
-	// The host of the second is in its URL alone.
+	// Nothing names the node of the second, so that it is this one.
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
 	a, b := startUpstream(boardOf("a", "GPU-a", 99)), startUpstream(func() ([]byte, error) {
-		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-localhost\"} 99\n"), nil
+		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-" + machine + "\"} 99\n"), nil
 	})
 	defer a.stop()
 	defer b.stop()
-	file := "sources: [{source: " + a.url + "/metrics, poll: 0}, {source: " + strings.Replace(b.url, "127.0.0.1", "localhost", 1) + "/metrics, poll: 0}]\n"
+	file := "sources: [{source: " + a.url + "/metrics, poll: 0}, {source: " + b.url + "/metrics, poll: 0}]\n"
 	dir, flag := fed(t, file)
 	c := startProxy(t, itself(t), flag, "--source.min-interval=0s")
 	hot := func(host, state string) string {
@@ -237,7 +241,7 @@ func TestReloadKeepsSources(t *testing.T) {
 			state = "crit"
 		}
 		awaitPage(t, c, "/metrics", 200, hot("a", state))
-		awaitPage(t, c, "/metrics", 200, hot("localhost", state))
+		awaitPage(t, c, "/metrics", 200, hot(machine, state))
 		if got := strings.Count(c.logged(), "restart to apply a setting"); got != min(1, len(step.log)) || !strings.Contains(c.logged(), step.log) {
 			t.Errorf("the log says so %d times:\n%s", got, c.logged())
 		}

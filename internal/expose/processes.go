@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -167,7 +165,7 @@ var proxyHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-
 // a browser here may ask for a page of somebody else's, whose name resolves to us.
 func isLocal(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().IsLoopback() || !namesLoopback(r.Host) {
+	if err != nil || !peer.Addr().IsLoopback() || !canonical.NamesLoopback(r.Host) {
 		return false
 	}
 	for _, name := range proxyHeaders {
@@ -176,18 +174,4 @@ func isLocal(r *http.Request) bool {
 		}
 	}
 	return true
-}
-
-// namesLoopback reports whether host, with or without a port, is a loopback name or
-// address.
-func namesLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback()
 }

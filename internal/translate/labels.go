@@ -181,7 +181,7 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 // deviceOf returns the device of a row, as far as its labels describe it.
 func (t *Translator) deviceOf(row *values) canonical.Device {
 	d := canonical.Device{
-		Hostname: cmp.Or(t.nodeName, row[roleHostname]),
+		Hostname: cmp.Or(t.nodeName, ownHostname(row[roleHostname])),
 		GPU:      row[roleGPU],
 		UUID:     row[roleUUID],
 		Instance: row[roleInstance],
@@ -194,6 +194,15 @@ func (t *Translator) deviceOf(row *values) canonical.Device {
 		d.Profile = row[roleProfile]
 	}
 	return d
+}
+
+// ownHostname returns a hostname, "" if it is no machine's: an exporter that is told to ask
+// the host engine of localhost takes that for the name of the node.
+func ownHostname(hostname string) string {
+	if canonical.NamesLoopback(hostname) {
+		return ""
+	}
+	return hostname
 }
 
 // roleOf looks a label name up, whatever its case.

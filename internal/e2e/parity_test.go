@@ -195,3 +195,35 @@ func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// TestReplayOfAProfilerThatIsBroken: a capture of profiling columns that hold N/A alone shows
+// its GPUs, of which nothing is known; a GPU that has no reading of the device either is
+// lost.
+func TestReplayOfAProfilerThatIsBroken(t *testing.T) {
+	t.Parallel()
+	row := func(entity string, cells ...string) string {
+		line := fmt.Sprintf("%-11s", entity)
+		for _, c := range cells {
+			line += fmt.Sprintf("%-13s", c)
+		}
+		return line + "\n"
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"profiling alone", row("#Entity", "SMACT", "TENSO") + row("ID") + row("GPU 0", "N/A", "N/A") + row("GPU 1", "N/A", "N/A"), "0, 1,"},
+		{"one GPU of two", row("#Entity", "SMACT") + row("ID") + row("GPU 0", "0.500") + row("GPU 1", "N/A"), "0,50.00 1,"},
+		{"with the device", row("#Entity", "SMACT", "POWER") + row("ID", "", "W") + row("GPU 0", "0.500", "99.1") + row("GPU 1", "N/A", "N/A"), "0,50.00"},
+	} {
+		file := filepath.Join(t.TempDir(), "capture.dmon")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rows, _ := exported(t, nil, "--backend=replay", "--source="+file, "--export=gpu_id,sm_active_pct")
+		var got []string
+		for _, r := range rows[1:] {
+			got = append(got, strings.Join(r, ","))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"io"
+	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dmon"
@@ -48,6 +49,9 @@ func (t *dmonTrack) next(b *raw.Batch) error {
 		if n := bytes.IndexByte(t.text[t.at:], '\n'); n >= 0 {
 			end = t.at + n + 1
 		}
+		if line := t.text[t.at:end]; dmon.IsHeader(line) {
+			t.parser.ShowEmpty = countsAlone(line)
+		}
 		if !t.parser.Line(b, t.text[t.at:end]) {
 			return nil
 		}
@@ -58,6 +62,19 @@ func (t *dmonTrack) next(b *raw.Batch) error {
 	}
 	t.parser.Next()
 	return nil
+}
+
+// profilingColumns head what DCGM's profiling module counts (dcgm_fields.h, 1001 to 1016).
+var profilingColumns = []string{
+	"GRACT", "SMACT", "SMOCC", "TENSO", "DRAMA", "FP64A", "FP32A", "FP16A", "PCITX", "PCIRX", "NVLTX", "NVLRX", "TIMMA", "THMMA", "TDFMA", "INTAC",
+}
+
+// countsAlone reports whether a header names profiling columns and no other. Where the
+// module does not work their rows hold N/A alone, of GPUs that are there. Where columns of
+// the device are among them, a row of N/A is that of a GPU that is lost.
+func countsAlone(header []byte) bool {
+	columns := bytes.Fields(bytes.TrimLeft(header, " \t#"))[1:] // behind the word Entity
+	return !slices.ContainsFunc(columns, func(name []byte) bool { return !slices.Contains(profilingColumns, string(name)) })
 }
 
 func (t *dmonTrack) rewind() {

@@ -12,6 +12,7 @@ package dmon
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -28,14 +29,18 @@ import (
 // whose row stands before it in the same tick; without one there is no gpu
 // label. Units are dmon's (MB/s, W, C, mJ), numbers are not checked for range.
 //
-// N/A, NAN, INF and empty cells give nothing. A row with a cell that dmon cut
+// N/A, NAN, INF and empty cells give nothing; see ShowEmpty for rows of them. A row with a cell that dmon cut
 // short with `...`, or that is no number, gives its other cells and adds one to
 // Batch.Skipped. A row that does not fit its header gives nothing and adds one,
 // and so does any text between the rows, such as an error. Rows of entities that
 // are no GPU (switches, links, CPUs, compute instances, …) are passed over.
 type Parser struct {
 	// Names is set before the first Line, or nil.
-	Names  Names
+	Names Names
+	// ShowEmpty, without Names, has a row without a value give one sample all the same, of
+	// the family Entity and without a number: the entity is there.
+	ShowEmpty bool
+
 	names  Names // bound; nil before the first Line
 	layout layout
 
@@ -180,9 +185,13 @@ func (p *Parser) row(b *raw.Batch, line []byte, e int, at position) bool {
 	if !ent.bound || ent.kind == instance && ent.parent != p.parent {
 		p.name(e)
 	}
+	samples := len(b.Samples)
 	if !p.cells(b, line, ent.label, at) {
 		b.Skipped++
 		return true
+	}
+	if dict, own := p.names.(dictNames); own && p.ShowEmpty && len(b.Samples) == samples {
+		b.Samples = append(b.Samples, raw.Sample{Family: dict.FamilyID([]byte("Entity")), Labels: ent.label, Value: math.NaN()})
 	}
 	ent.tick = p.tick
 	if p.last != none {

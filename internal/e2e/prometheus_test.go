@@ -157,6 +157,12 @@ func startPrometheus(t *testing.T, binary string, jobs map[string]string, histor
 	for job, address := range jobs {
 		config += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job, address)
 	}
+	return runPrometheus(t, binary, dir, config)
+}
+
+// runPrometheus runs a server with its data in dir.
+func runPrometheus(t *testing.T, binary, dir, config string) *prometheus {
+	t.Helper()
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -69,6 +69,7 @@ func TestTargets(t *testing.T) {
 		for _, c := range []*child{ours, baseline, oneCore} {
 			c.cmd.Process.Kill() // it must not disturb what comes next
 		}
+		row(s.name, "CPU per scrape with --compat / without", compatRatio(t, binary, body), 1.3, 2)
 		row(s.name, "peak RSS in MB, 8 clients", peakRSS(t, binary, body), s.rss, 2*s.rss)
 	}
 }
@@ -153,6 +154,19 @@ func startTrio(t *testing.T, binary string, body []byte) (ours, baseline, oneCor
 		return c
 	}
 	return ours, start(), start("GOMAXPROCS=1")
+}
+
+// compatRatio compares a scrape with --compat=4.9, by which every family of the body
+// that has another name there is served twice, with one without.
+func compatRatio(t *testing.T, binary string, body []byte) float64 {
+	up := startUpstream(func() ([]byte, error) { return body, nil })
+	defer up.stop()
+	flags := []string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0"}
+	without := startProxy(t, binary, flags...)
+	defer without.stop()
+	with := startProxy(t, binary, append(flags, "--compat=4.9")...)
+	defer with.stop()
+	return cpuRatio(t, with, without, len(body), false)
 }
 
 // scrapes scrapes a child n times with each of some clients and returns all

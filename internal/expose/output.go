@@ -30,6 +30,10 @@ const (
 	// leaves to us is gathered as a whole, and that of 112 MIG instances fits. One
 	// huge text must not pin its size.
 	maxKept = 4 << 20
+	// furtherChunk is how many bytes of further families are gathered before they are
+	// written. They have memory of their own, so that ours still go out in one write
+	// with them and with what is passed through.
+	furtherChunk = 1 << 20
 )
 
 // buffer gathers bytes and writes them in large pieces. After an error it discards
@@ -102,6 +106,7 @@ type output struct {
 	buffer
 	values  []float64 // of one row, or source, in a family
 	sources texts     // the labels of each reading's source
+	further []byte    // families that the upstreams lack, in front of ours
 
 	packer *gzip.Writer // from buffer to packed, nil before its first use
 	packed buffer
@@ -112,6 +117,18 @@ type output struct {
 func (o *output) scratch(n int) []float64 {
 	o.values = slices.Grow(o.values[:0], n)[:n]
 	return o.values
+}
+
+// passFurther adds the further families once they are so many bytes.
+func (o *output) passFurther(least int) {
+	if len(o.further) < least {
+		return
+	}
+	o.pass(o.further)
+	if least > 1 { // the memory is to be used again
+		o.flush()
+		o.further = o.further[:0]
+	}
 }
 
 // end marks the end of the exposition. It returns how long the answer is, if none of
@@ -161,7 +178,7 @@ func (l *outputs) put(o *output) {
 	o.packed.reset(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.idle) < maxIdle && cap(o.buf) <= maxKept {
+	if len(l.idle) < maxIdle && cap(o.buf)+cap(o.further) <= maxKept {
 		l.idle = append(l.idle, o)
 	}
 }

@@ -61,6 +61,7 @@ func (e *renderer) writeFurther(o *output, view int, readings []reading, passed 
 		return
 	}
 	l := e.layoutOf(view, readings)
+	o.further = o.further[:0]
 	for family := range families {
 		header := !passed || !begun(readings, family)
 		for i := range readings {
@@ -68,12 +69,13 @@ func (e *renderer) writeFurther(o *output, view int, readings []reading, passed 
 			if further == nil {
 				continue
 			}
-			before := len(o.buf)
-			o.buf = further.AppendFamily(o.buf, family, header, l.sources[i].shown)
-			header = header && len(o.buf) == before
-			o.flushIfFull()
+			before := len(o.further)
+			o.further = further.AppendFamily(o.further, family, header, l.sources[i].shown)
+			header = header && len(o.further) == before
 		}
+		o.passFurther(furtherChunk)
 	}
+	o.passFurther(1)
 }
 
 // begun reports whether any of the upstreams has lines of a family.

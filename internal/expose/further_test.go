@@ -1,0 +1,83 @@
+package expose
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// extra are two families of which every device of a source has a series.
+type extra struct {
+	source  string
+	devices int
+	begun   [2]bool
+}
+
+func (e extra) Len() int              { return len(e.begun) }
+func (e extra) Begun(family int) bool { return e.begun[family] }
+
+func (e extra) AppendFamily(dst []byte, family int, header bool, shown func(int) bool) []byte {
+	for d := range e.devices {
+		if !shown(d) {
+			continue
+		}
+		if header {
+			dst, header = fmt.Appendf(dst, "# TYPE f%d gauge\n", family), false
+		}
+		dst = fmt.Appendf(dst, "f%d{source=%q,device=\"%d\"} 1\n", family, e.source, d)
+	}
+	return dst
+}
+
+// Further families of several sources stand together under one header, which is left out
+// where an upstream that is passed through has it, and a device that two sources have is
+// there once.
+func TestFurtherFamilies(t *testing.T) {
+	first, second := fleet(2), fleet(3) // which begins with the same devices
+	first.Further, second.Further = extra{"a", 2, [2]bool{true, false}}, extra{"b", 3, [2]bool{}}
+	both := []reading{good(first), {source: &canonical.Source{}}, good(second)}
+	for _, test := range []struct {
+		passed bool
+		want   []string
+	}{
+		{true, []string{`f0{source="a",device="0"} 1`, `f0{source="a",device="1"} 1`, `f0{source="b",device="2"} 1`,
+			`# TYPE f1 gauge`, `f1{source="a",device="0"} 1`, `f1{source="a",device="1"} 1`, `f1{source="b",device="2"} 1`}},
+		{false, []string{`# TYPE f0 gauge`, `f0{source="a",device="0"} 1`, `f0{source="a",device="1"} 1`, `f0{source="b",device="2"} 1`,
+			`# TYPE f1 gauge`, `f1{source="a",device="0"} 1`, `f1{source="a",device="1"} 1`, `f1{source="b",device="2"} 1`}},
+	} {
+		var out bytes.Buffer
+		o := output{buffer: buffer{w: &out}}
+		newRenderer(1).writeFurther(&o, 0, both, test.passed)
+		o.flush()
+		if want := strings.Join(test.want, "\n") + "\n"; out.String() != want {
+			t.Errorf("passed through %v:\n%swant\n%s", test.passed, out.String(), want)
+		}
+	}
+}
+
+// Further families of many devices go out in pieces, whole and in order, behind what was
+// passed through and in front of ours.
+func TestFurtherFamiliesInPieces(t *testing.T) {
+	const devices = 60_000
+	snap := fleet(1)
+	snap.Further = extra{"a", devices, [2]bool{}}
+	var out bytes.Buffer
+	o := output{buffer: buffer{w: &out}}
+	o.pass(bytes.Repeat([]byte("body\n"), direct))
+	e := newRenderer(1)
+	l := newLayout([]reading{good(snap)}, nil)
+	l.sources[0].shown = func(int) bool { return true }
+	e.views[0].Store(l)
+	e.writeFurther(&o, 0, []reading{good(snap)}, true)
+	o.buf = append(o.buf, "ours\n"...)
+	o.flush()
+	text := bytes.TrimPrefix(out.Bytes(), bytes.Repeat([]byte("body\n"), direct))
+	want := snap.Further.AppendFamily(nil, 0, true, l.sources[0].shown)
+	want = append(snap.Further.AppendFamily(want, 1, true, l.sources[0].shown), "ours\n"...)
+	if !bytes.Equal(text, want) {
+		t.Errorf("%d bytes, want %d", len(text), len(want))
+	}
+}

@@ -5,6 +5,7 @@ package counters
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func read(file string, body []byte) *checker {
 	return c
 }
 
-// known are the names that we know a field by.
+// known are the names of fields: first of those that we read.
 func known() []string {
 	var names []string
 	for _, own := range translate.CountedFamilies() {
@@ -97,8 +98,14 @@ func known() []string {
 			names = append(names, f.Family)
 		}
 	}
-	return names
+	return append(names, strings.Fields(allNames)...)
 }
+
+// allNames are the names that DCGM 4.6 has for its fields (dcgm_fields.h), those of earlier
+// versions among them, one a line.
+//
+//go:embed names.txt
+var allNames string
 
 // reject notes why dcgm-exporter would not start, or Prometheus refuse its page.
 func (c *checker) reject(line int, format string, args ...any) {
@@ -182,6 +189,8 @@ func (c *checker) name(line int, name string) bool {
 		c.reject(line, "%q is no field of DCGM; did you mean %s?", name, near)
 	case !vendors:
 		c.reject(line, "%q is no field of DCGM; their names begin with DCGM_FI_", name)
+	default:
+		c.warn(line, "%s is no field that we know; dcgm-exporter does not start with one that its DCGM does not know either", name)
 	}
 	return true
 }

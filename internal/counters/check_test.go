@@ -43,12 +43,16 @@ f: warning: gives no kpulse_gpu_nvlink_errors_total, for health; add the line
 	{"what only warns", `DCGM_FI_PROF_SM_ACTIVE,summary,
 DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,errors
 DCGM_FI_DEV_GPU_TEMPS,gauge,near to one that we know
-DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,near to none
+DCGM_FI_DEV_VGPU_LICENSE_STATUS,gauge,a field that we do not read
+DCGM_FI_DEV_FAN_SPED,gauge,near to such a one
+DCGM_FI_DEV_WARP_DRIVE_LOAD,gauge,near to none
 DCGM_EXP_XID_ERRORS_COUNT,gauge,of the exporter
 DCGM_FI_DRIVER_VERSION,label,version
-`, 6, `f:1: warning: DCGM_FI_PROF_SM_ACTIVE is a summary, which its series are not; write gauge or counter
+`, 8, `f:1: warning: DCGM_FI_PROF_SM_ACTIVE is a summary, which its series are not; write gauge or counter
 f:1: warning: DCGM_FI_PROF_SM_ACTIVE has no help; write what it is, and in which unit
-f:3: warning: DCGM_FI_DEV_GPU_TEMPS is no field that we know; did you mean DCGM_FI_DEV_GPU_TEMP?`},
+f:3: warning: DCGM_FI_DEV_GPU_TEMPS is no field that we know; did you mean DCGM_FI_DEV_GPU_TEMP?
+f:5: warning: DCGM_FI_DEV_FAN_SPED is no field that we know; did you mean DCGM_FI_DEV_FAN_SPEED?
+f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is no field that we know; dcgm-exporter does not start with one that its DCGM does not know either`},
 	{"a label is no series", "DCGM_FI_PROF_SM_ACTIVE,label,x\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\n", 2, `f: warning: gives no kpulse_gpu_sm_active_ratio, for utilization; add the line
     DCGM_FI_PROF_SM_ACTIVE,gauge,"Share of time, 0 to 1, a streaming multiprocessor had work, averaged over all of them."`},
 }

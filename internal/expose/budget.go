@@ -13,9 +13,12 @@ import (
 )
 
 const (
-	// piece is how many bytes are written at a time. A piece that was written is the
-	// progress of a client. Most answers take one to three.
+	// piece is how many bytes of an answer are written at first, and to a slow client. A
+	// piece that was written is the progress of a client.
 	piece = 128 << 10
+	// largest is up to how many bytes pieces double for a client that takes them quickly:
+	// net/http makes a chunk of each, of four writes, 55 for 2 MB instead of 20.
+	largest = 1 << 20
 	// rateWindow is over how much time, spent in writing, the speed of a client is
 	// measured.
 	rateWindow = 10 * time.Second
@@ -137,7 +140,7 @@ func (b *budget) enter(w http.ResponseWriter, most int) (p *place, warn bool) {
 	} else {
 		p = &place{budget: b}
 	}
-	p.ResponseWriter, p.connection, p.index = w, connectionOf(w), len(b.places)
+	p.ResponseWriter, p.connection, p.index, p.piece = w, connectionOf(w), len(b.places), piece
 	b.places = append(b.places, p)
 	b.taken++
 	return p, false
@@ -192,6 +195,7 @@ type place struct {
 	index      int       // among budget.places
 	cut        bool
 	begun      time.Time // when the write under way began, zero without one
+	piece      int       // how many bytes are written next, at most
 
 	// Of the window, which ends when enough was read.
 	spent   time.Duration // in writing
@@ -222,7 +226,7 @@ func (p *place) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 // Write implements io.Writer.
 func (p *place) Write(b []byte) (written int, err error) {
 	for {
-		part := b[:min(len(b), piece)]
+		part := b[:min(len(b), p.piece)]
 		if !p.begin(len(part)) {
 			return written, errCut
 		}
@@ -252,13 +256,20 @@ func (p *place) begin(n int) bool {
 	return true
 }
 
-// end notes how a write ended.
+// end notes how a write ended. The next piece is twice as long where its client is likely
+// to take that well before it counts as stalled.
 func (p *place) end(n int, err error) {
 	b := p.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p.spent += time.Since(p.begun)
+	took := time.Since(p.begun)
+	p.spent += took
 	p.begun = time.Time{}
+	if took < stalledAfter/4 {
+		p.piece = min(2*p.piece, largest)
+	} else {
+		p.piece = piece
+	}
 	if p.written += n; float64(p.written) >= float64(b.rate)*b.window.Seconds() {
 		p.spent, p.written = 0, 0
 	}

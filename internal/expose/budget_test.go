@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,6 +122,40 @@ func limitedPipe(t *testing.T, b *budget, size int) pipes {
 	go server.Serve(p)
 	t.Cleanup(func() { server.Close() })
 	return p
+}
+
+// sizesWriter notes how much it is handed at a time, which takes it a while.
+type sizesWriter struct {
+	httptest.ResponseRecorder
+	takes time.Duration
+	sizes []int
+}
+
+func (w *sizesWriter) Write(b []byte) (int, error) {
+	time.Sleep(w.takes)
+	w.sizes = append(w.sizes, len(b)>>10)
+	return len(b), nil
+}
+
+// TestPiecesGrow: net/http makes a chunk, and the kernel is called four times, for each.
+func TestPiecesGrow(t *testing.T) {
+	for takes, want := range map[time.Duration][]int{
+		0:                {128, 256, 512, 1024, 1024, 64},
+		stalledAfter / 2: {128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 64},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &sizesWriter{takes: takes}
+			b := newBudget(&Options{MaxRequests: 1})
+			b.limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if n, err := w.Write(make([]byte, 3008<<10)); n != 3008<<10 || err != nil {
+					t.Error(n, err)
+				}
+			})).ServeHTTP(w, httptest.NewRequest("GET", "/", http.NoBody))
+			if !slices.Equal(w.sizes, want) {
+				t.Errorf("a client that takes %s for each: pieces of %v KiB, want %v", takes, w.sizes, want)
+			}
+		})
+	}
 }
 
 func TestSlowClientIsCut(t *testing.T) {

@@ -161,3 +161,18 @@ func TestNVMLVersions(t *testing.T) {
 		}
 	}
 }
+
+// TestNVMLWithoutEvents: a driver's library that cannot tell of XIDs is said to, on the
+// landing page and in the log, and all else is read.
+func TestNVMLWithoutEvents(t *testing.T) {
+	t.Parallel()
+	library := nvmltest.BuildWithout(t, "nvmlEventSetWait_v2", "nvmlEventSetWait")
+	scenario := filepath.Join(t.TempDir(), "scenario")
+	nvmltest.FromTruth(nvmltest.H100(1)).Write(t, scenario)
+	c := startNVML(t, library, scenario)
+	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{`)
+	awaitPage(t, c, "/", 200, `NVML tells of no XIDs: nvmlEventSetWait`)
+	if n := strings.Count(c.logged(), "tells of no XIDs"); n != 1 {
+		t.Errorf("the log says so %d times:\n%s", n, c.logged())
+	}
+}

@@ -115,3 +115,30 @@ func TestRealStackPoll(t *testing.T) {
 		t.Error("averages over a second are called points")
 	}
 }
+
+// TestRealStackJobNames: blanks and empty lines in the file of a job are no part of its
+// name, whether the exporter reads it or we do.
+func TestRealStackJobNames(t *testing.T) {
+	t.Parallel()
+	n := startRealNode(t, dcgm4, "h100")
+	dir := t.TempDir()
+	for gpu, jobs := range map[string]string{"0": "4711\n", "2": "4712\n4713\n", "3": " 4714 \n\n"} {
+		if err := os.WriteFile(filepath.Join(dir, gpu), []byte(jobs), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ours := n.startDCGM(t, "--hpc-job-mapping-dir="+dir)
+	behind := n.startBehind(t, n.startExporter(t, "", nil, "--hpc-job-mapping-dir="+dir))
+	var infos [2][]string
+	for i, c := range []*child{ours, behind} {
+		body := awaitPage(t, c, "/metrics", 200, `kpulse_allocation_info\{.*hpc_job="4714"`)
+		for line := range strings.Lines(body) {
+			if strings.HasPrefix(line, "kpulse_allocation_info{") {
+				infos[i] = append(infos[i], line)
+			}
+		}
+	}
+	if !slices.Equal(infos[0], infos[1]) || len(infos[0]) != 4 {
+		t.Errorf("we read\n%s\nthe exporter\n%s", strings.Join(infos[0], ""), strings.Join(infos[1], ""))
+	}
+}

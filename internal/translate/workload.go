@@ -18,7 +18,7 @@ import (
 func allocationOf(v *values) canonical.Allocation {
 	a := canonical.Allocation{Workload: canonical.Workload{
 		Pod: cmp.Or(v[roleExportedPod], v[rolePod], v[roleOldPod]),
-		Job: v[roleHPCJob],
+		Job: strings.TrimSpace(v[roleHPCJob]), // the exporter copies lines of the job's file as they are
 	}}
 	if a.Pod == "" {
 		return a

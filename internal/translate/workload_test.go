@@ -27,6 +27,8 @@ func TestAllocationOfARow(t *testing.T) {
 		{"any case", `Container="main",NAMESPACE="team",Pod="train-0"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main"}},
 		{"escapes", `pod="a\"b\\"`, c.Workload{Pod: `a"b\`}},
 		{"a job", `hpc_job="4711"`, c.Workload{Job: "4711"}},
+		{"a job as a file has it, blanks and all", `hpc_job=" 4711 "`, c.Workload{Job: "4711"}},
+		{"an empty line of it", `hpc_job=" "`, c.Workload{}},
 		{"a job in a pod", `container="main",namespace="team",pod="train-0",hpc_job="4711"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main", Job: "4711"}},
 		{"a job with empty labels of a pod", `container="",namespace="",pod="",hpc_job="4711"`, c.Workload{Job: "4711"}},
 		{"what is no part of the identity", `pod="train-0",pod_uid="1-2",vgpu="3",app="x"`, c.Workload{Pod: "train-0"}},

@@ -44,6 +44,7 @@ type Source struct {
 	api     nvml.Interface                                           // before it is loaded
 	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return // (*pair).get but in tests
 	denials denials
+	silence silence
 
 	// Of an opening, and then of the reading goroutine but for lib and workers, which
 	// stay as they are.

@@ -145,7 +145,7 @@ func (s *Source) failure() *source.Error {
 
 // Streams appends the totals of the streams device, whose ticks are readings, and
 // profiling, whose ticks are those with GPM's, to dst. A failure of device names the
-// boards that are left out, and the calls that hang.
+// boards that are left out, the calls that hang, and why no XIDs are told.
 func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	from := len(dst)
 	dst = s.stats.Totals(dst)
@@ -154,6 +154,7 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	for i := range s.trouble {
 		dst[from+i].Failure = s.trouble[i]
 	}
+	dst[from+device].Failure = s.silence.with(s.trouble[device])
 	return dst
 }
 

@@ -30,6 +30,7 @@ type worker struct {
 	period  time.Duration
 	events  nvml.EventSet // nil for none
 	denials *denials
+	silence *silence
 	logger  *slog.Logger
 
 	asks    chan time.Time // has a capacity of one
@@ -82,7 +83,7 @@ type answer struct {
 func (s *Source) newWorker(f *found) *worker {
 	w := &worker{
 		lib: s.lib, board: f.Entity, uuid: f.UUID, device: f.handle, period: s.opts.Period, events: s.events,
-		denials: &s.denials, logger: s.opts.Logger,
+		denials: &s.denials, silence: &s.silence, logger: s.opts.Logger,
 		asks: make(chan time.Time, 1), answers: s.answers,
 		cuts: f.cuts, pair: new(pair), xidAt: columns("XIDER")[0],
 	}
@@ -174,7 +175,9 @@ func (w *worker) markLost(s *result) {
 func (w *worker) begin() {
 	if w.events != nil {
 		w.calls("nvmlDeviceRegisterEvents")
-		w.check("nvmlDeviceRegisterEvents", w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events))
+		if answer := w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events); answer != nvml.SUCCESS {
+			w.silence.add(w.logger, w.board, "nvmlDeviceRegisterEvents", answer)
+		}
 	}
 	w.mayCount = w.lib.hasAll(gpmCalls[:]) && w.supportsGPM()
 	if w.lib.has(fieldCall) {

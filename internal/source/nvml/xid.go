@@ -26,14 +26,17 @@ const (
 // openEvents makes the set that the workers register their boards in.
 func (s *Source) openEvents(o *opening) {
 	s.events = nil
-	if !s.lib.hasAll(eventCalls[:]) {
-		return
+	for _, call := range eventCalls {
+		if !s.lib.has(call) {
+			s.silence.add(s.opts.Logger, ofLibrary, call, nvml.ERROR_FUNCTION_NOT_FOUND)
+			return
+		}
 	}
 	o.making(ofLibrary, "nvmlEventSetCreate")
 	set, answer := s.lib.EventSetCreate()
 	o.making(ofLibrary, "")
 	if answer != nvml.SUCCESS {
-		s.opts.Logger.Warn("there will be no XIDs", "call", "nvmlEventSetCreate", "answer", text(answer), "remedy", "see dmesg for them")
+		s.silence.add(s.opts.Logger, ofLibrary, "nvmlEventSetCreate", answer)
 		return
 	}
 	s.events = set
@@ -49,6 +52,9 @@ func (s *Source) watchXIDs() {
 		case nvml.SUCCESS:
 			s.recordXID(&event)
 		case nvml.ERROR_TIMEOUT:
+		case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND:
+			s.silence.add(s.opts.Logger, ofLibrary, "nvmlEventSetWait", answer)
+			return
 		default:
 			pause.Reset(xidPause)
 			select {

@@ -1,0 +1,56 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// silenceRemedy is what to do where NVML tells of no XIDs.
+const silenceRemedy = "see dmesg for them, or read them with --backend=dcgm"
+
+// silence records why NVML tells of no XIDs. It may be used by any goroutine.
+type silence struct {
+	mu     sync.Mutex
+	causes []string
+}
+
+// add records, and logs, that a call about a board, or about the library, gave no events.
+func (s *silence) add(logger *slog.Logger, board int, call string, answer nvml.Return) {
+	whose := "NVML tells of no XIDs"
+	if board != ofLibrary {
+		whose = fmt.Sprintf("NVML tells of no XIDs of GPU %d", board)
+	}
+	cause := fmt.Sprintf("%s: %s: %s", whose, call, text(answer))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.causes, cause) { // of an earlier start
+		return
+	}
+	s.causes = append(s.causes, cause)
+	logger.Warn(whose, "call", call, "answer", text(answer), "remedy", silenceRemedy)
+}
+
+// with returns why a stream fails, nil where it does not, and the silence.
+func (s *silence) with(e *source.Error) *source.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.causes) == 0 {
+		return e
+	}
+	causes := strings.Join(s.causes, ", ")
+	if e == nil {
+		return &source.Error{Failure: source.Unsupported, Cause: causes, Remedy: silenceRemedy}
+	}
+	both := *e
+	both.Cause += ", " + causes
+	return &both
+}

@@ -251,7 +251,7 @@ var settings = []setting{
 		help: "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown."},
 	{flag: "expected-gpus", key: "sources[].expected_gpus", group: groupComputing, placeholder: "N", modes: modesReading, restart: true, perSource: "give each of them its expected_gpus there", at: func(o *options) any { return &o.flagSource.ExpectedGPUs },
 		parse: (*options).parseExpected,
-		help:  "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed: kpulse_gpu_present is 0 for each that is missing."},
+		help:  "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed, also where the source no longer names it: kpulse_gpu_present is 0 for each that is missing."},
 	{flag: "config.file", group: groupComputing, placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.configFile },
 		help: "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, names of families, and what some flags set, which win over it. deploy/config.example.yml shows them all."},
 	{flag: "rules.file", key: "rules.files", group: groupComputing, placeholder: "FILE", modes: modeServe, at: func(o *options) any { return &o.Rules.Files },

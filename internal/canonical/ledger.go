@@ -20,9 +20,13 @@ type Roster struct {
 	Devices []Device
 	// Present is how many of the Devices are in the reading.
 	Present int
-	// Missed are boards that are expected and were never seen. They have a Hostname
-	// and a GPU index that no other board has, and nothing else.
+	// Missed are boards that were never seen, or not for as long as one is remembered:
+	// first those that the source names, as they are among the Absent of the Topology, and
+	// then those that are expected, which have a Hostname and a GPU index that no other
+	// board has, and nothing else.
 	Missed []Device
+	// Named is how many of the Missed the source names.
+	Named int
 }
 
 // Account is what was counted of a device, or of an allocation's share of one, since it

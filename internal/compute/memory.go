@@ -160,13 +160,28 @@ func (m *memory) list() *canonical.Roster {
 		left.item.slot = len(r.Devices)
 		r.Devices = append(r.Devices, left.item.Device)
 	}
-	hostname := ""
+	var t canonical.Topology
 	if m.topology != nil {
-		hostname = m.topology.Hostname
+		t = *m.topology
 	}
-	r.Missed = missed(r.Devices, m.expected, hostname)
+	r.Missed = named(t.Absent, r.Devices)
+	r.Named = len(r.Missed)
+	r.Missed = append(r.Missed, missed(slices.Concat(r.Devices, r.Missed), m.expected, t.Hostname)...)
 	m.roster = r
 	return r
+}
+
+// named returns those of the absent boards that are not among the known ones.
+func named(absent, known []canonical.Device) (boards []canonical.Device) {
+	for i := range absent {
+		d := &absent[i]
+		if !slices.ContainsFunc(known, func(k canonical.Device) bool {
+			return !k.IsInstance() && (k.Identity() == d.Identity() || d.UUID == "" && k.Hostname == d.Hostname && k.GPU == d.GPU)
+		}) {
+			boards = append(boards, *d)
+		}
+	}
+	return boards
 }
 
 // missed returns a board for each that is expected beyond the known ones, with the

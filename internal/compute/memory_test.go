@@ -142,6 +142,23 @@ func TestMissed(t *testing.T) {
 	set(gpu1, gpu2, canonical.Device{GPU: "2"}, canonical.Device{GPU: "3"}, canonical.Device{GPU: "4"})
 	check("more than expected")
 
+	named := newAccounts(t, func(o *Options) { o.ExpectedGPUs = 5 })
+	named.devices(gpu1, gpu2)
+	named.read(minute, minute)
+	lost := canonical.Device{Hostname: "node", GPU: "2", UUID: "GPU-3", PCIBusID: "1A"}
+	named.devices(gpu1)
+	named.topology.Hostname, named.topology.Absent = "node", []canonical.Device{gpu2, lost, {Hostname: "node", GPU: "3"}}
+	for i, want := range [][]string{{"2", "3", "4"}, {"1", "2", "3", "4"}} { // then GPU 2 is forgotten, and still named
+		named.read(time.Duration(i)*61*minute, minute)
+		roster, got := named.ledger.Roster, []string(nil)
+		for _, d := range roster.Missed {
+			got = append(got, d.GPU)
+		}
+		if !slices.Equal(got, want) || roster.Named != len(want)-1 || roster.Missed[i] != lost {
+			t.Errorf("%d named of %+v", roster.Named, roster.Missed)
+		}
+	}
+
 	none := newAccounts(t, nil)
 	none.judge.Account(&none.ledger, &canonical.Frame{At: start}, none.judge.Judge(&canonical.Frame{At: start}, nil), 0)
 	if none.ledger.Roster == nil || none.ledger.AllocationRoster == nil || len(none.ledger.Roster.Missed) != 0 {

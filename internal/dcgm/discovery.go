@@ -6,6 +6,20 @@ import "strings"
 // gone.
 const lastKnown = " (last known)"
 
+// blank begins what dcgmi prints for a text that there is not.
+const blank = "<<<"
+
+// ListsInactive reports whether the output of `dcgmi discovery -l` says that there are boards
+// which it lists only with -a.
+func ListsInactive(output []byte) bool {
+	for line := range lines(output) {
+		if strings.HasPrefix(line, "Note: Use -a flag to show all GPUs") {
+			return true
+		}
+	}
+	return false
+}
+
 // ListsAll reports whether the output of `dcgmi discovery -l` has the whole table of boards:
 // as many as its first line says. What follows the table may be missing: it ends with an
 // error there where the host engine has no module for NVSwitches.
@@ -64,8 +78,12 @@ func (b *board) describe(line string) {
 		b.PCIBusID = known(value)
 	case "Device UUID":
 		b.UUID = gpuUUID(value)
+		if strings.HasPrefix(value, blank) && !b.Inactive { // so DCGM before 4.5 tells of it
+			b.Inactive, b.Lost, b.Bars = true, true, true
+		}
 	case "Status":
 		b.Inactive = b.Inactive || !strings.EqualFold(known(value), "Active")
+		b.Lost = strings.EqualFold(known(value), "Lost")
 	}
 }
 

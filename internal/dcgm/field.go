@@ -46,8 +46,15 @@ type Field struct {
 // that it had.
 const NVLinkLimit = "nvlink_limit_bytes_per_second"
 
-// linkLimitField is the index in Fields of NVLinkLimit.
-const linkLimitField = len(Fields) - 1
+// Lost is the Column and the Family of boards that a source names and cannot read: 1 of
+// each of these, which have no other reading. DCGM has no such field either.
+const Lost = "gpu_lost"
+
+// The indices in Fields of NVLinkLimit and Lost.
+const (
+	linkLimitField = len(Fields) - 2
+	lostField      = len(Fields) - 1
+)
 
 // FieldOf returns the index in Fields of a column of dmon, -1 where there is none.
 func FieldOf(column []byte) int {
@@ -138,4 +145,5 @@ var Fields = [...]Field{
 	{ID: 1523, Column: "GPURECOV", Family: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Type: gauge, Help: "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
 
 	{Column: NVLinkLimit, Family: NVLinkLimit, Type: gauge, Help: "Bytes per second that all active NVLinks can carry, both ways together; not of DCGM."},
+	{Column: Lost, Family: Lost, Type: gauge, Help: "1 for a GPU that the host engine or the driver names and that cannot be read; not of DCGM."},
 }

@@ -36,6 +36,11 @@ type Device struct {
 	Texts [NumTexts]string
 	// Inactive boards are known to the host engine, and not read by it.
 	Inactive bool
+	// Lost boards are Inactive because the driver has lost them.
+	Lost bool
+	// Bars boards are Lost ones of a DCGM whose dmon does not start on all boards for them:
+	// before 4.5.
+	Bars bool
 
 	computes int // how many compute instances are in an instance
 }
@@ -73,7 +78,7 @@ func (n *Inventory) Add(board Device, instances ...Device) {
 	for _, d := range instances {
 		d.GPU, d.UUID, d.Board = board.GPU, board.UUID, board.Board
 		d.Model, d.PCIBusID, d.Driver = board.Model, board.PCIBusID, board.Driver
-		d.NVLinkLimit, d.Texts, d.Inactive = board.NVLinkLimit, board.Texts, board.Inactive
+		d.NVLinkLimit, d.Texts, d.Inactive, d.Lost = board.NVLinkLimit, board.Texts, board.Inactive, board.Lost
 		n.Devices = append(n.Devices, d)
 	}
 }
@@ -102,12 +107,14 @@ func (n *Inventory) Choose(by Chooser) (canonical.Selection, error) {
 // Entities returns a selection in the syntax of dmon's -i, `0,1,i:7`. A board that is
 // cut is watched by its instances alone: so does dcgm-exporter by default, and a
 // dashboard that sums the memory of all rows would count the board's twice. It is
-// "" where dmon chooses the same by itself: all boards, none of them cut.
+// "" where dmon chooses the same by itself: all boards, none of them cut, and none that
+// it does not start with.
 func (n *Inventory) Entities(s *canonical.Selection) string {
 	var list []string
 	cut := false
 	for i := range n.Devices {
 		d := &n.Devices[i]
+		cut = cut || d.Bars
 		switch {
 		case !s.Chosen[i] || d.Inactive:
 		case d.IsInstance():
@@ -121,6 +128,34 @@ func (n *Inventory) Entities(s *canonical.Selection) string {
 		return ""
 	}
 	return strings.Join(list, ",")
+}
+
+// Remember completes the boards that are lost by what was known of them before: a host
+// engine forgets the names of what it cannot ask. It does so only while each board is
+// where it was, and none came or went.
+func (n *Inventory) Remember(before *Inventory) {
+	same := func(d, old *Device) bool { return d.Entity == old.Entity && d.IsInstance() == old.IsInstance() }
+	boards := func(list []Device) []Device {
+		return slices.DeleteFunc(slices.Clone(list), func(d Device) bool { return d.IsInstance() })
+	}
+	if !slices.EqualFunc(boards(n.Devices), boards(before.Devices), func(a, b Device) bool { return same(&a, &b) }) || Moved(before, n) {
+		return
+	}
+	for i := range n.Devices {
+		d := &n.Devices[i]
+		if at := before.Find(d.IsInstance(), d.Entity); d.Lost && d.UUID == "" && at != Unknown {
+			old := &before.Devices[at]
+			d.UUID, d.Model, d.PCIBusID, d.Driver, d.CUDA = old.UUID, old.Model, old.PCIBusID, old.Driver, old.CUDA
+		}
+	}
+}
+
+// Returned reports whether a board that was Inactive in a is not in b.
+func Returned(a, b *Inventory) bool {
+	return slices.ContainsFunc(a.Devices, func(d Device) bool {
+		at := b.Find(d.IsInstance(), d.Entity)
+		return d.Inactive && at != Unknown && !b.Devices[at].Inactive
+	})
 }
 
 // Equal reports whether a and b are the same.

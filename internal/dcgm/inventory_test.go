@@ -171,6 +171,8 @@ func TestEntities(t *testing.T) {
 	}
 	lost := plain()
 	lost.Devices[3].Inactive = true
+	barring := plain()
+	barring.Devices[3].Inactive, barring.Devices[3].Bars = true, true
 	boards := []board{newBoard(0), newBoard(1), newBoard(2), newBoard(3)}
 	boards[1].instances = []Device{instance(7, "1", 0), instance(8, "2", 0)}
 	boards[2].instances = []Device{instance(14, "1", 0)}
@@ -187,6 +189,8 @@ func TestEntities(t *testing.T) {
 		{"dmon leaves instances out by itself", cut, []int{0, 1, 2, 3, 4, 5, 6, 7}, "0,i:7,i:8,i:14,i:21"},
 		{"one instance", cut, []int{3}, "i:8"},
 		{"an inactive board", lost, []int{2, 3, 4}, "2,4"},
+		{"an inactive board that dmon leaves out by itself", lost, []int{0, 1, 2, 3, 4, 5, 6, 7}, ""},
+		{"one that dmon does not start with", barring, []int{0, 1, 2, 3, 4, 5, 6, 7}, "0,1,2,4,5,6,7"},
 		{"a cut board among others", cut, []int{0, 4, 5}, "0,i:14"},
 	}
 	for _, tt := range tests {
@@ -196,6 +200,35 @@ func TestEntities(t *testing.T) {
 		}
 		if got := tt.n.Entities(&s); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A lost board keeps its names while every other board is where it was.
+func TestRemember(t *testing.T) {
+	before := func() Inventory { return flatten([]board{named(0, uuid0, "10"), named(1, uuid1, "20")}) }
+	for name, tt := range map[string]struct {
+		change func(*Inventory)
+		want   string
+	}{
+		"the same boards":     {func(*Inventory) {}, uuid1},
+		"it is not lost":      {func(n *Inventory) { n.Devices[1].Lost = false }, ""},
+		"one more":            {func(n *Inventory) { n.Add(NewBoard(2, "")) }, ""},
+		"another in its turn": {func(n *Inventory) { n.Devices[0].UUID = "GPU-9" }, ""},
+		"one has gone":        {func(n *Inventory) { n.Devices = n.Devices[1:] }, ""},
+	} {
+		old, n := before(), flatten([]board{named(0, uuid0, "10"), newBoard(1)})
+		n.Devices[1].Inactive, n.Devices[1].Lost = true, true
+		tt.change(&n)
+		n.Remember(&old)
+		if d := n.Devices[len(n.Devices)-1]; len(n.Devices) < 3 && (d.UUID != tt.want || (d.PCIBusID == "20") != (tt.want != "")) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if len(n.Devices) == 3 && n.Devices[1].UUID != tt.want {
+			t.Errorf("%s: %+v", name, n.Devices)
+		}
+		if Returned(&old, &n) || len(n.Devices) == 2 && Returned(&n, &old) != n.Devices[1].Inactive {
+			t.Errorf("%s: returned", name)
 		}
 	}
 }

@@ -218,3 +218,5 @@ func TestTexts(t *testing.T) {
 		}
 	}
 }
+
+func (fixed) IsLost(int) bool { return false }

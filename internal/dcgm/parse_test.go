@@ -41,6 +41,13 @@ func TestDiscovery(t *testing.T) {
 	both := []board{named(0, uuid0, "00000000:10:00.0"), named(1, uuid1, "00000000:20:00.0")}
 	gone := both[1]
 	gone.Inactive = true
+	lost := newBoard(1)
+	lost.Inactive, lost.Lost = true, true
+	barring := lost
+	barring.Bars = true
+	const nameless = "| 1      | Name: <<<NULL>>>                                                     |\n" +
+		"|        | PCI Bus ID: <<<NULL>>>                                               |\n" +
+		"|        | Device UUID: <<<NULL>>>                                              |\n"
 	tests := []struct {
 		name, text string
 		want       []board
@@ -59,6 +66,12 @@ func TestDiscovery(t *testing.T) {
 			"|        | PCI Bus ID: 00000000:20:00.0 (last known)   |\n" +
 			"|        | Device UUID: " + uuid1 + " (last known) |\n" +
 			"|        | Status: Inactive |\n" + rule, []board{both[0], gone}},
+		{"3.3, one lost", "2 GPUs found.\n" + heading + board0 + rule + nameless + rule, []board{both[0], barring}},
+		{"-a of 4.6, one lost", "2 GPUs found (All).\n" + heading + board0 + rule +
+			"| 1      | Status: LOST                                                         |\n" +
+			"|        | Name: <<<NULL>>> (last known)                                        |\n" +
+			"|        | PCI Bus ID: <<<NULL>>> (last known)                                  |\n" +
+			"|        | Device UUID: <<<NULL>>>                                              |\n" + rule, []board{both[0], lost}},
 		{"cut within a board", "2 GPUs found.\n" + heading + board0 + rule + "| 1      | Name: NVIDIA H100 80GB HB", []board{
 			both[0], func() board { b := newBoard(1); b.Model = "NVIDIA H100 80GB HB"; return b }(),
 		}},
@@ -330,5 +343,12 @@ func TestListsAll(t *testing.T) {
 		if got := ListsAll([]byte(text)); got != want {
 			t.Errorf("%v of\n%s", got, text)
 		}
+	}
+}
+
+func TestListsInactive(t *testing.T) {
+	const note = "Note: Use -a flag to show all GPUs, including those that are not active.\n"
+	if !ListsInactive([]byte("6 GPUs found (Active).\n"+note)) || ListsInactive([]byte("8 GPUs found (Active).\n")) {
+		t.Error("the note is not read")
 	}
 }

@@ -24,7 +24,9 @@ type Writer struct {
 
 	dict   *raw.Dict  // nil where it is to be made anew
 	blocks [][]uint32 // in it, of each device: one for each job, one where there is none
+	names  []uint32   // in it, of each device: one that only names it
 	read   []bool     // of each device: the Batch has a reading of it
+	alive  []bool     // of each board: or of an instance of it
 
 	// Of a Page, nil for all.
 	page       *Page
@@ -40,6 +42,9 @@ type Readings interface {
 	// Reading returns the value of Fields[field] of a device of the inventory, as the
 	// exporter would write it, NaN where there is none.
 	Reading(field, device int) float64
+	// IsLost reports of a board of the inventory that has no reading, nor an instance of
+	// it, while others have, whether the source should have read it.
+	IsLost(board int) bool
 }
 
 // NewWriter returns a Writer whose label blocks carry hostname, "" for none, and the
@@ -83,7 +88,8 @@ func (w *Writer) Find(instance bool, entity int) int {
 
 // Write appends the readings to the emptied b, family by family in the order of
 // Fields and in each device by device, once for each of its jobs. Values that are not
-// finite are left out, and so are devices without a UUID. Where there is no reading of
+// finite are left out, and so are devices without a UUID. Of the boards that are lost, at
+// the end, there is Lost, with the label entity for a UUID that is not known. Where there is no reading of
 // what the NVLinks of a device can carry, it is what the inventory has, as long as
 // there is another reading of the device.
 //
@@ -97,6 +103,7 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	b.At, b.Dict, b.Exposition = at, w.dict, Exposition
 	clear(w.read)
 	clear(w.readDevice)
+	clear(w.alive)
 	for f := range Fields {
 		for d := range w.blocks {
 			v := from.Reading(f, d)
@@ -106,16 +113,30 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 			if v-v != 0 {
 				continue
 			}
-			w.read[d] = true
+			w.read[d], w.alive[w.inventory.Devices[d].Board] = true, true
 			w.readDevice[d] = w.readDevice[d] || Fields[f].Stream == DeviceStream && f != linkLimitField
 			for _, block := range w.blocks[d] {
 				b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0}) // no -0
 			}
 		}
 	}
+	w.writeLost(b, from)
 	if w.page != nil {
 		b.Chosen, b.Families = w.rendering.text, w.page.names
 		w.count(b, at, from)
+	}
+}
+
+// writeLost appends a sample of each board that is lost: of those that are not read while
+// others are.
+func (w *Writer) writeLost(b *raw.Batch, from Readings) {
+	if len(b.Samples) == 0 {
+		return
+	}
+	for d := range w.inventory.Devices {
+		if w.inventory.Devices[d].Board == d && !w.alive[d] && from.IsLost(d) {
+			b.Samples = append(b.Samples, raw.Sample{Family: uint32(lostField), Labels: w.names[d], Value: 1})
+		}
 	}
 }
 
@@ -126,9 +147,13 @@ func (w *Writer) learn() {
 		w.dict.FamilyID([]byte(Fields[f].Family))
 	}
 	n := len(w.inventory.Devices)
-	w.blocks, w.read, w.readDevice = make([][]uint32, n), make([]bool, n), make([]bool, n)
+	w.blocks, w.names = make([][]uint32, n), make([]uint32, n)
+	w.read, w.readDevice, w.alive = make([]bool, n), make([]bool, n), make([]bool, n)
 	for i := range w.inventory.Devices {
 		d := &w.inventory.Devices[i]
+		if d.Board == i {
+			w.names[i] = w.dict.BlockID(append(w.appendLabels(nil, d), '}'))
+		}
 		if d.UUID == "" {
 			continue
 		}
@@ -186,7 +211,11 @@ func (w *Writer) appendLabels(dst []byte, d *Device) []byte {
 // as the exporter writes them.
 func (w *Writer) appendDevice(dst []byte, d *Device) []byte {
 	dst = exposition.AppendLabel(dst, "{gpu", d.GPU)
-	dst = exposition.AppendLabel(dst, ",UUID", d.UUID)
+	if d.UUID != "" {
+		dst = exposition.AppendLabel(dst, ",UUID", d.UUID)
+	} else {
+		dst = exposition.AppendLabel(dst, ",entity", "GPU "+d.GPU)
+	}
 	dst = exposition.AppendLabel(dst, ",pci_bus_id", d.PCIBusID)
 	dst = exposition.AppendLabel(dst, ",device", "nvidia"+d.GPU)
 	dst = exposition.AppendLabel(dst, ",modelName", d.Model)

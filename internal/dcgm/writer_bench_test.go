@@ -69,3 +69,5 @@ func BenchmarkExposition8x25(b *testing.B) {
 		text = batch.AppendText(text[:0])
 	}
 }
+
+func (first25) IsLost(int) bool { return false }

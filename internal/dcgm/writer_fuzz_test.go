@@ -46,3 +46,5 @@ func (v one) Reading(field, _ int) float64 {
 	}
 	return math.NaN()
 }
+
+func (one) IsLost(int) bool { return false }

@@ -289,3 +289,36 @@ func TestLinksOfTheNode(t *testing.T) {
 		}
 	}
 }
+
+func (table) IsLost(int) bool { return false }
+
+// losing are readings in which each board that is not read is lost.
+type losing struct{ table }
+
+func (losing) IsLost(int) bool { return true }
+
+// Boards that are lost stand at the end, those without a UUID by their index, while there
+// is any reading; a board whose instance is read is not among them.
+func TestWriteLost(t *testing.T) {
+	n := flatten([]board{named(0, uuid0, "10"), newBoard(1), named(2, uuid1, "20"), named(3, "GPU-3", "30")})
+	n.Devices = append(n.Devices, NewInstance(7, "1", ""))
+	n.Devices[4].GPU, n.Devices[4].UUID, n.Devices[4].Board = "3", "GPU-3", 3
+	w := writer("", n, Jobs{})
+	write := func(rows string) string {
+		from := losing{read("#Entity POWER\n" + rows)}
+		from.w = w
+		b := &raw.Batch{}
+		w.Write(b, time.Time{}, from)
+		_, lost, _ := strings.Cut(string(b.AppendText(nil)), "# TYPE "+Lost+" gauge\n")
+		return lost
+	}
+	const want = Lost + `{gpu="1",entity="GPU 1",pci_bus_id="",device="nvidia1",modelName=""} 1
+` + Lost + `{gpu="2",UUID="` + uuid1 + `",pci_bus_id="20",device="nvidia2",modelName="NVIDIA H100 80GB HBM3"} 1
+`
+	if got := write("GPU 0 1.0\nGPU-I 7 1.0\n"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := write(""); got != "" {
+		t.Errorf("without a reading\n%s", got)
+	}
+}

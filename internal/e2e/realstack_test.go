@@ -48,6 +48,8 @@ type realNode struct {
 	state   string // folder of the driver's configuration and of the engine's socket
 	address string // what a client of the engine is told, "" until there is an engine
 	engine  *process
+	// driverless: the host engine finds no driver.
+	driverless bool
 }
 
 // newRealNode returns a node with the boards of a profile and no host engine. edits are
@@ -114,6 +116,9 @@ func (n *realNode) program(name string, args ...string) *exec.Cmd {
 	libraries, bin := []string{"driver", "lib"}, "bin"
 	if n.release == dcgm3 && name != "dcgm-exporter" {
 		libraries, bin = []string{"driver", "lib3", "lib"}, "bin3"
+	}
+	if n.driverless {
+		libraries = libraries[1:]
 	}
 	for i := range libraries {
 		libraries[i] = filepath.Join(n.stack, libraries[i])

@@ -78,8 +78,13 @@ func hostLine(h *canonical.Host) string {
 // notesOf are the lines below the table.
 func notesOf(v *View) []string {
 	var notes []string
-	if r := v.Source.Roster; r != nil && len(r.Missed) > 0 {
-		notes = append(notes, fmt.Sprintf("lost: %s that should be there", counted(len(r.Missed), "GPU")))
+	if r := v.Source.Roster; r != nil {
+		for i := range r.Missed[:r.Named] {
+			notes = append(notes, "lost: "+nameOf(&r.Missed[i])+", which the source names and has no reading of")
+		}
+		if n := len(r.Missed) - r.Named; n > 0 {
+			notes = append(notes, fmt.Sprintf("lost: %s that should be there", counted(n, "GPU")))
+		}
 	}
 	if len(v.Source.Missing) > 0 {
 		notes = append(notes, "missing: "+strings.Join(keysOf(v.Source.Missing), " ")+" (no device gave it)")
@@ -92,6 +97,17 @@ func notesOf(v *View) []string {
 		notes = append(notes, line)
 	}
 	return notes
+}
+
+// nameOf is what is known of a board that was not read.
+func nameOf(d *canonical.Device) string {
+	words := []string{"GPU", orAbsent(d.GPU)}
+	for _, text := range []string{d.UUID, d.PCIBusID, d.Model} {
+		if text != "" {
+			words = append(words, text)
+		}
+	}
+	return printable(strings.Join(words, " "))
 }
 
 func counted(n int, what string) string {

@@ -23,7 +23,7 @@ type document struct {
 	Host    map[string]float64 `json:"host,omitempty"`
 	Job     map[string]string  `json:"job,omitempty"`
 	Devices []map[string]any   `json:"devices"`
-	// Missed are boards that should be there and were never seen.
+	// Missed are boards that the source names, or that should be there, and that were never seen.
 	Missed []map[string]any `json:"missed,omitempty"`
 }
 

@@ -90,7 +90,7 @@ var families = [numFamilies]Series{
 	conditionFamily:          {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; a rise of a counter or a new XID keeps it raised for 10 minutes. 0 while it is not raised, absent where its input was not read."},
 	xidChangesFamily:         {"gpu_xid_changes_total", canonical.Counter, "", "How often the code of the last XID error turned into another one; the same code again does not show."},
 	xidChangedFamily:         {"gpu_xid_last_change_timestamp_seconds", canonical.Gauge, "", "When the code of the last XID error was first read, in Unix time; absent for a code that was there from the start."},
-	presentFamily:            {"gpu_present", canonical.Gauge, "", "1 for a board that is there, 0 for one that went within the last hour or that was expected and never seen."},
+	presentFamily:            {"gpu_present", canonical.Gauge, "", "1 for a board that is there, 0 for one that went within the last hour, that the source names and cannot read, or that was expected and never seen."},
 	observedFamily:           {"gpu_observed_seconds_total", canonical.Counter, "", "Time that the device was read over: the sum of its seconds in all classes, and of a board in all states of health."},
 	utilizedFamily:           {"gpu_real_utilization_seconds_total", canonical.Counter, "", "Real utilization summed over time: one second of full use, or two of half; divide by the known seconds for the mean."},
 	knownFamily:              {"gpu_real_utilization_known_seconds_total", canonical.Counter, "", "Time for which real utilization was known."},

@@ -85,7 +85,8 @@ type sourceView struct {
 	Age     string             // of the last reading that worked, "" if there was none
 	Frozen  string             // for how long no value had changed then, "" if that is not long
 	Gone    []canonical.Device // boards that are remembered
-	Missed  []canonical.Device // the first boards that were never seen
+	Named   []canonical.Device // the first boards that the source names and has not read
+	Missed  []canonical.Device // the first boards that are expected and were never seen
 	Others  int                // how many more were never seen
 	Missing []string
 	Unknown []string // the first families without a name of ours
@@ -151,8 +152,10 @@ func (v *sourceView) addAbsent(roster *canonical.Roster) {
 			v.Gone = append(v.Gone, d)
 		}
 	}
-	v.Missed = roster.Missed[:min(len(roster.Missed), mostMissed)]
-	v.Others = len(roster.Missed) - len(v.Missed)
+	shown := min(len(roster.Missed), mostMissed)
+	v.Named = roster.Missed[:min(roster.Named, shown)]
+	v.Missed = roster.Missed[len(v.Named):shown]
+	v.Others = len(roster.Missed) - shown
 }
 
 // addUnknown adds the first of the families without a name of ours, and counts the others.

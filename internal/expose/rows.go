@@ -32,7 +32,7 @@ const (
 	inReading reach = iota
 	// remembered are those that have an account in the ledger.
 	remembered
-	// missed are boards that should be there and were never seen.
+	// missed are boards that the source names, or that should be there, and that were never seen.
 	missed
 	numReaches
 )
@@ -121,7 +121,7 @@ type slot struct{ hostname, gpu string }
 // only, whichever sources have its device.
 type claims struct {
 	devices map[canonical.Identity]bool
-	// slots are those of boards that have series: no board is missed there.
+	// slots are those of boards that have series: no board of unknown UUID is missed there.
 	slots map[slot]bool
 }
 
@@ -132,7 +132,7 @@ func newClaims() *claims {
 // claim reports whether d, which is within reach r, gets its series here.
 func (c *claims) claim(d *canonical.Device, r reach) bool {
 	id, at := d.Identity(), slot{d.Hostname, d.GPU}
-	if c.devices[id] || r == missed && c.slots[at] {
+	if c.devices[id] || r == missed && d.UUID == "" && c.slots[at] {
 		return false
 	}
 	c.devices[id] = true

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -319,18 +320,77 @@ DCGM_EXP_OF_TOMORROW{gpu="%[1]d",UUID="%[2]s"} 1
 	owns := fmt.Sprintf(own, 0, "A") + fmt.Sprintf(own, 1, "B")
 	r := newReader(t, Options{})
 	for i, step := range []struct {
-		body string
-		want []c.Device
+		body   string
+		want   []c.Device
+		absent string // their UUIDs
 	}{
-		{owns, nil},
-		{a + b + owns, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}},
-		{owns + a + b, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}},
-		{owns + a, []c.Device{{GPU: "0", UUID: "A"}}},
-		{b + owns, []c.Device{{GPU: "1", UUID: "B"}}},
-		{owns, nil},
+		{owns, nil, ""}, // nothing is read: that says nothing about any
+		{a + b + owns, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}, ""},
+		{owns + a + b, []c.Device{{GPU: "0", UUID: "A"}, {GPU: "1", UUID: "B", Board: 1}}, ""},
+		{owns + a, []c.Device{{GPU: "0", UUID: "A"}}, "B"},
+		{a, []c.Device{{GPU: "0", UUID: "A"}}, ""},
+		{a + owns, []c.Device{{GPU: "0", UUID: "A"}}, "B"},
+		{b + owns, []c.Device{{GPU: "1", UUID: "B"}}, "A"},
+		{owns, nil, ""},
 	} {
 		r.read(step.body)
 		t.Logf("step %d", i)
 		r.checkDevices(step.want...)
+		if got := absentOf(r); got != step.absent {
+			t.Errorf("absent %q, want %q", got, step.absent)
+		}
+	}
+}
+
+// absentOf lists the absent boards, by UUID where that is known.
+func absentOf(r *reader) string {
+	var names []string
+	for _, d := range r.frame.Topology.Absent {
+		names = append(names, cmp.Or(d.UUID, d.Hostname+"/"+d.GPU))
+	}
+	return strings.Join(names, " ")
+}
+
+// Boards that a source names as lost are absent while others are read, by what is known of
+// them; one that has a reading is there, and so is the board of an instance that has.
+func TestLostBoards(t *testing.T) {
+	a := temp(`gpu="0",UUID="A"`, 40)
+	const named = `gpu_lost{gpu="2",UUID="C",pci_bus_id="1A",modelName="M"} 1
+gpu_lost{gpu="10",entity="GPU 10",pci_bus_id=""} 1
+`
+	instance := temp(`gpu="2",UUID="C",GPU_I_ID="7",GPU_I_PROFILE="1g"`, 40)
+	r := newReader(t, Options{FallbackHost: "n"})
+	steady := r.frame.Topology
+	for _, step := range []struct{ body, want string }{
+		{a + named, "C n/10"},
+		{named + a, "C n/10"},
+		{named, ""},
+		{a + temp(`gpu="2",UUID="C"`, 40) + named, "n/10"},
+		{a + instance + named, "n/10"},
+		{a + temp(`gpu="10",UUID="J"`, 40) + named, "C"},
+		{a + named + `gpu_lost{gpu="10",UUID="J"} 1` + "\n", "C J"},
+		{a + named + `gpu_lost{gpu="2",UUID="C",GPU_I_ID="7"} 1` + "\n", "C n/10"},
+		{a + named, "C n/10"},
+		{a + "DCGM_EXP_XID_ERRORS_COUNT{gpu=\"2\",UUID=\"C\"} 0\n" + named, "C n/10"},
+		{a, ""},
+	} {
+		r.read(step.body)
+		if got := absentOf(r); got != step.want {
+			t.Errorf("absent %q of %s want %q", got, step.body, step.want)
+		}
+		if steady = r.frame.Topology; len(r.report.UnknownFamilies) > 0 {
+			t.Errorf("unknown %v", r.report.UnknownFamilies)
+		}
+		if r.read(step.body); r.frame.Topology != steady {
+			t.Errorf("another topology of the same body\n%s", step.body)
+		}
+	}
+	r.read(a + named)
+	if d := r.frame.Topology.Absent[0]; d != (c.Device{Hostname: "n", GPU: "2", UUID: "C", PCIBusID: "1A", Model: "M"}) {
+		t.Errorf("%+v", d)
+	}
+	few := newReader(t, Options{MaxDevices: 2})
+	if few.read(a + named); absentOf(few) != "C" {
+		t.Errorf("%q where two devices are allowed", absentOf(few))
 	}
 }

@@ -82,7 +82,7 @@ type family struct {
 	rule    *rule // nil if we have no name for it
 	unknown bool  // it is the vendor's and has no rule
 	sibling bool  // its like came with the base-unit fields of DCGM 4.7
-	counted bool  // the exporter counts it by itself: no evidence of a device
+	naming  bool  // it names devices and shows none: see isNaming
 	seen    bool  // a device has a sample of it in this reading
 	listed  bool  // it is in Translator.unknown
 }
@@ -100,6 +100,7 @@ type position struct {
 const (
 	notHere   = -1 // the variant was not in the reading that made the topology
 	overLimit = -2 // its device is one too many
+	named     = -3 // the reading had samples of it that name its device and show none
 )
 
 // New returns a Translator. Errors are about Options.Rows; they name the row and
@@ -132,8 +133,8 @@ func New(opts Options) (*Translator, error) {
 
 // Translate fills dst with the devices and readings of b and rep with what
 // became of the rest. A device is in dst if b has a sample of it, or of an
-// instance of it, that the exporter does not merely count by itself. Of several samples for one reading of a device the first
-// counts. While no device comes, goes or changes, dst.Topology stays the same,
+// instance of it, that shows it; a board that is only named is among the Absent of the
+// topology. Of several samples for one reading of a device the first counts. While no device comes, goes or changes, dst.Topology stays the same,
 // and while besides no workload comes or goes, dst.AllocationSet does, in whatever
 // order the samples are.
 func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) {
@@ -167,7 +168,8 @@ func (t *Translator) learn(d *raw.Dict) {
 		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
 		t.families = append(t.families, family{
-			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name), sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), counted: r == nil && isCounted(name),
+			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name),
+			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name),
 		})
 		if name == utilRatioName {
 			t.util.family = id
@@ -203,18 +205,23 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			}
 			continue
 		}
-		f := &t.families[s.Family]
-		if f.counted {
+		f, p := &t.families[s.Family], &t.positions[v]
+		if f.naming {
 			f.seen = true
+			switch p.row {
+			case notHere:
+				return false
+			case named:
+				p.seen = t.reading
+			}
 			continue
 		}
-		p := &t.positions[v]
 		p.seen = t.reading
 		if p.row == overLimit {
 			rep.DroppedSeries++
 			continue
 		}
-		if p.row == notHere {
+		if p.row < 0 {
 			return false
 		}
 		f.seen = true
@@ -272,7 +279,7 @@ func (t *Translator) shapeFallbacks() {
 // of is in this reading too.
 func (t *Translator) allSeen() bool {
 	for i := range t.positions {
-		if t.positions[i].row >= 0 && t.positions[i].seen != t.reading {
+		if row := t.positions[i].row; (row >= 0 || row == named) && t.positions[i].seen != t.reading {
 			return false
 		}
 	}
@@ -283,7 +290,7 @@ func (t *Translator) allSeen() bool {
 // holders, and sets the position of every variant. It returns how many allocations
 // came to be left out.
 func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
-	present := t.present(b)
+	present, naming := t.present(b)
 	devices := admit(gather(t.variants, present), t.topology.Devices, t.maxDevices)
 	arrange(devices, t.fallbackHost)
 	index := indexOf(devices)
@@ -296,9 +303,14 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 			t.positions[v].row = int32(at)
 		}
 	}
-	if t.topology.Generation == 0 || !slices.Equal(devices, t.topology.Devices) {
+	for _, v := range naming {
+		t.positions[v].row = named
+	}
+	absent := t.absent(naming, devices)
+	if t.topology.Generation == 0 || !slices.Equal(devices, t.topology.Devices) || !slices.Equal(absent, t.topology.Absent) {
 		t.topology = &canonical.Topology{
 			Devices:    devices,
+			Absent:     absent,
 			Hostname:   t.hostname(devices),
 			Generation: t.topology.Generation + 1,
 		}
@@ -318,19 +330,24 @@ func (t *Translator) hostname(devices []canonical.Device) string {
 	return devices[0].Hostname
 }
 
-// present returns the variants that have a sample in b, in the order of their
-// first samples.
-func (t *Translator) present(b *raw.Batch) []int32 {
+// present returns the variants that have a sample in b which shows their device, and
+// those that have only such as name it, each in the order of their first samples.
+func (t *Translator) present(b *raw.Batch) (showing, naming []int32) {
 	t.reading++
-	var present []int32
-	for i := range b.Samples {
-		s := &b.Samples[i]
-		v := t.blocks[s.Labels]
-		if v < 0 || t.families[s.Family].counted || t.positions[v].seen == t.reading {
-			continue
+	for _, names := range [...]bool{false, true} {
+		for i := range b.Samples {
+			s := &b.Samples[i]
+			v := t.blocks[s.Labels]
+			if v < 0 || t.families[s.Family].naming != names || t.positions[v].seen == t.reading {
+				continue
+			}
+			t.positions[v].seen = t.reading
+			if names {
+				naming = append(naming, v)
+			} else {
+				showing = append(showing, v)
+			}
 		}
-		t.positions[v].seen = t.reading
-		present = append(present, v)
 	}
-	return present
+	return showing, naming
 }

@@ -111,6 +111,7 @@ type Source struct {
 	query        []byte     // the last of nvidia-smi's answers
 	links        []byte     // and of those about NVLinks
 	texts        []byte     // the last of dmon's with texts
+	wanted       []bool     // of each device that was surveyed last; never written to
 	extras       []int      // the multiplexed fields that all boards count; never written to
 	roundsLogged bool       // that some count them in rounds
 	missing      string     // why not all is there that was chosen, as it was logged last
@@ -283,7 +284,7 @@ func (s *Source) follow() uint64 {
 		if s.shown == nil || s.shown.epoch != v.epoch {
 			s.join.forget(v.entities)
 		}
-		s.shown = v
+		s.shown, s.join.view = v, v
 		s.out.SetInventory(v.inventory)
 	}
 	return v.epoch

@@ -55,12 +55,21 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	}
 	s.note(e, &list)
 	o.Discovery = list.stdout
+	if dcgm.ListsInactive(list.stdout) {
+		if all := s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-l", "-a"}, host)); dcgm.ListsAll(all.stdout) {
+			o.Discovery = all.stdout
+		}
+	}
 	if e := tree.failure(dcgmi, "discovery -c", "identity"); e == nil {
 		o.Hierarchy = tree.stdout
 	} else if s.hadInstances() {
 		return dcgm.Inventory{}, e
 	}
-	return dcgm.Parse(s.remember(&o)), nil
+	n := dcgm.Parse(s.remember(&o))
+	if v := s.view.Load(); v != nil {
+		n.Remember(&v.inventory)
+	}
+	return n, nil
 }
 
 // note has it told that discovery failed behind its list of GPUs, unless e is nil: once in
@@ -132,6 +141,7 @@ func (s *Source) choose(n *dcgm.Inventory) (entities string, models []int, err e
 	if err != nil {
 		return "", nil, unfit(err)
 	}
+	s.wanted = selection.Chosen
 	entities = n.Entities(&selection)
 	if entities == "" && !selection.All { // dmon would watch all
 		return "", nil, unfit(errors.New("the host engine reads none of the GPUs chosen by " + selection.By))

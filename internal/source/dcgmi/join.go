@@ -21,6 +21,7 @@ type join struct {
 	period time.Duration
 	// expects reports whether a stream runs or starts.
 	expects func(stream int) bool
+	view    *view // that the readings are of, nil for none
 
 	streams [2]latest
 	begun   time.Time
@@ -111,3 +112,26 @@ func (j *join) Reading(field, device int) float64 {
 	}
 	return j.streams[stream].value(field, j.streams[stream].entity[device])
 }
+
+// IsLost implements dcgm.Readings: a board that is to be read is lost by the host engine's
+// word, or where dmon has no value of it and one of another board that no board lacks.
+func (j *join) IsLost(board int) bool {
+	if j.view == nil || j.view.wanted != nil && !j.view.wanted[board] {
+		return false
+	}
+	if d := &j.view.inventory.Devices[board]; d.Inactive {
+		return d.Lost
+	}
+	for other := range j.view.inventory.Devices {
+		for _, field := range vital {
+			if v := j.Reading(field, other); v == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// vital are the indices in dcgm.Fields of what each board reads that answers at all: its
+// clock, its temperature and its power.
+var vital = [...]int{dcgm.FieldOf([]byte("SMCLK")), dcgm.FieldOf([]byte("TMPTR")), dcgm.FieldOf([]byte("POWER"))}

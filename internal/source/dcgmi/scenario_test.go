@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,60 @@ func TestLostGPUs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A GPU that was lost before the start is named, by what is known of it, and the others
+// are read: also by a dcgmi whose dmon does not start on all of them. One that is back is
+// read again.
+func TestGPUsThatWereLostBefore(t *testing.T) {
+	eachVersion(t, "in", func(t *testing.T, version string) {
+		s := dcgmitest.Scenario{Version: version, GPUs: dcgmitest.Boards(4)}
+		s.GPUs[2].Lost = true
+		w := newWorld(t, s)
+		check := func(uuid string) {
+			t.Helper()
+			w.untilWhole()
+			named := devices(&w.last, dcgm.Lost, true)
+			if got := devices(&w.last, "POWER", false); got != "0 1 3" || named != "2="+uuid {
+				t.Errorf("GPUs %s, lost %s", got, named)
+			}
+		}
+		check("")
+		if w.log.count("WARN") != 0 {
+			t.Error("something was said to be amiss")
+		}
+		w.scenario.GPUs = dcgmitest.Boards(4)
+		w.set()
+		w.resurvey(t.Context())
+		w.until("all GPUs", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 2 3" })
+		if has(&w.last, dcgm.Lost) {
+			t.Error("one is still lost")
+		}
+		// Now its name is known.
+		w.scenario.GPUs = slices.Clone(s.GPUs)
+		w.set()
+		w.Restart("in a test")
+		w.until("three", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1 3" })
+		check(dcgmitest.Boards(4)[2].UUID)
+	})
+}
+
+// A GPU whose row is blank from the first on is lost, unless nothing is asked for that each
+// board has.
+func TestLostByItsRow(t *testing.T) {
+	for _, tt := range []struct {
+		fields []int
+		want   string
+	}{{nil, "1"}, {[]int{150, 230}, "1"}, {[]int{230, 1002}, ""}} {
+		w := newWorld(t, dcgmitest.Scenario{
+			Readings: []dcgmitest.Reading{{Entity: "GPU 0", Field: 230, Value: 43}},
+			Failures: []dcgmitest.Failure{{Kind: dcgmitest.GPULost, GPU: 1}},
+		}, func(o *Options) { o.Fields = tt.fields })
+		w.until("a reading of the devices", func(b *raw.Batch, _ error) bool { return has(b, "XIDER") })
+		if got := devices(&w.last, dcgm.Lost, false); got != tt.want {
+			t.Errorf("%v: lost %q, want %q", tt.fields, got, tt.want)
+		}
+	}
 }
 
 // However dmon's output arrives, each sample that it prints is one tick, and each

@@ -62,7 +62,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 		begun := time.Now()
 		c, err := s.run(ctx, st)
 		asked := ctx.Err() != nil || errors.Is(err, errRestart)
-		without := !asked && (s.without(st, err) || s.withoutExtras(st, err))
+		without := !asked && (s.without(st, err) || s.withoutExtras(st, err) || s.withoutLost(ctx, st, err))
 		if !without { // else it is still the same start
 			s.close(st)
 		}
@@ -246,6 +246,18 @@ func (s *Source) without(st *stream, err error) bool {
 func (s *Source) withoutExtras(st *stream, err error) bool {
 	st.plain = st.extended && !st.gave && errors.Is(err, errFields)
 	return st.plain
+}
+
+// withoutLost reports whether st is to be started again without a board that is lost, if
+// err is that dmon does not start for one: discovery tells which, a little later than the
+// host engine finds out.
+func (s *Source) withoutLost(ctx context.Context, st *stream, err error) bool {
+	if st.gave || !errors.Is(err, errLost) {
+		return false
+	}
+	before := s.epoch()
+	s.resurvey(ctx)
+	return s.epoch() != before
 }
 
 // flows records that st gives ticks.

@@ -27,6 +27,7 @@ var errNoIdentity = fmt.Errorf("no answer within %s of the start", identityGrace
 type view struct {
 	inventory dcgm.Inventory
 	entities  string // dmon's -i
+	wanted    []bool // whether each device of the inventory is to be read, nil for all
 	extras    []int  // the multiplexed fields that all its boards count
 	// epoch is another where entities are others, or may stand for other devices.
 	// What a child of an earlier epoch prints is void.
@@ -131,9 +132,12 @@ func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	s.mu.Lock()
 	old := s.view.Load()
 	v := &view{inventory: n, entities: entities, extras: s.extras, epoch: 1}
+	if len(s.wanted) == len(n.Devices) {
+		v.wanted = s.wanted
+	}
 	if old != nil {
 		v.epoch = old.epoch
-		if entities != old.entities || !slices.Equal(v.extras, old.extras) || dcgm.Moved(&old.inventory, &n) {
+		if entities != old.entities || !slices.Equal(v.extras, old.extras) || dcgm.Moved(&old.inventory, &n) || dcgm.Returned(&old.inventory, &n) {
 			v.epoch++
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -167,6 +169,8 @@ func (s *Source) startWorkers(all []found, wanted []bool) {
 		switch {
 		case !wanted[i]:
 		case all[i].handle == nil:
+			// One that we may not read is somebody else's.
+			s.view.left[i] = all[i].answer != nvml.ERROR_NO_PERMISSION
 			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
 				"remedy", leftRemedy)
 			s.left = append(s.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next one", i, text(all[i].answer)))

@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"context"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"log/slog"
 	"strings"
 	"sync"
@@ -103,9 +104,12 @@ func label(labels, name string) string {
 // has reports whether a device has a row.
 func has(all map[string]string, device string) bool {
 	for key := range all {
-		if strings.HasPrefix(key, device+" ") {
+		if strings.HasPrefix(key, device+" ") && !isLost(all, device) {
 			return true
 		}
 	}
 	return false
 }
+
+// isLost reports whether a device is named as lost, which has no reading then.
+func isLost(all map[string]string, device string) bool { return all[device+" "+dcgm.Lost] == "1" }

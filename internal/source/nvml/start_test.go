@@ -129,7 +129,7 @@ func TestABoardHangsAtTheStart(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if all := r.read(); has(all, "0") || !has(all, "1") {
+		if all := r.read(); has(all, "0") || !has(all, "1") || !isLost(all, "0") {
 			t.Errorf("%v", all)
 		}
 		if n := r.log.count("left out", "gpu=0"); n != 1 {
@@ -219,7 +219,7 @@ func TestABoardIsLostAtTheStart(t *testing.T) {
 			m.boards[1].say(call, nvml.ERROR_GPU_IS_LOST)
 			r := newReader(t, m, nil)
 			defer r.Close()
-			if all := r.read(); has(all, "1") || !has(all, "0") {
+			if all := r.read(); has(all, "1") || !has(all, "0") || !isLost(all, "1") || isLost(all, "0") {
 				t.Errorf("%v", all)
 			}
 			e := r.Streams(nil)[device].Failure
@@ -231,4 +231,17 @@ func TestABoardIsLostAtTheStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One that we may not read is somebody else's: it is not lost.
+func TestABoardIsDeniedAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(2)
+		m.boards[1].say("nvmlDeviceGetHandleByIndex", nvml.ERROR_NO_PERMISSION)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		if all := r.read(); has(all, "1") || isLost(all, "1") || !has(all, "0") {
+			t.Errorf("%v", all)
+		}
+	})
 }

@@ -27,7 +27,7 @@ func TestLostGPU(t *testing.T) {
 		m.boards[1].say("nvmlDeviceGetTemperature", nvml.ERROR_GPU_IS_LOST)
 		for range 20 {
 			all := r.read()
-			if has(all, "1") || all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
+			if has(all, "1") || !isLost(all, "1") || all["0 DCGM_FI_DEV_GPU_TEMP"] != "61" {
 				t.Fatalf("%v", all)
 			}
 		}
@@ -45,7 +45,7 @@ func TestLostGPU(t *testing.T) {
 		for range 20 {
 			r.read()
 		}
-		if all := r.read(); !has(all, "1") || r.Streams(nil)[device].Failure != nil {
+		if all := r.read(); !has(all, "1") || isLost(all, "1") || r.Streams(nil)[device].Failure != nil {
 			t.Errorf("it is not back: %v", r.Streams(nil)[device].Failure)
 		}
 	})

@@ -25,6 +25,8 @@ type view struct {
 
 	results []*result              // of each board, of the reading: nil for none
 	workers []*worker              // of each board, nil for none
+	left    []bool                 // of each board: it is wanted and did not answer at the start
+	lost    []bool                 // of each board, of the reading: by the driver's word, or it hangs
 	repeats [len(dcgm.Fields)]bool // an instance shows the board's
 	counted [len(dcgm.Fields)]bool // by GPM
 
@@ -37,7 +39,7 @@ var ownColumns = [...]string{"FBTTL", "FBUSD", "FBFRE", "FBRSV", "GPUTL", "MCUTL
 
 // newView returns a view of boards.
 func newView(opts Options, all []found) view {
-	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), results: make([]*result, len(all)), workers: make([]*worker, len(all))}
+	v := view{chooser: opts.Choose, logger: opts.Logger, out: dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger), results: make([]*result, len(all)), workers: make([]*worker, len(all)), left: make([]bool, len(all)), lost: make([]bool, len(all))}
 	if opts.Page != nil {
 		v.out.Serve(opts.Page)
 	}
@@ -104,7 +106,9 @@ func (v *view) follow(states []state) error {
 // returns whether values of GPM are in it.
 func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Duration) (profiled bool) {
 	clear(v.results)
+	copy(v.lost, v.left)
 	for i := range states {
+		v.lost[states[i].board] = states[i].is != fine
 		if st := &states[i]; st.result != nil && begun.Sub(st.result.begun) < most {
 			v.results[st.board] = st.result
 		}
@@ -112,6 +116,9 @@ func (v *view) fill(b *raw.Batch, states []state, begun time.Time, most time.Dur
 	v.out.Write(b, begun, v)
 	return slices.ContainsFunc(b.Samples, func(s raw.Sample) bool { return v.counted[s.Family] })
 }
+
+// IsLost implements dcgm.Readings.
+func (v *view) IsLost(board int) bool { return v.lost[v.inventory.Devices[board].Entity] }
 
 // Reading implements dcgm.Readings.
 func (v *view) Reading(field, device int) float64 {

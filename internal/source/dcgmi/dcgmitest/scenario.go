@@ -65,7 +65,10 @@ type GPU struct {
 	UUID  string // with its GPU- prefix
 	// Inactive boards are left out of discovery -l, and counted by a note there
 	// from 4.5 on.
-	Inactive  bool
+	Inactive bool
+	// Lost boards were lost before the host engine started. From 4.5 on they are Inactive;
+	// before, discovery -l lists them without names, and dmon does not start on them.
+	Lost      bool
 	Instances []Instance
 }
 

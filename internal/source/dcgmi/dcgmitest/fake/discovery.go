@@ -2,6 +2,7 @@ package fake
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,12 +42,19 @@ func (f *fake) discovery(set map[string]string) (status, error) {
 	return ok, nil
 }
 
+// null is what is printed of a text that the driver does not give.
+const null = "<<<NULL>>>"
+
 // printBoards prints the table of boards, the inactive ones only if all.
 func (f *fake) printBoards(all bool) {
 	var sections [][][]string
 	inactive := 0
 	for _, gpu := range f.scenario.GPUs {
 		suffix := ""
+		if gpu.Lost {
+			gpu.Name, gpu.BusID, gpu.UUID = null, null, null
+			gpu.Inactive = f.release.Since("4.5.0")
+		}
 		if gpu.Inactive {
 			inactive++
 			if !all {
@@ -54,15 +62,11 @@ func (f *fake) printBoards(all bool) {
 			}
 			suffix = " (last known)"
 		}
-		section := [][]string{
-			{strconv.Itoa(gpu.Index), "Name: " + gpu.Name + suffix},
-			{"", "PCI Bus ID: " + gpu.BusID + suffix},
-			{"", "Device UUID: " + gpu.UUID + suffix},
+		section := [][]string{{"", "Name: " + gpu.Name + suffix}, {"", "PCI Bus ID: " + gpu.BusID + suffix}, {"", "Device UUID: " + gpu.UUID}}
+		if gpu.Inactive { // the words are seen for a lost board, and assumed for another
+			section = slices.Insert(section, 0, []string{"", "Status: " + map[bool]string{false: "INACTIVE", true: "LOST"}[gpu.Lost]})
 		}
-		if all {
-			// Which words follow, and whether all lines have the suffix, is assumed.
-			section = append(section, []string{"", "Status: " + map[bool]string{false: "Active", true: "Inactive"}[gpu.Inactive]})
-		}
+		section[0][0] = strconv.Itoa(gpu.Index)
 		sections = append(sections, section)
 	}
 	f.out.printf("%d %s found", len(sections), plural(len(sections), "GPU", "GPUs"))

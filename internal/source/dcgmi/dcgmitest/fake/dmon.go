@@ -114,6 +114,9 @@ func (d *dmon) watch() status {
 	refused, is := d.failure(dcgmitest.WatchRefused, "dmon", d.profiling)
 	is = is && (refused.Field == 0 || slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return f.ID == refused.Field }))
 	code := status(refused.Code)
+	if slices.ContainsFunc(d.entities, d.isLost) {
+		is, code = true, gpuLost
+	}
 	if !is && len(d.entities) == 0 {
 		return d.refuseEmpty()
 	}

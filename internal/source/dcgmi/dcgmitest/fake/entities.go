@@ -35,7 +35,9 @@ func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string)
 		e := dcgmitest.Entity{Instance: instance, ID: number(id)}
 		switch {
 		case !given:
-			entities = slices.DeleteFunc(slices.Clone(all), func(e dcgmitest.Entity) bool { return e.Instance })
+			entities = slices.DeleteFunc(slices.Clone(all), func(e dcgmitest.Entity) bool {
+				return e.Instance || f.release.Since("4.5.0") && f.isLost(e)
+			})
 		case strings.Contains(id, ":"):
 			return nil, badParam, "Error: invalid entity type: " + token
 		case e.ID < 0:
@@ -43,6 +45,8 @@ func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string)
 		case !slices.Contains(all, e):
 			word := map[bool]string{false: "GPU", true: "GPU_I"}[instance]
 			return nil, badParam, fmt.Sprintf("Error: Got error %d %s while adding %s %d to our entity group.", badParam, badParam, word, e.ID)
+		case f.isLost(e) && f.release.Since("4.5.0"):
+			return nil, gpuLost, fmt.Sprintf("Error: Got error %d %s while adding GPU %d to our entity group.", int(gpuLost), gpuLost, e.ID)
 		default:
 			entities = append(entities, e)
 		}
@@ -54,6 +58,11 @@ func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string)
 	}
 	slices.SortFunc(entities, func(a, b dcgmitest.Entity) int { return cmp.Compare(rank(a), rank(b)) })
 	return slices.Compact(entities), ok, ""
+}
+
+// isLost reports whether e is a board that was lost from the start.
+func (f *fake) isLost(e dcgmitest.Entity) bool {
+	return slices.ContainsFunc(f.scenario.GPUs, func(g dcgmitest.GPU) bool { return g.Lost && !e.Instance && g.Index == e.ID })
 }
 
 // number returns digits as a number; what is too long for one is no entity's id.

@@ -14,6 +14,7 @@ const (
 	notConfigured status = -5
 	notSupported  status = -6
 	noData        status = -14
+	gpuLost       status = -18
 	disconnected  status = -21
 	groupIsEmpty  status = -35
 	noNVML        status = -56
@@ -29,7 +30,7 @@ var texts = map[status]string{
 	notConfigured: "Setting not configured",
 	notSupported:  "Feature not supported",
 	noData:        "No data is available",
-	-18:           "GPU is lost",
+	gpuLost:       "GPU is lost",
 	disconnected:  "Host engine connection invalid/disconnected",
 	-23:           "The GPUs of this group are incompatible with each other for the requested operation",
 	-24:           "Max limit reached for the object",

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// lostBefore are two boards that the driver has lost when everything starts.
+const lostBefore = `devices:
+  "2": {failure: {mode: lost}}
+  "5": {failure: {mode: fallen_off_bus}}
+`
+
+// present is kpulse_gpu_present of a board, whatever its uuid.
+func present(gpu, value int) string {
+	return fmt.Sprintf(`kpulse_gpu_present\{hostname="n",gpu="%d",uuid="[^"]*"\} %d\n`, gpu, value)
+}
+
+// TestRealLostBeforeTheStart: a GPU that was lost before the host engine and we started is
+// not present, by each way that names it, without --expected-gpus.
+func TestRealLostBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	for way, release := range map[string]string{"dcgm 4": dcgm4, "dcgm 3": dcgm3, "nvml": ""} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			n := newRealNode(t, release, "h100")
+			n.override(t, lostBefore)
+			flags, start := []string{"--backend=nvml"}, n.startNVML
+			if release != "" {
+				n.startEngine(t)
+				flags, start = []string{"--backend=dcgm", "--dcgm.host=" + n.address}, n.startDCGM
+			}
+			c := start(t)
+			body := awaitPage(t, c, "/metrics", 200, `(?s)`+present(2, 0)+`.*`+present(5, 0))
+			if err := checkExposition([]byte(body)); err != nil {
+				t.Error(err)
+			}
+			if n := strings.Count(body, "\nkpulse_gpu_temperature_celsius{"); n != 6 {
+				t.Errorf("%d GPUs are read", n)
+			}
+			for _, gpu := range []int{0, 1, 3, 4, 6, 7} {
+				awaitPage(t, c, "/metrics", 200, present(gpu, 1))
+			}
+			awaitPage(t, c, "/", 200, `(?s)(<dt>Lost</dt><dd class="down">GPU 2 of n|<dt>Gone</dt><dd class="down">GPU 2 of n).*GPU 5 of n`)
+			out, errs, err := n.run(t, append(flags, "--once", "--node-name=n")...)
+			if err != nil || !strings.Contains(out, "\nlost: GPU 2") || !strings.Contains(out, "\nlost: GPU 5") {
+				t.Errorf("%v: %s\n%s", err, out, errs)
+			}
+		})
+	}
+}
+
+// TestRealGPUThatComesBack: one that was lost before the start is read once it is back.
+func TestRealGPUThatComesBack(t *testing.T) {
+	t.Parallel()
+	n := newRealNode(t, "", "h100")
+	n.override(t, lostBefore)
+	c := n.startNVML(t)
+	awaitPage(t, c, "/metrics", 200, present(5, 0))
+	n.override(t, "devices: {}\n")
+	awaitPage(t, c, "/metrics", 200, `(?s)`+present(2, 1)+`.*`+present(5, 1)) // it is asked again after half a minute
+}
+
+// TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so that
+// discovery fails behind its list of GPUs. They are read, and that is said.
+func TestRealWithoutSwitches(t *testing.T) {
+	t.Parallel()
+	for release, flags := range map[string][]string{dcgm4: {"--denylist-modules", "1"}, dcgm3: nil} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			n := startRealNode(t, release, "h100", flags...)
+			c := n.startDCGM(t)
+			awaitPage(t, c, "/metrics", 200, `(?s)`+present(0, 1)+`.*`+present(7, 1))
+			awaitPage(t, c, "/", 200, `<dt>Note</dt>.*Cannot get NvSwitch list.*dcgmi modules -l`)
+			if err := c.stop(); err != nil || strings.Count(c.logged(), "Cannot get NvSwitch list") != 1 {
+				t.Errorf("%v; the log should say it once:\n%s", err, c.logged())
+			}
+		})
+	}
+}
+
+// TestRealWithoutDriver: a host engine that started without a driver sees no GPU. That is
+// no fault of it, and it is not to be started.
+func TestRealWithoutDriver(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{dcgm4, dcgm3} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			n := newRealNode(t, release, "h100")
+			n.driverless = true
+			n.startEngine(t)
+			body := awaitPage(t, n.startDCGM(t), "/metrics", 502, `the driver.*nvidia-smi -L`)
+			if strings.Contains(body, "went away") || strings.Contains(body, "start it") {
+				t.Error(body)
+			}
+		})
+	}
+}

@@ -52,7 +52,7 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 	index := map[allocationKey]int{}
 	for _, id := range present {
 		v, row := &t.variants[id], t.positions[id].row
-		if row == overLimit || !v.isAllocated() {
+		if row == overLimit || !t.isAllocated(v) {
 			continue
 		}
 		a := allocation{device: keyOf(&v.Device), Allocation: v.allocation}

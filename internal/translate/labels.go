@@ -25,6 +25,10 @@ const (
 	roleEntity   // a row of dmon, whose devices have no uuid
 	roleNoDevice // a row of something inside or beside a GPU
 
+	// What Prometheus adds to each series of a target.
+	roleTargetJob
+	roleTargetInstance
+
 	// The allocation: see allocationOf.
 	roleNamespace
 	rolePod
@@ -32,9 +36,6 @@ const (
 	roleOldNamespace
 	roleOldPod
 	roleOldContainer
-	roleExportedNamespace
-	roleExportedPod
-	roleExportedContainer
 	roleHPCJob
 
 	// What the pod belongs to: see owners.
@@ -79,17 +80,16 @@ var labelNames = map[string]role{
 	"cpu":                           roleNoDevice,
 	"cpucore":                       roleNoDevice,
 	"gpu_ci_id":                     roleNoDevice,
+	"job":                           roleTargetJob,
+	"instance":                      roleTargetInstance,
 
-	"namespace":          roleNamespace,
-	"pod":                rolePod,
-	"container":          roleContainer,
-	"pod_namespace":      roleOldNamespace, // dcgm-exporter 1.x, and --use-old-namespace
-	"pod_name":           roleOldPod,
-	"container_name":     roleOldContainer,
-	"exported_namespace": roleExportedNamespace, // what Prometheus makes of a label that the target has too
-	"exported_pod":       roleExportedPod,
-	"exported_container": roleExportedContainer,
-	"hpc_job":            roleHPCJob,
+	"namespace":      roleNamespace,
+	"pod":            rolePod,
+	"container":      roleContainer,
+	"pod_namespace":  roleOldNamespace, // dcgm-exporter 1.x, and --use-old-namespace
+	"pod_name":       roleOldPod,
+	"container_name": roleOldContainer,
+	"hpc_job":        roleHPCJob,
 
 	// Labels of pods that --kubernetes-enable-pod-labels copies, with _ for all
 	// that no label name may hold.
@@ -107,6 +107,10 @@ var labelNames = map[string]role{
 	"pod_template_hash":                   rolePodTemplateHash,
 }
 
+// exportedPrefix is what Prometheus puts in front of a label that its target has too: the
+// plain one beside it is the target's.
+const exportedPrefix = "exported_"
+
 // variant is what the labels of a row give of its device and its allocation. Rows of
 // one device may differ in it, and rows that differ only in other labels share one.
 type variant struct {
@@ -114,10 +118,16 @@ type variant struct {
 	// allocation is that of the row, without the index of its device. It has no
 	// Workload where the device is free.
 	allocation canonical.Allocation
+	// exported is set where Prometheus renamed the pod of the row, and target where the
+	// row has been through a Prometheus and its pod has the plain name.
+	exported, target bool
 }
 
-// isAllocated reports whether the row is of a workload.
-func (v *variant) isAllocated() bool { return v.allocation.Workload != canonical.Workload{} }
+// isAllocated reports whether the row is of a workload. Once Prometheus renamed the pod of
+// one row of a reading, a plain pod is that of the exporter, and its device is free.
+func (t *Translator) isAllocated(v *variant) bool {
+	return v.allocation.Workload != canonical.Workload{} && !(t.relabelled && v.target && v.allocation.Job == "")
+}
 
 // What stands for the variant of rows that are of no device.
 const (
@@ -149,22 +159,40 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 // tooLong reports whether a label that we know is longer than allowed.
 func (t *Translator) tooLong(labels []raw.Label) bool {
 	return t.maxLabelValue > 0 && slices.ContainsFunc(labels, func(l raw.Label) bool {
-		_, known := roleOf(l.Name)
+		_, _, known := placeOf(l.Name)
 		return known && len(l.Value) > t.maxLabelValue
 	})
 }
 
 // valuesOf returns labels by role. Of labels with the same role the first that is not
-// blank counts: the exporter writes its own in front of those of pods.
+// blank counts: the exporter writes its own in front of those of pods. One that Prometheus
+// renamed goes first.
 func valuesOf(labels []raw.Label) (row values) {
+	var exported values
 	for _, l := range labels {
-		r, known := roleOf(l.Name)
-		if !known || row[r] != "" || isBlank(l.Value) {
-			continue
+		r, renamed, known := placeOf(l.Name)
+		of := &row
+		if renamed {
+			of = &exported
 		}
-		row[r] = l.Value
+		if known && of[r] == "" && !isBlank(l.Value) {
+			of[r] = l.Value
+		}
+	}
+	for r := range row {
+		row[r] = cmp.Or(exported[r], row[r])
 	}
 	return row
+}
+
+// placeOf is roleOf for a name that may be one that Prometheus renamed.
+func placeOf(name string) (r role, renamed, known bool) {
+	if n := len(exportedPrefix); len(name) > n && strings.EqualFold(name[:n], exportedPrefix) {
+		r, known = roleOf(name[n:])
+		return r, true, known
+	}
+	r, known = roleOf(name)
+	return r, false, known
 }
 
 // describe makes a variant of labels; ok is false if they are of no device.
@@ -175,6 +203,11 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 	}
 	v.Device = t.deviceOf(&row)
 	v.allocation = allocationOf(&row)
+	v.exported = slices.ContainsFunc(labels, func(l raw.Label) bool {
+		r, renamed, known := placeOf(l.Name)
+		return known && renamed && r == rolePod && !isBlank(l.Value)
+	})
+	v.target = !v.exported && row[rolePod] != "" && row[roleTargetJob] != "" && row[roleTargetInstance] != ""
 	return v, true
 }
 

@@ -38,7 +38,7 @@ func (t *Translator) markShared(present []int32) {
 	t.sharing = false
 	for _, v := range present {
 		p := &t.positions[v]
-		p.shared = p.row >= 0 && several[p.row] && t.variants[v].isAllocated()
+		p.shared = p.row >= 0 && several[p.row] && t.isAllocated(&t.variants[v])
 		p.allocation = -1
 		if !p.shared {
 			continue

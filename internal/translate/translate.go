@@ -71,6 +71,7 @@ type Translator struct {
 	allocations    []allocation // of the topology's devices, in the order in which they appeared
 	allocationSet  *canonical.AllocationSet
 	fallbackValues []float64      // devices × rules.fallbacks
+	relabelled     bool           // Prometheus renamed the pod of a row of the topology
 	sharing        bool           // some position is shared
 	later          []sharedSample // of the reading, in its order
 	unknown        []string
@@ -316,6 +317,7 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 		}
 		t.allocationSet = nil
 	}
+	t.relabelled = slices.ContainsFunc(present, func(v int32) bool { return t.variants[v].exported })
 	leftOut = t.updateAllocations(present)
 	t.markShared(present)
 	return leftOut

@@ -137,7 +137,6 @@ var rewritten = [numRoles]bool{
 	roleDriver: true, roleInstance: true, roleProfile: true, roleEntity: true,
 	roleNamespace: true, rolePod: true, roleContainer: true,
 	roleOldNamespace: true, roleOldPod: true, roleOldContainer: true,
-	roleExportedNamespace: true, roleExportedPod: true, roleExportedContainer: true,
 }
 
 // appendLabels appends the label block that v writes for a row with these labels, of
@@ -156,7 +155,7 @@ func (v Version) appendLabels(dst []byte, row *values, labels []raw.Label) []byt
 		add(l.name, row[l.role])
 	}
 	for _, l := range labels {
-		if r, known := roleOf(l.Name); !known || !rewritten[r] {
+		if r, _, known := placeOf(l.Name); !known || !rewritten[r] {
 			add(l.Name, l.Value)
 		}
 	}

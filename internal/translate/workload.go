@@ -8,23 +8,25 @@ import (
 )
 
 // allocationOf returns the allocation that a row is of, but for the index of its
-// device. It has no Workload unless a pod or a job is named: exporters write
-// labels of pods on the rows of free devices too, as "", and a container alone is
-// one of a mere host.
+// device. It has no Workload unless a pod, a job or a container is named: exporters write
+// labels of pods on the rows of free devices too, as "". A container without a pod and a
+// namespace is one of the host's own (container runtime labels, since 4.8.3).
 //
-// Where a pod has labels of several dialects, those that Prometheus renamed go
-// first: the plain ones beside them are of the target it scraped. Then come the
-// plain ones, as the old names may be what labels of the pod turned to.
+// The plain names go before the old ones, as the old names may be what labels of the pod
+// turned to.
 func allocationOf(v *values) canonical.Allocation {
 	a := canonical.Allocation{Workload: canonical.Workload{
-		Pod: cmp.Or(v[roleExportedPod], v[rolePod], v[roleOldPod]),
-		Job: strings.TrimSpace(v[roleHPCJob]), // the exporter copies lines of the job's file as they are
+		Namespace: cmp.Or(v[roleNamespace], v[roleOldNamespace]),
+		Pod:       cmp.Or(v[rolePod], v[roleOldPod]),
+		Container: cmp.Or(v[roleContainer], v[roleOldContainer]),
+		Job:       strings.TrimSpace(v[roleHPCJob]), // the exporter copies lines of the job's file as they are
 	}}
 	if a.Pod == "" {
+		if a.Namespace != "" {
+			a.Namespace, a.Container = "", ""
+		}
 		return a
 	}
-	a.Namespace = cmp.Or(v[roleExportedNamespace], v[roleNamespace], v[roleOldNamespace])
-	a.Container = cmp.Or(v[roleExportedContainer], v[roleContainer], v[roleOldContainer])
 	for i := range owners {
 		if name := owners[i].name(v, a.Pod); name != "" {
 			a.Kind, a.Name = owners[i].kind, name

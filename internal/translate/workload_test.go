@@ -37,7 +37,9 @@ func TestAllocationOfARow(t *testing.T) {
 		{"empty ones", `container="",namespace="",pod="",hpc_job=""`, c.Workload{}},
 		{"the old ones empty", `container_name="",pod_name="",pod_namespace=""`, c.Workload{}},
 		{"a namespace alone", `container="main",namespace="team",pod=""`, c.Workload{}},
-		{"a container of the host", `container="main"`, c.Workload{}},
+		{"a container of the host's own", `container="main"`, c.Workload{Container: "main"}},
+		{"one with a job", `container="main",hpc_job="7"`, c.Workload{Container: "main", Job: "7"}},
+		{"claims of dynamic resources", `pod="p",dra_claim_name="x",dra_claim_namespace="y",dra_driver_name="gpu.nvidia.com",dra_pool_name="n",dra_device_name="gpu-0"`, c.Workload{Pod: "p"}},
 		{"the job of a scrape", `job="dcgm",job_name="train"`, c.Workload{}},
 	}
 	for _, test := range tests {
@@ -111,4 +113,20 @@ func TestLabelNamesCanBeFound(t *testing.T) {
 			t.Errorf("%s is %d, %v; want %d", name, got, ok, want)
 		}
 	}
+}
+
+// TestRelabelledScrape: what Prometheus renamed is the exporter's, and what has the plain
+// name beside it the target's. Where pods were renamed, a free device has the target's
+// pod alone.
+func TestRelabelledScrape(t *testing.T) {
+	const target = `,instance="10.0.0.1:9400",job="dcgm",namespace="monitoring",pod="dcgm-exporter-x",container="exporter"`
+	r := newReader(t, Options{})
+	r.read(temp(`gpu="0",UUID="A",exported_namespace="n",exported_pod="p",exported_container="c"`+target, 40) + temp(`gpu="1",UUID="B"`+target, 50))
+	r.checkHolds(c.Allocation{Workload: c.Workload{Namespace: "n", Pod: "p", Container: "c"}})
+	// honorLabels: the pods have their own names.
+	r.read(temp(`gpu="0",UUID="A",instance="i",job="j",namespace="n",pod="p"`, 40) + temp(`gpu="1",UUID="B",instance="i",job="j",namespace="n",pod="q"`, 50))
+	r.checkHolds(c.Allocation{Workload: c.Workload{Namespace: "n", Pod: "p"}}, c.Allocation{Device: 1, Workload: c.Workload{Namespace: "n", Pod: "q"}})
+	r = translated(t, Options{}, temp(`gpu="9",exported_gpu="0",UUID="A",hostname="of-the-target",Exported_Hostname="n1",device="eth0",exported_device="nvidia0",exported_hpc_job="7"`, 40))
+	r.checkDevices(c.Device{Hostname: "n1", GPU: "0", UUID: "A", Name: "nvidia0"})
+	r.checkHolds(c.Allocation{Workload: c.Workload{Job: "7"}})
 }

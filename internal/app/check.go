@@ -114,7 +114,11 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 		return "", nil, err
 	}
 	fields, problems := counters.Check(files[0], body, wants)
-	return fmt.Sprintf("%s: %s: ok", files[0], plural(fields, "field")), problems, nil
+	summary := fmt.Sprintf("%s: %s: ok", files[0], plural(fields, "field"))
+	if old := counters.OldNames(body); len(old) > 0 {
+		summary += fmt.Sprintf("\nwith --compat=4.8 we serve the names of 4.8 that it does not have too: %s", strings.Join(old, ", "))
+	}
+	return summary, problems, nil
 }
 
 // wantedReadings are what our scores are made of: first what utilization and class

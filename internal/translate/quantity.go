@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -82,4 +83,25 @@ func (q *quantity) add(row *Row) {
 	if row.Unit == percentOrRatio {
 		q.worded[V49].unit = Ratio
 	}
+}
+
+// NamesIn returns the names, sorted, under which Render would give the readings of
+// families in v, but for those that are among the families already.
+func NamesIn(v Version, families []string) (names []string) {
+	rules, err := newRuleSet(nil)
+	if err != nil {
+		return nil // a test holds the dialect
+	}
+	for _, family := range families {
+		rule := rules.byName[family]
+		if rule == nil || rule.quantity < 0 {
+			continue
+		}
+		name := rules.quantities[rule.quantity].worded[v].name
+		if name != "" && !slices.Contains(families, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

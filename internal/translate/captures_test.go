@@ -37,7 +37,7 @@ func TestCaptures(t *testing.T) {
 		// fifth are malformed.
 		"hpc-jobs": {devices: 9, holds: []c.Allocation{
 			{Device: 2, Workload: c.Workload{Job: "4711"}}, {Device: 4, Workload: c.Workload{Job: "77"}}, {Device: 5, Workload: c.Workload{Job: "4712"}},
-			{Device: 5, Workload: c.Workload{Job: "4713"}}, {Device: 6, Workload: c.Workload{Job: "4714 "}},
+			{Device: 5, Workload: c.Workload{Job: "4713"}}, {Device: 6, Workload: c.Workload{Job: "4714"}},
 		}},
 	}
 	files, err := filepath.Glob(filepath.Join(captures, "*.prom"))

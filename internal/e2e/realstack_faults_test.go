@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// readingsOfGPU matches a line of one of our families about a GPU.
+func readingsOfGPU(family string, gpu int, rest string) string {
+	return fmt.Sprintf(`(?m)^kpulse_%s\{hostname="n",gpu="%d",%s`, family, gpu, rest)
+}
+
+// awaitAll waits, for each way by itself, until its answer holds all of the lines.
+func awaitAll(t *testing.T, ways map[string]*child, lines ...string) {
+	t.Helper()
+	var all sync.WaitGroup
+	for way, c := range ways {
+		all.Go(func() {
+			missing := lines
+			for end := time.Now().Add(60 * time.Second); time.Now().Before(end) && len(missing) > 0; time.Sleep(200 * time.Millisecond) {
+				_, body := page(t, c, "/metrics")
+				missing = nil
+				for _, line := range lines {
+					if !regexp.MustCompile(line).MatchString(body) {
+						missing = append(missing, line)
+					}
+				}
+			}
+			for _, line := range missing {
+				t.Errorf("%s: no %s", way, line)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// threeWays returns the three ways of reading a node whose engine runs.
+func (n *realNode) threeWays(t *testing.T, flags ...string) map[string]*child {
+	t.Helper()
+	return map[string]*child{
+		"exporter": n.startBehind(t, n.startExporter(t, countersOf(t, legacyNames), nil), flags...),
+		"dcgm":     n.startDCGM(t, flags...),
+		"nvml":     n.startNVML(t, flags...),
+	}
+}
+
+// TestRealStackFaults: what befalls boards is seen in each way, and so is its end.
+func TestRealStackFaults(t *testing.T) {
+	t.Parallel()
+	n := startRealNode(t, dcgm4, "h100")
+	ways := n.threeWays(t)
+	healthy := readingsOfGPU("gpu_temperature_celsius", 7, `.*\} 61$`)
+	awaitAll(t, ways, healthy, readingsOfGPU("gpu_real_utilization_ratio", 2, ``))
+
+	n.override(t, `devices:
+  "2": {failure: {mode: lost}}
+  "3": {failure: {mode: ecc_uncorrectable, xid: {code: 48}}}
+  "5": {ecc: {errors: {volatile: {double_bit: {total: 4}}}}, utilization: {gpu: 12}}
+  "6": {nvlink_error: {rate: 50}}
+  "7": {thermal: {temperature_gpu_c: 99}, clocks_throttle_reasons: {hw_thermal_slowdown: true}}
+`)
+	awaitAll(t, ways,
+		readingsOfGPU("gpu_present", 2, `.*\} 0$`),
+		readingsOfGPU("gpu_present", 3, `.*\} 1$`),
+		readingsOfGPU("gpu_xid_last", 3, `.*\} 48$`),
+		readingsOfGPU("gpu_nvml_utilization_ratio", 5, `.*\} 0.12$`),
+		readingsOfGPU("gpu_ecc_errors_total", 5, `.*severity="uncorrectable",scope="volatile"\} 4$`),
+		readingsOfGPU("gpu_health_condition", 5, `.*condition="ecc_double_bit",state="crit"\} 1$`),
+		readingsOfGPU("gpu_nvlink_errors_total", 6, `.*\} [1-9]`),
+		readingsOfGPU("gpu_health_condition", 6, `.*condition="nvlink_errors",state="warn"\} 1$`),
+		readingsOfGPU("gpu_temperature_celsius", 7, `.*\} 99$`),
+		readingsOfGPU("gpu_health_condition", 7, `.*condition="gpu_temperature",state="hot"\} 1$`),
+		readingsOfGPU("gpu_clock_event_active", 7, `.*reason="hw_thermal"\} 1$`),
+	)
+	for way, c := range ways {
+		_, body := page(t, c, "/metrics")
+		if line := regexp.MustCompile(readingsOfGPU("gpu_temperature_celsius", 2, `.*`)).FindString(body); line != "" {
+			t.Errorf("%s: a board that is lost has %s", way, line)
+		}
+	}
+
+	n.override(t, "devices: {}\n")
+	awaitAll(t, ways, healthy, readingsOfGPU("gpu_present", 2, `.*\} 1$`), readingsOfGPU("gpu_temperature_celsius", 2, `.*\} 61$`),
+		readingsOfGPU("gpu_clock_event_active", 7, `.*reason="hw_thermal"\} 0$`))
+}
+
+// TestRealStackEngine: the host engine is stopped, restarted, frozen and thawed, of either release.
+func TestRealStackEngine(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{dcgm4, dcgm3} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			n := startRealNode(t, release, "a100")
+			c := n.startDCGM(t)
+			reads := readingsOfGPU("gpu_temperature_celsius", 0, `.*\} 61$`)
+			awaitPage(t, c, "/metrics", 200, reads)
+
+			n.engine.stop(t)
+			body := awaitPage(t, c, "/metrics", 502, `host engine`)
+			if !strings.Contains(body, "systemctl start nvidia-dcgm") {
+				t.Errorf("no remedy: %s", body)
+			}
+			n.startEngine(t)
+			awaitPage(t, c, "/metrics", 200, reads)
+
+			n.engine.freeze()
+			awaitPage(t, c, "/metrics", 502, ``)
+			n.engine.thaw()
+			awaitPage(t, c, "/metrics", 200, reads)
+		})
+	}
+}
+
+// TestRealStackJobs: the exporter and we read the files of jobs alike.
+func TestRealStackJobs(t *testing.T) {
+	t.Parallel()
+	jobs := t.TempDir()
+	for gpu, text := range map[string]string{"0": "4711\n", "1": "4712\n4713\n", "3": "\n", "4": "4714\n"} {
+		writeFile(t, filepath.Join(jobs, gpu), text)
+	}
+	n := startRealNode(t, dcgm4, "l40s")
+	ways := map[string]*child{
+		"exporter": n.startBehind(t, n.startExporter(t, "", []string{"DCGM_HPC_JOB_MAPPING_DIR=" + jobs})),
+		"dcgm":     n.startDCGM(t, "--hpc-job-mapping-dir="+jobs),
+		"nvml":     n.startNVML(t, "--hpc-job-mapping-dir="+jobs),
+	}
+	awaitAll(t, ways, readingsOfGPU("gpu_temperature_celsius", 7, ``), `(?m)^kpulse_allocation_info\{.*hpc_job="4713"\} 1$`)
+	held := regexp.MustCompile(`(?m)^kpulse_allocation_info\{hostname="n",gpu="(\d)".*hpc_job="([^"]*)"\} 1$`)
+	for way, c := range ways {
+		_, body := page(t, c, "/metrics")
+		var got []string
+		for _, m := range held.FindAllStringSubmatch(body, -1) {
+			got = append(got, m[1]+" "+m[2])
+		}
+		if strings.Join(got, ", ") != "0 4711, 1 4712, 1 4713, 4 4714" {
+			t.Errorf("%s: jobs %q", way, got)
+		}
+	}
+}
+
+// TestRealStackHostname: the exporter takes localhost for the name of the node.
+func TestRealStackHostname(t *testing.T) {
+	t.Parallel()
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newRealNode(t, dcgm4, "t4")
+	n.startEngineTCP(t, "localhost")
+	exporter := n.startExporter(t, "", []string{"NODE_NAME="})
+	upstream := awaitPage(t, exporter, "/metrics", 200, `DCGM_FI_DEV_GPU_TEMP\{`)
+	if !strings.Contains(upstream, `ostname="localhost"`) {
+		t.Errorf("the exporter says otherwise: %.600s", upstream)
+	}
+	c := startProxy(t, itself(t), "--source="+exporter.url+"/metrics")
+	body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_temperature_celsius\{`)
+	if got := hostnamesOf(t, body); len(got) != 1 || !got[machine] {
+		t.Errorf("hostnames %v, want %s", got, machine)
+	}
+}

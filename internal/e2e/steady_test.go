@@ -15,9 +15,9 @@ import (
 
 // steadyScrape returns all that one scrape costs in process between the last
 // byte of the upstream and the last of ours: scan, translate, compute, append.
-func steadyScrape(t testing.TB, body []byte) func() {
+func steadyScrape(t testing.TB, body []byte, compat ...translate.Version) func() {
 	t.Helper()
-	translator, err := translate.New(translate.Options{})
+	translator, err := translate.New(translate.Options{Compat: compat})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +31,15 @@ func steadyScrape(t testing.TB, body []byte) func() {
 		report  translate.Report
 		snap    = canonical.Snapshot{Judgement: judge.Judgement()}
 		writer  = expose.NewWriter()
+
+		rendition translate.Rendition
 	)
 	scrape := func() {
 		scanner.Scan(&batch)
 		translator.Translate(&snap.Frame, &batch, &report)
+		if translator.Render(&rendition, &snap.Frame, &batch) {
+			snap.Further = &rendition
+		}
 		snap.Verdicts = judge.Judge(&snap.Frame, snap.Verdicts)
 		batch.Fingerprint()
 		judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, time.Second)
@@ -48,9 +53,11 @@ func steadyScrape(t testing.TB, body []byte) func() {
 
 func TestSteadyScrapeAllocatesNothing(t *testing.T) {
 	for _, s := range sizes {
-		scrape := steadyScrape(t, rawtest.Body(s.devices, s.families, 1))
-		if n := testing.AllocsPerRun(10, scrape); n != 0 {
-			t.Errorf("%s: %v allocations per scrape, want 0", s.name, n)
+		for _, compat := range [][]translate.Version{nil, {translate.V49, translate.V1}} {
+			scrape := steadyScrape(t, rawtest.Body(s.devices, s.families, 1), compat...)
+			if n := testing.AllocsPerRun(10, scrape); n != 0 {
+				t.Errorf("%s: %v allocations per scrape with --compat=%v, want 0", s.name, n, compat)
+			}
 		}
 	}
 }

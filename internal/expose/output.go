@@ -183,7 +183,7 @@ func (l *outputs) put(o *output) {
 	}
 }
 
-// Writer renders the series of ours without a server around it. It belongs to
+// Writer renders what we add to upstreams without a server around it. It belongs to
 // one goroutine and allocates nothing while devices and allocations stay the same.
 type Writer struct {
 	renderer *renderer
@@ -194,8 +194,8 @@ type Writer struct {
 // NewWriter returns a Writer.
 func NewWriter() *Writer { return &Writer{renderer: newRenderer(1)} }
 
-// Write writes all series of snapshots, one of each source in an order that
-// stays the same, to out in large pieces. The snapshots are not kept.
+// Write writes all series of snapshots, their further families and ours, one of each source
+// in an order that stays the same, to out in large pieces. The snapshots are not kept.
 // The error is that of out.
 func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	w.output.reset(out)
@@ -203,6 +203,7 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	for _, s := range snapshots {
 		w.readings = append(w.readings, reading{snapshot: s, source: &s.Source})
 	}
+	w.renderer.writeFurther(&w.output, 0, w.readings, true)
 	w.renderer.write(&w.output, 0, w.readings)
 	w.output.flush()
 	clear(w.readings)

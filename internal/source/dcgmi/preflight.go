@@ -7,13 +7,16 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -24,7 +27,8 @@ const exporterURL = "http://localhost:9400/metrics"
 type probes struct {
 	// LookPath finds a command; exec.LookPath.
 	LookPath func(file string) (string, error)
-	// Commands lists the paths, or names, of what runs on this machine.
+	// Commands lists what runs on this machine: a path or name, and its arguments, each behind
+	// a NUL.
 	Commands func() []string
 	// Fetch returns the beginning of the page at exporterURL, an error where
 	// nothing answers with one.
@@ -101,14 +105,50 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	if !s.local {
 		return path, nil
 	}
-	if seen := s.opts.probes.exporter(ctx); seen != "" {
-		return "", &source.Error{
-			Failure: source.ExporterCollision,
-			Cause:   seen + ": two readers of the same GPUs' profiling counters are in each other's way",
-			Remedy:  "read it instead: kpulse-proxy --backend=prometheus --source=" + exporterURL + "; or stop it first",
-		}
+	seen, engine := s.opts.probes.exporter(ctx)
+	if seen == "" || engine != "" && engineOf(engine) == engineOf(s.opts.Host) || s.countsTogether(ctx, path) {
+		return path, nil
 	}
-	return path, nil
+	return "", &source.Error{
+		Failure: source.ExporterCollision,
+		Cause:   seen + ", with a host engine of its own as far as can be seen: on GPUs before Hopper two host engines are in each other's way at the profiling counters",
+		Remedy: "read it instead: kpulse-proxy --backend=prometheus --source=" + exporterURL +
+			"; or let it use this host engine: dcgm-exporter -r localhost:5555; or stop it first",
+	}
+}
+
+// engineOf returns the address of a host engine in one form, whether it is written as an
+// option of dcgmi's or of the exporter's; "" is the one that dcgmi asks by itself.
+func engineOf(address string) string {
+	if strings.HasPrefix(address, "unix://") {
+		return address
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		host, port = strings.Trim(address, "[]"), "5555"
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsLoopback() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// integerPipe is a profiling field that only GPUs from Hopper on have.
+const integerPipe = 1016
+
+// countsTogether reports whether the GPUs are known to count all profiling fields for
+// everybody at once: from Hopper on, where each host engine has counters of its own.
+func (s *Source) countsTogether(ctx context.Context, dcgmi string) bool {
+	args := []string{"profile", "-l"}
+	if s.opts.Host != "" {
+		args = append(args, "--host", s.opts.Host)
+	}
+	got := s.ask(ctx, dcgmi, args)
+	if got.failure(dcgmi, "profile -l", "profiling") != nil {
+		return false
+	}
+	ids, rounds := dcgm.Profiled(got.stdout)
+	return !rounds && slices.Contains(ids, integerPipe)
 }
 
 // command finds dcgmi.
@@ -145,36 +185,70 @@ func notExecutable(path string, err error) *source.Error {
 	}
 }
 
-// exporter returns where a dcgm-exporter was seen, "" if nowhere.
-func (p *probes) exporter(ctx context.Context) string {
+// exporter returns where a dcgm-exporter was seen, "" if nowhere, and which host engine it
+// uses beside others, "" for one of its own or where that is not to be seen.
+func (p *probes) exporter(ctx context.Context) (seen, engine string) {
 	for _, command := range p.Commands() {
-		if name := filepath.Base(command); name == "dcgm-exporter" {
-			return "a dcgm-exporter runs on this machine (" + printable(command) + ")"
+		words := strings.Split(command, "\x00")
+		if filepath.Base(words[0]) == "dcgm-exporter" {
+			return "a dcgm-exporter runs on this machine (" + printable(words[0]) + ")", engineIn(words[1:])
 		}
 	}
 	page, err := p.Fetch(ctx)
 	// We may listen on the exporter's port ourselves, instead of it.
 	if err != nil || bytes.Contains(page, []byte("\nkpulse_")) {
-		return ""
+		return "", ""
 	}
 	if bytes.Contains(page, []byte("DCGM_FI_")) || bytes.Contains(page, []byte("\ndcgm_")) {
-		return "an exporter of GPU metrics answers at " + exporterURL
+		return "an exporter of GPU metrics answers at " + exporterURL, ""
+	}
+	return "", ""
+}
+
+// engineVariable is the exporter's flag -r in the environment.
+const engineVariable = "DCGM_REMOTE_HOSTENGINE_INFO="
+
+// engineIn returns the host engine in the arguments of an exporter, or in variables behind
+// these; "" is one of its own.
+func engineIn(words []string) string {
+	for i, word := range words {
+		name, value, is := strings.Cut(word, "=")
+		switch strings.TrimLeft(name, "-") {
+		case "r", "remote-hostengine-info":
+			if !is && i+1 < len(words) {
+				value = words[i+1]
+			}
+			return value
+		case strings.TrimSuffix(engineVariable, "="):
+			return value
+		}
 	}
 	return ""
 }
 
-// commands reads /proc: the command line's first word, which the process may have
-// changed, of every process.
+// commands reads /proc: the command line of every process, which it may have changed, and
+// for an exporter the variable that names its host engine, if we may see it.
 func commands() []string {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	var names []string
+	var all []string
 	for _, line := range lines {
 		text, err := os.ReadFile(line)
-		if word, _, _ := strings.Cut(string(text), "\x00"); err == nil && word != "" {
-			names = append(names, word)
+		command := strings.TrimSuffix(string(text), "\x00")
+		word, _, _ := strings.Cut(command, "\x00")
+		if err != nil || word == "" {
+			continue
 		}
+		if filepath.Base(word) == "dcgm-exporter" {
+			environ, _ := os.ReadFile(filepath.Join(filepath.Dir(line), "environ"))
+			for variable := range strings.SplitSeq(string(environ), "\x00") {
+				if strings.HasPrefix(variable, engineVariable) {
+					command += "\x00" + variable
+				}
+			}
+		}
+		all = append(all, command)
 	}
-	return names
+	return all
 }
 
 // instances reads the directories of GPU instances and of the compute instances

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
 func TestPreflight(t *testing.T) {
@@ -49,6 +50,11 @@ func TestPreflight(t *testing.T) {
 		{name: "a good one behind a bad one", dirs: "bad:good"},
 		{name: "an exporter runs", dirs: "good", commands: running("/sbin/init", "/usr/bin/dcgm-exporter"), want: source.ExporterCollision,
 			says: []string{"/usr/bin/dcgm-exporter", "--backend=prometheus", "http://localhost:9400/metrics"}},
+		{name: "one that uses our host engine", dirs: "good", commands: running("/usr/bin/dcgm-exporter\x00-f\x00x.csv\x00-r\x00localhost:5555")},
+		{name: "the same by a long flag", dirs: "good", commands: running("dcgm-exporter\x00--remote-hostengine-info=127.0.0.1")},
+		{name: "the same by its environment", dirs: "good", commands: running("dcgm-exporter\x00DCGM_REMOTE_HOSTENGINE_INFO=localhost:5555")},
+		{name: "one that uses another host engine", dirs: "good", commands: running("dcgm-exporter\x00-r\x00localhost:5556"), want: source.ExporterCollision},
+		{name: "one on the same socket", dirs: "good", host: "unix:///run/x", commands: running("dcgm-exporter\x00-r\x00unix:///run/x")},
 		{name: "others run", dirs: "good", commands: running("dcgm-exporter.sh", "vim", "nv-hostengine")},
 		{name: "an exporter answers", dirs: "good", fetch: page(exposition), want: source.ExporterCollision, says: []string{":9400", "--backend=prometheus"}},
 		{name: "an exporter of 1.x answers", dirs: "good", fetch: page("# x\ndcgm_gpu_temp{gpu=\"0\"} 40\n"), want: source.ExporterCollision, says: []string{":9400"}},
@@ -121,12 +127,29 @@ func TestHost(t *testing.T) {
 	}
 }
 
+// Beside an exporter with a host engine of its own GPUs are read from Hopper on, and before
+// only where that cannot be.
+func TestExporterBesideEachGeneration(t *testing.T) {
+	for name, collides := range map[string]bool{"NVIDIA H100 80GB HBM3": false, "NVIDIA A100-SXM4-80GB": true} {
+		s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
+		s.GPUs[0].Name, s.GPUs[1].Name = name, name
+		w := newWorld(t, s, func(o *Options) {
+			o.probes.Commands = func() []string { return []string{"/usr/bin/dcgm-exporter"} }
+		})
+		if !collides {
+			w.untilWhole()
+		} else if e := w.untilFailure(); e.Failure != source.ExporterCollision || !strings.Contains(e.Cause, "before Hopper") || !strings.Contains(e.Remedy, "-r localhost:5555") {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+}
+
 // Read refuses as preflight does, starts nothing, and does not go on with the
 // profiling fields alone.
 func TestReadRefusesACollision(t *testing.T) {
 	dir := t.TempDir()
 	exe := filepath.Join(dir, "dcgmi")
-	if err := os.WriteFile(exe, []byte("#!/bin/sh\ntouch "+dir+"/started\n"), 0o700); err != nil {
+	if err := os.WriteFile(exe, []byte("#!/bin/sh\n[ \"$1\" = dmon ] && touch "+dir+"/started\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	s := New(Options{Path: exe, probes: probes{Commands: func() []string { return []string{"dcgm-exporter"} }}})
@@ -171,7 +194,7 @@ func TestRealProbes(t *testing.T) {
 		t.Skip("no /proc")
 	}
 	name, _, _ := strings.Cut(string(self), "\x00")
-	if !slices.Contains(p.Commands(), name) {
+	if !slices.ContainsFunc(p.Commands(), func(c string) bool { return c == name || strings.HasPrefix(c, name+"\x00") }) {
 		t.Errorf("we, %s, do not run", name)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

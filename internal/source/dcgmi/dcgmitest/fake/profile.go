@@ -40,8 +40,9 @@ func (f *fake) profile(set map[string]string) (status, error) {
 	if result := f.connect("profile", set); result != ok {
 		return result, nil
 	}
-	board, err := strconv.Atoi(set["entity-id"])
-	if err != nil { // other lists are not emulated
+	entity, given := set["entity-id"]
+	board, err := strconv.Atoi(entity)
+	if err != nil && given { // other lists are not emulated
 		return 0, usageError{"Invalid value", "entity-id"}
 	}
 	metrics := inTurns

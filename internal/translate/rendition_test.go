@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -219,3 +220,42 @@ func everyDeviceNamed(r *reader) bool {
 
 // rounded writes a number with the six decimals of an exporter.
 func rounded(v float64) string { return strconv.FormatFloat(v, 'f', 6, 64) }
+
+// A rendition that is being served stays as it is while later readings bring pods and
+// GPUs that were not there before.
+func TestRenditionsDoNotChange(t *testing.T) {
+	row := func(n int) string {
+		return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"%[1]d\",UUID=\"GPU-%[1]d\",pod=\"p%[1]d\"} %[1]d\n", n)
+	}
+	r := newReader(t, Options{Compat: []Version{V48, V1}})
+	body := row(1)
+	want := r.render(body)
+	var served, next Rendition
+	r.read(body)
+	r.tr.Render(&served, &r.frame, &r.batch)
+	text := func() (text string) {
+		for family := range served.Len() {
+			text += string(served.AppendFamily(nil, family, true, func(int) bool { return true }))
+		}
+		return text
+	}
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		for range 100 {
+			if got := text(); got != want {
+				t.Errorf("served\n%swant\n%s", got, want)
+				return
+			}
+		}
+	}()
+	for n := range 100 {
+		body += row(2 + n)
+		r.read(body)
+		r.tr.Render(&next, &r.frame, &r.batch)
+	}
+	<-done
+	if got := text(); got != want {
+		t.Errorf("served\n%swant\n%s", got, want)
+	}
+}

@@ -121,7 +121,7 @@ func TestRealStackEngine(t *testing.T) {
 func TestRealStackJobs(t *testing.T) {
 	t.Parallel()
 	jobs := t.TempDir()
-	for gpu, text := range map[string]string{"0": "4711\n", "1": "4712\n4713\n", "3": "\n", "4": "4714\n"} {
+	for gpu, text := range map[string]string{"0": "4711\n", "1": "4712\n4713\n", "3": "\n", "4": "  4714 \n"} {
 		writeFile(t, filepath.Join(jobs, gpu), text)
 	}
 	n := startRealNode(t, dcgm4, "l40s")

@@ -28,14 +28,15 @@ type flight struct {
 
 	// Set when done is closed; each waiter holds a reference to result.
 	done    chan struct{}
-	result  *reading
+	result  *reading // nil with a failure, and where it gave way
 	failure *canonical.Failure
 	overdue bool // it failed of Options.Timeout
 }
 
 // join returns the latest reading if it is young enough, else the flight to wait for:
 // the latest, unless it is older than the caller can wait. A request that has taken so
-// long is likely to hang, and one of its own may be answered at once.
+// long is likely to hang, and one of its own may be answered at once. Where as many as may
+// be are under way, the second oldest gives way to it.
 func (p *Pipeline) join(patience time.Duration) (*reading, *flight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,9 +46,12 @@ func (p *Pipeline) join(patience time.Duration) (*reading, *flight) {
 		return r, nil
 	}
 	if n := len(p.flights); n > 0 {
-		if f := p.flights[n-1]; n == maxFlights || now.Sub(f.begun) <= patience {
+		if f := p.flights[n-1]; now.Sub(f.begun) <= patience {
 			f.waiters++
 			return nil, f
+		}
+		if n == maxFlights {
+			p.land(p.flights[1]) // its waiters join the new one; the oldest may just be slow
 		}
 	}
 	return nil, p.launch(now)

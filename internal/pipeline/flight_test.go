@@ -128,7 +128,18 @@ func TestFlights(t *testing.T) {
 			{0, time.Hour, -1, 20 * second}, {8 * second, 7 * second, -1, 15 * second},
 			{11 * second, second * 5 / 2, -1, second * 27 / 2}, {second * 25 / 2, second, -1, second * 27 / 2},
 			{second * 53 / 4, second / 4, -1, second * 27 / 2},
-		}, 4},
+		}, 5},
+		{"and the fifth is asked for, in the place of the second oldest", 20 * second, 0, 4, []scrape{
+			{0, time.Hour, 4, second * 53 / 4}, {8 * second, 7 * second, 4, second * 53 / 4},
+			{11 * second, second * 5 / 2, 4, second * 53 / 4}, {second * 25 / 2, second, 4, second * 53 / 4},
+			{second * 53 / 4, second * 7 / 10, 4, second * 53 / 4},
+		}, 5},
+		{"whose waiters wait no longer for that", 20 * second, 0, 9, []scrape{
+			{0, time.Hour, -1, 20 * second}, {second, second / 2, -1, second * 3 / 2},
+			{second * 5 / 4, time.Hour, -1, second * 85 / 4}, {4 * second, 2 * second, -1, 6 * second},
+			{5 * second, 20 * second, -1, 25 * second}, {8 * second, 2 * second, -1, 10 * second},
+			{9 * second, 20 * second, -1, 29 * second}, {12 * second, 2 * second, -1, 14 * second},
+		}, 7},
 		{"the hasty hurt nobody who waits", 20 * second, 6 * second, 0, []scrape{
 			{0, 10 * second, 0, 6 * second}, {3 * second, second, -1, 4 * second},
 			{5 * second, second / 2, -1, 5*second + second/2},

@@ -18,10 +18,9 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 		return p.tick(ctx)
 	}
 	begun := time.Now()
-	deadline, hasDeadline := ctx.Deadline()
 	for {
 		patience := p.opts.Timeout
-		if hasDeadline {
+		if deadline, is := ctx.Deadline(); is {
 			patience = time.Until(deadline)
 		}
 		r, f := p.join(patience)
@@ -37,8 +36,15 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 			}
 		}
 		switch {
-		case f.failure == nil:
+		case f.result != nil:
 			return &f.result.snapshot, f.result.Release, nil
+		case f.failure == nil && ctx.Err() != nil:
+			return nil, nil, p.tooLate(ctx, begun)
+		case f.failure == nil:
+			// It gave way to a younger one, and does not put off the end of this scrape.
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, begun.Add(p.opts.Timeout))
+			defer cancel()
 		case f.overdue && f.begun.Before(begun) && ctx.Err() == nil:
 			// It had begun before this scrape came, which asks anew.
 		default:

@@ -20,6 +20,9 @@ type Device struct {
 
 	// What the board is; "" where the source did not give it.
 	Model, Name, PCIBusID, Driver string
+	// Cluster and Clique name the NVLink fabric that a board is in, as its UUID, and the
+	// part of it within which boards reach each other; "" as well.
+	Cluster, Clique string
 
 	// Implied marks a board that the source did not read itself and that is
 	// known from its instances alone. It has board readings and health, but no

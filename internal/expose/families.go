@@ -20,9 +20,10 @@ type Series struct {
 type family uint8
 
 // The families in the order of the exposition. The canonical.Fields stand
-// between infoFamily and utilizationFamily.
+// between fabricFamily and utilizationFamily.
 const (
 	infoFamily family = iota
+	fabricFamily
 	utilizationFamily
 	coverageFamily
 	classFamily
@@ -83,6 +84,7 @@ const (
 // families describes the families; their names lack canonical.Prefix.
 var families = [numFamilies]Series{
 	infoFamily:               {"gpu_info", canonical.Gauge, "model,device,pci_bus_id,driver_version", "What the device is; always 1."},
+	fabricFamily:             {"gpu_fabric_info", canonical.Gauge, "cluster_uuid,clique_id", "The NVLink fabric that the board is in, and the part of it within which boards reach each other; always 1, and absent where the source tells neither."},
 	utilizationFamily:        {"gpu_real_utilization_ratio", canonical.Gauge, "", "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity; absent where that cannot be known."},
 	coverageFamily:           {"gpu_real_utilization_coverage_ratio", canonical.Gauge, "", "Share of the weights of real utilization whose input was read."},
 	classFamily:              {"gpu_workload_class", canonical.Gauge, "class,bottleneck", "1 for the class of work the device is doing, 0 for the others; unknown where the readings leave it open."},
@@ -135,7 +137,7 @@ var families = [numFamilies]Series{
 
 // SeriesTable returns every family of ours in the order of the exposition.
 func SeriesTable() []Series {
-	table := []Series{families[infoFamily]}
+	table := []Series{families[infoFamily], families[fabricFamily]}
 	for f := range canonical.NumFields {
 		info := &canonical.Fields[f]
 		if beginsFamily(f) {
@@ -189,7 +191,7 @@ const allocationShare = 4
 // one of each and those that are remembered included, never make more series of
 // ours than limit, even where so many boards are missed.
 func Limits(limit, missed int) (devices, allocations int) {
-	perRow := [numSubjects]int{ofDevices: 1} // gpu_info
+	perRow := [numSubjects]int{ofDevices: 2} // gpu_info, gpu_fabric_info
 	for _, f := range deviceFamilies() {
 		perRow[f.of] += len(f.tails)
 	}

@@ -15,6 +15,7 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 // every family has series.
 func TestSeriesTableIsTheExposition(t *testing.T) {
 	snap := allocated(fleet(1), 1)
+	snap.Frame.Topology.Devices[0].Cluster = "c"
 	snap.Source.Period = 1
 	snap.Source.ChangedAt = readAt
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}

@@ -30,6 +30,17 @@ func appendInfo(dst []byte, d *canonical.Device) []byte {
 	return append(dst, "} "...)
 }
 
+// appendFabric appends the labels that gpu_fabric_info has beyond those of the device, and
+// the end of the label block; nothing where there is no such series.
+func appendFabric(dst []byte, d *canonical.Device) []byte {
+	if d.IsInstance() || d.Cluster == "" && d.Clique == "" {
+		return dst
+	}
+	dst = exposition.AppendLabel(append(dst, ','), "cluster_uuid", d.Cluster)
+	dst = exposition.AppendLabel(append(dst, ','), "clique_id", d.Clique)
+	return append(dst, "} "...)
+}
+
 // appendAllocation appends the labels that all series of a have beyond those of
 // its device, without the closing brace.
 func appendAllocation(dst []byte, a *canonical.Allocation) []byte {

@@ -17,22 +17,25 @@ type layout struct {
 // sourceText is the labels of the devices and allocations of a source.
 type sourceText struct {
 	rows [numSubjects]rows
-	// info are the ends of the gpu_info series of the devices in the reading.
-	info texts
+	// info and fabric are the ends of the gpu_info and gpu_fabric_info series of the
+	// devices in the reading.
+	info, fabric texts
 	// shared is how many of these have their series from another source.
 	shared int
 	// shown reports whether a device in the reading has its series from this one.
 	shown func(device int) bool
 }
 
-// addInfo adds the end of d's gpu_info series, empty if it has none.
+// addInfo adds the ends of d's series that are always 1, empty for those that it has not.
 func (t *sourceText) addInfo(d *canonical.Device, shown bool) {
 	if shown {
 		t.info.bytes = appendInfo(t.info.bytes, d)
+		t.fabric.bytes = appendFabric(t.fabric.bytes, d)
 	} else {
 		t.shared++
 	}
 	t.info.end()
+	t.fabric.end()
 }
 
 // key is what the texts of a source depend on; all nil for one that could not be

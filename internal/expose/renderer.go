@@ -14,6 +14,7 @@ import (
 // same.
 type renderer struct {
 	info       header
+	fabric     header
 	devices    []deviceFamily
 	weight     header
 	hosts      []hostFamily
@@ -28,6 +29,7 @@ type renderer struct {
 func newRenderer(views int) *renderer {
 	return &renderer{
 		info:       newHeader(families[infoFamily]),
+		fabric:     newHeader(families[fabricFamily]),
 		devices:    deviceFamilies(),
 		weight:     newHeader(families[weightFamily]),
 		hosts:      hostFamilies(),
@@ -95,7 +97,8 @@ func (e *renderer) write(o *output, view int, readings []reading) {
 	for i := range readings {
 		readings[i].shared = l.sources[i].shared
 	}
-	e.writeInfo(&o.buffer, l)
+	e.info.writeEach(&o.buffer, l, func(text *sourceText) *texts { return &text.info })
+	e.fabric.writeEach(&o.buffer, l, func(text *sourceText) *texts { return &text.fabric })
 	for i := range e.devices {
 		if o.err != nil {
 			return
@@ -118,18 +121,18 @@ func (e *renderer) write(o *output, view int, readings []reading) {
 	o.buf = append(o.buf, e.build...)
 }
 
-// writeInfo renders the labels of all devices.
-func (e *renderer) writeInfo(b *buffer, l *layout) {
+// writeEach renders the series that are always 1 and of which the ends are given.
+func (h *header) writeEach(b *buffer, l *layout, ends func(*sourceText) *texts) {
 	headed := false
 	for i := range l.sources {
 		text := &l.sources[i]
-		for device := range text.info.len() {
-			labels := text.rows[ofDevices].labels.at(device)
-			if len(labels) == 0 {
+		for device := range ends(text).len() {
+			end := ends(text).at(device)
+			if len(end) == 0 {
 				continue
 			}
-			b.buf = append(e.info.begin(b.buf, &headed), labels...)
-			b.buf = append(b.buf, text.info.at(device)...)
+			b.buf = append(h.begin(b.buf, &headed), text.rows[ofDevices].labels.at(device)...)
+			b.buf = append(b.buf, end...)
 			b.buf = append(b.buf, "1\n"...)
 			b.flushIfFull()
 		}

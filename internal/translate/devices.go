@@ -49,6 +49,8 @@ func complete(d, other *canonical.Device) {
 	d.Name = cmp.Or(d.Name, other.Name)
 	d.PCIBusID = cmp.Or(d.PCIBusID, other.PCIBusID)
 	d.Driver = cmp.Or(d.Driver, other.Driver)
+	d.Cluster = cmp.Or(d.Cluster, other.Cluster)
+	d.Clique = cmp.Or(d.Clique, other.Clique)
 	if d.IsInstance() {
 		d.Profile = cmp.Or(d.Profile, other.Profile)
 	}

@@ -20,6 +20,8 @@ const (
 	roleName
 	rolePCIBusID
 	roleDriver
+	roleCluster
+	roleClique
 	roleInstance
 	roleProfile
 	roleEntity   // a row of dmon, whose devices have no uuid
@@ -71,17 +73,21 @@ var labelNames = map[string]role{
 	"pci_bus_id":                    rolePCIBusID,
 	"dcgm_fi_driver_version":        roleDriver,
 	"dcgm_fi_system_driver_version": roleDriver,
-	"gpu_i_id":                      roleInstance,
-	"gpu_instance_entity":           roleInstance,
-	"gpu_i_profile":                 roleProfile,
-	"entity":                        roleEntity,
-	"nvlink":                        roleNoDevice,
-	"nvswitch":                      roleNoDevice,
-	"cpu":                           roleNoDevice,
-	"cpucore":                       roleNoDevice,
-	"gpu_ci_id":                     roleNoDevice,
-	"job":                           roleTargetJob,
-	"instance":                      roleTargetInstance,
+
+	"dcgm_fi_dev_fabric_cluster_uuid": roleCluster,
+	"dcgm_fi_dev_fabric_clique_id":    roleClique,
+
+	"gpu_i_id":            roleInstance,
+	"gpu_instance_entity": roleInstance,
+	"gpu_i_profile":       roleProfile,
+	"entity":              roleEntity,
+	"nvlink":              roleNoDevice,
+	"nvswitch":            roleNoDevice,
+	"cpu":                 roleNoDevice,
+	"cpucore":             roleNoDevice,
+	"gpu_ci_id":           roleNoDevice,
+	"job":                 roleTargetJob,
+	"instance":            roleTargetInstance,
 
 	"namespace":      roleNamespace,
 	"pod":            rolePod,
@@ -222,6 +228,8 @@ func (t *Translator) deviceOf(row *values) canonical.Device {
 		Name:     row[roleName],
 		PCIBusID: row[rolePCIBusID],
 		Driver:   row[roleDriver],
+		Cluster:  row[roleCluster],
+		Clique:   row[roleClique],
 	}
 	if d.Instance != "" {
 		d.Profile = row[roleProfile]
@@ -267,7 +275,7 @@ func isBlank(value string) bool {
 // cloneDevice copies the strings of d, so that it does not keep alive the blocks
 // they are parts of.
 func cloneDevice(d canonical.Device) canonical.Device {
-	for _, s := range []*string{&d.Hostname, &d.GPU, &d.UUID, &d.Instance, &d.Profile, &d.Model, &d.Name, &d.PCIBusID, &d.Driver} {
+	for _, s := range []*string{&d.Hostname, &d.GPU, &d.UUID, &d.Instance, &d.Profile, &d.Model, &d.Name, &d.PCIBusID, &d.Driver, &d.Cluster, &d.Clique} {
 		*s = strings.Clone(*s)
 	}
 	return d

@@ -74,6 +74,7 @@ type Translator struct {
 	relabelled     bool           // Prometheus renamed the pod of a row of the topology
 	sharing        bool           // some position is shared
 	later          []sharedSample // of the reading, in its order
+	cliques        cliques
 	unknown        []string
 	labels         []raw.Label
 }
@@ -84,6 +85,7 @@ type family struct {
 	unknown bool  // it is the vendor's and has no rule
 	sibling bool  // its like came with the base-unit fields of DCGM 4.7
 	naming  bool  // it names devices and shows none: see isNaming
+	clique  bool  // it is cliqueFamily
 	seen    bool  // a device has a sample of it in this reading
 	listed  bool  // it is in Translator.unknown
 }
@@ -169,7 +171,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
 		t.families = append(t.families, family{
-			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name),
+			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && name != cliqueFamily, clique: name == cliqueFamily,
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name),
 		})
 		if name == utilRatioName {
@@ -191,6 +193,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 	dst.Shape(t.topology)
 	t.shapeFallbacks()
 	t.shapeUses(dst)
+	t.cliques.seen = 0
 	stamps := b.Stamps
 	for i := range b.Samples {
 		stale := false
@@ -226,6 +229,9 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			return false
 		}
 		f.seen = true
+		if f.clique && !t.cliques.agree(int(p.row), s.Value) {
+			return false
+		}
 		if f.rule == nil {
 			continue
 		}
@@ -246,7 +252,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		}
 	}
 	t.fillShared(dst, b, rep)
-	return t.allSeen()
+	return t.cliques.whole() && t.allSeen()
 }
 
 // maxStampAge is how far a sample's own timestamp may be from when it was read. It
@@ -307,6 +313,7 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	for _, v := range naming {
 		t.positions[v].row = named
 	}
+	t.readCliques(devices, b)
 	absent := t.absent(naming, devices)
 	if t.topology.Generation == 0 || !slices.Equal(devices, t.topology.Devices) || !slices.Equal(absent, t.topology.Absent) {
 		t.topology = &canonical.Topology{

@@ -63,6 +63,7 @@ func TestOneBudget(t *testing.T) {
 	}
 	const full = "Further scrapes get 503 now: all places of --web.max-requests=2 are taken."
 	awaitPage(t, c, "/", http.StatusOK, regexp.QuoteMeta(full))
+	awaitPage(t, c, "/-/ready", http.StatusServiceUnavailable, "further scrapes get 503 now: all places of --web.max-requests=2 are taken\n")
 	rejected := []string{"/container/metrics", "/api/v1/processes", "/metrics", "/metrics?source=x"}
 	for _, path := range rejected {
 		res, err := http.Get(c.url + path)
@@ -105,6 +106,11 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.max-requests=2", "--poll=0")
 	hold(t, c, "/metrics")
 	hold(t, c, "/metrics")
+	// They are stalled in a second: no page says from then on that a scrape gets 503.
+	awaitPage(t, c, "/-/ready", http.StatusOK, `^ready\n?$`)
+	if _, landing := page(t, c, "/"); strings.Contains(landing, "Further scrapes get 503 now") {
+		t.Errorf("the landing page tells of 503 that no scrape gets:\n%s", landing)
+	}
 	for end := time.Now().Add(patience); get(t, c.url+"/metrics") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("clients that read nothing keep their places")

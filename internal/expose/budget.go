@@ -59,10 +59,11 @@ type budget struct {
 
 // usage is what became of requests since the start.
 type usage struct {
-	Taken, Max  int // places now: all of them taken is 503 for the next scrape
-	Rejected    int // requests that got 503
-	CutForRate  int // clients that read too slowly
-	CutForPlace int // clients that did not read, and whose place was needed
+	Taken, Max  int  // places now: all of them taken is 503 for the next scrape,
+	Stalled     bool // unless a client can be cut in its place
+	Rejected    int  // requests that got 503
+	CutForRate  int  // clients that read too slowly
+	CutForPlace int  // clients that did not read, and whose place was needed
 }
 
 func newBudget(opts *Options) *budget {
@@ -94,9 +95,12 @@ func (b *budget) used() usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u := b.usage
-	u.Taken, u.Max = b.taken, b.max
+	u.Taken, u.Max, u.Stalled = b.taken, b.max, b.stalled() != nil
 	return u
 }
+
+// full reports whether the next scrape gets 503, as who asks sees it, who has own places.
+func (u *usage) full(own int) bool { return u.Taken-own >= u.Max && !u.Stalled }
 
 // limit has next answer within the budget.
 func (b *budget) limit(next http.Handler) http.Handler { return b.within(b.max, next) }
@@ -167,6 +171,19 @@ func (b *budget) leave(p *place) {
 // cutStalled cuts the client that has made no progress for the longest time, if that is
 // long. It reports whether there is one. The caller holds mu.
 func (b *budget) cutStalled() bool {
+	slowest := b.stalled()
+	if slowest == nil {
+		return false
+	}
+	slowest.cut = true
+	b.taken--
+	b.usage.CutForPlace++
+	_ = slowest.connection.SetWriteDeadline(time.Now()) // an error is the client's
+	return true
+}
+
+// stalled returns the client that may be cut, nil for none. The caller holds mu.
+func (b *budget) stalled() *place {
 	var slowest *place
 	for _, p := range b.places {
 		if p.begun.IsZero() || p.cut || p.connection == nil {
@@ -177,13 +194,9 @@ func (b *budget) cutStalled() bool {
 		}
 	}
 	if slowest == nil || time.Since(slowest.begun) < stalledAfter {
-		return false
+		return nil
 	}
-	slowest.cut = true
-	b.taken--
-	b.usage.CutForPlace++
-	_ = slowest.connection.SetWriteDeadline(time.Now()) // an error is the client's
-	return true
+	return slowest
 }
 
 // place is the http.ResponseWriter of a request that is being answered. Its fields,

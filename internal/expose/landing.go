@@ -71,7 +71,7 @@ type landingView struct {
 }
 
 // Full reports whether the next scrape gets 503. The page's own place does not count.
-func (v *landingView) Full() bool { return v.Usage.Taken > v.Usage.Max }
+func (v *landingView) Full() bool { return v.Usage.full(1) }
 
 // Cut reports whether clients were cut.
 func (v *landingView) Cut() bool { return v.Usage.CutForRate+v.Usage.CutForPlace > 0 }

@@ -121,7 +121,7 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux 
 	mux.Handle("GET /metrics", notItself(opts.Self, b.limit(m)))
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("GET /-/healthy", healthy)
-	mux.HandleFunc("GET /-/ready", ready(opts.Sources))
+	mux.HandleFunc("GET /-/ready", ready(opts.Sources, b.used))
 	mux.Handle("GET /-/metrics", b.reserved(m.telemetry.handler()))
 	mux.HandleFunc("POST /-/reload", reload(opts.Reload))
 	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
@@ -145,10 +145,13 @@ func healthy(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") }
 
 // ready answers 200 once a source has a reading young enough to be served, else
 // 503 with the reason of each source on a line. With 200 as well, a line says of each
-// source what scrapes get of it now in the place of a reading.
-func ready(sources []Source) http.HandlerFunc {
+// source what scrapes get of it now in the place of a reading, and one that scrapes get 503.
+func ready(sources []Source, used func() usage) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		var reasons []string
+		if u := used(); u.full(0) {
+			reasons = append(reasons, fmt.Sprintf("further scrapes get 503 now: all places of --web.max-requests=%d are taken", u.Max))
+		}
 		ready := false
 		for _, f := range sources {
 			state, err := f.Status()

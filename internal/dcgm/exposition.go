@@ -15,6 +15,9 @@ func Exposition(dst []byte, b *raw.Batch) []byte {
 	family := uint32(len(Fields))
 	for i := range b.Samples {
 		s := &b.Samples[i]
+		if int(s.Family) >= len(Fields) {
+			continue // of a Page, which writes it
+		}
 		f := &Fields[s.Family]
 		if s.Family != family {
 			family = s.Family

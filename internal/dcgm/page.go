@@ -16,8 +16,8 @@ type Counter struct {
 	// Type is the TYPE word; LabelType is a label of all families.
 	Type string
 	Help string
-	// Field is the index in Fields of what Name means, Unknown where we have no such
-	// field, or none in that unit.
+	// Field is the index in Fields of what Name means, Unknown where that has no such
+	// field, or none in that unit. A Page has further ones (see Others).
 	Field int
 }
 
@@ -27,7 +27,8 @@ const LabelType = "label"
 // Page is what a counters file has served of a reading: which families under which name,
 // TYPE and HELP, and with which labels. It is never written to.
 type Page struct {
-	fields []Counter // in the order of their ids, as the exporter has them
+	fields []Counter // in the order of their ids, as the exporter has them; Field is Page.Field's
+	others []Field
 	labels []pageLabel
 	events []eventFamily
 	names  []string // of all families
@@ -51,14 +52,18 @@ func NewPage(counters []Counter, gives func(id int) bool) (p *Page, notGiven []s
 		case !label && event != nil && gives(Fields[event.field()].ID):
 			p.events = append(p.events, eventFamily{c, event})
 			p.names = append(p.names, c.Name)
-		case !label && c.Field != Unknown && gives(Fields[c.Field].ID):
+		case !label:
+			if c.Field = p.add(&c, gives); c.Field == Unknown {
+				notGiven = append(notGiven, c.Name)
+				continue
+			}
 			p.fields = append(p.fields, c)
 			p.names = append(p.names, c.Name)
 		default:
 			notGiven = append(notGiven, c.Name)
 		}
 	}
-	slices.SortStableFunc(p.fields, func(a, b Counter) int { return cmp.Compare(Fields[a.Field].ID, Fields[b.Field].ID) })
+	slices.SortStableFunc(p.fields, func(a, b Counter) int { return cmp.Compare(p.Field(a.Field).ID, p.Field(b.Field).ID) })
 	// The exporter has labels in the order of their names.
 	slices.SortFunc(p.labels, func(a, b pageLabel) int { return cmp.Compare(a.name, b.name) })
 	return p, notGiven
@@ -67,7 +72,7 @@ func NewPage(counters []Counter, gives func(id int) bool) (p *Page, notGiven []s
 // Wants returns the ids of the fields that the Page is made of.
 func (p *Page) Wants() (ids []int) {
 	for _, c := range p.fields {
-		ids = append(ids, Fields[c.Field].ID)
+		ids = append(ids, p.Field(c.Field).ID)
 	}
 	for _, e := range p.events {
 		ids = append(ids, Fields[e.field()].ID)
@@ -132,8 +137,8 @@ func (p *Page) newRendering(w *Writer) *rendering {
 
 // append appends the lines of b that the Page has. It is a Batch's Chosen.
 func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
-	var from [len(Fields) + 1]int // where the samples of a field begin, which are in the order of Fields
-	for at, f := 0, 0; f <= len(Fields); f++ {
+	var from [MaxFields + 1]int // where the samples of a field begin, which are in the order of their indices
+	for at, f := 0, 0; f <= MaxFields; f++ {
 		for at < len(b.Samples) && int(b.Samples[at].Family) < f {
 			at++
 		}
@@ -141,6 +146,7 @@ func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
 	}
 	for i := range r.page.fields {
 		c := &r.page.fields[i]
+		field := r.page.Field(c.Field)
 		samples := b.Samples[from[c.Field]:from[c.Field+1]]
 		if len(samples) > 0 {
 			dst = exposition.AppendHeader(dst, c.Name, c.Help, c.Type)
@@ -148,11 +154,11 @@ func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
 		for k := range samples {
 			block, end := r.blocks[samples[k].Labels], r.ends[samples[k].Labels]
 			dst = append(append(dst, c.Name...), block[:end]...)
-			if Fields[c.Field].Column == xidColumn {
+			if field.Column == xidColumn {
 				dst = append(strconv.AppendInt(append(dst, errCodeLabel...), int64(samples[k].Value), 10), '"')
 			}
 			dst = append(dst, block[end:]...)
-			dst = append(appendValue(dst, samples[k].Value, Fields[c.Field].Float), '\n')
+			dst = append(appendValue(dst, samples[k].Value, field.Float), '\n')
 		}
 	}
 	return r.appendEvents(dst, b.Events)

@@ -37,11 +37,11 @@ func TestPage(t *testing.T) {
 		counterOf("DCGM_FI_PROF_SM_UTIL_RATIO", "gauge", `of \SMs`, "SMACT"),
 		counterOf("DCGM_FI_DEV_VBIOS_VERSION", LabelType, "", "none"),
 		counterOf("DCGM_FI_DEV_GPU_TEMP", "counter", "hot, or not", "TMPTR"),
-		counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "", "none"),
+		counterOf("DCGM_FI_PROF_NVDEC0_ACTIVE", "gauge", "", "none"),
 		counterOf("DCGM_FI_DEV_BRAND", LabelType, "", "none"),
 		counterOf("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "", "none"),
 	}, everything)
-	if want := []string{"DCGM_FI_DEV_FAN_SPEED", "DCGM_FI_DEV_BRAND", "DCGM_EXP_GPU_HEALTH_STATUS"}; !slices.Equal(notGiven, want) {
+	if want := []string{"DCGM_FI_PROF_NVDEC0_ACTIVE", "DCGM_FI_DEV_BRAND", "DCGM_EXP_GPU_HEALTH_STATUS"}; !slices.Equal(notGiven, want) {
 		t.Errorf("not given: %v, want %v", notGiven, want)
 	}
 	if ids, texts := page.Wants(), page.Texts(); !slices.Equal(ids, []int{150, 1002}) || !slices.Equal(texts, []int{7}) {

@@ -39,8 +39,8 @@ type Writer struct {
 
 // Readings are the values that a Writer fills a Batch with.
 type Readings interface {
-	// Reading returns the value of Fields[field] of a device of the inventory, as the
-	// exporter would write it, NaN where there is none.
+	// Reading returns the value of a field, by the index that Page.Field takes, of a device
+	// of the inventory, as the exporter would write it, NaN where there is none.
 	Reading(field, device int) float64
 	// IsLost reports of a board of the inventory that has no reading, nor an instance of
 	// it, while others have, whether the source should have read it.
@@ -121,9 +121,27 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 		}
 	}
 	w.writeLost(b, from)
+	w.writeOthers(b, from)
 	if w.page != nil {
 		b.Chosen, b.Families = w.rendering.text, w.page.names
 		w.count(b, at, from)
+	}
+}
+
+// writeOthers appends the samples of the Page's fields that are not in Fields, of devices
+// that have others too: a board is not there for one of them alone.
+func (w *Writer) writeOthers(b *raw.Batch, from Readings) {
+	for i := range w.page.Others() {
+		f := len(Fields) + i
+		for d := range w.blocks {
+			v := from.Reading(f, d)
+			if v-v != 0 || !w.read[d] {
+				continue
+			}
+			for _, block := range w.blocks[d] {
+				b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0})
+			}
+		}
 	}
 }
 
@@ -140,11 +158,14 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 	}
 }
 
-// learn makes a Dict in which the id of a family is its index in Fields.
+// learn makes a Dict in which the id of a family is the index that Page.Field takes.
 func (w *Writer) learn() {
 	w.dict = raw.NewDict()
 	for f := range Fields {
 		w.dict.FamilyID([]byte(Fields[f].Family))
+	}
+	for i := range w.page.Others() {
+		w.dict.FamilyID([]byte(w.page.Others()[i].Family))
 	}
 	n := len(w.inventory.Devices)
 	w.blocks, w.names = make([][]uint32, n), make([]uint32, n)

@@ -14,12 +14,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
 )
 
-// countersFile has renamed fields, labels, what the exporter counts by itself, and what
-// no backend gives.
+// countersFile has renamed fields, one that is read for its sake only, labels, what the
+// exporter counts by itself, and what no backend gives.
 const countersFile = `# a comment
 DCGM_FI_DEV_GPU_TEMP,gauge,"Temperature, of the GPU (in C)."
 DCGM_FI_PROF_SM_UTIL_RATIO, gauge, SMs
 DCGM_FI_DEV_XID_ERRORS, gauge, last XID
+DCGM_FI_DEV_PSTATE, gauge, state
 DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, vGPU License status
 DCGM_EXP_XID_ERRORS_COUNT, gauge, XIDs of 5 minutes
 DCGM_EXP_XID_ERRORS_TOTAL, counter, XIDs
@@ -67,6 +68,7 @@ func TestCounters(t *testing.T) {
 	const whole = `(?m)^kpulse_gpu_real_utilization_ratio\{.*gpu="1".* \d`
 	all := awaitPage(t, startDCGM(t, exe), "/metrics", 200, whole)
 	c := startDCGM(t, exe, "--counters="+writeCounters(t, countersFile))
+	awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_FI_DEV_PSTATE\{gpu="1",.*\} 0$`)
 	body := awaitPage(t, c, "/metrics", 200, whole)
 	if err := checkExposition([]byte(body)); err != nil {
 		t.Error(err)
@@ -74,6 +76,7 @@ func TestCounters(t *testing.T) {
 	allowed := []string{
 		"# HELP DCGM_FI_DEV_GPU_TEMP Temperature, of the GPU (in C).", "# TYPE DCGM_FI_DEV_GPU_TEMP gauge",
 		"# HELP DCGM_FI_PROF_SM_UTIL_RATIO SMs", "# TYPE DCGM_FI_PROF_SM_UTIL_RATIO gauge",
+		"# HELP DCGM_FI_DEV_PSTATE state", "# TYPE DCGM_FI_DEV_PSTATE gauge",
 		"# HELP DCGM_EXP_XID_ERRORS_COUNT XIDs of 5 minutes", "# TYPE DCGM_EXP_XID_ERRORS_COUNT gauge",
 	}
 	got := headers(body)

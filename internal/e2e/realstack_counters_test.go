@@ -70,6 +70,69 @@ DCGM_FI_DEV_VBIOS_VERSION, label, vbios
 	}
 }
 
+// otherFields are fields that are not asked for without a counters file, under old and new
+// names.
+const otherFields = `DCGM_FI_DEV_GPU_TEMP, gauge, temperature
+DCGM_FI_DEV_FAN_SPEED, gauge, fan speed
+DCGM_FI_DEV_PSTATE, gauge, performance state
+DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX, gauge, limit
+DCGM_FI_DEV_BOARD_POWER_LIMIT_DEFAULT_WATTS, gauge, limit
+DCGM_FI_DEV_SHUTDOWN_TEMP, gauge, temperature
+DCGM_FI_DEV_MAX_SM_CLOCK, gauge, clock
+DCGM_FI_DEV_APP_MEM_CLOCK, gauge, clock
+DCGM_FI_DEV_BAR1_TOTAL, gauge, BAR1
+DCGM_FI_DEV_CUDA_COMPUTE_CAPABILITY, gauge, capability
+DCGM_FI_DEV_MINOR_NUMBER, gauge, minor number
+DCGM_FI_DEV_PERSISTENCE_MODE, gauge, mode
+DCGM_FI_DEV_ECC_CURRENT, gauge, ECC
+DCGM_FI_DEV_ECC_SBE_VOL_L1, counter, ECC of a place
+DCGM_FI_DEV_ECC_DBE_AGG_DEV, counter, ECC of a place
+DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX, gauge, banks
+`
+
+// TestRealStackOtherFields: fields that we know by their ids alone are asked of dmon, and
+// are in all lines the exporter's, values included.
+func TestRealStackOtherFields(t *testing.T) {
+	t.Parallel()
+	n := startRealNode(t, dcgm4, "l40s")
+	file := writeCounters(t, otherFields)
+	exporter := n.startExporter(t, file, nil)
+	c := n.startDCGM(t, "--counters="+file, "--dcgm.fields=150")
+	last := `\nDCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX\{gpu="7"`
+	awaitPage(t, exporter, "/metrics", 200, last)
+	awaitPage(t, c, "/metrics", 200, last)
+	var theirs, ours []string
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		theirs, ours = staticLines(awaitPage(t, exporter, "/metrics", 200, last)), staticLines(awaitPage(t, c, "/metrics", 200, last))
+		if slices.Equal(sorted(ours), sorted(theirs)) {
+			break
+		}
+	}
+	if missing, more := without(theirs, ours), without(ours, theirs); len(missing)+len(more) > 0 || len(theirs) < 100 {
+		t.Errorf("of %d lines we lack %d, as %.300q, and have %d, as %.300q", len(theirs), len(missing), missing, len(more), more)
+	}
+	if !slices.Equal(familiesOf(ours), familiesOf(theirs)) {
+		t.Errorf("families in the order\n%v, want\n%v", familiesOf(ours), familiesOf(theirs))
+	}
+}
+
+// staticLines are the lines that are not ours, without hostname and the temperature's
+// value, which is another at each look.
+func staticLines(body string) (lines []string) {
+	for line := range strings.Lines(body) {
+		if strings.Contains(line, "kpulse_") {
+			continue
+		}
+		if strings.HasPrefix(line, "DCGM_FI_DEV_GPU_TEMP{") {
+			line, _, _ = strings.Cut(line, "} ")
+		}
+		lines = append(lines, hostLabel.ReplaceAllString(strings.TrimSpace(line), ""))
+	}
+	return lines
+}
+
+var hostLabel = regexp.MustCompile(`,hostname="[^"]*"`)
+
 func sorted(lines []string) []string { return slices.Sorted(slices.Values(lines)) }
 
 // without returns the lines of a that are not in b.

@@ -151,8 +151,8 @@ func New(opts Options) *Source {
 		ring: newRing(2),
 		out:  dcgm.NewWriter(opts.Hostname, opts.JobMappingDir, opts.Logger),
 		streams: []*stream{
-			device:    newStream(device, "device", dcgm.DeviceStream, opts.Fields),
-			profiling: newStream(profiling, "profiling", dcgm.ProfilingStream, opts.Fields),
+			device:    newStream(device, "device", dcgm.DeviceStream, opts.Fields, opts.Page.Others()),
+			profiling: newStream(profiling, "profiling", dcgm.ProfilingStream, opts.Fields, opts.Page.Others()),
 		},
 		surveys: make(chan struct{}, 1),
 		ask:     commands.ask,

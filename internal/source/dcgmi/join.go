@@ -106,7 +106,10 @@ func (j *join) write(w *dcgm.Writer, b *raw.Batch) (entities int, unknown bool) 
 
 // Reading implements dcgm.Readings.
 func (j *join) Reading(field, device int) float64 {
-	stream := dcgm.Fields[field].Stream // numbered as ours are
+	stream := dcgm.DeviceStream // which those behind dcgm.Fields are of
+	if field < len(dcgm.Fields) {
+		stream = dcgm.Fields[field].Stream // numbered as ours are
+	}
 	if !j.joined[stream] || j.streams[stream].entity[device] == none {
 		return math.NaN()
 	}

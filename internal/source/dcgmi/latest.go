@@ -26,7 +26,7 @@ type latest struct {
 	entities []dmon.Entity
 	wanted   []bool // each entity is among those asked for
 	rows     []rows // of each entity
-	cells    []cell // entities × dcgm.Fields
+	cells    []cell // entities × dcgm.MaxFields
 
 	device  []int  // of each entity, none for one that is not in the Writer's inventory
 	entity  []int  // of each device of the inventory
@@ -65,7 +65,7 @@ func (l *latest) add(t *tick) {
 		}
 		l.entities, l.version = t.entities, 0
 		l.rows = append(l.rows, make([]rows, n)...)
-		l.cells = append(l.cells, make([]cell, n*len(dcgm.Fields))...)
+		l.cells = append(l.cells, make([]cell, n*dcgm.MaxFields)...)
 	}
 	if !t.rest || l.ticks == 0 {
 		if l.ticks++; l.ticks > 1 {
@@ -81,7 +81,7 @@ func (l *latest) add(t *tick) {
 	}
 	for i := range t.batch.Samples {
 		s := &t.batch.Samples[i]
-		l.cells[int(s.Labels)*len(dcgm.Fields)+int(s.Family)] = cell{s.Value, l.rows[s.Labels].n}
+		l.cells[int(s.Labels)*dcgm.MaxFields+int(s.Family)] = cell{s.Value, l.rows[s.Labels].n}
 	}
 }
 
@@ -116,7 +116,7 @@ func (l *latest) locate(w *dcgm.Writer) {
 // value returns the value of a field of an entity, NaN where it is too old.
 func (l *latest) value(field, entity int) float64 {
 	r := l.rows[entity]
-	c := l.cells[entity*len(dcgm.Fields)+field]
+	c := l.cells[entity*dcgm.MaxFields+field]
 	if l.ticks-r.tick > keptTicks || c.row == 0 || r.n-c.row > keptTicks {
 		return math.NaN()
 	}

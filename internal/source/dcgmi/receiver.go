@@ -78,6 +78,8 @@ type receiver struct {
 	beside func() string
 	// isRates: all fields of the stream are rates.
 	isRates bool
+	// page has fields beyond dcgm.Fields; nil is none.
+	page *dcgm.Page
 
 	parser   dmon.Parser
 	entities []dmon.Entity // that had rows, only ever added to
@@ -261,8 +263,8 @@ func (r *receiver) line(line []byte, now time.Time) {
 }
 
 // Column implements dmon.Names: samples are of fields by their index.
-func (*receiver) Column(name []byte) (id uint32, ok bool) {
-	field := dcgm.FieldOf(name)
+func (r *receiver) Column(name []byte) (id uint32, ok bool) {
+	field := r.page.FieldOf(name)
 	return uint32(field), field >= 0
 }
 
@@ -346,7 +348,7 @@ func (r *receiver) push() {
 			r.discard()
 			return
 		}
-		t.dropRates()
+		t.dropRates(r.page)
 	}
 	r.ring.push(t)
 	r.open()

@@ -114,7 +114,7 @@ type tick struct {
 	at     time.Time // when its last row arrived
 	rest   bool      // of a sample whose first part went before
 	rows   []uint32  // the entities of all rows, also of those without a value
-	// batch has samples whose Family is an index in dcgm.Fields and whose Labels is one
+	// batch has samples whose Family is an index of dcgm.Page.Field and whose Labels is one
 	// in entities. Those are the child's so far; it only adds to them.
 	batch    raw.Batch
 	entities []dmon.Entity
@@ -126,7 +126,7 @@ func (t *tick) clear() {
 	t.batch.Reset()
 }
 
-// dropRates removes the samples of rates.
-func (t *tick) dropRates() {
-	t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return dcgm.Fields[s.Family].Rate })
+// dropRates removes the samples of rates, fields of page among them.
+func (t *tick) dropRates(page *dcgm.Page) {
+	t.batch.Samples = slices.DeleteFunc(t.batch.Samples, func(s raw.Sample) bool { return page.Field(int(s.Family)).Rate })
 }

@@ -36,12 +36,18 @@ type stream struct {
 	failure *source.Error // why it is not up; nil while it is, or starts
 }
 
-// newStream asks for the chosen fields of a stream, for all where chosen is nil.
-func newStream(index int, name string, of dcgm.Stream, chosen []int) *stream {
+// newStream asks for the chosen fields of a stream, for all where chosen is nil, and for
+// others.
+func newStream(index int, name string, of dcgm.Stream, chosen []int, others []dcgm.Field) *stream {
 	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
 	for i := range dcgm.Fields {
 		if f := &dcgm.Fields[i]; f.Stream == of && !f.Foreign() && (chosen == nil || slices.Contains(chosen, f.ID)) {
 			st.fields = append(st.fields, f.ID)
+		}
+	}
+	for i := range others {
+		if others[i].Stream == of {
+			st.fields = append(st.fields, others[i].ID)
 		}
 	}
 	st.off = st.fields == nil
@@ -131,7 +137,7 @@ func (s *Source) receive(ctx context.Context, st *stream, v *view, c *child) err
 		c.stdout.Close()
 	}()
 	r := &receiver{
-		stream: st.index, epoch: v.epoch, child: s.children.Add(1), period: s.opts.Period, ring: s.ring, isRates: st.index == profiling,
+		stream: st.index, epoch: v.epoch, child: s.children.Add(1), period: s.opts.Period, ring: s.ring, page: s.opts.Page, isRates: st.index == profiling,
 		flows:  func() { s.flows(st) },
 		slow:   func(interval time.Duration) { s.slow(st, interval) },
 		noisy:  func(text string) { s.failed(st, noisyError(st.command(), st.name, text, nil)) },

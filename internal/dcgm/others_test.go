@@ -1,0 +1,102 @@
+package dcgm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// Each field of DCGM is in one table, with an id, a column and names of its own.
+func TestOthers(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range Fields {
+		for _, word := range []string{fmt.Sprint(Fields[i].ID), Fields[i].Column, Fields[i].Family} {
+			seen[word] = true
+		}
+	}
+	n := 0
+	for line := range strings.Lines(others) {
+		words := strings.Fields(line)
+		if words[0] == "#" {
+			continue
+		}
+		n++
+		f, ok := otherOf(words[len(words)-1])
+		if !ok || fmt.Sprint(f.ID) != words[0] || f.Column != words[1] || f.Float != (words[2] == "double") || words[2] != "double" && words[2] != "integer" {
+			t.Errorf("%q reads as %+v", line, f)
+		}
+		for _, word := range slices.Delete(words, 2, 3) {
+			if seen[word] {
+				t.Errorf("%s is there twice", word)
+			}
+			seen[word] = true
+		}
+	}
+	if n < 250 {
+		t.Errorf("%d fields", n)
+	}
+}
+
+// byField are readings by index and device.
+type byField func(field, device int) float64
+
+func (f byField) Reading(field, device int) float64 { return f(field, device) }
+
+func (byField) IsLost(int) bool { return true }
+
+// A Page has fields that are not in Fields, as integers or doubles, also under two names,
+// of the devices that have others: a board is lost all the same.
+func TestPageOfOtherFields(t *testing.T) {
+	w := writer("", inventory(nil), nil)
+	page, notGiven := NewPage([]Counter{
+		counterOf("DCGM_FI_DEV_FAN_SPEED", "gauge", "fans", "none"), counterOf("DCGM_FI_DEV_GPU_TEMP", "gauge", "heat", "TMPTR"),
+		counterOf("DCGM_FI_DEV_PSTATE", "gauge", "", "none"), counterOf("DCGM_FI_DEV_POWER_USAGE_INSTANT", "gauge", "power", "none"),
+		counterOf("DCGM_FI_DEV_GPU_PSTATE", "gauge", "", "none"), counterOf("DCGM_FI_DEV_NAME", "gauge", "", "none"),
+	}, everything)
+	if want := []int{150, 157, 190, 191}; !slices.Equal(page.Wants(), want) || !slices.Equal(notGiven, []string{"DCGM_FI_DEV_NAME"}) {
+		t.Fatalf("wants %v and does not give %v", page.Wants(), notGiven)
+	}
+	w.Serve(page)
+	var b raw.Batch
+	w.Write(&b, noon, byField(func(field, device int) float64 {
+		switch f := page.Field(field); {
+		case f.ID == 150 && device > 0:
+			return math.NaN()
+		case f.ID == 150 || f.ID == 190 || f.ID == 191:
+			return float64(f.ID)
+		case f.ID == 157:
+			return 97.5
+		}
+		return math.NaN()
+	}))
+	var got []string
+	for line := range strings.Lines(string(b.AppendText(nil))) {
+		name, _, _ := strings.Cut(line, "{")
+		got = append(got, strings.TrimSpace(name+line[strings.LastIndexByte(line, ' '):]))
+	}
+	want := []string{"DCGM_FI_DEV_GPU_TEMP 150", "DCGM_FI_DEV_POWER_USAGE_INSTANT 97.500000", "DCGM_FI_DEV_PSTATE 190", "DCGM_FI_DEV_GPU_PSTATE 190", "DCGM_FI_DEV_FAN_SPEED 191"}
+	if got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "#") }); !slices.Equal(got, want) {
+		t.Errorf("serves %q, want %q", got, want)
+	}
+	if text := string(b.Exposition(nil, &b)); strings.Contains(text, "FAN_SPEED") || !strings.Contains(text, "gpu_lost{gpu=\"1\"") {
+		t.Errorf("of Fields alone there is\n%s", text)
+	}
+}
+
+// A file with more fields than dmon takes has the first of them.
+func TestPageBounds(t *testing.T) {
+	var lines []Counter
+	for line := range strings.Lines(others) {
+		if words := strings.Fields(line); words[0] != "#" {
+			lines = append(lines, counterOf(words[3], "gauge", "", "none"))
+		}
+	}
+	page, notGiven := NewPage(lines, everything)
+	if len(page.Wants()) != MaxOthers || len(notGiven) != len(lines)-MaxOthers || notGiven[0] != lines[MaxOthers].Name {
+		t.Errorf("wants %d, does not give %d", len(page.Wants()), len(notGiven))
+	}
+}

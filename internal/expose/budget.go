@@ -17,7 +17,8 @@ const (
 	// piece that was written is the progress of a client.
 	piece = 128 << 10
 	// largest is up to how many bytes pieces double for a client that takes them quickly:
-	// net/http makes a chunk of each, of four writes, 55 for 2 MB instead of 20.
+	// net/http makes a chunk of each, of four writes, 55 for 2 MB instead of 20. One that
+	// then stops to read is cut that much later: nobody sees its progress within a piece.
 	largest = 1 << 20
 	// rateWindow is over how much time, spent in writing, the speed of a client is
 	// measured.

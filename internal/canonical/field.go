@@ -140,6 +140,7 @@ const (
 	NVLinkEffectiveErrors
 	NVLinkSymbolBER
 	NVLinkEffectiveBER
+	NVLinksActive
 	FabricHealth
 	C2CLinks
 	C2CInterrupts
@@ -287,6 +288,7 @@ var Fields = [NumFields]FieldInfo{
 	NVLinkEffectiveErrors:     {"gpu_nvlink_errors_total", `kind="effective"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkSymbolBER:           {"gpu_nvlink_bit_error_ratio", `kind="symbol"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
 	NVLinkEffectiveBER:        {"gpu_nvlink_bit_error_ratio", `kind="effective"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
+	NVLinksActive:             {"gpu_nvlink_links_active", "", Gauge, Count, BoardLevel, "NVLinks of the GPU that are up, of those that the source tells of: some exporters leave out the first."},
 	FabricHealth:              {"gpu_fabric_health", "", Gauge, Code, BoardLevel, "How the GPU's NVLink fabric is: 0 has none, 1 healthy, 2 unhealthy, 3 limited capacity."},
 	C2CLinks:                  {"gpu_c2c_links", "", Gauge, Count, BoardLevel, "Chip-to-chip links to the CPU."},
 	C2CInterrupts:             {"gpu_c2c_errors_total", `kind="interrupt"`, Counter, Count, BoardLevel, helpC2C},

@@ -100,16 +100,17 @@ func TestVirtualGPUs(t *testing.T) {
 }
 
 // TestFabric: the cluster's UUID comes as a label alone, the clique as a label or a value, as
-// the counters of the exporter have it (4.8.2 on GB300).
+// the counters of the exporter have it, and links in rows of their own (4.8.2 on GB300).
 func TestFabric(t *testing.T) {
 	t.Parallel()
 	const uuid = `DCGM_FI_DEV_FABRIC_CLUSTER_UUID="00000000-0000-0000-0000-000000000001"`
 	up, set := changingUpstream(t, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\","+uuid+"} 61\n"+
-		"DCGM_FI_DEV_FABRIC_CLIQUE_ID{gpu=\"0\",UUID=\"GPU-1\","+uuid+"} 4\n")
+		"DCGM_FI_DEV_FABRIC_CLIQUE_ID{gpu=\"0\",UUID=\"GPU-1\","+uuid+"} 4\n"+
+		"DCGM_FI_DEV_NVLINK_GET_STATE{nvlink=\"1\",gpu=\"0\",gpu_uuid=\"GPU-1\"} 1\nDCGM_FI_DEV_NVLINK_GET_STATE{nvlink=\"2\",gpu=\"0\",gpu_uuid=\"GPU-1\"} 0\n")
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--node-name=n")
 	_, text := page(t, c, "/metrics")
 	const board = `{hostname="n",gpu="0",uuid="GPU-1"`
-	wants(t, text, "# TYPE kpulse_gpu_fabric_info gauge",
+	wants(t, text, "# TYPE kpulse_gpu_fabric_info gauge", `kpulse_gpu_nvlink_links_active`+board+`} 1`,
 		`kpulse_gpu_fabric_info`+board+`,cluster_uuid="00000000-0000-0000-0000-000000000001",clique_id="4"} 1`,
 		`kpulse_source_unknown_families{source="`+up.url+`/metrics",backend="prometheus"} 0`)
 	set(`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",DCGM_FI_DEV_FABRIC_CLIQUE_ID="5"} 61` + "\n")

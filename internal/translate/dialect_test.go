@@ -83,7 +83,7 @@ func TestDialectIsSound(t *testing.T) {
 		}
 	}
 	for f := range canonical.NumFields {
-		ours := f == canonical.TemperatureWarning || f == canonical.FramebufferUsedRatio
+		ours := f == canonical.TemperatureWarning || f == canonical.FramebufferUsedRatio || f == canonical.NVLinksActive
 		if covered[f] == ours {
 			t.Errorf("%s%s: covered = %v", canonical.Fields[f].Name, canonical.Fields[f].Labels, covered[f])
 		}

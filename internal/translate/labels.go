@@ -25,6 +25,7 @@ const (
 	roleInstance
 	roleProfile
 	roleEntity   // a row of dmon, whose devices have no uuid
+	roleNVLink   // a row of a link; see links
 	roleNoDevice // a row of something inside or beside a GPU
 
 	// What Prometheus adds to each series of a target.
@@ -81,7 +82,7 @@ var labelNames = map[string]role{
 	"gpu_instance_entity": roleInstance,
 	"gpu_i_profile":       roleProfile,
 	"entity":              roleEntity,
-	"nvlink":              roleNoDevice,
+	"nvlink":              roleNVLink,
 	"nvswitch":            roleNoDevice,
 	"cpu":                 roleNoDevice,
 	"cpucore":             roleNoDevice,
@@ -204,7 +205,7 @@ func placeOf(name string) (r role, renamed, known bool) {
 // describe makes a variant of labels; ok is false if they are of no device.
 func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 	row := valuesOf(labels)
-	if row[roleNoDevice] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
+	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
 		return variant{}, false
 	}
 	v.Device = t.deviceOf(&row)

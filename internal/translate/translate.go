@@ -75,6 +75,7 @@ type Translator struct {
 	sharing        bool           // some position is shared
 	later          []sharedSample // of the reading, in its order
 	cliques        cliques
+	links          links
 	unknown        []string
 	labels         []raw.Label
 }
@@ -150,6 +151,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	dst.At = b.At
 	dst.AllocationSet = t.allocationSet
 	rep.DroppedAllocations = leftOut
+	t.countLinks(dst, b)
 	t.resolveUtil(dst.Len(), b.Dict, rep)
 	t.derive(dst)
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
@@ -165,6 +167,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		t.variantID = map[variant]int32{}
 		t.unknown = nil
 		t.util.family = -1
+		t.links = links{}
 		t.compat.forget()
 	}
 	for id := len(t.families); id < d.Families(); id++ {
@@ -174,6 +177,7 @@ func (t *Translator) learn(d *raw.Dict) {
 			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && name != cliqueFamily, clique: name == cliqueFamily,
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name),
 		})
+		t.links.learn(uint32(id), name)
 		if name == utilRatioName {
 			t.util.family = id
 		}

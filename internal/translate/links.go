@@ -1,0 +1,94 @@
+package translate
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// linkFamilies give 1 for a link that is up and 0 for one that is not, each link in a row
+// of its own with the label nvlink: what they are called up to 4.8, and from 4.9 on. Like
+// all rows of links they are not rendered in other versions.
+var linkFamilies = []string{"DCGM_FI_DEV_NVLINK_GET_STATE", "DCGM_FI_DEV_NVLINK_LINK_STATUS"}
+
+// maxLinks bounds the numbers of links: a board with NVLink 5 has 18.
+const maxLinks = 64
+
+// linkRow is what a label block is of.
+type linkRow struct {
+	board  int32 // in the topology, below 0 for none
+	number uint8
+}
+
+// links counts those that are up.
+type links struct {
+	families []uint32            // the ids of those of linkFamilies that the Dict has
+	topology *canonical.Topology // that the blocks are of
+	blocks   []linkRow           // of each label block
+
+	told, up []uint64 // of each device, a bit for each link
+}
+
+// learn notes the id of a family.
+func (l *links) learn(id uint32, name string) {
+	if slices.Contains(linkFamilies, name) {
+		l.families = append(l.families, id)
+	}
+}
+
+// countLinks fills in how many links of each board are up, where the source tells of any.
+// Of several rows of one link the first counts.
+func (t *Translator) countLinks(dst *canonical.Frame, b *raw.Batch) {
+	l := &t.links
+	if len(l.families) == 0 {
+		return
+	}
+	t.placeLinks(b.Dict)
+	l.told = slices.Grow(l.told[:0], dst.Len())[:dst.Len()]
+	l.up = slices.Grow(l.up[:0], dst.Len())[:dst.Len()]
+	clear(l.told)
+	clear(l.up)
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		at := l.blocks[s.Labels]
+		if at.board < 0 || !slices.Contains(l.families, s.Family) || s.Value != 0 && s.Value != 1 {
+			continue
+		}
+		bit := uint64(1) << at.number
+		if l.told[at.board]&bit == 0 && s.Value == 1 {
+			l.up[at.board] |= bit
+		}
+		l.told[at.board] |= bit
+	}
+	for board, told := range l.told {
+		if cell := &dst.Row(board)[canonical.NVLinksActive]; told != 0 && isUntouched(*cell) {
+			*cell = float64(bits.OnesCount64(l.up[board]))
+		}
+	}
+}
+
+// placeLinks finds the board in the topology of each row of a link.
+func (t *Translator) placeLinks(d *raw.Dict) {
+	l := &t.links
+	if l.topology != t.topology {
+		l.topology, l.blocks = t.topology, l.blocks[:0]
+	}
+	if len(l.blocks) == d.Blocks() {
+		return
+	}
+	index := indexOf(t.topology.Devices)
+	for id := len(l.blocks); id < d.Blocks(); id++ {
+		at := linkRow{board: noDevice}
+		t.labels = d.Labels(uint32(id), t.labels[:0])
+		row := valuesOf(t.labels)
+		number, err := strconv.ParseUint(row[roleNVLink], 10, 8)
+		board, known := index[key{uuid: row[roleUUID]}]
+		if err == nil && number < maxLinks && row[roleUUID] != "" && row[roleNoDevice] == "" && known {
+			at = linkRow{int32(board), uint8(number)}
+		}
+		l.blocks = append(l.blocks, at)
+	}
+}

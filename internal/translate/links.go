@@ -11,7 +11,8 @@ import (
 
 // linkFamilies give 1 for a link that is up and 0 for one that is not, each link in a row
 // of its own with the label nvlink: what they are called up to 4.8, and from 4.9 on. Like
-// all rows of links they are not rendered in other versions.
+// all rows of links they are not rendered in other versions. 4.8.2 leaves out the row of
+// link 0: 17 rows where all of 18 links are up (seen on GB300).
 var linkFamilies = []string{"DCGM_FI_DEV_NVLINK_GET_STATE", "DCGM_FI_DEV_NVLINK_LINK_STATUS"}
 
 // maxLinks bounds the numbers of links: a board with NVLink 5 has 18.

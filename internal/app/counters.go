@@ -15,24 +15,24 @@ import (
 // thousand.
 const maxCounters = 1 << 20
 
-// page returns what --counters has a source serve, of which gives says which fields it
+// page returns what --counters has s serve, of which gives says which fields it
 // has by DCGM's ids; nil is all that it reads.
-func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.Logger) (*dcgm.Page, error) {
-	if o.counters == "" {
+func (s *sourceSettings) page(gives func(id int) bool, logger *slog.Logger) (*dcgm.Page, error) {
+	if s.Counters == "" {
 		return nil, nil
 	}
-	body, err := diag.Read(o.counters, "counters file", maxCounters)
+	body, err := diag.Read(s.Counters, "counters file", maxCounters)
 	if err != nil {
 		return nil, fmt.Errorf("--counters: %w", err)
 	}
-	lines, problems := counters.Load(o.counters, body)
+	lines, problems := counters.Load(s.Counters, body)
 	if problems.Refuse() {
 		return nil, fmt.Errorf("--counters: %w", problems)
 	}
 	page, notGiven := dcgm.NewPage(lines, gives)
 	if s.notGiven = notGiven; len(notGiven) > 0 {
 		logger.Warn("some lines of the counters file name what this backend cannot give, and are left out", "backend", s.backend.name,
-			"file", o.counters, "names", strings.Join(notGiven, " "))
+			"file", s.Counters, "names", strings.Join(notGiven, " "))
 	}
 	return page, nil
 }

@@ -85,7 +85,6 @@ type options struct {
 	visible func() []selection.Visible
 
 	gpus, jobMappingDir string
-	counters            string // file, "" for none
 	showAll, processes  bool
 	commandLines        bool // of processes, rather than their names
 
@@ -208,7 +207,7 @@ var settings = []setting{
 	{flag: "show-all", modes: modesReading | modeAttach, at: func(o *options) any { return &o.showAll },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
 		help: "dcgm, nvml, and --once, --export and --tui of all: all GPUs, whatever the environment chooses."},
-	{flag: "counters", placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.counters },
+	{flag: "counters", key: "sources[].counters", placeholder: "FILE", modes: modesReading, restart: true, perSource: "give each of them its counters there", at: func(o *options) any { return &o.flagSource.Counters },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
 		help: "dcgm, nvml: the counters file of dcgm-exporter, which chooses the DCGM_FI_* series to serve, with TYPE, HELP and labels as it says, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes. Our own series are of all that is read, whatever it leaves out (default: all DCGM_FI_* that is read). A file with a mistake is refused; see check counters FILE."},
 	{flag: "hpc-job-mapping-dir", placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },

@@ -71,6 +71,7 @@ func resolveOfFile(from config.Source, shows bool) (s sourceSettings, key string
 		{"source", from.Source != "", settingOf("source").isFor(s.backend)},
 		{"dcgm_host", s.DCGMHost != "", settingOf("dcgm.host").isFor(s.backend)},
 		{"dcgm_fields", s.DCGMFields != "", settingOf("dcgm.fields").isFor(s.backend)},
+		{"counters", s.Counters != "", settingOf("counters").isFor(s.backend)},
 		{"http_config", s.HTTP != nil, s.backend.overHTTP},
 	} {
 		if given.is && !given.known {

@@ -74,7 +74,10 @@ type Source struct {
 	DCGMHost string    `yaml:"dcgm_host"`
 	// DCGMFields is as dcgm.ParseFields takes it.
 	DCGMFields string `yaml:"dcgm_fields"`
-	NodeName   string `yaml:"node_name"`
+	// Counters is a file, "" for none; Parse makes it relative to the directory of the
+	// config file.
+	Counters string `yaml:"counters"`
+	NodeName string `yaml:"node_name"`
 	// ExpectedGPUs is 0 where it is not set.
 	ExpectedGPUs Count `yaml:"expected_gpus"`
 	// HTTP holds credentials, TLS and proxy of a URL, nil for none. Files in it are

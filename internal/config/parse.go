@@ -144,6 +144,9 @@ func (f *file) config(d *document) Config {
 		c.Rules.Files = append(c.Rules.Files, name)
 	}
 	for i := range c.Sources {
+		if file := c.Sources[i].Counters; file != "" && !filepath.IsAbs(file) {
+			c.Sources[i].Counters = filepath.Join(directory, file)
+		}
 		conf := c.Sources[i].HTTP
 		if conf == nil {
 			continue

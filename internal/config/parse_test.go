@@ -133,7 +133,7 @@ var badFiles = []struct{ text, want string }{
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: "http://..." where a list is wanted; write sources such as {source: http://node7:9400/metrics}`},
 	{"sources: [http://u:hunter2@node:9400]\n", `bad.yml:1: sources[1]: "http://..." where keys are wanted; write sources such as {source: http://node7:9400/metrics}`},
 	{"sources:\n- {}\n-\n", "bad.yml:3: sources[2]: is empty; write a value, or remove the key"},
-	{"sources:\n- url: a\n", "bad.yml:2: sources[1].url: is no key here; the ones here are backend, source, poll, dcgm_host, dcgm_fields, node_name, expected_gpus, http_config"},
+	{"sources:\n- url: a\n", "bad.yml:2: sources[1].url: is no key here; the ones here are backend, source, poll, dcgm_host, dcgm_fields, counters, node_name, expected_gpus, http_config"},
 	{"sources:\n- backend: [dcgm]\n", "bad.yml:2: a list where one value is wanted; write a word, or quote it"},
 	{"sources:\n- expected_gpus: 0\n", `bad.yml:2: sources[1].expected_gpus: "0" where a whole number of at least 1 is wanted; write it in digits`},
 	{"sources:\n- poll: 1s\n  poll: 2s\n", "bad.yml:3: sources[1].poll: is in line 2 already; remove one of them"},

@@ -114,6 +114,27 @@ func TestCountersBesideCompat(t *testing.T) {
 	}
 }
 
+// TestCountersOfConfigFile: a source of the config file has its counters file beside that.
+func TestCountersOfConfigFile(t *testing.T) {
+	t.Parallel()
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
+	dir, flag := fed(t, "sources: [{backend: dcgm, counters: counters.csv}]")
+	if err := os.WriteFile(filepath.Join(dir, "counters.csv"), []byte(countersFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(itself(t), flag, "--web.listen-address=127.0.0.1:0", "--node-name=n")
+	cmd.Env = []string{"PATH=" + filepath.Dir(exe)}
+	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.stop() })
+	body := awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_FI_DEV_PSTATE\{gpu="1"`)
+	if strings.Contains(body, "DCGM_FI_DEV_POWER_USAGE") {
+		t.Error("serves what the file does not name")
+	}
+}
+
 // TestCountersOfNVML: XIDs that the driver tells of count each, and labels are asked of
 // it.
 func TestCountersOfNVML(t *testing.T) {

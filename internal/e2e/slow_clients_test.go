@@ -103,7 +103,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	body := largeBody()
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	defer up.stop()
-	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.max-requests=2", "--poll=0")
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--web.max-requests=2", "--web.min-read-rate=1", "--poll=0")
 	hold(t, c, "/metrics")
 	hold(t, c, "/metrics")
 	// They are stalled in a second: no page says from then on that a scrape gets 503.

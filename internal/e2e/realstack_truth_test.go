@@ -251,6 +251,8 @@ func (b boardYAML) linked(all map[string]want) {
 	}
 	if b.at("fabric") != nil {
 		all["gpu_fabric_health"] = want{1, 0}
+		// The exporter is asked for the clique as a number; the UUID is none.
+		all[fmt.Sprintf(`gpu_fabric_info{clique_id="%v",cluster_uuid=""}`, b.at("fabric.clique_id"))] = want{1, 0}
 	}
 }
 

@@ -106,7 +106,7 @@ var absences = []absence{
 // pending are series that a way could give and does not yet. Where one is there, it is to be
 // true; its row can go then.
 var pending = []absence{
-	{whole(`gpu_memory_banks{.*|gpu_temperature_margin_celsius|gpu_fabric_health|` + links5), dmon + " nvml", "", "not asked for yet"},
+	{whole(`gpu_memory_banks{.*|gpu_temperature_margin_celsius|gpu_fabric_health|gpu_fabric_info{.*|` + links5), dmon + " nvml", "", "not asked for yet"},
 }
 
 // row returns the one for a series that a way does not give of a profile's boards.

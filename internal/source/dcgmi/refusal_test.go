@@ -27,6 +27,7 @@ func TestRefused(t *testing.T) {
 		{223, "", source.ProfilingUnavailable, "dcgmi modules -l"},
 		{220, "", source.ProfilingUnavailable, "profile -l"},
 		{227, "", source.PermissionDenied, "root"},
+		{255, "Got error while creating a Field Group: Bad parameter passed to function\n", source.Broken, "the same release"}, // dcgmi 4.6.0, engine 3.3.9
 		{232, "Got error while creating a Field Group: Max limit reached\n", source.Broken, "group -l"},
 		{254, "Error: Invalid value for arg entity-id.\nAn error occurred trying to parse the command line.\n", source.Unsupported, "--version"},
 		{1, "PARSE ERROR: Argument: -z\n", source.Unsupported, "--version"},

@@ -83,7 +83,7 @@ var returns = []returned{
 	{-12, []string{"API version mismatch"}, source.Broken,
 		"dcgmi and the host engine are of versions that do not go together",
 		"install the same release of both: dcgmi --version; nv-hostengine --version"},
-	{unknownFieldID, []string{"Unknown field identifier"}, source.Broken,
+	{unknownFieldID, []string{"Unknown field identifier", "Got error while creating a Field Group: Bad parameter passed to function"}, source.Broken,
 		"the host engine does not know some of the STREAM fields: it is older than dcgmi",
 		"install the same release of both: dcgmi --version; nv-hostengine --version"},
 	{-14, []string{"No data is available", "No data returned from the hostengine"}, source.Broken,

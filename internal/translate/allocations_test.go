@@ -381,6 +381,21 @@ func TestVirtualGPUs(t *testing.T) {
 	}
 }
 
+// TestPodsWithoutTheirDevice: where the device's own row is lost, none of what its pods use
+// is its reading by luck of order.
+func TestPodsWithoutTheirDevice(t *testing.T) {
+	const idle, busy = `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="A",pod="a"} 0
+DCGM_FI_DEV_FB_USED{gpu="0",UUID="A",pod="a"} 100
+DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="A",pod="a"} 50
+`, `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="A",pod="b"} 80
+DCGM_FI_DEV_FB_USED{gpu="0",UUID="A",pod="b"} 300
+DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="A",pod="b"} 50
+`
+	for _, body := range []string{idle + busy, busy + idle} {
+		translated(t, Options{}, body).checkRow(0, readings{c.NVMLUtilization: 0.8, c.Temperature: 50})
+	}
+}
+
 // TestUsesUnderTheNewName: the unit need not be known for what shares are made of.
 func TestUsesUnderTheNewName(t *testing.T) {
 	r := translated(t, Options{}, `DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="a"} 1

@@ -149,7 +149,7 @@ var goldens = []golden{
 		devices: []c.Device{
 			{Hostname: "node-ts", GPU: "0", UUID: "GPU-75000000-0000-0000-0000-000000000000", Name: "nvidia0", Model: "Tesla T4"},
 		},
-		rows: []readings{{c.NVMLUtilization: 0.4, c.Power: 55.125}},
+		rows: []readings{{c.NVMLUtilization: 0.41, c.Power: 55.125}},
 		holds: []c.Allocation{
 			{Workload: c.Workload{Namespace: "n", Pod: "a", Container: "c"}},
 			{Workload: c.Workload{Namespace: "n", Pod: "b", Container: "c"}},

@@ -16,7 +16,10 @@ import (
 // workload used.
 
 // sharedSample is a sample of a workload's row of a device that has other rows too.
-type sharedSample struct{ sample, variant int32 }
+type sharedSample struct {
+	sample, variant int32
+	alone           bool // the device has no row of its own for it
+}
 
 // markShared finds the variants of workloads on devices that others of the present
 // variants describe too, and the allocations of all.
@@ -65,16 +68,41 @@ func (t *Translator) shapeUses(dst *canonical.Frame) {
 }
 
 // fillShared reads the samples that fill put off, for devices without a row of their own.
-// There the first counts, as all are copies of one.
+// There the first counts, as all are copies of one; but not of what the exporter may give
+// of each pod: the device is utilized as much as the busiest at least, and what it uses of
+// its memory is not known where they differ.
 func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report) {
+	for i := range t.later {
+		s := &t.later[i]
+		slot := t.families[b.Samples[s.sample].Family].rule.slot
+		s.alone = isUntouched(*t.cell(dst, int(t.positions[s.variant].row), slot))
+	}
 	for _, s := range t.later {
 		p, value := &t.positions[s.variant], b.Samples[s.sample].Value
 		r := t.families[b.Samples[s.sample].Family].rule
 		t.use(dst, p, r, value)
-		if cell := t.cell(dst, int(p.row), r.slot); isUntouched(*cell) {
+		cell := t.cell(dst, int(p.row), r.slot)
+		switch {
+		case !s.alone:
+		case isUntouched(*cell):
 			*cell = r.read(value, rep)
+		case t.isUtilization(r.slot):
+			var none Report // the first is counted
+			if v := r.read(value, &none); v > *cell {
+				*cell = v
+			}
+		case r.slot == int(canonical.FramebufferUsed):
+			var none Report
+			if *cell != r.read(value, &none) {
+				*cell = absent
+			}
 		}
 	}
+}
+
+// isUtilization reports whether a column is that of NVML utilization, whatever its unit.
+func (t *Translator) isUtilization(slot int) bool {
+	return slot == int(canonical.NVMLUtilization) || slot == int(canonical.NumFields)+t.rules.util
 }
 
 // use notes what a workload's row says that it used of its device.
@@ -82,7 +110,7 @@ func (t *Translator) use(dst *canonical.Frame, p *position, r *rule, value float
 	if p.allocation < 0 || canonical.Given(dst.Uses[p.allocation]) {
 		return
 	}
-	if r.slot == int(canonical.NVMLUtilization) || r.slot == int(canonical.NumFields)+t.rules.util {
+	if t.isUtilization(r.slot) {
 		var none Report // counted where the reading is read
 		dst.Uses[p.allocation] = r.read(value, &none)
 	}

@@ -240,7 +240,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			continue
 		}
 		if p.shared && !stale {
-			t.later = append(t.later, sharedSample{int32(i), v})
+			t.later = append(t.later, sharedSample{sample: int32(i), variant: v})
 			continue
 		}
 		cell := t.cell(dst, int(p.row), f.rule.slot)

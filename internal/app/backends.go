@@ -145,7 +145,7 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	if isHere(s.DCGMHost) {
 		request = o.confined(request)
 	}
-	page, err := s.page(func(int) bool { return true }, logger)
+	page, err := o.page(s, func(int) bool { return true }, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func openNVML(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	if err != nil {
 		return nil, err
 	}
-	page, err := s.page(nvml.Gives, logger)
+	page, err := o.page(s, nvml.Gives, logger)
 	if err != nil {
 		return nil, err
 	}

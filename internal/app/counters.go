@@ -9,6 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/counters"
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
 // maxCounters is the largest counters file, in bytes: the exporter's own has four
@@ -17,7 +18,7 @@ const maxCounters = 1 << 20
 
 // page returns what --counters has s serve, of which gives says which fields it
 // has by DCGM's ids; nil is all that it reads.
-func (s *sourceSettings) page(gives func(id int) bool, logger *slog.Logger) (*dcgm.Page, error) {
+func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.Logger) (*dcgm.Page, error) {
 	if s.Counters == "" {
 		return nil, nil
 	}
@@ -30,11 +31,30 @@ func (s *sourceSettings) page(gives func(id int) bool, logger *slog.Logger) (*dc
 		return nil, fmt.Errorf("--counters: %w", problems)
 	}
 	page, notGiven := dcgm.NewPage(lines, gives)
+	remedy := "take them out of the file, or read what an exporter gives: --backend=prometheus"
+	if rendered := renderable(notGiven); len(rendered) > 0 && o.mode() == modeServe {
+		if slices.Contains(o.Compat, translate.V49.String()) {
+			notGiven = slices.DeleteFunc(notGiven, func(name string) bool { return slices.Contains(rendered, name) })
+		} else {
+			remedy = "--compat=4.9 serves " + strings.Join(rendered, " ")
+		}
+	}
 	if s.notGiven = notGiven; len(notGiven) > 0 {
-		logger.Warn("some lines of the counters file name what this backend cannot give, and are left out", "backend", s.backend.name,
-			"file", s.Counters, "names", strings.Join(notGiven, " "))
+		logger.Warn("some lines of the counters file name what this backend does not give, and are left out", "backend", s.backend.name,
+			"file", s.Counters, "names", strings.Join(notGiven, " "), "remedy", remedy)
 	}
 	return page, nil
+}
+
+// renderable returns those of names that dcgm-exporter 4.9 gives in other units than we
+// read, and --compat turns readings into.
+func renderable(names []string) []string {
+	var families []string
+	for i := range dcgm.Fields {
+		families = append(families, dcgm.Fields[i].Family)
+	}
+	known := translate.NamesIn(translate.V49, families)
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(known, name) })
 }
 
 // withPage returns the ids of fields and of those that page is made of.

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCountersOf49: names of 4.9 in other units than ours are not given, unless --compat
+// renders them, and the log says that it would.
+func TestCountersOf49(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "4.9.csv")
+	if err := os.WriteFile(file, []byte("DCGM_FI_DEV_SM_CLOCK_HERTZ, gauge, x\nDCGM_EXP_P2P_STATUS, gauge, y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		compat   []string
+		notGiven []string
+		says     string
+	}{
+		{nil, []string{"DCGM_FI_DEV_SM_CLOCK_HERTZ", "DCGM_EXP_P2P_STATUS"}, "--compat=4.9 serves DCGM_FI_DEV_SM_CLOCK_HERTZ\""},
+		{[]string{"4.9"}, []string{"DCGM_EXP_P2P_STATUS"}, "take them out of the file"},
+	} {
+		var log strings.Builder
+		o, s := &options{}, &sourceSettings{backend: &backends[0]}
+		s.Counters = file
+		o.Compat = test.compat
+		if _, err := o.page(s, func(int) bool { return true }, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(s.notGiven, test.notGiven) || !strings.Contains(log.String(), test.says) {
+			t.Errorf("compat %v: %v and %s, want %v and %s", test.compat, s.notGiven, log.String(), test.notGiven, test.says)
+		}
+	}
+}

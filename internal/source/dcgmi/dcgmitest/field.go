@@ -58,7 +58,8 @@ func FieldByID(r Release, id int) (Field, bool) {
 var fields = slices.Concat(deviceFields, profilingFields)
 
 // deviceFields are read through NVML. The widths of 1507 and 1523
-// are assumed, and the headings and widths of 237 and 238.
+// are assumed, and the headings and widths of 237 and 238; so are the releases that brought
+// 153, 175 and 1204 to 1219: 4.6.0 has them, 3.3.9 has not.
 var deviceFields = []Field{
 	{ID: 100, Column: "SMCLK", Width: 5, Low: 345, High: 1980},
 	{ID: 101, Column: "MMCLK", Width: 5, Low: 2619, High: 2619},
@@ -67,7 +68,7 @@ var deviceFields = []Field{
 	{ID: 150, Column: "TMPTR", Unit: " C", Width: 5, Low: 30, High: 75},
 	{ID: 151, Column: "GMMOT", Unit: " C", Width: 5, Model: Constant, Low: 95, High: 95},
 	{ID: 152, Column: "GGMOT", Unit: " C", Width: 5, Model: Constant, Low: 87, High: 87},
-	{ID: 153, Column: "GTLIMIT", Unit: " C", Width: 5, Low: 10, High: 55},
+	{ID: 153, Column: "GTLIMIT", Unit: " C", Width: 5, Low: 10, High: 55, Since: "4.2.0"},
 	{ID: 155, Column: "POWER", Unit: " W", Width: 10, Float: true, Low: 60, High: 700},
 	{ID: 156, Column: "TOTEC", Unit: " mJ", Width: 16, Model: Counter, Low: 1e9, High: 70000},
 	{ID: 157, Column: "POWINST", Unit: " W", Width: 10, Float: true, Low: 60, High: 700},
@@ -75,6 +76,7 @@ var deviceFields = []Field{
 	{ID: 159, Column: "SHTMP", Unit: " C", Width: 5, Model: Constant, Low: 94, High: 94},
 	{ID: 160, Column: "PMLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
 	{ID: 164, Column: "EPLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
+	{ID: 175, Column: "FMHSUM", Width: 5, Model: Constant, Low: 1, High: 1, Since: "4.2.0"},
 	{ID: 190, Column: "PSTAT", Width: 5, Model: Constant},
 	{ID: 191, Column: "FANSP", Width: 5, Model: Unsupported},
 	{ID: 202, Column: "RPCTR", Unit: "#", Width: 5, Model: Counter},
@@ -125,6 +127,20 @@ var deviceFields = []Field{
 	{ID: 450, Column: "GNVERR", Width: 5},
 	{ID: 843, Column: "NTXBWLT", Unit: "MB/s", Width: 20, Model: Rate, High: 200000, Since: "4.2.3"},
 	{ID: 897, Column: "NRXBWLT", Unit: "MB/s", Width: 20, Model: Rate, High: 200000, Since: "4.2.3"},
+	{ID: 1204, Column: "NLMALP", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1205, Column: "NLBUFO", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1206, Column: "NLRCVE", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1207, Column: "NLRCVRE", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1208, Column: "NLRCVGE", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1209, Column: "NLLLIE", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1210, Column: "NLXMITD", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1211, Column: "NLLRS", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1212, Column: "NLLRF", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1213, Column: "NLLR", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1214, Column: "NLSYME", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1216, Column: "NLSYMBF", Width: 7, Float: true, Since: "4.2.0"},
+	{ID: 1218, Column: "NLEFBF", Unit: "BER", Width: 7, Float: true, Since: "4.2.0"},
+	{ID: 1219, Column: "NLEFE", Width: 20, Model: Counter, Since: "4.2.0"},
 	{ID: 1420, Column: "CLKPCNS", Width: 20, Model: Counter, High: 1e6, Since: "4.2.3"},
 	{ID: 1421, Column: "CLKBSTNS", Width: 20, Model: Counter, Since: "4.2.3"},
 	{ID: 1422, Column: "CLKSWTHNS", Width: 20, Model: Counter, Since: "4.2.3"},

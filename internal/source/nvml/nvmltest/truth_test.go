@@ -8,11 +8,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
+// unread are the fields that only dcgmi gives so far.
+var unread = map[int]bool{
+	153: true, 175: true, 385: true, 386: true, 387: true, 388: true, 389: true, 1204: true, 1205: true, 1206: true,
+	1207: true, 1208: true, 1209: true, 1210: true, 1211: true, 1212: true, 1213: true, 1214: true, 1219: true,
+}
+
 // TestQuantitiesAreFields holds the table against the list of fields: each has its
 // family, TYPE and form, and each field has a quantity.
 func TestQuantitiesAreFields(t *testing.T) {
 	for _, f := range dcgm.Fields {
-		if f.Column == dcgm.Lost { // which no reading is of
+		if f.Column == dcgm.Lost || unread[f.ID] { // which no reading is of
 			continue
 		}
 		i := slices.IndexFunc(quantities[:], func(q quantity) bool { return q.family == f.Family })
@@ -24,7 +30,7 @@ func TestQuantitiesAreFields(t *testing.T) {
 			t.Errorf("%s: %s, float %t; the field has %s, %t", f.Family, q.kind, q.float, f.Type, f.Float)
 		}
 	}
-	if len(quantities) != len(dcgm.Fields)-1 {
+	if len(quantities) != len(dcgm.Fields)-len(unread)-1 {
 		t.Errorf("%d quantities, %d fields, one of which is of lost GPUs", len(quantities), len(dcgm.Fields))
 	}
 }

@@ -23,7 +23,7 @@ func awaitAll(t *testing.T, ways map[string]*child, lines ...string) {
 	for way, c := range ways {
 		all.Go(func() {
 			missing := lines
-			for end := time.Now().Add(60 * time.Second); time.Now().Before(end) && len(missing) > 0; time.Sleep(200 * time.Millisecond) {
+			for end := time.Now().Add(patience); time.Now().Before(end) && len(missing) > 0; time.Sleep(200 * time.Millisecond) {
 				_, body := page(t, c, "/metrics")
 				missing = nil
 				for _, line := range lines {

@@ -19,7 +19,8 @@ import (
 
 const status = "Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\nUid:\t1000\t1001\t1000\t1001\nGid:\t200\t201\t200\t201\nGroups:\t201 7\n"
 
-// someNames are those of a machine with one user and one group.
+// someNames are those of a machine with one user and one group, looked up already: a
+// busy machine may take longer for that than a caller waits.
 func someNames() *Names {
 	one := func(id, name string) func(string) (string, bool) {
 		return func(got string) (string, bool) {
@@ -29,7 +30,10 @@ func someNames() *Names {
 			return name, true
 		}
 	}
-	return newNames(one("1001", "bob"), one("201", "ml"))
+	n := newNames(one("1001", "bob"), one("201", "ml"))
+	<-n.find(nameKey{false, "1001"}).found
+	<-n.find(nameKey{true, "201"}).found
+	return n
 }
 
 func TestDescribe(t *testing.T) {

@@ -5,9 +5,14 @@ import (
 	"strings"
 )
 
-// vendorNames matches every family of the exporter: a device is there as soon as it
-// has a series of any.
-const vendorNames = "(DCGM|dcgm)_.+"
+const (
+	// vendorNames matches every family of the exporter's fields: a device is there as soon
+	// as it has a series of any. What the exporter counts by itself, as DCGM_EXP_…, goes
+	// on where a board is lost (translate.CountedFamilies).
+	vendorNames = "(DCGM_FI|dcgm)_.+"
+	// loopback matches what every machine calls itself, as canonical.NamesLoopback does.
+	loopback = `(?i:localhost(?:\\.localdomain)?\\.?|[[]?(?:(?:::ffff:)?127[0-9.]+|::1)[]]?)(?::[0-9]+)?`
+)
 
 // sourceLabels are the exporter's labels of a device, in all their spellings.
 const sourceLabels = "cluster, instance, hostname, Hostname, gpu, uuid, UUID, gpu_uuid, GPU_I_ID, GPU_I_PROFILE"
@@ -19,11 +24,11 @@ func gpuRows(names string) string {
 }
 
 // named gives series of sourceLabels the labels of a device. The host name is the
-// exporter's, in its older spelling first, since a pod's label hostname may be there too;
-// else the address that it is scraped at, without port and brackets.
+// exporter's, in its older spelling first, since a pod's label hostname may be there too,
+// unless it is loopback; else the address that it is scraped at, without port and brackets.
 func named(expr string) string {
 	return relabelled(fmt.Sprintf("label_join(\n%s,\n"+`"hostname", ";", "Hostname", "hostname", "instance")`, indented(expr)),
-		[3]string{"hostname", "hostname", "(?:<<<NULL>>>|;)*[[]?([^;]*?)[]]?(?:;.*|:[0-9]+)?"},
+		[3]string{"hostname", "hostname", "(?:(?:<<<NULL>>>|" + loopback + ")?;)*[[]?([^;]*?)[]]?(?:;.*|:[0-9]+)?"},
 		[3]string{"uuid", "UUID", "([^<].*)"},
 		[3]string{"uuid", "gpu_uuid", "([^<].*)"},
 		[3]string{"mig_instance", "GPU_I_ID", "([^<].*)"},

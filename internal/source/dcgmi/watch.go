@@ -4,11 +4,16 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
 const (
 	// surveyEvery is how long the node goes without a look at what it has.
 	surveyEvery = 5 * time.Minute
+	// surveyLost is the same while a board is lost: dmon is not asked for it, so that
+	// no row shows that it is back.
+	surveyLost = 30 * time.Second
 	// lookEvery is how often the driver's list of instances is looked at, which
 	// costs next to nothing.
 	lookEvery = time.Second
@@ -37,8 +42,8 @@ func (s *Source) watch(ctx context.Context) {
 		if now := s.opts.probes.Instances(); s.local && !slices.Equal(now, instances) {
 			instances, pause, idle, due = now, 0, 0, recutLooks
 		}
-		since := time.Since(last)
-		if s.view.Load() == nil || since < surveyEvery && (due == 0 || since < pause) {
+		since, v := time.Since(last), s.view.Load()
+		if v == nil || since < v.surveyEvery() && (due == 0 || since < pause) {
 			continue
 		}
 		due = max(due-1, 0)
@@ -47,6 +52,14 @@ func (s *Source) watch(ctx context.Context) {
 		}
 		last, pause = time.Now(), s.backoff(idle)
 	}
+}
+
+// surveyEvery returns how long the node goes without a survey.
+func (v *view) surveyEvery() time.Duration {
+	if slices.ContainsFunc(v.inventory.Devices, func(d dcgm.Device) bool { return d.Lost }) {
+		return surveyLost
+	}
+	return surveyEvery
 }
 
 // resurvey surveys the node while the streams go on, and reports whether the view

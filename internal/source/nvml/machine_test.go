@@ -88,7 +88,7 @@ func (b *board) asked(call string) int {
 }
 
 func newMachine(boards int) *machine {
-	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{}}
+	m := &machine{events: make(chan nvml.EventData, 4), lacks: map[string]bool{"nvmlDeviceGetGpuFabricInfoV": true}} // which go-nvml's mock cannot give
 	for i := range boards {
 		m.boards = append(m.boards, newBoard(i))
 	}
@@ -263,6 +263,12 @@ func (b *board) measure() {
 	}
 	b.GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) {
 		return 6, 7, true, false, b.meets("nvmlDeviceGetRemappedRows")
+	}
+	b.GetRowRemapperHistogramFunc = func() (nvml.RowRemapperHistogramValues, nvml.Return) {
+		return nvml.RowRemapperHistogramValues{Max: 635, High: 4, Partial: 3, Low: 2, None: 1}, b.meets("nvmlDeviceGetRowRemapperHistogram")
+	}
+	b.GetMarginTemperatureFunc = func() (nvml.MarginTemperature, nvml.Return) {
+		return nvml.MarginTemperature{MarginTemperature: -2}, b.meets("nvmlDeviceGetMarginTemperature")
 	}
 	b.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
 		return nvml.Memory_v2{Total: 80 << 30, Reserved: 600 << 20, Free: 40<<30 + 1, Used: 30<<30 + 1<<20 - 1}, b.meets("nvmlDeviceGetMemoryInfo_v2")

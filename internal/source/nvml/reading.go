@@ -59,6 +59,9 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"ESATL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC)},
 	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"EDATL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC)},
 	{call: "nvmlDeviceGetRemappedRows", columns: []string{"CRMPS", "URMPS", "RRP", "RRF"}, ask: remappedRows},
+	{call: "nvmlDeviceGetRowRemapperHistogram", columns: []string{"RRAM", "RRAH", "RRAP", "RRAL", "RRAN"}, ask: spareRows},
+	{call: "nvmlDeviceGetMarginTemperature", columns: []string{"GTLIMIT"}, ask: margin},
+	{call: "nvmlDeviceGetGpuFabricInfoV", columns: []string{"FMHSUM"}, ask: fabricHealth},
 	memoryReadings[0],
 	memoryReadings[1],
 	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCITX"}, ask: throughput(nvml.PCIE_UTIL_TX_BYTES), standIn: true},
@@ -125,6 +128,24 @@ func utilization(d nvml.Device, v []float64) nvml.Return {
 func remappedRows(d nvml.Device, v []float64) nvml.Return {
 	corrected, uncorrected, pending, failed, answer := d.GetRemappedRows()
 	v[0], v[1], v[2], v[3] = float64(corrected), float64(uncorrected), flag(pending), flag(failed)
+	return answer
+}
+
+func spareRows(d nvml.Device, v []float64) nvml.Return {
+	banks, answer := d.GetRowRemapperHistogram()
+	v[0], v[1], v[2], v[3], v[4] = float64(banks.Max), float64(banks.High), float64(banks.Partial), float64(banks.Low), float64(banks.None)
+	return answer
+}
+
+func margin(d nvml.Device, v []float64) nvml.Return {
+	m, answer := d.GetMarginTemperature()
+	v[0] = float64(m.MarginTemperature)
+	return answer
+}
+
+func fabricHealth(d nvml.Device, v []float64) nvml.Return {
+	fabric, answer := d.GetGpuFabricInfoV().V3()
+	v[0] = float64(fabric.HealthSummary)
 	return answer
 }
 

@@ -48,7 +48,7 @@ type worker struct {
 	begun    bool
 	results  [2]result
 	next     int
-	values   [4]float64   // of a reading: as many as one has
+	values   [5]float64   // of a reading: as many as one has
 	note     func(string) // calls
 	pair     *pair        // one for all parts; of its own, for C may see no Go pointers beside it
 	xidAt    int          // the index in dcgm.Fields

@@ -45,7 +45,7 @@ func TestNoXIDs(t *testing.T) {
 		name, cause string
 		spoil       func(*machine)
 	}{
-		{"no call", "NVML tells of no XIDs: nvmlEventSetWait: ", func(m *machine) { m.lacks = map[string]bool{"nvmlEventSetWait": true} }},
+		{"no call", "NVML tells of no XIDs: nvmlEventSetWait: ", func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},
 		{"no set", "NVML tells of no XIDs: nvmlEventSetCreate: ", func(m *machine) {
 			m.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		}},

@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 )
 
-// unread are the fields that only dcgmi gives so far.
+// unread are the fields that the fake library has not.
 var unread = map[int]bool{
 	153: true, 175: true, 385: true, 386: true, 387: true, 388: true, 389: true, 1204: true, 1205: true, 1206: true,
 	1207: true, 1208: true, 1209: true, 1210: true, 1211: true, 1212: true, 1213: true, 1214: true, 1219: true,

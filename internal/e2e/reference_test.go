@@ -117,7 +117,8 @@ func read(body []byte) node {
 	entries, _ := split(unescapedJob.ReplaceAll(body, []byte("}")))
 	unit := unitOfUtilRatio(entries)
 	seen := map[string]bool{}
-	own := map[gpu]readings{} // board readings by the row that gave them
+	own := map[gpu]readings{}    // board readings by the row that gave them
+	busiest := map[gpu]float64{} // utilization of the busiest workload's row
 	for _, e := range entries {
 		id, ok := e.gpu()
 		if !ok || seen[e.labels.String()] {
@@ -131,12 +132,23 @@ func read(body []byte) node {
 			n.models[id.uuid] = model
 		}
 		field, value, ok := meaning(e, unit)
+		if ok && field == "nvml" && firstOf(e.labels, "pod", "exported_pod", "pod_name", "hpc_job") != "" {
+			if most, known := busiest[id]; !known || !(value <= most) {
+				busiest[id] = value
+			}
+			continue
+		}
 		target := n.gpus[id]
 		if strings.HasPrefix(field, "board_") {
 			target = own[id]
 		}
 		if f := fields[field]; ok && math.IsNaN(target[f]) {
 			target[f] = value
+		}
+	}
+	for id, value := range busiest { // unless the device has a row of its own
+		if of := n.gpus[id]; math.IsNaN(of[canonical.NVMLUtilization]) {
+			of[canonical.NVMLUtilization] = value
 		}
 	}
 	n.raiseBoards(own)

@@ -71,6 +71,9 @@ var dialect = []Row{
 	{canonical.NVLinkReceive, NVLinkMegabytes, true, "NRXBWLT", []string{"DCGM_FI_DEV_NVLINK_RX_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_RX_THROUGHPUT_TOTAL"}},
 	// DCGM has no such field: our local sources give it (dcgm.NVLinkLimit).
 	{canonical.NVLinkLimit, BytesPerSecond, false, "", []string{"nvlink_limit_bytes_per_second"}},
+	// Nor this one: the exporter has a row for each link (linkFamilies), the CSV of --export
+	// how many are up.
+	{canonical.NVLinksActive, Number, false, "", []string{"nvlink_links_active"}},
 
 	{canonical.Power, Watts, false, "POWER", []string{"dcgm_power_usage", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_BOARD_POWER_WATTS"}},
 	{canonical.PowerLimit, Watts, false, "EPLMT", []string{"DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "DCGM_FI_DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS"}},

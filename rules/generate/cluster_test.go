@@ -117,9 +117,9 @@ func (d *node) scrape() []byte {
 		for _, id := range []string{"1", "2", "13"} {
 			if profile, cut := b.profiles[id]; cut {
 				row := d.activities(b)
-				for f, v := range level {
+				for _, f := range slices.Sorted(maps.Keys(level)) { // the same in each run
 					if d.r.IntN(3) > 0 {
-						row[f] = v
+						row[f] = level[f]
 					}
 				}
 				if v, ok := row[canonical.Temperature]; ok {

@@ -111,7 +111,7 @@ func (n *tally) count(p *proxy) {
 
 func (n *tally) check(t *testing.T) {
 	t.Logf("%+v", *n)
-	if least := min(n.scores, n.undecided, n.implied); least < 50 || n.devices < 5_000 {
+	if least := min(n.scores, n.undecided, n.implied); least < 50 || n.devices < 4_000 {
 		t.Errorf("of %d devices %d have a score, %d an open class, and %d boards are implied: too few", n.devices, n.scores, n.undecided, n.implied)
 	}
 	for c, times := range n.classes {

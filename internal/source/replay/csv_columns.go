@@ -47,6 +47,7 @@ var csvReadings = []csvReading{
 	{"gpu_nvlink_transmit_bytes_per_second", "DCGM_FI_PROF_NVLINK_TX_BYTES", 1, 1},
 	{"gpu_nvlink_receive_bytes_per_second", "DCGM_FI_PROF_NVLINK_RX_BYTES", 1, 1},
 	{"gpu_nvlink_limit_bytes_per_second", "nvlink_limit_bytes_per_second", 1, 1},
+	{"gpu_nvlink_links_active", "nvlink_links_active", 1, 1},
 	{"gpu_power_limit_watts", "DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 1, 1},
 	{"gpu_temperature_slowdown_celsius", "DCGM_FI_DEV_SLOWDOWN_TEMP", 1, 1},
 	{"gpu_framebuffer_free_bytes", "DCGM_FI_DEV_FB_FREE", 1, 1 << 20},

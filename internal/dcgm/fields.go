@@ -17,7 +17,7 @@ const (
 // core, which are those that every GPU counts at the same time; or ids, as in
 // 150,155,1002. They are in the order of Fields.
 func ParseFields(text string) (ids []int, err error) {
-	chosen := func(f *Field) bool { return true }
+	chosen := func(*Field) bool { return true }
 	switch text {
 	case allFields, "":
 	case coreFields:

@@ -161,14 +161,14 @@ func TestCountersOfNVML(t *testing.T) {
 // TestCountersRefused: a mistake in the file ends the program with its line.
 func TestCountersRefused(t *testing.T) {
 	t.Parallel()
-	file := writeCounters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_DEV_POWER_USAGE, guage, y\n")
+	file := writeCounters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, x\nDCGM_FI_DEV_POWER_USAGE, gaug, y\n")
 	missing := filepath.Join(t.TempDir(), "none.csv")
 	for _, test := range []struct {
 		flags []string
 		code  int
 		says  string
 	}{
-		{[]string{"--backend=dcgm", "--counters=" + file}, 1, file + `:2: DCGM_FI_DEV_POWER_USAGE has the type "guage"; write gauge or counter`},
+		{[]string{"--backend=dcgm", "--counters=" + file}, 1, file + `:2: DCGM_FI_DEV_POWER_USAGE has the type "gaug"; write gauge or counter`},
 		{[]string{"--backend=dcgm", "--once", "--counters=" + missing}, 1, missing + ": no such file"},
 		{[]string{"--counters=" + file}, 2, "--counters is not for the prometheus backend"},
 	} {

@@ -36,7 +36,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
 	status.Store(http.StatusOK)
-	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if code := int(status.Load()); code != http.StatusOK {
 			http.Error(w, "no", code)
 			return

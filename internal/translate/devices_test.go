@@ -360,7 +360,6 @@ gpu_lost{gpu="10",entity="GPU 10",pci_bus_id=""} 1
 `
 	instance := temp(`gpu="2",UUID="C",GPU_I_ID="7",GPU_I_PROFILE="1g"`, 40)
 	r := newReader(t, Options{FallbackHost: "n"})
-	steady := r.frame.Topology
 	for _, step := range []struct{ body, want string }{
 		{a + named, "C n/10"},
 		{named + a, "C n/10"},
@@ -378,7 +377,8 @@ gpu_lost{gpu="10",entity="GPU 10",pci_bus_id=""} 1
 		if got := absentOf(r); got != step.want {
 			t.Errorf("absent %q of %s want %q", got, step.body, step.want)
 		}
-		if steady = r.frame.Topology; len(r.report.UnknownFamilies) > 0 {
+		steady := r.frame.Topology
+		if len(r.report.UnknownFamilies) > 0 {
 			t.Errorf("unknown %v", r.report.UnknownFamilies)
 		}
 		if r.read(step.body); r.frame.Topology != steady {

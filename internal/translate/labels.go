@@ -133,7 +133,8 @@ type variant struct {
 // isAllocated reports whether the row is of a workload. Once Prometheus renamed the pod of
 // one row of a reading, a plain pod is that of the exporter, and its device is free.
 func (t *Translator) isAllocated(v *variant) bool {
-	return v.allocation.Workload != canonical.Workload{} && !(t.relabelled && v.target && v.allocation.Job == "")
+	ofExporter := t.relabelled && v.target && v.allocation.Job == ""
+	return v.allocation.Workload != canonical.Workload{} && !ofExporter
 }
 
 // What stands for the variant of rows that are of no device.

@@ -208,19 +208,13 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		s := &b.Samples[i]
 		v := t.blocks[s.Labels]
 		if v < 0 {
-			if v == longLabel && t.families[s.Family].rule != nil {
-				rep.Dropped[canonical.DropLabelTooLong]++
-			}
+			t.skip(v, s.Family, rep)
 			continue
 		}
 		f, p := &t.families[s.Family], &t.positions[v]
 		if f.naming {
-			f.seen = true
-			switch p.row {
-			case notHere:
+			if f.seen = true; !t.seeNamed(p) {
 				return false
-			case named:
-				p.seen = t.reading
 			}
 			continue
 		}
@@ -257,6 +251,22 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 	}
 	t.fillShared(dst, b, rep)
 	return t.cliques.whole() && t.allSeen()
+}
+
+// skip counts a sample of a block that no device is read from.
+func (t *Translator) skip(block int32, family uint32, rep *Report) {
+	if block == longLabel && t.families[family].rule != nil {
+		rep.Dropped[canonical.DropLabelTooLong]++
+	}
+}
+
+// seeNamed notes a row that only names its device. It returns false where the topology
+// does not have it.
+func (t *Translator) seeNamed(p *position) bool {
+	if p.row == named {
+		p.seen = t.reading
+	}
+	return p.row != notHere
 }
 
 // maxStampAge is how far a sample's own timestamp may be from when it was read. It

@@ -220,11 +220,11 @@ func rowOf(is func(*returned) bool) *returned {
 func (r *returned) saidIn(text string) bool {
 	for _, words := range r.words {
 		for rest := text; ; {
-			before, after, ok := strings.Cut(rest, words)
+			_, after, ok := strings.Cut(rest, words)
 			if !ok {
 				break
 			}
-			if before = text[:len(text)-len(after)-len(words)]; before == "" || strings.HasSuffix(before, "\n") ||
+			if before := text[:len(text)-len(after)-len(words)]; before == "" || strings.HasSuffix(before, "\n") ||
 				strings.HasSuffix(before, ": ") || strings.HasSuffix(before, ". ") {
 				return true
 			}

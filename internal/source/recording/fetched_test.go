@@ -17,7 +17,7 @@ type fetching struct{ scripted }
 
 var errNonsense = &source.Error{Failure: source.NotMetrics, Cause: "nonsense"}
 
-func (f *fetching) Fetch(ctx context.Context, b *raw.Batch) error { return f.scripted.Read(ctx, b) }
+func (f *fetching) Fetch(ctx context.Context, b *raw.Batch) error { return f.Read(ctx, b) }
 
 func (f *fetching) Scan(b *raw.Batch) error {
 	if string(b.Body) == "nonsense" {

@@ -15,8 +15,14 @@ type Frame struct {
 	// Uses are what the source says that each of the AllocationSet's allocations uses of its
 	// device, in a unit that those on one device have in common; NaN where it says
 	// nothing. It is empty where it says nothing of any.
-	Uses   []float64
-	values []float64
+	Uses []float64
+	// XIDs are the counts of XIDs that the source tells, ordered by Device. A board
+	// without any is one of which nobody tells; one of which a witness tells that there
+	// was none has a count of Code 0.
+	XIDs []XIDCount
+	// XIDEvents are what the kernel's log says since the Frame before, in their order.
+	XIDEvents []XIDEvent
+	values    []float64
 }
 
 // Shape gives the frame the devices of t and makes every reading absent. It

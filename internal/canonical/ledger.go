@@ -10,6 +10,15 @@ type Ledger struct {
 	// Devices are the accounts of the Roster's devices, Allocations those of the
 	// AllocationRoster', each in the order there.
 	Devices, Allocations []Account
+	// XIDs are how often each XID came that was seen, ordered by Device and Code.
+	XIDs []XIDTotal
+}
+
+// XIDTotal is how often a code came on a board since it was first seen.
+type XIDTotal struct {
+	Device int // index in the Roster
+	Code   uint32
+	Total  uint64
 }
 
 // Roster lists the devices that the ledger keeps accounts of. It is immutable: a

@@ -133,6 +133,9 @@ type Verdict struct {
 	// Health and Findings are the board's and mean nothing on an instance.
 	Health   Health
 	Findings [NumConditions]Finding
+	// Action is the most that the raised conditions ask for, or the driver's own
+	// recovery action where it was read. It is the board's as well.
+	Action Action
 }
 
 // Weights of the composite by input; they sum to 1.

@@ -1,0 +1,129 @@
+package canonical
+
+import "time"
+
+// Severity is what an XID, an error code that the driver reports such as 79 for a board
+// that it lost, says about the board, from nothing to the worst.
+type Severity uint8
+
+// The severities.
+const (
+	// SeverityNone codes inform.
+	SeverityNone Severity = iota
+	// SeveritySympathetic codes follow from another error, as 45 does for each process
+	// that dies of one: they raise nothing.
+	SeveritySympathetic
+	// SeverityApplication codes are a program's fault, unless they repeat on one board.
+	SeverityApplication
+	// SeverityWarning codes say that something is wrong with the board, which goes on.
+	SeverityWarning
+	// SeverityFatal codes say that the board is not fit for work until someone acts.
+	SeverityFatal
+	NumSeverities
+)
+
+// Severities is indexed by Severity.
+var Severities = [NumSeverities]string{"none", "sympathetic", "application", "warning", "fatal"}
+
+// String returns the severity's name.
+func (s Severity) String() string { return Severities[s] }
+
+// Action is what someone has to do about a board, each more than the one before.
+type Action uint8
+
+// The actions.
+const (
+	ActionNone Action = iota
+	ActionRestartApplication
+	ActionCheckHardware
+	ActionResetGPU
+	ActionRestartVM
+	ActionRebootNode
+	ActionReplace
+	NumActions
+)
+
+// Actions is indexed by Action.
+var Actions = [NumActions]string{"none", "restart_application", "check_hardware", "reset_gpu", "restart_vm", "reboot_node", "replace"}
+
+// String returns the action's name.
+func (a Action) String() string { return Actions[a] }
+
+// Witness is who tells of XIDs. One error that several tell of counts once.
+type Witness uint8
+
+// The witnesses.
+const (
+	// WitnessWindow counts over the last minutes: only rises say something.
+	WitnessWindow Witness = iota
+	// WitnessTotal counts from the start of the exporter.
+	WitnessTotal
+	// WitnessDriver is told of each by the driver's library, and counts from our start.
+	WitnessDriver
+	// WitnessKernel is the kernel's log, and counts from where we began to read it.
+	WitnessKernel
+	NumWitnesses
+)
+
+// XIDCount is how often a Witness was told of a code on a board.
+type XIDCount struct {
+	// Device is the index of the board in the Topology.
+	Device  int
+	Code    uint32
+	Witness Witness
+	// Count falls where the witness starts anew, and WitnessWindow's also where errors
+	// are older than its window.
+	Count uint64
+}
+
+// XIDEvent is one XID with what the kernel's log says of it.
+type XIDEvent struct {
+	// Device is the index of the board in the Topology.
+	Device int
+	At     time.Time
+	Code   uint32
+	// Decoded: the record itself, by its sub-code, decides Severity and Action; else
+	// the table of codes does.
+	Decoded  bool
+	Severity Severity
+	Action   Action
+	// Text is the record behind the code, printable and on one line: sub-code, link, or
+	// what happened. PID and Process are of the program that was running, 0 and "" where
+	// the record does not say.
+	Text    string
+	PID     int
+	Process string
+}
+
+// EventKind is what happened in an Event.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventXID      EventKind = "xid"
+	EventSXID     EventKind = "sxid"     // of an NVSwitch
+	EventReset    EventKind = "reset"    // of a board: it was reset, or its node started anew
+	EventResolved EventKind = "resolved" // a fatal XID is dealt with
+	EventRaised   EventKind = "raised"   // a condition was
+	EventCleared  EventKind = "cleared"  // a condition was
+)
+
+// Event is something that happened to a board, or to a switch. What does not apply to
+// its kind is zero.
+type Event struct {
+	At   time.Time
+	Kind EventKind
+	// Hostname, GPU, UUID and PCIBusID are the Device's; of a switch there is no UUID, and
+	// GPU is "".
+	Hostname, GPU, UUID, PCIBusID string
+	// Code is an XID or SXID, and Count how often it came at once.
+	Code     uint32
+	Count    uint64
+	Severity Severity
+	Action   Action
+	// Condition and State are those of EventRaised and EventCleared.
+	Condition Condition
+	State     Health
+	// Text says more, on one printable line.
+	Text string
+}

@@ -113,9 +113,9 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	fields, problems := counters.Check(files[0], body, wants)
-	summary := fmt.Sprintf("%s: %s: ok", files[0], plural(fields, "field"))
-	if old := counters.OldNames(body); len(old) > 0 {
+	lines, problems := counters.Check(files[0], body, wants)
+	summary := fmt.Sprintf("%s: %s: ok", files[0], plural(len(lines), "field"))
+	if old := counters.OldNames(lines); len(old) > 0 {
 		summary += fmt.Sprintf("\nwith --compat=4.8 we serve the names of 4.8 that it does not have too: %s", strings.Join(old, ", "))
 	}
 	return summary, problems, nil

@@ -45,15 +45,15 @@ type checker struct {
 	problems diag.Problems
 }
 
-// Check reads body, and returns how many fields it names, and what is wrong with it
-// or missing of wants. It reads as the exporter's own loader does, which takes no
-// file with a single mistake.
-func Check(file string, body []byte, wants []Want) (fields int, problems diag.Problems) {
+// Check reads body, and returns what it has served, in the order of its lines, and what
+// is wrong with it or missing of wants. It reads as the exporter's own loader does, which
+// takes no file with a single mistake.
+func Check(file string, body []byte, wants []Want) ([]dcgm.Counter, diag.Problems) {
 	c := read(file, body)
 	if !c.problems.Refuse() {
 		c.missing(wants)
 	}
-	return len(c.lines), c.problems
+	return c.counters, c.problems
 }
 
 // Load reads body, and returns what it has served, in the order of its lines, and what

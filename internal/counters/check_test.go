@@ -59,9 +59,9 @@ f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is no field that we know; dcgm-exporte
 
 func TestCheck(t *testing.T) {
 	for _, test := range files {
-		fields, problems := Check("f", []byte(test.text), wants)
-		if got := problems.Error(); fields != test.fields || got != test.want {
-			t.Errorf("%s: %d fields, want %d; got\n%s\nwant\n%s", test.name, fields, test.fields, got, test.want)
+		lines, problems := Check("f", []byte(test.text), wants)
+		if got := problems.Error(); len(lines) != test.fields || got != test.want {
+			t.Errorf("%s: %d fields, want %d; got\n%s\nwant\n%s", test.name, len(lines), test.fields, got, test.want)
 		}
 		if refused := len(problems) > strings.Count(test.want, "warning: "); problems.Refuse() != refused {
 			t.Errorf("%s: refused %v", test.name, !refused)
@@ -113,8 +113,8 @@ func FuzzCheck(f *testing.F) {
 		reader := csv.NewReader(bytes.NewReader(body))
 		reader.Comment = '#'
 		records, err := reader.ReadAll()
-		if err != nil || len(records) != fields {
-			t.Fatalf("the exporter reads %d lines, we %d fields: %v", len(records), fields, err)
+		if err != nil || len(records) != len(fields) {
+			t.Fatalf("the exporter reads %d lines, we %d fields: %v", len(records), len(fields), err)
 		}
 		for _, record := range records {
 			if len(record) != 3 || !slices.Contains([]string{"gauge", "counter", "histogram", "summary", "label"}, strings.Trim(record[1], " ")) {

@@ -1,29 +1,19 @@
 package counters
 
 import (
-	"bytes"
-	"encoding/csv"
-	"errors"
-	"io"
-	"strings"
-
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
 // OldNames returns the names of 4.8, sorted, that --compat=4.8 serves in front of an
-// exporter with the counters file body and that the file does not have: those that an
-// exporter of 4.9 took away. Lines that are no counters give none.
-func OldNames(body []byte) []string {
+// exporter with these lines (see Load) and that they do not have: those that an exporter
+// of 4.9 took away.
+func OldNames(lines []dcgm.Counter) []string {
 	var families []string
-	reader := csv.NewReader(bytes.NewReader(body))
-	reader.Comment, reader.FieldsPerRecord = '#', -1
-	for {
-		record, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return translate.NamesIn(translate.V48, families)
-		}
-		if err == nil && len(record) > 1 && strings.TrimSpace(record[1]) != "label" {
-			families = append(families, strings.TrimSpace(record[0]))
+	for i := range lines {
+		if lines[i].Type != dcgm.LabelType {
+			families = append(families, lines[i].Name)
 		}
 	}
+	return translate.NamesIn(translate.V48, families)
 }

@@ -13,7 +13,8 @@ func TestOldNames(t *testing.T) {
 			"DCGM_FI_DEV_GPU_UTIL_RATIO,gauge,\"a, b\"\nDCGM_FI_SYSTEM_DRIVER_VERSION, label, Driver\nDCGM_FI_DEV_FB_USED_BYTES, label, no\n\"\n": {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_SM_CLOCK"},
 		"dcgm_gpu_temp, gauge, Temperature.\n": {"DCGM_FI_DEV_GPU_TEMP"},
 	} {
-		if got := OldNames([]byte(body)); !slices.Equal(got, want) {
+		lines, _ := Load("f", []byte(body))
+		if got := OldNames(lines); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}

@@ -31,11 +31,14 @@ func (s *silence) add(logger *slog.Logger, board int, call string, answer nvml.R
 	}
 	cause := fmt.Sprintf("%s: %s: %s", whose, call, text(answer))
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slices.Contains(s.causes, cause) { // of an earlier start
+	known := slices.Contains(s.causes, cause) // of an earlier start
+	if !known {
+		s.causes = append(s.causes, cause)
+	}
+	s.mu.Unlock()
+	if known {
 		return
 	}
-	s.causes = append(s.causes, cause)
 	logger.Warn(whose, "call", call, "answer", text(answer), "remedy", silenceRemedy)
 }
 

@@ -11,7 +11,7 @@ const (
 	// on where a board is lost (translate.CountedFamilies).
 	vendorNames = "(DCGM_FI|dcgm)_.+"
 	// loopback matches what every machine calls itself, as canonical.NamesLoopback does.
-	loopback = `(?i:localhost(?:\\.localdomain)?\\.?|[[]?(?:(?:::ffff:)?127[0-9.]+|::1)[]]?)(?::[0-9]+)?`
+	loopback = `(?i:localhost(?:\\.localdomain)?\\.?|[[]?(?:(?:::ffff:)?127\\.[0-9.]+|::1)[]]?)(?::[0-9]+)?`
 )
 
 // sourceLabels are the exporter's labels of a device, in all their spellings.

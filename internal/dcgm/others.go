@@ -8,8 +8,8 @@ import (
 )
 
 // MaxOthers bounds the fields of a Page that are not in Fields: DCGM before 4.6 watches
-// 128 at a time (DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP), and Fields has some of them.
-const MaxOthers = 64
+// 128 at a time (DCGM_MAX_FIELD_IDS_PER_FIELD_GROUP), those of Fields among them.
+const MaxOthers = 48
 
 // MaxFields is how many fields a reading has at most: Fields, and behind them those of a
 // Page that are not there.

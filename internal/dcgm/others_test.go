@@ -87,6 +87,21 @@ func TestPageOfOtherFields(t *testing.T) {
 	}
 }
 
+// TestFieldGroupHoldsTheDeviceStream: dmon asks for all fields of a stream as one group, of
+// which DCGM before 4.6 takes 128 fields (see MaxOthers).
+func TestFieldGroupHoldsTheDeviceStream(t *testing.T) {
+	const maxFieldIDsPerFieldGroup = 128
+	asked := MaxOthers
+	for i := range Fields {
+		if f := &Fields[i]; !f.Foreign() && f.Stream == DeviceStream {
+			asked++
+		}
+	}
+	if asked > maxFieldIDsPerFieldGroup {
+		t.Errorf("dmon is asked for up to %d fields at once, DCGM takes %d: lower MaxOthers", asked, maxFieldIDsPerFieldGroup)
+	}
+}
+
 // A file with more fields than dmon takes has the first of them.
 func TestPageBounds(t *testing.T) {
 	var lines []Counter

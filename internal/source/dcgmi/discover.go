@@ -21,10 +21,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 	var list, tree answer
 	var o dcgm.Outputs
 	var asked sync.WaitGroup
-	var host []string
-	if s.opts.Host != "" {
-		host = []string{"--host", s.opts.Host}
-	}
+	host := s.hostOption()
 	asked.Go(func() { list = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-l"}, host)) })
 	asked.Go(func() { s.learnVersion(ctx, dcgmi) })
 	asked.Go(func() { tree = s.ask(ctx, dcgmi, slices.Concat([]string{"discovery", "-c"}, host)) })
@@ -168,11 +165,7 @@ func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
 	var common []int
 	rounds := false
 	for i, board := range boards {
-		args := []string{"profile", "-l", "-i", strconv.Itoa(board)}
-		if s.opts.Host != "" {
-			args = append(args, "--host", s.opts.Host)
-		}
-		got := s.ask(ctx, dcgmi, args)
+		got := s.ask(ctx, dcgmi, append([]string{"profile", "-l", "-i", strconv.Itoa(board)}, s.hostOption()...))
 		if got.failure(dcgmi, "profile -l", "profiling") != nil {
 			return
 		}

@@ -139,11 +139,7 @@ const integerPipe = 1016
 // countsTogether reports whether the GPUs are known to count all profiling fields for
 // everybody at once: from Hopper on, where each host engine has counters of its own.
 func (s *Source) countsTogether(ctx context.Context, dcgmi string) bool {
-	args := []string{"profile", "-l"}
-	if s.opts.Host != "" {
-		args = append(args, "--host", s.opts.Host)
-	}
-	got := s.ask(ctx, dcgmi, args)
+	got := s.ask(ctx, dcgmi, append([]string{"profile", "-l"}, s.hostOption()...))
 	if got.failure(dcgmi, "profile -l", "profiling") != nil {
 		return false
 	}

@@ -227,10 +227,15 @@ func (s *Source) args(st *stream, v *view) ([]string, error) {
 	if v.entities != "" {
 		args = append(args, "-i", v.entities)
 	}
-	if s.opts.Host != "" {
-		args = append(args, "--host", s.opts.Host)
+	return append(args, s.hostOption()...), nil
+}
+
+// hostOption is how dcgmi is told which host engine to ask, nil for the one here.
+func (s *Source) hostOption() []string {
+	if s.opts.Host == "" {
+		return nil
 	}
-	return args, nil
+	return []string{"--host", s.opts.Host}
 }
 
 // without removes the field that dcgmi does not know from st for good, if that is

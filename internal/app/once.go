@@ -32,7 +32,7 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}
-	return look(ctx, p, time.Duration(opts.timeout), func(snapshot *canonical.Snapshot) error {
+	return look(ctx, p, firstPatience*time.Duration(opts.timeout), func(snapshot *canonical.Snapshot) error {
 		shown := *snapshot
 		if caps.Local {
 			load := meter.Read()

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// firstPatience is how many --source.timeout the first reading of --export may need: a
-	// host engine sets up its watches before it answers.
+	// firstPatience is how many --source.timeout the first reading of --once and --export
+	// may need: a host engine sets up its watches before it answers, and a driver in
+	// trouble has dcgmi wait for that.
 	firstPatience = 3
 	// stoppedFor is how late a timer is if the process itself was stopped, as by Ctrl-Z, or
 	// had no processor: that is no fault of the source.

@@ -117,6 +117,24 @@ func TestRealStackEngine(t *testing.T) {
 	}
 }
 
+// TestRealStackNoEngine: --once waits until dcgmi itself gives up, and says what is wrong
+// and what to do.
+func TestRealStackNoEngine(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{dcgm4, dcgm3} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			n := newRealNode(t, release, "t4")
+			stdout, stderr, err := n.run(t, "--backend=dcgm", "--once", "--dcgm.host="+freeAddress(t))
+			for _, words := range []string{"the host engine does not answer", "unable to establish a connection", "systemctl start nvidia-dcgm"} {
+				if err == nil || stdout != "" || !strings.Contains(stderr, words) {
+					t.Fatalf("%v, without %q: %q, %q", err, words, stdout, stderr)
+				}
+			}
+		})
+	}
+}
+
 // TestRealStackJobs: the exporter and we read the files of jobs alike.
 func TestRealStackJobs(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// askTimeout is how long a command may run that ends by itself. A driver in
-	// trouble blocks nvidia-smi for minutes.
-	askTimeout = 5 * time.Second
+	// askTimeout is how long a command may run that ends by itself. dcgmi looks 5 s for a
+	// host engine before it says that there is none; a driver in trouble blocks nvidia-smi
+	// for minutes.
+	askTimeout = 7 * time.Second
 	// askSize bounds what such a command may print. The longest, nvidia-smi -q -x,
 	// prints some hundred kilobytes.
 	askSize = 4 << 20

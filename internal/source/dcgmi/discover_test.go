@@ -118,7 +118,7 @@ func TestTheFirstStartWaits(t *testing.T) {
 		{"at once", []answers{alone}, 0, 2, ""},
 		{"on the second try", []answers{refused, alone}, time.Second, 2, ""},
 		{"refused for long", []answers{refused}, 5 * time.Second, 0, "dcgmi discovery -l: "},
-		{"silent for long", []answers{never}, 10 * time.Second, 0, "dcgmi discovery -l: no answer within 10s of the start"},
+		{"silent for long", []answers{never}, 12 * time.Second, 0, "dcgmi discovery -l: no answer within 12s of the start"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

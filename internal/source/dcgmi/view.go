@@ -15,7 +15,7 @@ const (
 	// identityGrace is how long the first start waits for the node's identity:
 	// without it, readings are of devices that have no UUID, and of others once
 	// they have.
-	identityGrace = 10 * time.Second
+	identityGrace = 12 * time.Second
 	identityPause = time.Second
 )
 

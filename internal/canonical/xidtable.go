@@ -1,0 +1,118 @@
+package canonical
+
+import (
+	"cmp"
+	_ "embed" // xids.csv
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// XIDRow is what the table says of an XID.
+type XIDRow struct {
+	Code uint32
+	// Mnemonic is the driver's own name; "" where it is not known.
+	Mnemonic string
+	Severity Severity
+	Action   Action
+	// Except are parts of the names of models on which the code means something else, or
+	// should not come at all: there it is as one that the table lacks.
+	Except []string
+	// Source is where the row is from, and who takes the code for something else.
+	Source string
+	// Meaning and Advice say in a sentence or two what happened and what to do.
+	Meaning, Advice string
+}
+
+//go:embed xids.csv
+var xidTable string
+
+// XIDs returns the table of XIDs, ordered by code. Do not write to it.
+//
+// Severity follows the immediate action of the vendor's catalog: a reset or restart of
+// what is below the program is fatal, a restart of the program is the application's, and
+// what is to be ignored is none, or sympathetic where another error causes it. What the
+// catalog leaves open is no more than a warning, the codes 166 to 173 among them, which
+// it has no action for yet: a board must not be drained for a guess, and a driver that
+// writes these codes reports a recovery action of its own too, which decides.
+func XIDs() []XIDRow { return parsedXIDs() }
+
+var parsedXIDs = sync.OnceValue(func() []XIDRow {
+	rows, err := parseXIDs(xidTable)
+	if err != nil {
+		panic("xids.csv: " + err.Error()) // a test reads it
+	}
+	return rows
+})
+
+// XIDOf returns the row of a code, and whether the table has one. One that it lacks is a
+// warning that asks for nothing: most codes are errors, and nobody knows what it wants.
+func XIDOf(code uint32) (XIDRow, bool) {
+	rows := XIDs()
+	i, found := slices.BinarySearchFunc(rows, code, func(r XIDRow, code uint32) int { return cmp.Compare(r.Code, code) })
+	if !found {
+		return unlisted(code), false
+	}
+	return rows[i], true
+}
+
+func unlisted(code uint32) XIDRow {
+	return XIDRow{
+		Code: code, Severity: SeverityWarning,
+		Source:  "not in the table",
+		Meaning: "A code that the table does not have.",
+		Advice:  "Look it up in the vendor's catalog.",
+	}
+}
+
+// On returns the severity and action of the code on a board of a model.
+func (r *XIDRow) On(model string) (Severity, Action) {
+	for _, part := range r.Except {
+		if strings.Contains(model, part) {
+			r := unlisted(r.Code)
+			return r.Severity, r.Action
+		}
+	}
+	return r.Severity, r.Action
+}
+
+// SeverityOf returns the severity of a name, and whether there is one.
+func SeverityOf(name string) (Severity, bool) {
+	i := slices.Index(Severities[:], name)
+	return Severity(max(i, 0)), i >= 0
+}
+
+// ActionOf returns the action of a name, and whether there is one.
+func ActionOf(name string) (Action, bool) {
+	i := slices.Index(Actions[:], name)
+	return Action(max(i, 0)), i >= 0
+}
+
+// parseXIDs reads the table: a header, then the fields of XIDRow in their order, Except
+// separated by spaces.
+func parseXIDs(text string) ([]XIDRow, error) {
+	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(records) < 2 || len(records[0]) != 8 {
+		return nil, fmt.Errorf("%d lines: want a header of 8 columns and rows", len(records))
+	}
+	rows := make([]XIDRow, 0, len(records)-1)
+	for i, c := range records[1:] {
+		code, err := strconv.ParseUint(c[0], 10, 32)
+		severity, isSeverity := SeverityOf(c[2])
+		action, isAction := ActionOf(c[3])
+		if err != nil || !isSeverity || !isAction {
+			return nil, fmt.Errorf("line %d: code %q, severity %q or action %q is none", i+2, c[0], c[2], c[3])
+		}
+		rows = append(rows, XIDRow{
+			Code: uint32(code), Mnemonic: c[1], Severity: severity, Action: action,
+			Except: strings.Fields(c[4]), Source: c[5], Meaning: c[6], Advice: c[7],
+		})
+	}
+	return rows, nil
+}

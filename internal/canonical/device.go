@@ -144,3 +144,16 @@ type Topology struct {
 	Hostname   string
 	Generation uint64
 }
+
+// At returns a board by its index among the Devices followed by the Absent, nil where
+// there is none.
+func (t *Topology) At(i int) *Device {
+	switch n := len(t.Devices); {
+	case i < 0 || i >= n+len(t.Absent):
+		return nil
+	case i < n:
+		return &t.Devices[i]
+	default:
+		return &t.Absent[i-n]
+	}
+}

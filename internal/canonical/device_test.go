@@ -23,3 +23,15 @@ func TestCompareDevices(t *testing.T) {
 		}
 	}
 }
+
+func TestTopologyAt(t *testing.T) {
+	topology := Topology{Devices: []Device{{GPU: "0"}, {GPU: "2"}}, Absent: []Device{{GPU: "1"}}}
+	for i, want := range []string{"0", "2", "1"} {
+		if got := topology.At(i); got == nil || got.GPU != want {
+			t.Errorf("%d is %+v, want GPU %s", i, got, want)
+		}
+	}
+	if topology.At(-1) != nil || topology.At(3) != nil {
+		t.Error("there is a device beyond the topology")
+	}
+}

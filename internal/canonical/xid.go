@@ -67,18 +67,21 @@ const (
 
 // XIDCount is how often a Witness was told of a code on a board.
 type XIDCount struct {
-	// Device is the index of the board in the Topology.
+	// Device is the index of the board for Topology.At: a board that is lost is among the
+	// Absent by the time that anyone is told why.
 	Device  int
 	Code    uint32
 	Witness Witness
 	// Count falls where the witness starts anew, and WitnessWindow's also where errors
 	// are older than its window.
 	Count uint64
+	// Last is when the latest of them came, zero where the witness does not say.
+	Last time.Time
 }
 
 // XIDEvent is one XID with what the kernel's log says of it.
 type XIDEvent struct {
-	// Device is the index of the board in the Topology.
+	// Device is the index of the board for Topology.At.
 	Device int
 	At     time.Time
 	Code   uint32

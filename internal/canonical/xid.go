@@ -90,6 +90,9 @@ type XIDEvent struct {
 	Decoded  bool
 	Severity Severity
 	Action   Action
+	// Count is how often it came since the Frame before, at least 1: a flood of one record
+	// is told as one event, with time and text of the first.
+	Count uint64
 	// Text is the record behind the code, printable and on one line: sub-code, link, or
 	// what happened. PID and Process are of the program that was running, 0 and "" where
 	// the record does not say.
@@ -127,6 +130,9 @@ type Event struct {
 	// Condition and State are those of EventRaised and EventCleared.
 	Condition Condition
 	State     Health
-	// Text says more, on one printable line.
-	Text string
+	// Text says more, on one printable line. PID and Process are of the program that an
+	// EventXID names, 0 and "" where it names none.
+	Text    string
+	PID     int
+	Process string
 }

@@ -48,12 +48,8 @@ func (v *Visible) is(d *canonical.Device) bool {
 	if v.UUID != "" && d.UUID != "" {
 		return strings.EqualFold(v.UUID, d.UUID)
 	}
-	return v.PCIBusID != "" && sameBus(v.PCIBusID, d.PCIBusID)
-}
-
-// sameBus compares PCI addresses, whose domains have four or eight digits.
-func sameBus(a, b string) bool {
-	return strings.EqualFold(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0"))
+	address := canonical.PCIAddress(v.PCIBusID)
+	return address != "" && address == canonical.PCIAddress(d.PCIBusID)
 }
 
 // foreign reports whether the devices are none of this machine's.

@@ -36,7 +36,7 @@ func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.
 		if slices.Contains(o.Compat, translate.V49.String()) {
 			notGiven = slices.DeleteFunc(notGiven, func(name string) bool { return slices.Contains(rendered, name) })
 		} else {
-			remedy = "--compat=4.9 serves " + strings.Join(rendered, " ")
+			remedy = "say the unit in the help, (in %) or (ratio), or have it from --compat=4.9: " + strings.Join(rendered, " ")
 		}
 	}
 	if s.notGiven = notGiven; len(notGiven) > 0 {
@@ -46,8 +46,8 @@ func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.
 	return page, nil
 }
 
-// renderable returns those of names that dcgm-exporter 4.9 gives in other units than we
-// read, and --compat turns readings into.
+// renderable returns those of names that --compat=4.9 serves whatever the file says: where
+// the file does not tell a unit, the version does.
 func renderable(names []string) []string {
 	var families []string
 	for i := range dcgm.Fields {

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestCountersOf49: names of 4.9 in other units than ours are not given, unless --compat
-// renders them, and the log says that it would.
+// TestCountersOf49: names of 4.9 are given in their units, but for one whose unit the file
+// does not tell; --compat renders that, and the log says that it would.
 func TestCountersOf49(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "4.9.csv")
-	if err := os.WriteFile(file, []byte("DCGM_FI_DEV_SM_CLOCK_HERTZ, gauge, x\nDCGM_EXP_P2P_STATUS, gauge, y\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("DCGM_FI_DEV_SM_CLOCK_HERTZ, gauge, x\nDCGM_FI_DEV_GPU_UTIL_RATIO, gauge, x\nDCGM_EXP_P2P_STATUS, gauge, y\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -21,7 +21,7 @@ func TestCountersOf49(t *testing.T) {
 		notGiven []string
 		says     string
 	}{
-		{nil, []string{"DCGM_FI_DEV_SM_CLOCK_HERTZ", "DCGM_EXP_P2P_STATUS"}, "--compat=4.9 serves DCGM_FI_DEV_SM_CLOCK_HERTZ\""},
+		{nil, []string{"DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_EXP_P2P_STATUS"}, "have it from --compat=4.9: DCGM_FI_DEV_GPU_UTIL_RATIO\""},
 		{[]string{"4.9"}, []string{"DCGM_EXP_P2P_STATUS"}, "take them out of the file"},
 	} {
 		var log strings.Builder

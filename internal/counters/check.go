@@ -81,6 +81,7 @@ func read(file string, body []byte) *checker {
 		line, _ := reader.FieldPos(0)
 		c.record(line, record)
 	}
+	c.resolve()
 	if len(c.lines) == 0 && len(c.problems) == 0 {
 		c.reject(0, "names no field, so the exporter would serve nothing; write lines of NAME, type, help")
 	}
@@ -155,17 +156,27 @@ func (c *checker) record(line int, record []string) {
 	if f, ok := translate.FieldOf(name); ok && kind != dcgm.LabelType {
 		c.given[f] = true
 	}
-	c.counters = append(c.counters, dcgm.Counter{Name: name, Type: kind, Help: help, Field: fieldOf(name)})
+	c.counters = append(c.counters, dcgm.Counter{Name: name, Type: kind, Help: help})
 }
 
-// fieldOf returns the index in dcgm.Fields of a field by any of its names, dcgm.Unknown
-// where there is none that is in the same unit.
-func fieldOf(name string) int {
-	i := slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Family == name && !f.Foreign() })
-	if column := translate.ColumnOf(name); i < 0 && column != "" {
-		return dcgm.FieldOf([]byte(column))
+// resolve finds out which field each line means, by any of its names and in whatever unit,
+// once all lines are there.
+func (c *checker) resolve() {
+	names := make([]string, len(c.counters))
+	for i := range c.counters {
+		names[i] = c.counters[i].Name
 	}
-	return i
+	for i := range c.counters {
+		line := &c.counters[i]
+		line.Field = slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.Family == line.Name && !f.Foreign() })
+		native := translate.NativeOf(line.Name, line.Help, names)
+		if at := dcgm.FieldOf([]byte(native.Column)); line.Field == dcgm.Unknown && at >= 0 {
+			line.Field, line.Times, line.Per = at, native.Times, native.Per
+		}
+		if native.Ambiguous && line.Type != dcgm.LabelType {
+			c.warn(c.lines[line.Name], "%s is percent in some versions and a ratio in others, and nothing in the file tells which; say so in its help: (in %%) or (ratio)", line.Name)
+		}
+	}
 }
 
 // name checks the name of a field; it reports whether the rest of the line is to be

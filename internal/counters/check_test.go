@@ -53,6 +53,9 @@ f:1: warning: DCGM_FI_PROF_SM_ACTIVE has no help; write what it is, and in which
 f:3: warning: DCGM_FI_DEV_GPU_TEMPS is no field that we know; did you mean DCGM_FI_DEV_GPU_TEMP?
 f:5: warning: DCGM_FI_DEV_FAN_SPED is no field that we know; did you mean DCGM_FI_DEV_FAN_SPEED?
 f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is no field that we know; dcgm-exporter does not start with one that its DCGM does not know either`},
+	{"a unit that nothing tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x\n", 3,
+		`f:3: warning: DCGM_FI_DEV_GPU_UTIL_RATIO is percent in some versions and a ratio in others, and nothing in the file tells which; say so in its help: (in %) or (ratio)`},
+	{"a unit that HELP tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x (ratio)\n", 3, ""},
 	{"a label is no series", "DCGM_FI_PROF_SM_ACTIVE,label,x\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\n", 2, `f: warning: gives no kpulse_gpu_sm_active_ratio, for utilization; add the line
     DCGM_FI_PROF_SM_ACTIVE,gauge,"Share of time, 0 to 1, a streaming multiprocessor had work, averaged over all of them."`},
 }

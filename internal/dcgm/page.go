@@ -17,8 +17,19 @@ type Counter struct {
 	Type string
 	Help string
 	// Field is the index in Fields of what Name means, Unknown where that has no such
-	// field, or none in that unit. A Page has further ones (see Others).
+	// field. A Page has further ones (see Others).
 	Field int
+	// Times and Per turn a number of Field into one of Name: n × Times / Per. 0 is 1.
+	Times, Per float64
+}
+
+// value returns a number of the Counter's Field in the unit of its Name, and whether it is
+// one of DCGM's doubles, as fractions of units are.
+func (c *Counter) value(v float64, float bool) (float64, bool) {
+	if c.Times == c.Per {
+		return v, float
+	}
+	return v * c.Times / c.Per, float || c.Per != 1
 }
 
 // LabelType is the Type of a Counter that is a label of all other series.
@@ -158,7 +169,8 @@ func (r *rendering) append(dst []byte, b *raw.Batch) []byte {
 				dst = append(strconv.AppendInt(append(dst, errCodeLabel...), int64(samples[k].Value), 10), '"')
 			}
 			dst = append(dst, block[end:]...)
-			dst = append(appendValue(dst, samples[k].Value, field.Float), '\n')
+			v, float := c.value(samples[k].Value, field.Float)
+			dst = append(appendValue(dst, v, float), '\n')
 		}
 	}
 	return r.appendEvents(dst, b.Events)

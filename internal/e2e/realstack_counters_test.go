@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +69,58 @@ DCGM_FI_DEV_VBIOS_VERSION, label, vbios
 		}
 		if !slices.Equal(familiesOf(ours), familiesOf(theirs)) {
 			t.Errorf("%s: families in the order\n%v, want\n%v", way, familiesOf(ours), familiesOf(theirs))
+		}
+	}
+}
+
+// baseUnitFields are fields of exporter 4.9, beside what they were before and how many of
+// the new unit one of the old is (release notes of 4.9.0).
+var baseUnitFields = []struct {
+	base, before string
+	each         float64
+}{
+	{"DCGM_FI_DEV_SM_CLOCK_HERTZ", "DCGM_FI_DEV_SM_CLOCK", 1e6},
+	{"DCGM_FI_DEV_MEMORY_CLOCK_HERTZ", "DCGM_FI_DEV_MEM_CLOCK", 1e6},
+	{"DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1e-3},
+	{"DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_GPU_UTIL", 1e-2},
+	{"DCGM_FI_DEV_MEMORY_UTIL_RATIO", "DCGM_FI_DEV_MEM_COPY_UTIL", 1e-2},
+	{"DCGM_FI_DEV_GPU_ENC_UTIL_RATIO", "DCGM_FI_DEV_ENC_UTIL", 1e-2},
+	{"DCGM_FI_DEV_GPU_DEC_UTIL_RATIO", "DCGM_FI_DEV_DEC_UTIL", 1e-2},
+	{"DCGM_FI_DEV_FB_USED_BYTES", "DCGM_FI_DEV_FB_USED", 1 << 20},
+	{"DCGM_FI_DEV_FB_FREE_BYTES", "DCGM_FI_DEV_FB_FREE", 1 << 20},
+	{"DCGM_FI_DEV_FB_RESERVED_BYTES", "DCGM_FI_DEV_FB_RESERVED", 1 << 20},
+	{"DCGM_FI_DEV_FB_CAPACITY_BYTES", "DCGM_FI_DEV_FB_TOTAL", 1 << 20},
+	{"DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", 1024000},
+}
+
+// TestRealStackBaseUnits: a counters file of exporter 4.9 is served in its units, as the
+// older names beside them say.
+func TestRealStackBaseUnits(t *testing.T) {
+	t.Parallel()
+	n := startRealNode(t, dcgm4, "h100")
+	var lines strings.Builder
+	for _, f := range baseUnitFields {
+		fmt.Fprintf(&lines, "%s, gauge, new\n%s, gauge, old\n", f.base, f.before)
+	}
+	file := writeCounters(t, lines.String())
+	ways := map[string]*child{"dcgm": n.startDCGM(t, "--counters="+file), "nvml": n.startNVML(t, "--counters="+file)}
+	for way, c := range ways {
+		// The driver's rates need two looks.
+		body := awaitPage(t, c, "/metrics", 200, `\nDCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND\{gpu="7"`)
+		if err := checkExposition([]byte(body)); err != nil {
+			t.Errorf("%s: %v", way, err)
+		}
+		for _, f := range baseUnitFields {
+			for gpu := range 8 {
+				labels := map[string]string{"gpu": strconv.Itoa(gpu)}
+				got, before := theValue(t, body, f.base, labels), theValue(t, body, f.before, labels)
+				if want := before * f.each; math.Abs(got-want) > 1e-9*want || want == 0 && !strings.Contains(f.before, "C_UTIL") {
+					t.Errorf("%s: GPU %d has %s %v, which is %v of %s", way, gpu, f.base, got, before, f.before)
+				}
+			}
+		}
+		if text := c.logged(); strings.Contains(text, "left out") {
+			t.Errorf("%s: %s", way, text)
 		}
 	}
 }

@@ -188,14 +188,3 @@ func FieldOf(family string) (canonical.Field, bool) {
 	}
 	return 0, false
 }
-
-// ColumnOf returns the short name by which dmon heads what a family of the exporter says
-// in the same unit, "" where it has none.
-func ColumnOf(family string) string {
-	for i := range dialect {
-		if slices.Contains(dialect[i].Names, family) {
-			return dialect[i].Column
-		}
-	}
-	return ""
-}

@@ -1,0 +1,46 @@
+package translate
+
+import "slices"
+
+// Native is how `dcgmi dmon` gives what a family of the exporter says.
+type Native struct {
+	// Column is the short name by which it heads the numbers, "" where it has none.
+	Column string
+	// A number n of the column is n × Times / Per of the family.
+	Times, Per float64
+	// Ambiguous is set where there is no column because nothing tells the family's unit.
+	Ambiguous bool
+}
+
+// NativeOf returns how dmon gives a family, in whatever unit. Where the name does not
+// imply the unit, the family's HELP text and the names of all families beside it may tell
+// it.
+func NativeOf(family, help string, beside []string) Native {
+	row := firstRow(func(r *Row) bool { return slices.Contains(r.Names, family) })
+	if row == nil {
+		return Native{}
+	}
+	if row.Column != "" {
+		return Native{Column: row.Column, Times: 1, Per: 1}
+	}
+	unit := row.Unit
+	if unit == percentOrRatio {
+		unit = evidence{help: unitOfHelp(help), siblings: slices.ContainsFunc(beside, isSibling)}.unit()
+	}
+	of := firstRow(func(r *Row) bool { return r.Field == row.Field && !r.Fallback && r.Column != "" })
+	if of == nil || unit == "" {
+		return Native{Ambiguous: unit == ""}
+	}
+	from, to := units[of.Unit], units[unit]
+	return Native{Column: of.Column, Times: from.times * to.per, Per: from.per * to.times}
+}
+
+// firstRow returns the first row of the dialect that is, nil for none.
+func firstRow(is func(*Row) bool) *Row {
+	for i := range dialect {
+		if is(&dialect[i]) {
+			return &dialect[i]
+		}
+	}
+	return nil
+}

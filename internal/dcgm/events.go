@@ -39,7 +39,7 @@ const (
 // events are the families that we can count too, in the exporter's order.
 var events = [...]event{
 	{"DCGM_EXP_XID_ERRORS_COUNT", xidColumn, true, appendXID},
-	{"DCGM_EXP_XID_ERRORS_TOTAL", xidColumn, false, appendXID},
+	{xidTotalFamily, xidColumn, false, appendXID},
 	{"DCGM_EXP_CLOCK_EVENTS_COUNT", clockColumn, true, appendClockEvent},
 	{"DCGM_EXP_CLOCK_EVENTS_TOTAL", clockColumn, false, appendClockEvent},
 }
@@ -73,20 +73,6 @@ func appendClockEvent(dst []byte, code uint32) []byte {
 	return exposition.AppendLabel(dst, ",clock_event", clockEvents[code])
 }
 
-// XIDCounter is what Readings implement that are told of XIDs one by one. Without it a
-// code counts when it follows another one.
-type XIDCounter interface {
-	// XIDs appends how often each code was seen on a device of the inventory, since the
-	// start.
-	XIDs(dst []XIDCount, device int) []XIDCount
-}
-
-// XIDCount is how often a code was seen.
-type XIDCount struct {
-	Code  uint32
-	Total uint64
-}
-
 // tally counts the events of one device.
 type tally struct {
 	xids, clocks counts
@@ -94,7 +80,7 @@ type tally struct {
 	bits         uint32 // of the latest reading of the clocks
 	xidsKnown    bool   // last is
 	bitsKnown    bool
-	seen         []XIDCount // by an XIDCounter
+	seen         []raw.XID // what an XIDTeller told
 }
 
 // counts are those of the codes of one kind, over eventWindow and since the start.
@@ -158,18 +144,18 @@ func (t *tally) noteXID(second int64, code uint32) {
 	t.last, t.xidsKnown = code, true
 }
 
-// noteXIDs counts what was seen since it was called last; the first time that is all
+// noteXIDs counts what was told since it was called last; the first time that is all
 // since the start of the source.
-func (t *tally) noteXIDs(second int64, totals []XIDCount) {
+func (t *tally) noteXIDs(second int64, totals []raw.XID) {
 	for _, now := range totals {
 		before := uint64(0)
 		for _, s := range t.seen {
 			if s.Code == now.Code {
-				before = s.Total
+				before = s.Count
 			}
 		}
-		if now.Total > before {
-			t.xids.add(second, now.Code, now.Total-before, now.Total-before)
+		if now.Count > before {
+			t.xids.add(second, now.Code, now.Count-before, now.Count-before)
 		}
 	}
 	t.seen = append(t.seen[:0], totals...)
@@ -236,7 +222,7 @@ func (f *eventFamily) appendLabels(dst []byte, e *raw.Event) []byte {
 func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 	second := at.Unix()
 	xid, clocks := FieldOf([]byte(xidColumn)), FieldOf([]byte(clockColumn))
-	counter, each := from.(XIDCounter)
+	_, each := from.(XIDTeller)
 	for d, t := range w.tallies {
 		if t == nil || !w.read[d] {
 			continue
@@ -245,8 +231,7 @@ func (w *Writer) count(b *raw.Batch, at time.Time, from Readings) {
 		t.clocks.expire(second)
 		switch v := from.Reading(xid, d); {
 		case each:
-			w.xids = counter.XIDs(w.xids[:0], d)
-			t.noteXIDs(second, w.xids)
+			t.noteXIDs(second, w.toldOf(b, d))
 		case v == v:
 			t.noteXID(second, uint32(v))
 		case w.readDevice[d]: // there is none, or none any more

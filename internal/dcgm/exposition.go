@@ -26,7 +26,7 @@ func Exposition(dst []byte, b *raw.Batch) []byte {
 		dst = append(append(append(dst, f.Family...), b.Dict.Block(s.Labels)...), ' ')
 		dst = append(appendValue(dst, s.Value, f.Float), '\n')
 	}
-	return dst
+	return appendXIDs(dst, b)
 }
 
 // appendValue appends a finite number in the exporter's form: six decimals for a

@@ -142,14 +142,6 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// told are readings of a source that is told of XIDs one by one.
-type told struct {
-	fixed
-	xids []XIDCount
-}
-
-func (s told) XIDs(dst []XIDCount, _ int) []XIDCount { return append(dst, s.xids...) }
-
 // XIDs that a source is told of count each, also the same again; those that came before
 // the first reading are recent.
 func TestEventsOneByOne(t *testing.T) {
@@ -166,7 +158,7 @@ func TestEventsOneByOne(t *testing.T) {
 		s := told{fixed: fixed{"TMPTR": {40}, "XIDER": {13}}}
 		for _, code := range []uint32{13, 79} {
 			if total[code] > 0 {
-				s.xids = append(s.xids, XIDCount{code, total[code]})
+				s.xids = append(s.xids, raw.XID{Code: code, Count: total[code]})
 			}
 		}
 		var b raw.Batch

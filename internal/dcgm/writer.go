@@ -34,7 +34,6 @@ type Writer struct {
 	readDevice []bool            // of each device: of a DeviceStream field
 	counted    map[string]*tally // by UUID and instance
 	tallies    []*tally          // of each device, nil for one without a UUID
-	xids       []XIDCount
 }
 
 // Readings are the values that a Writer fills a Batch with.
@@ -91,7 +90,7 @@ func (w *Writer) Find(instance bool, entity int) int {
 // finite are left out, and so are devices without a UUID. Of the boards that are lost, at
 // the end, there is Lost, with the label entity for a UUID that is not known. Where there is no reading of
 // what the NVLinks of a device can carry, it is what the inventory has, as long as
-// there is another reading of the device.
+// there is another reading of the device. XIDs are those of boards that are read or lost.
 //
 // The Dict of b changes with the inventory and the jobs, and is not written to
 // afterwards: Exposition may be called while the next Batch is filled.
@@ -122,6 +121,7 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	}
 	w.writeLost(b, from)
 	w.writeOthers(b, from)
+	w.writeXIDs(b, from)
 	if w.page != nil {
 		b.Chosen, b.Families = w.rendering.text, w.page.names
 		w.count(b, at, from)
@@ -154,6 +154,7 @@ func (w *Writer) writeLost(b *raw.Batch, from Readings) {
 	for d := range w.inventory.Devices {
 		if w.inventory.Devices[d].Board == d && !w.alive[d] && from.IsLost(d) {
 			b.Samples = append(b.Samples, raw.Sample{Family: uint32(lostField), Labels: w.names[d], Value: 1})
+			w.alive[d] = true // as far as its XIDs go
 		}
 	}
 }

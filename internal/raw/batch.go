@@ -34,6 +34,16 @@ type Event struct {
 	Count                uint64
 }
 
+// XID is how often a source was told of an error code of the driver.
+type XID struct {
+	// Labels is a label block of the board in the Batch's Dict. Code is 0 of a board on
+	// which there was none.
+	Labels, Code uint32
+	// Count is since the source began to listen, Last is when the latest came.
+	Count uint64
+	Last  time.Time
+}
+
 // Span is a half-open byte range [Start, End) of a Batch's Body. A span covers
 // whole lines, their newlines included.
 type Span struct{ Start, End int }
@@ -68,8 +78,13 @@ type Batch struct {
 	// Families are the names of those that Chosen writes. They are never written to.
 	Families []string
 
-	// Events are for Chosen alone: nothing of ours is made of them.
+	// Events are for Chosen alone, counted as the user's exporter would count. What a
+	// source is really told of errors are XIDs.
 	Events []Event
+
+	// XIDs are of sources that the driver tells each of them, board by board. Exposition
+	// writes them too, so that a recording has them.
+	XIDs []XID
 
 	// Omit lists, in rising order and merged where adjacent, the lines of Body
 	// that must not be passed on: those for which a Prometheus server refuses a
@@ -111,6 +126,7 @@ func (b *Batch) Reset() {
 		Samples: b.Samples[:0],
 		Stamps:  b.Stamps[:0],
 		Events:  b.Events[:0],
+		XIDs:    b.XIDs[:0],
 		Dict:    b.Dict,
 	}
 }

@@ -15,13 +15,20 @@ type Counted struct {
 	Labels []string
 }
 
-// CountedFamilies returns those families. No reading is made of them.
+// The families that count XIDs by their code.
+const (
+	xidWindowFamily = "DCGM_EXP_XID_ERRORS_COUNT"
+	xidTotalFamily  = "DCGM_EXP_XID_ERRORS_TOTAL" // since 4.8.3
+)
+
+// CountedFamilies returns those families. Those of XIDs become the Frame's XIDs, of the
+// others no reading is made.
 func CountedFamilies() []Counted {
 	return []Counted{
 		{"DCGM_EXP_CLOCK_EVENTS_COUNT", []string{"clock_event", "window_size_in_ms"}},
 		{"DCGM_EXP_CLOCK_EVENTS_TOTAL", []string{"clock_event"}},
-		{"DCGM_EXP_XID_ERRORS_COUNT", []string{"window_size_in_ms", "xid"}},
-		{"DCGM_EXP_XID_ERRORS_TOTAL", []string{"xid"}}, // since 4.8.3
+		{xidWindowFamily, []string{"window_size_in_ms", "xid"}},
+		{xidTotalFamily, []string{"xid"}},
 		{"DCGM_EXP_GPU_HEALTH_STATUS", []string{"health_error_code", "health_watch"}},
 		{"DCGM_EXP_P2P_STATUS", nil},
 	}

@@ -18,6 +18,8 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 		"boards":    string(rawtest.Body(8, 60, 1)),
 		"instances": string(rawtest.Body(112, 60, 1)),
 		"pods":      withPods(rawtest.Body(16, 60, 1), 3),
+		"XIDs": boardA + boardB + xidRow("total", "A", `,xid="48"`, "1") + xidRow("total", "A", `,xid="45"`, "9") + xidRow("window", "B", "", "0") +
+			xidRow("total", "C", `,xid="79"`, "1"),
 	}
 	for _, g := range goldens {
 		bodies[g.file] = testdata(t, g.file)

@@ -76,6 +76,7 @@ type Translator struct {
 	later          []sharedSample // of the reading, in its order
 	cliques        cliques
 	links          links
+	xids           xids
 	unknown        []string
 	labels         []raw.Label
 }
@@ -87,8 +88,10 @@ type family struct {
 	sibling bool  // its like came with the base-unit fields of DCGM 4.7
 	naming  bool  // it names devices and shows none: see isNaming
 	clique  bool  // it is cliqueFamily
-	seen    bool  // a device has a sample of it in this reading
-	listed  bool  // it is in Translator.unknown
+	xid     bool  // it counts XIDs, for witness
+	witness canonical.Witness
+	seen    bool // a device has a sample of it in this reading
+	listed  bool // it is in Translator.unknown
 }
 
 // position is where the samples of a variant go.
@@ -152,6 +155,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	dst.AllocationSet = t.allocationSet
 	rep.DroppedAllocations = leftOut
 	t.countLinks(dst, b)
+	t.countXIDs(dst, b, rep)
 	t.resolveUtil(dst.Len(), b.Dict, rep)
 	t.derive(dst)
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
@@ -168,6 +172,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		t.unknown = nil
 		t.util.family = -1
 		t.links = links{}
+		t.xids.forget()
 		t.compat.forget()
 	}
 	for id := len(t.families); id < d.Families(); id++ {
@@ -178,6 +183,7 @@ func (t *Translator) learn(d *raw.Dict) {
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name),
 		})
 		t.links.learn(uint32(id), name)
+		t.families[id].xid, t.families[id].witness = witnessOf(name)
 		if name == utilRatioName {
 			t.util.family = id
 		}
@@ -197,7 +203,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 	dst.Shape(t.topology)
 	t.shapeFallbacks()
 	t.shapeUses(dst)
-	t.cliques.seen = 0
+	t.cliques.seen, t.xids.samples = 0, t.xids.samples[:0]
 	stamps := b.Stamps
 	for i := range b.Samples {
 		stale := false
@@ -216,6 +222,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 			if f.seen = true; !t.seeNamed(p) {
 				return false
 			}
+			t.xids.note(f, i, stale, rep)
 			continue
 		}
 		p.seen = t.reading

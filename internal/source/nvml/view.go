@@ -134,10 +134,9 @@ func (v *view) Reading(field, device int) float64 {
 	return value
 }
 
-// XIDs implements dcgm.XIDCounter: those of a board are those of its instances too.
-func (v *view) XIDs(dst []dcgm.XIDCount, device int) []dcgm.XIDCount {
-	board := v.inventory.Devices[v.inventory.Devices[device].Board].Entity
-	if w := v.workers[board]; w != nil {
+// XIDs implements dcgm.XIDTeller.
+func (v *view) XIDs(dst []raw.XID, board int) []raw.XID {
+	if w := v.workers[v.inventory.Devices[board].Entity]; w != nil {
 		dst = w.xids.append(dst)
 	}
 	return dst

@@ -175,7 +175,8 @@ func (w *worker) markLost(s *result) {
 func (w *worker) begin() {
 	if w.events != nil {
 		w.calls("nvmlDeviceRegisterEvents")
-		if answer := w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events); answer != nvml.SUCCESS {
+		answer := w.device.RegisterEvents(nvml.EventTypeXidCriticalError, w.events)
+		if w.xids.listen(answer == nvml.SUCCESS); answer != nvml.SUCCESS {
 			w.silence.add(w.logger, w.board, "nvmlDeviceRegisterEvents", answer)
 		}
 	}

@@ -3,17 +3,21 @@
 package nvml
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
 // eventCalls are what the library must have for XIDs.
 var eventCalls = [...]string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"}
+
+// migParentCall finds the board of a MIG device.
+const migParentCall = "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"
 
 const (
 	// xidWait bounds a wait for events, and so how long Close waits for it.
@@ -42,7 +46,8 @@ func (s *Source) openEvents(o *opening) {
 	s.events = set
 }
 
-// watchXIDs gives every worker the last XID of its board until the source ends.
+// watchXIDs gives every worker the XIDs of its board until the source ends. The driver
+// keeps those that it has not told yet in a queue, of which a wait takes one.
 func (s *Source) watchXIDs() {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -50,10 +55,13 @@ func (s *Source) watchXIDs() {
 		event, answer := s.events.Wait(uint32(xidWait.Milliseconds()))
 		switch answer {
 		case nvml.SUCCESS:
-			s.recordXID(&event)
+			s.recordXID(&event, time.Now())
 		case nvml.ERROR_TIMEOUT:
 		case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND:
 			s.silence.add(s.opts.Logger, ofLibrary, "nvmlEventSetWait", answer)
+			for _, w := range s.workers {
+				w.xids.listen(false)
+			}
 			return
 		default:
 			pause.Reset(xidPause)
@@ -65,16 +73,41 @@ func (s *Source) watchXIDs() {
 	}
 }
 
-// recordXID records an event.
-func (s *Source) recordXID(event *nvml.EventData) {
+// recordXID records an event, also one of a board that is lost: 79 says why it is.
+func (s *Source) recordXID(event *nvml.EventData, at time.Time) {
 	if event.EventType&nvml.EventTypeXidCriticalError == 0 {
 		return
 	}
-	for _, w := range s.workers {
-		if w.device == event.Device {
-			w.xids.add(event.EventData)
+	w := s.workerOf(event.Device)
+	if w == nil {
+		if board, answer := s.parentOf(event.Device); answer == nvml.SUCCESS {
+			w = s.workerOf(board)
 		}
 	}
+	if w == nil {
+		s.opts.Logger.Warn("the driver tells of an XID of a GPU that we do not know", "xid", event.EventData, "remedy", "see dmesg for which it is")
+		return
+	}
+	w.xids.add(event.EventData, at)
+}
+
+// workerOf returns the worker of a board, nil for none.
+func (s *Source) workerOf(d nvml.Device) *worker {
+	for _, w := range s.workers {
+		if w.device == d {
+			return w
+		}
+	}
+	return nil
+}
+
+// parentOf returns the board of a MIG device. The driver names the board of an XID and says
+// the instance beside it (nvml.h), but nothing keeps it from naming a MIG device.
+func (s *Source) parentOf(d nvml.Device) (nvml.Device, nvml.Return) {
+	if d == nil || !s.lib.has(migParentCall) {
+		return nil, nvml.ERROR_FUNCTION_NOT_FOUND
+	}
+	return d.GetDeviceHandleFromMigDeviceHandle()
 }
 
 // mostXIDs is far above the codes there are.
@@ -84,29 +117,46 @@ const mostXIDs = 512
 type xidCounts struct {
 	last atomic.Uint64 // code, 0 for none
 
-	mu     sync.Mutex
-	counts []dcgm.XIDCount
+	mu        sync.Mutex
+	listening bool // the driver tells of each
+	deaf      bool // and will not
+	counts    []raw.XID
 }
 
-// add counts one.
-func (x *xidCounts) add(code uint64) {
+// listen records whether the driver tells of XIDs. Once it does not, it never will.
+func (x *xidCounts) listen(does bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.deaf = x.deaf || !does
+	x.listening = !x.deaf
+}
+
+// add counts one. Code 0 is none.
+func (x *xidCounts) add(code uint64, at time.Time) {
+	if code == 0 || code > math.MaxUint32 {
+		return
+	}
 	x.last.Store(code)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range x.counts {
-		if uint64(x.counts[i].Code) == code {
-			x.counts[i].Total++
+		if c := &x.counts[i]; uint64(c.Code) == code {
+			c.Count, c.Last = c.Count+1, at
 			return
 		}
 	}
 	if len(x.counts) < mostXIDs {
-		x.counts = append(x.counts, dcgm.XIDCount{Code: uint32(code), Total: 1})
+		x.counts = append(x.counts, raw.XID{Code: uint32(code), Count: 1, Last: at})
 	}
 }
 
-// append appends how often each code came.
-func (x *xidCounts) append(dst []dcgm.XIDCount) []dcgm.XIDCount {
+// append appends how often each code came, or a code 0 where the driver would tell and
+// has told of none.
+func (x *xidCounts) append(dst []raw.XID) []raw.XID {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if len(x.counts) == 0 && x.listening {
+		return append(dst, raw.XID{})
+	}
 	return append(dst, x.counts...)
 }

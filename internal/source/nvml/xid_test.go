@@ -3,9 +3,11 @@
 package nvml
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
@@ -38,18 +40,91 @@ func TestXIDs(t *testing.T) {
 	})
 }
 
+// told are the XIDs of the last reading: GPU, code and count.
+func (r *reader) told() string {
+	var all []string
+	for _, x := range r.b.XIDs {
+		all = append(all, fmt.Sprintf("%s:%d=%d", label(r.b.Dict.Block(x.Labels), "{gpu"), x.Code, x.Count))
+	}
+	return strings.Join(all, " ")
+}
+
+// xid is an event of a device.
+func xid(device nvml.Device, code uint64) nvml.EventData {
+	return nvml.EventData{Device: device, EventType: nvml.EventTypeXidCriticalError, EventData: code}
+}
+
+// Each XID counts, however many come between two readings, also those of boards that are
+// lost and those that name a MIG device; where there was none, that is told as well.
+func TestXIDsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(3)
+		instance := m.boards[0].cut(7, "1g.10gb")
+		instance.GetDeviceHandleFromMigDeviceHandleFunc = func() (nvml.Device, nvml.Return) { return m.boards[0], nvml.SUCCESS }
+		r := newReader(t, m, nil)
+		defer r.Close()
+		r.read()
+		if got := r.told(); got != "0:0=0 1:0=0 2:0=0" {
+			t.Errorf("at first %s", got)
+		}
+		for range 500 {
+			m.events <- xid(m.boards[1], 45)
+		}
+		m.events <- xid(m.boards[1], 48)
+		m.events <- xid(m.boards[1], 45)
+		m.events <- xid(instance, 94)
+		m.events <- xid(m.boards[1], 1<<40)
+		m.events <- xid(m.boards[1], 0)
+		m.boards[2].say("", nvml.ERROR_GPU_IS_LOST)
+		m.events <- xid(m.boards[2], 79)
+		synctest.Wait()
+		at := time.Now()
+		for range 2 {
+			all := r.read()
+			if got := r.told(); got != "0:94=1 1:45=501 1:48=1 2:79=1" || !isLost(all, "2") {
+				t.Errorf("%s, GPU 2 lost: %v", got, isLost(all, "2"))
+			}
+			if last := r.b.XIDs[3].Last; !last.Equal(at) {
+				t.Errorf("79 came at %v, not at %v", last, at)
+			}
+		}
+		if text := string(r.b.AppendText(nil)); !strings.Contains(text, `,xid="45"} 501`) || strings.Contains(text, `,xid="0"`) {
+			t.Errorf("the exposition\n%s", text)
+		}
+	})
+}
+
+// An XID of a device that is none of ours is logged, and no board's.
+func TestXIDOfNoBoard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		r := newReader(t, m, nil)
+		defer r.Close()
+		r.read()
+		other := newBoard(5)
+		other.GetDeviceHandleFromMigDeviceHandleFunc = func() (nvml.Device, nvml.Return) { return nil, nvml.ERROR_INVALID_ARGUMENT }
+		m.events <- xid(other, 79)
+		synctest.Wait()
+		r.read()
+		if got := r.told(); got != "0:0=0" || r.log.count("XID of a GPU that we do not know", "xid=79") != 1 {
+			t.Errorf("%s\n%s", got, r.log.text.String())
+		}
+	})
+}
+
 // Where NVML tells of no XIDs, the log says so once, and the device stream, which goes
 // on.
 func TestNoXIDs(t *testing.T) {
 	for _, test := range []struct {
 		name, cause string
+		ofOthers    int // boards of which XIDs are told
 		spoil       func(*machine)
 	}{
-		{"no call", "NVML tells of no XIDs: nvmlEventSetWait: ", func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},
-		{"no set", "NVML tells of no XIDs: nvmlEventSetCreate: ", func(m *machine) {
+		{"no call", "NVML tells of no XIDs: nvmlEventSetWait: ", 0, func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},
+		{"no set", "NVML tells of no XIDs: nvmlEventSetCreate: ", 0, func(m *machine) {
 			m.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		}},
-		{"no wait", "NVML tells of no XIDs: nvmlEventSetWait: ", func(m *machine) {
+		{"no wait", "NVML tells of no XIDs: nvmlEventSetWait: ", 0, func(m *machine) {
 			m.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
 				return &mock.EventSet{
 					FreeFunc: func() nvml.Return { return nvml.SUCCESS },
@@ -57,7 +132,7 @@ func TestNoXIDs(t *testing.T) {
 				}, nvml.SUCCESS
 			}
 		}},
-		{"of one GPU", "NVML tells of no XIDs of GPU 1: nvmlDeviceRegisterEvents: ", func(m *machine) {
+		{"of one GPU", "NVML tells of no XIDs of GPU 1: nvmlDeviceRegisterEvents: ", 1, func(m *machine) {
 			m.boards[1].say("nvmlDeviceRegisterEvents", nvml.ERROR_NOT_SUPPORTED)
 		}},
 	} {
@@ -75,6 +150,9 @@ func TestNoXIDs(t *testing.T) {
 				e := r.Streams(nil)[device].Failure
 				if e == nil || e.Failure != source.Unsupported || !strings.HasPrefix(e.Cause, test.cause) || !strings.Contains(e.Remedy, "dmesg") {
 					t.Errorf("the stream fails for %+v, want %s", e, test.cause)
+				}
+				if got, want := r.told(), strings.TrimSpace("0:0=0 "[:6*test.ofOthers]); got != want {
+					t.Errorf("tells %q, want %q", got, want)
 				}
 				if n := r.log.count("tells of no XIDs"); n != 1 {
 					t.Errorf("the log says so %d times", n)

@@ -1,0 +1,73 @@
+package dcgm
+
+import (
+	"strconv"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// xidTotalFamily is how dcgm-exporter, since 4.8.3, calls what it counts of each XID, and
+// we what a source was told.
+const xidTotalFamily = "DCGM_EXP_XID_ERRORS_TOTAL"
+
+// XIDTeller is what Readings implement that are told of XIDs one by one.
+type XIDTeller interface {
+	// XIDs appends what was told of a board of the inventory, each code once, and a code
+	// 0 where there was none. It appends nothing where nobody tells of the board. The
+	// Labels are the Writer's to fill in.
+	XIDs(dst []raw.XID, board int) []raw.XID
+}
+
+// writeXIDs appends what is told of the boards that are read or lost.
+func (w *Writer) writeXIDs(b *raw.Batch, from Readings) {
+	teller, is := from.(XIDTeller)
+	if !is {
+		return
+	}
+	for d := range w.inventory.Devices {
+		if w.inventory.Devices[d].Board != d || !w.alive[d] {
+			continue
+		}
+		first := len(b.XIDs)
+		b.XIDs = teller.XIDs(b.XIDs, d)
+		for i := first; i < len(b.XIDs); i++ {
+			b.XIDs[i].Labels = w.names[d]
+		}
+	}
+}
+
+// toldOf returns what b has of the board of a device.
+func (w *Writer) toldOf(b *raw.Batch, device int) []raw.XID {
+	labels := w.names[w.inventory.Devices[device].Board]
+	first := 0
+	for first < len(b.XIDs) && b.XIDs[first].Labels != labels {
+		first++
+	}
+	end := first
+	for end < len(b.XIDs) && b.XIDs[end].Labels == labels {
+		end++
+	}
+	return b.XIDs[first:end]
+}
+
+// appendXIDs appends what b has of XIDs as the exporter writes it: a line for each that
+// there was.
+func appendXIDs(dst []byte, b *raw.Batch) []byte {
+	headed := false
+	for i := range b.XIDs {
+		x := &b.XIDs[i]
+		if x.Code == 0 {
+			continue
+		}
+		if !headed {
+			headed = true
+			dst = exposition.AppendHeader(dst, xidTotalFamily, "Times that each XID error occurred.", counter)
+		}
+		block := b.Dict.Block(x.Labels)
+		dst = append(append(dst, xidTotalFamily...), block[:len(block)-1]...)
+		dst = append(appendXID(dst, x.Code), "} "...)
+		dst = append(strconv.AppendUint(dst, x.Count, 10), '\n')
+	}
+	return dst
+}

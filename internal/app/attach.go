@@ -11,45 +11,47 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// attachTimeout bounds how long we wait for a proxy on this machine to answer; it delays
-// the first frame.
+// attachTimeout bounds how long a dashboard waits for a proxy on this machine to answer;
+// it delays the first frame.
 const attachTimeout = 500 * time.Millisecond
 
-// attach returns the URL of the proxy that listens at one, over TLS where that is what
-// it speaks and client, which may be nil, trusts it. Where something listens that may
-// be one but refuses us, why is the reason and what to do.
-func attach(ctx context.Context, client *http.Client, url string) (attached, why string) {
-	switch status, ours := greet(ctx, client, url); {
+// attach finds the proxy that listens at a URL, over TLS where that is what it speaks and
+// client, which may be nil, trusts it, and returns its URL, "" for none. Where something
+// listens that may be one but refuses us, wants is what it asks for. Each of two requests
+// may take as long as patience.
+func attach(ctx context.Context, client *http.Client, url string, patience time.Duration) (at, wants string) {
+	switch status, ours := greet(ctx, client, url, patience); {
 	case ours:
 		return url, ""
 	case status == http.StatusUnauthorized:
-		return "", notAttached(url, "credentials")
+		return url, "credentials"
 	case status != http.StatusBadRequest: // Go's server answers so where it speaks TLS
 		return "", ""
 	}
 	url = "https" + strings.TrimPrefix(url, "http")
-	switch status, ours := greet(ctx, client, url); {
+	switch status, ours := greet(ctx, client, url, patience); {
 	case ours:
 		return url, ""
 	case status == http.StatusUnauthorized:
-		return "", notAttached(url, "credentials")
+		return url, "credentials"
 	}
-	return "", notAttached(url, "TLS")
+	return url, "TLS"
 }
 
-// notAttached reports that we read by ourselves beside a proxy that may have been meant.
-func notAttached(url, wants string) string {
+// refusedUs reports that a proxy which may have been meant wants something of us.
+// remedy ends where its address belongs, as in: show it with --tui.url=.
+func refusedUs(url, wants, remedy string) string {
 	address := strings.TrimSuffix(url, "/metrics")
-	return fmt.Sprintf("read by ourselves: what listens at %s wants %s; if that is the proxy, show it with --tui.url=%s --tui.http-config=FILE", address, wants, address)
+	return fmt.Sprintf("what listens at %s wants %s; if that is the proxy, %s%s --tui.http-config=FILE", address, wants, remedy, address)
 }
 
 // greet asks for the landing page at a URL, which costs no exporter a scrape. It returns
 // the status, 0 for no answer, and whether a kpulse-proxy gave it.
-func greet(ctx context.Context, client *http.Client, url string) (status int, ours bool) {
+func greet(ctx context.Context, client *http.Client, url string, patience time.Duration) (status int, ours bool) {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/metrics")+"/", nil)
 	if err != nil {
@@ -62,6 +64,16 @@ func greet(ctx context.Context, client *http.Client, url string) (status int, ou
 	resp.Body.Close()
 	return resp.StatusCode, resp.StatusCode == http.StatusOK && resp.Header.Get("Server") == expose.ServerName
 }
+
+// readsItself returns whether flags, or variables where least allows that, ask for a
+// source rather than for what another proxy reads.
+func (o *options) readsItself(least origin) bool {
+	given := max(o.origin("backend"), o.origin("source"), o.origin("replay"), o.origin("record"))
+	return given >= least || len(o.Sources) > 0 && o.origin("config.file") == fromCommandLine
+}
+
+// theProxyAt names a proxy in a message.
+func theProxyAt(url string) string { return "the proxy at " + strings.TrimSuffix(url, "/metrics") }
 
 // localProxy returns the URL of a proxy on this machine that listens at the first of
 // these addresses.

@@ -114,7 +114,11 @@ func TestOnlyProxiesAreAttachedTo(t *testing.T) {
 		{name: "a hanging one", url: "http://" + l.Addr().String() + "/metrics"},
 		{name: "none"},
 	} {
-		attached, why := attach(t.Context(), test.client, test.url)
+		attached, wants := attach(t.Context(), test.client, test.url, attachTimeout)
+		why := ""
+		if wants != "" {
+			attached, why = "", refusedUs(attached, wants, "show it with --tui.url=")
+		}
 		if !strings.HasPrefix(attached, test.attached) || (attached == "") != (test.attached == "") {
 			t.Errorf("%s: attached to %q, want %q", test.name, attached, test.attached)
 		}

@@ -217,7 +217,7 @@ func (s *sourceSettings) clamp(logger *slog.Logger) time.Duration {
 
 // request is which GPUs are wanted: a server shows all, unless --gpus names some.
 func (o *options) request() selection.Request {
-	return selection.Request{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && o.gpus == "", LookupEnv: os.LookupEnv}
+	return selection.Request{GPUs: o.gpus, ShowAll: o.showAll || !o.presents() && !o.tui && !o.health && o.gpus == "", LookupEnv: os.LookupEnv}
 }
 
 func openReplay(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {

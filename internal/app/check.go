@@ -32,10 +32,17 @@ var checks = []struct {
 const checkUsage = `usage: kpulse-proxy check config FILE
        kpulse-proxy check rules FILE…
        kpulse-proxy check counters FILE
+       kpulse-proxy check health [--url=URL] [--gpus=0,2-3] [--timeout=10s] [--json|--npd=crit|--npd=warn]
 
 Reports what is wrong in a config file, in Prometheus rule files (which may be globs),
 or in the counters file of dcgm-exporter, and in which line; nothing is started.
 Exits with 0 if all is well but for warnings, with 1 if not, and with 2 if called wrongly.
+
+check health asks the kpulse-proxy on this machine, or that of --url, how its GPUs are,
+and prints a line for each: state, GPU, UUID, what to do, conditions, reason. Exits with 0
+if all are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, and 3 if that is
+not known, or it is called wrongly. It never acts itself: deploy/health.md has recipes for
+Slurm and Kubernetes, and kpulse-proxy --help explains its flags.
 `
 
 // check is the mode `check WORD FILE…`: it returns the exit code. It is no command
@@ -45,6 +52,9 @@ func check(args []string, stdout, stderr io.Writer) int {
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		fmt.Fprint(stdout, checkUsage)
 		return exitDone
+	}
+	if len(args) > 0 && args[0] == "health" {
+		return checkHealth(args[1:], stdout, stderr)
 	}
 	for _, c := range checks {
 		if len(args) < 2 || args[0] != c.word || len(args) > 2 && !c.several {

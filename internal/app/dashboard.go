@@ -70,23 +70,29 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 		o.notice = o.withoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
 		return targets, func() {}, nil
 	}
-	// Flags that name a source do not mean what another proxy reads.
-	asked := o.sourceIsGiven() || o.record != "" || len(o.Sources) > 0 && o.origin("config.file") == fromCommandLine
-	if !asked {
-		url, why := attach(ctx, httpClient, localProxy(o.listen))
-		if url != "" {
-			o.notice = o.withoutEffect("the proxy at "+strings.TrimSuffix(url, "/metrics"), "give --backend too to read by ourselves")
+	if !o.readsItself(fromEnvironment) {
+		switch url, wants := attach(ctx, httpClient, localProxy(o.listen), attachTimeout); {
+		case wants != "":
+			o.notice = "read by ourselves: " + refusedUs(url, wants, "show it with --tui.url=")
+		case url != "":
+			o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read by ourselves")
 			return []client.Target{o.target(url, httpClient)}, func() {}, nil
 		}
-		o.notice = why
 	}
+	target, end, err := o.ownTarget(ctx, logger)
+	return []client.Target{target}, end, err
+}
+
+// ownTarget begins to read by ourselves, and returns the node to be shown. The caller
+// must call end.
+func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
 	if o.sources[0].backend.name == "replay" {
 		o.controls = replay.NewControls()
 	}
 	o.Rules.Files = nil // nobody scrapes us, and the dashboard shows no results
 	p, err := assemble(o, logger)
 	if err != nil {
-		return nil, nil, err
+		return target, nil, err
 	}
 	life, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -94,11 +100,11 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 		defer close(ended)
 		_ = p.run(life) // how it ends is in what the handler answers
 	}()
-	target := o.target(client.InProcess, client.ForHandler(p.handler))
+	target = o.target(client.InProcess, client.ForHandler(p.handler))
 	if o.controls != nil {
 		target.Playback = playback{o.controls}
 	}
-	return []client.Target{target}, func() { cancel(); <-ended }, nil
+	return target, func() { cancel(); <-ended }, nil
 }
 
 // playback is what the dashboard's keys drive.

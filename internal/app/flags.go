@@ -101,7 +101,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.options()
+	return g.options(newOptions())
 }
 
 // readFlags reads command line and environment.
@@ -176,9 +176,9 @@ func explainFlag(err error) error {
 	return fmt.Errorf("%w; see --help", err)
 }
 
-// options reads the config file, and lays what is given over it.
-func (g given) options() (*options, error) {
-	o := newOptions()
+// options reads the config file into o, which has the defaults, and lays what is given
+// over it.
+func (g given) options(o *options) (*options, error) {
 	var file *config.File
 	if path := g.flag("config.file").String(); path != "" {
 		var err error
@@ -310,9 +310,11 @@ func (o *options) parseExpected(text string) error {
 // refuse returns why settings do not go together.
 func (o *options) refuse() error {
 	switch {
+	case o.mode() == modeHealth && o.json && o.forNPD != npdOff:
+		return errors.New("--json and --npd are two forms of the same; choose one")
 	case o.presents() && o.tui:
 		return errors.New("--tui draws on the terminal, --once and --export write to it; give one of them")
-	case o.json && o.columns != nil:
+	case o.presents() && o.json && o.columns != nil:
 		return errors.New("--json and --export are two forms of the same; choose one")
 	case o.mode() == modeExport && o.sources[0].poll == 0 && o.sources[0].backend.onDemand:
 		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
@@ -338,7 +340,7 @@ func (o *options) refuseFlag(f *givenFlag) error {
 	if f.texts == nil || reflect.ValueOf(s.at(o)).Elem().IsZero() {
 		return nil
 	}
-	if s.needs != "" && reflect.ValueOf(settingOf(s.needs).at(o)).Elem().IsZero() {
+	if s.needs != "" && s.modes&o.mode()&modeHealth == 0 && reflect.ValueOf(settingOf(s.needs).at(o)).Elem().IsZero() {
 		return fmt.Errorf("%s is for --%s; give that too", f.name(), s.needs)
 	}
 	if s.perSource != "" && len(o.sources) > 1 {

@@ -21,12 +21,14 @@ On the terminal:              kpulse-proxy --tui
 What was recorded, there:     kpulse-proxy --tui --replay=FILE
 Is a config file right?       kpulse-proxy check config FILE
 Are rule files right?         kpulse-proxy check rules FILE…
-Does the exporter serve all?  kpulse-proxy check counters FILE`
+Does the exporter serve all?  kpulse-proxy check counters FILE
+May jobs run on these GPUs?   kpulse-proxy check health`
 
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check config FILE
        {{.App.Name}} check rules FILE…
        {{.App.Name}} check counters FILE
+       {{.App.Name}} check health [<flags>]
 
 {{.App.Help}}
 {{range groups .Context.Flags}}

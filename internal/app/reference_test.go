@@ -42,8 +42,8 @@ Generated from the table in internal/app/settings.go by ` + "`go test ./internal
 
 A flag wins over its environment variable, that over the config file (--config.file, see
 [config.example.yml](config.example.yml)), that over the default. "For" names the backends and the modes in which a setting
-has a meaning: *serve*, *once* (--once), *export* (--export), *tui* (--tui that reads by itself) and *attach* (--tui
-of another proxy). What can be *reloaded* changes with SIGHUP, or a POST to /-/reload, when the config file does; all else
+has a meaning: *serve*, *once* (--once), *export* (--export), *tui* (--tui that reads by itself), *attach* (--tui
+of another proxy) and *health* (check health). What can be *reloaded* changes with SIGHUP, or a POST to /-/reload, when the config file does; all else
 needs a restart.
 `)
 	defaults := newOptions()
@@ -94,7 +94,7 @@ func assigned(s *setting) string {
 func meant(s *setting) string {
 	modes := func(set mode) string {
 		var names []string
-		for i, name := range []string{"serve", "once", "export", "tui", "attach"} {
+		for i, name := range []string{"serve", "once", "export", "tui", "attach", "health"} {
 			if set&(1<<i) != 0 {
 				names = append(names, name)
 			}

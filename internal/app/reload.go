@@ -80,7 +80,7 @@ func (p *service) reload() error {
 
 // tryReload is reload without its report. It returns the settings that changed.
 func (p *service) tryReload() ([]string, error) {
-	fresh, err := p.opts.given.options()
+	fresh, err := p.opts.given.options(newOptions())
 	if err != nil {
 		return nil, err
 	}

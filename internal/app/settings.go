@@ -45,7 +45,7 @@ type setting struct {
 	// remedy is what to do where backend or mode refuse it; "" ignores it in other
 	// modes.
 	remedy string
-	// needs is a flag without which it has no meaning.
+	// needs is a flag without which it has no meaning, but in modeHealth.
 	needs string
 	// perSource is what to do where the config file names several sources, of which
 	// it could be meant for any; "" for what all of them share.
@@ -63,9 +63,10 @@ const (
 	modeExport      // --export
 	modeTUI         // --tui, reading by itself
 	modeAttach      // --tui of another proxy
+	modeHealth      // check health
 
-	modesReading = modeServe | modeOnce | modeExport | modeTUI
-	modesShowing = modeOnce | modeExport | modeTUI | modeAttach
+	modesReading = modeServe | modeOnce | modeExport | modeTUI | modeHealth
+	modesShowing = modeOnce | modeExport | modeTUI | modeAttach | modeHealth
 )
 
 // options are the settings in force.
@@ -91,6 +92,10 @@ type options struct {
 	minInterval, timeout config.Duration
 	passthrough          expose.Passthrough
 
+	health          bool // check health
+	checkURL        string
+	checkTimeout    config.Duration
+	forNPD          npdLevel
 	once, json, tui bool
 	columns         []export.Column // of --export, nil without it
 	exportTimeout   config.Duration
@@ -129,6 +134,8 @@ func newOptions() *options {
 // known later.
 func (o *options) mode() mode {
 	switch {
+	case o.health:
+		return modeHealth
 	case o.once:
 		return modeOnce
 	case o.columns != nil:
@@ -157,18 +164,20 @@ type group uint8
 const (
 	groupReading group = iota
 	groupShowing
+	groupHealth
 	groupComputing
 	groupServing
 	groupRest
 )
 
 // groupTitles are indexed by group.
-var groupTitles = [...]string{"Reading", "Showing instead of serving", "Computing", "Serving", "Logging and the rest"}
+var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Serving", "Logging and the rest"}
 
 // What to do about flags that are not for a backend.
 const (
 	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves"
 	remedyOne   = "choose one with --backend or --source"
+	remedyCheck = "it is for kpulse-proxy check health"
 )
 
 // settings is the table, in the order of --help.
@@ -203,10 +212,10 @@ var settings = []setting{
 		help: "dcgm: the fields to ask dcgmi dmon for. all (default): all that the proxy knows, with FP32, FP16, integer and tensor sub-pipes (1007, 1008, 1013 to 1016) if the GPU counts them; GPUs before Hopper count groups of fields in turn, so that each value covers only a part of the period. core: all but these six. Or ids, as in 150,155,1002."},
 	{flag: "gpus", placeholder: "0,2-3", modes: modesReading | modeAttach, at: func(o *options) any { return &o.gpus },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
-		help: "Which GPUs (dcgm and nvml; with --once, --export and --tui all backends), by index, range or the beginning of a UUID (default: all; with --once, --export and --tui of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
+		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range or the beginning of a UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
 	{flag: "show-all", modes: modesReading | modeAttach, at: func(o *options) any { return &o.showAll },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
-		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export and --tui all backends)."},
+		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends)."},
 	{flag: "counters", key: "sources[].counters", placeholder: "FILE", modes: modesReading, restart: true, perSource: "give each of them its counters there", at: func(o *options) any { return &o.flagSource.Counters },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
 		help: "dcgm, nvml: the counters file of dcgm-exporter, which chooses the DCGM_FI_* series to serve, with TYPE, HELP and labels as it says, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes. Our own series cover all that is read, whatever it leaves out (default: all DCGM_FI_* that is read). A file with a mistake is refused; see check counters FILE."},
@@ -223,8 +232,8 @@ var settings = []setting{
 
 	{flag: "once", group: groupShowing, modes: modeOnce | modeExport, perSource: remedyOne, at: func(o *options) any { return &o.once },
 		help: "Read once, print the devices as text, and end."},
-	{flag: "json", group: groupShowing, modes: modeOnce, needs: "once", at: func(o *options) any { return &o.json },
-		help: "With --once: print them as JSON."},
+	{flag: "json", group: groupShowing, modes: modeOnce | modeHealth, needs: "once", at: func(o *options) any { return &o.json },
+		help: "With --once, and check health: print them as JSON."},
 	{flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", modes: modeOnce | modeExport, perSource: remedyOne, at: func(o *options) any { return &o.columns },
 		parse: (*options).parseColumns,
 		help:  "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading."},
@@ -235,10 +244,18 @@ var settings = []setting{
 		help: "Show the GPUs on this terminal: of the proxy on this machine, else by reading them itself (always where --backend, --source, --replay or --record is given, or a --config.file with sources). A proxy reads and computes as it was started: other flags of reading and computing have no effect on it."},
 	{flag: "tui.url", group: groupShowing, placeholder: "URL", modes: modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiURLs },
 		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
-	{flag: "tui.http-config", group: groupShowing, placeholder: "FILE", modes: modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiHTTP },
-		help: "tui: file with credentials and TLS for these, in YAML as Prometheus' http_config."},
+	{flag: "tui.http-config", group: groupShowing, placeholder: "FILE", modes: modeAttach | modeHealth, needs: "tui", at: func(o *options) any { return &o.tuiHTTP },
+		help: "tui: file with credentials and TLS for these, and for the proxy of check health, in YAML as Prometheus' http_config."},
 	{flag: "tui.focus", group: groupShowing, placeholder: "GPU", modes: modeTUI | modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiFocus },
 		help: "tui: begin with everything of one GPU, as :focus does: 3, 3.9 of a MIG instance, or the beginning of a UUID."},
+
+	{flag: "url", group: groupHealth, placeholder: "URL", modes: modeHealth, remedy: remedyCheck, at: func(o *options) any { return &o.checkURL },
+		help: "The kpulse-proxy to ask, as http://NODE:9401/metrics or NODE (default: the one on this machine). With --backend, --source or --replay there is none: one reading is taken, from which no rise of a counter and no earlier XID can be told."},
+	{flag: "timeout", group: groupHealth, standard: "10s", modes: modeHealth, remedy: remedyCheck, at: func(o *options) any { return &o.checkTimeout },
+		check: func(o *options) error { return within(o.checkTimeout, config.Duration(time.Millisecond), longestPoll) },
+		help:  "Longest time to wait for its answer; without one by then the health is unknown."},
+	{flag: "npd", group: groupHealth, placeholder: "crit|warn", modes: modeHealth, remedy: remedyCheck, at: func(o *options) any { return &o.forNPD },
+		help: "Answer as a plugin of Kubernetes' node-problem-detector does: one line of at most 80 bytes, and exit with 0 where all is well, 1 where a GPU is crit (with warn: also where one is warn or hot), and 2 where that is not known."},
 
 	{flag: "preset", key: "preset", group: groupComputing, placeholder: "ai|hpc|mem", modes: modesReading, at: func(o *options) any { return &o.Judge.Preset },
 		help: "Weights of real utilization: ai, hpc or mem."},

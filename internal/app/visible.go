@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"os"
 
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
@@ -9,9 +10,11 @@ import (
 )
 
 // confined adds to a request, which is about this machine, what this process may open. A
-// server shows all that its source reads.
+// server shows all that its source reads, and so does a check of health, for which a board
+// that cannot be opened is no reason to pass over it, unless CUDA has to count boards.
 func (o *options) confined(r selection.Request) selection.Request {
-	if o.visible != nil && (o.presents() || o.tui) {
+	_, counted := os.LookupEnv("CUDA_VISIBLE_DEVICES")
+	if o.visible != nil && (o.presents() || o.tui || o.health && counted) {
 		r.Visible = o.visible()
 	}
 	return r

@@ -165,7 +165,7 @@ func (c *child) wait() error {
 }
 
 // cmdProxy starts kpulse-proxy with the flags given on a free port; $PROXY is
-// its URL. Its log goes to the file proxy.log.
+// its URL, and $ADDRESS what it listens at. Its log goes to the file proxy.log.
 func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
 	if running := stateOf(ts).proxy; running != nil {
 		ts.Check(running.stop())
@@ -180,6 +180,7 @@ func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	stateOf(ts).proxy = c
 	ts.Setenv("PROXY", c.url)
+	ts.Setenv("ADDRESS", strings.TrimPrefix(c.url, "http://"))
 	ts.Defer(func() { c.cmd.Process.Kill() })
 }
 
@@ -251,7 +252,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.CommandContext(ctx, path, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
 	cmd.Env = os.Environ()
-	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE"} { // those that scripts set
+	for _, name := range []string{"KPULSE_PRESET", "KPULSE_ONCE", "KPULSE_SOURCE", "KPULSE_WEB_LISTEN_ADDRESS", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS"} { // those that scripts set
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

@@ -47,6 +47,11 @@ var handlers = map[string]handler{
 			g.Raised = append(g.Raised, RaisedCondition{c, h})
 		}
 	},
+	"gpu_recommended_action": func(r *reader, s *sample) {
+		if a, ok := r.actions[s.label("action")]; ok && s.value == 1 {
+			r.gpu(s).Action = a
+		}
+	},
 	"gpu_real_utilization_ratio":               ofGPU(func(g *GPU) *float64 { return &g.RealUtilization }),
 	"gpu_real_utilization_seconds_total":       ofGPU(func(g *GPU) *float64 { return &g.UtilizedSeconds }),
 	"gpu_real_utilization_known_seconds_total": ofGPU(func(g *GPU) *float64 { return &g.KnownSeconds }),

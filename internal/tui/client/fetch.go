@@ -120,8 +120,23 @@ func (f *Fetcher) pause() time.Duration {
 	return max(f.period, minPeriod)
 }
 
+// Fetch fetches the exposition of a target once, until ctx ends. Err of the Node is why
+// that failed.
+func Fetch(ctx context.Context, t Target) *Node {
+	f := NewFetcher(t)
+	f.fetchUntil(ctx)
+	return f.Node
+}
+
 // fetch replaces the node; after a failure by the previous one with the reason.
 func (f *Fetcher) fetch(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	f.fetchUntil(ctx)
+}
+
+// fetchUntil is fetch with a deadline, which ctx has.
+func (f *Fetcher) fetchUntil(ctx context.Context) {
 	previous := f.Node
 	n, err := f.try(ctx)
 	if err != nil {
@@ -151,8 +166,6 @@ func (f *Fetcher) fetch(ctx context.Context) {
 }
 
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
 	status, err := get(ctx, f.target.httpClient(), f.target.URL, &f.body, f.keepOurs)
 	if err != nil {
 		return nil, err
@@ -197,15 +210,19 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	if err != nil {
 		return 0, errors.New("this is no URL; give one such as http://NODE:9401/metrics")
 	}
+	patience := fetchTimeout
+	if end, bounded := ctx.Deadline(); bounded {
+		patience = time.Until(end).Round(time.Millisecond)
+	}
 	r.Header.Set("User-Agent", "kpulse-proxy-tui")
-	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(fetchTimeout.Seconds(), 'f', -1, 64))
+	r.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", strconv.FormatFloat(patience.Seconds(), 'f', -1, 64))
 	if host := r.URL.Hostname(); host == "localhost" || net.ParseIP(host).IsLoopback() {
 		// Within a machine compression costs more than all else.
 		r.Header.Set("Accept-Encoding", "identity")
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		return 0, unreachable(err)
+		return 0, unreachable(err, patience)
 	}
 	defer resp.Body.Close()
 	body.Reset()
@@ -219,7 +236,7 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 	n, err := keep(body, io.LimitReader(resp.Body, limit))
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("the answer broke off: %w", unreachable(err))
+		return 0, fmt.Errorf("the answer broke off: %w", unreachable(err, patience))
 	case n > maxBody:
 		return 0, fmt.Errorf("the answer is longer than %d MiB; is this a kpulse-proxy?", maxBody>>20)
 	}
@@ -228,11 +245,11 @@ func get(ctx context.Context, client *http.Client, address string, body *bytes.B
 
 // unreachable returns an error of an http.Client without the URL, which may hold
 // credentials and is on the screen already.
-func unreachable(err error) error {
+func unreachable(err error, patience time.Duration) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		if wrapped.Timeout() {
-			return fmt.Errorf("no answer within %s; is the node overloaded, or a firewall between?", fetchTimeout)
+			return fmt.Errorf("no answer within %s; is the node overloaded, or a firewall between?", patience)
 		}
 		err = wrapped.Err
 	}

@@ -39,6 +39,9 @@ type GPU struct {
 	// Health and Raised are a board's; an instance has HealthUnknown.
 	Health canonical.Health
 	Raised []RaisedCondition // worst first
+	// Action is what someone has to do about a board, NumActions where that is not
+	// reported.
+	Action canonical.Action
 
 	// Cut marks a board that has MIG instances, also where a filter hides them.
 	Cut bool
@@ -73,7 +76,7 @@ type Allocation struct {
 func NewGPU(url string, d canonical.Device) *GPU {
 	nan := math.NaN()
 	g := &GPU{
-		Key: keyOf(url, &d), Device: d, RealUtilization: nan, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown,
+		Key: keyOf(url, &d), Device: d, RealUtilization: nan, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown, Action: canonical.NumActions,
 		Holders: nan, XIDChanges: nan, UtilizedSeconds: nan, KnownSeconds: nan,
 	}
 	for i := range g.Values {

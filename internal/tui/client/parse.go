@@ -20,6 +20,7 @@ type parser struct {
 	classes    map[string]canonical.Class
 	states     map[string]canonical.Health
 	conditions map[string]canonical.Condition
+	actions    map[string]canonical.Action
 }
 
 func newParser() *parser {
@@ -28,6 +29,7 @@ func newParser() *parser {
 		classes:    map[string]canonical.Class{},
 		states:     map[string]canonical.Health{},
 		conditions: map[string]canonical.Condition{},
+		actions:    map[string]canonical.Action{},
 	}
 	for c, info := range canonical.Classes {
 		p.classes[info.Name] = canonical.Class(c)
@@ -37,6 +39,9 @@ func newParser() *parser {
 	}
 	for c, name := range canonical.Conditions {
 		p.conditions[name] = canonical.Condition(c)
+	}
+	for a, name := range canonical.Actions {
+		p.actions[name] = canonical.Action(a)
 	}
 	return p
 }

@@ -1,0 +1,168 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// healthExits are the exit codes of `check health`, indexed by the worst state. They are
+// not those of the program: a health check that is called wrongly, or that fails, must
+// not look like a broken GPU.
+var healthExits = [canonical.NumHealth]int{
+	canonical.HealthOK:      0,
+	canonical.HealthHot:     1,
+	canonical.HealthWarn:    1,
+	canonical.HealthCrit:    2,
+	canonical.HealthUnknown: 3,
+}
+
+// npdLevel is what is a problem to node-problem-detector.
+type npdLevel uint8
+
+const (
+	npdOff npdLevel = iota
+	npdCrit
+	npdWarn
+)
+
+var npdWords = [...]string{npdOff: "", npdCrit: "crit", npdWarn: "warn"}
+
+// Set implements kingpin.Value.
+func (l *npdLevel) Set(text string) error {
+	for level, word := range npdWords {
+		if word == text && word != "" {
+			*l = npdLevel(level)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no state that can be a problem; write crit or warn", text)
+}
+
+// String implements kingpin.Value.
+func (l npdLevel) String() string { return npdWords[l] }
+
+// exit returns the code that node-problem-detector takes for a state: 0 for no problem, 1
+// for one, 2 for unknown.
+func (l npdLevel) exit(state canonical.Health) int {
+	switch {
+	case state == canonical.HealthUnknown:
+		return 2
+	case state == canonical.HealthCrit || l == npdWarn && state != canonical.HealthOK:
+		return 1
+	}
+	return 0
+}
+
+// checkHealth is the mode `check health`: it returns the exit code.
+func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
+	unknown := healthExits[canonical.HealthUnknown]
+	defer func() {
+		// The runtime would exit with 2, as for a GPU that is crit.
+		if cause := recover(); cause != nil {
+			fmt.Fprintf(stderr, "kpulse-proxy: check health failed: %v; report this\n", cause)
+			code = unknown
+		}
+	}()
+	g, err := readFlags(args, stdout)
+	if errors.Is(err, errAnswered) {
+		return exitDone
+	}
+	opts := newOptions()
+	opts.health = true
+	if err == nil {
+		opts, err = g.options(opts)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
+		return unknown
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends us at once
+	opts.limitResources()
+	opts.visible = sync.OnceValue(func() []selection.Visible { return visibleBoards(ctx) })
+
+	report := opts.lookAtHealth(ctx, opts.warningsTo(stderr))
+	if opts.notice != "" {
+		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", opts.notice)
+	}
+	if report.Problem != "" {
+		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", report.Problem)
+	}
+	switch {
+	case opts.json:
+		err = report.writeJSON(stdout)
+	case opts.forNPD != npdOff:
+		_, err = fmt.Fprintln(stdout, report.line())
+		if err == nil {
+			return opts.forNPD.exit(report.state)
+		}
+	default:
+		err = report.writeText(stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
+		return unknown
+	}
+	return healthExits[report.state]
+}
+
+// lookAtHealth reads the chosen GPUs once.
+func (o *options) lookAtHealth(ctx context.Context, logger *slog.Logger) *healthReport {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.checkTimeout))
+	defer cancel()
+	target, end, err := o.healthTarget(ctx, logger)
+	if err != nil {
+		return newHealthReport(nil, err.Error())
+	}
+	defer end()
+	choose := target.Choose
+	target.Choose = nil // an instance that is chosen alone has its board's health
+	n := client.Fetch(ctx, target)
+	return healthOf(n, choose, time.Now())
+}
+
+// healthTarget returns the proxy to ask, or one of our own. The caller must call end.
+func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
+	httpClient, err := o.tuiClient()
+	if err != nil {
+		return target, nil, err
+	}
+	// Variables may be set for the proxy beside us: in its container, all of them are there.
+	own := o.readsItself(fromCommandLine)
+	switch {
+	case o.checkURL != "" && own:
+		return target, nil, errors.New("--url asks a proxy, which reads what it was started with; leave that out, or --backend, --source, --replay and sources of --config.file")
+	case o.checkURL != "":
+		url, err := withPath(o.checkURL)
+		if err != nil {
+			return target, nil, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
+		}
+		o.notice = o.withoutEffect("the proxy of --url", "leave --url out and give --backend to read by ourselves")
+		return o.target(url, httpClient), func() {}, nil
+	case own:
+		return o.ownTarget(ctx, logger)
+	}
+	local := localProxy(o.listen)
+	url, wants := attach(ctx, httpClient, local, time.Duration(o.checkTimeout))
+	switch {
+	case wants != "":
+		return target, nil, errors.New(refusedUs(url, wants, "ask it with --url="))
+	case url == "":
+		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to read once by ourselves", local)
+	}
+	o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read by ourselves")
+	return o.target(url, httpClient), func() {}, nil
+}

@@ -1,0 +1,233 @@
+package app
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// staleHealth is how old a reading may be: as old as that of a scraped source, the oldest
+// that a proxy serves, and what two clocks may differ by.
+const staleHealth = 10 * time.Minute
+
+// healthReport is what `check health` prints.
+type healthReport struct {
+	state canonical.Health
+
+	State string `json:"state"` // the worst
+	// Problem is why not all is known, and what to do.
+	Problem string      `json:"problem,omitempty"`
+	GPUs    []gpuReport `json:"gpus"`
+}
+
+// gpuReport is a board, and a line.
+type gpuReport struct {
+	state canonical.Health
+	label string
+
+	Hostname string `json:"hostname"`
+	GPU      string `json:"gpu"`
+	UUID     string `json:"uuid"`
+	State    string `json:"state"`
+	// Action is what to do, "" where the proxy does not say.
+	Action     string            `json:"action,omitempty"`
+	Conditions []conditionReport `json:"conditions"`
+	Reason     string            `json:"reason,omitempty"`
+}
+
+// conditionReport is a condition that is raised.
+type conditionReport struct {
+	Condition string `json:"condition"`
+	State     string `json:"state"`
+}
+
+// healthOf reports on the boards that are chosen of a node.
+func healthOf(n *client.Node, choose func(*client.Node) client.Selection, now time.Time) *healthReport {
+	if problem := whyUnknown(n, now); problem != "" {
+		return newHealthReport(nil, problem)
+	}
+	chosen := choose(n)
+	return newHealthReport(boardsOf(n, chosen.Shown), cmp.Or(chosen.Trouble, whyInPart(n)))
+}
+
+// whyUnknown returns why nothing is known of the GPUs of n; "" where something is.
+func whyUnknown(n *client.Node, now time.Time) string {
+	if n.Err != "" {
+		return fmt.Sprintf("%s: %s", n.URL, n.Err)
+	}
+	if !n.Up {
+		return n.URL + ": no source could be read; its landing page says why"
+	}
+	if len(n.GPUs) == 0 {
+		return n.URL + ": there is no GPU in the reading; check that the proxy's source sees the node's GPUs, and that it is the right one"
+	}
+	replayed := slices.ContainsFunc(n.Sources, func(s client.Source) bool { return s.Backend == "replay" })
+	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !replayed {
+		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is read no more, or set the clocks right", n.URL, age.Round(time.Second))
+	}
+	return ""
+}
+
+// whyInPart returns why not all is known of n, although something is.
+func whyInPart(n *client.Node) string {
+	if source, count := n.Unread(); count > 0 {
+		return fmt.Sprintf("%s: %s could not be read, and its GPUs are not known; the landing page says why", n.URL, more(client.OneLine(source), count-1))
+	}
+	if same := n.Unchanged(); same > 0 {
+		return fmt.Sprintf("%s: no value of a source has changed for %s; look at whether the exporter still collects", n.URL, same.Round(time.Second))
+	}
+	if n.Skipped > 0 {
+		return fmt.Sprintf("%s: the answer has %s that cannot be read; is something between us and the proxy?", n.URL, plural(n.Skipped, "line"))
+	}
+	return ""
+}
+
+// more names the first of several.
+func more(first string, others int) string {
+	if others == 0 {
+		return first
+	}
+	return fmt.Sprintf("%s and %d more", first, others)
+}
+
+// boardsOf returns the boards of the devices that are shown: an instance's health is that
+// of its board.
+func boardsOf(n *client.Node, shown []int) []gpuReport {
+	type board struct{ hostname, gpu, uuid string }
+	chosen := map[board]bool{}
+	for _, i := range shown {
+		g := n.GPUs[i]
+		chosen[board{g.Hostname, g.GPU, g.UUID}] = true
+	}
+	var all []gpuReport
+	for _, g := range n.GPUs {
+		if g.IsInstance() || !chosen[board{g.Hostname, g.GPU, g.UUID}] {
+			continue
+		}
+		label := "GPU " + g.GPU
+		if n.Machines > 1 {
+			label = g.Hostname + " " + label
+		}
+		r := gpuReport{state: stateOf(g), label: client.OneLine(label), Hostname: g.Hostname, GPU: g.GPU, UUID: g.UUID, Conditions: []conditionReport{}}
+		r.State = r.state.String()
+		if g.Action < canonical.NumActions && !g.Gone {
+			r.Action = g.Action.String()
+		}
+		for _, c := range g.Raised {
+			r.Conditions = append(r.Conditions, conditionReport{c.Condition.String(), c.State.String()})
+		}
+		r.Reason = string(g.AppendWhy(nil))
+		if r.state == canonical.HealthUnknown {
+			r.Reason = cmp.Or(r.Reason, "no reading tells")
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// stateOf returns the state of a board. One that is gone is crit: no job can use it.
+func stateOf(g *client.GPU) canonical.Health {
+	if g.Gone {
+		return canonical.HealthCrit
+	}
+	return g.Health
+}
+
+// badness orders states: what is not known may be worse than a warning, but hides
+// no GPU that is crit.
+var badness = [canonical.NumHealth]int{
+	canonical.HealthOK: 0, canonical.HealthHot: 1, canonical.HealthWarn: 2, canonical.HealthUnknown: 3, canonical.HealthCrit: 4,
+}
+
+// newHealthReport sums up. Of no board, and where there is a problem, not all is known.
+func newHealthReport(gpus []gpuReport, problem string) *healthReport {
+	r := &healthReport{Problem: problem, GPUs: append([]gpuReport{}, gpus...)}
+	if len(gpus) == 0 {
+		r.Problem = cmp.Or(problem, "no GPU is chosen; --show-all looks at all")
+	}
+	if r.Problem != "" {
+		r.state = canonical.HealthUnknown
+	}
+	for i := range gpus {
+		if badness[gpus[i].state] > badness[r.state] {
+			r.state = gpus[i].state
+		}
+	}
+	r.State = r.state.String()
+	return r
+}
+
+func (r *healthReport) writeJSON(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// writeText writes a line for each GPU: state, index, UUID, what to do, conditions with
+// their states, reason. What there is nothing of is a dash.
+func (r *healthReport) writeText(out io.Writer) error {
+	var text strings.Builder
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for i := range r.GPUs {
+		g := &r.GPUs[i]
+		var conditions []string
+		for _, c := range g.Conditions {
+			conditions = append(conditions, c.Condition+"="+c.State)
+		}
+		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\n", g.State, g.label, cmp.Or(client.OneLine(g.UUID), "-"), cmp.Or(g.Action, "-"),
+			cmp.Or(strings.Join(conditions, ","), "-"), cmp.Or(g.Reason, "-"))
+	}
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// lineLimit is how much of a plugin's output node-problem-detector keeps by default
+// (max_output_length).
+const lineLimit = 80
+
+// line returns the worst in one line of at most lineLimit bytes.
+func (r *healthReport) line() string {
+	worst, count := -1, 0
+	for i := range r.GPUs {
+		if r.GPUs[i].state == r.state {
+			if count++; worst < 0 {
+				worst = i
+			}
+		}
+	}
+	switch {
+	case r.state == canonical.HealthOK:
+		return plural(count, "GPU") + " ok"
+	case worst < 0:
+		return clipped(r.State+": "+r.Problem, "")
+	}
+	g, rest := &r.GPUs[worst], ""
+	if g.Action != "" && g.Action != canonical.ActionNone.String() {
+		rest = " (" + g.Action + ")"
+	}
+	if count > 1 {
+		rest += fmt.Sprintf(", %d more", count-1)
+	}
+	return clipped(r.State+": "+g.label+" "+g.Reason, rest)
+}
+
+// clipped joins two texts, of which the first is cut to what lineLimit leaves of it.
+func clipped(first, rest string) string {
+	const dots = "..."
+	first = client.OneLine(first)
+	if most := lineLimit - len(rest); len(first) > most {
+		first = strings.ToValidUTF8(first[:max(0, most-len(dots))], "") + dots
+	}
+	return first + rest
+}

@@ -1,0 +1,148 @@
+package kernellog
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Feed hands the XIDs of the log on to one source, each once. Take belongs to the
+// goroutine that reads the source.
+type Feed struct {
+	log  *Log
+	mine func(*canonical.Device) bool
+
+	// waiting is how many there are in queue.
+	waiting atomic.Int32
+
+	// Guarded by log.mu.
+	queue []pending
+	index map[kind]int // of the latest of a kind in queue
+	// boards are those of the latest Topology that are this machine's, by address, as
+	// Topology.At numbers them; known those of all.
+	topology *canonical.Topology
+	boards   map[string]int
+	known    map[string]canonical.Device
+}
+
+// pending is an XID that the source has not got yet.
+type pending struct {
+	address string
+	number  uint64 // of the first XID in it
+	event   canonical.XIDEvent
+}
+
+// kind is what XIDs have in common that are told as one where too many wait.
+type kind struct {
+	address string
+	code    uint32
+	meaning meaning
+}
+
+const (
+	// fewEnough is up to how many XIDs wait one by one; beyond, those of a kind are one.
+	fewEnough = 128
+	// maxQueue is how many may wait.
+	maxQueue = 1024
+)
+
+// Feed returns a new feed of a source's boards that mine says are of this machine. All
+// feeds are made before Run.
+func (l *Log) Feed(mine func(*canonical.Device) bool) *Feed {
+	f := &Feed{log: l, mine: mine, index: map[kind]int{}, known: map[string]canonical.Device{}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.feeds = append(l.feeds, f)
+	return f
+}
+
+// push adds an XID, and reports whether there was room. The caller holds log.mu.
+func (f *Feed) push(x *xid, at time.Time, number uint64) bool {
+	k := kind{x.address, x.code, x.meaning}
+	i, waits := f.index[k]
+	if waits && (len(f.queue) >= fewEnough || f.queue[i].same(x)) {
+		f.queue[i].event.Count++
+		return true
+	}
+	if len(f.queue) == maxQueue {
+		return false
+	}
+	f.index[k] = len(f.queue)
+	f.queue = append(f.queue, pending{x.address, number, canonical.XIDEvent{
+		At: at, Code: x.code, Count: 1,
+		Decoded: x.decoded, Severity: x.severity, Action: x.action,
+		Text: x.text, PID: x.pid, Process: x.process,
+	}})
+	f.waiting.Store(int32(len(f.queue)))
+	return true
+}
+
+// same reports whether x says what p says already.
+func (p *pending) same(x *xid) bool {
+	return p.event.Text == x.text && p.event.PID == x.pid && p.event.Process == x.process
+}
+
+// reset empties the queue. The caller holds log.mu.
+func (f *Feed) reset() {
+	clear(f.queue) // texts
+	f.queue = f.queue[:0]
+	clear(f.index)
+	f.waiting.Store(0)
+}
+
+// Take appends to frame.XIDEvents the XIDs of its boards since the last call that had a
+// Topology. It allocates nothing while there are none.
+func (f *Feed) Take(frame *canonical.Frame) {
+	if frame.Topology == nil || f.waiting.Load() == 0 && f.topology == frame.Topology {
+		return
+	}
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	f.learn(frame.Topology)
+	if !f.log.current && time.Since(f.log.opened) < patience {
+		return // further records from before may tell that the driver was loaded since
+	}
+	for i := range f.queue {
+		p := &f.queue[i]
+		if device, is := f.boards[p.address]; is {
+			p.event.Device = device
+			frame.XIDEvents = append(frame.XIDEvents, p.event)
+		} else if known, elsewhere := f.log.find(p.address); !elsewhere {
+			f.log.stray(p, known)
+		}
+	}
+	f.reset()
+}
+
+// learn finds the boards of a topology. The caller holds log.mu.
+func (f *Feed) learn(t *canonical.Topology) {
+	if f.topology == t {
+		return
+	}
+	f.topology, f.boards = t, map[string]int{}
+	for i := range len(t.Devices) + len(t.Absent) {
+		d := t.At(i)
+		if address := canonical.PCIAddress(d.PCIBusID); !d.IsInstance() && address != "" && f.mine(d) {
+			f.boards[address] = i
+			f.known[address] = *d
+		}
+	}
+}
+
+// startTime is how long a source may take for its first reading; later, none is expected.
+const startTime = time.Minute
+
+// find returns the board that a source had at an address, nil for none, and whether one
+// has it now, or may, as it was not read yet. The caller holds mu.
+func (l *Log) find(address string) (known *canonical.Device, now bool) {
+	for _, f := range l.feeds {
+		if _, is := f.boards[address]; is || f.topology == nil && time.Since(l.opened) < startTime {
+			return nil, true
+		}
+		if d, was := f.known[address]; was && known == nil {
+			known = &d
+		}
+	}
+	return known, false
+}

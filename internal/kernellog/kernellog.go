@@ -1,0 +1,321 @@
+// Package kernellog reads the errors of GPUs and NVSwitches, XIDs and SXIDs, from the
+// kernel's log. The driver writes more there than any other interface tells: each error,
+// the sub-code, and the process that was running.
+package kernellog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Options say what to read.
+type Options struct {
+	// Path is /dev/kmsg, or a file or FIFO that holds the same records.
+	Path string
+	// Proc is where procfs is mounted: the uptime there dates the records.
+	Proc string
+	// MaxAge is how old a record may be when reading begins; older ones are left out.
+	MaxAge time.Duration
+	// Hostname is that of the switches.
+	Hostname string
+	Logger   *slog.Logger
+}
+
+// Log reads the errors out of the kernel's log. Its methods may be called from any
+// goroutine.
+type Log struct {
+	opts   Options
+	tail   *tail
+	opened time.Time
+	booted time.Time // zero where it is not known
+
+	mu       sync.Mutex
+	current  bool // the records from before we began are read
+	feeds    []*Feed
+	number   uint64            // of XIDs so far
+	strays   map[string]uint64 // by address that is no GPU's, the number of its latest XID
+	events   canonical.EventList
+	switches []Switch
+	counts   Counts
+	warned   map[string]bool
+}
+
+// Counts are what was read since the start.
+type Counts struct {
+	XIDs, SXIDs uint64
+	// Unmatched are XIDs of addresses at which no source reads a GPU of this machine.
+	Unmatched uint64
+	// Malformed are lines of the driver that could not be read, Foreign those that a
+	// program wrote and not the kernel, and Dropped errors that came too many at once.
+	Malformed, Foreign, Dropped uint64
+	// Overruns is how often the kernel overwrote records before they were read.
+	Overruns uint64
+}
+
+// Switch counts an SXID of an NVSwitch.
+type Switch struct {
+	PCIBusID string // in the form of canonical.PCIAddress
+	Code     uint32
+	Count    uint64
+}
+
+const (
+	// maxSwitches is of how many switches and codes SXIDs are counted.
+	maxSwitches = 256
+	// maxStrays is how many addresses without a GPU are remembered.
+	maxStrays = 256
+)
+
+// Open opens the log. An error ends in what to do.
+func Open(opts Options) (*Log, error) {
+	l := &Log{opts: opts, opened: time.Now(), strays: map[string]uint64{}, warned: map[string]bool{}}
+	if up, ok := uptime(opts.Proc); ok {
+		l.booted = l.opened.Add(-up)
+	}
+	var err error
+	l.tail, err = openTail(opts.Path, l.catchUp)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w; run with the capability CAP_SYSLOG, and where device files are denied with access to %s, or leave --kernel-log out", err, opts.Path)
+	case err != nil:
+		return nil, fmt.Errorf("%w; name a file with records as /dev/kmsg has them, or leave --kernel-log out", err)
+	}
+	return l, nil
+}
+
+// Run reads until ctx ends, or nothing can be read any more.
+func (l *Log) Run(ctx context.Context) error {
+	defer l.tail.close()
+	stop := context.AfterFunc(ctx, l.tail.interrupt)
+	defer stop()
+	for {
+		line, err := l.tail.next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errOverrun):
+			l.overrun()
+		case errors.Is(err, errTooLong):
+			l.mu.Lock()
+			l.counts.Malformed++
+			l.mu.Unlock()
+		case err != nil:
+			return fmt.Errorf("%w; XIDs are read from it no more until kpulse-proxy is restarted", err)
+		default:
+			l.line(line)
+		}
+	}
+}
+
+// catchUp lets the feeds have what was read: that is all there was.
+func (l *Log) catchUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.current = true
+}
+
+// patience is after how long XIDs are told though there always was more to be read.
+const patience = 5 * time.Second
+
+func (l *Log) overrun() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.Overruns++
+	l.warnOnce("overrun", "the kernel's log was overwritten before it was read, and XIDs may be lost", "path", l.opts.Path, "remedy", "make it larger, with log_buf_len= on the kernel's command line")
+}
+
+// warnOnce logs a warning unless one of that kind was. The caller holds mu.
+func (l *Log) warnOnce(kind, message string, args ...any) {
+	if !l.warned[kind] {
+		l.warned[kind] = true
+		l.opts.Logger.Warn(message, args...)
+	}
+}
+
+// The beginnings of the driver's lines.
+const (
+	driverPrefix = "NVRM: "
+	loadPrefix   = "NVRM: loading NVIDIA UNIX "
+)
+
+// line reads a record, or a line that continues one.
+func (l *Log) line(line []byte) {
+	if len(line) == 0 || line[0] == ' ' {
+		return // further lines of a record are keys and values of the kernel's
+	}
+	_, said, _ := bytes.Cut(line, []byte{';'})
+	switch {
+	case bytes.HasPrefix(said, []byte(xidPrefix)), bytes.HasPrefix(said, []byte(loadPrefix)):
+	case bytes.HasPrefix(said, []byte(switchPrefix)) && bytes.Contains(said, []byte(sxidWord)):
+	default:
+		return
+	}
+	text := string(said)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := parseRecord(line)
+	if !ok {
+		l.malformed(text)
+		return
+	}
+	at := l.time(r.since)
+	switch {
+	case !r.fromKernel():
+		l.counts.Foreign++
+		l.warnOnce("foreign", "a line like the driver's in the kernel's log is ignored: a program wrote it", "text", printable(text), "remedy", "to try out what an XID does, name a FIFO with --kernel-log=FILE and write records there")
+	case l.opened.Sub(at) > l.opts.MaxAge:
+	case strings.HasPrefix(text, loadPrefix):
+		l.loaded()
+	case strings.HasPrefix(text, driverPrefix):
+		l.addXID(text, at)
+	default:
+		l.addSXID(text, at)
+	}
+}
+
+// time returns when a record was written that long after the machine started. What comes
+// while we wait for it is of now: the clock of the log drifts. The caller holds mu.
+func (l *Log) time(since time.Duration) time.Time {
+	now := time.Now()
+	if l.current || l.booted.IsZero() {
+		return now
+	}
+	if at := l.booted.Add(since); at.Before(now) {
+		return at
+	}
+	return now
+}
+
+// loaded forgets the XIDs from before the driver was loaded, when we read what happened
+// before we began: boards come up anew with it. The caller holds mu.
+func (l *Log) loaded() {
+	if l.current {
+		return
+	}
+	for _, f := range l.feeds {
+		f.reset()
+	}
+}
+
+// addXID hands a line's XID to the feeds. The caller holds mu.
+func (l *Log) addXID(line string, at time.Time) {
+	x, ok := parseXID(line)
+	if !ok {
+		l.malformed(line)
+		return
+	}
+	l.counts.XIDs++
+	l.number++
+	for _, f := range l.feeds {
+		if !f.push(&x, at, l.number) {
+			l.counts.Dropped++
+		}
+	}
+}
+
+// addSXID counts a line's SXID. The caller holds mu.
+func (l *Log) addSXID(line string, at time.Time) {
+	s, more, ok := parseSXID(line)
+	switch {
+	case more:
+		return
+	case !ok:
+		l.malformed(line)
+		return
+	}
+	l.counts.SXIDs++
+	e := canonical.Event{
+		At: at, Kind: canonical.EventSXID, Hostname: l.opts.Hostname, PCIBusID: s.address,
+		Code: s.code, Count: 1, Severity: canonical.SeverityWarning, Text: s.text,
+	}
+	if s.fatal {
+		e.Severity = canonical.SeverityFatal
+	}
+	l.events.Add(e)
+	for i := range l.switches {
+		if one := &l.switches[i]; one.PCIBusID == s.address && one.Code == s.code {
+			one.Count++
+			return
+		}
+	}
+	if len(l.switches) == maxSwitches {
+		l.counts.Dropped++
+		return
+	}
+	l.switches = append(l.switches, Switch{s.address, s.code, 1})
+}
+
+func (l *Log) malformed(line string) {
+	l.counts.Malformed++
+	l.warnOnce("malformed", "a line of the driver in the kernel's log cannot be read, and is left out", "text", printable(line))
+}
+
+// stray lists an XID of an address at which this machine has no GPU that is read, unless
+// another feed did. known is the board that was there, nil for none. The caller holds mu.
+func (l *Log) stray(p *pending, known *canonical.Device) {
+	if p.number <= l.strays[p.address] {
+		return
+	}
+	if _, seen := l.strays[p.address]; !seen {
+		if len(l.strays) == maxStrays {
+			l.counts.Dropped++
+			return
+		}
+		l.opts.Logger.Warn("the kernel's log tells of XIDs at a PCI address at which no source reads a GPU of this machine now; they are listed at /events alone", "address", p.address, "xid", p.event.Code)
+	}
+	l.strays[p.address] = p.number
+	l.counts.Unmatched += p.event.Count
+	e := canonical.Event{
+		At: p.event.At, Kind: canonical.EventXID, Hostname: l.opts.Hostname, PCIBusID: p.address,
+		Code: p.event.Code, Count: p.event.Count, Severity: p.event.Severity, Action: p.event.Action,
+		Text: p.event.Text, PID: p.event.PID, Process: p.event.Process,
+	}
+	if known != nil {
+		e.Hostname, e.GPU, e.UUID = cmp.Or(known.Hostname, e.Hostname), known.GPU, known.UUID
+	}
+	l.events.Add(e)
+}
+
+// Events appends to dst the latest SXIDs, and the XIDs of no GPU that is read.
+func (l *Log) Events(dst []canonical.Event) []canonical.Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.events.AppendTo(dst)
+}
+
+// Switches appends to dst how often each SXID came from each switch, in the order in
+// which they came first.
+func (l *Log) Switches(dst []Switch) []Switch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append(dst, l.switches...)
+}
+
+// Counts returns what was read until now.
+func (l *Log) Counts() Counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts
+}
+
+// uptime returns for how long the machine runs.
+func uptime(proc string) (time.Duration, bool) {
+	text, err := os.ReadFile(proc + "/uptime")
+	if err != nil {
+		return 0, false
+	}
+	seconds, _, _ := strings.Cut(string(text), " ")
+	up, err := time.ParseDuration(seconds + "s")
+	return up, err == nil
+}

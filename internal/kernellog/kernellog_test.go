@@ -1,0 +1,377 @@
+package kernellog
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is a log under test, with one feed for each list of boards.
+type bench struct {
+	t     *testing.T
+	log   *Log
+	feeds []*Feed
+	frame canonical.Frame
+
+	mu     sync.Mutex
+	logged bytes.Buffer
+}
+
+// Write collects what is logged.
+func (b *bench) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.logged.Write(p)
+}
+
+// open opens a log of a machine that has been up for an hour, and runs it.
+func open(t *testing.T, path string, feeds int) *bench {
+	t.Helper()
+	proc := t.TempDir()
+	if err := os.WriteFile(proc+"/uptime", []byte("3600.00 7200.00\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t}
+	l, err := Open(Options{Path: path, Proc: proc, MaxAge: 24 * time.Hour, Hostname: "node", Logger: slog.New(slog.NewTextHandler(b, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.log = l
+	for range feeds {
+		b.feeds = append(b.feeds, l.Feed(func(d *canonical.Device) bool { return d.Hostname == "node" }))
+	}
+	return b
+}
+
+// run reads the log until the test ends.
+func (b *bench) run() {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.log.Run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Error(err)
+		}
+	})
+}
+
+// take takes what a feed has for boards, as text.
+func (b *bench) take(feed int, topology *canonical.Topology) (got []string) {
+	b.frame.Topology, b.frame.XIDEvents = topology, b.frame.XIDEvents[:0]
+	b.feeds[feed].Take(&b.frame)
+	for _, e := range b.frame.XIDEvents {
+		got = append(got, fmt.Sprintf("%s:%d×%d", topology.At(e.Device).GPU, e.Code, e.Count))
+	}
+	return got
+}
+
+// await takes until a feed has so many events.
+func (b *bench) await(feed int, topology *canonical.Topology, n int) (got []string) {
+	b.t.Helper()
+	b.until(func() bool { got = append(got, b.take(feed, topology)...); return len(got) >= n }, fmt.Sprintf("%d events", n))
+	return got
+}
+
+func (b *bench) until(done func() bool, what string) {
+	b.t.Helper()
+	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("waited for %s; counts %+v", what, b.log.Counts())
+		}
+	}
+}
+
+// boards returns a topology with boards of this machine at 0000:10:00, 0000:20:00, ….
+func boards(n int) *canonical.Topology {
+	t := &canonical.Topology{Hostname: "node"}
+	for i := range n {
+		t.Devices = append(t.Devices, canonical.Device{Hostname: "node", GPU: fmt.Sprint(i), UUID: fmt.Sprint("GPU-", i), PCIBusID: fmt.Sprintf("00000000:%X0:00.0", i+1), Board: i})
+	}
+	return t
+}
+
+func kmsg(since time.Duration, text string) string {
+	return fmt.Sprintf("4,1,%d,-;%s\n", since.Microseconds(), text)
+}
+
+func xidLine(board, code int) string {
+	return fmt.Sprintf("NVRM: Xid (PCI:0000:%d0:00): %d, pid=%d, name=p, text", board+1, code, 10*code)
+}
+
+func write(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "kmsg")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRecordsFromBefore: what this boot's log has already counts, with its time, but for
+// what came before the driver was loaded again.
+func TestRecordsFromBefore(t *testing.T) {
+	path := write(t, kmsg(time.Minute, xidLine(0, 79))+
+		kmsg(2*time.Minute, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.65.06")+
+		kmsg(50*time.Minute, xidLine(1, 48))+" SUBSYSTEM=pci\n"+kmsg(51*time.Minute, "eth0: up")+"no record\n"+
+		kmsg(9*time.Hour, xidLine(0, 63))) // the clocks do not agree: not in the future
+	b := open(t, path, 1)
+	begun := time.Now()
+	b.run()
+	if got, want := b.await(0, boards(2), 2), []string{"1:48×1", "0:63×1"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := begun.Sub(b.frame.XIDEvents[0].At); got < 9*time.Minute || got > 11*time.Minute {
+		t.Errorf("10 minutes ago is %s ago", got)
+	}
+	if at := b.frame.XIDEvents[1].At; at.After(time.Now()) {
+		t.Errorf("%s is in the future", at)
+	}
+	// Once we read, the sources see themselves that the driver is gone.
+	appendTo(t, path, kmsg(0, xidLine(0, 79))+kmsg(0, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.65.06"))
+	b.await(0, boards(2), 1)
+	e := b.frame.XIDEvents[0]
+	if e.Code != 79 || e.PID != 790 || e.Process != "p" || e.Text != "text" || time.Since(e.At) > time.Hour/2 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestOldRecordsAreLeftOut(t *testing.T) {
+	path := write(t, kmsg(time.Minute, xidLine(0, 79))+kmsg(50*time.Minute, xidLine(0, 48)))
+	b := open(t, path, 1)
+	b.log.opts.MaxAge = 30 * time.Minute
+	b.run()
+	if got, want := b.await(0, boards(1), 1), []string{"0:48×1"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestEachSourceGetsEachOnce: of its boards on this machine, and nobody another node's.
+func TestEachSourceGetsEachOnce(t *testing.T) {
+	path := write(t, "")
+	b := open(t, path, 2)
+	first, second := boards(2), boards(1)
+	second.Devices[0].Hostname, second.Devices[0].PCIBusID = "other", first.Devices[1].PCIBusID
+	second.Absent = []canonical.Device{{Hostname: "node", GPU: "7", PCIBusID: "0000:80:00.0"}}
+	b.run()
+	appendTo(t, path, kmsg(0, xidLine(1, 13))+kmsg(0, xidLine(7, 79))+kmsg(0, xidLine(1, 13)))
+	b.until(func() bool { return b.log.Counts().XIDs == 3 }, "three XIDs")
+	if got, want := b.take(0, first), []string{"1:13×2"}; !slices.Equal(got, want) {
+		t.Errorf("the first source got %v, want %v", got, want)
+	}
+	if got, want := b.take(1, second), []string{"7:79×1"}; !slices.Equal(got, want) {
+		t.Errorf("the second got %v, want %v: the board at the same address is another node's", got, want)
+	}
+	for feed, topology := range []*canonical.Topology{first, second} {
+		if got := b.take(feed, topology); got != nil {
+			t.Errorf("feed %d gets again: %v", feed, got)
+		}
+	}
+	if n := b.log.Counts().Unmatched; n != 0 {
+		t.Errorf("%d are counted as of no board", n)
+	}
+}
+
+// TestBoardsThatNobodyReads: they are listed once, with what was known of them.
+func TestBoardsThatNobodyReads(t *testing.T) {
+	path := write(t, "")
+	b := open(t, path, 2)
+	b.run()
+	whole := boards(2)
+	b.take(0, whole)
+	appendTo(t, path, kmsg(0, xidLine(1, 79))+kmsg(0, xidLine(1, 45))+kmsg(0, xidLine(4, 48)))
+	b.until(func() bool { return b.log.Counts().XIDs == 3 }, "three XIDs")
+	left := boards(1) // one fell off the bus
+	if got := b.take(0, left); got != nil {
+		t.Errorf("got %v", got)
+	}
+	b.take(1, left)
+	b.take(0, whole)
+	var got []string
+	for _, e := range b.log.Events(nil) {
+		got = append(got, fmt.Sprintf("%s %s %s %d", e.Hostname, e.PCIBusID, e.UUID, e.Code))
+	}
+	if want := []string{"node 0000:20:00 GPU-1 79", "node 0000:20:00 GPU-1 45", "node 0000:50:00  48"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if n := b.log.Counts().Unmatched; n != 3 {
+		t.Errorf("%d are counted", n)
+	}
+}
+
+// TestFlood: 100,000 lines wait nowhere, take no more memory than a few, and are all
+// counted.
+func TestFlood(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kmsg")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, path, 1)
+	b.run()
+	w, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	const lines = 100_000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range lines / 1000 {
+		var text strings.Builder
+		for j := range 1000 {
+			text.WriteString(kmsg(0, fmt.Sprintf("NVRM: Xid (PCI:0000:10:00): 95, pid=%d, name=p, line %d", i*1000+j, j)))
+		}
+		if _, err := w.WriteString(text.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.until(func() bool { return b.log.Counts().XIDs == lines }, "all lines")
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+	b.take(0, boards(1))
+	total := uint64(0)
+	for _, e := range b.frame.XIDEvents {
+		total += e.Count
+	}
+	if len(b.frame.XIDEvents) > maxQueue || total != lines {
+		t.Errorf("%d events of %d XIDs", len(b.frame.XIDEvents), total)
+	}
+}
+
+// TestQueueIsBounded: codes and boards without end are dropped and counted.
+func TestQueueIsBounded(t *testing.T) {
+	path := write(t, "")
+	b := open(t, path, 1)
+	var text strings.Builder
+	const lines = maxQueue + 50
+	for i := range lines {
+		text.WriteString(kmsg(0, xidLine(0, i+1)))
+	}
+	appendTo(t, path, text.String())
+	b.run()
+	b.until(func() bool { return b.log.Counts().XIDs == lines }, "all lines")
+	if got := b.take(0, boards(1)); len(got) != maxQueue || b.log.Counts().Dropped != 50 {
+		t.Errorf("%d are told and %d dropped", len(got), b.log.Counts().Dropped)
+	}
+}
+
+func TestSwitchesAreCounted(t *testing.T) {
+	line := func(code int, rest string) string {
+		return kmsg(0, fmt.Sprintf("nvidia-nvswitch3: SXid (PCI:0000:05:00.0): %d, %s", code, rest))
+	}
+	b := open(t, write(t, line(12028, "Non-fatal, Link 32")+line(12028, "Severity 0 Engine")+line(24007, "Fatal, Link 1")+line(12028, "Non-fatal, Link 2")), 0)
+	b.run()
+	b.until(func() bool { return b.log.Counts().SXIDs == 3 }, "three SXIDs")
+	if got, want := b.log.Switches(nil), []Switch{{"0000:05:00", 12028, 2}, {"0000:05:00", 24007, 1}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	events := b.log.Events(nil)
+	if len(events) != 3 || events[1].Severity != canonical.SeverityFatal || events[2].Severity == canonical.SeverityFatal || events[0].PCIBusID != "0000:05:00" || events[0].Text != "Non-fatal, Link 32" {
+		t.Errorf("%+v", events)
+	}
+	if n := b.log.Counts().Malformed; n != 0 {
+		t.Errorf("%d are malformed", n)
+	}
+}
+
+// TestWhatIsNoXID: it is counted, warned of once, and changes nothing.
+func TestWhatIsNoXID(t *testing.T) {
+	b := open(t, write(t,
+		"12,1,1,-;"+xidLine(0, 79)+"\n12,1,1,-;"+xidLine(0, 79)+"\n"+ // of a program
+			kmsg(0, "NVRM: Xid : 32, Channel ID 0000000d")+"4,x;"+xidLine(0, 79)+"\n"+
+			kmsg(0, "nvidia-nvswitch0: SXid (PCI:05): 1, Fatal")+
+			strings.Repeat("x", 3*bufferSize)+"\n"+kmsg(0, xidLine(0, 48))), 1)
+	b.run()
+	if got, want := b.await(0, boards(1), 1), []string{"0:48×1"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := b.log.Counts(), (Counts{XIDs: 1, Malformed: 4, Foreign: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range []string{"a program wrote it", "cannot be read"} {
+		if n := strings.Count(b.logged.String(), text); n != 1 {
+			t.Errorf("%q is logged %d times:\n%s", text, n, b.logged.String())
+		}
+	}
+}
+
+// TestOverrunGoesOn: the kernel says once that records are lost, and then gives the next.
+func TestOverrunGoesOn(t *testing.T) {
+	b := open(t, write(t, kmsg(0, xidLine(0, 48))), 1)
+	lost := false
+	b.log.tail.system = func(fd int, buf []byte) (int, error) {
+		if !lost {
+			lost = true
+			return -1, syscall.EPIPE
+		}
+		return syscall.Read(fd, buf)
+	}
+	b.run()
+	b.await(0, boards(1), 1)
+	if got, want := b.log.Counts(), (Counts{XIDs: 1, Overruns: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestReadFailure(t *testing.T) {
+	b := open(t, write(t, ""), 1)
+	b.log.tail.system = func(int, []byte) (int, error) { return -1, syscall.EIO }
+	if err := b.log.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "until kpulse-proxy is restarted") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOpenSaysWhatToDo(t *testing.T) {
+	if _, err := Open(Options{Path: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "leave --kernel-log out") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNothingCostsNothing: as long as there are no XIDs.
+func TestNothingCostsNothing(t *testing.T) {
+	b := open(t, write(t, ""), 1)
+	defer b.log.tail.close()
+	frame := canonical.Frame{Topology: boards(8)}
+	b.feeds[0].Take(&frame)
+	if n := testing.AllocsPerRun(100, func() { b.feeds[0].Take(&frame) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	line := []byte(strings.TrimSpace(kmsg(0, "eth0: link is up, and other things that are none of ours")))
+	if n := testing.AllocsPerRun(100, func() { b.log.line(line) }); n != 0 {
+		t.Errorf("%v allocations for a line of others", n)
+	}
+}

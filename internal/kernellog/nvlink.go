@@ -1,0 +1,151 @@
+package kernellog
+
+import (
+	_ "embed" // nvlink5.csv
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// nvlinkTable says what the XIDs 144 to 150, of NVLink 5, mean by the first two words of
+// their records: which bits of IntrInfo belong to a sub-code, before R575 of the driver
+// and since, and which bit or value of the error status to a row ("" is any). From
+// NVIDIA's XID catalog of 2025-09-30. Its action recovery_action leaves it to XID 154.
+//
+//go:embed nvlink5.csv
+var nvlinkTable string
+
+// linkError is a row of nvlinkTable.
+type linkError struct {
+	code uint32
+	// intrinfo are the patterns of the two encodings. No word is one of a row in the one,
+	// and one of another row in the other: the driver's version need not be known.
+	intrinfo [2]pattern
+	status   []uint32 // none is any
+	bits     bool     // a bit of it is enough
+	meaning  meaning
+}
+
+// pattern is which bits of a word matter, and what they are.
+type pattern struct{ mask, bits uint32 }
+
+func (p pattern) fits(word uint32) bool { return word&p.mask == p.bits }
+
+// fits reports whether a record is of the row.
+func (e *linkError) fits(code, intrinfo, status uint32) bool {
+	if e.code != code || !e.intrinfo[0].fits(intrinfo) && !e.intrinfo[1].fits(intrinfo) {
+		return false
+	}
+	if e.bits {
+		return status&e.status[0] != 0
+	}
+	return len(e.status) == 0 || slices.Contains(e.status, status)
+}
+
+// decodeLink reads the text of a record such as
+//
+//	NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000 0x00000000 …)
+//
+// whose words are IntrInfo and error status. Of several bits the worst counts.
+func decodeLink(code uint32, text string) (m meaning) {
+	_, words, ok := strings.Cut(text, "(0x")
+	if !ok {
+		return m
+	}
+	var first, second uint32
+	if n, _ := fmt.Sscanf("0x"+words, "0x%x 0x%x", &first, &second); n != 2 {
+		return m
+	}
+	for i, table := 0, linkErrors(); i < len(table); i++ {
+		if e := &table[i]; e.fits(code, first, second) && (!m.decoded || e.meaning.severity > m.severity) {
+			m = e.meaning
+		}
+	}
+	return m
+}
+
+var linkErrors = sync.OnceValue(func() []linkError {
+	table, err := parseLinkErrors(nvlinkTable)
+	if err != nil {
+		panic("nvlink5.csv: " + err.Error()) // a test reads it
+	}
+	return table
+})
+
+// parseLinkErrors reads a header and rows of code, sub-code, the two patterns, status,
+// fatal and action.
+func parseLinkErrors(text string) (table []linkError, err error) {
+	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range records {
+		if i == 0 {
+			continue
+		}
+		code, err := strconv.ParseUint(c[0], 10, 32)
+		e := linkError{code: uint32(code)}
+		for j := range e.intrinfo {
+			if err == nil {
+				e.intrinfo[j], err = parsePattern(c[2+j])
+			}
+		}
+		var words string
+		words, e.bits = strings.CutPrefix(c[4], "bit ")
+		for word := range strings.FieldsSeq(words) {
+			n, e1 := strconv.ParseUint(word, 0, 32)
+			if e1 != nil {
+				err = e1
+			}
+			e.status = append(e.status, uint32(n))
+		}
+		if err == nil {
+			e.meaning, err = linkMeaning(c[5], c[6])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+		table = append(table, e)
+	}
+	return table, nil
+}
+
+// linkMeaning says how grave a row is: what needs a reset is fatal. A link that went down
+// on purpose, and what XID 154 will say more of, are a warning; the rest informs.
+func linkMeaning(fatal, action string) (meaning, error) {
+	switch action {
+	case "reset_gpu":
+		return meaning{true, canonical.SeverityFatal, canonical.ActionResetGPU}, nil
+	case "recovery_action":
+		return meaning{true, canonical.SeverityWarning, canonical.ActionNone}, nil
+	case "none":
+		if fatal == "yes" {
+			return meaning{true, canonical.SeverityWarning, canonical.ActionNone}, nil
+		}
+		return meaning{true, canonical.SeverityNone, canonical.ActionNone}, nil
+	}
+	return meaning{}, fmt.Errorf("%q is no action", action)
+}
+
+// parsePattern reads 32 binary digits, the highest first, with - for those that do not
+// matter.
+func parsePattern(text string) (p pattern, err error) {
+	if len(text) != 32 || strings.Trim(text, "-01") != "" {
+		return p, fmt.Errorf("%q is no pattern of 32 bits", text)
+	}
+	for i, c := range text {
+		bit := uint32(1) << (31 - i)
+		if c != '-' {
+			p.mask |= bit
+		}
+		if c == '1' {
+			p.bits |= bit
+		}
+	}
+	return p, nil
+}

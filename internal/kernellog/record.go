@@ -1,0 +1,63 @@
+package kernellog
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// record is the head of a record of the kernel's log.
+type record struct {
+	// priority is that of syslog: the facility times 8, and the level.
+	priority uint64
+	// since is when it was written, since the start of the machine.
+	since time.Duration
+}
+
+// parseRecord reads a line such as `4,2412,8250712,-;text`. Further fields may stand in
+// front of the semicolon.
+func parseRecord(line []byte) (r record, ok bool) {
+	head, _, ok := bytes.Cut(line, []byte{';'})
+	if !ok {
+		return r, false
+	}
+	fields := strings.SplitN(string(head), ",", 4)
+	if len(fields) < 3 {
+		return r, false
+	}
+	priority, err := strconv.ParseUint(fields[0], 10, 32)
+	if err != nil {
+		return r, false
+	}
+	micros, err := strconv.ParseUint(fields[2], 10, 53) // 285 years, about the most that a Duration holds
+	if err != nil {
+		return r, false
+	}
+	return record{priority, time.Duration(micros) * time.Microsecond}, true
+}
+
+// fromKernel reports whether the kernel wrote r itself: it gives what a program writes
+// to /dev/kmsg another facility than its own, 0.
+func (r *record) fromKernel() bool { return r.priority>>3 == 0 }
+
+// maxText is how many bytes of a text are kept. Those of the driver have some 150.
+const maxText = 400
+
+// printable returns text on one line without what a terminal could obey, at most maxText
+// bytes of it.
+func printable(text string) string {
+	if len(text) > maxText {
+		text = text[:maxText] + "…"
+	}
+	return strings.TrimSpace(strings.Map(func(c rune) rune {
+		switch {
+		case unicode.IsSpace(c):
+			return ' '
+		case !unicode.IsPrint(c):
+			return unicode.ReplacementChar
+		}
+		return c
+	}, text))
+}

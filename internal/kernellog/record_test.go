@@ -1,0 +1,44 @@
+package kernellog
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseRecord(t *testing.T) {
+	for _, test := range []struct {
+		line  string
+		ok    bool
+		since time.Duration
+		ours  bool // the kernel's
+	}{
+		{"4,2412,8250712,-;NVRM: Xid", true, 8250712 * time.Microsecond, true},
+		{"6,339,5140900,-,caller=T1;text; with more", true, 5140900 * time.Microsecond, true},
+		{"12,340,5140900,-;a program's", true, 5140900 * time.Microsecond, false},
+		{"4,1,0,c;", true, 0, true},
+		{"4,1,2", false, 0, false},
+		{"4,1;text", false, 0, false},
+		{"x,1,2,-;text", false, 0, false},
+		{"-1,1,2,-;text", false, 0, false},
+		{"4,1,99999999999999999999,-;text", false, 0, false},
+		{"", false, 0, false},
+	} {
+		r, ok := parseRecord([]byte(test.line))
+		if ok != test.ok || r.since != test.since || ok && r.fromKernel() != test.ours {
+			t.Errorf("%q: %+v, %v", test.line, r, ok)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{" Link 09\t(0x1) ", "Link 09 (0x1)"},
+		{"a\x1b[2Jb\u009bc\xffd", "a\uFFFD[2Jb\uFFFDc\uFFFDd"},
+		{strings.Repeat("x", maxText+9), strings.Repeat("x", maxText) + "…"},
+	} {
+		if got := printable(test.text); got != test.want {
+			t.Errorf("%q is %q, want %q", test.text, got, test.want)
+		}
+	}
+}

@@ -125,6 +125,48 @@ func TestRealStackBaseUnits(t *testing.T) {
 	}
 }
 
+// TestRealStackRenderedHeaders: --compat=4.8 says HELP and TYPE as the exporter does of every
+// family of its own counters file, those that are commented out there too.
+func TestRealStackRenderedHeaders(t *testing.T) {
+	t.Parallel()
+	n := startRealNode(t, dcgm4, "h100")
+	standard, err := os.ReadFile(filepath.Join(n.stack, "configs", "default-counters.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, named := string(standard), map[string]bool{}
+	for _, prefix := range []string{"", "# "} {
+		for line := range strings.Lines(string(standard)) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(line, prefix), ",")
+			if name = strings.TrimSpace(name); strings.HasPrefix(name, "DCGM_FI_") && !named[name] {
+				named[name] = true
+				if prefix != "" {
+					file += strings.TrimPrefix(line, prefix)
+				}
+			}
+		}
+	}
+	exporter := n.startExporter(t, writeCounters(t, file), nil)
+	c := n.startDCGM(t, "--passthrough=off", "--compat=4.8")
+	theirs := headers(awaitPage(t, exporter, "/metrics", 200, `\nDCGM_FI_PROF_SM_ACTIVE\{`))
+	ours := headers(awaitPage(t, c, "/metrics", 200, `\nDCGM_FI_PROF_SM_ACTIVE\{`))
+	both := 0
+	for _, line := range theirs {
+		kind, rest, _ := strings.Cut(strings.TrimPrefix(line, "# "), " ")
+		name, _, _ := strings.Cut(rest, " ")
+		at := slices.IndexFunc(ours, func(l string) bool { return strings.HasPrefix(l, "# "+kind+" "+name+" ") })
+		if at < 0 {
+			continue // no reading of ours
+		}
+		if both++; ours[at] != line {
+			t.Errorf("%q, the exporter says %q", ours[at], line)
+		}
+	}
+	if both < 2*35 {
+		t.Errorf("%d lines of both", both)
+	}
+}
+
 // otherFields are fields that are not asked for without a counters file, under old and new
 // names.
 const otherFields = `DCGM_FI_DEV_GPU_TEMP, gauge, temperature

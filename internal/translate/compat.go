@@ -72,7 +72,7 @@ func newCompat(opts *Options, quantities []quantity) *compat {
 				continue
 			}
 			c.rendered = append(c.rendered, renderedFamily{
-				name: w.name, header: v.header(quantities[i].field, w), version: v,
+				name: w.name, header: v.header(&quantities[i]), version: v,
 				rule: newRule(quantities[i].field, w.unit, 0),
 			})
 		}

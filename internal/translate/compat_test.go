@@ -230,7 +230,7 @@ func quantityBody(v Version) string {
 		if w.name == "" {
 			continue
 		}
-		body.WriteString(v.header(quantities[i].field, w))
+		body.WriteString(v.header(&quantities[i]))
 		rule := newRule(quantities[i].field, w.unit, 0)
 		for n, row := range rows {
 			value := float64(1 + (i*7+n*13)%97)

@@ -64,7 +64,10 @@ var versions = [numVersions]versionInfo{
 		{roleContainer, "container"}, {roleNamespace, "namespace"}, {rolePod, "pod"},
 	}},
 	V48: {word: "4.8",
-		types: map[canonical.Field]canonical.Type{canonical.NVLinkBytes: canonical.Counter},
+		types: map[canonical.Field]canonical.Type{
+			canonical.NVLinkBytes:         canonical.Counter,
+			canonical.RetiredPagesPending: canonical.Counter,
+		},
 		names: map[canonical.Field]string{canonical.ClockEvents: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
 		labels: []labelName{
 			{roleGPU, "gpu"}, {roleUUID, "UUID"}, {rolePCIBusID, "pci_bus_id"}, {roleName, "device"}, {roleModel, "modelName"},
@@ -95,38 +98,13 @@ func ParseVersion(word string) (Version, error) {
 		word, strings.Join(words, ", "))
 }
 
-// unitWords are what HELP says of a unit.
-var unitWords = map[Unit]string{
-	Ratio:           " (ratio, 0 to 1)",
-	Percent:         " (in %)",
-	Bytes:           " (in bytes)",
-	MiB:             " (in MiB)",
-	BytesPerSecond:  " (in bytes per second)",
-	NVLinkMegabytes: " (in MB/s of 1000 KiB)",
-	Watts:           " (in W)",
-	Joules:          " (in J)",
-	Millijoules:     " (in mJ)",
-	Celsius:         " (in C)",
-	Hertz:           " (in Hz)",
-	Megahertz:       " (in MHz)",
-	Seconds:         " (in s)",
-	Nanoseconds:     " (in ns)",
-	Number:          "",
-}
-
-// renderedMark ends the HELP of what is rendered: nobody must take it for the exporter's
-// own words, which are evidence of its version.
-const renderedMark = "; rendered by kpulse-proxy."
-
-// header returns the HELP and TYPE lines of a family of v.
-func (v Version) header(field canonical.Field, s wording) string {
-	info := &canonical.Fields[field]
-	kind, ok := versions[v].types[field]
+// header returns the HELP and TYPE lines of a quantity in v.
+func (v Version) header(q *quantity) string {
+	kind, ok := versions[v].types[q.field]
 	if !ok {
-		kind = info.Type
+		kind = canonical.Fields[q.field].Type
 	}
-	help := strings.TrimSuffix(info.Help, ".") + unitWords[s.unit] + renderedMark
-	return string(exposition.AppendHeader(nil, s.name, help, string(kind)))
+	return string(exposition.AppendHeader(nil, q.worded[v].name, q.help(v), string(kind)))
 }
 
 // rewritten are the roles of the labels that each version has its own names for, or

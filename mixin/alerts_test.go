@@ -126,8 +126,8 @@ func alertNames(t *testing.T) []string {
 			names = append(names, rule.Alert)
 		}
 	}
-	if len(names) != 26 {
-		t.Errorf("there are %d alerts, not 26", len(names))
+	if len(names) != 27 {
+		t.Errorf("there are %d alerts, not 27", len(names))
 	}
 	return names
 }

@@ -1,4 +1,5 @@
 (import 'proxy.libsonnet') +
 (import 'gpu.libsonnet') +
+(import 'jobs.libsonnet') +
 (import 'efficiency.libsonnet') +
 (import '../lib/runbooks.libsonnet')

@@ -66,6 +66,8 @@ func appendGPU(all []series, node, gpu int) []series {
 	add(1, 0, "gpu_info", "model", []string{"NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"}[node%2], "driver_version", "580.105.08", "device", fmt.Sprintf("nvidia%d", gpu))
 	add(1, 0, "gpu_present")
 	add(0.9, 0, "gpu_nvml_utilization_ratio")
+	add(0.4, 0, "gpu_tensor_active_ratio")
+	add(0.3, 0, "gpu_dram_active_ratio")
 	add(0, 300+float64(n%400), "gpu_energy_joules_total")
 	add(0, 1, "gpu_observed_seconds_total")
 	add(0, utilization, "gpu_real_utilization_seconds_total")

@@ -1,0 +1,30 @@
+// Alerts about jobs, over all of their GPUs.
+{
+  local c = $._config,
+  local asked = if c.excludeNamespaces == '' then '' else '{workload_namespace!~"%s"}' % c.excludeNamespaces,
+  local name = '{{ with $labels.hpc_job }}Job {{ . }}{{ else }}{{ $labels.workload_kind }} {{ $labels.workload_name }} of {{ $labels.workload_namespace }}{{ end }}',
+  // Counts GPUs, or hosts, of the job that the alert is about.
+  local number(of) =
+    '{{ with printf `count(count by (%s) (gang:kpulse_allocation_member:info{hpc_job=%%q, workload_namespace=%%q, workload_kind=%%q, workload_name=%%q}))` ' % of +
+    '$labels.hpc_job $labels.workload_namespace $labels.workload_kind $labels.workload_name | query }}{{ . | first | value }}{{ end }}',
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'kpulse-jobs',
+      rules: [
+        {
+          alert: 'KpulseJobStalled',
+          // The averages of five minutes that the rules compare need four minutes of a stall to fall to a quarter, and
+          // one after it to rise above it. So eight here are ten and a half of a stall: checkpoints are shorter.
+          expr: 'gang:kpulse_allocation_stalled_power:ratio5m' + asked,
+          'for': '8m',
+          labels: { severity: c.warningSeverity },
+          annotations: {
+            summary: name + ' has stalled: its GPUs spin and do no work.',
+            description: name + ' holds ' + number('hostname, gpu, uuid') + ' GPUs on ' + number('hostname') + ' hosts; each is busy by NVML, at {{ printf "%.2f" $value }} of the power of its last working hour, with tensor cores and memory at less than a quarter.',
+          },
+        },
+      ],
+    }],
+  },
+}

@@ -121,6 +121,8 @@ const (
 	MemoryBanksPartial
 	MemoryBanksLow
 	MemoryBanksNone
+	SRAMThresholdExceeded
+	MemoryUnrepairable
 	XIDLast
 	NVLinkCRCFlitErrors
 	NVLinkCRCDataErrors
@@ -142,6 +144,7 @@ const (
 	NVLinkEffectiveBER
 	NVLinksActive
 	FabricHealth
+	FabricError
 	C2CLinks
 	C2CInterrupts
 	C2CReplays
@@ -269,6 +272,8 @@ var Fields = [NumFields]FieldInfo{
 	MemoryBanksPartial:        {"gpu_memory_banks", `spare="partial"`, Gauge, Count, BoardLevel, helpBanks},
 	MemoryBanksLow:            {"gpu_memory_banks", `spare="low"`, Gauge, Count, BoardLevel, helpBanks},
 	MemoryBanksNone:           {"gpu_memory_banks", `spare="none"`, Gauge, Count, BoardLevel, helpBanks},
+	SRAMThresholdExceeded:     {"gpu_sram_threshold_exceeded", "", Gauge, Flag, BoardLevel, "1 if the errors in the GPU's SRAM that could not be corrected exceed what NVIDIA allows: the board needs replacing."},
+	MemoryUnrepairable:        {"gpu_memory_unrepairable", "", Gauge, Flag, BoardLevel, "1 if the device memory has an error that spare rows or channels cannot repair: the board needs replacing."},
 	XIDLast:                   {"gpu_xid_last", "", Gauge, Code, BoardLevel, "Code of the last XID error; never a count, and it stays until the exporter restarts."},
 	NVLinkCRCFlitErrors:       {"gpu_nvlink_errors_total", `kind="crc_flit"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkCRCDataErrors:       {"gpu_nvlink_errors_total", `kind="crc_data"`, Counter, Count, BoardLevel, helpNVLinkErrors},
@@ -290,6 +295,7 @@ var Fields = [NumFields]FieldInfo{
 	NVLinkEffectiveBER:        {"gpu_nvlink_bit_error_ratio", `kind="effective"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
 	NVLinksActive:             {"gpu_nvlink_links_active", "", Gauge, Count, BoardLevel, "NVLinks of the GPU that are up, of those that the source tells of: some exporters leave out the first."},
 	FabricHealth:              {"gpu_fabric_health", "", Gauge, Code, BoardLevel, "How the GPU's NVLink fabric is: 0 has none, 1 healthy, 2 unhealthy, 3 limited capacity."},
+	FabricError:               {"gpu_fabric_error", "", Gauge, Code, BoardLevel, "The driver's error code where the fabric manager could not set up the GPU, 0 where it could."},
 	C2CLinks:                  {"gpu_c2c_links", "", Gauge, Count, BoardLevel, "Chip-to-chip links to the CPU."},
 	C2CInterrupts:             {"gpu_c2c_errors_total", `kind="interrupt"`, Counter, Count, BoardLevel, helpC2C},
 	C2CReplays:                {"gpu_c2c_errors_total", `kind="replay"`, Counter, Count, BoardLevel, helpC2C},

@@ -1,5 +1,7 @@
 package canonical
 
+import "math/bits"
+
 // Class is what a device is doing.
 type Class uint8
 
@@ -67,6 +69,25 @@ var HealthStates = [NumHealth]string{"ok", "hot", "warn", "crit", "unknown"}
 // String returns the state's name.
 func (h Health) String() string { return HealthStates[h] }
 
+// HealthSet is a set of the states that a condition can raise, a bit 1 << Health for each.
+type HealthSet uint8
+
+// The sets of one state each. None, of a condition that is turned off, is 0.
+const (
+	RaisesHot  HealthSet = 1 << HealthHot
+	RaisesWarn HealthSet = 1 << HealthWarn
+	RaisesCrit HealthSet = 1 << HealthCrit
+)
+
+// Has reports whether h is in s.
+func (s HealthSet) Has(h Health) bool { return s>>h&1 != 0 }
+
+// Worst returns the worst state of a set that is not empty.
+func (s HealthSet) Worst() Health { return Health(bits.Len8(uint8(s)) - 1) }
+
+// Mildest returns the mildest state of a set that is not empty.
+func (s HealthSet) Mildest() Health { return Health(bits.TrailingZeros8(uint8(s))) }
+
 // Condition is one thing that can be wrong with a board.
 type Condition uint8
 
@@ -77,13 +98,18 @@ const (
 	CondPCIeReplay
 	CondGPUTemperature
 	CondMemoryTemperature
+	CondRecoveryAction
 	CondXIDFatal
 	CondXIDRecent
 	CondECCDoubleBit
 	CondRowRemapPending
+	CondRetiredPagesPending
+	CondMemoryWorn
 	CondThermalSlowdown
 	CondPowerBrake
 	CondNVLinkErrors
+	CondNVLinkDown
+	CondFabric
 	CondProfilingStalled
 	NumConditions
 )
@@ -95,13 +121,18 @@ var Conditions = [NumConditions]string{
 	CondPCIeReplay:                "pcie_replay",
 	CondGPUTemperature:            "gpu_temperature",
 	CondMemoryTemperature:         "memory_temperature",
+	CondRecoveryAction:            "recovery_action",
 	CondXIDFatal:                  "xid_fatal",
 	CondXIDRecent:                 "xid_recent",
 	CondECCDoubleBit:              "ecc_double_bit",
 	CondRowRemapPending:           "row_remap_pending",
+	CondRetiredPagesPending:       "retired_pages_pending",
+	CondMemoryWorn:                "memory_worn",
 	CondThermalSlowdown:           "thermal_slowdown",
 	CondPowerBrake:                "power_brake",
 	CondNVLinkErrors:              "nvlink_errors",
+	CondNVLinkDown:                "nvlink_down",
+	CondFabric:                    "fabric",
 	CondProfilingStalled:          "profiling_stalled",
 }
 
@@ -130,9 +161,11 @@ type Verdict struct {
 	RealPercent float64
 	// Class is ClassUnknown wherever it cannot be known, as on an implied board.
 	Class Class
-	// Health and Findings are the board's and mean nothing on an instance.
+	// Health, Findings and States are the board's and mean nothing on an instance.
 	Health   Health
 	Findings [NumConditions]Finding
+	// States is what each raised condition raises, HealthOK for the others.
+	States [NumConditions]Health
 	// Action is the most that the raised conditions ask for, or the driver's own
 	// recovery action where it was read. It is the board's as well.
 	Action Action
@@ -146,6 +179,6 @@ type Judgement struct {
 	// Preset is the name of the weights, "custom" where they were given.
 	Preset  string
 	Weights Weights
-	// States is the health state each condition raises; HealthOK turns it off.
-	States [NumConditions]Health
+	// States are the health states that each condition can raise; none turn it off.
+	States [NumConditions]HealthSet
 }

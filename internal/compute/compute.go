@@ -26,8 +26,9 @@ type Options struct {
 	// been read for Renormalize to give a score. Zero ignores it.
 	MinCoverage float64
 	Thresholds  Thresholds
-	// States is the health state each condition raises; HealthOK turns it off.
-	States [canonical.NumConditions]canonical.Health
+	// States are the health states that each condition can raise; none turn it off. What
+	// is found in a state that is not among them raises the worst of them.
+	States [canonical.NumConditions]canonical.HealthSet
 	// ExpectedGPUs is how many boards the node should have; 0 expects none in
 	// particular.
 	ExpectedGPUs int
@@ -44,7 +45,7 @@ func DefaultOptions() Options {
 		Preset:      Presets[0].Name,
 		MinCoverage: 0.5,
 		Thresholds:  DefaultThresholds(),
-		States:      defaultStates(),
+		States:      DefaultStates(),
 	}
 }
 
@@ -93,8 +94,8 @@ func (o *Options) Check() (wrong []*OptionError) {
 	}
 	wrong = append(wrong, o.Thresholds.check()...)
 	for c, s := range o.States {
-		if s >= canonical.HealthUnknown {
-			wrong = append(wrong, Reject("health", "health condition %s cannot raise state %d: make it hot, warn or crit, or ok to turn it off", canonical.Condition(c), s))
+		if s&^(hot|warn|crit) != 0 {
+			wrong = append(wrong, Reject("health", "health condition %s cannot raise states %#b: make it hot, warn or crit, or none to turn it off", canonical.Condition(c), s))
 		}
 	}
 	for _, l := range []struct {
@@ -158,14 +159,14 @@ func (o *Options) weights() (string, canonical.Weights, *OptionError) {
 // where that is missing, and its own absence costs nothing. Neither are those of the
 // conditions that are not basic: many boards never have them, and the last XID is absent
 // until there was one.
-func inputs(states *[canonical.NumConditions]canonical.Health) []canonical.Field {
+func inputs(states *[canonical.NumConditions]canonical.HealthSet) []canonical.Field {
 	fields := []canonical.Field{
 		canonical.SMActive, canonical.TensorActive, canonical.DRAMActive, canonical.GraphicsEngineActive,
 		canonical.MemoryCopyUtilization, canonical.PCIeTransmit, canonical.PCIeReceive, canonical.FP64Active,
 	}
 	for i, c := range conditions {
-		if c.Basic && states[i] != canonical.HealthOK {
-			fields = append(fields, c.Inputs...)
+		if c.Basic && states[i] != 0 {
+			fields = append(fields, c.Inputs[0]) // a margin is more than most boards tell
 		}
 	}
 	slices.Sort(fields)
@@ -207,9 +208,10 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 			row[canonical.TemperatureWarning] = d.warning
 			d.observeRises(row, f.At)
 			d.observeXID(row, f.At)
-			d.stall.observe(found, f.At)
-			j.evidence = evidence{row: row, at: f.At, device: d, thresholds: &j.thresholds}
-			v.Health, v.Findings = health(&j.evidence, &j.judgement.States)
+			d.restarts.observe(row, f.At)
+			d.links.observe(row[canonical.NVLinksActive], j.thresholds.SteadyReadings)
+			j.evidence = evidence{row: row, at: f.At, reading: j.memory.readings, device: d, thresholds: &j.thresholds, profiling: found}
+			j.evidence.health(&j.judgement.States, v)
 		}
 	}
 	return verdicts

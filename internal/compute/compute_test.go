@@ -33,12 +33,14 @@ func TestNewRejects(t *testing.T) {
 		{"no thresholds", func(o *Options) { o.Thresholds = Thresholds{} }, "positive duration"},
 		{"temperature", func(o *Options) { o.Thresholds.Temperatures = []ModelTemperature{{"L40S", 900}} }, "at most 200 degrees"},
 		{"temperature of no model", func(o *Options) { o.Thresholds.Temperatures = []ModelTemperature{{"", 90}} }, "such as H100"},
-		{"state unknown", func(o *Options) { o.States[0] = canonical.HealthUnknown }, "hot, warn or crit, or ok"},
+		{"state unknown", func(o *Options) { o.States[0] = 1 << canonical.HealthUnknown }, "hot, warn or crit, or none"},
 		{"stalled after no reading", func(o *Options) { o.Thresholds.StalledReadings = 0 }, "at least 1"},
 		{"expected GPUs", func(o *Options) { o.ExpectedGPUs = -1 }, "expected GPUs is -1: make it at least 1, or 0"},
 		{"most devices", func(o *Options) { o.MaxDevices = -1 }, "devices is -1: make it at least 1, or 0"},
 		{"most allocations", func(o *Options) { o.MaxAllocations = -1 }, "allocations is -1: make it at least 1, or 0"},
-		{"state out of range", func(o *Options) { o.States[0] = 99 }, "hot, warn or crit, or ok"},
+		{"steady after no reading", func(o *Options) { o.Thresholds.SteadyReadings = 0 }, "steady_readings a number of at least 1"},
+		{"links trained before the start", func(o *Options) { o.Thresholds.LinkTraining = -1 }, "link_training a duration of at least 0"},
+		{"state ok", func(o *Options) { o.States[0] = 1 }, "hot, warn or crit, or none"},
 	} {
 		o := DefaultOptions()
 		c.change(&o)
@@ -67,13 +69,14 @@ func TestJudgement(t *testing.T) {
 			t.Errorf("%s: %s %v, want %s %v", c.name, got.Preset, got.Weights, c.preset, c.weights)
 		}
 	}
-	want := [canonical.NumConditions]string{
-		"crit", "crit", "warn", "hot", "hot",
-		"crit", "warn", "crit", "warn", "hot", "warn", "warn", "warn",
+	const hot, warn, crit, both = canonical.RaisesHot, canonical.RaisesWarn, canonical.RaisesCrit, canonical.RaisesCrit | canonical.RaisesWarn
+	want := [canonical.NumConditions]canonical.HealthSet{
+		crit, crit, warn, hot, hot,
+		both, crit, warn, crit, warn, warn, both, hot, warn, warn, crit, both, warn,
 	}
 	for i, s := range newJudge(t, nil).Judgement().States {
-		if s.String() != want[i] {
-			t.Errorf("condition %v raises %v, want %v", canonical.Condition(i), s, want[i])
+		if s != want[i] {
+			t.Errorf("condition %v raises %b, want %b", canonical.Condition(i), s, want[i])
 		}
 	}
 }
@@ -87,7 +90,7 @@ func TestInputs(t *testing.T) {
 	if got := newJudge(t, nil).Inputs(); !slices.Equal(got, want) {
 		t.Errorf("inputs %v, want %v", got, want)
 	}
-	j := newJudge(t, func(o *Options) { o.States[cMemory] = canonical.HealthOK })
+	j := newJudge(t, func(o *Options) { o.States[cMemory] = 0 })
 	if slices.Contains(j.Inputs(), canonical.MemoryTemperature) {
 		t.Error("the input of a condition that is off is wanted")
 	}

@@ -12,43 +12,55 @@ import (
 type evidence struct {
 	row        []float64 // indexed by canonical.Field
 	at         time.Time
+	reading    uint64 // its number
 	device     *device
 	thresholds *Thresholds
+	profiling  canonical.Finding   // of this reading
 	condition  canonical.Condition // the one under test
+	state      canonical.Health    // what it is found in, if raised: its worst unless the finder says otherwise
 }
 
 // Test is how the inputs of a condition decide it.
 type Test uint8
 
-// The tests. All but Rose, Changed and ProfilingStalled look at one reading.
+// The tests. Those before Rose look at one reading.
 const (
 	Positive         Test = iota // the input is above 0
 	TooManyRows                  // above Thresholds.RemappedRows
-	TooHot                       // at or above the model's warning temperature
+	TooHot                       // at or above the model's warning temperature, or the second input, a margin, used up
 	Fatal                        // one of FatalXIDs
-	AnyBit                       // has a bit of Criterion.Mask
+	RecoveryAction               // the driver asks for one
+	WornMemory                   // any input is above 0, of which the last is the milder state
 	Rose                         // an input rose within Thresholds.RiseHold
 	Changed                      // became another code but 0 within Thresholds.RiseHold
+	AnyBit                       // has a bit of Criterion.Mask in Thresholds.SteadyReadings
+	LinksDown                    // fewer than the board had in so many readings, or the second input Rose
+	Fabric                       // unhealthy, limited or failed in so many readings
 	ProfilingStalled             // see Profiled
 	numTests
 )
 
-// finders is indexed by Test. They only read.
+// finders is indexed by Test.
 var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
 	Positive:         findFlag,
 	TooManyRows:      findRemappedRows,
 	TooHot:           findHeat,
 	Fatal:            findFatalXID,
-	AnyBit:           findBits,
+	RecoveryAction:   findRecoveryAction,
+	WornMemory:       findWornMemory,
 	Rose:             findRecent,
 	Changed:          findRecent,
+	AnyBit:           findBits,
+	LinksDown:        findLinks,
+	Fabric:           findFabric,
 	ProfilingStalled: findStall,
 }
 
 // Criterion is a row of the table of what can be wrong with a board.
 type Criterion struct {
-	// State the condition raises unless it is set otherwise.
-	State canonical.Health
+	// States the condition can raise unless it is set otherwise: one, or two of which
+	// the reading decides.
+	States canonical.HealthSet
 	// Basic: one of the basic conditions must have been read for a board without a
 	// raised condition to be ok rather than unknown.
 	Basic bool
@@ -60,24 +72,41 @@ type Criterion struct {
 	Mask uint64
 }
 
+const (
+	hot        = canonical.RaisesHot
+	warn       = canonical.RaisesWarn
+	crit       = canonical.RaisesCrit
+	critOrWarn = crit | warn
+)
+
 // conditions is indexed by canonical.Condition. The basic ones are
-// KempnerPulse's.
+// KempnerPulse's, where the board does not tell its own margin.
 var conditions = [canonical.NumConditions]Criterion{
-	canonical.CondRowRemapFailure:           {canonical.HealthCrit, true, Positive, []canonical.Field{canonical.RowRemapFailure}, 0},
-	canonical.CondUncorrectableRemappedRows: {canonical.HealthCrit, true, TooManyRows, []canonical.Field{canonical.RemappedRowsUncorrectable}, 0},
-	canonical.CondPCIeReplay:                {canonical.HealthWarn, true, Rose, []canonical.Field{canonical.PCIeReplays}, 0},
-	canonical.CondGPUTemperature:            {canonical.HealthHot, true, TooHot, []canonical.Field{canonical.Temperature}, 0},
-	canonical.CondMemoryTemperature:         {canonical.HealthHot, true, TooHot, []canonical.Field{canonical.MemoryTemperature}, 0},
-	canonical.CondXIDFatal:                  {canonical.HealthCrit, false, Fatal, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondXIDRecent:                 {canonical.HealthWarn, false, Changed, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondECCDoubleBit:              {canonical.HealthCrit, false, Rose, []canonical.Field{canonical.ECCDoubleBitVolatile}, 0},
-	canonical.CondRowRemapPending:           {canonical.HealthWarn, false, Positive, []canonical.Field{canonical.RowRemapPending}, 0},
-	canonical.CondThermalSlowdown:           {canonical.HealthHot, false, AnyBit, []canonical.Field{canonical.ClockEvents}, swThermal | hwThermal},
-	canonical.CondPowerBrake:                {canonical.HealthWarn, false, AnyBit, []canonical.Field{canonical.ClockEvents}, hwPowerBrake},
-	canonical.CondNVLinkErrors: {canonical.HealthWarn, false, Rose, []canonical.Field{
-		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
+	canonical.CondRowRemapFailure:           {crit, true, Positive, []canonical.Field{canonical.RowRemapFailure}, 0},
+	canonical.CondUncorrectableRemappedRows: {crit, true, TooManyRows, []canonical.Field{canonical.RemappedRowsUncorrectable}, 0},
+	canonical.CondPCIeReplay:                {warn, true, Rose, []canonical.Field{canonical.PCIeReplays}, 0},
+	canonical.CondGPUTemperature:            {hot, true, TooHot, []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}, 0},
+	canonical.CondMemoryTemperature:         {hot, true, TooHot, []canonical.Field{canonical.MemoryTemperature}, 0},
+	canonical.CondRecoveryAction:            {critOrWarn, false, RecoveryAction, []canonical.Field{canonical.RecoveryAction}, 0},
+	canonical.CondXIDFatal:                  {crit, false, Fatal, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondXIDRecent:                 {warn, false, Changed, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondECCDoubleBit:              {crit, false, Rose, []canonical.Field{canonical.ECCDoubleBitVolatile}, 0},
+	canonical.CondRowRemapPending:           {warn, false, Positive, []canonical.Field{canonical.RowRemapPending}, 0},
+	canonical.CondRetiredPagesPending:       {warn, false, Positive, []canonical.Field{canonical.RetiredPagesPending}, 0},
+	canonical.CondMemoryWorn: {critOrWarn, false, WornMemory, []canonical.Field{
+		canonical.SRAMThresholdExceeded, canonical.MemoryUnrepairable, canonical.MemoryBanksNone,
 	}, 0},
-	canonical.CondProfilingStalled: {canonical.HealthWarn, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
+	canonical.CondThermalSlowdown: {hot, false, AnyBit, []canonical.Field{canonical.ClockEvents}, swThermal | hwThermal},
+	canonical.CondPowerBrake:      {warn, false, AnyBit, []canonical.Field{canonical.ClockEvents}, hwPowerBrake},
+	canonical.CondNVLinkErrors: {warn, false, Rose, []canonical.Field{
+		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
+		canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
+		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
+		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
+	}, 0},
+	canonical.CondNVLinkDown:       {crit, false, LinksDown, []canonical.Field{canonical.NVLinksActive, canonical.NVLinkRecoveriesFailed}, 0},
+	canonical.CondFabric:           {critOrWarn, false, Fabric, []canonical.Field{canonical.FabricHealth, canonical.FabricError}, 0},
+	canonical.CondProfilingStalled: {warn, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
 }
 
 // Criteria returns the table of conditions, for programs that express the same in another
@@ -91,37 +120,41 @@ const (
 	hwPowerBrake = 0x80
 )
 
-// defaultStates returns the state each condition raises.
-func defaultStates() (states [canonical.NumConditions]canonical.Health) {
+// DefaultStates returns the states that each condition can raise.
+func DefaultStates() (states [canonical.NumConditions]canonical.HealthSet) {
 	for i := range conditions {
-		states[i] = conditions[i].State
+		states[i] = conditions[i].States
 	}
 	return states
 }
 
-// health returns the worst state that is raised, and the finding of each condition. If
-// none is raised, the state is ok where an input of a basic condition was read, else
-// unknown. A condition whose state is HealthOK is off.
-func health(e *evidence, states *[canonical.NumConditions]canonical.Health) (canonical.Health, [canonical.NumConditions]canonical.Finding) {
-	var findings [canonical.NumConditions]canonical.Finding
+// health sets the finding of each condition, the state that it raises, and the worst of
+// these. If none is raised, the board is ok where an input of a basic condition was read,
+// else its health is unknown. A condition without a state is off.
+func (e *evidence) health(states *[canonical.NumConditions]canonical.HealthSet, v *canonical.Verdict) {
 	worst, read := canonical.HealthOK, false
 	for i := range conditions {
-		if states[i] == canonical.HealthOK {
+		if states[i] == 0 {
 			continue
 		}
 		c := &conditions[i]
-		e.condition = canonical.Condition(i)
+		e.condition, e.state = canonical.Condition(i), c.States.Worst()
 		found := finders[c.Test](e, c)
-		findings[i] = found
+		v.Findings[i] = found
 		read = read || found != canonical.NotRead && c.Basic
 		if found == canonical.Raised {
-			worst = max(worst, states[i])
+			state := e.state
+			if !states[i].Has(state) { // set otherwise
+				state = states[i].Worst()
+			}
+			v.States[i] = state
+			worst = max(worst, state)
 		}
 	}
 	if worst == canonical.HealthOK && !read {
 		worst = canonical.HealthUnknown
 	}
-	return worst, findings
+	v.Health = worst
 }
 
 func findFlag(e *evidence, c *Criterion) canonical.Finding {
@@ -136,12 +169,17 @@ func findRemappedRows(e *evidence, c *Criterion) canonical.Finding {
 
 func findHeat(e *evidence, c *Criterion) canonical.Finding {
 	v := e.row[c.Inputs[0]]
-	return finding(v, v >= e.device.warning)
+	found := finding(v, v >= e.device.warning)
+	if len(c.Inputs) > 1 {
+		margin := e.row[c.Inputs[1]]
+		found = max(found, finding(margin, margin <= 0))
+	}
+	return found
 }
 
 func findBits(e *evidence, c *Criterion) canonical.Finding {
 	v := e.row[c.Inputs[0]]
-	return finding(v, uint64(v)&c.Mask != 0)
+	return e.steady(finding(v, uint64(v)&c.Mask != 0), c, e.thresholds.SteadyReadings, 0)
 }
 
 // finding returns what a reading, NaN if absent, says about a condition.

@@ -43,7 +43,10 @@ type device struct {
 	counters [len(rising)]float64               // latest value of each, NaN if none
 	xid      float64                            // latest code, 0 if none was read; NaN before the first reading
 	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
-	stall    streak
+	streaks  [canonical.NumConditions]streak
+	restarts restarts
+	links    links
+	cut      bool // into MIG instances
 
 	// The allocations of the latest reading.
 	holders     int           // how many there are, those beyond the limit included
@@ -52,7 +55,7 @@ type device struct {
 }
 
 func newDevice() *device {
-	d := &device{xid: math.NaN()}
+	d := &device{xid: math.NaN(), restarts: newRestarts()}
 	for i := range d.counters {
 		d.counters[i] = math.NaN()
 	}
@@ -67,8 +70,13 @@ func (d *device) isIn(list []*device) bool {
 // advance makes f the latest reading. It allocates only where the topology differs from
 // that of the previous reading.
 func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
-	if f.At.Before(m.at) {
+	switch {
+	case f.At.Before(m.at):
 		m.rewind(f.At)
+	case f.At.Sub(m.at) > restartGap:
+		for _, d := range m.present {
+			d.restarts.at = f.At
+		}
 	}
 	m.at = f.At
 	m.readings++
@@ -113,7 +121,10 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 			m.devices[key] = d
 		}
 		if !d.isIn(previous) {
-			d.appeared, d.stall = m.readings, streak{}
+			if d.appeared > 0 {
+				d.restarts.at = m.at
+			}
+			d.appeared = m.readings
 		}
 		d.Device, d.warning = devices[i], thresholds.warning(devices[i].Model)
 		d.account.Read = d.account.Read || !d.Implied
@@ -124,6 +135,7 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		d.slot = i
 		m.weight += d.Weight()
 	}
+	m.observeCuts()
 	m.departed = m.departed.without(func(d *device) bool { return d.isIn(m.present) })
 	for _, d := range previous {
 		if !d.isIn(m.present) {
@@ -133,12 +145,30 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 	}
 }
 
+// observeCuts notes which boards are cut into instances. A board that is or is no longer
+// since the previous reading may have started anew for it.
+func (m *memory) observeCuts() {
+	cut := make([]bool, len(m.present))
+	for _, d := range m.present {
+		cut[d.Board] = cut[d.Board] || d.IsInstance()
+	}
+	for i, d := range m.present {
+		if cut[i] != d.cut {
+			d.cut = cut[i]
+			d.restarts.at = m.at
+		}
+	}
+}
+
 // rewind moves everything that happened after at to at, to which the clock was set back:
 // what lasts for some time then lasts no longer than from now.
 func (m *memory) rewind(at time.Time) {
 	m.departed.rewind(at)
 	for _, d := range m.devices {
-		d.stall.since = earlier(d.stall.since, at)
+		d.restarts.at = earlier(d.restarts.at, at)
+		for i := range d.streaks {
+			d.streaks[i].since = earlier(d.streaks[i].since, at)
+		}
 		for i := range d.events {
 			d.events[i] = earlier(d.events[i], at)
 		}

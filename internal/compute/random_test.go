@@ -65,10 +65,20 @@ func fillRow(r *rand.Rand, row []float64, quiet bool) {
 	give(canonical.MemoryTemperature, temperatures[r.IntN(len(temperatures))])
 	give(canonical.RowRemapPending, float64(r.IntN(9)/8))
 	give(canonical.ECCDoubleBitVolatile, float64(r.IntN(3)))
-	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkRecoveryErrors; f++ {
-		give(f, float64(r.IntN(9)/7))
+	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkEffectiveErrors; f++ {
+		give(f, float64(r.IntN(20)/19))
 	}
-	give(canonical.ClockEvents, float64(r.IntN(0x200)&r.IntN(0x200)&r.IntN(0x200)))
+	give(canonical.ClockEvents, float64(r.IntN(0x200)&r.IntN(0x200)&r.IntN(0x200)|r.IntN(2)*0xe0))
+	give(canonical.TemperatureMargin, float64(r.IntN(20)-1))
+	give(canonical.RecoveryAction, float64(max(0, r.IntN(30)-24)))
+	give(canonical.RetiredPagesPending, float64(r.IntN(9)/8))
+	give(canonical.SRAMThresholdExceeded, float64(r.IntN(30)/29))
+	give(canonical.MemoryUnrepairable, float64(r.IntN(30)/29))
+	give(canonical.MemoryBanksNone, float64(max(0, r.IntN(20)-17)))
+	give(canonical.NVLinksActive, float64(18-r.IntN(8)/6))
+	give(canonical.FabricHealth, float64(min(3, r.IntN(9))))
+	give(canonical.FabricError, float64(r.IntN(9)/8))
+	give(canonical.Energy, 1e6+float64(r.IntN(20)/19))
 	codes := []float64{0, 0, 0, 0, 13, 31, 43, 48, 63, 64, 74, 79, 94, 95, 119, 120, 140}
 	give(canonical.XIDLast, codes[r.IntN(len(codes))])
 }
@@ -106,8 +116,11 @@ func randomOptions(r *rand.Rand) (Options, computetest.Options) {
 	}
 	if r.IntN(3) == 0 {
 		for i := range ref.States {
-			h := canonical.Health(r.IntN(4))
-			o.States[i], ref.States[i] = h, h.String()
+			if h := canonical.Health(r.IntN(4)); h == canonical.HealthOK {
+				o.States[i], ref.States[i] = 0, "ok"
+			} else {
+				o.States[i], ref.States[i] = 1<<h, h.String()
+			}
 		}
 	}
 	return o, ref
@@ -161,7 +174,7 @@ func TestAgainstReference(t *testing.T) {
 			}
 			verdicts = j.Judge(f, verdicts)
 			for i := range verdicts {
-				compareWithReference(t, &top.Devices[i], histories[i], ref, &verdicts[i])
+				compareWithReference(t, top, i, histories[i], ref, &verdicts[i])
 				classes[verdicts[i].Class]++
 				states[verdicts[i].Health]++
 				for c, found := range verdicts[i].Findings {
@@ -191,16 +204,19 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
-func compareWithReference(t *testing.T, d *canonical.Device, history []computetest.Reading, o computetest.Options, v *canonical.Verdict) {
+func compareWithReference(t *testing.T, top *canonical.Topology, device int, history []computetest.Reading, o computetest.Options, v *canonical.Verdict) {
 	t.Helper()
+	d := &top.Devices[device]
+	cut := slices.ContainsFunc(top.Devices, func(d canonical.Device) bool { return d.IsInstance() && d.Board == device })
 	row := history[len(history)-1].Row
 	wantUtil, wantCoverage, wantClass := math.NaN(), math.NaN(), "unknown"
 	if !d.Implied {
 		wantUtil, wantCoverage, wantClass = computetest.Activity(row, o)
 	}
-	wantHealth, wantFound := "unknown", [13]string(slices.Repeat([]string{"absent"}, 13))
+	const n = computetest.Conditions
+	wantHealth, wantFound := "unknown", [n]string(slices.Repeat([]string{"absent"}, n))
 	if !d.IsInstance() {
-		wantHealth, wantFound = computetest.Health(history, d.Model, o)
+		wantHealth, wantFound = computetest.Health(history, d.Model, cut, o)
 	}
 	if !near(v.RealUtilization, wantUtil) || !near(v.Coverage, wantCoverage) {
 		t.Errorf("row %v: utilization %v coverage %v, want %v %v", row, v.RealUtilization, v.Coverage, wantUtil, wantCoverage)
@@ -208,9 +224,9 @@ func compareWithReference(t *testing.T, d *canonical.Device, history []computete
 	if got := v.Class.String(); got != wantClass {
 		t.Errorf("row %v: class %s, want %s", row, got, wantClass)
 	}
-	var found [13]string
+	var found [n]string
 	for i := range found {
-		found[i] = [...]string{"absent", "clear", "raised"}[v.Findings[i]]
+		found[i] = [...]string{"absent", "clear", v.States[i].String()}[v.Findings[i]]
 	}
 	if got := v.Health.String(); got != wantHealth || found != wantFound {
 		t.Errorf("row %v: health %s %v, want %s %v", row, got, found, wantHealth, wantFound)

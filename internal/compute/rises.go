@@ -17,6 +17,16 @@ var rising = [...]struct {
 	{canonical.NVLinkCRCDataErrors, canonical.CondNVLinkErrors},
 	{canonical.NVLinkReplayErrors, canonical.CondNVLinkErrors},
 	{canonical.NVLinkRecoveryErrors, canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveMalformed, canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveDropped, canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveErrors, canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveRemote, canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveGeneral, canonical.CondNVLinkErrors},
+	{canonical.NVLinkIntegrityErrors, canonical.CondNVLinkErrors},
+	{canonical.NVLinkRecoveriesFailed, canonical.CondNVLinkErrors},
+	{canonical.NVLinkRecoveriesFailed, canonical.CondNVLinkDown},
+	{canonical.NVLinkSymbolErrors, canonical.CondNVLinkErrors},
+	{canonical.NVLinkEffectiveErrors, canonical.CondNVLinkErrors},
 }
 
 // observeRises compares a board's counters with their previous values. A first value is no

@@ -1,10 +1,6 @@
 package compute
 
-import (
-	"time"
-
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
-)
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // Profiled are the activities that come from the hardware's profiling counters,
 // which can stop counting while their readings go on.
@@ -47,29 +43,6 @@ func profiling(row []float64, busy float64) canonical.Finding {
 	return found
 }
 
-// streak is a run of readings of one board in which profiling was stalled.
-type streak struct {
-	found    canonical.Finding // in the latest reading
-	readings int
-	since    time.Time
-}
-
-// observe continues the streak with what profiling found. Clear and NotRead both end it.
-func (s *streak) observe(found canonical.Finding, at time.Time) {
-	switch {
-	case found != canonical.Raised:
-		*s = streak{found: found}
-	case s.readings == 0:
-		*s = streak{found, 1, at}
-	default:
-		s.readings++
-	}
-}
-
-func findStall(e *evidence, _ *Criterion) canonical.Finding {
-	s, t := &e.device.stall, e.thresholds
-	if s.found == canonical.Raised && (s.readings < t.StalledReadings || e.at.Sub(s.since) < t.StalledSpan) {
-		return canonical.Clear
-	}
-	return s.found
+func findStall(e *evidence, c *Criterion) canonical.Finding {
+	return e.steady(e.profiling, c, e.thresholds.StalledReadings, e.thresholds.StalledSpan)
 }

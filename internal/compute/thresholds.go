@@ -55,6 +55,12 @@ type Thresholds struct {
 	StalledReadings int           `yaml:"-"`
 	StalledSpan     time.Duration `yaml:"-"`
 
+	// Conditions that come and go by themselves are raised after so many readings in a
+	// row: of clock events, NVLinks that are up, and the fabric.
+	SteadyReadings int `yaml:"-"`
+	// LinkTraining is how long NVLinks may take to come up after a board started anew.
+	LinkTraining time.Duration `yaml:"-"`
+
 	// Uncorrectable remapped rows above this are critical.
 	RemappedRows float64 `yaml:"remapped_rows"`
 	// RiseHold is how long a rise of an error counter, or a change of the last
@@ -110,6 +116,9 @@ func DefaultThresholds() Thresholds {
 		StalledReadings:    3,                // ours: one or two may be the edge of a kernel that just began
 		StalledSpan:        10 * time.Second, // ours: the counters themselves may be some seconds old
 
+		SteadyReadings: 3,                // ours: a power brake blinks on half of all nodes now and then (NVSentinel #1668)
+		LinkTraining:   10 * time.Minute, // ours: longer than a server takes to start, while which links are down (NVSentinel #1701)
+
 		RemappedRows: 0,                // KempnerPulse's partition
 		RiseHold:     10 * time.Minute, // ours: longer than any scrape interval, short enough to see the next rise
 		// KempnerPulse's partition.
@@ -160,6 +169,12 @@ func (t *Thresholds) check() (wrong []*OptionError) {
 	}
 	if t.StalledReadings < 1 {
 		wrong = append(wrong, Reject("thresholds.stalled_readings", "%d is too few: make stalled_readings a number of at least 1, such as 3", t.StalledReadings))
+	}
+	if t.SteadyReadings < 1 {
+		wrong = append(wrong, Reject("thresholds.steady_readings", "%d is too few: make steady_readings a number of at least 1, such as 3", t.SteadyReadings))
+	}
+	if t.LinkTraining < 0 {
+		wrong = append(wrong, Reject("thresholds.link_training", "%v is too short: make link_training a duration of at least 0, such as 10m", t.LinkTraining))
 	}
 	if t.StalledSpan < 0 {
 		wrong = append(wrong, Reject("thresholds.stalled_span", "%v is too short: make stalled_span a duration of at least 0, such as 10s", t.StalledSpan))

@@ -60,6 +60,8 @@ var keys = map[string]string{
 	"StalledReadings":    "stalled_readings",
 	"StalledSpan":        "stalled_span",
 	"RemappedRows":       "remapped_rows",
+	"SteadyReadings":     "steady_readings",
+	"LinkTraining":       "link_training",
 	"RiseHold":           "rise_hold",
 }
 

@@ -181,7 +181,7 @@ const (
 	wantWeights = "give all of sm, tensor, dram and engine, 0 for none"
 	wantHTTP    = "write what Prometheus takes as http_config, such as tls_config: {ca_file: ca.pem}"
 	wantRow     = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
-	wantState   = "write hot, warn, crit, or off to leave the condition out"
+	wantState   = "write hot, warn, crit, default, or off to leave the condition out"
 )
 
 // wanted says of each type in a file what it is written as.

@@ -97,16 +97,21 @@ type thresholds struct {
 	compute.Thresholds `yaml:",inline"`
 	StalledReadings    Count    `yaml:"stalled_readings"`
 	StalledSpan        Duration `yaml:"stalled_span"`
+	SteadyReadings     Count    `yaml:"steady_readings"`
+	LinkTraining       Duration `yaml:"link_training"`
 	RiseHold           Duration `yaml:"rise_hold"`
 }
 
 func newThresholds(t compute.Thresholds) thresholds {
-	return thresholds{t, Count(t.StalledReadings), Duration(t.StalledSpan), Duration(t.RiseHold)}
+	return thresholds{
+		t, Count(t.StalledReadings), Duration(t.StalledSpan), Count(t.SteadyReadings), Duration(t.LinkTraining), Duration(t.RiseHold),
+	}
 }
 
 func (t *thresholds) compute() compute.Thresholds {
 	all := t.Thresholds
 	all.StalledReadings, all.StalledSpan, all.RiseHold = int(t.StalledReadings), time.Duration(t.StalledSpan), time.Duration(t.RiseHold)
+	all.SteadyReadings, all.LinkTraining = int(t.SteadyReadings), time.Duration(t.LinkTraining)
 	return all
 }
 
@@ -188,7 +193,7 @@ func (f *file) judge(o *compute.Options, d *document) {
 		case !known:
 			d.reject(path, "%q is no state a condition can raise; %s", word, wantState)
 		default:
-			o.States[condition] = state
+			o.States[condition] = state(compute.DefaultStates()[condition])
 		}
 	}
 }
@@ -238,10 +243,16 @@ func (f *file) heat(t *compute.Thresholds) {
 	}
 }
 
-// healthStates are the words for what a condition raises.
-var healthStates = map[string]canonical.Health{
-	"hot":  canonical.HealthHot,
-	"warn": canonical.HealthWarn,
-	"crit": canonical.HealthCrit,
-	"off":  canonical.HealthOK,
+// healthStates are the words for what a condition raises, by what it raises unless it is
+// set otherwise.
+var healthStates = map[string]func(canonical.HealthSet) canonical.HealthSet{
+	"hot":     always(canonical.RaisesHot),
+	"warn":    always(canonical.RaisesWarn),
+	"crit":    always(canonical.RaisesCrit),
+	"off":     always(0),
+	"default": func(s canonical.HealthSet) canonical.HealthSet { return s },
+}
+
+func always(s canonical.HealthSet) func(canonical.HealthSet) canonical.HealthSet {
+	return func(canonical.HealthSet) canonical.HealthSet { return s }
 }

@@ -49,10 +49,11 @@ var goodFiles = []struct {
 		c.Judge.Thresholds.Temperatures = append([]compute.ModelTemperature{{Model: "4090", Celsius: 88}}, c.Judge.Thresholds.Temperatures...)
 	}},
 	// YAML 1.1 takes a plain off for false.
-	{"conditions", "health:\n  gpu_temperature: off\n  memory_temperature: 'off'\n  pcie_replay: Off\n  row_remap_failure: hot\n  xid_recent: crit\n  profiling_stalled: warn\n", func(x *Config) {
+	{"conditions", "health:\n  gpu_temperature: off\n  memory_temperature: 'off'\n  pcie_replay: Off\n  row_remap_failure: hot\n  fabric: warn\n  memory_worn: default\n  xid_recent: crit\n  profiling_stalled: warn\n", func(x *Config) {
 		s := &x.Judge.States
-		s[c.CondGPUTemperature], s[c.CondMemoryTemperature], s[c.CondPCIeReplay] = c.HealthOK, c.HealthOK, c.HealthOK
-		s[c.CondRowRemapFailure], s[c.CondXIDRecent], s[c.CondProfilingStalled] = c.HealthHot, c.HealthCrit, c.HealthWarn
+		s[c.CondGPUTemperature], s[c.CondMemoryTemperature], s[c.CondPCIeReplay] = 0, 0, 0
+		s[c.CondRowRemapFailure], s[c.CondXIDRecent], s[c.CondProfilingStalled] = c.RaisesHot, c.RaisesCrit, c.RaisesWarn
+		s[c.CondFabric] = c.RaisesWarn
 	}},
 	{"the dialect", `
 dialect:
@@ -102,7 +103,7 @@ const (
 	syntaxRemedy = "; check quotes, and the indentation, which must be spaces"
 	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, compat"
 	weightsHint  = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
-	stateHint    = "write hot, warn, crit, or off to leave the condition out"
+	stateHint    = "write hot, warn, crit, default, or off to leave the condition out"
 	rowHint      = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
 	unitHint     = "use one of ratio, percent, bytes, MiB, bytes per second, MB/s of 1000 KiB, watts, joules, millijoules, degrees Celsius, hertz, megahertz, seconds, nanoseconds, number"
 )

@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
@@ -39,8 +40,8 @@ func TestEveryThresholdHasItsKey(t *testing.T) {
 
 // setTo is a file that sets a threshold to what none of them is.
 func setTo(key string) []byte {
-	if key == "stalled_readings" {
-		return []byte("thresholds: {stalled_readings: 17}")
+	if strings.HasSuffix(key, "_readings") {
+		return []byte("thresholds: {" + key + ": 17}")
 	}
 	return []byte("thresholds: {" + key + ": 0.123}") // a fraction, an amount, or seconds
 }

@@ -74,6 +74,16 @@ var spellings = []struct {
 	{"board_clock_bits", "count", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS DCGM_FI_DEV_CLOCKS_EVENT_REASONS"},
 	{"board_link_crc", "count", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL dcgm_nvlink_flit_crc_error_count_total"},
 	{"board_link_replay", "count", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL DCGM_FI_DEV_NVLINK_REPLAY_ERROR_TOTAL dcgm_nvlink_replay_error_count_total"},
+	{"board_link_errors", "count", "DCGM_FI_DEV_NVLINK_COUNT_RX_ERRORS DCGM_FI_DEV_NVLINK_RX_ERROR_TOTAL"},
+	{"board_link_failures", "count", "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS DCGM_FI_DEV_NVLINK_RECOVERY_FAILED_TOTAL"},
+	{"board_margin", "celsius", "DCGM_FI_DEV_GPU_TEMP_LIMIT DCGM_FI_DEV_GPU_TEMP_MARGIN_CELSIUS"},
+	{"board_recovery", "count", "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION DCGM_FI_DEV_GPU_RECOVERY_ACTION"},
+	{"board_pages_pending", "count", "DCGM_FI_DEV_RETIRED_PENDING DCGM_FI_DEV_PAGE_RETIRED_PENDING dcgm_retired_pages_pending"},
+	{"board_sram", "count", "DCGM_FI_DEV_THRESHOLD_SRM DCGM_FI_DEV_SRAM_EXCEEDED"},
+	{"board_unrepairable", "count", "DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG DCGM_FI_DEV_MEMORY_UNREPAIRABLE"},
+	{"board_spent_banks", "count", "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE DCGM_FI_DEV_BANK_REMAP_AVAIL_NONE"},
+	{"board_fabric", "count", "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY"},
+	{"board_fabric_error", "count", "DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE DCGM_FI_DEV_FABRIC_MANAGER_ERROR"},
 }
 
 // fields of the spellings; those of a board are the board's, whichever row has them.
@@ -105,6 +115,16 @@ var fields = map[string]canonical.Field{
 	"board_clock_bits":         canonical.ClockEvents,
 	"board_link_crc":           canonical.NVLinkCRCFlitErrors,
 	"board_link_replay":        canonical.NVLinkReplayErrors,
+	"board_link_errors":        canonical.NVLinkReceiveErrors,
+	"board_link_failures":      canonical.NVLinkRecoveriesFailed,
+	"board_margin":             canonical.TemperatureMargin,
+	"board_recovery":           canonical.RecoveryAction,
+	"board_pages_pending":      canonical.RetiredPagesPending,
+	"board_sram":               canonical.SRAMThresholdExceeded,
+	"board_unrepairable":       canonical.MemoryUnrepairable,
+	"board_spent_banks":        canonical.MemoryBanksNone,
+	"board_fabric":             canonical.FabricHealth,
+	"board_fabric_error":       canonical.FabricError,
 }
 
 // unescapedJob is the last label of a line in the captures that a parser rejects; it costs
@@ -281,11 +301,13 @@ func key(family string, id gpu, labels string) string {
 
 // health adds what is known of a board's health.
 func health(want map[string]float64, id gpu, r readings, model string, s setting) {
-	state, found := computetest.Health([]computetest.Reading{{Row: r}}, model, s.Options)
+	state, found := computetest.Health([]computetest.Reading{{Row: r}}, model, false, s.Options)
 	for i, f := range found {
 		if f != "absent" {
-			labels := fmt.Sprintf("condition=%q state=%q", canonical.Condition(i), s.States[i])
-			want[key("gpu_health_condition", id, labels)] = map[string]float64{"raised": 1}[f]
+			for state := range strings.FieldsSeq(s.States[i]) {
+				labels := fmt.Sprintf("condition=%q state=%q", canonical.Condition(i), state)
+				want[key("gpu_health_condition", id, labels)] = map[bool]float64{true: 1}[f == state]
+			}
 		}
 	}
 	for _, one := range []string{"ok", "hot", "warn", "crit", "unknown"} {

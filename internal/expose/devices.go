@@ -177,18 +177,22 @@ func conditionTails() []string {
 	return tails
 }
 
-// fillConditions gives each condition a value at the state that it is configured
-// to raise; with HealthOK it is turned off and has none.
+// fillConditions gives each condition a value at each of the states that it can raise; one
+// that is turned off has none.
 func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 	fillNaN(values)
-	findings := &s.Verdicts[device].Findings
+	v := &s.Verdicts[device]
 	for condition := range canonical.NumConditions {
-		state := s.Judgement.States[condition]
-		if state < firstRaised || state >= endRaised || findings[condition] == canonical.NotRead {
+		states := s.Judgement.States[condition]
+		if states == 0 || v.Findings[condition] == canonical.NotRead {
 			continue
 		}
-		at := int(condition)*int(endRaised-firstRaised) + int(state-firstRaised)
-		values[at] = indicator(findings[condition] == canonical.Raised)
+		for state := firstRaised; state < endRaised; state++ {
+			if states.Has(state) {
+				at := int(condition)*int(endRaised-firstRaised) + int(state-firstRaised)
+				values[at] = indicator(v.Findings[condition] == canonical.Raised && v.States[condition] == state)
+			}
+		}
 	}
 }
 

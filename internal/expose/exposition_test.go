@@ -191,9 +191,9 @@ func TestSeries(t *testing.T) {
 
 func TestConditionTurnedOff(t *testing.T) {
 	s := snapshotOf("s", board())
-	s.Judgement.States[canonical.CondGPUTemperature] = canonical.HealthOK
-	s.Judgement.States[canonical.CondPCIeReplay] = canonical.HealthCrit
-	s.Judgement.States[canonical.CondRowRemapFailure] = canonical.HealthUnknown // no such setting
+	s.Judgement.States[canonical.CondGPUTemperature] = 0
+	s.Judgement.States[canonical.CondPCIeReplay] = canonical.RaisesCrit
+	s.Judgement.States[canonical.CondRowRemapFailure] = 1 << canonical.HealthUnknown // no such setting
 	body := string(render(good(s)))
 	if strings.Contains(body, `condition="gpu_temperature"`) {
 		t.Error("a condition that is off has series")

@@ -48,20 +48,25 @@ func judgement() *canonical.Judgement {
 	return &canonical.Judgement{
 		Preset:  "ai",
 		Weights: canonical.Weights{SM: 0.35, Tensor: 0.35, DRAM: 0.2, Engine: 0.1},
-		States: [canonical.NumConditions]canonical.Health{
-			canonical.CondRowRemapFailure:           canonical.HealthCrit,
-			canonical.CondUncorrectableRemappedRows: canonical.HealthCrit,
-			canonical.CondPCIeReplay:                canonical.HealthWarn,
-			canonical.CondGPUTemperature:            canonical.HealthHot,
-			canonical.CondMemoryTemperature:         canonical.HealthHot,
-			canonical.CondXIDFatal:                  canonical.HealthCrit,
-			canonical.CondXIDRecent:                 canonical.HealthWarn,
-			canonical.CondECCDoubleBit:              canonical.HealthCrit,
-			canonical.CondRowRemapPending:           canonical.HealthWarn,
-			canonical.CondThermalSlowdown:           canonical.HealthHot,
-			canonical.CondPowerBrake:                canonical.HealthWarn,
-			canonical.CondNVLinkErrors:              canonical.HealthWarn,
-			canonical.CondProfilingStalled:          canonical.HealthWarn,
+		States: [canonical.NumConditions]canonical.HealthSet{
+			canonical.CondRowRemapFailure:           canonical.RaisesCrit,
+			canonical.CondUncorrectableRemappedRows: canonical.RaisesCrit,
+			canonical.CondPCIeReplay:                canonical.RaisesWarn,
+			canonical.CondGPUTemperature:            canonical.RaisesHot,
+			canonical.CondMemoryTemperature:         canonical.RaisesHot,
+			canonical.CondRecoveryAction:            canonical.RaisesCrit | canonical.RaisesWarn,
+			canonical.CondXIDFatal:                  canonical.RaisesCrit,
+			canonical.CondXIDRecent:                 canonical.RaisesWarn,
+			canonical.CondECCDoubleBit:              canonical.RaisesCrit,
+			canonical.CondRowRemapPending:           canonical.RaisesWarn,
+			canonical.CondRetiredPagesPending:       canonical.RaisesWarn,
+			canonical.CondMemoryWorn:                canonical.RaisesCrit | canonical.RaisesWarn,
+			canonical.CondThermalSlowdown:           canonical.RaisesHot,
+			canonical.CondPowerBrake:                canonical.RaisesWarn,
+			canonical.CondNVLinkErrors:              canonical.RaisesWarn,
+			canonical.CondNVLinkDown:                canonical.RaisesCrit,
+			canonical.CondFabric:                    canonical.RaisesCrit | canonical.RaisesWarn,
+			canonical.CondProfilingStalled:          canonical.RaisesWarn,
 		},
 	}
 }
@@ -71,7 +76,7 @@ func board() device {
 	v := canonical.Verdict{RealUtilization: 0.66, Coverage: 1, Class: canonical.TensorHeavyCompute, Health: canonical.HealthHot}
 	v.Findings[canonical.CondRowRemapFailure] = canonical.Clear
 	v.Findings[canonical.CondPCIeReplay] = canonical.Clear
-	v.Findings[canonical.CondGPUTemperature] = canonical.Raised
+	v.Findings[canonical.CondGPUTemperature], v.States[canonical.CondGPUTemperature] = canonical.Raised, canonical.HealthHot
 	return device{
 		canonical.Device{Hostname: "node-a", GPU: "0", UUID: "GPU-a0", Model: "NVIDIA H100", Name: "nvidia0", PCIBusID: "00000000:1B:00.0", Driver: "580.105.08"},
 		given{

@@ -118,6 +118,8 @@ var dialect = []Row{
 	{canonical.MemoryBanksPartial, Number, false, "RRAP", []string{"DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL", "DCGM_FI_DEV_BANK_REMAP_AVAIL_PARTIAL"}},
 	{canonical.MemoryBanksLow, Number, false, "RRAL", []string{"DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_LOW", "DCGM_FI_DEV_BANK_REMAP_AVAIL_LOW"}},
 	{canonical.MemoryBanksNone, Number, false, "RRAN", []string{"DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", "DCGM_FI_DEV_BANK_REMAP_AVAIL_NONE"}},
+	{canonical.SRAMThresholdExceeded, Number, false, "ECCTHRSRM", []string{"DCGM_FI_DEV_THRESHOLD_SRM", "DCGM_FI_DEV_SRAM_EXCEEDED"}},
+	{canonical.MemoryUnrepairable, Number, false, "MEMUNR", []string{"DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", "DCGM_FI_DEV_MEMORY_UNREPAIRABLE"}},
 	{canonical.XIDLast, Number, false, "XIDER", []string{"dcgm_xid_errors", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR"}},
 	{canonical.NVLinkCRCFlitErrors, Number, false, "NFELT", []string{"dcgm_nvlink_flit_crc_error_count_total", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_TOTAL"}},
 	{canonical.NVLinkCRCDataErrors, Number, false, "NDELT", []string{"dcgm_nvlink_data_crc_error_count_total", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_TOTAL"}},
@@ -139,6 +141,7 @@ var dialect = []Row{
 	{canonical.NVLinkSymbolBER, Ratio, false, "NLSYMBF", []string{"DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT", "DCGM_FI_DEV_NVLINK_SYMBOL_BER_RATIO"}},
 	{canonical.NVLinkEffectiveBER, Ratio, false, "NLEFBF", []string{"DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT", "DCGM_FI_DEV_NVLINK_EFFECTIVE_BER_RATIO"}},
 	{canonical.FabricHealth, Number, false, "FMHSUM", []string{"DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY"}},
+	{canonical.FabricError, Number, false, "FMFRC", []string{"DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", "DCGM_FI_DEV_FABRIC_MANAGER_ERROR"}},
 	{canonical.C2CLinks, Number, false, "C2CLC", []string{"DCGM_FI_DEV_C2C_LINK_COUNT", "DCGM_FI_DEV_C2C_LINK_QUANTITY"}},
 	{canonical.C2CInterrupts, Number, false, "C2CLNKINT", []string{"DCGM_FI_DEV_C2C_LINK_ERROR_INTR"}},
 	// dmon heads the next two with the same word, so that neither has a column.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,38 @@ const (
 	stallSinceSeries   = "device:dcgm_profiling_stalled:since"
 	stateSeries        = "device:dcgm_health:index"
 )
+
+// What these rules do not have yet, so that the program alone looks at it: conditions, and
+// inputs of others. Nor do they count how many evaluations in a row have a clock event.
+var (
+	beyond = []canonical.Condition{
+		canonical.CondRecoveryAction, canonical.CondRetiredPagesPending, canonical.CondMemoryWorn, canonical.CondNVLinkDown, canonical.CondFabric,
+	}
+	unseen = []canonical.Field{
+		canonical.TemperatureMargin,
+		canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
+		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
+		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
+	}
+)
+
+// criterion is a row of compute's table with its condition.
+type criterion struct {
+	compute.Criterion
+	condition canonical.Condition
+}
+
+// criteria are those that these rules have.
+func criteria() (list []criterion) {
+	for i, c := range compute.Criteria() {
+		condition := canonical.Condition(i)
+		c.Inputs = slices.DeleteFunc(slices.Clone(c.Inputs), func(f canonical.Field) bool { return slices.Contains(unseen, f) })
+		if !slices.Contains(beyond, condition) {
+			list = append(list, criterion{c, condition})
+		}
+	}
+	return list
+}
 
 // rose is the series that is 1 when a counter rose, and changed when a code did.
 func rose(f canonical.Field) string    { return stem(f) + "rose" }
@@ -40,7 +73,7 @@ func eventSection() section {
 			s.rules = append(s.rules, rule{record, "", expr})
 		}
 	}
-	for _, c := range compute.Criteria() {
+	for _, c := range criteria() {
 		for _, f := range c.Inputs {
 			switch x := series(f); c.Test {
 			case compute.Rose:
@@ -64,15 +97,13 @@ func healthSection(t *compute.Thresholds) section {
 		comment: "How the board is.",
 		rules:   []rule{{hotSeries, "", warning(t)}},
 	}
-	criteria := compute.Criteria()
 	basic := []string{}
-	for i, c := range criteria {
-		condition := canonical.Condition(i)
+	for _, c := range criteria() {
 		s.rules = append(s.rules, rule{
-			conditionSeries, fmt.Sprintf("condition=%q, state=%q", condition, c.State), found(&c, t),
+			conditionSeries, fmt.Sprintf("condition=%q, state=%q", c.condition, c.States.Worst()), found(&c, t),
 		})
 		if c.Basic {
-			basic = append(basic, condition.String())
+			basic = append(basic, c.condition.String())
 		}
 	}
 	s.rules = append(s.rules, rule{stateSeries, "", worst(basic)})
@@ -96,7 +127,7 @@ func warning(t *compute.Thresholds) string {
 
 // found is 1 where a condition is raised, 0 where it is not, and nothing where its
 // input was not read.
-func found(c *compute.Criterion, t *compute.Thresholds) string {
+func found(c *criterion, t *compute.Thresholds) string {
 	x := series(c.Inputs[0])
 	switch c.Test {
 	case compute.Positive:

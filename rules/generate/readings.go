@@ -18,7 +18,7 @@ func readings() []canonical.Field {
 		canonical.FP64Active, canonical.MemoryCopyUtilization, canonical.PCIeTransmit, canonical.PCIeReceive,
 	}
 	fields = append(append(fields, compute.WithinSM[:]...), compute.Profiled[:]...)
-	for _, c := range compute.Criteria() {
+	for _, c := range criteria() {
 		fields = append(fields, c.Inputs...)
 	}
 	slices.Sort(fields)
@@ -167,7 +167,7 @@ func bits(f canonical.Field) []rule {
 // reasons are the bits of a mask that conditions test.
 func reasons(mask uint64) (list []canonical.ClockEvent) {
 	var used uint64
-	for _, c := range compute.Criteria() {
+	for _, c := range criteria() {
 		used |= c.Mask
 	}
 	for _, e := range canonical.ClockEventReasons {

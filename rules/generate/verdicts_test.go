@@ -33,11 +33,21 @@ func newProxy(tb testing.TB, host string) *proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	j, err := compute.New(compute.DefaultOptions())
+	j, err := compute.New(inRules())
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return &proxy{tb: tb, batch: raw.Batch{Dict: raw.NewDict()}, translator: tr, judge: j}
+}
+
+// inRules are the options of a proxy that looks at what the rules do.
+func inRules() compute.Options {
+	o := compute.DefaultOptions()
+	o.Thresholds.SteadyReadings = 1
+	for _, c := range beyond {
+		o.States[c] = 0
+	}
+	return o
 }
 
 func (p *proxy) read(at time.Time, body []byte) {
@@ -70,7 +80,7 @@ func identify(name string, l labels.Labels) string {
 
 // conclude adds the series that the proxy exports of its latest reading.
 func (p *proxy) conclude(into map[string]float64) {
-	states := compute.DefaultOptions().States
+	states := inRules().States
 	for i := range p.verdicts {
 		d, v := &p.frame.Topology.Devices[i], &p.verdicts[i]
 		add := func(value float64, name string, more ...string) {
@@ -101,7 +111,7 @@ func (p *proxy) conclude(into map[string]float64) {
 		}
 		for c, found := range v.Findings {
 			if found != canonical.NotRead {
-				add(indicator(found == canonical.Raised), names[4], "condition", canonical.Condition(c).String(), "state", states[c].String())
+				add(indicator(found == canonical.Raised), names[4], "condition", canonical.Condition(c).String(), "state", states[c].Worst().String())
 			}
 		}
 	}

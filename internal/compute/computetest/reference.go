@@ -15,16 +15,20 @@ import (
 
 // Options are a configuration in the words of the specification.
 type Options struct {
-	SM, Tensor, DRAM, GR float64    // weights, of any sum
-	Zero                 bool       // missing inputs count as 0
-	MinCoverage          float64    // percent
-	States               [13]string // of the conditions, in canonical's order; "ok" is off
+	SM, Tensor, DRAM, GR float64            // weights, of any sum
+	Zero                 bool               // missing inputs count as 0
+	MinCoverage          float64            // percent
+	States               [Conditions]string // of the conditions, in canonical's order; "ok" is off, "crit warn" the reading decides
 }
+
+// Conditions is how many there are.
+const Conditions = 18
 
 // DefaultOptions returns the preset ai with the default states.
 func DefaultOptions() Options {
-	return Options{SM: .35, Tensor: .35, DRAM: .20, GR: .10, MinCoverage: 50, States: [13]string{
-		"crit", "crit", "warn", "hot", "hot", "crit", "warn", "crit", "warn", "hot", "warn", "warn", "warn",
+	return Options{SM: .35, Tensor: .35, DRAM: .20, GR: .10, MinCoverage: 50, States: [Conditions]string{
+		"crit", "crit", "warn", "hot", "hot", "crit warn", "crit", "warn", "crit", "warn", "warn", "crit warn",
+		"hot", "warn", "warn", "crit", "crit warn", "warn",
 	}}
 }
 
@@ -218,63 +222,4 @@ func rose(history []Reading, f canonical.Field) bool {
 		before = v
 	}
 	return rose
-}
-
-// stuck reports whether the last three or more readings of a history were stalled, for ten
-// seconds at least.
-func stuck(history []Reading) bool {
-	first := len(history)
-	for first > 0 && stalled(history[first-1].Row) {
-		first--
-	}
-	return len(history)-first >= 3 && history[len(history)-1].At.Sub(history[first].At) >= 10*time.Second
-}
-
-// Health returns the state of a board and, by condition, "absent", "clear" or "raised",
-// from all its readings up to this one.
-func Health(history []Reading, model string, o Options) (state string, found [13]string) {
-	end := history[len(history)-1]
-	row, hot := end.Row, warning(model)
-	given := func(f canonical.Field) bool { return !math.IsNaN(row[f]) }
-	bit := func(n int) bool { return given(canonical.ClockEvents) && int(row[canonical.ClockEvents])/n%2 == 1 }
-	changes, last := XIDChanges(history)
-	links, linksRose := false, false
-	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkRecoveryErrors; f++ {
-		links, linksRose = links || given(f), linksRose || rose(history, f)
-	}
-	for i, c := range [13]struct{ read, raised bool }{
-		{given(canonical.RowRemapFailure), row[canonical.RowRemapFailure] > 0},
-		{given(canonical.RemappedRowsUncorrectable), row[canonical.RemappedRowsUncorrectable] > 0},
-		{given(canonical.PCIeReplays), rose(history, canonical.PCIeReplays)},
-		{given(canonical.Temperature), row[canonical.Temperature] >= hot},
-		{given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot},
-		{given(canonical.XIDLast), slices.Contains([]int{48, 64, 74, 79, 95, 119, 120, 140}, xid(history))},
-		{given(canonical.XIDLast), changes > 0 && !last.Add(10*time.Minute).Before(end.At)},
-		{given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)},
-		{given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0},
-		{given(canonical.ClockEvents), bit(32) || bit(64)},
-		{given(canonical.ClockEvents), bit(128)},
-		{links, linksRose},
-		{given(canonical.NVMLUtilization) && profiled(row), stuck(history)},
-	} {
-		switch {
-		case o.States[i] == "ok" || !c.read && !c.raised:
-			found[i] = "absent"
-		case c.raised:
-			found[i] = "raised"
-		default:
-			found[i] = "clear"
-		}
-	}
-	for _, state := range []string{"crit", "warn", "hot"} {
-		for i := range found {
-			if found[i] == "raised" && o.States[i] == state {
-				return state, found
-			}
-		}
-	}
-	if slices.ContainsFunc(found[:5], func(f string) bool { return f != "absent" }) {
-		return "ok", found
-	}
-	return "unknown", found
 }

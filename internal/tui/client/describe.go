@@ -58,13 +58,18 @@ var Conditions = [canonical.NumConditions]ConditionInfo{
 	canonical.CondPCIeReplay:                {"PCIe replays", canonical.PCIeReplays, false},
 	canonical.CondGPUTemperature:            {"GPU hot", canonical.Temperature, true},
 	canonical.CondMemoryTemperature:         {"memory hot", canonical.MemoryTemperature, true},
+	canonical.CondRecoveryAction:            {"driver asks for recovery", canonical.RecoveryAction, true},
 	canonical.CondXIDFatal:                  {"fatal XID", canonical.XIDLast, true},
 	canonical.CondXIDRecent:                 {"recent XID", canonical.XIDLast, true},
 	canonical.CondECCDoubleBit:              {"double-bit ECC", canonical.ECCDoubleBitVolatile, false},
 	canonical.CondRowRemapPending:           {"row remap pending", canonical.RowRemapPending, false},
+	canonical.CondRetiredPagesPending:       {"page retirement pending", canonical.RetiredPagesPending, false},
+	canonical.CondMemoryWorn:                {"memory worn out", canonical.NumFields, false},
 	canonical.CondThermalSlowdown:           {"thermal slowdown", canonical.Temperature, false},
 	canonical.CondPowerBrake:                {"power brake", canonical.Power, false},
 	canonical.CondNVLinkErrors:              {"NVLink errors", canonical.NVLinkBytes, false},
+	canonical.CondNVLinkDown:                {"NVLink down", canonical.NVLinksActive, false},
+	canonical.CondFabric:                    {"fabric not healthy", canonical.FabricHealth, false},
 	canonical.CondProfilingStalled:          {"profiling stalled", canonical.NumFields, false},
 }
 

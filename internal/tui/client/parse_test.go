@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func TestParseStoresEveryField(t *testing.T) {
 			labels = info.Labels + "," + labels // in an order that we do not write
 		}
 		if f != canonical.ClockEvents {
-			body.WriteString("kpulse_" + info.Name + "{" + labels + "} " + string(rune('0'+f/10)) + string(rune('0'+f%10)) + "\n")
+			body.WriteString("kpulse_" + info.Name + "{" + labels + "} " + strconv.Itoa(int(f)) + "\n")
 		}
 	}
 	body.WriteString(`kpulse_gpu_clock_event_active{gpu="0",uuid="u",reason="sw_thermal"} 1` + "\n")

@@ -36,13 +36,18 @@ var remedies = [canonical.NumConditions]string{
 	canonical.CondPCIeReplay:                "The PCIe link repeated packets. If it goes on, reseat the board or riser, and look at the slot's signal.",
 	canonical.CondGPUTemperature:            "Too hot for this model. Look at fans, air flow and the inlet temperature.",
 	canonical.CondMemoryTemperature:         "The memory is too hot. Look at fans, air flow and the inlet temperature.",
+	canonical.CondRecoveryAction:            "The driver itself asks for it: 1 and 4 reset the GPU, 2 reboot the node, 3 end what uses peer-to-peer, 5 recover the IMEX domain. Drain the node first.",
 	canonical.CondXIDFatal:                  "The driver reported an error after which the GPU is not fit for work. Drain the node, reset the GPU or reboot, and look the XID up in the vendor's list.",
 	canonical.CondXIDRecent:                 "The driver reported an error. Many come from the program itself: look the XID up in the vendor's list and at the job that ran.",
 	canonical.CondECCDoubleBit:              "Memory errors that could not be corrected. Jobs on this GPU may have failed; reset it to remap the rows.",
 	canonical.CondRowRemapPending:           "A memory row is to be replaced at the next reset. Reset the GPU when it is free.",
+	canonical.CondRetiredPagesPending:       "A memory page is retired only once the driver is loaded anew. Reboot the node, or reload the driver, when it is free.",
+	canonical.CondMemoryWorn:                "Memory that cannot be repaired, or too many errors in the SRAM: have the board replaced. Where only spare rows of a bank are used up, plan for it.",
 	canonical.CondThermalSlowdown:           "The GPU lowers its clocks because it is hot. Look at fans, air flow and the inlet temperature.",
 	canonical.CondPowerBrake:                "The power supply asks for less. Look at PSUs, cabling and the rack's power.",
 	canonical.CondNVLinkErrors:              "NVLink had errors. If it goes on, look at the bridge or baseboard, and at the fabric manager's log.",
+	canonical.CondNVLinkDown:                "An NVLink that this GPU had is down. Drain the node, look at the fabric manager's log, and reset the GPU; reseat or replace the board if the link stays down.",
+	canonical.CondFabric:                    "The NVLink fabric has trouble with this GPU. Look at the fabric manager, on racks also at IMEX and the switches; drain the node if it stays.",
 	canonical.CondProfilingStalled:          "The profiling counters stand at 0 while the GPU works: often another profiler uses them. Stop it, or restart the host engine.",
 }
 

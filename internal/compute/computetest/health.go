@@ -1,0 +1,168 @@
+package computetest
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// run returns how many readings at the end of a history hold, one directly after the other.
+func run(history []Reading, holds func(row []float64) bool) int {
+	n := 0
+	for n < len(history) && holds(history[len(history)-1-n].Row) {
+		n++
+	}
+	return n
+}
+
+// stuck reports whether the last three or more readings of a history were stalled, for ten
+// seconds at least.
+func stuck(history []Reading) bool {
+	n := run(history, stalled)
+	return n >= 3 && history[len(history)-1].At.Sub(history[len(history)-n].At) >= 10*time.Second
+}
+
+// steady reports whether the last three readings hold.
+func steady(history []Reading, holds func(row []float64) bool) bool { return run(history, holds) >= 3 }
+
+// restarted returns when the board last started anew in a history that it was in
+// throughout: when a counter fell, or there was no reading for over three minutes.
+func restarted(history []Reading) (at time.Time, ever bool) {
+	for i := range history {
+		if i > 0 && history[i].At.Sub(history[i-1].At) > 3*time.Minute {
+			at, ever = history[i].At, true
+		}
+		for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
+			before := math.NaN()
+			for _, h := range history[:i] {
+				if !math.IsNaN(h.Row[f]) {
+					before = h.Row[f]
+				}
+			}
+			if now := history[i].Row[f]; before-now > 1 || before > 0 && now == 0 {
+				at, ever = history[i].At, true
+			}
+		}
+	}
+	return at, ever
+}
+
+// fewerLinks reports whether the last three readings of a history had fewer links than
+// stood in any three readings in a row before each, ten minutes after the board started.
+func fewerLinks(history []Reading, cut bool) bool {
+	for back := range 3 {
+		past := history[:max(0, len(history)-back)]
+		if len(past) == 0 || cut {
+			return false
+		}
+		up := func(i int) float64 { return past[i].Row[canonical.NVLinksActive] }
+		most := 0.0
+		for i := 2; i < len(past); i++ {
+			if up(i) == up(i-1) && up(i) == up(i-2) {
+				most = math.Max(most, up(i))
+			}
+		}
+		at, ever := restarted(past)
+		end := past[len(past)-1].At
+		if !(up(len(past)-1) < most) || ever && end.Sub(at) < 10*time.Minute {
+			return false
+		}
+	}
+	return true
+}
+
+// finding is what is found about a condition: whether it was read, and where it is raised,
+// in which state of two, "" where it has one.
+type finding struct {
+	read, raised bool
+	state        string
+}
+
+// judged returns crit where worse holds, and warn where only milder does.
+func judged(read, worse, milder bool) finding {
+	if worse {
+		return finding{read, true, "crit"}
+	}
+	return finding{read, milder, "warn"}
+}
+
+// Health returns the state of a board and, by condition, "absent", "clear" or the state
+// that it raises, from all its readings up to this one. A cut board has MIG instances.
+func Health(history []Reading, model string, cut bool, o Options) (state string, found [Conditions]string) {
+	for i, c := range findings(history, model, cut) {
+		states := o.States[i]
+		if c.state == "" || states != "crit warn" {
+			c.state = states
+		}
+		switch {
+		case states == "ok" || !c.read && !c.raised:
+			found[i] = "absent"
+		case c.raised:
+			found[i] = c.state
+		default:
+			found[i] = "clear"
+		}
+	}
+	for _, state := range []string{"crit", "warn", "hot"} {
+		if slices.Contains(found[:], state) {
+			return state, found
+		}
+	}
+	if slices.ContainsFunc(found[:5], func(f string) bool { return f != "absent" }) {
+		return "ok", found
+	}
+	return "unknown", found
+}
+
+// findings is the table of the conditions, row by row.
+func findings(history []Reading, model string, cut bool) [Conditions]finding {
+	end := history[len(history)-1]
+	row, hot := end.Row, warning(model)
+	given := func(fields ...canonical.Field) bool {
+		return slices.ContainsFunc(fields, func(f canonical.Field) bool { return !math.IsNaN(row[f]) })
+	}
+	one := func(read, raised bool) finding { return finding{read, raised, ""} }
+	bit := func(n int) func([]float64) bool {
+		return func(row []float64) bool {
+			return !math.IsNaN(row[canonical.ClockEvents]) && int(row[canonical.ClockEvents])/n%2 == 1
+		}
+	}
+	thermal := func(row []float64) bool { return bit(32)(row) || bit(64)(row) }
+	unhealthy := func(row []float64) bool {
+		return row[canonical.FabricHealth] == 2 || row[canonical.FabricError] > 0
+	}
+	troubled := func(row []float64) bool { return unhealthy(row) || row[canonical.FabricHealth] == 3 }
+	changes, last := XIDChanges(history)
+	action := row[canonical.RecoveryAction]
+	links, linksRose := false, false
+	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkEffectiveErrors; f++ {
+		switch f {
+		case canonical.NVLinkTransmitDiscards, canonical.NVLinkRecoveriesDone, canonical.NVLinkRecoveryEvents: // what goes well
+		default:
+			links, linksRose = links || given(f), linksRose || rose(history, f)
+		}
+	}
+	return [Conditions]finding{
+		one(given(canonical.RowRemapFailure), row[canonical.RowRemapFailure] > 0),
+		one(given(canonical.RemappedRowsUncorrectable), row[canonical.RemappedRowsUncorrectable] > 0),
+		one(given(canonical.PCIeReplays), rose(history, canonical.PCIeReplays)),
+		one(given(canonical.Temperature, canonical.TemperatureMargin), row[canonical.Temperature] >= hot || row[canonical.TemperatureMargin] <= 0),
+		one(given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot),
+		judged(given(canonical.RecoveryAction), action == 1 || action == 2 || action == 4, action > 0),
+		one(given(canonical.XIDLast), slices.Contains([]int{48, 64, 74, 79, 95, 119, 120, 140}, xid(history))),
+		one(given(canonical.XIDLast), changes > 0 && !last.Add(10*time.Minute).Before(end.At)),
+		one(given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)),
+		one(given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0),
+		one(given(canonical.RetiredPagesPending), row[canonical.RetiredPagesPending] > 0),
+		judged(given(canonical.SRAMThresholdExceeded, canonical.MemoryUnrepairable, canonical.MemoryBanksNone),
+			row[canonical.SRAMThresholdExceeded] > 0 || row[canonical.MemoryUnrepairable] > 0, row[canonical.MemoryBanksNone] > 0),
+		one(given(canonical.ClockEvents), steady(history, thermal)),
+		one(given(canonical.ClockEvents), steady(history, bit(128))),
+		one(links, linksRose),
+		one(given(canonical.NVLinksActive, canonical.NVLinkRecoveriesFailed), rose(history, canonical.NVLinkRecoveriesFailed) || fewerLinks(history, cut)),
+		judged(given(canonical.FabricHealth, canonical.FabricError), steady(history, unhealthy), steady(history, troubled)),
+		one(given(canonical.NVMLUtilization) && profiled(row), stuck(history)),
+	}
+}

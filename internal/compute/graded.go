@@ -1,0 +1,49 @@
+package compute
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// Finders of conditions with two states: they find the worse one unless they say otherwise.
+
+// What the driver asks for (canonical.RecoveryAction) that takes a board out of work:
+// GPU reset, node reboot, and drain and reset.
+var recoveryCrit = [...]float64{1, 2, 4}
+
+func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {
+	v := e.row[c.Inputs[0]]
+	e.state = c.States.Mildest()
+	for _, action := range recoveryCrit {
+		if v == action {
+			e.state = c.States.Worst()
+		}
+	}
+	return finding(v, v > 0)
+}
+
+// findWornMemory looks at memory that is beyond repair, and at banks without spare rows,
+// the last of its inputs, which still work.
+func findWornMemory(e *evidence, c *Criterion) canonical.Finding {
+	found := canonical.NotRead
+	for _, f := range c.Inputs {
+		one := finding(e.row[f], e.row[f] > 0)
+		if one == canonical.Raised && found != canonical.Raised && f == canonical.MemoryBanksNone {
+			e.state = c.States.Mildest()
+		}
+		found = max(found, one)
+	}
+	return found
+}
+
+// Values of canonical.FabricHealth.
+const (
+	fabricUnhealthy = 2
+	fabricLimited   = 3
+)
+
+func findFabric(e *evidence, c *Criterion) canonical.Finding {
+	health, failure := e.row[canonical.FabricHealth], e.row[canonical.FabricError]
+	if health == fabricLimited && !(failure > 0) {
+		e.state = c.States.Mildest()
+	}
+	found := max(finding(health, health == fabricUnhealthy || health == fabricLimited), finding(failure, failure > 0))
+	return e.steady(found, c, e.thresholds.SteadyReadings, 0)
+}

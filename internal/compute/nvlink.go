@@ -1,0 +1,36 @@
+package compute
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// links is how many NVLinks of a board are up, from reading to reading.
+type links struct {
+	up       float64 // in the latest readings
+	readings int     // with that number, one directly after the other
+	most     float64 // that were up in enough readings in a row; 0 where none ever were
+}
+
+// observe takes the number that is up for the board's own once it stood for some readings:
+// links come up one after the other, and a board without a bridge never has one.
+func (l *links) observe(up float64, readings int) {
+	switch {
+	case !canonical.Given(up):
+		l.readings = 0
+		return
+	case up != l.up:
+		l.up, l.readings = up, 0
+	}
+	l.readings++
+	if l.readings >= readings {
+		l.most = max(l.most, up)
+	}
+}
+
+// findLinks holds the links that are up against the most that this board had. It is not
+// held against a board that it started anew a while ago, nor that it is cut into
+// instances, which have no links.
+func findLinks(e *evidence, c *Criterion) canonical.Finding {
+	up, d, t := e.row[canonical.NVLinksActive], e.device, e.thresholds
+	training := !d.restarts.at.IsZero() && e.at.Sub(d.restarts.at) < t.LinkTraining
+	fewer := up < d.links.most && !training && !d.cut
+	return max(findRecent(e, c), e.steady(finding(up, fewer), c, t.SteadyReadings, 0))
+}

@@ -1,0 +1,44 @@
+package compute
+
+import (
+	"math"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// restartGap is the longest time between two readings in which no board can have started
+// anew unseen: no server starts faster.
+const restartGap = 3 * time.Minute
+
+// sinceDriver are counters that begin at 0 when the driver is loaded or the board is
+// reset, and never fall otherwise.
+var sinceDriver = [...]canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile}
+
+// restarts is what shows that a board started anew.
+type restarts struct {
+	counters [len(sinceDriver)]float64 // latest value of each, NaN if none
+	at       time.Time                 // of the first reading after the latest start, zero if none was seen
+}
+
+func newRestarts() (r restarts) {
+	for i := range r.counters {
+		r.counters[i] = math.NaN()
+	}
+	return r
+}
+
+// observe looks for a counter that fell. It may have been rounded by one unit, as where an
+// exporter of another version gives it.
+func (r *restarts) observe(row []float64, at time.Time) {
+	for i, f := range sinceDriver {
+		v := row[f]
+		if !canonical.Given(v) {
+			continue
+		}
+		if v < r.counters[i]-1 || v == 0 && r.counters[i] > 0 { // never if that is NaN
+			r.at = at
+		}
+		r.counters[i] = v
+	}
+}

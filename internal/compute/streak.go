@@ -1,0 +1,44 @@
+package compute
+
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// streak is a run of readings of one board in which a condition held, one directly after
+// the other: it ends with a reading that clears the condition, that lacks its inputs, or
+// that the board is not in. What was not read is not held against a board.
+type streak struct {
+	last     uint64 // the number of the latest reading of the run
+	readings int    // in the run
+	worst    int    // of them, the latest ones in the worst state of the condition
+	since    time.Time
+}
+
+// steady continues the streak of the condition under test with what one reading says of
+// it, and returns Clear instead of Raised until that held in so many readings, over so
+// long a time. Of two states the worse is raised once as many readings in a row had it.
+func (e *evidence) steady(found canonical.Finding, c *Criterion, readings int, span time.Duration) canonical.Finding {
+	s := &e.device.streaks[e.condition]
+	if found != canonical.Raised {
+		s.readings = 0
+		return found
+	}
+	if s.readings == 0 || s.last+1 != e.reading {
+		*s = streak{since: e.at}
+	}
+	s.last = e.reading
+	s.readings++
+	s.worst++
+	if e.state != c.States.Worst() {
+		s.worst = 0
+	}
+	switch {
+	case s.readings < readings || e.at.Sub(s.since) < span:
+		return canonical.Clear
+	case s.worst < readings:
+		e.state = c.States.Mildest()
+	}
+	return canonical.Raised
+}

@@ -143,9 +143,9 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 	// Variables may be set for the proxy beside us: in its container, all of them are there.
 	own := o.readsItself(fromCommandLine)
 	switch {
-	case o.checkURL != "" && own:
+	case o.origin("url") == fromCommandLine && own:
 		return target, nil, errors.New("--url asks a proxy, which reads what it was started with; leave that out, or --backend, --source, --replay and sources of --config.file")
-	case o.checkURL != "":
+	case o.checkURL != "" && !own:
 		url, err := withPath(o.checkURL)
 		if err != nil {
 			return target, nil, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)

@@ -22,13 +22,15 @@ What was recorded, there:     kpulse-proxy --tui --replay=FILE
 Is a config file right?       kpulse-proxy check config FILE
 Are rule files right?         kpulse-proxy check rules FILE…
 Does the exporter serve all?  kpulse-proxy check counters FILE
-May jobs run on these GPUs?   kpulse-proxy check health`
+May jobs run on these GPUs?   kpulse-proxy check health
+What does XID 79 ask for?     kpulse-proxy explain xid 79`
 
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check config FILE
        {{.App.Name}} check rules FILE…
        {{.App.Name}} check counters FILE
        {{.App.Name}} check health [<flags>]
+       {{.App.Name}} explain xid [CODE…]
 
 {{.App.Help}}
 {{range groups .Context.Flags}}

@@ -12,26 +12,65 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-var update = flag.Bool("update", false, "write deploy/settings.md anew")
+var update = flag.Bool("update", false, "write deploy/settings.md and deploy/xids.md anew")
 
 const (
 	referenceFile = "../../deploy/settings.md"
+	xidsFile      = "../../deploy/xids.md"
 	exampleFile   = "../../deploy/config.example.yml"
 )
 
-// TestReference: deploy/settings.md is the table of settings.
+// TestReference: deploy/settings.md is the table of settings, and deploy/xids.md that of
+// XIDs.
 func TestReference(t *testing.T) {
-	want := reference()
-	if *update {
-		if err := os.WriteFile(referenceFile, want, 0o644); err != nil {
-			t.Fatal(err)
+	for file, want := range map[string][]byte{referenceFile: reference(), xidsFile: xidReference()} {
+		if *update {
+			if err := os.WriteFile(file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is out of date (%v): go test ./internal/app -run TestReference -update", file, err)
 		}
 	}
-	if got, err := os.ReadFile(referenceFile); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("deploy/settings.md is not the table of settings (%v): go test ./internal/app -run TestReference -update", err)
+}
+
+func xidReference() []byte {
+	var b bytes.Buffer
+	b.WriteString(`# XIDs
+
+Generated from internal/canonical/xids.csv by ` + "`go test ./internal/app -run TestReference -update`" + `;
+` + "`kpulse-proxy explain xid 79`" + ` says the same of one code.
+
+An XID is an error code that NVIDIA's driver reports of a board. Health takes each as an event, by the severity of its row:
+
+| severity | what health makes of it |
+|---|---|
+`)
+	for s, means := range severityMeans {
+		fmt.Fprintf(&b, "| %s | %s |\n", canonical.Severity(s), means)
 	}
+	b.WriteString(`
+A code that is in no row is a warning without an action, and so is one on a board where its row does not apply ("not on").
+Where the driver reports a recovery action of its own, that outranks the table.
+
+Tables of XIDs contradict each other: vendor, cloud and monitoring tools take the same code for fatal, for harmless, or for the
+program's fault. This one follows the immediate action of NVIDIA's catalog and says in each row where it is from, and who sees it
+otherwise.
+
+| XID | severity | action | what it means, and what to do | not on | source |
+|---|---|---|---|---|---|
+`)
+	cell := strings.NewReplacer("|", `\|`, "<", "&lt;")
+	for _, r := range canonical.XIDs() {
+		fmt.Fprintf(&b, "| %d<br>%s | %s | %s | %s %s | %s | %s |\n", r.Code, r.Mnemonic, r.Severity, r.Action,
+			cell.Replace(r.Meaning), cell.Replace(r.Advice), strings.Join(r.Except, ", "), cell.Replace(r.Source))
+	}
+	return b.Bytes()
 }
 
 func reference() []byte {

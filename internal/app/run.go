@@ -51,6 +51,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "check" {
 		return check(args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "explain" {
+		return explainCommand(args[1:], stdout, stderr)
+	}
 	opts, err := parse(args, stdout)
 	_, inFile := errors.AsType[*fileError](err)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -44,7 +45,9 @@ func TestScripts(t *testing.T) {
 		Cmds:                scriptCommands,
 		Setup: func(env *testscript.Env) error {
 			env.Values[stateKey{}] = &state{}
-			return nil
+			deploy, err := filepath.Abs("../../deploy")
+			env.Setenv("DEPLOY", deploy)
+			return err
 		},
 	})
 }

@@ -1,0 +1,170 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/config"
+)
+
+const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] [--json] [CODE…]
+
+Says what XIDs, the error codes of NVIDIA's driver, mean, how grave health takes them
+for, and what to do; without a code it lists all that the table has. Rows that the config
+file changes are as it says. Exits with 1 where a code is in neither.
+`
+
+// severityMeans says of each severity what health makes of it.
+var severityMeans = [canonical.NumSeverities]string{
+	canonical.SeverityNone:        "it informs, and raises nothing",
+	canonical.SeveritySympathetic: "it follows from another error, and raises nothing",
+	canonical.SeverityApplication: "a program's fault, and raises nothing unless it repeats on one board (xid_repeated)",
+	canonical.SeverityWarning:     "something is wrong with the board, which goes on (xid_recent)",
+	canonical.SeverityFatal:       "the board is not fit for work until someone acts (xid_fatal)",
+}
+
+// explanation is a row of the table of XIDs as it is in force.
+type explanation struct {
+	Code     uint32   `json:"code"`
+	Mnemonic string   `json:"mnemonic"`
+	Severity string   `json:"severity"`
+	Action   string   `json:"action"`
+	Except   []string `json:"except"`
+	Meaning  string   `json:"meaning"`
+	Advice   string   `json:"advice"`
+	Source   string   `json:"source"`
+
+	severity canonical.Severity
+}
+
+func explain(r canonical.XIDRow) explanation {
+	return explanation{
+		Code: r.Code, Mnemonic: r.Mnemonic, Severity: r.Severity.String(), Action: r.Action.String(),
+		Except: append([]string{}, r.Except...), Meaning: r.Meaning, Advice: r.Advice, Source: r.Source, severity: r.Severity,
+	}
+}
+
+// explainCommand is the mode `explain xid CODE…`: it returns the exit code.
+func explainCommand(args []string, stdout, stderr io.Writer) int {
+	usage := func(err error) int {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n%s", err, explainUsage)
+		return exitUsage
+	}
+	var path string
+	var asJSON bool
+	var codes []string
+	answered := false
+	app := kingpin.New("kpulse-proxy explain", "")
+	app.Terminate(func(int) { answered = true })
+	app.UsageWriter(stdout).UsageTemplate(explainUsage)
+	app.HelpFlag.Short('h')
+	app.Flag("config.file", "").Envar("KPULSE_CONFIG_FILE").StringVar(&path)
+	app.Flag("json", "").BoolVar(&asJSON)
+	app.Arg("code", "").StringsVar(&codes)
+	_, err := app.Parse(args)
+	switch {
+	case answered:
+		return exitDone
+	case err != nil:
+		return usage(err)
+	case len(codes) == 0 || codes[0] != "xid":
+		return usage(errors.New("explain what? Give xid, and codes such as 79"))
+	}
+	if path != "" {
+		if _, err := config.Load(path); err != nil {
+			fmt.Fprintf(stderr, "kpulse-proxy: --config.file: %v\n", err)
+			return exitFailed
+		}
+	}
+	rows, missing, err := explanations(codes[1:])
+	if err != nil {
+		return usage(err)
+	}
+	write := writeExplanations
+	switch {
+	case asJSON:
+		write = writeJSON
+	case len(codes) == 1:
+		write = writeXIDs
+	}
+	if err := write(stdout, rows); err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
+		return exitFailed
+	}
+	for _, code := range missing {
+		fmt.Fprintf(stderr, "kpulse-proxy: the table has no XID %d, which health takes for a warning; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors)\n", code)
+	}
+	if len(missing) > 0 {
+		return exitFailed
+	}
+	return exitDone
+}
+
+// explanations returns the rows of codes, all of them for none, and the codes that have
+// none.
+func explanations(codes []string) (rows []explanation, missing []uint32, err error) {
+	rows = []explanation{}
+	if len(codes) == 0 {
+		for _, r := range canonical.XIDs() {
+			rows = append(rows, explain(r))
+		}
+		return rows, nil, nil
+	}
+	for _, text := range codes {
+		code, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%q is no XID; give a number such as 79", text)
+		}
+		row, found := canonical.XIDOf(uint32(code))
+		if !found {
+			missing = append(missing, uint32(code))
+			continue
+		}
+		rows = append(rows, explain(row))
+	}
+	return rows, missing, nil
+}
+
+func writeJSON(out io.Writer, rows []explanation) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(rows)
+}
+
+// writeXIDs writes a line for each row.
+func writeXIDs(out io.Writer, rows []explanation) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "XID\tSEVERITY\tACTION\tMEANING")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", r.Code, r.Severity, r.Action, r.Meaning)
+	}
+	return table.Flush()
+}
+
+// writeExplanations writes rows in words, with a blank line between them.
+func writeExplanations(out io.Writer, rows []explanation) error {
+	var text strings.Builder
+	for i, r := range rows {
+		if i > 0 {
+			text.WriteByte('\n')
+		}
+		fmt.Fprintf(&text, "%s\n%s\n", strings.TrimSpace(fmt.Sprintf("XID %d %s", r.Code, r.Mnemonic)), r.Meaning)
+		fmt.Fprintf(&text, "severity  %s: %s\n", r.Severity, severityMeans[r.severity])
+		fmt.Fprintf(&text, "action    %s\n", r.Action)
+		fmt.Fprintf(&text, "to do     %s\n", r.Advice)
+		if len(r.Except) > 0 {
+			fmt.Fprintf(&text, "but on    %s, where it means something else, or should not come: there it is a warning without an action\n", strings.Join(r.Except, ", "))
+		}
+		fmt.Fprintf(&text, "source    %s\n", r.Source)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}

@@ -53,7 +53,7 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 			end(err)
 		}
 	})
-	p, err := wire(src, opts, &opts.sources[0], write, warnings)
+	p, err := wire(src, opts, &opts.sources[0], parts{observer: write, logger: warnings})
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}

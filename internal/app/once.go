@@ -28,7 +28,7 @@ func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
 		return err
 	}
 	caps := src.Caps()
-	p, err := wire(src, opts, &opts.sources[0], nil, slog.New(slog.DiscardHandler))
+	p, err := wire(src, opts, &opts.sources[0], parts{logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return errors.Join(err, src.Close())
 	}

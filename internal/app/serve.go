@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -21,6 +22,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -92,6 +94,9 @@ type service struct {
 	handler http.Handler
 	reloads *reloads
 
+	kernelLog *kernellog.Log                   // nil for none
+	notes     atomic.Pointer[[]canonical.Note] // what is amiss though readings go on
+
 	serverLog *serverLog
 
 	mu   sync.Mutex // locked while reloading
@@ -111,6 +116,9 @@ type reader struct {
 func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p := &service{opts: opts, logger: logger, reloads: newReloads(), serverLog: newServerLog(logger)}
 	if err := p.startRules(); err != nil {
+		return nil, err
+	}
+	if err := p.startKernelLog(); err != nil {
 		return nil, err
 	}
 	userAgent := newUserAgent()
@@ -140,6 +148,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		served.Collectors = append(served.Collectors, log.lost)
 	}
 	p.serveRecording(&served)
+	p.serveKernelLog(&served)
 	if opts.lifecycle {
 		served.Reload = p.reload
 	}
@@ -161,7 +170,7 @@ func (p *service) startReaders(userAgent string) error {
 		if r.hostname, err = hostnameOf(src); err != nil {
 			return err
 		}
-		if r.pipeline, err = wire(src, p.opts, s, p.observer(), p.logger); err != nil {
+		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.xidEvents(src, s.backend.name), p.logger}); err != nil {
 			return err
 		}
 	}
@@ -188,11 +197,12 @@ func (p *service) sources() []expose.Source {
 // ends. Its error is that of none being left: one that ends before the others is no
 // failure of the program's.
 func (p *service) run(ctx context.Context) error {
-	var evaluating sync.WaitGroup
+	var besides sync.WaitGroup
 	ctx, end := context.WithCancel(ctx)
 	if p.rules != nil {
-		evaluating.Go(func() { p.rules.Run(ctx) })
+		besides.Go(func() { p.rules.Run(ctx) })
 	}
+	besides.Go(func() { p.runKernelLog(ctx) })
 	ends := make([]error, len(p.readers))
 	var reading sync.WaitGroup
 	for i, r := range p.readers {
@@ -205,7 +215,7 @@ func (p *service) run(ctx context.Context) error {
 	}
 	reading.Wait()
 	end()
-	evaluating.Wait()
+	besides.Wait()
 	if slices.Contains(ends, nil) {
 		return nil
 	}
@@ -228,8 +238,15 @@ func hostnameOf(src source.Source) (string, error) {
 	return thisMachine()
 }
 
-// wire returns the pipeline of a source, whose observer may be nil.
-func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline.Observer, logger *slog.Logger) (*pipeline.Pipeline, error) {
+// parts are what a pipeline may do without, but the logger.
+type parts struct {
+	observer  pipeline.Observer
+	xidEvents func(*canonical.Frame)
+	logger    *slog.Logger
+}
+
+// wire returns the pipeline of a source.
+func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pipeline.Pipeline, error) {
 	hostname, err := hostnameOf(src)
 	if err != nil {
 		return nil, err
@@ -247,12 +264,13 @@ func wire(src source.Source, opts *options, s *sourceSettings, observer pipeline
 		Host:        host.NewMeter(procfs).Read,
 		Translator:  translator,
 		Judge:       judge,
-		Logger:      logger,
+		Logger:      with.logger,
+		XIDEvents:   with.xidEvents,
 		MinInterval: time.Duration(opts.minInterval),
 		Poll:        s.poll,
 		Timeout:     opts.longestRead(),
 		NotGiven:    s.notGiven,
-		Observer:    observer,
+		Observer:    with.observer,
 	}), nil
 }
 

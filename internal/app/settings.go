@@ -27,6 +27,8 @@ type setting struct {
 	group group
 	// placeholder stands for the value in the help; the default does where it is "".
 	placeholder, help string
+	// bare is the value of a flag that is given without one; "" refuses that.
+	bare string
 	// standard is the default as it could be given; config.Default has those of keys.
 	standard string
 	// at returns a pointer to the value. Its type decides how the flag is parsed,
@@ -227,6 +229,8 @@ var settings = []setting{
 		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series. A request through a reverse proxy on this machine is refused if it carries a proxy's header, such as X-Forwarded-For, or the client's own Host; a reverse proxy that sends neither makes all its clients look local: have it deny the path."},
 	{flag: "collector.processes.cmdline", modes: modeServe | modeTUI, needs: "collector.processes", at: func(o *options) any { return &o.commandLines },
 		help: "With --collector.processes: list the command line of each process instead of its name. Command lines may hold secrets, such as tokens and passwords, which are shown as they are."},
+	{flag: "kernel-log", key: "kernel_log", placeholder: "/dev/kmsg", bare: string(config.DefaultKernelLog), modes: modeServe | modeTUI, restart: true, at: func(o *options) any { return &o.KernelLog },
+		help: "Read XIDs and SXIDs from the kernel's log too, which says most of them: each error with its time, the sub-code of NVLink 5, the process. Without a value /dev/kmsg, which takes CAP_SYSLOG and access to the file; without that the proxy says so and goes on. Or a file or FIFO with records as /dev/kmsg has them. Counts for the GPUs of this machine alone, and for those errors too that the log holds from before the start, up to 24 h and since the driver was loaded. Also in the environment and the file: true and false."},
 	{flag: "record", placeholder: "FILE", modes: modesReading, perSource: remedyOne, at: func(o *options) any { return &o.record },
 		help: "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept. Readings that cannot be written are left out and counted, and writing is tried again; a file that is removed or renamed is created again."},
 

@@ -35,6 +35,7 @@ func respell(args []string) ([]string, error) {
 		at := slices.IndexFunc(spellings, func(s spelling) bool { return s.theirs == name })
 		switch {
 		case at < 0:
+			args[i] = valued(arg)
 		case spellings[at].refusal != "":
 			return nil, errors.New(spellings[at].refusal)
 		case has:
@@ -44,4 +45,14 @@ func respell(args []string) ([]string, error) {
 		}
 	}
 	return bareExport(args), nil
+}
+
+// valued gives a flag without a value the one that it then has.
+func valued(arg string) string {
+	for i := range settings {
+		if s := &settings[i]; s.bare != "" && arg == "--"+s.flag {
+			return arg + "=" + s.bare
+		}
+	}
+	return arg
 }

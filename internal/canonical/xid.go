@@ -101,6 +101,14 @@ type XIDEvent struct {
 	Process string
 }
 
+// SXIDCount is how often an error code of NVSwitches came from one.
+type SXIDCount struct {
+	// Hostname is that of the machine; PCIBusID is in the form of PCIAddress.
+	Hostname, PCIBusID string
+	Code               uint32
+	Count              uint64
+}
+
 // EventKind is what happened in an Event.
 type EventKind string
 

@@ -26,6 +26,8 @@ type Config struct {
 	Sources []Source
 	Limits  Limits
 	Rules   Rules
+	// KernelLog is the file to read XIDs from, "" for none.
+	KernelLog KernelLog
 	// Compat are the words of the versions, for translate.ParseVersion, in which readings
 	// are served too.
 	Compat []string

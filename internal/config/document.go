@@ -204,5 +204,6 @@ var wanted = map[string]string{
 	"float64":            "a number is wanted; write one such as 0.5",
 	"config.Count":       "a whole number of at least 1 is wanted; write it in digits",
 	"config.Duration":    "a duration is wanted; write 15s, 500ms or bare seconds such as 2",
+	"config.KernelLog":   "a path is wanted; write /dev/kmsg, or true for it",
 	"config.Size":        "a size is wanted; write 64MiB, 1GiB or bytes",
 }

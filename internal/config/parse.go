@@ -80,6 +80,7 @@ type file struct {
 	Limits        Limits       `yaml:"limits"`
 	Sources       []Source     `yaml:"sources"`
 	Rules         Rules        `yaml:"rules"`
+	KernelLog     KernelLog    `yaml:"kernel_log"`
 	Compat        []string     `yaml:"compat"`
 }
 
@@ -138,7 +139,7 @@ func (t *temperatures) UnmarshalYAML(n *yaml.Node) error {
 
 // config returns the settings of a file, and reports to d what can be none.
 func (f *file) config(d *document) Config {
-	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules, Compat: append([]string(nil), f.Compat...)}
+	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Compat: append([]string(nil), f.Compat...)}
 	f.judge(&c.Judge, d)
 	directory := filepath.Dir(d.file)
 	c.Rules.Files = nil

@@ -75,6 +75,8 @@ dialect:
 	{"limits", "limits:\n  series_limit: 5000\n  max_body: 1GiB\n  max_label_value: 4KiB\n  max_requests: 1\n  min_read_rate: 1\n", func(c *Config) {
 		c.Limits = Limits{Series: 5000, MaxBody: 1 << 30, MaxLabelValue: 4096, MaxRequests: 1, MinReadRate: 1}
 	}},
+	{"kernel_log", "kernel_log: true\n", func(c *Config) { c.KernelLog = "/dev/kmsg" }},
+	{"kernel_log of a file", "kernel_log: /run/kmsg\n", func(c *Config) { c.KernelLog = "/run/kmsg" }},
 	{"compat", "compat: [4.8, '1', 2]\n", func(c *Config) { c.Compat = []string{"4.8", "1", "2"} }},
 	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n  max_samples: 1\n", func(c *Config) {
 		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: Duration(24 * time.Hour), MaxSamples: 1}
@@ -101,7 +103,7 @@ func TestParseGoodFiles(t *testing.T) {
 
 const (
 	syntaxRemedy = "; check quotes, and the indentation, which must be spaces"
-	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, compat"
+	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, kernel_log, compat"
 	weightsHint  = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
 	stateHint    = "write hot, warn, crit, default, or off to leave the condition out"
 	rowHint      = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
@@ -128,7 +130,7 @@ var badFiles = []struct{ text, want string }{
 
 	// Keys.
 	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is no key here; did you mean min_coverage?"},
-	{"backend: replay\n", "bad.yml:1: backend: is no key here; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, compat"},
+	{"backend: replay\n", "bad.yml:1: backend: is no key here; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, kernel_log, compat"},
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: "http://..." where a list is wanted; write sources such as {source: http://node7:9400/metrics}`},

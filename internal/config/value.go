@@ -45,6 +45,32 @@ func (d Duration) String() string {
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, d) }
 
+// KernelLog is a file with records of the kernel's log; "" is none.
+type KernelLog string
+
+// DefaultKernelLog is where Linux has them.
+const DefaultKernelLog KernelLog = "/dev/kmsg"
+
+// Set reads a path, or true for the default and false for none. It is that of
+// kingpin.Value.
+func (k *KernelLog) Set(s string) error {
+	switch strings.ToLower(s) {
+	case "true", "yes", "1":
+		*k = DefaultKernelLog
+	case "false", "no", "0", "":
+		*k = ""
+	default:
+		*k = KernelLog(s)
+	}
+	return nil
+}
+
+// String returns the path.
+func (k KernelLog) String() string { return string(k) }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (k *KernelLog) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, k) }
+
 // Size is a number of bytes, from 1 to 1 TiB.
 type Size int64
 

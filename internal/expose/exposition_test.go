@@ -23,9 +23,12 @@ import (
 )
 
 // render returns the exposition of readings.
-func render(readings ...reading) []byte {
+func render(readings ...reading) []byte { return renderWith(nil, readings...) }
+
+// renderWith renders readings on a machine with errors of NVSwitches.
+func renderWith(switches []canonical.SXIDCount, readings ...reading) []byte {
 	var out bytes.Buffer
-	s := output{buffer: buffer{w: &out}}
+	s := output{buffer: buffer{w: &out}, switches: switches}
 	newRenderer(1).write(&s, 0, readings)
 	s.flush()
 	return out.Bytes()

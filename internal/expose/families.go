@@ -48,6 +48,7 @@ const (
 	hostUtilizationFamily
 	hostMemoryFamily
 	hostAvailableFamily
+	sxidsFamily
 	upFamily
 	readDurationFamily
 	lastReadFamily
@@ -109,6 +110,7 @@ var families = [numFamilies]Series{
 	hostUtilizationFamily:    {"host_cpu_utilization_ratio", canonical.Gauge, "hostname", "Fraction of the time of all CPUs of the machine that was neither idle nor spent waiting for I/O, since the reading a second or more before."},
 	hostMemoryFamily:         {"host_memory_total_bytes", canonical.Gauge, "hostname", "Memory of the machine."},
 	hostAvailableFamily:      {"host_memory_available_bytes", canonical.Gauge, "hostname", "Memory that new work on the machine could have without swapping."},
+	sxidsFamily:              {"nvswitch_sxid_errors_total", canonical.Counter, "hostname,pci_bus_id,sxid", "Errors of the machine's NVSwitches by their code, with --kernel-log; the first of a code is there as 1."},
 	upFamily:                 {"source_up", canonical.Gauge, ofSource, "1 if the source could be read for this scrape, else 0."},
 	readDurationFamily:       {"source_read_duration_seconds", canonical.Gauge, ofSource, "Time that the reading served here took."},
 	lastReadFamily:           {"source_last_read_timestamp_seconds", canonical.Gauge, ofSource, "When the reading served here was asked for, in Unix time."},

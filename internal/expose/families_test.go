@@ -20,7 +20,7 @@ func TestSeriesTableIsTheExposition(t *testing.T) {
 	snap.Source.ChangedAt = readAt
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
 	snap.Source.Streams[0] = canonical.Stream{Name: "device", MissedAt: readAt, Bytes: 1}
-	body := render(good(snap))
+	body := renderWith([]canonical.SXIDCount{{Hostname: "node", PCIBusID: "0000:05:00", Code: 12028, Count: 3}}, good(snap))
 	parse(t, body)
 	table := SeriesTable()
 	heads := typeLine.FindAllStringSubmatch(string(body), -1)

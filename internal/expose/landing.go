@@ -24,13 +24,14 @@ type landing struct {
 	rules     bool
 	reload    bool
 	recording func() Recording
+	notes     func() []canonical.Note
 	usage     func() usage // of the places
 	page      *template.Template
 }
 
 func newLanding(opts *Options, used func() usage) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, used, page}, err
+	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, opts.Notes, used, page}, err
 }
 
 // Recording is how the recording of the readings goes.
@@ -66,6 +67,7 @@ type landingView struct {
 	Rules     bool
 	Reload    bool
 	Recording *Recording
+	Notes     []canonical.Note
 	Usage     usage
 	Sources   []sourceView
 }
@@ -99,6 +101,9 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if l.recording != nil {
 		state := l.recording()
 		view.Recording = &state
+	}
+	if l.notes != nil {
+		view.Notes = l.notes()
 	}
 	now := time.Now()
 	for _, f := range l.sources {

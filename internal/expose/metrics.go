@@ -43,6 +43,8 @@ type metrics struct {
 	timeout     time.Duration
 	results     func(now time.Time, pass func([]byte)) // nil for none
 
+	switches func([]canonical.SXIDCount) []canonical.SXIDCount // nil for none
+
 	renderer  *renderer // view 0 is all sources, view 1+i is source i alone
 	outputs   outputs
 	inFlight  atomic.Int64
@@ -126,6 +128,10 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 		}
 	}
 	m.renderer.writeFurther(o, view, readings, m.passthrough != PassOff)
+	o.switches = o.switches[:0]
+	if m.switches != nil && view <= 1 { // all sources, and the first alone
+		o.switches = m.switches(o.switches)
+	}
 	m.renderer.write(o, view, readings)
 	if m.results != nil && view == 0 {
 		m.results(time.Now(), o.pass)

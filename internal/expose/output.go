@@ -104,9 +104,10 @@ func (b *buffer) Write(part []byte) (int, error) {
 // reused for the next scrape, and allocates nothing then.
 type output struct {
 	buffer
-	values  []float64 // of one row, or source, in a family
-	sources texts     // the labels of each reading's source
-	further []byte    // families that the upstreams lack, in front of ours
+	values   []float64 // of one row, or source, in a family
+	sources  texts     // the labels of each reading's source
+	switches []canonical.SXIDCount
+	further  []byte // families that the upstreams lack, in front of ours
 
 	packer *gzip.Writer // from buffer to packed, nil before its first use
 	packed buffer

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"strconv"
 	"sync/atomic"
 
 	"github.com/prometheus/common/version"
@@ -18,6 +19,7 @@ type renderer struct {
 	devices    []deviceFamily
 	weight     header
 	hosts      []hostFamily
+	switches   header
 	sources    []sourceFamily
 	sourceInfo header
 	build      string
@@ -33,6 +35,7 @@ func newRenderer(views int) *renderer {
 		devices:    deviceFamilies(),
 		weight:     newHeader(families[weightFamily]),
 		hosts:      hostFamilies(),
+		switches:   newHeader(families[sxidsFamily]),
 		sources:    sourceFamilies(),
 		sourceInfo: newHeader(families[sourceInfoFamily]),
 		build:      buildInfo(),
@@ -109,6 +112,7 @@ func (e *renderer) write(o *output, view int, readings []reading) {
 	for i := range e.hosts {
 		e.hosts[i].write(&o.buffer, readings)
 	}
+	e.writeSwitches(o)
 	o.sources.reset()
 	for i := range readings {
 		o.sources.bytes = appendSource(o.sources.bytes, readings[i].source)
@@ -197,6 +201,19 @@ func (f *sourceFamily) write(o *output, readings []reading) {
 		}
 	}
 	o.flushIfFull()
+}
+
+// writeSwitches renders the errors of NVSwitches.
+func (e *renderer) writeSwitches(o *output) {
+	headed := false
+	for i := range o.switches {
+		s := &o.switches[i]
+		o.buf = exposition.AppendLabel(append(e.switches.begin(o.buf, &headed), '{'), "hostname", s.Hostname)
+		o.buf = exposition.AppendLabel(append(o.buf, ','), "pci_bus_id", s.PCIBusID)
+		o.buf = strconv.AppendUint(append(o.buf, `,sxid="`...), uint64(s.Code), 10)
+		o.buf = strconv.AppendUint(append(o.buf, `"} `...), s.Count, 10)
+		o.buf = append(o.buf, '\n')
+	}
 }
 
 // writeSourceInfo renders how the sources that could be read are read.

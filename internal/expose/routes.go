@@ -51,6 +51,13 @@ type Options struct {
 	// Reload reads config and rules again. Its error is the reason why all stays as it was, and
 	// what to do. Nil refuses reloads over HTTP.
 	Reload func() error
+	// Events appends to dst, in their order, what happened on this machine that no source
+	// tells; nil is nothing.
+	Events func(dst []canonical.Event) []canonical.Event
+	// Switches appends to dst how often NVSwitches of this machine had errors; nil is none.
+	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
+	// Notes returns what is amiss though all sources are read; nil is nothing.
+	Notes func() []canonical.Note
 	// Recording returns how the recording of the readings goes; nil is none.
 	Recording func() Recording
 	// Processes lists what /api/v1/processes shows; nil is nothing.
@@ -94,6 +101,7 @@ func New(opts Options) (http.Handler, error) {
 		timeout:     opts.Timeout,
 		results:     opts.Results,
 		renderer:    newRenderer(1 + len(opts.Sources)),
+		switches:    opts.Switches,
 	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
 	b := newBudget(&opts)

@@ -222,6 +222,30 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	}
 }
 
+func TestLandingPageNotesOfTheMachine(t *testing.T) {
+	notes := []canonical.Note{{Cause: "no XIDs from <the> log", Remedy: "run as root"}}
+	_, body := ask(t, "GET", serve(t, Options{Sources: []Source{sourceOf(snapshotOf("s"))}, Notes: func() []canonical.Note { return notes }}).URL+"/")
+	if !strings.Contains(string(body), "Note: no XIDs from &lt;the&gt; log; run as root") {
+		t.Errorf("%s", body)
+	}
+}
+
+// TestSwitchesAreServedOnce: of several sources with the first, which /sd makes a target.
+func TestSwitchesAreServedOnce(t *testing.T) {
+	server := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))}, Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
+		return append(dst, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007, Count: 1})
+	}})
+	const want = `# TYPE kpulse_nvswitch_sxid_errors_total counter
+kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="12028"} 2
+kpulse_nvswitch_sxid_errors_total{hostname="n",pci_bus_id="0000:05:00",sxid="24007"} 1
+`
+	for query, served := range map[string]bool{"": true, "?source=a": true, "?source=b": false} {
+		if _, body := ask(t, "GET", server.URL+"/metrics"+query); strings.Contains(string(body), want) != served {
+			t.Errorf("%q serves them: %t, want %t", query, !served, served)
+		}
+	}
+}
+
 // TestLandingPageAdvice: a list of counters is an exporter's, and no other source has one.
 func TestLandingPageAdvice(t *testing.T) {
 	for backend, want := range map[string]bool{"prometheus": true, "nvml": false} {

@@ -24,6 +24,21 @@ type GPU struct {
 // would wake it. It returns nil where that cannot be known: there is no driver, or no board
 // can be opened at all.
 func GPUs(proc, dev string) (gpus []GPU) {
+	for _, g := range Boards(proc) {
+		if g.minor == "" {
+			return nil
+		}
+		const readWrite = 6 // R_OK|W_OK of access(2), which asks the cgroup too
+		if syscall.Access(filepath.Join(dev, "nvidia"+g.minor), readWrite) == nil {
+			gpus = append(gpus, g)
+		}
+	}
+	return gpus
+}
+
+// Boards returns all boards of the machine in the order of their PCI addresses, whoever may
+// open them; nil where that cannot be known. proc is where procfs is mounted.
+func Boards(proc string) (gpus []GPU) {
 	files, _ := filepath.Glob(filepath.Join(proc, "driver", "nvidia", "gpus", "*", "information"))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -31,13 +46,10 @@ func GPUs(proc, dev string) (gpus []GPU) {
 			return nil
 		}
 		g := parseGPU(text)
-		if g.PCIBusID == "" || g.minor == "" {
+		if g.PCIBusID == "" {
 			return nil
 		}
-		const readWrite = 6 // R_OK|W_OK of access(2), which asks the cgroup too
-		if syscall.Access(filepath.Join(dev, "nvidia"+g.minor), readWrite) == nil {
-			gpus = append(gpus, g)
-		}
+		gpus = append(gpus, g)
 	}
 	slices.SortFunc(gpus, func(a, b GPU) int { return cmp.Compare(strings.ToLower(a.PCIBusID), strings.ToLower(b.PCIBusID)) })
 	return gpus

@@ -46,7 +46,7 @@ type Log struct {
 	number   uint64            // of XIDs so far
 	strays   map[string]uint64 // by address that is no GPU's, the number of its latest XID
 	events   canonical.EventList
-	switches []Switch
+	switches []canonical.SXIDCount
 	counts   Counts
 	warned   map[string]bool
 }
@@ -61,13 +61,6 @@ type Counts struct {
 	Malformed, Foreign, Dropped uint64
 	// Overruns is how often the kernel overwrote records before they were read.
 	Overruns uint64
-}
-
-// Switch counts an SXID of an NVSwitch.
-type Switch struct {
-	PCIBusID string // in the form of canonical.PCIAddress
-	Code     uint32
-	Count    uint64
 }
 
 const (
@@ -253,7 +246,7 @@ func (l *Log) addSXID(line string, at time.Time) {
 		l.counts.Dropped++
 		return
 	}
-	l.switches = append(l.switches, Switch{s.address, s.code, 1})
+	l.switches = append(l.switches, canonical.SXIDCount{Hostname: l.opts.Hostname, PCIBusID: s.address, Code: s.code, Count: 1})
 }
 
 func (l *Log) malformed(line string) {
@@ -296,7 +289,7 @@ func (l *Log) Events(dst []canonical.Event) []canonical.Event {
 
 // Switches appends to dst how often each SXID came from each switch, in the order in
 // which they came first.
-func (l *Log) Switches(dst []Switch) []Switch {
+func (l *Log) Switches(dst []canonical.SXIDCount) []canonical.SXIDCount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append(dst, l.switches...)

@@ -294,7 +294,7 @@ func TestSwitchesAreCounted(t *testing.T) {
 	b := open(t, write(t, line(12028, "Non-fatal, Link 32")+line(12028, "Severity 0 Engine")+line(24007, "Fatal, Link 1")+line(12028, "Non-fatal, Link 2")), 0)
 	b.run()
 	b.until(func() bool { return b.log.Counts().SXIDs == 3 }, "three SXIDs")
-	if got, want := b.log.Switches(nil), []Switch{{"0000:05:00", 12028, 2}, {"0000:05:00", 24007, 1}}; !slices.Equal(got, want) {
+	if got, want := b.log.Switches(nil), []canonical.SXIDCount{{Hostname: "node", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, {Hostname: "node", PCIBusID: "0000:05:00", Code: 24007, Count: 1}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	events := b.log.Events(nil)

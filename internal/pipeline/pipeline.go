@@ -28,6 +28,11 @@ type Options struct {
 	// for a call that hangs.
 	Host func() canonical.Host
 
+	// XIDEvents appends to the XIDEvents of a Frame, whose devices are known, what the
+	// kernel's log says of them since it was called before; nil is nothing. It is called
+	// with each reading, by the goroutine that reads.
+	XIDEvents func(*canonical.Frame)
+
 	// MinInterval is the age up to which a reading of a scraped source serves
 	// further scrapes too.
 	MinInterval time.Duration

@@ -71,6 +71,10 @@ func (p *Pipeline) conclude(r *reading) {
 	b, snap := &r.batch, &r.snapshot
 	p.report = translate.Report{}
 	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
+	snap.Frame.XIDEvents = snap.Frame.XIDEvents[:0]
+	if p.opts.XIDEvents != nil {
+		p.opts.XIDEvents(&snap.Frame)
+	}
 	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
 	snap.Judgement = p.opts.Judge.Judgement()
 	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	metric "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/kernellog"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// kernelLogAge is how old an XID of before the start may be: so long one holds at most.
+const kernelLogAge = 24 * time.Hour
+
+// startKernelLog opens what --kernel-log names, if it does. Where that cannot be read, the
+// program says so once and goes on.
+func (p *service) startKernelLog() error {
+	path := string(p.opts.KernelLog)
+	if path == "" {
+		return nil
+	}
+	hostname, err := p.machine()
+	if err != nil {
+		return err
+	}
+	p.kernelLog, err = kernellog.Open(kernellog.Options{Path: path, Proc: procfs, MaxAge: kernelLogAge, Hostname: hostname, Logger: p.logger})
+	if err != nil {
+		p.kernelLog = nil
+		p.noteKernelLog(err)
+		return nil
+	}
+	p.logger.Info("reading XIDs from the kernel's log, also those from before the start", "path", path)
+	return nil
+}
+
+// machine is the hostname of this machine's series.
+func (p *service) machine() (string, error) {
+	if len(p.opts.sources) == 1 && p.opts.sources[0].NodeName != "" {
+		return p.opts.sources[0].NodeName, nil
+	}
+	return thisMachine()
+}
+
+// noteKernelLog says, in the log and on the landing page, why XIDs are not read.
+func (p *service) noteKernelLog(err error) {
+	cause, remedy, _ := strings.Cut(err.Error(), "; ")
+	p.notes.Store(&[]canonical.Note{{Cause: "no XIDs from the kernel's log: " + cause, Remedy: remedy}})
+	p.logger.Warn("XIDs are not read from the kernel's log", "cause", err)
+}
+
+// serveKernelLog has served what the kernel's log tells of no source.
+func (p *service) serveKernelLog(served *expose.Options) {
+	served.Notes = func() []canonical.Note {
+		if notes := p.notes.Load(); notes != nil {
+			return *notes
+		}
+		return nil
+	}
+	if l := p.kernelLog; l != nil {
+		served.Events, served.Switches = l.Events, l.Switches
+		served.Collectors = append(served.Collectors, kernelLogCollectors(l)...)
+	}
+}
+
+// runKernelLog reads until ctx ends.
+func (p *service) runKernelLog(ctx context.Context) {
+	if p.kernelLog == nil {
+		return
+	}
+	if err := p.kernelLog.Run(ctx); err != nil {
+		p.noteKernelLog(err)
+	}
+}
+
+// kernelLogCollectors are the proxy's own series of what was read.
+func kernelLogCollectors(l *kernellog.Log) (all []metric.Collector) {
+	counter := func(name, help string, labels metric.Labels, value func(*kernellog.Counts) uint64) {
+		all = append(all, metric.NewCounterFunc(metric.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 {
+			c := l.Counts()
+			return float64(value(&c))
+		}))
+	}
+	for _, result := range []struct {
+		word  string
+		value func(*kernellog.Counts) uint64
+	}{
+		{"xid", func(c *kernellog.Counts) uint64 { return c.XIDs }},
+		{"sxid", func(c *kernellog.Counts) uint64 { return c.SXIDs }},
+		{"unmatched", func(c *kernellog.Counts) uint64 { return c.Unmatched }},
+		{"malformed", func(c *kernellog.Counts) uint64 { return c.Malformed }},
+		{"foreign", func(c *kernellog.Counts) uint64 { return c.Foreign }},
+		{"dropped", func(c *kernellog.Counts) uint64 { return c.Dropped }},
+	} {
+		counter("kpulse_proxy_kernel_log_records_total", "Records of --kernel-log by what came of them: xid and sxid were read; of these, unmatched are at no GPU of this machine that is read, and dropped came too many at once; malformed could not be read, and foreign were written by a program, not the kernel.", metric.Labels{"result": result.word}, result.value)
+	}
+	counter("kpulse_proxy_kernel_log_overruns_total", "Times that the kernel overwrote records of --kernel-log before they were read.", nil, func(c *kernellog.Counts) uint64 { return c.Overruns })
+	return all
+}
+
+// xidEvents returns what hands the kernel's XIDs to the pipeline of a source, nil where
+// there is none.
+func (p *service) xidEvents(src source.Source, backend string) func(*canonical.Frame) {
+	if p.kernelLog == nil || backend == "replay" {
+		return nil
+	}
+	return p.kernelLog.Feed(p.isMine(src)).Take
+}
+
+// isMine returns what says of a board of a source whether it is of this machine, and not one
+// of another node at the same PCI address. The driver here knows the UUIDs of its boards;
+// where it cannot be asked, they are of this machine if the source reads it, or is reached
+// at a loopback address, or if they carry its name.
+func (p *service) isMine(src source.Source) func(*canonical.Device) bool {
+	caps := src.Caps()
+	here := caps.Local || canonical.NamesLoopback(caps.Host)
+	names := []string{}
+	for _, name := range []func() (string, error){thisMachine, os.Hostname} {
+		if text, err := name(); err == nil && !canonical.NamesLoopback(text) {
+			names = append(names, text)
+		}
+	}
+	uuids := map[string]string{} // by address
+	for _, g := range host.Boards(procfs) {
+		uuids[canonical.PCIAddress(g.PCIBusID)] = g.UUID
+	}
+	return func(d *canonical.Device) bool {
+		if uuid := uuids[canonical.PCIAddress(d.PCIBusID)]; uuid != "" && d.UUID != "" {
+			return strings.EqualFold(uuid, d.UUID)
+		}
+		mine := here
+		for _, name := range names {
+			mine = mine || strings.EqualFold(name, d.Hostname)
+		}
+		return mine
+	}
+}

@@ -64,15 +64,17 @@ func TestSteadyScrapeAllocatesNothing(t *testing.T) {
 
 func BenchmarkSteadyScrape(b *testing.B) {
 	for _, s := range sizes {
-		b.Run(s.name, func(b *testing.B) {
-			body := rawtest.Body(s.devices, s.families, 1)
-			scrape := steadyScrape(b, body)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(body)))
-			for b.Loop() {
-				scrape()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*s.devices*s.families), "ns/sample")
-		})
+		for what, compat := range map[string][]translate.Version{"": nil, "/compat=4.9": {translate.V49}} {
+			b.Run(s.name+what, func(b *testing.B) {
+				body := rawtest.Body(s.devices, s.families, 1)
+				scrape := steadyScrape(b, body, compat...)
+				b.ReportAllocs()
+				b.SetBytes(int64(len(body)))
+				for b.Loop() {
+					scrape()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*s.devices*s.families), "ns/sample")
+			})
+		}
 	}
 }

@@ -12,7 +12,15 @@ import (
 // filled: each family with its HELP and TYPE once, and only if it has a sample.
 // Numbers parse to the same float64. It may be called from any goroutine.
 func Exposition(dst []byte, b *raw.Batch) []byte {
-	family := uint32(len(Fields))
+	return appendXIDs(appendFields(dst, b, func(f *Field) bool { return !f.Foreign() }), b)
+}
+
+// own appends the fields that DCGM has not. It is a Batch's Own.
+func own(dst []byte, b *raw.Batch) []byte { return appendFields(dst, b, (*Field).Foreign) }
+
+// appendFields appends the samples of some of Fields.
+func appendFields(dst []byte, b *raw.Batch, some func(*Field) bool) []byte {
+	family, wanted := uint32(len(Fields)), false
 	for i := range b.Samples {
 		s := &b.Samples[i]
 		if int(s.Family) >= len(Fields) {
@@ -20,13 +28,18 @@ func Exposition(dst []byte, b *raw.Batch) []byte {
 		}
 		f := &Fields[s.Family]
 		if s.Family != family {
-			family = s.Family
-			dst = exposition.AppendHeader(dst, f.Family, f.Help, f.Type)
+			family, wanted = s.Family, some(f)
+			if wanted {
+				dst = exposition.AppendHeader(dst, f.Family, f.Help, f.Type)
+			}
+		}
+		if !wanted {
+			continue
 		}
 		dst = append(append(append(dst, f.Family...), b.Dict.Block(s.Labels)...), ' ')
 		dst = append(appendValue(dst, s.Value, f.Float), '\n')
 	}
-	return appendXIDs(dst, b)
+	return dst
 }
 
 // appendValue appends a finite number in the exporter's form: six decimals for a

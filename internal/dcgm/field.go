@@ -62,7 +62,8 @@ func FieldOf(column []byte) int {
 }
 
 // Foreign reports whether DCGM has no such field: dmon cannot be asked for it, and no
-// exporter serves it. Its Column heads nothing, and is the name of the family.
+// exporter serves it, so that it stands in recordings and is not passed on. Its Column
+// heads nothing, and is the name of the family.
 func (f *Field) Foreign() bool { return f.ID == 0 }
 
 // The TYPE words of the text exposition format.

@@ -82,7 +82,7 @@ func TestPageOfOtherFields(t *testing.T) {
 	if got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "#") }); !slices.Equal(got, want) {
 		t.Errorf("serves %q, want %q", got, want)
 	}
-	if text := string(b.Exposition(nil, &b)); strings.Contains(text, "FAN_SPEED") || !strings.Contains(text, "gpu_lost{gpu=\"1\"") {
+	if text := string(b.AppendAll(nil)); strings.Contains(text, "FAN_SPEED") || !strings.Contains(text, "gpu_lost{gpu=\"1\"") {
 		t.Errorf("of Fields alone there is\n%s", text)
 	}
 }

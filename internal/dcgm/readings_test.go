@@ -60,7 +60,7 @@ func TestExpositionReadsBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
 		b := read(sample(rng, 4)).write(w)
-		out.Body = b.AppendText(out.Body[:0])
+		out.Body = b.AppendAll(out.Body[:0])
 		scanner.Scan(out)
 		if out.Skipped != 0 || len(out.Samples) != len(b.Samples) || len(out.Samples) < 300 {
 			t.Fatalf("%d of %d samples, %d lines skipped", len(out.Samples), len(b.Samples), out.Skipped)

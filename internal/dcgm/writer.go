@@ -99,7 +99,7 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	if w.dict == nil {
 		w.learn()
 	}
-	b.At, b.Dict, b.Exposition = at, w.dict, Exposition
+	b.At, b.Dict, b.Exposition, b.Own = at, w.dict, Exposition, own
 	clear(w.read)
 	clear(w.readDevice)
 	clear(w.alive)

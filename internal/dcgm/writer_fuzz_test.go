@@ -23,7 +23,7 @@ func FuzzExposition(f *testing.F) {
 		w := writer(host, flatten(boards), Jobs{{GPU: "1"}: {job}})
 		b := &raw.Batch{}
 		w.Write(b, noon, one(v))
-		out := &raw.Batch{Body: b.AppendText(nil)}
+		out := &raw.Batch{Body: b.AppendAll(nil)}
 		var s raw.Scanner
 		s.Scan(out)
 		if out.Skipped != 0 || len(out.Samples) != len(b.Samples) || (len(out.Samples) == 0) != (uuid == "") {

@@ -251,7 +251,7 @@ func TestEveryFieldHasItsFamily(t *testing.T) {
 	for f := range Fields {
 		tick.values[f]["GPU0"] = float64(f)
 	}
-	out := &raw.Batch{Body: tick.write(writer("", inventory(nil), nil)).AppendText(nil)}
+	out := &raw.Batch{Body: tick.write(writer("", inventory(nil), nil)).AppendAll(nil)}
 	var s raw.Scanner
 	s.Scan(out)
 	if len(out.Samples) != len(Fields) || out.Skipped > 0 {
@@ -309,7 +309,7 @@ func TestWriteLost(t *testing.T) {
 		from.w = w
 		b := &raw.Batch{}
 		w.Write(b, time.Time{}, from)
-		_, lost, _ := strings.Cut(string(b.AppendText(nil)), "# TYPE "+Lost+" gauge\n")
+		_, lost, _ := strings.Cut(string(b.AppendAll(nil)), "# TYPE "+Lost+" gauge\n")
 		return lost
 	}
 	const want = Lost + `{gpu="1",entity="GPU 1",pci_bus_id="",device="nvidia1",modelName=""} 1

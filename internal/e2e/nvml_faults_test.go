@@ -3,8 +3,10 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +56,39 @@ func TestNVMLFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOwnFieldsAreNotPassedThrough: what no exporter has stands in recordings, and in
+// series of ours, but not among the exporter's series.
+func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
+	t.Parallel()
+	library, dir := nvmltest.Build(t), t.TempDir()
+	scenario, recorded := filepath.Join(dir, "scenario"), filepath.Join(dir, "rec")
+	world := nvmltest.FromTruth(nvmltest.H100(2))
+	world.Lost = []int{1}
+	world.Write(t, scenario)
+	check := func(c *child, passed bool) {
+		t.Helper()
+		const ours = `\nkpulse_gpu_nvlink_limit_bytes_per_second\{[^}]*gpu="0"[^}]*\} [1-9](?s:.*)\nkpulse_gpu_present\{[^}]*gpu="1"[^}]*\} 0\n`
+		body := awaitPage(t, c, "/metrics", 200, ours)
+		if !strings.Contains(body, "\nDCGM_FI_DEV_GPU_TEMP{") {
+			t.Error("no series of the exporter")
+		}
+		for _, family := range []string{"gpu_lost", "nvlink_limit_bytes_per_second"} {
+			if lines := regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?`+family+`[ {].*$`).FindAllString(body, -1); !passed && lines != nil {
+				t.Errorf("serves %q", lines)
+			}
+		}
+	}
+	c := startNVML(t, library, scenario, "--record="+recorded)
+	check(c, false)
+	c.stop()
+	text, err := os.ReadFile(recorded)
+	if err != nil || !bytes.Contains(text, []byte("gpu_lost")) || !bytes.Contains(text, []byte("nvlink_limit_bytes_per_second")) {
+		t.Fatalf("the recording of %d bytes has not all: %v", len(text), err)
+	}
+	check(startProxy(t, itself(t), "--backend=replay", "--source="+recorded), true)
+	check(startNVML(t, library, scenario), false)
 }
 
 // TestNVMLGivesNothing has no GPU give anything: the scrape fails and says

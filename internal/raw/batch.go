@@ -71,6 +71,9 @@ type Batch struct {
 	// It is nil where Body is that text, and where there is none. It may be called
 	// from any goroutine until the next Read into the Batch.
 	Exposition func(dst []byte, b *Batch) []byte
+	// Own appends what the Samples have and no exporter does, for recordings; nil is
+	// nothing. It may be called as Exposition is.
+	Own func(dst []byte, b *Batch) []byte
 
 	// Chosen appends what of that is to be passed on, and the Events, where the user has
 	// chosen; nil is all of Exposition. It may be called as that is.
@@ -137,6 +140,15 @@ func (b *Batch) AppendText(dst []byte) []byte {
 		return b.Chosen(dst, b)
 	}
 	return b.Exposition(dst, b)
+}
+
+// AppendAll appends all that there is of a Batch that has no Body: Exposition, and Own.
+func (b *Batch) AppendAll(dst []byte) []byte {
+	dst = b.Exposition(dst, b)
+	if b.Own != nil {
+		dst = b.Own(dst, b)
+	}
+	return dst
 }
 
 // HasCRLF reports whether it is CRLF that makes the lines of Body malformed: the first

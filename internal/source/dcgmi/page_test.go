@@ -70,7 +70,7 @@ func TestPages(t *testing.T) {
 				w.until("a whole reading", func(b *raw.Batch, _ error) bool { return has(b, "NBWLT") && has(b, "SMACT") })
 				checkConstant(t, &w.last)
 				if *update && version == "4.6.0" && help == "with" {
-					if err := os.WriteFile("testdata/page.prom", w.last.AppendText(nil), 0o644); err != nil {
+					if err := os.WriteFile("testdata/page.prom", w.last.AppendAll(nil), 0o644); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -82,7 +82,7 @@ func TestPages(t *testing.T) {
 				if help == "without" {
 					want = smis.ReplaceAll(told.ReplaceAll(want, nil), nil)
 				}
-				if got := w.last.AppendText(nil); !bytes.Equal(got, want) {
+				if got := w.last.AppendAll(nil); !bytes.Equal(got, want) {
 					t.Errorf("got\n%s\nwant\n%s", got, want)
 				}
 			})

@@ -28,7 +28,7 @@ func TestThroughTheLibrary(t *testing.T) {
 	r := &reader{Source: s, t: t}
 	r.read()
 	r.read()
-	got, want := samples(r.b.AppendText(nil)), samples(nvmltest.Exposition("gpu07", truths))
+	got, want := samples(r.b.AppendAll(nil)), samples(nvmltest.Exposition("gpu07", truths))
 	if len(want) < 100 {
 		t.Fatalf("the exporter has %d lines", len(want))
 	}

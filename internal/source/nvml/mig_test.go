@@ -38,7 +38,7 @@ func TestMIG(t *testing.T) {
 			t.Error("the board itself is wrong")
 		}
 		for _, want := range []string{`GPU_I_PROFILE="1g.10gb",GPU_I_ID="9"`, `GPU_I_PROFILE="3g.40gb",GPU_I_ID="2"`} {
-			if !strings.Contains(string(r.b.AppendText(nil)), want) {
+			if !strings.Contains(string(r.b.AppendAll(nil)), want) {
 				t.Errorf("no %s", want)
 			}
 		}

@@ -68,7 +68,7 @@ func (r *reader) read() map[string]string {
 	if err := r.Read(context.Background(), &r.b); err != nil {
 		r.t.Fatal(err)
 	}
-	return values(r.t, r.b.AppendText(nil))
+	return values(r.t, r.b.AppendAll(nil))
 }
 
 func values(t *testing.T, body []byte) map[string]string {

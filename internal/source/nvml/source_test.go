@@ -110,8 +110,8 @@ func TestEveryReadingInTheExportersUnits(t *testing.T) {
 		}
 		line := `DCGM_FI_DEV_GPU_TEMP{gpu="1",UUID="GPU-00000001",pci_bus_id="00000000:11:00.0",device="nvidia1",` +
 			`modelName="NVIDIA H100 80GB HBM3",hostname="gpu07",DCGM_FI_DRIVER_VERSION="580.1"} 61` + "\n"
-		if !strings.Contains(string(r.b.AppendText(nil)), line) {
-			t.Errorf("%s lacks %s", r.b.AppendText(nil), line)
+		if !strings.Contains(string(r.b.AppendAll(nil)), line) {
+			t.Errorf("%s lacks %s", r.b.AppendAll(nil), line)
 		}
 		streams := r.Streams(nil)
 		if len(streams) != 2 || streams[0].Ticks != 2 || streams[1].Ticks != 2 || streams[0].Failure != nil || streams[1].Failure != nil {

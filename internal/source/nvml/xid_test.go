@@ -88,7 +88,7 @@ func TestXIDsCount(t *testing.T) {
 				t.Errorf("79 came at %v, not at %v", last, at)
 			}
 		}
-		if text := string(r.b.AppendText(nil)); !strings.Contains(text, `,xid="45"} 501`) || strings.Contains(text, `,xid="0"`) {
+		if text := string(r.b.AppendAll(nil)); !strings.Contains(text, `,xid="45"} 501`) || strings.Contains(text, `,xid="0"`) {
 			t.Errorf("the exposition\n%s", text)
 		}
 	})

@@ -176,10 +176,8 @@ func (r *Recorder) Streams(dst []source.StreamTotals) []source.StreamTotals {
 // record records a reading.
 func (r *Recorder) record(b *raw.Batch) {
 	if len(b.Body) == 0 && b.Exposition != nil {
-		b.Body = b.Exposition(b.Body, b)
-		if b.Chosen != nil { // what is passed on is less than all that is recorded
-			defer func() { b.Body = b.Body[:0] }()
-		}
+		b.Body = b.AppendAll(b.Body)
+		defer func() { b.Body = b.Body[:0] }() // what is passed on may be less
 	}
 	if len(b.Body) == 0 && len(b.Samples) > 0 {
 		r.end("the source gives numbers but no text", "record another source")

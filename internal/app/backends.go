@@ -144,6 +144,7 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	request := o.request()
 	if isHere(s.DCGMHost) {
 		request = o.confined(request)
+		request.Local = true
 	}
 	page, err := o.page(s, func(int) bool { return true }, logger)
 	if err != nil {

@@ -25,6 +25,9 @@ type Request struct {
 	// Visible are the boards that this process may open, nil where that is not known: no
 	// other is chosen, whatever is asked for.
 	Visible []Visible
+	// Local devices are of this machine for certain. Others may be of one behind a tunnel,
+	// whose boards have the same PCI addresses as ours: UUIDs tell.
+	Local bool
 }
 
 // Select returns what r chooses of a list of devices, in which an instance's Board is

@@ -18,12 +18,16 @@ type confines []bool
 
 // confine returns all with what CUDA calls the boards where that was not known, and the
 // confines. Where none of the boards is visible, they are of another machine than we are on:
-// an exporter's, perhaps, that is reached by a tunnel.
+// an exporter's, perhaps, that is reached by a tunnel. Addresses alone show nothing of boards
+// that may be another machine's.
 func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) {
 	if r.Visible == nil {
 		return all, nil
 	}
 	within := make(confines, len(all))
+	if !r.Local && !r.seesUUID(all) {
+		return all, within
+	}
 	all = slices.Clone(all)
 	for i := range all {
 		d := &all[i]
@@ -41,6 +45,13 @@ func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) 
 		}
 	}
 	return all, within
+}
+
+// seesUUID reports whether one of the devices is visible by its UUID.
+func (r Request) seesUUID(all []canonical.Device) bool {
+	return slices.ContainsFunc(all, func(d canonical.Device) bool {
+		return d.UUID != "" && slices.ContainsFunc(r.Visible, func(v Visible) bool { return strings.EqualFold(v.UUID, d.UUID) })
+	})
 }
 
 // is reports whether v is a board: by UUID or, where one of the two lacks it, by PCI address.

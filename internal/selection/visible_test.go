@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -54,6 +55,36 @@ func TestSelectWhatIsVisible(t *testing.T) {
 	}
 	if seen[4].CUDA != nil {
 		t.Error("the caller's devices were written to")
+	}
+}
+
+// TestAddressesOfAnotherMachine: where the driver does not say its UUIDs, what this process
+// may open counts for devices that are this machine's for certain. An exporter's may be those
+// of another one behind a tunnel, which has boards at the same addresses.
+func TestAddressesOfAnotherMachine(t *testing.T) {
+	seen := eight()
+	for i := range seen {
+		seen[i].PCIBusID = fmt.Sprintf("00000000:%d1:00.0", i)
+	}
+	unnamed := []Visible{{PCIBusID: "0000:21:00.0"}, {PCIBusID: "0000:41:00.0"}}
+	named := []Visible{{PCIBusID: "0000:21:00.0"}, {UUID: seen[4].UUID, PCIBusID: "0000:41:00.0"}}
+	for _, tt := range []struct {
+		name    string
+		local   bool
+		visible []Visible
+		gpus    string
+		want    string
+	}{
+		{"of this machine", true, unnamed, "", "2 4"},
+		{"perhaps of another", false, unnamed, "", everything},
+		{"perhaps of another, chosen", false, unnamed, "7", "7"},
+		{"one is known by its UUID", false, named, "", "2 4"},
+		{"other UUIDs at the same addresses", false, []Visible{{UUID: "GPU-elsewhere", PCIBusID: "0000:21:00.0"}}, "", everything},
+	} {
+		s, err := Request{GPUs: tt.gpus, Visible: tt.visible, Local: tt.local}.Select(seen)
+		if got := names(seen, s); err != nil || got != tt.want {
+			t.Errorf("%s: %q, want %q: %v", tt.name, got, tt.want, err)
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -47,7 +49,27 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 			if err != nil || !strings.Contains(out, "\nlost: GPU 2") || !strings.Contains(out, "\nlost: GPU 5") {
 				t.Errorf("%v: %s\n%s", err, out, errs)
 			}
+			// A lost GPU takes no job: the proxy says so to a scheduler, and so does one reading.
+			n.checkHealth(t, 2, 2, "--url="+c.url, "--show-all")
+			n.checkHealth(t, 2, 1, "--url="+c.url, "--gpus=0,1,5")
+			n.checkHealth(t, 2, 2, append(flags, "--show-all", "--timeout=2m")...)
 		})
+	}
+}
+
+// checkHealth runs check health, which must exit with a code and name so many GPUs that are
+// gone. The others of the mock driver are crit too: each has remapped a row.
+func (n *realNode) checkHealth(t *testing.T, exit, gone int, flags ...string) {
+	t.Helper()
+	out, errs, err := n.run(t, append([]string{"check", "health"}, flags...)...)
+	code := 0
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		code = failed.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if code != exit || strings.Count(out, "  not seen any more\n") != gone {
+		t.Errorf("check health %s: exit %d, want %d with %d gone:\n%s%s", flags, code, exit, gone, out, errs)
 	}
 }
 
@@ -58,8 +80,10 @@ func TestRealGPUThatComesBack(t *testing.T) {
 	n.override(t, lostBefore)
 	c := n.startNVML(t)
 	awaitPage(t, c, "/metrics", 200, present(5, 0))
+	n.checkHealth(t, 2, 2, "--url="+c.url, "--show-all")
 	n.override(t, "devices: {}\n")
 	awaitPage(t, c, "/metrics", 200, `(?s)`+present(2, 1)+`.*`+present(5, 1)) // it is asked again after half a minute
+	n.checkHealth(t, 2, 0, "--url="+c.url, "--show-all")
 }
 
 // TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so that
@@ -94,6 +118,7 @@ func TestRealWithoutDriver(t *testing.T) {
 			if strings.Contains(body, "went away") || strings.Contains(body, "start it") {
 				t.Error(body)
 			}
+			n.checkHealth(t, 3, 0, "--backend=dcgm", "--dcgm.host="+n.address)
 		})
 	}
 }

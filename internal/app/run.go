@@ -48,6 +48,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if version.Version == "" {
 		version.Version = "(devel)" // built without make
 	}
+	if len(args) > 0 && args[0] == askCompletions && complete(args[1:], stdout) {
+		return exitDone
+	}
 	if len(args) > 0 && args[0] == "check" {
 		return check(args[1:], stdout, stderr)
 	}

@@ -146,7 +146,7 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 		request = o.confined(request)
 		request.Local = true
 	}
-	page, err := o.page(s, func(int) bool { return true }, logger)
+	page, err := o.page(s, dcgmi.Gives, logger)
 	if err != nil {
 		return nil, err
 	}

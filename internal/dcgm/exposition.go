@@ -54,6 +54,10 @@ func appendValue(dst []byte, v float64, float bool) []byte {
 	}
 	// dmon prints three decimals. If v is the quotient of whole thousandths, the
 	// text that spells them out reads back as v: both round the same number once.
+	const smallest = 1e-9 // of what is written out: a ratio of bit errors has hundreds of zeros
+	if v != 0 && math.Abs(v) < smallest {
+		return strconv.AppendFloat(dst, v, 'g', -1, 64)
+	}
 	thousandths := math.Round(v * 1000)
 	if !(math.Abs(thousandths) < 1<<63) || thousandths/1000 != v {
 		return strconv.AppendFloat(dst, v, 'f', -1, 64)

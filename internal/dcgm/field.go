@@ -36,6 +36,10 @@ type Field struct {
 	// Multiplexed fields take turns with others on GPUs before Hopper, which
 	// cannot count all at once, so that each value there is of a part of the period.
 	Multiplexed bool
+	// Unprintable fields are not asked of dmon: they are too small for its three decimals,
+	// or share their column with another. Where there is no column of its own, Column is
+	// the Family.
+	Unprintable bool
 	// Help is one line in plain words, with the unit of the values as dmon and
 	// the exporter write them.
 	Help string
@@ -45,6 +49,18 @@ type Field struct {
 // carry, both ways together. DCGM has no field of it, and the name does not pretend
 // that it had.
 const NVLinkLimit = "nvlink_limit_bytes_per_second"
+
+// NVLinksActive is the Column and the Family of how many NVLinks of a GPU are up. DCGM has
+// a field of each link.
+const NVLinksActive = "nvlink_links_active"
+
+// CliqueFamily is the Family of the clique of a board. A Device's Cluster, which is no
+// number, is a label of it alone: the names of clusters come and go with the fabric manager, and
+// would make another series of each.
+const CliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
+
+// clusterLabel is what the exporter calls that where its counters make a label of it.
+const clusterLabel = ",DCGM_FI_DEV_FABRIC_CLUSTER_UUID"
 
 // Lost is the Column and the Family of boards that a source names and cannot read: 1 of
 // each of these, which have no other reading. DCGM has no such field either.
@@ -56,6 +72,12 @@ const (
 	lostField      = len(Fields) - 1
 )
 
+// CliqueColumn is dmon's of CliqueFamily, whose blocks of labels have the cluster.
+const CliqueColumn = "FMCID"
+
+// cliqueField is the index in Fields of CliqueFamily.
+var cliqueField = FieldOf([]byte(CliqueColumn))
+
 // FieldOf returns the index in Fields of a column of dmon, -1 where there is none.
 func FieldOf(column []byte) int {
 	return slices.IndexFunc(Fields[:], func(f Field) bool { return f.Column == string(column) })
@@ -65,6 +87,9 @@ func FieldOf(column []byte) int {
 // exporter serves it, so that it stands in recordings and is not passed on. Its Column
 // heads nothing, and is the name of the family.
 func (f *Field) Foreign() bool { return f.ID == 0 }
+
+// InDmon reports whether dmon can be asked for the field.
+func (f *Field) InDmon() bool { return !f.Foreign() && !f.Unprintable }
 
 // The TYPE words of the text exposition format.
 const (
@@ -145,10 +170,11 @@ var Fields = [...]Field{
 	{ID: 439, Column: "NRCLT", Family: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Type: counter, Help: "Errors that all NVLinks had to recover from."},
 	{ID: 1523, Column: "GPURECOV", Family: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Type: gauge, Help: "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
 
-	// What DCGM 3.3 has only in part. Not the ratios of bit errors (1216, 1218): dmon writes
-	// three decimals, and each would read 0.
+	// What DCGM 3.3 has only in part.
 	{ID: 153, Column: "GTLIMIT", Family: "DCGM_FI_DEV_GPU_TEMP_LIMIT", Type: gauge, Help: "Degrees Celsius left until the GPU slows itself down."},
+	{ID: 173, Column: CliqueColumn, Family: CliqueFamily, Type: gauge, Help: "Clique of the GPU: the part of its NVLink fabric within which GPUs reach each other."},
 	{ID: 175, Column: "FMHSUM", Family: "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", Type: gauge, Help: "What the fabric says of the GPU: 0 nothing, 1 healthy, 2 unhealthy, 3 limited capacity."},
+	{ID: 285, Column: "C2CLC", Family: "DCGM_FI_DEV_C2C_LINK_COUNT", Type: gauge, Help: "Chip-to-chip links to the CPU."},
 	{ID: 385, Column: "RRAM", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX", Type: gauge, Help: "Memory banks that have all spare rows left."},
 	{ID: 386, Column: "RRAH", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_HIGH", Type: gauge, Help: "Memory banks that have most spare rows left."},
 	{ID: 387, Column: "RRAP", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL", Type: gauge, Help: "Memory banks that have some spare rows left."},
@@ -165,8 +191,14 @@ var Fields = [...]Field{
 	{ID: 1212, Column: "NLLRF", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", Type: counter, Help: "Recoveries of NVLinks that failed, so that the link is down, on NVLink 5."},
 	{ID: 1213, Column: "NLLR", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS", Type: counter, Help: "Recoveries of NVLinks, on NVLink 5."},
 	{ID: 1214, Column: "NLSYME", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_SYMBOL_ERRORS", Type: counter, Help: "Symbols received over all NVLinks with errors, on NVLink 5."},
+	{ID: 1216, Column: "NLSYMBF", Family: "DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT", Type: gauge, Float: true, Unprintable: true, Help: "Share of bits received wrong over all NVLinks, before error correction, on NVLink 5."},
+	{ID: 1218, Column: "NLEFBF", Family: "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT", Type: gauge, Float: true, Unprintable: true, Help: "Share of bits received wrong over all NVLinks, after error correction, on NVLink 5."},
 	{ID: 1219, Column: "NLEFE", Family: "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS", Type: counter, Help: "Errors of all NVLinks that their error correction left, on NVLink 5."},
+	{ID: 1400, Column: "C2CLNKINT", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_INTR", Type: counter, Help: "Errors of the chip-to-chip link to the CPU that raised an interrupt."},
+	{ID: 1401, Column: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", Type: counter, Unprintable: true, Help: "Retries on the chip-to-chip link to the CPU."},
+	{ID: 1402, Column: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Type: counter, Unprintable: true, Help: "Retries on the chip-to-chip link to the CPU, one right after the other."},
 
+	{Column: NVLinksActive, Family: NVLinksActive, Type: gauge, Help: "NVLinks of the GPU that are up; not of DCGM."},
 	{Column: NVLinkLimit, Family: NVLinkLimit, Type: gauge, Help: "Bytes per second that all active NVLinks can carry, both ways together; not of DCGM."},
 	{Column: Lost, Family: Lost, Type: gauge, Help: "1 for a GPU that the host engine or the driver names and that cannot be read; not of DCGM."},
 }

@@ -30,7 +30,7 @@ func ParseFields(text string) (ids []int, err error) {
 		chosen = func(f *Field) bool { return slices.Contains(list, f.ID) }
 	}
 	for i := range Fields {
-		if f := &Fields[i]; !f.Foreign() && chosen(f) {
+		if f := &Fields[i]; f.InDmon() && chosen(f) {
 			ids = append(ids, f.ID)
 		}
 	}
@@ -45,7 +45,7 @@ func parseIDs(text string) (ids []int, err error) {
 		switch {
 		case n == Unknown:
 			return nil, fmt.Errorf("%q is no id of a field; write all, core, or ids such as 150,155,1002", word)
-		case fieldByID(n) < 0:
+		case fieldByID(n) < 0 || !Fields[fieldByID(n)].InDmon():
 			return nil, fmt.Errorf("%s is no field that we read; these are: %s", word, allIDs())
 		}
 		ids = append(ids, n)
@@ -57,7 +57,7 @@ func parseIDs(text string) (ids []int, err error) {
 func allIDs() string {
 	var ids []int
 	for i := range Fields {
-		if f := &Fields[i]; !f.Foreign() {
+		if f := &Fields[i]; f.InDmon() {
 			ids = append(ids, f.ID)
 		}
 	}

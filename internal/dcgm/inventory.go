@@ -77,7 +77,7 @@ func (n *Inventory) Add(board Device, instances ...Device) {
 	n.Devices = append(n.Devices, board)
 	for _, d := range instances {
 		d.GPU, d.UUID, d.Board = board.GPU, board.UUID, board.Board
-		d.Model, d.PCIBusID, d.Driver = board.Model, board.PCIBusID, board.Driver
+		d.Model, d.PCIBusID, d.Driver, d.Cluster = board.Model, board.PCIBusID, board.Driver, board.Cluster
 		d.NVLinkLimit, d.Texts, d.Inactive, d.Lost = board.NVLinkLimit, board.Texts, board.Inactive, board.Lost
 		n.Devices = append(n.Devices, d)
 	}

@@ -138,8 +138,10 @@ func (p *Page) newRendering(w *Writer) *rendering {
 		if r.tails[i] == nil {
 			r.tails[i] = []string{"} "}
 		}
-		for k, block := range w.blocks[i] {
-			r.blocks[block], r.ends[block] = r.heads[i]+r.tails[i][k], len(r.heads[i])
+		for _, blocks := range [...][]uint32{w.blocks[i], w.clique[i]} {
+			for k, block := range blocks {
+				r.blocks[block], r.ends[block] = r.heads[i]+r.tails[i][k], len(r.heads[i])
+			}
 		}
 	}
 	r.text = r.append

@@ -18,7 +18,7 @@ func sample(rng *rand.Rand, boards int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-16s", "#Entity")
 	for _, f := range Fields {
-		fmt.Fprintf(&b, "%-30s", f.Column)
+		fmt.Fprintf(&b, "%-40s", f.Column)
 	}
 	row := func(entity string) {
 		fmt.Fprintf(&b, "\n%-16s", entity)
@@ -32,7 +32,7 @@ func sample(rng *rand.Rand, boards int) string {
 			case rng.IntN(4) == 0:
 				cell = fmt.Sprint(rng.Uint64() >> (1 + rng.IntN(60)))
 			}
-			fmt.Fprintf(&b, "%-30s", cell)
+			fmt.Fprintf(&b, "%-40s", cell)
 		}
 	}
 	for g := range boards {

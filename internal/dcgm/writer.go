@@ -3,6 +3,7 @@ package dcgm
 import (
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
@@ -24,6 +25,7 @@ type Writer struct {
 
 	dict   *raw.Dict  // nil where it is to be made anew
 	blocks [][]uint32 // in it, of each device: one for each job, one where there is none
+	clique [][]uint32 // the same, with the cluster of the device
 	names  []uint32   // in it, of each device: one that only names it
 	read   []bool     // of each device: the Batch has a reading of it
 	alive  []bool     // of each board: or of an instance of it
@@ -104,7 +106,11 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 	clear(w.readDevice)
 	clear(w.alive)
 	for f := range Fields {
-		for d := range w.blocks {
+		blocks := w.blocks
+		if f == cliqueField {
+			blocks = w.clique
+		}
+		for d := range blocks {
 			v := from.Reading(f, d)
 			if limit := w.inventory.Devices[d].NVLinkLimit; f == linkLimitField && v != v && w.read[d] && limit > 0 {
 				v = limit
@@ -114,7 +120,7 @@ func (w *Writer) Write(b *raw.Batch, at time.Time, from Readings) {
 			}
 			w.read[d], w.alive[w.inventory.Devices[d].Board] = true, true
 			w.readDevice[d] = w.readDevice[d] || Fields[f].Stream == DeviceStream && f != linkLimitField
-			for _, block := range w.blocks[d] {
+			for _, block := range blocks[d] {
 				b.Samples = append(b.Samples, raw.Sample{Family: uint32(f), Labels: block, Value: v + 0}) // no -0
 			}
 		}
@@ -169,7 +175,7 @@ func (w *Writer) learn() {
 		w.dict.FamilyID([]byte(w.page.Others()[i].Family))
 	}
 	n := len(w.inventory.Devices)
-	w.blocks, w.names = make([][]uint32, n), make([]uint32, n)
+	w.blocks, w.clique, w.names = make([][]uint32, n), make([][]uint32, n), make([]uint32, n)
 	w.read, w.readDevice, w.alive = make([]bool, n), make([]bool, n), make([]bool, n)
 	for i := range w.inventory.Devices {
 		d := &w.inventory.Devices[i]
@@ -179,17 +185,25 @@ func (w *Writer) learn() {
 		if d.UUID == "" {
 			continue
 		}
-		for _, job := range w.jobs.Of(d.GPU, d.Instance) {
-			w.blocks[i] = append(w.blocks[i], w.dict.BlockID(append(exposition.AppendLabel(w.appendLabels(nil, d), ",hpc_job", job), '}')))
-		}
-		if w.blocks[i] == nil {
-			w.blocks[i] = []uint32{w.dict.BlockID(append(w.appendLabels(nil, d), '}'))}
-		}
+		plain := w.appendLabels(nil, d)
+		w.blocks[i], w.clique[i] = w.blocksOf(d, plain), w.blocksOf(d, appendOptional(plain, clusterLabel, d.Cluster))
 	}
 	if w.page != nil {
 		w.rendering = w.page.newRendering(w)
 		w.findTallies()
 	}
+}
+
+// blocksOf returns the label blocks that begin with labels, one for each job of a device, or
+// one.
+func (w *Writer) blocksOf(d *Device, labels []byte) (blocks []uint32) {
+	for _, job := range w.jobs.Of(d.GPU, d.Instance) {
+		blocks = append(blocks, w.dict.BlockID(append(exposition.AppendLabel(slices.Clone(labels), ",hpc_job", job), '}')))
+	}
+	if blocks == nil {
+		blocks = []uint32{w.dict.BlockID(append(labels, '}'))}
+	}
+	return blocks
 }
 
 // findTallies finds what was counted of each device before, or begins to.

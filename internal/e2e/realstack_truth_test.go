@@ -222,7 +222,7 @@ func (b boardYAML) expected(way string) map[string]want {
 			all[row.series] = want{v, row.round}
 		}
 	}
-	b.linked(all)
+	b.linked(all, way)
 	all["gpu_temperature_margin_celsius"] = want{b.number("thermal.slowdown_threshold_c", 1) - b.number("thermal.temperature_gpu_c", 1), 0}
 	if !b.hopper() { // the driver gives what it counts in 20 ms instead, in kB/s
 		all["gpu_pcie_transmit_bytes_per_second"] = want{b.number("pcie.tx_throughput_kbps", 1000), 0}
@@ -235,14 +235,16 @@ func (b boardYAML) expected(way string) map[string]want {
 }
 
 // linked adds what there is of NVLink: the driver plays links where it plays switches.
-func (b boardYAML) linked(all map[string]want) {
+func (b boardYAML) linked(all map[string]want, way string) {
 	if b.at("nvlink.switches") == nil {
 		for _, series := range []string{"", "transmit_", "receive_"} {
 			all["gpu_nvlink_"+series+"bytes_per_second"] = want{}
 		}
 		delete(all, "gpu_nvlink_limit_bytes_per_second")
+		all["gpu_nvlink_links_active"] = want{} // the mock driver says of a T4's links that they are down
 		return
 	}
+	all["gpu_nvlink_links_active"] = want{b.number("nvlink.links_per_gpu", 1), 0}
 	for _, kind := range resting {
 		all[`gpu_nvlink_errors_total{kind="`+kind+`"}`] = want{}
 	}
@@ -251,8 +253,12 @@ func (b boardYAML) linked(all map[string]want) {
 	}
 	if b.at("fabric") != nil {
 		all["gpu_fabric_health"] = want{1, 0}
-		// The exporter is asked for the clique as a number; the UUID is none.
-		all[fmt.Sprintf(`gpu_fabric_info{clique_id="%v",cluster_uuid=""}`, b.at("fabric.clique_id"))] = want{1, 0}
+		// DCGM is asked for the clique as a number; the UUID is none, and cut in dmon.
+		cluster := ""
+		if way == "nvml" {
+			cluster, _ = b.at("fabric.cluster_uuid").(string)
+		}
+		all[fmt.Sprintf(`gpu_fabric_info{clique_id="%v",cluster_uuid=%q}`, b.at("fabric.clique_id"), cluster)] = want{1, 0}
 	}
 }
 

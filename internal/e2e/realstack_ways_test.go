@@ -96,8 +96,10 @@ var absences = []absence{
 	{whole(`gpu_throttled_seconds_total{reason="(sw_thermal|hw_thermal|hw_power_brake)"}`), everywhere, "",
 		"the mock driver gives these under the numbers of other fields"},
 	{whole(`gpu_temperature_margin_celsius`), everywhere, "a100 t4", "newer boards have it"},
-	{whole(links5), everywhere, blackwell,
-		"the mock driver refuses the counters of NVLink 5 where it plays NVLink 5"},
+	{whole(links5), exporters + " " + dmon, blackwell,
+		"where it plays NVLink 5, the mock driver refuses the counters of all links together, as which DCGM asks for them"},
+	{whole(`gpu_nvlink_links_active`), exporters + " " + dmon, "", "DCGM tells it link by link, in rows that these counters and dmon do not ask for"},
+	{whole(`gpu_fabric_info.*`), "dcgm3", "", "3.3.9 has no such field"},
 	{whole(`gpu_nvlink_bit_error_ratio.*`), dmon, "", "dmon writes three decimals, and such a ratio has its first digit behind them"},
 	{whole(links5 + `|gpu_temperature_margin_celsius|gpu_fabric_health`), "dcgm3", "", "3.3.9 has no such fields"},
 	{whole(`gpu_xid_last`), exporters + " dcgm nvml", "", "DCGM 4.6 and the driver say nothing before the first XID; 3.3.9 says 0"},
@@ -105,19 +107,12 @@ var absences = []absence{
 		"DCGM 3.3.9 has no profiling of boards that it does not know"},
 }
 
-// pending are series that a way could give and does not yet. Where one is there, it is to be
-// true; its row can go then.
-var pending = []absence{
-	{whole(links5), "nvml", "", "which scope of a field value is all links together is to be found out"},
-	{whole(`gpu_fabric_info{.*`), dmon + " nvml", "", "not asked for yet"},
-}
-
-// row returns the one for a series that a way does not give of a profile's boards.
-func row(table []absence, series, way, profile string) *absence {
-	for i, a := range table {
+// absenceOf returns the one of a series that a way does not give of a profile's boards.
+func absenceOf(series, way, profile string) *absence {
+	for i, a := range absences {
 		if slices.Contains(strings.Fields(a.ways), way) && (a.profiles == "" || slices.Contains(strings.Fields(a.profiles), profile)) &&
 			a.series.MatchString(series) {
-			return &table[i]
+			return &absences[i]
 		}
 	}
 	return nil
@@ -177,11 +172,11 @@ func differencesFromTruth(s series, way string, boards []boardYAML) (wrong []str
 		for _, name := range slices.Sorted(maps.Keys(expected)) {
 			w := expected[name]
 			v, there := got[name]
-			row, late := row(absences, name, way, b.profile), row(pending, name, way, b.profile) != nil
+			row := absenceOf(name, way, b.profile)
 			switch {
 			case there && row != nil:
 				wrong = append(wrong, fmt.Sprintf("gpu %d: %s is %v, though it should be absent: %s", b.index, name, v, row.why))
-			case !there && row == nil && !late && !(w.value == 0 && atRest.MatchString(name)):
+			case !there && row == nil && !(w.value == 0 && atRest.MatchString(name)):
 				wrong = append(wrong, fmt.Sprintf("gpu %d: no %s, want %v", b.index, name, w.value))
 			case there && row == nil && !w.ok(v):
 				wrong = append(wrong, fmt.Sprintf("gpu %d: %s is %v, want %v", b.index, name, v, w.value))

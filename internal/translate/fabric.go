@@ -9,11 +9,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// cliqueFamily is the family that gives the clique of a board as its value, where the
-// counters of the exporter do not make a label of it. The UUID of the cluster is a label
-// alone: as a value it is no number, and its line no exposition (seen on 4.8.2). All
-// versions have the same name for it, so that there is nothing to render in others.
-const cliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
+const (
+	// cliqueFamily is the family that gives the clique of a board as its value, where the
+	// counters of the exporter do not make a label of it. The UUID of the cluster is a label
+	// alone: as a value it is no number, and its line no exposition (seen on 4.8.2). All
+	// versions have the same name for it, so that there is nothing to render in others.
+	cliqueFamily = "DCGM_FI_DEV_FABRIC_CLIQUE_ID"
+	// cliqueColumn is how dmon heads it.
+	cliqueColumn = "FMCID"
+)
+
+// isCliqueFamily reports whether a family gives cliques, whatever it is called.
+func isCliqueFamily(name string) bool { return name == cliqueFamily || name == cliqueColumn }
 
 // cliques are the samples of cliqueFamily that the topology was made of.
 type cliques struct {

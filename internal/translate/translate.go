@@ -179,7 +179,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		name, help := d.Family(uint32(id)).Name, d.Family(uint32(id)).Help
 		r := t.rules.byName[name]
 		t.families = append(t.families, family{
-			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && name != cliqueFamily, clique: name == cliqueFamily,
+			rule: r, unknown: r == nil && isVendorName(name) && !isKnownCounted(name) && !isCliqueFamily(name), clique: isCliqueFamily(name),
 			sibling: isSibling(name) && !strings.HasSuffix(help, renderedMark), naming: r == nil && isNaming(name),
 		})
 		t.links.learn(uint32(id), name)

@@ -41,7 +41,7 @@ type stream struct {
 func newStream(index int, name string, of dcgm.Stream, chosen []int, others []dcgm.Field) *stream {
 	st := &stream{index: index, name: name, restart: make(chan struct{}, 1)}
 	for i := range dcgm.Fields {
-		if f := &dcgm.Fields[i]; f.Stream == of && !f.Foreign() && (chosen == nil || slices.Contains(chosen, f.ID)) {
+		if f := &dcgm.Fields[i]; f.Stream == of && f.InDmon() && (chosen == nil || slices.Contains(chosen, f.ID)) {
 			st.fields = append(st.fields, f.ID)
 		}
 	}

@@ -35,5 +35,10 @@ func Gives(id int) bool {
 			return true
 		}
 	}
-	return column == "XIDER" || column == "NBWLT"
+	for i := range linkErrorFields {
+		if linkErrorFields[i].column == column {
+			return true
+		}
+	}
+	return slices.Contains([]string{"XIDER", "NBWLT", "FMHSUM", dcgm.CliqueColumn}, column)
 }

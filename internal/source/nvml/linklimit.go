@@ -16,19 +16,23 @@ const linkCall = "nvmlDeviceGetNvLinkState"
 
 // linksPause is how often a board is asked about its links. They change when fabric
 // manager has trained them, when one fails, and else not.
-const linksPause = time.Minute
+const linksPause = 10 * time.Second
 
-// linkLimit is what the active NVLinks of a board can carry, both ways together.
+// linkLimit is how many NVLinks of a board are active, and what these can carry, both ways
+// together.
 type linkLimit struct {
-	column int
+	column int     // of the latter
+	number int     // of the former
 	states support // of the links, by the first of them
 	speed  [1]nvml.FieldValue
 	asked  time.Time
 	value  float64 // bytes per second, NaN where it is not known or none is active
+	active float64 // links, NaN where it is not known
 }
 
 func newLinkLimit() *linkLimit {
-	return &linkLimit{column: columns(dcgm.NVLinkLimit)[0], value: math.NaN()}
+	at := columns(dcgm.NVLinkLimit, dcgm.NVLinksActive)
+	return &linkLimit{column: at[0], number: at[1], value: math.NaN(), active: math.NaN()}
 }
 
 // ask fills row, from the last answers unless they are too long ago. calls is given the
@@ -39,6 +43,7 @@ func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []
 		l.value, failed, answer = l.measure(d, calls)
 	}
 	set(row, l.column, l.value)
+	set(row, l.number, l.active)
 	return failed, answer
 }
 
@@ -47,6 +52,7 @@ func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []
 // MB/s, of which 26562 are the 26.5625 GB/s that two lanes of 106.25 Gbit/s carry.
 func (l *linkLimit) measure(d nvml.Device, calls func(string)) (limit float64, failed string, answer nvml.Return) {
 	active := 0
+	l.active = math.NaN()
 	calls(linkCall)
 	for link := range nvml.NVLINK_MAX_LINKS {
 		state, answer := d.GetNvLinkState(link)
@@ -61,6 +67,7 @@ func (l *linkLimit) measure(d nvml.Device, calls func(string)) (limit float64, f
 			return math.NaN(), linkCall, answer
 		}
 	}
+	l.active = float64(active)
 	return l.times(active, d, calls)
 }
 

@@ -34,6 +34,8 @@ type board struct {
 	cuts  []*board
 	id    int // of the instance
 	begun time.Time
+	// link5 is what NVLink 5 counts, by field and scope; nil for a board of an earlier one.
+	link5 func(field, scope uint32) (uint64, nvml.Return)
 	// metrics are what GPM counts, by id; mig is the same of instances.
 	metrics, mig map[nvml.GpmMetricId]float64
 
@@ -290,6 +292,13 @@ func (b *board) fieldValues(values []nvml.FieldValue) nvml.Return {
 		v.Timestamp = time.Now().UnixMicro()
 		v.ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG)
 		n := uint64(1000 + v.FieldId)
+		if v.FieldId >= nvml.FI_DEV_NVLINK_COUNT_XMIT_PACKETS && v.FieldId <= nvml.FI_DEV_NVLINK_COUNT_SYMBOL_BER {
+			code := nvml.ERROR_NOT_SUPPORTED
+			if b.link5 != nil {
+				n, code = b.link5(v.FieldId, v.ScopeId)
+			}
+			v.NvmlReturn = max(v.NvmlReturn, uint32(code))
+		}
 		switch v.FieldId {
 		case nvml.FI_DEV_MEMORY_TEMP:
 			v.ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_INT)

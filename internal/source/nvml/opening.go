@@ -131,7 +131,7 @@ func (s *Source) startUp(o *opening) (err error) {
 	if s.lib, err = load(s.api, s.opts.LibraryPath, o); err != nil {
 		return err
 	}
-	s.lib.between, s.lib.texts = s.between, s.opts.Page.Texts()
+	s.lib.between, s.lib.fabric, s.lib.texts = s.between, s.fabric, s.opts.Page.Texts()
 	defer func() {
 		if err != nil {
 			// A call that is under way would return into what is unloaded. So this start

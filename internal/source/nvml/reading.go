@@ -61,7 +61,6 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetRemappedRows", columns: []string{"CRMPS", "URMPS", "RRP", "RRF"}, ask: remappedRows},
 	{call: "nvmlDeviceGetRowRemapperHistogram", columns: []string{"RRAM", "RRAH", "RRAP", "RRAL", "RRAN"}, ask: spareRows},
 	{call: "nvmlDeviceGetMarginTemperature", columns: []string{"GTLIMIT"}, ask: margin},
-	{call: "nvmlDeviceGetGpuFabricInfoV", columns: []string{"FMHSUM"}, ask: fabricHealth},
 	memoryReadings[0],
 	memoryReadings[1],
 	{call: "nvmlDeviceGetPcieThroughput", columns: []string{"PCITX"}, ask: throughput(nvml.PCIE_UTIL_TX_BYTES), standIn: true},
@@ -140,12 +139,6 @@ func spareRows(d nvml.Device, v []float64) nvml.Return {
 func margin(d nvml.Device, v []float64) nvml.Return {
 	m, answer := d.GetMarginTemperature()
 	v[0] = float64(m.MarginTemperature)
-	return answer
-}
-
-func fabricHealth(d nvml.Device, v []float64) nvml.Return {
-	fabric, answer := d.GetGpuFabricInfoV().V3()
-	v[0] = float64(fabric.HealthSummary)
 	return answer
 }
 

@@ -19,6 +19,8 @@ type result struct {
 	// counting: the board or an instance has GPM.
 	counting bool
 	cuts     []cut // the instances, nil for none
+	// cluster names the NVLink fabric that the board is in, "" for none.
+	cluster string
 	// topology is another where cuts are others than before.
 	topology uint64
 	// cells are (1 + len(cuts)) × fields: the board, then its instances; NaN where
@@ -28,7 +30,7 @@ type result struct {
 
 // reset empties s for a round over a board with these instances.
 func (s *result) reset(cuts []cut) {
-	s.lost, s.cuts = false, cuts
+	s.lost, s.cuts, s.cluster = false, cuts, ""
 	n := (1 + len(cuts)) * len(dcgm.Fields)
 	s.cells = slices.Grow(s.cells[:0], n)[:n]
 	for i := range s.cells {

@@ -41,8 +41,9 @@ const (
 // asked.
 type Source struct {
 	opts    Options
-	api     nvml.Interface                                           // before it is loaded
-	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return // (*pair).get but in tests
+	api     nvml.Interface                                                        // before it is loaded
+	between func(p *pair, earlier, later nvml.GpmSample) nvml.Return              // (*pair).get but in tests
+	fabric  func(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return) // fabricInfo, the same
 	denials denials
 	silence silence
 
@@ -112,7 +113,7 @@ func New(opts Options) (*Source, error) {
 
 // newSource is New with another library.
 func newSource(opts Options, api nvml.Interface) *Source {
-	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
+	s := &Source{opts: opts.complete(), api: api, between: (*pair).get, fabric: fabricInfo, denials: denials{calls: map[string]bool{}}, timer: time.NewTimer(0)}
 	s.life, s.end = context.WithCancel(context.Background())
 	for i, stream := range [...]string{device: "device", profiling: "profiling"} {
 		s.counts[i].Period = s.opts.Period

@@ -36,9 +36,10 @@ var steady = map[string]string{
 	"DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": "1038", "DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL": "1045",
 	"DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": "1052", "DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": "1059",
 	"DEV_GET_GPU_RECOVERY_ACTION": "1230",
-	"DEV_GPU_TEMP_LIMIT":          "-2", "DEV_BANKS_REMAP_ROWS_AVAIL_MAX": "635", "DEV_BANKS_REMAP_ROWS_AVAIL_HIGH": "4",
+	"DEV_C2C_LINK_COUNT":          "1170", "DEV_C2C_LINK_ERROR_INTR": "1231", "DEV_C2C_LINK_ERROR_REPLAY": "1232", "DEV_C2C_LINK_ERROR_REPLAY_B2B": "1233",
+	"DEV_GPU_TEMP_LIMIT": "-2", "DEV_BANKS_REMAP_ROWS_AVAIL_MAX": "635", "DEV_BANKS_REMAP_ROWS_AVAIL_HIGH": "4",
 	"DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL": "3", "DEV_BANKS_REMAP_ROWS_AVAIL_LOW": "2", "DEV_BANKS_REMAP_ROWS_AVAIL_NONE": "1",
-	dcgm.NVLinkLimit: "23980000000", // 11 links of 1090 MB/s one way
+	dcgm.NVLinkLimit: "23980000000", dcgm.NVLinksActive: "11", // of 1090 MB/s one way
 }
 
 // check wants exactly these values of a device.
@@ -47,7 +48,7 @@ func check(t *testing.T, all map[string]string, device string, wants ...map[stri
 	want := map[string]string{}
 	for _, w := range wants {
 		for family, value := range w {
-			if family != dcgm.NVLinkLimit {
+			if family != dcgm.NVLinkLimit && family != dcgm.NVLinksActive {
 				family = "DCGM_FI_" + family
 			}
 			want[device+" "+family] = value

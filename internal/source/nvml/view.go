@@ -83,20 +83,28 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 	return wanted, nil
 }
 
-// follow updates the instances of boards that were cut anew. It returns an
-// error while none of the chosen devices is there.
+// follow updates the instances of boards that were cut anew, and the fabric that boards
+// are in. It returns an error while none of the chosen devices is there.
 func (v *view) follow(states []state) error {
-	changed := false
+	cut, joined := false, false
 	for i := range states {
 		st := &states[i]
-		if st.result != nil && st.result.topology != st.topology {
+		if st.result == nil {
+			continue
+		}
+		if st.result.topology != st.topology {
 			st.topology = st.result.topology
 			v.cuts[st.board] = st.result.cuts
-			changed = true
+			cut = true
+		}
+		if board := &v.boards[st.board]; !st.result.lost && board.Cluster != st.result.cluster {
+			board.Cluster, joined = st.result.cluster, true
 		}
 	}
-	if changed {
+	if cut {
 		v.logger.Info("GPUs are cut into other MIG instances than before")
+	}
+	if cut || joined {
 		_, _ = v.choose(false) // which keeps the error
 	}
 	return v.unfit

@@ -39,6 +39,8 @@ type worker struct {
 	mayCount bool         // the board has not answered that it has no GPM
 	fields   *fieldValues // nil where the library cannot
 	links    *linkLimit   // the same
+	errors   *linkErrors  // the same
+	fabric   *fabric      // the same
 	mig      support
 	listed   time.Time // when the instances were
 	topology uint64
@@ -182,10 +184,13 @@ func (w *worker) begin() {
 	}
 	w.mayCount = w.lib.hasAll(gpmCalls[:]) && w.supportsGPM()
 	if w.lib.has(fieldCall) {
-		w.fields = newFieldValues(w.period)
+		w.fields, w.errors = newFieldValues(w.period), newLinkErrors()
 		if w.lib.has(linkCall) {
 			w.links = newLinkLimit()
 		}
+	}
+	if w.lib.has(fabricCall) {
+		w.fabric = newFabric()
 	}
 	if !w.lib.hasAll(migCalls[:]) {
 		w.mig = refused
@@ -265,21 +270,8 @@ func (w *worker) fill(s *result) bool {
 			}
 		}
 	}
-	if w.fields != nil {
-		w.calls(fieldCall)
-		answer, denied := w.fields.ask(w.device, s.row(0))
-		if denied {
-			answer = nvml.ERROR_NO_PERMISSION
-		}
-		if !w.check(fieldCall, answer) {
-			return false
-		}
-	}
-	if w.links != nil {
-		call, answer := w.links.ask(w.device, w.note, s.begun, s.row(0))
-		if !w.check(call, answer) {
-			return false
-		}
+	if !w.fillWhole(s) {
+		return false
 	}
 	for i := range w.parts {
 		if !w.ask(&w.parts[i], s.row(i)) {
@@ -289,6 +281,31 @@ func (w *worker) fill(s *result) bool {
 	s.counting = w.counts()
 	if xid := w.xids.last.Load(); xid != 0 {
 		set(s.row(0), w.xidAt, float64(xid))
+	}
+	return true
+}
+
+// fillWhole reads what only a whole board has into s. It returns false if that is lost.
+func (w *worker) fillWhole(s *result) bool {
+	row := s.row(0)
+	if w.fields != nil {
+		w.calls(fieldCall)
+		if !w.checkValues(w.fields.ask(w.device, row)) || !w.checkValues(w.errors.ask(w.device, s.begun, row)) {
+			return false
+		}
+	}
+	if w.links != nil {
+		call, answer := w.links.ask(w.device, w.note, s.begun, row)
+		if !w.check(call, answer) {
+			return false
+		}
+	}
+	if w.fabric != nil {
+		w.calls(fabricCall)
+		if !w.check(fabricCall, w.fabric.ask(w.device, w.lib.fabric, row)) {
+			return false
+		}
+		s.cluster = w.fabric.cluster
 	}
 	return true
 }
@@ -322,6 +339,14 @@ func (r *asked) filled(row []float64) bool {
 		}
 	}
 	return true
+}
+
+// checkValues is check for field values, of which one may be denied.
+func (w *worker) checkValues(answer nvml.Return, denied bool) bool {
+	if denied {
+		answer = nvml.ERROR_NO_PERMISSION
+	}
+	return w.check(fieldCall, answer)
 }
 
 // check returns false if an answer is that the board is lost. Where it is that

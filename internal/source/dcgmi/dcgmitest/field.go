@@ -59,7 +59,7 @@ var fields = slices.Concat(deviceFields, profilingFields)
 
 // deviceFields are read through NVML. The widths of 1507 and 1523
 // are assumed, and the headings and widths of 237 and 238; so are the releases that brought
-// 153, 175 and 1204 to 1219: 4.6.0 has them, 3.3.9 has not.
+// 153, 173, 175, 1204 to 1219 and 1400: 4.6.0 has them, 3.3.9 has not.
 var deviceFields = []Field{
 	{ID: 100, Column: "SMCLK", Width: 5, Low: 345, High: 1980},
 	{ID: 101, Column: "MMCLK", Width: 5, Low: 2619, High: 2619},
@@ -76,6 +76,7 @@ var deviceFields = []Field{
 	{ID: 159, Column: "SHTMP", Unit: " C", Width: 5, Model: Constant, Low: 94, High: 94},
 	{ID: 160, Column: "PMLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
 	{ID: 164, Column: "EPLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
+	{ID: 173, Column: "FMCID", Width: 5, Model: Constant, Low: 7, High: 7, Since: "4.2.0"},
 	{ID: 175, Column: "FMHSUM", Width: 5, Model: Constant, Low: 1, High: 1, Since: "4.2.0"},
 	{ID: 190, Column: "PSTAT", Width: 5, Model: Constant},
 	{ID: 191, Column: "FANSP", Width: 5, Model: Unsupported},
@@ -102,6 +103,7 @@ var deviceFields = []Field{
 	{ID: 252, Column: "FBUSD", Width: 10, Level: OfInstance, Low: 0, High: 40000},
 	{ID: 253, Column: "FBRSV", Width: 10, Level: OfInstance, Model: Constant, Low: 551, High: 551},
 	{ID: 254, Column: "FBUSP", Width: 10, Float: true, Level: OfInstance, High: 1},
+	{ID: 285, Column: "C2CLC", Width: 5, Model: Unsupported},
 	{ID: 310, Column: "ESVTL", Width: 5, Model: Counter},
 	{ID: 311, Column: "EDVTL", Width: 5, Model: Counter},
 	{ID: 312, Column: "ESATL", Width: 5, Model: Counter},
@@ -141,6 +143,7 @@ var deviceFields = []Field{
 	{ID: 1216, Column: "NLSYMBF", Width: 7, Float: true, Since: "4.2.0"},
 	{ID: 1218, Column: "NLEFBF", Unit: "BER", Width: 7, Float: true, Since: "4.2.0"},
 	{ID: 1219, Column: "NLEFE", Width: 20, Model: Counter, Since: "4.2.0"},
+	{ID: 1400, Column: "C2CLNKINT", Width: 20, Model: Unsupported, Since: "4.2.0"},
 	{ID: 1420, Column: "CLKPCNS", Width: 20, Model: Counter, High: 1e6, Since: "4.2.3"},
 	{ID: 1421, Column: "CLKBSTNS", Width: 20, Model: Counter, Since: "4.2.3"},
 	{ID: 1422, Column: "CLKSWTHNS", Width: 20, Model: Counter, Since: "4.2.3"},

@@ -110,8 +110,9 @@ var quantities = [...]quantity{
 	{NVLinkReplays, plain("nvlink_replay", "nvlink.0.replay"), "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", counter, false, 1, board},
 	{NVLinkRecoveries, plain("nvlink_recovery", "nvlink.0.recovery"), "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", counter, false, 1, board},
 	{RecoveryAction, plain("recovery_action"), "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", gauge, false, 1, board},
-	// The exporter has no such family. Our sources serve it beside the exporter's, so
-	// that the twin of theirs does it too: what becomes of it is to be the same.
+	// The exporter has no such families. Our sources serve them beside the exporter's, so
+	// that the twin of theirs does it too: what becomes of them is to be the same.
+	{NVLinksActive, nil, "nvlink_links_active", gauge, false, 1, board},
 	{NVLinkLimit, []key{{"nvlink_speed_mbps", 1e-6 / links / 2, false}}, "nvlink_limit_bytes_per_second", gauge, false, 1, board},
 }
 

@@ -52,6 +52,7 @@ const (
 	NVLinkTransmit Quantity = "nvlink_transmit_bytes_per_second"
 	NVLinkReceive  Quantity = "nvlink_receive_bytes_per_second"
 	NVLinkLimit    Quantity = "nvlink_limit_bytes_per_second" // of all links, both ways
+	NVLinksActive  Quantity = "nvlink_links_active"
 
 	GPUUtilization     Quantity = "gpu_utilization_ratio"
 	MemoryUtilization  Quantity = "memory_utilization_ratio"
@@ -184,7 +185,8 @@ func h100Board(i int) Readings {
 		ThrottledByPower: 12.5, ThrottledByHeat: 0.25, ThrottledBySyncBoost: 1, ThrottledByBoardLimit: 2,
 		ThrottledByLowUtilization: 3, ThrottledByReliability: 4, ThrottledBelowAppClocks: 5, ThrottledBelowBaseClocks: 6,
 		NVLinkFlitErrors: 7, NVLinkDataErrors: 8, NVLinkReplays: 9, NVLinkRecoveries: 10, RecoveryAction: 0,
-		NVLinkLimit: links * 2 * 26562e6, // what nvidia-smi shows of such boards
+		NVLinkLimit:   links * 2 * 26562e6, // what nvidia-smi shows of such boards
+		NVLinksActive: links,
 	}
 }
 

@@ -1,0 +1,12 @@
+package dcgmi
+
+import (
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+)
+
+// Gives reports whether dmon can show the field of DCGM of that id.
+func Gives(id int) bool {
+	return !slices.ContainsFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.ID == id && f.Unprintable })
+}

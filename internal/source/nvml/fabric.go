@@ -1,0 +1,127 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"fmt"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+)
+
+// fabricCall asks for a board's NVLink fabric.
+const fabricCall = "nvmlDeviceGetGpuFabricInfoV"
+
+// fabricInfo asks a board for its fabric in a version of the answer: 3, or 2 of a driver
+// that does not know that yet, which has no summary of the health.
+func fabricInfo(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return) {
+	if version == 3 {
+		return d.GetGpuFabricInfoV().V3()
+	}
+	info, answer := d.GetGpuFabricInfoV().V2()
+	return nvml.GpuFabricInfo_v3{
+		ClusterUuid: info.ClusterUuid, Status: info.Status, CliqueId: info.CliqueId, State: info.State,
+		HealthMask: info.HealthMask, HealthSummary: summarize(info.HealthMask),
+	}, answer
+}
+
+// fabric is what a board says of its NVLink fabric.
+type fabric struct {
+	columns []int // of health and clique
+	newer   support
+	older   support
+	id      [16]uint8
+	cluster string // what id is as a text, "" while the board is in no fabric
+}
+
+func newFabric() *fabric { return &fabric{columns: columns("FMHSUM", dcgm.CliqueColumn)} }
+
+// ask fills row and sets the cluster, by info, which is fabricInfo but in tests.
+func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricInfo_v3, nvml.Return), row []float64) nvml.Return {
+	if f.newer == refused && f.older == refused {
+		return nvml.SUCCESS
+	}
+	version, state := 3, &f.newer
+	if f.newer == refused {
+		version, state = 2, &f.older
+	}
+	is, answer := info(d, version)
+	if !state.record(answer) {
+		if version == 3 && *state == refused && answer != nvml.ERROR_NOT_SUPPORTED && answer != nvml.ERROR_NO_PERMISSION {
+			return f.ask(d, info, row)
+		}
+		if version == 3 && *state == refused {
+			f.older = refused // it is not about the version
+		}
+		return answer
+	}
+	set(row, f.columns[0], float64(is.HealthSummary))
+	if is.State != nvml.GPU_FABRIC_STATE_COMPLETED || nvml.Return(is.Status) != nvml.SUCCESS {
+		f.id, f.cluster = [16]uint8{}, ""
+		return answer
+	}
+	set(row, f.columns[1], float64(is.CliqueId))
+	if f.cluster == "" || f.id != is.ClusterUuid {
+		u := is.ClusterUuid
+		f.id, f.cluster = u, fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+	}
+	return answer
+}
+
+// aspect is a part of the health mask: where its bits are, and what its values mean for
+// the summary (nvml.h; 0 is always that the driver does not tell).
+type aspect struct {
+	shift, width uint32
+	means        func(value uint32) uint8
+}
+
+// isTrue makes a summary of an aspect that is 1 where it is so, and 2 where it is not.
+func isTrue(summary uint8) func(uint32) uint8 {
+	return func(value uint32) uint8 {
+		if value == 1 {
+			return summary
+		}
+		return nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
+	}
+}
+
+// aspects are those of the mask. A route that is given up, and a configuration that does
+// not fit, keep the board from its peers; with less bandwidth, or while it recovers, it
+// reaches them.
+var aspects = [...]aspect{
+	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_DEGRADED_BW, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)},
+	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_RECOVERY, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_RECOVERY, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)},
+	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY)},
+	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ACCESS_TIMEOUT_RECOVERY, isTrue(nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY)},
+	{nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION, nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_INCORRECT_CONFIGURATION, func(value uint32) uint8 {
+		if value > nvml.GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE {
+			return nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY
+		}
+		return nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY
+	}},
+}
+
+// summarize makes the summary of a health mask: unhealthy before limited capacity before
+// healthy, and not supported where nothing is told.
+func summarize(mask uint32) uint8 {
+	worst := uint8(nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED)
+	for _, a := range aspects {
+		value := mask >> a.shift & a.width
+		if value == 0 {
+			continue
+		}
+		if means := a.means(value); graveness[means] > graveness[worst] {
+			worst = means
+		}
+	}
+	return worst
+}
+
+// graveness orders the summaries.
+var graveness = [...]int{
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_NOT_SUPPORTED:    0,
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY:          1,
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY: 2,
+	nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY:        3,
+}

@@ -1,0 +1,143 @@
+//go:build cgo && linux
+
+package nvml
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+)
+
+const (
+	fabricHealth = "0 DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY"
+	fabricClique = "0 " + dcgm.CliqueFamily
+)
+
+// inFabric is a board's answer once it is registered.
+func inFabric(last uint8, clique uint32, mask uint32, summary uint8) nvml.GpuFabricInfo_v3 {
+	return nvml.GpuFabricInfo_v3{
+		ClusterUuid: [16]uint8{0xa1, 0xb2, 0xc3, 0xd4, 15: last}, CliqueId: clique, State: nvml.GPU_FABRIC_STATE_COMPLETED,
+		HealthMask: mask, HealthSummary: summary,
+	}
+}
+
+// clusterOf returns the cluster in the labels of a reading's clique.
+func (r *reader) clusterOf() string {
+	for _, s := range r.b.Samples {
+		if r.b.Dict.Family(s.Family).Name == dcgm.CliqueFamily {
+			return strings.TrimSuffix(label(r.b.Dict.Block(s.Labels), "DCGM_FI_DEV_FABRIC_CLUSTER_UUID"), `"}`)
+		}
+	}
+	return ""
+}
+
+// What a board says of its fabric, as it registers, changes its cluster, and fails.
+func TestFabric(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		delete(m.lacks, fabricCall)
+		m.boards[0].cut(7, "1g.10gb")
+		r := newReader(t, m, nil)
+		defer r.Close()
+		var is nvml.GpuFabricInfo_v3
+		r.fabric = func(nvml.Device, int) (nvml.GpuFabricInfo_v3, nvml.Return) { return is, nvml.SUCCESS }
+		failed := inFabric(9, 1, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY)
+		failed.Status = uint32(nvml.ERROR_UNKNOWN)
+		for i, step := range []struct {
+			is                      nvml.GpuFabricInfo_v3
+			health, clique, cluster string
+		}{
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_NOT_SUPPORTED}, "0", "", ""},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS}, "0", "", ""},
+			{inFabric(1, 0, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "a1b2c3d4-0000-0000-0000-000000000001"},
+			{inFabric(1, 32766, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY), "3", "32766", "a1b2c3d4-0000-0000-0000-000000000001"},
+			{inFabric(2, 3, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
+			{failed, "2", "", ""},
+		} {
+			is = step.is
+			for range 2 {
+				all := r.read()
+				if all[fabricHealth] != step.health || all[fabricClique] != step.clique || r.clusterOf() != step.cluster {
+					t.Errorf("step %d: health %q, clique %q in %q", i, all[fabricHealth], all[fabricClique], r.clusterOf())
+				}
+				if all["0/7 "+dcgm.CliqueFamily] != step.clique {
+					t.Errorf("step %d: the instance has clique %q", i, all["0/7 "+dcgm.CliqueFamily])
+				}
+			}
+			if text := string(r.b.AppendText(nil)); strings.Count(text, step.cluster) > 2 && step.cluster != "" {
+				t.Errorf("step %d: the cluster is in labels of others than the clique", i)
+			}
+		}
+	})
+}
+
+// A driver that does not know the newer answer gives the older, and one without a fabric
+// is asked once.
+func TestFabricOfOlderDrivers(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		newer  nvml.Return
+		older  nvml.Return
+		health string
+		asked  int // within four rounds, the first before the first reading
+	}{
+		{"older", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.SUCCESS, "2", 1 + 4},
+		{"no such argument", nvml.ERROR_INVALID_ARGUMENT, nvml.SUCCESS, "2", 1 + 4},
+		{"older still", nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_ARGUMENT_VERSION_MISMATCH, "", 2},
+		{"no fabric", nvml.ERROR_NOT_SUPPORTED, nvml.SUCCESS, "", 1},
+		{"not for us", nvml.ERROR_NO_PERMISSION, nvml.SUCCESS, "", 1},
+		{"an error that passes", nvml.ERROR_UNKNOWN, nvml.SUCCESS, "", 4},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(1)
+				delete(m.lacks, fabricCall)
+				r := newReader(t, m, nil)
+				defer r.Close()
+				asked := 0
+				r.fabric = func(_ nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return) {
+					if asked++; version == 3 {
+						return inFabric(1, 1, 0, 1), test.newer
+					}
+					return inFabric(1, 1, 0, summarize(1<<nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY)), test.older
+				}
+				for range 3 {
+					if got := r.read()[fabricHealth]; got != test.health {
+						t.Errorf("health %q, want %q", got, test.health)
+					}
+				}
+				if asked != test.asked {
+					t.Errorf("asked %d times, want %d", asked, test.asked)
+				}
+			})
+		})
+	}
+}
+
+// The mask's aspects, each by two bits but for the configuration, and all together.
+func TestSummarize(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		mask uint32
+		want uint8
+	}{
+		{"nothing is told", 0, 0},
+		{"all is well, as the stack's driver says", 426, 1},
+		{"one aspect alone is well", 2, 1},
+		{"less bandwidth", 426 - 1, 3},
+		{"a route recovers", 426 - 1<<2, 3},
+		{"a route is given up", 426 - 1<<4, 2},
+		{"access timeouts recover", 426 - 1<<6, 3},
+		{"another rack's GUID", 426 + 1<<8, 2},
+		{"too few NVLinks", 426 + 4<<8, 2},
+		{"less bandwidth and no partition", 426 - 1 + 3<<8, 2},
+	} {
+		if got := summarize(test.mask); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}

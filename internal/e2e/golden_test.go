@@ -38,9 +38,6 @@ func captureFiles(t testing.TB, pattern string) []string {
 // --once --json and --export write. It shows a change of names, labels, order, units or
 // values to whoever reads the diff; that the values are right is for the tests of the
 // layers and for the reference.
-//
-// KPULSE_GOLDEN_BINARY names another kpulse-proxy to compare, such as one from before a
-// change.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	names := []string{""}
@@ -74,11 +71,7 @@ func TestGolden(t *testing.T) {
 
 // goldenCommand returns kpulse-proxy, run among the captures without an environment.
 func goldenCommand(ctx context.Context, t *testing.T, args ...string) *exec.Cmd {
-	binary := os.Getenv("KPULSE_GOLDEN_BINARY")
-	if binary == "" {
-		binary = itself(t)
-	}
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, itself(t), args...)
 	cmd.Dir, cmd.Env = captureDir, []string{"HOME=" + t.TempDir()}
 	return cmd
 }

@@ -38,6 +38,7 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 			if err := checkExposition([]byte(body)); err != nil {
 				t.Error(err)
 			}
+			body = awaitPage(t, c, "/metrics", 200, `(?s)(\nkpulse_gpu_temperature_celsius\{[^\n]*){6}`)
 			if n := strings.Count(body, "\nkpulse_gpu_temperature_celsius{"); n != 6 {
 				t.Errorf("%d GPUs are read", n)
 			}

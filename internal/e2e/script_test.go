@@ -17,24 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kpulse/kpulse-proxy/internal/app"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // The scripts in testdata/script run the program as an operator would: as a
 // child process, in front of a real HTTP server. Beside testscript's own
 // commands they have those of scriptCommands.
-
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"kpulse-proxy":  func() { os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr)) },
-		"reverse-proxy": reverseProxyMain,
-	})
-}
-
-// patience is how long a test waits for what must come. It is far more than a busy machine
-// needs: only a test that fails waits so long.
-const patience = 2 * time.Minute
 
 func TestScripts(t *testing.T) {
 	t.Parallel()

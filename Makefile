@@ -23,10 +23,10 @@ test: ## Run all tests
 	go test ./...
 
 race: ## Run all tests under the race detector; those of internal/e2e, on a program with it
-	go test -race $$(go list ./... | grep -v /internal/e2e$$)
+	go test -race -timeout 20m $$(go list ./... | grep -v /internal/e2e$$)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
-	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 ./internal/e2e
+	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
 
 lint: ## Check formatting, vet, and run golangci-lint (built from source, once)
 	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }

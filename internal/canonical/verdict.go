@@ -101,6 +101,7 @@ const (
 	CondRecoveryAction
 	CondXIDFatal
 	CondXIDRecent
+	CondXIDRepeated
 	CondECCDoubleBit
 	CondRowRemapPending
 	CondRetiredPagesPending
@@ -124,6 +125,7 @@ var Conditions = [NumConditions]string{
 	CondRecoveryAction:            "recovery_action",
 	CondXIDFatal:                  "xid_fatal",
 	CondXIDRecent:                 "xid_recent",
+	CondXIDRepeated:               "xid_repeated",
 	CondECCDoubleBit:              "ecc_double_bit",
 	CondRowRemapPending:           "row_remap_pending",
 	CondRetiredPagesPending:       "retired_pages_pending",

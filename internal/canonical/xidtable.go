@@ -18,6 +18,10 @@ type XIDRow struct {
 	Mnemonic string
 	Severity Severity
 	Action   Action
+	// Recovery is the major version of the driver from which its recovery action follows
+	// the code: only there does an action of 0 say that the error is dealt with. 0 where it
+	// does not follow.
+	Recovery int
 	// Except are parts of the names of models on which the code means something else, or
 	// should not come at all: there it is as one that the table lacks.
 	Except []string
@@ -79,6 +83,14 @@ func (r *XIDRow) On(model string) (Severity, Action) {
 	return r.Severity, r.Action
 }
 
+// Recovers reports whether the recovery action of a driver, by its version, follows the
+// code. A driver of unknown version is a recent one.
+func (r *XIDRow) Recovers(driver string) bool {
+	major, _, _ := strings.Cut(driver, ".")
+	version, err := strconv.Atoi(major)
+	return r.Recovery > 0 && (err != nil || version >= r.Recovery)
+}
+
 // SeverityOf returns the severity of a name, and whether there is one.
 func SeverityOf(name string) (Severity, bool) {
 	i := slices.Index(Severities[:], name)
@@ -98,20 +110,21 @@ func parseXIDs(text string) ([]XIDRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(records) < 2 || len(records[0]) != 8 {
-		return nil, fmt.Errorf("%d lines: want a header of 8 columns and rows", len(records))
+	if len(records) < 2 || len(records[0]) != 9 {
+		return nil, fmt.Errorf("%d lines: want a header of 9 columns and rows", len(records))
 	}
 	rows := make([]XIDRow, 0, len(records)-1)
 	for i, c := range records[1:] {
 		code, err := strconv.ParseUint(c[0], 10, 32)
 		severity, isSeverity := SeverityOf(c[2])
 		action, isAction := ActionOf(c[3])
-		if err != nil || !isSeverity || !isAction {
-			return nil, fmt.Errorf("line %d: code %q, severity %q or action %q is none", i+2, c[0], c[2], c[3])
+		recovery, errRecovery := strconv.Atoi("0" + c[4])
+		if err != nil || errRecovery != nil || !isSeverity || !isAction {
+			return nil, fmt.Errorf("line %d: code %q, severity %q, action %q or recovery %q is none", i+2, c[0], c[2], c[3], c[4])
 		}
 		rows = append(rows, XIDRow{
-			Code: uint32(code), Mnemonic: c[1], Severity: severity, Action: action,
-			Except: strings.Fields(c[4]), Source: c[5], Meaning: c[6], Advice: c[7],
+			Code: uint32(code), Mnemonic: c[1], Severity: severity, Action: action, Recovery: recovery,
+			Except: strings.Fields(c[5]), Source: c[6], Meaning: c[7], Advice: c[8],
 		})
 	}
 	return rows, nil

@@ -79,6 +79,23 @@ func TestXIDRows(t *testing.T) {
 	}
 }
 
+func TestXIDRecovers(t *testing.T) {
+	for _, c := range []struct {
+		code   uint32
+		driver string
+		want   bool
+	}{
+		{48, "570.86.15", true}, {48, "565.1", true}, {48, "550.54.15", false}, {48, "", true},
+		{109, "565.57.01", false}, {109, "570.86.15", true}, {143, "570.86.15", false}, {143, "580.95.05", true},
+		{119, "580.95.05", false}, {119, "", false}, {149, "580.95.05", true}, {4711, "580.95.05", false},
+	} {
+		row, _ := XIDOf(c.code)
+		if got := row.Recovers(c.driver); got != c.want {
+			t.Errorf("XID %d, driver %q: %v", c.code, c.driver, got)
+		}
+	}
+}
+
 // immediate is our action for the catalog's immediate one.
 var immediate = map[string]Action{
 	"RESTART_APP": ActionRestartApplication, "IGNORE": ActionNone, "RESET_GPU": ActionResetGPU,
@@ -111,7 +128,7 @@ func TestXIDTableErrors(t *testing.T) {
 	header, _, _ := strings.Cut(xidTable, "\n")
 	for _, text := range []string{
 		"", header, "code,severity\n1,fatal\n",
-		header + "\nx,,fatal,none,,,,\n", header + "\n1,,deadly,none,,,,\n", header + "\n1,,fatal,pray,,,,\n", header + "\n1,fatal\n",
+		header + "\nx,,fatal,none,,,,,\n", header + "\n1,,deadly,none,,,,,\n", header + "\n1,,fatal,pray,,,,,\n", header + "\n1,,fatal,none,R565,,,,\n", header + "\n1,fatal\n",
 	} {
 		if _, err := parseXIDs(text); err == nil {
 			t.Errorf("%q: no error", text)

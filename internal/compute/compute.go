@@ -5,9 +5,11 @@ package compute
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -36,6 +38,11 @@ type Options struct {
 	// weights and those that left included: they are dropped first, the one that left longest ago before
 	// the others. 0 is no limit.
 	MaxDevices, MaxAllocations int
+	// XIDs replace rows of the table of XIDs.
+	XIDs map[uint32]XIDOverride
+	// XIDHold is how long after a fatal XID its condition is raised, where nothing
+	// resolves it.
+	XIDHold time.Duration
 }
 
 // DefaultOptions returns the preset ai, Renormalize with half of the weight, and
@@ -46,6 +53,7 @@ func DefaultOptions() Options {
 		MinCoverage: 0.5,
 		Thresholds:  DefaultThresholds(),
 		States:      DefaultStates(),
+		XIDHold:     24 * time.Hour,
 	}
 }
 
@@ -61,6 +69,9 @@ type Judge struct {
 	inputs      []canonical.Field
 	memory      memory
 	allocations allocations
+	xids        xidRules
+	events      []canonical.Event // those that Events has, and told later ones
+	told        int
 	evidence    evidence // scratch
 }
 
@@ -98,6 +109,14 @@ func (o *Options) Check() (wrong []*OptionError) {
 			wrong = append(wrong, Reject("health", "health condition %s cannot raise states %#b: make it hot, warn or crit, or none to turn it off", canonical.Condition(c), s))
 		}
 	}
+	for code, x := range o.XIDs {
+		if code == 0 || x.Severity >= canonical.NumSeverities || x.Action >= canonical.NumActions {
+			wrong = append(wrong, Reject(fmt.Sprintf("xids.%d", code), "XID %d cannot have severity %d and action %d: name one of each for a code above 0", code, x.Severity, x.Action))
+		}
+	}
+	if o.XIDHold <= 0 {
+		wrong = append(wrong, Reject("xid_hold", "%v is too short: make xid_hold a positive duration, such as 24h", o.XIDHold))
+	}
 	for _, l := range []struct {
 		name  string
 		value int
@@ -126,6 +145,7 @@ func New(o Options) (*Judge, error) {
 		inputs:      inputs(&o.States),
 		memory:      memory{expected: o.ExpectedGPUs, limit: o.MaxDevices},
 		allocations: allocations{limit: o.MaxAllocations},
+		xids:        xidRules{maps.Clone(o.XIDs), o.XIDHold},
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
 	j.rules = Cascade(&j.thresholds)
@@ -190,7 +210,13 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 	if f.At.Before(j.memory.at) {
 		j.allocations.departed.rewind(f.At)
 	}
+	before, topology := j.memory.at, j.memory.topology
+	j.forget()
 	j.memory.advance(f, &j.thresholds)
+	if f.Topology != topology {
+		j.renewPresent()
+	}
+	j.observeXIDs(f, earlier(before, f.At))
 	for i, d := range j.memory.present {
 		row, v := f.Row(i), &verdicts[i]
 		*v = canonical.Verdict{
@@ -207,13 +233,14 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 		if !d.IsInstance() {
 			row[canonical.TemperatureWarning] = d.warning
 			d.observeRises(row, f.At)
-			d.observeXID(row, f.At)
-			d.restarts.observe(row, f.At)
 			d.links.observe(row[canonical.NVLinksActive], j.thresholds.SteadyReadings)
 			j.evidence = evidence{row: row, at: f.At, reading: j.memory.readings, device: d, thresholds: &j.thresholds, profiling: found}
 			j.evidence.health(&j.judgement.States, v)
+			v.Action = j.evidence.action(v)
+			j.tellConditions(d, v, f.At)
 		}
 	}
+	j.told = len(j.events)
 	return verdicts
 }
 
@@ -240,5 +267,9 @@ func (j *Judge) Resume(other *Judge) {
 	j.memory.expected, j.memory.limit, j.allocations.limit = expected, devices, allocations
 	for _, d := range j.memory.present {
 		d.warning = j.thresholds.warning(d.Model)
+	}
+	j.events = append(j.events[:0], other.events[other.told:]...)
+	for _, d := range j.memory.devices {
+		j.renew(d)
 	}
 }

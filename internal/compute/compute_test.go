@@ -72,7 +72,7 @@ func TestJudgement(t *testing.T) {
 	const hot, warn, crit, both = canonical.RaisesHot, canonical.RaisesWarn, canonical.RaisesCrit, canonical.RaisesCrit | canonical.RaisesWarn
 	want := [canonical.NumConditions]canonical.HealthSet{
 		crit, crit, warn, hot, hot,
-		both, crit, warn, crit, warn, warn, both, hot, warn, warn, crit, both, warn,
+		both, crit, warn, warn, crit, warn, warn, both, hot, warn, warn, crit, both, warn,
 	}
 	for i, s := range newJudge(t, nil).Judgement().States {
 		if s != want[i] {
@@ -207,10 +207,13 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 		j.Account(&l, f, v, 0)
 		f = fleet(n)
 		f.AllocationSet = allocated(f, 2)
+		codes := [2]float64{79, 45}
+		f.Row(3)[canonical.XIDLast] = codes[1]
 		step := func() {
 			f.At = f.At.Add(100 * time.Millisecond)
 			f.Row(3)[canonical.PCIeReplays]++
-			f.Row(3)[canonical.XIDLast]++
+			f.Row(3)[canonical.XIDLast] = codes[0]
+			codes[0], codes[1] = codes[1], codes[0]
 			v = j.Judge(f, v)
 			j.Account(&l, f, v, 100*time.Millisecond)
 		}

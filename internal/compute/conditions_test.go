@@ -87,18 +87,29 @@ func conditionCases() []conditionCase {
 		{canonical.CondRecoveryAction, inTurn(canonical.RecoveryAction,
 			0., calm, 1., "crit", 2., "crit", 3., "warn", 4., "crit", 5., "warn", 6., "warn", absent, no, 0., calm)},
 		{canonical.CondXIDFatal, []step{
-			{0, xid(0), calm}, {1, xid(48), "crit"}, {2, xid(64), "crit"}, {3, xid(74), "crit"}, {4, xid(79), "crit"},
-			{5, xid(95), "crit"}, {6, xid(119), "crit"}, {7, xid(120), "crit"}, {8, xid(140), "crit"},
-			{9, reading{}, no}, {10, xid(13), calm}, {11, xid(43), calm}, {12, xid(63), calm}, {13, xid(94), calm}, {14, xid(31), calm},
-			{2 * time.Hour, xid(79), "crit"}, {5 * time.Hour, xid(79), "crit"},
+			{0, reading{}, no}, {1, xid(0), calm}, {2, xid(13), calm}, {3, xid(74), calm}, {4, xid(45), calm}, {5, xid(48), "crit"},
+			{6, xid(45), "crit"}, {7, reading{}, "crit"}, {8, xid(0), "crit"}, // the code that came last says nothing
+			{24*time.Hour + 5, xid(0), "crit"}, {24*time.Hour + 6, xid(0), calm}, {24*time.Hour + 7, reading{}, no},
+		}},
+		{canonical.CondXIDFatal, []step{
+			{0, xid(79), "crit"}, // there when it was first read
+			{minute, xid(79).with(canonical.Energy, 9.0), "crit"}, {2 * minute, xid(79).with(canonical.Energy, 1.0), calm}, // it was reset
+			{3 * minute, xid(45), calm}, {4 * minute, xid(79), "crit"},
 		}},
 		{canonical.CondXIDRecent, []step{
-			{0, xid(31), calm}, // nobody knows how old it is
-			{minute, xid(13), "warn"}, {2 * minute, reading{}, "warn"}, {3 * minute, xid(0), "warn"},
-			{11 * minute, xid(0), "warn"}, {11*minute + 1, xid(0), calm},
-			{12 * minute, reading{}, no}, {13 * minute, xid(13), "warn"}, {24 * minute, xid(13), calm}, {25 * minute, reading{}, no},
+			{0, xid(74), calm}, // nobody knows how old it is
+			{minute, xid(13), calm}, {1*minute + 1, xid(74), "warn"}, {2 * minute, reading{}, "warn"}, {3 * minute, xid(0), "warn"},
+			{11*minute + 1, xid(0), "warn"}, {11*minute + 2, xid(0), calm},
+			{12 * minute, reading{}, no}, {13 * minute, xid(54), "warn"}, {24 * minute, xid(54), calm}, {25 * minute, reading{}, no},
 		}},
-		{canonical.CondXIDRecent, []step{{0, reading{}, no}, {minute, xid(13), "warn"}}},
+		{canonical.CondXIDRecent, []step{{0, reading{}, no}, {minute, xid(4711), "warn"}}},
+		{canonical.CondXIDRepeated, []step{
+			{0, xid(0), calm},
+			{1 * minute, xid(31), calm}, {2 * minute, xid(45), calm}, {3 * minute, xid(31), calm}, {4 * minute, xid(45), calm},
+			{5 * minute, xid(31), calm}, {6 * minute, xid(45), calm}, {7 * minute, xid(31), calm}, {8 * minute, xid(45), calm},
+			{9 * minute, xid(31), "warn"}, {10 * minute, xid(45), "warn"}, {11 * minute, reading{}, "warn"},
+			{24*time.Hour + minute, xid(45), "warn"}, {24*time.Hour + minute + 1, xid(45), calm}, {24*time.Hour + 2*minute, reading{}, no},
+		}},
 		{canonical.CondECCDoubleBit, rise(canonical.ECCDoubleBitVolatile, "crit")},
 		{canonical.CondRowRemapPending, level(canonical.RowRemapPending, 0, 1, "warn")},
 		{canonical.CondRetiredPagesPending, level(canonical.RetiredPagesPending, 0, 1, "warn")},

@@ -23,16 +23,17 @@ type evidence struct {
 // Test is how the inputs of a condition decide it.
 type Test uint8
 
-// The tests. Those before Rose look at one reading.
+// The tests. Those before Rose, but for FatalXID, look at one reading.
 const (
 	Positive         Test = iota // the input is above 0
 	TooManyRows                  // above Thresholds.RemappedRows
 	TooHot                       // at or above the model's warning temperature, or the second input, a margin, used up
-	Fatal                        // one of FatalXIDs
+	FatalXID                     // one that is fatal came, and was not resolved
 	RecoveryAction               // the driver asks for one
 	WornMemory                   // any input is above 0, of which the last is the milder state
 	Rose                         // an input rose within Thresholds.RiseHold
-	Changed                      // became another code but 0 within Thresholds.RiseHold
+	RecentXID                    // one that warns came within Thresholds.RiseHold
+	RepeatedXID                  // one of a program's came again and again, on this board alone
 	AnyBit                       // has a bit of Criterion.Mask in Thresholds.SteadyReadings
 	LinksDown                    // fewer than the board had in so many readings, or the second input Rose
 	Fabric                       // unhealthy, limited or failed in so many readings
@@ -45,11 +46,12 @@ var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
 	Positive:         findFlag,
 	TooManyRows:      findRemappedRows,
 	TooHot:           findHeat,
-	Fatal:            findFatalXID,
+	FatalXID:         findFatalXID,
 	RecoveryAction:   findRecoveryAction,
 	WornMemory:       findWornMemory,
 	Rose:             findRecent,
-	Changed:          findRecent,
+	RecentXID:        findRecentXID,
+	RepeatedXID:      findRepeatedXID,
 	AnyBit:           findBits,
 	LinksDown:        findLinks,
 	Fabric:           findFabric,
@@ -66,7 +68,7 @@ type Criterion struct {
 	Basic bool
 	Test  Test
 	// Inputs: without any of these readings the condition is NotRead. For a stall see
-	// profiling.
+	// profiling; XIDs may be told otherwise too.
 	Inputs []canonical.Field
 	// Mask of AnyBit, bits of canonical.ClockEventReasons.
 	Mask uint64
@@ -88,8 +90,9 @@ var conditions = [canonical.NumConditions]Criterion{
 	canonical.CondGPUTemperature:            {hot, true, TooHot, []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}, 0},
 	canonical.CondMemoryTemperature:         {hot, true, TooHot, []canonical.Field{canonical.MemoryTemperature}, 0},
 	canonical.CondRecoveryAction:            {critOrWarn, false, RecoveryAction, []canonical.Field{canonical.RecoveryAction}, 0},
-	canonical.CondXIDFatal:                  {crit, false, Fatal, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondXIDRecent:                 {warn, false, Changed, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondXIDFatal:                  {crit, false, FatalXID, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondXIDRecent:                 {warn, false, RecentXID, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondXIDRepeated:               {warn, false, RepeatedXID, []canonical.Field{canonical.XIDLast}, 0},
 	canonical.CondECCDoubleBit:              {crit, false, Rose, []canonical.Field{canonical.ECCDoubleBitVolatile}, 0},
 	canonical.CondRowRemapPending:           {warn, false, Positive, []canonical.Field{canonical.RowRemapPending}, 0},
 	canonical.CondRetiredPagesPending:       {warn, false, Positive, []canonical.Field{canonical.RetiredPagesPending}, 0},

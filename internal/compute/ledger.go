@@ -38,6 +38,7 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	for _, left := range m.departed {
 		dst.Devices = append(dst.Devices, left.item.account)
 	}
+	dst.XIDs = m.appendXIDs(dst.XIDs[:0])
 	dst.Allocations = j.allocations.appendAccounts(dst.Allocations[:0])
 }
 

@@ -41,12 +41,13 @@ type device struct {
 
 	// Boards only.
 	counters [len(rising)]float64               // latest value of each, NaN if none
-	xid      float64                            // latest code, 0 if none was read; NaN before the first reading
 	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
 	streaks  [canonical.NumConditions]streak
 	restarts restarts
 	links    links
 	cut      bool // into MIG instances
+	xids     xids
+	raised   uint32 // a bit for each condition that Events told to be raised
 
 	// The allocations of the latest reading.
 	holders     int           // how many there are, those beyond the limit included
@@ -55,7 +56,7 @@ type device struct {
 }
 
 func newDevice() *device {
-	d := &device{xid: math.NaN(), restarts: newRestarts()}
+	d := &device{xids: newXIDs(), restarts: newRestarts()}
 	for i := range d.counters {
 		d.counters[i] = math.NaN()
 	}
@@ -122,7 +123,7 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		}
 		if !d.isIn(previous) {
 			if d.appeared > 0 {
-				d.restarts.at = m.at
+				d.restarts.at, d.xids.away = m.at, true
 			}
 			d.appeared = m.readings
 		}
@@ -165,6 +166,7 @@ func (m *memory) observeCuts() {
 func (m *memory) rewind(at time.Time) {
 	m.departed.rewind(at)
 	for _, d := range m.devices {
+		d.xids.rewind(at)
 		d.restarts.at = earlier(d.restarts.at, at)
 		for i := range d.streaks {
 			d.streaks[i].since = earlier(d.streaks[i].since, at)

@@ -28,17 +28,21 @@ func newRestarts() (r restarts) {
 	return r
 }
 
-// observe looks for a counter that fell. It may have been rounded by one unit, as where an
-// exporter of another version gives it.
-func (r *restarts) observe(row []float64, at time.Time) {
+// observe looks for a counter that fell, and returns the name of its series; "" for none. It
+// may have been rounded by one unit, as where an exporter of another version gives it. The
+// board went on, and did not start anew, where its energy did not fall since an earlier
+// reading.
+func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {
 	for i, f := range sinceDriver {
 		v := row[f]
 		if !canonical.Given(v) {
 			continue
 		}
 		if v < r.counters[i]-1 || v == 0 && r.counters[i] > 0 { // never if that is NaN
-			r.at = at
+			r.at, fell = at, canonical.Fields[f].Name
 		}
+		wentOn = wentOn || f == canonical.Energy && v >= r.counters[i]
 		r.counters[i] = v
 	}
+	return fell, wentOn && fell == ""
 }

@@ -16,6 +16,8 @@ type deviceFamily struct {
 	// tails distinguish the series of a row.
 	tails []string
 	fill  rowFiller
+	// codes are the XIDs of a device, for a family with a series of each; it has no tails.
+	codes bool
 	// first to end are the fields that it has series of; none for what is
 	// concluded and counted.
 	first, end canonical.Field
@@ -113,6 +115,7 @@ func verdictFamilies() []deviceFamily {
 		verdicts(classFamily, readDevices, classTails(classLabel, bottleneckLabel), fillClass),
 		verdicts(healthFamily, boards, stateTails(), fillHealth),
 		verdicts(conditionFamily, boards, conditionTails(), fillConditions),
+		verdicts(actionFamily, boards, actionTails(), fillAction),
 	}
 }
 
@@ -193,6 +196,23 @@ func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 				values[at] = indicator(v.Findings[condition] == canonical.Raised && v.States[condition] == state)
 			}
 		}
+	}
+}
+
+// actionTails are one for each action.
+func actionTails() []string {
+	tails := make([]string, canonical.NumActions)
+	for action := range canonical.NumActions {
+		tails[action] = tail(fmt.Sprintf("action=%q", action))
+	}
+	return tails
+}
+
+// fillAction gives the action that holds a value: nobody needs those that do not.
+func fillAction(values []float64, s *canonical.Snapshot, device int) {
+	fillNaN(values)
+	if v := &s.Verdicts[device]; v.Health != canonical.HealthUnknown {
+		values[v.Action] = 1
 	}
 }
 

@@ -29,8 +29,10 @@ const (
 	classFamily
 	healthFamily
 	conditionFamily
+	actionFamily
 	xidChangesFamily
 	xidChangedFamily
+	xidErrorsFamily
 	presentFamily
 	observedFamily
 	utilizedFamily
@@ -91,8 +93,10 @@ var families = [numFamilies]Series{
 	classFamily:              {"gpu_workload_class", canonical.Gauge, "class,bottleneck", "1 for the class of work the device is doing, 0 for the others; unknown where the readings leave it open."},
 	healthFamily:             {"gpu_health", canonical.Gauge, "state", "1 for the state the board is in, the worst of its raised conditions; 0 for the others."},
 	conditionFamily:          {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; a rise of a counter or a new XID keeps it raised for 10 minutes. 0 while it is not raised, absent where its input was not read."},
+	actionFamily:             {"gpu_recommended_action", canonical.Gauge, "action", "1 for what is to be done about the board: the most that its raised conditions ask for; what the driver itself asks for goes before the table of XIDs. Absent while health is unknown."},
 	xidChangesFamily:         {"gpu_xid_changes_total", canonical.Counter, "", "How often the code of the last XID error turned into another one; the same code again does not show."},
 	xidChangedFamily:         {"gpu_xid_last_change_timestamp_seconds", canonical.Gauge, "", "When the code of the last XID error was first read, in Unix time; absent for a code that was there from the start."},
+	xidErrorsFamily:          {"gpu_xid_errors_total", canonical.Counter, "xid", "XID errors by their code since it was first seen, of all that tell of them: several that tell of one error count it once. A code reads 0 for its first minute, so that increase() sees its first error."},
 	presentFamily:            {"gpu_present", canonical.Gauge, "", "1 for a board that is there, 0 for one that went within the last hour, that the source names and cannot read, or that was expected and never seen."},
 	observedFamily:           {"gpu_observed_seconds_total", canonical.Counter, "", "Time that the device was read over: the sum of its seconds in all classes, and of a board in all states of health."},
 	utilizedFamily:           {"gpu_real_utilization_seconds_total", canonical.Counter, "", "Real utilization summed over time: one second of full use, or two of half; divide by the known seconds for the mean."},

@@ -16,6 +16,7 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 func TestSeriesTableIsTheExposition(t *testing.T) {
 	snap := allocated(fleet(1), 1)
 	snap.Frame.Topology.Devices[0].Cluster = "c"
+	snap.Ledger.XIDs = []canonical.XIDTotal{{Device: 0, Code: 79, Total: 2}}
 	snap.Source.Period = 1
 	snap.Source.ChangedAt = readAt
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
@@ -62,6 +63,7 @@ func TestLimits(t *testing.T) {
 		for i := range c.missed {
 			snap.Ledger.Roster.Missed = append(snap.Ledger.Roster.Missed, canonical.Device{Hostname: "n", GPU: fmt.Sprint(n + i)})
 		}
+		snap.Ledger.XIDs = []canonical.XIDTotal{{Device: 0, Code: 79, Total: 2}}
 		snap.Source.Period = 1
 		snap.Source.ChangedAt = readAt
 		for f := range canonical.NumFields {

@@ -39,6 +39,9 @@ func TestFillsEveryValue(t *testing.T) {
 	for _, snap := range []*canonical.Snapshot{full, sparse} {
 		for _, f := range deviceFamilies() {
 			for row := range 3 {
+				if f.codes {
+					continue // it has no values to fill
+				}
 				check(f.header, f.tails, func(values []float64) { f.fill(values, snap, row) })
 			}
 		}

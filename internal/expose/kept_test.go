@@ -61,6 +61,8 @@ func kept() *canonical.Snapshot {
 	l.Devices[rowGoneImplied].Classes[canonical.ClassUnknown] = 9 * time.Second
 	l.Devices[rowGoneImplied].Health[canonical.HealthOK] = 9 * time.Second
 
+	l.XIDs = []canonical.XIDTotal{{Device: rowBoard, Code: 48, Total: 1}, {Device: rowBoard, Code: 79}, {Device: rowGoneBoard, Code: 79, Total: 3}}
+
 	l.AllocationRoster = &canonical.AllocationRoster{
 		Roster: l.Roster,
 		Allocations: []canonical.Allocation{

@@ -18,6 +18,7 @@ func ledgerFamilies() []deviceFamily {
 	return []deviceFamily{
 		ledger(xidChangesFamily, remembered, boards, alone(), ofDevice(fillXIDChanges)),
 		ledger(xidChangedFamily, remembered, boards, alone(), ofDevice(fillXIDChanged)),
+		{header: newHeader(families[xidErrorsFamily]), of: ofDevices, reach: remembered, kinds: boards, codes: true},
 		ledger(presentFamily, missed, boards, alone(), fillPresent),
 		ledger(observedFamily, remembered, everyDevice, alone(), ofDevice(fillObserved)),
 		ledger(utilizedFamily, remembered, everyDevice, alone(), ofDevice(ifRead(fillUtilized))),

@@ -153,6 +153,10 @@ func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
 		if snap == nil || f.absent(&snap.Frame) {
 			continue
 		}
+		if f.codes {
+			headed = f.writeXIDs(o, text, snap, headed)
+			continue
+		}
 		for row := range text.upto[f.reach] {
 			labels := text.labels.at(row)
 			if len(labels) == 0 || text.kinds[row]&f.kinds == 0 {

@@ -25,7 +25,7 @@ const (
 // inputs of others. Nor do they count how many evaluations in a row have a clock event.
 var (
 	beyond = []canonical.Condition{
-		canonical.CondRecoveryAction, canonical.CondRetiredPagesPending, canonical.CondMemoryWorn, canonical.CondNVLinkDown, canonical.CondFabric,
+		canonical.CondRecoveryAction, canonical.CondXIDRepeated, canonical.CondRetiredPagesPending, canonical.CondMemoryWorn, canonical.CondNVLinkDown, canonical.CondFabric,
 	}
 	unseen = []canonical.Field{
 		canonical.TemperatureMargin,
@@ -53,7 +53,8 @@ func criteria() (list []criterion) {
 	return list
 }
 
-// rose is the series that is 1 when a counter rose, and changed when a code did.
+// rose is the series that is 1 when a counter rose, and changed when a code became one that
+// warns.
 func rose(f canonical.Field) string    { return stem(f) + "rose" }
 func changed(f canonical.Field) string { return stem(f) + "changed" }
 
@@ -78,9 +79,10 @@ func eventSection() section {
 			switch x := series(f); c.Test {
 			case compute.Rose:
 				add(rose(f), fmt.Sprintf("%s > bool %s", x, earlier(x)))
-			case compute.Changed:
-				// A board that was read before, and had no code, has a new one now.
-				add(changed(f), fmt.Sprintf("(%s != bool 0)\n* (%s != bool (%s or 0 * %s))", x, x, earlier(x), earlier(boardSeries)))
+			case compute.RecentXID:
+				// A board that was read before, and had no code, has a new one now. What
+				// the table lacks is a warning only to the program.
+				add(changed(f), fmt.Sprintf("(\n%s\n)\n* (%s != bool (%s or 0 * %s))", indented(oneOf(x, codesOf(canonical.SeverityWarning))), x, earlier(x), earlier(boardSeries)))
 			case compute.ProfilingStalled:
 				add(stallReadingSeries, fmt.Sprintf(`(%s{mig_instance=""} == 1) + (%s %s)`+"\n"+`or %s{mig_instance=""} == 1`,
 					stalledSeries, stallReadingSeries, previous, stalledSeries))
@@ -136,12 +138,8 @@ func found(c *criterion, t *compute.Thresholds) string {
 		return fmt.Sprintf("max by (%s) (%s) > bool %s", boardLabels, x, number(t.RemappedRows))
 	case compute.TooHot:
 		return x + " >= bool " + hotSeries
-	case compute.Fatal:
-		codes := make([]string, len(compute.FatalXIDs))
-		for i, code := range compute.FatalXIDs {
-			codes[i] = fmt.Sprintf("(%s == bool %s)", x, number(code))
-		}
-		return strings.Join(codes, "\n+ ")
+	case compute.FatalXID:
+		return oneOf(x, codesOf(canonical.SeverityFatal))
 	case compute.AnyBit:
 		var names []string
 		for _, e := range reasons(c.Mask) {
@@ -150,12 +148,38 @@ func found(c *criterion, t *compute.Thresholds) string {
 		return fmt.Sprintf(`max by (%s) (%s{reason=~"%s"})`, boardLabels, x, anyOf(names))
 	case compute.Rose:
 		return recent(rose(c.Inputs[0]), x, t)
-	case compute.Changed:
+	case compute.RecentXID:
 		return recent(changed(c.Inputs[0]), x, t)
 	default: // ProfilingStalled
 		return fmt.Sprintf(`(%s >= bool %d) * (time() - %s >= bool %s)`+"\n"+`or %s{mig_instance=""} * 0`,
 			stallReadingSeries, t.StalledReadings, stallSinceSeries, number(t.StalledSpan.Seconds()), stalledSeries)
 	}
+}
+
+// codesOf returns the XIDs of a severity.
+func codesOf(severity canonical.Severity) (codes []uint32) {
+	for _, row := range canonical.XIDs() {
+		if row.Severity == severity {
+			codes = append(codes, row.Code)
+		}
+	}
+	return codes
+}
+
+// oneOf is 1 where a series is one of the codes, which ascend, else 0.
+func oneOf(series string, codes []uint32) string {
+	var terms []string
+	for from, to := 0, 0; from < len(codes); from = to {
+		for to = from + 1; to < len(codes) && codes[to] == codes[to-1]+1; {
+			to++
+		}
+		if to == from+1 {
+			terms = append(terms, fmt.Sprintf("(%s == bool %d)", series, codes[from]))
+		} else {
+			terms = append(terms, fmt.Sprintf("(%s >= bool %d) * (%s <= bool %d)", series, codes[from], series, codes[to-1]))
+		}
+	}
+	return strings.Join(terms, "\n+ ")
 }
 
 // recent is for conditions that follow events: they stay raised while their input is

@@ -58,14 +58,32 @@ func limits() []limit {
 		{
 			"not read for over an hour", 31 * time.Minute,
 			[]string{
-				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 31", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 1"), page("DCGM_FI_DEV_GPU_TEMP@ 50"),
-				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 31", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 2"),
+				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 54", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 1"), page("DCGM_FI_DEV_GPU_TEMP@ 50"),
+				page("DCGM_FI_DEV_GPU_TEMP@ 50", "DCGM_FI_DEV_XID_ERRORS@ 54", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL@ 2"),
 			},
 			[]string{
 				"kpulse_gpu_health state=crit is 0, want 1",
 				"kpulse_gpu_health state=warn is 1, want 0",
 				"kpulse_gpu_health_condition condition=ecc_double_bit state=crit is 0, want 1",
 				"kpulse_gpu_health_condition condition=xid_recent state=warn is 1, want 0",
+			},
+		},
+		{
+			"another XID came behind a fatal one", 15 * time.Second,
+			[]string{page("DCGM_FI_DEV_XID_ERRORS@ 48"), page("DCGM_FI_DEV_XID_ERRORS@ 45")},
+			[]string{
+				"kpulse_gpu_health state=crit is 0, want 1",
+				"kpulse_gpu_health state=unknown is 1, want 0",
+				"kpulse_gpu_health_condition condition=xid_fatal state=crit is 0, want 1",
+			},
+		},
+		{
+			"a code that the table of XIDs lacks", 15 * time.Second,
+			[]string{page("DCGM_FI_DEV_XID_ERRORS@ 45"), page("DCGM_FI_DEV_XID_ERRORS@ 4711")},
+			[]string{
+				"kpulse_gpu_health state=unknown is 1, want 0",
+				"kpulse_gpu_health state=warn is 0, want 1",
+				"kpulse_gpu_health_condition condition=xid_recent state=warn is 0, want 1",
 			},
 		},
 		{

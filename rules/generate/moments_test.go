@@ -40,10 +40,11 @@ func TestMoments(t *testing.T) {
 			{0, replays(7), "0"}, {m, "", ""}, {50 * m, replays(8), "1"}, {51 * m, "", ""}, {52 * m, replays(8), "1"}, {60*m + ms, replays(8), "0"},
 		}},
 		{"xid_recent", []moment{
-			{0, xid(31), "0"}, {m, xid(31), "0"}, {2 * m, xid(43), "1"}, {12 * m, xid(43), "1"}, {12*m + ms, xid(43), "0"},
-			{13 * m, temperature, ""}, {14 * m, xid(43), "0"}, {15 * m, xid(0), "0"}, {16 * m, xid(43), "1"},
+			{0, xid(54), "0"}, {m, xid(54), "0"}, {90 * time.Second, xid(43), "0"}, {2 * m, xid(74), "1"}, {12 * m, xid(74), "1"}, {12*m + ms, xid(74), "0"},
+			{13 * m, temperature, ""}, {14 * m, xid(74), "0"}, {15 * m, xid(0), "0"}, {16 * m, xid(74), "1"}, {17 * m, xid(31), "1"},
 		}},
-		{"xid_recent", []moment{{0, temperature, ""}, {m, xid(79), "1"}, {11*m + ms, xid(79), "0"}}}, // none, then one
+		{"xid_recent", []moment{{0, temperature, ""}, {m, xid(154), "1"}, {11*m + ms, xid(154), "0"}}}, // none, then one
+		{"xid_fatal", []moment{{0, xid(0), "0"}, {m, xid(48), "1"}, {11 * m, xid(48), "1"}, {12 * m, xid(79), "1"}}},
 		{"nvlink_errors", []moment{
 			{0, links(1, 5), "0"}, {m, links(0, 5), "0"}, {2 * m, links(0, 6), "1"}, {12 * m, links(1, 6), "1"}, {22 * m, links(1, 6), "1"}, {22*m + ms, links(1, 6), "0"},
 		}},

@@ -134,7 +134,7 @@ func findings(history []Reading, model string, cut bool) [Conditions]finding {
 		return row[canonical.FabricHealth] == 2 || row[canonical.FabricError] > 0
 	}
 	troubled := func(row []float64) bool { return unhealthy(row) || row[canonical.FabricHealth] == 3 }
-	changes, last := XIDChanges(history)
+	codes := XIDs(history)
 	action := row[canonical.RecoveryAction]
 	links, linksRose := false, false
 	for f := canonical.NVLinkCRCFlitErrors; f <= canonical.NVLinkEffectiveErrors; f++ {
@@ -151,8 +151,9 @@ func findings(history []Reading, model string, cut bool) [Conditions]finding {
 		one(given(canonical.Temperature, canonical.TemperatureMargin), row[canonical.Temperature] >= hot || row[canonical.TemperatureMargin] <= 0),
 		one(given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot),
 		judged(given(canonical.RecoveryAction), action == 1 || action == 2 || action == 4, action > 0),
-		one(given(canonical.XIDLast), slices.Contains([]int{48, 64, 74, 79, 95, 119, 120, 140}, xid(history))),
-		one(given(canonical.XIDLast), changes > 0 && !last.Add(10*time.Minute).Before(end.At)),
+		one(codes.Told, len(codes.Fatal) > 0),
+		one(codes.Told, codes.Warned),
+		one(codes.Told, false), // it takes the neighbours of the board
 		one(given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)),
 		one(given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0),
 		one(given(canonical.RetiredPagesPending), row[canonical.RetiredPagesPending] > 0),

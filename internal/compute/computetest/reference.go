@@ -22,12 +22,12 @@ type Options struct {
 }
 
 // Conditions is how many there are.
-const Conditions = 18
+const Conditions = 19
 
 // DefaultOptions returns the preset ai with the default states.
 func DefaultOptions() Options {
 	return Options{SM: .35, Tensor: .35, DRAM: .20, GR: .10, MinCoverage: 50, States: [Conditions]string{
-		"crit", "crit", "warn", "hot", "hot", "crit warn", "crit", "warn", "crit", "warn", "warn", "crit warn",
+		"crit", "crit", "warn", "hot", "hot", "crit warn", "crit", "warn", "warn", "crit", "warn", "warn", "crit warn",
 		"hot", "warn", "warn", "crit", "crit warn", "warn",
 	}}
 }

@@ -61,6 +61,7 @@ var Conditions = [canonical.NumConditions]ConditionInfo{
 	canonical.CondRecoveryAction:            {"driver asks for recovery", canonical.RecoveryAction, true},
 	canonical.CondXIDFatal:                  {"fatal XID", canonical.XIDLast, true},
 	canonical.CondXIDRecent:                 {"recent XID", canonical.XIDLast, true},
+	canonical.CondXIDRepeated:               {"repeated XID", canonical.XIDLast, true},
 	canonical.CondECCDoubleBit:              {"double-bit ECC", canonical.ECCDoubleBitVolatile, false},
 	canonical.CondRowRemapPending:           {"row remap pending", canonical.RowRemapPending, false},
 	canonical.CondRetiredPagesPending:       {"page retirement pending", canonical.RetiredPagesPending, false},
@@ -85,16 +86,30 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 		}
 		info := &Conditions[raised.Condition]
 		dst = append(dst, info.Name...)
-		// After a reset the code of an XID is 0 while its condition is still raised.
-		if !info.Valued || !canonical.Given(g.Values[info.Field]) || info.Field == canonical.XIDLast && g.Values[info.Field] == 0 {
+		value := g.Values[info.Field]
+		if !info.Valued || !canonical.Given(value) || info.Field == canonical.XIDLast && !raises(value, raised.Condition) {
 			continue
 		}
-		dst = strconv.AppendFloat(append(dst, ' '), g.Values[info.Field], 'f', 0, 64)
+		dst = strconv.AppendFloat(append(dst, ' '), value, 'f', 0, 64)
 		if canonical.Fields[info.Field].Unit == canonical.Celsius {
 			dst = append(dst, "°C"...)
 		}
 	}
 	return dst
+}
+
+// raises reports whether a code, the last XID's, may be what raised a condition on XIDs:
+// others come behind the one that did, and after a reset it is 0.
+func raises(code float64, c canonical.Condition) bool {
+	row, _ := canonical.XIDOf(uint32(code))
+	switch c {
+	case canonical.CondXIDFatal:
+		return row.Severity == canonical.SeverityFatal
+	case canonical.CondXIDRepeated:
+		return row.Severity == canonical.SeverityApplication
+	default:
+		return code != 0 && row.Severity == canonical.SeverityWarning
+	}
 }
 
 // Holder returns the workload that uses g, in the shortest words that identify it;

@@ -1,0 +1,92 @@
+package compute
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// asked is what each condition asks for. The ones on XIDs ask for what the codes do.
+var asked = [canonical.NumConditions]canonical.Action{
+	canonical.CondRowRemapFailure:           canonical.ActionReplace,
+	canonical.CondUncorrectableRemappedRows: canonical.ActionCheckHardware, // remapped, and so mended, but by a threshold of the user's too many
+	canonical.CondPCIeReplay:                canonical.ActionCheckHardware,
+	canonical.CondGPUTemperature:            canonical.ActionCheckHardware,
+	canonical.CondMemoryTemperature:         canonical.ActionCheckHardware,
+	canonical.CondRecoveryAction:            canonical.ActionNone, // the driver's goes in anyway: RecoveryActionOf
+	canonical.CondXIDRepeated:               canonical.ActionCheckHardware,
+	canonical.CondECCDoubleBit:              canonical.ActionResetGPU,
+	canonical.CondRowRemapPending:           canonical.ActionResetGPU,   // which remaps it
+	canonical.CondRetiredPagesPending:       canonical.ActionRebootNode, // the driver is to be loaded anew
+	canonical.CondMemoryWorn:                canonical.ActionReplace,
+	canonical.CondThermalSlowdown:           canonical.ActionCheckHardware,
+	canonical.CondPowerBrake:                canonical.ActionCheckHardware,
+	canonical.CondNVLinkErrors:              canonical.ActionCheckHardware,
+	canonical.CondNVLinkDown:                canonical.ActionResetGPU,
+	canonical.CondFabric:                    canonical.ActionCheckHardware,
+	canonical.CondProfilingStalled:          canonical.ActionNone, // the board works
+}
+
+// ActionOf returns what a condition asks for, other than those on XIDs, which ask for
+// what the codes do.
+func ActionOf(c canonical.Condition) canonical.Action { return asked[c] }
+
+// recovery is what the driver's recovery action asks for, by its value. Draining
+// peer-to-peer traffic is ending the programs that use it, after which the driver asks
+// for something else, or for nothing. The domain of several nodes' memory (IMEX) is no
+// part of the board: someone has to look.
+var recovery = [...]canonical.Action{
+	canonical.ActionNone,
+	canonical.ActionResetGPU,
+	canonical.ActionRebootNode,
+	canonical.ActionRestartApplication,
+	canonical.ActionResetGPU, // drain first
+	canonical.ActionCheckHardware,
+}
+
+// RecoveryActionOf returns what a value of canonical.RecoveryAction asks for; one that is
+// not known yet asks to look.
+func RecoveryActionOf(value float64) canonical.Action {
+	switch {
+	case !(value > 0):
+		return canonical.ActionNone
+	case value < float64(len(recovery)):
+		return recovery[int(value)]
+	}
+	return canonical.ActionCheckHardware
+}
+
+// asks is what a condition asks for that is raised in a state. Worn memory that still works
+// is to be looked at.
+func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical.Action {
+	action, codes := asked[c], e.device.xids.codes
+	if c == canonical.CondMemoryWorn && state < canonical.HealthCrit {
+		return canonical.ActionCheckHardware
+	}
+	for i := range codes {
+		switch x := &codes[i]; {
+		case c == canonical.CondXIDFatal && !x.fatal.IsZero():
+			action = max(action, x.latch.action)
+		case c == canonical.CondXIDRecent && e.warns(x):
+			action = max(action, x.asks)
+		}
+	}
+	return action
+}
+
+// action is the most that the raised conditions ask for. The driver knows better than the
+// table what an XID takes, and of errors that have no condition.
+func (e *evidence) action(v *canonical.Verdict) canonical.Action {
+	var codes, others canonical.Action
+	for c, found := range v.Findings {
+		if found != canonical.Raised {
+			continue
+		}
+		switch c := canonical.Condition(c); c {
+		case canonical.CondXIDFatal, canonical.CondXIDRecent, canonical.CondXIDRepeated:
+			codes = max(codes, e.asks(c, v.States[c]))
+		default:
+			others = max(others, e.asks(c, v.States[c]))
+		}
+	}
+	if driver := RecoveryActionOf(e.row[canonical.RecoveryAction]); driver != canonical.ActionNone {
+		codes = driver
+	}
+	return max(codes, others)
+}

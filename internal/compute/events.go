@@ -1,0 +1,60 @@
+package compute
+
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Events appends what happened in the latest Judge, and by Resolve since the one before:
+// XIDs, resets, fatal XIDs that were resolved, and conditions that were raised and
+// cleared. An EventXID with a count of 0 says more of one that was told before.
+func (j *Judge) Events(dst []canonical.Event) []canonical.Event {
+	return append(dst, j.events[:j.told]...)
+}
+
+// forget drops the events that Events had.
+func (j *Judge) forget() {
+	j.events = j.events[:copy(j.events, j.events[j.told:])]
+	j.told = 0
+}
+
+// tell adds e, of a board, to the events.
+func (j *Judge) tell(d *canonical.Device, e canonical.Event) {
+	e.Hostname, e.GPU, e.UUID, e.PCIBusID = d.Hostname, d.GPU, d.UUID, d.PCIBusID
+	j.events = append(j.events, e)
+}
+
+// tellXID adds an XID that came n times.
+func (j *Judge) tellXID(d *canonical.Device, e *canonical.XIDEvent, at time.Time, n uint64, means meaning) {
+	j.tell(d, canonical.Event{
+		At: at, Kind: canonical.EventXID, Code: e.Code, Count: n, Severity: means.severity, Action: means.action,
+		Text: e.Text, PID: e.PID, Process: e.Process,
+	})
+}
+
+// tellConditions adds the conditions of a board that were raised and cleared. One that
+// cannot be read any more is neither.
+func (j *Judge) tellConditions(d *device, v *canonical.Verdict, at time.Time) {
+	for c, found := range v.Findings {
+		bit := uint32(1) << c
+		switch {
+		case found == canonical.Raised && d.raised&bit == 0:
+			j.tellCondition(d, v, canonical.EventRaised, canonical.Condition(c), at)
+		case found == canonical.Clear && d.raised&bit != 0:
+			j.tellCondition(d, v, canonical.EventCleared, canonical.Condition(c), at)
+		default:
+			continue
+		}
+		d.raised ^= bit
+	}
+}
+
+func (j *Judge) tellCondition(d *device, v *canonical.Verdict, kind canonical.EventKind, c canonical.Condition, at time.Time) {
+	e := canonical.Event{At: at, Kind: kind, Condition: c, State: j.judgement.States[c].Worst()}
+	if kind == canonical.EventRaised {
+		e.State = v.States[c]
+		e.Action = j.evidence.asks(c, e.State)
+	}
+	j.tell(&d.Device, e)
+}

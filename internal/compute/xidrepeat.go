@@ -1,0 +1,129 @@
+package compute
+
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// A program's error is the board's fault where one board has it again and again and the
+// others of its node do not. A job that fails on all of its boards fails on them at about
+// the same time, and one that is started again and again moves about.
+const (
+	repeats    = 5
+	repeatSpan = 24 * time.Hour
+	// incidentGap: what a program that dies writes, line after line, is one incident.
+	incidentGap = 10 * time.Second
+	// sharedWithin is the time within which the same code on several boards is one job's.
+	sharedWithin = time.Minute
+	// sharedIncidents on another board of the node within repeatSpan acquit all of them.
+	sharedIncidents = 3
+)
+
+// incidents are when an application's code came on one board of a node alone.
+type incidents struct {
+	at   [repeats]time.Time // the latest ones, the earliest first
+	n    int
+	seen time.Time // when it came last, alone or not
+}
+
+// incident takes in an application's code.
+func (j *Judge) incident(d *device, x *xid, at time.Time) {
+	goesOn := !x.seen.IsZero() && at.Sub(x.seen) < incidentGap
+	x.seen = later(x.seen, at)
+	shared := false
+	for _, other := range j.memory.present {
+		if other == d || other.IsInstance() || other.Hostname != d.Hostname {
+			continue
+		}
+		if y := other.xids.of(x.code); y != nil && y.seen.Sub(at).Abs() <= sharedWithin {
+			shared = true
+			y.drop(at)
+		}
+	}
+	switch {
+	case shared:
+		x.drop(at)
+	case !goesOn:
+		x.incidents.add(at)
+		d.xids.repeats = d.xids.repeats || x.n == repeats
+	}
+}
+
+// of returns what is known of a code, nil for nothing.
+func (x *xids) of(code uint32) *xid {
+	for i := range x.codes {
+		if x.codes[i].code == code {
+			return &x.codes[i]
+		}
+	}
+	return nil
+}
+
+func (s *incidents) add(at time.Time) {
+	if s.n == repeats {
+		copy(s.at[:], s.at[1:])
+		s.n--
+	}
+	s.at[s.n] = at
+	s.n++
+}
+
+// drop removes those that were shared with another board at an instant.
+func (s *incidents) drop(at time.Time) {
+	n := 0
+	for _, t := range s.at[:s.n] {
+		if t.Sub(at).Abs() > sharedWithin {
+			s.at[n] = t
+			n++
+		}
+	}
+	s.n = n
+}
+
+// recent is how many there were within repeatSpan.
+func (s *incidents) recent(at time.Time) (n int) {
+	for _, t := range s.at[:s.n] {
+		if at.Sub(t) <= repeatSpan {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *incidents) rewind(at time.Time) {
+	s.seen = earlier(s.seen, at)
+	for i := range s.at[:s.n] {
+		s.at[i] = earlier(s.at[i], at)
+	}
+}
+
+// repeated reports whether a code of a program's is the fault of d.
+func (j *Judge) repeated(d *device, at time.Time) bool {
+	full := false
+	for i := range d.xids.codes {
+		x := &d.xids.codes[i]
+		if x.severity != canonical.SeverityApplication || x.n < repeats {
+			continue
+		}
+		full = true
+		if x.recent(at) == repeats && !j.sharedAtAll(d, x.code, at) {
+			return true
+		}
+	}
+	d.xids.repeats = full
+	return false
+}
+
+// sharedAtAll reports whether another board of the node had the code some times too.
+func (j *Judge) sharedAtAll(d *device, code uint32, at time.Time) bool {
+	for _, other := range j.memory.present {
+		if other == d || other.IsInstance() || other.Hostname != d.Hostname {
+			continue
+		}
+		if y := other.xids.of(code); y != nil && y.recent(at) >= sharedIncidents {
+			return true
+		}
+	}
+	return false
+}

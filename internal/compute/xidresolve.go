@@ -1,0 +1,124 @@
+package compute
+
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// A fatal XID is resolved by one of these, and by nothing else.
+const (
+	resolvedByDriver   = "the driver asks for no recovery action any more"
+	resolvedByReset    = "the board was reset, or its node started anew"
+	resolvedByOperator = "an operator says that it is dealt with"
+	resolvedByTime     = "it was held for as long as xid_hold says"
+	resolvedByRules    = "the configuration does not call it fatal any more"
+)
+
+const (
+	// calmReadings are the readings in a row without a recovery action that resolve what
+	// came before them.
+	calmReadings = 3
+	// calmSpan is how long after an XID the last of them is at least: an exporter's
+	// reading may be half a minute old, and be read thrice within it.
+	calmSpan = time.Minute
+)
+
+// latch makes a code fatal from an instant on. What came before the latest reset, or
+// before an operator resolved it, is told late.
+func (j *Judge) latch(d *device, x *xid, at time.Time, means meaning, decoded bool) {
+	late := at.Before(j.memory.at) && !at.After(d.xids.resolved)
+	if late || j.memory.at.Sub(at) > j.xids.hold {
+		return
+	}
+	if x.fatal.IsZero() {
+		d.xids.latched++
+		x.latch = meaning{}
+	}
+	x.fatal = later(x.fatal, at)
+	x.decoded = decoded
+	x.latch.recovers = means.recovers
+	x.latch.action = max(x.latch.action, means.action)
+	d.xids.calm = 0
+}
+
+// resolve ends a fatal code.
+func (j *Judge) resolve(d *device, x *xid, reason string) {
+	x.fatal = time.Time{}
+	d.xids.latched--
+	j.tell(&d.Device, canonical.Event{At: j.memory.at, Kind: canonical.EventResolved, Code: x.code, Severity: canonical.SeverityFatal, Action: x.latch.action, Text: reason})
+}
+
+// resolveAll ends all of them, and reports whether there were any. What is told later of
+// errors until then counts for nothing.
+func (j *Judge) resolveAll(d *device, reason string, until time.Time) bool {
+	d.xids.resolved = until
+	any := d.xids.latched > 0
+	for i := range d.xids.codes {
+		if x := &d.xids.codes[i]; !x.fatal.IsZero() {
+			j.resolve(d, x, reason)
+		}
+	}
+	return any
+}
+
+// Resolve resolves the fatal XIDs of the board of a UUID because an operator says so, and
+// reports whether it had any. Events tells of it after the next Judge. It must not be
+// called while j judges.
+func (j *Judge) Resolve(uuid string) bool {
+	resolved := false
+	for _, d := range j.memory.devices {
+		if d.UUID == uuid && !d.IsInstance() {
+			resolved = j.resolveAll(d, resolvedByOperator, j.memory.at) || resolved
+		}
+	}
+	return resolved
+}
+
+// observeReset looks for what shows that a board was reset, or its node started anew,
+// since the reading before: a counter that fell, or that it was away. One that came back
+// and whose energy counter went on was not reset: it was not seen.
+func (j *Judge) observeReset(d *device, row []float64, at, before time.Time) {
+	fell, wentOn := d.restarts.observe(row, at)
+	text := ""
+	switch {
+	case fell != "":
+		text = fell + " fell"
+	case d.xids.away && !wentOn:
+		text = "it was away and came back"
+	}
+	d.xids.away = false
+	if text != "" {
+		j.tell(&d.Device, canonical.Event{At: at, Kind: canonical.EventReset, Text: text})
+		j.resolveAll(d, resolvedByReset, before)
+	}
+}
+
+// observeRecovery looks at whether the driver asks for something, and how long fatal codes
+// were held. That it asks for nothing says something only of a code that its recovery
+// action follows, or after it asked for something.
+func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
+	x := &d.xids
+	switch v := row[canonical.RecoveryAction]; {
+	case v > 0:
+		x.calm, x.asked = 0, at
+	case v == 0 && x.calm < calmReadings:
+		x.calm++
+	}
+	if x.latched == 0 {
+		return
+	}
+	for i := range x.codes {
+		c := &x.codes[i]
+		if c.fatal.IsZero() {
+			continue
+		}
+		asked := !x.asked.IsZero() && x.asked.Sub(c.fatal) > -witnessLag
+		switch since := at.Sub(c.fatal); {
+		case x.calm >= calmReadings && since >= calmSpan && (c.latch.recovers || asked):
+			j.resolve(d, c, resolvedByDriver)
+		case since > j.xids.hold:
+			j.resolve(d, c, resolvedByTime)
+		}
+	}
+}

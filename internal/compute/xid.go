@@ -128,7 +128,7 @@ type xid struct {
 	warned   time.Time        // when the table called it a warning
 	recorded time.Time        // when its record did
 	asks     canonical.Action // the warning
-	incidents
+	alone    incidents
 }
 
 func newXIDs() xids { return xids{last: math.NaN()} }
@@ -314,7 +314,7 @@ func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 	}
 	before := d.xids.last
 	d.xids.last, d.xids.told = code, true
-	if code < 1 || code > math.MaxUint32 || code == before {
+	if code < 1 || code > highestXID || code != math.Trunc(code) || code == before {
 		return
 	}
 	if !first {
@@ -423,7 +423,7 @@ func (x *xids) rewind(at time.Time) {
 		for _, t := range []*time.Time{&c.born, &c.rose, &c.fatal, &c.warned, &c.recorded} {
 			*t = earlier(*t, at)
 		}
-		c.incidents.rewind(at)
+		c.alone.rewind(at)
 	}
 }
 

@@ -29,24 +29,24 @@ type incidents struct {
 
 // incident takes in an application's code.
 func (j *Judge) incident(d *device, x *xid, at time.Time) {
-	goesOn := !x.seen.IsZero() && at.Sub(x.seen) < incidentGap
-	x.seen = later(x.seen, at)
+	goesOn := !x.alone.seen.IsZero() && at.Sub(x.alone.seen) < incidentGap
+	x.alone.seen = later(x.alone.seen, at)
 	shared := false
 	for _, other := range j.memory.present {
 		if other == d || other.IsInstance() || other.Hostname != d.Hostname {
 			continue
 		}
-		if y := other.xids.of(x.code); y != nil && y.seen.Sub(at).Abs() <= sharedWithin {
+		if y := other.xids.of(x.code); y != nil && y.alone.seen.Sub(at).Abs() <= sharedWithin {
 			shared = true
-			y.drop(at)
+			y.alone.drop(at)
 		}
 	}
 	switch {
 	case shared:
-		x.drop(at)
+		x.alone.drop(at)
 	case !goesOn:
-		x.incidents.add(at)
-		d.xids.repeats = d.xids.repeats || x.n == repeats
+		x.alone.add(at)
+		d.xids.repeats = d.xids.repeats || x.alone.n == repeats
 	}
 }
 
@@ -103,11 +103,11 @@ func (j *Judge) repeated(d *device, at time.Time) bool {
 	full := false
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
-		if x.severity != canonical.SeverityApplication || x.n < repeats {
+		if x.severity != canonical.SeverityApplication || x.alone.n < repeats {
 			continue
 		}
 		full = true
-		if x.recent(at) == repeats && !j.sharedAtAll(d, x.code, at) {
+		if x.alone.recent(at) == repeats && !j.sharedAtAll(d, x.code, at) {
 			return true
 		}
 	}
@@ -121,7 +121,7 @@ func (j *Judge) sharedAtAll(d *device, code uint32, at time.Time) bool {
 		if other == d || other.IsInstance() || other.Hostname != d.Hostname {
 			continue
 		}
-		if y := other.xids.of(code); y != nil && y.recent(at) >= sharedIncidents {
+		if y := other.xids.of(code); y != nil && y.alone.recent(at) >= sharedIncidents {
 			return true
 		}
 	}

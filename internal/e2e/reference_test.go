@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -37,6 +38,8 @@ type node struct {
 	models map[string]string // by uuid
 	// implied boards have no row of their own.
 	implied map[gpu]bool
+	// xids are the counts of XIDs of the boards, by UUID.
+	xids map[string][]canonical.XIDCount
 }
 
 // spellings are the names a field has had, and what its numbers mean. See the
@@ -133,13 +136,14 @@ var unescapedJob = regexp.MustCompile(`,hpc_job="[^"\n]*"[^"\n]*"}`)
 
 // read gathers the readings of the rows of GPUs.
 func read(body []byte) node {
-	n := node{gpus: map[gpu]readings{}, models: map[string]string{}, implied: map[gpu]bool{}}
+	n := node{gpus: map[gpu]readings{}, models: map[string]string{}, implied: map[gpu]bool{}, xids: map[string][]canonical.XIDCount{}}
 	entries, _ := split(unescapedJob.ReplaceAll(body, []byte("}")))
 	unit := unitOfUtilRatio(entries)
 	seen := map[string]bool{}
 	own := map[gpu]readings{}    // board readings by the row that gave them
 	busiest := map[gpu]float64{} // utilization of the busiest workload's row
 	for _, e := range entries {
+		n.countXIDs(e)
 		id, ok := e.gpu()
 		if !ok || seen[e.labels.String()] {
 			continue
@@ -208,6 +212,15 @@ func (e *entry) gpu() (gpu, bool) {
 	}
 	id := gpu{firstOf(e.labels, "UUID", "uuid", "gpu_uuid"), e.labels.Get("GPU_I_ID")}
 	return id, id.uuid != "" && e.labels.Get("gpu") != ""
+}
+
+// countXIDs takes in a row that the exporter counts XIDs in, of whatever codes.
+func (n *node) countXIDs(e entry) {
+	if e.kind == textparse.EntrySeries && strings.HasPrefix(e.name, "DCGM_EXP_XID_ERRORS_") {
+		uuid := firstOf(e.labels, "UUID", "uuid", "gpu_uuid")
+		code, _ := strconv.Atoi(e.labels.Get("xid"))
+		n.xids[uuid] = append(n.xids[uuid], canonical.XIDCount{Code: uint32(code), Count: uint64(e.value)})
+	}
 }
 
 func firstOf(ls labels.Labels, names ...string) string {
@@ -285,7 +298,7 @@ func expect(body []byte, s setting) map[string]float64 {
 	n := read(body)
 	for id, r := range n.gpus {
 		if id.instance == "" {
-			health(want, id, r, n.models[id.uuid], s)
+			health(want, id, computetest.Reading{Row: r, XIDs: n.xids[id.uuid]}, n.models[id.uuid], s)
 		}
 		if !n.implied[id] {
 			activity(want, id, r, s)
@@ -300,8 +313,8 @@ func key(family string, id gpu, labels string) string {
 }
 
 // health adds what is known of a board's health.
-func health(want map[string]float64, id gpu, r readings, model string, s setting) {
-	state, found := computetest.Health([]computetest.Reading{{Row: r}}, model, false, s.Options)
+func health(want map[string]float64, id gpu, r computetest.Reading, model string, s setting) {
+	state, found := computetest.Health([]computetest.Reading{r}, model, false, s.Options)
 	for i, f := range found {
 		if f != "absent" {
 			for state := range strings.FieldsSeq(s.States[i]) {

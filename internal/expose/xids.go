@@ -20,8 +20,8 @@ func (f *deviceFamily) writeXIDs(o *output, text *rows, snap *canonical.Snapshot
 		}
 		buf := append(f.begin(o.buf, &headed), labels...)
 		buf = strconv.AppendUint(append(buf, `,xid="`...), uint64(x.Code), 10)
-		buf = exposition.AppendFloat(append(buf, `"} `...), float64(x.Total))
-		o.buf = append(buf, '\n')
+		buf = append(exposition.AppendFloat(append(buf, `"} `...), float64(x.Total)), '\n')
+		o.buf = buf
 		o.flushIfFull()
 	}
 	return headed

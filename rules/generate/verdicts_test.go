@@ -110,11 +110,18 @@ func (p *proxy) conclude(into map[string]float64) {
 			add(indicator(v.Health == h), names[3], "state", h.String())
 		}
 		for c, found := range v.Findings {
-			if found != canonical.NotRead {
+			if found != canonical.NotRead && !untold(canonical.Condition(c), found, p.frame.Row(i)) {
 				add(indicator(found == canonical.Raised), names[4], "condition", canonical.Condition(c).String(), "state", states[c].Worst().String())
 			}
 		}
 	}
+}
+
+// untold reports whether the rules cannot see that a condition is clear: they know the last
+// XID alone, where the program has counts too.
+func untold(c canonical.Condition, found canonical.Finding, row []float64) bool {
+	ofXIDs := c == canonical.CondXIDFatal || c == canonical.CondXIDRecent
+	return ofXIDs && found == canonical.Clear && !canonical.Given(row[canonical.XIDLast])
 }
 
 func indicator(yes bool) float64 {

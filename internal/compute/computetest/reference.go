@@ -36,6 +36,8 @@ func DefaultOptions() Options {
 type Reading struct {
 	At  time.Time
 	Row []float64
+	// XIDs are the counts that the board has, none where nobody tells.
+	XIDs []canonical.XIDCount
 }
 
 func percent(v float64) (float64, bool) { return v * 100, !math.IsNaN(v) }

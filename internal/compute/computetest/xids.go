@@ -26,26 +26,23 @@ var (
 	}
 )
 
-// XIDs goes through a history of a board of an unknown model, of which only the last code
-// is told.
+// XIDs goes through a history of a board of an unknown model. All who tell of its XIDs are
+// within some minutes of each other.
 func XIDs(history []Reading) Codes {
 	held := map[int]time.Time{}
 	var warned, asked time.Time
-	calm, code := 0, 0
+	calm := 0
 	for i, h := range history {
 		if i > 0 && fell(history[:i+1]) {
 			clear(held)
 		}
-		if now := h.Row[canonical.XIDLast]; !math.IsNaN(now) {
-			if int(now) != 0 && int(now) != code {
-				switch first := i == 0; {
-				case slices.Contains(fatal, int(now)):
-					held[int(now)], calm = h.At, 0
-				case !first && int(now) < 65536 && !slices.Contains(harmless, int(now)):
-					warned = h.At
-				}
+		for _, code := range came(history[:i+1]) {
+			switch {
+			case slices.Contains(fatal, code):
+				held[code], calm = h.At, 0
+			case i > 0 && !slices.Contains(harmless, code):
+				warned = h.At
 			}
-			code = int(now)
 		}
 		switch action := h.Row[canonical.RecoveryAction]; {
 		case action > 0:
@@ -61,13 +58,89 @@ func XIDs(history []Reading) Codes {
 		}
 	}
 	end := history[len(history)-1]
-	codes := Codes{Told: !math.IsNaN(end.Row[canonical.XIDLast])}
+	codes := Codes{Told: !math.IsNaN(end.Row[canonical.XIDLast]) || len(end.XIDs) > 0}
 	for c := range held {
 		codes.Fatal = append(codes.Fatal, c)
 	}
 	slices.Sort(codes.Fatal)
 	codes.Warned = !warned.IsZero() && end.At.Sub(warned) <= 10*time.Minute
 	return codes
+}
+
+// came returns the codes that came with the last reading: those that someone has told of
+// more often than anyone had before. At the first reading these are all that are there.
+func came(history []Reading) (codes []int) {
+	now, before := Totals(history), map[int]int{}
+	if len(history) > 1 {
+		before = Totals(history[:len(history)-1])
+	} else {
+		for _, x := range history[0].XIDs {
+			if x.Count > 0 {
+				now[int(x.Code)]++
+			}
+		}
+		if last := history[0].Row[canonical.XIDLast]; last > 0 {
+			now[int(last)]++
+		}
+	}
+	for code, n := range now {
+		if n > before[code] && code < 65536 {
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+// Totals returns how often each code came since the first reading: as often as the one
+// says who tells of most.
+func Totals(history []Reading) map[int]int {
+	most := map[int]int{}
+	for w := range canonical.NumWitnesses {
+		sums, counts, told := map[int]int{}, map[int]int{}, w > canonical.WitnessTotal
+		for i, h := range history {
+			mine := map[int]int{}
+			tells := false
+			for _, x := range h.XIDs {
+				if x.Witness == w {
+					tells = true
+					mine[int(x.Code)] = int(x.Count)
+				}
+			}
+			if !tells {
+				told = told || i == 0
+				continue
+			}
+			for code, n := range mine {
+				switch {
+				case i == 0 && !told:
+				case n >= counts[code]:
+					sums[code] += n - counts[code]
+				case w != canonical.WitnessWindow:
+					sums[code] += n
+				}
+			}
+			counts = mine
+		}
+		for code, n := range sums {
+			most[code] = max(most[code], n)
+		}
+	}
+	changes, code := map[int]int{}, 0
+	for i, h := range history {
+		now := h.Row[canonical.XIDLast]
+		if math.IsNaN(now) {
+			continue
+		}
+		if i > 0 && now != 0 && int(now) != code {
+			changes[int(now)]++
+		}
+		code = int(now)
+	}
+	for code, n := range changes {
+		most[code] = max(most[code], n)
+	}
+	delete(most, 0)
+	return most
 }
 
 // fell reports whether a counter fell with the last reading that does only when the board

@@ -16,6 +16,8 @@ type deviceFamily struct {
 	// tails distinguish the series of a row.
 	tails []string
 	fill  rowFiller
+	// one: a row has a series with one of the tails at most.
+	one bool
 	// codes are the XIDs of a device, for a family with a series of each; it has no tails.
 	codes bool
 	// first to end are the fields that it has series of; none for what is
@@ -109,13 +111,15 @@ func verdictFamilies() []deviceFamily {
 	verdicts := func(f family, kinds kind, tails []string, fill rowFiller) deviceFamily {
 		return deviceFamily{header: newHeader(families[f]), of: ofDevices, reach: inReading, kinds: kinds, tails: tails, fill: fill}
 	}
+	action := verdicts(actionFamily, boards, actionTails(), fillAction)
+	action.one = true
 	return []deviceFamily{
 		verdicts(utilizationFamily, readDevices, alone(), fillUtilization),
 		verdicts(coverageFamily, readDevices, alone(), fillCoverage),
 		verdicts(classFamily, readDevices, classTails(classLabel, bottleneckLabel), fillClass),
 		verdicts(healthFamily, boards, stateTails(), fillHealth),
 		verdicts(conditionFamily, boards, conditionTails(), fillConditions),
-		verdicts(actionFamily, boards, actionTails(), fillAction),
+		action,
 	}
 }
 

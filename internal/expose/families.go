@@ -195,11 +195,16 @@ const allocationShare = 4
 
 // Limits returns how many devices and how many allocations of one source, at least
 // one of each and those that are remembered included, never make more series of
-// ours than limit, even where so many boards are missed.
+// ours than limit, even where so many boards are missed. The XIDs that a board had come on
+// top: few boards have any, and those some codes.
 func Limits(limit, missed int) (devices, allocations int) {
 	perRow := [numSubjects]int{ofDevices: 2} // gpu_info, gpu_fabric_info
 	for _, f := range deviceFamilies() {
-		perRow[f.of] += len(f.tails)
+		if f.one {
+			perRow[f.of]++
+		} else {
+			perRow[f.of] += len(f.tails)
+		}
 	}
 	fixed := len(weights) + 2 // source_info, build_info
 	fixed += len(hostFamilies())

@@ -63,7 +63,6 @@ func TestLimits(t *testing.T) {
 		for i := range c.missed {
 			snap.Ledger.Roster.Missed = append(snap.Ledger.Roster.Missed, canonical.Device{Hostname: "n", GPU: fmt.Sprint(n + i)})
 		}
-		snap.Ledger.XIDs = []canonical.XIDTotal{{Device: 0, Code: 79, Total: 2}}
 		snap.Source.Period = 1
 		snap.Source.ChangedAt = readAt
 		for f := range canonical.NumFields {

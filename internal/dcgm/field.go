@@ -40,6 +40,9 @@ type Field struct {
 	// or share their column with another. Where there is no column of its own, Column is
 	// the Family.
 	Unprintable bool
+	// Recent fields are not in DCGM 4.0: a host engine without them refuses all that it is
+	// asked for together with one.
+	Recent bool
 	// Help is one line in plain words, with the unit of the values as dmon and
 	// the exporter write them.
 	Help string
@@ -168,33 +171,33 @@ var Fields = [...]Field{
 	{ID: 419, Column: "NDELT", Family: "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", Type: counter, Help: "CRC errors in the data of all NVLinks."},
 	{ID: 429, Column: "NRELT", Family: "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL", Type: counter, Help: "Retries on all NVLinks."},
 	{ID: 439, Column: "NRCLT", Family: "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", Type: counter, Help: "Errors that all NVLinks had to recover from."},
-	{ID: 1523, Column: "GPURECOV", Family: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Type: gauge, Help: "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
+	{ID: 1523, Column: "GPURECOV", Family: "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", Type: gauge, Recent: true, Help: "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot, 3 drain peer-to-peer, 4 drain and reset."},
 
 	// What DCGM 3.3 has only in part.
-	{ID: 153, Column: "GTLIMIT", Family: "DCGM_FI_DEV_GPU_TEMP_LIMIT", Type: gauge, Help: "Degrees Celsius left until the GPU slows itself down."},
-	{ID: 173, Column: CliqueColumn, Family: CliqueFamily, Type: gauge, Help: "Clique of the GPU: the part of its NVLink fabric within which GPUs reach each other."},
-	{ID: 175, Column: "FMHSUM", Family: "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", Type: gauge, Help: "What the fabric says of the GPU: 0 nothing, 1 healthy, 2 unhealthy, 3 limited capacity."},
+	{ID: 153, Column: "GTLIMIT", Family: "DCGM_FI_DEV_GPU_TEMP_LIMIT", Type: gauge, Recent: true, Help: "Degrees Celsius left until the GPU slows itself down."},
+	{ID: 173, Column: CliqueColumn, Family: CliqueFamily, Type: gauge, Recent: true, Help: "Clique of the GPU: the part of its NVLink fabric within which GPUs reach each other."},
+	{ID: 175, Column: "FMHSUM", Family: "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", Type: gauge, Recent: true, Help: "What the fabric says of the GPU: 0 nothing, 1 healthy, 2 unhealthy, 3 limited capacity."},
 	{ID: 285, Column: "C2CLC", Family: "DCGM_FI_DEV_C2C_LINK_COUNT", Type: gauge, Help: "Chip-to-chip links to the CPU."},
 	{ID: 385, Column: "RRAM", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX", Type: gauge, Help: "Memory banks that have all spare rows left."},
 	{ID: 386, Column: "RRAH", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_HIGH", Type: gauge, Help: "Memory banks that have most spare rows left."},
 	{ID: 387, Column: "RRAP", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL", Type: gauge, Help: "Memory banks that have some spare rows left."},
 	{ID: 388, Column: "RRAL", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_LOW", Type: gauge, Help: "Memory banks that have few spare rows left."},
 	{ID: 389, Column: "RRAN", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", Type: gauge, Help: "Memory banks that have no spare row left."},
-	{ID: 1204, Column: "NLMALP", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS", Type: counter, Help: "Malformed packets received over all NVLinks, on NVLink 5."},
-	{ID: 1205, Column: "NLBUFO", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_BUFFER_OVERRUN_ERRORS", Type: counter, Help: "Packets received over all NVLinks and dropped for want of a buffer, on NVLink 5."},
-	{ID: 1206, Column: "NLRCVE", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_ERRORS", Type: counter, Help: "Packets received over all NVLinks with errors, on NVLink 5."},
-	{ID: 1207, Column: "NLRCVRE", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_REMOTE_ERRORS", Type: counter, Help: "Packets received over all NVLinks that the sender marked as bad, on NVLink 5."},
-	{ID: 1208, Column: "NLRCVGE", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_GENERAL_ERRORS", Type: counter, Help: "Packets received over all NVLinks whose header does not match, on NVLink 5."},
-	{ID: 1209, Column: "NLLLIE", Family: "DCGM_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", Type: counter, Help: "Times that the errors of an NVLink went over its threshold, on NVLink 5."},
-	{ID: 1210, Column: "NLXMITD", Family: "DCGM_FI_DEV_NVLINK_COUNT_TX_DISCARDS", Type: counter, Help: "Packets that all NVLinks discarded instead of sending, on NVLink 5."},
-	{ID: 1211, Column: "NLLRS", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", Type: counter, Help: "Recoveries of NVLinks that succeeded, on NVLink 5."},
-	{ID: 1212, Column: "NLLRF", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", Type: counter, Help: "Recoveries of NVLinks that failed, so that the link is down, on NVLink 5."},
-	{ID: 1213, Column: "NLLR", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS", Type: counter, Help: "Recoveries of NVLinks, on NVLink 5."},
-	{ID: 1214, Column: "NLSYME", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_SYMBOL_ERRORS", Type: counter, Help: "Symbols received over all NVLinks with errors, on NVLink 5."},
+	{ID: 1204, Column: "NLMALP", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS", Type: counter, Recent: true, Help: "Malformed packets received over all NVLinks, on NVLink 5."},
+	{ID: 1205, Column: "NLBUFO", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_BUFFER_OVERRUN_ERRORS", Type: counter, Recent: true, Help: "Packets received over all NVLinks and dropped for want of a buffer, on NVLink 5."},
+	{ID: 1206, Column: "NLRCVE", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_ERRORS", Type: counter, Recent: true, Help: "Packets received over all NVLinks with errors, on NVLink 5."},
+	{ID: 1207, Column: "NLRCVRE", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_REMOTE_ERRORS", Type: counter, Recent: true, Help: "Packets received over all NVLinks that the sender marked as bad, on NVLink 5."},
+	{ID: 1208, Column: "NLRCVGE", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_GENERAL_ERRORS", Type: counter, Recent: true, Help: "Packets received over all NVLinks whose header does not match, on NVLink 5."},
+	{ID: 1209, Column: "NLLLIE", Family: "DCGM_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", Type: counter, Recent: true, Help: "Times that the errors of an NVLink went over its threshold, on NVLink 5."},
+	{ID: 1210, Column: "NLXMITD", Family: "DCGM_FI_DEV_NVLINK_COUNT_TX_DISCARDS", Type: counter, Recent: true, Help: "Packets that all NVLinks discarded instead of sending, on NVLink 5."},
+	{ID: 1211, Column: "NLLRS", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", Type: counter, Recent: true, Help: "Recoveries of NVLinks that succeeded, on NVLink 5."},
+	{ID: 1212, Column: "NLLRF", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", Type: counter, Recent: true, Help: "Recoveries of NVLinks that failed, so that the link is down, on NVLink 5."},
+	{ID: 1213, Column: "NLLR", Family: "DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS", Type: counter, Recent: true, Help: "Recoveries of NVLinks, on NVLink 5."},
+	{ID: 1214, Column: "NLSYME", Family: "DCGM_FI_DEV_NVLINK_COUNT_RX_SYMBOL_ERRORS", Type: counter, Recent: true, Help: "Symbols received over all NVLinks with errors, on NVLink 5."},
 	{ID: 1216, Column: "NLSYMBF", Family: "DCGM_FI_DEV_NVLINK_COUNT_SYMBOL_BER_FLOAT", Type: gauge, Float: true, Unprintable: true, Help: "Share of bits received wrong over all NVLinks, before error correction, on NVLink 5."},
 	{ID: 1218, Column: "NLEFBF", Family: "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER_FLOAT", Type: gauge, Float: true, Unprintable: true, Help: "Share of bits received wrong over all NVLinks, after error correction, on NVLink 5."},
-	{ID: 1219, Column: "NLEFE", Family: "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS", Type: counter, Help: "Errors of all NVLinks that their error correction left, on NVLink 5."},
-	{ID: 1400, Column: "C2CLNKINT", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_INTR", Type: counter, Help: "Errors of the chip-to-chip link to the CPU that raised an interrupt."},
+	{ID: 1219, Column: "NLEFE", Family: "DCGM_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS", Type: counter, Recent: true, Help: "Errors of all NVLinks that their error correction left, on NVLink 5."},
+	{ID: 1400, Column: "C2CLNKINT", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_INTR", Type: counter, Recent: true, Help: "Errors of the chip-to-chip link to the CPU that raised an interrupt."},
 	{ID: 1401, Column: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", Type: counter, Unprintable: true, Help: "Retries on the chip-to-chip link to the CPU."},
 	{ID: 1402, Column: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Type: counter, Unprintable: true, Help: "Retries on the chip-to-chip link to the CPU, one right after the other."},
 

@@ -71,3 +71,12 @@ func allIDs() string {
 	}
 	return s.String()
 }
+
+// IsKnown reports whether there is a field of that id in Fields.
+func IsKnown(id int) bool { return fieldByID(id) >= 0 }
+
+// IsRecent reports whether the field of that id is Recent.
+func IsRecent(id int) bool {
+	i := fieldByID(id)
+	return i >= 0 && Fields[i].Recent
+}

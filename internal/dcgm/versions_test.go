@@ -49,7 +49,7 @@ func TestReleases(t *testing.T) {
 
 // The tables of what we ask for and of what dcgmi has were written apart.
 func TestFieldsAreThoseOfDCGM(t *testing.T) {
-	release := dcgmitest.Scenario{Version: "4.6.0"}.Release()
+	release, before := dcgmitest.Scenario{Version: "4.6.0"}.Release(), dcgmitest.Scenario{Version: "4.0.0"}.Release()
 	for _, f := range dcgm.Fields {
 		if !f.InDmon() {
 			continue
@@ -57,6 +57,9 @@ func TestFieldsAreThoseOfDCGM(t *testing.T) {
 		want, ok := dcgmitest.FieldByID(release, f.ID)
 		if !ok || f.Column != want.Column || f.Float != want.Float || (f.Stream == dcgm.ProfilingStream) != dcgmitest.Profiling(f.ID) {
 			t.Errorf("%+v, but dcgmi has %+v", f, want)
+		}
+		if _, old := dcgmitest.FieldByID(before, f.ID); f.Recent == old && !f.Unprintable {
+			t.Errorf("%d is Recent: %v, in DCGM 4.0: %v", f.ID, f.Recent, old)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,6 +122,7 @@ type Source struct {
 	mu         sync.Mutex
 	closed     bool
 	unreported bool // a stream has failed since Read last returned an error
+	noted      [numNoted][]source.Note
 }
 
 var (
@@ -350,12 +352,32 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return dst
 }
 
-// Notes tells what dcgmi discovery lacks.
+// Notes tells what dcgmi discovery lacks, and which fields the host engine.
 func (s *Source) Notes() []source.Note {
 	if notes := s.notes.Load(); notes != nil {
 		return *notes
 	}
 	return nil
+}
+
+// What there are notes about.
+const (
+	ofDiscovery = iota
+	ofFields
+	numNoted
+)
+
+// setNotes has Notes tell these of something, and reports whether they are new.
+func (s *Source) setNotes(of int, notes []source.Note) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Equal(notes, s.noted[of]) {
+		return false
+	}
+	s.noted[of] = notes
+	all := slices.Concat(s.noted[:]...)
+	s.notes.Store(&all)
+	return true
 }
 
 // Close ends the children and makes a blocked Read return. It waits until they

@@ -80,10 +80,9 @@ func (s *Source) note(e *source.Error, list *answer) {
 				"NvSwitch is not loaded where --denylist-modules names it or its library is not installed",
 		}}
 	}
-	if slices.Equal(notes, s.Notes()) {
+	if !s.setNotes(ofDiscovery, notes) {
 		return
 	}
-	s.notes.Store(&notes)
 	for _, n := range notes {
 		s.opts.Logger.Info(n.Cause, "reads", s.Name(), "remedy", n.Remedy)
 	}

@@ -320,6 +320,38 @@ func TestListWithoutSwitches(t *testing.T) {
 	})
 }
 
+// TestOlderEngine: a host engine that does not know a field, which dcgmi does, costs what is
+// younger than DCGM 4.0, or what the counters file alone asks for, and a note says so; once
+// it knows it, all is read again.
+func TestOlderEngine(t *testing.T) {
+	for _, tt := range []struct {
+		kind    dcgmitest.Kind
+		code    int
+		field   int
+		without string // in the note
+	}{
+		{dcgmitest.FieldGroupRefused, -1, 1212, "without 153,173,175,1204,"},
+		{dcgmitest.FieldGroupRefused, -1, 191, "without 153,173,175,191,1204,"},
+		{dcgmitest.WatchRefused, -13, 1523, "without 153,173,175,1204,"},
+	} {
+		page, _ := dcgm.NewPage([]dcgm.Counter{{Name: "DCGM_FI_DEV_FAN_SPEED", Type: "gauge", Field: dcgm.Unknown}}, func(int) bool { return true })
+		refused := dcgmitest.Failure{Kind: tt.kind, Code: tt.code, Field: tt.field}
+		w := newWorld(t, dcgmitest.Scenario{Version: "4.6.0", GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{refused}}, func(o *Options) { o.Page = page })
+		w.until("a reading and a note", func(_ *raw.Batch, err error) bool {
+			return err == nil && len(w.Notes()) == 1 && strings.Contains(w.Notes()[0].Cause, tt.without)
+		})
+		if has(&w.last, "GTLIMIT") || !has(&w.last, "POWER") || !has(&w.last, "RRAM") {
+			t.Errorf("%v: not the fields of an older engine", refused)
+		}
+		if n := w.log.count("does not know some of the device fields"); n != 1 {
+			t.Errorf("%v: said %d times", refused, n)
+		}
+		w.set()
+		w.Restart("in a test")
+		w.until("all fields again", func(b *raw.Batch, err error) bool { return err == nil && len(w.Notes()) == 0 && has(b, "GTLIMIT") })
+	}
+}
+
 // What a selection names must be there: Check and Read say so in its words, and
 // Read tries again.
 func TestSelectionThatIsNotThere(t *testing.T) {

@@ -29,6 +29,7 @@ type stream struct {
 	plain       bool // it is asked without extras, which were refused
 	extended    bool // its latest child was asked for some
 	gave        bool // that child gave ticks
+	reduced     int  // how much it is asked for, such as notRecent
 
 	// Guarded by Source.mu.
 	up      bool          // it gives ticks
@@ -68,7 +69,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 		begun := time.Now()
 		c, err := s.run(ctx, st)
 		asked := ctx.Err() != nil || errors.Is(err, errRestart)
-		without := !asked && (s.without(st, err) || s.withoutExtras(st, err) || s.withoutLost(ctx, st, err))
+		without := !asked && (s.without(st, err) || s.withoutExtras(st, err) || s.withoutRecent(st, err) || s.withoutLost(ctx, st, err))
 		if !without { // else it is still the same start
 			s.close(st)
 		}
@@ -79,7 +80,7 @@ func (s *Source) supervise(ctx context.Context, st *stream) {
 		c.stop()
 		switch {
 		case asked:
-			failures, st.plain = 0, false
+			failures, st.plain, st.reduced = 0, false, allOfIt
 			continue
 		case without:
 			continue
@@ -204,6 +205,9 @@ func (s *Source) interrupted(ctx context.Context, st *stream, epoch uint64, end 
 func (s *Source) args(st *stream, v *view) ([]string, error) {
 	var list []string
 	for _, id := range st.fields {
+		if st.leavesOut(id) {
+			continue
+		}
 		if dcgm.IsMultiplexed(id) {
 			if st.plain || !slices.Contains(v.extras, id) {
 				continue
@@ -274,6 +278,7 @@ func (s *Source) withoutLost(ctx context.Context, st *stream, err error) bool {
 // flows records that st gives ticks.
 func (s *Source) flows(st *stream) {
 	st.gave = true
+	s.noteMissing(st)
 	if st.plain && !st.plainLogged {
 		st.plainLogged = true
 		s.opts.Logger.Info("dcgmi refuses some profiling fields that its host engine lists, and is asked without them", "reads", s.Name(), "stream", st.name)

@@ -164,7 +164,8 @@ type Failure struct {
 	// Profiling restricts it to a dmon that watches at least one field in
 	// [1001, 1200).
 	Profiling bool
-	// Field, if set, restricts WatchRefused to a dmon that watches that field.
+	// Field, if set, restricts WatchRefused and FieldGroupRefused to a dmon that watches
+	// that field.
 	Field int
 	// After is how many samples are printed before it; Until, for the kinds that
 	// last, the first sample that is well again, 0 for never.

@@ -84,7 +84,7 @@ func (d *dmon) prepare(set map[string]string) status {
 		return badParam
 	}
 	d.profiling = slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return dcgmitest.Profiling(f.ID) })
-	if refused, is := d.failure(dcgmitest.FieldGroupRefused, "dmon", d.profiling); is {
+	if refused, is := d.failure(dcgmitest.FieldGroupRefused, "dmon", d.profiling); is && d.has(refused.Field) {
 		fmt.Fprintf(d.err, "Got error while creating a Field Group: %s\n", status(refused.Code))
 		return status(refused.Code)
 	}
@@ -109,10 +109,15 @@ func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
 	return fields, ""
 }
 
+// has reports whether a field is asked for; any is for 0.
+func (d *dmon) has(field int) bool {
+	return field == 0 || slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return f.ID == field })
+}
+
 // watch asks the host engine for the fields.
 func (d *dmon) watch() status {
 	refused, is := d.failure(dcgmitest.WatchRefused, "dmon", d.profiling)
-	is = is && (refused.Field == 0 || slices.ContainsFunc(d.fields, func(f dcgmitest.Field) bool { return f.ID == refused.Field }))
+	is = is && d.has(refused.Field)
 	code := status(refused.Code)
 	if slices.ContainsFunc(d.entities, d.isLost) {
 		is, code = true, gpuLost

@@ -1,0 +1,72 @@
+package dcgmi
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// How much a stream is asked for. dmon asks the host engine for all fields of a stream at
+// once and ends as a whole where that does not know one, and does not say which. (Of a
+// field that dcgmi does not know itself it does: see without.)
+const (
+	allOfIt   = iota
+	notRecent // without the fields that DCGM 4.0 has not
+	noOthers  // and without those that the counters file alone asks for
+	fewest    = noOthers
+)
+
+// leavesOut reports whether st is asked without a field for the host engine's sake.
+func (st *stream) leavesOut(id int) bool {
+	return st.reduced >= notRecent && dcgm.IsRecent(id) || st.reduced >= noOthers && !dcgm.IsKnown(id)
+}
+
+// withoutRecent has st started again without fields that an older host engine does not
+// know, if err may be about them. Once that has given ticks, or has failed too, the next
+// start has them all again: another engine may run then.
+func (s *Source) withoutRecent(st *stream, err error) bool {
+	before := st.missing()
+	for !st.gave && errors.Is(err, errFields) && st.reduced < fewest {
+		if st.reduced++; len(st.missing()) > len(before) {
+			return true
+		}
+	}
+	st.reduced = allOfIt
+	return false
+}
+
+// missing returns the ids of the fields that st leaves out, in rising order.
+func (st *stream) missing() (ids []int) {
+	for _, id := range st.fields {
+		if st.leavesOut(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// noteMissing has Notes tell what st, which gives ticks, is asked without, and logs it.
+func (s *Source) noteMissing(st *stream) {
+	if st.index != device {
+		return
+	}
+	var notes []source.Note
+	if missing := st.missing(); missing != nil {
+		var ids []string
+		for _, id := range missing {
+			ids = append(ids, strconv.Itoa(id))
+		}
+		notes = []source.Note{{
+			Cause:  "the host engine does not know some of the " + st.name + " fields, and is asked without " + strings.Join(ids, ","),
+			Remedy: "install a release of DCGM there that is no older than dcgmi: nv-hostengine --version; dcgmi --version",
+		}}
+	}
+	if s.setNotes(ofFields, notes) && notes != nil {
+		s.opts.Logger.Warn(notes[0].Cause, "reads", s.Name(), "remedy", notes[0].Remedy)
+	}
+}

@@ -1,0 +1,278 @@
+package compute
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// incidentPlay is a section of testdata/incidents.txt while it is played.
+type incidentPlay struct {
+	t      *testing.T
+	judge  *Judge
+	at     time.Time
+	boards []incidentBoard
+	model  string
+	driver string
+	top    *canonical.Topology
+	row    []int // of each board in the topology, -1 for none
+
+	verdicts                    []canonical.Verdict
+	ledger                      canonical.Ledger
+	steps, fatal, falses, lacks int
+}
+
+// incidentBoard is what is read of a board.
+type incidentBoard struct {
+	row       reading
+	counts    map[canonical.Witness]string
+	gone, cut bool
+	kernel    string // for one reading
+	want      string // verdict, for one reading
+}
+
+var incidentFields = map[string]canonical.Field{
+	"last": canonical.XIDLast, "energy": canonical.Energy, "ecc": canonical.ECCDoubleBitVolatile, "recovery": canonical.RecoveryAction,
+	"links": canonical.NVLinksActive, "clocks": canonical.ClockEvents, "fabric": canonical.FabricHealth, "remap": canonical.RowRemapPending,
+}
+
+var incidentWitnesses = map[string]canonical.Witness{
+	"window": canonical.WitnessWindow, "total": canonical.WitnessTotal, "driver": canonical.WitnessDriver,
+}
+
+// TestIncidents plays what happened on clusters. Its output is a table of them.
+func TestIncidents(t *testing.T) {
+	text, err := os.ReadFile("testdata/incidents.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := fmt.Sprintf("%-84s %8s %6s %6s %6s\n", "incident", "readings", "fatal", "false", "missed")
+	falses, lacks := 0, 0
+	for _, section := range strings.Split(string(text), "\n== ")[1:] {
+		title, body, _ := strings.Cut(section, "\n")
+		t.Run(title, func(t *testing.T) {
+			p := incidentPlay{t: t, judge: newJudge(t, nil), at: start}
+			for line := range strings.Lines(body) {
+				if line = strings.TrimSpace(line); line != "" {
+					p.line(line)
+				}
+			}
+			table += fmt.Sprintf("%-84s %8d %6d %6d %6d\n", title, p.steps, p.fatal, p.falses, p.lacks)
+			falses, lacks = falses+p.falses, lacks+p.lacks
+		})
+	}
+	t.Logf("\n%s\nfalse fatals %d, missed fatals %d", table, falses, lacks)
+	if falses+lacks > 0 {
+		t.Error("a board must be crit where it is, and nowhere else")
+	}
+}
+
+func (p *incidentPlay) line(line string) {
+	if rest, ok := strings.CutPrefix(line, "boards "); ok {
+		n, model, _ := strings.Cut(rest, " ")
+		p.model, p.driver, _ = strings.Cut(model, " driver ")
+		p.boards = make([]incidentBoard, p.number(n))
+		for i := range p.boards {
+			p.boards[i] = incidentBoard{row: reading{canonical.Temperature: 50, canonical.Energy: 1000}, counts: map[canonical.Witness]string{}}
+		}
+		p.shape()
+		return
+	}
+	parts := strings.Split(line, "|")
+	words := strings.Fields(parts[0])
+	gap, err := time.ParseDuration(words[0])
+	if err != nil {
+		p.t.Fatalf("%s: %v", line, err)
+	}
+	times := 1
+	if words = words[1:]; len(words) > 0 && words[0][0] == 'x' {
+		times, words = p.number(words[0][1:]), words[1:]
+	}
+	for i := range p.boards {
+		p.boards[i].kernel, p.boards[i].want = "", "ok none"
+	}
+	p.read(words)
+	for _, want := range parts[1:] {
+		if want = strings.TrimSpace(want); want != "" {
+			board, verdict, _ := strings.Cut(want, " ")
+			p.boards[p.number(board)].want = verdict
+		}
+	}
+	p.shape()
+	for range times {
+		p.at = p.at.Add(gap)
+		p.judgeLine(line)
+	}
+}
+
+// read takes in what is read by board.
+func (p *incidentPlay) read(words []string) {
+	var b *incidentBoard
+	uuid := ""
+	for _, word := range words {
+		key, value, has := strings.Cut(word, "=")
+		field, isField := incidentFields[key]
+		witness, isWitness := incidentWitnesses[key]
+		switch {
+		case !has && key[0] >= '0' && key[0] <= '9':
+			b, uuid = &p.boards[p.number(key)], "GPU-"+key
+		case key == "gone", key == "back":
+			b.gone = key == "gone"
+		case key == "cut", key == "whole":
+			b.cut = key == "cut"
+		case key == "resolve":
+			if !p.judge.Resolve(uuid) {
+				p.t.Error("there was nothing to resolve")
+			}
+		case key == "kernel":
+			b.kernel = value
+		case isField && value == "-":
+			delete(b.row, field)
+		case isField:
+			b.row[field] = float64(p.number(value))
+		case isWitness && value == "-":
+			delete(b.counts, witness)
+		case isWitness:
+			b.counts[witness] = value
+		default:
+			p.t.Fatalf("what is %q?", word)
+		}
+	}
+}
+
+func (p *incidentPlay) number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+// shape makes the topology of the boards that are there.
+func (p *incidentPlay) shape() {
+	var t canonical.Topology
+	p.row = make([]int, len(p.boards))
+	for i := range p.boards {
+		d := canonical.Device{Hostname: "n", GPU: strconv.Itoa(i), UUID: "GPU-" + strconv.Itoa(i), Model: p.model, Driver: p.driver}
+		if p.boards[i].gone {
+			p.row[i] = -1
+			t.Absent = append(t.Absent, d)
+			continue
+		}
+		p.row[i] = len(t.Devices)
+		d.Board = len(t.Devices)
+		t.Devices = append(t.Devices, d)
+		if p.boards[i].cut {
+			d.Instance, d.Profile = "7", "1g.10gb"
+			t.Devices = append(t.Devices, d)
+		}
+	}
+	absent := len(t.Devices)
+	for i := range p.row {
+		if p.row[i] < 0 {
+			p.row[i] = absent
+			absent++
+		}
+	}
+	if p.top == nil || len(p.top.Devices) != len(t.Devices) || len(p.top.Absent) != len(t.Absent) {
+		p.top = &t
+	}
+}
+
+// frame is the next reading.
+func (p *incidentPlay) frame() *canonical.Frame {
+	f := frame(p.top, p.at)
+	for i := range p.boards {
+		b := &p.boards[i]
+		if !b.gone {
+			copy(f.Row(p.row[i]), b.row.row())
+		}
+	}
+	for device := range len(p.top.Devices) + len(p.top.Absent) {
+		i := slices.Index(p.row, device)
+		if i < 0 {
+			continue // an instance
+		}
+		for w := range canonical.NumWitnesses {
+			if counts, ok := p.boards[i].counts[w]; ok {
+				f.XIDs = append(f.XIDs, p.counts(device, w, counts)...)
+			}
+		}
+		if p.boards[i].kernel != "" {
+			f.XIDEvents = append(f.XIDEvents, p.records(device, p.boards[i].kernel)...)
+		}
+	}
+	return f
+}
+
+func (p *incidentPlay) counts(device int, w canonical.Witness, text string) (list []canonical.XIDCount) {
+	for entry := range strings.SplitSeq(text, ",") {
+		code, count, has := strings.Cut(entry, ":")
+		c := canonical.XIDCount{Device: device, Witness: w, Code: uint32(p.number(code))}
+		if has {
+			c.Count = uint64(p.number(count))
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func (p *incidentPlay) records(device int, text string) (list []canonical.XIDEvent) {
+	for entry := range strings.SplitSeq(text, ",") {
+		e := canonical.XIDEvent{Device: device, At: p.at.Add(-time.Millisecond), Count: 1, Text: entry}
+		parts := strings.Split(entry, ":")
+		code, count, has := strings.Cut(parts[0], "*")
+		e.Code = uint32(p.number(code))
+		if has {
+			e.Count = uint64(p.number(count))
+		}
+		if len(parts) == 3 {
+			e.Decoded = true
+			e.Severity, _ = canonical.SeverityOf(parts[1])
+			e.Action, _ = canonical.ActionOf(parts[2])
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// judgeLine judges one reading of a line, and holds the verdicts to it.
+func (p *incidentPlay) judgeLine(line string) {
+	f := p.frame()
+	p.verdicts = p.judge.Judge(f, p.verdicts)
+	p.judge.Account(&p.ledger, f, p.verdicts, 0)
+	p.steps++
+	for i := range p.boards {
+		b := &p.boards[i]
+		if b.gone {
+			continue
+		}
+		v := &p.verdicts[p.row[i]]
+		var raised []string
+		for c, found := range v.Findings {
+			if found == canonical.Raised {
+				raised = append(raised, canonical.Condition(c).String())
+			}
+		}
+		got := strings.TrimSpace(fmt.Sprintf("%v %v %s", v.Health, v.Action, strings.Join(raised, ",")))
+		if got != b.want {
+			p.t.Errorf("%s: reading %d at %v: board %d is %s, want %s", line, p.steps, p.at.Sub(start), i, got, b.want)
+		}
+		want, is := strings.HasPrefix(b.want, "crit"), v.Health == canonical.HealthCrit
+		switch {
+		case want:
+			p.fatal++
+		case is:
+			p.falses++
+		}
+		if want && !is {
+			p.lacks++
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 // The tables of every release, as a program prints them that was written without
 // a look at the parsers.
 func TestReleases(t *testing.T) {
-	s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(4), Switches: 2, ConnectX: 1, CPUs: 1}
+	s := dcgmitest.Scenario{GPUs: dcgmitest.Boards(4)}
 	s.GPUs[1] = s.GPUs[1].Cut(3)
 	s.GPUs[3] = s.GPUs[3].Cut(7)
 	exe := dcgmitest.Install(t, s)

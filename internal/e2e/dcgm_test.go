@@ -140,37 +140,6 @@ func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
 	}
 }
 
-// TestDCGMWithoutSwitches: where the host engine's NvSwitch module is not loaded, dcgmi
-// discovery fails behind its list of GPUs; they are read, and the page says what failed.
-func TestDCGMWithoutSwitches(t *testing.T) {
-	t.Parallel()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{
-		GPUs:     dcgmitest.Boards(8),
-		Failures: []dcgmitest.Failure{{Kind: dcgmitest.SwitchesRefused, Code: -33}},
-	})
-	c := startDCGM(t, exe)
-	body := awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius`)
-	if n := strings.Count(body, "\nkpulse_gpu_info{"); n != 8 {
-		t.Errorf("%d GPUs", n)
-	}
-	awaitPage(t, c, "/", 200, `<dt>Note</dt>.*Cannot get NvSwitch list.*dcgmi modules -l`)
-	if err := c.stop(); err != nil || strings.Count(c.logged(), "Cannot get NvSwitch list") != 1 {
-		t.Errorf("%v; the log should say it once:\n%s", err, c.logged())
-	}
-}
-
-// TestDCGMWithoutGPUs: a host engine that sees no GPU lacks a driver; it has not gone.
-func TestDCGMWithoutGPUs(t *testing.T) {
-	t.Parallel()
-	for _, version := range []string{"3.3.9", "4.6.0"} {
-		exe := dcgmitest.Install(t, dcgmitest.Scenario{Version: version, GPUs: []dcgmitest.GPU{}})
-		body := awaitPage(t, startDCGM(t, exe), "/metrics", 502, `the driver.*nvidia-smi -L`)
-		if strings.Contains(body, "went away") || strings.Contains(body, "start it") {
-			t.Errorf("DCGM %s: %s", version, body)
-		}
-	}
-}
-
 func TestDCGMCannotStart(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "dcgmi")

@@ -106,7 +106,7 @@ func TestRealWithoutSwitches(t *testing.T) {
 }
 
 // TestRealWithoutDriver: a host engine that started without a driver sees no GPU. That is
-// no fault of it, and it is not to be started.
+// no fault of it, and it is not to be started. Started anew with a driver, it has them.
 func TestRealWithoutDriver(t *testing.T) {
 	t.Parallel()
 	for _, release := range []string{dcgm4, dcgm3} {
@@ -115,11 +115,17 @@ func TestRealWithoutDriver(t *testing.T) {
 			n := newRealNode(t, release, "h100")
 			n.driverless = true
 			n.startEngine(t)
-			body := awaitPage(t, n.startDCGM(t), "/metrics", 502, `the driver.*nvidia-smi -L`)
+			c := n.startDCGM(t)
+			body := awaitPage(t, c, "/metrics", 502, `the driver.*nvidia-smi -L`)
 			if strings.Contains(body, "went away") || strings.Contains(body, "start it") {
 				t.Error(body)
 			}
 			n.checkHealth(t, 3, 0, "--backend=dcgm", "--dcgm.host="+n.address)
+
+			n.engine.stop(t)
+			n.driverless = false
+			n.startEngine(t)
+			awaitPage(t, c, "/metrics", 200, present(7, 1))
 		})
 	}
 }

@@ -66,7 +66,7 @@ func TestRecutThatDmonTells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dcgmitest.Scenario{GPUs: cutBoards()})
 	w.until("two instances", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/8" })
-	w.scenario.Readings = []dcgmitest.Reading{{Entity: "GPU-I 8", State: dcgmitest.Blank}}
+	w.scenario.Readings = []dcgmitest.Reading{{Entity: "GPU-I 8", Blank: true}}
 	w.recut(dcgmitest.Instance{ID: 7, Entity: 7}, dcgmitest.Instance{ID: 11, Entity: 9})
 	w.until("another", func(b *raw.Batch, _ error) bool { return devices(b, "SMACT", false) == "0 1/7 1/11" })
 }
@@ -378,7 +378,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"all is well":         {wish: "0,1"},
 		"no host engine":      {failure: dcgmitest.Failure{Kind: dcgmitest.HostEngineDown}, wish: "99"},
-		"a list that refuses": {failure: dcgmitest.Failure{Kind: dcgmitest.ListRefused, Code: -57}},
+		"a list that refuses": {failure: dcgmitest.Failure{Kind: dcgmitest.ListRefused, Code: -33}},
 		"no such GPU":         {wish: "7", want: source.Broken},
 		"no such word":        {wish: "x", want: source.Broken},
 	} {

@@ -29,6 +29,13 @@ func TestRefused(t *testing.T) {
 		{227, "", source.PermissionDenied, "root"},
 		{255, "Got error while creating a Field Group: Bad parameter passed to function\n", source.Broken, "the same release"}, // dcgmi 4.6.0, engine 3.3.9
 		{232, "Got error while creating a Field Group: Max limit reached\n", source.Broken, "group -l"},
+		{232, "Got error while creating a GPU group: -24 Max limit reached for the object\n", source.Broken, "dcgmi group -l"},
+		{227, "Error setting watches. Result: -29: Unable to watch one or more of the requested fields because doing so requires the host engine to be running as root.\n\n", source.PermissionDenied, "sudo nv-hostengine"},
+		{212, "Error setting watches. Result: -44: Unable to watch one or more of the requested fields because doing so requires a newer driver version than what is currently installed.\n\n", source.Broken, "update the driver"},
+		{238, "Error setting watches. Result: -18: GPU is lost\n\n", source.Broken, "xid"},
+		{233, "Error setting watches. Result: -23: The GPUs of this group are incompatible with each other for the requested operation\n\n", source.Broken, "--gpus"},
+		{199, "Error setting watches. Result: -57: Cannot perform the requested operation because an NVML driver timeout error was detected. Verify NVML is responsive before restarting the hostengine.\n\n", source.Broken, "nvidia-smi"},
+		{189, "Error setting watches. Result: -67: Cannot perform the requested operation because the GPUs are detached\n\n", source.HostEngineUnavailable, "detached"},
 		{254, "Error: Invalid value for arg entity-id.\nAn error occurred trying to parse the command line.\n", source.Unsupported, "--version"},
 		{1, "PARSE ERROR: Argument: -z\n", source.Unsupported, "--version"},
 		{255, "Error: Got error -1 Bad parameter passed to function while adding GPU 99 to our entity group.\n", source.Broken, "--gpus"},

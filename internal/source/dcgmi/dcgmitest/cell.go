@@ -16,61 +16,33 @@ const (
 )
 
 // Cell returns what dmon prints of a field on an entity in sample number tick,
-// before it is cut to its column. It is false where the host engine returned
-// nothing at all, and where the release has no such field.
-func (s Scenario) Cell(e Entity, field, tick int) (string, bool) {
-	f, known := FieldByID(s.Release(), field)
-	if !known {
-		return "", false
-	}
+// before it is cut to its column.
+func (s Scenario) Cell(e Entity, f Field, tick int) string {
 	gpu, onBoard := s.board(e)
 	if !onBoard || s.lost(gpu.Index, tick) {
-		return NA, true // also of an instance that a new cut removed, or a board that is gone
+		return NA // also of an instance that a new cut removed, or a board that is gone
 	}
-	reader, state := f.reader(e, gpu)
-	if r, ok := s.reading(e, reader, field, tick); ok {
-		return r.text(f, tick, s.Release())
+	reader := f.reader(e, gpu)
+	if r, ok := s.reading(e, reader, f.ID, tick); ok {
+		return r.text(f, tick)
 	}
 	switch {
-	case state != "":
-		return absent(state, f, s.Release())
-	case !s.WatchedElsewhere && tick == 0 && f.Model == Rate:
-		return f.format(0), true
-	case !s.WatchedElsewhere && tick == 0 && Profiling(field):
-		return NA, true
+	case f.Model == Never && !s.Release().Since("4.4.2"):
+		return f.format(0)
+	case f.Model == Never, f.Model == Unsupported, e.Instance && f.Level == OfBoardOnly, tick == 0 && Profiling(f.ID):
+		return NA
+	case tick == 0 && f.Model == Rate:
+		return f.format(0)
 	}
-	return f.format(Value(s.Seed, reader.String(), field, tick)), true
+	return f.format(Value(s.Seed, reader.String(), f.ID, tick))
 }
 
-// Truth returns the number that dmon prints of a field on an entity in sample
-// number tick, with the decimals that it prints, and false where it prints no
-// number: N/A, an empty cell, or a number that its column cuts.
-func (s Scenario) Truth(e Entity, field, tick int) (float64, bool) {
-	text, ok := s.Cell(e, field, tick)
-	f, known := FieldByID(s.Release(), field)
-	if !ok || !known || len(text) > f.Width+6 {
-		return 0, false
+// reader returns the entity whose reading e shows.
+func (f Field) reader(e Entity, gpu GPU) Entity {
+	if e.Instance && f.Level == OfBoard {
+		return Entity{ID: gpu.Index}
 	}
-	value, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, false
-	}
-	return value, true
-}
-
-// reader returns the entity whose reading e shows, or why e shows none.
-func (f Field) reader(e Entity, gpu GPU) (Entity, State) {
-	switch {
-	case f.Model == Never:
-		return e, NoSample
-	case f.Model == Unsupported:
-		return e, Blank
-	case e.Instance && f.Level == OfBoardOnly:
-		return e, Blank
-	case e.Instance && f.Level == OfBoard:
-		return Entity{ID: gpu.Index}, ""
-	}
-	return e, ""
+	return e
 }
 
 // reading returns the last reading of the scenario for field on e, or
@@ -100,25 +72,14 @@ func (f Failure) Lasts(tick int) bool {
 	return tick >= f.After && (f.Until == 0 || tick < f.Until)
 }
 
-func (r Reading) text(f Field, tick int, release Release) (string, bool) {
+func (r Reading) text(f Field, tick int) string {
 	switch {
-	case r.State != "":
-		return absent(r.State, f, release)
+	case r.Blank:
+		return NA
 	case r.Text != "":
-		return r.Text, true
+		return r.Text
 	}
-	return f.format(r.Value + r.Step*float64(tick-r.From)), true
-}
-
-// absent returns what dmon prints where there is no value.
-func absent(state State, f Field, release Release) (string, bool) {
-	switch {
-	case state == Omitted:
-		return "", false
-	case state == NoSample && !release.Since("4.4.2"):
-		return f.format(0), true
-	}
-	return NA, true
+	return f.format(r.Value + r.Step*float64(tick-r.From))
 }
 
 // format returns value as dmon prints it. What DCGM takes for one of its blank

@@ -13,7 +13,7 @@ func text(lines ...string) string {
 }
 
 func node(version string, gpus ...dcgmitest.GPU) dcgmitest.Scenario {
-	return dcgmitest.Scenario{Version: version, GPUs: gpus, WatchedElsewhere: true}
+	return dcgmitest.Scenario{Version: version, GPUs: gpus}
 }
 
 // TestLayouts wants what is known of the real program's layout, to the byte.
@@ -24,7 +24,7 @@ func TestLayouts(t *testing.T) {
 	readings := []dcgmitest.Reading{
 		{Field: 155, Value: 412.337},
 		{Field: 1001, Value: 0.987},
-		{Entity: "GPU-I 7", Field: 1001, State: dcgmitest.Blank},
+		{Entity: "GPU-I 7", Field: 1001, Blank: true},
 	}
 	for _, test := range []struct {
 		version, args, want string
@@ -84,9 +84,6 @@ func TestFirstSampleOfRates(t *testing.T) {
 	if first, second := reads(0), reads(1); first != "0" || second == "0" {
 		t.Errorf("reads %s, then %s", first, second)
 	}
-	if s.WatchedElsewhere = true; reads(0) == "0" {
-		t.Error("a rate that another client watches too has no whole first sample")
-	}
 }
 
 // TestRealCapture is the output of a real 3.3.5, but that blanks at the ends of
@@ -135,15 +132,12 @@ func TestHeaderCadence(t *testing.T) {
 
 // TestCells has one field in every state that a cell can have.
 func TestCells(t *testing.T) {
-	zero, na := "0.000             ", "N/A               "
 	for _, test := range []struct {
 		name, version, entity string
 		field                 int
 		reading               dcgmitest.Reading
 		want                  string // after the entity
 	}{
-		{"no sample, float", "4.4.1", "0", 155, dcgmitest.Reading{State: dcgmitest.NoSample}, zero},
-		{"no sample, float", "4.4.2", "0", 155, dcgmitest.Reading{State: dcgmitest.NoSample}, na},
 		{"no XID", "4.4.1", "0", 230, dcgmitest.Reading{Field: 1}, "0            "},
 		{"no XID", "4.4.2", "0", 230, dcgmitest.Reading{Field: 1}, "N/A          "},
 		{"XID", "4.6.0", "0", 230, dcgmitest.Reading{Value: 79}, "79           "},
@@ -152,7 +146,7 @@ func TestCells(t *testing.T) {
 		{"twelve digits", "4.6.0", "0", 202, dcgmitest.Reading{Value: 123456789012}, "12345678...  "},
 		{"ten to the 16th ns", "4.6.0", "0", 240, dcgmitest.Reading{Value: 12345678901234568}, "1234567890123...  "},
 		{"blank integer", "4.6.0", "0", 156, dcgmitest.Reading{Value: 9223372036854775794}, "N/A                     "},
-		{"blank float", "4.6.0", "0", 155, dcgmitest.Reading{Value: 140737488355330}, na},
+		{"blank float", "4.6.0", "0", 155, dcgmitest.Reading{Value: 140737488355330}, "N/A               "},
 		{"not a number", "4.6.0", "0", 155, dcgmitest.Reading{Text: "NAN"}, "NAN               "},
 		{"the board's, on an instance", "4.6.0", "i:0", 155, dcgmitest.Reading{Entity: "GPU 0", Value: 99.5}, "99.500            "},
 		{"PCIe, on an instance", "4.6.0", "i:0", 1009, dcgmitest.Reading{Field: 1}, "N/A                         "},
@@ -166,21 +160,6 @@ func TestCells(t *testing.T) {
 		if row[width:] != test.want {
 			t.Errorf("%s in %s: %q, want %q", test.name, test.version, row[width:], test.want)
 		}
-	}
-}
-
-// TestOmitted wants a hole from 4.0 on, and a shift before.
-func TestOmitted(t *testing.T) {
-	for version, want := range map[string]string{
-		"3.3.9": "GPU 0     1.000             3.000             ",
-		"4.2.3": "GPU 0      1.000                               3.000        ",
-	} {
-		s := node(version, dcgmitest.Boards(1)...)
-		s.Readings = []dcgmitest.Reading{
-			{Field: 155, Value: 1}, {Field: 157, State: dcgmitest.Omitted}, {Field: 1001, Value: 3},
-		}
-		rows := strings.Split(run(t, s, "dmon -c 1 -e 155,157,1001").stdout, "\n")
-		equal(t, rows[2], want)
 	}
 }
 

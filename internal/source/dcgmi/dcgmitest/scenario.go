@@ -25,10 +25,6 @@ import (
 	"testing"
 )
 
-// ScenarioEnv is the environment variable that names the scenario file. Where it
-// is not set, the fake reads the file Beside its own executable.
-const ScenarioEnv = "KPULSE_FAKE_DCGMI_SCENARIO"
-
 // Beside returns the path of the scenario of the fake at exe.
 func Beside(exe string) string { return exe + ".json" }
 
@@ -42,11 +38,6 @@ type Scenario struct {
 	// Seed decides on all values that no Reading gives, and on jitter.
 	Seed uint64
 	GPUs []GPU
-	// Switches, ConnectX and CPUs are how many of each there are, numbered from 0.
-	Switches, ConnectX, CPUs int
-	// WatchedElsewhere: another client watches the same fields, so that
-	// the first sample of rates and profiling fields is a whole one.
-	WatchedElsewhere bool
 	// Readings replace what the fields would read by themselves. Of those that
 	// match a cell, the last counts.
 	Readings []Reading
@@ -63,11 +54,9 @@ type GPU struct {
 	Name  string
 	BusID string // such as 00000000:10:00.0
 	UUID  string // with its GPU- prefix
-	// Inactive boards are left out of discovery -l, and counted by a note there
-	// from 4.5 on.
-	Inactive bool
-	// Lost boards were lost before the host engine started. From 4.5 on they are Inactive;
-	// before, discovery -l lists them without names, and dmon does not start on them.
+	// Lost boards were lost before the host engine started. From 4.5 on discovery -l leaves
+	// them out and says so; before, it lists them without names, and dmon does not start on
+	// them.
 	Lost      bool
 	Instances []Instance
 }
@@ -120,27 +109,13 @@ type Reading struct {
 	// Value is what the field reads at From, and Step is added at each sample
 	// after that.
 	Value, Step float64
-	// State, if set, replaces the value: Blank, NoSample or Omitted.
-	State State
+	// Blank replaces the value by one of DCGM's blank values: not supported, not permitted,
+	// lost.
+	Blank bool
 	// Text, if set, is printed instead of the value; what is longer than the
 	// column is cut as usual.
 	Text string
 }
-
-// State is why there is no value.
-type State string
-
-// The ways to have no value.
-const (
-	// Blank is one of DCGM's blank values: not supported, not permitted, lost.
-	Blank State = "blank"
-	// NoSample is a field that was never sampled, such as the XID of a board that
-	// had none. Up to 4.4.1 it prints as 0, from 4.4.2 on as N/A.
-	NoSample State = "no_sample"
-	// Omitted is a value that the host engine did not return. From 4.0 on its
-	// cell is empty; before, the values after it move up and the row is short.
-	Omitted State = "omitted"
-)
 
 // Pace is when and in what pieces output comes.
 type Pace struct {
@@ -188,7 +163,6 @@ type Kind string
 const (
 	HostEngineDown    Kind = "host_engine_down"    // at start: no connection
 	InitFailed        Kind = "init_failed"         // at start: libdcgm does not come up
-	GroupRefused      Kind = "group_refused"       // at start: no GPU group, for Code
 	FieldGroupRefused Kind = "field_group_refused" // at start: no field group, for Code
 	WatchRefused      Kind = "watch_refused"       // at start, after the header: for Code
 	ListRefused       Kind = "list_refused"        // discovery -l, or profile -l where that is the Command, for Code

@@ -7,28 +7,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-// subsystem is one of dcgmi's.
-type subsystem struct {
-	options []option
-	run     func(*fake, map[string]string) (status, error)
-}
-
-// host is an option of all subsystems.
-var host = option{long: "host", value: true}
-
-// subsystems are those that are emulated.
-func subsystems() map[string]subsystem {
-	return map[string]subsystem{
-		"dmon": {[]option{
-			host, {"i", "entity-id", true, false}, {"e", "field-id", true, false}, {"d", "delay", true, true}, {"c", "count", true, true},
-		}, (*fake).dmon},
-		"discovery": {[]option{
-			host, {"l", "list", false, false}, {"c", "compute-hierarchy", false, false}, {"a", "all", false, false},
-		}, (*fake).discovery},
-		"profile": {[]option{
-			host, {"l", "list", false, false}, {"i", "entity-id", true, false}, {"j", "json", false, false},
-		}, (*fake).profile},
-	}
+// subsystems are those of dcgmi that are emulated.
+var subsystems = map[string]func(*fake, map[string]string) status{
+	"dmon": (*fake).dmon, "discovery": (*fake).discovery, "profile": (*fake).profile,
 }
 
 // command runs the subsystem that args name and returns the exit code.
@@ -38,35 +19,20 @@ func (f *fake) command(args []string) int {
 		f.out.printf("\ndcgmi  version: %s\n\n", f.release)
 		return 0
 	}
-	var sub subsystem
-	known := false
-	if len(args) > 0 {
-		sub, known = subsystems()[args[0]]
+	run := subsystems[args[0]]
+	if run == nil {
+		return f.misuse(fmt.Errorf("%q is not emulated", args))
 	}
-	if !known {
-		f.out.printf("ERROR: Invalid subsystem.\n\n") // the usage that follows is left out
-		return badParam.exit()
-	}
-	set, err := parseOptions(args[1:], sub.options)
-	result := ok
-	if err == nil {
-		result, err = sub.run(f, set)
-	}
-	if err != nil {
-		fmt.Fprintf(f.err, "%v\nAn error occurred trying to parse the command line.\n", err)
-		return lineMalformed.exit()
-	}
-	return result.exit()
+	return run(f, parseOptions(args[1:])).exit()
 }
 
 // connect returns disconnected, and prints that, if the host engine cannot be
 // reached. A command that hangs does so here.
 func (f *fake) connect(command string, set map[string]string) status {
 	if failure, hangs := f.failure(dcgmitest.Hang, command, false); hangs && command != "dmon" {
-		f.signals.ignoreTerm.Store(failure.IgnoreTerm)
-		select {}
+		hang(failure)
 	}
-	address, given := set["host"]
+	address, given := set["--host"]
 	if !given {
 		address = "localhost"
 	}

@@ -9,43 +9,38 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
-func (f *fake) discovery(set map[string]string) (status, error) {
-	_, list := set["list"]
-	_, hierarchy := set["compute-hierarchy"]
-	if list == hierarchy { // the real parser lists the options
-		return 0, usageError{"Exactly one of the options must be present", "list"}
-	}
+func (f *fake) discovery(set map[string]string) status {
 	if result := f.connect("discovery", set); result != ok {
-		return result, nil
+		return result
 	}
-	if hierarchy {
+	if _, hierarchy := set["-c"]; hierarchy {
 		f.printHierarchy()
-		return ok, nil
+		return ok
 	}
 	if refused, is := f.failure(dcgmitest.ListRefused, "discovery", false); is {
 		f.out.printf("Error: Cannot get GPU list from remote node. Return: %s\n", status(refused.Code))
-		return status(refused.Code), nil
+		return status(refused.Code)
 	}
-	_, all := set["all"]
+	_, all := set["-a"]
 	f.printBoards(all && f.release.Since("4.5.0"))
 	if refused, is := f.failure(dcgmitest.SwitchesRefused, "discovery", false); is {
 		f.out.printf("Error: Cannot get NvSwitch list from remote node. Return: %s\n", status(refused.Code))
-		return status(refused.Code), nil
+		return status(refused.Code)
 	}
-	f.printCounted("Switch ID", f.scenario.Switches, "NvSwitch", "NvSwitches", 11)
+	f.out.printf("0 NvSwitches found.\n%s", table([]string{"Switch ID"}, nil, 11))
 	if f.release.Since("4.2.3") {
-		f.printCounted("ConnectX", f.scenario.ConnectX, "ConnectX", "ConnectX", 10)
+		f.out.printf("0 ConnectX found.\n%s", table([]string{"ConnectX"}, nil, 10))
 	}
 	if f.release.Since("3.3.9") {
-		f.printProcessors()
+		f.out.printf("0 CPUs found.\n%s", table([]string{"CPU ID", "Device Information"}, nil, 8, 70))
 	}
-	return ok, nil
+	return ok
 }
 
 // null is what is printed of a text that the driver does not give.
 const null = "<<<NULL>>>"
 
-// printBoards prints the table of boards, the inactive ones only if all.
+// printBoards prints the table of boards, from 4.5 on the lost ones only if all.
 func (f *fake) printBoards(all bool) {
 	var sections [][][]string
 	inactive := 0
@@ -53,9 +48,9 @@ func (f *fake) printBoards(all bool) {
 		suffix := ""
 		if gpu.Lost {
 			gpu.Name, gpu.BusID, gpu.UUID = null, null, null
-			gpu.Inactive = f.release.Since("4.5.0")
 		}
-		if gpu.Inactive {
+		lost := gpu.Lost && f.release.Since("4.5.0")
+		if lost {
 			inactive++
 			if !all {
 				continue
@@ -63,8 +58,8 @@ func (f *fake) printBoards(all bool) {
 			suffix = " (last known)"
 		}
 		section := [][]string{{"", "Name: " + gpu.Name + suffix}, {"", "PCI Bus ID: " + gpu.BusID + suffix}, {"", "Device UUID: " + gpu.UUID}}
-		if gpu.Inactive { // the words are seen for a lost board, and assumed for another
-			section = slices.Insert(section, 0, []string{"", "Status: " + map[bool]string{false: "INACTIVE", true: "LOST"}[gpu.Lost]})
+		if lost {
+			section = slices.Insert(section, 0, []string{"", "Status: LOST"})
 		}
 		section[0][0] = strconv.Itoa(gpu.Index)
 		sections = append(sections, section)
@@ -81,28 +76,7 @@ func (f *fake) printBoards(all bool) {
 	default:
 		f.out.printf(".\n")
 	}
-	f.out.printf("%s", table([]string{"GPU ID", "Device Information"}, sections, true, 8, 70))
-}
-
-// printCounted prints the table of things that are no more than a number.
-func (f *fake) printCounted(heading string, n int, single, many string, width int) {
-	var sections [][][]string
-	for id := range n {
-		sections = append(sections, [][]string{{strconv.Itoa(id)}})
-	}
-	f.out.printf("%d %s found.\n", n, plural(n, single, many))
-	f.out.printf("%s", table([]string{heading}, sections, false, width))
-}
-
-// printProcessors prints the table of CPUs. What stands in it is assumed but for
-// the name.
-func (f *fake) printProcessors() {
-	var sections [][][]string
-	for id := range f.scenario.CPUs {
-		sections = append(sections, [][]string{{strconv.Itoa(id), "Name: Grace"}})
-	}
-	f.out.printf("%d %s found.\n", f.scenario.CPUs, plural(f.scenario.CPUs, "CPU", "CPUs"))
-	f.out.printf("%s", table([]string{"CPU ID", "Device Information"}, sections, true, 8, 70))
+	f.out.printf("%s", table([]string{"GPU ID", "Device Information"}, sections, 8, 70))
 }
 
 func plural(n int, single, many string) string {
@@ -172,11 +146,11 @@ func tableRow(cells []string, widths ...int) string {
 }
 
 // table returns a table with the headings and sections, each of which is a list
-// of rows. Sections are parted by a rule only if separate is set.
-func table(headings []string, sections [][][]string, separate bool, widths ...int) string {
+// of rows.
+func table(headings []string, sections [][][]string, widths ...int) string {
 	text := rule("-", widths...) + tableRow(headings, widths...) + rule("-", widths...)
 	for i, section := range sections {
-		if i > 0 && separate {
+		if i > 0 {
 			text += rule("-", widths...)
 		}
 		for _, cells := range section {

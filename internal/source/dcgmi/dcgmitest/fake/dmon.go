@@ -26,45 +26,24 @@ type dmon struct {
 	count     int // 0 is forever
 }
 
-func (f *fake) dmon(set map[string]string) (status, error) {
+func (f *fake) dmon(set map[string]string) status {
 	d := dmon{fake: f, delay: time.Second}
-	if err := d.setPace(set); err != nil {
-		return 0, err
+	if value, given := set["-d"]; given {
+		d.delay = time.Duration(number(value)) * time.Millisecond
 	}
+	d.count, _ = strconv.Atoi(set["-c"])
 	if result := f.connect("dmon", set); result != ok {
-		return result, nil
+		return result
 	}
 	if result := d.prepare(set); result != ok {
-		return result, nil
+		return result
 	}
 	f.out.printf("%s", header(f.release, d.fields))
 	f.out.flush()
 	if result := d.watch(); result != ok {
-		return result, nil
+		return result
 	}
-	return d.run(), nil
-}
-
-// setPace reads -d, -c and what goes wrong with them and their like.
-func (d *dmon) setPace(set map[string]string) error {
-	if value, given := set["delay"]; given {
-		d.delay = time.Duration(number(value)) * time.Millisecond
-	}
-	if value, given := set["count"]; given {
-		d.count, _ = strconv.Atoi(value)
-	}
-	fieldIDs, fields := set["field-id"]
-	switch {
-	case !fields: // the real parser lists the options
-		return usageError{"Exactly one of the options must be present", "field-id"}
-	case d.count < 0:
-		return usageError{"Positive value expected, negative value found", "count"}
-	case d.delay < time.Millisecond:
-		return usageError{"Invalid value", "delay"}
-	case fieldIDs == "" || fieldIDs[0] < '0' || fieldIDs[0] > '9':
-		return usageError{"Invalid value", "field-id"}
-	}
-	return nil
+	return d.run()
 }
 
 // prepare makes the groups of entities and fields.
@@ -75,11 +54,7 @@ func (d *dmon) prepare(set map[string]string) status {
 		return result
 	}
 	d.entities = entities
-	if refused, is := d.failure(dcgmitest.GroupRefused, "dmon", false); is {
-		fmt.Fprintf(d.err, "Got error while creating a GPU group: %d %s\n", refused.Code, status(refused.Code))
-		return status(refused.Code)
-	}
-	if d.fields, text = d.parseFields(set["field-id"]); text != "" {
+	if d.fields, text = d.parseFields(set["-e"]); text != "" {
 		fmt.Fprintln(d.err, text)
 		return badParam
 	}
@@ -95,11 +70,7 @@ func (d *dmon) prepare(set map[string]string) status {
 func (d *dmon) parseFields(list string) ([]dcgmitest.Field, string) {
 	var fields []dcgmitest.Field
 	for token := range strings.SplitSeq(list, ",") {
-		if token == "" || token[0] < '0' || token[0] > '9' {
-			return nil, fmt.Sprintf("Error: Expected numerical fieldId. Got '%s' instead.", token)
-		}
-		digits := token[:len(token)-len(strings.TrimLeft(token, "0123456789"))]
-		id := int(uint16(number(digits))) // as the real one: what follows the digits is not looked at
+		id := number(token)
 		field, known := dcgmitest.FieldByID(d.release, id)
 		if !known {
 			return nil, fmt.Sprintf("Error: Got invalid field ID. '%d'. See dcgm_fields.h for a list of valid field IDs.", id)
@@ -122,33 +93,17 @@ func (d *dmon) watch() status {
 	if slices.ContainsFunc(d.entities, d.isLost) {
 		is, code = true, gpuLost
 	}
-	if !is && len(d.entities) == 0 {
-		return d.refuseEmpty()
-	}
 	if !is {
 		return ok
 	}
-	fmt.Fprintf(d.err, "Error setting watches. Result: %d: %s\n\n", int(code), code.refusal())
+	fmt.Fprintf(d.err, "Error setting watches. Result: %d: %s\n\n", int(code), code)
 	return code
 }
 
-// refuseEmpty is what becomes of a watch of no GPU: what 4.6.0 and 3.3.9 print where the
-// host engine has no driver.
-func (d *dmon) refuseEmpty() status {
-	if d.release.Since("4.0.0") {
-		fmt.Fprintf(d.err, "Error getting values information. Return %d: %s\n", int(groupIsEmpty), groupIsEmpty)
-		return groupIsEmpty
-	}
-	fmt.Fprintf(d.err, "Unable to get GPU topology information. The entities in the output may be unsorted. Error: %d: %s\n", int(noNVML), noNVML)
-	fmt.Fprintf(d.err, "Error getting values information. Return %d: %s\n", int(generic), generic)
-	return generic
-}
-
-// run prints samples until the count, a signal or a failure ends it.
+// run prints samples until the count or a failure ends it.
 func (d *dmon) run() status {
-	d.signals.sampling.Store(true)
 	sinceHeader := 0
-	for tick := 0; !d.signals.interrupted.Load(); tick++ {
+	for tick := 0; ; tick++ {
 		_ = d.read() // a scenario that is gone ends the process from elsewhere
 		d.out.setPace(d.scenario.Pace)
 		if result, over := d.fail(tick); over {
@@ -167,12 +122,6 @@ func (d *dmon) run() status {
 		}
 		sinceHeader++
 	}
-	cause := "due to"
-	if !d.release.Since("4.0.0") {
-		cause = "do to"
-	}
-	d.out.printf("\n\ndmon was stopped %s receiving a signal\n", cause)
-	return ok
 }
 
 // sample prints the rows of one sample.
@@ -190,7 +139,7 @@ func (d *dmon) sample(tick int) {
 	}
 }
 
-// sleep waits for the next sample. A signal does not shorten it.
+// sleep waits for the next sample.
 func (d *dmon) sleep(tick int) {
 	pace := d.scenario.Pace
 	jitter := dcgmitest.Share(d.scenario.Seed, tick) * float64(pace.JitterMS) * float64(time.Millisecond)
@@ -216,9 +165,8 @@ func (d *dmon) fail(tick int) (result status, over bool) {
 			fmt.Fprint(d.err, failure.Text)
 			return status(failure.Code), true
 		case dcgmitest.Hang:
-			d.signals.ignoreTerm.Store(failure.IgnoreTerm)
 			d.part(tick, failure.Bytes)
-			select {}
+			hang(failure)
 		case dcgmitest.Die:
 			d.part(tick, failure.Bytes)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

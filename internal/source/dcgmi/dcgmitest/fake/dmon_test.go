@@ -17,7 +17,7 @@ func sampler(t *testing.T, s dcgmitest.Scenario, out *writes) dmon {
 	path := filepath.Join(t.TempDir(), "scenario")
 	s.GPUs = dcgmitest.Boards(1)
 	s.Write(t, path)
-	f := &fake{path: path, release: s.Release(), out: newOutput(out, s.Pace), err: &strings.Builder{}, signals: new(signals)}
+	f := &fake{path: path, release: s.Release(), out: newOutput(out, s.Pace), err: &strings.Builder{}}
 	power, _ := dcgmitest.FieldByID(s.Release(), 155)
 	return dmon{
 		fake: f, fields: []dcgmitest.Field{power},

@@ -27,7 +27,7 @@ func hierarchy(s dcgmitest.Scenario) []dcgmitest.Entity {
 // whose forms `3` and `i:7` are emulated, or all boards. On an error the text is what
 // it prints.
 func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string) {
-	list, given := set["entity-id"]
+	list, given := set["-i"]
 	all := hierarchy(f.scenario)
 	var entities []dcgmitest.Entity
 	for token := range strings.SplitSeq(list, ",") {
@@ -38,10 +38,6 @@ func (f *fake) group(set map[string]string) ([]dcgmitest.Entity, status, string)
 			entities = slices.DeleteFunc(slices.Clone(all), func(e dcgmitest.Entity) bool {
 				return e.Instance || f.release.Since("4.5.0") && f.isLost(e)
 			})
-		case strings.Contains(id, ":"):
-			return nil, badParam, "Error: invalid entity type: " + token
-		case e.ID < 0:
-			return nil, badParam, "Error: Expected numerical entityId instead of " + token
 		case !slices.Contains(all, e):
 			word := map[bool]string{false: "GPU", true: "GPU_I"}[instance]
 			return nil, badParam, fmt.Sprintf("Error: Got error %d %s while adding %s %d to our entity group.", badParam, badParam, word, e.ID)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,23 +28,20 @@ type fake struct {
 	release  dcgmitest.Release // at the start
 	out      *stdout
 	err      io.Writer
-	signals  *signals
 }
 
 // Run is the whole program: args are the arguments without the program's name.
-// It returns the exit code. It may end the process itself, as a signal, a
+// It returns the exit code. It may end the process itself, as a
 // scenario that is gone and some failures demand.
 func Run(args []string, stdout, stderr io.Writer) int {
-	f := &fake{path: os.Getenv(dcgmitest.ScenarioEnv), err: stderr, signals: handleSignals()}
-	if f.path == "" {
-		exe, err := os.Executable()
-		if err != nil {
-			return f.misuse(err)
-		}
-		f.path = dcgmitest.Beside(exe)
+	f := &fake{err: stderr}
+	exe, err := os.Executable()
+	if err != nil {
+		return f.misuse(err)
 	}
+	f.path = dcgmitest.Beside(exe)
 	if err := f.read(); err != nil {
-		return f.misuse(fmt.Errorf("no scenario: %w; write one to that path or set %s", err, dcgmitest.ScenarioEnv))
+		return f.misuse(fmt.Errorf("no scenario: %w; write one to that path", err))
 	}
 	if log := f.scenario.StartLog; log != "" {
 		if err := (dcgmitest.Start{PID: os.Getpid(), Args: args}).Log(log); err != nil {
@@ -100,30 +96,10 @@ func (f *fake) failure(kind dcgmitest.Kind, command string, profiling bool) (dcg
 	return dcgmitest.Failure{}, false
 }
 
-// signals answers them as dcgmi does: SIGTERM, SIGHUP and SIGQUIT end the
-// process at once. So does SIGINT, until dmon samples: then it is only noted,
-// and dmon looks when its sleep is over.
-type signals struct {
-	sampling    atomic.Bool
-	interrupted atomic.Bool
-	ignoreTerm  atomic.Bool
-}
-
-func handleSignals() *signals {
-	s := new(signals)
-	caught := make(chan os.Signal, 8)
-	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
-	go func() {
-		for sig := range caught {
-			number := sig.(syscall.Signal)
-			switch {
-			case number == syscall.SIGINT && s.sampling.Load():
-				s.interrupted.Store(true)
-			case number == syscall.SIGTERM && s.ignoreTerm.Load():
-			default:
-				os.Exit(128 + int(number))
-			}
-		}
-	}()
-	return s
+// hang lasts until a signal ends the process, which need not be SIGTERM.
+func hang(failure dcgmitest.Failure) {
+	if failure.IgnoreTerm {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	select {}
 }

@@ -48,14 +48,8 @@ func header(r dcgmitest.Release, fields []dcgmitest.Field) string {
 func row(s dcgmitest.Scenario, r dcgmitest.Release, e dcgmitest.Entity, fields []dcgmitest.Field, tick int) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "%-*s", firstColumn(r), e)
-	column := 0
 	for _, f := range fields {
-		text, returned := s.Cell(e, f.ID, tick)
-		if returned || r.Since("4.0.0") {
-			// Before 4.0 the n-th value returned stands in the n-th column.
-			line.WriteString(cell(fields[column], text))
-			column++
-		}
+		line.WriteString(cell(f, s.Cell(e, f, tick)))
 	}
 	line.WriteByte('\n')
 	return line.String()

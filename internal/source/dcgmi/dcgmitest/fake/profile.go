@@ -36,15 +36,11 @@ var inTurns = []metric{
 }
 
 // profile prints what the profiling of one board counts.
-func (f *fake) profile(set map[string]string) (status, error) {
+func (f *fake) profile(set map[string]string) status {
 	if result := f.connect("profile", set); result != ok {
-		return result, nil
+		return result
 	}
-	entity, given := set["entity-id"]
-	board, err := strconv.Atoi(entity)
-	if err != nil && given { // other lists are not emulated
-		return 0, usageError{"Invalid value", "entity-id"}
-	}
+	board, _ := strconv.Atoi(set["-i"])
 	metrics := inTurns
 	for _, gpu := range f.scenario.GPUs {
 		if gpu.Index == board && strings.Contains(gpu.Name, "H100") {
@@ -53,7 +49,7 @@ func (f *fake) profile(set map[string]string) (status, error) {
 	}
 	if refused, is := f.failure(dcgmitest.ListRefused, "profile", false); is && refused.Command == "profile" {
 		f.out.printf("Error: Unable to Get supported metric groups: %s.\n", status(refused.Code))
-		return status(refused.Code), nil
+		return status(refused.Code)
 	}
 	rule := "+----------------+----------+------------------------------------------------------+\n"
 	f.out.printf("%s| Group.Subgroup | Field ID | Field Tag                                            |\n%s", rule, rule)
@@ -61,5 +57,5 @@ func (f *fake) profile(set map[string]string) (status, error) {
 		f.out.printf("| %-14s | %-8s | %-52s |\n", m.group, fmt.Sprint(m.id), m.tag)
 	}
 	f.out.printf("%s", rule)
-	return ok, nil
+	return ok
 }

@@ -175,9 +175,11 @@ var Fields = [...]Field{
 
 	// What DCGM 3.3 has only in part.
 	{ID: 153, Column: "GTLIMIT", Family: "DCGM_FI_DEV_GPU_TEMP_LIMIT", Type: gauge, Recent: true, Help: "Degrees Celsius left until the GPU slows itself down."},
+	{ID: 171, Column: "FMFRC", Family: "DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE", Type: gauge, Recent: true, Help: "The driver's error code where the fabric manager could not set up the GPU, 0 where it could."},
 	{ID: 173, Column: CliqueColumn, Family: CliqueFamily, Type: gauge, Recent: true, Help: "Clique of the GPU: the part of its NVLink fabric within which GPUs reach each other."},
 	{ID: 175, Column: "FMHSUM", Family: "DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY", Type: gauge, Recent: true, Help: "What the fabric says of the GPU: 0 nothing, 1 healthy, 2 unhealthy, 3 limited capacity."},
 	{ID: 285, Column: "C2CLC", Family: "DCGM_FI_DEV_C2C_LINK_COUNT", Type: gauge, Help: "Chip-to-chip links to the CPU."},
+	{ID: 346, Column: "ECCTHRSRM", Family: "DCGM_FI_DEV_THRESHOLD_SRM", Type: gauge, Recent: true, Help: "1 if the uncorrectable errors in the SRAM exceed what NVIDIA allows."},
 	{ID: 385, Column: "RRAM", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_MAX", Type: gauge, Help: "Memory banks that have all spare rows left."},
 	{ID: 386, Column: "RRAH", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_HIGH", Type: gauge, Help: "Memory banks that have most spare rows left."},
 	{ID: 387, Column: "RRAP", Family: "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_PARTIAL", Type: gauge, Help: "Memory banks that have some spare rows left."},
@@ -200,6 +202,7 @@ var Fields = [...]Field{
 	{ID: 1400, Column: "C2CLNKINT", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_INTR", Type: counter, Recent: true, Help: "Errors of the chip-to-chip link to the CPU that raised an interrupt."},
 	{ID: 1401, Column: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY", Type: counter, Unprintable: true, Help: "Retries on the chip-to-chip link to the CPU."},
 	{ID: 1402, Column: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Family: "DCGM_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B", Type: counter, Unprintable: true, Help: "Retries on the chip-to-chip link to the CPU, one right after the other."},
+	{ID: 1507, Column: "MEMUNR", Family: "DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", Type: gauge, Recent: true, Help: "1 if the device memory has an error that cannot be repaired."},
 
 	{Column: NVLinksActive, Family: NVLinksActive, Type: gauge, Help: "NVLinks of the GPU that are up; not of DCGM."},
 	{Column: NVLinkLimit, Family: NVLinkLimit, Type: gauge, Help: "Bytes per second that all active NVLinks can carry, both ways together; not of DCGM."},

@@ -138,14 +138,15 @@ func TestWaitingReadingIsReleased(t *testing.T) {
 }
 
 func TestUnknownFieldIsLeftOut(t *testing.T) {
-	w := newWorld(t, dcgmitest.Scenario{Version: "4.2.0"}) // without 1523
+	w := newWorld(t, dcgmitest.Scenario{Version: "4.2.0"}) // without 1523 and 1507
 	w.untilWhole()
 	device := w.starts("-e 100,")
-	if len(device) != 2 || strings.Contains(strings.Join(device[1].Args, " "), "1523") || !strings.Contains(strings.Join(device[1].Args, " "), ",449") {
+	last := strings.Join(device[len(device)-1].Args, " ")
+	if len(device) != 3 || strings.Contains(last, "1523") || strings.Contains(last, "1507") || !strings.Contains(last, ",449") {
 		t.Errorf("starts %v", device)
 	}
-	if n := w.log.count("field=1523"); n != 1 {
-		t.Errorf("logged %d times", n)
+	if one, other := w.log.count("field=1523"), w.log.count("field=1507"); one != 1 || other != 1 {
+		t.Errorf("logged %d and %d times", one, other)
 	}
 	if n := w.stream(0).Restarts; n != 0 { // it had not started before
 		t.Errorf("%d restarts", n)

@@ -59,7 +59,7 @@ var fields = slices.Concat(deviceFields, profilingFields)
 
 // deviceFields are read through NVML. The widths of 1507 and 1523
 // are assumed, and the headings and widths of 237 and 238; so are the releases that brought
-// 153, 173, 175, 1204 to 1219 and 1400: 4.6.0 has them, 3.3.9 has not.
+// 153, 171, 173, 175, 346, 1204 to 1219 and 1400: 4.6.0 has them, 3.3.9 has not.
 var deviceFields = []Field{
 	{ID: 100, Column: "SMCLK", Width: 5, Low: 345, High: 1980},
 	{ID: 101, Column: "MMCLK", Width: 5, Low: 2619, High: 2619},
@@ -76,6 +76,7 @@ var deviceFields = []Field{
 	{ID: 159, Column: "SHTMP", Unit: " C", Width: 5, Model: Constant, Low: 94, High: 94},
 	{ID: 160, Column: "PMLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
 	{ID: 164, Column: "EPLMT", Unit: " W", Width: 10, Float: true, Model: Constant, Low: 700, High: 700},
+	{ID: 171, Column: "FMFRC", Width: 5, Model: Constant, Since: "4.2.0"},
 	{ID: 173, Column: "FMCID", Width: 5, Model: Constant, Low: 7, High: 7, Since: "4.2.0"},
 	{ID: 175, Column: "FMHSUM", Width: 5, Model: Constant, Low: 1, High: 1, Since: "4.2.0"},
 	{ID: 190, Column: "PSTAT", Width: 5, Model: Constant},
@@ -108,7 +109,7 @@ var deviceFields = []Field{
 	{ID: 311, Column: "EDVTL", Width: 5, Model: Counter},
 	{ID: 312, Column: "ESATL", Width: 5, Model: Counter},
 	{ID: 313, Column: "EDATL", Width: 5, Model: Counter},
-	{ID: 346, Column: "ECCTHRSRM", Width: 10},
+	{ID: 346, Column: "ECCTHRSRM", Width: 10, Since: "4.2.0"},
 	{ID: 385, Column: "RRAM", Width: 10, Model: Constant, Low: 640, High: 640, Since: "3.3.9"},
 	{ID: 386, Column: "RRAH", Width: 10, Model: Constant, Since: "3.3.9"},
 	{ID: 387, Column: "RRAP", Width: 10, Model: Constant, Since: "3.3.9"},

@@ -10,9 +10,9 @@ import (
 
 // unread are the fields that the fake library has not.
 var unread = map[int]bool{
-	153: true, 173: true, 175: true, 285: true, 385: true, 386: true, 387: true, 388: true, 389: true, 1204: true, 1205: true, 1206: true,
+	153: true, 171: true, 173: true, 175: true, 285: true, 385: true, 386: true, 387: true, 388: true, 389: true, 1204: true, 1205: true, 1206: true,
 	1207: true, 1208: true, 1209: true, 1210: true, 1211: true, 1212: true, 1213: true, 1214: true, 1216: true, 1218: true, 1219: true,
-	1400: true, 1401: true, 1402: true,
+	1400: true, 1401: true, 1402: true, 346: true, 1507: true,
 }
 
 // TestQuantitiesAreFields holds the table against the list of fields: each has its

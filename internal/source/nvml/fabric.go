@@ -28,14 +28,14 @@ func fabricInfo(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return)
 
 // fabric is what a board says of its NVLink fabric.
 type fabric struct {
-	columns []int // of health and clique
+	columns []int // of health, clique and error
 	newer   support
 	older   support
 	id      [16]uint8
 	cluster string // what id is as a text, "" while the board is in no fabric
 }
 
-func newFabric() *fabric { return &fabric{columns: columns("FMHSUM", dcgm.CliqueColumn)} }
+func newFabric() *fabric { return &fabric{columns: columns("FMHSUM", dcgm.CliqueColumn, "FMFRC")} }
 
 // ask fills row and sets the cluster, by info, which is fabricInfo but in tests.
 func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricInfo_v3, nvml.Return), row []float64) nvml.Return {
@@ -57,7 +57,11 @@ func (f *fabric) ask(d nvml.Device, info func(nvml.Device, int) (nvml.GpuFabricI
 		return answer
 	}
 	set(row, f.columns[0], float64(is.HealthSummary))
-	if is.State != nvml.GPU_FABRIC_STATE_COMPLETED || nvml.Return(is.Status) != nvml.SUCCESS {
+	over := is.State == nvml.GPU_FABRIC_STATE_COMPLETED
+	if over { // before, it means nothing (nvml.h)
+		set(row, f.columns[2], float64(is.Status))
+	}
+	if !over || nvml.Return(is.Status) != nvml.SUCCESS {
 		f.id, f.cluster = [16]uint8{}, ""
 		return answer
 	}

@@ -14,6 +14,7 @@ import (
 
 const (
 	fabricHealth = "0 DCGM_FI_DEV_FABRIC_HEALTH_SUMMARY"
+	fabricError  = "0 DCGM_FI_DEV_FABRIC_MANAGER_ERROR_CODE"
 	fabricClique = "0 " + dcgm.CliqueFamily
 )
 
@@ -48,21 +49,21 @@ func TestFabric(t *testing.T) {
 		failed := inFabric(9, 1, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY)
 		failed.Status = uint32(nvml.ERROR_UNKNOWN)
 		for i, step := range []struct {
-			is                      nvml.GpuFabricInfo_v3
-			health, clique, cluster string
+			is                              nvml.GpuFabricInfo_v3
+			health, failed, clique, cluster string
 		}{
-			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_NOT_SUPPORTED}, "0", "", ""},
-			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS}, "0", "", ""},
-			{inFabric(1, 0, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "a1b2c3d4-0000-0000-0000-000000000001"},
-			{inFabric(1, 32766, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY), "3", "32766", "a1b2c3d4-0000-0000-0000-000000000001"},
-			{inFabric(2, 3, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
-			{failed, "2", "", ""},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_NOT_SUPPORTED}, "0", "", "", ""},
+			{nvml.GpuFabricInfo_v3{State: nvml.GPU_FABRIC_STATE_IN_PROGRESS, Status: 9}, "0", "", "", ""},
+			{inFabric(1, 0, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "0", "a1b2c3d4-0000-0000-0000-000000000001"},
+			{inFabric(1, 32766, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY), "3", "0", "32766", "a1b2c3d4-0000-0000-0000-000000000001"},
+			{inFabric(2, 3, 0, nvml.GPU_FABRIC_HEALTH_SUMMARY_HEALTHY), "1", "0", "3", "a1b2c3d4-0000-0000-0000-000000000002"},
+			{failed, "2", "999", "", ""},
 		} {
 			is = step.is
 			for range 2 {
 				all := r.read()
-				if all[fabricHealth] != step.health || all[fabricClique] != step.clique || r.clusterOf() != step.cluster {
-					t.Errorf("step %d: health %q, clique %q in %q", i, all[fabricHealth], all[fabricClique], r.clusterOf())
+				if all[fabricHealth] != step.health || all[fabricError] != step.failed || all[fabricClique] != step.clique || r.clusterOf() != step.cluster {
+					t.Errorf("step %d: health %q, error %q, clique %q in %q", i, all[fabricHealth], all[fabricError], all[fabricClique], r.clusterOf())
 				}
 				if all["0/7 "+dcgm.CliqueFamily] != step.clique {
 					t.Errorf("step %d: the instance has clique %q", i, all["0/7 "+dcgm.CliqueFamily])

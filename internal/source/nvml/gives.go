@@ -40,5 +40,5 @@ func Gives(id int) bool {
 			return true
 		}
 	}
-	return slices.Contains([]string{"XIDER", "NBWLT", "FMHSUM", dcgm.CliqueColumn}, column)
+	return slices.Contains([]string{"XIDER", "NBWLT", "FMHSUM", "FMFRC", dcgm.CliqueColumn}, column)
 }

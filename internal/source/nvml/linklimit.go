@@ -15,7 +15,8 @@ import (
 const linkCall = "nvmlDeviceGetNvLinkState"
 
 // linksPause is how often a board is asked about its links. They change when fabric
-// manager has trained them, when one fails, and else not.
+// manager has trained them, when one fails, and else not. While fewer are up than were, a
+// board is asked at each reading: that they still are has to be known anew each time.
 const linksPause = 10 * time.Second
 
 // linkLimit is how many NVLinks of a board are active, and what these can carry, both ways
@@ -28,6 +29,7 @@ type linkLimit struct {
 	asked  time.Time
 	value  float64 // bytes per second, NaN where it is not known or none is active
 	active float64 // links, NaN where it is not known
+	most   float64 // of active so far
 }
 
 func newLinkLimit() *linkLimit {
@@ -38,9 +40,12 @@ func newLinkLimit() *linkLimit {
 // ask fills row, from the last answers unless they are too long ago. calls is given the
 // call that is about to be made, failed is the one that was not answered.
 func (l *linkLimit) ask(d nvml.Device, calls func(string), now time.Time, row []float64) (failed string, answer nvml.Return) {
-	if l.states != refused && (l.asked.IsZero() || now.Sub(l.asked) >= linksPause) {
+	if l.states != refused && (l.asked.IsZero() || l.active < l.most || now.Sub(l.asked) >= linksPause) {
 		l.asked = now
 		l.value, failed, answer = l.measure(d, calls)
+		if l.active > l.most {
+			l.most = l.active
+		}
 	}
 	set(row, l.column, l.value)
 	set(row, l.number, l.active)

@@ -98,3 +98,36 @@ func TestLostAtItsLinks(t *testing.T) {
 		}
 	})
 }
+
+// While fewer links are up than were, they are asked about at each reading.
+func TestLinksThatAreDownAreAskedOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(1)
+		up := 11
+		m.boards[0].GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+			if link >= up {
+				return nvml.FEATURE_DISABLED, nvml.SUCCESS
+			}
+			return nvml.FEATURE_ENABLED, nvml.SUCCESS
+		}
+		r := newReader(t, m, nil)
+		defer r.Close()
+		// readFor reads for that long, and returns the last number of links.
+		readFor := func(span time.Duration) (last string) {
+			for begun := time.Now(); time.Since(begun) < span; {
+				last = r.read()["0 "+dcgm.NVLinksActive]
+			}
+			return last
+		}
+		for _, step := range []struct {
+			up   int
+			span time.Duration
+			want string
+		}{{11, 4 * time.Second, "11"}, {10, 4 * time.Second, "11"}, {10, 4 * time.Second, "10"}, {11, 2 * time.Second, "11"}, {0, 12 * time.Second, "0"}, {12, 2 * time.Second, "12"}} {
+			up = step.up
+			if got := readFor(step.span); got != step.want {
+				t.Errorf("%+v: %s", step, got)
+			}
+		}
+	})
+}

@@ -269,6 +269,9 @@ func (b *board) measure() {
 	b.GetRowRemapperHistogramFunc = func() (nvml.RowRemapperHistogramValues, nvml.Return) {
 		return nvml.RowRemapperHistogramValues{Max: 635, High: 4, Partial: 3, Low: 2, None: 1}, b.meets("nvmlDeviceGetRowRemapperHistogram")
 	}
+	b.GetSramEccErrorStatusFunc = func() (nvml.EccSramErrorStatus, nvml.Return) {
+		return nvml.EccSramErrorStatus{BThresholdExceeded: 1}, b.meets("nvmlDeviceGetSramEccErrorStatus")
+	}
 	b.GetMarginTemperatureFunc = func() (nvml.MarginTemperature, nvml.Return) {
 		return nvml.MarginTemperature{MarginTemperature: -2}, b.meets("nvmlDeviceGetMarginTemperature")
 	}

@@ -60,6 +60,7 @@ var boardReadings = [...]reading{
 	{call: "nvmlDeviceGetTotalEccErrors", columns: []string{"EDATL"}, ask: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC)},
 	{call: "nvmlDeviceGetRemappedRows", columns: []string{"CRMPS", "URMPS", "RRP", "RRF"}, ask: remappedRows},
 	{call: "nvmlDeviceGetRowRemapperHistogram", columns: []string{"RRAM", "RRAH", "RRAP", "RRAL", "RRAN"}, ask: spareRows},
+	{call: "nvmlDeviceGetSramEccErrorStatus", columns: []string{"ECCTHRSRM"}, ask: sramThreshold},
 	{call: "nvmlDeviceGetMarginTemperature", columns: []string{"GTLIMIT"}, ask: margin},
 	memoryReadings[0],
 	memoryReadings[1],
@@ -133,6 +134,12 @@ func remappedRows(d nvml.Device, v []float64) nvml.Return {
 func spareRows(d nvml.Device, v []float64) nvml.Return {
 	banks, answer := d.GetRowRemapperHistogram()
 	v[0], v[1], v[2], v[3], v[4] = float64(banks.Max), float64(banks.High), float64(banks.Partial), float64(banks.Low), float64(banks.None)
+	return answer
+}
+
+func sramThreshold(d nvml.Device, v []float64) nvml.Return {
+	status, answer := d.GetSramEccErrorStatus()
+	v[0] = flag(status.BThresholdExceeded != 0)
 	return answer
 }
 

@@ -63,6 +63,8 @@ func TestSizes(t *testing.T) {
 		"metric": unsafe.Sizeof(gpmMetric{}), "metrics": metrics, "support": unsafe.Sizeof(nvml.GpmSupport{}),
 		"event":        8 + 8 + 8 + 4 + 4, // go-nvml does not export nvmlEventData_t
 		"process_info": unsafe.Sizeof(nvml.ProcessInfo{}),
+		"margin":       unsafe.Sizeof(nvml.MarginTemperature{}), "banks": unsafe.Sizeof(nvml.RowRemapperHistogramValues{}),
+		"sram": unsafe.Sizeof(nvml.EccSramErrorStatus{}), "fabric": unsafe.Sizeof(nvml.GpuFabricInfo_v3{}),
 	}
 	files, err := filepath.Glob("library/*.c")
 	if err != nil {

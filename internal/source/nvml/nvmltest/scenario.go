@@ -104,6 +104,8 @@ func OnInstance(gpu, id int) Target { return Target(fmt.Sprintf("%d/%d", gpu, id
 //	pcie_replays pcie_generation pcie_width pcie_generation_max pcie_width_max
 //	pcie_tx_kbps pcie_rx_kbps
 //	ecc_mode ecc_{sbe,dbe}_{volatile,aggregate} retired_sbe retired_dbe retired_pending
+//	sram_exceeded banks_{max,high,partial,low,none} (banks: all or none) margin_celsius
+//	fabric_health fabric_error (the latter of a fabric manager that is done)
 //	remapped_correctable remapped_uncorrectable remap_pending remap_failure (all or none)
 //	violation_{power,thermal,sync_boost,board_limit,low_utilization,reliability,app_clocks,base_clocks}_ns
 //	nvlink_links nvlink_speed_mbps nvlink_tx_kib nvlink_rx_kib nvlink_crc_flit

@@ -190,6 +190,7 @@ var truths = []truth{
 
 	// What the profiles leave at rest.
 	{`gpu_xid_last`, "", 0, 0},
+	{`gpu_sram_threshold_exceeded`, "", 0, 0},
 	{`gpu_xid_changes_total`, "", 0, 0},
 	{`gpu_present`, "", 1, 0},
 	{`gpu_allocations`, "", 0, 0},
@@ -252,7 +253,7 @@ func (b boardYAML) linked(all map[string]want, way string) {
 		all[`gpu_nvlink_bit_error_ratio{kind="`+kind+`"}`] = want{}
 	}
 	if b.at("fabric") != nil {
-		all["gpu_fabric_health"] = want{1, 0}
+		all["gpu_fabric_health"], all["gpu_fabric_error"] = want{1, 0}, want{}
 		// DCGM is asked for the clique as a number; the UUID is none, and cut in dmon.
 		cluster := ""
 		if way == "nvml" {

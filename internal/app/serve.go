@@ -150,7 +150,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p.serveRecording(&served)
 	p.serveKernelLog(&served)
 	if opts.lifecycle {
-		served.Reload = p.reload
+		served.Reload, served.EnableResolve = p.reload, true
 	}
 	var err error
 	p.handler, err = expose.New(served)

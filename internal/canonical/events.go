@@ -10,16 +10,36 @@ type EventList struct {
 	next   int // where the oldest is, once there are MaxEvents
 }
 
-// Add adds events in their order.
+// Add adds events in their order. An EventXID with a Count of 0, which says more of one
+// that was told before, becomes part of that.
 func (l *EventList) Add(events ...Event) {
 	for _, e := range events {
-		if len(l.events) < MaxEvents {
+		switch {
+		case e.Kind == EventXID && e.Count == 0 && l.amend(&e):
+		case len(l.events) < MaxEvents:
 			l.events = append(l.events, e)
+		default:
+			l.events[l.next] = e
+			l.next = (l.next + 1) % MaxEvents
+		}
+	}
+}
+
+// amend adds what e says to the latest event of its board and code, if that says nothing
+// yet.
+func (l *EventList) amend(e *Event) bool {
+	for n := len(l.events); n > 0; n-- {
+		old := &l.events[(l.next+n-1)%len(l.events)]
+		if old.Kind != EventXID || old.Code != e.Code || old.UUID != e.UUID || old.GPU != e.GPU || old.Hostname != e.Hostname {
 			continue
 		}
-		l.events[l.next] = e
-		l.next = (l.next + 1) % MaxEvents
+		if old.Text != "" || old.PID != 0 {
+			return false
+		}
+		old.Severity, old.Action, old.Text, old.PID, old.Process = e.Severity, e.Action, e.Text, e.PID, e.Process
+		return true
 	}
+	return false
 }
 
 // AppendTo appends the events to dst, in the order in which they were added.

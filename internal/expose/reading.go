@@ -25,6 +25,11 @@ type Source interface {
 	// reading it. ready is nil once a reading younger than the staleness limit
 	// exists, else the reason why there is none.
 	Status() (state canonical.Source, ready error)
+	// Events appends to dst the latest events of the source's devices, the newest last.
+	Events(dst []canonical.Event) []canonical.Event
+	// Resolve takes the fatal XIDs of the board of a UUID for dealt with. It reports
+	// whether the source knows the board, and whether there were any.
+	Resolve(uuid string) (known, resolved bool)
 }
 
 // reading is what came of reading one source for one scrape. Exactly one of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +22,8 @@ type fakeSource struct {
 	snapshot *canonical.Snapshot
 	failure  error
 	state    canonical.Source
+	events   []canonical.Event
+	fatal    []string // UUIDs
 	ready    error
 	slow     bool // Read waits for the end of its context
 
@@ -41,6 +44,19 @@ func brokenSource(name string, f *canonical.Failure) *fakeSource {
 }
 
 func (f *fakeSource) Name() string { return f.name }
+
+func (f *fakeSource) Events(dst []canonical.Event) []canonical.Event { return append(dst, f.events...) }
+
+func (f *fakeSource) Resolve(uuid string) (known, resolved bool) {
+	if f.state.Roster != nil {
+		known = slices.ContainsFunc(f.state.Roster.Devices, func(d canonical.Device) bool { return d.UUID == uuid })
+	}
+	at := slices.Index(f.fatal, uuid)
+	if at >= 0 {
+		f.fatal = slices.Delete(f.fatal, at, at+1)
+	}
+	return known, at >= 0
+}
 
 func (f *fakeSource) Read(ctx context.Context) (*canonical.Snapshot, func(), error) {
 	f.reads.Add(1)

@@ -58,11 +58,13 @@ type Options struct {
 	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
 	// Notes returns what is amiss though all sources are read; nil is nothing.
 	Notes func() []canonical.Note
+	// EnableResolve lets clients take fatal XIDs for dealt with.
+	EnableResolve bool
 	// Recording returns how the recording of the readings goes; nil is none.
 	Recording func() Recording
 	// Processes lists what /api/v1/processes shows; nil is nothing.
 	Processes ProcessLister
-	// ExposeProcesses shows that to other machines too.
+	// ExposeProcesses shows that to other machines too, and so the processes in events.
 	ExposeProcesses bool
 }
 
@@ -135,6 +137,8 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux 
 	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
 	mux.Handle("GET /api/v1/processes", b.limit(newProcesses(opts)))
 	mux.Handle("GET /container/metrics", b.limit(&containers{opts.Sources, opts.Timeout}))
+	mux.Handle("GET /events", b.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}))
+	mux.HandleFunc("POST /-/resolve", resolve(opts.Sources, opts.EnableResolve))
 	mux.Handle("GET /sd", b.reserved(discovery(opts.Sources)))
 	if opts.EnablePprof {
 		// All of net/http/pprof but the command line, which may hold the credentials

@@ -1,6 +1,8 @@
 package kernellog
 
 import (
+	"cmp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +25,7 @@ type Feed struct {
 	// Topology.At numbers them; known those of all.
 	topology *canonical.Topology
 	boards   map[string]int
+	devices  []int // of boards, in order
 	known    map[string]canonical.Device
 }
 
@@ -92,11 +95,25 @@ func (f *Feed) reset() {
 }
 
 // Take appends to frame.XIDEvents the XIDs of its boards since the last call that had a
-// Topology. It allocates nothing while there are none.
+// Topology, and to frame.XIDs that these boards' would be told. It allocates nothing while
+// there are none.
 func (f *Feed) Take(frame *canonical.Frame) {
-	if frame.Topology == nil || f.waiting.Load() == 0 && f.topology == frame.Topology {
+	if frame.Topology == nil {
 		return
 	}
+	if f.waiting.Load() > 0 || f.topology != frame.Topology {
+		f.take(frame)
+	}
+	if !f.log.telling.Load() || len(f.devices) == 0 {
+		return
+	}
+	for _, device := range f.devices {
+		frame.XIDs = append(frame.XIDs, canonical.XIDCount{Device: device, Witness: canonical.WitnessKernel})
+	}
+	slices.SortStableFunc(frame.XIDs, func(a, b canonical.XIDCount) int { return cmp.Compare(a.Device, b.Device) })
+}
+
+func (f *Feed) take(frame *canonical.Frame) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	f.learn(frame.Topology)
@@ -120,11 +137,12 @@ func (f *Feed) learn(t *canonical.Topology) {
 	if f.topology == t {
 		return
 	}
-	f.topology, f.boards = t, map[string]int{}
+	f.topology, f.boards, f.devices = t, map[string]int{}, nil
 	for i := range len(t.Devices) + len(t.Absent) {
 		d := t.At(i)
 		if address := canonical.PCIAddress(d.PCIBusID); !d.IsInstance() && address != "" && f.mine(d) {
 			f.boards[address] = i
+			f.devices = append(f.devices, i)
 			f.known[address] = *d
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -39,6 +40,9 @@ type Log struct {
 	tail   *tail
 	opened time.Time
 	booted time.Time // zero where it is not known
+
+	// telling: the log is read, so that who has no XIDs had none.
+	telling atomic.Bool
 
 	mu       sync.Mutex
 	current  bool // the records from before we began are read
@@ -90,6 +94,7 @@ func Open(opts Options) (*Log, error) {
 // Run reads until ctx ends, or nothing can be read any more.
 func (l *Log) Run(ctx context.Context) error {
 	defer l.tail.close()
+	defer l.telling.Store(false)
 	stop := context.AfterFunc(ctx, l.tail.interrupt)
 	defer stop()
 	for {
@@ -116,6 +121,7 @@ func (l *Log) catchUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.current = true
+	l.telling.Store(true)
 }
 
 // patience is after how long XIDs are told though there always was more to be read.

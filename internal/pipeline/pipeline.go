@@ -29,8 +29,8 @@ type Options struct {
 	Host func() canonical.Host
 
 	// XIDEvents appends to the XIDEvents of a Frame, whose devices are known, what the
-	// kernel's log says of them since it was called before; nil is nothing. It is called
-	// with each reading, by the goroutine that reads.
+	// kernel's log says of them since it was called before, and to its XIDs of which it
+	// would; nil is nothing. It is called with each reading, by the goroutine that reads.
 	XIDEvents func(*canonical.Frame)
 
 	// MinInterval is the age up to which a reading of a scraped source serves
@@ -89,7 +89,8 @@ type Pipeline struct {
 	period     time.Duration      // that a stream keeps
 	malformed  bool               // a malformed line was logged
 	unfinished bool               // the latest reading lacks a last line that may be cut short
-	observing  bool               // the observer has not returned from the latest reading
+	events     canonical.EventList
+	observing  bool // the observer has not returned from the latest reading
 
 	reader  chan struct{} // a lock: has one while a flight has its turn, and after stop
 	start   sync.Once
@@ -103,7 +104,11 @@ type Pipeline struct {
 	host     hostWatch
 	noted    []source.Note // those of the state
 
+	newEvents []canonical.Event // scratch
+
 	settings atomic.Pointer[settings] // of Change, for the next reading
+	// judging is held by whoever uses the judge: the reading goroutine, or Resolve.
+	judging sync.Mutex
 }
 
 // settings are the arguments of Change; a nil Translator stays as it is.

@@ -67,17 +67,8 @@ func (p *Pipeline) read(ctx context.Context) (*reading, error) {
 // conclude makes a snapshot of the batch of r: translate, compute, account. Only one
 // goroutine may be in it at a time.
 func (p *Pipeline) conclude(r *reading) {
-	p.applySettings()
 	b, snap := &r.batch, &r.snapshot
-	p.report = translate.Report{}
-	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
-	snap.Frame.XIDEvents = snap.Frame.XIDEvents[:0]
-	if p.opts.XIDEvents != nil {
-		p.opts.XIDEvents(&snap.Frame)
-	}
-	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
-	snap.Judgement = p.opts.Judge.Judgement()
-	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
+	p.judge(snap, b)
 	r.period = p.meter.usual()
 	snap.Body = b.Body
 	snap.Valid = validParts(snap.Valid[:0], b)
@@ -93,6 +84,22 @@ func (p *Pipeline) conclude(r *reading) {
 	p.missing = translate.Missing(&snap.Frame, p.opts.Judge.Inputs(), p.missing[:0])
 	snap.Source = p.account(b)
 	snap.Source.Devices, snap.Source.Roster = snap.Frame.Len(), snap.Ledger.Roster
+}
+
+// judge translates b and judges it.
+func (p *Pipeline) judge(snap *canonical.Snapshot, b *raw.Batch) {
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	p.applySettings()
+	p.report = translate.Report{}
+	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
+	if p.opts.XIDEvents != nil {
+		p.opts.XIDEvents(&snap.Frame)
+	}
+	snap.Verdicts = p.opts.Judge.Judge(&snap.Frame, snap.Verdicts)
+	snap.Judgement = p.opts.Judge.Judgement()
+	p.opts.Judge.Account(&snap.Ledger, &snap.Frame, snap.Verdicts, p.meter.lap(b.At))
+	p.keepEvents()
 }
 
 // outgrown reports that r has far more memory than a reading of so many samples

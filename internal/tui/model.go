@@ -60,6 +60,10 @@ type model struct {
 	settingsFile  string  // "" is nowhere
 	listProcesses tea.Cmd // nil where nobody can
 	listing       bool
+	listEvents    tea.Cmd // as listProcesses
+	asking        bool    // for events
+	askedAt       time.Time
+	served        [][]client.Event // by target; nil of one that serves none
 }
 
 // nodeMsg is a new Node, by the index of its target.
@@ -82,6 +86,17 @@ func processLister(ctx context.Context, targets []client.Target) tea.Cmd {
 		list, why := client.ListProcesses(ctx, targets)
 		return processesMsg{list, why}
 	}
+}
+
+// eventsEvery is how often events are requested while they are shown.
+const eventsEvery = 2 * time.Second
+
+// eventsMsg is what client.ListEvents returned.
+type eventsMsg [][]client.Event
+
+// eventLister returns a command that lists the events of all targets.
+func eventLister(ctx context.Context, targets []client.Target) tea.Cmd {
+	return func() tea.Msg { return eventsMsg(client.ListEvents(ctx, targets)) }
 }
 
 // newModel returns the model of nodes that have not answered yet.
@@ -116,9 +131,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case processesMsg:
 		m.listing = false
 		m.state.Processes, m.state.ProcessesErr = msg.list, msg.why
+	case eventsMsg:
+		m.asking, m.served = false, msg
+		m.merge()
 	case beatMsg:
 		m.handleBeat()
 		m.do(beat())
+		m.do(m.askEvents())
 		m.do(m.askProcesses())
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
@@ -226,6 +245,27 @@ func (m *model) askProcesses() tea.Cmd {
 	return m.listProcesses
 }
 
+// askEvents returns a command that lists the events while they are shown, nil else. Those
+// of a recording are the readings' own.
+func (m *model) askEvents() tea.Cmd {
+	if m.listEvents == nil || m.asking || m.player != nil || m.state.View != view.Events || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < eventsEvery {
+		return nil
+	}
+	m.asking, m.askedAt = true, m.now()
+	return m.listEvents
+}
+
+// merge makes the list of events anew, unless no node serves any.
+func (m *model) merge() {
+	m.state.Listed = nil
+	for _, list := range m.served {
+		if list != nil {
+			m.state.Listed = history.Merge(m.state.Events, m.latest, m.served)
+			return
+		}
+	}
+}
+
 // addEvents adds events. The last bad one is shown in the footer, and rings the bell
 // where that is on.
 func (m *model) addEvents(events []history.Event) {
@@ -242,6 +282,9 @@ func (m *model) addEvents(events []history.Event) {
 	s.Events = append(s.Events, events...)
 	if n := len(s.Events); n > maxEvents {
 		s.Events = slices.Delete(s.Events, 0, n-maxEvents)
+	}
+	if len(events) > 0 && s.Listed != nil {
+		m.merge()
 	}
 }
 

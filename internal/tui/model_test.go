@@ -534,6 +534,38 @@ func TestProcessesAreListedWhileShown(t *testing.T) {
 	}
 }
 
+// TestEventsAreListedWhileShown: in the place of what the readings show, where a node
+// serves them.
+func TestEventsAreListedWhileShown(t *testing.T) {
+	m, _ := fleet(t)
+	m.listEvents = eventLister(t.Context(), nil)
+	if m.askEvents() != nil {
+		t.Error("asked in the fleet")
+	}
+	m.state.View = view.Events
+	if m.askEvents() == nil {
+		t.Error("not asked in the list")
+	}
+	if m.askEvents() != nil {
+		t.Error("asked again before the answer")
+	}
+	m.Update(eventsMsg{nil})
+	if m.state.Listed != nil {
+		t.Error("a node that serves no events replaces what we see")
+	}
+	m.Update(eventsMsg{{{Event: canonical.Event{At: start, Kind: canonical.EventXID, GPU: "0", Code: 79}}}})
+	if n := len(m.state.Listed); n == 0 || !strings.Contains(m.state.Listed[0].Text+m.state.Listed[n-1].Text, "XID 79") {
+		t.Errorf("lists %+v", m.state.Listed)
+	}
+	if m.askEvents() != nil {
+		t.Error("asked again at once")
+	}
+	m.askedAt = time.Time{}
+	if typed(m, "space"); m.askEvents() != nil {
+		t.Error("asked on a frozen screen")
+	}
+}
+
 // start is a multiple of every step of a chart.
 var start = time.Unix(1_800_000_000, 0).Truncate(time.Hour)
 

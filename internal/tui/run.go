@@ -74,7 +74,7 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 			m.player = &history.Player{Playback: t.Playback}
 		}
 	}
-	m.listProcesses = processLister(ctx, opts.Targets)
+	m.listProcesses, m.listEvents = processLister(ctx, opts.Targets), eventLister(ctx, opts.Targets)
 	if err := m.load(opts.SettingsFile); err != nil {
 		m.showError(err)
 	}

@@ -197,7 +197,7 @@ func TestFetchOverNetwork(t *testing.T) {
 	if !f.Node.Up || f.Node.Name != "n1" {
 		t.Errorf("%+v", f.Node)
 	}
-	if got := (&Target{URL: server.URL + "/metrics?source=x"}).processesURL(); got != server.URL+"/api/v1/processes" {
+	if got := (&Target{URL: server.URL + "/metrics?source=x"}).pathURL("/api/v1/processes"); got != server.URL+"/api/v1/processes" {
 		t.Errorf("processes at %s", got)
 	}
 }

@@ -46,7 +46,7 @@ func ListProcesses(ctx context.Context, targets []Target) (all []Process, why st
 
 func fetchProcesses(ctx context.Context, t *Target) ([]Process, error) {
 	var body bytes.Buffer
-	status, err := get(ctx, t.httpClient(), t.processesURL(), &body, nil)
+	status, err := get(ctx, t.httpClient(), t.pathURL("/api/v1/processes"), &body, nil)
 	switch {
 	case err != nil:
 		return nil, err

@@ -104,13 +104,13 @@ func (t *Target) publicURL() string {
 	return u.String()
 }
 
-// processesURL returns the URL of the proxy's list of processes.
-func (t *Target) processesURL() string {
+// pathURL returns the URL of another path of the proxy.
+func (t *Target) pathURL(path string) string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return ""
 	}
-	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/metrics") + "/api/v1/processes"
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/metrics") + path
 	u.RawQuery = ""
 	return u.String()
 }

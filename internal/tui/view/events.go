@@ -19,7 +19,11 @@ var eventColumns = []listColumn{{"TIME", len(time.TimeOnly), true}, {"", badgeWi
 // Draw implements View.
 func (v *eventsView) Draw(r screen.Rect, s *State) {
 	in := r.Box(styleBorder)
-	if len(s.Events) == 0 {
+	events := s.Events
+	if s.Listed != nil {
+		events = s.Listed
+	}
+	if len(events) == 0 {
 		in.Center(in.H/2, "Nothing has happened since we look.", styleLabel)
 		return
 	}
@@ -28,12 +32,12 @@ func (v *eventsView) Draw(r screen.Rect, s *State) {
 		columns = slices.Delete(slices.Clone(columns), 2, 3)
 	}
 	l := newList(in, columns)
-	first := scrollTo(s, len(s.Events), l.rows())
-	for i := len(s.Events) - 1 - first; i >= 0; i-- {
+	first := scrollTo(s, len(events), l.rows())
+	for i := len(events) - 1 - first; i >= 0; i-- {
 		if _, ok := l.newLine(); !ok {
 			break
 		}
-		e := &s.Events[i]
+		e := &events[i]
 		l.text(e.At.Format(time.TimeOnly), styleLabel)
 		health := healthBadges[e.State]
 		if e.State == canonical.HealthOK && e.Kind == history.EventClass {

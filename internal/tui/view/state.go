@@ -28,6 +28,8 @@ type State struct {
 
 	History *history.History
 	Events  []history.Event // the newest last
+	// Listed are those and what the nodes serve, nil while no node served any.
+	Listed []history.Event
 
 	// Job describes the batch job that the program was started in; empty outside one.
 	Job []canonical.Variable

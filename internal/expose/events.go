@@ -1,0 +1,128 @@
+package expose
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// events answers /events with JSON: an object whose field events is a list of the latest
+// canonical.MaxEvents, the newest last. PID and process are left out for other machines
+// unless exposed.
+type events struct {
+	sources []Source
+	machine func([]canonical.Event) []canonical.Event // nil for nothing
+	exposed bool
+}
+
+// eventView is an event as it is served. What does not apply to its kind is left out.
+type eventView struct {
+	Time     time.Time           `json:"time"`
+	Kind     canonical.EventKind `json:"kind"`
+	Hostname string              `json:"hostname,omitempty"`
+	GPU      string              `json:"gpu,omitempty"`
+	UUID     string              `json:"uuid,omitempty"`
+	PCIBusID string              `json:"pci_bus_id,omitempty"`
+	// XID or SXID is the code, and Count how often it came at once.
+	XID       uint32 `json:"xid,omitempty"`
+	SXID      uint32 `json:"sxid,omitempty"`
+	Count     uint64 `json:"count,omitempty"`
+	Severity  string `json:"severity,omitempty"`
+	Action    string `json:"action,omitempty"`
+	Condition string `json:"condition,omitempty"`
+	State     string `json:"state,omitempty"`
+	Text      string `json:"text,omitempty"`
+	PID       int    `json:"pid,omitempty"`
+	Process   string `json:"process,omitempty"`
+}
+
+// ServeHTTP answers GET and HEAD.
+func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	list := e.list()
+	whole := e.exposed || isLocal(r)
+	view := struct {
+		Events []eventView `json:"events"`
+	}{make([]eventView, len(list))}
+	for i := range list {
+		view.Events[i] = viewOfEvent(&list[i])
+		if !whole {
+			view.Events[i].PID, view.Events[i].Process = 0, ""
+		}
+	}
+	answerJSON(w, view)
+}
+
+// list returns the latest events in the order of their times. Those of a board that
+// several sources have are the first one's, as its series are.
+func (e *events) list() (all []canonical.Event) {
+	claimed := map[string]bool{}
+	for _, f := range e.sources {
+		for _, one := range f.Events(nil) {
+			if one.UUID == "" || !claimed[one.UUID] {
+				all = append(all, one)
+			}
+		}
+		if state, _ := f.Status(); state.Roster != nil {
+			for i := range state.Roster.Devices {
+				claimed[state.Roster.Devices[i].UUID] = true
+			}
+		}
+	}
+	if e.machine != nil {
+		all = e.machine(all)
+	}
+	slices.SortStableFunc(all, func(a, b canonical.Event) int { return a.At.Compare(b.At) })
+	return all[max(0, len(all)-canonical.MaxEvents):]
+}
+
+func viewOfEvent(e *canonical.Event) eventView {
+	v := eventView{
+		Time: e.At.UTC(), Kind: e.Kind, Hostname: e.Hostname, GPU: e.GPU, UUID: e.UUID, PCIBusID: e.PCIBusID,
+		Count: e.Count, Text: e.Text, PID: e.PID, Process: e.Process,
+	}
+	switch e.Kind {
+	case canonical.EventSXID:
+		v.SXID, v.Severity = e.Code, e.Severity.String()
+	case canonical.EventXID, canonical.EventResolved:
+		v.XID, v.Severity, v.Action = e.Code, e.Severity.String(), e.Action.String()
+	case canonical.EventRaised, canonical.EventCleared:
+		v.Condition, v.State = e.Condition.String(), e.State.String()
+		if e.Kind == canonical.EventRaised {
+			v.Action = e.Action.String()
+		}
+	}
+	return v
+}
+
+// resolve answers a POST to /-/resolve?uuid=…: an operator says that the fatal XIDs of a
+// board are dealt with.
+func resolve(sources []Source, enabled bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !enabled {
+			http.Error(w, "resolving over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
+			return
+		}
+		uuid := r.URL.Query().Get("uuid")
+		if uuid == "" {
+			http.Error(w, "which GPU? write /-/resolve?uuid=GPU-…, as the label uuid of its series says", http.StatusBadRequest)
+			return
+		}
+		known, resolved := false, false
+		for _, f := range sources {
+			is, any := f.Resolve(uuid)
+			known, resolved = known || is, resolved || any
+		}
+		switch {
+		case !known:
+			http.Error(w, fmt.Sprintf("no GPU has the uuid %q; the label uuid of kpulse_gpu_info names them", uuid), http.StatusNotFound)
+		case !resolved:
+			answerText(w, uuid+" has no fatal XID to resolve")
+		default:
+			answerText(w, "the fatal XIDs of "+uuid+" are resolved; the next reading and /events show it")
+		}
+	}
+}

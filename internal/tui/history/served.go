@@ -1,0 +1,106 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// Merge returns, in the order of their times, the events that nodes serve, and of those
+// that were derived from their readings the ones that no node served better. A node whose
+// list in served is nil serves none.
+func Merge(derived []Event, nodes []*client.Node, served [][]client.Event) []Event {
+	var all []Event
+	serves := map[string]bool{}
+	for i, list := range served {
+		if list == nil || i >= len(nodes) {
+			continue
+		}
+		serves[nodes[i].URL] = true
+		for j := range list {
+			all = append(all, fromServed(nodes[i], &list[j]))
+		}
+	}
+	for _, e := range derived {
+		if e.Kind == EventXID && serves[e.Key.Node] || e.Kind == EventHealth && serves[e.Key.Node] {
+			continue
+		}
+		all = append(all, e)
+	}
+	slices.SortStableFunc(all, func(a, b Event) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// fromServed describes an event of a node in a line.
+func fromServed(n *client.Node, e *client.Event) Event {
+	line := Event{At: e.At, Key: e.Key, Node: n.Name, Kind: EventHealth}
+	if e.GPU != "" {
+		line.GPU = "GPU " + e.GPU
+	} else {
+		line.GPU = e.PCIBusID
+	}
+	switch e.Kind {
+	case canonical.EventXID, canonical.EventSXID:
+		line.Kind, line.State, line.Text = EventXID, severityStates[e.Severity], describeXID(e)
+	case canonical.EventRaised:
+		line.State, line.Text = e.State, conditionName(e)+" is raised"
+		if e.Action != canonical.ActionNone {
+			line.Text += ": " + actionWords(e.Action)
+		}
+	case canonical.EventCleared:
+		line.Text = conditionName(e) + " is cleared"
+	case canonical.EventResolved:
+		line.Kind, line.Text = EventXID, fmt.Sprintf("XID %d is resolved", e.Code)
+	case canonical.EventReset:
+		line.Text = "was reset"
+	default:
+		line.Text = string(e.Kind)
+	}
+	if e.Text != "" && line.Kind != EventXID || e.Kind == canonical.EventResolved && e.Text != "" {
+		line.Text += ": " + e.Text
+	}
+	return line
+}
+
+// severityStates are how an error is marked in the list.
+var severityStates = [canonical.NumSeverities]canonical.Health{
+	canonical.SeverityApplication: canonical.HealthWarn,
+	canonical.SeverityWarning:     canonical.HealthWarn,
+	canonical.SeverityFatal:       canonical.HealthCrit,
+}
+
+// describeXID is such as: XID 79 ×2 (reboot node): GPU has fallen off the bus [python 4711].
+func describeXID(e *client.Event) string {
+	text := fmt.Sprintf("%s %d", strings.ToUpper(string(e.Kind)), e.Code)
+	if e.Count > 1 {
+		text += fmt.Sprintf(" ×%d", e.Count)
+	}
+	if e.Action != canonical.ActionNone {
+		text += " (" + actionWords(e.Action) + ")"
+	}
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	switch {
+	case e.Process != "" && e.PID != 0:
+		text += fmt.Sprintf(" [%s %d]", e.Process, e.PID)
+	case e.Process != "":
+		text += " [" + e.Process + "]"
+	case e.PID != 0:
+		text += fmt.Sprintf(" [pid %d]", e.PID)
+	}
+	return text
+}
+
+func actionWords(a canonical.Action) string { return strings.ReplaceAll(a.String(), "_", " ") }
+
+// conditionName is the condition's, or that a newer proxy has one which we do not know.
+func conditionName(e *client.Event) string {
+	if e.Condition >= canonical.NumConditions {
+		return "a condition that this version does not know"
+	}
+	return e.Condition.String()
+}

@@ -1,20 +1,15 @@
 package mixin_test
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/kpulse/kpulse-proxy/internal/compute"
-	"github.com/kpulse/kpulse-proxy/mixin"
 )
 
 // unitTests is what we look at in a file for promtool test rules.
@@ -117,34 +112,58 @@ func TestEveryAlertIsTriedInTrouble(t *testing.T) {
 	}
 }
 
-// alertNames are those of all alerts, the optional ones included.
+// alertNames are those of all alerts, the optional ones included, each once: some are both a
+// warning and critical.
 func alertNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, group := range groups(t, "tests/all_alerts.yaml") {
 		for _, rule := range group.Rules {
-			names = append(names, rule.Alert)
+			if !slices.Contains(names, rule.Alert) {
+				names = append(names, rule.Alert)
+			}
 		}
 	}
-	if len(names) != 27 {
-		t.Errorf("there are %d alerts, not 27", len(names))
+	if len(names) != 28 {
+		t.Errorf("there are %d alerts, not 28", len(names))
 	}
 	return names
 }
 
-// sections are the headings of a runbook, in this order.
-var sections = []string{"## Meaning", "## Confirm it", "## Do now", "## Do this week", "## False alarms"}
+// sections are the headings of a runbook, in this order; whoever has to act finds three
+// commands before all else.
+var (
+	sections    = []string{"## Meaning", "## Confirm it", "## Do now", "## Do this week", "## False alarms"}
+	actSections = []string{"## Run first", "## Meaning", "## Do now", "## Do this week", "## False alarms"}
+	threeFirst  = regexp.MustCompile("^# \\w+\n\n## Run first\n\n```sh\n([^\n]+\n){3}```\n\n## Meaning\n")
+)
+
+// toActOn says of which group the alerts ask for an action.
+func toActOn(group string) bool { return group == "kpulse-actions" || group == "kpulse-jobs" }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
 	names := alertNames(t)
+	act := map[string]bool{}
+	for _, group := range groups(t, "tests/all_alerts.yaml") {
+		for _, rule := range group.Rules {
+			act[rule.Alert] = toActOn(group.Name)
+		}
+	}
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join("runbooks", name+".md"))
 		if err != nil {
 			t.Error(err)
 			continue
 		}
+		wanted := sections
+		if act[name] {
+			wanted = actSections
+			if !threeFirst.Match(text) {
+				t.Errorf("the runbook of %s does not begin with three commands", name)
+			}
+		}
 		at := 0
-		for _, section := range sections {
+		for _, section := range wanted {
 			i := strings.Index(string(text[at:]), "\n"+section+"\n")
 			if i < 0 {
 				t.Errorf("the runbook of %s has no %q in its place", name, section)
@@ -184,35 +203,5 @@ func TestAlertsSayWhatIsNeeded(t *testing.T) {
 				t.Errorf("%s is not named like the others", rule.Alert)
 			}
 		}
-	}
-}
-
-// TestXIDTiers holds the codes that the alerts name to those that compute calls fatal.
-func TestXIDTiers(t *testing.T) {
-	var service []float64
-	text, err := mixin.Evaluate(".", "mixin._config.xidService")
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &service)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	runbook, err := os.ReadFile("runbooks/KpulseGPUXidCritical.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var listed []string
-	for _, row := range regexp.MustCompile(`(?m)^\| ([0-9, ]+) \|`).FindAllStringSubmatch(string(runbook), -1) {
-		listed = append(listed, strings.Split(row[1], ", ")...)
-	}
-	var fatal []string
-	for _, code := range compute.FatalXIDs {
-		fatal = append(fatal, strconv.FormatFloat(code, 'f', -1, 64))
-		if slices.Contains(service, code) {
-			t.Errorf("XID %v is both fatal and for service", code)
-		}
-	}
-	if !slices.Equal(listed, fatal) {
-		t.Errorf("the runbook explains the codes %v, fatal are %v", listed, fatal)
 	}
 }

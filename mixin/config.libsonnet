@@ -25,10 +25,6 @@
     warningSeverity: 'warning',
     infoSeverity: 'info',
 
-    // Codes of driver errors that want a reset when the GPU is free. Those that end work on
-    // it are the proxy's own list: its condition xid_fatal.
-    xidService: [63, 92, 94],
-
     // Fields that nobody is told of where they lack: whole models of GPU cannot give them.
     // The memory of a T4, an L4 or a GeForce has no sensor.
     optionalFields: ['gpu_memory_temperature_celsius'],

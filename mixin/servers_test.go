@@ -52,11 +52,11 @@ func TestTheDemoPages(t *testing.T) {
 		"KpulseGPUIdleAllocated of 6",
 		"KpulseGPUThermalThrottling of 5",
 		"KpulseGPUHot of 5, inhibited",
-		"KpulseGPUXidCritical of 3",
+		"KpulseGPURebootNeeded of 3",
 		"KpulseGPUMissing of 3",
 	})
 	for _, alert := range sorted(seen) {
-		if slices.Contains([]string{"KpulseGPUXidCritical of 2", "KpulseGPUXidWarning of 2", "KpulseGPUHot of 5"}, alert) {
+		if slices.Contains([]string{"KpulseGPURebootNeeded of 2", "KpulseGPUResetNeeded of 2", "KpulseGPUCheckHardware of 2", "KpulseGPUHot of 5"}, alert) {
 			t.Errorf("%s fired", alert)
 		}
 		if slices.Contains([]string{"KpulseProxyDown", "KpulseUpstreamDown"}, alert) && !s.holds(`min_over_time(up{job="kpulse-proxy"}[1h]) == 0`) {
@@ -138,6 +138,7 @@ var empty = map[string]string{
 	"PCIe width":                   "the demo has no such fields",
 	"Throttled share of busy time": "the demo has no such counters",
 	"Most throttled":               "the demo has no such counters",
+	"XIDs by code":                 "the GPU that is looked at has none",
 }
 
 // checkPanels asks Prometheus every query of every dashboard, until every panel has shown
@@ -283,7 +284,7 @@ func get(address string, answer any) error {
 	return json.NewDecoder(res.Body).Decode(answer)
 }
 
-var duration = regexp.MustCompile(`(\[|offset |for: "|keep_firing_for: "|interval: "?)((?:\d+[smhd])+)`)
+var duration = regexp.MustCompile(`(\[|offset |for: "|keep_firing_for: "|interval: "?)((?:\d+(?:ms|[smhd]))+)`)
 
 // shrunk divides the durations of rules or an expression by shrink.
 func shrunk(text string) string {
@@ -299,6 +300,8 @@ func shrunk(text string) string {
 			ms = 1000
 		case parts[1] == "[":
 			ms = max(ms, 3000) // three scrapes
+		default:
+			ms = max(ms, 1) // to the evaluation before
 		}
 		return fmt.Sprintf("%s%dms", parts[1], ms)
 	})

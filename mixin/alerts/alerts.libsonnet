@@ -1,5 +1,6 @@
 (import 'proxy.libsonnet') +
 (import 'gpu.libsonnet') +
+(import 'actions.libsonnet') +
 (import 'jobs.libsonnet') +
 (import 'efficiency.libsonnet') +
 (import '../lib/runbooks.libsonnet')

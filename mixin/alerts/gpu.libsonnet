@@ -1,21 +1,16 @@
-// Alerts about GPUs. They look at conditions and counters, never at the state of health
-// alone, in which a warning hides a hot GPU; and at the increase of what counts a board's
-// whole life, so that an old scar pages nobody.
+// Alerts about GPUs, but those that say what has to be done (actions.libsonnet). They look
+// at conditions and counters, never at the state of health alone, in which a warning hides a
+// hot GPU; and at the increase of what counts a board's whole life, so that an old scar pages
+// nobody.
 local labels = import '../lib/labels.libsonnet';
 
 {
   local c = $._config {
     board: labels.board($._config),
     host: labels.host($._config),
-    isService: std.join(' or ', [
-      'max by (%s) (last_over_time(kpulse_gpu_xid_last{%s}[5m])) == %d' % [labels.board($._config), $._config.kpulseSelector, code]
-      for code in $._config.xidService
-    ]),
   },
   local gpu = labels.gpuWords,
   local holder = labels.holderWords(c),
-  // The code, also of a board that has just gone.
-  local lastXID = '{{ with printf `max(last_over_time(kpulse_gpu_xid_last{%s, uuid="%%s"}[30m]))` $labels.uuid | query }}{{ . | first | value }}{{ end }}' % c.kpulseSelector,
 
   // raised is the boards on which any of the conditions holds. A scrape that fails now
   // and then ends all series of a host for its length; that must not set `for` back.
@@ -62,40 +57,6 @@ local labels = import '../lib/labels.libsonnet';
           },
         },
         alert(
-          'KpulseGPUXidCritical',
-          c.criticalSeverity,
-          '0m',
-          '15m',
-          'the driver reported an error that ends work on it.',
-          'XID ' + lastXID + ', which takes a reset or a new board.',
-          |||
-            max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
-            and on (%(board)s)
-          ||| % c + raised(['xid_fatal'])
-        ),
-        alert(
-          'KpulseGPUXidWarning',
-          c.warningSeverity,
-          '0m',
-          '15m',
-          'the driver reported a memory error, which was contained.',
-          'XID ' + lastXID + ': restart what ran there, reset the GPU when it is free.',
-          |||
-            max by (%(board)s) (increase(kpulse_gpu_xid_changes_total{%(kpulseSelector)s}[10m])) > 0
-            and on (%(board)s)
-            (%(isService)s)
-          ||| % c
-        ),
-        alert(
-          'KpulseGPURecoveryAction',
-          c.criticalSeverity,
-          '1m',
-          null,
-          'the driver asks for a recovery action.',
-          'action {{ $value }} (1 reset the GPU, 2 reboot the node, 3 drain peer-to-peer, 4 drain and reset, 5 recover the IMEX domain, 6 reset its PCIe bus, 7 reboot the system).',
-          'max by (%(board)s) (last_over_time(kpulse_gpu_recovery_action{%(kpulseSelector)s}[5m])) > 0' % c
-        ),
-        alert(
           'KpulseGPUUncorrectableECC',
           c.criticalSeverity,
           '0m',
@@ -106,24 +67,6 @@ local labels = import '../lib/labels.libsonnet';
             or
             max by (%(board)s) (increase(kpulse_gpu_remapped_rows_total{%(kpulseSelector)s, severity="uncorrectable"}[15m])) > 0
           ||| % c
-        ),
-        alert(
-          'KpulseGPURowRemapFailure',
-          c.criticalSeverity,
-          '1m',
-          null,
-          'a memory row could not be remapped.',
-          'no spare rows are left; the board must be replaced.',
-          raised(['row_remap_failure'])
-        ),
-        alert(
-          'KpulseGPURowRemapPending',
-          c.warningSeverity,
-          '15m',
-          null,
-          'a remapped memory row waits for a reset.',
-          'the remap takes effect when the GPU is reset; until then the driver keeps the faulty page from new allocations.',
-          raised(['row_remap_pending'])
         ),
         alert(
           'KpulseGPUCorrectableECCRate',

@@ -81,6 +81,12 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [p.query(by('condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
           ) + p.mappings({ '0': { text: 'clear', color: 'green' }, '1': { text: 'raised', color: 'red' } })),
+          d.at(24, 4, p.stateTimeline(
+            'Recommended action over time',
+            'What has to be done about the board: the most that its conditions, or the driver itself, ask for.',
+            'none',
+            [p.query(by('action', 'kpulse_gpu_recommended_action'), '{{action}}')]
+          ) + p.mappings({ '0': { text: 'no', color: 'text' }, '1': { text: 'yes', color: 'orange' } })),
         ]),
         d.row('Activity', [
           d.at(12, 8, ratio('Real utilization and its inputs', 'The score and what it is made of. A high engine line above low SM and tensor lines is a GPU that is busy and empty.', [
@@ -155,10 +161,10 @@ local v = import '../lib/variable.libsonnet';
             [p.instant(board('kpulse_gpu_xid_last'), 'XID')]
           ) + colors.count),
           d.at(6, 7, p.timeseries(
-            'New XIDs',
-            'Changes of the last code within each interval.',
+            'XIDs by code',
+            'How often each code came since the proxy was started. 45 follows whatever ends a process.',
             'none',
-            [p.query('max by (%s) (increase(kpulse_gpu_xid_changes_total%s[$__rate_interval]))' % [labels.board(c), raw()], 'changes')]
+            [p.query('max by (%s, xid) (kpulse_gpu_xid_errors_total%s)' % [labels.board(c), raw()], '{{xid}}')]
           )),
           d.at(6, 7, p.timeseries(
             'Memory errors',

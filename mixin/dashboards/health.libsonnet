@@ -13,6 +13,11 @@ local v = import '../lib/variable.libsonnet';
   local state(word, color, description) = d.at(4, 4, p.stat(
     'State ' + word, description, 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % word))]
   ) + (if color == null then colors.count else colors.bad(color))),
+  local actions = [['replace', 6], ['reboot_node', 5], ['restart_vm', 4], ['reset_gpu', 3], ['check_hardware', 2], ['restart_application', 1]],
+  // How often codes came within a range: a count is born when its code is first seen, which
+  // increase() does not tell.
+  local xids(by, range) = 'max by (%s%s) (kpulse_gpu_xid_errors_total%s - (kpulse_gpu_xid_errors_total%s offset %s or 0 * kpulse_gpu_xid_errors_total%s))'
+                          % [labels.board(c), by, q.raw(c), q.raw(c), range, q.raw(c)],
   local increase(name, by='', more='') = 'max by (%s%s) (increase(%s%s[$__range]))' % [labels.board(c), by, name, q.raw(c, more)],
 
   grafanaDashboards+:: {
@@ -60,23 +65,40 @@ local v = import '../lib/variable.libsonnet';
             [p.query('sum by (state) (host:kpulse_gpu_health_gpus:rate5m%s)' % q.recorded(c), '{{state}}')]
           ) + colors.byState),
         ]),
+        d.row('What has to be done', [
+          d.at(12, 8, p.table(
+            'Recommended actions',
+            'What the raised conditions and the driver ask for, the most of it first. An alert by the name of the action has the runbook.',
+            'none',
+            [
+              p.rows('max by (%s, action) (%s)' % [labels.board(c), q.ranked(
+                function(matcher) '(kpulse_gpu_recommended_action%s == 1)' % q.raw(c, ', action!="none", ' + matcher), 'action', actions
+              )]),
+            ]
+          ) + p.sorted('Value') + p.renamed([['action', 'Action']] + board) + p.column('UUID', { links: [links.gpu(c)] })),
+          d.at(12, 8, p.timeseries(
+            'Boards by recommended action',
+            'A step is an event on many boards at once: a driver, a switch or a cooling loop.',
+            'none',
+            [p.query('sum by (action) (max by (%s, action) (kpulse_gpu_recommended_action%s)) > 0' % [labels.board(c), q.raw(c, ', action!="none"')], '{{action}}')]
+          )),
+        ]),
         d.row('XID errors', [
           d.at(12, 9, p.table(
-                        'Boards with an XID',
-                        'The last code of each board that has one, with the changes within the time range. 0 changes: the code is older than that.',
+                        'XIDs by board and code',
+                        'How often each code came within the time range, and since the proxy was started. `kpulse-proxy explain xid CODE` says what one means.',
                         'none',
                         [
-                          p.rows(q.board(c, 'kpulse_gpu_xid_last') + ' > 0'),
-                          p.rows('%s\nand on (%s)\n%s > 0' % [increase('kpulse_gpu_xid_changes_total'), labels.board(c), q.board(c, 'kpulse_gpu_xid_last')]),
-                          p.rows('1000 * %s\nand on (%s)\n%s > 0' % [q.board(c, 'kpulse_gpu_xid_last_change_timestamp_seconds'), labels.board(c), q.board(c, 'kpulse_gpu_xid_last')]),
+                          p.rows(xids(', xid', '$__range') + ' > 0'),
+                          p.rows('max by (%s, xid) (kpulse_gpu_xid_errors_total%s)' % [labels.board(c), q.raw(c)]),
                         ]
-                      ) + p.joined + p.sorted('Value #B') + p.renamed(board + [['Value #A', 'Last code'], ['Value #B', 'Changes'], ['Value #C', 'Last change']])
-                      + p.column('Changes', { decimals: 0 }) + p.column('Last change', { unit: 'dateTimeFromNow' }) + p.column('UUID', { links: [links.gpu(c)] })),
+                      ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([['xid', 'XID']] + board + [['Value #A', 'In range'], ['Value #B', 'In all']])
+                      + p.decimals(0) + p.column('UUID', { links: [links.gpu(c)] })),
           d.at(12, 9, p.timeseries(
-            'New XIDs by host',
-            'Changes of the last code. Many hosts at once: an application or a driver, not a board.',
+            'New XIDs by code',
+            'Many hosts at once: an application or a driver, not a board. 45 follows whatever ends a process.',
             'none',
-            [p.query('sum by (hostname) (max by (%s) (increase(kpulse_gpu_xid_changes_total%s[$__rate_interval]))) > 0' % [labels.board(c), q.raw(c)], '{{hostname}}')]
+            [p.query('sum by (xid) (%s) > 0' % xids(', xid', '$__rate_interval'), '{{xid}}')]
           ) + { fieldConfig+: { defaults+: { custom+: { drawStyle: 'bars', fillOpacity: 80 } } } }),
         ]),
         d.row('Memory', [

@@ -1,0 +1,93 @@
+// Alerts about boards by what has to be done, as kpulse_gpu_recommended_action says. The
+// proxy concludes it from all conditions and from what the driver itself asks for, so that
+// no XID is named here.
+local conditions = import '../lib/conditions.libsonnet';
+local labels = import '../lib/labels.libsonnet';
+
+{
+  local c = $._config { board: labels.board($._config) },
+
+  // Conditions that these alerts tell of: the others have alerts of their own.
+  local told = std.join('|', [name for name in std.objectFields(conditions) if conditions[name].byAction]),
+
+  // A scrape that fails ends all series of a host for its length; that must not set `for`
+  // back, so all that is looked at is the last of five minutes.
+  local asked(action) = |||
+    max by (%s) (last_over_time(kpulse_gpu_recommended_action{%s, action="%s"}[5m])) == 1
+  ||| % [c.board, c.kpulseSelector, action],
+  local raised(states) = |||
+    max by (%s) (last_over_time(kpulse_gpu_health_condition{%s, condition=~"%s"%s}[5m])) == 1
+  ||| % [c.board, c.kpulseSelector, told, states],
+
+  // What is raised on the board, and which XIDs it had within a day: for so long a fatal one
+  // counts.
+  local list(query, name, none) =
+    '{{ range $i, $r := printf `%s` $labels.uuid | query | sortByLabel "%s" }}{{ if $i }}, {{ end }}%s{{ else }}%s{{ end }}'
+    % [query, name, if name == 'condition' then '{{ $r.Labels.condition }} ({{ $r.Labels.state }})' else '{{ $r.Labels.xid }}', none],
+  local reasons = list(
+    'max by (condition, state) (last_over_time(kpulse_gpu_health_condition{%s, uuid="%%s"}[5m])) == 1' % c.kpulseSelector,
+    'condition',
+    'no condition'
+  ),
+  // Codes whose count is not what it was a day ago.
+  local count = 'last_over_time(kpulse_gpu_xid_errors_total{%s, uuid="%%[1]s"}[5m]%s)',
+  local xids = list(
+    'max by (xid) (%s unless %s == %s)' % [count % [c.kpulseSelector, ''], count % [c.kpulseSelector, ''], count % [c.kpulseSelector, ' offset 1d']],
+    'xid',
+    'none'
+  ),
+
+  local alert(name, severity, wait, hold, summary, expr) = {
+    alert: name,
+    expr: expr,
+    'for': wait,
+    [if hold != null then 'keep_firing_for']: hold,
+    labels: { severity: severity },
+    annotations: {
+      summary: labels.gpuName + ': ' + summary + labels.holderWords(c),
+      description: labels.gpuWords + ': ' + summary + ' Raised: ' + reasons + '. XIDs within a day: ' + xids + '.' + labels.holderWords(c),
+    },
+  },
+
+  // tiers are two alerts of one name: critical where a condition is, and a warning where none
+  // is, as with a remapped row that a reset would bring into use whenever there is time.
+  //
+  // Two minutes give the driver three readings, in which it may say that nothing has to be
+  // done, and whoever drains takes longer. What is not critical has a quarter of an hour:
+  // nobody is woken for it. A board that falls off the bus is told of by KpulseGPUMissing ten
+  // minutes later; until then keep_firing_for holds what it said last.
+  local tiers(name, action, summary) = [
+    alert(name, c.criticalSeverity, '2m', '10m', summary, asked(action) + 'and on (%(board)s)\n' % c + raised(', state="crit"')),
+    alert(name, c.warningSeverity, '15m', null, summary, asked(action) + 'unless on (%(board)s)\n' % c + raised(', state="crit"')),
+  ],
+
+  prometheusAlerts+:: {
+    groups+: [{
+      name: 'kpulse-actions',
+      rules: [
+               // The error is over when it is told of, so there is nothing to wait for.
+               alert(
+                 'KpulseGPURestartApplication',
+                 c.infoSeverity,
+                 '0m',
+                 null,
+                 'what runs on it has to be restarted.',
+                 asked('restart_application')
+               ),
+               // XIDs that warn raise their condition for ten minutes; links and fabrics that settle
+               // within five are left alone.
+               alert(
+                 'KpulseGPUCheckHardware',
+                 c.warningSeverity,
+                 '5m',
+                 null,
+                 'someone has to look at it, or at what it is connected to.',
+                 asked('check_hardware') + 'and on (%(board)s)\n' % c + raised('')
+               ),
+             ] + tiers('KpulseGPUResetNeeded', 'reset_gpu', 'it has to be reset.')
+             + tiers('KpulseGPURestartVM', 'restart_vm', 'its virtual machine has to be restarted.')
+             + tiers('KpulseGPURebootNeeded', 'reboot_node', 'its node has to be rebooted.')
+             + tiers('KpulseGPUReplace', 'replace', 'it has to be replaced.'),
+    }],
+  },
+}

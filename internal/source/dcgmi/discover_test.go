@@ -330,9 +330,9 @@ func TestOlderEngine(t *testing.T) {
 		field   int
 		without string // in the note
 	}{
-		{dcgmitest.FieldGroupRefused, -1, 1212, "without 153,173,175,1204,"},
-		{dcgmitest.FieldGroupRefused, -1, 191, "without 153,173,175,191,1204,"},
-		{dcgmitest.WatchRefused, -13, 1523, "without 153,173,175,1204,"},
+		{dcgmitest.FieldGroupRefused, -1, 1212, "without 153,171,173,175,346,1204,"},
+		{dcgmitest.FieldGroupRefused, -1, 191, "without 153,171,173,175,191,346,1204,"},
+		{dcgmitest.WatchRefused, -13, 1523, "without 153,171,173,175,346,1204,"},
 	} {
 		page, _ := dcgm.NewPage([]dcgm.Counter{{Name: "DCGM_FI_DEV_FAN_SPEED", Type: "gauge", Field: dcgm.Unknown}}, func(int) bool { return true })
 		refused := dcgmitest.Failure{Kind: tt.kind, Code: tt.code, Field: tt.field}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +14,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
@@ -41,15 +44,43 @@ type explanation struct {
 	Meaning  string   `json:"meaning"`
 	Advice   string   `json:"advice"`
 	Source   string   `json:"source"`
+	// Changed: by the config file, for all boards.
+	Changed bool `json:"changed"`
 
 	severity canonical.Severity
 }
 
-func explain(r canonical.XIDRow) explanation {
-	return explanation{
+// xidOverrides are the rows of the config file, by code.
+type xidOverrides map[uint32]compute.XIDOverride
+
+// explain returns the row of a code as it is in force, and whether there is one.
+func (o xidOverrides) explain(code uint32) (explanation, bool) {
+	r, found := canonical.XIDOf(code)
+	e := explanation{
 		Code: r.Code, Mnemonic: r.Mnemonic, Severity: r.Severity.String(), Action: r.Action.String(),
 		Except: append([]string{}, r.Except...), Meaning: r.Meaning, Advice: r.Advice, Source: r.Source, severity: r.Severity,
 	}
+	own, changed := o[code]
+	if !changed {
+		return e, found
+	}
+	e.Changed, e.Severity, e.Action, e.severity, e.Except = true, own.Severity.String(), own.Action.String(), own.Severity, []string{}
+	e.Source = "the config file"
+	if found {
+		e.Source += fmt.Sprintf(", in place of %s and %s (%s)", r.Severity, r.Action, r.Source)
+		e.Advice = "The table advises: " + r.Advice
+	}
+	return e, true
+}
+
+// codes are those of the table and of the config file.
+func (o xidOverrides) codes() []uint32 {
+	codes := slices.Collect(maps.Keys(o))
+	for _, r := range canonical.XIDs() {
+		codes = append(codes, r.Code)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
 }
 
 // explainCommand is the mode `explain xid CODE…`: it returns the exit code.
@@ -78,13 +109,16 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 	case len(codes) == 0 || codes[0] != "xid":
 		return usage(errors.New("explain what? Give xid, and codes such as 79"))
 	}
+	var overrides xidOverrides
 	if path != "" {
-		if _, err := config.Load(path); err != nil {
+		file, err := config.Load(path)
+		if err != nil {
 			fmt.Fprintf(stderr, "kpulse-proxy: --config.file: %v\n", err)
 			return exitFailed
 		}
+		overrides = file.Judge.XIDs
 	}
-	rows, missing, err := explanations(codes[1:])
+	rows, missing, err := overrides.explanations(codes[1:])
 	if err != nil {
 		return usage(err)
 	}
@@ -100,7 +134,7 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	for _, code := range missing {
-		fmt.Fprintf(stderr, "kpulse-proxy: the table has no XID %d, which health takes for a warning; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors)\n", code)
+		fmt.Fprintf(stderr, "kpulse-proxy: the table has no XID %d, which health takes for a warning; look it up in NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors), and give it a row in the config file, such as xids: {%d: fatal}\n", code, code)
 	}
 	if len(missing) > 0 {
 		return exitFailed
@@ -110,11 +144,12 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 
 // explanations returns the rows of codes, all of them for none, and the codes that have
 // none.
-func explanations(codes []string) (rows []explanation, missing []uint32, err error) {
+func (o xidOverrides) explanations(codes []string) (rows []explanation, missing []uint32, err error) {
 	rows = []explanation{}
 	if len(codes) == 0 {
-		for _, r := range canonical.XIDs() {
-			rows = append(rows, explain(r))
+		for _, code := range o.codes() {
+			row, _ := o.explain(code)
+			rows = append(rows, row)
 		}
 		return rows, nil, nil
 	}
@@ -123,12 +158,12 @@ func explanations(codes []string) (rows []explanation, missing []uint32, err err
 		if err != nil {
 			return nil, nil, fmt.Errorf("%q is no XID; give a number such as 79", text)
 		}
-		row, found := canonical.XIDOf(uint32(code))
+		row, found := o.explain(uint32(code))
 		if !found {
 			missing = append(missing, uint32(code))
 			continue
 		}
-		rows = append(rows, explain(row))
+		rows = append(rows, row)
 	}
 	return rows, missing, nil
 }

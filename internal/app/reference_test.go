@@ -60,7 +60,13 @@ Where the driver reports a recovery action of its own, that outranks the table.
 
 Tables of XIDs contradict each other: vendor, cloud and monitoring tools take the same code for fatal, for harmless, or for the
 program's fault. This one follows the immediate action of NVIDIA's catalog and says in each row where it is from, and who sees it
-otherwise.
+otherwise. Where you know better of your machines, change the row in the [config file](config.example.yml), for all boards:
+
+` + "```yaml" + `
+xids:
+  109: warning                           # a severity, with the action that goes with it
+  31: {severity: none, action: none}     # or both
+` + "```" + `
 
 | XID | severity | action | what it means, and what to do | not on | source |
 |---|---|---|---|---|---|

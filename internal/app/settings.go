@@ -273,7 +273,7 @@ var settings = []setting{
 		parse: (*options).parseExpected,
 		help:  "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed, also where the source no longer names it: kpulse_gpu_present is 0 for each that is missing."},
 	{flag: "config.file", group: groupComputing, placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.configFile },
-		help: "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, names of families, and what some flags set, which win over it. deploy/config.example.yml shows them all."},
+		help: "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, the meaning of XIDs, names of families, and what some flags set, which win over it. deploy/config.example.yml shows them all."},
 	{flag: "rules.file", key: "rules.files", group: groupComputing, placeholder: "FILE", modes: modeServe, at: func(o *options) any { return &o.Rules.Files },
 		remedy: "results are served at /metrics, and --once, --export and --tui show none; leave it out",
 		help:   "Prometheus rule file, or glob of such, whose recording rules the proxy evaluates itself over what it serves; their results stand at the end of /metrics. Can be given several times (in the environment: one in a line)."},
@@ -290,6 +290,8 @@ var settings = []setting{
 		return &compute.Thresholds{Temperature: o.Judge.Thresholds.Temperature, Temperatures: o.Judge.Thresholds.Temperatures}
 	}},
 	{key: "health", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.States }, help: "The state that each health condition raises."},
+	{key: "xids", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.XIDs }, help: "Rows that replace those of the table of XIDs, deploy/xids.md: a severity, or severity and action, by code."},
+	{key: "xid_hold", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.XIDHold }, help: "How long a fatal XID keeps a GPU crit where nothing shows that it was dealt with."},
 	{key: "dialect", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Rows }, help: "What further families of the exporter mean."},
 	{key: "sources", modes: modesReading, restart: true, at: func(o *options) any { return &o.sources }, help: "What to read, where neither --backend, --source nor --replay is given. Their http_config has no flag."},
 

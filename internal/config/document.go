@@ -117,7 +117,7 @@ const (
 
 // mayBeEmpty matches the paths of values that may be left empty: those of sections, and
 // of what Prometheus reads.
-var mayBeEmpty = regexp.MustCompile(`^(|thresholds|temperatures|health|dialect|limits|sources|rules|rules\.files|dialect\[\d+\]\.labels|.*\.http_config\..*)$`)
+var mayBeEmpty = regexp.MustCompile(`^(|thresholds|temperatures|health|xids|dialect|limits|sources|rules|rules\.files|dialect\[\d+\]\.labels|.*\.http_config\..*)$`)
 
 // index appends a value, and all that it holds, to d.nodes, and returns its last line.
 func (d *document) index(path string, line int, value *yaml.Node) (last int) {
@@ -181,6 +181,8 @@ const (
 	wantWeights = "give all of sm, tensor, dram and engine, 0 for none"
 	wantHTTP    = "write what Prometheus takes as http_config, such as tls_config: {ca_file: ca.pem}"
 	wantRow     = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
+	wantXIDs    = "write severities by code, such as 109: warning"
+	wantXID     = "write a severity, such as warning, or severity and action, such as {severity: none, action: none}"
 	wantState   = "write hot, warn, crit, default, or off to leave the condition out"
 )
 
@@ -192,6 +194,8 @@ var wanted = map[string]string{
 	"config.thresholds":  "keys are wanted; write thresholds such as idle_engine: 0.05",
 	"map[string]float64": "keys are wanted; write degrees Celsius by model, such as H100: 95",
 	"config.states":      "keys are wanted; write states by condition, such as pcie_replay: off",
+	"config.xids":        "keys are wanted; " + wantXIDs,
+	"config.xidKeys":     "another form is wanted; " + wantXID,
 	"config.labels":      "keys are wanted; write labels such as {severity: correctable}",
 	"config.Limits":      "keys are wanted; write limits such as series_limit: 250000",
 	"config.Rules":       "keys are wanted; write files: [/etc/kpulse-proxy/rules/*.yml]",

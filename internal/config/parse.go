@@ -50,6 +50,7 @@ func Parse(name string, body []byte) (*File, error) {
 	f := file{
 		MinCoverage: compute.DefaultOptions().MinCoverage,
 		Thresholds:  newThresholds(compute.DefaultThresholds()),
+		XIDHold:     Duration(compute.DefaultOptions().XIDHold),
 		Limits:      Default().Limits,
 		Rules:       Default().Rules,
 	}
@@ -76,6 +77,8 @@ type file struct {
 	Thresholds    thresholds   `yaml:"thresholds"`
 	Temperatures  temperatures `yaml:"temperatures"`
 	Health        states       `yaml:"health"`
+	XIDs          xids         `yaml:"xids"`
+	XIDHold       Duration     `yaml:"xid_hold"`
 	Dialect       []row        `yaml:"dialect"`
 	Limits        Limits       `yaml:"limits"`
 	Sources       []Source     `yaml:"sources"`
@@ -185,6 +188,7 @@ func (f *file) judge(o *compute.Options, d *document) {
 		o.Missing = missing
 	}
 	f.heat(&o.Thresholds)
+	o.XIDs, o.XIDHold = f.XIDs.rows(d), time.Duration(f.XIDHold)
 	for name, word := range f.Health {
 		path := "health." + name
 		state, known := healthStates[strings.ToLower(word)]

@@ -20,7 +20,7 @@ var goodFiles = []struct {
 	{"null", "null\n", nil},
 	{"no keys", "{}\n", nil},
 	{"an end of the document", "preset: ai\n...\n", nil},
-	{"empty sections", "thresholds:\ntemperatures:\nhealth:\ndialect:\nlimits: {}\n", nil},
+	{"empty sections", "thresholds:\ntemperatures:\nhealth:\nxids:\ndialect:\nlimits: {}\n", nil},
 	{"windows line ends and a byte order mark", "\ufeffpreset: hpc\r\nmin_coverage: 0.25\r\n", func(c *Config) {
 		c.Judge.Preset, c.Judge.MinCoverage = "hpc", 0.25
 	}},
@@ -47,6 +47,16 @@ var goodFiles = []struct {
 	}},
 	{"a model that is a number", "temperatures: {4090: 88}\n", func(c *Config) {
 		c.Judge.Thresholds.Temperatures = append([]compute.ModelTemperature{{Model: "4090", Celsius: 88}}, c.Judge.Thresholds.Temperatures...)
+	}},
+	{"XIDs", "xids:\n  109: warning\n  31: {severity: none, action: none}\n  45: {action: check_hardware}\n  13: {severity: fatal}\n  4711: fatal\nxid_hold: 48h\n", func(x *Config) {
+		x.Judge.XIDs = map[uint32]compute.XIDOverride{
+			109:  {Severity: c.SeverityWarning, Action: c.ActionCheckHardware},
+			31:   {Severity: c.SeverityNone, Action: c.ActionNone},
+			45:   {Severity: c.SeveritySympathetic, Action: c.ActionCheckHardware},
+			13:   {Severity: c.SeverityFatal, Action: c.ActionResetGPU},
+			4711: {Severity: c.SeverityFatal, Action: c.ActionResetGPU},
+		}
+		x.Judge.XIDHold = 48 * time.Hour
 	}},
 	// YAML 1.1 takes a plain off for false.
 	{"conditions", "health:\n  gpu_temperature: off\n  memory_temperature: 'off'\n  pcie_replay: Off\n  row_remap_failure: hot\n  fabric: warn\n  memory_worn: default\n  xid_recent: crit\n  profiling_stalled: warn\n", func(x *Config) {
@@ -103,7 +113,9 @@ func TestParseGoodFiles(t *testing.T) {
 
 const (
 	syntaxRemedy = "; check quotes, and the indentation, which must be spaces"
-	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, kernel_log, compat"
+	xidsHint     = "write severities by code, such as 109: warning"
+	xidHint      = "write a severity, such as warning, or severity and action, such as {severity: none, action: none}"
+	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat"
 	weightsHint  = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
 	stateHint    = "write hot, warn, crit, default, or off to leave the condition out"
 	rowHint      = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
@@ -130,7 +142,7 @@ var badFiles = []struct{ text, want string }{
 
 	// Keys.
 	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is no key here; did you mean min_coverage?"},
-	{"backend: replay\n", "bad.yml:1: backend: is no key here; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, dialect, limits, sources, rules, kernel_log, compat"},
+	{"backend: replay\n", "bad.yml:1: backend: is no key here; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat"},
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: "http://..." where a list is wanted; write sources such as {source: http://node7:9400/metrics}`},
@@ -205,6 +217,21 @@ var badFiles = []struct{ text, want string }{
 	{"health: {pcie_replay: false}\n", `bad.yml:1: health.pcie_replay: "false" is no state a condition can raise; ` + stateHint},
 	{"health: {pcie_replay: }\n", "bad.yml:1: health.pcie_replay: is empty; write a value, or remove the key"},
 	{"health:\n  gpu_temprature: off\n", "bad.yml:2: health.gpu_temprature: is no key here; did you mean gpu_temperature?"},
+	{"xids:\n  109: warn\n", `bad.yml:2: xids.109: "warn" is no severity; the ones here are none, sympathetic, application, warning, fatal`},
+	{"xids:\n  109:\n    severity: fatal\n    action: rest_gpu\n", `bad.yml:4: xids.109.action: "rest_gpu" is no action; did you mean reset_gpu?`},
+	{"xids: {109: {severity: deadly}}\n", `bad.yml:1: xids.109.severity: "deadly" is no severity; the ones here are none, sympathetic, application, warning, fatal`},
+	{"xids: {fallen: fatal}\n", "bad.yml:1: xids.fallen: is no XID; " + xidsHint},
+	{"xids: {0: fatal}\n", "bad.yml:1: xids.0: is no XID; " + xidsHint},
+	{"xids: {079: fatal}\n", "bad.yml:1: xids.079: is no XID; " + xidsHint},
+	{"xids: {4294967296: fatal}\n", "bad.yml:1: xids.4294967296: is no XID; " + xidsHint},
+	{"xids: {79: }\n", "bad.yml:1: xids.79: is empty; write a value, or remove the key"},
+	{"xids: {79: {}}\n", "bad.yml:1: xids.79: says nothing; " + xidHint},
+	{"xids: {79: [fatal]}\n", "bad.yml:1: a list where another form is wanted; " + xidHint},
+	{"xids:\n  79: {severety: fatal}\n", "bad.yml:2: xids.79.severety: is no key here; did you mean severity?"},
+	{"xids: [79]\n", "bad.yml:1: xids: a list where keys are wanted; " + xidsHint},
+	{"xids:\n  79: fatal\n  79: none\n", "bad.yml:3: xids.79: is in line 2 already; remove one of them"},
+	{"xid_hold: 0\n", "bad.yml:1: xid_hold: 0s is too short: make xid_hold a positive duration, such as 24h"},
+	{"xid_hold: long\n", `bad.yml:1: xid_hold: "long" where a duration is wanted; write 15s, 500ms or bare seconds such as 2`},
 	{"health: off\n", `bad.yml:1: health: "off" where keys are wanted; write states by condition, such as pcie_replay: off`},
 
 	// The dialect.

@@ -211,7 +211,7 @@ func describe(tag, value string, quote bool) string {
 // YAMLKeys returns the keys of the struct type with a name, such as rulefmt.Rule, that
 // is at or below t, in the order of its fields.
 func YAMLKeys(t reflect.Type, name string) (keys []string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Struct {

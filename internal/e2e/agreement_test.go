@@ -32,7 +32,7 @@ func startProgram(t *testing.T, flags ...string) *program {
 	t.Cleanup(up.stop)
 	// Every random body has GPUs of its own. The limit lets those of a few bodies be
 	// remembered, not of hundreds.
-	args := append([]string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0", "--series-limit=10000"}, flags...)
+	args := append([]string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0", "--series-limit=20000"}, flags...)
 	p.child = startProxy(t, itself(t), args...)
 	return p
 }

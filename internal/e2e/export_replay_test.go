@@ -16,13 +16,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source/recording"
 )
 
-// exportFile returns what --export writes of a file, and how long it took: patience at
-// most.
+// exportFile returns what --export writes of a file, every column of KempnerPulse's unless
+// flags name others, and how long it took: patience at most.
 func exportFile(t *testing.T, file string, flags ...string) (string, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, itself(t), append([]string{"--backend=replay", "--source=" + file, "--export=all"}, flags...)...)
+	if !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--export=") }) {
+		flags = append(flags, "--export=all")
+	}
+	cmd := exec.CommandContext(ctx, itself(t), append([]string{"--backend=replay", "--source=" + file}, flags...)...)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log

@@ -1,0 +1,332 @@
+package e2e
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+	"github.com/kpulse/kpulse-proxy/internal/source/nvml/nvmltest"
+)
+
+// symptom is a board that falls ill and recovers: a condition, the state that it raises,
+// and the field of DCGM that tells of it.
+type symptom struct {
+	condition, state string
+	field            int    // of DCGM; links for NVLinks that are up, which have no field of a board
+	key              string // of the fake driver, "" where it is not asked
+	well, ill        float64
+	manner           manner
+}
+
+// manner is what raises a condition.
+type manner int
+
+const (
+	immediate manner = iota
+	rises            // a value above the one before
+	inARow           // three readings, one directly after the other
+	stalled          // beside it the GPU is busy
+)
+
+// links are NVLinks that are up, which exporters give a row each.
+const links = -1
+
+// symptoms are of all conditions but those of XIDs, a board each.
+var symptoms = []symptom{
+	{"row_remap_failure", "crit", 395, "remap_failure", 0, 1, immediate},
+	{"uncorrectable_remapped_rows", "crit", 393, "remapped_uncorrectable", 0, 2, immediate},
+	{"pcie_replay", "warn", 202, "pcie_replays", 7, 8, rises},
+	{"gpu_temperature", "hot", 150, "gpu_celsius", 60, 99, immediate},
+	{"gpu_temperature", "hot", 153, "margin_celsius", 20, 0, immediate},
+	{"memory_temperature", "hot", 140, "memory_celsius", 60, 99, immediate},
+	{"recovery_action", "crit", 1523, "recovery_action", 0, 1, immediate},
+	{"recovery_action", "crit", 1523, "recovery_action", 0, 2, immediate},
+	{"recovery_action", "warn", 1523, "recovery_action", 0, 3, immediate},
+	{"recovery_action", "crit", 1523, "recovery_action", 0, 4, immediate},
+	{"recovery_action", "warn", 1523, "recovery_action", 0, 5, immediate},
+	{"ecc_double_bit", "crit", 311, "ecc_dbe_volatile", 7, 8, rises},
+	{"row_remap_pending", "warn", 396, "remap_pending", 0, 1, immediate},
+	{"retired_pages_pending", "warn", 392, "retired_pending", 0, 1, immediate},
+	{"memory_worn", "crit", 346, "sram_exceeded", 0, 1, immediate},
+	{"memory_worn", "crit", 1507, "", 0, 1, immediate},
+	{"memory_worn", "warn", 389, "banks_none", 0, 4, immediate},
+	{"thermal_slowdown", "hot", 112, "clock_event_reasons", 4, 0x20, inARow},
+	{"thermal_slowdown", "hot", 112, "clock_event_reasons", 4, 0x44, inARow},
+	{"power_brake", "warn", 112, "clock_event_reasons", 4, 0x84, inARow},
+	{"nvlink_errors", "warn", 409, "nvlink_crc_flit", 7, 8, rises},
+	{"nvlink_errors", "warn", 419, "nvlink_crc_data", 7, 8, rises},
+	{"nvlink_errors", "warn", 429, "nvlink_replay", 7, 8, rises},
+	{"nvlink_errors", "warn", 439, "nvlink_recovery", 7, 8, rises},
+	{"nvlink_errors", "warn", 1204, "field.206", 7, 8, rises},
+	{"nvlink_errors", "warn", 1205, "field.207", 7, 8, rises},
+	{"nvlink_errors", "warn", 1206, "field.208", 7, 8, rises},
+	{"nvlink_errors", "warn", 1207, "field.209", 7, 8, rises},
+	{"nvlink_errors", "warn", 1208, "field.210", 7, 8, rises},
+	{"nvlink_errors", "warn", 1209, "field.211", 7, 8, rises},
+	{"nvlink_errors", "warn", 1212, "field.214", 7, 8, rises},
+	{"nvlink_errors", "warn", 1214, "field.221", 7, 8, rises},
+	{"nvlink_errors", "warn", 1219, "field.219", 7, 8, rises},
+	{"nvlink_down", "crit", 1212, "field.214", 7, 8, rises},
+	{"nvlink_down", "crit", links, "", 18, 17, inARow},
+	{"fabric", "crit", 175, "fabric_health", 1, 2, inARow},
+	{"fabric", "warn", 175, "fabric_health", 1, 3, inARow},
+	{"fabric", "crit", 171, "fabric_error", 0, 999, inARow},
+	{"profiling_stalled", "warn", 1001, "gpm.1", 0.5, 0, stalled},
+}
+
+// TestSymptomsAreOfAllConditions but those of XIDs.
+func TestSymptomsAreOfAllConditions(t *testing.T) {
+	t.Parallel()
+	for _, name := range canonical.Conditions {
+		if !strings.HasPrefix(name, "xid_") && !slices.ContainsFunc(symptoms, func(s symptom) bool { return s.condition == name }) {
+			t.Errorf("nothing raises %s", name)
+		}
+	}
+}
+
+// awaitRaised asks c until the condition of a symptom, on the board of its index, is raised
+// or no longer is.
+func (s *symptom) awaitRaised(t *testing.T, c *child, gpu int, want bool) {
+	t.Helper()
+	raised := regexp.MustCompile(fmt.Sprintf(`(?m)^kpulse_gpu_health_condition\{.*gpu="%d".*condition="%s",state="%s"\} 1$`, gpu, s.condition, s.state))
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if status, body := page(t, c, "/metrics"); status == 200 && raised.MatchString(body) == want {
+			return
+		}
+	}
+	t.Errorf("%s by field %d to %g: raised is not %t", s.condition, s.field, s.ill, want)
+}
+
+// familyOf is what the exporter calls a field.
+func familyOf(field int) string {
+	return dcgm.Fields[slices.IndexFunc(dcgm.Fields[:], func(f dcgm.Field) bool { return f.ID == field })].Family
+}
+
+// bodyInReading is what an exporter says of all boards in the nth reading while they are ill, or
+// before and after, with n 0.
+func bodyInReading(n int) []byte {
+	var body strings.Builder
+	for gpu, s := range symptoms {
+		value := s.well
+		switch {
+		case n > 0 && s.manner == rises:
+			value = s.ill + float64(n)
+		case n > 0:
+			value = s.ill
+		case n < 0 && s.manner == rises:
+			value = s.ill + 1000
+		}
+		if s.field == links {
+			for link := range 18 {
+				fmt.Fprintf(&body, "DCGM_FI_DEV_NVLINK_GET_STATE{gpu=\"%d\",UUID=\"GPU-%d\",nvlink=\"%d\"} %d\n", gpu, gpu, link, min(1, max(0, int(value)-link)))
+			}
+			fmt.Fprintf(&body, "DCGM_FI_DEV_POWER_USAGE{gpu=\"%d\",UUID=\"GPU-%d\"} 100\n", gpu, gpu)
+			continue
+		}
+		fmt.Fprintf(&body, "%s{gpu=\"%d\",UUID=\"GPU-%d\"} %g\n", familyOf(s.field), gpu, gpu, value)
+		if s.manner == stalled {
+			fmt.Fprintf(&body, "%s{gpu=\"%d\",UUID=\"GPU-%d\"} 90\n", familyOf(203), gpu, gpu)
+		}
+	}
+	return []byte(body.String())
+}
+
+// quickly is a config file with which what rose is forgotten soon, and stalls need no time.
+func quickly(t *testing.T, hold time.Duration) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "quickly.yml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "thresholds: {rise_hold: %s, stalled_span: 0}\n", hold), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--config.file=" + file
+}
+
+// TestConditionsOfAnExporter counts readings: it reads when it is scraped only.
+func TestConditionsOfAnExporter(t *testing.T) {
+	t.Parallel()
+	p := startProgram(t, quickly(t, time.Hour))
+	check := func(when string, answer []byte, raised func(s *symptom) bool) {
+		t.Helper()
+		got, err := found(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for gpu, s := range symptoms {
+			want := 0.0
+			if raised(&s) {
+				want = 1
+			}
+			id := key("gpu_health_condition", gpuOf(gpu), fmt.Sprintf("condition=%q state=%q", s.condition, s.state))
+			if v := got[id]; v != want {
+				t.Errorf("%s: %s by field %d to %g: %g", when, s.condition, s.field, s.ill, v)
+			}
+			worst := key("gpu_health", gpuOf(gpu), fmt.Sprintf("state=%q", cmp.Or(map[bool]string{s.field == 1212: "crit"}[true], s.state)))
+			if got[worst] != want {
+				t.Errorf("%s: health of %s by field %d to %g", when, s.condition, s.field, s.ill)
+			}
+		}
+	}
+	never := func(*symptom) bool { return false }
+	for range 3 {
+		answer, _ := p.scrape(t, bodyInReading(0))
+		check("well", answer, never)
+	}
+	for n := 1; n <= 4; n++ {
+		answer, _ := p.scrape(t, bodyInReading(n))
+		check(fmt.Sprint("ill ", n), answer, func(s *symptom) bool { return n >= 3 || s.manner == immediate || s.manner == rises })
+	}
+	answer, _ := p.scrape(t, bodyInReading(0))
+	check("well again", answer, func(s *symptom) bool { return s.manner == rises })
+}
+
+func gpuOf(index int) gpu { return gpu{uuid: fmt.Sprintf("GPU-%d", index)} }
+
+// TestConditionsPlayedBack plays saved pages, a second apart, and looks at what the CSV says.
+func TestConditionsPlayedBack(t *testing.T) {
+	t.Parallel()
+	var pages []string
+	for n := range 20 {
+		ill := n - 4 // from the sixth page on
+		if ill > 6 {
+			ill = -1
+		}
+		pages = append(pages, string(bodyInReading(max(-1, ill))))
+		if ill < 0 && n < 5 {
+			pages[n] = string(bodyInReading(0))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "pages.prom")
+	if err := os.WriteFile(file, []byte(strings.Join(pages, "# EOF\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := exportFile(t, file, quickly(t, 2*time.Second), "--export=timestamp,gpu_id,gpu_health_condition")
+	rows := map[string]int{} // of a board and condition
+	page, last := -1, ""
+	firsts, lasts := map[string]int{}, map[string]int{}
+	table, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at, board, conditions = 0, 1, 2
+	for _, row := range table[1:] {
+		if row[at] != last {
+			page, last = page+1, row[at]
+		}
+		for condition := range strings.SplitSeq(row[conditions], ";") {
+			id := row[board] + " " + condition
+			if rows[id]++; rows[id] == 1 {
+				firsts[id] = page
+			}
+			lasts[id] = page
+		}
+	}
+	for gpu, s := range symptoms {
+		from, until := 5, 10
+		switch s.manner {
+		case inARow, stalled:
+			from = 7
+		case rises:
+			until = 13 // after the last page that rose, and what it is remembered for
+		}
+		id := fmt.Sprintf("%d %s", gpu, s.condition)
+		if firsts[id] != from || lasts[id] != until || rows[id] != until-from+1 {
+			t.Errorf("%s by field %d to %g: raised on %d pages from %d to %d, want %d to %d", s.condition, s.field, s.ill, rows[id], firsts[id], lasts[id], from, until)
+		}
+	}
+}
+
+func TestConditionsOfDCGMI(t *testing.T) {
+	t.Parallel()
+	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(len(symptoms))}
+	exe := dcgmitest.Install(t, world)
+	say := func(ill, before bool) {
+		world.Readings = []dcgmitest.Reading{{State: dcgmitest.Blank}}
+		for gpu, s := range symptoms {
+			r := dcgmitest.Reading{Entity: fmt.Sprint("GPU ", gpu), Field: s.field, Value: s.well}
+			switch {
+			case ill && s.manner == rises:
+				r.Value, r.Step = 1000, 1
+			case ill:
+				r.Value = s.ill
+			case before && s.manner == rises:
+				r.Value = 1e6
+			}
+			world.Readings = append(world.Readings, r)
+			if s.manner == stalled {
+				world.Readings = append(world.Readings, dcgmitest.Reading{Entity: r.Entity, Field: 203, Value: 90})
+			}
+		}
+		world.Write(t, dcgmitest.Beside(exe))
+	}
+	say(false, false)
+	c := startDCGM(t, exe, quickly(t, 3*time.Second))
+	for i, ill := range []bool{false, true, false} {
+		say(ill, i > 0)
+		for gpu, s := range symptoms {
+			if s.field != links { // dmon has no row for each
+				s.awaitRaised(t, c, gpu, ill)
+			}
+		}
+	}
+}
+
+func TestConditionsOfTheDriver(t *testing.T) {
+	t.Parallel()
+	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
+	say := func(ill, before bool) {
+		var world nvmltest.Scenario
+		for gpu, s := range symptoms {
+			world.GPUs = append(world.GPUs, nvmltest.GPU{
+				Index: gpu, UUID: fmt.Sprintf("GPU-%d", gpu), BusID: fmt.Sprintf("00000000:%02X:00.0", gpu+1), Name: "NVIDIA B200", GPM: true,
+			})
+			add := func(key string, number, rate float64) {
+				world.Values = append(world.Values, nvmltest.Value{Of: nvmltest.OnBoard(gpu), Key: key, Number: number, Rate: rate})
+			}
+			for _, key := range []string{ // of calls that give several
+				"remapped_correctable", "remapped_uncorrectable", "remap_pending", "remap_failure",
+				"banks_max", "banks_high", "banks_partial", "banks_low", "banks_none", "fabric_health", "fabric_error",
+			} {
+				if key != s.key {
+					add(key, 0, 0)
+				}
+			}
+			switch {
+			case s.manner == stalled:
+				add("gpu_percent", 90, 0)
+				add("memory_percent", 0, 0)
+				add(s.key, 100*map[bool]float64{true: s.ill, false: s.well}[ill], 0)
+			case s.key == "":
+			case ill && s.manner == rises:
+				add(s.key, 1000, 10)
+			case ill:
+				add(s.key, s.ill, 0)
+			case before && s.manner == rises:
+				add(s.key, 1e6, 0)
+			default:
+				add(s.key, s.well, 0)
+			}
+		}
+		world.Write(t, scenario)
+	}
+	say(false, false)
+	// What NVLink 5 counts is asked for every ten seconds.
+	c := startNVML(t, library, scenario, "--poll=200ms", quickly(t, 12*time.Second))
+	for i, ill := range []bool{false, true, false} {
+		say(ill, i > 0)
+		for gpu, s := range symptoms {
+			if s.key != "" {
+				s.awaitRaised(t, c, gpu, ill)
+			}
+		}
+	}
+}

@@ -35,7 +35,7 @@ const (
 	RecentXID                    // one that warns came within Thresholds.RiseHold
 	RepeatedXID                  // one of a program's came again and again, on this board alone
 	AnyBit                       // has a bit of Criterion.Mask in Thresholds.SteadyReadings
-	LinksDown                    // fewer than the board had in so many readings, or the second input Rose
+	LinksDown                    // the first input Rose, or fewer are up than the board had in so many readings
 	Fabric                       // unhealthy, limited or failed in so many readings
 	ProfilingStalled             // see Profiled
 	numTests
@@ -107,7 +107,7 @@ var conditions = [canonical.NumConditions]Criterion{
 		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
 		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
 	}, 0},
-	canonical.CondNVLinkDown:       {crit, false, LinksDown, []canonical.Field{canonical.NVLinksActive, canonical.NVLinkRecoveriesFailed}, 0},
+	canonical.CondNVLinkDown:       {crit, false, LinksDown, []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}, 0},
 	canonical.CondFabric:           {critOrWarn, false, Fabric, []canonical.Field{canonical.FabricHealth, canonical.FabricError}, 0},
 	canonical.CondProfilingStalled: {warn, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
 }

@@ -222,20 +222,26 @@ func (c *checker) missing(wants []Want) {
 		if slices.ContainsFunc(want.AnyOf, func(f canonical.Field) bool { return c.given[f] }) {
 			continue
 		}
-		c.problems = append(c.problems, diag.Problem{File: c.file, Warning: true, Below: lineFor(want.AnyOf[0]),
-			Text: fmt.Sprintf("gives no %s%s, for %s; add the line", canonical.Prefix, canonical.Fields[want.AnyOf[0]].Name, want.For)})
+		line, recent := lineFor(want.AnyOf[0])
+		add := "add the line"
+		if recent {
+			add = "with DCGM 4.5 or newer, add the line (dcgm-exporter does not start with a field that DCGM does not know)"
+		}
+		c.problems = append(c.problems, diag.Problem{File: c.file, Warning: true, Below: line,
+			Text: fmt.Sprintf("gives no %s%s, for %s; %s", canonical.Prefix, canonical.Fields[want.AnyOf[0]].Name, want.For, add)})
 	}
 }
 
-// lineFor returns a line that gives a reading, "" if we know of none.
-func lineFor(reading canonical.Field) string {
+// lineFor returns a line that gives a reading, "" if we know of none, and whether DCGM has
+// it since recently.
+func lineFor(reading canonical.Field) (line string, recent bool) {
 	for i := range dcgm.Fields {
 		f := &dcgm.Fields[i]
 		if r, ok := translate.FieldOf(f.Family); ok && r == reading && !f.Foreign() {
-			return asLine(f.Family, f.Type, f.Help)
+			return asLine(f.Family, f.Type, f.Help), f.Recent
 		}
 	}
-	return ""
+	return "", false
 }
 
 // asLine writes a line with the quotes that it needs.

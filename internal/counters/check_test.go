@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 func TestTheLinesToAddAreRight(t *testing.T) {
 	var every []Want
 	for f := range canonical.NumFields {
-		if lineFor(f) != "" {
+		if line, _ := lineFor(f); line != "" {
 			every = append(every, Want{AnyOf: []canonical.Field{f}, For: "all"})
 		}
 	}

@@ -250,7 +250,7 @@ func TestConditionsOfDCGMI(t *testing.T) {
 	world := dcgmitest.Scenario{GPUs: dcgmitest.Boards(len(symptoms))}
 	exe := dcgmitest.Install(t, world)
 	say := func(ill, before bool) {
-		world.Readings = []dcgmitest.Reading{{State: dcgmitest.Blank}}
+		world.Readings = []dcgmitest.Reading{{Text: "N/A"}}
 		for gpu, s := range symptoms {
 			r := dcgmitest.Reading{Entity: fmt.Sprint("GPU ", gpu), Field: s.field, Value: s.well}
 			switch {

@@ -64,7 +64,7 @@ func parseBackend(word string) (*backend, error) {
 		}
 		words = append(words, b.name)
 	}
-	return nil, fmt.Errorf("%q is no backend; use %s", word, strings.Join(words, ", "))
+	return nil, fmt.Errorf("%q is not a backend; use %s", word, strings.Join(words, ", "))
 }
 
 // period returns how often to read, where poll is what was set, within what b allows.

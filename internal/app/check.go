@@ -74,8 +74,24 @@ func check(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, summary)
 		return exitDone
 	}
-	fmt.Fprint(stderr, "kpulse-proxy: give check what to check and its file\n", checkUsage)
+	fmt.Fprintf(stderr, "kpulse-proxy: %s\n%s", misused(args), checkUsage)
 	return exitUsage
+}
+
+// misused says what is wrong with the arguments of a check that none is.
+func misused(args []string) string {
+	if len(args) == 0 {
+		return "check: say what to check, such as: kpulse-proxy check config FILE"
+	}
+	words := []string{"health"}
+	for _, c := range checks {
+		if words = append(words, c.word); c.word == args[0] && len(args) == 1 {
+			return "check " + c.word + ": name the file to check"
+		} else if c.word == args[0] {
+			return "check " + c.word + ": takes one file at a time"
+		}
+	}
+	return fmt.Sprintf("check: %q cannot be checked%s", args[0], diag.Instead(args[0], words))
 }
 
 func checkConfig(files []string) (string, diag.Problems, error) {

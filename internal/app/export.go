@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,6 +37,7 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	patience := newPatience(opts, src.Caps())
 	csv, chosen := export.NewCSV(stdout, opts.columns), newSelector(opts, src.Caps(), warnings)
 	view := export.View{Job: job()}
+	var read atomic.Bool
 	write := observer(func(s *canonical.Snapshot) {
 		if life.Err() != nil {
 			return
@@ -47,6 +49,7 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 			view.Devices, err = chosen.choose(s.Frame.Topology)
 		}
 		if view.Snapshot = s; err == nil {
+			read.Store(true) // a write may hang
 			err = csv.Write(&view)
 		}
 		if err != nil {
@@ -63,7 +66,20 @@ func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error 
 	if cause := context.Cause(life); cause != nil && ctx.Err() == nil {
 		err = cause
 	}
-	return quiet(err)
+	if err = quiet(err); err == nil && ctx.Err() != nil && !read.Load() {
+		return unread(p)
+	}
+	return err
+}
+
+// unread is the error of an export that was stopped while it had nothing to write.
+func unread(of *pipeline.Pipeline) error {
+	if state, err := of.Status(); state.Failure != nil {
+		return fmt.Errorf("stopped before there was a reading: %w", state.Failure)
+	} else if err != nil {
+		return fmt.Errorf("stopped before there was a reading: %w", err)
+	}
+	return fmt.Errorf("stopped before there was a reading of %s; give it more time", of.Name())
 }
 
 // observer is called with every good reading, and keeps none.
@@ -124,18 +140,22 @@ func (o *options) parseColumns(spec string) (err error) {
 }
 
 // withNearest adds to the names of columns that there are none of what was probably
-// meant.
+// meant: the nearest name, else a few that hold the word.
 func withNearest(e *export.UnknownColumns) error {
+	const few = 4
 	var meant []string
 	for _, name := range e.Names {
-		if best := diag.Nearest(strings.Trim(name, `"`), e.Known); best != "" && !slices.Contains(meant, best) {
-			meant = append(meant, best)
+		word := strings.Trim(name, `"`)
+		near := slices.DeleteFunc(slices.Clone(e.Known), func(column string) bool { return !strings.Contains(column, strings.ToLower(word)) })
+		if best := diag.Nearest(word, e.Known); best != "" {
+			near = []string{best}
 		}
+		meant = append(meant, near[:min(len(near), few)]...)
 	}
-	if len(meant) == 0 {
+	if slices.Sort(meant); len(meant) == 0 {
 		return e
 	}
-	return fmt.Errorf("did you mean %s? %w", strings.Join(meant, " and "), e)
+	return fmt.Errorf("did you mean %s? %w", strings.Join(slices.Compact(meant), " or "), e)
 }
 
 // bareExport gives --export without a value the one that it had in KempnerPulse.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -339,7 +340,11 @@ func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, ow
 	})
 	err := web.ListenAndServe(server, flags, logger)
 	if stop() { // ctx has not ended: the server could not start, or broke
-		return fmt.Errorf("cannot serve: %w; see --web.listen-address", err)
+		remedy := "see --web.listen-address"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			remedy = "another program listens there, perhaps another kpulse-proxy: ss -ltnp; end that, or choose another address: --web.listen-address=:PORT"
+		}
+		return fmt.Errorf("cannot serve: %w; %s", err, remedy)
 	}
 	if err := <-drained; err != nil {
 		return fmt.Errorf("some scrapes did not finish within %s: %w", drainTimeout, err)

@@ -173,8 +173,8 @@ func TestRefusedValuesAreNamed(t *testing.T) {
 		args        []string
 		want        string
 	}{
-		{nil, []string{"--poll=soon"}, `--poll: "soon" is no duration; write 15s, 500ms or bare seconds such as 2`},
-		{map[string]string{"KPULSE_POLL": "soon"}, nil, `$KPULSE_POLL: "soon" is no duration; write 15s, 500ms or bare seconds such as 2`},
+		{nil, []string{"--poll=soon"}, `--poll: "soon" is not a duration; write 15s, 500ms or bare seconds such as 2`},
+		{map[string]string{"KPULSE_POLL": "soon"}, nil, `$KPULSE_POLL: "soon" is not a duration; write 15s, 500ms or bare seconds such as 2`},
 		{map[string]string{"KPULSE_POLL": "soon"}, []string{"--poll=1ms"}, "--poll: 1ms is out of range; the prometheus backend takes 1s to 24h"},
 		{map[string]string{"KPULSE_POLL": "1ms"}, nil, "$KPULSE_POLL: 1ms is out of range; the prometheus backend takes 1s to 24h"},
 		{map[string]string{"KPULSE_WEB_MAX_REQUESTS": "0", "KPULSE_PRESET": "x"}, nil, `$KPULSE_PRESET: preset "x" is unknown: use one of ai, hpc, mem, or give weights`},

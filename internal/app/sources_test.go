@@ -146,7 +146,7 @@ func TestFlagsThatDoNotFitSources(t *testing.T) {
 func TestBadSources(t *testing.T) {
 	const twice = "has the name of one above, http://a:1/metrics: names leave user, password and query out; remove one of the two"
 	for _, test := range []struct{ source, says string }{
-		{"{backend: dcgmm}", `bad.yml:3: sources[2].backend: "dcgmm" is no backend; use prometheus, replay, dcgm, nvml`},
+		{"{backend: dcgmm}", `bad.yml:3: sources[2].backend: "dcgmm" is not a backend; use prometheus, replay, dcgm, nvml`},
 		{"{backend: nvml, source: http://n:1}", "bad.yml:3: sources[2].source: is not for the nvml backend; remove it, or name another backend"},
 		{"{dcgm_host: n}", "bad.yml:3: sources[2].dcgm_host: is not for the prometheus backend; remove it, or name another backend"},
 		{"{backend: dcgm, http_config: {follow_redirects: false}}", "bad.yml:3: sources[2].http_config: is not for the dcgm backend; remove it, or name another backend"},

@@ -194,7 +194,7 @@ func (f *file) judge(o *compute.Options, d *document) {
 		state, known := healthStates[strings.ToLower(word)]
 		switch condition := slices.Index(canonical.Conditions[:], name); {
 		case condition < 0:
-			d.reject(path, "is no key here%s", diag.Instead(name, canonical.Conditions[:]))
+			d.reject(path, "is not a known key%s", diag.Instead(name, canonical.Conditions[:]))
 		case !known:
 			d.reject(path, "%q is no state a condition can raise; %s", word, wantState)
 		default:

@@ -24,7 +24,7 @@ func (d *Duration) Set(s string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no duration; write 15s, 500ms or bare seconds such as 2", s)
+		return fmt.Errorf("%q is not a duration; write 15s, 500ms or bare seconds such as 2", s)
 	}
 	*d = Duration(v)
 	return nil

@@ -209,11 +209,11 @@ func (c *checker) name(line int, name string) bool {
 // rejectColumns rejects a line that has not three columns.
 func (c *checker) rejectColumns(line int, record []string) {
 	if len(record) > columns {
-		c.reject(line, `wants 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
+		c.reject(line, `must have 3 columns and has %d; put a help with commas between quotes, as in %s`, len(record),
 			asLine(record[0], record[1], strings.Join(record[2:], ", ")))
 		return
 	}
-	c.reject(line, "wants 3 columns and has %d; write NAME, type, help", len(record))
+	c.reject(line, "must have 3 columns and has %d; write NAME, type, help", len(record))
 }
 
 // missing warns of the wants that no line gives, with a line that does.

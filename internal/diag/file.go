@@ -183,7 +183,7 @@ func ExplainDecoding(err error, root reflect.Type, wanted map[string]string) (pr
 		line, _ := strconv.Atoi(found[1])
 		p := Problem{Line: line, Text: found[2] + "; correct it"}
 		if m := unknownField.FindStringSubmatch(found[2]); m != nil {
-			p.Place, p.Text = m[1], "is no key here"+Instead(m[1], YAMLKeys(root, m[2]))
+			p.Place, p.Text = m[1], "is not a known key"+Instead(m[1], YAMLKeys(root, m[2]))
 		} else if m := repeatedKey.FindStringSubmatch(found[2]); m != nil {
 			p.Place, p.Text = m[1], "is in line "+m[2]+" already; remove one of them"
 		} else if m := wrongType.FindStringSubmatch(found[2]); m != nil {

@@ -91,7 +91,7 @@ func TestCounters(t *testing.T) {
 	if want, got := ourSeries(all), ourSeries(body); !slices.Equal(want, got) || len(want) < 50 {
 		t.Errorf("%d series of ours, %d without the file", len(got), len(want))
 	}
-	awaitPage(t, c, "/", 200, `(?s)Not given.*DCGM_FI_DEV_VGPU_LICENSE_STATUS`)
+	awaitPage(t, c, "/", 200, `(?s)Not available.*DCGM_FI_DEV_VGPU_LICENSE_STATUS`)
 	if n := strings.Count(c.logged(), "cannot give"); n != 1 || !strings.Contains(c.logged(), "DCGM_FI_DEV_VGPU_LICENSE_STATUS") {
 		t.Errorf("the log tells %d times what cannot be given:\n%s", n, c.logged())
 	}

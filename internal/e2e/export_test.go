@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -238,6 +239,39 @@ func TestExportEndsWithItsReader(t *testing.T) {
 		if err != nil || log.Len() > 0 {
 			t.Errorf("%v\n%s", err, &log)
 		}
+	}
+}
+
+// TestExportStoppedEmpty: an export that is stopped before there was a reading has failed,
+// and says why there is none.
+func TestExportStoppedEmpty(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, exec.Command(itself(t), "--export", "--source=http://"+freeAddress(t)+"/metrics"), filepath.Join(t.TempDir(), "log"))
+	for end := time.Now().Add(patience); !strings.Contains(p.output(), "source cannot be read"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it reads: %s", p.output())
+		}
+	}
+	p.stop(t)
+	const says = "kpulse-proxy: stopped before there was a reading: http://127.0.0.1:"
+	if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.output(), says) || strings.Contains(p.output(), "timestamp") {
+		t.Errorf("exit code %d:\n%s", code, p.output())
+	}
+}
+
+// TestAddressInUse: where somebody listens already, the flag that changes the address is named.
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, itself(t), "--backend=replay", "--web.listen-address="+taken.Addr().String()).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "address already in use; another program listens there") || !strings.Contains(string(out), "--web.listen-address=:PORT") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

@@ -136,13 +136,13 @@ func JobColumn(name string) string { return jobPrefix + strings.TrimPrefix(name,
 // UnknownColumns is the error of names that are no columns.
 type UnknownColumns struct{ Names, Known []string }
 
-// Error returns them, and the columns that there are.
+// Error returns them, and how to see the columns that there are: more than a line holds.
 func (e *UnknownColumns) Error() string {
-	what := "is no column"
+	what := "is not a column"
 	if len(e.Names) > 1 {
-		what = "are no columns"
+		what = "are not columns"
 	}
-	return fmt.Sprintf("%s %s; write default, all, all+, or some of %s", strings.Join(e.Names, ", "), what, strings.Join(e.Known, ","))
+	return fmt.Sprintf("%s %s; write default, all, all+, or columns of what this prints: kpulse-proxy --backend=replay --once --export=all+", strings.Join(e.Names, ", "), what)
 }
 
 // ParseColumns parses a choice of columns: default, all (KempnerPulse's 34), all+ (those

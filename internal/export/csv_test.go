@@ -75,11 +75,11 @@ func TestParseColumns(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		"gpu_id,real_util": `"real_util" is no column; write default, all, all+, or some of timestamp,gpu_id,`,
-		"a,gpu_id,b":       `"a", "b" are no columns;`,
+		"gpu_id,real_util": `"real_util" is not a column; write default, all, all+, or columns of what this prints: kpulse-proxy`,
+		"a,gpu_id,b":       `"a", "b" are not columns;`,
 		"":                 `names no column`,
 		",":                `names no column`,
-		"ALL":              `"ALL" is no column`,
+		"ALL":              `"ALL" is not a column`,
 	} {
 		if _, err := ParseColumns(spec, jobNames); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", spec, err, want)

@@ -4,14 +4,14 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // Finders of conditions with two states: they find the worse one unless they say otherwise.
 
-// What the driver asks for (canonical.RecoveryAction) that takes a board out of work:
-// GPU reset, node reboot, and drain and reset.
-var recoveryCrit = [...]float64{1, 2, 4}
+// RecoveryCrit is what the driver asks for (canonical.RecoveryAction) that takes a board out
+// of work: GPU reset, node reboot, and drain and reset.
+var RecoveryCrit = [...]float64{1, 2, 4}
 
 func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {
 	v := e.row[c.Inputs[0]]
 	e.state = c.States.Mildest()
-	for _, action := range recoveryCrit {
+	for _, action := range RecoveryCrit {
 		if v == action {
 			e.state = c.States.Worst()
 		}
@@ -35,15 +35,15 @@ func findWornMemory(e *evidence, c *Criterion) canonical.Finding {
 
 // Values of canonical.FabricHealth.
 const (
-	fabricUnhealthy = 2
-	fabricLimited   = 3
+	FabricUnhealthy = 2
+	FabricLimited   = 3
 )
 
 func findFabric(e *evidence, c *Criterion) canonical.Finding {
 	health, failure := e.row[canonical.FabricHealth], e.row[canonical.FabricError]
-	if health == fabricLimited && !(failure > 0) {
+	if health == FabricLimited && !(failure > 0) {
 		e.state = c.States.Mildest()
 	}
-	found := max(finding(health, health == fabricUnhealthy || health == fabricLimited), finding(failure, failure > 0))
+	found := max(finding(health, health == FabricUnhealthy || health == FabricLimited), finding(failure, failure > 0))
 	return e.steady(found, c, e.thresholds.SteadyReadings, 0)
 }

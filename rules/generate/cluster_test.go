@@ -61,7 +61,9 @@ type board struct {
 	counters    map[canonical.Field]float64
 	xid         float64 // NaN if there is none
 	stalled     bool
-	given       float64 // how often a reading is there
+
+	clocks, fabric, fabricError float64
+	given                       float64 // how often a reading is there
 }
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -141,6 +143,9 @@ func (b *board) live(r *rand.Rand) {
 		b.pods = pick(r, nil, nil, []string{"a"}, []string{"a", "b"})
 	}
 	if r.IntN(4) == 0 {
+		b.clocks, b.fabric, b.fabricError = float64(r.IntN(0x200)&r.IntN(0x200)), pick(r, 0.0, 1, 1, 2, 3, 3), pick(r, 0.0, 0, 0, 0, 64)
+	}
+	if r.IntN(4) == 0 {
 		b.xid = pick(r, math.NaN(), 0, 0, 13, 31, 43, 45, 54, 74, 94, 145, 154) // a fatal one holds, which the rules cannot see
 	}
 }
@@ -195,6 +200,7 @@ func (d *node) boardReadings(b *board) map[canonical.Field]float64 {
 	for _, f := range []canonical.Field{
 		canonical.PCIeReplays, canonical.ECCDoubleBitVolatile,
 		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
+		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors,
 	} {
 		switch d.r.IntN(16) {
 		case 0:
@@ -209,7 +215,15 @@ func (d *node) boardReadings(b *board) map[canonical.Field]float64 {
 	give(canonical.RowRemapFailure, float64(d.r.IntN(20)/19))
 	give(canonical.RowRemapPending, float64(d.r.IntN(9)/8))
 	give(canonical.RemappedRowsUncorrectable, float64(max(0, d.r.IntN(20)-17)))
-	give(canonical.ClockEvents, float64(d.r.IntN(0x200)&d.r.IntN(0x200)))
+	give(canonical.ClockEvents, b.clocks)
+	give(canonical.TemperatureMargin, pick(d.r, 30.0, 1, 0, -1, -60))
+	give(canonical.RecoveryAction, pick(d.r, 0.0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 9))
+	give(canonical.RetiredPagesPending, float64(d.r.IntN(9)/8))
+	give(canonical.SRAMThresholdExceeded, float64(d.r.IntN(20)/19))
+	give(canonical.MemoryUnrepairable, float64(d.r.IntN(20)/19))
+	give(canonical.MemoryBanksNone, float64(max(0, d.r.IntN(9)-6)))
+	give(canonical.FabricHealth, b.fabric)
+	give(canonical.FabricError, b.fabricError)
 	if !math.IsNaN(b.xid) {
 		give(canonical.XIDLast, b.xid)
 	}

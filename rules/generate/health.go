@@ -21,18 +21,11 @@ const (
 	stateSeries        = "device:dcgm_health:index"
 )
 
-// What these rules do not have yet, so that the program alone looks at it: conditions, and
-// inputs of others. Nor do they count how many evaluations in a row have a clock event.
+// What only the program tells: how often codes came on a board and not on its neighbours, and
+// inputs that no exporter has.
 var (
-	beyond = []canonical.Condition{
-		canonical.CondRecoveryAction, canonical.CondXIDRepeated, canonical.CondRetiredPagesPending, canonical.CondMemoryWorn, canonical.CondNVLinkDown, canonical.CondFabric,
-	}
-	unseen = []canonical.Field{
-		canonical.TemperatureMargin,
-		canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
-		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
-		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
-	}
+	beyond = []canonical.Condition{canonical.CondXIDRepeated}
+	unseen = []canonical.Field{canonical.NVLinksActive}
 )
 
 // criterion is a row of compute's table with its condition.
@@ -77,7 +70,7 @@ func eventSection() section {
 	for _, c := range criteria() {
 		for _, f := range c.Inputs {
 			switch x := series(f); c.Test {
-			case compute.Rose:
+			case compute.Rose, compute.LinksDown:
 				add(rose(f), fmt.Sprintf("%s > bool %s", x, earlier(x)))
 			case compute.RecentXID:
 				// A board that was read before, and had no code, has a new one now. What
@@ -101,9 +94,11 @@ func healthSection(t *compute.Thresholds) section {
 	}
 	basic := []string{}
 	for _, c := range criteria() {
-		s.rules = append(s.rules, rule{
-			conditionSeries, fmt.Sprintf("condition=%q, state=%q", c.condition, c.States.Worst()), found(&c, t),
-		})
+		for _, state := range states(c.States) {
+			s.rules = append(s.rules, rule{
+				conditionSeries, fmt.Sprintf("condition=%q, state=%q", c.condition, state), found(&c, state, t),
+			})
+		}
 		if c.Basic {
 			basic = append(basic, c.condition.String())
 		}
@@ -127,9 +122,9 @@ func warning(t *compute.Thresholds) string {
 	return strings.Join(rows, "\nor ")
 }
 
-// found is 1 where a condition is raised, 0 where it is not, and nothing where its
+// found is 1 where a condition is raised in a state, 0 where it is not, and nothing where its
 // input was not read.
-func found(c *criterion, t *compute.Thresholds) string {
+func found(c *criterion, state canonical.Health, t *compute.Thresholds) string {
 	x := series(c.Inputs[0])
 	switch c.Test {
 	case compute.Positive:
@@ -137,22 +132,25 @@ func found(c *criterion, t *compute.Thresholds) string {
 	case compute.TooManyRows:
 		return fmt.Sprintf("max by (%s) (%s) > bool %s", boardLabels, x, number(t.RemappedRows))
 	case compute.TooHot:
-		return x + " >= bool " + hotSeries
+		hot := x + " >= bool " + hotSeries
+		if len(c.Inputs) > 1 {
+			hot = either(hot, series(c.Inputs[1])+" <= bool 0")
+		}
+		return hot
 	case compute.FatalXID:
 		return oneOf(x, codesOf(canonical.SeverityFatal))
-	case compute.AnyBit:
-		var names []string
-		for _, e := range reasons(c.Mask) {
-			names = append(names, e.Reason)
-		}
-		return fmt.Sprintf(`max by (%s) (%s{reason=~"%s"})`, boardLabels, x, anyOf(names))
 	case compute.Rose:
 		return recent(rose(c.Inputs[0]), x, t)
+	case compute.LinksDown:
+		kind := "{" + canonical.Fields[c.Inputs[0]].Labels + "}"
+		return recent(rose(c.Inputs[0])+kind, x+kind, t)
 	case compute.RecentXID:
 		return recent(changed(c.Inputs[0]), x, t)
-	default: // ProfilingStalled
+	case compute.ProfilingStalled:
 		return fmt.Sprintf(`(%s >= bool %d) * (time() - %s >= bool %s)`+"\n"+`or %s{mig_instance=""} * 0`,
 			stallReadingSeries, t.StalledReadings, stallSinceSeries, number(t.StalledSpan.Seconds()), stalledSeries)
+	default:
+		return graded(c, state, t)
 	}
 }
 

@@ -24,6 +24,10 @@ func TestMoments(t *testing.T) {
 	links := func(crc, replay int) string {
 		return fmt.Sprintf("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL %d\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL %d\n", crc, replay)
 	}
+	flag := func(name string, v int) string { return fmt.Sprintf("%s%s %d\n", temperature, name, v) }
+	clocks := func(bits int) string { return flag("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", bits) }
+	failed := func(n int) string { return flag("DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", n) }
+	margin := func(n int) string { return flag("DCGM_FI_DEV_GPU_TEMP_LIMIT", n) }
 	quiet := "DCGM_FI_PROF_GR_ENGINE_ACTIVE 0\nDCGM_FI_DEV_GPU_UTIL 90\n"
 	busy := "DCGM_FI_PROF_GR_ENGINE_ACTIVE 0.001\nDCGM_FI_DEV_GPU_UTIL 90\n"
 	const m, ms = time.Minute, time.Millisecond
@@ -48,6 +52,15 @@ func TestMoments(t *testing.T) {
 		{"nvlink_errors", []moment{
 			{0, links(1, 5), "0"}, {m, links(0, 5), "0"}, {2 * m, links(0, 6), "1"}, {12 * m, links(1, 6), "1"}, {22 * m, links(1, 6), "1"}, {22*m + ms, links(1, 6), "0"},
 		}},
+		{"power_brake", []moment{ // a blip, then three in a row, then one that was not read
+			{0, clocks(0x80), "0"}, {m, clocks(0), "0"}, {2 * m, clocks(0x80), "0"}, {3 * m, clocks(0x84), "0"}, {4 * m, clocks(0x80), "1"}, {5 * m, temperature, ""}, {6 * m, clocks(0x80), "0"},
+			{7 * m, clocks(0x80), "0"}, {8 * m, clocks(0xa0), "1"}, {9 * m, clocks(0x20), "0"},
+		}},
+		{"thermal_slowdown", []moment{{0, clocks(0x20), "0"}, {m, clocks(0x40), "0"}, {2 * m, clocks(0x60), "1"}, {3 * m, clocks(0), "0"}}},
+		{"nvlink_down", []moment{{0, failed(2), "0"}, {m, failed(2), "0"}, {2 * m, failed(3), "1"}, {12 * m, failed(3), "1"}, {12*m + ms, failed(3), "0"}}},
+		{"nvlink_errors", []moment{{0, failed(2), "0"}, {2 * m, failed(3), "1"}, {12*m + ms, failed(3), "0"}}},
+		{"gpu_temperature", []moment{{0, margin(5), "0"}, {m, margin(0), "1"}, {2 * m, temperature, "0"}}},
+		{"retired_pages_pending", []moment{{0, flag("DCGM_FI_DEV_RETIRED_PENDING", 0), "0"}, {m, flag("DCGM_FI_DEV_RETIRED_PENDING", 1), "1"}, {2 * m, temperature, ""}}},
 		{"profiling_stalled", []moment{
 			{0, quiet, "0"}, {5*time.Second - ms, quiet, "0"}, {10*time.Second - ms, quiet, "0"}, {10 * time.Second, quiet, "1"}, {20 * time.Second, busy, "0"},
 			{25 * time.Second, quiet, "0"}, {40 * time.Second, quiet, "0"}, {41 * time.Second, quiet, "1"},

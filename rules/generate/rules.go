@@ -51,6 +51,7 @@ func exporterRules() *document {
 			scoreSection(&o),
 			classSection(&o.Thresholds),
 			eventSection(),
+			gradedSection(),
 			healthSection(&o.Thresholds),
 		},
 	}

@@ -43,7 +43,6 @@ func newProxy(tb testing.TB, host string) *proxy {
 // inRules are the options of a proxy that looks at what the rules do.
 func inRules() compute.Options {
 	o := compute.DefaultOptions()
-	o.Thresholds.SteadyReadings = 1
 	for _, c := range beyond {
 		o.States[c] = 0
 	}
@@ -80,7 +79,7 @@ func identify(name string, l labels.Labels) string {
 
 // conclude adds the series that the proxy exports of its latest reading.
 func (p *proxy) conclude(into map[string]float64) {
-	states := inRules().States
+	sets := inRules().States
 	for i := range p.verdicts {
 		d, v := &p.frame.Topology.Devices[i], &p.verdicts[i]
 		add := func(value float64, name string, more ...string) {
@@ -111,7 +110,9 @@ func (p *proxy) conclude(into map[string]float64) {
 		}
 		for c, found := range v.Findings {
 			if found != canonical.NotRead && !untold(canonical.Condition(c), found, p.frame.Row(i)) {
-				add(indicator(found == canonical.Raised), names[4], "condition", canonical.Condition(c).String(), "state", states[c].Worst().String())
+				for _, state := range states(sets[c]) {
+					add(indicator(found == canonical.Raised && v.States[c] == state), names[4], "condition", canonical.Condition(c).String(), "state", state.String())
+				}
 			}
 		}
 	}

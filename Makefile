@@ -23,7 +23,8 @@ test: ## Run all tests
 	go test ./...
 
 race: ## Run all tests under the race detector; those of internal/e2e, on a program with it
-	go test -race -timeout 20m $$(go list ./... | grep -v /internal/e2e$$)
+	@# rules/ is no part of the program: its tests run promtool.
+	go test -race -timeout 20m $$(go list ./... | grep -v -e /internal/e2e$$ -e /kpulse-proxy/rules)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
 	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e

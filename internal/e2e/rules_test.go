@@ -78,7 +78,10 @@ func shippedRules(t *testing.T, pattern string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(files, func(a, b string) int { return strings.Compare(b, a) })
+	order := []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-gangs.rules.yml"}
+	slices.SortFunc(files, func(a, b string) int {
+		return slices.Index(order, filepath.Base(a)) - slices.Index(order, filepath.Base(b))
+	})
 	return files
 }
 

@@ -1,6 +1,10 @@
 package compute
 
-import "github.com/kpulse/kpulse-proxy/internal/canonical"
+import (
+	"math/bits"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
 
 // asked is what each condition asks for. The ones on XIDs ask for what the codes do.
 var asked = [canonical.NumConditions]canonical.Action{
@@ -55,33 +59,43 @@ func RecoveryActionOf(value float64) canonical.Action {
 // asks is what a condition asks for that is raised in a state. Worn memory that still works
 // is to be looked at.
 func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical.Action {
-	action, codes := asked[c], e.device.xids.codes
-	if c == canonical.CondMemoryWorn && state < canonical.HealthCrit {
-		return canonical.ActionCheckHardware
-	}
-	for i := range codes {
-		switch x := &codes[i]; {
-		case c == canonical.CondXIDFatal && !x.fatal.IsZero():
-			action = max(action, x.latch.action)
-		case c == canonical.CondXIDRecent && e.warns(x):
-			action = max(action, x.asks)
+	action := asked[c]
+	switch c {
+	case canonical.CondMemoryWorn:
+		if state < canonical.HealthCrit {
+			action = canonical.ActionCheckHardware
+		}
+	case canonical.CondXIDFatal:
+		for i := range e.device.xids.codes {
+			if x := &e.device.xids.codes[i]; !x.fatal.IsZero() {
+				action = max(action, x.latch.action)
+			}
+		}
+	case canonical.CondXIDRecent:
+		for i := range e.device.xids.codes {
+			if x := &e.device.xids.codes[i]; e.warns(x) {
+				action = max(action, x.asks)
+			}
 		}
 	}
 	return action
 }
 
+// ofXIDs has a bit for each condition on XIDs.
+const ofXIDs = 1<<canonical.CondXIDFatal | 1<<canonical.CondXIDRecent | 1<<canonical.CondXIDRepeated
+
 // action is the most that the raised conditions ask for. The driver knows better than the
 // table what an XID takes, and of errors that have no condition.
 func (e *evidence) action(v *canonical.Verdict) canonical.Action {
+	if e.raised == 0 && !(e.row[canonical.RecoveryAction] > 0) {
+		return canonical.ActionNone // as nearly always
+	}
 	var codes, others canonical.Action
-	for c, found := range v.Findings {
-		if found != canonical.Raised {
-			continue
-		}
-		switch c := canonical.Condition(c); c {
-		case canonical.CondXIDFatal, canonical.CondXIDRecent, canonical.CondXIDRepeated:
+	for left := e.raised; left != 0; left &= left - 1 {
+		c := canonical.Condition(bits.TrailingZeros32(left))
+		if 1<<c&ofXIDs != 0 {
 			codes = max(codes, e.asks(c, v.States[c]))
-		default:
+		} else {
 			others = max(others, e.asks(c, v.States[c]))
 		}
 	}

@@ -217,6 +217,7 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 		j.renewPresent()
 	}
 	j.observeXIDs(f, earlier(before, f.At))
+	j.evidence = evidence{at: f.At, reading: j.memory.readings, thresholds: &j.thresholds}
 	for i, d := range j.memory.present {
 		row, v := f.Row(i), &verdicts[i]
 		*v = canonical.Verdict{
@@ -234,7 +235,7 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 			row[canonical.TemperatureWarning] = d.warning
 			d.observeRises(row, f.At)
 			d.links.observe(row[canonical.NVLinksActive], j.thresholds.SteadyReadings)
-			j.evidence = evidence{row: row, at: f.At, reading: j.memory.readings, device: d, thresholds: &j.thresholds, profiling: found}
+			j.evidence.row, j.evidence.device, j.evidence.profiling = row, d, found
 			j.evidence.health(&j.judgement.States, v)
 			v.Action = j.evidence.action(v)
 			j.tellConditions(d, v, f.At)

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -36,17 +37,16 @@ func (j *Judge) tellXID(d *canonical.Device, e *canonical.XIDEvent, at time.Time
 // tellConditions adds the conditions of a board that were raised and cleared. One that
 // cannot be read any more is neither.
 func (j *Judge) tellConditions(d *device, v *canonical.Verdict, at time.Time) {
-	for c, found := range v.Findings {
-		bit := uint32(1) << c
-		switch {
-		case found == canonical.Raised && d.raised&bit == 0:
-			j.tellCondition(d, v, canonical.EventRaised, canonical.Condition(c), at)
-		case found == canonical.Clear && d.raised&bit != 0:
-			j.tellCondition(d, v, canonical.EventCleared, canonical.Condition(c), at)
-		default:
-			continue
+	e := &j.evidence
+	changed := e.raised&^d.raised | e.cleared&d.raised
+	d.raised ^= changed
+	for ; changed != 0; changed &= changed - 1 {
+		c := canonical.Condition(bits.TrailingZeros32(changed))
+		kind := canonical.EventCleared
+		if e.raised>>c&1 != 0 {
+			kind = canonical.EventRaised
 		}
-		d.raised ^= bit
+		j.tellCondition(d, v, kind, c, at)
 	}
 }
 

@@ -18,6 +18,8 @@ type evidence struct {
 	profiling  canonical.Finding   // of this reading
 	condition  canonical.Condition // the one under test
 	state      canonical.Health    // what it is found in, if raised: its worst unless the finder says otherwise
+	raised     uint32              // a bit for each condition that is
+	cleared    uint32              // and for each that is clear
 }
 
 // Test is how the inputs of a condition decide it.
@@ -123,6 +125,14 @@ const (
 	hwPowerBrake = 0x80
 )
 
+// worstStates are those of the conditions.
+var worstStates = func() (states [canonical.NumConditions]canonical.Health) {
+	for i := range conditions {
+		states[i] = conditions[i].States.Worst()
+	}
+	return states
+}()
+
 // DefaultStates returns the states that each condition can raise.
 func DefaultStates() (states [canonical.NumConditions]canonical.HealthSet) {
 	for i := range conditions {
@@ -136,16 +146,22 @@ func DefaultStates() (states [canonical.NumConditions]canonical.HealthSet) {
 // else its health is unknown. A condition without a state is off.
 func (e *evidence) health(states *[canonical.NumConditions]canonical.HealthSet, v *canonical.Verdict) {
 	worst, read := canonical.HealthOK, false
+	e.raised, e.cleared = 0, 0
 	for i := range conditions {
 		if states[i] == 0 {
 			continue
 		}
 		c := &conditions[i]
-		e.condition, e.state = canonical.Condition(i), c.States.Worst()
+		e.condition, e.state = canonical.Condition(i), worstStates[i]
 		found := finders[c.Test](e, c)
+		if found == canonical.NotRead {
+			continue
+		}
 		v.Findings[i] = found
-		read = read || found != canonical.NotRead && c.Basic
+		read = read || c.Basic
+		e.cleared |= 1 << i
 		if found == canonical.Raised {
+			e.raised |= 1 << i
 			state := e.state
 			if !states[i].Has(state) { // set otherwise
 				state = states[i].Worst()
@@ -158,6 +174,7 @@ func (e *evidence) health(states *[canonical.NumConditions]canonical.HealthSet, 
 		worst = canonical.HealthUnknown
 	}
 	v.Health = worst
+	e.cleared &^= e.raised
 }
 
 func findFlag(e *evidence, c *Criterion) canonical.Finding {

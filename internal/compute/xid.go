@@ -173,16 +173,16 @@ func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
 			j.observeCounts(d, f.XIDs[from:to], f.At)
 		}
 	}
+	repeats := false
 	for i, d := range m.present {
 		if !d.IsInstance() {
 			j.observeLast(d, f.Row(i), f.At)
 			j.observeRecovery(d, f.Row(i), f.At)
+			repeats = repeats || d.xids.repeats
 		}
 	}
-	for _, d := range m.present {
-		if d.xids.repeats {
-			d.xids.repeated = j.repeated(d, f.At)
-		}
+	if repeats { // which takes the codes of all boards
+		j.observeRepeats(f.At)
 	}
 }
 
@@ -393,7 +393,9 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 // appendXIDs appends the totals of the roster's devices.
 func (m *memory) appendXIDs(dst []canonical.XIDTotal) []canonical.XIDTotal {
 	for i, d := range m.present {
-		dst = d.xids.appendTotals(dst, i, m.at)
+		if len(d.xids.codes) > 0 {
+			dst = d.xids.appendTotals(dst, i, m.at)
+		}
 	}
 	for i, left := range m.departed {
 		dst = left.item.xids.appendTotals(dst, len(m.present)+i, m.at)
@@ -455,13 +457,13 @@ func later(a, b time.Time) time.Time {
 
 // findFatalXID is of codes that stay fatal until they are resolved.
 func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
-	return e.ofXIDs(e.device.xids.latched > 0)
+	return e.onXIDs(e.device.xids.latched > 0)
 }
 
 // findRecentXID is of codes that warn of something for a while.
 func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
 	x := &e.device.xids
-	return e.ofXIDs(e.recently(x.warned) && e.anyWarns())
+	return e.onXIDs(e.recently(x.warned) && e.anyWarns())
 }
 
 // warns reports whether a code warned of something recently.
@@ -479,11 +481,11 @@ func (e *evidence) anyWarns() bool {
 
 // findRepeatedXID is of application's codes that one board alone has again and again.
 func findRepeatedXID(e *evidence, _ *Criterion) canonical.Finding {
-	return e.ofXIDs(e.device.xids.repeated)
+	return e.onXIDs(e.device.xids.repeated)
 }
 
-// ofXIDs is what a condition on XIDs finds: what was told stays, also while nobody tells.
-func (e *evidence) ofXIDs(raised bool) canonical.Finding {
+// onXIDs is what a condition on XIDs finds: what was told stays, also while nobody tells.
+func (e *evidence) onXIDs(raised bool) canonical.Finding {
 	switch {
 	case raised:
 		return canonical.Raised

@@ -98,6 +98,15 @@ func (s *incidents) rewind(at time.Time) {
 	}
 }
 
+// observeRepeats looks at the boards on which codes came often.
+func (j *Judge) observeRepeats(at time.Time) {
+	for _, d := range j.memory.present {
+		if d.xids.repeats {
+			d.xids.repeated = j.repeated(d, at)
+		}
+	}
+}
+
 // repeated reports whether a code of a program's is the fault of d.
 func (j *Judge) repeated(d *device, at time.Time) bool {
 	full := false

@@ -1,0 +1,323 @@
+package compute
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
+)
+
+// counted is a count of the board at index 0.
+func counted(w canonical.Witness, code uint32, n uint64) canonical.XIDCount {
+	return canonical.XIDCount{Witness: w, Code: code, Count: n}
+}
+
+// TestXIDsAgainstReference has a board's errors told by some witnesses, each with counts
+// that lag by up to three readings, over resets and recovery actions.
+func TestXIDsAgainstReference(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 3))
+	witnesses := []canonical.Witness{canonical.WitnessTotal, canonical.WitnessDriver, canonical.WitnessKernel}
+	codes := []uint32{13, 31, 43, 45, 48, 63, 74, 79, 94, 95, 119, 154}
+	var raised [2]int
+	for range 100 {
+		j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
+		told := slices.Clone(witnesses)[r.IntN(3):]
+		var history []computetest.Reading
+		var truth []map[uint32]uint64
+		energy, recovery := 1000., 0.
+		var v []canonical.Verdict
+		var l canonical.Ledger
+		for i := range 60 {
+			now := map[uint32]uint64{}
+			if i > 0 {
+				for c, n := range truth[i-1] {
+					now[c] = n
+				}
+			}
+			if i > 0 && i < 50 && r.IntN(6) == 0 {
+				now[codes[r.IntN(len(codes))]] += uint64(1 + r.IntN(3))
+			}
+			truth = append(truth, now)
+			if energy++; r.IntN(25) == 0 {
+				energy = 0
+			}
+			if r.IntN(10) == 0 {
+				recovery = float64(r.IntN(2))
+			}
+			f := frame(top, start.Add(time.Duration(i)*15*time.Second), reading{canonical.Energy: energy, canonical.RecoveryAction: recovery})
+			for _, w := range told {
+				lag := min(i, r.IntN(4))
+				if i >= 50 {
+					lag = 0
+				}
+				f.XIDs = append(f.XIDs, appendCounts(nil, w, truth[max(i-lag, latest(history, w, truth))])...)
+			}
+			history = append(history, computetest.Reading{At: f.At, Row: f.Row(0), XIDs: f.XIDs})
+			v = j.Judge(f, v)
+			j.Account(&l, f, v, 0)
+			if i%6 != 5 { // going through a history takes long
+				continue
+			}
+			want := computetest.XIDs(history)
+			fatal, recent := v[0].Findings[canonical.CondXIDFatal] == canonical.Raised, v[0].Findings[canonical.CondXIDRecent] == canonical.Raised
+			if fatal != (len(want.Fatal) > 0) || recent != want.Warned {
+				t.Fatalf("reading %d: fatal %v, recent %v, want %+v", i, fatal, recent, want)
+			}
+			raised[0], raised[1] = raised[0]+int(indicator(fatal)), raised[1]+int(indicator(recent))
+		}
+		for _, x := range l.XIDs {
+			if want := computetest.Totals(history)[int(x.Code)]; x.Total != uint64(want) || x.Total != truth[59][x.Code] {
+				t.Fatalf("XID %d came %d times, want %d, in truth %d", x.Code, x.Total, want, truth[59][x.Code])
+			}
+		}
+	}
+	if min(raised[0], raised[1]) < 200 {
+		t.Errorf("fatal and recent were raised %v times, want 200 each", raised)
+	}
+}
+
+func indicator(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func appendCounts(dst []canonical.XIDCount, w canonical.Witness, counts map[uint32]uint64) []canonical.XIDCount {
+	dst = append(dst, counted(w, 0, 0))
+	for code, n := range counts {
+		dst = append(dst, counted(w, code, n))
+	}
+	return dst
+}
+
+// latest returns the index of the truth that a witness told in the latest reading: it does
+// not go back behind it.
+func latest(history []computetest.Reading, w canonical.Witness, truth []map[uint32]uint64) int {
+	if len(history) == 0 {
+		return 0
+	}
+	told := map[uint32]uint64{}
+	for _, x := range history[len(history)-1].XIDs {
+		if x.Witness == w && x.Code != 0 {
+			told[x.Code] = x.Count
+		}
+	}
+	return slices.IndexFunc(truth, func(m map[uint32]uint64) bool { return reflect.DeepEqual(m, told) })
+}
+
+// TestXIDTotals plays counts of one code, and what is served of it.
+func TestXIDTotals(t *testing.T) {
+	const total, window, driver, kernel = canonical.WitnessTotal, canonical.WitnessWindow, canonical.WitnessDriver, canonical.WitnessKernel
+	type step struct {
+		at     time.Duration
+		counts []canonical.XIDCount
+		want   int // -1 for no series
+	}
+	one := func(w canonical.Witness, n uint64) []canonical.XIDCount {
+		return []canonical.XIDCount{counted(w, 13, n)}
+	}
+	none := func(w canonical.Witness) []canonical.XIDCount { return []canonical.XIDCount{counted(w, 0, 0)} }
+	for _, c := range []struct {
+		name  string
+		steps []step
+	}{
+		{"born at 0 for a minute", []step{{0, none(total), -1}, {15 * sec, one(total, 2), 0}, {74 * sec, one(total, 2), 0}, {75 * sec, one(total, 2), 2}, {80 * sec, one(total, 3), 3}}},
+		{"what was there before is not counted", []step{{0, one(total, 7), 0}, {2 * minute, one(total, 8), 1}}},
+		{"but of the driver, which counts since our start", []step{{0, one(driver, 2), 0}, {2 * minute, one(driver, 2), 2}}},
+		{"a total begins anew", []step{{0, one(total, 7), 0}, {2 * minute, one(total, 2), 2}, {3 * minute, none(total), 2}, {4 * minute, one(total, 2), 4}}},
+		{"a window lets go", []step{{0, one(window, 0), -1}, {15 * sec, one(window, 3), 0}, {2 * minute, one(window, 1), 3}, {3 * minute, one(window, 2), 4}, {9 * minute, none(window), 4}, {10 * minute, one(window, 2), 6}}},
+		{"nobody tells for a while", []step{{0, none(total), -1}, {minute, one(total, 1), 0}, {2 * minute, nil, 1}, {3 * minute, one(total, 1), 1}}},
+		{"two tell of one", []step{
+			{0, append(none(total), none(kernel)...), -1}, {minute, append(one(total, 0), one(kernel, 2)...), 0}, {2 * minute, append(one(total, 2), one(kernel, 2)...), 2},
+			{3 * minute, append(one(total, 3), one(kernel, 2)...), 3}, {4 * minute, append(one(total, 3), one(kernel, 3)...), 3},
+		}},
+		{"what one never told of hides nothing", []step{
+			{0, append(none(total), none(kernel)...), -1}, {minute, append(one(total, 0), one(kernel, 9)...), 0}, {20 * minute, append(one(total, 1), one(kernel, 9)...), 10},
+		}},
+	} {
+		j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
+		var l canonical.Ledger
+		for i, s := range c.steps {
+			f := frame(top, start.Add(s.at), reading{})
+			f.XIDs = s.counts
+			j.Account(&l, f, j.Judge(f, nil), 0)
+			got := -1
+			for _, x := range l.XIDs {
+				got = int(x.Total)
+			}
+			if got != s.want {
+				t.Errorf("%s: step %d: %d, want %d", c.name, i, got, s.want)
+			}
+		}
+	}
+}
+
+// TestXIDEvents holds Events to what happened.
+func TestXIDEvents(t *testing.T) {
+	j, top := newJudge(t, nil), topology(canonical.Device{Hostname: "n", GPU: "0", UUID: "GPU-0", PCIBusID: "00000000:1A:00.0"})
+	var v []canonical.Verdict
+	judge := func(after time.Duration, r reading, records ...canonical.XIDEvent) (list []string) {
+		f := frame(top, start.Add(after), r)
+		f.XIDEvents = records
+		v = j.Judge(f, v)
+		for _, e := range j.Events(nil) {
+			if e.UUID != "GPU-0" || e.Hostname != "n" || e.GPU != "0" || e.PCIBusID == "" || e.At.IsZero() {
+				t.Errorf("%+v is of no board, or no time", e)
+			}
+			switch e.Kind {
+			case canonical.EventXID:
+				list = append(list, e.Severity.String()+" "+e.Action.String()+" "+e.Text+" "+e.Process)
+			case canonical.EventRaised, canonical.EventCleared:
+				list = append(list, string(e.Kind)+" "+e.Condition.String()+" "+e.State.String()+" "+e.Action.String())
+			default:
+				list = append(list, string(e.Kind)+" "+e.Text)
+			}
+		}
+		return list
+	}
+	want := func(got []string, want ...string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("events %q, want %q", got, want)
+		}
+	}
+	hot := reading{canonical.Temperature: 99, canonical.Energy: 1000}
+	want(judge(0, hot), "raised gpu_temperature hot check_hardware")
+	want(judge(1, hot))
+	cool := reading{canonical.Temperature: 50, canonical.Energy: 1000}
+	want(judge(sec, cool, canonical.XIDEvent{Code: 79, Count: 1, Text: "lost", PID: 7, Process: "train"}),
+		"fatal reboot_node lost train", "cleared gpu_temperature hot none", "raised xid_fatal crit reboot_node")
+	want(judge(2*sec, cool.with(canonical.XIDLast, 79.))) // told before
+	want(judge(3*sec, reading{canonical.Temperature: 50}))
+	if j.Resolve("GPU-1") || !j.Resolve("GPU-0") || j.Resolve("GPU-0") {
+		t.Error("GPU-0 alone had something to resolve, once")
+	}
+	want(judge(4*sec, cool.with(canonical.XIDLast, 79.)), "resolved "+resolvedByOperator, "cleared xid_fatal crit none")
+	want(judge(5*sec, cool.with(canonical.Energy, 0.)), "reset gpu_energy_joules_total fell")
+}
+
+// TestXIDsOutliveAReload: another Judge goes on where one was, by its own rules.
+func TestXIDsOutliveAReload(t *testing.T) {
+	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"}, canonical.Device{GPU: "1", UUID: "GPU-1"})
+	j := newJudge(t, nil)
+	at := start
+	judge := func(codes ...float64) []canonical.Verdict {
+		at = at.Add(15 * sec)
+		return j.Judge(frame(top, at, reading{canonical.XIDLast: codes[0]}, reading{canonical.XIDLast: codes[1]}), nil)
+	}
+	judge(0, 0)
+	judge(109, 79)
+	states := func(v []canonical.Verdict) [2]canonical.Action { return [2]canonical.Action{v[0].Action, v[1].Action} }
+	if got, want := states(judge(45, 45)), [2]canonical.Action{canonical.ActionResetGPU, canonical.ActionRebootNode}; got != want {
+		t.Errorf("actions %v, want %v", got, want)
+	}
+	next := newJudge(t, func(o *Options) {
+		o.XIDs = map[uint32]XIDOverride{109: OverrideXID(109, canonical.SeverityWarning), 13: OverrideXID(13, canonical.SeverityFatal)}
+	})
+	next.Resume(j)
+	j = next
+	v := judge(0, 0)
+	if got, want := states(v), [2]canonical.Action{canonical.ActionNone, canonical.ActionRebootNode}; got != want || v[0].Findings[canonical.CondXIDFatal] != canonical.Clear {
+		t.Errorf("after a reload: actions %v, want %v", got, want)
+	}
+	if e := j.Events(nil); len(e) == 0 || e[0].Kind != canonical.EventResolved || e[0].Text != resolvedByRules {
+		t.Errorf("events %+v, want that 109 is resolved by the configuration", e)
+	}
+	if got, want := states(judge(109, 13)), [2]canonical.Action{canonical.ActionCheckHardware, canonical.ActionRebootNode}; got != want {
+		t.Errorf("by other rules: actions %v, want %v", got, want)
+	}
+}
+
+// TestXIDClockSetBack: what holds lasts no longer than from the new time.
+func TestXIDClockSetBack(t *testing.T) {
+	j, top := newJudge(t, func(o *Options) { o.XIDHold = time.Hour }), topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
+	for i, s := range []struct {
+		at   time.Duration
+		code float64
+		want canonical.Finding
+	}{
+		{100 * time.Hour, 0, canonical.Clear}, {100*time.Hour + 1, 48, canonical.Raised}, {0, 45, canonical.Raised},
+		{time.Hour, 45, canonical.Raised}, {time.Hour + 1, 45, canonical.Clear},
+	} {
+		v := j.Judge(frame(top, start.Add(s.at), reading{canonical.XIDLast: s.code}), nil)
+		if got := v[0].Findings[canonical.CondXIDFatal]; got != s.want {
+			t.Errorf("step %d: %v, want %v", i, got, s.want)
+		}
+	}
+}
+
+// TestXIDsAreBounded: whatever a board writes takes no more than some hundred codes, those of
+// the table among them, and a flood no memory at all.
+func TestXIDsAreBounded(t *testing.T) {
+	j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
+	f := frame(top, start, reading{})
+	for code := uint32(1000); code < 20000; code++ {
+		f.XIDEvents = append(f.XIDEvents, canonical.XIDEvent{Code: code, Count: 1})
+	}
+	f.XIDEvents = append(f.XIDEvents, canonical.XIDEvent{Code: 1 << 30, Count: 1}, canonical.XIDEvent{Code: 79, Count: 1}, canonical.XIDEvent{Device: 9, Code: 79}, canonical.XIDEvent{Device: -1, Code: 79})
+	v := j.Judge(f, nil)
+	var l canonical.Ledger
+	j.Account(&l, f, v, 0)
+	if n := len(l.XIDs); n > mostXIDs+len(canonical.XIDs()) || v[0].Action != canonical.ActionRebootNode {
+		t.Errorf("%d codes, action %v", n, v[0].Action)
+	}
+	flood := frame(top, start, reading{})
+	flood.XIDEvents = []canonical.XIDEvent{{Code: 95, Count: 400_000}, {Code: 45, Count: 1}}
+	flood.XIDs = []canonical.XIDCount{counted(canonical.WitnessTotal, 95, 1)}
+	var events []canonical.Event
+	step := func() {
+		flood.At = flood.At.Add(sec)
+		flood.XIDs[0].Count += 400_000
+		v = j.Judge(flood, v)
+		j.Account(&l, flood, v, 0)
+		events = j.Events(events[:0])
+	}
+	step()
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("a reading of a flood makes %v allocations", n)
+	}
+}
+
+func TestXIDOptions(t *testing.T) {
+	for _, change := range []func(*Options){
+		func(o *Options) { o.XIDHold = 0 },
+		func(o *Options) { o.XIDs = map[uint32]XIDOverride{0: {}} },
+		func(o *Options) { o.XIDs = map[uint32]XIDOverride{13: {Severity: canonical.NumSeverities}} },
+		func(o *Options) { o.XIDs = map[uint32]XIDOverride{13: {Action: canonical.NumActions}} },
+	} {
+		o := DefaultOptions()
+		change(&o)
+		if _, err := New(o); err == nil {
+			t.Errorf("%v %v is no error", o.XIDs, o.XIDHold)
+		}
+	}
+	for _, c := range []struct {
+		code     uint32
+		severity canonical.Severity
+		want     canonical.Action
+	}{
+		{109, canonical.SeverityWarning, canonical.ActionCheckHardware}, {13, canonical.SeverityFatal, canonical.ActionResetGPU},
+		{79, canonical.SeverityFatal, canonical.ActionRebootNode}, {79, canonical.SeverityNone, canonical.ActionNone},
+		{74, canonical.SeverityApplication, canonical.ActionRestartApplication},
+	} {
+		if got := OverrideXID(c.code, c.severity); got != (XIDOverride{c.severity, c.want}) {
+			t.Errorf("XID %d as %v asks to %v, want %v", c.code, c.severity, got.Action, c.want)
+		}
+	}
+}
+
+func TestRecoveryActionOf(t *testing.T) {
+	for v, want := range map[float64]canonical.Action{
+		absent: canonical.ActionNone, 0: canonical.ActionNone, 1: canonical.ActionResetGPU, 2: canonical.ActionRebootNode,
+		3: canonical.ActionRestartApplication, 4: canonical.ActionResetGPU, 5: canonical.ActionCheckHardware, 6: canonical.ActionCheckHardware,
+	} {
+		if got := RecoveryActionOf(v); got != want {
+			t.Errorf("%v asks for %v, want %v", v, got, want)
+		}
+	}
+}

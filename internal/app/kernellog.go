@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"strings"
-	"time"
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
@@ -14,9 +13,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
-
-// kernelLogAge is how old an XID of before the start may be: so long one holds at most.
-const kernelLogAge = 24 * time.Hour
 
 // startKernelLog opens what --kernel-log names, if it does. Where that cannot be read, the
 // program says so once and goes on.
@@ -29,7 +25,7 @@ func (p *service) startKernelLog() error {
 	if err != nil {
 		return err
 	}
-	p.kernelLog, err = kernellog.Open(kernellog.Options{Path: path, Proc: procfs, MaxAge: kernelLogAge, Hostname: hostname, Logger: p.logger})
+	p.kernelLog, err = kernellog.Open(kernellog.Options{Path: path, Proc: procfs, MaxAge: p.opts.Judge.XIDHold, Hostname: hostname, Logger: p.logger})
 	if err != nil {
 		p.kernelLog = nil
 		p.noteKernelLog(err)

@@ -122,11 +122,7 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 	}
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
-	for i := range readings {
-		if snap := readings[i].snapshot; snap != nil {
-			m.passthrough.write(&o.buffer, snap)
-		}
-	}
+	m.passthrough.writeAll(o, readings)
 	m.renderer.writeFurther(o, view, readings, m.passthrough != PassOff)
 	o.switches = o.switches[:0]
 	if m.switches != nil && view <= 1 { // all sources, and the first alone

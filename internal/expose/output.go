@@ -108,6 +108,7 @@ type output struct {
 	sources  texts     // the labels of each reading's source
 	switches []canonical.SXIDCount
 	further  []byte // families that the upstreams lack, in front of ours
+	merger   merger // of the lines of several upstreams
 
 	packer *gzip.Writer // from buffer to packed, nil before its first use
 	packed buffer
@@ -177,9 +178,10 @@ func (l *outputs) get(w io.Writer, gzipped bool) *output {
 func (l *outputs) put(o *output) {
 	o.reset(nil)
 	o.packed.reset(nil)
+	o.merger.reset()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.idle) < maxIdle && cap(o.buf)+cap(o.further) <= maxKept {
+	if len(l.idle) < maxIdle && cap(o.buf)+cap(o.further)+cap(o.merger.text) <= maxKept {
 		l.idle = append(l.idle, o)
 	}
 }

@@ -33,6 +33,30 @@ func ParsePassthrough(word string) (Passthrough, error) {
 	return 0, fmt.Errorf("%q is unknown; use valid, verbatim or off", word)
 }
 
+// writeAll passes the expositions of all upstreams on: of several the valid lines family by
+// family, else one behind the other, byte for byte.
+func (p Passthrough) writeAll(o *output, readings []reading) {
+	several := 0
+	for i := range readings {
+		if readings[i].snapshot != nil {
+			several++
+		}
+	}
+	merges := p == PassValid && several > 1
+	for i := range readings {
+		switch snap := readings[i].snapshot; {
+		case snap == nil:
+		case merges:
+			o.merger.add(snap)
+		default:
+			p.write(&o.buffer, snap)
+		}
+	}
+	if merges {
+		o.merger.write(&o.buffer)
+	}
+}
+
 // write passes the upstream's exposition in snap on, and ends its last line.
 func (p Passthrough) write(b *buffer, snap *canonical.Snapshot) {
 	if snap.Text != nil && p != PassOff {

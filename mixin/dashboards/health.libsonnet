@@ -14,10 +14,6 @@ local v = import '../lib/variable.libsonnet';
     'State ' + word, description, 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % word))]
   ) + (if color == null then colors.count else colors.bad(color))),
   local actions = [['replace', 6], ['reboot_node', 5], ['restart_vm', 4], ['reset_gpu', 3], ['check_hardware', 2], ['restart_application', 1]],
-  // How often codes came within a range: a count is born when its code is first seen, which
-  // increase() does not tell.
-  local xids(by, range) = 'max by (%s%s) (kpulse_gpu_xid_errors_total%s - (kpulse_gpu_xid_errors_total%s offset %s or 0 * kpulse_gpu_xid_errors_total%s))'
-                          % [labels.board(c), by, q.raw(c), q.raw(c), range, q.raw(c)],
   local increase(name, by='', more='') = 'max by (%s%s) (increase(%s%s[$__range]))' % [labels.board(c), by, name, q.raw(c, more)],
 
   grafanaDashboards+:: {
@@ -89,7 +85,7 @@ local v = import '../lib/variable.libsonnet';
                         'How often each code came within the time range, and since the proxy was started. `kpulse-proxy explain xid CODE` says what one means.',
                         'none',
                         [
-                          p.rows(xids(', xid', '$__range') + ' > 0'),
+                          p.rows(increase('kpulse_gpu_xid_errors_total', ', xid') + ' > 0'),
                           p.rows('max by (%s, xid) (kpulse_gpu_xid_errors_total%s)' % [labels.board(c), q.raw(c)]),
                         ]
                       ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([['xid', 'XID']] + board + [['Value #A', 'In range'], ['Value #B', 'In all']])
@@ -98,7 +94,7 @@ local v = import '../lib/variable.libsonnet';
             'New XIDs by code',
             'Many hosts at once: an application or a driver, not a board. 45 follows whatever ends a process.',
             'none',
-            [p.query('sum by (xid) (%s) > 0' % xids(', xid', '$__rate_interval'), '{{xid}}')]
+            [p.query('sum by (xid) (max by (%s, xid) (increase(kpulse_gpu_xid_errors_total%s[$__rate_interval])))' % [labels.board(c), q.raw(c)], '{{xid}}')]
           ) + { fieldConfig+: { defaults+: { custom+: { drawStyle: 'bars', fillOpacity: 80 } } } }),
         ]),
         d.row('Memory', [

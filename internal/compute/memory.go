@@ -42,6 +42,7 @@ type device struct {
 	// Boards only.
 	counters [len(rising)]float64               // latest value of each, NaN if none
 	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
+	eventful uint32                             // the conditions that have one, a bit each
 	streaks  [canonical.NumConditions]streak
 	restarts restarts
 	links    links

@@ -39,6 +39,7 @@ func (d *device) observeRises(row []float64, at time.Time) {
 		}
 		if v > d.counters[i] { // never if that is NaN
 			d.events[r.condition] = at
+			d.eventful |= 1 << r.condition
 		}
 		d.counters[i] = v
 	}
@@ -47,8 +48,7 @@ func (d *device) observeRises(row []float64, at time.Time) {
 // findRecent is for conditions that follow an event. They stay raised through readings
 // that lack the input: that the event happened is known.
 func findRecent(e *evidence, c *Criterion) canonical.Finding {
-	event := e.device.events[e.condition]
-	if !event.IsZero() && e.at.Sub(event) <= e.thresholds.RiseHold {
+	if e.device.eventful>>e.condition&1 != 0 && e.at.Sub(e.device.events[e.condition]) <= e.thresholds.RiseHold {
 		return canonical.Raised
 	}
 	for _, f := range c.Inputs {

@@ -20,11 +20,10 @@ type streak struct {
 // it, and returns Clear instead of Raised until that held in so many readings, over so
 // long a time. Of two states the worse is raised once as many readings in a row had it.
 func (e *evidence) steady(found canonical.Finding, c *Criterion, readings int, span time.Duration) canonical.Finding {
-	s := &e.device.streaks[e.condition]
-	if found != canonical.Raised {
-		s.readings = 0
+	if found != canonical.Raised { // a streak that the next reading does not continue has ended
 		return found
 	}
+	s := &e.device.streaks[e.condition]
 	if s.readings == 0 || s.last+1 != e.reading {
 		*s = streak{since: e.at}
 	}

@@ -287,7 +287,8 @@ func (b boardYAML) judged(all map[string]want, profiled bool) {
 	}
 	all["gpu_real_utilization_coverage_ratio"] = want{coverage, 1e-9}
 	for _, series := range []string{class, `gpu_health{state="crit"}`,
-		`gpu_health_condition{condition="uncorrectable_remapped_rows",state="crit"}`, `gpu_health_condition{condition="row_remap_pending",state="warn"}`} {
+		`gpu_health_condition{condition="uncorrectable_remapped_rows",state="crit"}`, `gpu_health_condition{condition="row_remap_pending",state="warn"}`,
+		`gpu_recommended_action{action="reset_gpu"}`} { // which makes the pending rows take effect
 		all[series] = want{1, 0}
 	}
 	pci, _ := b.at("pci.bus_id").(string)

@@ -167,7 +167,7 @@ func TestOptionsStayTheCallers(t *testing.T) {
 	}
 }
 
-// fleet returns a frame of n boards that were read in full.
+// fleet returns a frame of n boards that were read in full and of which nothing is wrong.
 func fleet(n int) *canonical.Frame {
 	r := rand.New(rand.NewPCG(1, 2))
 	devices := make([]canonical.Device, n)
@@ -178,6 +178,10 @@ func fleet(n int) *canonical.Frame {
 	for i := range n {
 		for k := range f.Row(i) {
 			f.Row(i)[k] = r.Float64()
+			switch canonical.Fields[k].Unit {
+			case canonical.Flag, canonical.Code, canonical.Bitmask, canonical.Count:
+				f.Row(i)[k] = 0
+			}
 		}
 	}
 	return f

@@ -33,6 +33,7 @@ type incidentBoard struct {
 	row       reading
 	counts    map[canonical.Witness]string
 	gone, cut bool
+	unnamed   bool   // gone, and the source does not name it
 	kernel    string // for one reading
 	want      string // verdict, for one reading
 }
@@ -122,8 +123,8 @@ func (p *incidentPlay) read(words []string) {
 		switch {
 		case !has && key[0] >= '0' && key[0] <= '9':
 			b, uuid = &p.boards[p.number(key)], "GPU-"+key
-		case key == "gone", key == "back":
-			b.gone = key == "gone"
+		case key == "gone", key == "unnamed", key == "back":
+			b.gone, b.unnamed = key != "back", key == "unnamed"
 		case key == "cut", key == "whole":
 			b.cut = key == "cut"
 		case key == "resolve":
@@ -162,6 +163,10 @@ func (p *incidentPlay) shape() {
 		d := canonical.Device{Hostname: "n", GPU: strconv.Itoa(i), UUID: "GPU-" + strconv.Itoa(i), Model: p.model, Driver: p.driver}
 		if p.boards[i].gone {
 			p.row[i] = -1
+			if p.boards[i].unnamed {
+				p.row[i] = -2
+				continue
+			}
 			t.Absent = append(t.Absent, d)
 			continue
 		}
@@ -175,7 +180,7 @@ func (p *incidentPlay) shape() {
 	}
 	absent := len(t.Devices)
 	for i := range p.row {
-		if p.row[i] < 0 {
+		if p.row[i] == -1 {
 			p.row[i] = absent
 			absent++
 		}

@@ -124,7 +124,7 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		}
 		if !d.isIn(previous) {
 			if d.appeared > 0 {
-				d.restarts.at, d.xids.away = m.at, true
+				d.restarts.at = m.at
 			}
 			d.appeared = m.readings
 		}
@@ -144,6 +144,23 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 			d.holders, d.allocations = 0, nil
 			m.departed = append(m.departed, departure[*device]{d, m.at})
 		}
+	}
+	m.observeAway()
+}
+
+// observeAway notes which boards are away: those that the source names as absent, or lacks
+// while it has others of their node. A source that has none at all, as an exporter that
+// starts, says nothing of them.
+func (m *memory) observeAway() {
+	var absent []canonical.Device
+	if m.topology != nil {
+		absent = m.topology.Absent
+	}
+	for _, left := range m.departed {
+		d := left.item
+		d.xids.away = d.xids.away ||
+			slices.ContainsFunc(m.present, func(o *device) bool { return o.Hostname == d.Hostname }) ||
+			slices.ContainsFunc(absent, func(o canonical.Device) bool { return o.Identity() == d.Identity() })
 	}
 }
 

@@ -107,7 +107,7 @@ type xids struct {
 	resolved time.Time // of what came until then
 	calm     int       // readings in a row in which the driver asked for nothing
 	asked    time.Time // when it last asked for something
-	away     bool      // the board came back and was not compared yet
+	away     bool      // the board was away, and was not compared since
 }
 
 // xid is what is known of one code.

@@ -86,8 +86,12 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 		}
 		info := &Conditions[raised.Condition]
 		dst = append(dst, info.Name...)
+		if info.Field == canonical.XIDLast {
+			dst = g.appendXIDs(dst, raised.Condition)
+			continue
+		}
 		value := g.Values[info.Field]
-		if !info.Valued || !canonical.Given(value) || info.Field == canonical.XIDLast && !raises(value, raised.Condition) {
+		if !info.Valued || !canonical.Given(value) {
 			continue
 		}
 		dst = strconv.AppendFloat(append(dst, ' '), value, 'f', 0, 64)
@@ -98,18 +102,35 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 	return dst
 }
 
-// raises reports whether a code, the last XID's, may be what raised a condition on XIDs:
-// others come behind the one that did, and after a reset it is 0.
-func raises(code float64, c canonical.Condition) bool {
-	row, _ := canonical.XIDOf(uint32(code))
-	switch c {
-	case canonical.CondXIDFatal:
-		return row.Severity == canonical.SeverityFatal
-	case canonical.CondXIDRepeated:
-		return row.Severity == canonical.SeverityApplication
-	default:
-		return code != 0 && row.Severity == canonical.SeverityWarning
+// mostCodes is how many codes a condition is named with.
+const mostCodes = 3
+
+// appendXIDs appends the codes that may have raised a condition on XIDs, such as " 48 79":
+// those that were seen, or without a list of these the last one, as others come behind
+// the one that did.
+func (g *GPU) appendXIDs(dst []byte, c canonical.Condition) []byte {
+	codes := g.XIDs
+	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 {
+		codes = []uint32{uint32(last)}
 	}
+	n := 0
+	for _, code := range codes {
+		if row, _ := canonical.XIDOf(code); row.Severity != severities[c] {
+			continue
+		}
+		if n++; n > mostCodes {
+			return append(dst, " …"...)
+		}
+		dst = strconv.AppendUint(append(dst, ' '), uint64(code), 10)
+	}
+	return dst
+}
+
+// severities are those of the XIDs that raise a condition.
+var severities = map[canonical.Condition]canonical.Severity{
+	canonical.CondXIDFatal:    canonical.SeverityFatal,
+	canonical.CondXIDRecent:   canonical.SeverityWarning,
+	canonical.CondXIDRepeated: canonical.SeverityApplication,
 }
 
 // Holder returns the workload that uses g, in the shortest words that identify it;

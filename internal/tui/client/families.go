@@ -3,6 +3,7 @@ package client
 import (
 	"maps"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -50,6 +51,12 @@ var handlers = map[string]handler{
 	"gpu_recommended_action": func(r *reader, s *sample) {
 		if a, ok := r.actions[s.label("action")]; ok && s.value == 1 {
 			r.gpu(s).Action = a
+		}
+	},
+	"gpu_xid_errors_total": func(r *reader, s *sample) {
+		if code, err := strconv.ParseUint(s.label("xid"), 10, 32); err == nil {
+			g := r.gpu(s)
+			g.XIDs = append(g.XIDs, uint32(code))
 		}
 	},
 	"gpu_real_utilization_ratio":               ofGPU(func(g *GPU) *float64 { return &g.RealUtilization }),

@@ -42,6 +42,8 @@ type GPU struct {
 	// Action is what someone has to do about a board, NumActions where that is not
 	// reported.
 	Action canonical.Action
+	// XIDs are the codes that were seen of a board, as they are listed.
+	XIDs []uint32
 
 	// Cut marks a board that has MIG instances, also where a filter hides them.
 	Cut bool

@@ -177,6 +177,16 @@ func TestProxyDecidesWhatIsWrong(t *testing.T) {
 	if got := string(g.AppendWhy(nil)); got != "recent XID" {
 		t.Errorf("after a reset: %q", got)
 	}
+	for _, c := range []struct {
+		condition canonical.Condition
+		want      string
+	}{{canonical.CondXIDFatal, "fatal XID 48 79"}, {canonical.CondXIDRecent, "recent XID 54"}, {canonical.CondXIDRepeated, "repeated XID 13 31 32 …"}} {
+		g.XIDs, g.Values[canonical.XIDLast] = []uint32{13, 31, 32, 39, 45, 48, 54, 79}, 45
+		g.Raised = []client.RaisedCondition{{Condition: c.condition}}
+		if got := string(g.AppendWhy(nil)); got != c.want {
+			t.Errorf("%v: %q, want %q", c.condition, got, c.want)
+		}
+	}
 }
 
 // TestCutBoardsAreNotUnknown holds that a board which is known from its instances has

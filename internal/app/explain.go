@@ -20,18 +20,18 @@ import (
 
 const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] [--json] [CODE…]
 
-Says what XIDs, the error codes of NVIDIA's driver, mean, how grave health takes them
-for, and what to do; without a code it lists all that the table has. Rows that the config
-file changes are as it says. Exits with 1 where a code is in neither.
+Says what XIDs, the error codes of NVIDIA's driver, mean, how severe health takes them to
+be, and what to do; without a code it lists the whole table, with the changes of the
+config file. Exits with 1 if a code is in neither.
 `
 
 // severityMeans says of each severity what health makes of it.
 var severityMeans = [canonical.NumSeverities]string{
-	canonical.SeverityNone:        "it informs, and raises nothing",
-	canonical.SeveritySympathetic: "it follows from another error, and raises nothing",
-	canonical.SeverityApplication: "a program's fault, and raises nothing unless it repeats on one board (xid_repeated)",
-	canonical.SeverityWarning:     "something is wrong with the board, which goes on (xid_recent)",
-	canonical.SeverityFatal:       "the board is not fit for work until someone acts (xid_fatal)",
+	canonical.SeverityNone:        "informational; raises nothing",
+	canonical.SeveritySympathetic: "follows from another error; raises nothing",
+	canonical.SeverityApplication: "the fault of a program; raises nothing unless it repeats on one board (xid_repeated)",
+	canonical.SeverityWarning:     "something is wrong, but the board still works (xid_recent)",
+	canonical.SeverityFatal:       "the board is unusable until someone acts (xid_fatal)",
 }
 
 // explanation is a row of the table of XIDs as it is in force.

@@ -160,7 +160,7 @@ func (s *setting) defaultText(defaults *options) string {
 func explainFlag(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
 		// Not quoted: it may be a URL with a password.
-		return errors.New("there is an argument that belongs to no flag; every setting is a flag, such as --source=URL, and check config FILE comes first")
+		return errors.New("an argument belongs to no flag; give settings as flags, such as --source=URL, and put a command, such as check health, before its flags")
 	}
 	_, unknown, found := strings.Cut(err.Error(), "unknown long flag '--")
 	if !found {

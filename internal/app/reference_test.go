@@ -46,7 +46,7 @@ func xidReference() []byte {
 Generated from internal/canonical/xids.csv by ` + "`go test ./internal/app -run TestReference -update`" + `;
 ` + "`kpulse-proxy explain xid 79`" + ` says the same of one code.
 
-An XID is an error code that NVIDIA's driver reports of a board. Health takes each as an event, by the severity of its row:
+An XID is an error code that NVIDIA's driver reports for a board. What it does to health depends on the severity of its row:
 
 | severity | what health makes of it |
 |---|---|
@@ -55,12 +55,12 @@ An XID is an error code that NVIDIA's driver reports of a board. Health takes ea
 		fmt.Fprintf(&b, "| %s | %s |\n", canonical.Severity(s), means)
 	}
 	b.WriteString(`
-A code that is in no row is a warning without an action, and so is one on a board where its row does not apply ("not on").
-Where the driver reports a recovery action of its own, that outranks the table.
+A code without a row is a warning without an action, and so is a code on a board that its row excludes ("not on").
+If the driver reports a recovery action, that outranks the table.
 
-Tables of XIDs contradict each other: vendor, cloud and monitoring tools take the same code for fatal, for harmless, or for the
-program's fault. This one follows the immediate action of NVIDIA's catalog and says in each row where it is from, and who sees it
-otherwise. Where you know better of your machines, change the row in the [config file](config.example.yml), for all boards:
+Published tables of XIDs contradict each other: one tool takes a code for fatal, another for harmless or for a fault of the
+program. This one follows the "immediate action" of NVIDIA's catalog; the last column names its source, and who disagrees. If
+your machines show otherwise, change the row in the [config file](config.example.yml); that applies to all boards:
 
 ` + "```yaml" + `
 xids:

@@ -69,6 +69,9 @@ func whyUnknown(n *client.Node, now time.Time) string {
 	if len(n.GPUs) == 0 {
 		return n.URL + ": there is no GPU in the reading; check that the proxy's source sees the node's GPUs, and that it is the right one"
 	}
+	if there := func(g *client.GPU) bool { return !g.Gone }; len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, there) {
+		return n.URL + ": the reading has none of the GPUs that were there, as of an exporter that has just started; look at whether it finds them, and whether nvidia-smi does"
+	}
 	replayed := slices.ContainsFunc(n.Sources, func(s client.Source) bool { return s.Backend == "replay" })
 	if age := now.Sub(n.At); !n.At.IsZero() && age > staleHealth && !replayed {
 		return fmt.Sprintf("%s: the latest reading is %s old; see why its source is read no more, or set the clocks right", n.URL, age.Round(time.Second))

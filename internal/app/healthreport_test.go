@@ -34,6 +34,9 @@ kpulse_gpu_health{hostname="n",gpu="0",uuid="u0",state="ok"} 1
 func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	crit := `kpulse_gpu_health{hostname="n",gpu="1",uuid="u1",state="crit"} 1` + "\n" + `kpulse_gpu_present{hostname="n",gpu="1",uuid="u1"} 1`
+	gone := func(gpu string) string {
+		return fmt.Sprintf("kpulse_gpu_present{hostname=\"n\",gpu=%q,uuid=\"u%s\"} 0", gpu, gpu)
+	}
 	for _, test := range []struct {
 		name, body, problem string
 		state               canonical.Health
@@ -51,6 +54,9 @@ func TestHealthIsUnknownWhereNotAllIsKnown(t *testing.T) {
 		{"broken lines", readAt(now, "dcgm", "kpulse_gpu_health{"), "the answer has 1 line that cannot be read", canonical.HealthUnknown, 1},
 		{"no source", `kpulse_source_up{source="s",backend="dcgm"} 0`, "no source could be read", canonical.HealthUnknown, 0},
 		{"no GPU", `kpulse_source_up{source="s",backend="dcgm"} 1`, "there is no GPU in the reading", canonical.HealthUnknown, 0},
+		{"none of the GPUs that were there", readAt(now, "dcgm", gone("0"), gone("1")), "the reading has none of the GPUs", canonical.HealthUnknown, 0},
+		{"the only GPU gone", readAt(now, "dcgm", gone("0")), "", canonical.HealthCrit, 1},
+		{"one of two gone", readAt(now, "dcgm", gone("1")), "", canonical.HealthCrit, 2},
 		{"an exporter", "DCGM_FI_DEV_GPU_TEMP 40\n", "no series of kpulse-proxy in the answer", canonical.HealthUnknown, 0},
 	} {
 		n := client.Fetch(t.Context(), answering(test.body))

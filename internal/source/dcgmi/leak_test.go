@@ -68,8 +68,9 @@ func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
 	after := measure(t)
 	t.Logf("before %+v, after %+v", before, after)
 	// Children come and go while we look, each with half a dozen files: a busy
-	// machine had 13 more of them open. One in twenty left behind would be seen.
-	const inFlight, slack = 50, 8 << 10
+	// machine had 13 more of them open. One in twenty left behind would be seen. Under the race
+	// detector the memory grew by 9 MB there.
+	const inFlight, slack = 50, 32 << 10
 	if after.goroutines > before.goroutines+inFlight || after.files > before.files+inFlight ||
 		after.threads > before.threads+inFlight || after.kilobytes > before.kilobytes+slack {
 		t.Errorf("before %+v, after %+v", before, after)

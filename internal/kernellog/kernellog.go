@@ -280,6 +280,10 @@ func (l *Log) stray(p *pending, known *canonical.Device) {
 		Code: p.event.Code, Count: p.event.Count, Severity: p.event.Severity, Action: p.event.Action,
 		Text: p.event.Text, PID: p.event.PID, Process: p.event.Process,
 	}
+	if !p.event.Decoded {
+		row, _ := canonical.XIDOf(e.Code)
+		e.Severity, e.Action = row.Severity, row.Action
+	}
 	if known != nil {
 		e.Hostname, e.GPU, e.UUID = cmp.Or(known.Hostname, e.Hostname), known.GPU, known.UUID
 	}

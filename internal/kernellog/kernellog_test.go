@@ -200,7 +200,8 @@ func TestEachSourceGetsEachOnce(t *testing.T) {
 	}
 }
 
-// TestBoardsThatNobodyReads: they are listed once, with what was known of them.
+// TestBoardsThatNobodyReads: they are listed once, with what was known of them and as the
+// table of codes judges them.
 func TestBoardsThatNobodyReads(t *testing.T) {
 	path := write(t, "")
 	b := open(t, path, 2)
@@ -217,9 +218,9 @@ func TestBoardsThatNobodyReads(t *testing.T) {
 	b.take(0, whole)
 	var got []string
 	for _, e := range b.log.Events(nil) {
-		got = append(got, fmt.Sprintf("%s %s %s %d", e.Hostname, e.PCIBusID, e.UUID, e.Code))
+		got = append(got, fmt.Sprintf("%s %s %s %d %v %v", e.Hostname, e.PCIBusID, e.UUID, e.Code, e.Severity, e.Action))
 	}
-	if want := []string{"node 0000:20:00 GPU-1 79", "node 0000:20:00 GPU-1 45", "node 0000:50:00  48"}; !slices.Equal(got, want) {
+	if want := []string{"node 0000:20:00 GPU-1 79 fatal reboot_node", "node 0000:20:00 GPU-1 45 sympathetic none", "node 0000:50:00  48 fatal reset_gpu"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if n := b.log.Counts().Unmatched; n != 3 {

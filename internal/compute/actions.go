@@ -56,15 +56,10 @@ func RecoveryActionOf(value float64) canonical.Action {
 	return canonical.ActionCheckHardware
 }
 
-// asks is what a condition asks for that is raised in a state. Worn memory that still works
-// is to be looked at.
+// asks is what a condition asks for that is raised in a state.
 func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical.Action {
-	action := asked[c]
+	action := ActionIn(c, state)
 	switch c {
-	case canonical.CondMemoryWorn:
-		if state < canonical.HealthCrit {
-			action = canonical.ActionCheckHardware
-		}
 	case canonical.CondXIDFatal:
 		for i := range e.device.xids.codes {
 			if x := &e.device.xids.codes[i]; !x.fatal.IsZero() {
@@ -79,6 +74,14 @@ func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical
 		}
 	}
 	return action
+}
+
+// ActionIn is ActionOf a condition that is raised in a state.
+func ActionIn(c canonical.Condition, state canonical.Health) canonical.Action {
+	if c == canonical.CondMemoryWorn && state < canonical.HealthCrit {
+		return canonical.ActionCheckHardware // it still works
+	}
+	return asked[c]
 }
 
 // ofXIDs has a bit for each condition on XIDs.

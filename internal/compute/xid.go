@@ -54,9 +54,9 @@ const (
 	witnessLast  = canonical.NumWitnesses
 	numWitnesses = canonical.NumWitnesses + 1
 
-	// witnessLag is how far one witness may be behind another: a scraped exporter, and
+	// WitnessLag is how far one witness may be behind another: a scraped exporter, and
 	// what it scrapes, may each be a minute or two old.
-	witnessLag = 5 * time.Minute
+	WitnessLag = 5 * time.Minute
 
 	// xidBirth is how long a code's total stays 0 after it was first seen: an increase over
 	// any range that holds this time has all of it.
@@ -336,7 +336,7 @@ func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 // settle makes up for what some witnesses did not tell of, once they are not just late: it
 // must not hide what they will tell.
 func (x *xid) settle(at time.Time) {
-	if at.Sub(x.rose) > witnessLag {
+	if at.Sub(x.rose) > WitnessLag {
 		for w := range x.told {
 			x.told[w] = x.total
 		}
@@ -385,7 +385,7 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 	case canonical.SeverityApplication:
 		j.incident(d, x, at)
 	}
-	if decoded && means.severity < canonical.SeverityWarning && at.Sub(x.warned) < witnessLag {
+	if decoded && means.severity < canonical.SeverityWarning && at.Sub(x.warned) < WitnessLag {
 		x.warned = time.Time{} // by who did not know
 	}
 }

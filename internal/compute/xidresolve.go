@@ -16,12 +16,12 @@ const (
 )
 
 const (
-	// calmReadings are the readings in a row without a recovery action that resolve what
+	// CalmReadings are the readings in a row without a recovery action that resolve what
 	// came before them.
-	calmReadings = 3
-	// calmSpan is how long after an XID the last of them is at least: an exporter's
+	CalmReadings = 3
+	// CalmSpan is how long after an XID the last of them is at least: an exporter's
 	// reading may be half a minute old, and be read thrice within it.
-	calmSpan = time.Minute
+	CalmSpan = time.Minute
 )
 
 // latch makes a code fatal from an instant on. What came before the latest reset, or
@@ -102,7 +102,7 @@ func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 	switch v := row[canonical.RecoveryAction]; {
 	case v > 0:
 		x.calm, x.asked = 0, at
-	case v == 0 && x.calm < calmReadings:
+	case v == 0 && x.calm < CalmReadings:
 		x.calm++
 	}
 	if x.latched == 0 {
@@ -113,9 +113,9 @@ func (j *Judge) observeRecovery(d *device, row []float64, at time.Time) {
 		if c.fatal.IsZero() {
 			continue
 		}
-		asked := !x.asked.IsZero() && x.asked.Sub(c.fatal) > -witnessLag
+		asked := !x.asked.IsZero() && x.asked.Sub(c.fatal) > -WitnessLag
 		switch since := at.Sub(c.fatal); {
-		case x.calm >= calmReadings && since >= calmSpan && (c.latch.recovers || asked):
+		case x.calm >= CalmReadings && since >= CalmSpan && (c.latch.recovers || asked):
 			j.resolve(d, c, resolvedByDriver)
 		case since > j.xids.hold:
 			j.resolve(d, c, resolvedByTime)

@@ -34,6 +34,9 @@ func CountedFamilies() []Counted {
 	}
 }
 
+// XIDFamilies returns the names of those that count XIDs, first the one that says more.
+func XIDFamilies() []string { return []string{xidTotalFamily, xidWindowFamily} }
+
 // isCounted reports whether a family is one that dcgm-exporter counts by itself, those
 // of versions to come included.
 func isCounted(name string) bool { return strings.HasPrefix(name, countedPrefix) }

@@ -46,10 +46,8 @@ func criteria() (list []criterion) {
 	return list
 }
 
-// rose is the series that is 1 when a counter rose, and changed when a code became one that
-// warns.
-func rose(f canonical.Field) string    { return stem(f) + "rose" }
-func changed(f canonical.Field) string { return stem(f) + "changed" }
+// rose is the series that is 1 when a counter rose.
+func rose(f canonical.Field) string { return stem(f) + "rose" }
 
 // earlier is the last value of a series before this evaluation, within the time that
 // devices are remembered.
@@ -72,10 +70,6 @@ func eventSection() section {
 			switch x := series(f); c.Test {
 			case compute.Rose, compute.LinksDown:
 				add(rose(f), fmt.Sprintf("%s > bool %s", x, earlier(x)))
-			case compute.RecentXID:
-				// A board that was read before, and had no code, has a new one now. What
-				// the table lacks is a warning only to the program.
-				add(changed(f), fmt.Sprintf("(\n%s\n)\n* (%s != bool (%s or 0 * %s))", indented(oneOf(x, codesOf(canonical.SeverityWarning))), x, earlier(x), earlier(boardSeries)))
 			case compute.ProfilingStalled:
 				add(stallReadingSeries, fmt.Sprintf(`(%s{mig_instance=""} == 1) + (%s %s)`+"\n"+`or %s{mig_instance=""} == 1`,
 					stalledSeries, stallReadingSeries, previous, stalledSeries))
@@ -138,46 +132,20 @@ func found(c *criterion, state canonical.Health, t *compute.Thresholds) string {
 		}
 		return hot
 	case compute.FatalXID:
-		return oneOf(x, codesOf(canonical.SeverityFatal))
+		return onXIDs(sinceSeries + " >= 0")
 	case compute.Rose:
 		return recent(rose(c.Inputs[0]), x, t)
 	case compute.LinksDown:
 		kind := "{" + canonical.Fields[c.Inputs[0]].Labels + "}"
 		return recent(rose(c.Inputs[0])+kind, x+kind, t)
 	case compute.RecentXID:
-		return recent(changed(c.Inputs[0]), x, t)
+		return onXIDs(warned(t))
 	case compute.ProfilingStalled:
 		return fmt.Sprintf(`(%s >= bool %d) * (time() - %s >= bool %s)`+"\n"+`or %s{mig_instance=""} * 0`,
 			stallReadingSeries, t.StalledReadings, stallSinceSeries, number(t.StalledSpan.Seconds()), stalledSeries)
 	default:
 		return graded(c, state, t)
 	}
-}
-
-// codesOf returns the XIDs of a severity.
-func codesOf(severity canonical.Severity) (codes []uint32) {
-	for _, row := range canonical.XIDs() {
-		if row.Severity == severity {
-			codes = append(codes, row.Code)
-		}
-	}
-	return codes
-}
-
-// oneOf is 1 where a series is one of the codes, which ascend, else 0.
-func oneOf(series string, codes []uint32) string {
-	var terms []string
-	for from, to := 0, 0; from < len(codes); from = to {
-		for to = from + 1; to < len(codes) && codes[to] == codes[to-1]+1; {
-			to++
-		}
-		if to == from+1 {
-			terms = append(terms, fmt.Sprintf("(%s == bool %d)", series, codes[from]))
-		} else {
-			terms = append(terms, fmt.Sprintf("(%s >= bool %d) * (%s <= bool %d)", series, codes[from], series, codes[to-1]))
-		}
-	}
-	return strings.Join(terms, "\n+ ")
 }
 
 // recent is for conditions that follow events: they stay raised while their input is

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ type moment struct {
 	lines  string
 	raised string
 }
+
+// labelled is the name of a family, with labels of its own.
+var labelled = regexp.MustCompile(`(?m)^(\w+)(,\S+)? `)
 
 // TestMoments plays what conditions look back on to its very ends, and checks besides
 // that the program says the same.
@@ -28,6 +32,15 @@ func TestMoments(t *testing.T) {
 	clocks := func(bits int) string { return flag("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", bits) }
 	failed := func(n int) string { return flag("DCGM_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", n) }
 	margin := func(n int) string { return flag("DCGM_FI_DEV_GPU_TEMP_LIMIT", n) }
+	energy := func(joules, code int) string {
+		return fmt.Sprintf("%sDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION %d\n", xid(code), joules*1000)
+	}
+	asks := func(code, action int) string {
+		return fmt.Sprintf("%sDCGM_FI_DEV_GPU_RECOVERY_ACTION %d\n", xid(code), action)
+	}
+	count := func(family string, code, n int) string {
+		return fmt.Sprintf("%sDCGM_EXP_XID_ERRORS_%s,xid=\"%d\" %d\n", temperature, family, code, n)
+	}
 	quiet := "DCGM_FI_PROF_GR_ENGINE_ACTIVE 0\nDCGM_FI_DEV_GPU_UTIL 90\n"
 	busy := "DCGM_FI_PROF_GR_ENGINE_ACTIVE 0.001\nDCGM_FI_DEV_GPU_UTIL 90\n"
 	const m, ms = time.Minute, time.Millisecond
@@ -48,7 +61,24 @@ func TestMoments(t *testing.T) {
 			{13 * m, temperature, ""}, {14 * m, xid(74), "0"}, {15 * m, xid(0), "0"}, {16 * m, xid(74), "1"}, {17 * m, xid(31), "1"},
 		}},
 		{"xid_recent", []moment{{0, temperature, ""}, {m, xid(154), "1"}, {11*m + ms, xid(154), "0"}}}, // none, then one
-		{"xid_fatal", []moment{{0, xid(0), "0"}, {m, xid(48), "1"}, {11 * m, xid(48), "1"}, {12 * m, xid(79), "1"}}},
+		{"xid_fatal", []moment{ // what follows changes nothing, but that the board was reset
+			{0, xid(0), "0"}, {m, xid(48), "1"}, {90 * time.Second, xid(45), "1"}, {50 * m, xid(45), "1"}, {51 * m, temperature, "1"}, {52 * m, energy(5000, 45), "1"}, {53 * m, energy(9000, 45), "1"}, {54 * m, energy(7000, 45), "0"},
+			{55 * m, energy(8000, 79), "1"}, {56 * m, "", ""}, {57 * m, energy(9000, 79), "1"}, {58 * m, energy(10, 79), "0"},
+		}},
+		{"xid_fatal", held()},
+		{"xid_fatal", []moment{ // resolved by the driver, which follows 48, and 46 only after it asked for something
+			{0, asks(0, 0), "0"}, {m, asks(48, 0), "1"}, {90 * time.Second, asks(45, 0), "1"}, {119 * time.Second, asks(45, 0), "1"}, {2 * m, asks(45, 0), "0"},
+			{3 * m, asks(46, 0), "1"}, {4 * m, asks(46, 0), "1"}, {5 * m, asks(46, 0), "1"}, {9 * m, asks(46, 0), "1"},
+			{10 * m, asks(46, 1), "1"}, {11 * m, asks(46, 0), "1"}, {12 * m, asks(46, 0), "1"}, {13 * m, xid(46), "1"}, {14 * m, asks(46, 0), "0"},
+		}},
+		{"xid_fatal", []moment{ // counted alone, and there from the start
+			{0, count("TOTAL", 95, 3), "1"}, {m, count("TOTAL", 95, 3), "1"}, {2 * m, temperature, "1"},
+		}},
+		{"xid_fatal", []moment{{0, temperature + "DCGM_EXP_XID_ERRORS_COUNT 0\n", "0"}, {m, count("COUNT", 31, 1), "0"}, {2 * m, count("COUNT", 95, 1), "1"}, {8 * m, count("COUNT", 31, 1), "1"}}},
+		{"xid_recent", []moment{ // which leaves the window, comes back, and is one that the table lacks
+			{0, count("COUNT", 54, 1), "0"}, {m, count("COUNT", 54, 2), "1"}, {6 * m, count("COUNT", 54, 1), "1"}, {12 * m, count("COUNT", 43, 1), "0"},
+			{13 * m, count("COUNT", 54, 1), "1"}, {24 * m, count("COUNT", 54, 1), "0"}, {25 * m, count("COUNT", 999, 1), "1"}, {36 * m, count("COUNT", 999, 1), "0"},
+		}},
 		{"nvlink_errors", []moment{
 			{0, links(1, 5), "0"}, {m, links(0, 5), "0"}, {2 * m, links(0, 6), "1"}, {12 * m, links(1, 6), "1"}, {22 * m, links(1, 6), "1"}, {22*m + ms, links(1, 6), "0"},
 		}},
@@ -72,11 +102,23 @@ func TestMoments(t *testing.T) {
 	}
 }
 
+// held is a fatal XID for the day that it is held, with a reading each half hour.
+func held() []moment {
+	const page = "DCGM_FI_DEV_GPU_TEMP 50\nDCGM_FI_DEV_XID_ERRORS %d\n"
+	list := []moment{{0, fmt.Sprintf(page, 0), "0"}, {time.Minute, fmt.Sprintf(page, 151), "1"}}
+	for at := 30 * time.Minute; at <= 24*time.Hour; at += 30 * time.Minute {
+		list = append(list, moment{at, fmt.Sprintf(page, 43), "1"})
+	}
+	return append(list,
+		moment{24*time.Hour + time.Minute, fmt.Sprintf(page, 43), "1"},
+		moment{24*time.Hour + time.Minute + time.Second, fmt.Sprintf(page, 43), "0"})
+}
+
 // playMoments gives the moments to the rules and to the program.
 func playMoments(t *testing.T, condition string, moments []moment) {
 	p, s := newProxy(t, "h"), newServer(t, shipped(t))
 	for _, now := range moments {
-		page := strings.NewReplacer(" ", `{gpu="0",UUID="GPU-a",Hostname="h"} `).Replace(now.lines)
+		page := labelled.ReplaceAllString(now.lines, `$1{gpu="0",UUID="GPU-a",Hostname="h"$2} `)
 		at, want := start.Add(now.after), map[string]float64{}
 		s.scrape("h:9400", at, []byte(page))
 		p.read(at, []byte(page))

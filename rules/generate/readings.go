@@ -21,6 +21,7 @@ func readings() []canonical.Field {
 	for _, c := range criteria() {
 		fields = append(fields, c.Inputs...)
 	}
+	fields = append(fields, canonical.Energy) // which falls where a board was reset
 	slices.Sort(fields)
 	return slices.Compact(fields)
 }
@@ -31,6 +32,7 @@ var operations = map[canonical.Unit]struct{ suffix, operation string }{
 	canonical.Ratio:          {"_ratio", "ratio"},
 	canonical.BytesPerSecond: {"_bytes_per_second", "bytes_per_second"},
 	canonical.Celsius:        {"_celsius", "celsius"},
+	canonical.Joules:         {"_joules_total", "joules"},
 	canonical.Count:          {"_total", "total"},
 	canonical.Flag:           {"", "flag"},
 	canonical.Code:           {"_last", "last"},

@@ -51,8 +51,10 @@ func exporterRules() *document {
 			scoreSection(&o),
 			classSection(&o.Thresholds),
 			eventSection(),
+			xidSection(),
 			gradedSection(),
 			healthSection(&o.Thresholds),
+			actionSection(&o.Thresholds),
 		},
 	}
 }

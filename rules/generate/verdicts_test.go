@@ -63,6 +63,7 @@ func (p *proxy) read(at time.Time, body []byte) {
 var names = []string{
 	"kpulse_gpu_real_utilization_ratio", "kpulse_gpu_real_utilization_coverage_ratio",
 	"kpulse_gpu_workload_class", "kpulse_gpu_health", "kpulse_gpu_health_condition",
+	"kpulse_gpu_recommended_action",
 }
 
 // identify writes a series in one way: its name and then its labels.
@@ -108,21 +109,17 @@ func (p *proxy) conclude(into map[string]float64) {
 		for h := range canonical.NumHealth {
 			add(indicator(v.Health == h), names[3], "state", h.String())
 		}
+		if v.Health != canonical.HealthUnknown {
+			add(1, names[5], "action", v.Action.String())
+		}
 		for c, found := range v.Findings {
-			if found != canonical.NotRead && !untold(canonical.Condition(c), found, p.frame.Row(i)) {
+			if found != canonical.NotRead {
 				for _, state := range states(sets[c]) {
 					add(indicator(found == canonical.Raised && v.States[c] == state), names[4], "condition", canonical.Condition(c).String(), "state", state.String())
 				}
 			}
 		}
 	}
-}
-
-// untold reports whether the rules cannot see that a condition is clear: they know the last
-// XID alone, where the program has counts too.
-func untold(c canonical.Condition, found canonical.Finding, row []float64) bool {
-	ofXIDs := c == canonical.CondXIDFatal || c == canonical.CondXIDRecent
-	return ofXIDs && found == canonical.Clear && !canonical.Given(row[canonical.XIDLast])
 }
 
 func indicator(yes bool) float64 {

@@ -25,6 +25,7 @@ func limitPage(lines ...string) string {
 
 func limits() []limit {
 	page, labels := limitPage, limitLabels
+	other := `DCGM_FI_DEV_FB_TOTAL{gpu="1",UUID="GPU-b",Hostname="h"} 1024` + "\n"
 	activities := page("DCGM_FI_PROF_SM_ACTIVE@ 0.5", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE@ 0", "DCGM_FI_PROF_DRAM_ACTIVE@ 0.2")
 	stalled := page("DCGM_FI_PROF_GR_ENGINE_ACTIVE@ 0", "DCGM_FI_DEV_GPU_UTIL@ 90", "DCGM_FI_DEV_GPU_TEMP@ 50")
 	return []limit{
@@ -73,8 +74,10 @@ func limits() []limit {
 			},
 		},
 		{
-			"the only board of a host was away", 15 * time.Second,
-			[]string{page("DCGM_FI_DEV_XID_ERRORS@ 79"), "# none\n", page("DCGM_FI_DEV_XID_ERRORS@ 79")},
+			"a board was away, and at last all of its host were", 15 * time.Second,
+			[]string{
+				page("DCGM_FI_DEV_XID_ERRORS@ 79") + other, other, "# none\n", page("DCGM_FI_DEV_XID_ERRORS@ 79") + other,
+			},
 			[]string{
 				"kpulse_gpu_health state=crit is 1, want 0",
 				"kpulse_gpu_health state=unknown is 0, want 1",

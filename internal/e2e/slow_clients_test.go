@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -59,11 +60,19 @@ func TestOneBudget(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/slow", "--web.max-requests=2", "--poll=0", "--source.timeout=1h")
 	ended := make(chan int, 2)
 	for range 2 {
-		go func() { ended <- get(t, c.url+"/metrics") }()
+		go func() {
+			status := get(t, c.url+"/metrics")
+			for end := time.Now().Add(patience); status == http.StatusServiceUnavailable && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				// Something else had the place, as a scraper of the server that had this port before.
+				status = get(t, c.url+"/metrics")
+			}
+			ended <- status
+		}()
 	}
 	const full = "Further scrapes get 503 now: all places of --web.max-requests=2 are taken."
 	awaitPage(t, c, "/", http.StatusOK, regexp.QuoteMeta(full))
 	awaitPage(t, c, "/-/ready", http.StatusServiceUnavailable, "further scrapes get 503 now: all places of --web.max-requests=2 are taken\n")
+	before := counter(t, c, "kpulse_proxy_http_rejected_requests_total")
 	rejected := []string{"/container/metrics", "/api/v1/processes", "/metrics", "/metrics?source=x"}
 	for _, path := range rejected {
 		res, err := http.Get(c.url + path)
@@ -79,10 +88,11 @@ func TestOneBudget(t *testing.T) {
 			t.Errorf("%s answers %d, want %d", path, status, want)
 		}
 	}
-	if n := counter(t, c, "kpulse_proxy_http_rejected_requests_total"); n != len(rejected) {
-		t.Errorf("%d rejected, want %d", n, len(rejected))
+	n := counter(t, c, "kpulse_proxy_http_rejected_requests_total")
+	if n-before != len(rejected) {
+		t.Errorf("%d rejected, want %d", n-before, len(rejected))
 	}
-	if _, landing := page(t, c, "/"); !strings.Contains(landing, "Requests that got 503 so far, as all places were taken: 4.") {
+	if _, landing := page(t, c, "/"); !strings.Contains(landing, fmt.Sprintf("Requests that got 503 so far, as all places were taken: %d.", n)) {
 		t.Errorf("the landing page does not count:\n%s", landing)
 	}
 	if !strings.Contains(c.logged(), "requests are turned away") {

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -90,24 +88,5 @@ func TestREADMEListsBackends(t *testing.T) {
 	if !nvml.Gives(150) {
 		t.Skip("built without cgo, and so without NVML")
 	}
-	const begin, end = "<!-- backends:begin -->\n", "<!-- backends:end -->\n"
-	b, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, _ := strings.Cut(string(b), begin)
-	_, after, found := strings.Cut(rest, end)
-	if !found {
-		t.Fatalf("%s has no %q … %q", readme, begin, end)
-	}
-	want := before + begin + "\n" + backendTable(t) + "\n" + end + after
-	if slices.Equal([]byte(want), b) {
-		return
-	}
-	if !*update {
-		t.Fatalf("the table of backends in %s is out of date; run go test ./internal/e2e -run TestREADME -update", readme)
-	}
-	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	checkTable(t, "backends", backendTable(t))
 }

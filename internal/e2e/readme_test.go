@@ -20,16 +20,6 @@ const readme = "../../README.md"
 // TestREADMEListsEverySeries keeps the table in README.md equal to what the
 // exposition is made from.
 func TestREADMEListsEverySeries(t *testing.T) {
-	const begin, end = "<!-- series:begin -->\n", "<!-- series:end -->\n"
-	b, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, _ := strings.Cut(string(b), begin)
-	_, after, found := strings.Cut(rest, end)
-	if !found {
-		t.Fatalf("%s has no %q … %q", readme, begin, end)
-	}
 	var table strings.Builder
 	table.WriteString("| series | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, s := range expose.SeriesTable() {
@@ -39,12 +29,29 @@ func TestREADMEListsEverySeries(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", s.Name, s.Type, labels, s.Help)
 	}
-	want := before + begin + "\n" + table.String() + "\n" + end + after
+	checkTable(t, "series", table.String())
+}
+
+// checkTable holds the table of README.md between the comments of a name to what it
+// should be, or with -update writes it.
+func checkTable(t *testing.T, name, table string) {
+	t.Helper()
+	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->\n"
+	b, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(b), begin)
+	_, after, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatalf("%s has no %q … %q", readme, begin, end)
+	}
+	want := before + begin + "\n" + table + "\n" + end + after
 	if want == string(b) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of series in %s is out of date; run go test ./internal/e2e -run TestREADME -update", readme)
+		t.Fatalf("the table of %s in %s is out of date; run go test ./internal/e2e -run TestREADME -update", name, readme)
 	}
 	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

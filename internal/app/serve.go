@@ -171,7 +171,7 @@ func (p *service) startReaders(userAgent string) error {
 		if r.hostname, err = hostnameOf(src); err != nil {
 			return err
 		}
-		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.xidEvents(src, s.backend.name), p.logger}); err != nil {
+		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), p.xidEvents(src, s.backend.name), p.logger}); err != nil {
 			return err
 		}
 	}
@@ -242,6 +242,7 @@ func hostnameOf(src source.Source) (string, error) {
 // parts are what a pipeline may do without, but the logger.
 type parts struct {
 	observer  pipeline.Observer
+	attribute attribution
 	xidEvents func(*canonical.Frame)
 	logger    *slog.Logger
 }
@@ -266,6 +267,7 @@ func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pip
 		Translator:  translator,
 		Judge:       judge,
 		Logger:      with.logger,
+		Attribute:   with.attribute,
 		XIDEvents:   with.xidEvents,
 		MinInterval: time.Duration(opts.minInterval),
 		Poll:        s.poll,

@@ -168,12 +168,13 @@ const (
 	groupShowing
 	groupHealth
 	groupComputing
+	groupHolders
 	groupServing
 	groupRest
 )
 
 // groupTitles are indexed by group.
-var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Serving", "Logging and the rest"}
+var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Who holds the GPUs", "Serving", "Logging and the rest"}
 
 // What to do about flags that are not for a backend.
 const (
@@ -221,9 +222,6 @@ var settings = []setting{
 	{flag: "counters", key: "sources[].counters", placeholder: "FILE", modes: modesReading, restart: true, perSource: "give each of them its counters there", at: func(o *options) any { return &o.flagSource.Counters },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
 		help: "dcgm, nvml: the counters file of dcgm-exporter, which chooses the DCGM_FI_* series to serve, with TYPE, HELP and labels as it says, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes. Our own series cover all that is read, whatever it leaves out (default: all DCGM_FI_* that is read). A file with a mistake is refused; see check counters FILE."},
-	{flag: "hpc-job-mapping-dir", placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },
-		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
-		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},
 	{flag: "collector.processes", modes: modeServe | modeTUI, at: func(o *options) any { return &o.processes },
 		backends: "dcgm nvml", remedy: "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them",
 		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series. A request through a reverse proxy on this machine is refused if it carries a proxy's header, such as X-Forwarded-For, or the client's own Host; a reverse proxy that sends neither makes all its clients look local: have it deny the path."},
@@ -294,6 +292,10 @@ var settings = []setting{
 	{key: "xid_hold", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.XIDHold }, help: "How long a fatal XID keeps a GPU crit if nothing shows that it was resolved."},
 	{key: "dialect", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Rows }, help: "What further families of the exporter mean."},
 	{key: "sources", modes: modesReading, restart: true, at: func(o *options) any { return &o.sources }, help: "What to read, where neither --backend, --source nor --replay is given. Their http_config has no flag."},
+
+	{flag: "hpc-job-mapping-dir", group: groupHolders, placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },
+		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
+		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},
 
 	{flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", modes: modeServe, at: func(o *options) any { return &o.passthrough },
 		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},

@@ -1,5 +1,7 @@
 package canonical
 
+import "math"
+
 // Allocation is one device that one workload has. Workload is its identity; Kind and Name
 // only describe it.
 type Allocation struct {
@@ -7,14 +9,21 @@ type Allocation struct {
 	Device int
 	Workload
 	// Kind and Name of what the pod belongs to, such as Job and train-7; ""
-	// where the source does not give them.
+	// where that is not known.
 	Kind, Name string
+	// User, Account and Partition are those of the Job in the batch system; "" where they
+	// are not known.
+	User, Account, Partition string
 }
+
+// Described reports whether it is known what the pod belongs to.
+func (a *Allocation) Described() bool { return a.Kind != "" || a.Name != "" }
 
 // Weight is what a, on device d, counts for where allocations are limited, as
 // Device.Weight is: its series have the labels of both.
 func (a *Allocation) Weight(d *Device) int {
-	return 1 + (d.labelBytes()+len(a.Namespace)+len(a.Pod)+len(a.Container)+len(a.Job)+len(a.Kind)+len(a.Name))/weightUnit
+	return 1 + (d.labelBytes()+len(a.Namespace)+len(a.Pod)+len(a.Container)+len(a.Job)+len(a.Kind)+len(a.Name)+
+		len(a.User)+len(a.Account)+len(a.Partition))/weightUnit
 }
 
 // Workload is a container of a pod, a job of a batch system, or both at once;
@@ -24,6 +33,18 @@ type Workload struct {
 	// Job is the id that the batch system gave.
 	Job string
 }
+
+// Use is what a workload uses of a device that it may share; NaN where the source does not
+// say.
+type Use struct {
+	// NVMLUtilization is the fraction of time in which kernels of the workload ran.
+	NVMLUtilization float64
+	// Framebuffer is its memory, in bytes.
+	Framebuffer float64
+}
+
+// NoUse is the Use of which the source says nothing.
+var NoUse = Use{math.NaN(), math.NaN()}
 
 // AllocationSet is the allocations of one reading. It is immutable: when a workload comes
 // or goes, or the Topology changes, a new one replaces it.

@@ -12,10 +12,9 @@ type Frame struct {
 	Topology *Topology
 	// AllocationSet is the allocations of the devices of the Topology.
 	AllocationSet *AllocationSet
-	// Uses are what the source says that each of the AllocationSet's allocations uses of its
-	// device, in a unit that those on one device have in common; NaN where it says
-	// nothing. It is empty where it says nothing of any.
-	Uses []float64
+	// Uses are what each of the AllocationSet's allocations uses of its device. It is empty
+	// where the source says nothing of any.
+	Uses []Use
 	// XIDs are the counts of XIDs that the source tells, ordered by Device. A board
 	// without any is one of which nobody tells; one of which a witness tells that there
 	// was none has a count of Code 0.
@@ -37,6 +36,25 @@ func (f *Frame) Shape(t *Topology) {
 	for i := range f.values {
 		f.values[i] = math.NaN()
 	}
+}
+
+// Reattribute replaces the AllocationSet, of the same Topology, by one that somebody made
+// of it. was gives of each new allocation the index of the old one that it is, -1 for one
+// that the source did not tell of: it allocates only while Uses have no room.
+func (f *Frame) Reattribute(set *AllocationSet, was []int32) {
+	f.AllocationSet = set
+	if len(f.Uses) == 0 {
+		return
+	}
+	told := len(f.Uses)
+	for _, i := range was {
+		use := NoUse
+		if i >= 0 {
+			use = f.Uses[i]
+		}
+		f.Uses = append(f.Uses, use)
+	}
+	f.Uses = f.Uses[:copy(f.Uses, f.Uses[told:])]
 }
 
 // Len returns the number of devices.

@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -17,7 +18,7 @@ type accounts struct {
 	at          time.Time
 	topology    *canonical.Topology
 	allocations *canonical.AllocationSet
-	uses        []float64 // as canonical.Frame has them
+	uses        []float64 // of NVML utilization, as canonical.Frame has them
 	ledger      canonical.Ledger
 	verdicts    []canonical.Verdict
 
@@ -51,7 +52,10 @@ func (b *accounts) read(gap, dt time.Duration, readings ...reading) {
 	before := b.ledger
 	b.at = b.at.Add(gap)
 	f := frame(b.topology, b.at, readings...)
-	f.AllocationSet, f.Uses = b.allocations, b.uses
+	f.AllocationSet = b.allocations
+	for _, use := range b.uses {
+		f.Uses = append(f.Uses, canonical.Use{NVMLUtilization: use, Framebuffer: math.NaN()})
+	}
 	b.verdicts = b.judge.Judge(f, b.verdicts)
 	b.judge.Account(&b.ledger, f, b.verdicts, dt)
 	if before.Roster != nil && (!reflect.DeepEqual(*before.Roster, b.roster) || !reflect.DeepEqual(*before.AllocationRoster, b.allocationRoster)) {

@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -25,22 +24,24 @@ type allocations struct {
 	roster   *canonical.AllocationRoster // nil after a change
 }
 
-// allocationKey identifies an allocation.
+// allocationKey identifies an allocation. One of which Kind and Name are not known is
+// another than when they are: both label counters.
 type allocationKey struct {
-	device   *device
-	workload canonical.Workload
+	device    *device
+	workload  canonical.Workload
+	described bool
 }
 
 // allocation is the state of one allocation.
 type allocation struct {
-	canonical.Allocation // as it was first described, but for the Device
+	canonical.Allocation // Kind and Name as they were first known, all else as of the latest reading
 	device               *device
 	slot                 int // its index among those that were last present
 	account              canonical.Account
-	use                  float64 // of its device, as canonical.Frame has it
+	use                  canonical.Use
 }
 
-func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload} }
+func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload, a.Described()} }
 
 func (a *allocation) weight() int { return a.Weight(&a.device.Device) }
 
@@ -56,7 +57,7 @@ func (l *allocations) note(f *canonical.Frame) {
 		return
 	}
 	for i, a := range l.present {
-		a.use = math.NaN()
+		a.use = canonical.NoUse
 		if len(f.Uses) == len(l.present) {
 			a.use = f.Uses[i]
 		}
@@ -121,16 +122,22 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 }
 
 // find returns the state of an allocation, and creates it if there is none. Kind and Name
-// stay as they were then: they are labels of counters, and a counter whose labels change
-// starts again from 0.
-func (l *allocations) find(described *canonical.Allocation, m *memory) *allocation {
-	key := allocationKey{m.present[described.Device], described.Workload}
+// stay as they were first known: they are labels of counters, and a counter whose labels
+// change starts again from 0. That is what happens once where they become known late, so
+// that the seconds until then stay with nobody's name.
+func (l *allocations) find(now *canonical.Allocation, m *memory) *allocation {
+	key := allocationKey{m.present[now.Device], now.Workload, true}
 	a := l.known[key]
+	if key.described = now.Described(); a == nil {
+		a = l.known[key]
+	}
 	if a == nil {
-		a = &allocation{Allocation: *described, device: key.device}
+		a = &allocation{Allocation: *now, device: key.device}
 		l.known[key] = a
 	}
-	a.Device = described.Device
+	kind, name := a.Kind, a.Name
+	a.Allocation = *now
+	a.Kind, a.Name = kind, name
 	return a
 }
 

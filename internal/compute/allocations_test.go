@@ -41,8 +41,9 @@ func TestAllocationsAreRememberedTenMinutes(t *testing.T) {
 	}
 }
 
-// TestDescriptionStays: Kind and Name label counters, so they are those of the
-// birth, also where nothing was known then. The index follows the device.
+// TestDescriptionStays: Kind and Name label counters, so they are those that were known
+// first, and where they become known late, the account begins anew and takes nothing
+// along. The index follows the device.
 func TestDescriptionStays(t *testing.T) {
 	b := newAccounts(t, nil)
 	check := func(what string, want ...canonical.Allocation) {
@@ -58,21 +59,25 @@ func TestDescriptionStays(t *testing.T) {
 	b.devices(gpu1)
 	hold([]int{2}, canonical.Allocation{Workload: a, Kind: "Job", Name: "train"}, canonical.Allocation{Workload: c})
 	b.read(0, 0, heavy)
-	born := []canonical.Allocation{{Workload: a, Kind: "Job", Name: "train"}, {Workload: c}}
-	check("born", born...)
-	hold([]int{2}, canonical.Allocation{Workload: a, Kind: "Deployment", Name: "serve"}, canonical.Allocation{Workload: c, Kind: "Job", Name: "late"})
+	check("born", canonical.Allocation{Workload: a, Kind: "Job", Name: "train"}, canonical.Allocation{Workload: c})
+	hold([]int{2}, canonical.Allocation{Workload: a, Kind: "Deployment", Name: "serve", User: "ann"}, canonical.Allocation{Workload: c, Kind: "Job", Name: "late"})
 	b.read(sec, sec, heavy)
-	check("described anew", born...)
+	late := canonical.Allocation{Workload: c, Kind: "Job", Name: "late"}
+	check("described anew", canonical.Allocation{Workload: a, Kind: "Job", Name: "train", User: "ann"}, late, canonical.Allocation{Workload: c})
+	for i, want := range []time.Duration{sec / 2, 0, sec / 2} {
+		b.want(fmt.Sprint("account ", i), &b.ledger.Allocations[i], want)
+	}
 	b.devices(gpu2, gpu1)
-	hold([]int{0, 2}, canonical.Allocation{Device: 1, Workload: a}, canonical.Allocation{Device: 1, Workload: c, Kind: "Job", Name: "late"})
+	hold([]int{0, 2}, canonical.Allocation{Device: 1, Workload: a}, canonical.Allocation{Device: 1, Workload: c})
 	b.read(sec, sec, heavy, heavy)
-	born[0].Device, born[1].Device = 1, 1
+	born := []canonical.Allocation{{Device: 1, Workload: a, Kind: "Job", Name: "train"}, late, {Device: 1, Workload: c}}
+	born[1].Device = 1
 	check("its device moved", born...)
 	hold([]int{0, 0})
 	b.read(sec, sec, heavy, heavy)
 	hold([]int{0, 1}, canonical.Allocation{Device: 1, Workload: a, Kind: "Deployment", Name: "serve"})
 	b.read(9*minute, minute, heavy, heavy)
-	check("back", born...)
+	check("back", born[0], born[2], born[1])
 	b.want("which goes on", b.pod("a", "GPU-1"), 3*sec/2)
 	hold([]int{0, 0})
 	b.read(sec, sec, heavy, heavy)

@@ -64,11 +64,11 @@ func (d *device) used() (total float64) {
 	}
 	differ := false
 	for _, a := range d.allocations {
-		if !(a.use >= 0) {
+		if !(a.use.NVMLUtilization >= 0) {
 			return 0
 		}
-		total += a.use
-		differ = differ || a.use != d.allocations[0].use
+		total += a.use.NVMLUtilization
+		differ = differ || a.use.NVMLUtilization != d.allocations[0].use.NVMLUtilization
 	}
 	if !differ {
 		return 0
@@ -82,7 +82,7 @@ func (d *device) shareByUse(v *canonical.Verdict, dt time.Duration, total float6
 	var given time.Duration
 	sum := 0.0
 	for _, a := range d.allocations {
-		sum += a.use
+		sum += a.use.NVMLUtilization
 		end := dt
 		if sum < total {
 			end = min(dt, time.Duration(math.Round(sum/total*float64(dt/time.Microsecond)))*time.Microsecond)

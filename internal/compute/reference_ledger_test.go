@@ -48,8 +48,9 @@ func refKey(d *canonical.Device) string {
 	return d.Hostname + "|" + d.GPU + "|" + d.Instance + "|" + d.Profile
 }
 
-func refAllocationKey(d *canonical.Device, w canonical.Workload) string {
-	return fmt.Sprintf("%s of %q", refKey(d), w)
+// refAllocationKey is of an account with Kind and Name, or of one without.
+func refAllocationKey(d *canonical.Device, w canonical.Workload, described bool) string {
+	return fmt.Sprintf("%s of %q %v", refKey(d), w, described)
 }
 
 // read takes in a reading. The clock must never be set back.
@@ -150,7 +151,10 @@ func (l *refLedger) setAllocations(f *canonical.Frame) {
 				if a.Device != i {
 					continue
 				}
-				key := refAllocationKey(d, a.Workload)
+				key := refAllocationKey(d, a.Workload, true)
+				if a.Kind == "" && l.allocations[key] == nil {
+					key = refAllocationKey(d, a.Workload, false)
+				}
 				if l.allocations[key] == nil {
 					l.allocations[key] = &refAccount{kind: a.Kind, name: a.Name}
 				}

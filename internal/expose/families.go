@@ -104,7 +104,7 @@ var families = [numFamilies]Series{
 	classSecondsFamily:       {"gpu_workload_class_seconds_total", canonical.Counter, "class,bottleneck", "Time the device spent doing each class of work."},
 	healthSecondsFamily:      {"gpu_health_seconds_total", canonical.Counter, "state", "Time the board spent in each state of health."},
 	allocationsFamily:        {"gpu_allocations", canonical.Gauge, "", "Workloads that hold the device; more than one share it."},
-	allocationInfoFamily:     {"allocation_info", canonical.Gauge, ofWorkload, "Which workload holds which device; always 1."},
+	allocationInfoFamily:     {"allocation_info", canonical.Gauge, ofWorkload + ",hpc_user,hpc_account,hpc_partition", "Which workload holds which device; always 1."},
 	allocatedFamily:          {"allocation_seconds_total", canonical.Counter, ofWorkload, "Time the workload held the device; workloads that share a device share its seconds by what the source says that each uses, else in equal parts."},
 	allocationUtilizedFamily: {"allocation_real_utilization_seconds_total", canonical.Counter, ofWorkload, "The workload's share of the device's real utilization summed over time."},
 	allocationKnownFamily:    {"allocation_real_utilization_known_seconds_total", canonical.Counter, ofWorkload, "The part of the workload's seconds for which real utilization was known."},
@@ -213,5 +213,5 @@ func Limits(limit, missed int) (devices, allocations int) {
 		fixed += len(f.tails)
 	}
 	forAllocations := limit / allocationShare
-	return max(1, (limit-forAllocations-fixed)/perRow[ofDevices]), max(1, forAllocations/perRow[ofAllocations])
+	return max(1, (limit-forAllocations-fixed)/perRow[ofDevices]), max(1, forAllocations/(perRow[ofAllocations]+perRow[ofHolders]))
 }

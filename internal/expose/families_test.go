@@ -15,6 +15,7 @@ var typeLine = regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`)
 // every family has series.
 func TestSeriesTableIsTheExposition(t *testing.T) {
 	snap := allocated(fleet(1), 1)
+	snap.Ledger.AllocationRoster.Allocations[0].Job = "4711"
 	snap.Frame.Topology.Devices[0].Cluster = "c"
 	snap.Ledger.XIDs = []canonical.XIDTotal{{Device: 0, Code: 79, Total: 2}}
 	snap.Source.Period = 1

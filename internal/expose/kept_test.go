@@ -67,7 +67,7 @@ func kept() *canonical.Snapshot {
 		Roster: l.Roster,
 		Allocations: []canonical.Allocation{
 			{Device: rowBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "train-0", Container: "main"}, Kind: "Job", Name: "train"},
-			{Device: rowBoard, Workload: canonical.Workload{Job: "4711"}},
+			{Device: rowBoard, Workload: canonical.Workload{Job: "4711"}, User: "ann", Account: "physics"},
 			{Device: rowInstance, Workload: canonical.Workload{Namespace: `a\b`, Pod: "\"q\"\nx", Container: "c\xff"}},
 			{Device: rowBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "ended"}},
 			{Device: rowGoneBoard, Workload: canonical.Workload{Namespace: "ml", Pod: "lost"}},

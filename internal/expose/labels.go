@@ -52,6 +52,17 @@ func appendAllocation(dst []byte, a *canonical.Allocation) []byte {
 	return exposition.AppendLabel(append(dst, ','), "hpc_job", a.Job)
 }
 
+// appendBatch appends the labels that allocation_info of a batch job has beyond those,
+// without the closing brace.
+func appendBatch(dst []byte, a *canonical.Allocation) []byte {
+	if a.Job == "" {
+		return dst
+	}
+	dst = exposition.AppendLabel(append(dst, ','), "hpc_user", a.User)
+	dst = exposition.AppendLabel(append(dst, ','), "hpc_account", a.Account)
+	return exposition.AppendLabel(append(dst, ','), "hpc_partition", a.Partition)
+}
+
 // appendSource appends the labels that all series of a source have, after an
 // opening brace and without the closing one.
 func appendSource(dst []byte, s *canonical.Source) []byte {

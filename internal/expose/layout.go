@@ -103,7 +103,8 @@ func newLayout(readings []reading, before *layout) *layout {
 	for i, k := range l.keys {
 		if !kept || k.holders != before.keys[i].holders {
 			text := &l.sources[i]
-			text.rows[ofAllocations] = nameAllocations(k.holders, &text.rows[ofDevices])
+			text.rows[ofAllocations] = nameAllocations(k.holders, &text.rows[ofDevices], false)
+			text.rows[ofHolders] = nameAllocations(k.holders, &text.rows[ofDevices], true)
 		}
 	}
 	return l

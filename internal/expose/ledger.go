@@ -32,15 +32,15 @@ func ledgerFamilies() []deviceFamily {
 // allocationFamilies are the allocations on each device and their accounts, also of
 // those that ended and are remembered.
 func allocationFamilies() []deviceFamily {
-	allocations := func(f family, r reach, tails []string, fill rowFiller) deviceFamily {
-		return deviceFamily{header: newHeader(families[f]), of: ofAllocations, reach: r, kinds: everyDevice, tails: tails, fill: fill}
+	allocations := func(f family, of subject, r reach, tails []string, fill rowFiller) deviceFamily {
+		return deviceFamily{header: newHeader(families[f]), of: of, reach: r, kinds: everyDevice, tails: tails, fill: fill}
 	}
 	return []deviceFamily{
-		allocations(allocationInfoFamily, inReading, alone(), fillOne),
-		allocations(allocatedFamily, remembered, alone(), ofAllocation(fillObserved)),
-		allocations(allocationUtilizedFamily, remembered, alone(), ofAllocation(fillUtilized)),
-		allocations(allocationKnownFamily, remembered, alone(), ofAllocation(fillKnown)),
-		allocations(allocationClassFamily, remembered, classTails(classLabel), ofAllocation(fillClassSeconds)),
+		allocations(allocationInfoFamily, ofHolders, inReading, alone(), fillOne),
+		allocations(allocatedFamily, ofAllocations, remembered, alone(), ofAllocation(fillObserved)),
+		allocations(allocationUtilizedFamily, ofAllocations, remembered, alone(), ofAllocation(fillUtilized)),
+		allocations(allocationKnownFamily, ofAllocations, remembered, alone(), ofAllocation(fillKnown)),
+		allocations(allocationClassFamily, ofAllocations, remembered, classTails(classLabel), ofAllocation(fillClassSeconds)),
 	}
 }
 

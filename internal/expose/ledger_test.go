@@ -136,7 +136,7 @@ var keptFamilies = []struct {
 		textBoard + " 5", textInstance + " 1", textOtherInstance + " 0",
 	}},
 	{"allocation_info", "gauge", []string{
-		textPod + " 1", textJob + " 1", textOdd + " 1",
+		textPod + " 1", textJob + `,hpc_user="ann",hpc_account="physics",hpc_partition="" 1`, textOdd + " 1",
 	}},
 	{"allocation_seconds_total", "counter", []string{
 		textPod + " 50", textJob + " 0", textOdd + " 0", textEnded + " 1.5", textLost + " 7",

@@ -21,6 +21,8 @@ type subject uint8
 const (
 	ofDevices subject = iota
 	ofAllocations
+	// ofHolders are allocations with all that is known of them.
+	ofHolders
 	numSubjects
 )
 
@@ -95,8 +97,8 @@ func nameDevices(keys []key) []sourceText {
 }
 
 // nameAllocations renders the labels of all allocations of a source whose devices
-// are named already.
-func nameAllocations(t *canonical.AllocationRoster, devices *rows) rows {
+// are named already, with or without what only describes them.
+func nameAllocations(t *canonical.AllocationRoster, devices *rows, all bool) rows {
 	if t == nil || devices.upto[remembered] == 0 {
 		return rows{}
 	}
@@ -106,6 +108,9 @@ func nameAllocations(t *canonical.AllocationRoster, devices *rows) rows {
 		if device := devices.labels.at(a.Device); len(device) > 0 {
 			text.labels.bytes = append(text.labels.bytes, device...)
 			text.labels.bytes = appendAllocation(text.labels.bytes, a)
+			if all {
+				text.labels.bytes = appendBatch(text.labels.bytes, a)
+			}
 		}
 		text.labels.end()
 		text.kinds = append(text.kinds, devices.kinds[a.Device])

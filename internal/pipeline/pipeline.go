@@ -28,6 +28,10 @@ type Options struct {
 	// for a call that hangs.
 	Host func() canonical.Host
 
+	// Attribute completes who holds the devices of a Frame, through its Reattribute; nil is
+	// nothing. It is called with each reading by the goroutine that reads, must not block,
+	// and must not write to the AllocationSet that it finds.
+	Attribute func(*canonical.Frame)
 	// XIDEvents appends to the XIDEvents of a Frame, whose devices are known, what the
 	// kernel's log says of them since it was called before, and to its XIDs of which it
 	// would; nil is nothing. It is called with each reading, by the goroutine that reads.

@@ -363,7 +363,7 @@ func TestVirtualGPUs(t *testing.T) {
 		r.checkHolds(
 			c.Allocation{Workload: c.Workload{Namespace: "n", Pod: "a", Container: "c"}},
 			c.Allocation{Workload: c.Workload{Namespace: "n", Pod: "b", Container: "c"}})
-		if !slices.Equal(r.frame.Uses, []float64{0.6, 0.2}) {
+		if !slices.Equal(r.frame.Uses, []c.Use{{NVMLUtilization: 0.6, Framebuffer: 1000 << 20}, {NVMLUtilization: 0.2, Framebuffer: 500 << 20}}) {
 			t.Errorf("uses %v of\n%s", r.frame.Uses, body)
 		}
 	}
@@ -371,7 +371,7 @@ func TestVirtualGPUs(t *testing.T) {
 		t.Errorf("a steady reading allocates %v times", n)
 	}
 	r.read(lines[0] + lines[1] + lines[3])
-	if len(r.frame.Uses) != 1 || r.frame.Uses[0] != 0.6 {
+	if len(r.frame.Uses) != 1 || r.frame.Uses[0].NVMLUtilization != 0.6 {
 		t.Errorf("uses %v of one", r.frame.Uses)
 	}
 	r.read(lines[0])
@@ -402,7 +402,7 @@ func TestUsesUnderTheNewName(t *testing.T) {
 DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A",pod="b"} 0
 DCGM_FI_DEV_GPU_UTIL_RATIO{gpu="0",UUID="A"} 1
 `)
-	if !slices.Equal(r.frame.Uses, []float64{1, 0}) {
+	if len(r.frame.Uses) != 2 || r.frame.Uses[0].NVMLUtilization != 1 || r.frame.Uses[1].NVMLUtilization != 0 {
 		t.Errorf("uses %v", r.frame.Uses)
 	}
 	r.checkRow(0, readings{})

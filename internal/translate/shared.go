@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"math"
 	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -63,7 +62,7 @@ func (t *Translator) shapeUses(dst *canonical.Frame) {
 	n := len(t.allocationSet.Allocations)
 	dst.Uses = slices.Grow(dst.Uses, n)[:n]
 	for i := range dst.Uses {
-		dst.Uses[i] = math.NaN()
+		dst.Uses[i] = canonical.NoUse
 	}
 }
 
@@ -107,11 +106,20 @@ func (t *Translator) isUtilization(slot int) bool {
 
 // use notes what a workload's row says that it used of its device.
 func (t *Translator) use(dst *canonical.Frame, p *position, r *rule, value float64) {
-	if p.allocation < 0 || canonical.Given(dst.Uses[p.allocation]) {
+	if p.allocation < 0 {
 		return
 	}
-	if t.isUtilization(r.slot) {
+	var used *float64
+	switch of := &dst.Uses[p.allocation]; {
+	case t.isUtilization(r.slot):
+		used = &of.NVMLUtilization
+	case r.slot == int(canonical.FramebufferUsed):
+		used = &of.Framebuffer
+	default:
+		return
+	}
+	if !canonical.Given(*used) {
 		var none Report // counted where the reading is read
-		dst.Uses[p.allocation] = r.read(value, &none)
+		*used = r.read(value, &none)
 	}
 }

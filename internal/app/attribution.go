@@ -1,0 +1,24 @@
+package app
+
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
+
+// attribution completes who holds the devices of a Frame, as pipeline.Options.Attribute.
+// It belongs to one source.
+type attribution func(*canonical.Frame)
+
+// attribute returns what completes the holders of the devices of a source, in the order in
+// which each needs what the one before found; nil where nothing does.
+func (p *service) attribute(*reader) attribution {
+	var steps []attribution
+	switch len(steps) {
+	case 0:
+		return nil
+	case 1:
+		return steps[0]
+	}
+	return func(f *canonical.Frame) {
+		for _, complete := range steps {
+			complete(f)
+		}
+	}
+}

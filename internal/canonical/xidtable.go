@@ -11,6 +11,10 @@ import (
 	"sync"
 )
 
+// HighestXID is far above the codes there are, and bounds what a board can have of them. A
+// code above it is none: some exporters give one with all bits set for no code.
+const HighestXID = 1023
+
 // XIDRow is what the table says of an XID.
 type XIDRow struct {
 	Code uint32

@@ -102,7 +102,7 @@ func conditionCases() []conditionCase {
 			{11*minute + 1, xid(0), "warn"}, {11*minute + 2, xid(0), calm},
 			{12 * minute, reading{}, no}, {13 * minute, xid(54), "warn"}, {24 * minute, xid(54), calm}, {25 * minute, reading{}, no},
 		}},
-		{canonical.CondXIDRecent, []step{{0, reading{}, no}, {minute, xid(4711), "warn"}}},
+		{canonical.CondXIDRecent, []step{{0, reading{}, no}, {minute, xid(711), "warn"}}},
 		{canonical.CondXIDRepeated, []step{
 			{0, xid(0), calm},
 			{1 * minute, xid(31), calm}, {2 * minute, xid(45), calm}, {3 * minute, xid(31), calm}, {4 * minute, xid(45), calm},

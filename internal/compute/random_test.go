@@ -79,7 +79,7 @@ func fillRow(r *rand.Rand, row []float64, quiet bool) {
 	give(canonical.FabricHealth, float64(min(3, r.IntN(9))))
 	give(canonical.FabricError, float64(r.IntN(9)/8))
 	give(canonical.Energy, 1e6+float64(r.IntN(20)/19))
-	codes := []float64{0, 0, 0, 0, 13, 31, 43, 48, 63, 64, 74, 79, 94, 95, 119, 120, 140, 154, 4711}
+	codes := []float64{0, 0, 0, 0, 13, 31, 43, 48, 63, 64, 74, 79, 94, 95, 119, 120, 140, 154, 711}
 	give(canonical.XIDLast, codes[r.IntN(len(codes))])
 }
 

@@ -62,10 +62,6 @@ const (
 	// any range that holds this time has all of it.
 	xidBirth = time.Minute
 
-	// highestXID is far above the codes there are; what some exporters give for no code,
-	// all bits set, is none.
-	highestXID = 1<<16 - 1
-
 	// mostXIDs is far above the codes there are; beyond it only those of the table count.
 	mostXIDs = 256
 )
@@ -136,7 +132,7 @@ func newXIDs() xids { return xids{last: math.NaN()} }
 // find returns the state of a code on d, and creates it if there is none; nil where there
 // are too many, or that is no code. It is good until the next call.
 func (j *Judge) find(d *device, code uint32, at time.Time) *xid {
-	if code > highestXID {
+	if code > canonical.HighestXID {
 		return nil
 	}
 	x := &d.xids
@@ -314,7 +310,7 @@ func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
 	}
 	before := d.xids.last
 	d.xids.last, d.xids.told = code, true
-	if code < 1 || code > highestXID || code != math.Trunc(code) || code == before {
+	if code < 1 || code > canonical.HighestXID || code != math.Trunc(code) || code == before {
 		return
 	}
 	if !first {

@@ -48,13 +48,13 @@ var goodFiles = []struct {
 	{"a model that is a number", "temperatures: {4090: 88}\n", func(c *Config) {
 		c.Judge.Thresholds.Temperatures = append([]compute.ModelTemperature{{Model: "4090", Celsius: 88}}, c.Judge.Thresholds.Temperatures...)
 	}},
-	{"XIDs", "xids:\n  109: warning\n  31: {severity: none, action: none}\n  45: {action: check_hardware}\n  13: {severity: fatal}\n  4711: fatal\nxid_hold: 48h\n", func(x *Config) {
+	{"XIDs", "xids:\n  109: warning\n  31: {severity: none, action: none}\n  45: {action: check_hardware}\n  13: {severity: fatal}\n  711: fatal\nxid_hold: 48h\n", func(x *Config) {
 		x.Judge.XIDs = map[uint32]compute.XIDOverride{
-			109:  {Severity: c.SeverityWarning, Action: c.ActionCheckHardware},
-			31:   {Severity: c.SeverityNone, Action: c.ActionNone},
-			45:   {Severity: c.SeveritySympathetic, Action: c.ActionCheckHardware},
-			13:   {Severity: c.SeverityFatal, Action: c.ActionResetGPU},
-			4711: {Severity: c.SeverityFatal, Action: c.ActionResetGPU},
+			109: {Severity: c.SeverityWarning, Action: c.ActionCheckHardware},
+			31:  {Severity: c.SeverityNone, Action: c.ActionNone},
+			45:  {Severity: c.SeveritySympathetic, Action: c.ActionCheckHardware},
+			13:  {Severity: c.SeverityFatal, Action: c.ActionResetGPU},
+			711: {Severity: c.SeverityFatal, Action: c.ActionResetGPU},
 		}
 		x.Judge.XIDHold = 48 * time.Hour
 	}},
@@ -220,10 +220,11 @@ var badFiles = []struct{ text, want string }{
 	{"xids:\n  109: warn\n", `bad.yml:2: xids.109: "warn" is no severity; the ones here are none, sympathetic, application, warning, fatal`},
 	{"xids:\n  109:\n    severity: fatal\n    action: rest_gpu\n", `bad.yml:4: xids.109.action: "rest_gpu" is no action; did you mean reset_gpu?`},
 	{"xids: {109: {severity: deadly}}\n", `bad.yml:1: xids.109.severity: "deadly" is no severity; the ones here are none, sympathetic, application, warning, fatal`},
-	{"xids: {fallen: fatal}\n", "bad.yml:1: xids.fallen: is no XID; " + xidsHint},
-	{"xids: {0: fatal}\n", "bad.yml:1: xids.0: is no XID; " + xidsHint},
-	{"xids: {079: fatal}\n", "bad.yml:1: xids.079: is no XID; " + xidsHint},
-	{"xids: {4294967296: fatal}\n", "bad.yml:1: xids.4294967296: is no XID; " + xidsHint},
+	{"xids: {fallen: fatal}\n", "bad.yml:1: xids.fallen: is no XID, which is a number from 1 to 1023; " + xidsHint},
+	{"xids: {0: fatal}\n", "bad.yml:1: xids.0: is no XID, which is a number from 1 to 1023; " + xidsHint},
+	{"xids: {079: fatal}\n", "bad.yml:1: xids.079: is no XID, which is a number from 1 to 1023; " + xidsHint},
+	{"xids: {24007: fatal}\n", "bad.yml:1: xids.24007: is no XID, which is a number from 1 to 1023; " + xidsHint},
+	{"xids: {4294967296: fatal}\n", "bad.yml:1: xids.4294967296: is no XID, which is a number from 1 to 1023; " + xidsHint},
 	{"xids: {79: }\n", "bad.yml:1: xids.79: is empty; write a value, or remove the key"},
 	{"xids: {79: {}}\n", "bad.yml:1: xids.79: says nothing; " + xidHint},
 	{"xids: {79: [fatal]}\n", "bad.yml:1: a list where another form is wanted; " + xidHint},

@@ -39,8 +39,8 @@ func (all xids) rows(d *document) map[uint32]compute.XIDOverride {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		x, path := all[name], "xids."+name
 		code, err := strconv.ParseUint(name, 10, 32)
-		if err != nil || code == 0 || strconv.FormatUint(code, 10) != name {
-			d.reject(path, "is no XID; %s", wantXIDs)
+		if err != nil || code == 0 || code > canonical.HighestXID || strconv.FormatUint(code, 10) != name {
+			d.reject(path, "is no XID, which is a number from 1 to %d; %s", canonical.HighestXID, wantXIDs)
 			continue
 		}
 		table, _ := canonical.XIDOf(uint32(code))

@@ -26,7 +26,7 @@ type meaning struct {
 
 const (
 	xidPrefix = "NVRM: Xid "
-	// maxCode is above all XIDs, which have three digits, and SXIDs, which have five.
+	// maxCode is above all SXIDs, which have five digits.
 	maxCode = 99_999
 )
 
@@ -45,7 +45,7 @@ func parseXID(line string) (x xid, ok bool) {
 	if x.address = canonical.PCIAddress(address); x.address == "" {
 		return x, false
 	}
-	if x.code, rest, ok = parseCode(rest); !ok {
+	if x.code, rest, ok = parseCode(rest); !ok || x.code > canonical.HighestXID {
 		return x, false
 	}
 	if pid, behind, has := cutField(rest, "pid="); has {

@@ -18,8 +18,6 @@ const xidLabel = "xid"
 const (
 	noXID      = 0  // there was none
 	invalidXID = -1 // its label is no code
-	// mostXID is far above the codes there are, and bounds what a board can have of them.
-	mostXID = 1023
 )
 
 // witnessOf returns who tells of XIDs in a family, if it counts them.
@@ -84,7 +82,7 @@ func (t *Translator) countXIDs(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	}
 	for i := range b.XIDs {
 		told := &b.XIDs[i]
-		if told.Code > mostXID {
+		if told.Code > canonical.HighestXID {
 			rep.Dropped[canonical.DropOutOfRange]++
 			continue
 		}
@@ -171,7 +169,7 @@ func codeOf(labels []raw.Label) int16 {
 			continue
 		}
 		code, err := strconv.ParseUint(l.Value, 10, 16)
-		if err != nil || code > mostXID {
+		if err != nil || code > canonical.HighestXID {
 			return invalidXID
 		}
 		return int16(code)

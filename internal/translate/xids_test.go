@@ -94,7 +94,7 @@ func TestXIDsAreBounded(t *testing.T) {
 	for code := range 5000 {
 		body.WriteString(xidRow("total", "A", fmt.Sprintf(",xid=\"%d\"", code), "1"))
 	}
-	if r := translated(t, Options{}, body.String()); len(r.frame.XIDs) != mostXID || r.report.Dropped[c.DropOutOfRange] != 5000-mostXID-1 {
+	if r := translated(t, Options{}, body.String()); len(r.frame.XIDs) != c.HighestXID || r.report.Dropped[c.DropOutOfRange] != 5000-c.HighestXID-1 {
 		t.Errorf("%d counts, %d dropped", len(r.frame.XIDs), r.report.Dropped[c.DropOutOfRange])
 	}
 }

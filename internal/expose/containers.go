@@ -2,16 +2,19 @@ package expose
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // containers answers /container/metrics with JSON: a list of one object for each
-// container and device that it holds, in the words and units of
-// gpu-container-exporter's API of that path. What was not read is left out where
-// that API has 0.
+// container and device that it holds, and for each device that no container holds, in the
+// words and units of gpu-container-exporter's API of that path. What was not read is left
+// out where that API has 0.
 type containers struct {
 	sources []Source
 	timeout time.Duration
@@ -55,6 +58,23 @@ var containerReadings = []struct {
 	{"mem_clock", canonical.MemoryClock, 1, 1e6},
 }
 
+// containerFilter is what the query asks for; what is "" lets everything through.
+type containerFilter struct {
+	node, namespace, pod, container string
+}
+
+// filterOf reads the parameters of a query, of each the first value. Others mean nothing,
+// as in the API that this stands for.
+func filterOf(query url.Values) containerFilter {
+	return containerFilter{node: query.Get("node"), namespace: query.Get("namespace"), pod: query.Get("pod"), container: query.Get("container")}
+}
+
+// shows reports whether the query asks for what a workload has of a device.
+func (f *containerFilter) shows(d *canonical.Device, w *canonical.Workload) bool {
+	return (f.node == "" || f.node == d.Hostname) && (f.namespace == "" || f.namespace == w.Namespace) &&
+		(f.pod == "" || f.pod == w.Pod) && (f.container == "" || f.container == w.Container)
+}
+
 // ServeHTTP answers GET and HEAD. It reads as a scrape does, and fails as one: 502
 // or 504 if no source could be read.
 func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -67,64 +87,110 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, explain(c.sources, readings), status)
 		return
 	}
-	list, taken := []map[string]any{}, newClaims()
+	list, filter, taken := []map[string]any{}, filterOf(r.URL.Query()), newClaims()
 	for i := range readings {
-		if s := readings[i].snapshot; s != nil {
-			list = appendContainers(list, s, taken)
+		if s := readings[i].snapshot; s != nil && s.Frame.Topology != nil {
+			list = filter.appendContainers(list, s, taken)
 		}
 	}
-	answerJSON(w, list)
+	body, err := json.MarshalIndent(list, "", "  ") // as that API writes it
+	answerEncoded(w, body, err)
 }
 
-// appendContainers appends an object for each allocation of a pod on a device that no
-// source before has read: as for the series, the first source that reads a device
-// knows its allocations. Jobs of a batch system are no containers.
-func appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims) []map[string]any {
-	if s.Frame.Topology == nil {
-		return list
+// appendContainers appends an object for each container on a device that no source before
+// has read, and for each device without one: as for the series, the first source that
+// reads a device knows who holds it. A board that is cut is not to be had, and has none. Jobs
+// of a batch system are no containers: the device that one holds has no container.
+func (f *containerFilter) appendContainers(list []map[string]any, s *canonical.Snapshot, taken *claims) []map[string]any {
+	devices := s.Frame.Topology.Devices
+	var holders []canonical.Allocation
+	if s.Frame.AllocationSet != nil {
+		holders = s.Frame.AllocationSet.Allocations
 	}
-	ours := make([]bool, len(s.Frame.Topology.Devices))
-	for i := range ours {
-		ours[i] = taken.claim(&s.Frame.Topology.Devices[i], inReading)
-	}
-	if s.Frame.AllocationSet == nil {
-		return list
-	}
-	for i := range s.Frame.AllocationSet.Allocations {
-		a := &s.Frame.AllocationSet.Allocations[i]
-		if a.Pod == "" || !ours[a.Device] {
-			continue
-		}
-		d := &s.Frame.Topology.Devices[a.Device]
-		board := &s.Frame.Topology.Devices[d.Board]
-		m := map[string]any{
-			"node_name": d.Hostname, "model_name": board.Model, "device": board.Name, "device_id": d.GPU, "device_uuid": d.UUID,
-			"pod": a.Pod, "container": a.Container, "namespace": a.Namespace,
-			"timestamp": s.Frame.At,
-		}
-		for _, label := range []struct{ name, value string }{
-			{"mig_profile", d.Profile}, {"mig_instance_id", d.Instance},
-			{"workload_name", a.Name}, {"workload_kind", a.Kind},
-		} {
-			if label.value != "" {
-				m[label.name] = label.value
+	next := 0 // of the holders, which are in the order of the devices
+	for i := range devices {
+		d := &devices[i]
+		ours := taken.claim(d, inReading)
+		first, free := next, !isCut(devices, i)
+		for ; next < len(holders) && holders[next].Device == i; next++ {
+			a := &holders[next]
+			if a.Pod == "" && a.Container == "" {
+				continue
+			}
+			free = false
+			if ours && f.shows(d, &a.Workload) {
+				list = append(list, container(s, i, a, useOf(s, next)))
 			}
 		}
-		putReadings(m, s, a.Device)
-		list = append(list, m)
+		if free && ours && f.shows(d, &canonical.Workload{}) && next-first == holdersOf(s, i) {
+			list = append(list, container(s, i, &canonical.Allocation{}, canonical.NoUse))
+		}
 	}
 	return list
 }
 
-// putReadings adds what was read of a device, and of an instance's board what
-// instances share.
-func putReadings(m map[string]any, s *canonical.Snapshot, device int) {
+// isCut reports whether a device is a board with instances.
+func isCut(devices []canonical.Device, board int) bool {
+	return slices.ContainsFunc(devices, func(d canonical.Device) bool { return d.IsInstance() && d.Board == board })
+}
+
+// holdersOf is how many workloads hold a device, those included that are too many to list.
+func holdersOf(s *canonical.Snapshot, device int) int {
+	if set := s.Frame.AllocationSet; set != nil && device < len(set.Holders) {
+		return set.Holders[device]
+	}
+	return 0
+}
+
+// useOf is what an allocation uses of its device by itself.
+func useOf(s *canonical.Snapshot, allocation int) canonical.Use {
+	if allocation < len(s.Frame.Uses) {
+		return s.Frame.Uses[allocation]
+	}
+	return canonical.NoUse
+}
+
+// container returns the object of a device and who holds it.
+func container(s *canonical.Snapshot, device int, a *canonical.Allocation, use canonical.Use) map[string]any {
+	d := &s.Frame.Topology.Devices[device]
+	board := &s.Frame.Topology.Devices[d.Board]
+	own, ofBoard := &s.Verdicts[device], &s.Verdicts[d.Board]
+	m := map[string]any{
+		"node_name": d.Hostname, "model_name": board.Model, "device": board.Name, "device_id": d.GPU, "device_uuid": d.UUID,
+		"pod": a.Pod, "container": a.Container, "namespace": a.Namespace,
+		"workload_class": own.Class.String(), "health": ofBoard.Health.String(), "recommended_action": ofBoard.Action.String(),
+		"timestamp": s.Frame.At,
+	}
+	for _, label := range []struct{ name, value string }{
+		{"mig_profile", d.Profile}, {"mig_instance_id", d.Instance},
+		{"workload_name", a.Name}, {"workload_kind", a.Kind},
+	} {
+		if label.value != "" {
+			m[label.name] = label.value
+		}
+	}
+	if canonical.Given(own.RealUtilization) {
+		m["real_utilization"] = own.RealUtilization
+	}
+	putReadings(m, s, device, use)
+	return m
+}
+
+// putReadings adds what was read of a device, of an instance's board what instances share,
+// and of a workload what it uses by itself.
+func putReadings(m map[string]any, s *canonical.Snapshot, device int, use canonical.Use) {
 	own := s.Frame.Row(device)
 	board := s.Frame.Row(s.Frame.Topology.Devices[device].Board)
 	for _, r := range containerReadings {
 		v := own[r.field]
 		if canonical.Fields[r.field].Level == canonical.BoardLevel {
 			v = board[r.field]
+		}
+		switch {
+		case r.field == canonical.NVMLUtilization && canonical.Given(use.NVMLUtilization):
+			v = use.NVMLUtilization
+		case r.field == canonical.FramebufferUsed && canonical.Given(use.Framebuffer):
+			v = use.Framebuffer
 		}
 		if canonical.Given(v) {
 			m[r.name] = v * r.times / r.over

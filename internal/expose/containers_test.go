@@ -26,12 +26,14 @@ func shared() *canonical.Snapshot {
 		{Device: 0, Workload: canonical.Workload{Namespace: "ml", Pod: "probe", Container: "c"}},
 		{Device: 0, Workload: canonical.Workload{Job: "4711"}},
 		{Device: 4, Workload: canonical.Workload{Namespace: "ml", Pod: "small", Container: "c"}},
-	}}
+	}, Holders: []int{3, 0, 0, 0, 1}}
+	s.Frame.Uses = []canonical.Use{canonical.NoUse, {NVMLUtilization: 0.25, Framebuffer: 1 << 29}, canonical.NoUse, canonical.NoUse}
 	return s
 }
 
 // TestContainers: an object for each container and device, in the words of the API
-// that this stands for, and nothing where nothing was read.
+// that this stands for, and nothing where nothing was read. A board that is cut into
+// instances has none; what nobody holds has no container.
 func TestContainers(t *testing.T) {
 	server := serve(t, Options{Sources: []Source{brokenSource("gone", refused), sourceOf(shared())}})
 	res, body := ask(t, "GET", server.URL+"/container/metrics")
@@ -39,13 +41,18 @@ func TestContainers(t *testing.T) {
 		t.Fatalf("%d %s: %s", res.StatusCode, res.Header.Get("Content-Type"), body)
 	}
 	const ofShared = `"node_name":"node-a","model_name":"NVIDIA H100","device":"nvidia0","device_id":"0","device_uuid":"GPU-a0",
-		"sm_active":0.5,"gpu_utilization":97,"framebuffer_used":1536,"framebuffer_total":81920,"power_usage":312.5,"sm_clock":1980,
-		"thermal_violation":1250000000,"xid_errors":0,"clocks_event_reasons":36,"timestamp":"2026-11-21T12:00:00.25Z"`
+		"sm_active":0.5,"framebuffer_total":81920,"power_usage":312.5,"sm_clock":1980,
+		"thermal_violation":1250000000,"xid_errors":0,"clocks_event_reasons":36,"timestamp":"2026-11-21T12:00:00.25Z",
+		"real_utilization":0.66,"workload_class":"tensor_heavy_compute","health":"hot","recommended_action":"none"`
+	const ofSplit = `"node_name":"node-b","model_name":"NVIDIA A100","device":"","device_id":"0","device_uuid":"GPU-b0","mig_profile":"3g.20gb",
+		"temperature":41,"timestamp":"2026-11-21T12:00:00.25Z","health":"ok","recommended_action":"none"`
 	const want = `[
-		{` + ofShared + `,"namespace":"ml","pod":"train-0","container":"main","workload_kind":"Job","workload_name":"train"},
-		{` + ofShared + `,"namespace":"ml","pod":"probe","container":"c"},
-		{"node_name":"node-b","model_name":"NVIDIA A100","device":"","device_id":"0","device_uuid":"GPU-b0","mig_profile":"3g.20gb","mig_instance_id":"8",
-		 "namespace":"ml","pod":"small","container":"c","dram_active":0.5,"temperature":41,"timestamp":"2026-11-21T12:00:00.25Z"}]`
+		{` + ofShared + `,"gpu_utilization":97,"framebuffer_used":1536,"namespace":"ml","pod":"train-0","container":"main","workload_kind":"Job","workload_name":"train"},
+		{` + ofShared + `,"gpu_utilization":25,"framebuffer_used":512,"namespace":"ml","pod":"probe","container":"c"},
+		{"node_name":"node-a","model_name":"","device":"","device_id":"1","device_uuid":"GPU-a1","namespace":"","pod":"","container":"",
+		 "gpu_utilization":0,"timestamp":"2026-11-21T12:00:00.25Z","workload_class":"unknown","health":"unknown","recommended_action":"none"},
+		{` + ofSplit + `,"mig_instance_id":"7","namespace":"","pod":"","container":"","dram_active":0,"real_utilization":0,"workload_class":"idle"},
+		{` + ofSplit + `,"mig_instance_id":"8","namespace":"ml","pod":"small","container":"c","dram_active":0.5,"real_utilization":0.25,"workload_class":"memory_bound"}]`
 	var got, expected any
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
@@ -69,26 +76,78 @@ func TestContainersOfSharedDevices(t *testing.T) {
 		sources []Source
 		pods    string
 	}{
-		{"the same twice", []Source{sourceOf(shared()), sourceOf(other)}, "train-0 probe small"},
-		{"the first has no allocations", []Source{sourceOf(free), sourceOf(other)}, "small"},
-		{"the first is down", []Source{brokenSource("gone", refused), sourceOf(other)}, "train-0 probe small"},
+		{"the same twice", []Source{sourceOf(shared()), sourceOf(other)}, "0:train-0 0:probe 1: 0.7: 0.8:small"},
+		{"the first has no allocations", []Source{sourceOf(free), sourceOf(other)}, "0: 1: 0.7: 0.8:small"},
+		{"the first is down", []Source{brokenSource("gone", refused), sourceOf(other)}, "0:train-0 0:probe 1: 0.7: 0.8:small"},
 	} {
-		_, body := ask(t, "GET", serve(t, Options{Sources: c.sources}).URL+"/container/metrics")
-		var list []struct{ Pod string }
-		if err := json.Unmarshal(body, &list); err != nil {
-			t.Fatal(err)
-		}
-		var pods []string
-		for _, o := range list {
-			pods = append(pods, o.Pod)
-		}
-		if got := strings.Join(pods, " "); got != c.pods {
-			t.Errorf("%s: the pods are %s, want %s", c.name, got, c.pods)
+		if got := listed(t, serve(t, Options{Sources: c.sources}).URL, ""); got != c.pods {
+			t.Errorf("%s: the list is %s, want %s", c.name, got, c.pods)
 		}
 	}
 }
 
-// TestContainersOfNobody: no container is an empty list, no source an error.
+// listed asks for the list with a query, and returns device and pod of its objects.
+func listed(t *testing.T, url, query string) string {
+	t.Helper()
+	res, body := ask(t, "GET", url+"/container/metrics"+query)
+	var list []struct {
+		Device   string `json:"device_id"`
+		Instance string `json:"mig_instance_id"`
+		Pod      string
+	}
+	if err := json.Unmarshal(body, &list); err != nil || res.StatusCode != 200 {
+		t.Fatalf("%s: %d, %v: %s", query, res.StatusCode, err, body)
+	}
+	var got []string
+	for _, o := range list {
+		if o.Instance != "" {
+			o.Device += "." + o.Instance
+		}
+		got = append(got, o.Device+":"+o.Pod)
+	}
+	return strings.Join(got, " ")
+}
+
+// TestContainerFilters: what a query names must all hold, of each name the first value
+// counts, one that is empty asks for nothing, and other names mean nothing.
+func TestContainerFilters(t *testing.T) {
+	url := serve(t, Options{Sources: []Source{sourceOf(shared())}}).URL
+	const all = "0:train-0 0:probe 1: 0.7: 0.8:small"
+	for query, want := range map[string]string{
+		"?pod=probe":                            "0:probe",
+		"?namespace=ml":                         "0:train-0 0:probe 0.8:small",
+		"?container=c":                          "0:probe 0.8:small",
+		"?node=node-b":                          "0.7: 0.8:small",
+		"?node=node-a&container=c&namespace=ml": "0:probe",
+		"?node=node-b&pod=probe":                "",
+		"?pod=Probe":                            "",
+		"?pod=probe&pod=small":                  "0:probe",
+		"?pod=&node=node-a":                     "0:train-0 0:probe 1:",
+		"?":                                     all,
+		"?pods=probe&device_id=0":               all,
+	} {
+		if got := listed(t, url, query); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+}
+
+// TestContainersOfTheHost: a container of no pod is one; a device whose holders are too
+// many to be listed is not free.
+func TestContainersOfTheHost(t *testing.T) {
+	s := snapshotOf("s", board(), unread())
+	s.Frame.Topology.Devices[1].Board = 1
+	s.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{
+		{Device: 0, Workload: canonical.Workload{Container: "registry/train"}},
+	}, Holders: []int{1, 70}}
+	_, body := ask(t, "GET", serve(t, Options{Sources: []Source{sourceOf(s)}}).URL+"/container/metrics")
+	if text := string(body); strings.Count(text, "device_id") != 1 || !strings.Contains(text, `"container": "registry/train"`) {
+		t.Error(text)
+	}
+}
+
+// TestContainersOfNobody: nothing that a filter lets through is an empty list, no source an
+// error.
 func TestContainersOfNobody(t *testing.T) {
 	slow := &canonical.Failure{Kind: "timeout", Timeout: true, Cause: "slow did not answer"}
 	for _, c := range []struct {
@@ -102,7 +161,7 @@ func TestContainersOfNobody(t *testing.T) {
 		{"too slow", brokenSource("slow", slow), 504, "slow did not answer"},
 	} {
 		server := serve(t, Options{Sources: []Source{c.source}, Timeout: time.Second, MaxRequests: 1})
-		if res, body := ask(t, "GET", server.URL+"/container/metrics"); res.StatusCode != c.status || !strings.Contains(string(body), c.body) {
+		if res, body := ask(t, "GET", server.URL+"/container/metrics?pod=none"); res.StatusCode != c.status || !strings.Contains(string(body), c.body) {
 			t.Errorf("%s: %d %s", c.name, res.StatusCode, body)
 		}
 		if res, _ := ask(t, "POST", server.URL+"/container/metrics"); res.StatusCode != 405 {

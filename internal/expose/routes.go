@@ -130,6 +130,7 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux 
 	mux.Handle("GET /{$}", b.reserved(page))
 	mux.Handle("GET /metrics", notItself(opts.Self, b.limit(m)))
 	mux.HandleFunc("GET /health", healthy)
+	mux.HandleFunc("GET /healthz", healthy) // of gpu-container-exporter
 	mux.HandleFunc("GET /-/healthy", healthy)
 	mux.HandleFunc("GET /-/ready", ready(opts.Sources, b.used))
 	mux.Handle("GET /-/metrics", b.reserved(m.telemetry.handler()))
@@ -256,6 +257,11 @@ func answerText(w http.ResponseWriter, line string) {
 // answerJSON answers with a value as JSON.
 func answerJSON(w http.ResponseWriter, value any) {
 	body, err := json.Marshal(value)
+	answerEncoded(w, body, err)
+}
+
+// answerEncoded answers with JSON, or with why there is none.
+func answerEncoded(w http.ResponseWriter, body []byte, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/source/dcgmi/dmon":            {"internal/raw"},
 	"internal/host":                         {"internal/canonical"},
 	"internal/kernellog":                    {"internal/canonical"},
+	"internal/kube":                         {"internal/canonical"},
 	"internal/source/dcgmi/dcgmitest":       {},
 	"internal/source/dcgmi/dcgmitest/fake":  {"internal/source/dcgmi/dcgmitest"},
 	"internal/source/dcgmi/dcgmitest/dcgmi": {"internal/source/dcgmi/dcgmitest/fake"},
@@ -57,7 +58,7 @@ var mayImport = map[string][]string{
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
-	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog"},
+	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube"},
 	"internal/e2e":                          {},
 }
 

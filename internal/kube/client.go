@@ -1,0 +1,89 @@
+// Package kube asks a Kubernetes cluster who holds the GPUs: what the pods that a source
+// names belong to.
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const (
+	// requestsPerSecond and requestBurst bound what one proxy, there being one on each
+	// node, asks of the API server.
+	requestsPerSecond = 20
+	requestBurst      = 40
+	// RequestTimeout bounds one request that is no watch.
+	RequestTimeout = 10 * time.Second
+)
+
+// ErrNoCluster is the error of a program that runs in no pod and was told of no cluster.
+var ErrNoCluster = errors.New("no Kubernetes cluster is known: the program does not run in a pod with a service account (automountServiceAccountToken), and no kubeconfig is given; " +
+	"name one with --kube.config=FILE")
+
+// Client is the access to one cluster, for all that ask it: they share its connections
+// and its limit of requests. Typed by what the methods of client-go that end in
+// ForConfigAndClient take.
+type Client struct {
+	Config *rest.Config
+	// HTTP follows no redirect: the credentials are for the API server alone. It has no
+	// timeout of its own, because watches last; give each request RequestTimeout.
+	HTTP *http.Client
+}
+
+// NewClient returns the access that the kubeconfig file gives by its current context, or,
+// with "", the one of the pod that the program runs in. It sends nothing. userAgent is
+// what the API server's audit log shows of us.
+func NewClient(kubeconfig, userAgent string) (*Client, error) {
+	config, err := access(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = userAgent
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(requestsPerSecond, requestBurst)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the credentials for the Kubernetes API server cannot be used: %w; correct the kubeconfig, or the service account's files", err)
+	}
+	client := *transport // which may be http.DefaultClient
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{Config: config, HTTP: &client}, nil
+}
+
+// access reads where the API server is and what we are there.
+func access(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		switch {
+		case errors.Is(err, rest.ErrNotInCluster):
+			return nil, ErrNoCluster
+		case err != nil:
+			return nil, fmt.Errorf("the pod's service account cannot be used: %w; set automountServiceAccountToken: true, or name a kubeconfig with --kube.config=FILE", err)
+		}
+		return config, nil
+	}
+	config, err := fromFile(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kube.config=%s: %w; give a kubeconfig file whose current-context names a cluster and a user", kubeconfig, err)
+	}
+	return config, nil
+}
+
+// fromFile is what the current context of a kubeconfig gives; never the pod's service
+// account, which client-go takes in the place of a file that is empty.
+func fromFile(kubeconfig string) (*rest.Config, error) {
+	file, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := clientcmd.ResolveLocalPaths(file); err != nil {
+		return nil, err
+	}
+	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+}

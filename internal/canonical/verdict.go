@@ -1,6 +1,9 @@
 package canonical
 
-import "math/bits"
+import (
+	"iter"
+	"math/bits"
+)
 
 // Class is what a device is doing.
 type Class uint8
@@ -153,6 +156,43 @@ const (
 	Raised
 )
 
+// ConditionSet is a set of conditions, a bit 1 << Condition for each.
+type ConditionSet uint32
+
+// All yields the conditions of s, in their order.
+func (s ConditionSet) All() iter.Seq[Condition] {
+	return func(yield func(Condition) bool) {
+		for ; s != 0; s &= s - 1 {
+			if !yield(Condition(bits.TrailingZeros32(uint32(s)))) {
+				return
+			}
+		}
+	}
+}
+
+// Findings are what was found about each condition.
+type Findings struct {
+	// Read are the conditions that are not NotRead; Raised are those of them that hold.
+	Read, Raised ConditionSet
+}
+
+// Of returns what was found about c.
+func (f Findings) Of(c Condition) Finding {
+	return Finding(f.Read>>c&1 + f.Raised>>c&1)
+}
+
+// Set makes found what was found about c.
+func (f *Findings) Set(c Condition, found Finding) {
+	bit := ConditionSet(1) << c
+	f.Read, f.Raised = f.Read&^bit, f.Raised&^bit
+	if found != NotRead {
+		f.Read |= bit
+	}
+	if found == Raised {
+		f.Raised |= bit
+	}
+}
+
 // Verdict is what we conclude about one device in one reading.
 type Verdict struct {
 	// RealUtilization is the composite score in [0, 1], NaN where it cannot be
@@ -165,7 +205,7 @@ type Verdict struct {
 	Class Class
 	// Health, Findings and States are the board's and mean nothing on an instance.
 	Health   Health
-	Findings [NumConditions]Finding
+	Findings Findings
 	// States is what each raised condition raises, HealthOK for the others.
 	States [NumConditions]Health
 	// Action is the most that the raised conditions ask for, or the driver's own

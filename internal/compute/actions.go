@@ -1,10 +1,6 @@
 package compute
 
-import (
-	"math/bits"
-
-	"github.com/kpulse/kpulse-proxy/internal/canonical"
-)
+import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // asked is what each condition asks for. The ones on XIDs ask for what the codes do.
 var asked = [canonical.NumConditions]canonical.Action{
@@ -84,18 +80,14 @@ func ActionIn(c canonical.Condition, state canonical.Health) canonical.Action {
 	return asked[c]
 }
 
-// ofXIDs has a bit for each condition on XIDs.
-const ofXIDs = 1<<canonical.CondXIDFatal | 1<<canonical.CondXIDRecent | 1<<canonical.CondXIDRepeated
-
 // action is the most that the raised conditions ask for. The driver knows better than the
 // table what an XID takes, and of errors that have no condition.
 func (e *evidence) action(v *canonical.Verdict) canonical.Action {
-	if e.raised == 0 && !(e.row[canonical.RecoveryAction] > 0) {
+	if v.Findings.Raised == 0 && !(e.row[canonical.RecoveryAction] > 0) {
 		return canonical.ActionNone // as nearly always
 	}
 	var codes, others canonical.Action
-	for left := e.raised; left != 0; left &= left - 1 {
-		c := canonical.Condition(bits.TrailingZeros32(left))
+	for c := range v.Findings.Raised.All() {
 		if 1<<c&ofXIDs != 0 {
 			codes = max(codes, e.asks(c, v.States[c]))
 		} else {

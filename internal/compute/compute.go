@@ -65,6 +65,7 @@ type Judge struct {
 	composite   composite
 	thresholds  Thresholds
 	rules       []Rule
+	screen      screen
 	judgement   canonical.Judgement
 	inputs      []canonical.Field
 	memory      memory
@@ -149,6 +150,7 @@ func New(o Options) (*Judge, error) {
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
 	j.rules = Cascade(&j.thresholds)
+	j.screen = newScreen(&o.States, &j.thresholds)
 	return j, nil
 }
 
@@ -236,7 +238,7 @@ func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canoni
 			d.observeRises(row, f.At)
 			d.links.observe(row[canonical.NVLinksActive], j.thresholds.SteadyReadings)
 			j.evidence.row, j.evidence.device, j.evidence.profiling = row, d, found
-			j.evidence.health(&j.judgement.States, v)
+			j.evidence.health(&j.screen, v)
 			v.Action = j.evidence.action(v)
 			j.tellConditions(d, v, f.At)
 		}

@@ -125,7 +125,7 @@ func TestLevels(t *testing.T) {
 		if !near(v[i].RealUtilization, want.util) || !near(v[i].Coverage, want.coverage) {
 			t.Errorf("device %d: %v of %v, want %v of %v", i, v[i].RealUtilization, v[i].Coverage, want.util, want.coverage)
 		}
-		if v[i].Class != want.class || v[i].Health != want.health || v[i].Findings[cTemperature] != want.temperature {
+		if v[i].Class != want.class || v[i].Health != want.health || v[i].Findings.Of(cTemperature) != want.temperature {
 			t.Errorf("device %d: %v %v %v, want %v %v %v", i, v[i].Class, v[i].Health, v[i].Findings, want.class, want.health, want.temperature)
 		}
 	}
@@ -149,7 +149,7 @@ func TestReuse(t *testing.T) {
 	}
 	for i := range v {
 		if canonical.Given(v[i].RealUtilization) || v[i].Class != canonical.ClassUnknown ||
-			v[i].Health != canonical.HealthUnknown || v[i].Findings != [canonical.NumConditions]canonical.Finding{} {
+			v[i].Health != canonical.HealthUnknown || v[i].Findings != (canonical.Findings{}) {
 			t.Errorf("device %d still has %+v", i, v[i])
 		}
 	}
@@ -225,7 +225,7 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 		if got := testing.AllocsPerRun(100, step); got != 0 {
 			t.Errorf("%d devices: %v allocations a reading, want 0", n, got)
 		}
-		if v[3].Findings[cReplay] != canonical.Raised || l.Devices[3].XIDChanges != 102 || l.Devices[0].Observed != 102*100*time.Millisecond {
+		if v[3].Findings.Of(cReplay) != canonical.Raised || l.Devices[3].XIDChanges != 102 || l.Devices[0].Observed != 102*100*time.Millisecond {
 			t.Errorf("%d devices: the readings did not count: %+v", n, l.Devices[3])
 		}
 		if len(l.Devices) != n+2 || len(l.Allocations) != 3*(n+2) {
@@ -235,7 +235,7 @@ func TestSteadyReadingAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	for _, n := range []int{8, 1024} {
+	for _, n := range []int{8, 112, 1024} {
 		b.Run(fmt.Sprintf("devices=%d", n), func(b *testing.B) {
 			j, f := newJudge(b, nil), fleet(n)
 			v := j.Judge(f, nil)

@@ -194,7 +194,7 @@ func TestConditions(t *testing.T) {
 		}), topology(canonical.Device{GPU: "0"})
 		for i, s := range c.steps {
 			v := j.Judge(frame(top, start.Add(s.at), s.r), nil)[0]
-			got := [...]string{no, calm, v.States[c.condition].String()}[v.Findings[c.condition]]
+			got := [...]string{no, calm, v.States[c.condition].String()}[v.Findings.Of(c.condition)]
 			if got != s.want {
 				t.Errorf("case %d, %v: reading %d: %v, want %v", n, c.condition, i, got, s.want)
 			}

@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -37,13 +36,12 @@ func (j *Judge) tellXID(d *canonical.Device, e *canonical.XIDEvent, at time.Time
 // tellConditions adds the conditions of a board that were raised and cleared. One that
 // cannot be read any more is neither.
 func (j *Judge) tellConditions(d *device, v *canonical.Verdict, at time.Time) {
-	e := &j.evidence
-	changed := e.raised&^d.raised | e.cleared&d.raised
+	found := &v.Findings
+	changed := (found.Raised ^ d.raised) & found.Read
 	d.raised ^= changed
-	for ; changed != 0; changed &= changed - 1 {
-		c := canonical.Condition(bits.TrailingZeros32(changed))
+	for c := range changed.All() {
 		kind := canonical.EventCleared
-		if e.raised>>c&1 != 0 {
+		if found.Of(c) == canonical.Raised {
 			kind = canonical.EventRaised
 		}
 		j.tellCondition(d, v, kind, c, at)

@@ -18,8 +18,6 @@ type evidence struct {
 	profiling  canonical.Finding   // of this reading
 	condition  canonical.Condition // the one under test
 	state      canonical.Health    // what it is found in, if raised: its worst unless the finder says otherwise
-	raised     uint32              // a bit for each condition that is
-	cleared    uint32              // and for each that is clear
 }
 
 // Test is how the inputs of a condition decide it.
@@ -144,37 +142,27 @@ func DefaultStates() (states [canonical.NumConditions]canonical.HealthSet) {
 // health sets the finding of each condition, the state that it raises, and the worst of
 // these. If none is raised, the board is ok where an input of a basic condition was read,
 // else its health is unknown. A condition without a state is off.
-func (e *evidence) health(states *[canonical.NumConditions]canonical.HealthSet, v *canonical.Verdict) {
-	worst, read := canonical.HealthOK, false
-	e.raised, e.cleared = 0, 0
-	for i := range conditions {
-		if states[i] == 0 {
-			continue
-		}
-		c := &conditions[i]
-		e.condition, e.state = canonical.Condition(i), worstStates[i]
-		found := finders[c.Test](e, c)
-		if found == canonical.NotRead {
-			continue
-		}
-		v.Findings[i] = found
-		read = read || c.Basic
-		e.cleared |= 1 << i
+func (e *evidence) health(s *screen, v *canonical.Verdict) {
+	read, test := s.look(e)
+	v.Findings.Read = read
+	worst := canonical.HealthOK
+	for c := range test.All() {
+		criterion := &conditions[c]
+		e.condition, e.state = c, worstStates[c]
+		found := finders[criterion.Test](e, criterion)
+		v.Findings.Set(c, found)
 		if found == canonical.Raised {
-			e.raised |= 1 << i
-			state := e.state
-			if !states[i].Has(state) { // set otherwise
-				state = states[i].Worst()
+			if !s.states[c].Has(e.state) { // set otherwise
+				e.state = s.states[c].Worst()
 			}
-			v.States[i] = state
-			worst = max(worst, state)
+			v.States[c] = e.state
+			worst = max(worst, e.state)
 		}
 	}
-	if worst == canonical.HealthOK && !read {
+	if worst == canonical.HealthOK && v.Findings.Read&s.basic == 0 {
 		worst = canonical.HealthUnknown
 	}
 	v.Health = worst
-	e.cleared &^= e.raised
 }
 
 func findFlag(e *evidence, c *Criterion) canonical.Finding {

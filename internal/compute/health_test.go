@@ -51,16 +51,16 @@ func TestHealth(t *testing.T) {
 		if v.Health != c.want {
 			t.Errorf("%s: %v, want %v", c.name, v.Health, c.want)
 		}
-		var want [canonical.NumConditions]canonical.Finding
+		var want canonical.Findings
 		for i := range conditions {
 			for _, f := range conditions[i].Inputs {
 				if _, ok := c.r[f]; ok {
-					want[i] = canonical.Clear
+					want.Set(canonical.Condition(i), canonical.Clear)
 				}
 			}
 		}
 		for _, raised := range c.raised {
-			want[raised] = canonical.Raised
+			want.Set(raised, canonical.Raised)
 		}
 		if v.Findings != want {
 			t.Errorf("%s: findings %v, want %v", c.name, v.Findings, want)
@@ -88,8 +88,8 @@ func TestStates(t *testing.T) {
 			}
 		})
 		v := judgeOne(t, j, "", c.r)
-		if v.Health != c.want || v.Findings[cTemperature] != c.finding {
-			t.Errorf("%s: %v %v, want %v %v", c.name, v.Health, v.Findings[cTemperature], c.want, c.finding)
+		if v.Health != c.want || v.Findings.Of(cTemperature) != c.finding {
+			t.Errorf("%s: %v %v, want %v %v", c.name, v.Health, v.Findings.Of(cTemperature), c.want, c.finding)
 		}
 		for cond, state := range c.states {
 			if got := j.Judgement().States[cond]; got != state {
@@ -113,8 +113,10 @@ func TestConditionTableIsWhole(t *testing.T) {
 // TestRisingFieldsAreInputs: what raises a condition makes it readable too.
 func TestRisingFieldsAreInputs(t *testing.T) {
 	for _, r := range rising {
-		if !slices.Contains(conditions[r.condition].Inputs, r.field) {
-			t.Errorf("%v is no input of %v", canonical.Fields[r.field].Name, r.condition)
+		for c := range r.conditions.All() {
+			if !slices.Contains(conditions[c].Inputs, r.field) {
+				t.Errorf("%v is no input of %v", canonical.Fields[r.field].Name, c)
+			}
 		}
 	}
 }

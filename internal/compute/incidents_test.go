@@ -260,9 +260,10 @@ func (p *incidentPlay) judgeLine(line string) {
 		}
 		v := &p.verdicts[p.row[i]]
 		var raised []string
-		for c, found := range v.Findings {
+		for c := range canonical.NumConditions {
+			found := v.Findings.Of(c)
 			if found == canonical.Raised {
-				raised = append(raised, canonical.Condition(c).String())
+				raised = append(raised, c.String())
 			}
 		}
 		got := strings.TrimSpace(fmt.Sprintf("%v %v %s", v.Health, v.Action, strings.Join(raised, ",")))

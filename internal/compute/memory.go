@@ -42,13 +42,14 @@ type device struct {
 	// Boards only.
 	counters [len(rising)]float64               // latest value of each, NaN if none
 	events   [canonical.NumConditions]time.Time // latest event behind each condition, zero if none
-	eventful uint32                             // the conditions that have one, a bit each
+	eventful canonical.ConditionSet             // the conditions that have one
+	counted  canonical.ConditionSet             // those of which the latest reading has a counter
 	streaks  [canonical.NumConditions]streak
 	restarts restarts
 	links    links
 	cut      bool // into MIG instances
 	xids     xids
-	raised   uint32 // a bit for each condition that Events told to be raised
+	raised   canonical.ConditionSet // those that Events told to be raised
 
 	// The allocations of the latest reading.
 	holders     int           // how many there are, those beyond the limit included

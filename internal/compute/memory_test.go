@@ -266,10 +266,10 @@ func TestResume(t *testing.T) {
 		t.Errorf("the pod had the device for %s, want 30s", got)
 	}
 	found := b.verdicts[0].Findings
-	if found[canonical.CondPCIeReplay] != canonical.Raised {
+	if found.Of(canonical.CondPCIeReplay) != canonical.Raised {
 		t.Error("the rise before is forgotten")
 	}
-	if found[canonical.CondGPUTemperature] != canonical.Raised {
+	if found.Of(canonical.CondGPUTemperature) != canonical.Raised {
 		t.Error("the new warning temperature does not count")
 	}
 }

@@ -177,7 +177,8 @@ func TestAgainstReference(t *testing.T) {
 				compareWithReference(t, top, i, histories[i], ref, &verdicts[i])
 				classes[verdicts[i].Class]++
 				states[verdicts[i].Health]++
-				for c, found := range verdicts[i].Findings {
+				for c := range canonical.NumConditions {
+					found := verdicts[i].Findings.Of(c)
 					findings[c][found]++
 				}
 			}
@@ -229,7 +230,7 @@ func compareWithReference(t *testing.T, top *canonical.Topology, device int, his
 	}
 	var found [n]string
 	for i := range found {
-		found[i] = [...]string{"absent", "clear", v.States[i].String()}[v.Findings[i]]
+		found[i] = [...]string{"absent", "clear", v.States[i].String()}[v.Findings.Of(canonical.Condition(i))]
 	}
 	if got := v.Health.String(); got != wantHealth || found != wantFound {
 		t.Errorf("row %v: health %s %v, want %s %v", row, got, found, wantHealth, wantFound)

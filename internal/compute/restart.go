@@ -33,15 +33,15 @@ func newRestarts() (r restarts) {
 // board went on, and did not start anew, where its energy did not fall since an earlier
 // reading.
 func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {
-	for i, f := range sinceDriver {
-		v := row[f]
+	for i, f := range sinceDriver[:] {
+		v, last := row[f], r.counters[i]
 		if !canonical.Given(v) {
 			continue
 		}
-		if v < r.counters[i]-1 || v == 0 && r.counters[i] > 0 { // never if that is NaN
+		if v < last-1 || v == 0 && last > 0 { // never if that is NaN
 			r.at, fell = at, canonical.Fields[f].Name
 		}
-		wentOn = wentOn || f == canonical.Energy && v >= r.counters[i]
+		wentOn = wentOn || f == canonical.Energy && v >= last
 		r.counters[i] = v
 	}
 	return fell, wentOn && fell == ""

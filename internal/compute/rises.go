@@ -6,42 +6,53 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// rising are the error counters whose rise raises a condition, whatever their value.
+// rising are the error counters whose rise raises conditions, whatever their value.
 var rising = [...]struct {
-	field     canonical.Field
-	condition canonical.Condition
+	field      canonical.Field
+	conditions canonical.ConditionSet
 }{
-	{canonical.PCIeReplays, canonical.CondPCIeReplay},
-	{canonical.ECCDoubleBitVolatile, canonical.CondECCDoubleBit},
-	{canonical.NVLinkCRCFlitErrors, canonical.CondNVLinkErrors},
-	{canonical.NVLinkCRCDataErrors, canonical.CondNVLinkErrors},
-	{canonical.NVLinkReplayErrors, canonical.CondNVLinkErrors},
-	{canonical.NVLinkRecoveryErrors, canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveMalformed, canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveDropped, canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveErrors, canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveRemote, canonical.CondNVLinkErrors},
-	{canonical.NVLinkReceiveGeneral, canonical.CondNVLinkErrors},
-	{canonical.NVLinkIntegrityErrors, canonical.CondNVLinkErrors},
-	{canonical.NVLinkRecoveriesFailed, canonical.CondNVLinkErrors},
-	{canonical.NVLinkRecoveriesFailed, canonical.CondNVLinkDown},
-	{canonical.NVLinkSymbolErrors, canonical.CondNVLinkErrors},
-	{canonical.NVLinkEffectiveErrors, canonical.CondNVLinkErrors},
+	{canonical.PCIeReplays, 1 << canonical.CondPCIeReplay},
+	{canonical.ECCDoubleBitVolatile, 1 << canonical.CondECCDoubleBit},
+	{canonical.NVLinkCRCFlitErrors, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkCRCDataErrors, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkReplayErrors, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkRecoveryErrors, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveMalformed, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveDropped, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveErrors, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveRemote, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkReceiveGeneral, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkIntegrityErrors, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkRecoveriesFailed, 1<<canonical.CondNVLinkErrors | 1<<canonical.CondNVLinkDown},
+	{canonical.NVLinkSymbolErrors, 1 << canonical.CondNVLinkErrors},
+	{canonical.NVLinkEffectiveErrors, 1 << canonical.CondNVLinkErrors},
 }
 
 // observeRises compares a board's counters with their previous values. A first value is no
 // rise, and a decrease is a reset of the counter.
 func (d *device) observeRises(row []float64, at time.Time) {
-	for i, r := range rising {
-		v := row[r.field]
-		if !canonical.Given(v) {
-			continue
+	var counted canonical.ConditionSet
+	for i, r := range rising[:] {
+		v, last := row[r.field], &d.counters[i]
+		if v != *last { // as it rarely is, but where it is NaN
+			if !canonical.Given(v) {
+				continue
+			}
+			if v > *last { // never if that is NaN
+				d.rose(r.conditions, at)
+			}
+			*last = v
 		}
-		if v > d.counters[i] { // never if that is NaN
-			d.events[r.condition] = at
-			d.eventful |= 1 << r.condition
-		}
-		d.counters[i] = v
+		counted |= r.conditions
+	}
+	d.counted = counted
+}
+
+// rose notes a rise as the latest event behind conditions.
+func (d *device) rose(conditions canonical.ConditionSet, at time.Time) {
+	d.eventful |= conditions
+	for c := range conditions.All() {
+		d.events[c] = at
 	}
 }
 

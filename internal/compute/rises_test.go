@@ -51,13 +51,13 @@ func TestPCIeReplay(t *testing.T) {
 				continue
 			}
 			verdicts = j.Judge(frame(both, start.Add(s.at), reading{canonical.PCIeReplays: 9}, reading{canonical.PCIeReplays: s.count}), verdicts)
-			if got := verdicts[1].Findings[cReplay]; got != s.want {
+			if got := verdicts[1].Findings.Of(cReplay); got != s.want {
 				t.Errorf("%s: at %v: %v, want %v", c.name, s.at, got, s.want)
 			}
 			if want := canonical.HealthWarn; s.want == raised && verdicts[1].Health != want {
 				t.Errorf("%s: at %v: health %v, want %v", c.name, s.at, verdicts[1].Health, want)
 			}
-			if got := verdicts[0].Findings[cReplay]; got != calm {
+			if got := verdicts[0].Findings.Of(cReplay); got != calm {
 				t.Errorf("%s: at %v: the other board: %v", c.name, s.at, got)
 			}
 		}
@@ -71,8 +71,8 @@ func TestRiseHoldIsThreshold(t *testing.T) {
 	for i, want := range []canonical.Finding{canonical.Clear, canonical.Raised, canonical.Raised, canonical.Clear} {
 		count := float64(min(i, 1))
 		v = j.Judge(frame(top, start.Add(time.Duration(i)*time.Second), reading{canonical.PCIeReplays: count}), v)
-		if v[0].Findings[cReplay] != want {
-			t.Errorf("reading %d: %v, want %v", i, v[0].Findings[cReplay], want)
+		if v[0].Findings.Of(cReplay) != want {
+			t.Errorf("reading %d: %v, want %v", i, v[0].Findings.Of(cReplay), want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestBoardIdentity(t *testing.T) {
 		j := newJudge(t, nil)
 		j.Judge(frame(topology(c.before), start, reading{canonical.PCIeReplays: 1}), nil)
 		v := j.Judge(frame(topology(canonical.Device{UUID: "new"}, c.after), start.Add(time.Minute), nil, reading{canonical.PCIeReplays: 2}), nil)
-		if got := v[1].Findings[cReplay]; got != c.want {
+		if got := v[1].Findings.Of(cReplay); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

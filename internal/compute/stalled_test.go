@@ -73,7 +73,7 @@ func TestStalledCondition(t *testing.T) {
 		j, top := newJudge(t, nil), topology(canonical.Device{GPU: "0", UUID: "GPU-1"})
 		for i, step := range c.steps {
 			v := j.Judge(frame(top, start.Add(step.at), step.r), nil)[0]
-			if got := v.Findings[canonical.CondProfilingStalled]; got != step.want {
+			if got := v.Findings.Of(canonical.CondProfilingStalled); got != step.want {
 				t.Errorf("%s: reading %d: %v, want %v", c.name, i, got, step.want)
 			}
 			if stalled := step.r[fSM] == 0 && step.r[fNVML] >= 0.2; stalled && (canonical.Given(v.RealUtilization) || v.Class != canonical.ClassUnknown) {
@@ -93,8 +93,8 @@ func TestStallEndsWithDevice(t *testing.T) {
 	here, away := topology(canonical.Device{UUID: "GPU-1"}), topology()
 	for i, top := range []*canonical.Topology{here, here, away, here, here} {
 		for _, v := range j.Judge(frame(top, start.Add(time.Duration(i)*time.Minute), slices.Repeat([]reading{stuck}, len(top.Devices))...), nil) {
-			if v.Findings[canonical.CondProfilingStalled] != canonical.Clear {
-				t.Errorf("reading %d: %v", i, v.Findings[canonical.CondProfilingStalled])
+			if v.Findings.Of(canonical.CondProfilingStalled) != canonical.Clear {
+				t.Errorf("reading %d: %v", i, v.Findings.Of(canonical.CondProfilingStalled))
 			}
 		}
 	}

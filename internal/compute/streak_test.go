@@ -21,7 +21,7 @@ func TestStreaksOutliveAReload(t *testing.T) {
 		j = next
 		v := j.Judge(frame(top, start.Add(time.Duration(i)*time.Second), r), nil)[0]
 		for _, c := range []canonical.Condition{canonical.CondNVLinkDown, canonical.CondFabric} {
-			if raised := v.Findings[c] == canonical.Raised; raised != (i >= 5) {
+			if raised := v.Findings.Of(c) == canonical.Raised; raised != (i >= 5) {
 				t.Errorf("reading %d: %v raised is %t", i, c, raised)
 			}
 		}
@@ -41,7 +41,7 @@ func TestStreaksEndWithTheirBoard(t *testing.T) {
 			copy(f.Row(i), reading{canonical.NVLinksActive: links, canonical.FabricHealth: fabric}.row())
 		}
 		for _, v := range j.Judge(f, nil) {
-			return v.Findings[canonical.CondNVLinkDown], v.Findings[canonical.CondFabric]
+			return v.Findings.Of(canonical.CondNVLinkDown), v.Findings.Of(canonical.CondFabric)
 		}
 		return canonical.NotRead, canonical.NotRead
 	}
@@ -79,7 +79,7 @@ func TestLinksOfACutBoard(t *testing.T) {
 			}
 		}
 		f := frame(top, start.Add(time.Duration(i)*15*time.Second), reading{canonical.NVLinksActive: links})
-		if got := j.Judge(f, nil)[0].Findings[canonical.CondNVLinkDown]; got != want {
+		if got := j.Judge(f, nil)[0].Findings.Of(canonical.CondNVLinkDown); got != want {
 			t.Errorf("reading %d: %v, want %v", i, got, want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestLinksAfterTheClockWasSetBack(t *testing.T) {
 	at := start
 	read := func(links, energy float64) canonical.Finding {
 		at = at.Add(15 * time.Second)
-		return j.Judge(frame(top, at, reading{canonical.NVLinksActive: links, canonical.Energy: energy}), nil)[0].Findings[canonical.CondNVLinkDown]
+		return j.Judge(frame(top, at, reading{canonical.NVLinksActive: links, canonical.Energy: energy}), nil)[0].Findings.Of(canonical.CondNVLinkDown)
 	}
 	for range 3 {
 		read(18, 1e6)

@@ -451,6 +451,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+// eventful reports whether a condition on XIDs may be raised.
+func (x *xids) eventful() bool { return x.latched > 0 || x.repeated || !x.warned.IsZero() }
+
 // findFatalXID is of codes that stay fatal until they are resolved.
 func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
 	return e.onXIDs(e.device.xids.latched > 0)

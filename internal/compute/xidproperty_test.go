@@ -122,7 +122,7 @@ func TestResolvingNeedsAReason(t *testing.T) {
 				j.Resolve("GPU-0")
 			}
 			v = j.Judge(f, v)
-			now := v[0].Findings[canonical.CondXIDFatal] == canonical.Raised
+			now := v[0].Findings.Of(canonical.CondXIDFatal) == canonical.Raised
 			why := ""
 			for _, e := range j.Events(nil) {
 				if e.Kind != canonical.EventResolved {

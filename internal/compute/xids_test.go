@@ -63,7 +63,7 @@ func TestXIDsAgainstReference(t *testing.T) {
 				continue
 			}
 			want := computetest.XIDs(history)
-			fatal, recent := v[0].Findings[canonical.CondXIDFatal] == canonical.Raised, v[0].Findings[canonical.CondXIDRecent] == canonical.Raised
+			fatal, recent := v[0].Findings.Of(canonical.CondXIDFatal) == canonical.Raised, v[0].Findings.Of(canonical.CondXIDRecent) == canonical.Raised
 			if fatal != (len(want.Fatal) > 0) || recent != want.Warned {
 				t.Fatalf("reading %d: fatal %v, recent %v, want %+v", i, fatal, recent, want)
 			}
@@ -222,7 +222,7 @@ func TestXIDsOutliveAReload(t *testing.T) {
 	next.Resume(j)
 	j = next
 	v := judge(0, 0)
-	if got, want := states(v), [2]canonical.Action{canonical.ActionNone, canonical.ActionRebootNode}; got != want || v[0].Findings[canonical.CondXIDFatal] != canonical.Clear {
+	if got, want := states(v), [2]canonical.Action{canonical.ActionNone, canonical.ActionRebootNode}; got != want || v[0].Findings.Of(canonical.CondXIDFatal) != canonical.Clear {
 		t.Errorf("after a reload: actions %v, want %v", got, want)
 	}
 	if e := j.Events(nil); len(e) == 0 || e[0].Kind != canonical.EventResolved || e[0].Text != resolvedByRules {
@@ -245,7 +245,7 @@ func TestXIDClockSetBack(t *testing.T) {
 		{time.Hour, 45, canonical.Raised}, {time.Hour + 1, 45, canonical.Clear},
 	} {
 		v := j.Judge(frame(top, start.Add(s.at), reading{canonical.XIDLast: s.code}), nil)
-		if got := v[0].Findings[canonical.CondXIDFatal]; got != s.want {
+		if got := v[0].Findings.Of(canonical.CondXIDFatal); got != s.want {
 			t.Errorf("step %d: %v, want %v", i, got, s.want)
 		}
 	}

@@ -139,11 +139,9 @@ func appendConditions(dst []byte, r *row) []byte {
 		return dst
 	}
 	separator := ""
-	for c, found := range r.verdict.Findings {
-		if found == canonical.Raised {
-			dst = append(append(dst, separator...), canonical.Conditions[c]...)
-			separator = ";"
-		}
+	for c := range r.verdict.Findings.Raised.All() {
+		dst = append(append(dst, separator...), canonical.Conditions[c]...)
+		separator = ";"
 	}
 	return dst
 }

@@ -139,8 +139,8 @@ func full() *View {
 		{RealUtilization: 0.6589, RealPercent: 65.89, Coverage: 0.65, Class: canonical.BusyLowSMUse, Health: canonical.HealthCrit},
 		{RealUtilization: math.NaN(), RealPercent: math.NaN(), Coverage: 0, Class: canonical.ClassUnknown, Health: canonical.HealthUnknown},
 	}
-	v.Verdicts[0].Findings[canonical.CondXIDFatal] = canonical.Raised
-	v.Verdicts[0].Findings[canonical.CondXIDRecent] = canonical.Raised
+	v.Verdicts[0].Findings.Set(canonical.CondXIDFatal, canonical.Raised)
+	v.Verdicts[0].Findings.Set(canonical.CondXIDRecent, canonical.Raised)
 	v.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{
 		{Device: 0, Workload: canonical.Workload{Namespace: "ml", Pod: "p", Container: "c"}},
 		{Device: 0, Workload: canonical.Workload{Job: "12,3"}},

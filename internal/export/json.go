@@ -150,10 +150,8 @@ func putTexts(m map[string]any, d *canonical.Device) {
 // raised are the conditions that are raised, never nil.
 func raised(v *canonical.Verdict) []string {
 	names := []string{}
-	for c, found := range v.Findings {
-		if found == canonical.Raised {
-			names = append(names, canonical.Conditions[c])
-		}
+	for c := range v.Findings.Raised.All() {
+		names = append(names, canonical.Conditions[c])
 	}
 	return names
 }

@@ -33,9 +33,9 @@ func snapshot() *View {
 		{RealUtilization: math.NaN(), Class: canonical.ClassUnknown, Health: canonical.HealthUnknown},
 	}
 	for _, i := range []int{1, 2} { // what it says of an instance means nothing
-		s.Verdicts[i].Findings[canonical.CondPCIeReplay] = canonical.Raised
-		s.Verdicts[i].Findings[canonical.CondPowerBrake] = canonical.Raised
-		s.Verdicts[i].Findings[canonical.CondXIDFatal] = canonical.Clear
+		s.Verdicts[i].Findings.Set(canonical.CondPCIeReplay, canonical.Raised)
+		s.Verdicts[i].Findings.Set(canonical.CondPowerBrake, canonical.Raised)
+		s.Verdicts[i].Findings.Set(canonical.CondXIDFatal, canonical.Clear)
 	}
 	return &View{Snapshot: &s}
 }

@@ -191,13 +191,13 @@ func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 	v := &s.Verdicts[device]
 	for condition := range canonical.NumConditions {
 		states := s.Judgement.States[condition]
-		if states == 0 || v.Findings[condition] == canonical.NotRead {
+		if states == 0 || v.Findings.Of(condition) == canonical.NotRead {
 			continue
 		}
 		for state := firstRaised; state < endRaised; state++ {
 			if states.Has(state) {
 				at := int(condition)*int(endRaised-firstRaised) + int(state-firstRaised)
-				values[at] = indicator(v.Findings[condition] == canonical.Raised && v.States[condition] == state)
+				values[at] = indicator(v.Findings.Of(condition) == canonical.Raised && v.States[condition] == state)
 			}
 		}
 	}

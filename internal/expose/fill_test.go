@@ -17,7 +17,7 @@ func TestFillsEveryValue(t *testing.T) {
 		for f := range row {
 			row[f] = math.NaN()
 		}
-		sparse.Verdicts[device].Findings = [canonical.NumConditions]canonical.Finding{}
+		sparse.Verdicts[device].Findings = canonical.Findings{}
 		sparse.Ledger.Devices[device] = canonical.Account{}
 	}
 	sparse.Ledger.AllocationRoster.Holders = nil

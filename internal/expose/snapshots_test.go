@@ -74,9 +74,10 @@ func judgement() *canonical.Judgement {
 // board is GPU 0 of node-a: busy, hot, with some of everything.
 func board() device {
 	v := canonical.Verdict{RealUtilization: 0.66, Coverage: 1, Class: canonical.TensorHeavyCompute, Health: canonical.HealthHot}
-	v.Findings[canonical.CondRowRemapFailure] = canonical.Clear
-	v.Findings[canonical.CondPCIeReplay] = canonical.Clear
-	v.Findings[canonical.CondGPUTemperature], v.States[canonical.CondGPUTemperature] = canonical.Raised, canonical.HealthHot
+	v.Findings.Set(canonical.CondRowRemapFailure, canonical.Clear)
+	v.Findings.Set(canonical.CondPCIeReplay, canonical.Clear)
+	v.Findings.Set(canonical.CondGPUTemperature, canonical.Raised)
+	v.States[canonical.CondGPUTemperature] = canonical.HealthHot
 	return device{
 		canonical.Device{Hostname: "node-a", GPU: "0", UUID: "GPU-a0", Model: "NVIDIA H100", Name: "nvidia0", PCIBusID: "00000000:1B:00.0", Driver: "580.105.08"},
 		given{
@@ -110,7 +111,7 @@ func unread() device {
 // split is a board known from its two MIG instances alone.
 func split() []device {
 	v := canonical.Verdict{RealUtilization: math.NaN(), Coverage: math.NaN(), Class: canonical.ClassUnknown, Health: canonical.HealthOK}
-	v.Findings[canonical.CondGPUTemperature] = canonical.Clear
+	v.Findings.Set(canonical.CondGPUTemperature, canonical.Clear)
 	whole := device{canonical.Device{Hostname: "node-b", GPU: "0", UUID: "GPU-b0", Model: "NVIDIA A100", Implied: true}, given{canonical.Temperature: 41}, v}
 	devices := []device{whole}
 	for i, class := range []canonical.Class{canonical.Idle, canonical.MemoryBound} {
@@ -119,7 +120,7 @@ func split() []device {
 		d.given = given{canonical.DRAMActive: 0.5 * float64(i)}
 		// Health means nothing on an instance, whatever it says.
 		d.verdict = canonical.Verdict{RealUtilization: 0.25 * float64(i), Coverage: 0.65, Class: class, Health: canonical.HealthCrit}
-		d.verdict.Findings[canonical.CondGPUTemperature] = canonical.Raised
+		d.verdict.Findings.Set(canonical.CondGPUTemperature, canonical.Raised)
 		devices = append(devices, d)
 	}
 	return devices
@@ -143,7 +144,7 @@ func fleet(n int) *canonical.Snapshot {
 		}
 		d.verdict.RealUtilization = rng.Float64()
 		for c := range canonical.NumConditions {
-			d.verdict.Findings[c] = canonical.Clear
+			d.verdict.Findings.Set(c, canonical.Clear)
 		}
 		devices[i] = d
 	}

@@ -102,7 +102,8 @@ func (n *tally) count(p *proxy) {
 		}
 		if !d.IsInstance() {
 			n.states[v.Health]++
-			for c, found := range v.Findings {
+			for c := range canonical.NumConditions {
+				found := v.Findings.Of(c)
 				n.findings[c][found]++
 			}
 		}

@@ -112,10 +112,11 @@ func (p *proxy) conclude(into map[string]float64) {
 		if v.Health != canonical.HealthUnknown {
 			add(1, names[5], "action", v.Action.String())
 		}
-		for c, found := range v.Findings {
+		for c := range canonical.NumConditions {
+			found := v.Findings.Of(c)
 			if found != canonical.NotRead {
 				for _, state := range states(sets[c]) {
-					add(indicator(found == canonical.Raised && v.States[c] == state), names[4], "condition", canonical.Condition(c).String(), "state", state.String())
+					add(indicator(found == canonical.Raised && v.States[c] == state), names[4], "condition", c.String(), "state", state.String())
 				}
 			}
 		}

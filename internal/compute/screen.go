@@ -1,0 +1,105 @@
+package compute
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// screen finds the conditions that may be raised on a board, nearly always none, so that
+// these alone are tested. It raises none itself.
+type screen struct {
+	limits []limit
+	states [canonical.NumConditions]canonical.HealthSet // that each condition can raise
+	on     canonical.ConditionSet                       // those that can raise any
+	basic  canonical.ConditionSet                       // and those of them that are basic
+}
+
+// limit is the largest reading of a field at which conditions are clear as far as that field
+// goes. NaN is none: any reading may raise them.
+type limit struct {
+	largest    float64
+	conditions canonical.ConditionSet
+	field      canonical.Field
+}
+
+func newScreen(states *[canonical.NumConditions]canonical.HealthSet, t *Thresholds) screen {
+	s := screen{states: *states}
+	for i := range conditions {
+		c, bit := &conditions[i], canonical.ConditionSet(1)<<i
+		if states[i] == 0 {
+			continue
+		}
+		s.on |= bit
+		if c.Basic {
+			s.basic |= bit
+		}
+		for _, f := range c.Inputs {
+			if largest, ok := t.largestClear(c.Test, f); ok {
+				s.add(limit{largest, bit, f})
+			}
+		}
+	}
+	return s
+}
+
+// add appends l, or joins it with one that is the same for other conditions.
+func (s *screen) add(l limit) {
+	i := slices.IndexFunc(s.limits, func(o limit) bool { return o.field == l.field && o.largest == l.largest })
+	if i < 0 {
+		s.limits = append(s.limits, l)
+	} else {
+		s.limits[i].conditions |= l.conditions
+	}
+}
+
+// largestClear returns the limit of an input of a test: 0 where no other is named here. It
+// is not ok where not the reading decides but what was observed from one to the next.
+func (t *Thresholds) largestClear(test Test, f canonical.Field) (largest float64, ok bool) {
+	switch {
+	case test == Rose || test == FatalXID || test == RecentXID || test == RepeatedXID || test == ProfilingStalled:
+		return 0, false
+	case f == canonical.NVLinkRecoveriesFailed:
+		return 0, false
+	case f == canonical.NVLinksActive || f == canonical.TemperatureMargin: // too few of which are bad
+		return math.NaN(), true
+	case test == TooManyRows:
+		return t.RemappedRows, true
+	case test == TooHot:
+		return math.Nextafter(t.coolest(), 0), true
+	}
+	return 0, true
+}
+
+// ofXIDs are the conditions on XIDs.
+const ofXIDs canonical.ConditionSet = 1<<canonical.CondXIDFatal | 1<<canonical.CondXIDRecent | 1<<canonical.CondXIDRepeated
+
+// look returns the conditions that can be seen to have an input, and those that have to be
+// tested. All others are not read, and those that need no test are clear.
+func (s *screen) look(e *evidence) (read, test canonical.ConditionSet) {
+	d := e.device
+	read, test = d.counted, d.eventful
+	if d.xids.told {
+		read |= ofXIDs
+	}
+	if d.xids.eventful() {
+		test |= ofXIDs
+	}
+	switch e.profiling {
+	case canonical.Clear:
+		read |= 1 << canonical.CondProfilingStalled
+	case canonical.Raised:
+		test |= 1 << canonical.CondProfilingStalled
+	}
+	row := e.row
+	for _, l := range s.limits {
+		switch v := row[l.field]; {
+		case v <= l.largest:
+			read |= l.conditions
+		case canonical.Given(v):
+			test |= l.conditions
+		}
+	}
+	return read & s.on, test & s.on
+}

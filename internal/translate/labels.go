@@ -118,6 +118,9 @@ var labelNames = map[string]role{
 // plain one beside it is the target's.
 const exportedPrefix = "exported_"
 
+// podUIDLabel is on the rows of pods where dcgm-exporter looks at their processes.
+const podUIDLabel = "pod_uid"
+
 // variant is what the labels of a row give of its device and its allocation. Rows of
 // one device may differ in it, and rows that differ only in other labels share one.
 type variant struct {
@@ -128,6 +131,9 @@ type variant struct {
 	// exported is set where Prometheus renamed the pod of the row, and target where the
 	// row has been through a Prometheus and its pod has the plain name.
 	exported, target bool
+	// nameless is set where the exporter could not learn the UID of the row's pod, by which
+	// it knows its processes.
+	nameless bool
 }
 
 // isAllocated reports whether the row is of a workload. Once Prometheus renamed the pod of
@@ -215,6 +221,7 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 		r, renamed, known := placeOf(l.Name)
 		return known && renamed && r == rolePod && !isBlank(l.Value)
 	})
+	v.nameless = slices.ContainsFunc(labels, func(l raw.Label) bool { return l.Name == podUIDLabel && l.Value == "" })
 	v.target = !v.exported && row[rolePod] != "" && row[roleTargetJob] != "" && row[roleTargetInstance] != ""
 	return v, true
 }

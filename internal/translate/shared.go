@@ -1,18 +1,15 @@
 package translate
 
 import (
-	"slices"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
 // Where several workloads share a device, dcgm-exporter writes its rows once for each of
-// them. Most repeat the device's reading. With --kubernetes-virtual-gpus (from 4.6 on) two
-// do not: GPU_UTIL and FB_USED are first given of the device, without labels of a pod, and
-// then of each pod, as far as its processes are known. So the row of the device itself
-// goes first wherever it stands, and what the others say of utilization is what each
-// workload used.
+// them, and each repeats the device's reading. With --kubernetes-virtual-gpus (from 4.6 on)
+// two families do not: GPU_UTIL and FB_USED are first given of the device, without labels
+// of a pod, and then of each pod: see uses.go. So the row of the device itself goes first
+// wherever it stands, and only where it is there do the others tell what each pod used.
 
 // sharedSample is a sample of a workload's row of a device that has other rows too.
 type sharedSample struct {
@@ -52,24 +49,10 @@ func (t *Translator) markShared(present []int32) {
 	}
 }
 
-// shapeUses makes the use of every allocation unknown.
-func (t *Translator) shapeUses(dst *canonical.Frame) {
-	t.later = t.later[:0]
-	dst.Uses = dst.Uses[:0]
-	if !t.sharing {
-		return
-	}
-	n := len(t.allocationSet.Allocations)
-	dst.Uses = slices.Grow(dst.Uses, n)[:n]
-	for i := range dst.Uses {
-		dst.Uses[i] = canonical.NoUse
-	}
-}
-
 // fillShared reads the samples that fill put off, for devices without a row of their own.
 // There the first counts, as all are copies of one; but not of what the exporter may give
-// of each pod: the device is utilized as much as the busiest at least, and what it uses of
-// its memory is not known where they differ.
+// of each pod, if the device's row was lost: the device is utilized as much as the busiest
+// at least, and what it uses of its memory is not known where they differ.
 func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	for i := range t.later {
 		s := &t.later[i]
@@ -79,10 +62,10 @@ func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report)
 	for _, s := range t.later {
 		p, value := &t.positions[s.variant], b.Samples[s.sample].Value
 		r := t.families[b.Samples[s.sample].Family].rule
-		t.use(dst, p, r, value)
 		cell := t.cell(dst, int(p.row), r.slot)
 		switch {
 		case !s.alone:
+			t.use(dst, s.variant, r, value)
 		case isUntouched(*cell):
 			*cell = r.read(value, rep)
 		case t.isUtilization(r.slot):
@@ -102,24 +85,4 @@ func (t *Translator) fillShared(dst *canonical.Frame, b *raw.Batch, rep *Report)
 // isUtilization reports whether a column is that of NVML utilization, whatever its unit.
 func (t *Translator) isUtilization(slot int) bool {
 	return slot == int(canonical.NVMLUtilization) || slot == int(canonical.NumFields)+t.rules.util
-}
-
-// use notes what a workload's row says that it used of its device.
-func (t *Translator) use(dst *canonical.Frame, p *position, r *rule, value float64) {
-	if p.allocation < 0 {
-		return
-	}
-	var used *float64
-	switch of := &dst.Uses[p.allocation]; {
-	case t.isUtilization(r.slot):
-		used = &of.NVMLUtilization
-	case r.slot == int(canonical.FramebufferUsed):
-		used = &of.Framebuffer
-	default:
-		return
-	}
-	if !canonical.Given(*used) {
-		var none Report // counted where the reading is read
-		*used = r.read(value, &none)
-	}
 }

@@ -74,6 +74,8 @@ type Translator struct {
 	relabelled     bool           // Prometheus renamed the pod of a row of the topology
 	sharing        bool           // some position is shared
 	later          []sharedSample // of the reading, in its order
+	containers     []int          // of the pod of each of the allocationSet's, while sharing
+	utilRatios     []float64      // of each of them, as utilRatioName gives it
 	cliques        cliques
 	links          links
 	xids           xids
@@ -158,6 +160,7 @@ func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) 
 	t.countXIDs(dst, b, rep)
 	t.resolveUtil(dst.Len(), b.Dict, rep)
 	t.derive(dst)
+	t.resolveUses(dst)
 	rep.UnknownFamilies = t.listUnknown(b.Dict)
 }
 
@@ -348,6 +351,7 @@ func (t *Translator) rearrange(b *raw.Batch) (leftOut uint64) {
 	t.relabelled = slices.ContainsFunc(present, func(v int32) bool { return t.variants[v].exported })
 	leftOut = t.updateAllocations(present)
 	t.markShared(present)
+	t.countContainers()
 	return leftOut
 }
 

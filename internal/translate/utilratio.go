@@ -130,6 +130,9 @@ func (t *Translator) resolveUtil(devices int, d *raw.Dict, rep *Report) {
 	for i := range devices {
 		e.weigh(t.fallbackValues[i*len(t.rules.fallbacks)+t.rules.util])
 	}
+	for _, v := range t.utilRatios {
+		e.weigh(v)
+	}
 	e.siblings = t.hasSibling()
 	e.help = t.util.unitOfHelp(d)
 	t.util.unit = e.unit()

@@ -1,0 +1,124 @@
+package translate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// What pods used, as dcgm-exporter 4.8.2 tells it with --kubernetes-virtual-gpus. Seen on
+// it, over NVIDIA's mock of the driver:
+//
+//   - A pod that the exporter found no process of has 0. It finds none without the host's
+//     PIDs, and without the API server, of which it asks the UIDs of pods: pod_uid is ""
+//     then, and 0 is no reading.
+//   - Each container of a pod has what the pod used.
+//   - MIG instances have memory alone.
+
+// unseenMemory is how much of a device's memory is used, in bytes, where some process must
+// use it. Drivers before 510 count what they keep for themselves, up to some 600 MiB.
+const unseenMemory = 1 << 30
+
+// pod is what the exporter gives values of: a device that a pod has.
+type pod struct {
+	device         int
+	namespace, pod string
+	job            string
+}
+
+func podOf(a *canonical.Allocation) pod { return pod{a.Device, a.Namespace, a.Pod, a.Job} }
+
+// countContainers counts for each allocation how many containers of its pod have its
+// device, those left out included.
+func (t *Translator) countContainers() {
+	t.containers = t.containers[:0]
+	if !t.sharing {
+		return
+	}
+	containers := map[pod]int{}
+	for i := range t.allocations {
+		containers[podOf(&t.allocations[i].Allocation)]++
+	}
+	for i := range t.allocationSet.Allocations {
+		t.containers = append(t.containers, containers[podOf(&t.allocationSet.Allocations[i])])
+	}
+}
+
+// shapeUses makes the use of every allocation unknown.
+func (t *Translator) shapeUses(dst *canonical.Frame) {
+	t.later = t.later[:0]
+	dst.Uses, t.utilRatios = dst.Uses[:0], t.utilRatios[:0]
+	if !t.sharing {
+		return
+	}
+	n := len(t.allocationSet.Allocations)
+	dst.Uses, t.utilRatios = slices.Grow(dst.Uses, n)[:n], slices.Grow(t.utilRatios, n)[:n]
+	for i := range dst.Uses {
+		dst.Uses[i], t.utilRatios[i] = canonical.NoUse, math.NaN()
+	}
+}
+
+// use notes what a pod's row says that it used of a device that has a row of its own.
+func (t *Translator) use(dst *canonical.Frame, variant int32, r *rule, value float64) {
+	at, v := t.positions[variant].allocation, &t.variants[variant]
+	if at < 0 || v.nameless || v.allocation.Pod == "" {
+		return
+	}
+	var used *float64
+	switch {
+	case r.slot == int(canonical.NVMLUtilization):
+		used = &dst.Uses[at].NVMLUtilization
+	case r.slot == int(canonical.FramebufferUsed):
+		used = &dst.Uses[at].Framebuffer
+	case t.isUtilization(r.slot):
+		used = &t.utilRatios[at]
+	default:
+		return
+	}
+	if !canonical.Given(*used) {
+		var none Report // counted where the reading is read
+		*used = r.read(value, &none)
+	}
+}
+
+// resolveUses makes of what pods' rows said what each allocation used. The devices' own
+// readings must be there.
+func (t *Translator) resolveUses(dst *canonical.Frame) {
+	for i := range dst.Uses {
+		if u := &dst.Uses[i].NVMLUtilization; !canonical.Given(*u) && canonical.Given(t.utilRatios[i]) {
+			var none Report
+			*u = t.util.read(t.utilRatios[i], t.util.unit, &none)
+		}
+	}
+	all := t.allocationSet.Allocations
+	for from, to := 0, 0; from < len(dst.Uses); from = to {
+		for to = from; to < len(all) && all[to].Device == all[from].Device; {
+			to++
+		}
+		believe(dst.Uses[from:to], dst.Row(all[from].Device))
+		for i := from; i < to; i++ {
+			n := float64(t.containers[i])
+			dst.Uses[i].NVMLUtilization /= n
+			dst.Uses[i].Framebuffer /= n
+		}
+	}
+}
+
+// believe makes unknown what the allocations of a device used where nobody is said to use
+// what the device's own row says is used: the exporter does not see the processes.
+func believe(uses []canonical.Use, row []float64) {
+	var utilization, memory float64
+	for _, u := range uses {
+		utilization += u.NVMLUtilization
+		memory += u.Framebuffer
+	}
+	for i := range uses {
+		if u := &uses[i]; utilization == 0 && !(row[canonical.NVMLUtilization] == 0) {
+			u.NVMLUtilization = absent
+		}
+		if u := &uses[i]; memory == 0 && !(row[canonical.FramebufferUsed] < unseenMemory) {
+			u.Framebuffer = absent
+		}
+	}
+}

@@ -110,7 +110,12 @@ func openExporter(o *options, s *sourceSettings, userAgent string, _ *slog.Logge
 		return nil, err
 	}
 	// The pipeline bounds each read, and says so better; this one is for when it would not.
-	return exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.longestRead(), Client: client})
+	by := o.setBy(s)
+	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.longestRead(), Client: client, SetBy: by})
+	if err != nil && by != "" {
+		err = fmt.Errorf("%s: %w", by, err)
+	}
+	return src, err
 }
 
 // checkExporter implements backend.check.

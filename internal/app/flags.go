@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -45,7 +47,8 @@ func (e *fileError) Unwrap() error { return e.error }
 type origin uint8
 
 const (
-	fromFile origin = iota // or the default
+	fromFile      origin = iota // or the default
+	fromNeighbour               // the environment of gpu-container-exporter
 	fromEnvironment
 	fromCommandLine
 )
@@ -64,6 +67,9 @@ type givenFlag struct {
 	setting *setting
 	texts   []string
 	typed   bool // on the command line
+	// adopted is the variable of the neighbour's environment that it comes from, "" where it
+	// is our own.
+	adopted string
 }
 
 // Set implements kingpin.Value. The text is read later, in the order of the table.
@@ -86,7 +92,7 @@ func (f *givenFlag) name() string {
 	if f.typed || len(f.texts) == 0 {
 		return "--" + f.setting.flag
 	}
-	return "$" + f.setting.variable()
+	return "$" + cmp.Or(f.adopted, f.setting.variable())
 }
 
 // variable returns the name of the environment variable.
@@ -135,6 +141,9 @@ func readFlags(args []string, stdout io.Writer) (g given, err error) {
 		return nil, errAnswered
 	case err != nil:
 		return nil, explainFlag(err)
+	}
+	if err := g.adopt(os.LookupEnv); err != nil {
+		return nil, err
 	}
 	for _, f := range g {
 		if err := f.apply(newOptions()); err != nil {
@@ -218,6 +227,8 @@ func (o *options) origin(flag string) origin {
 	switch f := o.given.flag(flag); {
 	case f.typed:
 		return fromCommandLine
+	case f.adopted != "":
+		return fromNeighbour
 	case f.texts != nil:
 		return fromEnvironment
 	}
@@ -337,7 +348,7 @@ func (o *options) refuse() error {
 // refuseFlag returns why a flag that was given has no meaning beside the others.
 func (o *options) refuseFlag(f *givenFlag) error {
 	s := f.setting
-	if f.texts == nil || reflect.ValueOf(s.at(o)).Elem().IsZero() {
+	if f.texts == nil || f.adopted != "" || reflect.ValueOf(s.at(o)).Elem().IsZero() {
 		return nil
 	}
 	if s.needs != "" && s.modes&o.mode()&modeHealth == 0 && reflect.ValueOf(settingOf(s.needs).at(o)).Elem().IsZero() {

@@ -6,14 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
@@ -88,12 +83,8 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return unknown
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := opts.begin()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends us at once
-	opts.limitResources()
-	opts.visible = sync.OnceValue(func() []selection.Visible { return visibleBoards(ctx) })
-
 	report := opts.lookAtHealth(ctx, opts.warningsTo(stderr))
 	if opts.notice != "" {
 		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", opts.notice)

@@ -37,7 +37,8 @@ const helpTemplate = `usage: {{.App.Name}} [<flags>]
 {{.Title}}:
 {{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
 Every flag can be set in the environment too; the command line wins, and both win
-over the config file.
+over the config file. In the place of gpu-container-exporter, its variables count too
+(deploy/settings.md).
 One core is used at a time, unless GOMAXPROCS in the environment is more.
 `
 

@@ -117,6 +117,20 @@ needs a restart.
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(names, "<br>"), standard, meant(s), help)
 		}
 	}
+	b.WriteString(`
+## Environment of gpu-container-exporter
+
+In its place, these variables of its environment count too, and NODE_NAME as always: where the flag, its own variable and, for
+what is read, the sources of the config file say nothing. One of them alone may be meant for another program: at least two must be
+set, one of them DCGM_HOST or DCGM_LABELS. DCGM_PORT=5555, the host engine's, and what Kubernetes sets for a Service
+(tcp://…) are none. The log names what is followed, and what is not.
+
+| variable | flag | |
+|---|---|---|
+`)
+	for _, a := range adoptions {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", code(a.by), code("--"+a.flag), a.help)
+	}
 	return b.Bytes()
 }
 

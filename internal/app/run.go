@@ -69,11 +69,8 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return exitUsage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := opts.begin()
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends us at once
-	opts.limitResources()
-	opts.visible = sync.OnceValue(func() []selection.Visible { return visibleBoards(ctx) })
 	switch {
 	case opts.once:
 		defer catchPipeSignal()()
@@ -94,6 +91,16 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// begin prepares for a mode that runs, and returns what ends with the first signal to. A
+// second one ends us at once.
+func (o *options) begin() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	o.limitResources()
+	o.visible = sync.OnceValue(func() []selection.Visible { return visibleBoards(ctx) })
+	return ctx, stop
 }
 
 // logTo returns the logger of a server.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -60,6 +61,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	for _, r := range p.readers {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
 	}
+	opts.logAdopted(os.LookupEnv, logger.Info)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that are running when it ends
@@ -79,7 +81,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		read <- err
 	}()
 
-	err = listen(ctx, p.handler, opts.webFlags(), p.serverLog, logger)
+	err = listen(ctx, p.handler, opts, p.serverLog, logger)
 	end()
 	if e := <-read; err == nil && e != nil && !errors.Is(e, io.EOF) {
 		err = e
@@ -322,7 +324,7 @@ func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
 }
 
 // listen serves handler until ctx ends, then drains.
-func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, own *serverLog, logger *slog.Logger) error {
+func listen(ctx context.Context, handler http.Handler, opts *options, own *serverLog, logger *slog.Logger) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
@@ -340,11 +342,15 @@ func listen(ctx context.Context, handler http.Handler, flags *web.FlagConfig, ow
 		defer cancel()
 		drained <- server.Shutdown(grace)
 	})
-	err := web.ListenAndServe(server, flags, logger)
+	err := web.ListenAndServe(server, opts.webFlags(), logger)
 	if stop() { // ctx has not ended: the server could not start, or broke
+		address := opts.given.flag("web.listen-address")
 		remedy := "see --web.listen-address"
 		if errors.Is(err, syscall.EADDRINUSE) {
 			remedy = "another program listens there, perhaps another kpulse-proxy: ss -ltnp; end that, or choose another address: --web.listen-address=:PORT"
+		}
+		if address.adopted != "" {
+			remedy += " (" + address.name() + " names this one)"
 		}
 		return fmt.Errorf("cannot serve: %w; %s", err, remedy)
 	}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -218,5 +221,65 @@ func TestContainerQueries(t *testing.T) {
 	up.stop()
 	if code, _ := page(t, c, "/healthz"); code != 200 {
 		t.Errorf("/healthz without an exporter: %d", code)
+	}
+}
+
+// inPlace starts the program without flags in the environment of a gpu-container-exporter.
+func inPlace(t *testing.T, variables []string, flags ...string) *child {
+	t.Helper()
+	cmd := exec.Command(itself(t), flags...)
+	cmd.Env = append(os.Environ(), variables...)
+	c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.stop() })
+	return c
+}
+
+// TestInPlaceOfContainerExporter: in its environment, without a flag, the program reads what
+// that would read, listens where that would listen, and answers its clients and its probe. The
+// log and a failure name the variable.
+func TestInPlaceOfContainerExporter(t *testing.T) {
+	t.Parallel()
+	text, want := containerPage()
+	up, _ := changingUpstream(t, text)
+	host, port, _ := strings.Cut(strings.TrimPrefix(up.url, "http://"), ":")
+	c := inPlace(t, []string{"DCGM_HOST=" + host, "DCGM_PORT=" + port, "DCGM_METRICS_ENDPOINT=/metrics", "HTTP_LISTEN_PORT=0", "NODE_NAME=gke-1"})
+	c.url = strings.Replace(c.url, "[::]", "127.0.0.1", 1)
+	list := containersOf(t, c, "?node=gke-1")
+	if len(list) != len(want) || list[0].NodeName != "gke-1" || list[0].SMActive != want[0].SMActive {
+		t.Errorf("%+v", list)
+	}
+	if code, _ := page(t, c, "/healthz"); code != 200 {
+		t.Errorf("/healthz: %d", code)
+	}
+	for _, line := range []string{`variable=$DCGM_HOST flag=--source value=` + up.url + "/metrics", `variable=$HTTP_LISTEN_PORT flag=--web.listen-address value=:0`} {
+		if !strings.Contains(c.logged(), line) {
+			t.Errorf("no %s in\n%s", line, c.logged())
+		}
+	}
+	up.stop()
+	awaitPage(t, c, "/container/metrics", 502, `connection refused; .*\(\$DCGM_HOST names this one\)`)
+}
+
+// TestOwnFlagsInPlace: flags and KPULSE_ variables win over that environment, and one
+// variable of it alone changes nothing but a line in the log.
+func TestOwnFlagsInPlace(t *testing.T) {
+	t.Parallel()
+	up, _ := changingUpstream(t, oneGPU)
+	c := inPlace(t, []string{"DCGM_HOST=127.0.0.1", "DCGM_PORT=1", "HTTP_LISTEN_PORT=1", "KPULSE_SOURCE=" + up.url + "/metrics"}, "--web.listen-address=127.0.0.1:0")
+	if code, body := page(t, c, "/metrics"); code != 200 || strings.Contains(c.logged(), "DCGM_HOST") {
+		t.Errorf("%d %s\n%s", code, body, c.logged())
+	}
+	c = inPlace(t, []string{"DCGM_HOST=192.0.2.1"}, "--web.listen-address=127.0.0.1:0", "--poll=0")
+	const line = `is not followed: alone it may be meant for another program" variable=$DCGM_HOST remedy="set `
+	if log := c.logged(); !strings.Contains(log, line) || !strings.Contains(log, "reads=http://localhost:9400/metrics") {
+		t.Errorf("no %s in\n%s", line, log)
+	}
+	cmd := exec.Command(itself(t), "--once")
+	cmd.Env = append(os.Environ(), "DCGM_HOST=h", "DCGM_PORT=94O0")
+	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `$DCGM_PORT="94O0" is no port`) {
+		t.Errorf("%v: %s", err, out)
 	}
 }

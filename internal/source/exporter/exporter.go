@@ -5,6 +5,7 @@ package exporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -41,6 +42,8 @@ type Options struct {
 	// connections of its transport. nil is a client of our own, which uses no
 	// proxy: a node's exporter is not reached through one.
 	Client *http.Client
+	// SetBy names what the target was set by, for remedies; "" where that is the flag.
+	SetBy string
 }
 
 // Source is one upstream that answers with an exposition. It implements
@@ -49,6 +52,7 @@ type Source struct {
 	timeout  time.Duration
 	caps     source.Caps
 	upstream upstream
+	setBy    string
 	dict     *raw.Dict
 	scanner  raw.Scanner
 
@@ -87,6 +91,7 @@ func New(target string, opts Options) (*Source, error) {
 	}
 	s := &Source{
 		timeout: opts.Timeout,
+		setBy:   opts.SetBy,
 		dict:    raw.NewDict(),
 		caps: source.Caps{
 			Backend:     "prometheus",
@@ -134,6 +139,14 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return s.Scan(b)
 }
 
+// blame adds to the remedy of an error what names the upstream.
+func (s *Source) blame(err error) error {
+	if e, ok := errors.AsType[*source.Error](err); ok && s.setBy != "" {
+		e.Remedy += " (" + s.setBy + " names this one)"
+	}
+	return err
+}
+
 // Fetch implements source.Fetcher.
 func (s *Source) Fetch(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
@@ -154,7 +167,7 @@ func (s *Source) Fetch(ctx context.Context, b *raw.Batch) error {
 		return s.errClosed()
 	}
 	if err != nil {
-		return err
+		return s.blame(err)
 	}
 	b.At, b.Took = at, took
 	return nil
@@ -177,7 +190,7 @@ func (s *Source) Scan(b *raw.Batch) error {
 	if b.Skipped > 0 && b.Meaningful == 0 {
 		err := s.upstream.notMetrics(b)
 		b.Reset()
-		return err
+		return s.blame(err)
 	}
 	return nil
 }

@@ -1,0 +1,145 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// neighbour is the environment of gpu-container-exporter, in whose place a kpulse-proxy may be
+// put with all that it was given. Its variables are asked for by name.
+type neighbour func(name string) (value string, ok bool)
+
+// adoption is a flag that the neighbour's environment stands in for, where nothing of
+// ours does.
+type adoption struct {
+	flag string
+	// by is the variable without which it does not.
+	by string
+	// unless are other flags that say the same: one that is given wins.
+	unless string
+	// value returns what the flag would have been given, "" for nothing.
+	value func(neighbour) (string, error)
+	// help is for the reference.
+	help string
+}
+
+// adoptions are in the order in which they are reported.
+var adoptions = []adoption{
+	{flag: "source", by: "DCGM_HOST", unless: "backend replay", value: neighbour.url,
+		help: "The host of the exporter. With it `DCGM_PORT` (9400) and `DCGM_METRICS_ENDPOINT` (/metrics) count, too."},
+	{flag: "web.listen-address", by: "HTTP_LISTEN_PORT", value: neighbour.listen,
+		help: "The port to listen on, of all addresses. Without it we listen where we always do, and not on 6061."},
+}
+
+// enginePort is where DCGM's host engine listens: with it DCGM_HOST and DCGM_PORT are those of
+// a program that talks to that.
+const enginePort = "5555"
+
+// get returns the value of a variable, "" for none. What Kubernetes sets for a Service of
+// that name (DCGM_PORT=tcp://10.0.0.1:9400) is none.
+func (env neighbour) get(name string) string {
+	value, _ := env(name)
+	if strings.Contains(value, "://") && strings.HasSuffix(name, "_PORT") {
+		return ""
+	}
+	return value
+}
+
+// set returns which of the neighbour's own variables are set. NODE_NAME is ours as well.
+func (env neighbour) set() (names []string) {
+	for _, name := range []string{"DCGM_HOST", "DCGM_PORT", "DCGM_METRICS_ENDPOINT", "DCGM_LABELS", "HTTP_LISTEN_PORT"} {
+		if value := env.get(name); value != "" && (name != "DCGM_PORT" || value != enginePort) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// speaks reports whether the environment is the neighbour's: it names what to read, and
+// something else beside it. One variable alone may be meant for another program.
+func (env neighbour) speaks() bool {
+	return (env.get("DCGM_HOST") != "" || env.get("DCGM_LABELS") != "") && len(env.set()) > 1
+}
+
+// url is the exporter's, where the environment names its host.
+func (env neighbour) url() (string, error) {
+	host := env.get("DCGM_HOST")
+	if host == "" {
+		return "", nil
+	}
+	if bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"); net.ParseIP(bare) != nil {
+		host = bare
+	} else if strings.ContainsAny(host, ":/?#@[] ") {
+		// Not quoted: it may hold a password.
+		return "", fmt.Errorf("$DCGM_HOST is no host; write a name or an address in it, the port in DCGM_PORT and the path in DCGM_METRICS_ENDPOINT, or give --source=URL")
+	}
+	port, err := env.port("DCGM_PORT", "9400", 1)
+	if err != nil {
+		return "", err
+	}
+	path := cmp.Or(env.get("DCGM_METRICS_ENDPOINT"), "/metrics")
+	return "http://" + net.JoinHostPort(host, port) + "/" + strings.TrimPrefix(path, "/"), nil
+}
+
+// listen is the address on which to listen.
+func (env neighbour) listen() (string, error) {
+	port, err := env.port("HTTP_LISTEN_PORT", "", 0)
+	if port == "" {
+		return "", err
+	}
+	return ":" + port, err
+}
+
+// port returns the port in a variable.
+func (env neighbour) port(name, standard string, least int) (string, error) {
+	text := cmp.Or(env.get(name), standard)
+	if text == "" {
+		return "", nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 16); err != nil || int(n) < least {
+		return "", fmt.Errorf("$%s=%.20q is no port; write a number from %d to 65535", name, text, least)
+	}
+	return text, nil
+}
+
+// adopt gives flags what the neighbour's environment says, unless something of ours does.
+func (g given) adopt(env neighbour) error {
+	if !env.speaks() {
+		return nil
+	}
+	for _, a := range adoptions {
+		if a.waived(g) {
+			continue
+		}
+		value, err := a.value(env)
+		if err != nil {
+			return err
+		}
+		if f := g.flag(a.flag); value != "" {
+			f.texts, f.adopted = []string{value}, a.by
+		}
+	}
+	return nil
+}
+
+// waived reports whether flags or variables of our own say what a would.
+func (a *adoption) waived(g given) bool {
+	return slices.ContainsFunc(append(strings.Fields(a.unless), a.flag), func(flag string) bool { return g.flag(flag).texts != nil })
+}
+
+// logAdopted logs what the neighbour's environment set, and what of it is not followed.
+func (o *options) logAdopted(env neighbour, log func(msg string, args ...any)) {
+	for _, a := range adoptions {
+		switch f := o.given.flag(a.flag); {
+		case f.adopted != "":
+			log("set as in gpu-container-exporter", "variable", f.name(), "flag", "--"+a.flag, "value", f.String())
+		case env.get(a.by) != "" && !env.speaks() && !a.waived(o.given):
+			log("a variable of gpu-container-exporter is not followed: alone it may be meant for another program", "variable", "$"+a.by,
+				"remedy", "set DCGM_HOST or DCGM_LABELS and one more of its variables, or --"+a.flag)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		return nil, errors.Join(err, p.closeSources())
 	}
 	served := expose.Options{
-		Sources:      p.sources(),
+		Sources:      expose.NewSet(p.sources()...),
 		Passthrough:  opts.passthrough,
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),

@@ -16,7 +16,8 @@ import (
 // words and units of gpu-container-exporter's API of that path. What was not read is left
 // out where that API has 0.
 type containers struct {
-	sources []Source
+	sources *Set
+	absent  func() *canonical.Failure
 	timeout time.Duration
 }
 
@@ -79,12 +80,13 @@ func (f *containerFilter) shows(d *canonical.Device, w *canonical.Workload) bool
 // or 504 if no source could be read.
 func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	ctx, cancel := context.WithTimeoutCause(r.Context(), c.timeout, canonical.TimedOut(c.timeout))
-	defer cancel()
-	readings := readAll(ctx, c.sources)
+	sources, readings := c.read(r)
 	defer releaseAll(readings)
+	if absent(w, sources, c.absent) {
+		return
+	}
 	if status := statusOf(readings); status != http.StatusOK {
-		http.Error(w, explain(c.sources, readings), status)
+		http.Error(w, explain(sources, readings), status)
 		return
 	}
 	list, filter, taken := []map[string]any{}, filterOf(r.URL.Query()), newClaims()
@@ -95,6 +97,15 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.MarshalIndent(list, "", "  ") // as that API writes it
 	answerEncoded(w, body, err)
+}
+
+// read reads all sources.
+func (c *containers) read(r *http.Request) ([]Source, []reading) {
+	set := c.sources.use()
+	defer set.users.Done()
+	ctx, cancel := context.WithTimeoutCause(r.Context(), c.timeout, canonical.TimedOut(c.timeout))
+	defer cancel()
+	return set.sources, readAll(ctx, set.sources)
 }
 
 // appendContainers appends an object for each container on a device that no source before

@@ -35,7 +35,7 @@ func shared() *canonical.Snapshot {
 // that this stands for, and nothing where nothing was read. A board that is cut into
 // instances has none; what nobody holds has no container.
 func TestContainers(t *testing.T) {
-	server := serve(t, Options{Sources: []Source{brokenSource("gone", refused), sourceOf(shared())}})
+	server := serve(t, Options{Sources: NewSet(brokenSource("gone", refused), sourceOf(shared()))})
 	res, body := ask(t, "GET", server.URL+"/container/metrics")
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%d %s: %s", res.StatusCode, res.Header.Get("Content-Type"), body)
@@ -80,7 +80,7 @@ func TestContainersOfSharedDevices(t *testing.T) {
 		{"the first has no allocations", []Source{sourceOf(free), sourceOf(other)}, "0: 1: 0.7: 0.8:small"},
 		{"the first is down", []Source{brokenSource("gone", refused), sourceOf(other)}, "0:train-0 0:probe 1: 0.7: 0.8:small"},
 	} {
-		if got := listed(t, serve(t, Options{Sources: c.sources}).URL, ""); got != c.pods {
+		if got := listed(t, serve(t, Options{Sources: NewSet(c.sources...)}).URL, ""); got != c.pods {
 			t.Errorf("%s: the list is %s, want %s", c.name, got, c.pods)
 		}
 	}
@@ -111,7 +111,7 @@ func listed(t *testing.T, url, query string) string {
 // TestContainerFilters: what a query names must all hold, of each name the first value
 // counts, one that is empty asks for nothing, and other names mean nothing.
 func TestContainerFilters(t *testing.T) {
-	url := serve(t, Options{Sources: []Source{sourceOf(shared())}}).URL
+	url := serve(t, Options{Sources: NewSet(sourceOf(shared()))}).URL
 	const all = "0:train-0 0:probe 1: 0.7: 0.8:small"
 	for query, want := range map[string]string{
 		"?pod=probe":                            "0:probe",
@@ -140,7 +140,7 @@ func TestContainersOfTheHost(t *testing.T) {
 	s.Frame.AllocationSet = &canonical.AllocationSet{Allocations: []canonical.Allocation{
 		{Device: 0, Workload: canonical.Workload{Container: "registry/train"}},
 	}, Holders: []int{1, 70}}
-	_, body := ask(t, "GET", serve(t, Options{Sources: []Source{sourceOf(s)}}).URL+"/container/metrics")
+	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(sourceOf(s))}).URL+"/container/metrics")
 	if text := string(body); strings.Count(text, "device_id") != 1 || !strings.Contains(text, `"container": "registry/train"`) {
 		t.Error(text)
 	}
@@ -160,7 +160,7 @@ func TestContainersOfNobody(t *testing.T) {
 		{"refused", brokenSource("gone", refused), 502, "connection refused"},
 		{"too slow", brokenSource("slow", slow), 504, "slow did not answer"},
 	} {
-		server := serve(t, Options{Sources: []Source{c.source}, Timeout: time.Second, MaxRequests: 1})
+		server := serve(t, Options{Sources: NewSet(c.source), Timeout: time.Second, MaxRequests: 1})
 		if res, body := ask(t, "GET", server.URL+"/container/metrics?pod=none"); res.StatusCode != c.status || !strings.Contains(string(body), c.body) {
 			t.Errorf("%s: %d %s", c.name, res.StatusCode, body)
 		}

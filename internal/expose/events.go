@@ -13,7 +13,7 @@ import (
 // canonical.MaxEvents, the newest last. PID and process are left out for other machines
 // unless exposed.
 type events struct {
-	sources []Source
+	sources *Set
 	machine func([]canonical.Event) []canonical.Event // nil for nothing
 	exposed bool
 }
@@ -60,7 +60,7 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // several sources have are the first one's, as its series are.
 func (e *events) list() (all []canonical.Event) {
 	claimed := map[string]bool{}
-	for _, f := range e.sources {
+	for _, f := range e.sources.now() {
 		for _, one := range f.Events(nil) {
 			if one.UUID == "" || !claimed[one.UUID] {
 				all = append(all, one)
@@ -100,7 +100,7 @@ func viewOfEvent(e *canonical.Event) eventView {
 
 // resolve answers a POST to /-/resolve?uuid=…: an operator says that the fatal XIDs of a
 // board are dealt with.
-func resolve(sources []Source, enabled bool) http.HandlerFunc {
+func resolve(sources *Set, enabled bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !enabled {
 			http.Error(w, "resolving over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
@@ -112,7 +112,7 @@ func resolve(sources []Source, enabled bool) http.HandlerFunc {
 			return
 		}
 		known, resolved := false, false
-		for _, f := range sources {
+		for _, f := range sources.now() {
 			is, any := f.Resolve(uuid)
 			known, resolved = known || is, resolved || any
 		}

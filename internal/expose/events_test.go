@@ -48,14 +48,14 @@ func TestEvents(t *testing.T) {
 		Severity: canonical.SeverityFatal, Action: canonical.ActionRebootNode, Text: `fell off the "bus"`, PID: 7, Process: "python",
 	}
 	opts := Options{
-		Sources: []Source{
+		Sources: NewSet(
 			eventful("a", "GPU-a", fell,
 				canonical.Event{At: second(30), Kind: canonical.EventRaised, Condition: canonical.CondXIDFatal, State: canonical.HealthCrit, Action: canonical.ActionRebootNode},
 				canonical.Event{At: second(40), Kind: canonical.EventResolved, Code: 79, Severity: canonical.SeverityFatal},
 				canonical.Event{At: second(40), Kind: canonical.EventCleared, Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}),
 			eventful("again", "GPU-a", fell),
 			eventful("b", "GPU-b", canonical.Event{At: second(10), Kind: canonical.EventReset, Text: "energy fell"}),
-		},
+		),
 		Events: func(dst []canonical.Event) []canonical.Event {
 			return append(dst, canonical.Event{At: second(35), Kind: canonical.EventSXID, Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 1, Severity: canonical.SeverityWarning, Text: "Non-fatal"})
 		},
@@ -87,7 +87,7 @@ func TestEventsAreBounded(t *testing.T) {
 	for i := range canonical.MaxEvents {
 		many = append(many, canonical.Event{At: second(i), Kind: canonical.EventReset})
 	}
-	opts := Options{Sources: []Source{eventful("a", "GPU-a", many...), eventful("b", "GPU-b", canonical.Event{At: second(5000), Kind: canonical.EventReset})}}
+	opts := Options{Sources: NewSet(eventful("a", "GPU-a", many...), eventful("b", "GPU-b", canonical.Event{At: second(5000), Kind: canonical.EventReset}))}
 	var answer struct{ Events []struct{ UUID string } }
 	if err := json.Unmarshal([]byte(askEvents(t, opts, here)), &answer); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestEventsAreBounded(t *testing.T) {
 	if n := len(answer.Events); n != canonical.MaxEvents || answer.Events[n-1].UUID != "GPU-b" {
 		t.Errorf("%d events, the last of %s", n, answer.Events[n-1].UUID)
 	}
-	opts.Sources = []Source{eventful("a", "GPU-a")}
+	opts.Sources = NewSet(eventful("a", "GPU-a"))
 	if got, want := askEvents(t, opts, here), "{\"events\":[]}\n"; got != want {
 		t.Errorf("without any: %q, want %q", got, want)
 	}
@@ -105,7 +105,7 @@ func TestResolveRoute(t *testing.T) {
 	fatal := eventful("a", "GPU-a")
 	fatal.fatal = []string{"GPU-a"}
 	sources := []Source{fatal, eventful("b", "GPU-a"), eventful("c", "GPU-c")}
-	able, unable := serve(t, Options{Sources: sources, EnableResolve: true}), serve(t, Options{Sources: sources})
+	able, unable := serve(t, Options{Sources: NewSet(sources...), EnableResolve: true}), serve(t, Options{Sources: NewSet(sources...)})
 	for _, test := range []struct {
 		server, method, query string
 		status                int

@@ -29,7 +29,7 @@ func render(readings ...reading) []byte { return renderWith(nil, readings...) }
 func renderWith(switches []canonical.SXIDCount, readings ...reading) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}, switches: switches}
-	newRenderer(1).write(&s, 0, readings)
+	newRenderer().write(&s, &view{}, readings)
 	s.flush()
 	return out.Bytes()
 }

@@ -50,7 +50,7 @@ func TestFurtherFamilies(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		o := output{buffer: buffer{w: &out}}
-		newRenderer(1).writeFurther(&o, 0, both, test.passed)
+		newRenderer().writeFurther(&o, &view{}, both, test.passed)
 		o.flush()
 		if want := strings.Join(test.want, "\n") + "\n"; out.String() != want {
 			t.Errorf("passed through %v:\n%swant\n%s", test.passed, out.String(), want)
@@ -67,11 +67,12 @@ func TestFurtherFamiliesInPieces(t *testing.T) {
 	var out bytes.Buffer
 	o := output{buffer: buffer{w: &out}}
 	o.pass(bytes.Repeat([]byte("body\n"), direct))
-	e := newRenderer(1)
+	e := newRenderer()
 	l := newLayout([]reading{good(snap)}, nil)
 	l.sources[0].shown = func(int) bool { return true }
-	e.views[0].Store(l)
-	e.writeFurther(&o, 0, []reading{good(snap)}, true)
+	var all view
+	all.layout.Store(l)
+	e.writeFurther(&o, &all, []reading{good(snap)}, true)
 	o.buf = append(o.buf, "ours\n"...)
 	o.flush()
 	text := bytes.TrimPrefix(out.Bytes(), bytes.Repeat([]byte("body\n"), direct))

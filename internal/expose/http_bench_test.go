@@ -18,7 +18,7 @@ func BenchmarkScrape(b *testing.B) {
 		snap.Valid = [][]byte{snap.Body}
 		for _, coding := range []string{"identity", "gzip"} {
 			b.Run(fmt.Sprintf("devices=%d/%s", n, coding), func(b *testing.B) {
-				server := serve(b, Options{Sources: []Source{sourceOf(snap)}})
+				server := serve(b, Options{Sources: NewSet(sourceOf(snap))})
 				req, err := http.NewRequestWithContext(b.Context(), "GET", server.URL+"/metrics", http.NoBody)
 				if err != nil {
 					b.Fatal(err)

@@ -18,7 +18,7 @@ var landingPage string
 
 // landing answers / with the state of each source for a human.
 type landing struct {
-	sources   []Source
+	sources   *Set
 	pprof     bool
 	processes bool
 	rules     bool
@@ -106,7 +106,7 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		view.Notes = l.notes()
 	}
 	now := time.Now()
-	for _, f := range l.sources {
+	for _, f := range l.sources.now() {
 		state, ready := f.Status()
 		source := viewOf(state, ready, now)
 		source.addAbsent(state.Roster)

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -38,14 +39,15 @@ const (
 // metrics answers /metrics: it reads the sources within the scraper's timeout and
 // writes what the upstreams answered, then the series of ours.
 type metrics struct {
-	sources     []Source
+	sources     *Set
+	absent      func() *canonical.Failure // nil for none: there are always sources
 	passthrough Passthrough
 	timeout     time.Duration
 	results     func(now time.Time, pass func([]byte)) // nil for none
 
 	switches func([]canonical.SXIDCount) []canonical.SXIDCount // nil for none
 
-	renderer  *renderer // view 0 is all sources, view 1+i is source i alone
+	renderer  *renderer
 	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
@@ -55,26 +57,40 @@ type metrics struct {
 func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.inFlight.Add(-1)
 	m.inFlight.Add(1)
-	sources, view, err := m.choose(r)
+	asked, readings, err := m.read(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	timeout := readTimeout(r, m.timeout)
-	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, canonical.TimedOut(timeout))
-	defer cancel()
-	readings := readAll(ctx, sources)
 	defer releaseAll(readings)
+	if absent(w, asked.sources, m.absent) {
+		return
+	}
 	if r.Context().Err() != nil {
 		w.WriteHeader(statusClientGone) // nobody waits for the answer
 		return
 	}
-	m.telemetry.countFailures(sources, readings)
+	m.telemetry.countFailures(asked.sources, readings)
 	if status := statusOf(readings); status != http.StatusOK {
-		http.Error(w, explain(sources, readings), status)
+		http.Error(w, explain(asked.sources, readings), status)
 		return
 	}
-	m.answer(w, r, view, readings)
+	m.answer(w, r, asked, readings)
+}
+
+// read reads the sources that r asks for, within the scraper's timeout. The error is that
+// there is none of the name.
+func (m *metrics) read(r *http.Request) (chosen, []reading, error) {
+	set := m.sources.use()
+	defer set.users.Done()
+	asked, err := set.choose(r)
+	if err != nil {
+		return asked, nil, err
+	}
+	timeout := readTimeout(r, m.timeout)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), timeout, canonical.TimedOut(timeout))
+	defer cancel()
+	return asked, readAll(ctx, asked.sources), nil
 }
 
 // notItself answers a request of our own sources, which have self as their User-Agent:
@@ -89,26 +105,47 @@ func notItself(self string, next http.Handler) http.Handler {
 	})
 }
 
-// choose returns the sources that r asks for, and their view.
-func (m *metrics) choose(r *http.Request) ([]Source, int, error) {
+// chosen are the sources that a scrape asks for.
+type chosen struct {
+	sources []Source
+	view    *view
+	all     bool // rather than one alone
+	first   bool // the first is among them, or there is none
+}
+
+// choose returns the sources that r asks for.
+func (m *members) choose(r *http.Request) (chosen, error) {
+	all := chosen{m.sources, &m.all, true, true}
 	if r.URL.RawQuery == "" {
-		return m.sources, 0, nil
+		return all, nil
 	}
 	asked, given := r.URL.Query()["source"]
 	if !given {
-		return m.sources, 0, nil
+		return all, nil
 	}
 	names := make([]string, len(m.sources))
 	for i, f := range m.sources {
 		if names[i] = f.Name(); names[i] == asked[0] {
-			return m.sources[i : i+1], 1 + i, nil
+			return chosen{m.sources[i : i+1], &m.alone[i], false, i == 0}, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("no source is named %q; there is %s", asked[0], strings.Join(names, ", "))
+	return chosen{}, fmt.Errorf("no source is named %q; there is %s", asked[0], cmp.Or(strings.Join(names, ", "), "none now"))
+}
+
+// absent answers 502 where there is no source to be read, and that is a failure.
+func absent(w http.ResponseWriter, sources []Source, why func() *canonical.Failure) bool {
+	if len(sources) > 0 || why == nil {
+		return false
+	}
+	failure := why()
+	if failure != nil {
+		http.Error(w, "no source: "+failure.Error(), http.StatusBadGateway)
+	}
+	return failure != nil
 }
 
 // answer writes the exposition. A client that goes away meanwhile is no error.
-func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readings []reading) {
+func (m *metrics) answer(w http.ResponseWriter, r *http.Request, asked chosen, readings []reading) {
 	gzipped := acceptsGzip(r.Header["Accept-Encoding"])
 	h := w.Header()
 	h.Set("Content-Type", contentType)
@@ -123,13 +160,13 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, view int, readi
 	o := m.outputs.get(w, gzipped)
 	defer m.outputs.put(o)
 	m.passthrough.writeAll(o, readings)
-	m.renderer.writeFurther(o, view, readings, m.passthrough != PassOff)
+	m.renderer.writeFurther(o, asked.view, readings, m.passthrough != PassOff)
 	o.switches = o.switches[:0]
-	if m.switches != nil && view <= 1 { // all sources, and the first alone
+	if m.switches != nil && asked.first {
 		o.switches = m.switches(o.switches)
 	}
-	m.renderer.write(o, view, readings)
-	if m.results != nil && view == 0 {
+	m.renderer.write(o, asked.view, readings)
+	if m.results != nil && asked.all {
 		m.results(time.Now(), o.pass)
 	}
 	if n, whole := o.end(); whole {

@@ -92,9 +92,9 @@ func TestPassthroughOfText(t *testing.T) {
 		if test.mode == PassOff {
 			want = ""
 		}
-		m := &metrics{passthrough: test.mode, renderer: newRenderer(1)}
+		m := &metrics{passthrough: test.mode, renderer: newRenderer()}
 		rec := httptest.NewRecorder()
-		m.answer(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), 0, []reading{{snapshot: snap, source: &snap.Source}})
+		m.answer(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), chosen{view: &view{}}, []reading{{snapshot: snap, source: &snap.Source}})
 		if got, _, _ := strings.Cut(rec.Body.String(), begin); got != want {
 			t.Errorf("mode %v: %d bytes before our series, want %d", test.mode, len(got), len(want))
 		}
@@ -132,11 +132,13 @@ func TestPassthroughIsByteForByte(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			opts := Options{Passthrough: row.mode}
+			var sources []Source
 			var readings []reading
 			for _, s := range row.snaps {
-				opts.Sources = append(opts.Sources, sourceOf(s))
+				sources = append(sources, sourceOf(s))
 				readings = append(readings, good(s))
 			}
+			opts.Sources = NewSet(sources...)
 			server := serve(t, opts)
 			want := row.want + string(render(readings...))
 			if !strings.HasPrefix(want[len(row.want):], begin) {
@@ -173,7 +175,7 @@ func gunzip(t testing.TB, b []byte) []byte {
 }
 
 func TestHeadersOfMetrics(t *testing.T) {
-	server := serve(t, Options{Sources: []Source{sourceOf(passed())}})
+	server := serve(t, Options{Sources: NewSet(sourceOf(passed()))})
 	for _, method := range []string{"GET", "HEAD"} {
 		for _, accept := range []string{"*/*", "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5", "application/vnd.google.protobuf"} {
 			for coding, encoded := range map[string]string{"gzip": "gzip", "identity": ""} {
@@ -231,7 +233,7 @@ func TestFailures(t *testing.T) {
 				row.sources[1].(*fakeSource).name = "slow too"
 				row.body = slowLine + strings.Replace(slowLine, "slow", "slow too", 1)
 			}
-			server := serve(t, Options{Sources: row.sources})
+			server := serve(t, Options{Sources: NewSet(row.sources...)})
 			res, body := ask(t, "GET", server.URL+"/metrics"+row.query)
 			if res.StatusCode != row.status || !strings.Contains(string(body), row.body) || row.status != 200 && string(body) != row.body {
 				t.Errorf("%d\n%s\nwant %d\n%s", res.StatusCode, body, row.status, row.body)
@@ -265,7 +267,7 @@ func TestSourcesAreReadAtTheSameTime(t *testing.T) {
 		one, two := sourceOf(snapshotOf("one", board())), sourceOf(snapshotOf("two", unread()))
 		one.slow, two.slow = true, true
 		begun := time.Now()
-		if w := answerOf(t, Options{Sources: []Source{one, two}, MaxRequests: 1, Timeout: 300 * time.Millisecond}, nil); w.Code != 504 {
+		if w := answerOf(t, Options{Sources: NewSet(one, two), MaxRequests: 1, Timeout: 300 * time.Millisecond}, nil); w.Code != 504 {
 			t.Errorf("status %d", w.Code)
 		}
 		if took := time.Since(begun); took != 300*time.Millisecond {
@@ -277,7 +279,7 @@ func TestSourcesAreReadAtTheSameTime(t *testing.T) {
 func TestTooManyRequests(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
-	server := serve(t, Options{Sources: []Source{f}, MaxRequests: 2, Timeout: time.Hour})
+	server := serve(t, Options{Sources: NewSet(f), MaxRequests: 2, Timeout: time.Hour})
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range 2 {
@@ -311,7 +313,7 @@ func TestTooManyRequests(t *testing.T) {
 func TestClientGoneWhileReading(t *testing.T) {
 	f := sourceOf(snapshotOf("slow", board()))
 	f.slow = true
-	h, err := New(Options{Sources: []Source{f}, MaxRequests: 1, Timeout: time.Minute, FailureKinds: []string{"timeout"}})
+	h, err := New(Options{Sources: NewSet(f), MaxRequests: 1, Timeout: time.Minute, FailureKinds: []string{"timeout"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +335,7 @@ func TestClientGoneWhileWriting(t *testing.T) {
 	f := sourceOf(fleet(1000)) // far more than the buffers of a connection
 	want := render(good(f.snapshot))
 	for _, coding := range []string{"identity", "gzip"} {
-		server := serve(t, Options{Sources: []Source{f}, MaxRequests: 1})
+		server := serve(t, Options{Sources: NewSet(f), MaxRequests: 1})
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -388,7 +390,7 @@ func TestShortAnswerTellsItsLength(t *testing.T) {
 		snap := fleet(c.devices)
 		upstream := bytes.Repeat([]byte("a_metric{with=\"labels\"} 1\n"), 10_000) // passed on from where it lies
 		snap.Valid = [][]byte{upstream, []byte("last 1\n")}
-		server := serve(t, Options{Sources: []Source{sourceOf(snap)}, MaxRequests: 1})
+		server := serve(t, Options{Sources: NewSet(sourceOf(snap)), MaxRequests: 1})
 		res, body := ask(t, "GET", server.URL+"/metrics", "Accept-Encoding: "+c.coding)
 		if told := res.ContentLength >= 0; told != c.told || told && int(res.ContentLength) != len(body) {
 			t.Errorf("%s: length %d told for a body of %d", c.name, res.ContentLength, len(body))
@@ -409,7 +411,7 @@ func TestWritesAreLarge(t *testing.T) {
 		snap.Valid = append(snap.Valid, []byte("a_metric{with=\"labels\"} 1\n"))
 	}
 	for _, coding := range []string{"identity", "gzip"} {
-		h, err := New(Options{Sources: []Source{sourceOf(snap)}, MaxRequests: 1, Timeout: time.Second})
+		h, err := New(Options{Sources: NewSet(sourceOf(snap)), MaxRequests: 1, Timeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -467,7 +469,7 @@ func TestDeadlineReachesTheSource(t *testing.T) {
 			if header != "" {
 				headers.Set(timeoutHeader, header)
 			}
-			w := answerOf(t, Options{Sources: []Source{f}, MaxRequests: 1, Timeout: 20 * time.Second}, headers)
+			w := answerOf(t, Options{Sources: NewSet(f), MaxRequests: 1, Timeout: 20 * time.Second}, headers)
 			if got := time.Duration(f.deadline.Load()); got != want || !strings.Contains(w.Body.String(), "no answer within "+want.String()) {
 				t.Errorf("with %q the source had %s, want %s: %s", header, got, want, w.Body)
 			}

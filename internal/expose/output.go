@@ -190,12 +190,13 @@ func (l *outputs) put(o *output) {
 // one goroutine and allocates nothing while devices and allocations stay the same.
 type Writer struct {
 	renderer *renderer
+	view     view
 	output   output
 	readings []reading
 }
 
 // NewWriter returns a Writer.
-func NewWriter() *Writer { return &Writer{renderer: newRenderer(1)} }
+func NewWriter() *Writer { return &Writer{renderer: newRenderer()} }
 
 // Write writes all series of snapshots, their further families and ours, one of each source
 // in an order that stays the same, to out in large pieces. The snapshots are not kept.
@@ -206,8 +207,8 @@ func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	for _, s := range snapshots {
 		w.readings = append(w.readings, reading{snapshot: s, source: &s.Source})
 	}
-	w.renderer.writeFurther(&w.output, 0, w.readings, true)
-	w.renderer.write(&w.output, 0, w.readings)
+	w.renderer.writeFurther(&w.output, &w.view, w.readings, true)
+	w.renderer.write(&w.output, &w.view, w.readings)
 	w.output.flush()
 	clear(w.readings)
 	err := w.output.err

@@ -27,7 +27,7 @@ type ProcessLister interface {
 // are missing, where some are.
 type processes struct {
 	lister  ProcessLister // nil if it is off
-	sources []Source
+	sources *Set
 	exposed bool
 	timeout time.Duration
 	lock    chan struct{} // full while a request lists
@@ -107,7 +107,7 @@ func statusOfList(err error) int {
 func (p *processes) identify(list []canonical.Process) {
 	type id struct{ uuid, instance string }
 	devices := map[id]*canonical.Device{}
-	for _, f := range p.sources {
+	for _, f := range p.sources.now() {
 		state, _ := f.Status()
 		if state.Roster == nil {
 			continue

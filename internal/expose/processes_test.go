@@ -29,7 +29,7 @@ func listing(list ...canonical.Process) ProcessLister {
 func askProcesses(t *testing.T, opts Options, peer string) *httptest.ResponseRecorder {
 	t.Helper()
 	if opts.Sources == nil {
-		opts.Sources = []Source{sourceOf(snapshotOf("s"))}
+		opts.Sources = NewSet(sourceOf(snapshotOf("s")))
 	}
 	opts.MaxRequests, opts.Timeout = 4, time.Second
 	h, err := New(opts)
@@ -62,7 +62,7 @@ func TestProcesses(t *testing.T) {
 		`{"pid":1,"hostname":"node-a","gpu":"10","uuid":"GPU-x"},` +
 		`{"pid":30,"hostname":"node-b","gpu":"0","uuid":"GPU-b0","mig_instance":"8","used_memory_bytes":0,"kind":"mps"}` +
 		"]}\n"
-	w := askProcesses(t, Options{Sources: []Source{sourceOf(s)}, Processes: listing(list...)}, here)
+	w := askProcesses(t, Options{Sources: NewSet(sourceOf(s)), Processes: listing(list...)}, here)
 	if w.Code != 200 || w.Body.String() != want {
 		t.Errorf("%d\n got %s\nwant %s", w.Code, w.Body, want)
 	}
@@ -75,7 +75,7 @@ func TestProcesses(t *testing.T) {
 
 // TestProcessesOverTheNetwork asks a real server, whose clients are on its machine.
 func TestProcessesOverTheNetwork(t *testing.T) {
-	server := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("s", board()))}, Processes: listing()})
+	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s", board()))), Processes: listing()})
 	if res, body := ask(t, "GET", server.URL+"/api/v1/processes"); res.StatusCode != 200 || string(body) != "{\"processes\":[]}\n" {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
@@ -153,7 +153,7 @@ func TestProcessesAreRefused(t *testing.T) {
 func TestProcessesAreListedOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := 0
-		h, err := New(Options{Sources: []Source{sourceOf(snapshotOf("s"))}, MaxRequests: 4, Timeout: time.Second, Processes: listerFunc(func(ctx context.Context) ([]canonical.Process, error) {
+		h, err := New(Options{Sources: NewSet(sourceOf(snapshotOf("s"))), MaxRequests: 4, Timeout: time.Second, Processes: listerFunc(func(ctx context.Context) ([]canonical.Process, error) {
 			if busy++; busy > 1 {
 				t.Error("two at a time")
 			}

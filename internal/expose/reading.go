@@ -70,6 +70,9 @@ func readSource(ctx context.Context, f Source) reading {
 // readAll reads the sources at the same time. The caller must release the readings.
 func readAll(ctx context.Context, sources []Source) []reading {
 	readings := make([]reading, len(sources))
+	if len(sources) == 0 {
+		return readings
+	}
 	var others sync.WaitGroup
 	for i := 1; i < len(sources); i++ {
 		others.Go(func() { readings[i] = readSource(ctx, sources[i]) })
@@ -87,9 +90,12 @@ func releaseAll(readings []reading) {
 	}
 }
 
-// statusOf returns 200 if any of readings is good, 504 if all sources were too
-// slow, and else 502.
+// statusOf returns 200 if any of readings is good or there are none, 504 if all sources
+// were too slow, and else 502.
 func statusOf(readings []reading) int {
+	if len(readings) == 0 {
+		return http.StatusOK
+	}
 	status := http.StatusGatewayTimeout
 	for i := range readings {
 		switch {

@@ -29,7 +29,8 @@ type fakeSource struct {
 
 	deadline atomic.Int64 // what was left of it when Read was called, in ns
 	entered  chan struct{}
-	held     atomic.Int64 // snapshots that were not released
+	hold     chan struct{} // Read waits until it is closed; nil waits for nothing
+	held     atomic.Int64  // snapshots that were not released
 	reads    atomic.Int64
 }
 
@@ -67,6 +68,9 @@ func (f *fakeSource) Read(ctx context.Context) (*canonical.Snapshot, func(), err
 	case f.entered <- struct{}{}:
 	default: // no test waits for so many
 	}
+	if f.hold != nil {
+		<-f.hold
+	}
 	if f.slow {
 		<-ctx.Done()
 		return nil, nil, &canonical.Failure{Kind: "timeout", Timeout: true, Cause: context.Cause(ctx).Error(), Remedy: "wait"}
@@ -102,7 +106,7 @@ func serve(t testing.TB, opts Options) *httptest.Server {
 	t.Cleanup(func() {
 		server.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		for _, f := range opts.Sources {
+		for _, f := range opts.Sources.now() {
 			if n := f.(*fakeSource).held.Load(); n != 0 {
 				t.Errorf("%d snapshots of %s were not released, or twice", n, f.Name())
 			}

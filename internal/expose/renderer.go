@@ -2,7 +2,6 @@ package expose
 
 import (
 	"strconv"
-	"sync/atomic"
 
 	"github.com/prometheus/common/version"
 
@@ -23,12 +22,9 @@ type renderer struct {
 	sources    []sourceFamily
 	sourceInfo header
 	build      string
-	// views are the sets of sources that are served together, by a number that
-	// the caller gives them, each with the layout last used.
-	views []atomic.Pointer[layout]
 }
 
-func newRenderer(views int) *renderer {
+func newRenderer() *renderer {
 	return &renderer{
 		info:       newHeader(families[infoFamily]),
 		fabric:     newHeader(families[fabricFamily]),
@@ -39,23 +35,22 @@ func newRenderer(views int) *renderer {
 		sources:    sourceFamilies(),
 		sourceInfo: newHeader(families[sourceInfoFamily]),
 		build:      buildInfo(),
-		views:      make([]atomic.Pointer[layout], views),
 	}
 }
 
-// layoutOf returns the layout of readings, the sources of a view in order.
-func (e *renderer) layoutOf(view int, readings []reading) *layout {
-	l := e.views[view].Load()
+// layoutOf returns the layout of readings, those of the sources of v in order.
+func (v *view) layoutOf(readings []reading) *layout {
+	l := v.layout.Load()
 	if !l.fits(readings) {
 		l = newLayout(readings, l)
-		e.views[view].Store(l)
+		v.layout.Store(l)
 	}
 	return l
 }
 
 // writeFurther renders the families that the upstreams lack. In front of one that has
 // lines already, where these are passed through, no HELP and TYPE are repeated.
-func (e *renderer) writeFurther(o *output, view int, readings []reading, passed bool) {
+func (e *renderer) writeFurther(o *output, v *view, readings []reading, passed bool) {
 	families := 0
 	for i := range readings {
 		if further := readings[i].further(); further != nil {
@@ -65,7 +60,7 @@ func (e *renderer) writeFurther(o *output, view int, readings []reading, passed 
 	if families == 0 {
 		return
 	}
-	l := e.layoutOf(view, readings)
+	l := v.layoutOf(readings)
 	o.further = o.further[:0]
 	for family := range families {
 		header := !passed || !begun(readings, family)
@@ -95,8 +90,8 @@ func begun(readings []reading, family int) bool {
 
 // write renders readings, the sources of a view in order, into o. Its last bytes
 // stay in o until it is flushed.
-func (e *renderer) write(o *output, view int, readings []reading) {
-	l := e.layoutOf(view, readings)
+func (e *renderer) write(o *output, v *view, readings []reading) {
+	l := v.layoutOf(readings)
 	for i := range readings {
 		readings[i].shared = l.sources[i].shared
 	}

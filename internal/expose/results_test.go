@@ -13,7 +13,7 @@ import (
 func TestResultsStandBehindOurs(t *testing.T) {
 	large := strings.Repeat("r:y{z=\"0123456789\"} 1\n", 1<<14)
 	server := serve(t, Options{
-		Sources: []Source{sourceOf(snapshotOf("first", board()))},
+		Sources: NewSet(sourceOf(snapshotOf("first", board()))),
 		Results: func(_ time.Time, pass func([]byte)) {
 			pass([]byte("# TYPE r:x untyped\n"))
 			pass([]byte("r:x 1\n"))
@@ -34,8 +34,8 @@ func TestResultsStandBehindOurs(t *testing.T) {
 func TestReload(t *testing.T) {
 	var fails error
 	ran := 0
-	able := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("s", board()))}, Reload: func() error { ran++; return fails }})
-	unable := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("s", board()))}})
+	able := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s", board()))), Reload: func() error { ran++; return fails }})
+	unable := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s", board())))})
 	for _, row := range []struct {
 		server, method string
 		fails          error
@@ -60,7 +60,7 @@ func TestReload(t *testing.T) {
 // said at the start.
 func TestCollectors(t *testing.T) {
 	mine := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mine", Help: "Mine."})
-	opts := Options{Sources: []Source{sourceOf(snapshotOf("s", board()))}, Collectors: []prometheus.Collector{mine}}
+	opts := Options{Sources: NewSet(sourceOf(snapshotOf("s", board()))), Collectors: []prometheus.Collector{mine}}
 	server := serve(t, opts)
 	if _, body := ask(t, "GET", server.URL+"/-/metrics"); !strings.Contains(string(body), "\nmine 0\n") {
 		t.Error("the collector is not served")

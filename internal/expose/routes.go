@@ -22,7 +22,10 @@ import (
 // Options are what to serve.
 type Options struct {
 	// Sources are the sources, in the order of the exposition. Names must differ.
-	Sources     []Source
+	Sources *Set
+	// Absent returns why there is no source, nil where none is what there is to serve. It
+	// is asked while there is none. A nil Absent refuses to begin with none.
+	Absent      func() *canonical.Failure
 	Passthrough Passthrough
 	// MaxRequests is how many requests are answered at a time, those for health and
 	// readiness aside; more get 503. A few more of those that wait for no source are
@@ -70,21 +73,14 @@ type Options struct {
 
 func (o *Options) validate() error {
 	switch {
-	case len(o.Sources) == 0:
+	case o.Sources == nil || len(o.Sources.now()) == 0 && o.Absent == nil:
 		return errors.New("there is no source to serve; give at least one")
 	case o.MaxRequests < 1:
 		return fmt.Errorf("%d requests at a time are none; allow at least 1", o.MaxRequests)
 	case o.Timeout <= 0:
 		return fmt.Errorf("a timeout of %s leaves no time to read; make it more than 0, such as 10s", o.Timeout)
 	}
-	seen := map[string]bool{}
-	for _, f := range o.Sources {
-		if seen[f.Name()] {
-			return fmt.Errorf("two sources are named %q; give them different names", f.Name())
-		}
-		seen[f.Name()] = true
-	}
-	return nil
+	return duplicate(o.Sources.now())
 }
 
 // ServerName is the value of the header Server in every answer of ours, by which a
@@ -99,10 +95,11 @@ func New(opts Options) (http.Handler, error) {
 	}
 	m := &metrics{
 		sources:     opts.Sources,
+		absent:      opts.Absent,
 		passthrough: opts.Passthrough,
 		timeout:     opts.Timeout,
 		results:     opts.Results,
-		renderer:    newRenderer(1 + len(opts.Sources)),
+		renderer:    newRenderer(),
 		switches:    opts.Switches,
 	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })
@@ -132,15 +129,15 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux 
 	mux.HandleFunc("GET /health", healthy)
 	mux.HandleFunc("GET /healthz", healthy) // of gpu-container-exporter
 	mux.HandleFunc("GET /-/healthy", healthy)
-	mux.HandleFunc("GET /-/ready", ready(opts.Sources, b.used))
+	mux.HandleFunc("GET /-/ready", ready(opts.Sources, opts.Absent, b.used))
 	mux.Handle("GET /-/metrics", b.reserved(m.telemetry.handler()))
 	mux.HandleFunc("POST /-/reload", reload(opts.Reload))
 	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
 	mux.Handle("GET /api/v1/processes", b.limit(newProcesses(opts)))
-	mux.Handle("GET /container/metrics", b.limit(&containers{opts.Sources, opts.Timeout}))
+	mux.Handle("GET /container/metrics", b.limit(&containers{opts.Sources, opts.Absent, opts.Timeout}))
 	mux.Handle("GET /events", b.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}))
 	mux.HandleFunc("POST /-/resolve", resolve(opts.Sources, opts.EnableResolve))
-	mux.Handle("GET /sd", b.reserved(discovery(opts.Sources)))
+	mux.Handle("GET /sd", b.reserved(discovery(opts.Sources, opts.Absent != nil)))
 	if opts.EnablePprof {
 		// All of net/http/pprof but the command line, which may hold the credentials
 		// of an upstream's URL.
@@ -157,15 +154,23 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux 
 func healthy(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") }
 
 // ready answers 200 once a source has a reading young enough to be served, else
-// 503 with the reason of each source on a line. With 200 as well, a line says of each
+// 503 with the reason of each source on a line, or why there is none. With 200 as well, a line says of each
 // source what scrapes get of it now in the place of a reading, and one that scrapes get 503.
-func ready(sources []Source, used func() usage) http.HandlerFunc {
+func ready(set *Set, absent func() *canonical.Failure, used func() usage) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		var reasons []string
 		if u := used(); u.full(0) {
 			reasons = append(reasons, fmt.Sprintf("further scrapes get 503 now: all places of --web.max-requests=%d are taken", u.Max))
 		}
-		ready := false
+		sources, ready := set.now(), false
+		if len(sources) == 0 && absent != nil {
+			if failure := absent(); failure != nil {
+				reasons = append(reasons, "no source: "+failure.Error())
+			} else {
+				ready = true
+				reasons = append(reasons, "there is no source now")
+			}
+		}
 		for _, f := range sources {
 			state, err := f.Status()
 			ready = ready || err == nil
@@ -221,11 +226,12 @@ type targetGroup struct {
 
 // discovery answers /sd for Prometheus' http_sd_configs: each source is a target of
 // its own, at the address of the request, whose scrapes read that source alone.
-// Several differ in their instance, so that up is of each. The scheme is the job's,
+// Several, and those that come and go, differ in their instance, so that up is of each. The scheme is the job's,
 // unless the request came by TLS. A request that names no host is told the address that
 // it came to.
-func discovery(sources []Source) http.HandlerFunc {
+func discovery(set *Set, changes bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		sources := set.now()
 		groups, target := make([]targetGroup, len(sources)), r.Host
 		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && target == "" {
 			target = local.String()
@@ -236,7 +242,7 @@ func discovery(sources []Source) http.HandlerFunc {
 		}
 		for i, f := range sources {
 			labels := map[string]string{"__metrics_path__": "/metrics", "__param_source": f.Name()}
-			if len(sources) > 1 {
+			if changes || len(sources) > 1 {
 				labels["instance"] = f.Name()
 			}
 			if r.TLS != nil {

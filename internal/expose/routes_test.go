@@ -21,9 +21,9 @@ func TestRoutes(t *testing.T) {
 	works, broken := sourceOf(snapshotOf("works", board())), brokenSource("gone", refused)
 	waiting := sourceOf(snapshotOf("waiting", board()))
 	waiting.ready = errors.New("waiting has not been read yet; wait")
-	up := serve(t, Options{Sources: []Source{broken, works}})
-	down := serve(t, Options{Sources: []Source{broken, waiting}})
-	profiled := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("profiled", board()))}, EnablePprof: true})
+	up := serve(t, Options{Sources: NewSet(broken, works)})
+	down := serve(t, Options{Sources: NewSet(broken, waiting)})
+	profiled := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("profiled", board()))), EnablePprof: true})
 	for _, row := range []struct {
 		server, method, path string
 		status               int
@@ -85,7 +85,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestTelemetry(t *testing.T) {
-	server := serve(t, Options{Sources: []Source{brokenSource("gone", refused)}, FailureKinds: []string{"timeout", "unreachable"}})
+	server := serve(t, Options{Sources: NewSet(brokenSource("gone", refused)), FailureKinds: []string{"timeout", "unreachable"}})
 	ask(t, "GET", server.URL+"/metrics")
 	ask(t, "GET", server.URL+"/metrics")
 	ask(t, "GET", server.URL+"/some/path")
@@ -122,9 +122,9 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 	f := sourceOf(snapshotOf("s", board()))
 	for want, opts := range map[string]Options{
 		"no source":             {MaxRequests: 1, Timeout: 1},
-		"allow at least 1":      {Sources: []Source{f}, Timeout: 1},
-		"leaves no time":        {Sources: []Source{f}, MaxRequests: 1},
-		`sources are named "s"`: {Sources: []Source{f, f}, MaxRequests: 1, Timeout: time.Second},
+		"allow at least 1":      {Sources: NewSet(f), Timeout: 1},
+		"leaves no time":        {Sources: NewSet(f), MaxRequests: 1},
+		`sources are named "s"`: {Sources: NewSet(f, f), MaxRequests: 1, Timeout: time.Second},
 	} {
 		if _, err := New(opts); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -153,7 +153,7 @@ func TestLandingPage(t *testing.T) {
 	works.state.UnknownFamilies = []string{"VENDOR_NEW_ONE", "<script>alert(1)</script>"}
 	fresh := sourceOf(snapshotOf("fresh", board()))
 	fresh.state, fresh.ready = canonical.Source{Name: "fresh"}, errors.New("fresh has not been read yet")
-	server := serve(t, Options{Sources: []Source{works, brokenSource("gone", refused), fresh}})
+	server := serve(t, Options{Sources: NewSet(works, brokenSource("gone", refused), fresh)})
 	res, body := ask(t, "GET", server.URL+"/")
 	page := string(body)
 	if res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -195,7 +195,7 @@ func TestLandingPageBoundsUnknownFamilies(t *testing.T) {
 	for n := range 1000 {
 		f.state.UnknownFamilies = append(f.state.UnknownFamilies, fmt.Sprintf("DCGM_FI_NEW_%03d_%s", n, strings.Repeat("é", 100)))
 	}
-	_, body := ask(t, "GET", serve(t, Options{Sources: []Source{f}}).URL+"/")
+	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(f)}).URL+"/")
 	if page := string(body); !strings.Contains(page, "and 950 more") || strings.Count(page, "DCGM_FI_NEW_") != 50 || !strings.Contains(page, "é…</code>") || len(page) > 20<<10 {
 		t.Errorf("%d bytes:\n%s", len(page), page)
 	}
@@ -205,7 +205,7 @@ func TestLandingPageBoundsUnknownFamilies(t *testing.T) {
 func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	sources := []Source{sourceOf(snapshotOf("works", board()))}
 	on := Options{
-		Sources:     sources,
+		Sources:     NewSet(sources...),
 		EnablePprof: true,
 		Processes:   listing(),
 		Results:     func(time.Time, func([]byte)) {},
@@ -214,7 +214,7 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 	for _, test := range []struct {
 		opts Options
 		want bool
-	}{{on, true}, {Options{Sources: sources}, false}} {
+	}{{on, true}, {Options{Sources: NewSet(sources...)}, false}} {
 		_, body := ask(t, "GET", serve(t, test.opts).URL+"/")
 		for _, told := range []string{`href="/debug/pprof/"`, `href="/api/v1/processes"`, "kpulse_proxy_rule_*", "/-/reload"} {
 			if strings.Contains(string(body), told) != test.want {
@@ -226,7 +226,7 @@ func TestLandingPageTellsWhatIsOn(t *testing.T) {
 
 func TestLandingPageNotesOfTheMachine(t *testing.T) {
 	notes := []canonical.Note{{Cause: "no XIDs from <the> log", Remedy: "run as root"}}
-	_, body := ask(t, "GET", serve(t, Options{Sources: []Source{sourceOf(snapshotOf("s"))}, Notes: func() []canonical.Note { return notes }}).URL+"/")
+	_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("s"))), Notes: func() []canonical.Note { return notes }}).URL+"/")
 	if !strings.Contains(string(body), "Note: no XIDs from &lt;the&gt; log; run as root") {
 		t.Errorf("%s", body)
 	}
@@ -234,7 +234,7 @@ func TestLandingPageNotesOfTheMachine(t *testing.T) {
 
 // TestSwitchesAreServedOnce: of several sources with the first, which /sd makes a target.
 func TestSwitchesAreServedOnce(t *testing.T) {
-	server := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))}, Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
+	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("a")), sourceOf(snapshotOf("b"))), Switches: func(dst []canonical.SXIDCount) []canonical.SXIDCount {
 		return append(dst, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 12028, Count: 2}, canonical.SXIDCount{Hostname: "n", PCIBusID: "0000:05:00", Code: 24007, Count: 1})
 	}})
 	const want = `# TYPE kpulse_nvswitch_sxid_errors_total counter
@@ -253,7 +253,7 @@ func TestLandingPageAdvice(t *testing.T) {
 	for backend, want := range map[string]bool{"prometheus": true, "nvml": false} {
 		source := sourceOf(snapshotOf("source", board()))
 		source.state.Backend, source.state.Missing = backend, []canonical.Field{canonical.SMActive}
-		_, body := ask(t, "GET", serve(t, Options{Sources: []Source{source}}).URL+"/")
+		_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source)}).URL+"/")
 		page := string(body)
 		if !strings.Contains(page, "<code>gpu_sm_active_ratio</code>") || strings.Contains(page, "list of counters") != want {
 			t.Errorf("%s: %s", backend, page)
@@ -266,7 +266,7 @@ func TestLandingPageNotes(t *testing.T) {
 	for _, notes := range [][]canonical.Note{nil, {{Cause: "no <switches>", Remedy: "see modules"}, {Cause: "no remedy"}}} {
 		source := sourceOf(snapshotOf("source", board()))
 		source.state.Notes = notes
-		_, page := ask(t, "GET", serve(t, Options{Sources: []Source{source}}).URL+"/")
+		_, page := ask(t, "GET", serve(t, Options{Sources: NewSet(source)}).URL+"/")
 		if n := strings.Count(string(page), "<dt>Note</dt>"); n != len(notes) {
 			t.Errorf("%d notes, want %d", n, len(notes))
 		}
@@ -311,7 +311,7 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 		f := sourceOf(snapshotOf("s", board()))
 		f.state.Roster = c.roster
 		f.state.ChangedAt = f.state.At.Add(-c.frozen)
-		_, body := ask(t, "GET", serve(t, Options{Sources: []Source{f}}).URL+"/")
+		_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(f)}).URL+"/")
 		for _, want := range c.has {
 			if !strings.Contains(string(body), want) {
 				t.Errorf("%s: the page lacks %s", c.name, want)
@@ -326,7 +326,7 @@ func TestLandingPageTellsWhatIsWrong(t *testing.T) {
 }
 
 func TestScrapeOfOurselves(t *testing.T) {
-	server := serve(t, Options{Sources: []Source{sourceOf(snapshotOf("a", board()))}, MaxRequests: 8, Self: "kpulse-proxy (1)"})
+	server := serve(t, Options{Sources: NewSet(sourceOf(snapshotOf("a", board()))), MaxRequests: 8, Self: "kpulse-proxy (1)"})
 	for agent, want := range map[string]int{"kpulse-proxy (1)": 508, "kpulse-proxy (2)": 200, "": 200} {
 		if res, body := ask(t, "GET", server.URL+"/metrics", "User-Agent: "+agent); res.StatusCode != want {
 			t.Errorf("asked by %q: %d %.100s, want %d", agent, res.StatusCode, body, want)
@@ -338,10 +338,10 @@ func TestScrapeOfOurselves(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	first, second := board(), board()
 	second.UUID = "GPU-second"
-	server := serve(t, Options{Sources: []Source{
+	server := serve(t, Options{Sources: NewSet(
 		sourceOf(snapshotOf("http://a:9400/metrics", first)),
 		sourceOf(snapshotOf(`b & "c"`, second)),
-	}})
+	)})
 	res, body := ask(t, "GET", server.URL+"/sd")
 	if kind := res.Header.Get("Content-Type"); res.StatusCode != 200 || kind != "application/json" {
 		t.Fatalf("%d, %q: Prometheus takes JSON alone", res.StatusCode, kind)
@@ -371,7 +371,7 @@ func TestDiscoveryByTLS(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "https://node1:9401/sd", nil)
 	r.TLS = &tls.ConnectionState{}
 	w := httptest.NewRecorder()
-	discovery([]Source{sourceOf(snapshotOf("s"))})(w, r)
+	discovery(NewSet(sourceOf(snapshotOf("s"))), false)(w, r)
 	const want = `[{"targets":["node1:9401"],"labels":{"__metrics_path__":"/metrics","__param_source":"s","__scheme__":"https"}}]`
 	if got := strings.TrimSpace(w.Body.String()); got != want {
 		t.Errorf("%s, want %s", got, want)

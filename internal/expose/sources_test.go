@@ -19,7 +19,7 @@ func TestStreams(t *testing.T) {
 	fed.Source.Streams = streams
 	broken := brokenSource("broken", refused)
 	broken.state.Streams = streams
-	server := serve(t, Options{Sources: []Source{sourceOf(fed), broken, sourceOf(snapshotOf("plain", board()))}})
+	server := serve(t, Options{Sources: NewSet(sourceOf(fed), broken, sourceOf(snapshotOf("plain", board())))})
 	_, body := ask(t, "GET", server.URL+"/metrics")
 	for _, source := range []string{"fed", "broken"} {
 		for _, want := range []string{

@@ -23,7 +23,7 @@ type telemetry struct {
 
 // newTelemetry returns a telemetry that counts failures of the sources by kind,
 // those of kinds from 0, and asks inFlight for the scrapes being served.
-func newTelemetry(sources []Source, kinds []string, inFlight func() float64) *telemetry {
+func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *telemetry {
 	t := &telemetry{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -44,23 +44,38 @@ func newTelemetry(sources []Source, kinds []string, inFlight func() float64) *te
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector("kpulse_proxy"),
-		t.requests, t.duration, t.failures, streamTotals(sources),
+		t.requests, t.duration, t.failures, streamTotals{sources},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "kpulse_proxy_scrapes_in_flight",
 			Help: "Scrapes being served.",
 		}, inFlight),
 	)
-	for _, f := range sources {
-		for _, kind := range kinds {
-			t.failures.WithLabelValues(f.Name(), kind)
+	t.follow(kinds, nil, sources.now())
+	sources.changed = func(before, after []Source) { t.follow(kinds, before, after) }
+	return t
+}
+
+// follow begins the counters of sources that came, and forgets those of sources that left.
+func (t *telemetry) follow(kinds []string, before, after []Source) {
+	names := map[string]bool{}
+	for _, f := range after {
+		names[f.Name()] = true
+	}
+	for _, f := range before {
+		if !names[f.Name()] {
+			t.failures.DeletePartialMatch(prometheus.Labels{"source": f.Name()})
 		}
 	}
-	return t
+	for name := range names {
+		for _, kind := range kinds {
+			t.failures.WithLabelValues(name, kind)
+		}
+	}
 }
 
 // streamTotals collects the totals of the sources' streams, as /metrics has them, while
 // that answers with an error too.
-type streamTotals []Source
+type streamTotals struct{ sources *Set }
 
 // streamTelemetry are its families; a value of NaN is none.
 var streamTelemetry = [...]struct {
@@ -88,17 +103,17 @@ func (streamTotals) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (sources streamTotals) Collect(ch chan<- prometheus.Metric) {
-	for _, f := range sources {
+func (s streamTotals) Collect(ch chan<- prometheus.Metric) {
+	for _, f := range s.sources.now() {
 		state, _ := f.Status()
 		for i := range state.Streams {
-			s := &state.Streams[i]
-			if s.Name == "" {
+			stream := &state.Streams[i]
+			if stream.Name == "" {
 				continue
 			}
 			for _, t := range streamTelemetry {
-				if v := t.value(s); canonical.Given(v) {
-					ch <- prometheus.MustNewConstMetric(t.desc, t.kind, v, f.Name(), s.Name)
+				if v := t.value(stream); canonical.Given(v) {
+					ch <- prometheus.MustNewConstMetric(t.desc, t.kind, v, f.Name(), stream.Name)
 				}
 			}
 		}

@@ -12,7 +12,7 @@ func TestReadySaysWhatScrapesFeel(t *testing.T) {
 	late, down, fine := sourceOf(snapshotOf("late", board())), sourceOf(snapshotOf("down", board())), sourceOf(snapshotOf("fine", board()))
 	late.state.Late = tooSlow
 	down.state.Failure, down.state.Late = refused, tooSlow
-	server := serve(t, Options{Sources: []Source{late, down, fine}})
+	server := serve(t, Options{Sources: NewSet(late, down, fine)})
 	res, body := ask(t, "GET", server.URL+"/-/ready")
 	want := "ready\nsource late: " + tooSlow.Error() + "\nsource down: " + refused.Error() + "\nsource down: " + tooSlow.Error() + "\n"
 	if res.StatusCode != 200 || string(body) != want {
@@ -32,7 +32,7 @@ func TestReadySaysWhatScrapesFeel(t *testing.T) {
 	}
 
 	late.ready, down.ready = tooSlow, refused
-	server = serve(t, Options{Sources: []Source{late, down}})
+	server = serve(t, Options{Sources: NewSet(late, down)})
 	res, body = ask(t, "GET", server.URL+"/-/ready")
 	if res.StatusCode != 503 || string(body) != strings.TrimPrefix(want, "ready\n") {
 		t.Errorf("not ready: %d\n%s", res.StatusCode, body)
@@ -48,7 +48,7 @@ func TestDiscoveryOfNowhere(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/sd", nil)
 	r.Host = ""
 	w := httptest.NewRecorder()
-	discovery([]Source{sourceOf(snapshotOf("s"))})(w, r)
+	discovery(NewSet(sourceOf(snapshotOf("s"))), false)(w, r)
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "send a Host header") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

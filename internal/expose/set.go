@@ -1,0 +1,88 @@
+package expose
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Set is the sources that are served. It may be replaced while requests are answered:
+// each of them sees one set from beginning to end. Its methods may be called from any
+// goroutine.
+type Set struct {
+	mu      sync.Mutex
+	members *members
+	// changed is called with the sources before and after each replacement; nil is nobody.
+	changed func(before, after []Source)
+}
+
+// members are the sources of a Set between two replacements.
+type members struct {
+	sources []Source // never written to; names differ
+	// all and alone are what is served together: all sources, and each by itself.
+	all   view
+	alone []view
+	// users are the scrapes that read these sources.
+	users sync.WaitGroup
+	// drained waits for them, and for those of the members before.
+	drained func()
+}
+
+// NewSet returns a set of sources, in the order of the exposition.
+func NewSet(sources ...Source) *Set {
+	return &Set{members: newMembers(sources, func() {})}
+}
+
+func newMembers(sources []Source, before func()) *members {
+	m := &members{sources: sources, alone: make([]view, len(sources))}
+	m.drained = sync.OnceFunc(func() {
+		before()
+		before = nil // forgets the members before
+		m.users.Wait()
+	})
+	return m
+}
+
+// Replace has requests from now on see these sources, whose names must differ. What it
+// returns waits for the scrapes under way that may read those of before: then one that
+// left can be closed. It must be called, from any goroutine.
+func (s *Set) Replace(sources []Source) (drained func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.members
+	s.members = newMembers(sources, before.drained)
+	if s.changed != nil {
+		s.changed(before.sources, sources)
+	}
+	return before.drained
+}
+
+// use returns the members of now for a scrape, which must call users.Done.
+func (s *Set) use() *members {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members.users.Add(1)
+	return s.members
+}
+
+// now returns the sources for who asks for their state alone, and does not read them.
+func (s *Set) now() []Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.members.sources
+}
+
+// view is some sources that are served together, with what their expositions repeat.
+type view struct{ layout atomic.Pointer[layout] }
+
+// duplicate returns an error if two sources have the same name.
+func duplicate(sources []Source) error {
+	seen := map[string]bool{}
+	for _, f := range sources {
+		if seen[f.Name()] {
+			return fmt.Errorf("two sources are named %q; give them different names", f.Name())
+		}
+		seen[f.Name()] = true
+	}
+	return nil
+}

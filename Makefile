@@ -29,6 +29,10 @@ race: ## Run all tests under the race detector; those of internal/e2e, on a prog
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
 	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
 
+kubernetes: ## Build the servers of Kubernetes into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
+	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
+	CGO_ENABLED=0 go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
+
 lint: ## Check formatting, vet, and run golangci-lint (built from source, once)
 	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
@@ -55,4 +59,4 @@ rules: ## Write the rules that are generated from constants of the program
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
 	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml
 
-.PHONY: help build run screenshots test race lint fuzz bench rules rules-cost
+.PHONY: help build run screenshots test race lint fuzz bench kubernetes rules rules-cost

@@ -39,6 +39,7 @@ type suite struct{ *testing.M }
 
 // Run runs the tests on the program that KPULSE_BINARY names, if it does.
 func (s suite) Run() int {
+	defer stopCluster()
 	binary := os.Getenv("KPULSE_BINARY")
 	if binary == "" {
 		return s.M.Run()

@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// account is a ServiceAccount with a token from the API server.
+type account struct{ namespace, name, token string }
+
+// user is what RBAC and the audit log call it.
+func (a account) user() string { return "system:serviceaccount:" + a.namespace + ":" + a.name }
+
+// namespace creates a namespace for this test.
+func (c *cluster) namespace(t *testing.T) string {
+	t.Helper()
+	name := unique(t)
+	c.apply(t, "", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}")
+	return name
+}
+
+// node creates a node with GPUs for this test and waits until kwok keeps it ready. Its
+// name is unique if none is given. Pods need its nodeName or nodeSelector, and no toleration.
+func (c *cluster) node(t *testing.T, name string) string {
+	t.Helper()
+	if name == "" {
+		name = unique(t)
+	}
+	c.apply(t, "", fmt.Sprintf(`
+apiVersion: v1
+kind: Node
+metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s}}
+`, name))
+	c.merge(t, "v1", "Node", "", name, "status", `{"status": {
+		"capacity": {"cpu": "64", "memory": "256Gi", "pods": "500", "nvidia.com/gpu": "8"},
+		"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "500", "nvidia.com/gpu": "8"}}}`)
+	awaitTrue(t, "ready node "+name, func() bool {
+		node := c.get(t, "v1", "Node", "", name)
+		text, _ := json.Marshal(node["status"])
+		return strings.Contains(string(text), `"reason":"KubeletReady"`) && node.at("spec", "taints") == ""
+	})
+	return name
+}
+
+// account creates a ServiceAccount, or takes the one that is there, with a token that is
+// valid for an hour.
+func (c *cluster) account(t *testing.T, namespace, name string) account {
+	t.Helper()
+	if c.get(t, "v1", "ServiceAccount", namespace, name) == nil {
+		c.apply(t, namespace, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: "+name+"}}")
+	}
+	answer := c.must(t, http.MethodPost, c.path(t, "v1", "ServiceAccount", namespace, name)+"/token", "application/json",
+		[]byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}`))
+	return account{namespace, name, answer.at("status", "token")}
+}
+
+// deploy applies deploy/kubernetes/rbac.yaml as it is, once and for all tests: its ClusterRoles,
+// and the ServiceAccount kpulse/kpulse-proxy, which has them all.
+func (c *cluster) deploy(t *testing.T) {
+	t.Helper()
+	c.deployed.Do(func() {
+		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", "rbac.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range documents(t, "{apiVersion: v1, kind: Namespace, metadata: {name: kpulse}}\n---\n"+string(text)) {
+			c.put(t, "", o)
+		}
+	})
+}
+
+// bind grants a ClusterRole of deploy/kubernetes/rbac.yaml: in a namespace, or everywhere if
+// it is "". It holds until the test ends, or until revoke. The API server heeds either a
+// moment later.
+func (c *cluster) bind(t *testing.T, a account, namespace, clusterRole string) (revoke func()) {
+	t.Helper()
+	c.deploy(t)
+	name, kind := unique(t), "ClusterRoleBinding"
+	if namespace != "" {
+		kind = "RoleBinding"
+	}
+	c.apply(t, namespace, fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: %s
+metadata: {name: %s}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}
+subjects: [{kind: ServiceAccount, namespace: %s, name: %s}]
+`, kind, name, clusterRole, a.namespace, a.name))
+	return func() { c.delete(t, "rbac.authorization.k8s.io/v1", kind, namespace, name) }
+}
+
+// right is something that RBAC grants or not. Namespace "" is all of them.
+type right struct{ verb, group, resource, subresource, namespace string }
+
+// allowed asks the API server, as the account, whether it may do something.
+func (c *cluster) allowed(t *testing.T, a account, r right) bool {
+	t.Helper()
+	review, err := json.Marshal(map[string]any{
+		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": map[string]string{
+			"verb": r.verb, "group": r.group, "resource": r.resource, "subresource": r.subresource, "namespace": r.namespace}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, answer, err := c.send(c.url, a.token, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "application/json", review)
+	if err != nil || code >= 300 {
+		t.Fatalf("SelfSubjectAccessReview: %d %s %v", code, answer.at("message"), err)
+	}
+	return answer.at("status", "allowed") == "true"
+}
+
+// kubeconfig writes a file for --kube.config: the account's token, and the API server at
+// url, which is the cluster's or a gate's.
+func (c *cluster) kubeconfig(t *testing.T, a account, url string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := c.writeKubeconfig(file, url, a.token); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func (c *cluster) writeKubeconfig(file, url, token string) error {
+	return os.WriteFile(file, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: test
+contexts: [{name: test, context: {cluster: test, user: test}}]
+clusters: [{name: test, cluster: {server: "%s", certificate-authority: "%s"}}]
+users: [{name: test, user: {token: "%s"}}]
+`, url, c.file("apiserver.crt"), token), 0o600)
+}
+
+// request is one that the API server has answered.
+type request struct {
+	Verb, UserAgent string
+	User            struct{ Username string }
+	ObjectRef       struct{ Resource, Subresource, Namespace, Name, APIGroup, APIVersion string }
+	ResponseStatus  struct{ Code int }
+	Stage           string // of a watch, ResponseStarted and ResponseComplete
+}
+
+// String is such as "get apps/replicasets ns/name 200".
+func (r request) String() string {
+	ref := r.ObjectRef
+	what := strings.TrimPrefix(ref.APIGroup+"/"+ref.Resource, "/")
+	if ref.Subresource != "" {
+		what += "/" + ref.Subresource
+	}
+	return fmt.Sprintf("%s %s %s %d", r.Verb, what, strings.Trim(ref.Namespace+"/"+ref.Name, "/"), r.ResponseStatus.Code)
+}
+
+// requests returns what the API server has answered an account so far, in order.
+func (c *cluster) requests(t *testing.T, a account) (requests []request) {
+	t.Helper()
+	file, err := os.Open(c.file("audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return requests // what is not a whole line yet is not read
+		}
+		var r request
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if r.User.Username == a.user() {
+			requests = append(requests, r)
+		}
+	}
+}

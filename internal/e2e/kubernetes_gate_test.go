@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// gate passes the connections of one test on to the API server, as a network that fails
+// in the ways a test asks for.
+type gate struct {
+	url      string // https://127.0.0.1:PORT
+	target   string
+	listener net.Listener
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	hanging  bool
+	refusing bool
+	closed   bool
+	conns    map[net.Conn]bool
+	held     int // readings held back
+}
+
+// gate opens a way to the API server for this test.
+func (c *cluster) gate(t *testing.T) *gate {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{url: "https://" + l.Addr().String(), target: strings.TrimPrefix(c.url, "https://"), listener: l, conns: map[net.Conn]bool{}}
+	g.changed = sync.NewCond(&g.mu)
+	go g.serve()
+	t.Cleanup(g.close)
+	return g
+}
+
+// hang holds back every byte from now on, both ways: connections are accepted and stay.
+func (g *gate) hang() { g.set(func() { g.hanging = true }) }
+
+// refuse ends each new connection at once. Those that are there stay: see cut.
+func (g *gate) refuse() { g.set(func() { g.refusing = true }) }
+
+// heal ends what hang and refuse began; the bytes held back arrive.
+func (g *gate) heal() { g.set(func() { g.hanging, g.refusing = false, false }) }
+
+// cut ends all connections that are there, with what was held back in them.
+func (g *gate) cut() {
+	g.set(func() {
+		for conn := range g.conns {
+			conn.Close()
+		}
+	})
+}
+
+// holds says whether bytes are held back.
+func (g *gate) holds() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.held > 0
+}
+
+func (g *gate) close() {
+	g.listener.Close()
+	g.set(func() { g.closed = true })
+	g.cut()
+}
+
+func (g *gate) set(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+	g.changed.Broadcast()
+}
+
+func (g *gate) serve() {
+	for {
+		client, err := g.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", g.target)
+		if err != nil || !g.admit(client, server) {
+			client.Close()
+			if server != nil {
+				server.Close()
+			}
+			continue
+		}
+		go g.pass(client, server)
+		go g.pass(server, client)
+	}
+}
+
+// admit remembers a connection and its other half, unless connections are refused.
+func (g *gate) admit(client, server net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refusing || g.closed {
+		return false
+	}
+	g.conns[client], g.conns[server] = true, true
+	return true
+}
+
+// hold returns once the gate does not hang.
+func (g *gate) hold() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held++
+	for g.hanging && !g.closed {
+		g.changed.Wait()
+	}
+	g.held--
+}
+
+// pass copies bytes one way until either end closes, and then closes both.
+func (g *gate) pass(from, to net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			g.hold()
+		}
+		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
+			break
+		}
+	}
+	from.Close()
+	to.Close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, from)
+	delete(g.conns, to)
+}

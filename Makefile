@@ -31,7 +31,7 @@ race: ## Run all tests under the race detector; those of internal/e2e, on a prog
 
 kubernetes: ## Build the servers of Kubernetes into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
 	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
-	CGO_ENABLED=0 go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
+	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 
 lint: ## Check formatting, vet, and run golangci-lint (built from source, once)
 	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }

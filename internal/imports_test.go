@@ -30,6 +30,7 @@ var mayImport = map[string][]string{
 	"internal/host":                         {"internal/canonical"},
 	"internal/kernellog":                    {"internal/canonical"},
 	"internal/kube":                         {"internal/canonical"},
+	"internal/kube/kubelettest":             {},
 	"internal/source/dcgmi/dcgmitest":       {},
 	"internal/source/dcgmi/dcgmitest/fake":  {"internal/source/dcgmi/dcgmitest"},
 	"internal/source/dcgmi/dcgmitest/dcgmi": {"internal/source/dcgmi/dcgmitest/fake"},

@@ -59,6 +59,14 @@ type MIGDevice struct {
 	Profile string
 }
 
+// MIGPlace is where a compute instance is.
+type MIGPlace struct {
+	// UUID is the compute instance's, Board that of the board.
+	UUID, Board string
+	// Instance is the id of the MIG instance, "" where only its Profile is known.
+	Instance, Profile string
+}
+
 // Selection is what was chosen of a list of devices.
 type Selection struct {
 	// By is what chose: a flag or a variable, "" where nothing did.

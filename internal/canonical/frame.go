@@ -21,7 +21,11 @@ type Frame struct {
 	XIDs []XIDCount
 	// XIDEvents are what the kernel's log says since the Frame before, in their order.
 	XIDEvents []XIDEvent
-	values    []float64
+	// LeftOutAllocations is how many allocations were left out in this Frame, and were not
+	// before, by who completed the AllocationSet: those that the source tells of have their
+	// count elsewhere.
+	LeftOutAllocations uint64
+	values             []float64
 }
 
 // Shape gives the frame the devices of t and makes every reading absent. It

@@ -83,6 +83,25 @@ func (n *Inventory) Add(board Device, instances ...Device) {
 	}
 }
 
+// MIGPlace is where a compute instance is.
+type MIGPlace = canonical.MIGPlace
+
+// MIGPlaces returns where the compute instances are of which the UUID is known.
+func (n *Inventory) MIGPlaces() (all []MIGPlace) {
+	for i := range n.Devices {
+		d := &n.Devices[i]
+		if d.CUDA == nil || d.UUID == "" {
+			continue
+		}
+		for _, m := range d.CUDA.MIG {
+			if m.UUID != "" {
+				all = append(all, MIGPlace{UUID: m.UUID, Board: d.UUID, Instance: d.Instance, Profile: m.Profile})
+			}
+		}
+	}
+	return all
+}
+
 // Find returns the index of the board, or of the instance, with an entity id as dmon
 // prints it, Unknown where there is none.
 func (n *Inventory) Find(instance bool, entity int) int {

@@ -1,6 +1,7 @@
 package dcgm
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -230,5 +231,22 @@ func TestRemember(t *testing.T) {
 		if Returned(&old, &n) || len(n.Devices) == 2 && Returned(&n, &old) != n.Devices[1].Inactive {
 			t.Errorf("%s: returned", name)
 		}
+	}
+}
+
+// TestMIGPlaces: where compute instances are, also those of which the board alone is known.
+func TestMIGPlaces(t *testing.T) {
+	board, other := NewBoard(0, "0", mig(3, mig2, "1g.10gb")), NewBoard(1, "1", mig(0, mig0, "7g.80gb"))
+	board.UUID = uuid0
+	var n Inventory
+	n.Add(board, NewInstance(0, "2", "3g.40gb", mig(0, mig0, "3g.40gb"), mig(1, mig1, "3g.40gb"), mig(2, "", "3g.40gb")))
+	n.Add(other) // has no UUID
+	want := []MIGPlace{
+		{UUID: mig2, Board: uuid0, Profile: "1g.10gb"},
+		{UUID: mig0, Board: uuid0, Instance: "2", Profile: "3g.40gb"},
+		{UUID: mig1, Board: uuid0, Instance: "2", Profile: "3g.40gb"},
+	}
+	if got := n.MIGPlaces(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -93,8 +93,9 @@ func (p *Pipeline) judge(snap *canonical.Snapshot, b *raw.Batch) {
 	p.applySettings()
 	p.report = translate.Report{}
 	p.opts.Translator.Translate(&snap.Frame, b, &p.report)
-	if p.opts.Attribute != nil {
+	if snap.Frame.LeftOutAllocations = 0; p.opts.Attribute != nil {
 		p.opts.Attribute(&snap.Frame)
+		p.report.DroppedAllocations += snap.Frame.LeftOutAllocations
 	}
 	if p.opts.XIDEvents != nil {
 		p.opts.XIDEvents(&snap.Frame)

@@ -26,6 +26,7 @@ var errNoIdentity = fmt.Errorf("no answer within %s of the start", identityGrace
 // replaced, never written to.
 type view struct {
 	inventory dcgm.Inventory
+	mig       []dcgm.MIGPlace
 	entities  string // dmon's -i
 	wanted    []bool // whether each device of the inventory is to be read, nil for all
 	extras    []int  // the multiplexed fields that all its boards count
@@ -131,7 +132,7 @@ func (s *Source) survey(ctx context.Context, path string) error {
 func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	s.mu.Lock()
 	old := s.view.Load()
-	v := &view{inventory: n, entities: entities, extras: s.extras, epoch: 1}
+	v := &view{inventory: n, mig: n.MIGPlaces(), entities: entities, extras: s.extras, epoch: 1}
 	if len(s.wanted) == len(n.Devices) {
 		v.wanted = s.wanted
 	}
@@ -148,6 +149,15 @@ func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	if old != nil && v.epoch != old.epoch {
 		s.restartStreams("the node's GPUs or MIG instances, or what they count, are others than before")
 	}
+}
+
+// MIGPlaces returns where the compute instances of the node are, as far as it is known. The
+// slice is the same while nothing changes. Any goroutine may call it.
+func (s *Source) MIGPlaces() []dcgm.MIGPlace {
+	if v := s.view.Load(); v != nil {
+		return v.mig
+	}
+	return nil
 }
 
 // Restart starts all streams anew, at once: dmon's list of entities is fixed when

@@ -42,9 +42,15 @@ func TestMIG(t *testing.T) {
 				t.Errorf("no %s", want)
 			}
 		}
+		if n := len(r.MIGPlaces()); n != 2 {
+			t.Errorf("%d MIG devices have a place", n)
+		}
 		b.cuts = b.cuts[:1]
 		for range 12 {
 			all = r.read()
+		}
+		if p := r.MIGPlaces(); len(p) != 1 || p[0].UUID == "" || p[0].Board == "" || p[0].Instance != "9" || p[0].Profile != "1g.10gb" {
+			t.Errorf("MIG devices are at %+v", p)
 		}
 		if has(all, "1/2") || !has(all, "1/9") {
 			t.Error("the instance that went is still there, or the other is not")

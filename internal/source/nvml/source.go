@@ -13,6 +13,7 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -121,6 +122,10 @@ func newSource(opts Options, api nvml.Interface) *Source {
 	}
 	return s
 }
+
+// MIGPlaces returns where the compute instances of the machine are, as far as it is known.
+// The slice is the same while nothing changes. It is for the goroutine that reads.
+func (s *Source) MIGPlaces() []dcgm.MIGPlace { return s.view.mig }
 
 // Name returns "nvml".
 func (*Source) Name() string { return "nvml" }

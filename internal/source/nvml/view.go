@@ -20,6 +20,7 @@ type view struct {
 	boards    []dcgm.Device // all of the machine
 	cuts      [][]cut       // of each board
 	inventory dcgm.Inventory
+	mig       []dcgm.MIGPlace
 	chosen    []bool // of each device of the inventory
 	unfit     error  // the choice does not fit the devices
 
@@ -66,6 +67,7 @@ func (v *view) choose(strict bool) (wanted []bool, err error) {
 		}
 		v.inventory.Add(v.boards[i], instances...)
 	}
+	v.mig = v.inventory.MIGPlaces()
 	selection, err := v.inventory.Choose(v.chooser)
 	if err == nil && strict {
 		err = selection.Missing

@@ -1,0 +1,221 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	// kubeletInterval is how often the kubelet is asked. dcgm-exporter asks it with each
+	// of its readings.
+	kubeletInterval = 10 * time.Second
+	// kubeletTimeout bounds one question.
+	kubeletTimeout = 5 * time.Second
+	// maxFailures in a row end what the kubelet said before.
+	maxFailures = 3
+)
+
+// KubeletOptions configure a Kubelet.
+type KubeletOptions struct {
+	// Socket is the path of its pod-resources API.
+	Socket string
+	// Minors returns the UUIDs of the machine's boards by the number of their device file;
+	// nil, or without one, boards are found by their index.
+	Minors func() map[string]string
+	Logger *slog.Logger
+
+	// Interval and Timeout are of the questions; 0 is 10 s and 5 s.
+	Interval, Timeout time.Duration
+}
+
+// Kubelet knows which container of this node has which device, by asking the kubelet in the
+// background. Any goroutine may use it.
+type Kubelet struct {
+	opts  KubeletOptions
+	feeds []*Feed // none is added while Run runs
+
+	current atomic.Pointer[answer]
+	notes   atomic.Pointer[[]canonical.Note]
+	counts  kubeletCounts
+
+	// Of the goroutine of Run.
+	failures int // in a row
+}
+
+// answer is what the kubelet said. Nobody writes to it.
+type answer struct {
+	// holds are in the order in which they appeared, each once.
+	holds []hold
+	// existing is as in listed.
+	existing map[string]int
+}
+
+// kubeletCounts are totals since the start, and gauges of the latest answer.
+type kubeletCounts struct{ asked, failed, unread atomic.Uint64 }
+
+// KubeletCounts are how asking the kubelet went.
+type KubeletCounts struct {
+	// Asked counts all questions, Failed those without an answer.
+	Asked, Failed uint64
+	// Matched and Unmatched are how many devices containers have, by whether a source has
+	// the device. Unread is how many of NVIDIA's device ids and claims say of no device
+	// which one it is.
+	Matched, Unmatched, Unread int
+}
+
+var nobody = &answer{}
+
+// NewKubelet returns a Kubelet that asks nothing before Run.
+func NewKubelet(opts KubeletOptions) *Kubelet {
+	opts.Interval = cmp.Or(opts.Interval, kubeletInterval)
+	opts.Timeout = cmp.Or(opts.Timeout, kubeletTimeout)
+	k := &Kubelet{opts: opts}
+	k.current.Store(nobody)
+	return k
+}
+
+// Run asks the kubelet until ctx ends.
+func (k *Kubelet) Run(ctx context.Context) {
+	again := time.NewTicker(k.opts.Interval)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		k.ask(ctx)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// ask asks once.
+func (k *Kubelet) ask(ctx context.Context) {
+	bounded, end := context.WithTimeout(ctx, k.opts.Timeout)
+	l, err := list(bounded, k.opts.Socket)
+	end()
+	if ctx.Err() != nil {
+		return
+	}
+	k.counts.asked.Add(1)
+	if err != nil {
+		k.counts.failed.Add(1)
+		k.fail(err)
+		return
+	}
+	k.findBoards(&l)
+	k.counts.unread.Store(uint64(l.unknown + len(l.claims)))
+	k.succeed(&l)
+}
+
+// findBoards names boards that the kubelet names by a device file by their UUID, where that
+// is known.
+func (k *Kubelet) findBoards(l *listed) {
+	if k.opts.Minors == nil || !slices.ContainsFunc(l.holds, func(h hold) bool { return h.minor != "" }) {
+		return
+	}
+	boards := k.opts.Minors()
+	for i := range l.holds {
+		if r := &l.holds[i].reference; boards[r.minor] != "" {
+			r.uuid, r.minor = strings.ToLower(boards[r.minor]), ""
+		}
+	}
+}
+
+// succeed makes an answer the current one.
+func (k *Kubelet) succeed(l *listed) {
+	if k.failures > 0 {
+		k.opts.Logger.Info("the kubelet says again which pods have GPUs", "socket", k.opts.Socket)
+	}
+	k.failures = 0
+	k.note(nil)
+	before := k.current.Load()
+	now := &answer{holds: inOrder(before.holds, l.holds), existing: l.existing}
+	if !slices.Equal(before.holds, now.holds) || !maps.Equal(before.existing, now.existing) {
+		k.current.Store(now)
+	}
+}
+
+// fail notes why there is no answer. The first of several is logged; the last of too many
+// ends what the kubelet said before.
+func (k *Kubelet) fail(err error) {
+	if k.failures++; k.failures == 1 {
+		k.opts.Logger.Warn("the kubelet does not say which pods have GPUs", "cause", err, "socket", k.opts.Socket)
+	}
+	cause, remedy := splitRemedy(err)
+	if k.failures >= maxFailures {
+		k.current.Store(nobody)
+	}
+	if k.current.Load() == nobody {
+		cause = "no pods from the kubelet: " + cause
+	} else {
+		cause = "the pods of the kubelet are those of its last answer: " + cause
+	}
+	k.note(&canonical.Note{Cause: cause, Remedy: remedy})
+}
+
+// note makes n what is amiss, nil for nothing.
+func (k *Kubelet) note(n *canonical.Note) {
+	if n == nil {
+		k.notes.Store(nil)
+		return
+	}
+	k.notes.Store(&[]canonical.Note{*n})
+}
+
+// Notes are what is amiss now. Nobody writes to them.
+func (k *Kubelet) Notes() []canonical.Note {
+	if notes := k.notes.Load(); notes != nil {
+		return *notes
+	}
+	return nil
+}
+
+// Counts returns how asking went until now.
+func (k *Kubelet) Counts() KubeletCounts {
+	c := KubeletCounts{Asked: k.counts.asked.Load(), Failed: k.counts.failed.Load(), Unread: int(k.counts.unread.Load())}
+	now := k.current.Load()
+	for i := range now.holds {
+		matched := slices.ContainsFunc(k.feeds, func(f *Feed) bool {
+			m := f.matched.Load()
+			return m != nil && m.answer == now && m.found[i]
+		})
+		if matched {
+			c.Matched++
+		} else {
+			c.Unmatched++
+		}
+	}
+	return c
+}
+
+// splitRemedy splits the text of an error as explain makes it.
+func splitRemedy(err error) (cause, remedy string) {
+	cause, remedy, _ = strings.Cut(err.Error(), "; ")
+	return cause, remedy
+}
+
+// inOrder returns what is in now, each once: first what was there before, as it stood
+// there, so that those that come last are the newest.
+func inOrder(before, now []hold) []hold {
+	present := make(map[hold]bool, len(now))
+	for _, h := range now {
+		present[h] = true
+	}
+	ordered := make([]hold, 0, len(now))
+	for _, list := range [][]hold{before, now} {
+		for _, h := range list {
+			if present[h] {
+				ordered = append(ordered, h)
+				delete(present, h)
+			}
+		}
+	}
+	return ordered
+}

@@ -1,0 +1,148 @@
+// Package kubelettest is a kubelet for tests, as far as it tells who has devices: a real
+// gRPC server of the pod-resources API on a unix socket.
+package kubelettest
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// Kubelet answers with what it was Set to. Any goroutine may use it.
+type Kubelet struct {
+	podresources.UnimplementedPodResourcesListerServer
+
+	// Socket is its path.
+	Socket string
+	// Asked counts the questions for pods.
+	Asked atomic.Int64
+
+	tb     testing.TB
+	mu     sync.Mutex
+	server *grpc.Server // nil while it is stopped
+	pods   []*podresources.PodResources
+	all    []*podresources.ContainerDevices
+	hang   chan struct{} // closed to end it; nil while it answers
+}
+
+// New returns a kubelet that serves until the test ends.
+func New(tb testing.TB) *Kubelet {
+	tb.Helper()
+	k := &Kubelet{tb: tb, Socket: filepath.Join(tb.TempDir(), "kubelet.sock")}
+	k.Start()
+	tb.Cleanup(func() { k.Resume(); k.Stop() })
+	return k
+}
+
+// Start serves, again after Stop.
+func (k *Kubelet) Start() {
+	k.tb.Helper()
+	var network net.ListenConfig
+	listener, err := network.Listen(context.Background(), "unix", k.Socket)
+	if err != nil {
+		k.tb.Fatal(err)
+	}
+	server := grpc.NewServer()
+	podresources.RegisterPodResourcesListerServer(server, k)
+	k.mu.Lock()
+	k.server = server
+	k.mu.Unlock()
+	go func() { _ = server.Serve(listener) }() // ends with Stop
+}
+
+// Stop ends serving and removes the socket, as a kubelet that stops does.
+func (k *Kubelet) Stop() {
+	k.mu.Lock()
+	server := k.server
+	k.server = nil
+	k.mu.Unlock()
+	if server != nil {
+		server.Stop()
+	}
+}
+
+// Set makes pods the answer.
+func (k *Kubelet) Set(pods ...*podresources.PodResources) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pods = pods
+}
+
+// SetAllocatable makes devices what the node has.
+func (k *Kubelet) SetAllocatable(devices ...*podresources.ContainerDevices) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = devices
+}
+
+// Hang makes questions stay without an answer until Resume.
+func (k *Kubelet) Hang() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.hang == nil {
+		k.hang = make(chan struct{})
+	}
+}
+
+// Resume ends Hang.
+func (k *Kubelet) Resume() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.hang != nil {
+		close(k.hang)
+		k.hang = nil
+	}
+}
+
+// List implements the API.
+func (k *Kubelet) List(ctx context.Context, _ *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
+	k.Asked.Add(1)
+	k.mu.Lock()
+	hang, pods := k.hang, k.pods
+	k.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &podresources.ListPodResourcesResponse{PodResources: pods}, nil
+}
+
+// GetAllocatableResources implements the API.
+func (k *Kubelet) GetAllocatableResources(context.Context, *podresources.AllocatableResourcesRequest) (*podresources.AllocatableResourcesResponse, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return &podresources.AllocatableResourcesResponse{Devices: k.all}, nil
+}
+
+// Pod is a pod of one container, main, with devices of one resource.
+func Pod(namespace, name, resource string, ids ...string) *podresources.PodResources {
+	return &podresources.PodResources{Namespace: namespace, Name: name, Containers: []*podresources.ContainerResources{
+		{Name: "main", Devices: []*podresources.ContainerDevices{Devices(resource, ids...)}},
+	}}
+}
+
+// Devices are devices of one resource.
+func Devices(resource string, ids ...string) *podresources.ContainerDevices {
+	return &podresources.ContainerDevices{ResourceName: resource, DeviceIds: ids}
+}
+
+// Claimed is a pod of one container, main, with devices of the driver of NVIDIA's GPUs by a
+// claim of the pod's namespace.
+func Claimed(namespace, name, claim, pool string, devices ...string) *podresources.PodResources {
+	resource := &podresources.DynamicResource{ClaimName: claim, ClaimNamespace: namespace}
+	for _, device := range devices {
+		resource.ClaimResources = append(resource.ClaimResources, &podresources.ClaimResource{DriverName: "gpu.nvidia.com", PoolName: pool, DeviceName: device})
+	}
+	return &podresources.PodResources{Namespace: namespace, Name: name, Containers: []*podresources.ContainerResources{
+		{Name: "main", DynamicResources: []*podresources.DynamicResource{resource}},
+	}}
+}

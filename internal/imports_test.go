@@ -23,7 +23,9 @@ var mayImport = map[string][]string{
 	"internal/canonical":                    {},
 	"internal/source":                       {"internal/raw"},
 	"internal/source/exporter":              {"internal/raw", "internal/source"},
-	"internal/dcgm":                         {"internal/canonical", "internal/exposition", "internal/raw"},
+	"internal/folder":                       {},
+	"internal/jobinfo":                      {"internal/canonical", "internal/folder"},
+	"internal/dcgm":                         {"internal/canonical", "internal/exposition", "internal/folder", "internal/raw"},
 	"internal/selection":                    {"internal/canonical"},
 	"internal/source/dcgmi":                 {"internal/raw", "internal/source", "internal/source/dcgmi/dmon", "internal/dcgm"},
 	"internal/source/dcgmi/dmon":            {"internal/raw"},
@@ -59,7 +61,7 @@ var mayImport = map[string][]string{
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
-	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube"},
+	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo"},
 	"internal/e2e":                          {},
 }
 

@@ -10,6 +10,9 @@ type attribution func(*canonical.Frame)
 // which each needs what the one before found; nil where nothing does.
 func (p *service) attribute(*reader) attribution {
 	var steps []attribution
+	if p.jobInfo != nil {
+		steps = append(steps, p.jobInfo.Feed().Complete)
+	}
 	switch len(steps) {
 	case 0:
 		return nil

@@ -24,6 +24,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
 	"github.com/kpulse/kpulse-proxy/internal/rules/engine"
@@ -98,6 +99,7 @@ type service struct {
 	reloads *reloads
 
 	kernelLog *kernellog.Log                   // nil for none
+	jobInfo   *jobinfo.Directory               // nil for none
 	notes     atomic.Pointer[[]canonical.Note] // what is amiss though readings go on
 
 	serverLog *serverLog
@@ -124,6 +126,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	if err := p.startKernelLog(); err != nil {
 		return nil, err
 	}
+	p.startJobInfo()
 	userAgent := newUserAgent()
 	if err := p.startReaders(userAgent); err != nil {
 		return nil, errors.Join(err, p.closeSources())
@@ -152,6 +155,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	}
 	p.serveRecording(&served)
 	p.serveKernelLog(&served)
+	p.serveJobInfo(&served)
 	if opts.lifecycle {
 		served.Reload, served.EnableResolve = p.reload, true
 	}
@@ -206,6 +210,7 @@ func (p *service) run(ctx context.Context) error {
 		besides.Go(func() { p.rules.Run(ctx) })
 	}
 	besides.Go(func() { p.runKernelLog(ctx) })
+	besides.Go(func() { p.runJobInfo(ctx) })
 	ends := make([]error, len(p.readers))
 	var reading sync.WaitGroup
 	for i, r := range p.readers {

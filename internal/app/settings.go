@@ -88,6 +88,7 @@ type options struct {
 	visible func() []selection.Visible
 
 	gpus, jobMappingDir string
+	jobInfoDir          string
 	showAll, processes  bool
 	commandLines        bool // of processes, rather than their names
 
@@ -296,6 +297,8 @@ var settings = []setting{
 	{flag: "hpc-job-mapping-dir", group: groupHolders, placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
 		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},
+	{flag: "hpc-job-info-dir", group: groupHolders, placeholder: "DIR", modes: modeServe | modeTUI, at: func(o *options) any { return &o.jobInfoDir },
+		help: "Directory in which the batch system describes each job, for hpc_user, hpc_account and hpc_partition of kpulse_allocation_info: a file named by the job id, with lines user=…, account=… and partition=…. deploy/slurm/README.md has a prolog for Slurm that writes it."},
 
 	{flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", modes: modeServe, at: func(o *options) any { return &o.passthrough },
 		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},

@@ -2,14 +2,14 @@ package dcgm
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/folder"
 )
 
 // Bounds of a mapping: far above a node's.
@@ -21,11 +21,6 @@ const (
 
 // refreshEvery is how often a Mapping looks at its directory, whoever asks.
 const refreshEvery = time.Second
-
-// settled is the age from which a file's time of change can be trusted to be
-// another after the next change: kernels and network file systems keep it in
-// steps of up to two seconds.
-const settled = 2 * time.Second
 
 // JobDevice is what jobs run on: a whole board, or an instance of it.
 type JobDevice struct {
@@ -51,26 +46,22 @@ func (j Jobs) Of(gpu, instance string) []string {
 // An empty file is a GPU without a job; other files are no business of ours. It
 // belongs to one goroutine.
 type Mapping struct {
-	dir   fs.FS
-	name  string
-	files map[string]mappingFile
-	jobs  Jobs
-	last  time.Time // when the directory was looked at
-	err   error     // what came of it
-}
-
-// mappingFile is a file as it was when it was read.
-type mappingFile struct {
-	device   JobDevice
-	modified time.Time
-	size     int64
-	read     time.Time
-	jobs     []string
+	dir  folder.Folder[[]string]
+	name string
+	jobs Jobs
+	last time.Time // when the directory was looked at
+	err  error     // what came of it
 }
 
 // NewMapping returns a Mapping of dir, which errors call name. Nothing is read
 // before the first Refresh.
-func NewMapping(dir fs.FS, name string) *Mapping { return &Mapping{dir: dir, name: name} }
+func NewMapping(dir fs.FS, name string) *Mapping {
+	return &Mapping{name: name, dir: folder.Folder[[]string]{
+		Dir: dir, MaxFiles: maxMappingFiles, MaxBytes: maxMappingBytes,
+		Accept: func(name string) bool { _, ok := deviceOf(name); return ok },
+		Parse:  func(_ string, text []byte) []string { return parseJobs(text) },
+	}}
+}
 
 // Jobs returns what the last Refresh found. It is never written to again.
 func (m *Mapping) Jobs() Jobs { return m.jobs }
@@ -84,14 +75,16 @@ func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 		return false, m.err
 	}
 	m.last = now
-	files, err := m.look(now)
-	m.files, m.err = files, err
-	jobs := Jobs{}
-	for _, f := range files {
-		if len(f.jobs) > 0 {
-			jobs[f.device] = f.jobs
-		}
+	if m.err = m.dir.Look(now); m.err != nil {
+		m.err = fmt.Errorf("cannot read the job mapping directory %s: %w; create it and make it readable for this user, "+
+			"or leave out --hpc-job-mapping-dir", m.name, m.err)
 	}
+	jobs := Jobs{}
+	m.dir.Each(func(name string, ids []string) {
+		if device, _ := deviceOf(name); len(ids) > 0 {
+			jobs[device] = ids
+		}
+	})
 	if maps.EqualFunc(jobs, m.jobs, slices.Equal) {
 		return false, m.err
 	}
@@ -99,89 +92,12 @@ func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	return true, m.err
 }
 
-// look returns the files of the directory, those that did not change as they are
-// known.
-func (m *Mapping) look(now time.Time) (map[string]mappingFile, error) {
-	names, err := m.list()
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the job mapping directory %s: %w; create it and make it readable for this user, "+
-			"or leave out --hpc-job-mapping-dir", m.name, reason(err))
-	}
-	files := map[string]mappingFile{}
-	for _, name := range names {
-		device, ok := deviceOf(name)
-		if !ok {
-			continue
-		}
-		// Stat follows links, and keeps us from opening a pipe without a
-		// writer.
-		info, err := fs.Stat(m.dir, name)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		f, known := m.files[name]
-		if !known || !f.modified.Equal(info.ModTime()) || f.size != info.Size() || f.read.Sub(f.modified) < settled {
-			jobs, err := m.read(name)
-			if err != nil {
-				continue
-			}
-			f = mappingFile{device, info.ModTime(), info.Size(), now, jobs}
-		}
-		files[name] = f
-	}
-	return files, nil
-}
-
-// list returns the names in the directory, up to the bound.
-func (m *Mapping) list() ([]string, error) {
-	d, err := m.dir.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = d.Close() }()
-	dir, ok := d.(fs.ReadDirFile)
-	if !ok {
-		return nil, errors.New("not a directory")
-	}
-	entries, err := dir.ReadDir(maxMappingFiles)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, nil
-}
-
-// reason removes the path from an error that names it.
-func reason(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
-}
-
-// read returns the jobs of a file.
-func (m *Mapping) read(name string) ([]string, error) {
-	f, err := m.dir.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, maxMappingBytes))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) == maxMappingBytes { // half an id is another id
-		text = text[:bytes.LastIndexByte(text, '\n')+1]
-	}
-	return parseJobs(text), nil
-}
-
 // parseJobs returns the job ids of a file, each once, as several series of one
 // device and job would be one too many.
 func parseJobs(file []byte) []string {
+	if len(file) == maxMappingBytes { // half an id is another id
+		file = file[:bytes.LastIndexByte(file, '\n')+1]
+	}
 	var jobs []string
 	for line := range lines(file) {
 		if job := clean(line); job != "" && len(job) <= maxText && len(jobs) < maxJobs && !slices.Contains(jobs, job) {

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	metric "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
+)
+
+// startJobInfo opens what --hpc-job-info-dir names, if it does. That it cannot be read is
+// said later: the batch system may make it with the first job.
+func (p *service) startJobInfo() {
+	if dir := p.opts.jobInfoDir; dir != "" {
+		p.jobInfo = jobinfo.New(os.DirFS(dir), dir, p.logger)
+	}
+}
+
+// runJobInfo reads until ctx ends.
+func (p *service) runJobInfo(ctx context.Context) {
+	if p.jobInfo != nil {
+		p.jobInfo.Run(ctx)
+	}
+}
+
+// serveJobInfo has served how the job info is read.
+func (p *service) serveJobInfo(served *expose.Options) {
+	d := p.jobInfo
+	if d == nil {
+		return
+	}
+	others := served.Notes
+	served.Notes = func() []canonical.Note {
+		notes := others()
+		if err := d.State().Err; err != nil {
+			cause, remedy, _ := strings.Cut(err.Error(), "; ")
+			notes = append(notes[:len(notes):len(notes)], canonical.Note{Cause: cause, Remedy: remedy})
+		}
+		return notes
+	}
+	gauge := func(name, help string, value func(jobinfo.State) int) {
+		served.Collectors = append(served.Collectors, metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value(d.State())) }))
+	}
+	gauge("kpulse_proxy_job_info_jobs", "Jobs that --hpc-job-info-dir describes.", func(s jobinfo.State) int { return s.Read })
+	gauge("kpulse_proxy_job_info_malformed_files", "Files of --hpc-job-info-dir in which something is wrong; the log names the first.", func(s jobinfo.State) int { return s.Malformed })
+	gauge("kpulse_proxy_job_info_full", "1 if --hpc-job-info-dir has more files than are read, else 0.", func(s jobinfo.State) int {
+		if s.Full {
+			return 1
+		}
+		return 0
+	})
+}

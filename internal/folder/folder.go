@@ -1,0 +1,125 @@
+// Package folder reads the small files of a directory that another program keeps, each
+// again only when it changed.
+package folder
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// settled is the age from which a file's time of change can be trusted to be
+// another after the next change: kernels and network file systems keep it in
+// steps of up to two seconds.
+const settled = 2 * time.Second
+
+// Folder reads a directory. It belongs to one goroutine.
+type Folder[T any] struct {
+	// Dir is the directory.
+	Dir fs.FS
+	// MaxFiles is how many of its files are looked at, in the order of the directory.
+	MaxFiles int
+	// MaxBytes is how much of a file is read.
+	MaxBytes int64
+	// Accept tells whether a file of that name is of interest.
+	Accept func(name string) bool
+	// Parse makes a T of what stands in a file, of which text may be the first MaxBytes.
+	Parse func(name string, text []byte) T
+
+	files map[string]file[T]
+	full  bool
+}
+
+// file is a file as it was when it was read.
+type file[T any] struct {
+	content  T
+	modified time.Time
+	size     int64
+	read     time.Time
+}
+
+// Look looks at the directory, and reads the files that changed since the last look, by
+// the same clock as now. A single file that cannot be read is as one that is not there,
+// and so are all while the directory cannot.
+func (f *Folder[T]) Look(now time.Time) error {
+	names, err := f.list()
+	if err != nil {
+		f.files = nil
+		return Reason(err)
+	}
+	files := make(map[string]file[T], len(f.files))
+	for _, name := range names {
+		if !f.Accept(name) {
+			continue
+		}
+		// Stat follows links, and keeps us from opening a pipe without a
+		// writer.
+		info, err := fs.Stat(f.Dir, name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		known, ok := f.files[name]
+		if !ok || !known.modified.Equal(info.ModTime()) || known.size != info.Size() || known.read.Sub(known.modified) < settled {
+			text, err := f.read(name)
+			if err != nil {
+				continue
+			}
+			known = file[T]{f.Parse(name, text), info.ModTime(), info.Size(), now}
+		}
+		files[name] = known
+	}
+	f.files = files
+	return nil
+}
+
+// Each calls visit with what stands in each file, by its name and in no order.
+func (f *Folder[T]) Each(visit func(name string, content T)) {
+	for name, file := range f.files {
+		visit(name, file.content)
+	}
+}
+
+// Full reports whether the directory had more than MaxFiles when Look saw it.
+func (f *Folder[T]) Full() bool { return f.full }
+
+// list returns the names in the directory, up to the bound.
+func (f *Folder[T]) list() ([]string, error) {
+	d, err := f.Dir.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.Close() }()
+	dir, ok := d.(fs.ReadDirFile)
+	if !ok {
+		return nil, errors.New("not a directory")
+	}
+	entries, err := dir.ReadDir(f.MaxFiles + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	f.full = len(entries) > f.MaxFiles
+	names := make([]string, min(len(entries), f.MaxFiles))
+	for i := range names {
+		names[i] = entries[i].Name()
+	}
+	return names, nil
+}
+
+// read returns what stands in a file, up to the bound.
+func (f *Folder[T]) read(name string) ([]byte, error) {
+	file, err := f.Dir.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, f.MaxBytes))
+}
+
+// Reason removes the path from an error that names it.
+func Reason(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package jobinfo
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of a file: far above a job's. They are those that deploy/slurm/README.md states.
+const (
+	maxBytes = 4096
+	maxText  = 256
+)
+
+// Info is what is known of a job; "" is not known.
+type Info struct{ User, Account, Partition string }
+
+// content is what a file says, and the first thing that is wrong in it.
+type content struct {
+	info Info
+	err  error
+}
+
+// parse reads a file of lines `key=value`. Keys that mean nothing to us, empty lines and
+// those that begin with # are passed over; so is a line that is wrong, and the others
+// count.
+func parse(name string, text []byte) content {
+	var c content
+	complain := func(line int, format string, a ...any) {
+		if c.err == nil {
+			c.err = fmt.Errorf("%s:%d: %s", name, line, fmt.Sprintf(format, a...))
+		}
+	}
+	if len(text) > maxBytes {
+		complain(1, "more than %d bytes; write user, account and partition only", maxBytes)
+		return c
+	}
+	at := map[string]*string{"user": &c.info.User, "account": &c.info.Account, "partition": &c.info.Partition}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		to := at[key]
+		switch {
+		case !ok:
+			complain(number, "no key=value; write such as user=ada")
+		case to == nil:
+		case *to != "":
+			complain(number, "%s is given twice; write it once", key)
+		case len(value) > maxText:
+			complain(number, "%s has more than %d bytes; shorten it", key, maxText)
+		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
+			complain(number, "%s is no text; write UTF-8 without control characters", key)
+		default:
+			*to = value
+		}
+	}
+	return c
+}
+
+// isJob tells whether a file is named by a job: temporary files begin with a dot.
+func isJob(name string) bool {
+	return name != "" && name[0] != '.' && len(name) <= maxText && utf8.ValidString(name)
+}

@@ -33,10 +33,14 @@ kubernetes: ## Build the servers of Kubernetes into DIR, for KPULSE_KUBERNETES=D
 	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
 	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 
-lint: ## Check formatting, vet, and run golangci-lint (built from source, once)
+SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*))
+
+lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run golangci-lint (built from source, once)
 	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
 	go vet ./...
 	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
+	else echo 'shellcheck is not installed; these are not checked: $(SCRIPTS)'; test -z "$$KPULSE_REQUIRE_SHELLCHECK"; fi
 
 fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	@go list ./... | while read -r pkg; do \

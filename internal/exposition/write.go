@@ -67,12 +67,18 @@ func plainPrefix(s string) int {
 // maxExact is the number below which every integer is a float64.
 const maxExact = 1 << 53
 
-// decimals is 10 to the power of the digits that sources usually write after the
-// point.
-const decimals = 1_000_000
+const (
+	// decimals is 10 to the power of the digits that sources usually write after the
+	// point.
+	decimals = 1_000_000
+	// nanos is that of a duration in whole nanoseconds; those from leastNanos on and
+	// below mostNanos are written as strconv writes them.
+	nanos                 = 1_000_000_000
+	leastNanos, mostNanos = 1e5, 1e15
+)
 
 // AppendFloat appends the value of a sample: a text that reads back as v, but for
-// the sign of -0. Integers and numbers with up to six digits after the point are
+// the sign of -0. Integers and numbers with up to six or nine digits after the point are
 // the rule; strconv's shortest text takes several times as long to find.
 func AppendFloat(dst []byte, v float64) []byte {
 	if i := int64(v); float64(i) == v && -maxExact < i && i < maxExact {
@@ -83,19 +89,33 @@ func AppendFloat(dst []byte, v float64) []byte {
 	}
 	// The division is correctly rounded, as parsing is: if it gives v, so does
 	// the decimal.
-	n := int64(v*decimals + 0.5)
-	if n <= 0 || n >= maxExact || float64(n)/decimals != v {
-		return strconv.AppendFloat(dst, v, 'g', -1, 64)
+	if n := int64(v*decimals + 0.5); n > 0 && n < maxExact && float64(n)/decimals == v {
+		dst = appendInteger(dst, uint64(n)/decimals)
+		return trimZeros(appendSix(append(dst, '.'), uint64(n)%decimals))
 	}
-	dst = appendInteger(dst, uint64(n)/decimals)
-	rest := uint64(n) % decimals
-	high, middle, low := pair(rest/10_000), pair(rest/100%100), pair(rest%100)
-	dst = append(dst, '.', high[0], high[1], middle[0], middle[1], low[0], low[1])
-	end := len(dst)
-	for dst[end-1] == '0' {
+	if n := int64(v*nanos + 0.5); n >= leastNanos && n < mostNanos && float64(n)/nanos == v {
+		dst = appendInteger(dst, uint64(n)/nanos)
+		rest := uint64(n) % nanos
+		last := pair(rest % 100)
+		dst = appendSix(append(dst, '.'), rest/1000)
+		return trimZeros(append(dst, byte('0'+rest/100%10), last[0], last[1]))
+	}
+	return strconv.AppendFloat(dst, v, 'g', -1, 64)
+}
+
+// appendSix appends n, which is below a million, in six digits.
+func appendSix(dst []byte, n uint64) []byte {
+	high, middle, low := pair(n/10_000), pair(n/100%100), pair(n%100)
+	return append(dst, high[0], high[1], middle[0], middle[1], low[0], low[1])
+}
+
+// trimZeros cuts the zeros at the end of text, which has another digit.
+func trimZeros(text []byte) []byte {
+	end := len(text)
+	for text[end-1] == '0' {
 		end--
 	}
-	return dst[:end]
+	return text[:end]
 }
 
 // appendInteger appends n, which is below maxExact.

@@ -24,6 +24,10 @@ func TestAppendFloat(t *testing.T) {
 		{0.5, "0.5"},
 		{0.97, "0.97"},
 		{0.812345, "0.812345"},
+		{0.382373112, "0.382373112"},
+		{86400.000000001, "86400.000000001"},
+		{0.0001234567, "0.0001234567"},
+		{0.000012345678, "1.2345678e-05"},
 		{0.000001, "0.000001"},
 		{0.0000005, "5e-07"},
 		{1.0 / 3, "0.3333333333333333"},
@@ -58,6 +62,9 @@ func TestPlainFloats(t *testing.T) {
 	for n := range 2_000_000 {
 		check(float64(n) / decimals)
 	}
+	for n := uint64(leastNanos); n < mostNanos; n = n*1000/999 + 1 {
+		check(float64(n) / nanos)
+	}
 	for n := uint64(1); n < maxExact; n = n*10/9 + 1 {
 		check(float64(n))
 		check(-float64(n))
@@ -76,7 +83,7 @@ func FuzzFloatReadsBack(f *testing.F) {
 		f.Add(math.Nextafter(v, 2))
 	}
 	f.Fuzz(func(t *testing.T, v float64) {
-		for _, v := range []float64{v, math.Round(math.Mod(v, 1e9)*1e6) / 1e6} {
+		for _, v := range []float64{v, math.Round(math.Mod(v, 1e9)*1e6) / 1e6, math.Round(math.Mod(v, 1e6)*1e9) / 1e9} {
 			text := AppendFloat(nil, v)
 			p := textparse.NewPromParser(append(append([]byte("m "), text...), '\n'), labels.NewSymbolTable(), false)
 			if _, err := p.Next(); err != nil {
@@ -90,7 +97,7 @@ func FuzzFloatReadsBack(f *testing.F) {
 }
 
 func BenchmarkAppendFloat(b *testing.B) {
-	for name, v := range map[string]float64{"digit": 1, "integer": 34359738368, "six-digits": 0.812345, "any": 1.0 / 3} {
+	for name, v := range map[string]float64{"digit": 1, "integer": 34359738368, "six-digits": 0.812345, "nine-digits": 382.373112654, "any": 1.0 / 3} {
 		b.Run(name, func(b *testing.B) {
 			buf := make([]byte, 0, 32)
 			for b.Loop() {

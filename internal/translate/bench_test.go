@@ -23,6 +23,32 @@ func BenchmarkTranslate(b *testing.B) {
 	}
 }
 
+// BenchmarkRender renders a reading of 4.8 in the words of 4.9, and writes that.
+func BenchmarkRender(b *testing.B) {
+	for _, entities := range []int{8, 112, 1024} {
+		r := translated(b, Options{Compat: []Version{V49}}, string(rawtest.Body(entities, 60, 1)))
+		var rendition Rendition
+		render := func() { r.tr.Render(&rendition, &r.frame, &r.batch) }
+		var text []byte
+		write := func() {
+			text = text[:0]
+			for family := range rendition.Len() {
+				text = rendition.AppendFamily(text, family, true, func(int) bool { return true })
+			}
+		}
+		for name, f := range map[string]func(){"render": render, "write": write} {
+			b.Run(fmt.Sprintf("%dx60/%s", entities, name), func(b *testing.B) {
+				render()
+				b.ReportAllocs()
+				for b.Loop() {
+					f()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(rendition.series)), "ns/series")
+			})
+		}
+	}
+}
+
 // BenchmarkChurn is a reading in which one pod of one device is another than in
 // the reading before.
 func BenchmarkChurn(b *testing.B) {

@@ -22,8 +22,9 @@ type compat struct {
 	blocks   [numVersions][]string
 	blockID  [numVersions]map[string]int32
 
-	found  []foundSeries
-	read   []bool // of each quantity: the reading has a sample of it
+	group  []readRow // of samples of one family
+	runs   []run     // as they are found
+	read   []bool    // of each quantity: the reading has a sample of it
 	counts []int
 	marks  []uint64 // of blocks of a version: the latest pass that had it
 	pass   uint64
@@ -51,10 +52,11 @@ type compatFamily struct {
 	feeds []int // the families that its values go to
 }
 
-// foundSeries is a series before it is put in order.
-type foundSeries struct {
-	family int
-	renderedSeries
+// readRow is an SI value, NaN for none, and the label block and the device that it is of.
+type readRow struct {
+	block  uint32
+	device int32
+	value  float64
 }
 
 // newCompat returns nil where no version is asked for. All families of all versions have

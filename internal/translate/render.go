@@ -18,63 +18,93 @@ func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch
 		return false
 	}
 	dst.reset(c)
+	c.runs = c.runs[:0]
 	t.find(dst, b)
-	t.findDerived(frame, b)
+	t.findDerived(dst, frame, b)
 	c.arrange(dst)
+	c.unify(dst)
 	c.findHeaders(dst, b.Dict)
 	c.nameServed(dst)
 	return true
 }
 
-// find sets c.found to all series that there could be, in the order of the samples, and
-// marks the families that the source serves itself.
+// find adds all series that there could be to dst, and marks the families that the source
+// serves itself. It goes by groups of samples of one family, as exporters write them.
 func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 	c := t.compat
-	c.found = c.found[:0]
 	clear(c.read)
-	stamps := b.Stamps
-	var rep Report
 	all := b.Chosen == nil // of the source's families are served
 	for _, name := range b.Families {
 		if own, ok := c.byName[name]; ok && !c.whole {
 			dst.given[own] = true
 		}
 	}
-	for i := range b.Samples {
-		stale := false
-		if len(stamps) > 0 && stamps[0].Sample == i {
-			stale = isStale(stamps[0].Millis, b.At)
-			stamps = stamps[1:]
+	stamps := b.Stamps
+	for from, to := 0, 0; from < len(b.Samples); from = to {
+		id := b.Samples[from].Family
+		for to = from + 1; to < len(b.Samples) && b.Samples[to].Family == id; {
+			to++
 		}
-		s := &b.Samples[i]
-		f := &c.families[s.Family]
+		of := 0 // how many stamps the group has
+		for of < len(stamps) && stamps[of].Sample < to {
+			of++
+		}
+		f := &c.families[id]
 		if f.own >= 0 && all && !c.whole {
 			dst.given[f.own] = true
 		}
-		device := t.deviceAt(s.Labels)
-		if f.gives < 0 || stale || device < 0 {
-			continue
+		if f.gives >= 0 {
+			t.readGroup(b, from, to, stamps[:of])
+			c.read[f.gives] = c.read[f.gives] || len(c.group) > 0
+			c.add(dst, f.feeds)
 		}
-		c.read[f.gives] = true
-		if len(f.feeds) > 0 {
-			c.add(f.feeds, s.Labels, device, t.readAny(t.families[s.Family].rule, s.Value, &rep))
+		stamps = stamps[of:]
+	}
+}
+
+// readGroup makes c.group the samples of b within a range, all of one family, that are of
+// a device and not stale. The stamps are theirs.
+func (t *Translator) readGroup(b *raw.Batch, from, to int, stamps []raw.Stamp) {
+	c := t.compat
+	c.group = slices.Grow(c.group[:0], to-from)
+	rule := t.families[b.Samples[from].Family].rule
+	var rep Report
+	for i := from; i < to; i++ {
+		if len(stamps) > 0 && stamps[0].Sample == i {
+			stale := isStale(stamps[0].Millis, b.At)
+			if stamps = stamps[1:]; stale {
+				continue
+			}
+		}
+		s := &b.Samples[i]
+		if device := t.deviceAt(s.Labels); device >= 0 {
+			c.group = append(c.group, readRow{s.Labels, device, rule.read(s.Value, &rep)})
+		}
+	}
+	if rule.slot == int(canonical.NumFields)+t.rules.util {
+		for i := range c.group {
+			if v := &c.group[i].value; canonical.Given(*v) {
+				*v = t.util.read(*v, t.util.unit, &rep)
+			}
 		}
 	}
 }
 
 // findDerived adds what the source has no sample of.
-func (t *Translator) findDerived(frame *canonical.Frame, b *raw.Batch) {
+func (t *Translator) findDerived(dst *Rendition, frame *canonical.Frame, b *raw.Batch) {
 	c := t.compat
 	for _, d := range c.derived {
 		if c.read[d.quantity] || !c.read[d.from] || len(c.ofQuantity[d.quantity]) == 0 {
 			continue
 		}
+		c.group = c.group[:0]
 		for i := range b.Samples {
 			s := &b.Samples[i]
 			if device := t.deviceAt(s.Labels); device >= 0 && c.families[s.Family].gives == d.from {
-				c.add(c.ofQuantity[d.quantity], s.Labels, device, frame.Row(int(device))[d.field])
+				c.group = append(c.group, readRow{s.Labels, device, frame.Row(int(device))[d.field]})
 			}
 		}
+		c.add(dst, c.ofQuantity[d.quantity])
 	}
 }
 
@@ -86,62 +116,62 @@ func (t *Translator) deviceAt(block uint32) int32 {
 	return noDevice
 }
 
-// add notes an SI value, NaN for none, as a series of families on the row of a label
-// block.
-func (c *compat) add(families []int, block uint32, device int32, v float64) {
-	if !canonical.Given(v) {
-		return
-	}
+// add adds the rows of a group, as series of each of families, to dst.
+func (c *compat) add(dst *Rendition, families []int) {
 	for _, family := range families {
-		to := &c.rendered[family]
-		if n := to.rule.write(v); !to.rule.blanks.in(n) {
-			c.found = append(c.found, foundSeries{family, renderedSeries{c.rows[block][to.version], device, n}})
+		to, rule := c.rendered[family].version, c.rendered[family].rule
+		begun := len(dst.series)
+		series := slices.Grow(dst.series, len(c.group))
+		for i := range c.group {
+			row := &c.group[i]
+			if !canonical.Given(row.value) {
+				continue
+			}
+			if n := rule.write(row.value); !rule.blanks.in(n) {
+				series = append(series, renderedSeries{c.rows[row.block][to], row.device, n})
+			}
 		}
+		dst.series = series
+		c.runs = append(c.runs, run{family, begun, len(series)})
 	}
 }
 
-// readAny is rule.read for values of utilRatioName too, whose unit Translate found out.
-func (t *Translator) readAny(r *rule, v float64, rep *Report) float64 {
-	v = r.read(v, rep)
-	if r.slot == int(canonical.NumFields)+t.rules.util && canonical.Given(v) {
-		return t.util.read(v, t.util.unit, rep)
-	}
-	return v
-}
-
-// arrange puts what was found into dst, family by family, without those that the source
-// serves itself. Of series that are the same, the first stands.
+// arrange puts the runs that were found into dst, family by family, without those that
+// the source serves itself.
 func (c *compat) arrange(dst *Rendition) {
 	clear(c.counts)
-	for i := range c.found {
-		c.counts[c.found[i].family]++
+	for _, r := range c.runs {
+		if !dst.given[r.family] {
+			c.counts[r.family]++
+		}
 	}
 	n := 0
 	for f := range c.counts {
-		if dst.given[f] {
-			c.counts[f] = 0
-		}
 		dst.ends[f], n = n, n+c.counts[f] // where it begins
 	}
-	dst.series = slices.Grow(dst.series, n)[:n]
-	for i := range c.found {
-		if s := &c.found[i]; !dst.given[s.family] {
-			dst.series[dst.ends[s.family]] = s.renderedSeries
-			dst.ends[s.family]++
+	dst.runs = slices.Grow(dst.runs[:0], n)[:n]
+	for _, r := range c.runs {
+		if !dst.given[r.family] {
+			dst.runs[dst.ends[r.family]] = r
+			dst.ends[r.family]++
 		}
 	}
-	c.unify(dst)
 }
 
-// unify leaves out series that a family has already.
+// unify leaves out series that a family has already: the first stands.
 func (c *compat) unify(dst *Rendition) {
-	from, kept := 0, 0
-	for f := range dst.ends {
-		c.pass++
-		if n := len(dst.blocks[c.rendered[f].version]); len(c.marks) < n {
+	latest := -1
+	for i := range dst.runs {
+		r := &dst.runs[i]
+		if r.family != latest {
+			latest = r.family
+			c.pass++
+		}
+		if n := len(dst.blocks[c.rendered[r.family].version]); len(c.marks) < n {
 			c.marks = append(c.marks, make([]uint64, n-len(c.marks))...)
 		}
-		for _, s := range dst.series[from:dst.ends[f]] {
+		kept := r.from
+		for _, s := range dst.series[r.from:r.to] {
 			if c.marks[s.block] == c.pass {
 				continue
 			}
@@ -149,9 +179,8 @@ func (c *compat) unify(dst *Rendition) {
 			dst.series[kept] = s
 			kept++
 		}
-		from, dst.ends[f] = dst.ends[f], kept
+		r.to = kept
 	}
-	dst.series = dst.series[:kept]
 }
 
 // findHeaders marks the families of which the source has HELP lines, perhaps without a
@@ -166,10 +195,11 @@ func (c *compat) findHeaders(dst *Rendition, d *raw.Dict) {
 
 // nameServed updates c.served, which is a slice of its own once it changes.
 func (c *compat) nameServed(dst *Rendition) {
-	changed, from := false, 0
-	for f, end := range dst.ends {
-		changed = changed || c.serves[f] != (end > from)
-		c.serves[f], from = end > from, end
+	changed := false
+	for f := range c.serves {
+		serves := slices.ContainsFunc(dst.runsOf(f), func(r run) bool { return r.to > r.from })
+		changed = changed || c.serves[f] != serves
+		c.serves[f] = serves
 	}
 	if !changed {
 		return

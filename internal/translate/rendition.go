@@ -13,10 +13,11 @@ import (
 type Rendition struct {
 	families []renderedFamily // of the Translator, never written to
 	blocks   [][]string       // of each version, the text between name and value by id
-	series   []renderedSeries // family by family
-	ends     []int            // of each family, in series
-	given    []bool           // of each family: the source has samples of it
-	begun    []bool           // of each family: its text has lines of it
+	series   []renderedSeries
+	runs     []run  // of series, family by family
+	ends     []int  // of each family, in runs
+	given    []bool // of each family: the source has samples of it
+	begun    []bool // of each family: its text has lines of it
 }
 
 // renderedFamily is a family of one version.
@@ -26,6 +27,9 @@ type renderedFamily struct {
 	// rule turns the family's numbers into SI, and write back.
 	rule *rule
 }
+
+// run is series of a family that stand one behind the other in Rendition.series.
+type run struct{ family, from, to int }
 
 // renderedSeries is a series and its value.
 type renderedSeries struct {
@@ -46,22 +50,29 @@ func (r *Rendition) Begun(family int) bool { return r.begun[family] }
 // appended. It may be called from any goroutine.
 func (r *Rendition) AppendFamily(dst []byte, family int, header bool, shown func(device int) bool) []byte {
 	f := &r.families[family]
+	blocks := r.blocks[f.version]
+	for _, run := range r.runsOf(family) {
+		for _, s := range r.series[run.from:run.to] {
+			if !shown(int(s.device)) {
+				continue
+			}
+			if header {
+				dst, header = append(dst, f.header...), false
+			}
+			dst = append(append(dst, f.name...), blocks[s.block]...)
+			dst = append(exposition.AppendFloat(dst, s.value), '\n')
+		}
+	}
+	return dst
+}
+
+// runsOf returns the runs of a family.
+func (r *Rendition) runsOf(family int) []run {
 	from := 0
 	if family > 0 {
 		from = r.ends[family-1]
 	}
-	blocks := r.blocks[f.version]
-	for _, s := range r.series[from:r.ends[family]] {
-		if !shown(int(s.device)) {
-			continue
-		}
-		if header {
-			dst, header = append(dst, f.header...), false
-		}
-		dst = append(append(dst, f.name...), blocks[s.block]...)
-		dst = append(exposition.AppendFloat(dst, s.value), '\n')
-	}
-	return dst
+	return r.runs[from:r.ends[family]]
 }
 
 // reset empties r for the families of c.

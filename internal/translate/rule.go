@@ -48,18 +48,18 @@ func (r *rule) read(v float64, rep *Report) float64 {
 		rep.Dropped[canonical.DropBlank]++
 		return absent
 	}
-	v = v * r.times / r.per
+	if r.times != r.per {
+		v = v * r.times / r.per
+	}
 	switch {
+	case v >= r.lowest && v <= r.highest:
+		return v + 0 // of -0.000000, which is how %f writes a tiny negative
 	case v > r.highest && v <= r.overshoot:
 		rep.Clamped++
 		return r.highest
-	case v < r.lowest || v > r.highest:
-		rep.Dropped[canonical.DropOutOfRange]++
-		return absent
-	case v == 0:
-		return 0 // of -0.000000, which is how %f writes a tiny negative
 	}
-	return v
+	rep.Dropped[canonical.DropOutOfRange]++
+	return absent
 }
 
 // write turns an SI value into the number that read turns into it: the one with the
@@ -69,6 +69,10 @@ func (r *rule) write(v float64) float64 {
 	if r.times == r.per {
 		return v
 	}
+	return r.rescale(v)
+}
+
+func (r *rule) rescale(v float64) float64 {
 	n := v * r.per / r.times
 	const finest = 1e12
 	for scale := 1.0; scale <= finest; scale *= 10 {

@@ -108,14 +108,14 @@ func blanksOf(field canonical.Field, unit Unit) blanks {
 // in reports whether v, as the source wrote it, is one of the blanks b.
 func (b blanks) in(v float64) bool {
 	switch {
+	case v < firstInt32Blank: // as nearly all are
+		return v == 0 && b&zeroBlank != 0
 	case v >= firstInt64Blank:
 		return b&int64Blanks != 0
 	case v >= firstFP64Blank && v < afterFP64Blanks:
 		return b&fp64Blanks != 0
-	case v >= firstInt32Blank && v < afterInt32Blanks:
+	case v < afterInt32Blanks:
 		return b&int32Blanks != 0
-	case v == 0:
-		return b&zeroBlank != 0
 	}
 	return false
 }

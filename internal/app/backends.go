@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -146,11 +147,6 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	if err != nil {
 		return nil, err
 	}
-	request := o.request()
-	if isHere(s.DCGMHost) {
-		request = o.confined(request)
-		request.Local = true
-	}
 	page, err := o.page(s, dcgmi.Gives, logger)
 	if err != nil {
 		return nil, err
@@ -160,15 +156,31 @@ func openDCGM(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 		Period:        s.clamp(logger),
 		Fields:        withPage(s.fields, page),
 		Page:          page,
-		Choose:        request.Select,
+		Choose:        o.requestOf(s).Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
 		Logger:        logger,
 	}), nil
 }
 
+// requestOf is the request for a source that reads the chosen GPUs alone.
+func (o *options) requestOf(s *sourceSettings) selection.Request {
+	request := o.confined(o.request())
+	request.Local = isHere(s.DCGMHost)
+	request.Elsewhere = !request.Local && !ofThisMachine(source.Caps{Host: engineHost(s.DCGMHost)})
+	return request
+}
+
 // isHere reports whether a --dcgm.host is the host engine of this machine.
 func isHere(host string) bool { return host == "" || strings.HasPrefix(host, "unix://") }
+
+// engineHost is the host in a --dcgm.host.
+func engineHost(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
 
 func openNVML(o *options, s *sourceSettings, _ string, logger *slog.Logger) (source.Source, error) {
 	hostname, err := s.hostname(true)
@@ -182,7 +194,7 @@ func openNVML(o *options, s *sourceSettings, _ string, logger *slog.Logger) (sou
 	return nvml.New(nvml.Options{
 		Period:        s.clamp(logger),
 		Page:          page,
-		Choose:        o.request().Select,
+		Choose:        o.requestOf(s).Select,
 		JobMappingDir: o.jobMappingDir,
 		Hostname:      hostname,
 		Logger:        logger,

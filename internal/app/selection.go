@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -26,15 +27,16 @@ type selector struct {
 
 // newSelector returns what chooses among the devices of a source. The backends that
 // watch devices by themselves have chosen; of others --gpus counts, and the
-// environment of a job only where they are of the machine that the job is on.
+// environment of a job and what it may open only where they are of the machine that the job
+// is on. A file is of none.
 func newSelector(o *options, caps source.Caps, logger *slog.Logger) *selector {
 	request, off := o.request(), o.sources[0].backend.selects
-	switch {
-	case off:
-	case ofThisMachine(caps):
+	if !off && caps.Host != "" {
 		request = o.confined(request)
-	case request.GPUs == "":
-		request.ShowAll = true
+		request.Elsewhere = !ofThisMachine(caps)
+	}
+	if caps.Host == "" || request.Elsewhere && request.Visible == nil {
+		request.ShowAll = request.GPUs == ""
 	}
 	return &selector{request: request, off: off || request.GPUs == "" && request.ShowAll && request.Visible == nil, logger: logger}
 }
@@ -70,7 +72,7 @@ func (s *selector) choose(t *canonical.Topology) ([]int, error) {
 	case !selected.All && selected.By == canonical.ByAccess:
 		s.warn("GPUs of others are left out", "by", selected.By, "remedy", "run it outside of the job's cgroup or container to see them")
 	case !selected.All && selected.By != "--gpus":
-		s.warn("some GPUs are left out", "by", selected.By, "remedy", "--show-all shows all")
+		s.warn("some GPUs are left out", "by", selected.By, "remedy", "--show-all shows all that this process may open")
 	}
 	return s.devices, nil
 }
@@ -87,20 +89,21 @@ func (s *selector) warn(what string, args ...any) {
 // URL: --gpus of every node, the environment of a job only of the machine that the
 // job is on.
 func (o *options) chooser(address string) func(*client.Node) client.Selection {
-	request := o.request()
-	if isHost(address) {
-		request = o.confined(request)
-	}
+	request := o.confined(o.request())
 	return func(n *client.Node) client.Selection {
-		switch {
-		case address == client.InProcess && o.sources[0].backend.selects:
-			return alreadyChosen(n, request)
-		case request.GPUs == "" && (!isHost(address) || !isOfThisMachine(n)):
-			return client.Selection{Shown: allOf(n)}
+		if address == client.InProcess && o.sources[0].backend.selects {
+			return alreadyChosen(n, o.requestOf(&o.sources[0]))
 		}
-		return chooseShown(n, request)
+		one := request
+		if one.Elsewhere = !isHost(address) || !isOfThisMachine(n); slices.ContainsFunc(n.Sources, isCapture) {
+			one.Visible = nil
+		}
+		return chooseShown(n, one)
 	}
 }
+
+// isCapture reports whether a source plays what was read at another time.
+func isCapture(s client.Source) bool { return s.Backend == "replay" }
 
 // chooseShown selects among the devices of a node.
 func chooseShown(n *client.Node, request selection.Request) client.Selection {
@@ -157,7 +160,7 @@ func devicesOf(n *client.Node) (devices []canonical.Device, at []int) {
 		if !known {
 			board = len(devices)
 			boards[b] = board
-			b.Board = board
+			b.Board, b.PCIBusID = board, g.PCIBusID
 			devices = append(devices, b)
 		}
 		if g.IsInstance() {

@@ -1,11 +1,16 @@
 package app
 
 import (
+	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/selection"
+	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
@@ -14,7 +19,7 @@ import (
 func shownHere(sources ...client.Source) *client.Node {
 	n := &client.Node{Sources: sources}
 	for _, index := range []string{"0", "1", "2", "3"} {
-		n.GPUs = append(n.GPUs, &client.GPU{Device: canonical.Device{Hostname: "n", GPU: index, UUID: "GPU-" + index + "aaaa"}})
+		n.GPUs = append(n.GPUs, &client.GPU{Device: canonical.Device{Hostname: "n", GPU: index, UUID: "GPU-" + index + "aaaa", PCIBusID: "00000000:" + index + "1:00.0"}})
 	}
 	for _, instance := range []string{"1", "2"} {
 		n.GPUs = append(n.GPUs, &client.GPU{Device: canonical.Device{Hostname: "n", GPU: "3", UUID: "GPU-3aaaa", Instance: instance, Profile: "3g.40gb"}})
@@ -29,11 +34,13 @@ func TestDashboardSelection(t *testing.T) {
 	}
 	const here = "http://localhost:9401/metrics"
 	exporter := client.Source{Backend: "prometheus", Name: "http://localhost:9400/metrics"}
+	lent := []selection.Visible{{UUID: "GPU-1aaaa", PCIBusID: "0000:11:00.0"}, {PCIBusID: "0000:21:00.0"}}
 	for _, test := range []struct {
 		name, address, gpus, variable string
 		showAll                       bool
 		source                        client.Source
-		backend                       string
+		backend, engine               string
+		visible                       []selection.Visible
 		want                          string // indices, and names of instances
 		by, trouble                   string
 	}{
@@ -52,6 +59,14 @@ func TestDashboardSelection(t *testing.T) {
 		{name: "hidden all", address: here, variable: "CUDA_VISIBLE_DEVICES=", source: exporter, trouble: "hides every GPU; show them with --show-all"},
 		{name: "none of these", address: here, gpus: "9", source: exporter, trouble: "--gpus=9"},
 		{name: "not all of these", address: here, gpus: "1,9", source: exporter, want: "1", by: "--gpus", trouble: "9"},
+		{name: "one board may be opened, by PCI address", address: here, variable: "CUDA_VISIBLE_DEVICES=1", source: exporter, visible: lent, want: "2", by: "CUDA_VISIBLE_DEVICES"},
+		{name: "this machine by an address that nobody knows", address: "http://192.0.2.7:9401/metrics", variable: "CUDA_VISIBLE_DEVICES=0", source: exporter, visible: lent, want: "1", by: "CUDA_VISIBLE_DEVICES"},
+		{name: "a source of this machine by such an address", address: here, variable: "CUDA_VISIBLE_DEVICES=0", source: client.Source{Backend: "prometheus", Name: "http://192.0.2.7:9400/metrics"}, visible: lent, want: "1", by: "CUDA_VISIBLE_DEVICES"},
+		{name: "all there, --show-all", address: "http://192.0.2.7:9401/metrics", showAll: true, source: exporter, visible: lent, want: "1 2", by: canonical.ByAccess},
+		{name: "all there, --gpus", address: "http://192.0.2.7:9401/metrics", gpus: "0,2", source: exporter, visible: lent, want: "2", by: "--gpus"},
+		{name: "another machine, whose boards have the same addresses", address: "http://192.0.2.7:9401/metrics", variable: "CUDA_VISIBLE_DEVICES=0", source: exporter, visible: lent[1:], want: "0 1 2 3 3.1 3.2"},
+		{name: "a capture of this machine", address: here, gpus: "0", source: client.Source{Backend: "replay", Name: "demo"}, visible: lent, want: "0", by: "--gpus"},
+		{name: "a host engine elsewhere that chose", address: client.InProcess, backend: "dcgm", engine: "elsewhere", variable: "CUDA_VISIBLE_DEVICES=0", source: client.Source{Backend: "dcgm", Name: "dcgmi@elsewhere"}, want: "0 1 2 3 3.1 3.2"},
 		{name: "a source that chose", address: client.InProcess, backend: "dcgm", variable: "SLURM_JOB_GPUS=0,1,2,3", source: client.Source{Backend: "dcgm", Name: "dcgmi"}, want: "0 1 2 3 3.1 3.2", by: "SLURM_JOB_GPUS"},
 		{name: "a source that chose, of all", address: client.InProcess, backend: "nvml", variable: "NVIDIA_VISIBLE_DEVICES=all", source: client.Source{Backend: "nvml", Name: "nvml"}, want: "0 1 2 3 3.1 3.2"},
 	} {
@@ -74,7 +89,8 @@ func TestDashboardSelection(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := shownHere(test.source)
-			o := &options{sources: []sourceSettings{{backend: b}}, gpus: test.gpus, showAll: test.showAll, tui: true}
+			o := &options{sources: []sourceSettings{{backend: b, Source: config.Source{DCGMHost: test.engine}}}, gpus: test.gpus, showAll: test.showAll, tui: true}
+			o.visible = func() []selection.Visible { return test.visible }
 			s := o.chooser(test.address)(n)
 			var got []string
 			for _, i := range s.Shown {
@@ -91,5 +107,41 @@ func TestDashboardSelection(t *testing.T) {
 				t.Errorf("trouble %q, want %q", s.Trouble, test.trouble)
 			}
 		})
+	}
+}
+
+// TestSelectorElsewhere: of a source whose address does not look like this machine's, a UUID
+// tells that it is; a file is of no machine.
+func TestSelectorElsewhere(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "0")
+	lent := []selection.Visible{{UUID: "GPU-1"}}
+	for _, c := range []struct {
+		host, gpus string
+		visible    []selection.Visible
+		want       string
+	}{
+		{"localhost", "", lent, "[1]"},
+		{"192.0.2.7", "", lent, "[1]"},
+		{"192.0.2.7", "0-1", lent, "[1]"},
+		{"192.0.2.7", "", []selection.Visible{{UUID: "GPU-x"}}, "[0 1]"},
+		{"192.0.2.7", "", nil, "[]"}, // all, without a choice
+		{"", "", lent, "[]"},
+		{"", "0", lent, "[0]"},
+	} {
+		o := &options{sources: []sourceSettings{{backend: &backends[0]}}, gpus: c.gpus, once: true, visible: func() []selection.Visible { return c.visible }}
+		s := newSelector(o, source.Caps{Host: c.host}, slog.New(slog.DiscardHandler))
+		got, err := s.choose(&canonical.Topology{Devices: []canonical.Device{{GPU: "0", UUID: "GPU-0"}, {GPU: "1", UUID: "GPU-1", Board: 1}}})
+		if fmt.Sprint(got) != c.want || err != nil {
+			t.Errorf("%q --gpus=%s: %v, want %s: %v", c.host, c.gpus, got, c.want, err)
+		}
+	}
+}
+
+// TestNamed: boards get the UUIDs that nvidia-smi tells at their addresses.
+func TestNamed(t *testing.T) {
+	got := named([]selection.Visible{{PCIBusID: "0000:11:00.0"}, {UUID: "GPU-2", PCIBusID: "0000:21:00.0"}, {PCIBusID: "0000:31:00.0"}},
+		[]selection.Visible{{UUID: "GPU-1", PCIBusID: "00000000:11:00.0"}})
+	if got[0].UUID != "GPU-1" || got[1].UUID != "GPU-2" || got[2].UUID != "" {
+		t.Error(got)
 	}
 }

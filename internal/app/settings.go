@@ -219,7 +219,7 @@ var settings = []setting{
 		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range or the beginning of a UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
 	{flag: "show-all", modes: modesReading | modeAttach, at: func(o *options) any { return &o.showAll },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
-		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends)."},
+		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends). With --once, --export and --tui, GPUs of this machine that this process may not open, as those of other jobs, are never shown."},
 	{flag: "counters", key: "sources[].counters", placeholder: "FILE", modes: modesReading, restart: true, perSource: "give each of them its counters there", at: func(o *options) any { return &o.flagSource.Counters },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
 		help: "dcgm, nvml: the counters file of dcgm-exporter, which chooses the DCGM_FI_* series to serve, with TYPE, HELP and labels as it says, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes. Our own series cover all that is read, whatever it leaves out (default: all DCGM_FI_* that is read). A file with a mistake is refused; see check counters FILE."},

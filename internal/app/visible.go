@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi"
@@ -21,16 +22,35 @@ func (o *options) confined(r selection.Request) selection.Request {
 }
 
 // visibleBoards are the boards that this process may open, nil where that is not known.
-// nvidia-smi, which is slow, is asked where the driver does not show itself in /proc.
+// nvidia-smi, which is slow, is asked where the driver does not show itself in /proc, and for
+// the UUIDs that it does not tell there before somebody has used the board.
 func visibleBoards(ctx context.Context) (boards []selection.Visible) {
+	unnamed := false
 	for _, g := range host.GPUs(procfs, "/dev") {
 		boards = append(boards, selection.Visible{UUID: g.UUID, PCIBusID: g.PCIBusID})
+		unnamed = unnamed || g.UUID == ""
 	}
-	if boards != nil {
+	if boards != nil && !unnamed {
 		return boards
 	}
+	var listed []selection.Visible
 	for _, d := range dcgmi.Visible(ctx) {
-		boards = append(boards, selection.Visible{UUID: d.UUID, PCIBusID: d.PCIBusID})
+		listed = append(listed, selection.Visible{UUID: d.UUID, PCIBusID: d.PCIBusID})
+	}
+	if boards == nil {
+		return listed
+	}
+	return named(boards, listed)
+}
+
+// named returns boards with the UUIDs of those that are listed at their PCI addresses.
+func named(boards, listed []selection.Visible) []selection.Visible {
+	for i := range boards {
+		for _, l := range listed {
+			if address := canonical.PCIAddress(l.PCIBusID); address != "" && address == canonical.PCIAddress(boards[i].PCIBusID) {
+				boards[i].UUID = l.UUID
+			}
+		}
 	}
 	return boards
 }

@@ -4,6 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,28 +161,26 @@ func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 	}
 	boards := dcgmitest.Boards(2)
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: boards})
-	smi := func(uuid string) string {
-		dir := t.TempDir()
-		script := "#!/bin/sh\ncase $1 in --query-gpu=*) echo '0, " + uuid + ", 00000000:20:00.0, 580.1, NVIDIA H100 80GB HBM3';; esac\n"
-		if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return dir
-	}
-	mine, foreign := smi(boards[1].UUID), smi("GPU-elsewhere")
+	mine, foreign := smiOf(t, boards[1].UUID), smiOf(t, "GPU-elsewhere")
 	u := startUpstream(func() ([]byte, error) {
 		return fmt.Appendf(nil, "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=%q} 40\nDCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=%q} 41\n", boards[0].UUID, boards[1].UUID), nil
 	})
 	t.Cleanup(u.stop)
+	sources := []string{"--source=" + u.url + "/metrics", "--backend=dcgm", "--backend=dcgm --dcgm.host=127.0.0.1:5555"}
+	if url := atOwnAddress(t, u.url); url != "" {
+		sources = append(sources, "--source="+url+"/metrics")
+	}
 	for _, c := range []struct{ smi, env, flag, want string }{
 		{mine, "CUDA_VISIBLE_DEVICES=0", "", "1"},
+		{mine, "SLURM_JOB_GPUS=[1-1]", "", "1"},
+		{mine, "SLURM_STEP_GPUS=gpu1", "", "1"},
 		{mine, "HOME=/", "", "1"},
 		{mine, "HOME=/", "--show-all", "1"},
 		{mine, "HOME=/", "--gpus=0-1", "1"},
 		{mine, "NVIDIA_VISIBLE_DEVICES=all", "", "1"},
 		{foreign, "HOME=/", "--show-all", "0 1"},
 	} {
-		for _, source := range []string{"--source=" + u.url + "/metrics", "--backend=dcgm"} {
+		for _, source := range sources {
 			args := append(strings.Fields(source+" "+c.flag), "--once", "--export=gpu_id")
 			rows, _ := exported(t, []string{c.env, "PATH=" + c.smi + ":" + filepath.Dir(exe)}, args...)
 			var got []string
@@ -195,6 +197,76 @@ func TestGPUsOfOthersAreLeftOut(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--gpus=0: this process may not open that GPU") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// smiOf returns the folder of an nvidia-smi that lists one board, as in a cgroup that has no
+// other.
+func smiOf(t *testing.T, uuid string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	script := "#!/bin/sh\ncase $1 in --query-gpu=*) echo '0, " + uuid + ", 00000000:20:00.0, 580.1, NVIDIA H100 80GB HBM3';; esac\n"
+	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestDashboardOfAJob: in a cgroup that has GPU 1 alone, the dashboard shows that one, whether
+// it attaches to the proxy beside it, asks it at another address of this machine, or reads
+// the exporter of this machine by itself.
+func TestDashboardOfAJob(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/driver/nvidia/gpus"); err == nil {
+		t.Skip("the GPUs of this machine are asked, and not the fake nvidia-smi")
+	}
+	u := startUpstream(func() ([]byte, error) {
+		return []byte("DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-a\",modelName=\"NVIDIA of-another-job\"} 40\nDCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=\"GPU-b\",modelName=\"NVIDIA of-this-job\"} 41\n"), nil
+	})
+	t.Cleanup(u.stop)
+	c := startProxy(t, itself(t), "--source="+u.url+"/metrics", "--poll=1")
+	ways := [][]string{{"--web.listen-address=" + strings.TrimPrefix(c.url, "http://")}, {"--backend=prometheus", "--source=" + u.url + "/metrics"}}
+	if url := atOwnAddress(t, c.url); url != "" {
+		ways = append(ways, []string{"--tui.url=" + url})
+	}
+	env := []string{"CUDA_VISIBLE_DEVICES=0", "PATH=" + smiOf(t, "GPU-b") + ":" + os.Getenv("PATH")}
+	for _, way := range ways {
+		for _, flag := range []string{"--no-show-all", "--show-all"} {
+			tm := newTerminal(t, [2]string{"120", "40"}, env, append([]string{itself(t), "--tui", flag}, way...)...)
+			tm.until("of-this-job", "1 hidden")
+			if strings.Contains(tm.screen(), "of-another-job") {
+				t.Errorf("%s %s shows the other's GPU:\n%s", way, flag, tm.screen())
+			}
+		}
+	}
+}
+
+// atOwnAddress serves what another URL serves at an address by which other machines know this
+// one, which looks like nobody's; "" where it has none.
+func atOwnAddress(t *testing.T, upstream string) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, a := range addresses {
+		ip, _, err := net.ParseCIDR(a.String())
+		if err != nil || !ip.IsGlobalUnicast() {
+			continue
+		}
+		listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
+		if err != nil {
+			continue
+		}
+		target, err := url.Parse(upstream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: httputil.NewSingleHostReverseProxy(target), ReadHeaderTimeout: patience}
+		go server.Serve(listener)
+		t.Cleanup(func() { server.Close() })
+		return "http://" + listener.Addr().String()
+	}
+	return ""
 }
 
 // TestReplayOfAProfilerThatIsBroken: a capture of profiling columns that hold N/A alone shows

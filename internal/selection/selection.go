@@ -28,6 +28,10 @@ type Request struct {
 	// Local devices are of this machine for certain. Others may be of one behind a tunnel,
 	// whose boards have the same PCI addresses as ours: UUIDs tell.
 	Local bool
+	// Elsewhere devices were asked for at an address that does not look like this machine's.
+	// They are of another one, for which our environment says nothing, unless a UUID shows
+	// that they are of this one after all.
+	Elsewhere bool
 }
 
 // Select returns what r chooses of a list of devices, in which an instance's Board is
@@ -36,6 +40,9 @@ type Request struct {
 // is, that is an error. Errors name the flag or variable, what is there, and what to
 // write.
 func (r Request) Select(all []canonical.Device) (canonical.Selection, error) {
+	if r.Elsewhere {
+		r.ShowAll = r.ShowAll || !r.Sees(all) || ofSeveralHosts(all)
+	}
 	all, within := r.confine(all)
 	if r.GPUs == "" {
 		return r.selectByDefault(all, within)

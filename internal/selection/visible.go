@@ -12,27 +12,32 @@ import (
 // CUDA and nvidia-smi count them.
 type Visible struct{ UUID, PCIBusID string }
 
-// confines report of each device whether this process may open it; nil where that is not
-// known.
+// confines report of each device whether this process may open it, or it is of another
+// machine; nil where that is not known.
 type confines []bool
 
 // confine returns all with what CUDA calls the boards where that was not known, and the
-// confines. Where none of the boards is visible, they are of another machine than we are on:
-// an exporter's, perhaps, that is reached by a tunnel. Addresses alone show nothing of boards
-// that may be another machine's.
+// confines. Where no board of a host is visible, the host is another machine than we are on,
+// one that is reached by a tunnel, perhaps: nothing confines its boards. Addresses alone show
+// nothing of boards that may be another machine's.
 func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) {
 	if r.Visible == nil {
 		return all, nil
 	}
-	within := make(confines, len(all))
-	if !r.Local && !r.seesUUID(all) {
-		return all, within
+	within, seen := make(confines, len(all)), false
+	ours := map[string]bool{} // hosts
+	for i := range all {
+		ours[all[i].Hostname] = ours[all[i].Hostname] || r.Local || r.Sees(all[i:i+1])
 	}
 	all = slices.Clone(all)
 	for i := range all {
 		d := &all[i]
-		if d.IsInstance() {
+		switch {
+		case d.IsInstance():
 			within[i] = within[d.Board]
+			continue
+		case !ours[d.Hostname]:
+			within[i] = true
 			continue
 		}
 		at := slices.IndexFunc(r.Visible, func(v Visible) bool { return v.is(d) })
@@ -43,15 +48,24 @@ func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) 
 			}
 			d.CUDA = &names
 		}
+		seen = seen || within[i]
+	}
+	if !seen {
+		return all, make(confines, len(all))
 	}
 	return all, within
 }
 
-// seesUUID reports whether one of the devices is visible by its UUID.
-func (r Request) seesUUID(all []canonical.Device) bool {
+// Sees reports whether one of the devices is visible by its UUID: it is of this machine.
+func (r Request) Sees(all []canonical.Device) bool {
 	return slices.ContainsFunc(all, func(d canonical.Device) bool {
 		return d.UUID != "" && slices.ContainsFunc(r.Visible, func(v Visible) bool { return strings.EqualFold(v.UUID, d.UUID) })
 	})
+}
+
+// ofSeveralHosts reports whether the devices are of more hosts than one.
+func ofSeveralHosts(all []canonical.Device) bool {
+	return slices.ContainsFunc(all, func(d canonical.Device) bool { return d.Hostname != all[0].Hostname })
 }
 
 // is reports whether v is a board: by UUID or, where one of the two lacks it, by PCI address.

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -85,6 +86,35 @@ func TestAddressesOfAnotherMachine(t *testing.T) {
 		if got := names(seen, s); err != nil || got != tt.want {
 			t.Errorf("%s: %q, want %q: %v", tt.name, got, tt.want, err)
 		}
+	}
+}
+
+// TestConfinedByHost: of the boards of several hosts, those of ours are confined and those of
+// others are not, and our environment says nothing of others.
+func TestConfinedByHost(t *testing.T) {
+	all := append(boards(2), boards(2)...)
+	for i := range all {
+		all[i].Board = i
+		all[i].Hostname = []string{"ours", "theirs"}[i/2]
+		if i >= 2 {
+			all[i].UUID = "GPU-theirs" + all[i].GPU
+		}
+	}
+	request := Request{Visible: []Visible{{UUID: all[1].UUID}}, Elsewhere: true,
+		LookupEnv: func(name string) (string, bool) { return "0", name == "CUDA_VISIBLE_DEVICES" }}
+	if s, err := request.Select(all); err != nil || !slices.Equal(s.Chosen, []bool{false, true, true, true}) || s.By != canonical.ByAccess {
+		t.Errorf("several hosts: %+v, %v", s, err)
+	}
+	if s, err := request.Select(all[:2]); err != nil || !slices.Equal(s.Chosen, []bool{false, true}) || s.By != "CUDA_VISIBLE_DEVICES" {
+		t.Errorf("ours: %+v, %v", s, err)
+	}
+	request.GPUs = "0"
+	if s, err := request.Select(all); err != nil || !slices.Equal(s.Chosen, []bool{false, false, true, false}) {
+		t.Errorf("--gpus: %+v, %v", s, err)
+	}
+	request.GPUs, request.Visible = "", nil
+	if s, err := request.Select(all[:2]); err != nil || !s.All {
+		t.Errorf("what we may open is not known: %+v, %v", s, err)
 	}
 }
 

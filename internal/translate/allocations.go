@@ -50,12 +50,18 @@ func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 func (t *Translator) allocationsOf(present []int32) []allocation {
 	var allocations []allocation
 	index := map[allocationKey]int{}
+	claims := t.claimedInstances(present)
 	for _, id := range present {
 		v, row := &t.variants[id], t.positions[id].row
 		if row == overLimit || !t.isAllocated(v) {
 			continue
 		}
-		a := allocation{device: keyOf(&v.Device), Allocation: v.allocation}
+		if v.isClaimed() {
+			if row = claims.instance(row, v.claimed); row < 0 {
+				continue
+			}
+		}
+		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: v.allocation}
 		a.Device = int(row)
 		if at, ok := index[a.key()]; ok {
 			allocations[at].describe(a.Kind, a.Name)

@@ -145,8 +145,8 @@ func checkAllocations(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch
 		if v == noDevice || tr.positions[v].row < 0 {
 			continue
 		}
-		h := hold{int(tr.positions[v].row), tr.variants[v].allocation.Workload}
-		if h.workload != (c.Workload{}) && !all[h] {
+		h := hold{heldRow(tr, frame, b, v), tr.variants[v].allocation.Workload}
+		if h.device >= 0 && h.workload != (c.Workload{}) && !all[h] {
 			all[h] = true
 			holders[h.device]++
 		}
@@ -175,6 +175,36 @@ func checkAllocations(t *testing.T, tr *Translator, frame *c.Frame, b *raw.Batch
 	if len(allocations) != want {
 		t.Errorf("%d allocations, want %d", len(allocations), want)
 	}
+}
+
+// heldRow is the device that the workload of a variant holds, -1 for none: that of the row,
+// unless a board's row tells of a MIG device. Then it is the one instance of the board, of
+// that profile if one is told, of which rows tell one UUID.
+func heldRow(tr *Translator, frame *c.Frame, b *raw.Batch, id int32) int {
+	v, row := &tr.variants[id], int(tr.positions[id].row)
+	if v.Instance != "" || v.claimed == (claimedMIG{}) {
+		return row
+	}
+	profile := strings.ToLower(v.claimed.profile)
+	for _, s := range b.Samples {
+		other := tr.blocks[s.Labels]
+		if other < 0 || int(tr.positions[other].row) != row {
+			continue
+		}
+		if o := tr.variants[other].claimed; o != (claimedMIG{}) && strings.ToLower(o.profile) == profile && o.uuid != v.claimed.uuid {
+			return -1
+		}
+	}
+	held, instances := -1, 0
+	for i, d := range frame.Topology.Devices {
+		if d.Board == row && d.Instance != "" && (profile == "" || strings.ToLower(d.Profile) == profile) {
+			held, instances = i, instances+1
+		}
+	}
+	if instances != 1 {
+		return -1
+	}
+	return held
 }
 
 // checkCounts counts the cells that samples reach anew, by names and labels, and

@@ -40,6 +40,8 @@ const (
 	roleOldPod
 	roleOldContainer
 	roleHPCJob
+	roleClaimedProfile // of a MIG device that the workload has by a claim
+	roleClaimedUUID    // of the same
 
 	// What the pod belongs to: see owners.
 	roleJobSet
@@ -98,6 +100,9 @@ var labelNames = map[string]role{
 	"container_name": roleOldContainer,
 	"hpc_job":        roleHPCJob,
 
+	"dra_mig_profile":     roleClaimedProfile,
+	"dra_mig_device_uuid": roleClaimedUUID,
+
 	// Labels of pods that --kubernetes-enable-pod-labels copies, with _ for all
 	// that no label name may hold.
 	"jobset_sigs_k8s_io_jobset_name":      roleJobSet,
@@ -128,6 +133,7 @@ type variant struct {
 	// allocation is that of the row, without the index of its device. It has no
 	// Workload where the device is free.
 	allocation canonical.Allocation
+	claimed    claimedMIG
 	// exported is set where Prometheus renamed the pod of the row, and target where the
 	// row has been through a Prometheus and its pod has the plain name.
 	exported, target bool
@@ -162,7 +168,7 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	if id, known := t.variantID[v]; known {
 		return id
 	}
-	v.Device, v.allocation = cloneDevice(v.Device), cloneAllocation(v.allocation)
+	v.Device, v.allocation, v.claimed = cloneDevice(v.Device), cloneAllocation(v.allocation), v.claimed.clone()
 	id := int32(len(t.variants))
 	t.variants = append(t.variants, v)
 	t.positions = append(t.positions, position{row: notHere})
@@ -217,6 +223,7 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 	}
 	v.Device = t.deviceOf(&row)
 	v.allocation = allocationOf(&row)
+	v.claimed = claimedMIG{row[roleClaimedProfile], row[roleClaimedUUID]}
 	v.exported = slices.ContainsFunc(labels, func(l raw.Label) bool {
 		r, renamed, known := placeOf(l.Name)
 		return known && renamed && r == rolePod && !isBlank(l.Value)

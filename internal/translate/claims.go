@@ -1,0 +1,78 @@
+package translate
+
+import "strings"
+
+// With --kubernetes-enable-dra dcgm-exporter looks a MIG device of a claim up by the UUID of
+// its board: in a reading of boards and instances, it is the row of the board that names the
+// pod then, beside the device's own profile and UUID, and that of the instance names nobody.
+// Such a pod holds an instance, and never the board. The rows of instances do not tell their
+// UUIDs, so which one it is is known only where the board has no other of that profile.
+
+// claimedMIG is the MIG device that a workload has by a claim, of which its row tells though
+// it is that of a board; zero is none.
+type claimedMIG struct{ profile, uuid string }
+
+func (c claimedMIG) clone() claimedMIG {
+	return claimedMIG{strings.Clone(c.profile), strings.Clone(c.uuid)}
+}
+
+// isClaimed reports whether v is of a board, and its workload holds an instance of it.
+func (v *variant) isClaimed() bool { return !v.IsInstance() && v.claimed != claimedMIG{} }
+
+// claimedKind is what all MIG devices of a profile on a board have in common.
+type claimedKind struct {
+	board   int32
+	profile string
+}
+
+// claims are the MIG devices that the rows of a reading tell of.
+type claims map[claimedKind]*claim
+
+type claim struct {
+	uuid      string
+	several   bool  // with other UUIDs too
+	instances int   // of the profile on the board
+	instance  int32 // the last of them
+}
+
+// claimedInstances finds the MIG devices that the present variants tell of.
+func (t *Translator) claimedInstances(present []int32) claims {
+	var all claims
+	for _, id := range present {
+		v, row := &t.variants[id], t.positions[id].row
+		if row == overLimit || !v.isClaimed() {
+			continue
+		}
+		kind := claimedKind{row, normalProfile(v.claimed.profile)}
+		if c, ok := all[kind]; ok {
+			c.several = c.several || c.uuid != v.claimed.uuid
+			continue
+		}
+		if all == nil {
+			all = claims{}
+		}
+		c := &claim{uuid: v.claimed.uuid}
+		for i := range t.topology.Devices {
+			d := &t.topology.Devices[i]
+			if d.IsInstance() && d.Board == int(row) && (kind.profile == "" || kind.profile == normalProfile(d.Profile)) {
+				c.instance = int32(i)
+				c.instances++
+			}
+		}
+		all[kind] = c
+	}
+	return all
+}
+
+// instance returns the row of the instance that a claimed device of a board is, notHere where
+// that is not known.
+func (c claims) instance(board int32, claimed claimedMIG) int32 {
+	it := c[claimedKind{board, normalProfile(claimed.profile)}]
+	if it == nil || it.several || it.instances != 1 {
+		return notHere
+	}
+	return it.instance
+}
+
+// normalProfile is a profile without regard to case: 1g.10gb+me.
+func normalProfile(profile string) string { return strings.ToLower(profile) }

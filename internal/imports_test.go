@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"internal/tui/view":                     {"internal/canonical", "internal/tui/client", "internal/tui/history", "internal/tui/screen"},
 	"internal/tui/screen":                   {},
 	"internal/tui/screenshots":              {},
-	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/diag"},
+	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/kube", "internal/diag"},
 	"internal":                              {},
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},

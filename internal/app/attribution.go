@@ -10,6 +10,9 @@ type attribution func(*canonical.Frame)
 // which each needs what the one before found; nil where nothing does.
 func (p *service) attribute(*reader) attribution {
 	var steps []attribution
+	if p.kube.resolver != nil {
+		steps = append(steps, p.kube.resolver.NewCompleter().Complete)
+	}
 	if p.jobInfo != nil {
 		steps = append(steps, p.jobInfo.Feed().Complete)
 	}

@@ -33,15 +33,14 @@ func (p *service) serveJobInfo(served *expose.Options) {
 	if d == nil {
 		return
 	}
-	others := served.Notes
-	served.Notes = func() []canonical.Note {
-		notes := others()
-		if err := d.State().Err; err != nil {
-			cause, remedy, _ := strings.Cut(err.Error(), "; ")
-			notes = append(notes[:len(notes):len(notes)], canonical.Note{Cause: cause, Remedy: remedy})
+	alsoNote(served, func() []canonical.Note {
+		err := d.State().Err
+		if err == nil {
+			return nil
 		}
-		return notes
-	}
+		cause, remedy, _ := strings.Cut(err.Error(), "; ")
+		return []canonical.Note{{Cause: cause, Remedy: remedy}}
+	})
 	gauge := func(name, help string, value func(jobinfo.State) int) {
 		served.Collectors = append(served.Collectors, metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help},
 			func() float64 { return float64(value(d.State())) }))

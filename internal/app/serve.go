@@ -102,6 +102,8 @@ type service struct {
 	jobInfo   *jobinfo.Directory               // nil for none
 	notes     atomic.Pointer[[]canonical.Note] // what is amiss though readings go on
 
+	kube kubernetes
+
 	serverLog *serverLog
 
 	mu   sync.Mutex // locked while reloading
@@ -128,6 +130,9 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	}
 	p.startJobInfo()
 	userAgent := newUserAgent()
+	if err := p.startKube(userAgent); err != nil {
+		return nil, err
+	}
 	if err := p.startReaders(userAgent); err != nil {
 		return nil, errors.Join(err, p.closeSources())
 	}
@@ -156,6 +161,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p.serveRecording(&served)
 	p.serveKernelLog(&served)
 	p.serveJobInfo(&served)
+	p.serveKube(&served)
 	if opts.lifecycle {
 		served.Reload, served.EnableResolve = p.reload, true
 	}
@@ -192,6 +198,12 @@ func (p *service) closeSources() (err error) {
 	return err
 }
 
+// alsoNote has more said of what is amiss though readings go on.
+func alsoNote(served *expose.Options, more func() []canonical.Note) {
+	others := served.Notes
+	served.Notes = func() []canonical.Note { return append(slices.Clip(others()), more()...) }
+}
+
 func (p *service) sources() []expose.Source {
 	sources := make([]expose.Source, len(p.readers))
 	for i, r := range p.readers {
@@ -211,6 +223,7 @@ func (p *service) run(ctx context.Context) error {
 	}
 	besides.Go(func() { p.runKernelLog(ctx) })
 	besides.Go(func() { p.runJobInfo(ctx) })
+	p.runKube(ctx, &besides)
 	ends := make([]error, len(p.readers))
 	var reading sync.WaitGroup
 	for i, r := range p.readers {

@@ -10,6 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	Rules   Rules
 	// KernelLog is the file to read XIDs from, "" for none.
 	KernelLog KernelLog
+	Kube      Kube
 	// Compat are the words of the versions, for translate.ParseVersion, in which readings
 	// are served too.
 	Compat []string
@@ -65,6 +67,18 @@ const (
 	MinWindow = Duration(time.Minute)
 	MaxWindow = Duration(24 * time.Hour)
 )
+
+// Kube is what to ask a Kubernetes cluster about who holds the GPUs.
+type Kube struct {
+	// Config is a kubeconfig file, "" for the cluster whose pod the program runs in; Parse
+	// makes it relative to the directory of the config file.
+	Config string `yaml:"config"`
+	// Workloads is whether to ask what pods belong to.
+	Workloads bool `yaml:"workloads"`
+	// WorkloadLabels are the labels of pods that name their workloads, as
+	// kube.ParseWorkloadLabel takes them, the first first.
+	WorkloadLabels []string `yaml:"workload_labels"`
+}
 
 // Source is one of the sources that a file names. Each key has the meaning of the flag
 // of its name, for this source alone.
@@ -134,6 +148,11 @@ func (c *Config) Check() []*compute.OptionError {
 	for _, word := range c.Compat {
 		if _, err := translate.ParseVersion(word); err != nil {
 			wrong = append(wrong, compute.Reject("compat", "%v", err))
+		}
+	}
+	for _, text := range c.Kube.WorkloadLabels {
+		if _, err := kube.ParseWorkloadLabel(text); err != nil {
+			wrong = append(wrong, compute.Reject("kube.workload_labels", "%v", err))
 		}
 	}
 	return wrong

@@ -85,6 +85,7 @@ type file struct {
 	Rules         Rules        `yaml:"rules"`
 	KernelLog     KernelLog    `yaml:"kernel_log"`
 	Compat        []string     `yaml:"compat"`
+	Kube          Kube         `yaml:"kube"`
 }
 
 // weights stand in place of a preset.
@@ -142,9 +143,13 @@ func (t *temperatures) UnmarshalYAML(n *yaml.Node) error {
 
 // config returns the settings of a file, and reports to d what can be none.
 func (f *file) config(d *document) Config {
-	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Compat: append([]string(nil), f.Compat...)}
+	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Kube: f.Kube, Compat: append([]string(nil), f.Compat...)}
 	f.judge(&c.Judge, d)
 	directory := filepath.Dir(d.file)
+	c.Kube.WorkloadLabels = append([]string(nil), f.Kube.WorkloadLabels...) // an empty list is none
+	if file := c.Kube.Config; file != "" && !filepath.IsAbs(file) {
+		c.Kube.Config = filepath.Join(directory, file)
+	}
 	c.Rules.Files = nil
 	for _, name := range f.Rules.Files {
 		if !filepath.IsAbs(name) {

@@ -88,6 +88,10 @@ dialect:
 	{"kernel_log", "kernel_log: true\n", func(c *Config) { c.KernelLog = "/dev/kmsg" }},
 	{"kernel_log of a file", "kernel_log: /run/kmsg\n", func(c *Config) { c.KernelLog = "/run/kmsg" }},
 	{"compat", "compat: [4.8, '1', 2]\n", func(c *Config) { c.Compat = []string{"4.8", "1", "2"} }},
+	{"kube", "kube:\n  config: /etc/kubeconfig\n  workloads: true\n  workload_labels: [app, volcano.sh/job-name=Job]\n", func(c *Config) {
+		c.Kube = Kube{Config: "/etc/kubeconfig", Workloads: true, WorkloadLabels: []string{"app", "volcano.sh/job-name=Job"}}
+	}},
+	{"kubeconfig beside the file", "kube: {config: kubeconfig, workload_labels: []}\n", func(c *Config) { c.Kube.Config = "kubeconfig" }},
 	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n  max_samples: 1\n", func(c *Config) {
 		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: Duration(24 * time.Hour), MaxSamples: 1}
 	}},
@@ -115,7 +119,7 @@ const (
 	syntaxRemedy = "; check quotes, and the indentation, which must be spaces"
 	xidsHint     = "write severities by code, such as 109: warning"
 	xidHint      = "write a severity, such as warning, or severity and action, such as {severity: none, action: none}"
-	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat"
+	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat, kube"
 	weightsHint  = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
 	stateHint    = "write hot, warn, crit, default, or off to leave the condition out"
 	rowHint      = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
@@ -142,7 +146,7 @@ var badFiles = []struct{ text, want string }{
 
 	// Keys.
 	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is not a known key; did you mean min_coverage?"},
-	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat"},
+	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat, kube"},
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: "http://..." where a list is wanted; write sources such as {source: http://node7:9400/metrics}`},
@@ -160,6 +164,9 @@ var badFiles = []struct{ text, want string }{
 	{"sources:\n- http_config: {oauth2: {client_secret: hunter2}}\n", "bad.yml:2: sources[1].http_config: oauth2 client_id must be configured; " + wantHTTP},
 	{"sources:\n- http_config: {tls_config: {insecure_skip_verify: hunter2}}\n", "bad.yml:2: sources[1].http_config.tls_config.insecure_skip_verify: a value where another form is wanted; write what Prometheus takes as http_config, such as tls_config: {ca_file: ca.pem}"},
 	{"sources:\n- http_config: {proxy_url: \"http://u:hunter2@[x\"}\n", "bad.yml:2: sources[1].http_config: no URL: missing ']' in host; " + wantHTTP},
+	{"kube: true\n", `bad.yml:1: kube: "true" where keys are wanted; write workloads: true`},
+	{"kube:\n  workload_labels: [a, b/c/d]\n", `bad.yml:2: kube.workload_labels: "b/c/d" is no key of a label; write one such as app.kubernetes.io/name`},
+	{"kube: {workload_labels: ['a=b c']}\n", `bad.yml:1: kube.workload_labels: "b c" is no kind; write one such as Job, of letters and digits, or the key of the label alone`},
 	{"rules: [a.yml]\n", "bad.yml:1: rules: a list where keys are wanted; write files: [/etc/kpulse-proxy/rules/*.yml]"},
 	{"rules: {file: a.yml}\n", "bad.yml:1: rules.file: is not a known key; did you mean files?"},
 	{"rules:\n  files: a.yml\n", `bad.yml:2: rules.files: "a.yml" where a list is wanted; write one such as [NAME, NAME]`},

@@ -51,9 +51,14 @@ func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the credentials for the Kubernetes API server cannot be used: %w; correct the kubeconfig, or the service account's files", err)
 	}
-	client := *transport // which may be http.DefaultClient
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{Config: config, HTTP: &client}, nil
+	return &Client{Config: config, HTTP: noRedirects(transport)}, nil
+}
+
+// noRedirects returns client, which may be http.DefaultClient, but for redirects.
+func noRedirects(client *http.Client) *http.Client {
+	own := *client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
 }
 
 // access reads where the API server is and what we are there.

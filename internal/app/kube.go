@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"sync"
+
+	metric "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
+)
+
+// kubernetes is what the program has of a cluster: nothing, unless a flag asks for it.
+type kubernetes struct {
+	client   *kube.Client
+	resolver *kube.Resolver // nil without --kube.workloads
+}
+
+// startKube makes what --kube.* asks for. It sends nothing.
+func (p *service) startKube(userAgent string) (err error) {
+	o := &p.opts.Kube
+	if !o.Workloads {
+		return nil
+	}
+	kube.LogTo(p.logger)
+	if p.kube.client, err = kube.NewClient(o.Config, userAgent); err != nil {
+		return err
+	}
+	return p.startResolver()
+}
+
+// startResolver makes what --kube.workloads asks for.
+func (p *service) startResolver() (err error) {
+	if !p.opts.Kube.Workloads {
+		return nil
+	}
+	var labels []kube.WorkloadLabel
+	for _, text := range p.opts.Kube.WorkloadLabels {
+		label, err := kube.ParseWorkloadLabel(text)
+		if err != nil {
+			return err
+		}
+		labels = append(labels, label)
+	}
+	p.kube.resolver, err = kube.NewResolver(kube.ResolverOptions{Client: p.kube.client, Labels: labels, Logger: p.logger})
+	return err
+}
+
+// runKube runs what was started until ctx ends.
+func (p *service) runKube(ctx context.Context, besides *sync.WaitGroup) {
+	if r := p.kube.resolver; r != nil {
+		besides.Go(func() { r.Run(ctx) })
+	}
+}
+
+// serveKube has served what the program tells of itself.
+func (p *service) serveKube(served *expose.Options) {
+	if r := p.kube.resolver; r != nil {
+		alsoNote(served, r.Notes)
+		served.Collectors = append(served.Collectors, resolverCollectors(r)...)
+	}
+}
+
+// resolverCollectors are the proxy's own series of the look-ups.
+func resolverCollectors(r *kube.Resolver) (all []metric.Collector) {
+	for i, word := range kube.Results() {
+		all = append(all, metric.NewCounterFunc(metric.CounterOpts{
+			Name:        "kpulse_proxy_kube_lookups_total",
+			Help:        "Look-ups of what a pod belongs to, by what came of them: found; absent (there is no such pod); denied by the Kubernetes API server; failed, as it did not answer; dropped, as too many waited.",
+			ConstLabels: metric.Labels{"result": word},
+		}, func() float64 { return float64(r.Counts().Lookups[i]) }))
+	}
+	for _, gauge := range []struct {
+		name, help string
+		value      func(kube.Counts) int
+	}{
+		{"kpulse_proxy_kube_lookups_in_flight", "Look-ups of what a pod belongs to that are under way.", func(c kube.Counts) int { return c.InFlight }},
+		{"kpulse_proxy_kube_lookups_queued", "Pods that wait for the look-up of what they belong to.", func(c kube.Counts) int { return c.Queued }},
+		{"kpulse_proxy_kube_pods", "Pods of which it is remembered what they belong to, or that this is not known.", func(c kube.Counts) int { return c.Pods }},
+	} {
+		all = append(all, metric.NewGaugeFunc(metric.GaugeOpts{Name: gauge.name, Help: gauge.help}, func() float64 { return float64(gauge.value(r.Counts())) }))
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package kube
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Completer gives the pods that hold the devices of one source what they belong to, as far
+// as a Resolver knows it. It belongs to the goroutine that reads the source.
+//
+// What the source itself says that a pod belongs to, after its labels, may be less than
+// the topmost owner: the Job, and not the CronJob. So that an account, which keeps its
+// labels, does not depend on who was faster, it stands only where the Resolver gives no
+// answer; until the answer comes it is withheld.
+type Completer struct {
+	resolver   *Resolver
+	generation uint64
+	in, out    *canonical.AllocationSet // of the latest Frame
+	same       []int32                  // each allocation's own index
+	owners     []Owner                  // of the allocations of out
+}
+
+// NewCompleter returns a Completer for one source.
+func (r *Resolver) NewCompleter() *Completer { return &Completer{resolver: r} }
+
+// Complete sets Kind and Name of the Frame's allocations. It does not block, and allocates
+// nothing while neither they nor what is known of them change.
+func (c *Completer) Complete(f *canonical.Frame) {
+	generation := c.resolver.generation.Load()
+	if f.AllocationSet != c.in || generation != c.generation {
+		c.complete(f.AllocationSet)
+		c.generation = generation
+	}
+	if c.out != c.in {
+		f.Reattribute(c.out, c.same)
+	}
+}
+
+// complete makes out of in.
+func (c *Completer) complete(in *canonical.AllocationSet) {
+	if in == nil {
+		c.in, c.out = nil, nil
+		return
+	}
+	changed := in != c.in
+	if changed {
+		c.in, c.out = in, in
+		c.owners = slices.Grow(c.owners[:0], len(in.Allocations))[:len(in.Allocations)]
+		for i := len(c.same); i < len(in.Allocations); i++ {
+			c.same = append(c.same, int32(i))
+		}
+		c.same = c.same[:len(in.Allocations)]
+	}
+	now := time.Now()
+	differs := false
+	for i := range in.Allocations {
+		a := &in.Allocations[i]
+		owner := c.owner(a, now)
+		changed = changed || owner != c.owners[i]
+		differs = differs || owner != Owner{a.Kind, a.Name}
+		c.owners[i] = owner
+	}
+	switch {
+	case !differs:
+		c.out = in
+	case changed:
+		c.out = c.replaced()
+	}
+}
+
+// owner returns what an allocation's pod belongs to.
+func (c *Completer) owner(a *canonical.Allocation, now time.Time) Owner {
+	given := Owner{a.Kind, a.Name}
+	if a.Pod == "" || a.Namespace == "" {
+		return given
+	}
+	switch owner, is := c.resolver.find(Pod{a.Namespace, a.Pod}, now); is {
+	case known:
+		return owner
+	case pending:
+		return Owner{}
+	default:
+		return given
+	}
+}
+
+// replaced returns in with the owners.
+func (c *Completer) replaced() *canonical.AllocationSet {
+	set := *c.in
+	set.Allocations = slices.Clone(set.Allocations)
+	for i := range set.Allocations {
+		set.Allocations[i].Kind, set.Allocations[i].Name = c.owners[i].Kind, c.owners[i].Name
+	}
+	return &set
+}

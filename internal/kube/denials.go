@@ -1,0 +1,120 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// right is that of getting the objects of a resource in a namespace.
+type right struct {
+	resource  schema.GroupResource
+	namespace string // "" for what is in none
+}
+
+// knownDenials is how many rights are remembered that we do not have. More are asked for
+// each time.
+const knownDenials = 1024
+
+// denials are the rights that the API server says we do not have. The log tells of each
+// resource once, however many namespaces and objects have it. It is safe for concurrent
+// use.
+type denials struct {
+	logger *slog.Logger
+
+	mu    sync.Mutex
+	until map[right]time.Time // when to ask again
+}
+
+func newDenials(logger *slog.Logger) *denials {
+	return &denials{logger: logger, until: map[right]time.Time{}}
+}
+
+// isDenied reports whether not to ask now, because that would be denied again.
+func (d *denials) isDenied(r right, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return now.Before(d.until[r])
+}
+
+// deny notes that we do not have a right.
+func (d *denials) deny(r right, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.count(r.resource) == 0 {
+		n := note(r.resource, r.namespace, 1)
+		d.logger.Warn("who holds the GPUs is not known in full", "cause", n.Cause, "remedy", n.Remedy)
+	}
+	if _, known := d.until[r]; known || len(d.until) < knownDenials {
+		d.until[r] = now.Add(denialLife)
+	}
+}
+
+// grant notes that we have a right.
+func (d *denials) grant(r right) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, denied := d.until[r]; !denied {
+		return
+	}
+	delete(d.until, r)
+	if d.count(r.resource) == 0 {
+		d.logger.Info("the Kubernetes API server grants now what it denied", "verb", "get", "resource", r.resource.String())
+	}
+}
+
+// count returns in how many namespaces a resource is denied.
+func (d *denials) count(of schema.GroupResource) (n int) {
+	for r := range d.until {
+		if r.resource == of {
+			n++
+		}
+	}
+	return n
+}
+
+// notes are what to grant, a note for each resource.
+func (d *denials) notes() (notes []canonical.Note) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	rights := make([]right, 0, len(d.until))
+	for r := range d.until {
+		rights = append(rights, r)
+	}
+	slices.SortFunc(rights, func(a, b right) int {
+		return cmp.Or(cmp.Compare(a.resource.Group, b.resource.Group), cmp.Compare(a.resource.Resource, b.resource.Resource), cmp.Compare(a.namespace, b.namespace))
+	})
+	for i, r := range rights {
+		if i == 0 || rights[i-1].resource != r.resource {
+			notes = append(notes, note(r.resource, r.namespace, d.count(r.resource)))
+		}
+	}
+	return notes
+}
+
+// note says what lacks without the right, in a namespace or in so many.
+func note(r schema.GroupResource, namespace string, namespaces int) canonical.Note {
+	where := ""
+	switch {
+	case namespace == "":
+	case namespaces == 1:
+		where = " in namespace " + namespace
+	default:
+		where = fmt.Sprintf(" in %d namespaces, %s among them", namespaces, namespace)
+	}
+	lacks := "what owns them is not known"
+	if r == podsResource.GroupResource() {
+		lacks = "what pods belong to is not known"
+	}
+	return canonical.Note{
+		Cause:  fmt.Sprintf("the Kubernetes API server denies the right to get %s%s: %s", r, where, lacks),
+		Remedy: fmt.Sprintf("grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [%q], resources: [%s], verbs: [get]}", r.Group, r.Resource),
+	}
+}

@@ -1,0 +1,50 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// WorkloadLabel is a label of pods whose value names the workload that they belong to.
+type WorkloadLabel struct {
+	// Key is the label's.
+	Key string
+	// Kind is what is said to be so named; "" for no kind, so that all pods with one name
+	// are one workload, whatever owns them.
+	Kind string
+}
+
+// maxKind is the longest kind, which Kubernetes bounds as it does a DNS label.
+const maxKind = validation.DNS1123LabelMaxLength
+
+// ParseWorkloadLabel reads KEY or KEY=KIND.
+func ParseWorkloadLabel(text string) (WorkloadLabel, error) {
+	key, kind, given := strings.Cut(text, "=")
+	if wrong := validation.IsQualifiedName(key); wrong != nil {
+		return WorkloadLabel{}, fmt.Errorf("%q is no key of a label; write one such as app.kubernetes.io/name", key)
+	}
+	if given && (len(kind) > maxKind || validation.IsDNS1035Label(strings.ToLower(kind)) != nil) {
+		return WorkloadLabel{}, fmt.Errorf("%q is no kind; write one such as Job, of letters and digits, or the key of the label alone", kind)
+	}
+	return WorkloadLabel{key, kind}, nil
+}
+
+// String returns what ParseWorkloadLabel reads.
+func (l WorkloadLabel) String() string {
+	if l.Kind == "" {
+		return l.Key
+	}
+	return l.Key + "=" + l.Kind
+}
+
+// workloadOf returns the workload that the first of the keys names that has a value.
+func workloadOf(keys []WorkloadLabel, labels map[string]string) (owner Owner, named bool) {
+	for _, l := range keys {
+		if name := labels[l.Key]; name != "" {
+			return Owner{l.Kind, name}, true
+		}
+	}
+	return Owner{}, false
+}

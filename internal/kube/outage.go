@@ -1,0 +1,125 @@
+package kube
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	// firstPause and longestPause bound how long nothing is asked of an API server that
+	// did not answer as it should: the pause doubles from one failure to the next.
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// outage is what is known of whether the API server answers. While it does not, one
+// request at a time finds out, after a pause. The log tells of the beginning and of the
+// end. It is safe for concurrent use.
+type outage struct {
+	logger *slog.Logger
+	probe  chan struct{} // holds an element while somebody finds out
+
+	mu    sync.Mutex
+	cause string // of the latest failure, "" while there is no outage
+	since time.Time
+	pause time.Duration
+	until time.Time
+}
+
+func newOutage(logger *slog.Logger) *outage {
+	return &outage{logger: logger, probe: make(chan struct{}, 1)}
+}
+
+// enter waits until it makes sense to ask. The caller calls leave when it has asked.
+func (o *outage) enter(ctx context.Context) (leave func(), err error) {
+	if _, is := o.remaining(); !is {
+		return func() {}, nil
+	}
+	select {
+	case o.probe <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	leave = func() { <-o.probe }
+	rest, is := o.remaining()
+	if !is { // somebody else found that it is over
+		leave()
+		return func() {}, nil
+	}
+	select {
+	case <-time.After(rest):
+		return leave, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
+// remaining returns how long to ask nothing, and whether there is an outage.
+func (o *outage) remaining() (time.Duration, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Until(o.until), o.cause != ""
+}
+
+// failed notes that the API server did not answer as it should. It returns whether that is
+// new.
+func (o *outage) failed(err error) (began bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	began = o.cause == ""
+	o.cause = err.Error()
+	switch {
+	case began:
+		o.since, o.pause = now, firstPause
+		o.logger.Warn("who holds the GPUs is not known in full", "cause", o.note().Cause, "remedy", o.note().Remedy)
+	case now.Before(o.until): // of a request that was under way when the outage began
+		return false
+	default:
+		o.pause = min(2*o.pause, longestPause)
+	}
+	// Not all nodes at once.
+	o.until = now.Add(o.pause/2 + rand.N(o.pause)) //nolint:gosec // spreads load
+	return began
+}
+
+// answered notes that the API server answered. It returns whether that ends an outage.
+func (o *outage) answered() (ended bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cause == "" {
+		return false
+	}
+	o.logger.Info("the Kubernetes API server answers again", "after", time.Since(o.since).Round(time.Second))
+	o.cause = ""
+	return true
+}
+
+// is reports whether there is an outage.
+func (o *outage) is() bool {
+	_, is := o.remaining()
+	return is
+}
+
+// notes say what the outage is, if there is one.
+func (o *outage) notes() []canonical.Note {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cause == "" {
+		return nil
+	}
+	return []canonical.Note{o.note()}
+}
+
+func (o *outage) note() canonical.Note {
+	return canonical.Note{
+		Cause:  "the Kubernetes API server does not answer, so that what new pods belong to is not known: " + o.cause,
+		Remedy: "see that this machine reaches it (network policies, --kube.config), and that the credentials hold",
+	}
+}

@@ -1,0 +1,47 @@
+package kube
+
+import linked "container/list"
+
+// recent remembers the values that were used last, of at most size keys. It is not safe
+// for concurrent use.
+type recent[K comparable, V any] struct {
+	size  int
+	byKey map[K]*linked.Element
+	order linked.List // of *kept[K, V]; the front was used last
+}
+
+type kept[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+func newRecent[K comparable, V any](size int) *recent[K, V] {
+	return &recent[K, V]{size: size, byKey: map[K]*linked.Element{}}
+}
+
+// get returns the value of key, which counts as used, and whether there is one. It
+// allocates nothing.
+func (r *recent[K, V]) get(key K) (value V, ok bool) {
+	e, ok := r.byKey[key]
+	if !ok {
+		return value, false
+	}
+	r.order.MoveToFront(e)
+	return e.Value.(*kept[K, V]).value, true
+}
+
+// put sets the value of key, and forgets what was not used for longest where there are
+// too many.
+func (r *recent[K, V]) put(key K, value V) {
+	if e, ok := r.byKey[key]; ok {
+		e.Value.(*kept[K, V]).value = value
+		r.order.MoveToFront(e)
+		return
+	}
+	r.byKey[key] = r.order.PushFront(&kept[K, V]{key, value})
+	if last := r.order.Back(); len(r.byKey) > r.size {
+		delete(r.byKey, r.order.Remove(last).(*kept[K, V]).key)
+	}
+}
+
+func (r *recent[K, V]) len() int { return len(r.byKey) }

@@ -1,0 +1,219 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	// maxPods is how many pods are remembered, each in some 300 bytes.
+	maxPods = 8192
+	// maxQueued is how many pods wait for their look-up. What exceeds it is asked for again
+	// in a while.
+	maxQueued = 2048
+	// maxInFlight is how many look-ups are under way at once.
+	maxInFlight = 4
+	// round is how often what is known of the pods that hold GPUs is gone through.
+	round = 15 * time.Second
+	// lookAgain is how old an answer gets before it is asked for anew, and lookAgainSoon
+	// one that may be incomplete. The old one stands meanwhile.
+	lookAgain     = 10 * time.Minute
+	lookAgainSoon = time.Minute
+	// outOfUse is how long after the last reading that names a pod its answer counts no
+	// more: another pod may come by that name. It is that of a source that is stale.
+	outOfUse = 5 * time.Minute
+)
+
+// ResolverOptions are what a Resolver is made of.
+type ResolverOptions struct {
+	Client *Client
+	// Labels name workloads before owners do, the first first.
+	Labels []WorkloadLabel
+	Logger *slog.Logger
+}
+
+// Resolver finds what pods belong to, in the background: whoever asks gets what is known
+// by then. It is safe for concurrent use.
+type Resolver struct {
+	// lookUp is cluster.ownerOf.
+	lookUp  func(context.Context, Pod) (Owner, bool, error)
+	outage  *outage
+	denials *denials
+	queue   chan Pod
+
+	// generation changes when an answer may have, and with each round.
+	generation atomic.Uint64
+	inFlight   atomic.Int64
+	counts     [results]atomic.Uint64
+
+	mu   sync.Mutex
+	pods *recent[Pod, *entry]
+}
+
+// entry is what is known of a pod.
+type entry struct {
+	owner    Owner // zero where it is not known
+	answered bool
+	queued   bool      // or being looked up
+	doubted  bool      // somebody was told that there is no answer
+	due      time.Time // when to look up again
+	used     time.Time // when it was last asked for
+}
+
+// NewResolver returns a Resolver. It does nothing until Run.
+func NewResolver(o ResolverOptions) (*Resolver, error) {
+	denials := newDenials(o.Logger)
+	cluster, err := newCluster(o.Client, o.Labels, denials)
+	if err != nil {
+		return nil, err
+	}
+	return newResolver(cluster.ownerOf, denials, o.Logger), nil
+}
+
+func newResolver(lookUp func(context.Context, Pod) (Owner, bool, error), denials *denials, logger *slog.Logger) *Resolver {
+	return &Resolver{
+		lookUp: lookUp, outage: newOutage(logger), denials: denials,
+		queue: make(chan Pod, maxQueued), pods: newRecent[Pod, *entry](maxPods),
+	}
+}
+
+// Run looks up what was asked for until ctx ends.
+func (r *Resolver) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range maxInFlight {
+		workers.Go(func() { r.work(ctx) })
+	}
+	for tick := time.NewTicker(round); ; {
+		select {
+		case <-tick.C:
+			r.generation.Add(1)
+			continue
+		case <-ctx.Done():
+			tick.Stop()
+		}
+		break
+	}
+	workers.Wait()
+}
+
+// work looks up pods of the queue until ctx ends.
+func (r *Resolver) work(ctx context.Context) {
+	for {
+		select {
+		case pod := <-r.queue:
+			leave, err := r.outage.enter(ctx)
+			if err != nil {
+				return
+			}
+			r.resolve(ctx, pod)
+			leave()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resolve looks up a pod and keeps the answer.
+func (r *Resolver) resolve(ctx context.Context, pod Pod) {
+	r.inFlight.Add(1)
+	defer r.inFlight.Add(-1)
+	owner, sure, err := r.lookUp(ctx, pod)
+	if ctx.Err() != nil {
+		return
+	}
+	lives := lookAgain
+	if !sure {
+		lives = lookAgainSoon
+	}
+	lives -= rand.N(lives / 4) //nolint:gosec // spreads load
+	switch {
+	case err == nil:
+		r.counts[wasFound].Add(1)
+	case errors.Is(err, errDenied):
+		r.counts[wasDenied].Add(1)
+	case isAnswer(err):
+		r.counts[wasAbsent].Add(1)
+	default:
+		r.counts[hasFailed].Add(1)
+		r.fail(pod, err)
+		return
+	}
+	changed := r.outage.answered()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// Where the pod was forgotten meanwhile, nobody asks any more.
+	if e, ok := r.pods.byKey[pod]; ok {
+		e := e.Value.(*kept[Pod, *entry]).value
+		changed = changed || !e.answered || e.owner != owner
+		e.owner, e.answered, e.queued, e.due = owner, true, false, time.Now().Add(lives)
+	}
+	if changed {
+		r.generation.Add(1)
+	}
+}
+
+// fail notes that a pod could not be looked up. It is tried again when somebody asks.
+func (r *Resolver) fail(pod Pod, err error) {
+	began := r.outage.failed(err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.pods.byKey[pod]; ok {
+		e.Value.(*kept[Pod, *entry]).value.queued = false
+	}
+	if began {
+		r.generation.Add(1)
+	}
+}
+
+// standing is what is known of a pod's owner.
+type standing uint8
+
+const (
+	// pending is of a pod of which the answer is being waited for.
+	pending standing = iota
+	// unknown is of one of which there is no answer.
+	unknown
+	known
+)
+
+// find returns what a pod belongs to, if that is known, and has it looked up if not. It
+// does not block.
+func (r *Resolver) find(pod Pod, now time.Time) (Owner, standing) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.pods.get(pod)
+	if !ok || e.answered && now.Sub(e.used) > outOfUse {
+		queued := ok && e.queued
+		e = &entry{queued: queued}
+		r.pods.put(pod, e)
+	}
+	e.used = now
+	if !e.queued && !now.Before(e.due) {
+		select {
+		case r.queue <- pod:
+			e.queued = true
+		default:
+			r.counts[wasDropped].Add(1)
+		}
+	}
+	switch {
+	case e.owner != Owner{}:
+		return e.owner, known
+	case e.answered || e.doubted || r.outage.is():
+		e.doubted = true
+		return Owner{}, unknown
+	}
+	return Owner{}, pending
+}
+
+// Notes are what is amiss, with what to do.
+func (r *Resolver) Notes() []canonical.Note {
+	return append(r.outage.notes(), r.denials.notes()...)
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -70,6 +71,33 @@ func (c *cluster) deploy(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range documents(t, "{apiVersion: v1, kind: Namespace, metadata: {name: kpulse}}\n---\n"+string(text)) {
+			c.put(t, "", o)
+		}
+	})
+}
+
+// define makes a kind by a CustomResourceDefinition that takes any content, once for all tests.
+func (c *cluster) define(t *testing.T, apiVersion, kind, plural string) {
+	t.Helper()
+	once, _ := c.defined.LoadOrStore(apiVersion+" "+kind, &sync.Once{})
+	once.(*sync.Once).Do(func() {
+		group, version, _ := strings.Cut(apiVersion, "/")
+		for _, o := range documents(t, fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[4]s.%[1]s
+  annotations: {api-approved.kubernetes.io: "unapproved, for tests"}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: %[3]s, listKind: %[3]sList, plural: %[4]s, singular: %[5]s}
+  versions:
+  - name: %[2]s
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, group, version, kind, plural, strings.ToLower(kind))) {
 			c.put(t, "", o)
 		}
 	})
@@ -140,15 +168,19 @@ users: [{name: test, user: {token: "%s"}}]
 // request is one that the API server has answered.
 type request struct {
 	Verb, UserAgent string
+	RequestURI      string
 	User            struct{ Username string }
 	ObjectRef       struct{ Resource, Subresource, Namespace, Name, APIGroup, APIVersion string }
 	ResponseStatus  struct{ Code int }
 	Stage           string // of a watch, ResponseStarted and ResponseComplete
 }
 
-// String is such as "get apps/replicasets ns/name 200".
+// String is such as "get apps/replicasets ns/name 200" or "get /apis/ray.io/v1 200".
 func (r request) String() string {
 	ref := r.ObjectRef
+	if ref.Resource == "" {
+		return fmt.Sprintf("%s %s %d", r.Verb, r.RequestURI, r.ResponseStatus.Code)
+	}
 	what := strings.TrimPrefix(ref.APIGroup+"/"+ref.Resource, "/")
 	if ref.Subresource != "" {
 		what += "/" + ref.Subresource
@@ -156,7 +188,8 @@ func (r request) String() string {
 	return fmt.Sprintf("%s %s %s %d", r.Verb, what, strings.Trim(ref.Namespace+"/"+ref.Name, "/"), r.ResponseStatus.Code)
 }
 
-// requests returns what the API server has answered an account so far, in order.
+// requests returns what the API server has answered our program so far, in order, where it
+// asked as that account.
 func (c *cluster) requests(t *testing.T, a account) (requests []request) {
 	t.Helper()
 	file, err := os.Open(c.file("audit.log"))
@@ -173,7 +206,7 @@ func (c *cluster) requests(t *testing.T, a account) (requests []request) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
-		if r.User.Username == a.user() {
+		if r.User.Username == a.user() && !strings.HasPrefix(r.UserAgent, "Go-http-client/") { // which the tests are
 			requests = append(requests, r)
 		}
 	}

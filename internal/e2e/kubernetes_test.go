@@ -34,6 +34,7 @@ import (
 //	node := k.node(t, "")                    // a node of this test alone; kwok is its kubelet
 //	k.apply(t, ns, yaml)                     // server-side apply of any kind, several documents;
 //	                                         // what it made is deleted at the test's end
+//	k.define(t, "ray.io/v1", "RayCluster", "rayclusters") // a kind that another operator brings
 //	k.awaitPods(t, ns, "app=x", 2)           // until so many pods run; returns them
 //	k.delete(t, "apps/v1", "Deployment", ns, "x")
 //	user := k.account(t, ns, "proxy")        // a ServiceAccount with a real token, and no rights
@@ -60,6 +61,7 @@ type cluster struct {
 	watchdog  *exec.Cmd
 
 	deployed  sync.Once // deploy/kubernetes/rbac.yaml
+	defined   sync.Map  // by "APIVERSION KIND": the sync.Once of define
 	resources sync.Map  // by "PATH KIND"
 }
 

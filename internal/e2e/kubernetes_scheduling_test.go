@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -69,22 +68,4 @@ func TestKubernetesGate(t *testing.T) {
 	if ask(); <-version != nil {
 		t.Error("a healed gate passes nothing")
 	}
-}
-
-// deployment is the YAML of a Deployment whose pods, on one node, have the label app=NAME.
-func deployment(name, node string, replicas int) string {
-	return fmt.Sprintf(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s}
-spec:
-  replicas: %[3]d
-  selector: {matchLabels: {app: %[1]s}}
-  template: %[2]s
-`, name, podTemplate(name, node), replicas)
-}
-
-// podTemplate is the template of pods on one node with the label app=NAME.
-func podTemplate(name, node string) string {
-	return fmt.Sprintf(`{metadata: {labels: {app: %s}}, spec: {nodeSelector: {kubernetes.io/hostname: %s}, terminationGracePeriodSeconds: 0, containers: [{name: main, image: none}]}}`, name, node)
 }

@@ -62,4 +62,16 @@ type Account struct {
 	// nothing. Both are of boards.
 	XIDChanges uint64
 	XIDChanged time.Time
+	// Microjoules is the energy of a board, an estimate of what an instance of it used, or
+	// of an allocation's share of either. Those of the allocations of a device never sum to
+	// more than the device's, nor those of the instances to more than the board's.
+	Microjoules int64
+	// Metered reports of boards and allocations whether the board's energy, or power, was
+	// ever read, without which Microjoules say nothing. It is false of allocations of a
+	// board that was cut into instances as long as they lasted, and says nothing of instances.
+	Metered bool
+	// Measured reports of an allocation in the reading whether the source says what each
+	// holder of its device uses: their shares follow that, and are equal while all of them
+	// are idle. It is false of devices.
+	Measured bool
 }

@@ -62,6 +62,11 @@ func (l *allocations) note(f *canonical.Frame) {
 			a.use = f.Uses[i]
 		}
 	}
+	for _, a := range l.present {
+		if d := a.device; d.allocations[0] == a {
+			d.measure()
+		}
+	}
 }
 
 // update makes set that of the latest reading, and returns the roster of the allocations
@@ -152,7 +157,7 @@ func (l *allocations) orphaned(a *allocation) bool {
 // assign gives the devices that are present their allocations.
 func (l *allocations) assign(holders []int, m *memory) {
 	for i, d := range m.present {
-		d.holders, d.allocations = 0, nil
+		d.holders, d.allocations, d.measured, d.used = 0, nil, false, 0
 		if holders != nil {
 			d.holders = holders[i]
 		}
@@ -190,6 +195,7 @@ func (l *allocations) list(devices int) *canonical.AllocationRoster {
 func (l *allocations) appendAccounts(dst []canonical.Account) []canonical.Account {
 	dst = slices.Grow(dst, len(l.present)+len(l.departed))
 	for _, a := range l.present {
+		a.account.Measured = a.device.measured
 		dst = append(dst, a.account)
 	}
 	for _, left := range l.departed {

@@ -2,7 +2,6 @@ package compute
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -175,53 +174,4 @@ func heap() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-// TestSharesByUse: workloads on one device share its time by what each says that it uses,
-// and in equal parts where that is not known of all of them, or says nothing.
-func TestSharesByUse(t *testing.T) {
-	nan := math.NaN()
-	for _, c := range []struct {
-		name string
-		uses []float64
-		a, b time.Duration // of 8 s
-	}{
-		{"by use", []float64{0.3, 0.1}, 6 * sec, 2 * sec},
-		{"all of one", []float64{0.3, 0}, 8 * sec, 0},
-		{"thirds", []float64{1, 2}, 2666667 * time.Microsecond, 8*sec - 2666667*time.Microsecond},
-		{"nobody uses it", []float64{0, 0}, 4 * sec, 4 * sec},
-		{"copies of the device's", []float64{0.7, 0.7}, 4 * sec, 4 * sec},
-		{"one is not known", []float64{0.3, nan}, 4 * sec, 4 * sec},
-		{"none is known", nil, 4 * sec, 4 * sec},
-		{"of others", []float64{1}, 4 * sec, 4 * sec},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := newAccounts(t, nil)
-			b.devices(gpu1)
-			b.hold([]string{"a", "b"})
-			b.uses = []float64{1, 0} // at their birth: nothing is charged for it
-			b.read(0, 0, heavy)
-			b.uses = c.uses
-			b.read(8*sec, 8*sec, heavy)
-			b.want("a", b.pod("a", "GPU-1"), c.a)
-			b.want("b", b.pod("b", "GPU-1"), c.b)
-		})
-	}
-}
-
-// TestSharesOfThoseThatLeave: who holds the device no more when a reading ends a stretch
-// of time is charged by what it used last.
-func TestSharesOfThoseThatLeave(t *testing.T) {
-	b := newAccounts(t, nil)
-	b.devices(gpu1)
-	b.hold([]string{"a", "b"})
-	b.uses = []float64{0.75, 0.25}
-	b.read(0, 0, heavy)
-	b.hold([]string{"b"})
-	b.uses = []float64{1}
-	b.read(4*sec, 4*sec, heavy)
-	b.want("a", b.pod("a", "GPU-1"), 3*sec)
-	b.want("b", b.pod("b", "GPU-1"), sec)
-	b.read(sec, sec, heavy)
-	b.want("b alone", b.pod("b", "GPU-1"), 2*sec)
 }

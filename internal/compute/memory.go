@@ -20,6 +20,7 @@ type memory struct {
 	limit    int // of the weight of devices, those that left included; 0 is none
 
 	at       time.Time           // of the latest reading
+	lapse    time.Duration       // from the reading before until then
 	readings uint64              // so far
 	topology *canonical.Topology // of the latest reading
 	devices  map[canonical.Identity]*device
@@ -50,15 +51,23 @@ type device struct {
 	cut      bool // into MIG instances
 	xids     xids
 	raised   canonical.ConditionSet // those that Events told to be raised
+	meter    meter
+	// The instances that it is cut into.
+	instances []*device
+
+	board  *device // that it is part of, itself if it is one
+	slices float64 // of an instance: how many of a board's compute slices it has, 0 if not known
 
 	// The allocations of the latest reading.
 	holders     int           // how many there are, those beyond the limit included
 	allocations []*allocation // those within the limit
+	measured    bool          // what each uses is known of all of them
+	used        float64       // the sum of that, 0 where it is not known
 	remainder   int           // index of the one that gets the next odd microsecond
 }
 
 func newDevice() *device {
-	d := &device{xids: newXIDs(), restarts: newRestarts()}
+	d := &device{xids: newXIDs(), restarts: newRestarts(), meter: newMeter()}
 	for i := range d.counters {
 		d.counters[i] = math.NaN()
 	}
@@ -81,6 +90,7 @@ func (m *memory) advance(f *canonical.Frame, thresholds *Thresholds) {
 			d.restarts.at = f.At
 		}
 	}
+	m.lapse = f.At.Sub(m.at)
 	m.at = f.At
 	m.readings++
 	m.forget()
@@ -139,10 +149,11 @@ func (m *memory) setTopology(t *canonical.Topology, thresholds *Thresholds) {
 		m.weight += d.Weight()
 	}
 	m.observeCuts()
+	m.assignInstances()
 	m.departed = m.departed.without(func(d *device) bool { return d.isIn(m.present) })
 	for _, d := range previous {
 		if !d.isIn(m.present) {
-			d.holders, d.allocations = 0, nil
+			d.holders, d.allocations, d.instances = 0, nil, nil
 			m.departed = append(m.departed, departure[*device]{d, m.at})
 		}
 	}

@@ -76,26 +76,47 @@ DCGM_FI_DEV_GPU_TEMP{gpu="3",UUID="GPU-4",hpc_job="\",container="main",namespace
 
 // TestVirtualGPUs: with --kubernetes-virtual-gpus dcgm-exporter gives the device's row and
 // then each pod's. The device's utilization is its own, in whatever order, and the pods
-// share its time by theirs.
+// share its time and its energy by theirs. Without a row of the device those of pods are
+// copies, and each has an equal share.
 func TestVirtualGPUs(t *testing.T) {
 	t.Parallel()
 	const (
 		device = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\"} 90\n"
-		heavy  = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",container=\"c\",namespace=\"n\",pod=\"heavy\",pod_uid=\"1\",vgpu=\"0\"} 60\n"
-		idle   = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",container=\"c\",namespace=\"n\",pod=\"idle\",pod_uid=\"2\",vgpu=\"1\"} 0\n"
+		heavy  = `{gpu="0",UUID="GPU-1",container="c",namespace="n",pod="heavy",pod_uid="1",vgpu="0"} `
+		idle   = `{gpu="0",UUID="GPU-1",container="c",namespace="n",pod="idle",pod_uid="2",vgpu="1"} `
+		util   = "DCGM_FI_DEV_GPU_UTIL" + heavy + "60\nDCGM_FI_DEV_GPU_UTIL" + idle + "0\n"
+		memory = "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-1\"} 3000\nDCGM_FI_DEV_FB_USED" + idle + "500\nDCGM_FI_DEV_FB_USED" + heavy + "1500\n"
+		power  = "DCGM_FI_DEV_POWER_USAGE" + heavy + "400\nDCGM_FI_DEV_POWER_USAGE" + idle + "400\n"
+
+		some = `[0-9.e-]*[1-9][0-9e-]*`
 	)
-	up, set := changingUpstream(t, idle+heavy+device)
+	labels := func(pod string) string {
+		return `{hostname="n",gpu="0",uuid="GPU-1",workload_namespace="n",workload_pod="` + pod + `",workload_container="c",workload_kind="",workload_name="",hpc_job=""`
+	}
+	up, set := changingUpstream(t, util+device+power)
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=0", "--node-name=n")
 	page(t, c, "/metrics")
 	time.Sleep(10 * time.Millisecond) // so that the next reading stands for some time
-	set(device + heavy + idle)
+	set(device + memory + power + util)
 	_, text := page(t, c, "/metrics")
 	wants(t, text, `kpulse_gpu_nvml_utilization_ratio{hostname="n",gpu="0",uuid="GPU-1"} 0.9`, `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 2`)
-	if !regexp.MustCompile(`kpulse_allocation_seconds_total\{[^}]*workload_pod="idle"[^}]*\} 0\n`).MatchString(text) {
-		t.Errorf("want no time of the idle pod's in\n%s", family(text, "kpulse_allocation_seconds_total"))
+	for pod, values := range map[string][]string{"heavy": {"0.6", "1572864000", some}, "idle": {"0", "524288000", "0"}} {
+		for i, series := range []string{"nvml_utilization_ratio", "framebuffer_used_bytes", "seconds_total", "energy_joules_total", "info"} {
+			block, value := labels(pod)+"} ", values[min(i, 2)]
+			if series == "info" {
+				block, value = labels(pod)+`,share="measured"} `, "1"
+			}
+			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta("kpulse_allocation_"+series+block) + value + `$`).MatchString(text) {
+				t.Errorf("want %s of %s to be %s in\n%s", series, pod, value, family(text, "kpulse_allocation_"+series))
+			}
+		}
 	}
-	if !regexp.MustCompile(`kpulse_allocation_seconds_total\{[^}]*workload_pod="heavy"[^}]*\} [0-9.e-]*[1-9]`).MatchString(text) {
-		t.Errorf("want all of the time to be the other's in\n%s", family(text, "kpulse_allocation_seconds_total"))
+	time.Sleep(10 * time.Millisecond)
+	set(util + power)
+	_, text = page(t, c, "/metrics")
+	wants(t, text, "kpulse_allocation_info"+labels("idle")+`,share="equal"} 1`)
+	if strings.Contains(text, "kpulse_allocation_nvml") || !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta("kpulse_allocation_seconds_total"+labels("idle"))+`\} `+some+`$`).MatchString(text) {
+		t.Errorf("want equal shares by copies in\n%s", family(text, "kpulse_allocation_seconds_total"))
 	}
 }
 

@@ -148,8 +148,8 @@ func TestRealStackJobs(t *testing.T) {
 		"dcgm":     n.startDCGM(t, "--hpc-job-mapping-dir="+jobs),
 		"nvml":     n.startNVML(t, "--hpc-job-mapping-dir="+jobs),
 	}
-	awaitAll(t, ways, readingsOfGPU("gpu_temperature_celsius", 7, ``), `(?m)^kpulse_allocation_info\{.*hpc_job="4713"\} 1$`)
-	held := regexp.MustCompile(`(?m)^kpulse_allocation_info\{hostname="n",gpu="(\d)".*hpc_job="([^"]*)"\} 1$`)
+	awaitAll(t, ways, readingsOfGPU("gpu_temperature_celsius", 7, ``), `(?m)^kpulse_allocation_info\{.*hpc_job="4713",[^}]*\} 1$`)
+	held := regexp.MustCompile(`(?m)^kpulse_allocation_info\{hostname="n",gpu="(\d)".*hpc_job="([^"]*)"[^}]*\} 1$`)
 	for way, c := range ways {
 		_, body := page(t, c, "/metrics")
 		var got []string

@@ -41,10 +41,13 @@ const (
 	healthSecondsFamily
 	allocationsFamily
 	allocationInfoFamily
+	allocationUseFamily
+	allocationMemoryFamily
 	allocatedFamily
 	allocationUtilizedFamily
 	allocationKnownFamily
 	allocationClassFamily
+	allocationEnergyFamily
 	weightFamily
 	hostCPUsFamily
 	hostUtilizationFamily
@@ -104,11 +107,14 @@ var families = [numFamilies]Series{
 	classSecondsFamily:       {"gpu_workload_class_seconds_total", canonical.Counter, "class,bottleneck", "Time the device spent doing each class of work."},
 	healthSecondsFamily:      {"gpu_health_seconds_total", canonical.Counter, "state", "Time the board spent in each state of health."},
 	allocationsFamily:        {"gpu_allocations", canonical.Gauge, "", "Workloads that hold the device; more than one share it."},
-	allocationInfoFamily:     {"allocation_info", canonical.Gauge, ofWorkload + ",hpc_user,hpc_account,hpc_partition", "Which workload holds which device; always 1."},
-	allocatedFamily:          {"allocation_seconds_total", canonical.Counter, ofWorkload, "Time the workload held the device; workloads that share a device share its seconds by what the source says that each uses, else in equal parts."},
+	allocationInfoFamily:     {"allocation_info", canonical.Gauge, ofWorkload + ",hpc_user,hpc_account,hpc_partition,share", "Which workload holds which device; always 1. Its share is measured where the source says how much each workload on the device utilizes it, and goes by that, or is equal while none does; else it is equal."},
+	allocationUseFamily:      {"allocation_nvml_utilization_ratio", canonical.Gauge, ofWorkload, "Fraction of time some kernel of the workload ran, where the source measures that (dcgm-exporter with --kubernetes-virtual-gpus); containers of one pod have equal parts of the pod's."},
+	allocationMemoryFamily:   {"allocation_framebuffer_used_bytes", canonical.Gauge, ofWorkload, "Device memory that the workload uses, where the source measures that; containers of one pod have equal parts of the pod's."},
+	allocatedFamily:          {"allocation_seconds_total", canonical.Counter, ofWorkload, "Time the workload held the device; workloads that share a device share its seconds by how much each utilizes it, where the source measures that of all of them, else in equal parts."},
 	allocationUtilizedFamily: {"allocation_real_utilization_seconds_total", canonical.Counter, ofWorkload, "The workload's share of the device's real utilization summed over time."},
 	allocationKnownFamily:    {"allocation_real_utilization_known_seconds_total", canonical.Counter, ofWorkload, "The part of the workload's seconds for which real utilization was known."},
 	allocationClassFamily:    {"allocation_class_seconds_total", canonical.Counter, ofWorkload + ",class", "The workload's seconds by the class of work its device was doing."},
+	allocationEnergyFamily:   {"allocation_energy_joules_total", canonical.Counter, ofWorkload, "Estimate of the energy that the workload used, from that of the board: what the board would have used idle, the least power it was seen idle at, in equal parts, and the rest as the seconds are shared. MIG instances share their board by compute slices, and beyond idle by slices times real utilization. Allocations never sum to more than the board; what nobody holds is in none."},
 	weightFamily:             {"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."},
 	hostCPUsFamily:           {"host_cpus", canonical.Gauge, "hostname", "Logical CPUs of the machine that are online."},
 	hostUtilizationFamily:    {"host_cpu_utilization_ratio", canonical.Gauge, "hostname", "Fraction of the time of all CPUs of the machine that was neither idle nor spent waiting for I/O, since the reading a second or more before."},

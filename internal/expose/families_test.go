@@ -78,10 +78,10 @@ func TestLimits(t *testing.T) {
 				ofAllocations++
 			}
 		}
-		if ofAllocations != 17*m {
-			t.Errorf("%d allocations make %d series, want 17 each", m, ofAllocations)
+		if ofAllocations != 20*m {
+			t.Errorf("%d allocations make %d series, want 20 each", m, ofAllocations)
 		}
-		if n > 1 && (all > limit || all < limit*7/10) || m > 1 && (ofAllocations > limit/4 || ofAllocations < limit/4-17) {
+		if n > 1 && (all > limit || all < limit*7/10) || m > 1 && (ofAllocations > limit/4 || ofAllocations < limit/4-20) {
 			t.Errorf("limit %d allows %d devices and %d allocations, which make %d series, %d of them of allocations", limit, n, m, all, ofAllocations)
 		}
 	}

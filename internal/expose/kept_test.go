@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"math"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -83,6 +84,10 @@ func kept() *canonical.Snapshot {
 	l.Allocations[3].Classes[canonical.ClassUnknown] = 1500 * time.Millisecond
 	l.Allocations[4] = canonical.Account{Observed: 7 * time.Second}
 	l.Allocations[4].Classes[canonical.Idle] = 7 * time.Second
+	l.Allocations[0].Microjoules, l.Allocations[0].Metered = 12_345_678_900_001, true
+	l.Allocations[1].Metered, l.Allocations[1].Measured = true, true
+	l.Allocations[3].Microjoules, l.Allocations[3].Metered = 5, true
+	s.Frame.Uses = []canonical.Use{{NVMLUtilization: math.NaN(), Framebuffer: 3 << 30}, {NVMLUtilization: 0.25, Framebuffer: 0}, canonical.NoUse}
 	return s
 }
 

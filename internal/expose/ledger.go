@@ -35,12 +35,17 @@ func allocationFamilies() []deviceFamily {
 	allocations := func(f family, of subject, r reach, tails []string, fill rowFiller) deviceFamily {
 		return deviceFamily{header: newHeader(families[f]), of: of, reach: r, kinds: everyDevice, tails: tails, fill: fill}
 	}
+	info := allocations(allocationInfoFamily, ofHolders, inReading, []string{tail(`share="measured"`), tail(`share="equal"`)}, fillShare)
+	info.one = true
 	return []deviceFamily{
-		allocations(allocationInfoFamily, ofHolders, inReading, alone(), fillOne),
+		info,
+		allocations(allocationUseFamily, ofAllocations, inReading, alone(), ofUse(func(u *canonical.Use) float64 { return u.NVMLUtilization })),
+		allocations(allocationMemoryFamily, ofAllocations, inReading, alone(), ofUse(func(u *canonical.Use) float64 { return u.Framebuffer })),
 		allocations(allocatedFamily, ofAllocations, remembered, alone(), ofAllocation(fillObserved)),
 		allocations(allocationUtilizedFamily, ofAllocations, remembered, alone(), ofAllocation(fillUtilized)),
 		allocations(allocationKnownFamily, ofAllocations, remembered, alone(), ofAllocation(fillKnown)),
 		allocations(allocationClassFamily, ofAllocations, remembered, classTails(classLabel), ofAllocation(fillClassSeconds)),
+		allocations(allocationEnergyFamily, ofAllocations, remembered, alone(), ofAllocation(fillEnergy)),
 	}
 }
 
@@ -111,4 +116,30 @@ func fillHolders(values []float64, s *canonical.Snapshot, device int) {
 	}
 }
 
-func fillOne(values []float64, _ *canonical.Snapshot, _ int) { values[0] = 1 }
+// fillShare gives how the device of an allocation is shared a value: nobody needs the other.
+func fillShare(values []float64, s *canonical.Snapshot, row int) {
+	fillNaN(values)
+	if s.Ledger.Allocations[row].Measured {
+		values[0] = 1
+	} else {
+		values[1] = 1
+	}
+}
+
+// ofUse is what an allocation uses, where the source says it.
+func ofUse(value func(*canonical.Use) float64) rowFiller {
+	return func(values []float64, s *canonical.Snapshot, row int) {
+		values[0] = math.NaN()
+		if row < len(s.Frame.Uses) {
+			values[0] = value(&s.Frame.Uses[row])
+		}
+	}
+}
+
+// fillEnergy is in joules, to the microjoule.
+func fillEnergy(values []float64, a *canonical.Account) {
+	values[0] = math.NaN()
+	if a.Metered {
+		values[0] = float64(a.Microjoules) / 1e6
+	}
+}

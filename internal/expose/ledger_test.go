@@ -136,8 +136,10 @@ var keptFamilies = []struct {
 		textBoard + " 5", textInstance + " 1", textOtherInstance + " 0",
 	}},
 	{"allocation_info", "gauge", []string{
-		textPod + " 1", textJob + `,hpc_user="ann",hpc_account="physics",hpc_partition="" 1`, textOdd + " 1",
+		textPod + `,share="equal" 1`, textJob + `,hpc_user="ann",hpc_account="physics",hpc_partition="",share="measured" 1`, textOdd + `,share="equal" 1`,
 	}},
+	{"allocation_nvml_utilization_ratio", "gauge", []string{textJob + " 0.25"}},
+	{"allocation_framebuffer_used_bytes", "gauge", []string{textPod + " 3221225472", textJob + " 0"}},
 	{"allocation_seconds_total", "counter", []string{
 		textPod + " 50", textJob + " 0", textOdd + " 0", textEnded + " 1.5", textLost + " 7",
 	}},
@@ -154,6 +156,9 @@ var keptFamilies = []struct {
 		classes(textEnded, false, map[string]string{"unknown": "1.5"}),
 		classes(textLost, false, map[string]string{"idle": "7"}),
 	)},
+	{"allocation_energy_joules_total", "counter", []string{
+		textPod + " 12345678.900001", textJob + " 0", textEnded + " 0.000005",
+	}},
 	{"source_unchanged_seconds", "gauge", []string{
 		`source="http://node-a:9400/metrics",backend="prometheus" 12.5`,
 	}},

@@ -166,7 +166,7 @@ func allocated(s *canonical.Snapshot, m int) *canonical.Snapshot {
 	rng := rand.New(rand.NewPCG(3, 4))
 	n := s.Frame.Len()
 	t := &canonical.AllocationRoster{Roster: s.Ledger.Roster, Present: m, Holders: make([]int, n)}
-	s.Ledger.Allocations = nil
+	s.Ledger.Allocations, s.Frame.Uses = nil, nil
 	for i := range m {
 		device := i * n / m
 		t.Holders[device]++
@@ -176,6 +176,7 @@ func allocated(s *canonical.Snapshot, m int) *canonical.Snapshot {
 			Kind:     "Job", Name: "train",
 		})
 		s.Ledger.Allocations = append(s.Ledger.Allocations, someAccount(rng))
+		s.Frame.Uses = append(s.Frame.Uses, canonical.Use{NVMLUtilization: rng.Float64(), Framebuffer: float64(rng.IntN(80 << 30))})
 	}
 	s.Ledger.AllocationRoster = t
 	return s
@@ -195,5 +196,6 @@ func someAccount(rng *rand.Rand) canonical.Account {
 	a.Known = a.Observed - a.Classes[canonical.ClassUnknown]
 	a.Utilized = a.Known/2 + time.Duration(rng.IntN(1000))
 	a.XIDChanges, a.XIDChanged = 3, readAt.Add(-some())
+	a.Microjoules, a.Metered = rng.Int64N(1e15), true
 	return a
 }

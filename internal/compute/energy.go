@@ -1,0 +1,245 @@
+package compute
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// The energy of a board, over the time since the reading before, is by how much its counter
+// rose, else its power times that time. Those who hold it share that:
+//
+//   - The idle floor, which is the least power at which the board was seen idle times the
+//     time, in equal parts. It is 0 until the board was seen idle.
+//   - The rest by what each uses, as they share its time.
+//
+// A board that is cut into instances is shared by these first, held or not: the floor by
+// their compute slices, the rest by these times real utilization, and all by slices alone
+// where it is not known of each instance, or 0 of all. What nobody holds is nobody's.
+
+// greatestPower, in W, is what no board draws, even where its counter stood still for
+// minutes and then rose at once: a counter that rose faster is not believed.
+const greatestPower = 1e6
+
+// rounding, in microjoules, is by how much a counter may fall that goes on: see restarts.
+const rounding = 1e6
+
+// meter is what is known of a board's energy, in microjoules.
+type meter struct {
+	counter int64         // as it was last read; negative where what it rises by is not known
+	ahead   int64         // what was counted by power since
+	still   time.Duration // for how long it has not moved, as far as that was observed
+	idle    float64       // the least power at which the board was seen idle, in W; NaN if it was not
+}
+
+func newMeter() meter { return meter{counter: -1, idle: math.NaN()} }
+
+// begin takes the counter of a board that was not in the reading before.
+func (m *meter) begin(row []float64) {
+	m.counter, m.ahead, m.still = microjoules(row[canonical.Energy]), 0, 0
+}
+
+// read returns the energy that a board used within dt, and for how long that is, longer
+// than dt where its counter stood still before. ok is false where that is not known. lapse
+// is the time since the reading before, of which dt, more than 0, was observed.
+func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span time.Duration, ok bool) {
+	counter := microjoules(row[canonical.Energy])
+	rise := counter - m.counter
+	if counter > 0 && rise < 0 && rise >= -rounding {
+		rise, counter = 0, m.counter
+	}
+	if counter < 0 || m.counter < 0 || rise < 0 || float64(rise) > greatestPower*float64(lapse.Microseconds()) {
+		return m.readPower(row[canonical.Power], counter, dt)
+	}
+	m.counter = counter
+	rise, m.ahead = max(rise-m.ahead, 0), max(m.ahead-rise, 0)
+	if rise == 0 {
+		m.still += dt
+		return 0, dt, true
+	}
+	if lapse-dt > time.Microsecond {
+		rise = min(rise, int64(float64(rise)*(float64(dt)/float64(lapse))))
+	}
+	span, m.still = m.still+dt, 0
+	return rise, span, true
+}
+
+// readPower is read where the counter is negative, or says nothing of this time. One that is
+// read again soon tells what power missed.
+func (m *meter) readPower(power float64, counter int64, dt time.Duration) (energy int64, span time.Duration, ok bool) {
+	m.still = 0
+	ok = power >= 0 && power <= greatestPower
+	if ok {
+		energy = int64(math.Round(power * float64(dt.Microseconds())))
+	}
+	if counter >= 0 || !ok {
+		m.counter, m.ahead = counter, 0
+	} else {
+		m.ahead += energy
+	}
+	return energy, dt, ok
+}
+
+// microjoules is a counter in joules, negative if it was not read or is none.
+func microjoules(joules float64) int64 {
+	if !(joules >= 0 && joules < math.MaxInt64/1e6) {
+		return -1
+	}
+	return int64(math.Round(joules * 1e6))
+}
+
+// floor returns the part of the energy that the board would have used idle, and learns from
+// a reading in which it is.
+func (m *meter) floor(energy int64, span time.Duration, power float64, idle bool) int64 {
+	if idle && span > 0 {
+		if !canonical.Given(power) {
+			power = float64(energy) / float64(span.Microseconds())
+		}
+		if power > 0 && !(power >= m.idle) {
+			m.idle = power
+		}
+	}
+	if !canonical.Given(m.idle) {
+		return 0
+	}
+	return int64(math.Round(min(float64(energy), m.idle*float64(span.Microseconds()))))
+}
+
+// meter adds the energy of each board to its account, to those of its instances and to
+// those of who holds them.
+func (j *Judge) meter(f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
+	m := &j.memory
+	for i, d := range m.present {
+		if d.IsInstance() {
+			continue
+		}
+		row := f.Row(i)
+		if d.appeared == m.readings || dt <= 0 {
+			if d.appeared == m.readings {
+				d.meter.begin(row)
+			}
+			d.account.Metered = d.account.Metered || d.meter.counter >= 0 || row[canonical.Power] >= 0
+			continue
+		}
+		energy, span, ok := d.meter.read(row, dt, m.lapse)
+		d.account.Metered = d.account.Metered || ok
+		if energy == 0 {
+			continue
+		}
+		d.account.Microjoules += energy
+		floor := d.meter.floor(energy, span, row[canonical.Power], d.isIdle(verdicts))
+		if len(d.instances) == 0 {
+			d.share(floor, energy-floor)
+		} else {
+			d.distribute(verdicts, floor, energy-floor, m.readings)
+		}
+	}
+}
+
+// isIdle reports whether a board, or each instance that it is cut into, is.
+func (d *device) isIdle(verdicts []canonical.Verdict) bool {
+	for _, in := range d.instances {
+		if verdicts[in.slot].Class != canonical.Idle {
+			return false
+		}
+	}
+	return len(d.instances) > 0 || verdicts[d.slot].Class == canonical.Idle
+}
+
+// share adds the energy of a device to the accounts of its allocations: the floor in equal
+// parts, the rest by use.
+func (d *device) share(floor, rest int64) {
+	if len(d.allocations) == 0 {
+		return
+	}
+	equal, byUse := d.cutter(floor, 0), d.cutter(rest, 0)
+	equal.total = 0
+	for _, a := range d.allocations {
+		from, to := equal.next(0)
+		a.account.Microjoules += to - from
+		from, to = byUse.next(a.use.NVMLUtilization)
+		a.account.Microjoules += to - from
+	}
+}
+
+// distribute adds the energy of a board to the accounts of the instances that were there
+// in the reading before, and of who holds them.
+func (d *device) distribute(verdicts []canonical.Verdict, floor, rest int64, reading uint64) {
+	var known, sized = true, true
+	for _, in := range d.instances {
+		known = known && canonical.Given(verdicts[in.slot].RealUtilization)
+		sized = sized && in.slices > 0
+	}
+	size := func(in *device) float64 {
+		switch {
+		case in.appeared == reading:
+			return 0
+		case !sized:
+			return 1
+		}
+		return in.slices
+	}
+	bySize, byUse := cutter{amount: floor, n: 1}, cutter{amount: rest, n: 1}
+	for _, in := range d.instances {
+		bySize.total += size(in)
+		if known {
+			byUse.total += size(in) * verdicts[in.slot].RealUtilization
+		}
+	}
+	if bySize.total == 0 {
+		return
+	}
+	used := byUse.total > 0
+	if !used {
+		byUse.total = bySize.total
+	}
+	for _, in := range d.instances {
+		weight := size(in)
+		from, to := bySize.next(weight)
+		if used {
+			weight *= verdicts[in.slot].RealUtilization
+		}
+		begin, end := byUse.next(weight)
+		in.account.Microjoules += to - from + end - begin
+		in.share(to-from, end-begin)
+	}
+}
+
+// assignInstances gives the boards that are present their instances.
+func (m *memory) assignInstances() {
+	for _, d := range m.present {
+		d.instances = nil
+	}
+	for _, d := range m.present {
+		if d.board = m.present[d.Board]; d.IsInstance() {
+			d.slices = slicesOf(d.Profile)
+			d.board.instances = append(d.board.instances, d)
+		}
+	}
+}
+
+// slicesOf returns how many compute slices an instance of a profile such as 3g.40gb or
+// 1g.10gb+me has; 0 if that cannot be told.
+func slicesOf(profile string) float64 {
+	for part := range strings.SplitSeq(profile, ".") {
+		if len(part) == 2 && part[1] == 'g' && part[0] >= '1' && part[0] <= '9' {
+			return float64(part[0] - '0')
+		}
+	}
+	return 0
+}
+
+// isMetered reports whether the energy of who holds d is known.
+func (d *device) isMetered() bool {
+	return d.board.account.Metered && (d.IsInstance() || len(d.instances) == 0)
+}
+
+// born marks the accounts of the allocations whose energy is known from now on, so that
+// they begin at 0.
+func (l *allocations) born() {
+	for _, a := range l.present {
+		a.account.Metered = a.account.Metered || a.device.isMetered()
+	}
+}

@@ -1,0 +1,265 @@
+package compute
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// energized is a reading with an energy counter, in joules, and power, in watts.
+func energized(r reading, joules, watts float64) reading {
+	more := reading{canonical.Energy: joules, canonical.Power: watts}
+	for f, v := range r {
+		more[f] = v
+	}
+	return more
+}
+
+// wantJoules checks the energy of an account, to the microjoule or the next.
+func (b *accounts) wantJoules(what string, a *canonical.Account, joules float64) {
+	b.t.Helper()
+	if want := int64(math.Round(joules * 1e6)); a.Microjoules < want-1 || a.Microjoules > want+1 || !a.Metered {
+		b.t.Errorf("%s: %d µJ, metered %v, want %d", what, a.Microjoules, a.Metered, want)
+	}
+}
+
+// TestEnergyOfABoard follows what a board with one holder is charged.
+func TestEnergyOfABoard(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a"})
+	b.read(0, 0, energized(heavy, 1000, 300))
+	b.wantJoules("born", b.pod("a", "GPU-1"), 0)
+	total := 0.0
+	for _, step := range []struct {
+		what           string
+		gap, dt        time.Duration
+		counter, power float64
+		joules         float64
+	}{
+		{"the counter rises", 2 * sec, 2 * sec, 1700, 300, 700},
+		{"and stands still", sec, sec, 1700, 300, 0},
+		{"is rounded down", sec, sec, 1699.5, 300, 0},
+		{"rises again", sec, sec, 1700.25, 300, 0.25},
+		{"most of a gap was not observed", 10 * minute, 5 * minute, 1900.25, 300, 100},
+		{"it began anew", sec, sec, 3, 250, 250},
+		{"and goes on", sec, sec, 253, 250, 250},
+		{"is not there", sec, sec, absent, 240, 240},
+		{"nor then", sec, sec, absent, 200, 200},
+		{"and tells the rest", sec, sec, 993, 260, 300},
+		{"is not there again", sec, sec, absent, 500, 500},
+		{"and power had told too much", sec, sec, 1093, 260, 0},
+		{"and still", sec, sec, 1393, 260, 0},
+		{"until it comes up with that", sec, sec, 1593, 260, 100},
+		{"neither is there", sec, sec, absent, absent, 0},
+		{"it is there, and not since when", sec, sec, 9000, 200, 200},
+		{"it leaps", sec, sec, 1e9, 310, 310},
+		{"is none", sec, sec, 1e13, 310, 310},
+		{"and power is none either", sec, sec, -1, -1, 0},
+		{"and nor is that", sec, sec, 5, 1e7, 0},
+		{"no time passed", 0, 0, 500, 300, 0},
+		{"and the time after is told", sec, sec, 600, 300, 595},
+	} {
+		b.read(step.gap, step.dt, energized(heavy, step.counter, step.power))
+		total += step.joules
+		b.wantJoules(step.what, b.pod("a", "GPU-1"), total)
+		b.wantJoules(step.what+": the board", b.of("GPU-1", ""), total)
+	}
+	b.devices()
+	b.read(sec, sec)
+	b.devices(gpu1)
+	b.hold([]string{"a"})
+	b.read(sec, sec, energized(heavy, 7000, 300))
+	b.wantJoules("it was away", b.pod("a", "GPU-1"), total)
+	b.hold()
+	b.read(sec, sec, energized(heavy, 7100, 300))
+	b.wantJoules("it ended", b.pod("a", "GPU-1"), total+100)
+	b.read(sec, sec, energized(heavy, 7500, 300))
+	b.wantJoules("nobody's", b.pod("a", "GPU-1"), total+100)
+}
+
+// TestNoEnergyWithoutAMeter: where neither is read, nothing is said of energy.
+func TestNoEnergyWithoutAMeter(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a"})
+	b.read(0, 0, heavy)
+	b.read(sec, sec, heavy)
+	if a := b.pod("a", "GPU-1"); a.Metered || a.Microjoules != 0 {
+		t.Errorf("%+v", a)
+	}
+	b.read(sec, sec, energized(heavy, absent, 300))
+	b.wantJoules("power alone", b.pod("a", "GPU-1"), 300)
+}
+
+// TestEnergyByUse: the idle floor is split equally, as soon as it is known, and the rest by
+// use.
+func TestEnergyByUse(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a", "b"})
+	counter, joules := 0.0, [2]float64{}
+	read := func(what string, r reading, watts float64, uses []float64, charged [2]float64) {
+		t.Helper()
+		counter += watts
+		b.uses = uses
+		b.read(sec, sec, energized(r, counter, watts))
+		for i, pod := range []string{"a", "b"} {
+			joules[i] += charged[i]
+			b.wantJoules(what+": "+pod, b.pod(pod, "GPU-1"), joules[i])
+		}
+	}
+	read("born", heavy, 300, nil, [2]float64{})
+	read("the floor is not known", heavy, 300, []float64{0.6, 0.2}, [2]float64{225, 75})
+	read("idle", idle, 80, []float64{0, 0}, [2]float64{40, 40})
+	read("by use", heavy, 400, []float64{0.6, 0.2}, [2]float64{40 + 240, 40 + 80})
+	read("equal", heavy, 400, nil, [2]float64{200, 200})
+	read("idle at more", idle, 120, []float64{0, 0}, [2]float64{60, 60})
+	read("by the least", heavy, 400, []float64{0.5, 0}, [2]float64{40 + 320, 40})
+	read("less than that", heavy, 60, []float64{0.5, 0}, [2]float64{30, 30})
+	counter -= 400
+	read("the counter stands still", heavy, 400, []float64{0.5, 0}, [2]float64{})
+	counter += 400
+	read("and tells of two seconds", heavy, 400, []float64{0.5, 0}, [2]float64{80 + 640, 80})
+}
+
+// TestEnergyOfInstances: a board's energy is shared by the slices of its instances, and
+// beyond the floor by what they do.
+func TestEnergyOfInstances(t *testing.T) {
+	instance := func(id, profile string) canonical.Device {
+		return canonical.Device{GPU: "0", UUID: "GPU-1", Instance: id, Profile: profile}
+	}
+	full := reading{fSM: 1, fTensor: 1, fDRAM: 1, fEngine: 1}
+	half := reading{fSM: 0.5, fTensor: 0.5, fDRAM: 0.5, fEngine: 0.5}
+	for _, c := range []struct {
+		name             string
+		profiles         [2]string
+		board, first, by reading // by is the second
+		a, b             float64 // of 1400 J, of which the floor is 400
+	}{
+		{"by slices and activity", [2]string{"3g.40gb", "1g.10gb+me"}, reading{}, full, half, 300 + 1000*6/7., 100 + 1000/7.},
+		{"one idle", [2]string{"3g.40gb", "1c.1g.10gb"}, reading{}, idle, half, 300, 100 + 1000},
+		{"both idle", [2]string{"3g.40gb", "1g.10gb"}, reading{}, idle, idle, 3 * 350, 350},
+		{"one is not known", [2]string{"3g.40gb", "1g.10gb"}, reading{}, full, reading{}, 3 * 350, 350},
+		{"a profile is not known", [2]string{"3g.40gb", ""}, reading{}, full, half, 200 + 1000*2/3., 200 + 1000/3.},
+		{"what the board does is its instances'", [2]string{"1g.10gb", "1g.10gb"}, full, half, half, 700, 700},
+	} {
+		b := newAccounts(t, nil)
+		b.devices(gpu1, instance("1", c.profiles[0]), instance("2", c.profiles[1]))
+		b.hold([]string{"whole"}, []string{"a"}, []string{"b", "b2"})
+		b.read(0, 0, energized(idle, 0, 400), idle, idle)
+		b.read(sec, sec, energized(idle, 400, 400), idle, idle) // the floor
+		a0, b0 := b.ledger.Allocations[1].Microjoules, b.ledger.Allocations[2].Microjoules
+		b.read(sec, sec, energized(c.board, 1800, 1400), c.first, c.by)
+		if whole := b.ledger.Allocations[0]; whole.Metered || whole.Microjoules != 0 {
+			t.Errorf("%s: the board's own holder has %+v", c.name, whole)
+		}
+		b.wantJoules(c.name+": first", &b.ledger.Allocations[1], c.a+float64(a0)/1e6)
+		b.wantJoules(c.name+": half of the second", &b.ledger.Allocations[2], c.b/2+float64(b0)/1e6)
+		if got := b.ledger.Devices[1].Microjoules + b.ledger.Devices[2].Microjoules; got != b.ledger.Devices[0].Microjoules || got != 1800e6 {
+			t.Errorf("%s: instances have %d µJ of %d", c.name, got, b.ledger.Devices[0].Microjoules)
+		}
+	}
+}
+
+// TestSlices reads profiles.
+func TestSlices(t *testing.T) {
+	for profile, want := range map[string]float64{
+		"1g.10gb": 1, "7g.80gb": 7, "1g.10gb+me": 1, "1c.3g.40gb": 3, "": 0, "g.10gb": 0, "0g.10gb": 0, "12g.10gb": 0, "1c.10gb": 0,
+	} {
+		if got := slicesOf(profile); got != want {
+			t.Errorf("%q: %v slices, want %v", profile, got, want)
+		}
+	}
+}
+
+// FuzzEnergy plays readings of any counters and powers, of a board or its instances, held
+// by any: shares never sum to more than what the board is charged, and that to no more than
+// the counter rises where it is all there is; nothing is taken back.
+func FuzzEnergy(f *testing.F) {
+	f.Add([]byte{}, false)
+	f.Add(binary.LittleEndian.AppendUint64(nil, math.Float64bits(5)), true)
+	steady := func(counters ...float64) (b []byte) {
+		for i, c := range counters {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(c))
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(100*i)))
+			b = append(b, byte(i), byte(37*i), byte(3*i))
+		}
+		return b
+	}
+	f.Add(steady(0, 100, 250, 250, 600, 10, 20, math.NaN(), 500), false)
+	f.Add(steady(1e9, 1e9+1, 1e9+7, 1e9+400, 2e9, math.Inf(1), -1, 1e18), true)
+	f.Fuzz(func(t *testing.T, b []byte, cut bool) {
+		l := newAccounts(t, nil)
+		l.devices(gpu1, canonical.Device{GPU: "0", UUID: "GPU-1", Instance: "1", Profile: "3g.40gb"}, canonical.Device{GPU: "0", UUID: "GPU-1", Instance: "2", Profile: "1g.10gb"})
+		if !cut {
+			l.devices(gpu1)
+		}
+		var first, last, before float64
+		metered := true // by the counter alone
+		for n := 0; len(b) >= 19; n, b = n+1, b[19:] {
+			counter, power := math.Float64frombits(binary.LittleEndian.Uint64(b)), math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
+			holders, uses, dt := b[16], float64(b[17]), time.Duration(b[18])*10*time.Millisecond
+			holdSome(l, int(holders))
+			l.uses = nil
+			for range l.allocations.Allocations {
+				l.uses = append(l.uses, uses)
+				uses = 255 - uses
+			}
+			r := reading{fSM: float64(b[17]) / 255, fTensor: 0.2, fDRAM: 0.3, fEngine: float64(b[16]) / 255}
+			l.read(dt, dt, []reading{energized(r, counter, power), r, idle}[:len(l.topology.Devices)]...)
+			if n == 0 {
+				first, last, metered = counter, counter, counter >= 0
+			}
+			metered = metered && counter >= last && counter < 1e9 && counter-last <= greatestPower*dt.Seconds()
+			last = counter
+			board := float64(l.ledger.Devices[0].Microjoules) / 1e6
+			if metered && math.Abs(board-(last-first)) > 2e-6*float64(n+1) || board < before {
+				t.Fatalf("reading %d: the board is charged %v J, %v before, its counter rose by %v", n, board, before, last-first)
+			}
+			before = board
+			checkEnergy(t, &l.ledger)
+		}
+	})
+}
+
+// holdSome sets who holds the devices, by the bits of a number.
+func holdSome(b *accounts, bits int) {
+	holders := make([][]string, len(b.topology.Devices))
+	for i := range holders {
+		for pod := range 3 {
+			if bits>>(i+pod)&1 != 0 {
+				holders[i] = append(holders[i], fmt.Sprint("pod-", pod))
+			}
+		}
+	}
+	b.hold(holders...)
+}
+
+// checkEnergy compares sums of a ledger of one board, which forgot nothing.
+func checkEnergy(t *testing.T, l *canonical.Ledger) {
+	t.Helper()
+	var ofInstances int64
+	byDevice := make([]int64, len(l.Devices))
+	for i, a := range l.AllocationRoster.Allocations {
+		byDevice[a.Device] += l.Allocations[i].Microjoules
+		if l.Allocations[i].Microjoules < 0 {
+			t.Errorf("allocation %d has %d µJ", i, l.Allocations[i].Microjoules)
+		}
+	}
+	for i := range l.Devices {
+		if byDevice[i] > l.Devices[i].Microjoules {
+			t.Errorf("device %d: allocations have %d µJ of %d", i, byDevice[i], l.Devices[i].Microjoules)
+		}
+		if l.Roster.Devices[i].IsInstance() {
+			ofInstances += l.Devices[i].Microjoules
+		}
+	}
+	if ofInstances > l.Devices[0].Microjoules {
+		t.Errorf("instances have %d µJ of %d", ofInstances, l.Devices[0].Microjoules)
+	}
+}

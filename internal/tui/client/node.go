@@ -44,6 +44,8 @@ type Node struct {
 	// its By and Trouble.
 	Hidden            int
 	HiddenBy, Trouble string
+	// HiddenBoards are the Keys of these boards.
+	HiddenBoards []Key
 	// Skipped counts malformed lines that begin like ours.
 	Skipped int
 }

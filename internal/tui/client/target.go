@@ -83,16 +83,30 @@ func (s *selector) apply(n *Node) {
 	for _, i := range s.selection.Shown {
 		n.GPUs = append(n.GPUs, all[i])
 	}
-	n.Hidden, n.HiddenBy, n.Trouble = boards(all)-boards(n.GPUs), s.selection.By, s.selection.Trouble
+	n.HiddenBoards = nil
+	shown := boards(n.GPUs)
+	for _, key := range boards(all) {
+		if !slices.Contains(shown, key) {
+			n.HiddenBoards = append(n.HiddenBoards, key)
+		}
+	}
+	n.Hidden, n.HiddenBy, n.Trouble = len(n.HiddenBoards), s.selection.By, s.selection.Trouble
 }
 
-// boards counts the boards of gpus, those with only an instance among them included.
-func boards(gpus []*GPU) (n int) {
-	for range Units(gpus) {
-		n++
+// boards returns the Keys of the boards of gpus, those with only an instance among them
+// included.
+func boards(gpus []*GPU) (keys []Key) {
+	for u := range Units(gpus) {
+		keys = append(keys, u.Lead().Key.board())
 	}
-	return n
+	return keys
 }
+
+// board is the Key of the board that the device is, or is part of.
+func (k Key) board() Key { return Key{Node: k.Node, UUID: k.UUID} }
+
+// Hides reports whether the board of a device is left out.
+func (n *Node) Hides(device Key) bool { return slices.Contains(n.HiddenBoards, device.board()) }
 
 // publicURL returns the URL without credentials.
 func (t *Target) publicURL() string {

@@ -28,6 +28,9 @@ func TestSelectorFollowsTheDevices(t *testing.T) {
 		if len(n.GPUs) != 2 || n.GPUs[0].GPU != "1" || n.GPUs[1].Instance != test.last {
 			t.Errorf("reading %d: %d devices, want board 1 and instance %s", i, len(n.GPUs), test.last)
 		}
+		if !n.Hides(Key{"u", "GPU-0", ""}) || n.Hides(Key{"u", "GPU-1", ""}) || n.Hides(Key{"u", "GPU-3", "1"}) || n.Hides(Key{"u", "GPU-gone", ""}) {
+			t.Errorf("reading %d: hides %v", i, n.HiddenBoards)
+		}
 		if asked != test.asked || n.Hidden != test.hidden || n.HiddenBy != "--gpus" {
 			t.Errorf("reading %d: chosen %d times, %d hidden by %q; want %d, %d", i, asked, n.Hidden, n.HiddenBy, test.asked, test.hidden)
 		}

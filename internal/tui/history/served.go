@@ -21,7 +21,9 @@ func Merge(derived []Event, nodes []*client.Node, served [][]client.Event) []Eve
 		}
 		serves[nodes[i].URL] = true
 		for j := range list {
-			all = append(all, fromServed(nodes[i], &list[j]))
+			if !nodes[i].Hides(list[j].Key) {
+				all = append(all, fromServed(nodes[i], &list[j]))
+			}
 		}
 	}
 	for _, e := range derived {

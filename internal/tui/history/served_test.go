@@ -12,7 +12,7 @@ import (
 
 func TestMerge(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	nodes := []*client.Node{{URL: "a", Name: "node-a"}, {URL: "b", Name: "node-b"}}
+	nodes := []*client.Node{{URL: "a", Name: "node-a", HiddenBoards: []client.Key{{Node: "a", UUID: "GPU-other"}}}, {URL: "b", Name: "node-b"}}
 	derived := []Event{
 		{At: at(1), Key: client.Key{Node: "a"}, Kind: EventXID, Text: "of a, derived"},
 		{At: at(2), Key: client.Key{Node: "a"}, Kind: EventHealth, Text: "of a, derived"},
@@ -23,6 +23,7 @@ func TestMerge(t *testing.T) {
 	xid := canonical.Event{At: at(2), Kind: canonical.EventXID, GPU: "0", Code: 79, Count: 2, Severity: canonical.SeverityFatal, Action: canonical.ActionRebootNode, Text: "fell off", PID: 7, Process: "python"}
 	served := []client.Event{
 		{Event: xid},
+		{Key: client.Key{Node: "a", UUID: "GPU-other"}, Event: xid},
 		{Event: canonical.Event{At: at(10), Kind: canonical.EventXID, GPU: "0", Code: 45, Count: 1, Severity: canonical.SeveritySympathetic, PID: 8}},
 		{Event: canonical.Event{At: at(11), Kind: canonical.EventSXID, PCIBusID: "0000:05:00", Code: 12028, Severity: canonical.SeverityWarning, Text: "Non-fatal", Process: "x"}},
 		{Event: canonical.Event{At: at(12), Kind: canonical.EventRaised, GPU: "0", Condition: canonical.CondXIDFatal, State: canonical.HealthCrit, Action: canonical.ActionResetGPU}},

@@ -27,7 +27,7 @@ func (o *options) confined(r selection.Request) selection.Request {
 func visibleBoards(ctx context.Context) (boards []selection.Visible) {
 	unnamed := false
 	for _, g := range host.GPUs(procfs, "/dev") {
-		boards = append(boards, selection.Visible{UUID: g.UUID, PCIBusID: g.PCIBusID})
+		boards = append(boards, selection.Visible{UUID: g.UUID, PCIBusID: g.PCIBusID, Instances: g.Instances})
 		unnamed = unnamed || g.UUID == ""
 	}
 	if boards != nil && !unnamed {

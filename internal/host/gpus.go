@@ -15,7 +15,10 @@ import (
 type GPU struct {
 	UUID     string // "" where the driver has not asked the board for it
 	PCIBusID string // such as 0000:41:00.0
-	minor    string
+	// Instances are the ids of the MIG instances that this process may open, nil where there
+	// are none or that is not known. Boards leaves them out.
+	Instances []string
+	minor     string
 }
 
 // GPUs returns, in the order of their PCI addresses, in which CUDA counts them, the boards
@@ -28,12 +31,37 @@ func GPUs(proc, dev string) (gpus []GPU) {
 		if g.minor == "" {
 			return nil
 		}
-		const readWrite = 6 // R_OK|W_OK of access(2), which asks the cgroup too
-		if syscall.Access(filepath.Join(dev, "nvidia"+g.minor), readWrite) == nil {
+		if syscall.Access(filepath.Join(dev, "nvidia"+g.minor), mayRead|mayWrite) == nil {
+			g.Instances = instances(proc, dev, g.minor)
 			gpus = append(gpus, g)
 		}
 	}
 	return gpus
+}
+
+// Modes of access(2), which asks the cgroup too.
+const (
+	mayWrite = 2
+	mayRead  = 4
+)
+
+// instances returns the ids of those MIG instances of a board whose capability this process
+// may open, as NVIDIA's guide to MIG describes the files; nil where it may open none: the
+// driver makes their nodes when they are asked for.
+func instances(proc, dev, minor string) (ids []string) {
+	files, _ := filepath.Glob(filepath.Join(proc, "driver", "nvidia", "capabilities", "gpu"+minor, "mig", "gi*", "access"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		_, number, _ := strings.Cut(string(text), "DeviceFileMinor:")
+		number, _, _ = strings.Cut(strings.TrimSpace(number), "\n")
+		if syscall.Access(filepath.Join(dev, "nvidia-caps", "nvidia-cap"+strings.TrimSpace(number)), mayRead) == nil && number != "" {
+			ids = append(ids, strings.TrimPrefix(filepath.Base(filepath.Dir(file)), "gi"))
+		}
+	}
+	return ids
 }
 
 // Boards returns all boards of the machine in the order of their PCI addresses, whoever may

@@ -51,3 +51,37 @@ func TestGPUs(t *testing.T) {
 		t.Errorf("of a description that lacks the minor number: %v", got)
 	}
 }
+
+// TestInstances: those whose capability may be opened; where none may, their nodes were not
+// made yet.
+func TestInstances(t *testing.T) {
+	root := t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("proc/driver/nvidia/gpus/0000:41:00.0/information", "GPU UUID: GPU-a\nBus Location: 0000:41:00.0\nDevice Minor: 1\n")
+	write("dev/nvidia1", "")
+	its := func() []string { return GPUs(root+"/proc", root+"/dev")[0].Instances }
+	if got := its(); got != nil {
+		t.Errorf("without MIG: %q", got)
+	}
+	for i, id := range []string{"1", "2", "13"} {
+		write("proc/driver/nvidia/capabilities/gpu1/mig/gi"+id+"/access", fmt.Sprintf("DeviceFileMinor: %d\nDeviceFileMode: 292\nDeviceFileModify: 1\n", 30+i))
+	}
+	write("proc/driver/nvidia/capabilities/gpu0/mig/gi5/access", "DeviceFileMinor: 40\n")
+	if got := its(); got != nil {
+		t.Errorf("without nodes: %q", got)
+	}
+	write("dev/nvidia-caps/nvidia-cap31", "")
+	write("dev/nvidia-caps/nvidia-cap40", "")
+	if got := its(); !slices.Equal(got, []string{"2"}) {
+		t.Errorf("got %q", got)
+	}
+}

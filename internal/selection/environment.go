@@ -32,7 +32,8 @@ type choice struct {
 //
 // In a cgroup the indices count the visible boards only. Where nvidia-smi did
 // not list these and Slurm names the boards by the node's own ids, we
-// leave it to those.
+// leave it to those. A MIG device that the source cannot know by its UUID chooses
+// nothing: what this process may open does.
 func readCUDA(all devices, value string, lookup func(string) (string, bool)) choice {
 	var v choice
 	for item := range strings.SplitSeq(value, ",") {
@@ -43,6 +44,9 @@ func readCUDA(all devices, value string, lookup func(string) (string, bool)) cho
 		}
 		if !ok {
 			p, ok = all.byName(item)
+		}
+		if !ok && hasPrefixFold(item, migPrefix) && !all.namesMIG() {
+			return choice{} // of an exporter, that names no MIG devices
 		}
 		if !ok {
 			break
@@ -103,6 +107,11 @@ func (all devices) byNodeIDs(items []string) choice {
 // isIDs reports whether all items are plain ids.
 func isIDs(items []string) bool {
 	return !slices.ContainsFunc(items, func(item string) bool { return number(strings.TrimSpace(item)) == unknown })
+}
+
+// namesMIG reports whether it is known how CUDA names a MIG device.
+func (all devices) namesMIG() bool {
+	return slices.ContainsFunc(all, func(d canonical.Device) bool { return d.CUDA != nil && len(d.CUDA.MIG) > 0 })
 }
 
 // seen reports whether nvidia-smi listed the boards that are visible to us.

@@ -10,7 +10,17 @@ import (
 
 // Visible is a board that this process may open. In a list they are in the order in which
 // CUDA and nvidia-smi count them.
-type Visible struct{ UUID, PCIBusID string }
+type Visible struct {
+	UUID, PCIBusID string
+	// Instances are the ids of its MIG instances that this process may open, nil where that
+	// is not known.
+	Instances []string
+}
+
+// opens reports whether this process may open an instance of the board.
+func (v *Visible) opens(instance string) bool {
+	return v.Instances == nil || slices.Contains(v.Instances, instance)
+}
 
 // confines report of each device whether this process may open it, or it is of another
 // machine; nil where that is not known.
@@ -24,7 +34,7 @@ func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) 
 	if r.Visible == nil {
 		return all, nil
 	}
-	within, seen := make(confines, len(all)), false
+	within, at, seen := make(confines, len(all)), make([]int, len(all)), false
 	ours := map[string]bool{} // hosts
 	for i := range all {
 		ours[all[i].Hostname] = ours[all[i].Hostname] || r.Local || r.Sees(all[i:i+1])
@@ -34,15 +44,15 @@ func (r Request) confine(all []canonical.Device) ([]canonical.Device, confines) 
 		d := &all[i]
 		switch {
 		case d.IsInstance():
-			within[i] = within[d.Board]
+			within[i] = within[d.Board] && (at[d.Board] < 0 || r.Visible[at[d.Board]].opens(d.Instance))
 			continue
 		case !ours[d.Hostname]:
-			within[i] = true
+			within[i], at[i] = true, -1
 			continue
 		}
-		at := slices.IndexFunc(r.Visible, func(v Visible) bool { return v.is(d) })
-		if within[i] = at >= 0; within[i] && (d.CUDA == nil || d.CUDA.Index == "") {
-			names := canonical.CUDANames{Index: strconv.Itoa(at)}
+		at[i] = slices.IndexFunc(r.Visible, func(v Visible) bool { return v.is(d) })
+		if within[i] = at[i] >= 0; within[i] && (d.CUDA == nil || d.CUDA.Index == "") {
+			names := canonical.CUDANames{Index: strconv.Itoa(at[i])}
 			if d.CUDA != nil {
 				names.MIG = d.CUDA.MIG
 			}

@@ -125,3 +125,32 @@ func TestInstancesOfWhatIsVisible(t *testing.T) {
 		t.Errorf("%v, %v", s, err)
 	}
 }
+
+// TestInstancesOfOthers: of a board that is cut, instances that this process may not open are
+// another job's. The name that CUDA has for an instance is not known of an exporter.
+func TestInstancesOfOthers(t *testing.T) {
+	of := func(instance string) canonical.Device {
+		d := board(0, 0)
+		d.Instance = instance
+		return d
+	}
+	all := []canonical.Device{board(0, 0), of("1"), of("2")}
+	env := func(name string) (string, bool) {
+		return "MIG-11111111-aaaa-bbbb-cccc-dddddddddddd", name == "CUDA_VISIBLE_DEVICES"
+	}
+	for _, r := range []Request{
+		{LookupEnv: env, Visible: []Visible{{UUID: all[0].UUID, Instances: []string{"2"}}}},
+		{ShowAll: true, Visible: []Visible{{UUID: all[0].UUID, Instances: []string{"2"}}}},
+		{GPUs: "0", Visible: []Visible{{UUID: all[0].UUID, Instances: []string{"2", "3"}}}},
+	} {
+		if s, err := r.Select(all); err != nil || !slices.Equal(s.Chosen, []bool{true, false, true}) {
+			t.Errorf("%+v: %+v, %v", r, s, err)
+		}
+	}
+	if s, err := (Request{LookupEnv: env, Visible: []Visible{{UUID: all[0].UUID}}}).Select(all); err != nil || slices.Contains(s.Chosen, false) {
+		t.Errorf("which instances are ours is not known: %+v, %v", s, err)
+	}
+	if _, err := (Request{LookupEnv: env}).Select(cut()); err == nil {
+		t.Error("where MIG devices are known by name, another name hides all")
+	}
+}

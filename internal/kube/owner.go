@@ -32,9 +32,8 @@ const (
 	// ownerLife is how long it counts what owns an owner: it hardly ever changes, but may
 	// be adopted.
 	ownerLife = 10 * time.Minute
-	// denialLife is how long what the API server denied, or does not know, is not asked
-	// again.
-	denialLife = time.Minute
+	// denialLife is how long what the API server denied is not asked again.
+	denialLife = 15 * time.Second
 )
 
 // Why an object cannot be had though the API server answers. Every other error means that
@@ -76,8 +75,10 @@ func newCluster(client *Client, labels []WorkloadLabel, denied *denials) (*clust
 		switch {
 		case err == nil:
 			return ownerLife
-		case isAnswer(err):
+		case errors.Is(err, errDenied):
 			return denialLife
+		case isAnswer(err):
+			return lookAgainSoon
 		}
 		return 0
 	}

@@ -256,7 +256,7 @@ func TestOwnersAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestDenials: what is denied is asked for once a minute, the log tells of it once for each
+// TestDenials: what is denied is asked for once in a while, the log tells of it once for each
 // resource, and the note says what to grant until it is.
 func TestDenials(t *testing.T) {
 	f := newFakeAPI()

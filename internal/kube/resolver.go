@@ -132,12 +132,12 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 	if !sure {
 		lives = lookAgainSoon
 	}
-	lives -= rand.N(lives / 4) //nolint:gosec // spreads load
 	switch {
 	case err == nil:
 		r.counts[wasFound].Add(1)
 	case errors.Is(err, errDenied):
 		r.counts[wasDenied].Add(1)
+		lives = denialLife
 	case isAnswer(err):
 		r.counts[wasAbsent].Add(1)
 	default:
@@ -145,6 +145,7 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 		r.fail(pod, err)
 		return
 	}
+	lives -= rand.N(lives / 4) //nolint:gosec // spreads load
 	changed := r.outage.answered()
 	r.mu.Lock()
 	defer r.mu.Unlock()

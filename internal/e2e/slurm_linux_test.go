@@ -1,0 +1,301 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// slurmNode is a real Slurm with one node of two GPUs, set up as deploy/slurm/README.md says.
+type slurmNode struct {
+	dir, mapping, info string
+	controller, node   *process
+}
+
+// startSlurm runs Slurm's daemons until the test ends. Without them, or without the rights
+// that they want, the test is skipped, or fails with KPULSE_REQUIRE_SLURM.
+func startSlurm(t *testing.T) *slurmNode {
+	t.Helper()
+	var missing error
+	for _, name := range []string{"munged", "slurmctld", "slurmd", "sbatch", "flock"} {
+		if _, err := exec.LookPath(name); err != nil {
+			missing = err
+		}
+	}
+	if os.Getuid() != 0 {
+		missing = fmt.Errorf("slurmd wants to be root")
+	}
+	if missing != nil && os.Getenv("KPULSE_REQUIRE_SLURM") != "" {
+		t.Fatal(missing)
+	}
+	if missing != nil {
+		t.Skip(missing, "; apt-get install slurmctld slurmd slurm-client munge")
+	}
+	dir, err := os.MkdirTemp("", "ks") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &slurmNode{dir: dir, mapping: filepath.Join(dir, "run/job-mapping"), info: filepath.Join(dir, "run/job-info")}
+	s.write(t)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	startProcess(t, exec.Command("munged", "--foreground", "--force", "--num-threads=2", "--key-file="+dir+"/munge/key", "--socket="+dir+"/munge.sock",
+		"--pid-file="+dir+"/munge/pid", "--seed-file="+dir+"/munge/seed"), dir+"/munged.log")
+	eventually(t, "munged answers", func() bool { _, err := os.Stat(dir + "/munge.sock"); return err == nil })
+	s.controller = startProcess(t, s.command("slurmctld", "-D"), dir+"/slurmctld.log")
+	s.startNode(t)
+	eventually(t, "the node is idle", func() bool {
+		out, _ := s.command("sinfo", "-h", "-o", "%t").Output()
+		return string(out) == "idle\n"
+	})
+	t.Cleanup(func() { // jobs outlive slurmd
+		_ = s.command("scancel", "-f", "-u", "root,nobody").Run()
+		s.killSteps()
+		if t.Failed() {
+			t.Logf("slurmctld:\n%s\nslurmd:\n%s", s.controller.output(), s.node.output())
+		}
+	})
+	return s
+}
+
+func (s *slurmNode) startNode(t *testing.T) {
+	t.Helper()
+	s.node = startProcess(t, s.command("slurmd", "-D", "-N", "localhost"), s.dir+"/slurmd.log")
+}
+
+// write writes what Slurm is to find: its configuration, device files, and our scripts.
+func (s *slurmNode) write(t *testing.T) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	must(os.Chmod(s.dir, 0o755)) // jobs run as others
+	for _, name := range []string{"munge", "state", "spool", "dev", "bin", "prolog.d", "epilog.d"} {
+		must(os.Mkdir(filepath.Join(s.dir, name), 0o755))
+	}
+	must(os.Chmod(s.dir+"/munge", 0o700))
+	must(os.WriteFile(s.dir+"/munge/key", []byte(strings.Repeat("kpulse-proxy", 11)), 0o600))
+	for i := range 2 {
+		must(syscall.Mknod(fmt.Sprintf("%s/dev/nvidia%d", s.dir, i), syscall.S_IFCHR|0o600, 195<<8|i))
+		must(os.MkdirAll(fmt.Sprintf("%s/proc/driver/nvidia/gpus/0000:0%d:00.0", s.dir, i), 0o755))
+		must(os.WriteFile(fmt.Sprintf("%s/proc/driver/nvidia/gpus/0000:0%d:00.0/information", s.dir, i), fmt.Appendf(nil, "GPU UUID: \t GPU-%d\nDevice Minor: \t %d\n", i, i), 0o644))
+	}
+	must(os.CopyFS(s.dir+"/deploy", os.DirFS("../../deploy/slurm"))) // where other users find it
+	must(os.Symlink(s.dir+"/deploy/kpulse-jobs", s.dir+"/bin/kpulse-jobs"))
+	for script, of := range map[string]string{"prolog.d/10-kpulse-jobs": "kpulse-job-prolog", "epilog.d/90-kpulse-jobs": "kpulse-job-epilog", "taskprolog": "kpulse-task-prolog"} {
+		must(os.WriteFile(filepath.Join(s.dir, script), fmt.Appendf(nil, "#!/bin/sh\nexport %s\nexec %s/deploy/%s\n", strings.Join(s.environment(), " "), s.dir, of), 0o755))
+	}
+	must(os.Chmod(s.dir+"/proc", 0o755))
+	must(os.WriteFile(s.dir+"/gres.conf", fmt.Appendf(nil, "NodeName=localhost Name=gpu File=%s/dev/nvidia[0-1]\nNodeName=localhost Name=shard Count=8\n", s.dir), 0o600))
+	host, err := os.Hostname()
+	must(err)
+	port1, err := freePort()
+	must(err)
+	port2, err := freePort()
+	must(err)
+	must(os.WriteFile(s.dir+"/slurm.conf", []byte(strings.NewReplacer("DIR", s.dir, "HOST", host,
+		"PORT1", port1, "PORT2", port2).Replace(slurmConf)), 0o644))
+}
+
+// slurmConf is slurm.conf. What README.md says is its last four lines. A job that is
+// requeued waits until its credential has expired, two minutes usually.
+const slurmConf = `ClusterName=test
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort=PORT1
+SlurmdPort=PORT2
+AuthType=auth/munge
+AuthInfo=socket=DIR/munge.sock,cred_expire=20
+SlurmUser=root
+StateSaveLocation=DIR/state
+SlurmdSpoolDir=DIR/spool
+SlurmctldPidFile=DIR/slurmctld.pid
+SlurmdPidFile=DIR/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/builtin
+MpiDefault=none
+KillWait=1
+GresTypes=gpu,shard
+SlurmdParameters=config_overrides
+SlurmdTimeout=300
+NodeName=localhost NodeHostname=HOST NodeAddr=127.0.0.1 CPUs=8 Gres=gpu:2,shard:8
+PartitionName=gpu Nodes=localhost Default=YES MaxTime=INFINITE
+Prolog=DIR/prolog.d/*
+Epilog=DIR/epilog.d/*
+PrologFlags=Alloc
+TaskProlog=DIR/taskprolog
+`
+
+// environment is that of our scripts.
+func (s *slurmNode) environment() []string {
+	return []string{
+		"PATH=" + s.dir + "/bin:" + os.Getenv("PATH"), "SLURM_CONF=" + s.dir + "/slurm.conf", "KPULSE_JOBS_CONFIG=" + s.dir + "/none", "KPULSE_JOBS_PROC=" + s.dir + "/proc",
+		"KPULSE_HPC_JOB_MAPPING_DIR=" + s.mapping, "KPULSE_HPC_JOB_INFO_DIR=" + s.info,
+	}
+}
+
+// command is a program of Slurm, or kpulse-jobs.
+func (s *slurmNode) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command("env", append(append(s.environment(), name), args...)...)
+	cmd.Env = []string{}
+	return cmd
+}
+
+// must runs a command, and returns what it prints.
+func (s *slurmNode) must(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := s.command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// submit submits a job of nobody's, and returns its id.
+func (s *slurmNode) submit(t *testing.T, args ...string) string {
+	t.Helper()
+	return s.must(t, "sbatch", append([]string{"--parsable", "--uid=nobody", "-D", "/", "-o", "/dev/null", "--wrap", "exec sleep 3600"}, args...)...)
+}
+
+// jobs returns the lines of the mapping's file of a GPU.
+func (s *slurmNode) jobs(gpu string) string {
+	text, err := os.ReadFile(filepath.Join(s.mapping, gpu))
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// killSteps ends the jobs as a machine that loses power does.
+func (s *slurmNode) killSteps() {
+	_ = s.node.cmd.Process.Kill()
+	<-s.node.done
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		environ, _ := os.ReadFile(dir + "/environ")
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && strings.Contains(string(environ), "SLURM_CONF="+s.dir+"/") && s.controller.cmd.Process.Pid != pid {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// infoOf matches allocation_info of a job on a GPU.
+func infoOf(job, gpu, account string) string {
+	return fmt.Sprintf(`kpulse_allocation_info\{[^}]*gpu="%s",[^}]*hpc_job="%s",hpc_user="nobody",hpc_account="%s",hpc_partition="gpu"\} 1`, gpu, job, account)
+}
+
+// TestSlurm runs jobs through our prolog and epilog in a real Slurm. Their seconds arrive
+// under job, user and account.
+func TestSlurm(t *testing.T) {
+	t.Parallel()
+	s := startSlurm(t)
+	if err := os.MkdirAll(s.mapping, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 7, GPUs: dcgmitest.Boards(2)})
+	proxy := startDCGM(t, exe, "--hpc-job-mapping-dir="+s.mapping, "--hpc-job-info-dir="+s.info)
+	seconds := func(job string) float64 {
+		t.Helper()
+		_, body := page(t, proxy, "/metrics")
+		samples, err := parseExposition([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, v := range samplesOf(samples, "kpulse_allocation_seconds_total", map[string]string{"hpc_job": job}) {
+			sum += v
+		}
+		return sum
+	}
+
+	first := s.submit(t, "--gres=gpu:1", "--account=physics")
+	awaitPage(t, proxy, "/metrics", 200, infoOf(first, "0", "physics"))
+	eventually(t, "the job has seconds", func() bool { return seconds(first) > 0 })
+	s.must(t, "scancel", first)
+	eventually(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
+	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
+	if seconds(first) == 0 {
+		t.Error("the seconds ended with the job")
+	}
+
+	t.Run("tasks of an array share a GPU", func(t *testing.T) {
+		last := s.submit(t, "--gres=shard:2", "--account=bio", "--array=3-4") // is the id of the array, too
+		n, _ := strconv.Atoi(last)
+		other := strconv.Itoa(n + 1)
+		awaitPage(t, proxy, "/metrics", 200, infoOf(last, "0", "bio"))
+		awaitPage(t, proxy, "/metrics", 200, infoOf(other, "0", "bio"))
+		awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 2`)
+		s.must(t, "scancel", last+"_3")
+		eventually(t, "one job has left", func() bool { return s.jobs("0") == last })
+		s.must(t, "scancel", last)
+		eventually(t, "both jobs have left", func() bool { return s.jobs("0") == "" })
+	})
+
+	t.Run("a task is told its GPUs", func(t *testing.T) {
+		if got := s.must(t, "srun", "-Q", "-D", "/", "--gres=gpu:2", "sh", "-c", "echo $KPULSE_GPUS"); got != "GPU-0,GPU-1" {
+			t.Errorf("KPULSE_GPUS=%s", got)
+		}
+	})
+
+	t.Run("requeue", func(t *testing.T) { requeue(t, s, proxy, seconds) })
+	t.Run("a node dies", func(t *testing.T) { dieAndSweep(t, s, proxy) })
+}
+
+// requeue: the job keeps its id, and its seconds go on.
+func requeue(t *testing.T, s *slurmNode, proxy *child, seconds func(string) float64) {
+	job := s.submit(t, "--gres=gpu:2", "--account=physics", "--requeue")
+	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "1", "physics"))
+	eventually(t, "the job has seconds", func() bool { return seconds(job) > 0 })
+	s.must(t, "scontrol", "requeue", job)
+	eventually(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
+	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="1"[^}]*\} 0`)
+	was := seconds(job)
+	eventually(t, "it runs again", func() bool { return s.jobs("0") == job && s.jobs("1") == job })
+	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "1", "physics"))
+	eventually(t, "its seconds go on", func() bool { return seconds(job) > was })
+	if text, err := os.ReadFile(filepath.Join(s.info, job)); err != nil || !strings.Contains(string(text), "\nrestarts=1\n") {
+		t.Errorf("%v of the second run:\n%s", err, text)
+	}
+	s.must(t, "scancel", job)
+	eventually(t, "the epilog frees both GPUs", func() bool { return s.jobs("0")+s.jobs("1") == "" })
+}
+
+// dieAndSweep: slurmd and the steps are killed, so no epilog comes. A sweep leaves a job that
+// runs alone, and takes one that ended from its GPU.
+func dieAndSweep(t *testing.T, s *slurmNode, proxy *child) {
+	sweep := func() { s.must(t, "env", "KPULSE_JOBS_GRACE=0", "kpulse-jobs", "sweep") }
+	job := s.submit(t, "--gres=gpu:1", "--account=physics")
+	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "0", "physics"))
+	sweep()
+	if s.jobs("0") != job {
+		t.Error("the sweep took a job that runs")
+	}
+	s.killSteps()
+	sweep()
+	if s.jobs("0") != job {
+		t.Error("the sweep took a job of which Slurm says that it runs")
+	}
+	s.must(t, "scontrol", "update", "NodeName=localhost", "State=DOWN", "Reason=died")
+	eventually(t, "Slurm gives the job up", func() bool {
+		return !strings.Contains(s.must(t, "scontrol", "-o", "show", "job", job), "JobState=RUNNING")
+	})
+	if s.jobs("0") != job {
+		t.Error("nobody has swept, and the job is gone")
+	}
+	sweep()
+	if s.jobs("0") != "" {
+		t.Errorf("job %s is still there", s.jobs("0"))
+	}
+	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
+}

@@ -65,7 +65,7 @@ local v = import '../lib/variable.libsonnet';
             'percentunit',
             [p.instant('%s / %s' % [either(total, 'kpulse_allocation_utilized_gpus:rate5m'), either(total, 'kpulse_allocation_known_gpus:rate5m')])]
           ) + colors.good + p.range(0, 1)),
-          d.at(4, 4, p.stat('Energy', 'Of the boards, in proportion to what was held of them.', 'kwatth', [p.instant(either(total, 'kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat('Energy', 'An estimate by what they did on the boards, or in proportion to what was held of them where a proxy gives none.', 'kwatth', [p.instant(either(total, 'kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
         ]),
         d.row('Over time', [
           d.at(12, 9, p.stacked('What their GPUs do', 'GPUs held by workload class. Orange waits for data, green is busy without using the GPU well.', 'none', [p.query(either(function(series) 'sum by (class) (%s)' % series, 'kpulse_allocation_class_gpus:rate5m'), '{{class}}')]) + colors.byClass),

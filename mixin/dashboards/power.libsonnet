@@ -35,7 +35,7 @@ local v = import '../lib/variable.libsonnet';
         ]),
         d.row('Power', [
           d.at(12, 9, p.stacked('Power by host', 'A host that draws much less than its like is idle or broken.', 'watt', [p.query('sum by (hostname) (host:kpulse_gpu_energy:rate5m%s)' % recorded, '{{hostname}}')])),
-          d.at(12, 9, p.stacked('Power by namespace', 'Power of boards in proportion to what each namespace held of them.', 'watt', [p.query('sum by (workload_namespace) (namespace:kpulse_allocation_energy:rate5m%s)' % q.cluster(c), '{{workload_namespace}}')])),
+          d.at(12, 9, p.stacked('Power by namespace', 'What each namespace drew, estimated by what it did on the boards, or in proportion to what it held of them.', 'watt', [p.query('sum by (workload_namespace) (namespace:kpulse_allocation_energy:rate5m%s)' % q.cluster(c), '{{workload_namespace}}')])),
           d.at(24, 8, p.timeseries(
             'Power against the limit',
             'The ten boards nearest to the limit in force. At the limit under full load is normal; a low limit is not: compare with the others.',

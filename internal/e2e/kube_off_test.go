@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// silentAPI is a Kubernetes API server that takes connections and says nothing. It counts
+// them.
+func silentAPI(t *testing.T) (address string, connections *atomic.Int32) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections = new(atomic.Int32)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			t.Cleanup(func() { c.Close() })
+		}
+	}()
+	return l.Addr().String(), connections
+}
+
+// manyPods is the page of an exporter on which n pods hold a GPU each.
+func manyPods(n int) []byte {
+	var b []byte
+	for i := range n {
+		for _, family := range []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"} {
+			b = fmt.Appendf(b, "%s{gpu=\"%d\",UUID=\"GPU-%d\",namespace=\"n\",pod=\"p-%d\",container=\"main\"} 0.5\n", family, i, i, i)
+		}
+	}
+	return b
+}
+
+// TestKubernetesOffIsOff: in a pod of a cluster, but without --kube.*, nothing of Kubernetes
+// runs and nothing is asked.
+func TestKubernetesOffIsOff(t *testing.T) {
+	t.Parallel()
+	address, connections := silentAPI(t)
+	up := startUpstream(func() ([]byte, error) { return manyPods(8), nil })
+	defer up.stop()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(flags ...string) *child {
+		cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=1s", "--web.enable-pprof"}, flags...)...)
+		cmd.Env = append(os.Environ(), "KUBERNETES_SERVICE_HOST="+host, "KUBERNETES_SERVICE_PORT="+port, "KUBECONFIG="+silentKubeconfig(t, address))
+		c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.stop() })
+		return c
+	}
+	// kube returns the goroutines that have anything of Kubernetes in them.
+	kube := func(c *child) (of []string) {
+		for range 3 {
+			if code, _ := page(t, c, "/metrics"); code != http.StatusOK {
+				t.Fatal(code)
+			}
+		}
+		_, text := page(t, c, "/debug/pprof/goroutine?debug=2")
+		for goroutine := range strings.SplitSeq(text, "\n\n") {
+			if strings.Contains(goroutine, "k8s.io/") || strings.Contains(goroutine, "internal/kube") {
+				of = append(of, goroutine)
+			}
+		}
+		return of
+	}
+	off := start()
+	if of := kube(off); len(of) != 0 || connections.Load() != 0 {
+		t.Errorf("%d connections, and these run:\n%s", connections.Load(), strings.Join(of, "\n\n"))
+	}
+	if _, own := page(t, off, "/-/metrics"); strings.Contains(own, "kube") {
+		t.Error("/-/metrics tells of Kubernetes")
+	}
+	if on := start("--kube.workloads", "--kube.config="+silentKubeconfig(t, address)); len(kube(on)) == 0 {
+		t.Error("nothing is seen of it where it is on, either")
+	}
+}
+
+// silentKubeconfig writes a kubeconfig of that API server.
+func silentKubeconfig(t *testing.T, address string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: \"http://%s\"}}]}", address)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestKubernetesDelaysNoScrape: scrapes of 500 pods are answered while the API server hangs,
+// with all of them, while few requests wait for it. How long they take beside those of a
+// proxy without Kubernetes is logged.
+func TestKubernetesDelaysNoScrape(t *testing.T) {
+	t.Parallel()
+	const pods, scrapes = 500, 40
+	address, connections := silentAPI(t)
+	body := manyPods(pods)
+	up := startUpstream(func() ([]byte, error) { return body, nil })
+	defer up.stop()
+	flags := []string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0"}
+	with := startProxy(t, itself(t), append(flags, "--kube.workloads", "--kube.config="+silentKubeconfig(t, address))...)
+	without := startProxy(t, itself(t), flags...)
+	took := map[*child][]time.Duration{}
+	for range scrapes {
+		for _, c := range []*child{with, without} {
+			start := time.Now()
+			code, text := page(t, c, "/metrics")
+			took[c] = append(took[c], time.Since(start))
+			if n := strings.Count(text, "\nkpulse_allocation_info{"); code != http.StatusOK || n != pods {
+				t.Fatalf("%d with %d of %d pods", code, n, pods)
+			}
+		}
+	}
+	if n := connections.Load(); n == 0 || n > 8 {
+		t.Errorf("%d connections to an API server that hangs", n)
+	}
+	_, own := page(t, with, "/-/metrics")
+	for _, line := range []string{`kpulse_proxy_kube_lookups_total{result="found"} 0`, "kpulse_proxy_kube_pods 500"} {
+		if !strings.Contains(own, line+"\n") {
+			t.Errorf("no %s", line)
+		}
+	}
+	slices.Sort(took[with])
+	slices.Sort(took[without])
+	a, b := took[with][scrapes/2], took[without][scrapes/2]
+	t.Logf("median of %d scrapes with %s, without %s: %.2f", scrapes, a, b, float64(a)/float64(b))
+}

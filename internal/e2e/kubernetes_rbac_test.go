@@ -17,8 +17,7 @@ var grants = map[string][]right{
 	},
 	"kpulse-proxy-discovery": {{"list", "", "pods", "", ""}, {"watch", "", "pods", "", ""}},
 	"kpulse-proxy-dra": {
-		{"list", "resource.k8s.io", "resourceslices", "", ""}, {"watch", "resource.k8s.io", "resourceslices", "", ""},
-		{"get", "resource.k8s.io", "resourceclaims", "", ""},
+		{"list", "resource.k8s.io", "resourceslices", "", ""}, {"get", "resource.k8s.io", "resourceclaims", "", ""},
 	},
 }
 
@@ -28,7 +27,7 @@ var refused = []right{
 	{"create", "", "pods", "exec", "kpulse"}, {"get", "", "pods", "exec", "kpulse"}, {"create", "", "pods", "portforward", "kpulse"},
 	{"get", "", "nodes", "", ""}, {"get", "", "nodes", "proxy", ""}, {"list", "", "namespaces", "", ""}, {"create", "", "serviceaccounts", "token", "kpulse"},
 	{"delete", "", "pods", "", "kpulse"}, {"patch", "", "pods", "", "kpulse"}, {"create", "", "pods", "", "kpulse"}, {"patch", "apps", "deployments", "", ""},
-	{"list", "apps", "replicasets", "", ""}, {"update", "resource.k8s.io", "resourceslices", "", ""}, {"delete", "resource.k8s.io", "resourceclaims", "", ""},
+	{"list", "apps", "replicasets", "", ""}, {"list", "", "pods", "", ""}, {"update", "resource.k8s.io", "resourceslices", "", ""}, {"delete", "resource.k8s.io", "resourceclaims", "", ""},
 	{"impersonate", "", "users", "", ""}, {"bind", "rbac.authorization.k8s.io", "clusterroles", "", ""}, {"*", "*", "*", "", ""},
 }
 

@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"internal/kernellog":                    {"internal/canonical"},
 	"internal/kube":                         {"internal/canonical"},
 	"internal/kube/kubelettest":             {},
+	"internal/kube/kubetest":                {},
 	"internal/source/dcgmi/dcgmitest":       {},
 	"internal/source/dcgmi/dcgmitest/fake":  {"internal/source/dcgmi/dcgmitest"},
 	"internal/source/dcgmi/dcgmitest/dcgmi": {"internal/source/dcgmi/dcgmitest/fake"},

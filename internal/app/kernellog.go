@@ -105,15 +105,14 @@ func (p *service) xidEvents(src source.Source, backend string) func(*canonical.F
 	if p.kernelLog == nil || backend == "replay" {
 		return nil
 	}
-	return p.kernelLog.Feed(p.isMine(src)).Take
+	return p.kernelLog.Feed(p.isMine(src.Caps())).Take
 }
 
-// isMine returns what says of a board of a source whether it is of this machine, and not one
-// of another node at the same PCI address. The driver here knows the UUIDs of its boards;
+// isMine returns what says of a board of a source with these caps whether it is of this
+// machine, and not one of another node at the same PCI address. The driver here knows the UUIDs of its boards;
 // where it cannot be asked, they are of this machine if the source reads it, or is reached
 // at a loopback address, or if they carry its name.
-func (p *service) isMine(src source.Source) func(*canonical.Device) bool {
-	caps := src.Caps()
+func (p *service) isMine(caps source.Caps) func(*canonical.Device) bool {
 	here := caps.Local || canonical.NamesLoopback(caps.Host)
 	names := []string{}
 	for _, name := range []func() (string, error){thisMachine, os.Hostname} {

@@ -1,22 +1,12 @@
 package app
 
 import (
-	"context"
 	"slices"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
-
-// capped is a source of which nothing but its Caps is known.
-type capped source.Caps
-
-func (c capped) Name() string                           { return "capped" }
-func (c capped) Caps() source.Caps                      { return source.Caps(c) }
-func (c capped) Read(context.Context, *raw.Batch) error { return nil }
-func (c capped) Close() error                           { return nil }
 
 // TestWhoseBoards: the kernel's log is of this machine, and PCI addresses are the same on
 // all nodes of a kind.
@@ -36,7 +26,7 @@ func TestWhoseBoards(t *testing.T) {
 		{"another node's host engine", source.Caps{Host: "node8"}, "", false},
 		{"an exporter that does not know its name", source.Caps{Host: "10.0.0.8"}, "localhost", false},
 	} {
-		mine := (&service{}).isMine(capped(test.caps))
+		mine := (&service{}).isMine(test.caps)
 		if got := mine(&canonical.Device{Hostname: test.hostname, UUID: "GPU-of-no-machine", PCIBusID: "ffff:fe:1f.7"}); got != test.want {
 			t.Errorf("%s: %t, want %t", test.name, got, test.want)
 		}

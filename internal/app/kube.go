@@ -12,14 +12,15 @@ import (
 
 // kubernetes is what the program has of a cluster: nothing, unless a flag asks for it.
 type kubernetes struct {
-	client   *kube.Client
-	resolver *kube.Resolver // nil without --kube.workloads
+	client    *kube.Client
+	resolver  *kube.Resolver // nil without --kube.workloads
+	discovery *discovery     // nil without --kube.discover
 }
 
 // startKube makes what --kube.* asks for. It sends nothing.
 func (p *service) startKube(userAgent string) (err error) {
 	o := &p.opts.Kube
-	if !o.Workloads {
+	if !o.Workloads && !p.opts.discovers() {
 		return nil
 	}
 	kube.LogTo(p.logger)

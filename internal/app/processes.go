@@ -21,7 +21,7 @@ type processLister struct {
 // processLister returns what --collector.processes asks for, of the first source that
 // lists processes; nil for nothing.
 func (p *service) processLister() expose.ProcessLister {
-	for _, r := range p.readers {
+	for _, r := range p.readers.all() {
 		if lister, able := source.As[source.ProcessLister](r.source); able && p.opts.processes {
 			return &processLister{lister, host.NewProcesses(procfs, host.NewNames(), p.opts.commandLines)}
 		}

@@ -18,7 +18,7 @@ func catchFileSizeSignal() { signal.Notify(make(chan os.Signal, 1), syscall.SIGX
 
 // recorder returns what --record writes with, nil without it.
 func (p *service) recorder() *recording.Recorder {
-	for _, r := range p.readers {
+	for _, r := range p.readers.all() {
 		if recorder, is := source.As[*recording.Recorder](r.source); is {
 			return recorder
 		}

@@ -226,6 +226,7 @@ func TestTableHasTheKeysOfTheExample(t *testing.T) {
 			for i := 0; i < len(n.Content); i += 2 {
 				keys[key+"."+n.Content[i].Value] = true
 			}
+			keys["kube.discover.selector"], keys["kube.discover.namespace"] = true, true // the rest has no flag
 		case "sources":
 			keys[key] = true
 			for _, item := range n.Content {

@@ -128,8 +128,11 @@ func (p *service) prepare(fresh *options, changed []string) (apply []func(), err
 	if !slices.ContainsFunc(changed, func(key string) bool { return !strings.HasPrefix(key, "rules.") }) {
 		return nil, nil
 	}
-	for i := range fresh.sources {
-		r, s := p.readers[i], &fresh.sources[i]
+	for i, r := range p.readers.all() {
+		s, err := fresh.settingsOf(i, r)
+		if err != nil {
+			return nil, err
+		}
 		judge, err := fresh.newJudge(s)
 		if err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -63,16 +62,17 @@ func (p *service) observer() pipeline.Observer {
 
 // order returns the position of the source with a name, -1 for none.
 func (p *service) order(source string) int {
-	return slices.IndexFunc(p.readers, func(r reader) bool { return r.pipeline.Name() == source })
+	at, _ := p.readers.named(source)
+	return at
 }
 
 // serves reports whether the latest reading of a source is fit to be served.
 func (p *service) serves(source string) bool {
-	i := p.order(source)
-	if i < 0 {
+	_, r := p.readers.named(source)
+	if r == nil {
 		return false
 	}
-	_, err := p.readers[i].pipeline.Status()
+	_, err := r.pipeline.Status()
 	return err == nil
 }
 

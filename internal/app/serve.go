@@ -59,7 +59,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		text := strings.Join(strings.Fields(err.Error()), " ") // the parser's has several lines
 		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may hold", opts.webConfig, text)
 	}
-	for _, r := range p.readers {
+	for _, r := range p.readers.all() {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
 	}
 	opts.logAdopted(os.LookupEnv, logger.Info)
@@ -93,7 +93,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 // service is the program while it serves: its parts, wired.
 type service struct {
 	logger  *slog.Logger
-	readers []reader       // in the order of options.sources
+	readers *readers
 	rules   *engine.Engine // nil without rules
 	handler http.Handler
 	reloads *reloads
@@ -110,18 +110,10 @@ type service struct {
 	opts *options   // as of the last reload that succeeded
 }
 
-// reader is a source that is read.
-type reader struct {
-	backend  string
-	hostname string // of the readings that name none
-	source   source.Source
-	pipeline *pipeline.Pipeline
-}
-
 // assemble wires the program from its source to its HTTP handler. Nothing runs
 // yet.
 func assemble(opts *options, logger *slog.Logger) (*service, error) {
-	p := &service{opts: opts, logger: logger, reloads: newReloads(), serverLog: newServerLog(logger)}
+	p := &service{opts: opts, logger: logger, readers: newReaders(), reloads: newReloads(), serverLog: newServerLog(logger)}
 	if err := p.startRules(); err != nil {
 		return nil, err
 	}
@@ -134,10 +126,10 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		return nil, err
 	}
 	if err := p.startReaders(userAgent); err != nil {
-		return nil, errors.Join(err, p.closeSources())
+		return nil, errors.Join(err, p.readers.close())
 	}
 	served := expose.Options{
-		Sources:      expose.NewSet(p.sources()...),
+		Sources:      p.readers.served,
 		Passthrough:  opts.passthrough,
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),
@@ -162,6 +154,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	p.serveKernelLog(&served)
 	p.serveJobInfo(&served)
 	p.serveKube(&served)
+	p.serveDiscovery(&served)
 	if opts.lifecycle {
 		served.Reload, served.EnableResolve = p.reload, true
 	}
@@ -172,44 +165,37 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 
 // startReaders opens the sources and wires what reads them.
 func (p *service) startReaders(userAgent string) error {
+	if len(p.opts.sources) > 1 || p.opts.discovers() {
+		p.readers.turns = pipeline.NewTurns()
+		p.readers.turns.Share(len(p.opts.sources), p.opts.fairTime())
+	}
 	for i := range p.opts.sources {
 		s := &p.opts.sources[i]
 		src, err := open(p.opts, s, userAgent, p.logger)
 		if err != nil {
 			return err
 		}
-		p.readers = append(p.readers, reader{backend: s.backend.name, source: src})
-		r := &p.readers[len(p.readers)-1]
+		r := &reader{backend: s.backend.name, source: src}
+		p.readers.fixed = append(p.readers.fixed, r)
 		if r.hostname, err = hostnameOf(src); err != nil {
 			return err
 		}
-		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), p.xidEvents(src, s.backend.name), p.logger}); err != nil {
+		if r.pipeline, err = wire(src, p.opts, s, parts{p.observer(), p.attribute(r), p.xidEvents(src, s.backend.name), p.logger, p.readers.turns}); err != nil {
 			return err
 		}
 	}
-	return nil
+	p.readers.serve()
+	return p.startDiscovery(userAgent)
 }
 
-// closeSources closes what is not going to be read.
-func (p *service) closeSources() (err error) {
-	for _, r := range p.readers {
-		err = errors.Join(err, r.source.Close())
-	}
-	return err
-}
+// fairTime is how long scrapers wait who do not say, less what is left for our own work:
+// within it each source is to have its turn.
+func (o *options) fairTime() time.Duration { return time.Duration(o.timeout) * 3 / 4 }
 
 // alsoNote has more said of what is amiss though readings go on.
 func alsoNote(served *expose.Options, more func() []canonical.Note) {
 	others := served.Notes
 	served.Notes = func() []canonical.Note { return append(slices.Clip(others()), more()...) }
-}
-
-func (p *service) sources() []expose.Source {
-	sources := make([]expose.Source, len(p.readers))
-	for i, r := range p.readers {
-		sources[i] = r.pipeline
-	}
-	return sources
 }
 
 // run reads, and evaluates rules, until ctx ends or all sources have come to their
@@ -224,15 +210,20 @@ func (p *service) run(ctx context.Context) error {
 	besides.Go(func() { p.runKernelLog(ctx) })
 	besides.Go(func() { p.runJobInfo(ctx) })
 	p.runKube(ctx, &besides)
-	ends := make([]error, len(p.readers))
+	fixed := p.readers.fixed
+	ends := make([]error, len(fixed))
 	var reading sync.WaitGroup
-	for i, r := range p.readers {
+	for i, r := range fixed {
 		reading.Go(func() {
 			ends[i] = r.pipeline.Run(ctx)
-			if ends[i] != nil && len(p.readers) > 1 {
+			if ends[i] != nil && (len(fixed) > 1 || p.kube.discovery != nil) {
 				p.logger.Warn("a source is read no more", "reads", r.pipeline.Name(), "cause", ends[i])
 			}
 		})
+	}
+	if d := p.kube.discovery; d != nil {
+		ends = append(ends, nil)
+		reading.Go(func() { d.run(ctx) })
 	}
 	reading.Wait()
 	end()
@@ -265,6 +256,7 @@ type parts struct {
 	attribute attribution
 	xidEvents func(*canonical.Frame)
 	logger    *slog.Logger
+	turns     *pipeline.Turns
 }
 
 // wire returns the pipeline of a source.
@@ -293,6 +285,7 @@ func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pip
 		Poll:        s.poll,
 		Timeout:     opts.longestRead(),
 		NotGiven:    s.notGiven,
+		Turns:       with.turns,
 		Observer:    with.observer,
 	}), nil
 }

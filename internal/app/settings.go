@@ -12,6 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
@@ -294,6 +295,11 @@ var settings = []setting{
 	{key: "dialect", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Rows }, help: "What further families of the exporter mean."},
 	{key: "sources", modes: modesReading, restart: true, at: func(o *options) any { return &o.sources }, help: "What to read, where neither --backend, --source nor --replay is given. Their http_config has no flag."},
 
+	{flag: "kube.discover", key: "kube.discover.selector", placeholder: "SELECTOR", bare: "true", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover.Selector },
+		help: "Read the exporters whose pods have these labels, while they run: one source each, named by its node, in the place of --source unless that is given too. Without a value it reads those of dcgm-exporter's chart and of the gpu-operator: " + kube.DefaultSelector + ". With --node-name or NODE_NAME, only those of that node; without, of all nodes. deploy/kubernetes/rbac.yaml has the right that this takes."},
+	{flag: "kube.discover-namespace", key: "kube.discover.namespace", placeholder: "NAMESPACE", modes: modeServe, restart: true, needs: "kube.discover", at: func(o *options) any { return &o.Kube.Discover.Namespace },
+		help: "With --kube.discover: the namespace that exporters run in (default: any)."},
+	{key: "kube.discover", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover }, help: "How to read what --kube.discover finds: port (a name or number; metrics, gpu-metrics or 9400), path (/metrics), scheme (http), http_config as of a source, and max_sources (500), beyond which further pods are left out and counted. --series-limit holds for each of these sources."},
 	{flag: "kube.workloads", key: "kube.workloads", group: groupHolders, modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Workloads },
 		help: "Ask the Kubernetes API server what the pods that hold GPUs belong to: the topmost owner, such as CronJob, RayJob or Deployment, becomes workload_kind and workload_name. Asked in the background, of the metadata of pods and their owners only; deploy/kubernetes/rbac.yaml has the rights that this takes. A pod is served without until the answer comes, and as the exporter's labels describe it where none comes."},
 	{flag: "kube.workload-label", key: "kube.workload_labels", group: groupHolders, placeholder: "KEY[=KIND]", modes: modeServe, restart: true, needs: "kube.workloads", at: func(o *options) any { return &o.Kube.WorkloadLabels },

@@ -23,6 +23,7 @@ type sourceSettings struct {
 	backend *backend
 	poll    time.Duration
 	name    string // that the source will have, where the config file names it
+	called  string // what an exporter is called in the place of its URL, "" for that
 	fields  []int  // that dcgmi is asked for
 	// notGiven are the names in the counters file that the source cannot give.
 	notGiven []string
@@ -136,6 +137,9 @@ func (o *options) chooseSources(file *config.File) error {
 	}
 	switch len(o.sources) {
 	case 0:
+		if o.discovers() && !o.sourceIsGiven() {
+			return nil
+		}
 		return o.readOnly(*flags)
 	case 1:
 		one, err := o.completed(o.sources[0].Source)
@@ -174,8 +178,13 @@ func (o *options) readOnly(from config.Source) error {
 	return nil
 }
 
-// seriesPerSource is the share of a source in the limit of our series.
+// seriesPerSource is the share of a source in the limit of our series. Of the exporters
+// that are discovered each may have as many as the limit says: a share that shrinks as others
+// come would drop what was served before.
 func (o *options) seriesPerSource() int {
+	if o.discovers() {
+		return int(o.Limits.Series)
+	}
 	return max(1, int(o.Limits.Series)/len(o.sources))
 }
 
@@ -191,4 +200,13 @@ func (o *options) longestRead() time.Duration {
 		return longestScrape
 	}
 	return time.Duration(o.timeout)
+}
+
+// settingsOf returns the settings of the i-th reader.
+func (o *options) settingsOf(i int, r *reader) (*sourceSettings, error) {
+	if r.exporter == nil {
+		return &o.sources[i], nil
+	}
+	s, err := o.found(r.exporter)
+	return &s, err
 }

@@ -68,7 +68,7 @@ const (
 	MaxWindow = Duration(24 * time.Hour)
 )
 
-// Kube is what to ask a Kubernetes cluster about who holds the GPUs.
+// Kube is what to ask a Kubernetes cluster.
 type Kube struct {
 	// Config is a kubeconfig file, "" for the cluster whose pod the program runs in; Parse
 	// makes it relative to the directory of the config file.
@@ -78,6 +78,8 @@ type Kube struct {
 	// WorkloadLabels are the labels of pods that name their workloads, as
 	// kube.ParseWorkloadLabel takes them, the first first.
 	WorkloadLabels []string `yaml:"workload_labels"`
+	// Discover is how sources are found.
+	Discover Discover `yaml:"discover"`
 }
 
 // Source is one of the sources that a file names. Each key has the meaning of the flag
@@ -130,6 +132,7 @@ func Default() Config {
 			MaxRequests:   40,
 			MinReadRate:   16 << 10,
 		},
+		Kube: Kube{Discover: Discover{Path: "/metrics", Scheme: "http", MaxSources: 500}},
 		Rules: Rules{
 			Window: Duration(5 * time.Minute),
 			// 32 MB, or 5 minutes of 6,600 series that are read every second.
@@ -155,5 +158,5 @@ func (c *Config) Check() []*compute.OptionError {
 			wrong = append(wrong, compute.Reject("kube.workload_labels", "%v", err))
 		}
 	}
-	return wrong
+	return append(wrong, c.Kube.Discover.check()...)
 }

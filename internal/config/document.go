@@ -117,7 +117,7 @@ const (
 
 // mayBeEmpty matches the paths of values that may be left empty: those of sections, and
 // of what Prometheus reads.
-var mayBeEmpty = regexp.MustCompile(`^(|thresholds|temperatures|health|xids|dialect|limits|sources|rules|rules\.files|kube|kube\.workload_labels|dialect\[\d+\]\.labels|.*\.http_config\..*)$`)
+var mayBeEmpty = regexp.MustCompile(`^(|thresholds|temperatures|health|xids|dialect|limits|sources|rules|rules\.files|kube|kube\.workload_labels|kube\.discover|dialect\[\d+\]\.labels|.*\.http_config\..*)$`)
 
 // index appends a value, and all that it holds, to d.nodes, and returns its last line.
 func (d *document) index(path string, line int, value *yaml.Node) (last int) {
@@ -199,6 +199,8 @@ var wanted = map[string]string{
 	"config.labels":      "keys are wanted; write labels such as {severity: correctable}",
 	"config.Limits":      "keys are wanted; write limits such as series_limit: 250000",
 	"config.Kube":        "keys are wanted; write workloads: true",
+	"config.Discover":    "keys are wanted; write discover: {selector: true}",
+	"config.Selector":    "a label selector is wanted; write one such as app=nvidia-dcgm-exporter, or true",
 	"config.Rules":       "keys are wanted; write files: [/etc/kpulse-proxy/rules/*.yml]",
 	"config.Source":      "keys are wanted; " + wantSources,
 	"[]config.Source":    "a list is wanted; " + wantSources,

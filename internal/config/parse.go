@@ -53,6 +53,7 @@ func Parse(name string, body []byte) (*File, error) {
 		XIDHold:     Duration(compute.DefaultOptions().XIDHold),
 		Limits:      Default().Limits,
 		Rules:       Default().Rules,
+		Kube:        Default().Kube,
 	}
 	d.decode(body, &f)
 	if d.nodes == nil { // no YAML
@@ -150,6 +151,7 @@ func (f *file) config(d *document) Config {
 	if file := c.Kube.Config; file != "" && !filepath.IsAbs(file) {
 		c.Kube.Config = filepath.Join(directory, file)
 	}
+	c.Kube.Discover.HTTP.locate(d, "kube.discover.http_config", directory)
 	c.Rules.Files = nil
 	for _, name := range f.Rules.Files {
 		if !filepath.IsAbs(name) {
@@ -161,17 +163,22 @@ func (f *file) config(d *document) Config {
 		if file := c.Sources[i].Counters; file != "" && !filepath.IsAbs(file) {
 			c.Sources[i].Counters = filepath.Join(directory, file)
 		}
-		conf := c.Sources[i].HTTP
-		if conf == nil {
-			continue
-		}
-		if conf.err != nil {
-			text := withoutURL.ReplaceAllString(strings.TrimPrefix(conf.err.Error(), "yaml: "), "no URL: ")
-			d.reject(d.undecodable(fmt.Sprintf("sources[%d].http_config", i+1)), "%s; %s", withoutValue.ReplaceAllString(text, "a value"), wantHTTP)
-		}
-		conf.SetDirectory(directory)
+		c.Sources[i].HTTP.locate(d, fmt.Sprintf("sources[%d].http_config", i+1), directory)
 	}
 	return c
+}
+
+// locate makes the files of h, which may be nil, relative to a directory, and reports to d
+// why Prometheus refuses it.
+func (h *HTTP) locate(d *document, path, directory string) {
+	if h == nil {
+		return
+	}
+	if h.err != nil {
+		text := withoutURL.ReplaceAllString(strings.TrimPrefix(h.err.Error(), "yaml: "), "no URL: ")
+		d.reject(d.undecodable(path), "%s; %s", withoutValue.ReplaceAllString(text, "a value"), wantHTTP)
+	}
+	h.SetDirectory(directory)
 }
 
 // withoutURL finds a URL, which may hold a password, in what package net/url reports.

@@ -89,8 +89,13 @@ dialect:
 	{"kernel_log of a file", "kernel_log: /run/kmsg\n", func(c *Config) { c.KernelLog = "/run/kmsg" }},
 	{"compat", "compat: [4.8, '1', 2]\n", func(c *Config) { c.Compat = []string{"4.8", "1", "2"} }},
 	{"kube", "kube:\n  config: /etc/kubeconfig\n  workloads: true\n  workload_labels: [app, volcano.sh/job-name=Job]\n", func(c *Config) {
-		c.Kube = Kube{Config: "/etc/kubeconfig", Workloads: true, WorkloadLabels: []string{"app", "volcano.sh/job-name=Job"}}
+		c.Kube = Kube{Config: "/etc/kubeconfig", Workloads: true, WorkloadLabels: []string{"app", "volcano.sh/job-name=Job"}, Discover: Default().Kube.Discover}
 	}},
+	{"discovery", "kube:\n  discover: {selector: true, namespace: gpu, port: 9500, path: /m, scheme: https, max_sources: 7}\n", func(c *Config) {
+		c.Kube.Discover = Discover{Selector: "app.kubernetes.io/name=dcgm-exporter or app=nvidia-dcgm-exporter", Namespace: "gpu", Port: "9500", Path: "/m", Scheme: "https", MaxSources: 7}
+	}},
+	{"discovery by label", "kube: {discover: {selector: 'app in (a, b)'}}\n", func(c *Config) { c.Kube.Discover.Selector = "app in (a, b)" }},
+	{"no discovery", "kube: {discover: {selector: false}}\n", nil},
 	{"kubeconfig beside the file", "kube: {config: kubeconfig, workload_labels: []}\n", func(c *Config) { c.Kube.Config = "kubeconfig" }},
 	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n  max_samples: 1\n", func(c *Config) {
 		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: Duration(24 * time.Hour), MaxSamples: 1}
@@ -165,6 +170,13 @@ var badFiles = []struct{ text, want string }{
 	{"sources:\n- http_config: {tls_config: {insecure_skip_verify: hunter2}}\n", "bad.yml:2: sources[1].http_config.tls_config.insecure_skip_verify: a value where another form is wanted; write what Prometheus takes as http_config, such as tls_config: {ca_file: ca.pem}"},
 	{"sources:\n- http_config: {proxy_url: \"http://u:hunter2@[x\"}\n", "bad.yml:2: sources[1].http_config: no URL: missing ']' in host; " + wantHTTP},
 	{"kube: true\n", `bad.yml:1: kube: "true" where keys are wanted; write workloads: true`},
+	{"kube:\n  discover: true\n", `bad.yml:2: kube.discover: "true" where keys are wanted; write discover: {selector: true}`},
+	{"kube:\n  discover:\n    selector: a b\n", `bad.yml:3: kube.discover.selector: "a b" where a label selector is wanted; write one such as app=nvidia-dcgm-exporter, or true`},
+	{"kube:\n  discover:\n    port: '0'\n", `bad.yml:3: kube.discover.port: "0" is neither the name nor the number of a port; write one such as metrics or 9400`},
+	{"kube:\n  discover:\n    path: m\n    scheme: ftp\n    namespace: A_\n    max_sources: 0\n", `bad.yml:3: kube.discover.path: "m" is no path of a URL; begin it with /, as /metrics
+bad.yml:4: kube.discover.scheme: "ftp" is no scheme of an exporter; write http or https
+bad.yml:5: kube.discover.namespace: "A_" is no name of a namespace; write one such as gpu-operator
+bad.yml:6: kube.discover.max_sources: "0" where a whole number of at least 1 is wanted; write it in digits`},
 	{"kube:\n  workload_labels: [a, b/c/d]\n", `bad.yml:2: kube.workload_labels: "b/c/d" is no key of a label; write one such as app.kubernetes.io/name`},
 	{"kube: {workload_labels: ['a=b c']}\n", `bad.yml:1: kube.workload_labels: "b c" is no kind; write one such as Job, of letters and digits, or the key of the label alone`},
 	{"rules: [a.yml]\n", "bad.yml:1: rules: a list where keys are wanted; write files: [/etc/kpulse-proxy/rules/*.yml]"},
@@ -302,7 +314,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxLabelValue: 2048, MaxRequests: 40, MinReadRate: 16_384}, Rules: Rules{Window: Duration(5 * time.Minute), MaxSamples: 2_000_000}}
+	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxLabelValue: 2048, MaxRequests: 40, MinReadRate: 16_384}, Rules: Rules{Window: Duration(5 * time.Minute), MaxSamples: 2_000_000}, Kube: Kube{Discover: Discover{Path: "/metrics", Scheme: "http", MaxSources: 500}}}
 	if got := Default(); !reflect.DeepEqual(got, fresh) {
 		t.Errorf("the defaults became %+v", got)
 	}

@@ -35,5 +35,8 @@ func (p *Pipeline) Resolve(uuid string) (known, resolved bool) {
 	}
 	p.judging.Lock()
 	defer p.judging.Unlock()
+	if p.left {
+		return false, false
+	}
 	return true, p.opts.Judge.Resolve(uuid)
 }

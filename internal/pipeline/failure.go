@@ -74,6 +74,16 @@ func (p *Pipeline) overdue() *canonical.Failure {
 	}
 }
 
+// gaveWay is the failure of a read that was ended after a while for others to be read.
+func (p *Pipeline) gaveWay(after time.Duration) *canonical.Failure {
+	return &canonical.Failure{
+		Kind:    string(source.Timeout),
+		Timeout: true,
+		Cause:   fmt.Sprintf("%s did not answer within %s, while others waited: %d sources are read at a time", p.Name(), after.Round(time.Millisecond), MaxReads),
+		Remedy:  "find out why so many exporters are slow, or have fewer read by one kpulse-proxy",
+	}
+}
+
 // age is how old the latest good reading is. Without one, and where the clock runs
 // backwards, it is too old for anything.
 func (p *Pipeline) age(now time.Time) time.Duration {

@@ -99,6 +99,18 @@ func (p *Pipeline) expire(f *flight) {
 	p.land(f)
 }
 
+// giveWay ends f with a failure: it has had its turn, and other sources wait for theirs.
+func (p *Pipeline) giveWay(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.over {
+		return
+	}
+	f.failure = p.gaveWay(time.Since(f.begun))
+	p.fail(f.failure)
+	p.land(f)
+}
+
 // land ends f for those who wait for it. The caller holds mu and has set the outcome.
 func (p *Pipeline) land(f *flight) {
 	f.over = true
@@ -112,9 +124,14 @@ func (p *Pipeline) land(f *flight) {
 // observer. A good reading is for the waiters of all flights.
 func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	defer f.cancel()
+	if p.opts.Turns != nil {
+		if end, err := p.opts.Turns.begin(ctx, func() { p.giveWay(f) }); err == nil {
+			defer end()
+		}
+	}
 	r := p.acquire()
-	var err error
-	if p.fetcher != nil { // asks while an earlier request may hang
+	err := ctx.Err()
+	if err == nil && p.fetcher != nil { // asks while an earlier request may hang
 		err = p.fetcher.Fetch(ctx, &r.batch)
 	}
 	if err == nil {

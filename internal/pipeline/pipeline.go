@@ -45,6 +45,9 @@ type Options struct {
 	Poll time.Duration
 	// Timeout bounds each read of a scraped source, whatever the scrapers' deadlines.
 	Timeout time.Duration
+	// Turns is when a scraped source may be read, where there are others; nil is whenever
+	// it is to be.
+	Turns *Turns
 	// NotGiven names what the user wants passed on and the source cannot give.
 	NotGiven []string
 	// Observer is called with the outcome of every read; nil is none.
@@ -111,8 +114,9 @@ type Pipeline struct {
 	newEvents []canonical.Event // scratch
 
 	settings atomic.Pointer[settings] // of Change, for the next reading
-	// judging is held by whoever uses the judge: the reading goroutine, or Resolve.
+	// judging is held by whoever uses the judge: the reading goroutine, Resolve, or Leave.
 	judging sync.Mutex
+	left    bool // the judge was given away; guarded by judging
 }
 
 // settings are the arguments of Change; a nil Translator stays as it is.
@@ -126,6 +130,28 @@ type settings struct {
 // may be in use elsewhere, then or later.
 func (p *Pipeline) Change(judge *compute.Judge, translator *translate.Translator) {
 	p.settings.Store(&settings{translator, judge})
+}
+
+// Remains are what is known of devices that are read no longer: health, accounts and events.
+type Remains struct {
+	judge  *compute.Judge
+	events []canonical.Event
+}
+
+// Leave returns what p knows once its Run has returned, which is then not p's any more.
+func (p *Pipeline) Leave() *Remains {
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	p.applySettings()
+	p.left = true
+	return &Remains{p.opts.Judge, p.Events(nil)}
+}
+
+// Resume has p, which has read nothing yet, go on from what another pipeline left of the
+// same devices, as where they are read at another address from now on. It takes r.
+func (p *Pipeline) Resume(r *Remains) {
+	p.opts.Judge.Resume(r.judge)
+	p.events.Add(r.events...)
 }
 
 // applySettings applies what Change set. It belongs to the reading goroutine.

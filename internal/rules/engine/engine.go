@@ -41,7 +41,8 @@ type Options struct {
 	// not used after its next call.
 	Render func(*canonical.Snapshot) [][]byte
 	// Order ranks a source among those that are served: of a series that several have,
-	// rules see the samples of the lowest. Nil ranks all alike, and the source that is
+	// rules see the samples of the lowest; one that left has a negative rank, and is
+	// forgotten. Nil ranks all alike, and the source that is
 	// read first counts.
 	Order func(source string) int
 	// Serves reports whether a reading of this source would be served now; where it
@@ -307,7 +308,7 @@ func (e *Engine) storeReadings(until time.Time) {
 		}
 		p := e.pageOf(r.source)
 		var parts [][]byte
-		if r.snapshot != nil {
+		if r.snapshot != nil && p.rank >= 0 { // else it was read before its source left
 			parts = e.opts.Render(r.snapshot)
 		}
 		p.observe(e.store, e.interest, r.at.UnixMilli(), parts)
@@ -340,22 +341,23 @@ func (e *Engine) pageOf(source string) *page {
 	p := e.pages[source]
 	if p == nil {
 		p = &page{}
-		if e.opts.Order != nil {
-			p.rank = e.opts.Order(source)
-		}
 		e.pages[source] = p
+	}
+	if e.opts.Order != nil {
+		p.rank = e.opts.Order(source) // which changes as others come and go
 	}
 	return p
 }
 
-// silence ends the series of sources that would not be served.
+// silence ends the series of sources that would not be served, and forgets those that left.
 func (e *Engine) silence(at time.Time) {
-	if e.opts.Serves == nil {
-		return
-	}
 	for source, p := range e.pages {
-		if len(p.lines) > 0 && !e.opts.Serves(source) {
+		if len(p.lines) > 0 && e.opts.Serves != nil && !e.opts.Serves(source) {
 			p.observe(e.store, e.interest, at.UnixMilli(), nil)
+		}
+		if e.opts.Order != nil && e.opts.Order(source) < 0 {
+			p.observe(e.store, e.interest, at.UnixMilli(), nil)
+			delete(e.pages, source)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type Options struct {
 	Client *http.Client
 	// SetBy names what the target was set by, for remedies; "" where that is the flag.
 	SetBy string
+	// Name is what people know the source by; "" is its URL or path.
+	Name string
 }
 
 // Source is one upstream that answers with an exposition. It implements
@@ -53,6 +56,7 @@ type Source struct {
 	caps     source.Caps
 	upstream upstream
 	setBy    string
+	called   string
 	dict     *raw.Dict
 	scanner  raw.Scanner
 
@@ -92,6 +96,7 @@ func New(target string, opts Options) (*Source, error) {
 	s := &Source{
 		timeout: opts.Timeout,
 		setBy:   opts.SetBy,
+		called:  opts.Name,
 		dict:    raw.NewDict(),
 		caps: source.Caps{
 			Backend:     "prometheus",
@@ -119,9 +124,9 @@ func New(target string, opts Options) (*Source, error) {
 	return s, nil
 }
 
-// Name returns the URL without its user, password, query and fragment, any of
+// Name returns Options.Name, else the URL without its user, password, query and fragment, any of
 // which may hold a secret, or the path of the file.
-func (s *Source) Name() string { return s.upstream.name() }
+func (s *Source) Name() string { return cmp.Or(s.called, s.upstream.name()) }
 
 // Caps returns the static properties. Host is the URL's host without its port,
 // "" for a file. Local is never set: an exporter on localhost may be a

@@ -1,0 +1,257 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metric "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/kernellog"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// discovery reads the exporters that --kube.discover finds: one is a member from when its
+// pod runs until that ends.
+type discovery struct {
+	service   *service
+	finder    *kube.Discovery
+	userAgent string
+	machine   string          // our own node, "" where we do not know
+	kernelLog *kernellog.Feed // of that, nil for none
+
+	// ctx is that of all members, from Run on.
+	ctx     context.Context //nolint:containedctx // of what changed is called with
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	members map[kube.Exporter]*member
+	last    map[string]*member // the latest that left, by name
+}
+
+// member is one exporter at one address.
+type member struct {
+	name string // its node's, where it is the only one there
+	stop context.CancelFunc
+	done chan struct{} // closed when it is read no longer
+	left time.Time     // when it was stopped
+
+	// remains are for who has its name next, nil for none. They are set before done is closed.
+	remains *pipeline.Remains
+}
+
+// discovers reports whether sources come from discovery.
+func (o *options) discovers() bool {
+	return o.mode() == modeServe && o.Kube.Discover.Selector != ""
+}
+
+// found are the settings of an exporter that was found: flags and environment count for each.
+func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
+	d, from := &o.Kube.Discover, o.flagSource
+	from.Backend, from.HTTP, from.NodeName = backends[0].name, d.HTTP, e.Node
+	from.Source = fmt.Sprintf("%s://%s%s", d.Scheme, e.Address, d.Path)
+	s, _, err := resolve(from, o.shows())
+	return s, err
+}
+
+// startDiscovery makes what --kube.discover asks for. It sends nothing.
+func (p *service) startDiscovery(userAgent string) error {
+	if !p.opts.discovers() {
+		return nil
+	}
+	o := &p.opts.Kube.Discover
+	selectors, err := kube.ParseSelector(string(o.Selector))
+	if err != nil {
+		return fmt.Errorf("--kube.discover: %w", err)
+	}
+	if _, err := p.opts.found(&kube.Exporter{}); err != nil {
+		return err
+	}
+	d := &discovery{service: p, userAgent: userAgent, members: map[kube.Exporter]*member{}, last: map[string]*member{}}
+	if d.machine, err = thisMachine(); err != nil {
+		return err
+	}
+	if p.kernelLog != nil {
+		d.kernelLog = p.kernelLog.Feed(p.isMine(source.Caps{}))
+	}
+	d.finder, err = kube.NewDiscovery(kube.DiscoveryOptions{
+		Client: p.kube.client, Selectors: selectors, Namespace: o.Namespace, Node: p.opts.flagSource.NodeName, Port: o.Port,
+		Max: int(o.MaxSources), Logger: p.logger, Changed: d.changed,
+	})
+	p.kube.discovery = d
+	return err
+}
+
+// run finds and reads exporters until ctx ends.
+func (d *discovery) run(ctx context.Context) {
+	d.ctx = ctx
+	d.service.logger.Info("discovering exporters", "selector", d.service.opts.Kube.Discover.Selector, "namespace", d.service.opts.Kube.Discover.Namespace, "node", d.service.opts.flagSource.NodeName)
+	d.finder.Run(ctx)
+	d.running.Wait()
+}
+
+// changed begins to read the exporters that are new, and ends to read those that are gone.
+func (d *discovery) changed(all []kube.Exporter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := map[kube.Exporter]bool{}
+	for i := range all {
+		now[all[i]] = true
+	}
+	for e, m := range d.members {
+		if !now[e] {
+			d.remove(e, m)
+		}
+	}
+	d.service.readers.turns.Share(len(d.service.opts.sources)+len(all), d.service.opts.fairTime())
+	for i := range all {
+		if e := &all[i]; d.members[*e] == nil {
+			d.add(e)
+		}
+	}
+	d.promote(all)
+	d.forget()
+}
+
+// remove ends to read a member. The caller holds mu.
+func (d *discovery) remove(e kube.Exporter, m *member) {
+	m.left = time.Now()
+	m.stop()
+	delete(d.members, e)
+	if m.name == nodeOf(&e) {
+		d.last[m.name] = m
+	}
+}
+
+// nodeOf is the name of the first exporter of a node.
+func nodeOf(e *kube.Exporter) string { return cmp.Or(e.Node, e.Address.String()) }
+
+// add begins to read an exporter. It is named by its node, which outlives pods and
+// addresses; where others run on the node, the first has that name. It goes on from what the
+// latest of its name left. The caller holds mu.
+func (d *discovery) add(e *kube.Exporter) {
+	m := &member{name: nodeOf(e), done: make(chan struct{})}
+	for _, other := range d.members {
+		if other.name == m.name {
+			m.name = fmt.Sprintf("%s/%s/%s", nodeOf(e), e.Namespace, e.Pod)
+			break
+		}
+	}
+	before := d.last[m.name]
+	delete(d.last, m.name)
+	ctx, stop := context.WithCancel(d.ctx)
+	m.stop = stop
+	d.members[*e] = m
+	exporter := *e
+	d.running.Go(func() {
+		defer close(m.done)
+		d.live(ctx, m, &exporter, before)
+	})
+}
+
+// promote gives the name of a node to the first of its exporters where the one that had it
+// left, as when a DaemonSet starts the new pod first: it goes on from what that one left.
+// The caller holds mu.
+func (d *discovery) promote(all []kube.Exporter) {
+	named := map[string]bool{}
+	for e, m := range d.members {
+		named[nodeOf(&e)] = named[nodeOf(&e)] || m.name == nodeOf(&e)
+	}
+	for i := range all {
+		if e := &all[i]; !named[nodeOf(e)] {
+			named[nodeOf(e)] = true
+			d.remove(*e, d.members[*e])
+			d.add(e)
+		}
+	}
+}
+
+// forget drops what was left longer ago than any XID is held. The caller holds mu.
+func (d *discovery) forget() {
+	for name, m := range d.last {
+		if time.Since(m.left) > d.service.opts.Judge.XIDHold {
+			delete(d.last, name)
+		}
+	}
+}
+
+// live reads an exporter until ctx ends, once its predecessor, nil for none, is read no
+// longer.
+func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, before *member) {
+	if before != nil {
+		<-before.done // its ctx has ended
+		m.remains = before.remains
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	r, err := d.service.openFound(d, m, e)
+	if err != nil {
+		d.service.logger.Error("an exporter that was found cannot be read", "node", e.Node, "pod", e.Namespace+"/"+e.Pod, "cause", err)
+		return
+	}
+	if m.remains != nil {
+		r.pipeline.Resume(m.remains)
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // scrapes are read to their end
+	defer end()
+	read := make(chan error, 1)
+	go func() { read <- r.pipeline.Run(life) }()
+	d.service.readers.join(r)
+	d.service.logger.Info("reading an exporter", "source", m.name, "pod", e.Namespace+"/"+e.Pod, "address", e.Address)
+	<-ctx.Done()
+	d.service.readers.leave(r)
+	end()
+	err = <-read
+	m.remains = r.pipeline.Leave()
+	d.service.logger.Info("an exporter is read no longer", "source", m.name, "pod", e.Namespace+"/"+e.Pod, "address", e.Address, "cause", err)
+}
+
+// openFound wires what reads an exporter that was found.
+func (p *service) openFound(d *discovery, m *member, e *kube.Exporter) (*reader, error) {
+	p.mu.Lock() // no reload changes settings meanwhile
+	defer p.mu.Unlock()
+	s, err := p.opts.found(e)
+	if err != nil {
+		return nil, err
+	}
+	s.called = m.name
+	src, err := open(p.opts, &s, d.userAgent, p.logger)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{backend: s.backend.name, exporter: e, source: src, hostname: e.Node}
+	var events func(*canonical.Frame)
+	if d.kernelLog != nil && m.name == d.machine {
+		events = d.kernelLog.Take
+	}
+	r.pipeline, err = wire(r.source, p.opts, &s, parts{p.observer(), p.attribute(r), events, p.logger, p.readers.turns})
+	return r, err
+}
+
+// serveDiscovery has served how discovery goes.
+func (p *service) serveDiscovery(served *expose.Options) {
+	d := p.kube.discovery
+	if d == nil {
+		return
+	}
+	served.Absent = d.finder.Absent
+	alsoNote(served, d.finder.Notes)
+	gauge := func(name, help string, labels metric.Labels, value func(kube.DiscoveryCounts) int) metric.Collector {
+		return metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(value(d.finder.Counts())) })
+	}
+	const pods = "Pods that --kube.discover selects: those that are read; those that wait, as they do not run; and those left out, beyond kube.discover.max_sources."
+	served.Collectors = append(served.Collectors,
+		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "read"}, func(c kube.DiscoveryCounts) int { return c.Exporters }),
+		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "waiting"}, func(c kube.DiscoveryCounts) int { return c.Waiting }),
+		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "left_out"}, func(c kube.DiscoveryCounts) int { return c.LeftOut }),
+		metric.NewCounterFunc(metric.CounterOpts{Name: "kpulse_proxy_kube_discovery_failures_total", Help: "Lists and watches of exporter pods that failed; what is known stays meanwhile."},
+			func() float64 { return float64(d.finder.Counts().Failures) }),
+	)
+}

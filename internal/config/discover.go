@@ -1,0 +1,70 @@
+package config
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
+)
+
+// Discover says which exporters to look for in a Kubernetes cluster, and how to read them.
+type Discover struct {
+	// Selector is a label selector of their pods, "" for not looking.
+	Selector Selector `yaml:"selector"`
+	// Namespace is where they run, "" for anywhere.
+	Namespace string `yaml:"namespace"`
+	// Port is the name or number of the pods' port, "" for dcgm-exporter's; Path and Scheme
+	// are those of the URL.
+	Port   string `yaml:"port"`
+	Path   string `yaml:"path"`
+	Scheme string `yaml:"scheme"`
+	// MaxSources is how many are read at most.
+	MaxSources Count `yaml:"max_sources"`
+	// HTTP is as that of a Source.
+	HTTP *HTTP `yaml:"http_config"`
+}
+
+// Selector is a label selector as kube.ParseSelector takes it; "" is none.
+type Selector string
+
+// Set reads a selector, true for that of dcgm-exporter, and false for none. It is that of
+// kingpin.Value.
+func (s *Selector) Set(text string) error {
+	switch strings.ToLower(text) {
+	case "true", "yes", "1":
+		*s = kube.DefaultSelector
+	case "false", "no", "0", "":
+		*s = ""
+	default:
+		if _, err := kube.ParseSelector(text); err != nil {
+			return err
+		}
+		*s = Selector(text)
+	}
+	return nil
+}
+
+// String returns the selector.
+func (s Selector) String() string { return string(s) }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *Selector) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, s) }
+
+// check returns the settings that are wrong.
+func (d *Discover) check() (wrong []*compute.OptionError) {
+	if err := kube.ParsePort(d.Port); err != nil {
+		wrong = append(wrong, compute.Reject("kube.discover.port", "%v", err))
+	}
+	if d.Scheme != "" && d.Scheme != "http" && d.Scheme != "https" {
+		wrong = append(wrong, compute.Reject("kube.discover.scheme", "%q is no scheme of an exporter; write http or https", d.Scheme))
+	}
+	if d.Path != "" && !strings.HasPrefix(d.Path, "/") {
+		wrong = append(wrong, compute.Reject("kube.discover.path", "%q is no path of a URL; begin it with /, as /metrics", d.Path))
+	}
+	if err := kube.CheckNamespace(d.Namespace); err != nil {
+		wrong = append(wrong, compute.Reject("kube.discover.namespace", "%v", err))
+	}
+	return wrong
+}

@@ -1,0 +1,290 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+const (
+	// firstRetry and longestRetry bound the pause after a failed request: it doubles from
+	// one failure to the next.
+	firstRetry   = time.Second
+	longestRetry = time.Minute
+)
+
+// DiscoveryOptions say which exporters to look for.
+type DiscoveryOptions struct {
+	Client *Client
+	// Selectors are label selectors; a pod that any of them selects is an exporter's.
+	Selectors []string
+	// Namespace and Node are where to look, "" for everywhere.
+	Namespace, Node string
+	// Port is the name or number of the pods' port, "" for dcgm-exporter's.
+	Port string
+	// Max is how many are found at most. Those that were found first stay.
+	Max    int
+	Logger *slog.Logger
+	// Changed is called with all exporters, ordered by node, namespace and name, whenever
+	// they change, by one goroutine at a time.
+	Changed func([]Exporter)
+}
+
+// Discovery follows the pods that run exporters. While the API server does not answer, those
+// that are known stay.
+type Discovery struct {
+	opts     DiscoveryOptions
+	watchers []*watcher
+
+	mu       sync.Mutex
+	lists    []map[string]candidate // of each watcher by UID, nil until it has listed
+	admitted map[string]bool        // UIDs
+	current  []Exporter
+	counts   DiscoveryCounts
+	failures []error // of each watcher, nil while all is well
+}
+
+// candidate is a pod that is selected.
+type candidate struct {
+	exporter Exporter
+	runs     bool
+}
+
+// DiscoveryCounts are how discovery goes.
+type DiscoveryCounts struct {
+	// Exporters are read; Waiting are pods that cannot be, as they do not run; LeftOut are
+	// those beyond DiscoveryOptions.Max.
+	Exporters, Waiting, LeftOut int
+	// Lists and Failures count from the start: complete lists, and failed lists and watches.
+	Lists, Failures uint64
+}
+
+// NewDiscovery returns a discovery that Run begins.
+func NewDiscovery(opts DiscoveryOptions) (*Discovery, error) {
+	d := &Discovery{opts: opts, admitted: map[string]bool{}}
+	for i, selector := range opts.Selectors {
+		w, err := newWatcher(opts.Client, selector, opts.Namespace, opts.Node)
+		if err != nil {
+			return nil, err
+		}
+		w.replace = func(pods []podObject) { d.replace(i, pods) }
+		w.change = func(p *podObject, deleted bool) { d.change(i, p, deleted) }
+		w.answered = func() { d.note(i, nil) }
+		d.watchers = append(d.watchers, w)
+	}
+	d.lists, d.failures = make([]map[string]candidate, len(d.watchers)), make([]error, len(d.watchers))
+	return d, nil
+}
+
+// Run follows the pods until ctx ends.
+func (d *Discovery) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for i, w := range d.watchers {
+		all.Go(func() { d.follow(ctx, i, w) })
+	}
+	all.Wait()
+}
+
+// follow follows the pods of one selector. It pauses after failures, longer from one to the
+// next.
+func (d *Discovery) follow(ctx context.Context, i int, w *watcher) {
+	pause := firstRetry
+	for ctx.Err() == nil {
+		begun := time.Now()
+		err := w.follow(ctx)
+		if time.Since(begun) > longestRetry || err == nil {
+			pause = firstRetry
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if !errors.Is(err, errGone) && !errors.Is(err, errCut) {
+			d.note(i, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // spreads load
+		}
+		pause = min(2*pause, longestRetry)
+	}
+}
+
+// note records the outcome of a request, and logs where that is news.
+func (d *Discovery) note(i int, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.failure()
+	d.failures[i] = err
+	if err != nil {
+		d.counts.Failures++
+	}
+	switch after := d.failure(); {
+	case after != nil && (before == nil || before.Kind != after.Kind):
+		d.opts.Logger.Warn("exporters are not discovered", "cause", after.Cause, "remedy", after.Remedy, "known", len(d.current))
+	case before != nil && after == nil:
+		d.opts.Logger.Info("exporters are discovered again")
+	}
+}
+
+// replace takes all pods of a watcher.
+func (d *Discovery) replace(i int, pods []podObject) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.counts.Lists++
+	d.lists[i] = make(map[string]candidate, len(pods))
+	for j := range pods {
+		d.put(i, &pods[j])
+	}
+	d.publish()
+}
+
+// change takes one pod of a watcher.
+func (d *Discovery) change(i int, p *podObject, deleted bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if deleted {
+		delete(d.lists[i], p.Metadata.UID)
+	} else {
+		d.put(i, p)
+	}
+	d.publish()
+}
+
+func (d *Discovery) put(i int, p *podObject) {
+	e, runs := p.exporter(d.opts.Port)
+	d.lists[i][p.Metadata.UID] = candidate{e, runs}
+}
+
+// publish tells of the exporters where they changed. The caller holds mu: nobody is told of
+// two states at a time, or of a later one first.
+func (d *Discovery) publish() {
+	pods := map[string]candidate{}
+	for _, list := range d.lists {
+		for uid, f := range list {
+			pods[uid] = f
+		}
+	}
+	var all []Exporter
+	d.counts.Waiting = 0
+	for _, f := range pods {
+		if f.runs {
+			all = append(all, f.exporter)
+		} else {
+			d.counts.Waiting++
+		}
+	}
+	slices.SortFunc(all, compareExporters)
+	all = d.admit(all)
+	if d.counts.Exporters = len(all); !slices.Equal(all, d.current) {
+		d.current = all
+		d.opts.Changed(slices.Clone(all))
+	}
+}
+
+// admit returns those that there is room for, the ones from before first.
+func (d *Discovery) admit(all []Exporter) []Exporter {
+	room, before := d.opts.Max, d.admitted
+	d.admitted = map[string]bool{}
+	for _, known := range []bool{true, false} {
+		for i := range all {
+			if uid := all[i].UID; before[uid] == known && room > 0 {
+				d.admitted[uid] = true
+				room--
+			}
+		}
+	}
+	leftOut := len(all) - len(d.admitted)
+	if leftOut > 0 && d.counts.LeftOut == 0 {
+		d.opts.Logger.Warn("more exporters run than are read", "left_out", leftOut, "remedy", "raise kube.discover.max_sources, or run a kpulse-proxy for a part of the nodes each")
+	}
+	d.counts.LeftOut = leftOut
+	return slices.DeleteFunc(all, func(e Exporter) bool { return !d.admitted[e.UID] })
+}
+
+// Counts returns how it goes.
+func (d *Discovery) Counts() DiscoveryCounts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.counts
+}
+
+// Notes say why discovery does not go on, if it does not.
+func (d *Discovery) Notes() (notes []canonical.Note) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f := d.failure(); f != nil {
+		notes = append(notes, canonical.Note{Cause: f.Cause, Remedy: f.Remedy})
+	}
+	if n := d.counts.LeftOut; n > 0 {
+		notes = append(notes, canonical.Note{Cause: fmt.Sprintf("%d exporters are not read: there are more than kube.discover.max_sources=%d", n, d.opts.Max), Remedy: "raise it, or run a kpulse-proxy for a part of the nodes each"})
+	}
+	return notes
+}
+
+// Absent returns why no exporter is read: the API server does not tell of any, or none that
+// there should be runs. It is nil where it is certain that there is none in a whole cluster,
+// as where its pool of GPU nodes was scaled to zero: that is no failure.
+func (d *Discovery) Absent() *canonical.Failure {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f := d.failure(); f != nil {
+		return f
+	}
+	if slices.ContainsFunc(d.lists, func(list map[string]candidate) bool { return list == nil }) {
+		return &canonical.Failure{Kind: "not_read", Cause: "the Kubernetes API server was not asked for exporters yet", Remedy: "wait a moment"}
+	}
+	where := " (" + d.where() + ")"
+	switch {
+	case len(d.current) > 0:
+		return &canonical.Failure{Kind: "not_read", Cause: fmt.Sprintf("%d exporters were found and are about to be read", len(d.current)), Remedy: "wait a moment"}
+	case d.counts.Waiting > 0:
+		return &canonical.Failure{Kind: "not_read", Cause: fmt.Sprintf("no pod of an exporter runs%s, of %d that there are", where, d.counts.Waiting), Remedy: "see why: kubectl describe pods"}
+	case d.opts.Node != "":
+		return &canonical.Failure{Kind: "not_read", Cause: "there is no pod of an exporter" + where, Remedy: "see why the exporter's DaemonSet has none there, and that --kube.discover selects its label"}
+	}
+	return nil
+}
+
+// where says which pods are looked for.
+func (d *Discovery) where() string {
+	text := "pods"
+	if d.opts.Namespace != "" {
+		text += " in namespace " + d.opts.Namespace
+	}
+	if d.opts.Node != "" {
+		text += " on node " + d.opts.Node
+	}
+	for i, selector := range d.opts.Selectors {
+		text += []string{" with ", " or "}[min(i, 1)] + selector
+	}
+	return text
+}
+
+// failure is why discovery does not go on, nil while it does. The caller holds mu.
+func (d *Discovery) failure() *canonical.Failure {
+	for _, err := range d.failures {
+		if err == nil {
+			continue
+		}
+		status, is := errors.AsType[*statusError](err)
+		switch {
+		case is && status.code == http.StatusForbidden:
+			return &canonical.Failure{Kind: "denied", Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + status.message,
+				Remedy: "grant it as deploy/kubernetes/rbac.yaml does under kpulse/for: discovery: {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}"}
+		case is && status.code == http.StatusUnauthorized:
+			return &canonical.Failure{Kind: "unauthorized", Cause: "the Kubernetes API server does not accept our credentials: " + status.message,
+				Remedy: "see the pod's service account, or --kube.config"}
+		}
+		return &canonical.Failure{Kind: "unreachable", Cause: "the Kubernetes API server cannot be asked for " + d.where() + ": " + err.Error(),
+			Remedy: "see that this machine reaches it (network policies, --kube.config); exporters that are known are read meanwhile"}
+	}
+	return nil
+}

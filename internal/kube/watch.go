@@ -1,0 +1,237 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// pageSize is how many pods are asked for at once.
+	pageSize = 500
+	// watchTime is how long one watch lasts at least, and at most twice as long: not all
+	// begin anew at once.
+	watchTime = 5 * time.Minute
+	// watchGrace is how much longer we wait for its end.
+	watchGrace = 30 * time.Second
+	// leastWatch is how long a watch that ends without a cause lasted at least; one that
+	// ended sooner counts as failed.
+	leastWatch = time.Second
+	// maxPage bounds what is read of one answer that is no watch, in bytes; a pod has
+	// some 20 KB.
+	maxPage = 64 << 20
+)
+
+// errGone is that the API server has forgotten what we know: it must be listed again.
+var errGone = errors.New("what is known of the pods is too old to go on from")
+
+// errCut is that a watch ended before its time. What the next request gives says whether
+// anything is amiss.
+var errCut = errors.New("the watch of the pods was cut")
+
+// statusError is an answer with a status other than 200.
+type statusError struct {
+	code    int
+	message string
+}
+
+func (e *statusError) Error() string { return e.message }
+
+// watcher follows the pods of one selector.
+type watcher struct {
+	client   *Client
+	selector string
+	base     *url.URL // of the pods
+	node     string   // "" for all
+	version  string   // of what is known, "" before the first list and where that is too old
+
+	// replace and change are called with all pods of the selector, and with one of them.
+	replace func([]podObject)
+	change  func(p *podObject, deleted bool)
+	// answered is called when the API server has answered as it should.
+	answered func()
+}
+
+// newWatcher returns what follows the pods of a selector in a namespace, "" for all.
+func newWatcher(c *Client, selector, namespace, node string) (*watcher, error) {
+	base, _, err := rest.DefaultServerUrlFor(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the Kubernetes API server cannot be used: %w; correct the kubeconfig", err)
+	}
+	if namespace == "" {
+		base = base.JoinPath("api", "v1", "pods")
+	} else {
+		base = base.JoinPath("api", "v1", "namespaces", namespace, "pods")
+	}
+	return &watcher{client: c, selector: selector, base: base, node: node}, nil
+}
+
+// follow lists the pods unless what is known can be gone on from, and watches them until
+// that ends. A nil error is an end that was to come.
+func (w *watcher) follow(ctx context.Context) error {
+	if w.version == "" {
+		if err := w.list(ctx); err != nil {
+			return err
+		}
+	}
+	err := w.watch(ctx)
+	if errors.Is(err, errGone) {
+		w.version = ""
+	}
+	return err
+}
+
+// list reads all pods, page by page.
+func (w *watcher) list(ctx context.Context) error {
+	var pods []podObject
+	next := ""
+	for {
+		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
+		if next != "" {
+			query.Set("continue", next)
+		}
+		var page struct {
+			Metadata struct{ ResourceVersion, Continue string }
+			Items    []podObject
+		}
+		if err := w.page(ctx, query, &page); err != nil {
+			return err
+		}
+		pods = append(pods, page.Items...)
+		if next = page.Metadata.Continue; next == "" {
+			w.version = page.Metadata.ResourceVersion
+			break
+		}
+	}
+	w.replace(pods)
+	w.answered()
+	return nil
+}
+
+func (w *watcher) page(ctx context.Context, query url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	body, err := w.get(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return json.NewDecoder(io.LimitReader(body, maxPage)).Decode(into)
+}
+
+// event is an element of a watch.
+type event struct {
+	Type   string
+	Object json.RawMessage
+}
+
+// watch reads changes until the watch ends.
+func (w *watcher) watch(ctx context.Context) error {
+	lasts := watchTime + rand.N(watchTime) //nolint:gosec // spreads load
+	query := url.Values{
+		"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {w.version},
+		"timeoutSeconds": {strconv.Itoa(int(lasts.Seconds()))},
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Until it begins to answer, a watch is a request as any other.
+	end := time.AfterFunc(RequestTimeout, cancel)
+	defer end.Stop()
+	body, err := w.get(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	end.Reset(lasts + watchGrace)
+	w.answered()
+	begun, decoder := time.Now(), json.NewDecoder(body)
+	for {
+		var e event
+		switch err := decoder.Decode(&e); {
+		case errors.Is(err, io.EOF) && time.Since(begun) >= leastWatch:
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w: %w", errCut, err)
+		}
+		if err := w.take(&e); err != nil {
+			return err
+		}
+	}
+}
+
+// take applies an event.
+func (w *watcher) take(e *event) error {
+	switch e.Type {
+	case "ADDED", "MODIFIED", "DELETED", "BOOKMARK":
+	case "ERROR":
+		return statusOf(http.StatusInternalServerError, e.Object)
+	default:
+		return nil // of a later API
+	}
+	var p podObject
+	if err := json.Unmarshal(e.Object, &p); err != nil {
+		return fmt.Errorf("the watch of the pods holds no pod: %w", err)
+	}
+	if e.Type != "BOOKMARK" {
+		w.change(&p, e.Type == "DELETED")
+	}
+	w.version = p.Metadata.ResourceVersion
+	return nil
+}
+
+// get sends a request for pods, and returns the body of a good answer.
+func (w *watcher) get(ctx context.Context, query url.Values) (io.ReadCloser, error) {
+	query.Set("labelSelector", w.selector)
+	if w.node != "" {
+		query.Set("fieldSelector", "spec.nodeName="+w.node)
+	}
+	u := *w.base
+	u.RawQuery = query.Encode()
+	if w.client.Config.RateLimiter != nil {
+		if err := w.client.Config.RateLimiter.Wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	answer, err := w.client.HTTP.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+		return nil, statusOf(answer.StatusCode, text)
+	}
+	return answer.Body, nil
+}
+
+// statusOf is the error of an answer, which may hold a Status.
+func statusOf(code int, body []byte) error {
+	var status struct {
+		Code    int
+		Message string
+	}
+	if json.Unmarshal(body, &status) == nil && status.Code != 0 {
+		code = status.Code
+	}
+	if code == http.StatusGone {
+		return errGone
+	}
+	if status.Message == "" {
+		status.Message = fmt.Sprintf("the answer is %d %s", code, http.StatusText(code))
+	}
+	return &statusError{code, status.Message}
+}

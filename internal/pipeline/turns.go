@@ -1,0 +1,113 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// MaxReads is how many scraped sources are read at a time where there are many: each read
+// takes a connection and the memory of a body.
+const MaxReads = 15
+
+// leastShare is the shortest time that a read is sure of, however many wait.
+const leastShare = 200 * time.Millisecond
+
+// Turns bounds how many sources are read at a time. Who comes first is read first. A read
+// that has had its share of the time gives way to one that waits, so that sources that hang
+// keep none of the others from being read; while nobody waits it may take as long as it is
+// allowed to. It is safe for concurrent use.
+type Turns struct {
+	mu      sync.Mutex
+	most    int
+	share   time.Duration
+	holders []*turn // in the order in which they began
+	waiting []*turn // in the order in which they came
+	timer   *time.Timer
+}
+
+// turn is one read's.
+type turn struct {
+	begun   time.Time
+	began   chan struct{} // closed when it does
+	giveWay func()
+	asked   bool // to give way
+}
+
+// NewTurns returns turns for one source.
+func NewTurns() *Turns { return &Turns{most: MaxReads, share: time.Hour} }
+
+// Share has all of so many sources get their turn within a time even where each of them
+// hangs, as far as each gets some.
+func (t *Turns) Share(sources int, within time.Duration) {
+	rounds := max(1, (sources+t.most-1)/t.most)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.share = max(within/time.Duration(rounds), leastShare)
+}
+
+// begin waits for a turn. giveWay is called, once at most and by a goroutine of its own,
+// when the read is to end because another waits. end must be called when it has.
+func (t *Turns) begin(ctx context.Context, giveWay func()) (end func(), err error) {
+	one := &turn{began: make(chan struct{}), giveWay: giveWay}
+	t.mu.Lock()
+	t.waiting = append(t.waiting, one)
+	t.next()
+	t.mu.Unlock()
+	select {
+	case <-one.began:
+		return func() { t.end(one) }, nil
+	case <-ctx.Done():
+		t.end(one) // it may just have begun
+		return nil, ctx.Err()
+	}
+}
+
+func (t *Turns) end(one *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := func(other *turn) bool { return other == one }
+	t.holders, t.waiting = slices.DeleteFunc(t.holders, is), slices.DeleteFunc(t.waiting, is)
+	t.next()
+}
+
+// next begins the turns that there is room for, and has reads give way where some wait. The
+// caller holds mu.
+func (t *Turns) next() {
+	now := time.Now()
+	for len(t.waiting) > 0 && len(t.holders) < t.most {
+		one := t.waiting[0]
+		t.waiting = slices.Delete(t.waiting, 0, 1)
+		one.begun = now
+		t.holders = append(t.holders, one)
+		close(one.began)
+	}
+	leave := len(t.waiting)
+	for _, one := range t.holders {
+		if leave == 0 {
+			return
+		}
+		if rest := t.share - now.Sub(one.begun); !one.asked && rest > 0 {
+			t.look(rest)
+			return
+		}
+		if leave--; !one.asked {
+			one.asked = true
+			go one.giveWay()
+		}
+	}
+}
+
+// look has next called again after a time. The caller holds mu.
+func (t *Turns) look(after time.Duration) {
+	if t.timer != nil {
+		t.timer.Reset(after)
+		return
+	}
+	t.timer = time.AfterFunc(after, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.next()
+	})
+}

@@ -19,8 +19,8 @@ type gate struct {
 	hanging  bool
 	refusing bool
 	closed   bool
-	conns    map[net.Conn]bool
-	held     int // readings held back
+	conns    map[net.Conn]bool // true for those that pass nothing any more
+	held     int               // readings held back
 }
 
 // gate opens a way to the API server for this test.
@@ -39,6 +39,16 @@ func (c *cluster) gate(t *testing.T) *gate {
 
 // hang holds back every byte from now on, both ways: connections are accepted and stay.
 func (g *gate) hang() { g.set(func() { g.hanging = true }) }
+
+// strand holds back every byte of the connections that are there, for good and without a
+// word, as a firewall that forgets them does. New ones pass.
+func (g *gate) strand() {
+	g.set(func() {
+		for conn := range g.conns {
+			g.conns[conn] = true
+		}
+	})
+}
 
 // refuse ends each new connection at once. Those that are there stay: see cut.
 func (g *gate) refuse() { g.set(func() { g.refusing = true }) }
@@ -101,16 +111,16 @@ func (g *gate) admit(client, server net.Conn) bool {
 	if g.refusing || g.closed {
 		return false
 	}
-	g.conns[client], g.conns[server] = true, true
+	g.conns[client], g.conns[server] = false, false
 	return true
 }
 
-// hold returns once the gate does not hang.
-func (g *gate) hold() {
+// hold returns once the gate does not hang, and from is not stranded.
+func (g *gate) hold(from net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.held++
-	for g.hanging && !g.closed {
+	for (g.hanging || g.conns[from]) && !g.closed {
 		g.changed.Wait()
 	}
 	g.held--
@@ -122,7 +132,7 @@ func (g *gate) pass(from, to net.Conn) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			g.hold()
+			g.hold(from)
 		}
 		if _, failed := to.Write(buffer[:n]); err != nil || failed != nil {
 			break

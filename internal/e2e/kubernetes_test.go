@@ -41,7 +41,8 @@ import (
 //	k.bind(t, user, "", "kpulse-proxy-dra")  // a ClusterRole of deploy/kubernetes/rbac.yaml
 //	gate := k.gate(t)                        // this test's own way to the API server
 //	file := k.kubeconfig(t, user, gate.url)  // for --kube.config
-//	gate.hang(); gate.cut(); gate.refuse()   // … which the test can disturb; gate.heal()
+//	gate.hang(); gate.cut(); gate.refuse()   // … which the test can disturb; gate.heal();
+//	gate.strand()                            // the connections that are there, silently
 //	k.requests(t, user)                      // what the API server was asked by that account
 //
 // Tests run at the same time: give names only within namespaces of your own, or make them

@@ -61,6 +61,6 @@ rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
-	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml
+	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml ../kpulse-users.rules.yml
 
 .PHONY: help build run screenshots test race lint fuzz bench kubernetes rules rules-cost

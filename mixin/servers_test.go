@@ -132,6 +132,8 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 var empty = map[string]string{
 	"Which fields are missing":     "the demo gives all fields",
 	"Jobs":                         "pods hold the GPUs of the demo, not jobs of a batch system",
+	"Users":                        "there are no such jobs",
+	"Accounts":                     "there are no such jobs",
 	"Streams":                      "the demo is no stream",
 	"Stragglers":                   "no workload of the demo has four devices",
 	"NVLink errors":                "the demo has no such counters",
@@ -201,7 +203,7 @@ func (s servers) ask(t *testing.T, gpu string, report func(where, title string, 
 // TestPanelsWithSharedAndCutGPUs asks every panel of a board that is cut into MIG instances
 // with several holders, and of one that two jobs share, scraped twice as by two replicas:
 // what PromQL matches one to one elsewhere comes more than once here, and no query or rule
-// may fail of it.
+// may fail of it. The jobs are of two users of one account.
 func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,21 +212,34 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start(t, proxy, binary, "--source=tests/mig.prom", "--web.listen-address="+proxy)
+	jobs := t.TempDir()
+	for job, user := range map[string]string{"17": "ada", "18": "bob"} {
+		if err := os.WriteFile(filepath.Join(jobs, job), []byte("user="+user+"\naccount=physics\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, proxy, binary, "--source=tests/mig.prom", "--hpc-job-info-dir="+jobs, "--web.listen-address="+proxy)
 	start(t, prometheus, program(t, "prometheus"), "--config.file="+configure(t, dir, "127.0.0.1:1", proxy, "localhost:"+port),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus)
 	s := servers{prometheus: "http://" + prometheus}
 	recorded := func() bool {
 		n, err := s.count("job:kpulse_allocation_idle_gpus:rate5m and on () device:kpulse_gpu_workload_class:dominant1h")
-		return err == nil && n == 2
+		owners, failed := s.count("owner:kpulse_allocation_energy:rate5m")
+		return err == nil && failed == nil && n == 2 && owners == 2
 	}
 	for end := time.Now().Add(3 * time.Minute); !recorded(); time.Sleep(time.Second) {
 		if time.Now().After(end) {
 			t.Fatal("nothing was recorded of the jobs within three minutes")
 		}
 	}
+	shown := map[string]int{}
 	for _, gpu := range []string{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"} {
-		s.ask(t, gpu, func(_, _ string, _ int) {})
+		s.ask(t, gpu, func(_, title string, found int) { shown[title] = max(shown[title], found) })
+	}
+	for title, want := range map[string]int{"Jobs": 8, "Users": 8, "Accounts": 4} { // of each row four columns
+		if shown[title] < want {
+			t.Errorf("panel %q shows %d values, want %d", title, shown[title], want)
+		}
 	}
 	var rules struct {
 		Data struct {

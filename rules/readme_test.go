@@ -74,7 +74,7 @@ func TestREADME(t *testing.T) {
 func TestREADMELabels(t *testing.T) {
 	label := regexp.MustCompile(`(\w+)="([^"]*)"`)
 	rows := tables(t)
-	for _, file := range []string{"kpulse-node", "kpulse-fleet", "kpulse-gangs"} {
+	for _, file := range []string{"kpulse-node", "kpulse-fleet", "kpulse-gangs", "kpulse-users"} {
 		listed, met := map[string]string{}, map[string]map[string]bool{}
 		for _, r := range rows[file+".rules.yml"] {
 			listed[r.series], met[r.series] = r.labels, map[string]bool{}

@@ -131,7 +131,7 @@ func TestMisread(t *testing.T) {
 // in such samples.
 func TestOneSampleAMinute(t *testing.T) {
 	files := ruleFiles(t)
-	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-gangs.rules.yml"} {
+	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"} {
 		for _, g := range files[file] {
 			if g.Interval != model.Duration(time.Minute) {
 				t.Errorf("%s: group %s is evaluated every %v", file, g.Name, g.Interval)

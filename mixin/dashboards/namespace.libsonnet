@@ -84,6 +84,18 @@ local v = import '../lib/variable.libsonnet';
             'none',
             league('job', '%s, hpc_job' % c.clusterLabel, jobs)
           ) + spent([['hpc_job', 'Job']])),
+          d.at(12, 10, p.table(
+            'Users',
+            'Of a batch system, the largest first, where the proxy knows whose the jobs are (--hpc-job-info-dir).',
+            'none',
+            league('owner', '%s, hpc_user' % c.clusterLabel, q.cluster(c, ', hpc_user!=""'))
+          ) + spent([['hpc_user', 'User']])),
+          d.at(12, 10, p.table(
+            'Accounts',
+            'Of a batch system, the largest first. Compare them with the shares that they were promised.',
+            'none',
+            league('owner', '%s, hpc_account' % c.clusterLabel, q.cluster(c, ', hpc_account!=""'))
+          ) + spent([['hpc_account', 'Account']])),
         ]),
         d.row('Device by device', [
           d.at(24, 10, p.table(

@@ -23,6 +23,10 @@ import (
 // minutes and then rose at once: a counter that rose faster is not believed.
 const greatestPower = 1e6
 
+// stuckAfter is how long a counter may stand still until the power says what the board
+// draws. Exporters read it once in half a minute, or less often.
+const stuckAfter = 5 * time.Minute
+
 // rounding, in microjoules, is by how much a counter may fall that goes on: see restarts.
 const rounding = 1e6
 
@@ -54,9 +58,16 @@ func (m *meter) read(row []float64, dt, lapse time.Duration) (energy int64, span
 		return m.readPower(row[canonical.Power], counter, dt)
 	}
 	m.counter = counter
-	rise, m.ahead = max(rise-m.ahead, 0), max(m.ahead-rise, 0)
 	if rise == 0 {
 		m.still += dt
+		if power := row[canonical.Power]; m.still > stuckAfter && power > 0 && power <= greatestPower {
+			energy = energyOf(power, dt)
+			m.ahead += energy
+		}
+		return energy, dt, true
+	}
+	if rise, m.ahead = max(rise-m.ahead, 0), max(m.ahead-rise, 0); rise == 0 {
+		m.still = 0
 		return 0, dt, true
 	}
 	if lapse-dt > time.Microsecond {
@@ -72,7 +83,7 @@ func (m *meter) readPower(power float64, counter int64, dt time.Duration) (energ
 	m.still = 0
 	ok = power >= 0 && power <= greatestPower
 	if ok {
-		energy = int64(math.Round(power * float64(dt.Microseconds())))
+		energy = energyOf(power, dt)
 	}
 	if counter >= 0 || !ok {
 		m.counter, m.ahead = counter, 0
@@ -80,6 +91,10 @@ func (m *meter) readPower(power float64, counter int64, dt time.Duration) (energ
 		m.ahead += energy
 	}
 	return energy, dt, ok
+}
+
+func energyOf(power float64, dt time.Duration) int64 {
+	return int64(math.Round(power * float64(dt.Microseconds())))
 }
 
 // microjoules is a counter in joules, negative if it was not read or is none.

@@ -82,6 +82,27 @@ func TestEnergyOfABoard(t *testing.T) {
 	b.wantJoules("nobody's", b.pod("a", "GPU-1"), total+100)
 }
 
+// TestEnergyOfAStuckCounter: one that stands still for minutes says nothing while power does.
+func TestEnergyOfAStuckCounter(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1)
+	b.hold([]string{"a"})
+	b.read(0, 0, energized(heavy, 600, 300))
+	total := 0.0
+	for _, step := range []struct {
+		dt             time.Duration
+		counter, power float64
+		joules         float64
+	}{
+		{5 * minute, 600, 300, 0}, {sec, 600, 300, 300}, {sec, 600, 200, 200}, {sec, 600, 0, 0}, {sec, 600, absent, 0},
+		{sec, 900, 300, 0}, {sec, 900, 300, 0}, {sec, 1300, 300, 200}, {sec, 1300, 300, 0},
+	} {
+		b.read(step.dt, step.dt, energized(heavy, step.counter, step.power))
+		total += step.joules
+		b.wantJoules(fmt.Sprint(step), b.pod("a", "GPU-1"), total)
+	}
+}
+
 // TestNoEnergyWithoutAMeter: where neither is read, nothing is said of energy.
 func TestNoEnergyWithoutAMeter(t *testing.T) {
 	b := newAccounts(t, nil)
@@ -201,7 +222,7 @@ func FuzzEnergy(f *testing.F) {
 		}
 		var first, last, before float64
 		metered := true // by the counter alone
-		for n := 0; len(b) >= 19; n, b = n+1, b[19:] {
+		for n := 0; len(b) >= 19 && n < 100; n, b = n+1, b[19:] {
 			counter, power := math.Float64frombits(binary.LittleEndian.Uint64(b)), math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
 			holders, uses, dt := b[16], float64(b[17]), time.Duration(b[18])*10*time.Millisecond
 			holdSome(l, int(holders))

@@ -40,11 +40,14 @@ func (c *Completer) Complete(f *canonical.Frame) {
 
 // complete makes out of in.
 func (c *Completer) complete(in *canonical.AllocationSet) {
+	changed := in != c.in
+	if changed {
+		c.release(in)
+	}
 	if in == nil {
 		c.in, c.out = nil, nil
 		return
 	}
-	changed := in != c.in
 	if changed {
 		c.in, c.out = in, in
 		c.owners = slices.Grow(c.owners[:0], len(in.Allocations))[:len(in.Allocations)]
@@ -70,13 +73,33 @@ func (c *Completer) complete(in *canonical.AllocationSet) {
 	}
 }
 
+// release has the pods forgotten that the source named, and that are not in now.
+func (c *Completer) release(now *canonical.AllocationSet) {
+	if c.in == nil {
+		return
+	}
+	stays := map[Pod]bool{}
+	if now != nil {
+		for i := range now.Allocations {
+			stays[podOfAllocation(&now.Allocations[i])] = true
+		}
+	}
+	for i := range c.in.Allocations {
+		if pod := podOfAllocation(&c.in.Allocations[i]); !stays[pod] {
+			c.resolver.leave(pod)
+		}
+	}
+}
+
+func podOfAllocation(a *canonical.Allocation) Pod { return Pod{a.Namespace, a.Pod} }
+
 // owner returns what an allocation's pod belongs to.
 func (c *Completer) owner(a *canonical.Allocation, now time.Time) Owner {
 	given := Owner{a.Kind, a.Name}
 	if a.Pod == "" || a.Namespace == "" {
 		return given
 	}
-	switch owner, is := c.resolver.find(Pod{a.Namespace, a.Pod}, now); is {
+	switch owner, is := c.resolver.find(podOfAllocation(a), now); is {
 	case known:
 		return owner
 	case pending:

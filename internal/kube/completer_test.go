@@ -61,7 +61,30 @@ func TestCompleter(t *testing.T) {
 		}
 		wantOwners(t, "of another set", c, holding(podOf("b", "Deployment", "web")), Owner{"Deployment", "web"})
 		wantOwners(t, "of no allocations", c, holding())
+	})
+}
+
+// TestCompleterAsksAnewForAPodThatWas: one that comes again may be another of that name.
+func TestCompleterAsksAnewForAPodThatWas(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}, "b": {"Job", "b"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		a, b := podOf("a", "", ""), podOf("b", "", "")
+		c := r.NewCompleter()
+		owners(c, holding(a, b))
+		synctest.Wait()
+		wantOwners(t, "at first", c, holding(a, b), Owner{"Job", "one"}, Owner{"Job", "b"})
+		f.change(func() { f.owners["a"] = Owner{"Job", "two"} })
+		wantOwners(t, "while it is away", c, holding(b), Owner{"Job", "b"})
+		wantOwners(t, "back", c, holding(a, b), Owner{}, Owner{"Job", "b"})
+		synctest.Wait()
+		wantOwners(t, "looked up", c, holding(a, b), Owner{"Job", "two"}, Owner{"Job", "b"})
+		if n := f.count("b"); n != 1 {
+			t.Errorf("asked %d times for one that was always there", n)
+		}
 		c.Complete(&canonical.Frame{})
+		if n := r.Counts().Pods; n != 0 {
+			t.Errorf("%d pods are remembered", n)
+		}
 	})
 }
 

@@ -44,4 +44,12 @@ func (r *recent[K, V]) put(key K, value V) {
 	}
 }
 
+// remove forgets key.
+func (r *recent[K, V]) remove(key K) {
+	if e, ok := r.byKey[key]; ok {
+		r.order.Remove(e)
+		delete(r.byKey, key)
+	}
+}
+
 func (r *recent[K, V]) len() int { return len(r.byKey) }

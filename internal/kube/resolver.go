@@ -26,8 +26,9 @@ const (
 	// one that may be incomplete. The old one stands meanwhile.
 	lookAgain     = 10 * time.Minute
 	lookAgainSoon = time.Minute
-	// outOfUse is how long after the last reading that names a pod its answer counts no
-	// more: another pod may come by that name. It is that of a source that is stale.
+	// outOfUse is how long nobody asks for a pod until its answer counts no more: its source
+	// was not read for so long, and another pod may have come by that name. It is that of a
+	// source that is stale.
 	outOfUse = 5 * time.Minute
 )
 
@@ -122,6 +123,9 @@ func (r *Resolver) work(ctx context.Context) {
 
 // resolve looks up a pod and keeps the answer.
 func (r *Resolver) resolve(ctx context.Context, pod Pod) {
+	if !r.remembers(pod) { // it left while it waited
+		return
+	}
 	r.inFlight.Add(1)
 	defer r.inFlight.Add(-1)
 	owner, sure, err := r.lookUp(ctx, pod)
@@ -152,6 +156,9 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 	// Where the pod was forgotten meanwhile, nobody asks any more.
 	if e, ok := r.pods.byKey[pod]; ok {
 		e := e.Value.(*kept[Pod, *entry]).value
+		if err != nil {
+			owner = e.owner // of before: the pod is still the one that it was found for
+		}
 		changed = changed || !e.answered || e.owner != owner
 		e.owner, e.answered, e.queued, e.due = owner, true, false, time.Now().Add(lives)
 	}
@@ -212,6 +219,20 @@ func (r *Resolver) find(pod Pod, now time.Time) (Owner, standing) {
 		return Owner{}, unknown
 	}
 	return Owner{}, pending
+}
+
+func (r *Resolver) remembers(pod Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pods.byKey[pod] != nil
+}
+
+// leave notes that a source names a pod no more: if it comes again, it may be another of
+// that name.
+func (r *Resolver) leave(pod Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pods.remove(pod)
 }
 
 // Notes are what is amiss, with what to do.

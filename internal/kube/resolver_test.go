@@ -152,6 +152,9 @@ func TestResolverLooksAgain(t *testing.T) {
 		f.change(func() { f.hang = false })
 		use(r, "a", longestPause+2*round)
 		wantStanding(t, r, "a", Owner{"Job", "other"}, known)
+		f.change(func() { f.err = errDenied })
+		use(r, "a", 2*lookAgain)
+		wantStanding(t, r, "a", Owner{"Job", "other"}, known) // as long as it is there
 	})
 }
 

@@ -24,24 +24,30 @@ type allocations struct {
 	roster   *canonical.AllocationRoster // nil after a change
 }
 
-// allocationKey identifies an allocation. One of which Kind and Name are not known is
-// another than when they are: both label counters.
+// holder identifies a workload on a device.
+type holder struct {
+	device   *device
+	workload canonical.Workload
+}
+
+// allocationKey identifies an allocation: Kind and Name label its counters.
 type allocationKey struct {
-	device    *device
-	workload  canonical.Workload
-	described bool
+	holder
+	kind, name string
 }
 
 // allocation is the state of one allocation.
 type allocation struct {
-	canonical.Allocation // Kind and Name as they were first known, all else as of the latest reading
+	canonical.Allocation // Kind and Name as when it began, all else as of the latest reading
 	device               *device
 	slot                 int // its index among those that were last present
 	account              canonical.Account
 	use                  canonical.Use
 }
 
-func (a *allocation) key() allocationKey { return allocationKey{a.device, a.Workload, a.Described()} }
+func (a *allocation) holder() holder { return holder{a.device, a.Workload} }
+
+func (a *allocation) key() allocationKey { return allocationKey{a.holder(), a.Kind, a.Name} }
 
 func (a *allocation) weight() int { return a.Weight(&a.device.Device) }
 
@@ -107,9 +113,14 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 	if set == nil {
 		set = &canonical.AllocationSet{}
 	}
+	was := make(map[holder]*allocation, len(previous))
+	for _, a := range previous {
+		was[a.holder()] = a
+	}
 	l.present = make([]*allocation, len(set.Allocations))
 	for i := range set.Allocations {
-		l.present[i] = l.find(&set.Allocations[i], m)
+		now := &set.Allocations[i]
+		l.present[i] = l.find(now, was[holder{m.present[now.Device], now.Workload}], m)
 	}
 	l.weight = 0
 	for i, a := range l.present {
@@ -126,19 +137,21 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 	l.assign(set.Holders, m)
 }
 
-// find returns the state of an allocation, and creates it if there is none. Kind and Name
-// stay as they were first known: they are labels of counters, and a counter whose labels
-// change starts again from 0. That is what happens once where they become known late, so
-// that the seconds until then stay with nobody's name.
-func (l *allocations) find(now *canonical.Allocation, m *memory) *allocation {
-	key := allocationKey{m.present[now.Device], now.Workload, true}
-	a := l.known[key]
-	if key.described = now.Described(); a == nil {
-		a = l.known[key]
-	}
-	if a == nil {
-		a = &allocation{Allocation: *now, device: key.device}
-		l.known[key] = a
+// find returns the state of an allocation, and creates it if there is none. was is the one
+// that the workload had on the device in the reading before, nil for none.
+//
+// Kind and Name label counters, and a counter whose labels change starts again from 0. So
+// they stay as they were first known, and where they become known late, the seconds until
+// then stay with nobody's name. A workload that comes again may be another of the same
+// name: what is said of it now counts.
+func (l *allocations) find(now *canonical.Allocation, was *allocation, m *memory) *allocation {
+	a := was
+	if was == nil || !was.Described() {
+		key := allocationKey{holder{m.present[now.Device], now.Workload}, now.Kind, now.Name}
+		if a = l.known[key]; a == nil {
+			a = &allocation{Allocation: *now, device: key.device}
+			l.known[key] = a
+		}
 	}
 	kind, name := a.Kind, a.Name
 	a.Allocation = *now

@@ -76,13 +76,24 @@ func TestDescriptionStays(t *testing.T) {
 	b.read(sec, sec, heavy, heavy)
 	hold([]int{0, 1}, canonical.Allocation{Device: 1, Workload: a, Kind: "Deployment", Name: "serve"})
 	b.read(9*minute, minute, heavy, heavy)
-	check("back", born[0], born[2], born[1])
-	b.want("which goes on", b.pod("a", "GPU-1"), 3*sec/2)
+	again := canonical.Allocation{Device: 1, Workload: a, Kind: "Deployment", Name: "serve"}
+	check("another of its name", again, born[2], born[0], born[1])
+	b.want("which is born", &b.ledger.Allocations[0], 0)
+	for _, one := range []canonical.Allocation{born[0], {Device: 1, Workload: a}, born[0]} { // each after it was away
+		hold([]int{0, 0})
+		b.read(sec, sec, heavy, heavy)
+		hold([]int{0, 1}, one)
+		b.read(sec, sec, heavy, heavy)
+		b.read(sec, sec, heavy, heavy)
+		if got := b.ledger.AllocationRoster.Allocations[0]; got != one {
+			t.Errorf("back: %+v, want %+v", got, one)
+		}
+	}
+	b.want("which goes on", &b.ledger.Allocations[0], 9*sec/2)
 	hold([]int{0, 0})
 	b.read(sec, sec, heavy, heavy)
 	b.read(11*minute, minute, heavy, heavy)
 	check("forgotten")
-	again := canonical.Allocation{Device: 1, Workload: a, Kind: "Deployment", Name: "serve"}
 	hold([]int{0, 1}, again)
 	b.read(sec, sec, heavy, heavy)
 	check("born again", again)

@@ -256,7 +256,7 @@ func checkAllocations(t *testing.T, l *canonical.Ledger, f *canonical.Frame, ref
 		t.Errorf("%d allocations and %d holders, want %d and %d", len(list.Allocations), len(list.Holders), len(ref.allocations), f.Len())
 	}
 	for i, a := range list.Allocations {
-		key := refAllocationKey(&l.Roster.Devices[a.Device], a.Workload, a.Kind != "")
+		key := refAllocationKey(&l.Roster.Devices[a.Device], a.Workload, a.Kind, a.Name)
 		got, want := &l.Allocations[i], ref.allocations[key]
 		if want == nil {
 			t.Fatalf("%s: an account of what is forgotten", key)
@@ -304,7 +304,7 @@ func checkNothingTakenBack(t *testing.T, l *canonical.Ledger, before map[string]
 		check(key, l.Devices[i], ref.devices[key].Observed == 0)
 	}
 	for i, a := range l.AllocationRoster.Allocations {
-		key := refAllocationKey(&l.Roster.Devices[a.Device], a.Workload, a.Kind != "")
+		key := refAllocationKey(&l.Roster.Devices[a.Device], a.Workload, a.Kind, a.Name)
 		check(key, l.Allocations[i], ref.allocations[key].Observed == 0)
 	}
 }

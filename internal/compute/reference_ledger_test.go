@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -49,8 +50,13 @@ func refKey(d *canonical.Device) string {
 }
 
 // refAllocationKey is of an account with Kind and Name, or of one without.
-func refAllocationKey(d *canonical.Device, w canonical.Workload, described bool) string {
-	return fmt.Sprintf("%s of %q %v", refKey(d), w, described)
+func refAllocationKey(d *canonical.Device, w canonical.Workload, kind, name string) string {
+	return fmt.Sprintf("%s%q %q", refHolder(d, w), kind, name)
+}
+
+// refHolder is what the keys of all accounts of a workload on a device begin with.
+func refHolder(d *canonical.Device, w canonical.Workload) string {
+	return fmt.Sprintf("%s of %q ", refKey(d), w)
 }
 
 // read takes in a reading. The clock must never be set back.
@@ -151,9 +157,11 @@ func (l *refLedger) setAllocations(f *canonical.Frame) {
 				if a.Device != i {
 					continue
 				}
-				key := refAllocationKey(d, a.Workload, true)
-				if a.Kind == "" && l.allocations[key] == nil {
-					key = refAllocationKey(d, a.Workload, false)
+				key := refAllocationKey(d, a.Workload, a.Kind, a.Name)
+				for _, earlier := range before {
+					if strings.HasPrefix(earlier, refHolder(d, a.Workload)) && l.allocations[earlier].kind != "" {
+						key = earlier
+					}
 				}
 				if l.allocations[key] == nil {
 					l.allocations[key] = &refAccount{kind: a.Kind, name: a.Name}

@@ -8,8 +8,11 @@ type attribution func(*canonical.Frame)
 
 // attribute returns what completes the holders of the devices of a source, in the order in
 // which each needs what the one before found; nil where nothing does.
-func (p *service) attribute(*reader) attribution {
+func (p *service) attribute(r *reader) attribution {
 	var steps []attribution
+	if p.kube.kubelet != nil {
+		steps = append(steps, p.kubeletFeed(r).Attribute)
+	}
 	if p.kube.resolver != nil {
 		steps = append(steps, p.kube.resolver.NewCompleter().Complete)
 	}

@@ -13,6 +13,7 @@ import (
 // kubernetes is what the program has of a cluster: nothing, unless a flag asks for it.
 type kubernetes struct {
 	client    *kube.Client
+	kubelet   *kube.Kubelet  // nil without --kube.pod-resources
 	resolver  *kube.Resolver // nil without --kube.workloads
 	discovery *discovery     // nil without --kube.discover
 }
@@ -20,10 +21,14 @@ type kubernetes struct {
 // startKube makes what --kube.* asks for. It sends nothing.
 func (p *service) startKube(userAgent string) (err error) {
 	o := &p.opts.Kube
-	if !o.Workloads && !p.opts.discovers() {
+	if o.PodResources == "" && !o.Workloads && !p.opts.discovers() {
 		return nil
 	}
 	kube.LogTo(p.logger)
+	p.startKubelet(userAgent)
+	if !o.Workloads && !p.opts.discovers() {
+		return nil
+	}
 	if p.kube.client, err = kube.NewClient(o.Config, userAgent); err != nil {
 		return err
 	}
@@ -49,6 +54,9 @@ func (p *service) startResolver() (err error) {
 
 // runKube runs what was started until ctx ends.
 func (p *service) runKube(ctx context.Context, besides *sync.WaitGroup) {
+	if k := p.kube.kubelet; k != nil {
+		besides.Go(func() { k.Run(ctx) })
+	}
 	if r := p.kube.resolver; r != nil {
 		besides.Go(func() { r.Run(ctx) })
 	}
@@ -56,6 +64,10 @@ func (p *service) runKube(ctx context.Context, besides *sync.WaitGroup) {
 
 // serveKube has served what the program tells of itself.
 func (p *service) serveKube(served *expose.Options) {
+	if k := p.kube.kubelet; k != nil {
+		alsoNote(served, k.Notes)
+		served.Collectors = append(served.Collectors, kubeletCollectors(k)...)
+	}
 	if r := p.kube.resolver; r != nil {
 		alsoNote(served, r.Notes)
 		served.Collectors = append(served.Collectors, resolverCollectors(r)...)

@@ -73,6 +73,8 @@ type Kube struct {
 	// Config is a kubeconfig file, "" for the cluster whose pod the program runs in; Parse
 	// makes it relative to the directory of the config file.
 	Config string `yaml:"config"`
+	// PodResources is the kubelet's socket, "" for none.
+	PodResources PodResources `yaml:"pod_resources"`
 	// Workloads is whether to ask what pods belong to.
 	Workloads bool `yaml:"workloads"`
 	// WorkloadLabels are the labels of pods that name their workloads, as

@@ -96,6 +96,9 @@ dialect:
 	}},
 	{"discovery by label", "kube: {discover: {selector: 'app in (a, b)'}}\n", func(c *Config) { c.Kube.Discover.Selector = "app in (a, b)" }},
 	{"no discovery", "kube: {discover: {selector: false}}\n", nil},
+	{"the kubelet's socket", "kube: {pod_resources: true}\n", func(c *Config) { c.Kube.PodResources = "/var/lib/kubelet/pod-resources/kubelet.sock" }},
+	{"the kubelet's socket elsewhere", "kube: {pod_resources: /run/k.sock}\n", func(c *Config) { c.Kube.PodResources = "/run/k.sock" }},
+	{"no kubelet", "kube: {pod_resources: false}\n", func(*Config) {}},
 	{"kubeconfig beside the file", "kube: {config: kubeconfig, workload_labels: []}\n", func(c *Config) { c.Kube.Config = "kubeconfig" }},
 	{"rules", "rules:\n  files: [/etc/a.yml, 'sub/*.yml']\n  window: 24h\n  max_samples: 1\n", func(c *Config) {
 		c.Rules = Rules{Files: []string{"/etc/a.yml", "sub/*.yml"}, Window: Duration(24 * time.Hour), MaxSamples: 1}
@@ -177,6 +180,7 @@ var badFiles = []struct{ text, want string }{
 bad.yml:4: kube.discover.scheme: "ftp" is no scheme of an exporter; write http or https
 bad.yml:5: kube.discover.namespace: "A_" is no name of a namespace; write one such as gpu-operator
 bad.yml:6: kube.discover.max_sources: "0" where a whole number of at least 1 is wanted; write it in digits`},
+	{"kube:\n  pod_resources: [a]\n", "bad.yml:2: kube.pod_resources: a list where a path is wanted; write that of the kubelet's socket, or true for the usual one"},
 	{"kube:\n  workload_labels: [a, b/c/d]\n", `bad.yml:2: kube.workload_labels: "b/c/d" is no key of a label; write one such as app.kubernetes.io/name`},
 	{"kube: {workload_labels: ['a=b c']}\n", `bad.yml:1: kube.workload_labels: "b c" is no kind; write one such as Job, of letters and digits, or the key of the label alone`},
 	{"rules: [a.yml]\n", "bad.yml:1: rules: a list where keys are wanted; write files: [/etc/kpulse-proxy/rules/*.yml]"},

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
 // Duration is a time.Duration that is written as 15s or 10m, or in bare seconds.
@@ -54,14 +56,7 @@ const DefaultKernelLog KernelLog = "/dev/kmsg"
 // Set reads a path, or true for the default and false for none. It is that of
 // kingpin.Value.
 func (k *KernelLog) Set(s string) error {
-	switch strings.ToLower(s) {
-	case "true", "yes", "1":
-		*k = DefaultKernelLog
-	case "false", "no", "0", "":
-		*k = ""
-	default:
-		*k = KernelLog(s)
-	}
+	*k = switched(s, DefaultKernelLog)
 	return nil
 }
 
@@ -70,6 +65,36 @@ func (k KernelLog) String() string { return string(k) }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (k *KernelLog) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, k) }
+
+// PodResources is the path of the kubelet's socket for who has which device; "" is none.
+type PodResources string
+
+// DefaultPodResources is where a kubelet has it.
+const DefaultPodResources PodResources = kube.PodResourcesSocket
+
+// Set reads a path, or true for the default and false for none. It is that of
+// kingpin.Value.
+func (p *PodResources) Set(s string) error {
+	*p = switched(s, DefaultPodResources)
+	return nil
+}
+
+// String returns the path.
+func (p PodResources) String() string { return string(p) }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (p *PodResources) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, p) }
+
+// switched is what a text means that is a path, or switches a standard one on or off.
+func switched[T ~string](text string, standard T) T {
+	switch strings.ToLower(text) {
+	case "true", "yes", "1":
+		return standard
+	case "false", "no", "0", "":
+		return ""
+	}
+	return T(text)
+}
 
 // Size is a number of bytes, from 1 to 1 TiB.
 type Size int64

@@ -83,6 +83,18 @@ func Boards(proc string) (gpus []GPU) {
 	return gpus
 }
 
+// Minors returns the UUIDs of the machine's boards by the number of their device file: 0 is
+// /dev/nvidia0. proc is where procfs is mounted.
+func Minors(proc string) map[string]string {
+	uuids := map[string]string{}
+	for _, g := range Boards(proc) {
+		if g.minor != "" && g.UUID != "" {
+			uuids[g.minor] = g.UUID
+		}
+	}
+	return uuids
+}
+
 // parseGPU reads lines such as `GPU UUID:  GPU-…`.
 func parseGPU(text []byte) (g GPU) {
 	lines := bufio.NewScanner(bytes.NewReader(text))

@@ -3,6 +3,7 @@ package kube
 import (
 	"slices"
 	"sync/atomic"
+	"weak"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -58,10 +59,13 @@ type place struct {
 	canonical.Workload
 }
 
-// Feed returns a new feed. All are made before Run.
+// Feed returns a new feed.
 func (k *Kubelet) Feed(opts FeedOptions) *Feed {
 	f := &Feed{opts: opts, kubelet: k}
-	k.feeds = append(k.feeds, f)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.feeds = slices.DeleteFunc(k.feeds, func(p weak.Pointer[Feed]) bool { return p.Value() == nil })
+	k.feeds = append(k.feeds, weak.Make(f))
 	return f
 }
 

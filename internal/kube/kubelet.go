@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -27,6 +29,9 @@ const (
 type KubeletOptions struct {
 	// Socket is the path of its pod-resources API.
 	Socket string
+	// Claims finds the devices that pods have by claims; nil finds none. Its Run is the
+	// Kubelet's.
+	Claims *Claims
 	// Minors returns the UUIDs of the machine's boards by the number of their device file;
 	// nil, or without one, boards are found by their index.
 	Minors func() map[string]string
@@ -39,8 +44,10 @@ type KubeletOptions struct {
 // Kubelet knows which container of this node has which device, by asking the kubelet in the
 // background. Any goroutine may use it.
 type Kubelet struct {
-	opts  KubeletOptions
-	feeds []*Feed // none is added while Run runs
+	opts KubeletOptions
+
+	mu    sync.Mutex
+	feeds []weak.Pointer[Feed] // of sources, which may end
 
 	current atomic.Pointer[answer]
 	notes   atomic.Pointer[[]canonical.Note]
@@ -63,8 +70,9 @@ type kubeletCounts struct{ asked, failed, unread atomic.Uint64 }
 
 // KubeletCounts are how asking the kubelet went.
 type KubeletCounts struct {
-	// Asked counts all questions, Failed those without an answer.
-	Asked, Failed uint64
+	// Asked counts all questions, Failed those without an answer; ClaimsAsked and
+	// ClaimsFailed those for the devices of claims.
+	Asked, Failed, ClaimsAsked, ClaimsFailed uint64
 	// Matched and Unmatched are how many devices containers have, by whether a source has
 	// the device. Unread is how many of NVIDIA's device ids and claims say of no device
 	// which one it is.
@@ -84,12 +92,20 @@ func NewKubelet(opts KubeletOptions) *Kubelet {
 
 // Run asks the kubelet until ctx ends.
 func (k *Kubelet) Run(ctx context.Context) {
+	var besides sync.WaitGroup
+	defer besides.Wait()
+	var answers <-chan struct{}
+	if c := k.opts.Claims; c != nil {
+		besides.Go(func() { c.Run(ctx) })
+		answers = c.answers
+	}
 	again := time.NewTicker(k.opts.Interval)
 	defer again.Stop()
 	for ctx.Err() == nil {
 		k.ask(ctx)
 		select {
 		case <-again.C:
+		case <-answers:
 		case <-ctx.Done():
 		}
 	}
@@ -110,7 +126,11 @@ func (k *Kubelet) ask(ctx context.Context) {
 		return
 	}
 	k.findBoards(&l)
-	k.counts.unread.Store(uint64(l.unknown + len(l.claims)))
+	unread := l.unknown + len(l.claims)
+	if k.opts.Claims != nil {
+		unread = l.unknown + k.opts.Claims.resolve(&l)
+	}
+	k.counts.unread.Store(uint64(unread))
 	k.succeed(&l)
 }
 
@@ -169,30 +189,54 @@ func (k *Kubelet) note(n *canonical.Note) {
 	k.notes.Store(&[]canonical.Note{*n})
 }
 
-// Notes are what is amiss now. Nobody writes to them.
-func (k *Kubelet) Notes() []canonical.Note {
+// Notes are what is amiss now.
+func (k *Kubelet) Notes() (all []canonical.Note) {
 	if notes := k.notes.Load(); notes != nil {
-		return *notes
+		all = append(all, *notes...)
 	}
-	return nil
+	if k.opts.Claims != nil {
+		if notes := k.opts.Claims.notes.Load(); notes != nil {
+			all = append(all, *notes...)
+		}
+	}
+	return all
 }
 
 // Counts returns how asking went until now.
 func (k *Kubelet) Counts() KubeletCounts {
 	c := KubeletCounts{Asked: k.counts.asked.Load(), Failed: k.counts.failed.Load(), Unread: int(k.counts.unread.Load())}
+	if claims := k.opts.Claims; claims != nil {
+		c.ClaimsAsked, c.ClaimsFailed = claims.asked.Load(), claims.failed.Load()
+	}
 	now := k.current.Load()
+	matched := k.matched(now)
 	for i := range now.holds {
-		matched := slices.ContainsFunc(k.feeds, func(f *Feed) bool {
-			m := f.matched.Load()
-			return m != nil && m.answer == now && m.found[i]
-		})
-		if matched {
+		if matched[i] {
 			c.Matched++
 		} else {
 			c.Unmatched++
 		}
 	}
 	return c
+}
+
+// matched tells which holds of an answer are of devices that any source has.
+func (k *Kubelet) matched(now *answer) []bool {
+	all := make([]bool, len(now.holds))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, feed := range k.feeds {
+		f := feed.Value()
+		if f == nil {
+			continue
+		}
+		if m := f.matched.Load(); m != nil && m.answer == now {
+			for i := range all {
+				all[i] = all[i] || m.found[i]
+			}
+		}
+	}
+	return all
 }
 
 // splitRemedy splits the text of an error as explain makes it.

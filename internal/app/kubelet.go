@@ -1,0 +1,83 @@
+package app
+
+import (
+	"os"
+
+	metric "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// startKubelet makes what --kube.pod-resources asks for. It sends nothing.
+func (p *service) startKubelet(userAgent string) {
+	socket := string(p.opts.Kube.PodResources)
+	if socket == "" {
+		return
+	}
+	config := p.opts.Kube.Config
+	p.kube.kubelet = kube.NewKubelet(kube.KubeletOptions{
+		Socket: socket,
+		Claims: kube.NewClaims(kube.ClaimsOptions{
+			Client: func() (*kube.Client, error) { return kube.NewClient(config, userAgent) },
+			Node:   os.Getenv("NODE_NAME"),
+			Logger: p.logger,
+		}),
+		Minors: func() map[string]string { return host.Minors(procfs) },
+		Logger: p.logger,
+	})
+	p.logger.Info("asking the kubelet which pods have GPUs", "socket", socket)
+}
+
+// kubeletFeed returns what adds the kubelet's pods to the devices of a source.
+func (p *service) kubeletFeed(r *reader) *kube.Feed {
+	_, limit := expose.Limits(p.opts.seriesPerSource(), 0)
+	opts := kube.FeedOptions{Limit: limit}
+	if r.backend != "replay" { // a capture is of no machine
+		opts.Mine = p.isMine(r.source.Caps())
+	}
+	type placer interface{ MIGPlaces() []canonical.MIGPlace }
+	if places, able := source.As[placer](r.source); able {
+		opts.MIGPlaces = places.MIGPlaces
+	}
+	return p.kube.kubelet.Feed(opts)
+}
+
+// kubeletCollectors are the proxy's own series of what the kubelet is asked.
+func kubeletCollectors(k *kube.Kubelet) (all []metric.Collector) {
+	for _, counter := range []struct {
+		name, help string
+		value      func(*kube.KubeletCounts) uint64
+	}{
+		{"kpulse_proxy_kubelet_questions_total", "Times that the kubelet was asked which containers have which devices.", func(c *kube.KubeletCounts) uint64 { return c.Asked }},
+		{"kpulse_proxy_kubelet_failures_total", "Times that the kubelet did not answer that.", func(c *kube.KubeletCounts) uint64 { return c.Failed }},
+		{"kpulse_proxy_kube_claims_questions_total", "Times that the Kubernetes API server was asked which devices the claims of pods are.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsAsked }},
+		{"kpulse_proxy_kube_claims_failures_total", "Times that this was not answered.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsFailed }},
+	} {
+		all = append(all, metric.NewCounterFunc(metric.CounterOpts{Name: counter.name, Help: counter.help}, func() float64 {
+			c := k.Counts()
+			return float64(counter.value(&c))
+		}))
+	}
+	for _, result := range []struct {
+		word  string
+		value func(*kube.KubeletCounts) int
+	}{
+		{"matched", func(c *kube.KubeletCounts) int { return c.Matched }},
+		{"unmatched", func(c *kube.KubeletCounts) int { return c.Unmatched }},
+		{"unread", func(c *kube.KubeletCounts) int { return c.Unread }},
+	} {
+		all = append(all, metric.NewGaugeFunc(metric.GaugeOpts{
+			Name:        "kpulse_proxy_kubelet_devices",
+			Help:        "NVIDIA's devices that the kubelet says containers have, by what is known of them: matched are of a GPU or MIG instance that is read, unmatched of none, or of one that cannot be told from others; of unread ones the id, or the claim, does not say which device it is.",
+			ConstLabels: metric.Labels{"result": result.word},
+		}, func() float64 {
+			c := k.Counts()
+			return float64(result.value(&c))
+		}))
+	}
+	return all
+}

@@ -195,6 +195,7 @@ func (g given) options(o *options) (*options, error) {
 			return nil, &fileError{err}
 		}
 		o.Config = file.Config
+		g = g.under(file)
 	}
 	o.given = g
 	for _, f := range g {
@@ -202,6 +203,7 @@ func (g given) options(o *options) (*options, error) {
 			return nil, err
 		}
 	}
+	g.complete(os.LookupEnv, o)
 	o.weigh()
 	if err := o.chooseSources(file); err != nil {
 		return nil, err
@@ -348,7 +350,7 @@ func (o *options) refuse() error {
 // refuseFlag returns why a flag that was given has no meaning beside the others.
 func (o *options) refuseFlag(f *givenFlag) error {
 	s := f.setting
-	if f.texts == nil || f.adopted != "" || reflect.ValueOf(s.at(o)).Elem().IsZero() {
+	if f.texts == nil || reflect.ValueOf(s.at(o)).Elem().IsZero() {
 		return nil
 	}
 	if s.needs != "" && s.modes&o.mode()&modeHealth == 0 && reflect.ValueOf(settingOf(s.needs).at(o)).Elem().IsZero() {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	metric "github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,9 @@ func (p *service) startKube(userAgent string) (err error) {
 		return nil
 	}
 	if p.kube.client, err = kube.NewClient(o.Config, userAgent); err != nil {
+		if f := p.opts.given.flag("kube.discover"); f.adopted != "" {
+			err = fmt.Errorf("%s: %w", f.name(), err)
+		}
 		return err
 	}
 	return p.startResolver()

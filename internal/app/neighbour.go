@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
 )
 
 // neighbour is the environment of gpu-container-exporter, in whose place a kpulse-proxy may be
@@ -19,18 +21,24 @@ type adoption struct {
 	flag string
 	// by is the variable without which it does not.
 	by string
-	// unless are other flags that say the same: one that is given wins.
+	// unless are other flags that say the same: one that is given wins, and so does a config
+	// file that names what to read, unless inFile is nil.
 	unless string
+	inFile func(*config.File) bool
 	// value returns what the flag would have been given, "" for nothing.
 	value func(neighbour) (string, error)
+	// complete sets what goes with it and has no flag; nil is nothing.
+	complete func(neighbour, *options)
 	// help is for the reference.
 	help string
 }
 
 // adoptions are in the order in which they are reported.
 var adoptions = []adoption{
-	{flag: "source", by: "DCGM_HOST", unless: "backend replay", value: neighbour.url,
-		help: "The host of the exporter. With it `DCGM_PORT` (9400) and `DCGM_METRICS_ENDPOINT` (/metrics) count, too."},
+	{flag: "source", by: "DCGM_HOST", unless: "backend replay kube.discover", inFile: namesSources, value: neighbour.url,
+		help: "The host of the exporter, with `DCGM_PORT` (9400) and `DCGM_METRICS_ENDPOINT` (/metrics)."},
+	{flag: "kube.discover", by: "DCGM_LABELS", unless: "backend replay source", inFile: namesSources, value: neighbour.selector, complete: neighbour.completeDiscovery,
+		help: "The label selector of the exporters' pods, with `DCGM_PORT` (the port of their container) and `DCGM_METRICS_ENDPOINT` (/metrics); only without `DCGM_HOST`."},
 	{flag: "web.listen-address", by: "HTTP_LISTEN_PORT", value: neighbour.listen,
 		help: "The port to listen on, of all addresses. Without it we listen where we always do, and not on 6061."},
 }
@@ -81,8 +89,42 @@ func (env neighbour) url() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := cmp.Or(env.get("DCGM_METRICS_ENDPOINT"), "/metrics")
-	return "http://" + net.JoinHostPort(host, port) + "/" + strings.TrimPrefix(path, "/"), nil
+	return "http://" + net.JoinHostPort(host, port) + cmp.Or(env.path(), "/metrics"), nil
+}
+
+// path is that of the exporters' URLs, "" where the environment does not name it.
+func (env neighbour) path() string {
+	path := env.get("DCGM_METRICS_ENDPOINT")
+	if path == "" {
+		return ""
+	}
+	return "/" + strings.TrimPrefix(path, "/")
+}
+
+// selector is that of the exporters' pods, where the environment names no host.
+func (env neighbour) selector() (string, error) {
+	if env.get("DCGM_HOST") != "" {
+		return "", nil
+	}
+	_, err := env.port("DCGM_PORT", "", 1)
+	return env.get("DCGM_LABELS"), err
+}
+
+// completeDiscovery sets how to read the pods that are found, as far as the config file does
+// not.
+func (env neighbour) completeDiscovery(o *options) {
+	d, standard := &o.Kube.Discover, config.Default().Kube.Discover
+	if d.Port == standard.Port {
+		d.Port = cmp.Or(env.get("DCGM_PORT"), d.Port)
+	}
+	if d.Path == standard.Path {
+		d.Path = cmp.Or(env.path(), d.Path)
+	}
+}
+
+// namesSources reports whether a config file names what to read.
+func namesSources(file *config.File) bool {
+	return len(file.Sources) > 0 || file.Kube.Discover.Selector != ""
 }
 
 // listen is the address on which to listen.
@@ -124,6 +166,28 @@ func (g given) adopt(env neighbour) error {
 		}
 	}
 	return nil
+}
+
+// under returns what is given without what a config file says instead of the neighbour's
+// environment.
+func (g given) under(file *config.File) given {
+	g = slices.Clone(g)
+	for _, a := range adoptions {
+		i := slices.IndexFunc(g, func(f *givenFlag) bool { return f.setting.flag == a.flag })
+		if g[i].adopted != "" && a.inFile != nil && a.inFile(file) {
+			g[i] = &givenFlag{setting: g[i].setting}
+		}
+	}
+	return g
+}
+
+// complete sets what goes with the flags that were adopted and has none itself.
+func (g given) complete(env neighbour, o *options) {
+	for _, a := range adoptions {
+		if a.complete != nil && g.flag(a.flag).adopted != "" {
+			a.complete(env, o)
+		}
+	}
 }
 
 // waived reports whether flags or variables of our own say what a would.

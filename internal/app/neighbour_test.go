@@ -5,6 +5,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
 // neighbourVariables are those of gpu-container-exporter.
@@ -40,7 +43,6 @@ func TestNeighbour(t *testing.T) {
 		{"DCGM_HOST=::1 DCGM_PORT=1", "", "http://[::1]:1/metrics :9401"},
 		{"DCGM_HOST=[::1] DCGM_PORT=1", "", "http://[::1]:1/metrics :9401"},
 		{"DCGM_HOST=h DCGM_PORT=5555 HTTP_LISTEN_PORT=0", "", "http://h:5555/metrics :0"},
-		{"DCGM_HOST= DCGM_LABELS=app=dcgm HTTP_LISTEN_PORT=6061", "", defaultUpstream + " :6061"},
 		// Of another program: one alone, one of the host engine, one of Kubernetes.
 		{"DCGM_HOST=h", "", standard},
 		{"DCGM_HOST=h NODE_NAME=n", "", standard},
@@ -64,6 +66,41 @@ func TestNeighbour(t *testing.T) {
 		if got := o.sources[0].Source.Source + " " + strings.Join(o.listen, ","); got != c.want {
 			t.Errorf("%s %s: %s, want %s", c.env, c.args, got, c.want)
 		}
+	}
+}
+
+// TestNeighbourDiscovers: labels without a host are those of pods to look for, and port and
+// path are how to read them.
+func TestNeighbourDiscovers(t *testing.T) {
+	const standard = config.Selector(kube.DefaultSelector)
+	for _, c := range []struct {
+		env, args            string
+		selector             config.Selector
+		port, path, upstream string
+	}{
+		{"DCGM_HOST= DCGM_LABELS=app=dcgm,tier=gpu HTTP_LISTEN_PORT=6061", "", "app=dcgm,tier=gpu", "", "/metrics", ""},
+		{"DCGM_LABELS=app=dcgm DCGM_PORT=9500 DCGM_METRICS_ENDPOINT=m", "", "app=dcgm", "9500", "/m", ""},
+		{"DCGM_LABELS=app=dcgm DCGM_HOST=h", "", "", "", "/metrics", "http://h:9400/metrics"},
+		{"DCGM_LABELS=app=dcgm", "", "", "", "/metrics", defaultUpstream},
+		{"DCGM_LABELS=app=dcgm DCGM_PORT=1", "--source=http://x:1/metrics", "", "", "/metrics", "http://x:1/metrics"},
+		{"DCGM_LABELS=app=dcgm DCGM_PORT=1", "--kube.discover=true", standard, "", "/metrics", ""},
+		{"DCGM_HOST=h DCGM_PORT=1", "--kube.discover=true", standard, "", "/metrics", ""},
+	} {
+		o, err := withEnvironment(t, c.env, c.args)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.env, c.args, err)
+			continue
+		}
+		upstream := ""
+		if len(o.sources) > 0 {
+			upstream = o.sources[0].Source.Source
+		}
+		if d := &o.Kube.Discover; d.Selector != c.selector || d.Port != c.port || d.Path != c.path || upstream != c.upstream {
+			t.Errorf("%s %s: discovers %+v, reads %q", c.env, c.args, *d, upstream)
+		}
+	}
+	if _, err := withEnvironment(t, "DCGM_LABELS=a===b HTTP_LISTEN_PORT=1", ""); err == nil || !strings.HasPrefix(err.Error(), "$DCGM_LABELS: ") {
+		t.Errorf("no selector: %v", err)
 	}
 }
 
@@ -91,6 +128,7 @@ func TestNeighbourAndFile(t *testing.T) {
 	}
 	for _, c := range []struct{ file, args, want string }{
 		{"sources: [{source: 'http://x:1/metrics'}]\n", "--poll=5s", "http://x:1/metrics "},
+		{"kube: {discover: {selector: a=b}}\n", "--preset=hpc", ""},
 		{"sources: [{backend: dcgm}]\n", "--poll=5s", " "},
 		{"sources: [{source: 'http://x:1/metrics'}, {source: 'http://y:1/metrics'}]\n", "--tui", "http://x:1/metrics http://y:1/metrics "},
 		{"preset: hpc\n", "--tui", "http://h:9400/metrics "},
@@ -103,7 +141,7 @@ func TestNeighbourAndFile(t *testing.T) {
 		if got != c.want || o.listen[0] != ":6061" {
 			t.Errorf("%s: reads %q, listens on %s, want %q", c.file, got, o.listen, c.want)
 		}
-		if o.Sources == nil && o.readsItself(fromEnvironment) {
+		if o.Sources == nil && o.Kube.Discover.Selector == "" && o.readsItself(fromEnvironment) {
 			t.Errorf("%s: a dashboard would not attach", c.file)
 		}
 	}

@@ -104,9 +104,9 @@ func sourcesOf(file *config.File, shows bool) (sources []sourceSettings, problem
 	return sources, problems
 }
 
-// sourceIsGiven returns whether flags or our environment name what to read.
+// sourceIsGiven returns whether flags or environment name what to read.
 func (o *options) sourceIsGiven() bool {
-	return max(o.origin("backend"), o.origin("source"), o.origin("replay")) > fromNeighbour
+	return max(o.origin("backend"), o.origin("source"), o.origin("replay")) > fromFile
 }
 
 // setBy names the variable of the neighbour's environment that names a source, "" for none.
@@ -117,9 +117,8 @@ func (o *options) setBy(s *sourceSettings) string {
 	return ""
 }
 
-// chooseSources sets what is read: what flags or our environment name, else the sources of
-// the config file, else what the neighbour's environment names. A single one of the file
-// can be completed by flags.
+// chooseSources sets what is read: what flags or environment name, else the sources of
+// the config file. A single one of these can be completed by flags.
 func (o *options) chooseSources(file *config.File) error {
 	flags := &o.flagSource
 	if o.replayFile != "" {
@@ -158,7 +157,7 @@ func (o *options) completed(one config.Source) (config.Source, error) {
 	over.flagSource = one
 	over.flagSource.NodeName = cmp.Or(one.NodeName, o.flagSource.NodeName)
 	for _, f := range o.given {
-		if strings.HasPrefix(f.setting.key, "sources[].") && f.adopted == "" {
+		if strings.HasPrefix(f.setting.key, "sources[].") {
 			if err := f.apply(&over); err != nil {
 				return one, err
 			}

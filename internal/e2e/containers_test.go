@@ -282,4 +282,9 @@ func TestOwnFlagsInPlace(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `$DCGM_PORT="94O0" is no port`) {
 		t.Errorf("%v: %s", err, out)
 	}
+	cmd = exec.Command(itself(t)) // outside of a cluster
+	cmd.Env = []string{"DCGM_LABELS=app=dcgm-exporter", "HTTP_LISTEN_PORT=0"}
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "$DCGM_LABELS: no Kubernetes cluster is known") {
+		t.Errorf("%v: %s", err, out)
+	}
 }

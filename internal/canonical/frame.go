@@ -76,6 +76,11 @@ func (f *Frame) Row(device int) []float64 {
 	return f.values[device*n : (device+1)*n : (device+1)*n]
 }
 
+// Cell returns where the reading of a field of a device stands in its Row.
+func (f *Frame) Cell(device int, field Field) *float64 {
+	return &f.values[device*int(NumFields)+int(field)]
+}
+
 // Gives reports whether any device has a reading of field.
 func (f *Frame) Gives(field Field) bool {
 	for i := int(field); i < len(f.values); i += int(NumFields) {

@@ -15,7 +15,7 @@ type deviceFamily struct {
 	kinds kind // of the devices that have series
 	// tails distinguish the series of a row.
 	tails []string
-	fill  rowFiller
+	fill  rowFiller // nil: they are the fields from first to end
 	// one: a row has a series with one of the tails at most.
 	one bool
 	// codes are the XIDs of a device, for a family with a series of each; it has no tails.
@@ -60,10 +60,16 @@ func fieldFamily(first canonical.Field) deviceFamily {
 	for field := first; field < family.end; field++ {
 		family.tails = append(family.tails, tail(canonical.Fields[field].Labels))
 	}
-	family.fill = func(values []float64, s *canonical.Snapshot, device int) {
-		copy(values, s.Frame.Row(device)[first:])
-	}
 	return family
+}
+
+// values returns those of the series of a row, one for each tail, in scratch if need be.
+func (f *deviceFamily) values(scratch []float64, s *canonical.Snapshot, row int) []float64 {
+	if f.fill == nil {
+		return s.Frame.Row(row)[f.first:f.end]
+	}
+	f.fill(scratch, s, row)
+	return scratch
 }
 
 // absent reports whether no device of frame has a reading for a series of f.
@@ -189,15 +195,13 @@ func conditionTails() []string {
 func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 	fillNaN(values)
 	v := &s.Verdicts[device]
-	for condition := range canonical.NumConditions {
-		states := s.Judgement.States[condition]
-		if states == 0 || v.Findings.Of(condition) == canonical.NotRead {
-			continue
-		}
-		for state := firstRaised; state < endRaised; state++ {
-			if states.Has(state) {
-				at := int(condition)*int(endRaised-firstRaised) + int(state-firstRaised)
-				values[at] = indicator(v.Findings.Of(condition) == canonical.Raised && v.States[condition] == state)
+	const each = int(endRaised - firstRaised)
+	for condition := range v.Findings.Read.All() {
+		states, of := s.Judgement.States[condition], values[int(condition)*each:][:each]
+		raised := v.Findings.Of(condition) == canonical.Raised
+		for i := range of {
+			if state := firstRaised + canonical.Health(i); states.Has(state) {
+				of[i] = indicator(raised && v.States[condition] == state)
 			}
 		}
 	}

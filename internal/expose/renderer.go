@@ -141,7 +141,7 @@ func (h *header) writeEach(b *buffer, l *layout, ends func(*sourceText) *texts) 
 // write renders one family of all devices, or allocations. This loop is where the
 // time goes.
 func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
-	values := o.scratch(len(f.tails))
+	scratch := o.scratch(len(f.tails))
 	headed := false
 	for i := range readings {
 		snap, text := readings[i].snapshot, &l.sources[i].rows[f.of]
@@ -157,9 +157,8 @@ func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
 			if len(labels) == 0 || text.kinds[row]&f.kinds == 0 {
 				continue
 			}
-			f.fill(values, snap, row)
 			buf := o.buf
-			for j, v := range values {
+			for j, v := range f.values(scratch, snap, row) {
 				if !canonical.Given(v) {
 					continue
 				}

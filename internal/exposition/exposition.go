@@ -134,11 +134,19 @@ func NameEnd(t string, i int) int {
 	if i == len(t) || !isLetter(t[i]) && t[i] != ':' {
 		return i
 	}
-	for i < len(t) && (isLetter(t[i]) || isDigit(t[i]) || t[i] == ':') {
+	for i < len(t) && inName[t[i]] {
 		i++
 	}
 	return i
 }
+
+// inName are the bytes that a metric name holds behind its first.
+var inName = func() (in [256]bool) {
+	for c := range in {
+		in[c] = isLetter(byte(c)) || isDigit(byte(c)) || c == ':'
+	}
+	return in
+}()
 
 // SkipSeries returns the start of the entry that follows the series of t at i. It
 // is for a series that Prometheus accepts and whose name is not quoted, and costs

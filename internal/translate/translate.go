@@ -292,7 +292,7 @@ func isStale(millis int64, at time.Time) bool {
 // cell returns the cell of a device that a rule's slot stands for.
 func (t *Translator) cell(dst *canonical.Frame, row, slot int) *float64 {
 	if slot < int(canonical.NumFields) {
-		return &dst.Row(row)[slot]
+		return dst.Cell(row, canonical.Field(slot))
 	}
 	return &t.fallbackValues[row*len(t.rules.fallbacks)+slot-int(canonical.NumFields)]
 }

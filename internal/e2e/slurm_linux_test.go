@@ -192,7 +192,7 @@ func (s *slurmNode) killSteps() {
 
 // infoOf matches allocation_info of a job on a GPU.
 func infoOf(job, gpu, account string) string {
-	return fmt.Sprintf(`kpulse_allocation_info\{[^}]*gpu="%s",[^}]*hpc_job="%s",hpc_user="nobody",hpc_account="%s",hpc_partition="gpu"\} 1`, gpu, job, account)
+	return fmt.Sprintf(`kpulse_allocation_info\{[^}]*gpu="%s",[^}]*hpc_job="%s",hpc_user="nobody",hpc_account="%s",hpc_partition="gpu",share="equal"\} 1`, gpu, job, account)
 }
 
 // TestSlurm runs jobs through our prolog and epilog in a real Slurm. Their seconds arrive

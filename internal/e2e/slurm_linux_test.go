@@ -192,7 +192,7 @@ func (s *slurmNode) killSteps() {
 
 // infoOf matches allocation_info of a job on a GPU.
 func infoOf(job, gpu, account string) string {
-	return fmt.Sprintf(`kpulse_allocation_info\{[^}]*gpu="%s",[^}]*hpc_job="%s",hpc_user="nobody",hpc_account="%s",hpc_partition="gpu",share="equal"\} 1`, gpu, job, account)
+	return fmt.Sprintf(`kpulse_allocation_info\{[^}]*gpu="%s",[^}]*hpc_job="%s",hpc_user="nobody",hpc_account="%s",hpc_partition="gpu"[^}]*\} 1`, gpu, job, account)
 }
 
 // TestSlurm runs jobs through our prolog and epilog in a real Slurm. Their seconds arrive
@@ -298,4 +298,32 @@ func dieAndSweep(t *testing.T, s *slurmNode, proxy *child) {
 		t.Errorf("job %s is still there", s.jobs("0"))
 	}
 	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0`)
+}
+
+// TestRealStackSlurm: NVIDIA's exporter reads the mapping that Slurm's prolog writes, and
+// takes nothing else in the directory for a job.
+func TestRealStackSlurm(t *testing.T) {
+	t.Parallel()
+	n := startRealNode(t, dcgm4, "h100")
+	s := startSlurm(t)
+	if err := os.MkdirAll(s.mapping, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	exporter := n.startExporter(t, "", nil, "--hpc-job-mapping-dir="+s.mapping)
+	proxy := n.startBehind(t, exporter, "--hpc-job-info-dir="+s.info)
+	first := s.submit(t, "--gres=shard:2", "--account=physics")
+	second := s.submit(t, "--gres=shard:2", "--account=bio")
+	awaitPage(t, proxy, "/metrics", 200, infoOf(first, "0", "physics"))
+	awaitPage(t, proxy, "/metrics", 200, infoOf(second, "0", "bio"))
+	if err := os.WriteFile(filepath.Join(s.mapping, ".new.1"), []byte("torn-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, "scancel", first)
+	eventually(t, "the job has left", func() bool { return s.jobs("0") == second })
+	body := awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 1\n`)
+	if !strings.Contains(body, `hpc_job="`+second+`"`) || strings.Contains(body, "torn-file") {
+		t.Errorf("no job %s, or half a file:\n%.2000s", second, body)
+	}
+	s.must(t, "scancel", second)
+	awaitPage(t, proxy, "/metrics", 200, `kpulse_gpu_allocations\{[^}]*gpu="0"[^}]*\} 0\n`)
 }

@@ -48,6 +48,7 @@ type metrics struct {
 	switches func([]canonical.SXIDCount) []canonical.SXIDCount // nil for none
 
 	renderer  *renderer
+	handovers handovers
 	outputs   outputs
 	inFlight  atomic.Int64
 	telemetry *telemetry
@@ -164,6 +165,9 @@ func (m *metrics) answer(w http.ResponseWriter, r *http.Request, asked chosen, r
 	o.switches = o.switches[:0]
 	if m.switches != nil && asked.first {
 		o.switches = m.switches(o.switches)
+	}
+	if asked.all {
+		m.handovers.follow(readings, asked.view.layoutOf(readings), time.Now())
 	}
 	m.renderer.write(o, asked.view, readings)
 	if m.results != nil && asked.all {

@@ -1,0 +1,179 @@
+package expose
+
+import (
+	"sync"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// handovers keep the counters of a device that several sources have from jumping: its
+// series are those of the first source that can be read, and each source has an account of
+// its own. Where another one takes over, they go on from what was served last by what the
+// new one counts since the last scrape. It is safe for concurrent use.
+type handovers struct {
+	mu    sync.Mutex
+	known map[holder]*handover
+	swept time.Time
+}
+
+// holder is a device, or an allocation of it.
+type holder struct {
+	device   canonical.Identity
+	hostname string
+	// label is what else the series of an allocation differ in.
+	label struct {
+		workload   canonical.Workload
+		kind, name string
+	}
+}
+
+// handover is what is served of a holder.
+type handover struct {
+	source string // that has it
+	offset canonical.Account
+	served canonical.Account
+	at     time.Time
+	// others are the accounts of those that have it too, by source, nil for none.
+	others map[string]noted
+}
+
+// noted is an account as it was at a scrape.
+type noted struct {
+	account canonical.Account
+	at      time.Time
+}
+
+// handoverMemory is how long a holder that nobody reads is remembered, as the ledger does.
+const handoverMemory = time.Hour
+
+// follow changes the readings of one scrape of all sources so that counters go on. The
+// snapshots stay as they are: those that change are copied.
+func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.known == nil {
+		if len(readings) < 2 {
+			return // there never were several
+		}
+		h.known = map[holder]*handover{}
+	}
+	for i := range readings {
+		r := &readings[i]
+		if r.snapshot == nil || r.snapshot.Ledger.Roster == nil {
+			continue
+		}
+		h.devices(r, &l.sources[i].rows[ofDevices], now)
+		if r.snapshot.Ledger.AllocationRoster != nil {
+			h.allocations(r, &l.sources[i].rows[ofAllocations], now)
+		}
+	}
+	if now.Sub(h.swept) > handoverMemory {
+		h.swept = now
+		for key, one := range h.known {
+			if now.Sub(one.at) > handoverMemory {
+				delete(h.known, key)
+			}
+		}
+	}
+}
+
+func (h *handovers) devices(r *reading, text *rows, now time.Time) {
+	ledger := &r.snapshot.Ledger
+	for row := range min(len(ledger.Devices), text.labels.len()) {
+		d := &ledger.Roster.Devices[row]
+		key := holder{device: d.Identity(), hostname: d.Hostname}
+		if len(text.labels.at(row)) == 0 {
+			h.note(key, r.source.Name, &ledger.Devices[row], now)
+			continue
+		}
+		if one := h.take(key, r.source.Name, &ledger.Devices[row], now); one.offset != (canonical.Account{}) {
+			r.own().Devices[row] = sum(&ledger.Devices[row], &one.offset)
+		}
+	}
+}
+
+func (h *handovers) allocations(r *reading, text *rows, now time.Time) {
+	ledger := &r.snapshot.Ledger
+	for row := range min(len(ledger.Allocations), text.labels.len()) {
+		a := &ledger.AllocationRoster.Allocations[row]
+		d := &ledger.Roster.Devices[a.Device]
+		key := holder{device: d.Identity(), hostname: d.Hostname}
+		key.label.workload, key.label.kind, key.label.name = a.Workload, a.Kind, a.Name
+		if len(text.labels.at(row)) == 0 {
+			h.note(key, r.source.Name, &ledger.Allocations[row], now)
+			continue
+		}
+		if one := h.take(key, r.source.Name, &ledger.Allocations[row], now); one.offset != (canonical.Account{}) {
+			r.own().Allocations[row] = sum(&ledger.Allocations[row], &one.offset)
+		}
+	}
+}
+
+// take returns the handover of a holder whose series are a source's now, with its account
+// there.
+func (h *handovers) take(key holder, source string, account *canonical.Account, now time.Time) *handover {
+	one := h.known[key]
+	if one == nil {
+		one = &handover{source: source}
+		h.known[key] = one
+	} else if one.source != source {
+		from := account
+		if before, known := one.others[source]; known && before.at.Equal(one.at) {
+			from = &before.account // what it counted since the last scrape was served by nobody
+		}
+		one.source, one.offset = source, difference(&one.served, from)
+	}
+	one.served, one.at = sum(account, &one.offset), now
+	return one
+}
+
+// note remembers the account of a source whose series are another's.
+func (h *handovers) note(key holder, source string, account *canonical.Account, now time.Time) {
+	one := h.known[key]
+	if one == nil {
+		return
+	}
+	if one.others == nil {
+		one.others = map[string]noted{}
+	}
+	one.others[source] = noted{*account, now}
+}
+
+// own returns the ledger of the reading's snapshot to write accounts to: a copy of its own.
+func (r *reading) own() *canonical.Ledger {
+	if !r.copied {
+		r.copied = true
+		s := *r.snapshot
+		s.Ledger.Devices = append([]canonical.Account(nil), s.Ledger.Devices...)
+		s.Ledger.Allocations = append([]canonical.Account(nil), s.Ledger.Allocations...)
+		r.snapshot = &s
+	}
+	return &r.snapshot.Ledger
+}
+
+// sum adds what counts of b to a.
+func sum(a, b *canonical.Account) canonical.Account { return combine(a, b, 1) }
+
+// difference is what sum adds to b to give what counts of a.
+func difference(a, b *canonical.Account) (d canonical.Account) {
+	d = combine(a, b, -1)
+	d.Read, d.XIDChanged = false, time.Time{}
+	return d
+}
+
+func combine(a, b *canonical.Account, sign time.Duration) canonical.Account {
+	c := *a
+	c.Observed += sign * b.Observed
+	c.Known += sign * b.Known
+	c.Utilized += sign * b.Utilized
+	c.Microjoules += int64(sign) * b.Microjoules
+	c.XIDChanges += uint64(sign) * b.XIDChanges
+	for i := range c.Classes {
+		c.Classes[i] += sign * b.Classes[i]
+	}
+	for i := range c.Health {
+		c.Health[i] += sign * b.Health[i]
+	}
+	return c
+}

@@ -1,0 +1,81 @@
+package expose
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// accounted is a source of board() whose account, and that of a pod on it, has so many
+// seconds.
+func accounted(name string) (f *fakeSource, set func(seconds int)) {
+	s := snapshotOf(name, board())
+	roster := &canonical.Roster{Devices: s.Frame.Topology.Devices, Present: 1}
+	pods := &canonical.AllocationRoster{Roster: roster, Present: 1, Holders: []int{1}, Allocations: []canonical.Allocation{{Workload: canonical.Workload{Pod: "p"}}}}
+	f = sourceOf(s)
+	return f, func(seconds int) {
+		next := *s
+		account := canonical.Account{Read: true, Observed: time.Duration(seconds) * time.Second}
+		account.Classes[canonical.Idle] = account.Observed
+		account.Health[canonical.HealthOK] = account.Observed
+		next.Ledger = canonical.Ledger{Roster: roster, AllocationRoster: pods, Devices: []canonical.Account{account}, Allocations: []canonical.Account{account}}
+		f.snapshot = &next
+	}
+}
+
+// TestCountersDoNotJump: of a GPU that two sources have, the counters go on from what was
+// served last where the other source takes over, where it comes back, and where the first
+// leaves for good. Each source by itself has its own account.
+func TestCountersDoNotJump(t *testing.T) {
+	one, setOne := accounted("one")
+	two, setTwo := accounted("two")
+	set := NewSet(one, two)
+	server := serve(t, Options{Sources: set, Absent: func() *canonical.Failure { return nil }})
+	for i, step := range []struct {
+		one, two int // accounts; 0 cannot be read
+		want     int
+	}{
+		{1000, 10, 1000},
+		{0, 11, 1001},
+		{0, 15, 1005},
+		{1010, 16, 1005}, // its last seconds were served already, as the other's
+		{1012, 17, 1007},
+		{0, 18, 1008},
+		{-1, 20, 1010}, // left
+	} {
+		one.failure = nil
+		setTwo(step.two)
+		switch step.one {
+		case 0:
+			one.failure = refused
+		case -1:
+			set.Replace([]Source{two})()
+		default:
+			setOne(step.one)
+		}
+		_, body := ask(t, "GET", server.URL+"/metrics")
+		want := fmt.Sprintf("%s %d", textBoard, step.want)
+		if got := seriesOf(body, "kpulse_gpu_observed_seconds_total"); !slices.Equal(got, []string{want}) {
+			t.Errorf("step %d: %q, want %s", i, got, want)
+		}
+		for family, more := range map[string]string{
+			"kpulse_gpu_workload_class_seconds_total": textBoard + `,class="idle",bottleneck="idle"`,
+			"kpulse_gpu_health_seconds_total":         textBoard + `,state="ok"`,
+			"kpulse_allocation_seconds_total":         textBoard + `,workload_namespace="",workload_pod="p",workload_container="",workload_kind="",workload_name="",hpc_job=""`,
+		} {
+			if want := fmt.Sprintf("%s %d", more, step.want); !slices.Contains(seriesOf(body, family), want) {
+				t.Errorf("step %d: %s is %q, want %s", i, family, seriesOf(body, family), want)
+			}
+		}
+		_, alone := ask(t, "GET", server.URL+"/metrics?source=two")
+		if want := fmt.Sprintf("%s %d", textBoard, step.two); !slices.Equal(seriesOf(alone, "kpulse_gpu_observed_seconds_total"), []string{want}) {
+			t.Errorf("step %d: the second alone has not %s", i, want)
+		}
+	}
+	if n := two.snapshot.Ledger.Devices[0].Observed; n != 20*time.Second {
+		t.Errorf("the snapshot was changed to %s", n)
+	}
+}

@@ -56,7 +56,10 @@ func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
 	d, from := &o.Kube.Discover, o.flagSource
 	from.Backend, from.HTTP, from.NodeName = backends[0].name, d.HTTP, e.Node
 	from.Source = fmt.Sprintf("%s://%s%s", d.Scheme, e.Address, d.Path)
-	s, _, err := resolve(from, o.shows())
+	s, key, err := resolve(from, o.shows())
+	if err != nil {
+		err = fmt.Errorf("--%s: %w", key, err)
+	}
 	return s, err
 }
 
@@ -69,9 +72,6 @@ func (p *service) startDiscovery(userAgent string) error {
 	selectors, err := kube.ParseSelector(string(o.Selector))
 	if err != nil {
 		return fmt.Errorf("--kube.discover: %w", err)
-	}
-	if _, err := p.opts.found(&kube.Exporter{}); err != nil {
-		return err
 	}
 	d := &discovery{service: p, userAgent: userAgent, members: map[kube.Exporter]*member{}, last: map[string]*member{}}
 	if d.machine, err = thisMachine(); err != nil {

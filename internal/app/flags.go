@@ -356,6 +356,9 @@ func (o *options) refuseFlag(f *givenFlag) error {
 	if s.needs != "" && s.modes&o.mode()&modeHealth == 0 && reflect.ValueOf(settingOf(s.needs).at(o)).Elem().IsZero() {
 		return fmt.Errorf("%s is for --%s; give that too", f.name(), s.needs)
 	}
+	if s.perSource != "" && s.key == "" && o.discovers() {
+		return fmt.Errorf("%s is for one source, and --kube.discover finds any number of them; %s", f.name(), s.perSource)
+	}
 	if s.perSource != "" && len(o.sources) > 1 {
 		return fmt.Errorf("%s is for one source, and the config file names %d; %s", f.name(), len(o.sources), s.perSource)
 	}
@@ -369,6 +372,9 @@ func (o *options) refuseFlag(f *givenFlag) error {
 		return nil
 	}
 	var names []string
+	if o.discovers() {
+		names = append(names, backends[0].name)
+	}
 	for i := range o.sources {
 		names = append(names, o.sources[i].backend.name)
 	}

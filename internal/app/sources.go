@@ -15,6 +15,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
 // sourceSettings are one source and how it is read.
@@ -137,7 +138,8 @@ func (o *options) chooseSources(file *config.File) error {
 	switch len(o.sources) {
 	case 0:
 		if o.discovers() && !o.sourceIsGiven() {
-			return nil
+			_, err := o.found(&kube.Exporter{})
+			return err
 		}
 		return o.readOnly(*flags)
 	case 1:

@@ -153,27 +153,34 @@ func (r *reading) own() *canonical.Ledger {
 }
 
 // sum adds what counts of b to a.
-func sum(a, b *canonical.Account) canonical.Account { return combine(a, b, 1) }
+func sum(a, b *canonical.Account) canonical.Account {
+	c := *a
+	c.Observed += b.Observed
+	c.Known += b.Known
+	c.Utilized += b.Utilized
+	c.Microjoules += b.Microjoules
+	c.XIDChanges += b.XIDChanges
+	for i := range c.Classes {
+		c.Classes[i] += b.Classes[i]
+	}
+	for i := range c.Health {
+		c.Health[i] += b.Health[i]
+	}
+	return c
+}
 
 // difference is what sum adds to b to give what counts of a.
 func difference(a, b *canonical.Account) (d canonical.Account) {
-	d = combine(a, b, -1)
-	d.Read, d.XIDChanged = false, time.Time{}
+	d.Observed = a.Observed - b.Observed
+	d.Known = a.Known - b.Known
+	d.Utilized = a.Utilized - b.Utilized
+	d.Microjoules = a.Microjoules - b.Microjoules
+	d.XIDChanges = a.XIDChanges - b.XIDChanges // wraps, as the sum does
+	for i := range d.Classes {
+		d.Classes[i] = a.Classes[i] - b.Classes[i]
+	}
+	for i := range d.Health {
+		d.Health[i] = a.Health[i] - b.Health[i]
+	}
 	return d
-}
-
-func combine(a, b *canonical.Account, sign time.Duration) canonical.Account {
-	c := *a
-	c.Observed += sign * b.Observed
-	c.Known += sign * b.Known
-	c.Utilized += sign * b.Utilized
-	c.Microjoules += int64(sign) * b.Microjoules
-	c.XIDChanges += uint64(sign) * b.XIDChanges
-	for i := range c.Classes {
-		c.Classes[i] += sign * b.Classes[i]
-	}
-	for i := range c.Health {
-		c.Health[i] += sign * b.Health[i]
-	}
-	return c
 }

@@ -277,8 +277,11 @@ func (d *Discovery) failure() *canonical.Failure {
 		status, is := errors.AsType[*statusError](err)
 		switch {
 		case is && status.code == http.StatusForbidden:
-			return &canonical.Failure{Kind: "denied", Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + status.message,
-				Remedy: "grant it as deploy/kubernetes/rbac.yaml does under kpulse/for: discovery: {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}"}
+			remedy := "grant it as deploy/kubernetes/rbac.yaml does: {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}"
+			if d.opts.Namespace == "" {
+				remedy += ", for the whole cluster, or name the exporters' namespace with --kube.discover-namespace"
+			}
+			return &canonical.Failure{Kind: "denied", Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + status.message, Remedy: remedy}
 		case is && status.code == http.StatusUnauthorized:
 			return &canonical.Failure{Kind: "unauthorized", Cause: "the Kubernetes API server does not accept our credentials: " + status.message,
 				Remedy: "see the pod's service account, or --kube.config"}

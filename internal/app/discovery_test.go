@@ -1,0 +1,37 @@
+package app
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestDiscoveryAmongFlags: discovery takes the place of the default source, goes with sources
+// that are named, and is refused where it has no meaning.
+func TestDiscoveryAmongFlags(t *testing.T) {
+	t.Setenv("NODE_NAME", "")
+	for args, want := range map[string]int{
+		"--kube.discover":                                     0,
+		"--kube.discover --source=http://h:9400":              1,
+		"--kube.discover --backend=replay":                    1,
+		"--kube.discover=app=x --poll=5s":                     0,
+		"--kube.discover=app=x --kube.discover-namespace=gpu": 0,
+	} {
+		o, err := parse(strings.Fields(args), io.Discard)
+		if err != nil || len(o.sources) != want || !o.discovers() {
+			t.Errorf("%s: %v, %d sources, want %d", args, err, len(o.sources), want)
+		}
+	}
+	for args, want := range map[string]string{
+		"--kube.discover=a=b=c":                        "is no label selector",
+		"--kube.discover --record=x":                   "--kube.discover finds any number of them",
+		"--kube.discover --dcgm.host=h":                "is not for the prometheus backend",
+		"--kube.discover-namespace=gpu":                "is for --kube.discover; give that too",
+		"--kube.discover --poll=10ms":                  "out of range",
+		"--kube.discover --kube.discover-namespace=A_": "no name of a namespace",
+	} {
+		if _, err := parse(strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}

@@ -213,7 +213,15 @@ func checkCounts(t *testing.T, tr *Translator, b *raw.Batch, report *Report) {
 	t.Helper()
 	cells := map[string]bool{}
 	var series, bad uint64
-	for _, s := range b.Samples {
+	isOfWorkload := func(s raw.Sample) int { // a device's own rows go first, wherever they stand
+		if v := tr.blocks[s.Labels]; v >= 0 && tr.positions[v].shared {
+			return 1
+		}
+		return 0
+	}
+	samples := slices.Clone(b.Samples)
+	slices.SortStableFunc(samples, func(a, b raw.Sample) int { return isOfWorkload(a) - isOfWorkload(b) })
+	for _, s := range samples {
 		v := tr.blocks[s.Labels]
 		if v == noDevice {
 			continue

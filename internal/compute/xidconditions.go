@@ -1,0 +1,55 @@
+package compute
+
+import (
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// eventful reports whether a condition on XIDs may be raised.
+func (x *xids) eventful() bool { return x.latched > 0 || x.repeated || !x.warned.IsZero() }
+
+// findFatalXID is of codes that stay fatal until they are resolved.
+func findFatalXID(e *evidence, _ *Criterion) canonical.Finding {
+	return e.onXIDs(e.device.xids.latched > 0)
+}
+
+// findRecentXID is of codes that warn of something for a while.
+func findRecentXID(e *evidence, _ *Criterion) canonical.Finding {
+	x := &e.device.xids
+	return e.onXIDs(e.recently(x.warned) && e.anyWarns())
+}
+
+// warns reports whether a code warned of something recently.
+func (e *evidence) warns(x *xid) bool { return e.recently(x.warned) || e.recently(x.recorded) }
+
+func (e *evidence) anyWarns() bool {
+	codes := e.device.xids.codes
+	for i := range codes {
+		if e.warns(&codes[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// findRepeatedXID is of application's codes that one board alone has again and again.
+func findRepeatedXID(e *evidence, _ *Criterion) canonical.Finding {
+	return e.onXIDs(e.device.xids.repeated)
+}
+
+// onXIDs is what a condition on XIDs finds: what was told stays, also while nobody tells.
+func (e *evidence) onXIDs(raised bool) canonical.Finding {
+	switch {
+	case raised:
+		return canonical.Raised
+	case e.device.xids.told:
+		return canonical.Clear
+	}
+	return canonical.NotRead
+}
+
+// recently reports whether something happened, and within Thresholds.RiseHold.
+func (e *evidence) recently(at time.Time) bool {
+	return !at.IsZero() && e.at.Sub(at) <= e.thresholds.RiseHold
+}

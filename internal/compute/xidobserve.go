@@ -1,0 +1,188 @@
+package compute
+
+import (
+	"math"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// observeXIDs takes in what f says of XIDs, before is the time of the reading before.
+func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
+	m := &j.memory
+	for i, d := range m.present {
+		if !d.IsInstance() {
+			d.xids.told = false
+			j.observeReset(d, f.Row(i), f.At, before)
+		}
+	}
+	for i := range f.XIDEvents {
+		j.observeRecord(&f.XIDEvents[i], f)
+	}
+	for from, to := 0, 0; from < len(f.XIDs); from = to {
+		for to = from; to < len(f.XIDs) && f.XIDs[to].Device == f.XIDs[from].Device; {
+			to++
+		}
+		if d := m.board(f.Topology, f.XIDs[from].Device); d != nil {
+			j.observeCounts(d, f.XIDs[from:to], f.At)
+		}
+	}
+	repeats := false
+	for i, d := range m.present {
+		if !d.IsInstance() {
+			j.observeLast(d, f.Row(i), f.At)
+			j.observeRecovery(d, f.Row(i), f.At)
+			repeats = repeats || d.xids.repeats
+		}
+	}
+	if repeats { // which takes the codes of all boards
+		j.observeRepeats(f.At)
+	}
+}
+
+// board returns the state of a board by its index for Topology.At, nil for one that is
+// not known. That of an instance is its board's.
+func (m *memory) board(t *canonical.Topology, i int) *device {
+	if t == nil || i < 0 {
+		return nil
+	}
+	if i < len(m.present) {
+		return m.present[m.present[i].Board]
+	}
+	absent := t.At(i)
+	if absent == nil {
+		return nil
+	}
+	if d := m.devices[absent.Identity()]; d != nil {
+		return d
+	}
+	for _, left := range m.departed {
+		if d := left.item; absent.UUID == "" && !d.IsInstance() && d.Hostname == absent.Hostname && d.GPU == absent.GPU {
+			return d
+		}
+	}
+	return nil
+}
+
+// observeRecord takes in a record of the kernel's log. Each is judged, also one of an
+// error that another witness told of before: it knows more.
+func (j *Judge) observeRecord(e *canonical.XIDEvent, f *canonical.Frame) {
+	d, at, n := j.memory.board(f.Topology, e.Device), e.At, max(e.Count, 1)
+	if at.IsZero() || at.After(f.At) {
+		at = f.At
+	}
+	if d == nil {
+		if board := f.Topology; board != nil && board.At(e.Device) != nil {
+			j.tellXID(board.At(e.Device), e, at, n, j.xids.of(e.Code, board.At(e.Device)))
+		}
+		return
+	}
+	d.xids.told = true
+	x := j.find(d, e.Code, f.At)
+	if x == nil {
+		return
+	}
+	x.settle(f.At)
+	x.last[canonical.WitnessKernel] += n
+	x.told[canonical.WitnessKernel] += n
+	means := x.meaning
+	if e.Decoded && !x.override {
+		means.severity, means.action = e.Severity, e.Action
+	}
+	j.tellXID(&d.Device, e, at, x.rise(f.At, canonical.WitnessKernel), means)
+	j.occur(d, x, at, means, e.Decoded)
+}
+
+// observeCounts takes in the counts of a board. A code that a witness does not count any
+// more begins at 0 the next time.
+func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Time) {
+	first := !canonical.Given(d.xids.last)
+	d.xids.told = true
+	for i := range d.xids.codes {
+		d.xids.codes[i].given = 0
+	}
+	var witnesses uint8
+	for i := range counts {
+		c := &counts[i]
+		if c.Witness >= canonical.NumWitnesses {
+			continue
+		}
+		witnesses |= 1 << c.Witness
+		if c.Code == 0 || c.Count == 0 {
+			continue
+		}
+		x := j.find(d, c.Code, at)
+		if x == nil {
+			continue
+		}
+		x.given |= 1 << c.Witness
+		// Others count what was before us too: nobody knows when it came.
+		if first && c.Witness <= canonical.WitnessTotal {
+			x.last[c.Witness] = c.Count
+			j.found(d, x, at)
+			continue
+		}
+		if c.Count != x.last[c.Witness] {
+			j.observeCount(d, x, c, at)
+		}
+	}
+	for i := range d.xids.codes {
+		x := &d.xids.codes[i]
+		for w := range canonical.NumWitnesses {
+			if witnesses&^x.given>>w&1 != 0 {
+				x.last[w] = 0
+			}
+		}
+	}
+}
+
+// observeCount takes in a count that is another than before. Where it fell, the witness
+// began anew, or errors left its window.
+func (j *Judge) observeCount(d *device, x *xid, c *canonical.XIDCount, at time.Time) {
+	x.settle(at)
+	switch before := x.last[c.Witness]; {
+	case c.Count > before:
+		x.told[c.Witness] += c.Count - before
+	case c.Witness != canonical.WitnessWindow:
+		x.told[c.Witness] += c.Count
+	}
+	x.last[c.Witness] = c.Count
+	when := at
+	if !c.Last.IsZero() && c.Last.Before(at) {
+		when = c.Last
+	}
+	j.come(d, x, when, x.rise(at, c.Witness))
+}
+
+// observeLast compares a board's last code with the previous one. Without a code the first
+// reading says that there was none yet, and a later one says nothing: the previous code
+// stays.
+func (j *Judge) observeLast(d *device, row []float64, at time.Time) {
+	code := row[canonical.XIDLast]
+	first := !canonical.Given(d.xids.last)
+	if !canonical.Given(code) {
+		if first {
+			d.xids.last = 0
+		}
+		return
+	}
+	before := d.xids.last
+	d.xids.last, d.xids.told = code, true
+	if code < 1 || code > canonical.HighestXID || code != math.Trunc(code) || code == before {
+		return
+	}
+	if !first {
+		d.account.XIDChanges++
+		d.account.XIDChanged = at
+	}
+	x := j.find(d, uint32(code), at)
+	switch {
+	case x == nil:
+	case first:
+		j.found(d, x, at)
+	default:
+		x.settle(at)
+		x.told[witnessLast]++
+		j.come(d, x, at, x.rise(at, witnessLast))
+	}
+}

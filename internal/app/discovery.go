@@ -91,7 +91,8 @@ func (p *service) startDiscovery(userAgent string) error {
 // run finds and reads exporters until ctx ends.
 func (d *discovery) run(ctx context.Context) {
 	d.ctx = ctx
-	d.service.logger.Info("discovering exporters", "selector", d.service.opts.Kube.Discover.Selector, "namespace", d.service.opts.Kube.Discover.Namespace, "node", d.service.opts.flagSource.NodeName)
+	o := d.service.current()
+	d.service.logger.Info("discovering exporters", "selector", o.Kube.Discover.Selector, "namespace", o.Kube.Discover.Namespace, "node", o.flagSource.NodeName)
 	d.finder.Run(ctx)
 	d.running.Wait()
 }
@@ -100,7 +101,7 @@ func (d *discovery) run(ctx context.Context) {
 func (d *discovery) changed(all []kube.Exporter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := map[kube.Exporter]bool{}
+	o, now := d.service.current(), map[kube.Exporter]bool{}
 	for i := range all {
 		now[all[i]] = true
 	}
@@ -109,14 +110,14 @@ func (d *discovery) changed(all []kube.Exporter) {
 			d.remove(e, m)
 		}
 	}
-	d.service.readers.turns.Share(len(d.service.opts.sources)+len(all), d.service.opts.fairTime())
+	d.service.readers.turns.Share(len(o.sources)+len(all), o.fairTime())
 	for i := range all {
 		if e := &all[i]; d.members[*e] == nil {
 			d.add(e)
 		}
 	}
 	d.promote(all)
-	d.forget()
+	d.forget(o.Judge.XIDHold)
 }
 
 // remove ends to read a member. The caller holds mu.
@@ -173,9 +174,9 @@ func (d *discovery) promote(all []kube.Exporter) {
 }
 
 // forget drops what was left longer ago than any XID is held. The caller holds mu.
-func (d *discovery) forget() {
+func (d *discovery) forget(held time.Duration) {
 	for name, m := range d.last {
-		if time.Since(m.left) > d.service.opts.Judge.XIDHold {
+		if time.Since(m.left) > held {
 			delete(d.last, name)
 		}
 	}
@@ -191,19 +192,15 @@ func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, befor
 	if ctx.Err() != nil {
 		return
 	}
-	r, err := d.service.openFound(d, m, e)
+	r, err := d.service.joinFound(d, m, e)
 	if err != nil {
 		d.service.logger.Error("an exporter that was found cannot be read", "node", e.Node, "pod", e.Namespace+"/"+e.Pod, "cause", err)
 		return
-	}
-	if m.remains != nil {
-		r.pipeline.Resume(m.remains)
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // scrapes are read to their end
 	defer end()
 	read := make(chan error, 1)
 	go func() { read <- r.pipeline.Run(life) }()
-	d.service.readers.join(r)
 	d.service.logger.Info("reading an exporter", "source", m.name, "pod", e.Namespace+"/"+e.Pod, "address", e.Address)
 	<-ctx.Done()
 	d.service.readers.leave(r)
@@ -213,9 +210,9 @@ func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, befor
 	d.service.logger.Info("an exporter is read no longer", "source", m.name, "pod", e.Namespace+"/"+e.Pod, "address", e.Address, "cause", err)
 }
 
-// openFound wires what reads an exporter that was found.
-func (p *service) openFound(d *discovery, m *member, e *kube.Exporter) (*reader, error) {
-	p.mu.Lock() // no reload changes settings meanwhile
+// joinFound wires what reads an exporter that was found, and has it served.
+func (p *service) joinFound(d *discovery, m *member, e *kube.Exporter) (*reader, error) {
+	p.mu.Lock() // until it has joined, or a reload would pass it by
 	defer p.mu.Unlock()
 	s, err := p.opts.found(e)
 	if err != nil {
@@ -232,7 +229,14 @@ func (p *service) openFound(d *discovery, m *member, e *kube.Exporter) (*reader,
 		events = d.kernelLog.Take
 	}
 	r.pipeline, err = wire(r.source, p.opts, &s, parts{p.observer(), p.attribute(r), events, p.logger, p.readers.turns})
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	if m.remains != nil {
+		r.pipeline.Resume(m.remains)
+	}
+	p.readers.join(r)
+	return r, nil
 }
 
 // serveDiscovery has served how discovery goes.

@@ -78,6 +78,13 @@ func (p *service) reload() error {
 	return err
 }
 
+// current returns the settings of now, which the next reload replaces.
+func (p *service) current() *options {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.opts
+}
+
 // tryReload is reload without its report. It returns the settings that changed.
 func (p *service) tryReload() ([]string, error) {
 	fresh, err := p.opts.given.options(newOptions())

@@ -137,7 +137,7 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux 
 	mux.Handle("GET /container/metrics", b.limit(&containers{opts.Sources, opts.Absent, opts.Timeout}))
 	mux.Handle("GET /events", b.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}))
 	mux.HandleFunc("POST /-/resolve", resolve(opts.Sources, opts.EnableResolve))
-	mux.Handle("GET /sd", b.reserved(discovery(opts.Sources, opts.Absent != nil)))
+	mux.Handle("GET /sd", b.reserved(discovery(opts.Sources, opts.Absent)))
 	if opts.EnablePprof {
 		// All of net/http/pprof but the command line, which may hold the credentials
 		// of an upstream's URL.
@@ -228,10 +228,14 @@ type targetGroup struct {
 // its own, at the address of the request, whose scrapes read that source alone.
 // Several, and those that come and go, differ in their instance, so that up is of each. The scheme is the job's,
 // unless the request came by TLS. A request that names no host is told the address that
-// it came to.
-func discovery(set *Set, changes bool) http.HandlerFunc {
+// it came to. Where it is not certain that there is no source, it fails: Prometheus then
+// keeps the targets that it has.
+func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		sources := set.now()
+		if absent(w, sources, why) {
+			return
+		}
 		groups, target := make([]targetGroup, len(sources)), r.Host
 		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && target == "" {
 			target = local.String()
@@ -242,7 +246,7 @@ func discovery(set *Set, changes bool) http.HandlerFunc {
 		}
 		for i, f := range sources {
 			labels := map[string]string{"__metrics_path__": "/metrics", "__param_source": f.Name()}
-			if changes || len(sources) > 1 {
+			if why != nil || len(sources) > 1 {
 				labels["instance"] = f.Name()
 			}
 			if r.TLS != nil {

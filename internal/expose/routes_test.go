@@ -371,7 +371,7 @@ func TestDiscoveryByTLS(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "https://node1:9401/sd", nil)
 	r.TLS = &tls.ConnectionState{}
 	w := httptest.NewRecorder()
-	discovery(NewSet(sourceOf(snapshotOf("s"))), false)(w, r)
+	discovery(NewSet(sourceOf(snapshotOf("s"))), nil)(w, r)
 	const want = `[{"targets":["node1:9401"],"labels":{"__metrics_path__":"/metrics","__param_source":"s","__scheme__":"https"}}]`
 	if got := strings.TrimSpace(w.Body.String()); got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -45,7 +45,7 @@ func newMembers(sources []Source, before func()) *members {
 
 // Replace has requests from now on see these sources, whose names must differ. What it
 // returns waits for the scrapes under way that may read those of before: then one that
-// left can be closed. It must be called, from any goroutine.
+// left can be closed.
 func (s *Set) Replace(sources []Source) (drained func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,6 +54,7 @@ func (s *Set) Replace(sources []Source) (drained func()) {
 	if s.changed != nil {
 		s.changed(before.sources, sources)
 	}
+	go before.drained() // frees those before, which hold all of their labels
 	return before.drained
 }
 

@@ -1,10 +1,12 @@
 package expose
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -29,15 +31,15 @@ func TestSourcesComeAndGo(t *testing.T) {
 		}
 	}
 	const why = "no source: no exporter is known; start one\n"
-	for _, path := range []string{"/metrics", "/container/metrics"} {
+	for _, path := range []string{"/metrics", "/container/metrics", "/sd"} {
 		expect(path, 502, why)
 	}
 	expect("/-/ready", 503, why)
-	expect("/sd", 200, "[]\n")
 	expect("/metrics?source=a", 404, "there is none now")
 	failure = nil // it is certain that there is none
 	expect("/metrics", 200, "kpulse_build_info", "!kpulse_source")
 	expect("/container/metrics", 200, "[]\n")
+	expect("/sd", 200, "[]\n")
 	expect("/-/ready", 200, "there is no source now")
 
 	a, b := sourceOf(snapshotOf("a", board())), sourceOf(snapshotOf("b", unread()))
@@ -82,4 +84,19 @@ func TestASourceThatLeftIsReadToTheEnd(t *testing.T) {
 	if !strings.Contains(string(body), `kpulse_source_up{source="slow",backend="prometheus"} 1`) {
 		t.Errorf("the scrape got\n%s", body)
 	}
+}
+
+// TestReplacedSourcesAreForgotten, though nobody waits until they are read no longer.
+func TestReplacedSourcesAreForgotten(t *testing.T) {
+	set := NewSet()
+	first := weak.Make(set.members)
+	for range 3 {
+		set.Replace(nil)
+	}
+	for end := time.Now().Add(30 * time.Second); first.Value() != nil; time.Sleep(time.Millisecond) {
+		if runtime.GC(); time.Now().After(end) {
+			t.Fatal("the first members are still there")
+		}
+	}
+	runtime.KeepAlive(set)
 }

@@ -48,7 +48,7 @@ func TestDiscoveryOfNowhere(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/sd", nil)
 	r.Host = ""
 	w := httptest.NewRecorder()
-	discovery(NewSet(sourceOf(snapshotOf("s"))), false)(w, r)
+	discovery(NewSet(sourceOf(snapshotOf("s"))), nil)(w, r)
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "send a Host header") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -278,12 +278,12 @@ func TestQueueIsBounded(t *testing.T) {
 	var text strings.Builder
 	const lines = maxQueue + 50
 	for i := range lines {
-		text.WriteString(kmsg(0, xidLine(0, i+1)))
+		text.WriteString(kmsg(0, xidLine(i/canonical.HighestXID, i%canonical.HighestXID+1)))
 	}
 	appendTo(t, path, text.String())
 	b.run()
 	b.until(func() bool { return b.log.Counts().XIDs == lines }, "all lines")
-	if got := b.take(0, boards(1)); len(got) != maxQueue || b.log.Counts().Dropped != 50 {
+	if got := b.take(0, boards(2)); len(got) != maxQueue || b.log.Counts().Dropped != 50 {
 		t.Errorf("%d are told and %d dropped", len(got), b.log.Counts().Dropped)
 	}
 }

@@ -165,9 +165,12 @@ func (c *Claims) ask(ctx context.Context, wanted []claim) error {
 	if err := c.askWatchers(ctx, wanted); err != nil {
 		return err
 	}
-	now := make(map[claim]resolution, len(wanted))
+	before, now := *c.resolved.Load(), make(map[claim]resolution, len(wanted))
 	for _, w := range wanted {
 		r, known := devices[w.device]
+		if was := before[w]; !known && was.known { // the driver withdrew it, as where it is ill: who has it keeps it
+			r, known = was.reference, true
+		}
 		now[w] = resolution{reference: r, known: known, watches: c.watchers[w.whole()][w.device]}
 	}
 	c.resolved.Store(&now)

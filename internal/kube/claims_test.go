@@ -160,6 +160,9 @@ func TestClaims(t *testing.T) {
 		}
 		api.items = append(api.items, slice("n1", 3, "gpu-9:type=gpu,uuid=GPU-b"))
 	})
+	// Who has a device keeps it though it is withdrawn, and nobody else gets it.
+	b.awaitHolders("0 train", "1 gone", "2 dynamic", "3 both", "3 share", "3 share-2", "4 both")
+	server.Set(kubelettest.Claimed("n", "train", "another", "n1", "gpu-0"), kubelettest.Claimed("n", "gone", "gone", "n1", "gpu-9"))
 	b.awaitHolders("1 gone")
 	server.Set()
 	b.awaitHolders()

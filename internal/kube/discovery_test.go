@@ -2,14 +2,20 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 )
@@ -137,8 +143,28 @@ func TestDiscovery(t *testing.T) {
 	server.Compact()
 	server.Hang(false)
 	d.expect(n3, "n5:e5=10.0.0.5:9400")
-	if c := d.Counts(); c.Lists < 3 {
-		t.Errorf("after 410 Gone: %+v, want further lists", c)
+	until(t, func() bool { return d.Counts().Lists == 4 }, func() string { return fmt.Sprintf("after 410 Gone: %+v, want further lists", d.Counts()) })
+	until(t, func() bool { server.Break(); return d.Counts().Lists > 4 }, func() string { return "a watch that failed goes on from where it failed" })
+}
+
+// TestTheAPIServerIsBounded: neither a list without end nor a long event takes all memory.
+func TestTheAPIServerIsBounded(t *testing.T) {
+	answer := `{"metadata":{"resourceVersion":"1","continue":"more"},"items":[]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	t.Cleanup(server.Close)
+	w, err := newWatcher(&Client{Config: &rest.Config{Host: server.URL}, HTTP: server.Client()}, "a=b", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.answered = func() {}
+	if err := w.follow(t.Context()); err == nil || !strings.Contains(err.Error(), "no end") {
+		t.Errorf("a list without end: %v", err)
+	}
+	w.version, w.maxPage = "1", 1000
+	w.change = func(*podObject, bool) { t.Error("the event is taken") }
+	answer = `{"type":"ADDED","object":{"metadata":{"name":"` + strings.Repeat("x", 2000) + `"}}}`
+	if err := w.follow(t.Context()); !errors.Is(err, errCut) {
+		t.Errorf("a long event: %v", err)
 	}
 }
 

@@ -26,9 +26,11 @@ const (
 	// leastWatch is how long a watch that ends without a cause lasted at least; one that
 	// ended sooner counts as failed.
 	leastWatch = time.Second
-	// maxPage bounds what is read of one answer that is no watch, in bytes; a pod has
-	// some 20 KB.
+	// maxPage bounds what is read of one answer, or of one change that a watch tells, in
+	// bytes; a pod has some 20 KB.
 	maxPage = 64 << 20
+	// maxPages bounds a list. No cluster has so many pods.
+	maxPages = 1000
 )
 
 // errGone is that the API server has forgotten what we know: it must be listed again.
@@ -37,6 +39,9 @@ var errGone = errors.New("what is known of the pods is too old to go on from")
 // errCut is that a watch ended before its time. What the next request gives says whether
 // anything is amiss.
 var errCut = errors.New("the watch of the pods was cut")
+
+// errSlow is that a watch did not begin.
+var errSlow = fmt.Errorf("no answer within %s", RequestTimeout)
 
 // statusError is an answer with a status other than 200.
 type statusError struct {
@@ -52,7 +57,8 @@ type watcher struct {
 	selector string
 	base     *url.URL // of the pods
 	node     string   // "" for all
-	version  string   // of what is known, "" before the first list and where that is too old
+	version  string   // of what is known, "" before the first list and where that is no use
+	maxPage  int64
 
 	// replace and change are called with all pods of the selector, and with one of them.
 	replace func([]podObject)
@@ -72,7 +78,7 @@ func newWatcher(c *Client, selector, namespace, node string) (*watcher, error) {
 	} else {
 		base = base.JoinPath("api", "v1", "namespaces", namespace, "pods")
 	}
-	return &watcher{client: c, selector: selector, base: base, node: node}, nil
+	return &watcher{client: c, selector: selector, base: base, node: node, maxPage: maxPage}, nil
 }
 
 // follow lists the pods unless what is known can be gone on from, and watches them until
@@ -94,7 +100,7 @@ func (w *watcher) follow(ctx context.Context) error {
 func (w *watcher) list(ctx context.Context) error {
 	var pods []podObject
 	next := ""
-	for {
+	for pages := 1; ; pages++ {
 		query := url.Values{"limit": {strconv.Itoa(pageSize)}}
 		if next != "" {
 			query.Set("continue", next)
@@ -111,6 +117,9 @@ func (w *watcher) list(ctx context.Context) error {
 			w.version = page.Metadata.ResourceVersion
 			break
 		}
+		if pages == maxPages {
+			return fmt.Errorf("its list of pods has no end in %d pages", pages)
+		}
 	}
 	w.replace(pods)
 	w.answered()
@@ -125,7 +134,7 @@ func (w *watcher) page(ctx context.Context, query url.Values, into any) error {
 		return err
 	}
 	defer body.Close()
-	return json.NewDecoder(io.LimitReader(body, maxPage)).Decode(into)
+	return json.NewDecoder(io.LimitReader(body, w.maxPage)).Decode(into)
 }
 
 // event is an element of a watch.
@@ -141,10 +150,10 @@ func (w *watcher) watch(ctx context.Context) error {
 		"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {w.version},
 		"timeoutSeconds": {strconv.Itoa(int(lasts.Seconds()))},
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	// Until it begins to answer, a watch is a request as any other.
-	end := time.AfterFunc(RequestTimeout, cancel)
+	end := time.AfterFunc(RequestTimeout, func() { cancel(errSlow) })
 	defer end.Stop()
 	body, err := w.get(ctx, query)
 	if err != nil {
@@ -153,8 +162,10 @@ func (w *watcher) watch(ctx context.Context) error {
 	defer body.Close()
 	end.Reset(lasts + watchGrace)
 	w.answered()
-	begun, decoder := time.Now(), json.NewDecoder(body)
+	limited := &io.LimitedReader{R: body}
+	begun, decoder := time.Now(), json.NewDecoder(limited)
 	for {
+		limited.N = w.maxPage
 		var e event
 		switch err := decoder.Decode(&e); {
 		case errors.Is(err, io.EOF) && time.Since(begun) >= leastWatch:
@@ -173,6 +184,7 @@ func (w *watcher) take(e *event) error {
 	switch e.Type {
 	case "ADDED", "MODIFIED", "DELETED", "BOOKMARK":
 	case "ERROR":
+		w.version = "" // what follows it is not to be had, whatever the cause
 		return statusOf(http.StatusInternalServerError, e.Object)
 	default:
 		return nil // of a later API

@@ -6,6 +6,7 @@ package kubetest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -44,6 +45,7 @@ type Server struct {
 	denied  bool
 	hangs   chan struct{} // closed when it hangs no longer, nil while it does not
 	cut     chan struct{} // closed with each Cut
+	ending  string        // of watches that are cut
 	// Requests are the queries that came, watches and lists.
 	requests []string
 }
@@ -147,9 +149,17 @@ func (s *Server) Hang(hangs bool) {
 }
 
 // Cut ends the watches under way, in the middle of an event.
-func (s *Server) Cut() {
+func (s *Server) Cut() { s.end(`{"type":"MODIF`) }
+
+// Break ends the watches under way with an error that is not 410.
+func (s *Server) Break() {
+	s.end(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":"unable to decode an event","code":500}}`)
+}
+
+func (s *Server) end(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ending = text
 	close(s.cut)
 	s.cut = make(chan struct{})
 }
@@ -269,7 +279,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, of filter) {
 		select {
 		case <-wake:
 		case <-cut:
-			_, _ = w.Write([]byte(`{"type":"MODIF`))
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			_, _ = io.WriteString(w, s.ending)
 			return
 		case <-r.Context().Done():
 			return

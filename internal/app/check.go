@@ -100,6 +100,10 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 		return "", nil, err
 	}
 	_, problems := sourcesOf(file, false)
+	found := sourceSettings{Source: config.Source{HTTP: file.Kube.Discover.HTTP}}
+	if _, err := found.client(); err != nil {
+		problems = append(problems, file.Problem("kube.discover.http_config", err.Error()))
+	}
 	return files[0] + ": ok", problems, nil
 }
 

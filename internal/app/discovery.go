@@ -194,20 +194,24 @@ func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, befor
 	}
 	r, err := d.service.joinFound(d, m, e)
 	if err != nil {
-		d.service.logger.Error("an exporter that was found cannot be read", "node", e.Node, "pod", e.Namespace+"/"+e.Pod, "cause", err)
+		d.service.logger.Error("an exporter that was found cannot be read", "reads", m.name, "pod", e.Namespace+"/"+e.Pod, "cause", err)
 		return
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // scrapes are read to their end
 	defer end()
 	read := make(chan error, 1)
 	go func() { read <- r.pipeline.Run(life) }()
-	d.service.logger.Info("reading an exporter", "source", m.name, "pod", e.Namespace+"/"+e.Pod, "address", e.Address)
+	d.service.logger.Info("reading an exporter", "reads", m.name, "pod", e.Namespace+"/"+e.Pod, "address", e.Address)
 	<-ctx.Done()
 	d.service.readers.leave(r)
 	end()
 	err = <-read
 	m.remains = r.pipeline.Leave()
-	d.service.logger.Info("an exporter is read no longer", "source", m.name, "pod", e.Namespace+"/"+e.Pod, "address", e.Address, "cause", err)
+	args := []any{"reads", m.name, "pod", e.Namespace + "/" + e.Pod, "address", e.Address}
+	if err != nil {
+		args = append(args, "cause", err)
+	}
+	d.service.logger.Info("an exporter is read no longer", args...)
 }
 
 // joinFound wires what reads an exporter that was found, and has it served.

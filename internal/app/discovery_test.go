@@ -16,6 +16,7 @@ func TestDiscoveryAmongFlags(t *testing.T) {
 		"--kube.discover --backend=replay":                    1,
 		"--kube.discover=app=x --poll=5s":                     0,
 		"--kube.discover=app=x --kube.discover-namespace=gpu": 0,
+		"--kube.discover --rules.file=x --compat=4.8":         0,
 	} {
 		o, err := parse(strings.Fields(args), io.Discard)
 		if err != nil || len(o.sources) != want || !o.discovers() {
@@ -25,6 +26,7 @@ func TestDiscoveryAmongFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"--kube.discover=a=b=c":                        "is no label selector",
 		"--kube.discover --record=x":                   "--kube.discover finds any number of them",
+		"--kube.discover --once":                       "exporters are discovered to be served",
 		"--kube.discover --dcgm.host=h":                "is not for the prometheus backend",
 		"--kube.discover-namespace=gpu":                "is for --kube.discover; give that too",
 		"--kube.discover --poll=10ms":                  "out of range",

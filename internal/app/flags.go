@@ -169,7 +169,7 @@ func (s *setting) defaultText(defaults *options) string {
 func explainFlag(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
 		// Not quoted: it may be a URL with a password.
-		return errors.New("an argument belongs to no flag; give settings as flags, such as --source=URL, and put a command, such as check health, before its flags")
+		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, and put a command, such as check health, before its flags")
 	}
 	_, unknown, found := strings.Cut(err.Error(), "unknown long flag '--")
 	if !found {
@@ -368,7 +368,7 @@ func (o *options) refuseFlag(f *givenFlag) error {
 	if s.modes&o.mode() == 0 && f.typed {
 		return fmt.Errorf("%s: %s", f.name(), s.remedy)
 	}
-	if s.everywhere&o.mode() != 0 || slices.ContainsFunc(o.sources, func(one sourceSettings) bool { return s.isFor(one.backend) }) {
+	if s.everywhere&o.mode() != 0 || o.discovers() && s.isFor(&backends[0]) || slices.ContainsFunc(o.sources, func(one sourceSettings) bool { return s.isFor(one.backend) }) {
 		return nil
 	}
 	var names []string

@@ -59,6 +59,9 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		text := strings.Join(strings.Fields(err.Error()), " ") // the parser's has several lines
 		return fmt.Errorf("--web.config.file=%s: %s; see kpulse-proxy --help for what it may hold", opts.webConfig, text)
 	}
+	if p.opts.discovers() {
+		logger.Info("starting", "version", version.Info(), "backend", backends[0].name, "reads", "discovered exporters", "config", opts.configFile)
+	}
 	for _, r := range p.readers.all() {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
 	}

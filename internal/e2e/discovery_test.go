@@ -90,7 +90,7 @@ func TestDiscovery(t *testing.T) {
 	// The pod is replaced by one at another address, which knows of no XID.
 	cluster.Delete("a")
 	awaitPage(t, c, "/sd", 200, `^\[\{"targets":\["[^"]+"\],"labels":\{"__metrics_path__":"/metrics","__param_source":"node-b","instance":"node-b"\}\}\]`)
-	awaitPage(t, c, "/metrics?source=node-a", 404, `no source is named "node-a"; there is node-b`)
+	awaitPage(t, c, "/metrics?source=node-a", 404, `no source is named "node-a"; name one of: node-b`)
 	again, _ := xidUpstream("pod-c", "GPU-a", 0)
 	defer again.stop()
 	cluster.Put(exporterPod(t, "c", "node-a", again))

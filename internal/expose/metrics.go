@@ -1,7 +1,6 @@
 package expose
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -130,7 +129,10 @@ func (m *members) choose(r *http.Request) (chosen, error) {
 			return chosen{m.sources[i : i+1], &m.alone[i], false, i == 0}, nil
 		}
 	}
-	return chosen{}, fmt.Errorf("no source is named %q; there is %s", asked[0], cmp.Or(strings.Join(names, ", "), "none now"))
+	if len(names) == 0 {
+		return chosen{}, fmt.Errorf("no source is named %q; there is none now", asked[0])
+	}
+	return chosen{}, fmt.Errorf("no source is named %q; name one of: %s", asked[0], strings.Join(names, ", "))
 }
 
 // absent answers 502 where there is no source to be read, and that is a failure.

@@ -224,8 +224,8 @@ func TestFailures(t *testing.T) {
 		{"one works", []Source{gone(), source()}, "", 200, "kpulse_source_up{source=\"gone\",backend=\"prometheus\"} 0\nkpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
 		{"one alone works", []Source{gone(), source()}, "?source=works", 200, "kpulse_source_up{source=\"works\",backend=\"prometheus\"} 1\n"},
 		{"one alone fails", []Source{gone(), source()}, "?source=gone", 502, goneLine},
-		{"unknown source", []Source{gone(), source()}, "?source=Works", 404, "no source is named \"Works\"; there is gone, works\n"},
-		{"no name", []Source{source()}, "?source=", 404, "no source is named \"\"; there is works\n"},
+		{"unknown source", []Source{gone(), source()}, "?source=Works", 404, "no source is named \"Works\"; name one of: gone, works\n"},
+		{"no name", []Source{source()}, "?source=", 404, "no source is named \"\"; name one of: works\n"},
 		{"other query", []Source{source()}, "?collect[]=a", 200, "kpulse_source_up"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestSourcesComeAndGo(t *testing.T) {
 	expect("/metrics?source=b", 200, "!"+`source="a"`, `kpulse_source_up{source="b"`)
 	set.Replace([]Source{b})()
 	expect("/metrics", 200, "!"+`source="a"`, `kpulse_source_up{source="b"`)
-	expect("/metrics?source=a", 404, "there is b")
+	expect("/metrics?source=a", 404, "name one of: b")
 	expect("/-/metrics", 200, `source="b"`, "!"+`source="a"`)
 }
 

@@ -32,8 +32,8 @@ func TestParse(t *testing.T) {
 		{"user=ada\nuser=bob", Info{User: "ada"}, "7:2: user is given twice; write it once"},
 		{"user=" + long, Info{User: long}, ""},
 		{"\naccount=" + long + "x\nuser=ada", Info{User: "ada"}, "7:2: account has more than 256 bytes; shorten it"},
-		{"user=\xff", Info{}, "7:1: user is no text; write UTF-8 without control characters"},
-		{"user=a\x1bb\nx\npartition=p", Info{Partition: "p"}, "7:1: user is no text; write UTF-8 without control characters"},
+		{"user=\xff", Info{}, "7:1: user is not text; write UTF-8 without control characters"},
+		{"user=a\x1bb\nx\npartition=p", Info{Partition: "p"}, "7:1: user is not text; write UTF-8 without control characters"},
 		{strings.Repeat("#", maxBytes+1), Info{}, "7:1: more than 4096 bytes; write user, account and partition only"},
 	} {
 		c := parse("7", []byte(tt.text))

@@ -55,7 +55,7 @@ func parse(name string, text []byte) content {
 		case len(value) > maxText:
 			complain(number, "%s has more than %d bytes; shorten it", key, maxText)
 		case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
-			complain(number, "%s is no text; write UTF-8 without control characters", key)
+			complain(number, "%s is not text; write UTF-8 without control characters", key)
 		default:
 			*to = value
 		}

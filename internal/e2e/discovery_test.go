@@ -166,7 +166,7 @@ func TestDiscoveryOfOneNode(t *testing.T) {
 	cluster.Delete("m")
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{hostname="mine",gpu="0",uuid="GPU-o"\}`)
 	awaitPage(t, c, "/sd", 200, `^\[\{[^{]*\{[^{]*"__param_source":"mine",`)
-	awaitPage(t, c, "/metrics?source=mine/gpu/n", 404, "there is mine")
+	awaitPage(t, c, "/metrics?source=mine/gpu/n", 404, "name one of: mine")
 }
 
 // TestDiscoveryDenied: without the right the proxy says what to grant, and goes on by itself

@@ -76,12 +76,27 @@ func (p *Pipeline) overdue() *canonical.Failure {
 
 // gaveWay is the failure of a read that was ended after a while for others to be read.
 func (p *Pipeline) gaveWay(after time.Duration) *canonical.Failure {
-	return &canonical.Failure{
+	return crowded(&canonical.Failure{
 		Kind:    string(source.Timeout),
 		Timeout: true,
-		Cause:   fmt.Sprintf("%s did not answer within %s, while others waited: %d sources are read at a time", p.Name(), after.Round(time.Millisecond), MaxReads),
-		Remedy:  "find out why so many exporters are slow, or have fewer read by one kpulse-proxy",
+		Cause:   fmt.Sprintf("%s did not answer within %s", p.Name(), after.Round(time.Millisecond)),
+	})
+}
+
+// crowded adds to a failure that other sources were read at the time.
+func crowded(f *canonical.Failure) *canonical.Failure {
+	f.Cause += fmt.Sprintf(", in which others had their turn too: %d sources are read at a time", MaxReads)
+	f.Remedy = "find out why so many exporters are slow, or have fewer read by one kpulse-proxy"
+	return f
+}
+
+// blame returns the failure of f being too late: if it waits for its turn, the source may
+// not be slow at all.
+func (f *flight) blame(failure *canonical.Failure) *canonical.Failure {
+	if f.waits.Load() {
+		return crowded(failure)
 	}
+	return failure
 }
 
 // age is how old the latest good reading is. Without one, and where the clock runs

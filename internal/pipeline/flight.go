@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -31,6 +32,9 @@ type flight struct {
 	result  *reading // nil with a failure, and where it gave way
 	failure *canonical.Failure
 	overdue bool // it failed of Options.Timeout
+
+	waits   atomic.Bool // for its turn
+	fetched atomic.Bool // if the source fetches
 }
 
 // join returns the latest reading if it is young enough, else the flight to wait for:
@@ -94,7 +98,7 @@ func (p *Pipeline) expire(f *flight) {
 	if f.over {
 		return
 	}
-	f.failure, f.overdue = p.overdue(), true
+	f.failure, f.overdue = f.blame(p.overdue()), true
 	p.fail(f.failure)
 	p.land(f)
 }
@@ -124,16 +128,8 @@ func (p *Pipeline) land(f *flight) {
 // observer. A good reading is for the waiters of all flights.
 func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	defer f.cancel()
-	if p.opts.Turns != nil {
-		if end, err := p.opts.Turns.begin(ctx, func() { p.giveWay(f) }); err == nil {
-			defer end()
-		}
-	}
-	r := p.acquire()
-	err := ctx.Err()
-	if err == nil && p.fetcher != nil { // asks while an earlier request may hang
-		err = p.fetcher.Fetch(ctx, &r.batch)
-	}
+	r, end, err := p.fetch(ctx, f)
+	defer end()
 	if err == nil {
 		select {
 		case p.reader <- struct{}{}:
@@ -163,6 +159,50 @@ func (p *Pipeline) fly(ctx context.Context, f *flight) {
 	if failed && p.opts.Observer != nil {
 		p.opts.Observer.Failed(p.Name(), f.begun)
 	}
+}
+
+// fetch waits for the turn of f, where there are turns, and fetches where the source does,
+// also while an earlier request may hang. A request that has to give way is made again when
+// it is its turn again. end ends the turn.
+func (p *Pipeline) fetch(ctx context.Context, f *flight) (r *reading, end func(), err error) {
+	for {
+		turn, giveWay := ctx, func() {}
+		if p.opts.Turns != nil {
+			turn, giveWay = context.WithCancel(ctx)
+		}
+		end, err = p.turn(ctx, f, giveWay)
+		if r == nil {
+			r = p.acquire()
+		}
+		if err == nil && p.fetcher != nil {
+			err = p.fetcher.Fetch(turn, &r.batch)
+			f.fetched.Store(err == nil)
+		}
+		again := err != nil && turn.Err() != nil && ctx.Err() == nil
+		giveWay()
+		if !again {
+			return r, end, err
+		}
+		end()
+	}
+}
+
+// turn waits for the turn of f. giveWay is called when that is over while f is fetched; else
+// f fails.
+func (p *Pipeline) turn(ctx context.Context, f *flight, giveWay func()) (end func(), err error) {
+	if p.opts.Turns == nil {
+		return func() {}, ctx.Err()
+	}
+	f.waits.Store(true)
+	end, err = p.opts.Turns.begin(ctx, func() {
+		if p.fetcher == nil || f.fetched.Load() {
+			p.giveWay(f)
+		} else {
+			giveWay()
+		}
+	})
+	f.waits.Store(err != nil)
+	return end, err
 }
 
 // take makes a reading of what was fetched, or reads where the source does not fetch.

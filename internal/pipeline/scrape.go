@@ -30,7 +30,7 @@ func (p *Pipeline) Read(ctx context.Context) (*canonical.Snapshot, func(), error
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			failure := p.tooLate(ctx, begun)
+			failure := f.blame(p.tooLate(ctx, begun))
 			if p.leave(f, failure, errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 				return nil, nil, failure
 			}

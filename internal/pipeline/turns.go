@@ -15,9 +15,9 @@ const MaxReads = 15
 const leastShare = 200 * time.Millisecond
 
 // Turns bounds how many sources are read at a time. Who comes first is read first. A read
-// that has had its share of the time gives way to one that waits, so that sources that hang
-// keep none of the others from being read; while nobody waits it may take as long as it is
-// allowed to. It is safe for concurrent use.
+// that has had its share of the time gives way to one that waits, and may wait for another
+// turn, so that sources that hang keep none of the others from being read; while nobody waits
+// it may take as long as it is allowed to. It is safe for concurrent use.
 type Turns struct {
 	mu      sync.Mutex
 	most    int
@@ -60,7 +60,7 @@ func (t *Turns) begin(ctx context.Context, giveWay func()) (end func(), err erro
 		return func() { t.end(one) }, nil
 	case <-ctx.Done():
 		t.end(one) // it may just have begun
-		return nil, ctx.Err()
+		return func() {}, ctx.Err()
 	}
 }
 

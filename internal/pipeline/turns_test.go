@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,12 @@ func (s *counted) Fetch(ctx context.Context, b *raw.Batch) error {
 // time.
 func scrapeAll(t *testing.T, sources, hang int, within time.Duration) (good int, last time.Duration, most int32) {
 	t.Helper()
+	return scrapeSlow(t, sources, hang, 24*time.Hour, within)
+}
+
+// scrapeSlow is scrapeAll where the first take so long.
+func scrapeSlow(t *testing.T, sources, hang int, takes, within time.Duration) (good int, last time.Duration, most int32) {
+	t.Helper()
 	var now, peak, read atomic.Int32
 	var latest atomic.Int64
 	turns := NewTurns()
@@ -44,7 +51,7 @@ func scrapeAll(t *testing.T, sources, hang int, within time.Duration) (good int,
 	for i := range sources {
 		s := &counted{fetching: fetching{scripted: scripted{takes: 50 * time.Millisecond, say: temperature}}, name: fmt.Sprintf("s%d", i), now: &now, most: &peak}
 		if i < hang {
-			s.takes = 24 * time.Hour
+			s.takes = takes
 		}
 		p, stop := startWith(t, Options{Source: s, Turns: turns, Timeout: time.Minute})
 		defer stop()
@@ -87,6 +94,37 @@ func TestSourcesThatHangStarveNone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSlowSourcesAreReadAfterTheOthers: those that had to give way have their turn again.
+func TestSlowSourcesAreReadAfterTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if good, last, most := scrapeSlow(t, 200, 15, 3*time.Second, 9500*time.Millisecond); good != 200 || most != MaxReads {
+			t.Errorf("%d of 200 were read, the last after %s; %d at a time", good, last, most)
+		}
+	})
+}
+
+// TestWaitingInVainIsNoFaultOfTheSource: who had no turn is told why.
+func TestWaitingInVainIsNoFaultOfTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns()
+		for range MaxReads {
+			end, err := turns.begin(t.Context(), func() {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+		}
+		p, stop := startWith(t, Options{Source: &fetching{scripted: scripted{say: temperature}}, Turns: turns, Timeout: time.Minute})
+		defer stop()
+		if _, err := read(p, 9*time.Second); err == nil || !strings.Contains(err.Error(), "15 sources are read at a time") {
+			t.Errorf("late for the scrape: %v", err)
+		}
+		if _, err := read(p, 2*time.Minute); err == nil || !strings.Contains(err.Error(), "--source.timeout, in which others had their turn too: 15 sources are read at a time") {
+			t.Errorf("overdue: %v", err)
+		}
+	})
 }
 
 // TestASlowReadKeepsItsTurnWhileNobodyWaits.

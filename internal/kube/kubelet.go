@@ -156,6 +156,9 @@ func (k *Kubelet) succeed(l *listed) {
 	k.failures = 0
 	k.note(nil)
 	before := k.current.Load()
+	if l.existing == nil && l.anyProfile() { // that question had no answer
+		l.existing = before.existing
+	}
 	now := &answer{holds: inOrder(before.holds, l.holds), existing: l.existing}
 	if !slices.Equal(before.holds, now.holds) || !maps.Equal(before.existing, now.existing) {
 		k.current.Store(now)

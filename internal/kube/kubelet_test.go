@@ -210,6 +210,22 @@ func TestProfilesAreCounted(t *testing.T) {
 	}
 }
 
+// TestProfilesStayWithoutAnAnswer: one question that fails takes no pod its MIG device.
+func TestProfilesStayWithoutAnAnswer(t *testing.T) {
+	k := NewKubelet(KubeletOptions{Logger: slog.New(slog.DiscardHandler)})
+	r, _ := parseDeviceID("nvidia.com/mig-1g.10gb", "MIG-x")
+	holds := []hold{{pod("p"), r}}
+	for _, x := range []struct {
+		said listed
+		want int
+	}{{listed{holds: holds, existing: map[string]int{"1g.10gb": 1}}, 1}, {listed{holds: holds}, 1}, {listed{}, 0}} {
+		k.succeed(&x.said)
+		if got := k.current.Load().existing["1g.10gb"]; got != x.want {
+			t.Errorf("%d MIG devices, want %d", got, x.want)
+		}
+	}
+}
+
 // TestMinors: device files name their boards where the machine tells which they are of.
 func TestMinors(t *testing.T) {
 	server := kubelettest.New(t)

@@ -332,6 +332,9 @@ func (o *options) refuse() error {
 	case o.mode() == modeExport && o.sources[0].poll == 0 && o.sources[0].backend.onDemand:
 		return errors.New("--poll=0 reads only when scraped, and nobody scrapes --export; give an interval, such as 15s")
 	}
+	if d := &o.Kube.Discover; o.mode() == modeServe && d.Selector == "" && *d != config.Default().Kube.Discover && o.origin("kube.discover-namespace") == fromFile {
+		return errors.New("kube.discover in the config file finds nothing without its key selector; add selector: true there, or remove the section")
+	}
 	for _, f := range o.given {
 		if err := o.refuseFlag(f); err != nil {
 			return err

@@ -182,6 +182,7 @@ var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking
 const (
 	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves"
 	remedyOne   = "choose one with --backend or --source"
+	remedyKube  = "it completes what is served, and --once, --export and --tui do not ask; leave it out"
 	remedyCheck = "it is for kpulse-proxy check health"
 )
 
@@ -301,9 +302,9 @@ var settings = []setting{
 	{flag: "kube.discover-namespace", key: "kube.discover.namespace", placeholder: "NAMESPACE", modes: modeServe, restart: true, needs: "kube.discover", at: func(o *options) any { return &o.Kube.Discover.Namespace },
 		help: "With --kube.discover: the namespace that exporters run in (default: any)."},
 	{key: "kube.discover", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover }, help: "How to read what --kube.discover finds: port (a name or number; metrics, gpu-metrics or 9400), path (/metrics), scheme (http), http_config as of a source, and max_sources (500), beyond which further pods are left out and counted. --series-limit holds for each of these sources."},
-	{flag: "kube.pod-resources", key: "kube.pod_resources", group: groupHolders, placeholder: string(config.DefaultPodResources), bare: string(config.DefaultPodResources), modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.PodResources },
+	{flag: "kube.pod-resources", key: "kube.pod_resources", group: groupHolders, placeholder: string(config.DefaultPodResources), bare: string(config.DefaultPodResources), modes: modeServe, restart: true, remedy: remedyKube, at: func(o *options) any { return &o.Kube.PodResources },
 		help: "Ask the kubelet of this node, every 10 s, which containers have which GPUs and MIG devices: for --backend=dcgm and nvml, and for what an exporter leaves out. Without a value it asks at the usual place; mount that directory into the pod, and run as root. Where the exporter names pods of a GPU, further ones are added only if the kubelet names those too. Devices of claims (DRA) are looked up in the ResourceSlices of the node, for which deploy/kubernetes/rbac.yaml has the rights. In the environment and the config file also true and false."},
-	{flag: "kube.workloads", key: "kube.workloads", group: groupHolders, modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Workloads },
+	{flag: "kube.workloads", key: "kube.workloads", group: groupHolders, modes: modeServe, restart: true, remedy: remedyKube, at: func(o *options) any { return &o.Kube.Workloads },
 		help: "Ask the Kubernetes API server what the pods that hold GPUs belong to: the topmost owner, such as CronJob, RayJob or Deployment, becomes workload_kind and workload_name. Asked in the background, of the metadata of pods and their owners only; deploy/kubernetes/rbac.yaml has the rights that this takes. A pod is served without until the answer comes, and as the exporter's labels describe it where none comes."},
 	{flag: "kube.workload-label", key: "kube.workload_labels", group: groupHolders, placeholder: "KEY[=KIND]", modes: modeServe, restart: true, needs: "kube.workloads", at: func(o *options) any { return &o.Kube.WorkloadLabels },
 		help: "With --kube.workloads: a label of pods whose value is their workload_name, instead of the owner's; workload_kind is then KIND, or empty without one, as the name may be that of anything. Can be given several times (in the environment: one in a line); the first that a pod has counts, and its owner if it has none."},

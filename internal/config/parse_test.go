@@ -176,6 +176,7 @@ var badFiles = []struct{ text, want string }{
 	{"kube:\n  discover: true\n", `bad.yml:2: kube.discover: "true" where keys are wanted; write discover: {selector: true}`},
 	{"kube:\n  discover:\n    selector: a b\n", `bad.yml:3: kube.discover.selector: "a b" where a label selector is wanted; write one such as app=nvidia-dcgm-exporter, or true`},
 	{"kube:\n  discover:\n    port: '0'\n", `bad.yml:3: kube.discover.port: "0" is neither the name nor the number of a port; write one such as metrics or 9400`},
+	{"kube: {pod_resources: sure}\n", `bad.yml:1: kube.pod_resources: "sure" where a path is wanted; write that of the kubelet's socket, or true for the usual one`},
 	{"kube:\n  discover:\n    path: m\n    scheme: ftp\n    namespace: A_\n    max_sources: 0\n", `bad.yml:3: kube.discover.path: "m" is no path of a URL; begin it with /, as /metrics
 bad.yml:4: kube.discover.scheme: "ftp" is no scheme of an exporter; write http or https
 bad.yml:5: kube.discover.namespace: "A_" is no name of a namespace; write one such as gpu-operator

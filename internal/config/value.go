@@ -75,7 +75,11 @@ const DefaultPodResources PodResources = kube.PodResourcesSocket
 // Set reads a path, or true for the default and false for none. It is that of
 // kingpin.Value.
 func (p *PodResources) Set(s string) error {
-	*p = switched(s, DefaultPodResources)
+	socket := switched(s, DefaultPodResources)
+	if socket != "" && !strings.HasPrefix(string(socket), "/") {
+		return fmt.Errorf("%q is no path of a socket; begin it with /, as in %s, or write true for that one", s, DefaultPodResources)
+	}
+	*p = socket
 	return nil
 }
 

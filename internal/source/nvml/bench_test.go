@@ -4,6 +4,7 @@ package nvml
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -61,9 +62,13 @@ func TestAllocations(t *testing.T) {
 	for range 4 {
 		next()
 	}
-	const most = 24 // calls
-	if n := testing.AllocsPerRun(20, func() { next() }); n > most {
-		t.Errorf("%v allocations a reading", n)
+	const most = 24      // calls
+	least := math.Inf(1) // what others of the process allocate meanwhile counts too
+	for range 5 {
+		least = min(least, testing.AllocsPerRun(20, func() { next() }))
+	}
+	if least > most {
+		t.Errorf("%v allocations a reading", least)
 	}
 	if samples := len(next().Samples); samples < 50 {
 		t.Errorf("%d samples", samples)

@@ -41,8 +41,9 @@ func (c *Completer) Complete(f *canonical.Frame) {
 // complete makes out of in.
 func (c *Completer) complete(in *canonical.AllocationSet) {
 	changed := in != c.in
+	now := time.Now()
 	if changed {
-		c.release(in)
+		c.release(in, now)
 	}
 	if in == nil {
 		c.in, c.out = nil, nil
@@ -56,7 +57,6 @@ func (c *Completer) complete(in *canonical.AllocationSet) {
 		}
 		c.same = c.same[:len(in.Allocations)]
 	}
-	now := time.Now()
 	differs := false
 	for i := range in.Allocations {
 		a := &in.Allocations[i]
@@ -73,20 +73,20 @@ func (c *Completer) complete(in *canonical.AllocationSet) {
 	}
 }
 
-// release has the pods forgotten that the source named, and that are not in now.
-func (c *Completer) release(now *canonical.AllocationSet) {
+// release gives up the pods that the source named, and that are not in in.
+func (c *Completer) release(in *canonical.AllocationSet, now time.Time) {
 	if c.in == nil {
 		return
 	}
 	stays := map[Pod]bool{}
-	if now != nil {
-		for i := range now.Allocations {
-			stays[podOfAllocation(&now.Allocations[i])] = true
+	if in != nil {
+		for i := range in.Allocations {
+			stays[podOfAllocation(&in.Allocations[i])] = true
 		}
 	}
 	for i := range c.in.Allocations {
 		if pod := podOfAllocation(&c.in.Allocations[i]); !stays[pod] {
-			c.resolver.leave(pod)
+			c.resolver.leave(pod, c, now)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (c *Completer) owner(a *canonical.Allocation, now time.Time) Owner {
 	if a.Pod == "" || a.Namespace == "" {
 		return given
 	}
-	switch owner, is := c.resolver.find(podOfAllocation(a), now); is {
+	switch owner, is := c.resolver.find(podOfAllocation(a), c, now); is {
 	case known:
 		return owner
 	case pending:

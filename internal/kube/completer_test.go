@@ -88,6 +88,37 @@ func TestCompleterAsksAnewForAPodThatWas(t *testing.T) {
 	})
 }
 
+// TestCompleterKeepsAPodOfAnotherSource: a pod that one source drops for a reading, while
+// another names it, keeps its owner in both, and is looked up again. A source that is read no
+// more keeps none.
+func TestCompleterKeepsAPodOfAnotherSource(t *testing.T) {
+	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "one"}}}
+	resolving(t, f, func(t *testing.T, r *Resolver) {
+		one, other := r.NewCompleter(), r.NewCompleter()
+		set := holding(podOf("a", "", ""))
+		owners(one, set)
+		owners(other, set)
+		synctest.Wait()
+		wantOwners(t, "at first", one, set, Owner{"Job", "one"})
+		wantOwners(t, "at first, of the other", other, set, Owner{"Job", "one"})
+		owners(one, holding())
+		r.generation.Add(1)
+		f.change(func() { f.owners["a"] = Owner{"Job", "two"} })
+		wantOwners(t, "while one drops it", other, set, Owner{"Job", "one"})
+		synctest.Wait()
+		wantOwners(t, "back", one, set, Owner{"Job", "two"})
+		wantOwners(t, "looked up again", other, set, Owner{"Job", "two"})
+		for range 4 { // of one alone
+			time.Sleep(2 * time.Minute)
+			owners(one, set)
+		}
+		owners(one, holding())
+		if n := r.Counts().Pods; n != 0 {
+			t.Errorf("%d pods are remembered for a source that is not read", n)
+		}
+	})
+}
+
 // TestCompleterDuringAnOutage: what the exporter says stands, and goes on to.
 func TestCompleterDuringAnOutage(t *testing.T) {
 	f := &fakeLookUp{err: errors.New("no route to host")}
@@ -134,7 +165,7 @@ func TestCompleterKeepsTheSet(t *testing.T) {
 // TestCompleterAllocatesNothing while nothing changes, also when all is gone through.
 func TestCompleterAllocatesNothing(t *testing.T) {
 	f := &fakeLookUp{owners: map[string]Owner{"a": {"Job", "j"}}}
-	r := newResolver(f.ownerOf, newDenials(discard), discard)
+	r := newResolver(f.ownerOf, newObstacles(discard), discard)
 	set := holding(podOf("a", "", ""), podOf("b", "Job", "k"))
 	c := r.NewCompleter()
 	frame := &canonical.Frame{}

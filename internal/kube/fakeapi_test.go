@@ -71,6 +71,13 @@ func (f *fakeAPI) on(path string, h http.HandlerFunc) {
 	f.handlers[path] = h
 }
 
+// mend ends what on began.
+func (f *fakeAPI) mend(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.handlers, path)
+}
+
 // count returns how often a path was asked for, and with "" all of them.
 func (f *fakeAPI) count(path string) (n int) {
 	f.mu.Lock()
@@ -131,7 +138,7 @@ func (f *fakeAPI) cluster(t testing.TB, labels ...WorkloadLabel) *cluster {
 			t.Errorf("asked %s", w)
 		}
 	})
-	c, err := newCluster(&Client{Config: &rest.Config{Host: server.URL, QPS: -1}, HTTP: noRedirects(server.Client())}, labels, newDenials(discard))
+	c, err := newCluster(&Client{Config: &rest.Config{Host: server.URL, QPS: -1}, HTTP: noRedirects(server.Client())}, labels, newObstacles(discard))
 	if err != nil {
 		t.Fatal(err)
 	}

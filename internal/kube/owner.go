@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +45,8 @@ var (
 	errUnknown = errors.New("the API server knows no such kind")
 )
 
-// isAnswer reports whether err is what the API server has to say of an object.
+// isAnswer reports whether err is what the API server has to say of an object. errTroubled
+// is none: another request may get one.
 func isAnswer(err error) bool {
 	return errors.Is(err, errAbsent) || errors.Is(err, errDenied) || errors.Is(err, errUnknown)
 }
@@ -55,14 +57,24 @@ type cluster struct {
 	objects metadata.Interface
 	web     rest.Interface // for discovery
 	labels  []WorkloadLabel
-	denials *denials
+	obstacles
 
 	kinds  *answers[schema.GroupVersionKind, resource]
 	owners *answers[types.UID, *metav1.OwnerReference] // of owners; nil where nothing owns one
 }
 
+// obstacles are what keeps an API server that answers from giving what it is asked for.
+type obstacles struct {
+	denials  *denials
+	troubles *troubles
+}
+
+func newObstacles(logger *slog.Logger) obstacles {
+	return obstacles{newDenials(logger), newTroubles(logger)}
+}
+
 // newCluster returns a cluster that names workloads by labels first.
-func newCluster(client *Client, labels []WorkloadLabel, denied *denials) (*cluster, error) {
+func newCluster(client *Client, labels []WorkloadLabel, in obstacles) (*cluster, error) {
 	objects, err := metadata.NewForConfigAndClient(client.Config, client.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes API server cannot be asked: %w; correct the kubeconfig", err)
@@ -83,7 +95,7 @@ func newCluster(client *Client, labels []WorkloadLabel, denied *denials) (*clust
 		return 0
 	}
 	return &cluster{
-		objects: objects, web: web, labels: labels, denials: denied,
+		objects: objects, web: web, labels: labels, obstacles: in,
 		kinds:  newAnswers[schema.GroupVersionKind, resource](knownKinds, lives),
 		owners: newAnswers[types.UID, *metav1.OwnerReference](knownOwners, lives),
 	}, nil
@@ -91,8 +103,9 @@ func newCluster(client *Client, labels []WorkloadLabel, denied *denials) (*clust
 
 // ownerOf returns what a pod belongs to. sure is false where the chain of owners could not
 // be followed to its end: the last that is known then stands. The error is errAbsent or
-// errDenied if that is what the API server says of the pod; every other one means that it
-// does not answer as it should.
+// errDenied if that is what the API server says of the pod, and errTroubled if it fails at a
+// kind of owner: no owner stands then, since the next answer would replace it. Every other
+// one means that it does not answer as it should.
 func (c *cluster) ownerOf(ctx context.Context, pod Pod) (owner Owner, sure bool, err error) {
 	if validation.IsDNS1123Label(pod.Namespace) != nil || validation.IsDNS1123Subdomain(pod.Name) != nil {
 		return Owner{}, false, errAbsent // and no path to ask for
@@ -136,22 +149,31 @@ func (c *cluster) controllerOf(ctx context.Context, namespace string, of *metav1
 		return nil, errUnknown
 	}
 	return c.owners.get(of.UID, func() (*metav1.OwnerReference, error) {
-		r, err := c.resourceOf(ctx, kind)
-		if err != nil {
-			return nil, err
+		if !c.troubles.enter(kind.GroupKind(), time.Now()) {
+			return nil, errTroubled
 		}
-		if !r.namespaced {
-			namespace = ""
-		}
-		object, err := c.object(ctx, r, namespace, of.Name)
-		if err != nil {
-			return nil, err
-		}
-		if object.UID != of.UID { // another of that name
-			return nil, errAbsent
-		}
-		return metav1.GetControllerOf(object), nil
+		controller, err := c.ask(ctx, kind, namespace, of)
+		return controller, c.troubles.take(ctx, kind.GroupKind(), err)
 	})
+}
+
+// ask asks for what owns an owner of a kind.
+func (c *cluster) ask(ctx context.Context, kind schema.GroupVersionKind, namespace string, of *metav1.OwnerReference) (*metav1.OwnerReference, error) {
+	r, err := c.resourceOf(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	if !r.namespaced {
+		namespace = ""
+	}
+	object, err := c.object(ctx, r, namespace, of.Name)
+	if err != nil {
+		return nil, err
+	}
+	if object.UID != of.UID { // another of that name
+		return nil, errAbsent
+	}
+	return metav1.GetControllerOf(object), nil
 }
 
 // object asks for the metadata of an object. The API server may answer from memory

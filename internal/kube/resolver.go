@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,10 +45,10 @@ type ResolverOptions struct {
 // by then. It is safe for concurrent use.
 type Resolver struct {
 	// lookUp is cluster.ownerOf.
-	lookUp  func(context.Context, Pod) (Owner, bool, error)
-	outage  *outage
-	denials *denials
-	queue   chan Pod
+	lookUp func(context.Context, Pod) (Owner, bool, error)
+	outage *outage
+	obstacles
+	queue chan Pod
 
 	// generation changes when an answer may have, and with each round.
 	generation atomic.Uint64
@@ -66,21 +67,46 @@ type entry struct {
 	doubted  bool      // somebody was told that there is no answer
 	due      time.Time // when to look up again
 	used     time.Time // when it was last asked for
+	names    []naming  // by those who asked for it
+}
+
+// naming is that the source of a Completer names a pod.
+type naming struct {
+	by   *Completer
+	used time.Time // when it last did
+}
+
+// namedBy notes that the source of a Completer names the pod.
+func (e *entry) namedBy(by *Completer, now time.Time) {
+	e.used = now
+	at := slices.IndexFunc(e.names, func(n naming) bool { return n.by == by })
+	if at < 0 {
+		e.unname(nil, now) // those that are read no more
+		at, e.names = len(e.names), append(e.names, naming{by: by})
+	}
+	e.names[at].used = now
+}
+
+// unname notes that the source of a Completer does not name the pod, and reports whether
+// another does.
+func (e *entry) unname(by *Completer, now time.Time) (named bool) {
+	e.names = slices.DeleteFunc(e.names, func(n naming) bool { return n.by == by || now.Sub(n.used) > outOfUse })
+	return len(e.names) > 0
 }
 
 // NewResolver returns a Resolver. It does nothing until Run.
 func NewResolver(o ResolverOptions) (*Resolver, error) {
-	denials := newDenials(o.Logger)
-	cluster, err := newCluster(o.Client, o.Labels, denials)
+	obstacles := newObstacles(o.Logger)
+	cluster, err := newCluster(o.Client, o.Labels, obstacles)
 	if err != nil {
 		return nil, err
 	}
-	return newResolver(cluster.ownerOf, denials, o.Logger), nil
+	return newResolver(cluster.ownerOf, obstacles, o.Logger), nil
 }
 
-func newResolver(lookUp func(context.Context, Pod) (Owner, bool, error), denials *denials, logger *slog.Logger) *Resolver {
+func newResolver(lookUp func(context.Context, Pod) (Owner, bool, error), in obstacles, logger *slog.Logger) *Resolver {
 	return &Resolver{
-		lookUp: lookUp, outage: newOutage(logger), denials: denials,
+		lookUp: lookUp, outage: newOutage(logger), obstacles: in,
 		queue: make(chan Pod, maxQueued), pods: newRecent[Pod, *entry](maxPods),
 	}
 }
@@ -144,6 +170,8 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 		lives = denialLife
 	case isAnswer(err):
 		r.counts[wasAbsent].Add(1)
+	case errors.Is(err, errTroubled):
+		r.counts[hasFailed].Add(1)
 	default:
 		r.counts[hasFailed].Add(1)
 		r.fail(pod, err)
@@ -191,9 +219,9 @@ const (
 	known
 )
 
-// find returns what a pod belongs to, if that is known, and has it looked up if not. It
-// does not block.
-func (r *Resolver) find(pod Pod, now time.Time) (Owner, standing) {
+// find returns to a Completer what a pod belongs to, if that is known, and has it looked up
+// if not. It does not block.
+func (r *Resolver) find(pod Pod, by *Completer, now time.Time) (Owner, standing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, ok := r.pods.get(pod)
@@ -202,7 +230,7 @@ func (r *Resolver) find(pod Pod, now time.Time) (Owner, standing) {
 		e = &entry{queued: queued}
 		r.pods.put(pod, e)
 	}
-	e.used = now
+	e.namedBy(by, now)
 	if !e.queued && !now.Before(e.due) {
 		select {
 		case r.queue <- pod:
@@ -227,15 +255,24 @@ func (r *Resolver) remembers(pod Pod) bool {
 	return r.pods.byKey[pod] != nil
 }
 
-// leave notes that a source names a pod no more: if it comes again, it may be another of
-// that name.
-func (r *Resolver) leave(pod Pod) {
+// leave notes that the source of a Completer names a pod no more: if it comes again, it may be
+// another of that name. It is forgotten, or, where another source names it, looked up again;
+// what is known stands meanwhile.
+func (r *Resolver) leave(pod Pod, by *Completer, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pods.remove(pod)
+	e, ok := r.pods.byKey[pod]
+	if !ok {
+		return
+	}
+	if e := e.Value.(*kept[Pod, *entry]).value; e.unname(by, now) {
+		e.due = now
+	} else {
+		r.pods.remove(pod)
+	}
 }
 
 // Notes are what is amiss, with what to do.
 func (r *Resolver) Notes() []canonical.Note {
-	return append(r.outage.notes(), r.denials.notes()...)
+	return slices.Concat(r.outage.notes(), r.denials.notes(), r.troubles.notes())
 }

@@ -83,7 +83,7 @@ func (f *fakeLookUp) atOnce() int {
 func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := newResolver(f.ownerOf, newDenials(discard), discard)
+		r := newResolver(f.ownerOf, newObstacles(discard), discard)
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() { r.Run(ctx) })
@@ -96,7 +96,7 @@ func resolving(t *testing.T, f *fakeLookUp, test func(*testing.T, *Resolver)) {
 // wantStanding asks for a pod, and fails if the answer is another.
 func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is standing) {
 	t.Helper()
-	if got, standing := r.find(Pod{"n", pod}, time.Now()); got != owner || standing != is {
+	if got, standing := r.find(Pod{"n", pod}, nil, time.Now()); got != owner || standing != is {
 		t.Errorf("%s: %v, %d; want %v, %d", pod, got, standing, owner, is)
 	}
 }
@@ -104,7 +104,7 @@ func wantStanding(t *testing.T, r *Resolver, pod string, owner Owner, is standin
 // use asks for a pod each second, as readings do.
 func use(r *Resolver, pod string, span time.Duration) {
 	for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(time.Second) {
-		r.find(Pod{"n", pod}, time.Now())
+		r.find(Pod{"n", pod}, nil, time.Now())
 	}
 	synctest.Wait()
 }
@@ -182,7 +182,7 @@ func TestResolverSparesAServerThatFails(t *testing.T) {
 		r.outage.logger = slog.New(slog.NewTextHandler(&log, nil))
 		askAll := func() {
 			for i := range 500 {
-				r.find(Pod{"n", fmt.Sprintf("p%d", i)}, time.Now())
+				r.find(Pod{"n", fmt.Sprintf("p%d", i)}, nil, time.Now())
 			}
 			synctest.Wait()
 		}
@@ -236,7 +236,7 @@ func TestResolverEnds(t *testing.T) {
 	f := &fakeLookUp{hang: true}
 	resolving(t, f, func(_ *testing.T, r *Resolver) {
 		for i := range 100 {
-			r.find(Pod{"n", fmt.Sprintf("p%d", i)}, time.Now())
+			r.find(Pod{"n", fmt.Sprintf("p%d", i)}, nil, time.Now())
 		}
 		synctest.Wait()
 	}) // synctest fails if a goroutine is left

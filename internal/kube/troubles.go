@@ -1,0 +1,117 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// errTroubled is that the API server, which has just answered for a pod, fails at a kind of
+// owner: its conversion webhook is broken, or the server that the kind is of is down.
+var errTroubled = errors.New("the API server fails at this kind")
+
+// troubles are the kinds at which the API server fails. Each is asked for again after a
+// pause, which doubles from one failure to the next; the log tells of the beginning and of
+// the end. They are safe for concurrent use.
+type troubles struct {
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	byKind map[schema.GroupKind]*trouble // knownKinds at most; more are asked for each time
+}
+
+// trouble is that of one kind.
+type trouble struct {
+	cause string
+	pause time.Duration
+	until time.Time // when to ask again
+}
+
+func newTroubles(logger *slog.Logger) *troubles {
+	return &troubles{logger: logger, byKind: map[schema.GroupKind]*trouble{}}
+}
+
+// enter reports whether to ask for objects of a kind now. Of those who come when a pause is
+// over, one asks.
+func (t *troubles) enter(kind schema.GroupKind, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.byKind[kind]
+	if one == nil {
+		return true
+	}
+	if now.Before(one.until) {
+		return false
+	}
+	one.until = now.Add(2 * RequestTimeout) // until that one knows
+	return true
+}
+
+// take notes what asking for an object of a kind came to, and returns its error, which is
+// errTroubled where the kind is to blame. ctx is that of the look-up.
+func (t *troubles) take(ctx context.Context, kind schema.GroupKind, err error) error {
+	isTrouble := isOfKind(ctx, err)
+	if err != nil && !isTrouble && !isAnswer(err) {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.byKind[kind]
+	switch {
+	case !isTrouble && one == nil:
+		return err
+	case !isTrouble:
+		delete(t.byKind, kind)
+		t.logger.Info("the Kubernetes API server answers again for a kind", "kind", kind.String())
+		return err
+	case one == nil && len(t.byKind) >= knownKinds:
+		return errTroubled
+	case one == nil:
+		one = &trouble{pause: firstPause, cause: err.Error()}
+		t.byKind[kind] = one
+		n := troubleNote(kind, one.cause)
+		t.logger.Warn("who holds the GPUs is not known in full", "cause", n.Cause, "remedy", n.Remedy)
+	default:
+		one.pause, one.cause = min(2*one.pause, longestPause), err.Error()
+	}
+	one.until = time.Now().Add(one.pause/2 + rand.N(one.pause)) //nolint:gosec // spreads load
+	return errTroubled
+}
+
+// isOfKind reports whether an error is the trouble of the kind that was asked for, and not of
+// the API server: that has just answered for the pod.
+func isOfKind(ctx context.Context, err error) bool {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return status.Status().Code >= http.StatusInternalServerError
+	}
+	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+}
+
+// notes are of the kinds in trouble.
+func (t *troubles) notes() (notes []canonical.Note) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for kind, one := range t.byKind {
+		notes = append(notes, troubleNote(kind, one.cause))
+	}
+	slices.SortFunc(notes, func(a, b canonical.Note) int { return strings.Compare(a.Cause, b.Cause) })
+	return notes
+}
+
+func troubleNote(kind schema.GroupKind, cause string) canonical.Note {
+	return canonical.Note{
+		Cause:  "the Kubernetes API server fails at objects of kind " + kind.String() + ", so that what owns them is not known: " + cause,
+		Remedy: "see whether kubectl get " + kind.String() + " -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable",
+	}
+}

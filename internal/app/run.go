@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -19,6 +20,8 @@ import (
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
 
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
@@ -41,6 +44,9 @@ const (
 	// cores are the jobs'. A scrape goes through several goroutines, and waking a
 	// thread for each took a fifth of its CPU.
 	maxProcs = 1
+	// memoryShare is how much of the cgroup's memory the heap may take before garbage is
+	// collected harder; the rest is for stacks, the program file and what Go does not count.
+	memoryShare = 0.9
 )
 
 // Run is the whole program: it returns the exit code.
@@ -111,7 +117,7 @@ func (o *options) logTo(log *logWriter) *slog.Logger {
 	return logger
 }
 
-// limitResources bounds garbage and processors, as far as the environment does not.
+// limitResources bounds garbage, memory and processors, as far as the environment does not.
 func (o *options) limitResources() {
 	if os.Getenv("GOGC") == "" {
 		percent := gcPercent
@@ -120,8 +126,21 @@ func (o *options) limitResources() {
 		}
 		debug.SetGCPercent(percent)
 	}
+	if limit := host.MemoryLimit(procfs); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
+	}
 	// Go passes over what is no number above 0, and uses all processors.
 	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err != nil || n < 1 {
 		runtime.GOMAXPROCS(maxProcs)
 	}
+}
+
+// logResources logs the bounds in force.
+func logResources(logger *slog.Logger) {
+	limit := debug.SetMemoryLimit(-1) // asks
+	text := config.Size(limit).String()
+	if limit == math.MaxInt64 {
+		text = "none"
+	}
+	logger.Debug("bounds of this process; GOMEMLIMIT and GOMAXPROCS set others", "memory", text, "threads", runtime.GOMAXPROCS(0))
 }

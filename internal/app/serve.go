@@ -65,7 +65,9 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	for _, r := range p.readers.all() {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
 	}
+	logResources(logger)
 	opts.logAdopted(os.LookupEnv, logger.Info)
+	warnOfUnknown(os.Environ(), logger.Warn)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that are running when it ends

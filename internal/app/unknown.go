@@ -1,0 +1,66 @@
+package app
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// ownVariables begin the names of all variables of ours.
+const ownVariables = "KPULSE_"
+
+// otherVariables are those of our own tests, and, with an address in it, those that
+// Kubernetes sets for a Service named kpulse or kpulse-….
+var otherVariables = regexp.MustCompile(`^KPULSE_(BINARY|REQUIRE_.*)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
+
+// unknownVariable is one of the environment that no setting has. Its value, which may be a
+// secret, is not kept.
+type unknownVariable struct {
+	name string
+	// near is the variable that was probably meant, "" for none.
+	near string
+}
+
+// unknownVariables returns those of an environment, as of os.Environ, in their order.
+func unknownVariables(environment []string) (unknown []unknownVariable) {
+	var known []string
+	for i := range settings {
+		if settings[i].flag != "" {
+			known = append(known, settings[i].variable())
+		}
+	}
+	for _, entry := range environment {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, ownVariables) && !slices.Contains(known, name) && !otherVariables.MatchString(entry) {
+			unknown = append(unknown, unknownVariable{name, nearestVariable(name, known)})
+		}
+	}
+	slices.SortFunc(unknown, func(a, b unknownVariable) int { return strings.Compare(a.name, b.name) })
+	return unknown
+}
+
+// nearestVariable returns the variable that was probably meant: one that differs in a few
+// letters, or that has words before it which were left out.
+func nearestVariable(name string, known []string) string {
+	word := strings.TrimPrefix(name, ownVariables)
+	if near := diag.Within(name, known, len(word)/3); near != "" {
+		return near
+	}
+	if i := slices.IndexFunc(known, func(k string) bool { return word != "" && strings.HasSuffix(k, "_"+word) }); i >= 0 {
+		return known[i]
+	}
+	return diag.Within(name, known, len(word)/2)
+}
+
+// warnOfUnknown warns of variables that do nothing.
+func warnOfUnknown(environment []string, warn func(string, ...any)) {
+	for _, v := range unknownVariables(environment) {
+		remedy := "kpulse-proxy --help lists the variables; unset this one"
+		if v.near != "" {
+			remedy = "did you mean " + v.near + "?"
+		}
+		warn("a variable of the environment has no meaning", "variable", v.name, "remedy", remedy)
+	}
+}

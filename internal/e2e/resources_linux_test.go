@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMemoryLimitFollowsCgroup: nine tenths of what the cgroup may take, or of what one
+// around it may, unless GOMEMLIMIT says otherwise.
+func TestMemoryLimitFollowsCgroup(t *testing.T) {
+	const limit = 512 << 20
+	inner := limitedCgroup(t, limit)
+	for environment, want := range map[string]float64{"": 0.9 * limit, "100MiB": 100 << 20} {
+		cmd := exec.Command("/bin/sh", "-c", `echo $$ > "$0"; exec kpulse-proxy --backend=replay --web.listen-address=127.0.0.1:0 --log.level=debug`, filepath.Join(inner, "cgroup.procs"))
+		cmd.Env = append(os.Environ(), "GOMEMLIMIT="+environment)
+		c, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, telemetry := page(t, c, "/-/metrics")
+		logged := c.logged()
+		c.stop()
+		_, rest, _ := strings.Cut(telemetry, "\ngo_gc_gomemlimit_bytes ")
+		text, _, _ := strings.Cut(rest, "\n")
+		if got, err := strconv.ParseFloat(text, 64); err != nil || got < want-1 || got > want+1 {
+			t.Errorf("GOMEMLIMIT=%q: /-/metrics says %q, want %v", environment, text, want)
+		}
+		if !strings.Contains(logged, "bounds of this process") {
+			t.Errorf("GOMEMLIMIT=%q: not logged:\n%s", environment, logged)
+		}
+	}
+}
+
+// limitedCgroup returns a cgroup inside of one that may take so many bytes. The test is
+// skipped where it cannot make one.
+func limitedCgroup(t *testing.T, limit int) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Skip("there are no cgroups here")
+	}
+	root, file, own := "/sys/fs/cgroup", "memory.max", ""
+	for line := range strings.Lines(string(text)) {
+		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch controllers, path, _ := strings.Cut(rest, ":"); {
+		case controllers == "memory":
+			root, file, own = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", path
+		case number == "0" && file == "memory.max":
+			own = path
+		}
+	}
+	outer := filepath.Join(root, own, "kpulse-"+strconv.Itoa(os.Getpid()))
+	inner := filepath.Join(outer, "inner")
+	if err := os.MkdirAll(inner, 0o700); err != nil {
+		t.Skipf("needs to make cgroups, as root of a machine may: %v", err)
+	}
+	t.Cleanup(func() {
+		for _, dir := range []string{inner, outer} {
+			var err error
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				if err = os.Remove(dir); err == nil {
+					break
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := os.WriteFile(filepath.Join(outer, file), []byte(strconv.Itoa(limit)), 0); err != nil {
+		t.Skipf("needs to limit the memory of a cgroup: %v", err)
+	}
+	return inner
+}
+
+// TestUnknownVariableIsWarnedOf: a mistyped variable does nothing, and its value stays
+// secret.
+func TestUnknownVariableIsWarnedOf(t *testing.T) {
+	t.Setenv("KPULSE_SOURC", "http://name:secret@node:9400/metrics")
+	c := startProxy(t, itself(t), "--backend=replay")
+	awaitLog(t, c, "did you mean KPULSE_SOURCE?")
+	if log := c.logged(); !strings.Contains(log, "KPULSE_SOURC ") || strings.Contains(log, "secret") {
+		t.Errorf("the log has no name, or the value:\n%s", log)
+	}
+}

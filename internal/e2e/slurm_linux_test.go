@@ -248,8 +248,31 @@ func TestSlurm(t *testing.T) {
 		}
 	})
 
+	t.Run("what a user may do", func(t *testing.T) { forgeAndLock(t, s) })
 	t.Run("requeue", func(t *testing.T) { requeue(t, s, proxy, seconds) })
 	t.Run("a node dies", func(t *testing.T) { dieAndSweep(t, s, proxy) })
+}
+
+// forgedName is a job's name that scontrol prints before the fields that it looks like.
+const forgedName = "x Account=forged JobState=COMPLETED Restarts=9"
+
+// forgeAndLock: the name of a job does not change its account, and no user can keep jobs
+// from being noted.
+func forgeAndLock(t *testing.T, s *slurmNode) {
+	lock := exec.Command("flock", s.info+"/.lock", "sleep", "3600")
+	lock.Dir = "/"
+	lock.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := lock.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(-lock.Process.Pid, syscall.SIGKILL); _ = lock.Wait() }()
+	job := s.submit(t, "--gres=gpu:1", "-J", forgedName)
+	eventually(t, "the job is noted", func() bool { return s.jobs("0") == job })
+	if text, err := os.ReadFile(filepath.Join(s.info, job)); err != nil || !strings.Contains(string(text), "\naccount=\n") {
+		t.Errorf("%v of a job without an account:\n%s", err, text)
+	}
+	s.must(t, "scancel", job)
+	eventually(t, "the epilog frees the GPU", func() bool { return s.jobs("0") == "" })
 }
 
 // requeue: the job keeps its id, and its seconds go on.
@@ -275,7 +298,7 @@ func requeue(t *testing.T, s *slurmNode, proxy *child, seconds func(string) floa
 // runs alone, and takes one that ended from its GPU.
 func dieAndSweep(t *testing.T, s *slurmNode, proxy *child) {
 	sweep := func() { s.must(t, "env", "KPULSE_JOBS_GRACE=0", "kpulse-jobs", "sweep") }
-	job := s.submit(t, "--gres=gpu:1", "--account=physics")
+	job := s.submit(t, "--gres=gpu:1", "--account=physics", "-J", forgedName)
 	awaitPage(t, proxy, "/metrics", 200, infoOf(job, "0", "physics"))
 	sweep()
 	if s.jobs("0") != job {

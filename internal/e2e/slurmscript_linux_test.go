@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// jobScript is deploy/slurm/kpulse-jobs beside programs that are not Slurm's and NVIDIA's.
+type jobScript struct{ dir string }
+
+// newJobScript puts shell scripts of these names before all other programs.
+func newJobScript(t *testing.T, programs map[string]string) jobScript {
+	t.Helper()
+	for _, name := range []string{"flock", "ps"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(err, "; apt-get install util-linux procps")
+		}
+	}
+	s := jobScript{t.TempDir()}
+	if err := os.Mkdir(s.dir+"/bin", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	programs["logger"] = `echo "$*" >>"$D/log"`
+	for name, text := range programs {
+		if err := os.WriteFile(filepath.Join(s.dir, "bin", name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// command is a call of the script, which is killed with what it started when the test has
+// waited long enough.
+func (s jobScript) command(t *testing.T, call string, environ ...string) *exec.Cmd {
+	t.Helper()
+	script, err := filepath.Abs("../../deploy/slurm/kpulse-jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "/bin/sh", script, call)
+	cmd.Env = append(environ, "PATH="+s.dir+"/bin:"+os.Getenv("PATH"), "KPULSE_JOBS_CONFIG=/none", "KPULSE_JOBS_PROC="+s.dir,
+		"KPULSE_HPC_JOB_MAPPING_DIR="+s.dir+"/map", "KPULSE_HPC_JOB_INFO_DIR="+s.dir+"/info", "D="+s.dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// run runs the script, and returns what it logs.
+func (s jobScript) run(t *testing.T, call string, environ ...string) string {
+	t.Helper()
+	out, err := s.command(t, call, environ...).CombinedOutput()
+	if err != nil {
+		t.Errorf("kpulse-jobs %s: %v\n%s", call, err, out)
+	}
+	logged, _ := os.ReadFile(s.dir + "/log")
+	return string(logged)
+}
+
+// jobOn is the environment of a prolog.
+func jobOn(id, gpus string, more ...string) []string {
+	return append(more, "SLURM_JOB_ID="+id, "SLURM_JOB_GPUS="+gpus, "SLURM_JOB_USER=ada", "SLURM_JOB_ACCOUNT=physics", "SLURM_JOB_PARTITION=gpu")
+}
+
+func (s jobScript) want(t *testing.T, gpu, jobs string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, "map", gpu))
+	if got := strings.Join(strings.Fields(string(text)), " "); got != jobs {
+		t.Errorf("on GPU %s: jobs %q, want %q (%v)", gpu, got, jobs, err)
+	}
+}
+
+// TestJobsWhileSlurmIsAsked: a controller that does not answer keeps no job that begins or
+// ends from being noted.
+func TestJobsWhileSlurmIsAsked(t *testing.T) {
+	t.Parallel()
+	hang := `: >"$D/asked"; while [ ! -e "$D/answer" ]; do sleep 0.1; done; exit 1`
+	s := newJobScript(t, map[string]string{"squeue": hang, "scontrol": hang, "timeout": `shift; exec "$@"`})
+	s.run(t, "begin", jobOn("1", "0")...)
+	sweep := s.command(t, "sweep", "KPULSE_JOBS_GRACE=0")
+	if err := sweep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Slurm is asked", func() bool { _, err := os.Stat(s.dir + "/asked"); return err == nil })
+	s.run(t, "begin", jobOn("2", "0-1")...)
+	s.want(t, "1", "2")
+	s.run(t, "end", jobOn("2", "0-1")...)
+	s.want(t, "1", "")
+	s.want(t, "0", "1")
+	if err := os.WriteFile(s.dir+"/answer", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sweep.Wait(); err != nil {
+		t.Error(err)
+	}
+	s.want(t, "0", "1")
+}
+
+// TestJobsThatRunAgain: a job that begins while a sweep asks for its run before stays.
+func TestJobsThatRunAgain(t *testing.T) {
+	t.Parallel()
+	s := newJobScript(t, map[string]string{"squeue": `: >"$D/asked"; while [ ! -e "$D/answer" ]; do sleep 0.1; done; echo 1 COMPLETED 0 gpu physics`, "timeout": `shift; exec "$@"`})
+	s.run(t, "begin", jobOn("1", "0")...)
+	s.run(t, "begin", jobOn("3", "0")...)
+	sweep := s.command(t, "sweep", "KPULSE_JOBS_GRACE=0")
+	if err := sweep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Slurm is asked", func() bool { _, err := os.Stat(s.dir + "/asked"); return err == nil })
+	s.run(t, "begin", jobOn("1", "1", "SLURM_JOB_RESTART_COUNT=1")...)
+	if err := os.WriteFile(s.dir+"/answer", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := sweep.Wait(); err != nil {
+		t.Error(err)
+	}
+	s.want(t, "1", "1")
+	s.want(t, "0", "") // of 3 Slurm knows nothing
+}
+
+// TestJobsAreAskedForByTheirID: asked for the id of an array, Slurm tells of all its tasks.
+func TestJobsAreAskedForByTheirID(t *testing.T) {
+	t.Parallel()
+	s := newJobScript(t, map[string]string{
+		"squeue":   `echo 4712 COMPLETED 0 gpu physics; echo 4711 RUNNING 0 gpu physics`,
+		"scontrol": `echo JobId=4712 ArrayJobId=4711 Restarts=0 JobState=COMPLETED; echo JobId=4711 ArrayJobId=4711 Restarts=0 JobState=RUNNING`,
+	})
+	s.run(t, "begin", jobOn("4711", "0")...)
+	s.run(t, "begin", jobOn("4712", "0")...)
+	s.run(t, "sweep", "KPULSE_JOBS_GRACE=0")
+	s.want(t, "0", "4711")
+}
+
+// TestJobsNeverFail: whatever breaks, the script ends with 0 and says what is wrong.
+func TestJobsNeverFail(t *testing.T) {
+	t.Parallel()
+	t.Run("a directory that it cannot write to", func(t *testing.T) {
+		s := newJobScript(t, map[string]string{})
+		if err := os.WriteFile(s.dir+"/info", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out := s.run(t, "begin", jobOn("1", "0")...); !strings.Contains(out, "cannot write") {
+			t.Errorf("logged %q", out)
+		}
+	})
+	t.Run("a lock that cannot be opened", func(t *testing.T) {
+		s := newJobScript(t, map[string]string{})
+		if err := os.MkdirAll(s.dir+"/info/.lock", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out := s.run(t, "begin", jobOn("1", "0")...); !strings.Contains(out, "cannot write") {
+			t.Errorf("logged %q", out)
+		}
+	})
+	t.Run("an nvidia-smi that hangs", func(t *testing.T) {
+		s := newJobScript(t, map[string]string{"nvidia-smi": "exec sleep 3600", "timeout": "exit 124"})
+		out := s.run(t, "begin", jobOn("1", "0", "CUDA_VISIBLE_DEVICES=MIG-1,MIG-2")...)
+		if !strings.Contains(out, "MIG-2 is not known") {
+			t.Errorf("logged %q", out)
+		}
+	})
+}

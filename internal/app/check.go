@@ -100,9 +100,16 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 		return "", nil, err
 	}
 	_, problems := sourcesOf(file, false)
-	found := sourceSettings{Source: config.Source{HTTP: file.Kube.Discover.HTTP}}
-	if _, err := found.client(); err != nil {
-		problems = append(problems, file.Problem("kube.discover.http_config", err.Error()))
+	for _, wrong := range checkKube(&file.Kube) {
+		problems = append(problems, file.Problem(wrong.Option, wrong.Text))
+	}
+	given := options{Config: file.Config}
+	for i := range settings {
+		if s := &settings[i]; s.key != "" && given.lacks(s) {
+			p := file.Problem(s.key, fmt.Sprintf("does nothing without %s; give %s too, or remove the key", s.needed(), s.thatOne()))
+			p.Warning = true
+			problems = append(problems, p)
+		}
 	}
 	return files[0] + ": ok", problems, nil
 }

@@ -7,6 +7,8 @@ import (
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
@@ -25,6 +27,9 @@ func (p *service) startKube(userAgent string) (err error) {
 	if o.PodResources == "" && !o.Workloads && !p.opts.discovers() {
 		return nil
 	}
+	if wrong := checkKube(o); wrong != nil {
+		return fmt.Errorf("%s: %w", wrong[0].Option, wrong[0])
+	}
 	kube.LogTo(p.logger)
 	p.startKubelet(userAgent)
 	if !o.Workloads && !p.opts.discovers() {
@@ -37,6 +42,25 @@ func (p *service) startKube(userAgent string) (err error) {
 		return err
 	}
 	return p.startResolver()
+}
+
+// checkKube returns the settings of Kubernetes that name files which are not to be had, or not
+// what they should be. It asks nobody.
+func checkKube(k *config.Kube) (wrong []*compute.OptionError) {
+	if k.Config != "" {
+		err := checkNamed("kubeconfig", k.Config)
+		if err == nil {
+			_, err = kube.NewClient(k.Config, "")
+		}
+		if err != nil {
+			wrong = append(wrong, compute.Reject("kube.config", "%v", err))
+		}
+	}
+	found := sourceSettings{Source: config.Source{HTTP: k.Discover.HTTP}}
+	if _, err := found.client(); err != nil {
+		wrong = append(wrong, compute.Reject("kube.discover.http_config", "%v", err))
+	}
+	return wrong
 }
 
 // startResolver makes what --kube.workloads asks for.

@@ -187,8 +187,10 @@ func TestTable(t *testing.T) {
 		if s.backends != "" && s.remedy == "" {
 			t.Errorf("%s is refused without a remedy", name)
 		}
-		if s.needs != "" && settingOf(s.needs).flag != s.needs {
-			t.Errorf("%s needs --%s", name, s.needs)
+		for _, flag := range strings.Fields(s.needs) {
+			if settingOf(flag).flag != flag {
+				t.Errorf("%s needs --%s", name, flag)
+			}
 		}
 		if s.restart && s.key == "" {
 			t.Errorf("%s is in no file that could be reloaded", name)

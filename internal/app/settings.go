@@ -48,7 +48,7 @@ type setting struct {
 	// remedy is what to do where backend or mode refuse it; "" ignores it in other
 	// modes.
 	remedy string
-	// needs is a flag without which it has no meaning, but in modeHealth.
+	// needs are flags, of which it has no meaning without one, but in modeHealth.
 	needs string
 	// perSource is what to do where the config file names several sources, of which
 	// it could be meant for any; "" for what all of them share.
@@ -308,8 +308,8 @@ var settings = []setting{
 		help: "Ask the Kubernetes API server what the pods that hold GPUs belong to: the topmost owner, such as CronJob, RayJob or Deployment, becomes workload_kind and workload_name. Asked in the background, of the metadata of pods and their owners only; deploy/kubernetes/rbac.yaml has the rights that this takes. A pod is served without until the answer comes, and as the exporter's labels describe it where none comes."},
 	{flag: "kube.workload-label", key: "kube.workload_labels", group: groupHolders, placeholder: "KEY[=KIND]", modes: modeServe, restart: true, needs: "kube.workloads", at: func(o *options) any { return &o.Kube.WorkloadLabels },
 		help: "With --kube.workloads: a label of pods whose value is their workload_name, instead of the owner's; workload_kind is then KIND, or empty without one, as the name may be that of anything. Can be given several times (in the environment: one in a line); the first that a pod has counts, and its owner if it has none."},
-	{flag: "kube.config", key: "kube.config", group: groupHolders, placeholder: "FILE", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Config },
-		help: "The kubeconfig file whose current context says where the Kubernetes API server is and who asks it (default: the cluster and the service account of the pod that the program runs in). $KUBECONFIG is not read."},
+	{flag: "kube.config", key: "kube.config", group: groupHolders, placeholder: "FILE", modes: modeServe, restart: true, needs: "kube.discover kube.pod-resources kube.workloads", at: func(o *options) any { return &o.Kube.Config },
+		help: "For what else of --kube asks the API server: the kubeconfig file whose current context says where the Kubernetes API server is and who asks it (default: the cluster and the service account of the pod that the program runs in). $KUBECONFIG is not read."},
 	{flag: "hpc-job-mapping-dir", group: groupHolders, placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
 		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},

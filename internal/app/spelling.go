@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -35,7 +36,10 @@ func respell(args []string) ([]string, error) {
 		at := slices.IndexFunc(spellings, func(s spelling) bool { return s.theirs == name })
 		switch {
 		case at < 0:
-			args[i] = valued(arg)
+			var err error
+			if args[i], err = valued(arg); err != nil {
+				return nil, err
+			}
 		case spellings[at].refusal != "":
 			return nil, errors.New(spellings[at].refusal)
 		case has:
@@ -47,12 +51,29 @@ func respell(args []string) ([]string, error) {
 	return bareExport(args), nil
 }
 
-// valued gives a flag without a value the one that it then has.
-func valued(arg string) string {
+// valued gives a flag without a value the one that it then has, and writes one that is on or
+// off as kingpin takes it, which knows no value of such a flag.
+func valued(arg string) (string, error) {
+	name, value, has := strings.Cut(arg, "=")
 	for i := range settings {
-		if s := &settings[i]; s.bare != "" && arg == "--"+s.flag {
-			return arg + "=" + s.bare
+		s := &settings[i]
+		if name != "--"+s.flag {
+			continue
 		}
+		if !has && s.bare != "" {
+			return arg + "=" + s.bare, nil
+		}
+		if f := (&givenFlag{setting: s}); !has || !f.IsBoolFlag() {
+			break
+		}
+		on := false
+		if err := assign(&on, value); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		if !on {
+			name = "--no-" + s.flag
+		}
+		return name, nil
 	}
-	return arg
+	return arg, nil
 }

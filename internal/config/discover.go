@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -35,8 +36,10 @@ func (s *Selector) Set(text string) error {
 	switch strings.ToLower(text) {
 	case "true", "yes", "1":
 		*s = kube.DefaultSelector
-	case "false", "no", "0", "":
+	case "false", "no", "0":
 		*s = ""
+	case "":
+		return errors.New("an empty selector selects nothing; write a label of the exporter's pods, such as app=nvidia-dcgm-exporter, or true, or false")
 	default:
 		if _, err := kube.ParseSelector(text); err != nil {
 			return err

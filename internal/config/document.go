@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
 )
 
 // document is a file whose problems are reported by line. Structs know no lines: its
@@ -66,8 +67,19 @@ func (d *document) decode(body []byte, into any) {
 	}
 	for _, p := range problems[:min(len(problems), maxProblems)] {
 		p.File, p.Place = d.file, d.place(p)
+		p.Text = d.withSelector(p)
 		d.problems = append(d.problems, p)
 	}
+}
+
+// withSelector returns the text of a problem. Where a selector stands in the place of the keys
+// of kube.discover, it says what is to be written with that one.
+func (d *document) withSelector(p diag.Problem) string {
+	given := d.find(p.Place).value.Value
+	if _, err := kube.ParseSelector(given); p.Place != "kube.discover" || err != nil {
+		return p.Text
+	}
+	return strings.Replace(p.Text, "{selector: true}", "{selector: "+given+"}", 1)
 }
 
 // undecodable returns the path of the first value below a path that is not what its tag
@@ -84,14 +96,25 @@ func (d *document) undecodable(below string) string {
 }
 
 // place returns the path that a problem of the decoder is about, where its line and its
-// key, or its value, leave only one.
+// key, or its value, leave only one. The line is that of the key, or of a value below it.
 func (d *document) place(p diag.Problem) string {
+	for _, line := range []func(*node) int{func(n *node) int { return n.first }, func(n *node) int { return n.value.Line }} {
+		if paths := d.candidates(p, line); len(paths) == 1 {
+			return paths[0]
+		}
+	}
+	return p.Place
+}
+
+// candidates returns the paths that a problem may be about, of what begins in its line.
+func (d *document) candidates(p diag.Problem, line func(*node) int) (paths []string) {
 	scalar := !strings.HasPrefix(p.Text, "a list ") && !strings.HasPrefix(p.Text, "keys ")
-	var paths, exact []string
-	for _, n := range d.nodes {
+	var exact []string
+	for i := range d.nodes {
+		n := &d.nodes[i]
 		isKey := n.path == p.Place || strings.HasSuffix(n.path, "."+p.Place)
 		isValue := p.Place == "" && (n.value.Kind == yaml.ScalarNode) == scalar
-		if n.path == "" || n.first != p.Line || !isKey && !isValue {
+		if n.path == "" || line(n) != p.Line || !isKey && !isValue {
 			continue
 		}
 		paths = append(paths, n.path)
@@ -99,13 +122,10 @@ func (d *document) place(p diag.Problem) string {
 			exact = append(exact, n.path)
 		}
 	}
-	switch {
-	case len(paths) == 1:
-		return paths[0]
-	case len(exact) == 1:
-		return exact[0]
+	if len(paths) != 1 && len(exact) == 1 {
+		return exact
 	}
-	return p.Place
+	return paths
 }
 
 // What a file may hold, and how much of what is wrong with it is reported. The work on it

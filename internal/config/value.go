@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -75,6 +76,9 @@ const DefaultPodResources PodResources = kube.PodResourcesSocket
 // Set reads a path, or true for the default and false for none. It is that of
 // kingpin.Value.
 func (p *PodResources) Set(s string) error {
+	if s == "" {
+		return errors.New("an empty path is none; write that of the kubelet's socket, or true for the usual one, or false")
+	}
 	socket := switched(s, DefaultPodResources)
 	if socket != "" && !strings.HasPrefix(string(socket), "/") {
 		return fmt.Errorf("%q is no path of a socket; begin it with /, as in %s, or write true for that one", s, DefaultPodResources)

@@ -75,7 +75,7 @@ func access(kubeconfig string) (*rest.Config, error) {
 	}
 	config, err := fromFile(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("--kube.config=%s: %w; give a kubeconfig file whose current-context names a cluster and a user", kubeconfig, err)
+		return nil, fmt.Errorf("the kubeconfig %s: %w; give a file whose current-context names a cluster and a user", kubeconfig, err)
 	}
 	return config, nil
 }

@@ -53,7 +53,7 @@ func TestNewClientNeedsACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{empty, "/none/such"} {
-		if _, err := NewClient(path, "us"); err == nil || !strings.HasPrefix(err.Error(), "--kube.config="+path) {
+		if _, err := NewClient(path, "us"); err == nil || !strings.HasPrefix(err.Error(), "the kubeconfig "+path) {
 			t.Errorf("%s: %v; want an error that names it", path, err)
 		}
 	}

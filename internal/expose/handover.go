@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -10,7 +11,8 @@ import (
 // handovers keep the counters of a device that several sources have from jumping: its
 // series are those of the first source that can be read, and each source has an account of
 // its own. Where another one takes over, they go on from what was served last by what the
-// new one counts since the last scrape. It is safe for concurrent use.
+// new one counts since the last scrape. So they do where an account begins again at 0, as
+// after a reload. It is safe for concurrent use.
 type handovers struct {
 	mu    sync.Mutex
 	known map[holder]*handover
@@ -30,10 +32,11 @@ type holder struct {
 
 // handover is what is served of a holder.
 type handover struct {
-	source string // that has it
-	offset canonical.Account
-	served canonical.Account
-	at     time.Time
+	source  string // that has it
+	offset  canonical.Account
+	account canonical.Account // of the source, as it was served last
+	read    time.Time         // when the source gave that
+	at      time.Time
 	// others are the accounts of those that have it too, by source, nil for none.
 	others map[string]noted
 }
@@ -87,7 +90,7 @@ func (h *handovers) devices(r *reading, text *rows, now time.Time) {
 			h.note(key, r.source.Name, &ledger.Devices[row], now)
 			continue
 		}
-		if one := h.take(key, r.source.Name, &ledger.Devices[row], now); one.offset != (canonical.Account{}) {
+		if one := h.take(key, r.source, &ledger.Devices[row], now); one.offset != (canonical.Account{}) {
 			r.own().Devices[row] = sum(&ledger.Devices[row], &one.offset)
 		}
 	}
@@ -104,28 +107,44 @@ func (h *handovers) allocations(r *reading, text *rows, now time.Time) {
 			h.note(key, r.source.Name, &ledger.Allocations[row], now)
 			continue
 		}
-		if one := h.take(key, r.source.Name, &ledger.Allocations[row], now); one.offset != (canonical.Account{}) {
+		if one := h.take(key, r.source, &ledger.Allocations[row], now); one.offset != (canonical.Account{}) {
 			r.own().Allocations[row] = sum(&ledger.Allocations[row], &one.offset)
 		}
 	}
 }
 
 // take returns the handover of a holder whose series are a source's now, with its account
-// there.
-func (h *handovers) take(key holder, source string, account *canonical.Account, now time.Time) *handover {
+// there. One of a reading before that which another scrape served leaves it as it is.
+func (h *handovers) take(key holder, source *canonical.Source, account *canonical.Account, now time.Time) *handover {
 	one := h.known[key]
-	if one == nil {
-		one = &handover{source: source}
+	switch {
+	case one == nil:
+		one = &handover{source: source.Name}
 		h.known[key] = one
-	} else if one.source != source {
+	case one.source != source.Name:
 		from := account
-		if before, known := one.others[source]; known && before.at.Equal(one.at) {
+		if before, known := one.others[source.Name]; known && before.at.Equal(one.at) {
 			from = &before.account // what it counted since the last scrape was served by nobody
+			if beganAgain(account, from) {
+				from = &canonical.Account{}
+			}
 		}
-		one.source, one.offset = source, difference(&one.served, from)
+		served := sum(&one.account, &one.offset)
+		one.source, one.offset = source.Name, difference(&served, from)
+	case source.At.Before(one.read):
+		return one
+	case beganAgain(account, &one.account):
+		one.offset = sum(&one.account, &one.offset)
 	}
-	one.served, one.at = sum(account, &one.offset), now
+	one.account, one.read, one.at = *account, source.At, now
 	return one
+}
+
+// beganAgain reports whether an account is one that begins at 0 after what it was before.
+func beganAgain(now, before *canonical.Account) bool {
+	d := difference(now, before)
+	return d.Observed < 0 || d.Known < 0 || d.Utilized < 0 || d.Microjoules < 0 || now.XIDChanges < before.XIDChanges ||
+		slices.Min(d.Classes[:]) < 0 || slices.Min(d.Health[:]) < 0
 }
 
 // note remembers the account of a source whose series are another's.

@@ -79,3 +79,48 @@ func TestCountersDoNotJump(t *testing.T) {
 		t.Errorf("the snapshot was changed to %s", n)
 	}
 }
+
+// TestCountersOfAccountsThatBeginAgain: a source that took over with more than was served
+// forgets its account, as after a reload or where a workload comes again. No counter falls
+// below what was served, neither where the source serves the GPU then nor where it takes over.
+func TestCountersOfAccountsThatBeginAgain(t *testing.T) {
+	one, setOne := accounted("one")
+	two, setTwo := accounted("two")
+	server := serve(t, Options{Sources: NewSet(one, two), Absent: func() *canonical.Failure { return nil }})
+	for i, step := range []struct{ one, two, want int }{ // of one, 0 cannot be read
+		{100, 500, 100},
+		{0, 501, 101},
+		{0, 3, 104}, // began again
+		{0, 5, 106},
+		{200, 6, 106},
+		{201, 8, 107},
+		{0, 1, 108}, // began again where it was not served
+		{0, 2, 109},
+	} {
+		one.failure = nil
+		if setTwo(step.two); step.one == 0 {
+			one.failure = refused
+		} else {
+			setOne(step.one)
+		}
+		_, body := ask(t, "GET", server.URL+"/metrics")
+		want := fmt.Sprintf("%s %d", textBoard, step.want)
+		if got := seriesOf(body, "kpulse_gpu_observed_seconds_total"); !slices.Equal(got, []string{want}) {
+			t.Errorf("step %d: %q, want %s", i, got, want)
+		}
+	}
+}
+
+// TestCountersOfOverlappingScrapes: an account of an earlier reading than that which another
+// scrape has served meanwhile did not begin again.
+func TestCountersOfOverlappingScrapes(t *testing.T) {
+	h := handovers{known: map[holder]*handover{}}
+	begin := time.Unix(0, 0)
+	for _, seconds := range []time.Duration{5, 9, 7, 10} {
+		account := canonical.Account{Observed: seconds * time.Second}
+		one := h.take(holder{}, &canonical.Source{Name: "one", At: begin.Add(account.Observed)}, &account, begin)
+		if one.offset != (canonical.Account{}) {
+			t.Errorf("%d s: offset %+v", seconds, one.offset)
+		}
+	}
+}

@@ -11,14 +11,16 @@ import (
 )
 
 // The fleet: half of the nodes run batch jobs of 4 nodes each, the others pods of
-// one GPU each in workloads of 16, in namespaces of 256 GPUs.
+// one GPU each in workloads of 16, in namespaces of 256 GPUs. The jobs are of 100 users.
 const (
-	gpusPerNode    = 8
-	nodesPerJob    = 4
-	gpusPerApp     = 16
-	gpusPerSpace   = 256
-	classesInUse   = 2
-	throttleReason = "power"
+	gpusPerNode     = 8
+	nodesPerJob     = 4
+	usersPerFleet   = 100
+	usersPerAccount = 10
+	gpusPerApp      = 16
+	gpusPerSpace    = 256
+	classesInUse    = 2
+	throttleReason  = "power"
 )
 
 var (
@@ -82,6 +84,10 @@ func appendGPU(all []series, node, gpu int) []series {
 		add(0, one(reason == throttleReason)/10, "gpu_throttled_seconds_total", "reason", reason)
 	}
 	allocation := workload(node, n)
+	if node%2 == 0 {
+		job := n / (2 * nodesPerJob * gpusPerNode)
+		add(1, 0, "allocation_info", append(allocation, "hpc_user", fmt.Sprintf("user-%d", job%usersPerFleet), "hpc_account", fmt.Sprintf("group-%d", job%usersPerFleet/usersPerAccount))...)
+	}
 	add(0, 1, "allocation_seconds_total", allocation...)
 	add(0, utilization, "allocation_real_utilization_seconds_total", allocation...)
 	add(0, 1, "allocation_real_utilization_known_seconds_total", allocation...)

@@ -1,20 +1,47 @@
 # Everything here is plain go; make only saves typing.
 .DEFAULT_GOAL := help
 
-MODULE  := github.com/kpulse/kpulse-proxy
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-INFO    := github.com/prometheus/common/version
-LDFLAGS := -s -w \
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION := $(shell git rev-parse HEAD 2>/dev/null)
+BRANCH   := $(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
+# The commit's time stands for that of the build: what is built twice of it is the same.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+CREATED  := $(shell date -u -d '@$(SOURCE_DATE_EPOCH)' +%Y-%m-%dT%H:%M:%SZ 2>/dev/null)
+INFO     := github.com/prometheus/common/version
+LDFLAGS  := -s -w \
 	-X $(INFO).Version=$(VERSION) \
-	-X $(INFO).Revision=$(shell git rev-parse HEAD 2>/dev/null) \
-	-X $(INFO).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null)
-FUZZTIME ?= 60s
+	-X $(INFO).Revision=$(REVISION) \
+	-X $(INFO).Branch=$(BRANCH) \
+	-X $(INFO).BuildDate=$(CREATED)
+OUT         := kpulse-proxy
+CGO_ENABLED := 0
+# cgo for another processor takes a C compiler that knows it; these are Debian's names.
+CC_amd64    := x86_64-linux-gnu-gcc
+CC_arm64    := aarch64-linux-gnu-gcc
+FUZZTIME    ?= 60s
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build ./kpulse-proxy, static
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o kpulse-proxy ./cmd/kpulse-proxy
+build: ## Build ./kpulse-proxy, static; with CGO_ENABLED=1 it can do --backend=nvml
+	CGO_ENABLED=$(CGO_ENABLED) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
+
+# The licences depend on what was built; the program that writes them runs here.
+bundle: ## Build into DIR, with the licences of all that is in it
+	@test -n '$(DIR)' || { echo 'say where: make bundle DIR=/tmp/bundle'; exit 1; }
+	mkdir -p '$(DIR)/licenses'
+	$(MAKE) build OUT='$(DIR)/kpulse-proxy'
+	install -m 0644 LICENSE '$(DIR)/licenses/LICENSE'
+	env -u GOOS -u GOARCH -u CGO_ENABLED go run ./internal/release licenses '$(DIR)/kpulse-proxy' > '$(DIR)/licenses/THIRD-PARTY'
+
+# Variables for the scripts below, which build by `make build`.
+release image: export VERSION := $(VERSION)
+release image: export REVISION := $(REVISION)
+release image: export CREATED := $(CREATED)
+release image: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+
+image: ## Build the images kpulse-proxy:VERSION and kpulse-proxy:VERSION-nvml for ARCH (this machine's)
+	deploy/image/build
 
 run: ## Serve the embedded demo on :9401
 	go run ./cmd/kpulse-proxy --backend=replay
@@ -33,7 +60,7 @@ kubernetes: ## Build the servers of Kubernetes into DIR, for KPULSE_KUBERNETES=D
 	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
 	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 
-SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*))
+SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build
 
 lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run golangci-lint (built from source, once)
 	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }

@@ -33,6 +33,7 @@ const checkUsage = `usage: kpulse-proxy check config FILE
        kpulse-proxy check rules FILE…
        kpulse-proxy check counters FILE
        kpulse-proxy check health [--url=URL] [--gpus=0,2-3] [--timeout=10s] [--json|--npd=crit|--npd=warn]
+       kpulse-proxy check alive [--url=URL] [--timeout=10s]
 
 Reports what is wrong in a config file, in Prometheus rule files (which may be globs),
 or in the counters file of dcgm-exporter, and in which line; nothing is started.
@@ -43,6 +44,10 @@ and prints a line for each: state, GPU, UUID, what to do, conditions, reason. Ex
 if all are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, and 3 if that is
 not known, or it is called wrongly. It never acts itself: deploy/health.md has recipes for
 Slurm and Kubernetes, and kpulse-proxy --help explains its flags.
+
+check alive asks the same proxy whether it serves at all, whatever its GPUs and sources do:
+the health check of a container. Exits with 0 if so, with 1 if not, and with 2 if called
+wrongly. In a container it knows the port from the command line of that.
 `
 
 // check is the mode `check WORD FILE…`: it returns the exit code. It is no command
@@ -55,6 +60,9 @@ func check(args []string, stdout, stderr io.Writer) int {
 	}
 	if len(args) > 0 && args[0] == "health" {
 		return checkHealth(args[1:], stdout, stderr)
+	}
+	if len(args) > 0 && args[0] == "alive" {
+		return checkAlive(args[1:], stdout, stderr)
 	}
 	for _, c := range checks {
 		if len(args) < 2 || args[0] != c.word || len(args) > 2 && !c.several {
@@ -83,7 +91,7 @@ func misused(args []string) string {
 	if len(args) == 0 {
 		return "check: say what to check, such as: kpulse-proxy check config FILE"
 	}
-	words := []string{"health"}
+	words := []string{"health", "alive"}
 	for _, c := range checks {
 		if words = append(words, c.word); c.word == args[0] && len(args) == 1 {
 			return "check " + c.word + ": name the file to check"

@@ -33,7 +33,7 @@ func complete(words []string, stdout io.Writer) (all bool) {
 		for _, c := range checks {
 			next = append(next, c.word)
 		}
-		next = append(next, "health")
+		next = append(next, "health", "alive")
 	case "explain":
 		next = []string{"xid"}
 	case "explain xid":

@@ -30,6 +30,7 @@ const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check rules FILE…
        {{.App.Name}} check counters FILE
        {{.App.Name}} check health [<flags>]
+       {{.App.Name}} check alive [<flags>]
        {{.App.Name}} explain xid [CODE…]
 
 {{.App.Help}}

@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// checkAlive is the mode `check alive`, the health check of a container: it returns the exit
+// code. What it asks is whether the process serves, not how its GPUs or sources are.
+func checkAlive(args []string, stdout, stderr io.Writer) int {
+	url, patience, err := aliveTarget(args, stdout)
+	if errors.Is(err, errAnswered) {
+		return exitDone
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
+		return exitUsage
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := alive(ctx, url); err != nil {
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
+		return exitFailed
+	}
+	fmt.Fprintf(stdout, "%s: alive\n", url)
+	return exitDone
+}
+
+// aliveTarget returns the proxy to ask, as http://HOST:PORT, and how long.
+func aliveTarget(args []string, stdout io.Writer) (url string, patience time.Duration, err error) {
+	g, err := readFlags(args, stdout)
+	if err != nil {
+		return "", 0, err
+	}
+	for _, f := range g {
+		if f.typed && f.setting.flag != "url" && f.setting.flag != "timeout" {
+			return "", 0, fmt.Errorf("%s: check alive takes --url and --timeout alone; leave it out", f.name())
+		}
+	}
+	o := newOptions()
+	if err := errors.Join(g.flag("url").apply(o), g.flag("timeout").apply(o)); err != nil {
+		return "", 0, err
+	}
+	patience = time.Duration(o.checkTimeout)
+	if o.checkURL != "" {
+		if url, err = withPath(o.checkURL); err != nil {
+			return "", 0, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401", err)
+		}
+		return strings.TrimSuffix(url, "/metrics"), patience, nil
+	}
+	if g, err = readFlags(flagsOfContainer(), stdout); err == nil {
+		err = g.flag("web.listen-address").apply(o)
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	if url = localProxy(o.listen); url == "" {
+		return "", 0, fmt.Errorf("--web.listen-address=%s is no address to ask; give --url", o.listen[0])
+	}
+	return strings.TrimSuffix(url, "/metrics"), patience, nil
+}
+
+// flagsOfContainer returns the command line that the container was started with, if that
+// started us: a health check is not given it, and it may name the port.
+func flagsOfContainer() []string {
+	us, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	first, err := os.Stat("/proc/1/exe")
+	if err != nil || !os.SameFile(us, first) {
+		return nil
+	}
+	line, err := os.ReadFile("/proc/1/cmdline")
+	if err != nil {
+		return nil
+	}
+	words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	return words[1:]
+}
+
+// alive returns why no proxy serves at a URL, over TLS where that is what it speaks. Whoever
+// asks for a password or a certificate lives: neither is needed to learn that much.
+func alive(ctx context.Context, url string) error {
+	client := &http.Client{
+		// No proxy of the environment lies between, and no secret is sent that a certificate
+		// would have to protect: it is the node's, and not that of localhost.
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	status, ours, err := askAlive(ctx, client, url)
+	if plain, over := strings.CutPrefix(url, "http://"); status == http.StatusBadRequest && over { // Go's server answers so where it speaks TLS
+		status, ours, err = askAlive(ctx, client, "https://"+plain)
+	}
+	refused, isNetwork := errors.AsType[*net.OpError](err)
+	switch {
+	case status == http.StatusOK && ours, status == http.StatusUnauthorized:
+		return nil
+	case isNetwork && refused.Op == "remote error": // a TLS alert: it wants a certificate of ours
+		return nil
+	case err != nil:
+		return fmt.Errorf("no kpulse-proxy answers at %s: %w; start it there, or name another with --url=NODE", url, err)
+	case status == http.StatusOK:
+		return fmt.Errorf("what answers at %s is no kpulse-proxy; name it with --url=NODE", url)
+	}
+	return fmt.Errorf("%s/-/healthy answers %d %s; look at its log", url, status, http.StatusText(status))
+}
+
+// askAlive returns the status of the answer, 0 for none, and whether a kpulse-proxy gave it.
+func askAlive(ctx context.Context, client *http.Client, url string) (status int, ours bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/-/healthy", nil)
+	if err != nil {
+		return 0, false, err
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		return 0, false, err
+	}
+	resp.Body.Close()
+	return resp.StatusCode, resp.Header.Get("Server") == expose.ServerName, nil
+}

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAlive asks proxies as the health check of a container does: one that asks for a
+// certificate, or a password, lives.
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	for name, web := range map[string]string{
+		"plain":              "",
+		"password":           "basic_auth_users: {scraper: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}\n",
+		"TLS":                "tls_server_config: {cert_file: node.pem, key_file: node.pem}\n",
+		"client certificate": "tls_server_config: {cert_file: node.pem, key_file: node.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: node.pem}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			writeCertificate(t, filepath.Join(dir, "node.pem"))
+			config := filepath.Join(dir, "web.yml")
+			if err := os.WriteFile(config, []byte(web), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// Nothing can be read of the source: that is not asked.
+			proxy := startProxy(t, itself(t), "--web.config.file="+config, "--source=http://127.0.0.1:1/metrics")
+			checkAlive(t, 0, proxy.url, "--url="+strings.TrimPrefix(proxy.url, "http://"))
+			if err := proxy.stop(); err != nil {
+				t.Fatal(err)
+			}
+			checkAlive(t, 1, "connection refused; start it there, or name another with --url=NODE", "--url="+proxy.url)
+		})
+	}
+}
+
+// TestAliveRefuses asks what is no proxy, and asks wrongly.
+func TestAliveRefuses(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/broken") {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	t.Cleanup(other.Close)
+	checkAlive(t, 1, "is no kpulse-proxy; name it with --url=NODE", "--url="+other.URL)
+	checkAlive(t, 1, "answers 502 Bad Gateway; look at its log", "--url="+other.URL+"/broken/metrics")
+	checkAlive(t, 2, "--backend: check alive takes --url and --timeout alone", "--backend=replay")
+	checkAlive(t, 2, "is out of range", "--timeout=0s")
+}
+
+// TestAliveInContainer asks, without --url, the proxy that is the first process: by the
+// address of its command line.
+func TestAliveInContainer(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		t.Skip("only root on Linux can have processes see another first one")
+	}
+	// A port that is free now stands in the command line, as it would in a container's.
+	free := httptest.NewServer(http.NotFoundHandler())
+	address := strings.TrimPrefix(free.URL, "http://")
+	free.Close()
+	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", itself(t), "--backend=replay", "--web.listen-address="+address)
+	proxy, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill() // and the first process with it
+		<-proxy.done
+	})
+	out, err := exec.Command("nsenter", "--target="+strings.TrimSpace(string(first)), "--pid", "--mount", itself(t), "check", "alive").CombinedOutput()
+	if want := proxy.url + ": alive\n"; err != nil || string(out) != want {
+		t.Errorf("%v: %s, want %s", err, out, want)
+	}
+}
+
+// checkAlive runs check alive, which must exit with a code and say something.
+func checkAlive(t *testing.T, exit int, says string, flags ...string) {
+	t.Helper()
+	cmd := exec.Command(itself(t), append([]string{"check", "alive"}, flags...)...)
+	// A proxy for the web is not asked.
+	cmd.Env = append(os.Environ(), "http_proxy=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1")
+	out, err := cmd.CombinedOutput()
+	code := 0
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = failed.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if code != exit || !strings.Contains(string(out), says) {
+		t.Errorf("check alive %v: exit %d, want %d with %q:\n%s", flags, code, exit, says, out)
+	}
+}
+
+// writeCertificate writes a key and a certificate of a node, signed by itself.
+func writeCertificate(t *testing.T, file string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "node"}, DNSNames: []string{"node"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for _, block := range []*pem.Block{{Type: "CERTIFICATE", Bytes: certificate}, {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := pem.Encode(&text, block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

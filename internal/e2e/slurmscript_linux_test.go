@@ -167,3 +167,43 @@ func TestJobsNeverFail(t *testing.T) {
 		}
 	})
 }
+
+// TestJobsThatEnded: what Slurm says of a job decides, and its age where Slurm says nothing.
+func TestJobsThatEnded(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, squeue, environ string
+		stays                 bool
+	}{
+		{"runs", "echo 7 RUNNING 1 gpu physics", "", true},
+		{"ends", "echo 7 COMPLETING 1 gpu physics", "", true},
+		{"ended", "echo 7 COMPLETED 1 gpu physics", "", false},
+		{"runs again elsewhere", "echo 7 RUNNING 2 gpu physics", "", false},
+		{"waits to run again", "echo 7 PENDING 2 gpu physics", "", false},
+		{"is not known", "echo slurm_load_jobs error: Invalid job id specified; exit 1", "", false},
+		{"is not known, of a known array", "echo 8 RUNNING 0 gpu physics", "", false},
+		{"Slurm does not answer", "echo Unable to contact slurm controller; exit 1", "", true},
+		{"Slurm does not answer, and it is old", "exit 1", "KPULSE_JOBS_MAX_AGE=0", false},
+		{"Slurm is not to be asked", "echo 7 COMPLETED 1 gpu physics", "KPULSE_JOBS_ASK=0", true},
+		{"is new", "echo 7 COMPLETED 1 gpu physics", "KPULSE_JOBS_GRACE=3600", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newJobScript(t, map[string]string{"squeue": test.squeue})
+			s.run(t, "begin", jobOn("7", "0", "SLURM_JOB_RESTART_COUNT=1")...)
+			s.run(t, "sweep", "KPULSE_JOBS_GRACE=0", test.environ)
+			want := ""
+			if test.stays {
+				want = "7"
+			}
+			s.want(t, "0", want)
+		})
+	}
+	t.Run("nobody asked of it yet", func(t *testing.T) {
+		s := newJobScript(t, map[string]string{"squeue": `for id in 1 2 3 4; do echo $id RUNNING 0 gpu physics; done`})
+		for _, id := range []string{"1", "2", "3", "4"} {
+			s.run(t, "begin", jobOn(id, "0", "KPULSE_JOBS_GRACE=0", "KPULSE_JOBS_MAX_AGE=0")...)
+		}
+		s.want(t, "0", "1 2 3 4")
+	})
+}

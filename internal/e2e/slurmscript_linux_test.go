@@ -207,3 +207,20 @@ func TestJobsThatEnded(t *testing.T) {
 		s.want(t, "0", "1 2 3 4")
 	})
 }
+
+// TestHealthBeforeAJob: the health of a job's GPUs is asked for by the ids that Slurm counts
+// them by, which are no boards' where the job has MIG devices.
+func TestHealthBeforeAJob(t *testing.T) {
+	t.Parallel()
+	for cuda, want := range map[string]string{"0": "unset", "GPU-1": "unset", "MIG-1,MIG-2": "MIG-1,MIG-2"} {
+		s := newJobScript(t, map[string]string{"kpulse-proxy": `echo "${CUDA_VISIBLE_DEVICES-unset} $SLURM_JOB_GPUS $*" >"$D/asked"`})
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "../../deploy/slurm/kpulse-prolog")
+		cmd.Env = jobOn("1", "0", "PATH="+s.dir+"/bin:"+os.Getenv("PATH"), "D="+s.dir, "CUDA_VISIBLE_DEVICES="+cuda)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		if asked, err := os.ReadFile(s.dir + "/asked"); err != nil || !strings.HasPrefix(string(asked), want+" 0 check health") {
+			t.Errorf("CUDA_VISIBLE_DEVICES=%s: %q, %v", cuda, asked, err)
+		}
+	}
+}

@@ -73,8 +73,12 @@ func readContainer(all devices, value string, _ func(string) (string, bool)) cho
 }
 
 // readSlurm reads SLURM_STEP_GPUS and SLURM_JOB_GPUS: the ids of boards on the
-// node, whatever cgroup we are in.
-func readSlurm(all devices, value string, _ func(string) (string, bool)) choice {
+// node, whatever cgroup we are in. In a job with MIG devices they count these, and say
+// nothing of boards.
+func readSlurm(all devices, value string, lookup func(string) (string, bool)) choice {
+	if cuda, _ := lookup("CUDA_VISIBLE_DEVICES"); strings.Contains(cuda, migPrefix) {
+		return choice{}
+	}
 	return all.byNodeIDs(slurmIDs(value))
 }
 

@@ -126,6 +126,7 @@ func TestSelect(t *testing.T) {
 		{"Slurm: brackets that do not close", eight(), "", false, env{"SLURM_JOB_GPUS": "[1,2"}, "1 2", "SLURM_JOB_GPUS"},
 		{"Slurm: brackets that hold nothing", eight(), "", false, env{"SLURM_JOB_GPUS": "[]"}, everything, ""},
 		{"Slurm: a node that is not ours", eight(), "", false, env{"SLURM_JOB_GPUS": "12"}, everything, ""},
+		{"Slurm: it counts MIG devices, not boards", eight(), "", false, env{"CUDA_VISIBLE_DEVICES": "MIG-4a", "SLURM_STEP_GPUS": "3", "SLURM_JOB_GPUS": "3,4"}, everything, ""},
 		{"Slurm: an id twice is not two boards", boards(2), "", false, env{"SLURM_JOB_GPUS": "5,5"}, "0 1", ""},
 		{"no board is known", nil, "", false, env{"SLURM_JOB_GPUS": "1"}, "", ""},
 	}

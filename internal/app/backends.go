@@ -112,7 +112,7 @@ func openExporter(o *options, s *sourceSettings, userAgent string, _ *slog.Logge
 	}
 	// The pipeline bounds each read, and says so better; this one is for when it would not.
 	by := o.setBy(s)
-	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.longestRead(), Client: client, SetBy: by, Name: s.called})
+	src, err := exporter.New(s.Source.Source, exporter.Options{MaxBody: int64(o.Limits.MaxBody), UserAgent: userAgent, Timeout: 2 * o.longestRead(), Client: client, SetBy: by, Name: s.called, Look: s.look})
 	if err != nil && by != "" {
 		err = fmt.Errorf("%s: %w", by, err)
 	}

@@ -222,7 +222,7 @@ func (p *service) joinFound(d *discovery, m *member, e *kube.Exporter) (*reader,
 	if err != nil {
 		return nil, err
 	}
-	s.called = m.name
+	s.called, s.look = m.name, fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
 	src, err := open(p.opts, &s, d.userAgent, p.logger)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ type sourceSettings struct {
 	poll    time.Duration
 	name    string // that the source will have, where the config file names it
 	called  string // what an exporter is called in the place of its URL, "" for that
+	look    string // what else to look at where it is down, "" for nothing
 	fields  []int  // that dcgmi is asked for
 	// notGiven are the names in the counters file that the source cannot give.
 	notGiven []string

@@ -103,6 +103,7 @@ func TestDiscovery(t *testing.T) {
 	// It dies and its pod runs on: that shows.
 	again.stop()
 	awaitPage(t, c, "/metrics", 200, up("node-a", 0))
+	awaitPage(t, c, "/", 200, `check that dcgm-exporter runs there: curl http://[^;]*/metrics; and look at its pod: kubectl describe pod -n gpu c`)
 	// The API server goes: what is known stays.
 	cluster.CloseClientConnections()
 	cluster.Close()

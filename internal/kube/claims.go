@@ -40,7 +40,10 @@ type ClaimsOptions struct {
 
 // Claims finds which devices the claims of pods are (dynamic resource allocation): the
 // kubelet names them by driver, pool and device, and the node's ResourceSlices tell what
-// these are. While no pod has a claim, nothing is asked.
+// these are. While no pod has a claim, nothing is asked. ResourceSlices are listed, and not
+// watched: what they say of a device that is held does not change, a claim of a new one is
+// looked up at once, and a watch on each node would cost the API server more than a list each
+// time that the claims change.
 type Claims struct {
 	opts    ClaimsOptions
 	wanted  atomic.Pointer[[]claim]

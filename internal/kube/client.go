@@ -3,8 +3,10 @@
 package kube
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -32,8 +34,53 @@ var ErrNoCluster = errors.New("no Kubernetes cluster is known: the program does 
 type Client struct {
 	Config *rest.Config
 	// HTTP follows no redirect: the credentials are for the API server alone. It has no
-	// timeout of its own, because watches last; give each request RequestTimeout.
+	// timeout and no limit of its own, because watches last; give each request
+	// RequestTimeout, and read no more of an answer than it may have.
 	HTTP *http.Client
+}
+
+// maxObject bounds what client-go reads of one answer, in bytes: it reads all of it. An
+// object has at most some 2 MB, since etcd takes no more, and so have lists of resources.
+const maxObject = 4 << 20
+
+// errTooLong is of an answer with more than maxObject.
+var errTooLong = fmt.Errorf("the answer has more than %d bytes", maxObject)
+
+// bounded returns HTTP for client-go, which bounds no answer itself.
+func (c *Client) bounded() *http.Client {
+	own := *c.HTTP
+	own.Transport = boundedTransport{cmp.Or(own.Transport, http.DefaultTransport)}
+	return &own
+}
+
+// boundedTransport ends answers after maxObject.
+type boundedTransport struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = &boundedBody{answer.Body, maxObject}
+	}
+	return answer, err
+}
+
+// boundedBody is a body of which so much is left to be read.
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(into []byte) (n int, err error) {
+	if b.left < 0 {
+		return 0, errTooLong
+	}
+	n, err = b.ReadCloser.Read(into[:min(len(into), b.left+1)])
+	if b.left -= n; b.left < 0 {
+		return n, errTooLong
+	}
+	return n, err
 }
 
 // NewClient returns the access that the kubeconfig file gives by its current context, or,

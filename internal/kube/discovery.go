@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -50,12 +51,24 @@ type Discovery struct {
 	current  []Exporter
 	counts   DiscoveryCounts
 	failures []error // of each watcher, nil while all is well
+	told     uint64  // candidates, until now
 }
 
 // candidate is a pod that is selected.
 type candidate struct {
 	exporter Exporter
 	runs     bool
+	version  uint64 // of the pod, which rises with each change; 0 where it is no number
+	told     uint64 // how many were told before
+}
+
+// isNewer reports whether c says more recently than other what a pod is: of two watches one
+// may be behind, as while it is cut.
+func (c candidate) isNewer(other candidate) bool {
+	if c.version != other.version && c.version != 0 && other.version != 0 {
+		return c.version > other.version
+	}
+	return c.told > other.told
 }
 
 // DiscoveryCounts are how discovery goes.
@@ -106,7 +119,11 @@ func (d *Discovery) follow(ctx context.Context, i int, w *watcher) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if !errors.Is(err, errGone) && !errors.Is(err, errCut) {
+		switch {
+		case errors.Is(err, errGone):
+		case errors.Is(err, errCut) && !w.isCutOften():
+			d.count()
+		default:
 			d.note(i, err)
 		}
 		select {
@@ -115,6 +132,13 @@ func (d *Discovery) follow(ctx context.Context, i int, w *watcher) {
 		}
 		pause = min(2*pause, longestRetry)
 	}
+}
+
+// count counts a failure of which the next request says whether anything is amiss.
+func (d *Discovery) count() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.counts.Failures++
 }
 
 // note records the outcome of a request, and logs where that is news.
@@ -160,7 +184,9 @@ func (d *Discovery) change(i int, p *podObject, deleted bool) {
 
 func (d *Discovery) put(i int, p *podObject) {
 	e, runs := p.exporter(d.opts.Port)
-	d.lists[i][p.Metadata.UID] = candidate{e, runs}
+	version, _ := strconv.ParseUint(p.Metadata.ResourceVersion, 10, 64)
+	d.told++
+	d.lists[i][p.Metadata.UID] = candidate{e, runs, version, d.told}
 }
 
 // publish tells of the exporters where they changed. The caller holds mu: nobody is told of
@@ -169,7 +195,9 @@ func (d *Discovery) publish() {
 	pods := map[string]candidate{}
 	for _, list := range d.lists {
 		for uid, f := range list {
-			pods[uid] = f
+			if other, also := pods[uid]; !also || f.isNewer(other) {
+				pods[uid] = f
+			}
 		}
 	}
 	var all []Exporter
@@ -224,7 +252,7 @@ func (d *Discovery) Notes() (notes []canonical.Note) {
 		notes = append(notes, canonical.Note{Cause: f.Cause, Remedy: f.Remedy})
 	}
 	if n := d.counts.LeftOut; n > 0 {
-		notes = append(notes, canonical.Note{Cause: fmt.Sprintf("%d exporters are not read: there are more than kube.discover.max_sources=%d", n, d.opts.Max), Remedy: "raise it, or run a kpulse-proxy for a part of the nodes each"})
+		notes = append(notes, canonical.Note{Cause: fmt.Sprintf("%s not read: there are more than kube.discover.max_sources=%d", are(n, "exporter"), d.opts.Max), Remedy: "raise it, or run a kpulse-proxy for a part of the nodes each"})
 	}
 	return notes
 }
@@ -244,13 +272,21 @@ func (d *Discovery) Absent() *canonical.Failure {
 	where := " (" + d.where() + ")"
 	switch {
 	case len(d.current) > 0:
-		return &canonical.Failure{Kind: "not_read", Cause: fmt.Sprintf("%d exporters were found and are about to be read", len(d.current)), Remedy: "wait a moment"}
+		return &canonical.Failure{Kind: "not_read", Cause: are(len(d.current), "exporter") + " about to be read", Remedy: "wait a moment"}
 	case d.counts.Waiting > 0:
-		return &canonical.Failure{Kind: "not_read", Cause: fmt.Sprintf("no pod of an exporter runs%s, of %d that there are", where, d.counts.Waiting), Remedy: "see why: kubectl describe pods"}
+		return &canonical.Failure{Kind: "not_read", Cause: fmt.Sprintf("no pod of an exporter runs%s: %s waiting", where, are(d.counts.Waiting, "pod")), Remedy: "see why: kubectl describe pods"}
 	case d.opts.Node != "":
 		return &canonical.Failure{Kind: "not_read", Cause: "there is no pod of an exporter" + where, Remedy: "see why the exporter's DaemonSet has none there, and that --kube.discover selects its label"}
 	}
 	return nil
+}
+
+// are says how many there are of a word, with the verb.
+func are(n int, word string) string {
+	if n == 1 {
+		return "1 " + word + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, word)
 }
 
 // where says which pods are looked for.
@@ -285,6 +321,10 @@ func (d *Discovery) failure() *canonical.Failure {
 		case is && status.code == http.StatusUnauthorized:
 			return &canonical.Failure{Kind: "unauthorized", Cause: "the Kubernetes API server does not accept our credentials: " + status.message,
 				Remedy: "see the pod's service account, or --kube.config"}
+		}
+		if errors.Is(err, errCut) {
+			return &canonical.Failure{Kind: "cut", Cause: "whoever watches " + d.where() + " is cut off at once: " + err.Error(),
+				Remedy: "see whether a proxy between here and the Kubernetes API server ends what lasts; the pods are listed instead, up to a minute apart"}
 		}
 		return &canonical.Failure{Kind: "unreachable", Cause: "the Kubernetes API server cannot be asked for " + d.where() + ": " + err.Error(),
 			Remedy: "see that this machine reaches it (network policies, --kube.config); exporters that are known are read meanwhile"}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,6 +169,58 @@ func TestTheAPIServerIsBounded(t *testing.T) {
 	}
 }
 
+// TestWatchesThatAreCutAtOnce are counted and noted, and what changes is found by lists
+// meanwhile.
+func TestWatchesThatAreCutAtOnce(t *testing.T) {
+	server := kubetest.New(t)
+	cuts := atomic.Bool{}
+	cuts.Store(true)
+	serve := server.Config.Handler
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cuts.Load() && r.FormValue("watch") != "" {
+			w.WriteHeader(http.StatusOK) // and nothing else
+			return
+		}
+		serve.ServeHTTP(w, r)
+	})
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e1", Node: "n1", IP: "10.0.0.1", Labels: chart})
+	d := discover(t, server, func(o *DiscoveryOptions) { o.Selectors = o.Selectors[:1] })
+	d.expect("n1:e1=10.0.0.1:9400")
+	server.Put(kubetest.Pod{Namespace: "gpu", Name: "e2", Node: "n2", IP: "10.0.0.2", Labels: chart})
+	noted := func() bool { return len(d.Notes()) == 1 && strings.Contains(d.Notes()[0].Cause, "cut off at once") }
+	until(t, noted, func() string { return fmt.Sprint(d.Notes()) })
+	if n := d.Counts().Failures; n != oftenCut {
+		t.Errorf("%d failures are counted, want %d", n, oftenCut)
+	}
+	d.expect("n1:e1=10.0.0.1:9400", "n2:e2=10.0.0.2:9400")
+	if !noted() || strings.Count(d.log.String(), "\n") != 1 {
+		t.Errorf("after a list: %v, log:\n%s", d.Notes(), d.log.String())
+	}
+	cuts.Store(false)
+	until(t, func() bool { return d.Notes() == nil }, func() string { return fmt.Sprint(d.Notes()) })
+}
+
+// TestTheNewestOfTwoWatchesCounts: a pod that two selectors select is as the watch says that is
+// not behind, whichever of them that is.
+func TestTheNewestOfTwoWatchesCounts(t *testing.T) {
+	for behind := range 2 {
+		d := &Discovery{admitted: map[string]bool{}, lists: make([]map[string]candidate, 2), opts: DiscoveryOptions{Max: 9, Logger: discard, Changed: func([]Exporter) {}}}
+		pod := func(ip, version string) podObject {
+			var p podObject
+			p.Metadata.UID, p.Metadata.ResourceVersion, p.Status.Phase, p.Status.PodIP = "u", version, "Running", ip
+			return p
+		}
+		d.replace(0, []podObject{pod("10.0.0.1", "9")})
+		d.replace(1, []podObject{pod("10.0.0.1", "9")})
+		now, late := pod("10.0.0.2", "100"), pod("10.0.0.1", "10")
+		d.change(1-behind, &now, false)
+		d.change(behind, &late, false)
+		if len(d.current) != 1 || d.current[0].Address.Addr().String() != "10.0.0.2" {
+			t.Errorf("while watch %d is behind: %v", behind, d.current)
+		}
+	}
+}
+
 // TestDiscoveryOfANode asks for the pods of one node, namespace and port.
 func TestDiscoveryOfANode(t *testing.T) {
 	server := kubetest.New(t)
@@ -229,7 +282,7 @@ func TestDiscoveryOfManyIsBounded(t *testing.T) {
 	}
 	until(t, func() bool { return d.Counts().LeftOut == 1 }, func() string { return fmt.Sprintf("%+v", d.Counts()) })
 	d.expect("n2:n2=10.0.0.0:9400", "n3:n3=10.0.0.1:9400")
-	if notes := d.Notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, "1 exporters are not read") {
+	if notes := d.Notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, "1 exporter is not read") {
 		t.Errorf("%v", notes)
 	}
 	server.Delete("/n2")

@@ -75,11 +75,12 @@ func newObstacles(logger *slog.Logger) obstacles {
 
 // newCluster returns a cluster that names workloads by labels first.
 func newCluster(client *Client, labels []WorkloadLabel, in obstacles) (*cluster, error) {
-	objects, err := metadata.NewForConfigAndClient(client.Config, client.HTTP)
+	bounded := client.bounded()
+	objects, err := metadata.NewForConfigAndClient(client.Config, bounded)
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes API server cannot be asked: %w; correct the kubeconfig", err)
 	}
-	web, err := rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(client.Config), client.HTTP)
+	web, err := rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(client.Config), bounded)
 	if err != nil {
 		return nil, fmt.Errorf("the Kubernetes API server cannot be asked: %w; correct the kubeconfig", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -26,6 +27,8 @@ const (
 	// leastWatch is how long a watch that ends without a cause lasted at least; one that
 	// ended sooner counts as failed.
 	leastWatch = time.Second
+	// oftenCut is how many watches in a row are cut at once where there is something amiss.
+	oftenCut = 3
 	// maxPage bounds what is read of one answer, or of one change that a watch tells, in
 	// bytes; a pod has some 20 KB.
 	maxPage = 64 << 20
@@ -37,7 +40,7 @@ const (
 var errGone = errors.New("what is known of the pods is too old to go on from")
 
 // errCut is that a watch ended before its time. What the next request gives says whether
-// anything is amiss.
+// anything is amiss, unless that is cut at once too.
 var errCut = errors.New("the watch of the pods was cut")
 
 // errSlow is that a watch did not begin.
@@ -59,6 +62,8 @@ type watcher struct {
 	node     string   // "" for all
 	version  string   // of what is known, "" before the first list and where that is no use
 	maxPage  int64
+	// cuts counts the latest watches that were cut at once, in a row.
+	cuts atomic.Int32
 
 	// replace and change are called with all pods of the selector, and with one of them.
 	replace func([]podObject)
@@ -90,10 +95,19 @@ func (w *watcher) follow(ctx context.Context) error {
 		}
 	}
 	err := w.watch(ctx)
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || errors.Is(err, errCut) && w.isCutOften() { // what changes is told by lists alone
 		w.version = ""
 	}
 	return err
+}
+
+// isCutOften reports whether watches begin, and tell nothing.
+func (w *watcher) isCutOften() bool { return w.cuts.Load() >= oftenCut }
+
+// goesOn notes that a watch does.
+func (w *watcher) goesOn() {
+	w.cuts.Store(0)
+	w.answered()
 }
 
 // list reads all pods, page by page.
@@ -122,7 +136,9 @@ func (w *watcher) list(ctx context.Context) error {
 		}
 	}
 	w.replace(pods)
-	w.answered()
+	if !w.isCutOften() {
+		w.answered()
+	}
 	return nil
 }
 
@@ -161,7 +177,8 @@ func (w *watcher) watch(ctx context.Context) error {
 	}
 	defer body.Close()
 	end.Reset(lasts + watchGrace)
-	w.answered()
+	settles := time.AfterFunc(leastWatch, w.goesOn)
+	defer settles.Stop()
 	limited := &io.LimitedReader{R: body}
 	begun, decoder := time.Now(), json.NewDecoder(limited)
 	for {
@@ -171,7 +188,13 @@ func (w *watcher) watch(ctx context.Context) error {
 		case errors.Is(err, io.EOF) && time.Since(begun) >= leastWatch:
 			return nil
 		case err != nil:
+			if settles.Stop() {
+				w.cuts.Add(1)
+			}
 			return fmt.Errorf("%w: %w", errCut, err)
+		}
+		if settles.Stop() {
+			w.goesOn()
 		}
 		if err := w.take(&e); err != nil {
 			return err

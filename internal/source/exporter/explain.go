@@ -37,12 +37,15 @@ type symptom struct {
 // httpConfig is where a Client comes from.
 const httpConfig = "the source's http_config (--config.file)"
 
+// nameAnother ends remedies of a source that may be the wrong one.
+const nameAnother = "; or name another source, by --source or in --config.file"
+
 // symptoms in order: the first that matches is reported.
 var symptoms = []symptom{
 	{during("proxyconnect"), source.Unreachable, "",
 		"check proxy_url in " + httpConfig + ", and that the proxy there runs"},
 	{is(syscall.ECONNREFUSED), source.Unreachable, "connection refused",
-		"check that dcgm-exporter runs there: curl URL; or name another source, by --source or in --config.file"},
+		"check that dcgm-exporter runs there: curl URL" + nameAnother},
 	{unresolved, source.Unreachable, "the name HOST does not resolve",
 		"check the host in the source's URL: getent hosts HOST"},
 	{is(http.ErrSchemeMismatch), source.Unreachable, "it answers in plain HTTP",
@@ -52,12 +55,12 @@ var symptoms = []symptom{
 	{during("remote error"), source.Unreachable, "", // a TLS alert
 		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
 	{during("dial"), source.Unreachable, "",
-		"check the network and firewalls on the way: curl URL; or name another source, by --source or in --config.file"},
+		"check the network and firewalls on the way: curl URL" + nameAnother},
 	{is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), source.Truncated,
 		"the connection was closed before an answer came",
 		"see the exporter's log, and what answers: curl -v URL"},
 	{func(error) bool { return true }, source.Broken, "",
-		"see what answers there: curl -v URL; or name another source, by --source or in --config.file"},
+		"see what answers there: curl -v URL" + nameAnother},
 }
 
 // is matches an error that wraps one of targets.

@@ -11,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
@@ -47,6 +48,9 @@ type Options struct {
 	SetBy string
 	// Name is what people know the source by; "" is its URL or path.
 	Name string
+	// Look is what else to look at where the exporter cannot be read, for remedies. With it
+	// they name no other source: this one was found.
+	Look string
 }
 
 // Source is one upstream that answers with an exposition. It implements
@@ -56,6 +60,7 @@ type Source struct {
 	caps     source.Caps
 	upstream upstream
 	setBy    string
+	look     string
 	called   string
 	dict     *raw.Dict
 	scanner  raw.Scanner
@@ -96,6 +101,7 @@ func New(target string, opts Options) (*Source, error) {
 	s := &Source{
 		timeout: opts.Timeout,
 		setBy:   opts.SetBy,
+		look:    opts.Look,
 		called:  opts.Name,
 		dict:    raw.NewDict(),
 		caps: source.Caps{
@@ -144,10 +150,14 @@ func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	return s.Scan(b)
 }
 
-// blame adds to the remedy of an error what names the upstream.
+// blame adds to the remedy of an error what names the upstream, and what to look at.
 func (s *Source) blame(err error) error {
-	if e, ok := errors.AsType[*source.Error](err); ok && s.setBy != "" {
+	e, ok := errors.AsType[*source.Error](err)
+	if ok && s.setBy != "" {
 		e.Remedy += " (" + s.setBy + " names this one)"
+	}
+	if ok && s.look != "" {
+		e.Remedy = strings.TrimSuffix(e.Remedy, nameAnother) + "; and look at " + s.look
 	}
 	return err
 }

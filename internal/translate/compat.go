@@ -18,18 +18,19 @@ type compat struct {
 	derived    []derivation
 
 	families []compatFamily
-	rows     [][numVersions]int32 // of each label block, its text in each version
+	texts    [][numVersions]int32 // of each label block, in each version
 	blocks   [numVersions][]string
 	blockID  [numVersions]map[string]int32
 
-	group  []readRow // of samples of one family
-	runs   []run     // as they are found
-	read   []bool    // of each quantity: the reading has a sample of it
-	counts []int
-	marks  []uint64 // of blocks of a version: the latest pass that had it
-	pass   uint64
-	served []string // names of the families of the latest reading that have series
-	serves []bool
+	groups    []group // of the reading
+	sequences []rows  // of it
+	runs      []run   // as they are found
+	read      []bool  // of each quantity: the reading has a sample of it
+	counts    []int
+	marks     []uint64 // of blocks of a version: the latest pass that had it
+	pass      uint64
+	served    []string // names of the families of the latest reading that have series
+	serves    []bool
 }
 
 // derivations are readings that Translate makes of others where the source has no sample
@@ -50,13 +51,6 @@ type compatFamily struct {
 	own   int   // the family of ours that it is by its name, -1 for none
 	gives int   // the quantity, -1 for none that we have words for
 	feeds []int // the families that its values go to
-}
-
-// readRow is an SI value, NaN for none, and the label block and the device that it is of.
-type readRow struct {
-	block  uint32
-	device int32
-	value  float64
 }
 
 // newCompat returns nil where no version is asked for. All families of all versions have
@@ -107,7 +101,7 @@ func (c *compat) forget() {
 	if c == nil {
 		return
 	}
-	c.families, c.rows = nil, nil
+	c.families, c.texts = nil, nil
 	for v := range numVersions {
 		c.blocks[v], c.blockID[v] = nil, map[string]int32{}
 	}
@@ -140,7 +134,7 @@ func (c *compat) learnBlock(labels []raw.Label, ok bool) {
 			texts[v] = c.blockOf(v, string(v.appendLabels(nil, &row, labels)))
 		}
 	}
-	c.rows = append(c.rows, texts)
+	c.texts = append(c.texts, texts)
 }
 
 // blockOf returns the id of a text of v. Texts are only appended: a Rendition that has

@@ -18,9 +18,9 @@ func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch
 		return false
 	}
 	dst.reset(c)
-	c.runs = c.runs[:0]
+	c.runs, c.sequences = c.runs[:0], c.sequences[:0]
 	t.find(dst, b)
-	t.findDerived(dst, frame, b)
+	t.findDerived(dst, frame)
 	c.arrange(dst)
 	c.unify(dst)
 	c.findHeaders(dst, b.Dict)
@@ -33,6 +33,7 @@ func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch
 func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 	c := t.compat
 	clear(c.read)
+	c.groups = c.groups[:0]
 	all := b.Chosen == nil // of the source's families are served
 	for _, name := range b.Families {
 		if own, ok := c.byName[name]; ok && !c.whole {
@@ -54,57 +55,74 @@ func (t *Translator) find(dst *Rendition, b *raw.Batch) {
 			dst.given[f.own] = true
 		}
 		if f.gives >= 0 {
-			t.readGroup(b, from, to, stamps[:of])
-			c.read[f.gives] = c.read[f.gives] || len(c.group) > 0
-			c.add(dst, f.feeds)
+			g := group{gives: f.gives, rows: t.rowsOf(dst, b.Samples[from:to])}
+			g.values = t.readGroup(dst, b, from, to, stamps[:of], g.rows)
+			c.groups = append(c.groups, g)
+			c.add(dst, &g, f.feeds)
 		}
 		stamps = stamps[of:]
 	}
 }
 
-// readGroup makes c.group the samples of b within a range, all of one family, that are of
-// a device and not stale. The stamps are theirs.
-func (t *Translator) readGroup(b *raw.Batch, from, to int, stamps []raw.Stamp) {
-	c := t.compat
-	c.group = slices.Grow(c.group[:0], to-from)
-	rule := t.families[b.Samples[from].Family].rule
+// readGroup adds the SI values of the samples of b within a range, all of one family, to
+// dst, NaN for those that are of no device or stale. It returns where they begin. The
+// stamps are theirs.
+func (t *Translator) readGroup(dst *Rendition, b *raw.Batch, from, to int, stamps []raw.Stamp, at rows) int {
+	begun := len(dst.values)
+	dst.values = slices.Grow(dst.values, to-from)[:begun+to-from]
+	values, devices, samples := dst.values[begun:], dst.rows.devices[at.from:][:to-from], b.Samples[from:to]
+	rule := t.families[samples[0].Family].rule
 	var rep Report
-	for i := from; i < to; i++ {
-		if len(stamps) > 0 && stamps[0].Sample == i {
-			stale := isStale(stamps[0].Millis, b.At)
-			if stamps = stamps[1:]; stale {
-				continue
-			}
+	for i := range values {
+		v := samples[i].Value
+		if devices[i] < 0 {
+			v = absent
+		} else if !rule.isPlain(v) {
+			v = rule.read(v, &rep)
 		}
-		s := &b.Samples[i]
-		if device := t.deviceAt(s.Labels); device >= 0 {
-			c.group = append(c.group, readRow{s.Labels, device, rule.read(s.Value, &rep)})
-		}
+		values[i] = v
 	}
 	if rule.slot == int(canonical.NumFields)+t.rules.util {
-		for i := range c.group {
-			if v := &c.group[i].value; canonical.Given(*v) {
-				*v = t.util.read(*v, t.util.unit, &rep)
+		for i, v := range values {
+			if canonical.Given(v) {
+				values[i] = t.util.read(v, t.util.unit, &rep)
 			}
 		}
 	}
+	fresh := at.devices
+	for _, stamp := range stamps {
+		if i := stamp.Sample - from; isStale(stamp.Millis, b.At) && devices[i] >= 0 {
+			values[i] = absent
+			fresh--
+		}
+	}
+	gives := t.compat.families[samples[0].Family].gives
+	t.compat.read[gives] = t.compat.read[gives] || fresh > 0
+	return begun
 }
 
 // findDerived adds what the source has no sample of.
-func (t *Translator) findDerived(dst *Rendition, frame *canonical.Frame, b *raw.Batch) {
+func (t *Translator) findDerived(dst *Rendition, frame *canonical.Frame) {
 	c := t.compat
 	for _, d := range c.derived {
 		if c.read[d.quantity] || !c.read[d.from] || len(c.ofQuantity[d.quantity]) == 0 {
 			continue
 		}
-		c.group = c.group[:0]
-		for i := range b.Samples {
-			s := &b.Samples[i]
-			if device := t.deviceAt(s.Labels); device >= 0 && c.families[s.Family].gives == d.from {
-				c.group = append(c.group, readRow{s.Labels, device, frame.Row(int(device))[d.field]})
+		for i := range c.groups {
+			g := c.groups[i]
+			if g.gives != d.from {
+				continue
 			}
+			g.values = len(dst.values)
+			for _, device := range dst.rows.devices[g.rows.from:][:g.rows.n] {
+				v := absent
+				if device >= 0 {
+					v = frame.Row(int(device))[d.field]
+				}
+				dst.values = append(dst.values, v)
+			}
+			c.add(dst, &g, c.ofQuantity[d.quantity])
 		}
-		c.add(dst, c.ofQuantity[d.quantity])
 	}
 }
 
@@ -116,23 +134,18 @@ func (t *Translator) deviceAt(block uint32) int32 {
 	return noDevice
 }
 
-// add adds the rows of a group, as series of each of families, to dst.
-func (c *compat) add(dst *Rendition, families []int) {
+// add adds a group, as series of each of families, to dst. Families in SI share its
+// values.
+func (c *compat) add(dst *Rendition, g *group, families []int) {
 	for _, family := range families {
-		to, rule := c.rendered[family].version, c.rendered[family].rule
-		begun := len(dst.series)
-		series := slices.Grow(dst.series, len(c.group))
-		for i := range c.group {
-			row := &c.group[i]
-			if !canonical.Given(row.value) {
-				continue
-			}
-			if n := rule.write(row.value); !rule.blanks.in(n) {
-				series = append(series, renderedSeries{c.rows[row.block][to], row.device, n})
+		r := run{family: family, rows: g.rows, values: g.values}
+		if rule := c.rendered[family].rule; rule.times != rule.per {
+			r.values = len(dst.values)
+			for _, v := range dst.values[g.values:][:g.rows.n] {
+				dst.values = append(dst.values, rule.write(v))
 			}
 		}
-		dst.series = series
-		c.runs = append(c.runs, run{family, begun, len(series)})
+		c.runs = append(c.runs, r)
 	}
 }
 
@@ -160,26 +173,32 @@ func (c *compat) arrange(dst *Rendition) {
 
 // unify leaves out series that a family has already: the first stands.
 func (c *compat) unify(dst *Rendition) {
-	latest := -1
-	for i := range dst.runs {
-		r := &dst.runs[i]
-		if r.family != latest {
-			latest = r.family
-			c.pass++
+	for from, to := 0, 0; from < len(dst.runs); from = to {
+		f := dst.runs[from].family
+		for to = from + 1; to < len(dst.runs) && dst.runs[to].family == f; {
+			to++
 		}
-		if n := len(dst.blocks[c.rendered[r.family].version]); len(c.marks) < n {
-			c.marks = append(c.marks, make([]uint64, n-len(c.marks))...)
+		if v := c.rendered[f].version; to > from+1 || dst.runs[from].rows.twice[v] {
+			c.part(dst, dst.runs[from:to], v)
 		}
-		kept := r.from
-		for _, s := range dst.series[r.from:r.to] {
-			if c.marks[s.block] == c.pass {
-				continue
+	}
+}
+
+// part gives the runs of a family, of a version, values of their own, without those of
+// series that came before.
+func (c *compat) part(dst *Rendition, runs []run, v Version) {
+	c.begin(len(dst.blocks[v]))
+	for i := range runs {
+		r := &runs[i]
+		own := len(dst.values)
+		dst.values = append(dst.values, dst.values[r.values:][:r.rows.n]...)
+		r.values = own
+		values := dst.values[own:]
+		for j, text := range dst.rows.texts[v][r.rows.from:][:r.rows.n] {
+			if c.rendered[r.family].has(values[j]) && !c.mark(text) {
+				values[j] = absent
 			}
-			c.marks[s.block] = c.pass
-			dst.series[kept] = s
-			kept++
 		}
-		r.to = kept
 	}
 }
 
@@ -197,7 +216,7 @@ func (c *compat) findHeaders(dst *Rendition, d *raw.Dict) {
 func (c *compat) nameServed(dst *Rendition) {
 	changed := false
 	for f := range c.serves {
-		serves := slices.ContainsFunc(dst.runsOf(f), func(r run) bool { return r.to > r.from })
+		serves := dst.serves(f)
 		changed = changed || c.serves[f] != serves
 		c.serves[f] = serves
 	}

@@ -3,6 +3,7 @@ package translate
 import (
 	"slices"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
@@ -13,11 +14,12 @@ import (
 type Rendition struct {
 	families []renderedFamily // of the Translator, never written to
 	blocks   [][]string       // of each version, the text between name and value by id
-	series   []renderedSeries
-	runs     []run  // of series, family by family
-	ends     []int  // of each family, in runs
-	given    []bool // of each family: the source has samples of it
-	begun    []bool // of each family: its text has lines of it
+	rows     rowsRead
+	values   []float64 // in the unit of the families that have them, NaN for none
+	runs     []run     // of series, family by family
+	ends     []int     // of each family, in runs
+	given    []bool    // of each family: the source has samples of it
+	begun    []bool    // of each family: its text has lines of it
 }
 
 // renderedFamily is a family of one version.
@@ -28,14 +30,17 @@ type renderedFamily struct {
 	rule *rule
 }
 
-// run is series of a family that stand one behind the other in Rendition.series.
-type run struct{ family, from, to int }
+// has reports whether a number is written as one of the family.
+func (f *renderedFamily) has(v float64) bool {
+	return canonical.Given(v) && !f.rule.blanks.in(v)
+}
 
-// renderedSeries is a series and its value.
-type renderedSeries struct {
-	block  int32 // in the blocks of the family's version
-	device int32 // in the Topology
-	value  float64
+// run is series of a family: rows of the source, and where in Rendition.values the values
+// of these begin.
+type run struct {
+	family int
+	rows   rows
+	values int
 }
 
 // Len returns how many families there can be, empty ones included. It depends on the
@@ -50,20 +55,31 @@ func (r *Rendition) Begun(family int) bool { return r.begun[family] }
 // appended. It may be called from any goroutine.
 func (r *Rendition) AppendFamily(dst []byte, family int, header bool, shown func(device int) bool) []byte {
 	f := &r.families[family]
-	blocks := r.blocks[f.version]
+	name, blocks := f.name, r.blocks[f.version]
 	for _, run := range r.runsOf(family) {
-		for _, s := range r.series[run.from:run.to] {
-			if !shown(int(s.device)) {
+		texts, devices := r.rows.texts[f.version][run.rows.from:][:run.rows.n], r.rows.devices[run.rows.from:][:run.rows.n]
+		for i, v := range r.values[run.values:][:run.rows.n] {
+			if !isOrdinary(v) && !f.has(v) || !shown(int(devices[i])) {
 				continue
 			}
 			if header {
 				dst, header = append(dst, f.header...), false
 			}
-			dst = append(append(dst, f.name...), blocks[s.block]...)
-			dst = append(exposition.AppendFloat(dst, s.value), '\n')
+			dst = append(append(dst, name...), blocks[texts[i]]...)
+			dst = append(exposition.AppendFloat(dst, v), '\n')
 		}
 	}
 	return dst
+}
+
+// serves reports whether a family has a series.
+func (r *Rendition) serves(family int) bool {
+	for _, run := range r.runsOf(family) {
+		if slices.ContainsFunc(r.values[run.values:][:run.rows.n], r.families[family].has) {
+			return true
+		}
+	}
+	return false
 }
 
 // runsOf returns the runs of a family.
@@ -79,7 +95,8 @@ func (r *Rendition) runsOf(family int) []run {
 func (r *Rendition) reset(c *compat) {
 	n := len(c.rendered)
 	r.families = c.rendered
-	r.series = r.series[:0]
+	r.rows.reset()
+	r.values = r.values[:0]
 	r.ends = slices.Grow(r.ends[:0], n)[:n]
 	r.given, r.begun = slices.Grow(r.given[:0], n)[:n], slices.Grow(r.begun[:0], n)[:n]
 	clear(r.given)

@@ -37,6 +37,15 @@ func newRule(field canonical.Field, unit Unit, slot int) *rule {
 	return r
 }
 
+// isOrdinary reports whether a number is above 0 and below all blanks, as most are.
+func isOrdinary(v float64) bool { return v > 0 && v < firstInt32Blank }
+
+// isPlain reports whether v is in SI as it is, with no blank, clamp or range to apply, as
+// most values are. It is what read returns then; unlike read this costs no call.
+func (r *rule) isPlain(v float64) bool {
+	return r.times == r.per && isOrdinary(v) && v >= r.lowest && v <= r.highest
+}
+
 // read returns v in SI units, or a NaN that is not untouched; what it drops or
 // clamps is counted in rep.
 func (r *rule) read(v float64, rep *Report) float64 {

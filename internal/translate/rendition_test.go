@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -284,5 +285,32 @@ func TestRenditionsDoNotChange(t *testing.T) {
 	<-done
 	if got := text(); got != want {
 		t.Errorf("served\n%swant\n%s", got, want)
+	}
+}
+
+// Families that have the same rows share them; those with others, more than are compared,
+// and those with a row twice have the values of their own rows nevertheless.
+func TestRowsAreShared(t *testing.T) {
+	names := []string{
+		"DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_MEM_CLOCK", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_MEMORY_TEMP", "DCGM_FI_DEV_POWER_USAGE",
+		"DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_MEM_COPY_UTIL", "DCGM_FI_DEV_ENC_UTIL",
+		"DCGM_FI_DEV_DEC_UTIL", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+	}
+	const gpus = 13
+	for _, step := range []int{0, 1} { // rows in one order, and in another for each family
+		var body strings.Builder
+		want := map[string]float64{}
+		for i, name := range names {
+			for j := range gpus + 1 { // the last is the first again, with another value
+				gpu := (j + i*step) % gpus
+				fmt.Fprintf(&body, "%s{gpu=\"%d\",UUID=\"GPU-%d\"} %d\n", name, gpu, gpu, 40+i+j)
+				if series := fmt.Sprintf(`%s UUID="GPU-%d" gpu="%d"`, name, gpu, gpu); j < gpus {
+					want[series] = float64(40 + i + j)
+				}
+			}
+		}
+		if got := seriesOf(t, rendered(t, V48, body.String())); !maps.Equal(got, want) {
+			t.Errorf("rows shifted by %d: %v, want %v", step, got, want)
+		}
 	}
 }

@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"internal/source":                       {"internal/raw"},
 	"internal/source/exporter":              {"internal/raw", "internal/source"},
 	"internal/folder":                       {},
+	"internal/itself":                       {},
 	"internal/jobinfo":                      {"internal/canonical", "internal/folder"},
 	"internal/dcgm":                         {"internal/canonical", "internal/exposition", "internal/folder", "internal/raw"},
 	"internal/selection":                    {"internal/canonical"},
@@ -63,7 +64,7 @@ var mayImport = map[string][]string{
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
-	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo"},
+	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo", "internal/itself"},
 	"internal/e2e":                          {},
 }
 
@@ -78,8 +79,9 @@ var pure = map[string][]string{
 	"internal/tui/view":            {"os", "io", "net", "net/http", "log", "log/slog", "os/exec", "syscall", "bufio", "context", "sync"},
 }
 
-// running are the packages that may run commands: one, and the fakes of tests.
-var running = []string{"internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/release"}
+// running are the packages that may run commands: one those of others, one this program, and
+// the fakes of tests.
+var running = []string{"internal/itself", "internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/release"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	packages := goList(t)

@@ -27,7 +27,7 @@ func complete(words []string, stdout io.Writer) (all bool) {
 	var next []string
 	switch strings.Join(words[:min(len(words), 2)], " ") {
 	case "":
-		fmt.Fprintln(stdout, "check\nexplain")
+		fmt.Fprintln(stdout, "check\ndoctor\nexplain")
 		return false // flags may follow too
 	case "check":
 		for _, c := range checks {

@@ -23,7 +23,8 @@ Is a config file right?       kpulse-proxy check config FILE
 Are rule files right?         kpulse-proxy check rules FILE…
 Does the exporter serve all?  kpulse-proxy check counters FILE
 May jobs run on these GPUs?   kpulse-proxy check health
-What does XID 79 ask for?     kpulse-proxy explain xid 79`
+What does XID 79 ask for?     kpulse-proxy explain xid 79
+What works on this node?      kpulse-proxy doctor`
 
 const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check config FILE
@@ -32,6 +33,7 @@ const helpTemplate = `usage: {{.App.Name}} [<flags>]
        {{.App.Name}} check health [<flags>]
        {{.App.Name}} check alive [<flags>]
        {{.App.Name}} explain xid [CODE…]
+       {{.App.Name}} doctor [<flags>]
 
 {{.App.Help}}
 {{range groups .Context.Flags}}

@@ -47,6 +47,9 @@ var adoptions = []adoption{
 // a program that talks to that.
 const enginePort = "5555"
 
+// theirVariables are the neighbour's own.
+var theirVariables = []string{"DCGM_HOST", "DCGM_PORT", "DCGM_METRICS_ENDPOINT", "DCGM_LABELS", "HTTP_LISTEN_PORT"}
+
 // get returns the value of a variable, "" for none. What Kubernetes sets for a Service of
 // that name (DCGM_PORT=tcp://10.0.0.1:9400) is none.
 func (env neighbour) get(name string) string {
@@ -59,7 +62,7 @@ func (env neighbour) get(name string) string {
 
 // set returns which of the neighbour's own variables are set. NODE_NAME is ours as well.
 func (env neighbour) set() (names []string) {
-	for _, name := range []string{"DCGM_HOST", "DCGM_PORT", "DCGM_METRICS_ENDPOINT", "DCGM_LABELS", "HTTP_LISTEN_PORT"} {
+	for _, name := range theirVariables {
 		if value := env.get(name); value != "" && (name != "DCGM_PORT" || value != enginePort) {
 			names = append(names, name)
 		}

@@ -63,6 +63,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "explain" {
 		return explainCommand(args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "doctor" {
+		return doctorCommand(args[1:], os.Environ(), stdout, stderr)
+	}
 	opts, err := parse(args, stdout)
 	_, inFile := errors.AsType[*fileError](err)
 	switch {

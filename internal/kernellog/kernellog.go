@@ -91,6 +91,16 @@ func Open(opts Options) (*Log, error) {
 	return l, nil
 }
 
+// Readable returns why the log at path cannot be read, nil if it can. Nothing is read.
+func Readable(path string) error {
+	t, err := openTail(path, nil)
+	if err != nil {
+		return err
+	}
+	t.close()
+	return nil
+}
+
 // Run reads until ctx ends, or nothing can be read any more.
 func (l *Log) Run(ctx context.Context) error {
 	defer l.tail.close()

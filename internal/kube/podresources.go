@@ -83,6 +83,13 @@ func list(ctx context.Context, socket string) (listed, error) {
 	return l, nil
 }
 
+// AskKubelet asks the kubelet that serves at socket once, and returns why it does not say who
+// has which device, nil if it does. The error ends in what to do.
+func AskKubelet(ctx context.Context, socket string) error {
+	_, err := list(ctx, socket)
+	return err
+}
+
 // dialer keeps why a connection failed, which gRPC tells in words alone.
 type dialer struct {
 	mu     sync.Mutex

@@ -1,5 +1,5 @@
 // Package dcgmi drives `dcgmi dmon` and answers with what a dcgm-exporter would
-// have served of it. It is the only package that runs a command.
+// have served of it. It is the only package that runs a command of others.
 //
 // Two children run side by side, one for the fields that are read through NVML
 // and one for those of the profiling counters, because dmon ends as a whole where

@@ -1,0 +1,330 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/kernellog"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
+)
+
+// checkups are the checks of doctor, the most useful first.
+var checkups = []checkup{
+	{name: "config file", backend: true, run: checkSources},
+	{name: "exporter", backend: true, run: checkExporters},
+	{name: "host engine", backend: true, local: true, run: checkHostEngine},
+	{name: "NVML", backend: true, local: true, run: checkNVML},
+	{name: "port", run: checkPort},
+	{name: "kernel log", run: checkKernelLog},
+	{name: "kubelet", run: checkKubelet},
+	{name: "Kubernetes API", run: checkAPI},
+	{name: "job mapping", local: true, run: checkFolder("hpc-job-mapping-dir", "/run/kpulse/job-mapping", func(o *options) string { return o.jobMappingDir })},
+	{name: "job description", run: checkFolder("hpc-job-info-dir", "/run/kpulse/job-info", func(o *options) string { return o.jobInfoDir })},
+	{name: "Slurm", run: checkSlurm},
+	{name: "environment", run: checkEnvironment},
+}
+
+// exporterPorts are where exporters of NVIDIA's GPUs listen on their nodes: dcgm-exporter,
+// that of AKS, nvidia_gpu_exporter and nvidia_gpu_prometheus_exporter.
+var exporterPorts = []string{"9400", "19400", "9835", "9445"}
+
+// dialPatience is how long a port of this machine may take to be found open.
+const dialPatience = 2 * time.Second
+
+// standardConfig is where the packages put the config file.
+const standardConfig = "/etc/kpulse-proxy/config.yml"
+
+// checkSources reads the sources of the config file, if there is one.
+func checkSources(ctx context.Context, d *doctor) finding {
+	path := d.opts.configFile
+	if path == "" {
+		if _, err := os.Stat(standardConfig); err != nil {
+			return finding{State: stateMissing, Found: "none is given; none is needed"}
+		}
+		path = standardConfig
+	}
+	file, err := config.Load(path)
+	if err == nil {
+		if _, problems := sourcesOf(file, false); problems.Refuse() {
+			err = problems
+		}
+	}
+	switch {
+	case err != nil:
+		return finding{State: stateRefused, Found: err.Error(), Remedy: "correct it, and see: kpulse-proxy check config " + path}
+	case len(file.Sources) == 0:
+		return finding{State: stateMissing, Found: path + " is valid and names no sources", Remedy: "add --config.file=" + path + " to the command below"}
+	}
+	flags := []string{"--config.file=" + path}
+	return merged(d.probe(ctx, "KPULSE_CONFIG_FILE="+path), flags)
+}
+
+// checkExporters reads the exporter that is named, or what listens where exporters do.
+func checkExporters(ctx context.Context, d *doctor) finding {
+	if source := d.opts.flagSource.Source; source != "" {
+		return merged(d.probe(ctx, "KPULSE_BACKEND=prometheus", "KPULSE_SOURCE="+source), nil)
+	}
+	var best finding
+	tried := 0
+	for _, port := range exporterPorts {
+		connection, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", "localhost:"+port)
+		if err != nil {
+			continue
+		}
+		_ = connection.Close() // nothing was written
+		source := "http://localhost:" + port + "/metrics"
+		got := merged(d.probe(ctx, "KPULSE_BACKEND=prometheus", "KPULSE_SOURCE="+source), []string{"--source=" + source})
+		if tried++; tried == 1 || got.State < best.State {
+			best = got
+		}
+		if best.State == stateWorks {
+			return best
+		}
+	}
+	if tried == 0 {
+		return finding{State: stateMissing, Found: "nothing listens on this node where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
+			Remedy: "if one runs elsewhere, such as in a pod: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"}
+	}
+	return best
+}
+
+// checkHostEngine reads by dcgmi.
+func checkHostEngine(ctx context.Context, d *doctor) finding {
+	flags, variables := []string{"--backend=dcgm"}, []string{"KPULSE_BACKEND=dcgm"}
+	if host := d.opts.flagSource.DCGMHost; host != "" {
+		flags, variables = append(flags, "--dcgm.host="+host), append(variables, "KPULSE_DCGM_HOST="+host)
+	}
+	return merged(d.probe(ctx, variables...), flags)
+}
+
+// checkNVML reads by the driver's library.
+func checkNVML(ctx context.Context, d *doctor) finding {
+	return merged(d.probe(ctx, "KPULSE_BACKEND=nvml"), []string{"--backend=nvml"})
+}
+
+// merged makes one finding of what came of sources: some of which can be read, or none.
+func merged(all []probed, flags []string) finding {
+	var read, failed, remedies []string
+	state := stateMissing
+	for i := range all {
+		p := &all[i]
+		if s := p.state(); s < state || i == 0 {
+			state = s
+		}
+		if p.state() == stateWorks {
+			text, remedy := p.describe()
+			read = append(read, text)
+			remedies = appendNew(remedies, remedy...)
+			if flags == nil {
+				flags = []string{"--source=" + p.Name}
+			}
+			continue
+		}
+		cause := p.Cause
+		if p.Kind == "" {
+			cause = p.Name + " is read and has no GPU"
+			p.Remedy = "see whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
+		}
+		failed, remedies = append(failed, cause), appendNew(remedies, p.Remedy)
+	}
+	found := finding{State: state, Found: strings.Join(append(read, failed...), "; "), Remedy: strings.Join(remedies, "; ")}
+	if state == stateWorks {
+		found.Flags = flags
+	}
+	return found
+}
+
+// appendNew appends texts that are not there yet.
+func appendNew(texts []string, more ...string) []string {
+	for _, text := range more {
+		if text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// describe says what a source that can be read gives, and what to do about what it does not.
+func (p *probed) describe() (text string, remedies []string) {
+	text = fmt.Sprintf("%s: %s", p.Name, plural(p.Devices, "device"))
+	for _, n := range p.Amiss {
+		text += "; " + n.Cause
+		remedies = appendNew(remedies, n.Remedy)
+	}
+	if len(p.Missing) > 0 {
+		text += "; without " + strings.Join(p.Missing, ", ")
+		if strings.Contains(p.Name, "://") {
+			remedies = appendNew(remedies, "scores lack these: see the landing page, or kpulse-proxy check counters FILE, for the lines to add to the exporter's counters")
+		}
+	}
+	return text, remedies
+}
+
+// checkPort listens where we are to, for a moment.
+func checkPort(ctx context.Context, d *doctor) finding {
+	address := d.opts.listen[0]
+	var flags []string
+	if address != defaultListen {
+		flags = []string{"--web.listen-address=" + address}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err == nil {
+		_ = listener.Close() // nobody connected
+		return finding{State: stateWorks, Found: address + " is free", Flags: flags}
+	}
+	if url := localProxy(d.opts.listen); url != "" {
+		if _, ours := greet(ctx, http.DefaultClient, url, dialPatience); ours {
+			return finding{State: stateRefused, Found: "a kpulse-proxy listens at " + address + " already", Remedy: "look at it: kpulse-proxy --tui; or choose another address: --web.listen-address=:9402"}
+		}
+	}
+	return finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "see what does with ss -ltnp, or choose another address: --web.listen-address=:9402"}
+}
+
+// checkKernelLog opens the kernel's log.
+func checkKernelLog(_ context.Context, d *doctor) finding {
+	path := d.opts.KernelLog
+	flag := "--kernel-log"
+	if path == "" {
+		path = config.DefaultKernelLog
+	} else if path != config.DefaultKernelLog {
+		flag += "=" + string(path)
+	}
+	err := kernellog.Readable(string(path))
+	if err == nil {
+		return finding{State: stateWorks, Found: string(path) + " can be read: XIDs have their time, sub-code and process", Flags: []string{flag}}
+	}
+	found := finding{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it XIDs are those that the source tells"}
+	if errors.Is(err, os.ErrPermission) {
+		found.State, found.Remedy = stateRefused, "run with the capability CAP_SYSLOG, and where device files are denied with access to "+string(path)
+	}
+	return found
+}
+
+// checkKubelet asks the kubelet once who has which device.
+func checkKubelet(ctx context.Context, d *doctor) finding {
+	socket := d.opts.Kube.PodResources
+	flag := "--kube.pod-resources"
+	if socket == "" {
+		socket = config.DefaultPodResources
+	} else if socket != config.DefaultPodResources {
+		flag += "=" + string(socket)
+	}
+	if _, err := os.Stat(string(socket)); errors.Is(err, os.ErrNotExist) {
+		return finding{State: stateMissing, Found: "there is no " + string(socket), Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
+	}
+	if err := kube.AskKubelet(ctx, string(socket)); err != nil {
+		cause, remedy, _ := strings.Cut(err.Error(), "; ")
+		return finding{State: stateRefused, Found: cause, Remedy: remedy}
+	}
+	return finding{State: stateWorks, Found: string(socket) + " answers: pods are known for each GPU", Flags: []string{flag}}
+}
+
+// rights are what flags need of the API server, as deploy/kubernetes/rbac.yaml grants it.
+var rights = []struct {
+	flag, grant string
+	access      []kube.Access
+}{
+	{"--kube.workloads", "workloads", []kube.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
+	{"--kube.discover", "discovery", []kube.Access{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}}},
+}
+
+// checkAPI asks the API server what we may do.
+func checkAPI(ctx context.Context, d *doctor) finding {
+	client, err := kube.NewClient(d.opts.Kube.Config, newUserAgent())
+	if errors.Is(err, kube.ErrNoCluster) {
+		return finding{State: stateMissing, Found: "this runs in no pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
+	}
+	if err != nil {
+		cause, remedy, _ := strings.Cut(err.Error(), "; ")
+		return finding{State: stateRefused, Found: cause, Remedy: remedy}
+	}
+	result := finding{State: stateRefused}
+	var lacks, may []string
+	for _, r := range rights {
+		access := slices.Clone(r.access)
+		for i := range access {
+			if r.grant == "discovery" {
+				access[i].Namespace = d.opts.Kube.Discover.Namespace
+			}
+		}
+		denied, err := client.Denied(ctx, access)
+		switch {
+		case err != nil:
+			cause, remedy, _ := strings.Cut(err.Error(), "; ")
+			return finding{State: stateRefused, Found: cause, Remedy: remedy}
+		case len(denied) > 0:
+			lacks = append(lacks, fmt.Sprintf("%s lacks the right to %s", r.flag, denied[0]))
+			result.Remedy = "kubectl apply -f deploy/kubernetes/rbac.yaml -l 'kpulse/for in (all, " + r.grant + ")'"
+		default:
+			may = append(may, "rights for "+r.flag)
+			if result.State = stateWorks; r.grant == "workloads" {
+				result.Flags = append(result.Flags, r.flag)
+			}
+		}
+	}
+	if config := d.opts.Kube.Config; config != "" && result.Flags != nil {
+		result.Flags = append(result.Flags, "--kube.config="+config)
+	}
+	result.Found = strings.Join(append(may, lacks...), "; ")
+	return result
+}
+
+// checkFolder returns what looks into a directory that a batch system's prolog keeps.
+func checkFolder(flag, standard string, given func(*options) string) func(context.Context, *doctor) finding {
+	return func(_ context.Context, d *doctor) finding {
+		dir := given(d.opts)
+		if dir == "" {
+			dir = standard
+		}
+		files, err := os.ReadDir(dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return finding{State: stateMissing, Found: "there is no " + dir, Remedy: "deploy/slurm/README.md has a prolog that keeps it; on a node without a batch system leave --" + flag + " out"}
+		case err != nil:
+			return finding{State: stateRefused, Found: err.Error(), Remedy: "let the proxy's user read it: chmod o+rx " + dir}
+		}
+		return finding{State: stateWorks, Found: fmt.Sprintf("%s has %s now", dir, plural(len(files), "file")), Flags: []string{"--" + flag + "=" + dir}}
+	}
+}
+
+// checkSlurm says whether this is a node, or a job, of Slurm's.
+func checkSlurm(_ context.Context, d *doctor) finding {
+	for _, entry := range d.environment {
+		if name, value, _ := strings.Cut(entry, "="); name == "SLURM_JOB_ID" || name == "SLURMD_NODENAME" {
+			return finding{State: stateWorks, Found: name + "=" + value + " is set: --tui, --once and --export show the GPUs of the job"}
+		}
+	}
+	for _, path := range []string{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/var/spool/slurmd/conf-cache/slurm.conf"} {
+		if _, err := os.Stat(path); err == nil {
+			return finding{State: stateWorks, Found: "a node of Slurm's: " + filepath.Dir(path) + " is there", Remedy: "for users, accounts and jobs of GPUs see deploy/slurm/README.md"}
+		}
+	}
+	return finding{State: stateMissing, Found: "neither a job's environment nor a configuration is here"}
+}
+
+// checkEnvironment looks for variables of ours that mean nothing.
+func checkEnvironment(_ context.Context, d *doctor) finding {
+	unknown := unknownVariables(d.environment)
+	if len(unknown) == 0 {
+		return finding{State: stateWorks, Found: "no KPULSE_ variable without a meaning is set"}
+	}
+	var found, remedies []string
+	for _, v := range unknown {
+		found = append(found, v.name)
+		if v.near != "" {
+			remedies = append(remedies, "write "+v.near+" for "+v.name)
+		} else {
+			remedies = append(remedies, "unset "+v.name)
+		}
+	}
+	return finding{State: stateRefused, Found: strings.Join(found, ", ") + " in the environment means nothing to us", Remedy: strings.Join(remedies, "; ")}
+}

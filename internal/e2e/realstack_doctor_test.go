@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRealStackDoctor: on a node where all works, and where only the driver does; and it leaves no
+// dcgmi behind.
+func TestRealStackDoctor(t *testing.T) {
+	t.Parallel()
+	n := newRealNode(t, dcgm4, "h100")
+	n.startEngineTCP(t, "127.0.0.1")
+	exporter := n.startExporter(t, "", nil)
+	flags := append(nowhere(t), "--dcgm.host="+n.address, "--source="+exporter.url+"/metrics")
+	x, code := examine(t, n.env(), flags...)
+	x.wants(t, "exporter", "works", "8 devices; without gpu_sm_active_ratio")
+	x.wants(t, "host engine", "works", "8 devices")
+	x.wants(t, "NVML", "works", "8 devices")
+	if code != 0 || !strings.HasPrefix(x.Command, "kpulse-proxy --source="+exporter.url) {
+		t.Errorf("exit %d, %s", code, x.Command)
+	}
+	awaitTrue(t, "no dcgmi of doctor's to be left", func() bool {
+		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, file := range lines {
+			text, _ := os.ReadFile(file)
+			if strings.Contains(string(text), "dmon\x00") && strings.Contains(string(text), n.address) {
+				return false
+			}
+		}
+		return true
+	})
+
+	exporter.stop()
+	n.engine.stop(t)
+	x, code = examine(t, n.env(), flags...)
+	x.wants(t, "exporter", "missing", "connection refused")
+	x.wants(t, "host engine", "missing", "systemctl start nvidia-dcgm")
+	if code != 0 || !strings.HasPrefix(x.Command, "kpulse-proxy --backend=nvml") {
+		t.Errorf("exit %d, %s", code, x.Command)
+	}
+}

@@ -202,11 +202,7 @@ func (t *Translator) learn(d *raw.Dict) {
 // are not those of the topology, or their allocations not those of the allocationSet.
 func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool {
 	*rep = Report{}
-	t.reading++
-	dst.Shape(t.topology)
-	t.shapeFallbacks()
-	t.shapeUses(dst)
-	t.cliques.seen, t.xids.samples = 0, t.xids.samples[:0]
+	t.begin(dst)
 	stamps := b.Stamps
 	for i := range b.Samples {
 		stale := false
@@ -261,6 +257,15 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 	}
 	t.fillShared(dst, b, rep)
 	return t.cliques.whole() && t.allSeen()
+}
+
+// begin prepares for the samples of a reading.
+func (t *Translator) begin(dst *canonical.Frame) {
+	t.reading++
+	dst.Shape(t.topology)
+	t.shapeFallbacks()
+	t.shapeUses(dst)
+	t.cliques.seen, t.xids.samples = 0, t.xids.samples[:0]
 }
 
 // skip counts a sample of a block that no device is read from.

@@ -16,10 +16,11 @@ import (
 type handovers struct {
 	mu    sync.Mutex
 	known map[holder]*handover
+	codes map[holder][]uint32 // XIDs that were ever served of a device
 	swept time.Time
 }
 
-// holder is a device, or an allocation of it.
+// holder is a device, an XID of it, or an allocation of it.
 type holder struct {
 	device   canonical.Identity
 	hostname string
@@ -28,6 +29,7 @@ type holder struct {
 		workload   canonical.Workload
 		kind, name string
 	}
+	code uint32 // the XID, of which XIDChanges of the account is the count
 }
 
 // handover is what is served of a holder.
@@ -59,7 +61,7 @@ func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
 		if len(readings) < 2 {
 			return // there never were several
 		}
-		h.known = map[holder]*handover{}
+		h.known, h.codes = map[holder]*handover{}, map[holder][]uint32{}
 	}
 	for i := range readings {
 		r := &readings[i]
@@ -67,6 +69,7 @@ func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
 			continue
 		}
 		h.devices(r, &l.sources[i].rows[ofDevices], now)
+		h.xids(r, &l.sources[i].rows[ofDevices], now)
 		if r.snapshot.Ledger.AllocationRoster != nil {
 			h.allocations(r, &l.sources[i].rows[ofAllocations], now)
 		}
@@ -76,6 +79,7 @@ func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
 		for key, one := range h.known {
 			if now.Sub(one.at) > handoverMemory {
 				delete(h.known, key)
+				delete(h.codes, key)
 			}
 		}
 	}
@@ -166,6 +170,7 @@ func (r *reading) own() *canonical.Ledger {
 		s := *r.snapshot
 		s.Ledger.Devices = append([]canonical.Account(nil), s.Ledger.Devices...)
 		s.Ledger.Allocations = append([]canonical.Account(nil), s.Ledger.Allocations...)
+		s.Ledger.XIDs = slices.Clone(s.Ledger.XIDs)
 		r.snapshot = &s
 	}
 	return &r.snapshot.Ledger

@@ -2,7 +2,9 @@ package expose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +123,52 @@ func TestCountersOfOverlappingScrapes(t *testing.T) {
 		one := h.take(holder{}, &canonical.Source{Name: "one", At: begin.Add(account.Observed)}, &account, begin)
 		if one.offset != (canonical.Account{}) {
 			t.Errorf("%d s: offset %+v", seconds, one.offset)
+		}
+	}
+}
+
+// TestCountsOfXIDsDoNotJump: they go on where the other source takes over, also of codes that
+// it was not told of.
+func TestCountsOfXIDsDoNotJump(t *testing.T) {
+	one, setOne := accounted("one")
+	two, setTwo := accounted("two")
+	server := serve(t, Options{Sources: NewSet(one, two)})
+	type counts map[uint32]uint64
+	told := func(f *fakeSource, of counts) {
+		next := *f.snapshot
+		for _, code := range slices.Sorted(maps.Keys(of)) {
+			next.Ledger.XIDs = append(next.Ledger.XIDs, canonical.XIDTotal{Code: code, Total: of[code]})
+		}
+		f.snapshot = &next
+	}
+	for i, step := range []struct {
+		one, two counts // nil cannot be read
+		want     string
+	}{
+		{counts{}, counts{}, "[]"},
+		{counts{31: 2, 79: 1}, counts{31: 1}, "[31:2 79:1]"},
+		{nil, counts{31: 1}, "[31:2 79:1]"},
+		{nil, counts{31: 2}, "[31:3 79:1]"},
+		{nil, counts{31: 2, 79: 0, 94: 5}, "[31:3 79:1 94:5]"},
+		{nil, counts{31: 2, 79: 1, 94: 5}, "[31:3 79:2 94:5]"},
+		{counts{31: 3, 79: 1}, counts{31: 2, 79: 1, 94: 5}, "[31:3 79:2 94:5]"},
+		{counts{31: 4, 79: 1}, counts{31: 2, 79: 1, 94: 5}, "[31:4 79:2 94:5]"},
+	} {
+		setOne(1000 + i)
+		setTwo(10 + i)
+		told(one, step.one)
+		told(two, step.two)
+		if one.failure = nil; step.one == nil {
+			one.failure = refused
+		}
+		_, body := ask(t, "GET", server.URL+"/metrics")
+		var got []string
+		for _, series := range seriesOf(body, "kpulse_gpu_xid_errors_total") {
+			code, total, _ := strings.Cut(strings.TrimPrefix(series, textBoard+`,xid="`), `" `)
+			got = append(got, code+":"+total)
+		}
+		if fmt.Sprint(got) != step.want {
+			t.Errorf("step %d: %v, want %s", i, got, step.want)
 		}
 	}
 }

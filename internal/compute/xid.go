@@ -250,12 +250,29 @@ func (x *xids) rewind(at time.Time) {
 func (j *Judge) renew(d *device) {
 	for i := range d.xids.codes {
 		x := &d.xids.codes[i]
+		before := x.severity
 		x.meaning = j.xids.of(x.code, &d.Device)
-		if !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded) {
+		switch {
+		case !x.fatal.IsZero() && x.severity != canonical.SeverityFatal && (x.override || !x.decoded):
 			j.resolve(d, x, resolvedByRules)
+		case x.severity > before && x.severity >= canonical.SeverityWarning:
+			j.sharpen(d, x)
 		}
 	}
 }
+
+// sharpen counts a code that is graver now as what it is, from when it came last: what was
+// seen since the board started or was resolved is not forgiven for when the rule came.
+func (j *Judge) sharpen(d *device, x *xid) {
+	was := d.xids.latched
+	j.occur(d, x, later(x.rose, x.born), x.meaning, false)
+	if d.xids.latched > was {
+		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: sharpened}, j.memory.at, 0, x.meaning)
+	}
+}
+
+// sharpened is why a code is fatal that did not just come.
+const sharpened = "it came before the table of XIDs calls it fatal here"
 
 // renewPresent does so for the boards in the reading.
 func (j *Judge) renewPresent() {

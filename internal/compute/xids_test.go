@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -201,6 +202,38 @@ func TestXIDEvents(t *testing.T) {
 	want(judge(5*sec, cool.with(canonical.Energy, 0.)), "reset gpu_energy_joules_total fell")
 }
 
+// TestClearedCountsAreNoReset: whoever clears the counts of ECC by hand resolves nothing; they
+// show a reset only of a board whose energy does not show that it ran on.
+func TestClearedCountsAreNoReset(t *testing.T) {
+	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
+	for name, c := range map[string]struct {
+		energy [2]float64 // before and with the count that fell; NaN where it is not read
+		gap    time.Duration
+		want   canonical.Finding
+	}{
+		"energy went on":            {[2]float64{1000, 1010}, 15 * sec, canonical.Raised},
+		"energy fell too":           {[2]float64{1000, 10}, 15 * sec, canonical.Clear},
+		"energy stands still":       {[2]float64{1000, 1000}, 15 * sec, canonical.Clear},
+		"energy is not read":        {[2]float64{math.NaN(), math.NaN()}, 15 * sec, canonical.Clear},
+		"energy of an hour between": {[2]float64{1000, 90000}, time.Hour, canonical.Clear},
+	} {
+		j := newJudge(t, nil)
+		at := start
+		judge := func(after time.Duration, energy, ecc, last float64) canonical.Finding {
+			at = at.Add(after)
+			r := reading{canonical.XIDLast: last, canonical.Energy: energy, canonical.ECCDoubleBitVolatile: ecc, canonical.ECCSingleBitVolatile: ecc}
+			return j.Judge(frame(top, at, r), nil)[0].Findings.Of(canonical.CondXIDFatal)
+		}
+		judge(sec, c.energy[0], 3, 0)
+		if judge(sec, c.energy[0], 3, 48) != canonical.Raised {
+			t.Fatalf("%s: 48 raises nothing", name)
+		}
+		if got := judge(c.gap, c.energy[1], 0, 48); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // TestXIDsOutliveAReload: another Judge goes on where one was, by its own rules.
 func TestXIDsOutliveAReload(t *testing.T) {
 	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"}, canonical.Device{GPU: "1", UUID: "GPU-1"})
@@ -230,6 +263,56 @@ func TestXIDsOutliveAReload(t *testing.T) {
 	}
 	if got, want := states(judge(109, 13)), [2]canonical.Action{canonical.ActionCheckHardware, canonical.ActionRebootNode}; got != want {
 		t.Errorf("by other rules: actions %v, want %v", got, want)
+	}
+}
+
+// TestStricterRulesCountWhatCame: a code that a reload makes fatal is so from when it came,
+// unless the board was reset since, an operator resolved it or xid_hold has passed.
+func TestStricterRulesCountWhatCame(t *testing.T) {
+	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
+	stricter := func(o *Options) {
+		o.XIDs = map[uint32]XIDOverride{13: OverrideXID(13, canonical.SeverityFatal), 43: OverrideXID(43, canonical.SeverityWarning)}
+	}
+	for name, c := range map[string]struct {
+		code float64
+		then func(j *Judge, at time.Time) // after the code came
+		wait time.Duration
+		want canonical.Condition // raised, CondXIDRecent for a warning
+		is   canonical.Finding
+	}{
+		"fatal":       {13, nil, sec, canonical.CondXIDFatal, canonical.Raised},
+		"not yet":     {31, nil, sec, canonical.CondXIDFatal, canonical.Clear},
+		"held enough": {13, nil, 25 * time.Hour, canonical.CondXIDFatal, canonical.Clear},
+		"reset since": {13, func(j *Judge, at time.Time) {
+			j.Judge(frame(top, at, reading{canonical.XIDLast: 45, canonical.Energy: 0}), nil)
+		}, sec, canonical.CondXIDFatal, canonical.Clear},
+		"resolved":      {13, func(j *Judge, _ time.Time) { j.Resolve("GPU-0") }, sec, canonical.CondXIDFatal, canonical.Clear},
+		"warns":         {43, nil, sec, canonical.CondXIDRecent, canonical.Raised},
+		"warned enough": {43, nil, time.Hour, canonical.CondXIDRecent, canonical.Clear},
+	} {
+		j := newJudge(t, nil)
+		at := start
+		judge := func(code float64, after time.Duration) []canonical.Verdict {
+			at = at.Add(after)
+			return j.Judge(frame(top, at, reading{canonical.XIDLast: code, canonical.Energy: 1000}), nil)
+		}
+		judge(0, sec)
+		judge(c.code, sec)
+		judge(45, sec)
+		if at = at.Add(sec); c.then != nil {
+			c.then(j, at)
+		}
+		next := newJudge(t, stricter)
+		next.Resume(j)
+		j = next
+		v := judge(45, c.wait)
+		if got := v[0].Findings.Of(c.want); got != c.is {
+			t.Errorf("%s: %v is %v, want %v", name, c.want, got, c.is)
+		}
+		told := slices.ContainsFunc(j.Events(nil), func(e canonical.Event) bool { return e.Text == sharpened })
+		if want := c.is == canonical.Raised && c.want == canonical.CondXIDFatal; told != want && c.wait == sec {
+			t.Errorf("%s: told of in the events: %v, want %v", name, told, want)
+		}
 	}
 }
 

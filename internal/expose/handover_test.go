@@ -118,8 +118,8 @@ func TestCountersOfAccountsThatBeginAgain(t *testing.T) {
 func TestCountersOfOverlappingScrapes(t *testing.T) {
 	h := handovers{known: map[holder]*handover{}}
 	begin := time.Unix(0, 0)
-	for _, seconds := range []time.Duration{5, 9, 7, 10} {
-		account := canonical.Account{Observed: seconds * time.Second}
+	for _, seconds := range []int{5, 9, 7, 10} {
+		account := canonical.Account{Observed: time.Duration(seconds) * time.Second}
 		one := h.take(holder{}, &canonical.Source{Name: "one", At: begin.Add(account.Observed)}, &account, begin)
 		if one.offset != (canonical.Account{}) {
 			t.Errorf("%d s: offset %+v", seconds, one.offset)

@@ -60,6 +60,16 @@ kubernetes: ## Build the servers of Kubernetes into DIR, for KPULSE_KUBERNETES=D
 	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
 	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 
+thanos: ## Build Thanos into DIR, for KPULSE_THANOS=DIR/thanos of the mixin's tests (minutes)
+	@test -n '$(DIR)' || { echo 'say where: make thanos DIR=/tmp/thanos'; exit 1; }
+	@# Without the tag, Thanos reads labels that are laid out otherwise than it thinks, and panics.
+	go -C internal/e2e/thanos build -trimpath -tags slicelabels -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
+
+e2e-fleet: ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Alertmanager (builds Thanos, needs prometheus and prometheus-alertmanager)
+	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && $(MAKE) thanos DIR="$$dir" && \
+	KPULSE_THANOS="$$dir/thanos" KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 \
+	go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
+
 SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build
 
 lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run golangci-lint (built from source, once)
@@ -90,4 +100,4 @@ rules: ## Write the rules that are generated from constants of the program
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
 	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml ../kpulse-users.rules.yml
 
-.PHONY: help build run screenshots test race lint fuzz bench kubernetes rules rules-cost
+.PHONY: help thanos e2e-fleet build run screenshots test race lint fuzz bench kubernetes rules rules-cost

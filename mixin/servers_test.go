@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -63,7 +64,7 @@ func TestTheDemoPages(t *testing.T) {
 			t.Errorf("%s fired, and no scrape failed", alert)
 		}
 	}
-	s.checkPanels(t)
+	s.checkPanels(t, "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00", slices.Collect(maps.Keys(empty)))
 	stopProxy()
 	s.watch(t, 5*time.Minute, []string{"KpulseProxyDown", "KpulseProxyInstanceDown, inhibited", "KpulseUpstreamDown, inhibited"})
 }
@@ -143,18 +144,18 @@ var empty = map[string]string{
 	"XIDs by code":                 "the GPU that is looked at has none",
 }
 
-// checkPanels asks Prometheus every query of every dashboard, until every panel has shown
-// something but those that are excused: on a busy machine some results come late, and
-// what others show is then two minutes old, and gone.
-func (s servers) checkPanels(t *testing.T) {
+// checkPanels asks Prometheus every query of every dashboard, with a GPU chosen where one can
+// be, until every panel has shown something but those that are excused by their title: on a
+// busy machine some results come late, and what others show is then two minutes old, and gone.
+func (s servers) checkPanels(t *testing.T, gpu string, excused []string) {
 	t.Helper()
 	shown := map[string]bool{} // of each panel, whether it has shown something
 	var lacking []string
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(2 * time.Second) {
 		lacking = nil
-		s.ask(t, "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00", func(where, title string, found int) {
+		s.ask(t, gpu, func(where, title string, found int) {
 			shown[where] = shown[where] || found > 0
-			if _, excused := empty[title]; excused == shown[where] {
+			if slices.Contains(excused, title) == shown[where] {
 				lacking = append(lacking, where)
 			}
 		})
@@ -303,18 +304,30 @@ var duration = regexp.MustCompile(`(\[|offset |for: "|keep_firing_for: "|interva
 
 // shrunk divides the durations of rules or an expression by shrink.
 func shrunk(text string) string {
+	return shorter{by: shrink, interval: time.Second, window: 3 * time.Second}.of(text) // three scrapes
+}
+
+// shorter divides the durations of rules.
+type shorter struct {
+	by       int64
+	interval time.Duration // of each group
+	window   time.Duration // at least
+}
+
+// of returns rules or an expression with durations divided.
+func (s shorter) of(text string) string {
 	return duration.ReplaceAllStringFunc(text, func(match string) string {
 		parts := duration.FindStringSubmatch(match)
 		long, err := model.ParseDuration(parts[2])
 		if err != nil {
 			return match
 		}
-		ms := time.Duration(long).Milliseconds() / shrink
+		ms := time.Duration(long).Milliseconds() / s.by
 		switch {
 		case strings.HasPrefix(parts[1], "interval"):
-			ms = 1000
+			ms = s.interval.Milliseconds()
 		case parts[1] == "[":
-			ms = max(ms, 3000) // three scrapes
+			ms = max(ms, s.window.Milliseconds())
 		default:
 			ms = max(ms, 1) // to the evaluation before
 		}
@@ -382,8 +395,16 @@ func program(t *testing.T, names ...string) string {
 // returns when the server says at its address that it is ready.
 func start(t *testing.T, address, binary string, args ...string) (stop func()) {
 	t.Helper()
+	end := startIn(t, "", address, binary, args...)
+	return func() { end(syscall.SIGTERM) }
+}
+
+// startIn is start in a folder, with the signal that ends the server left to the caller.
+func startIn(t *testing.T, dir, address, binary string, args ...string) (stop func(syscall.Signal)) {
+	t.Helper()
 	var log bytes.Buffer
 	cmd := exec.Command(binary, args...)
+	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -393,20 +414,20 @@ func start(t *testing.T, address, binary string, args ...string) (stop func()) {
 		defer close(ended)
 		cmd.Wait()
 	}()
-	stop = func() {
+	stop = func(signal syscall.Signal) {
 		select {
 		case <-ended:
 			if !stopped {
 				t.Errorf("%s ended by itself", filepath.Base(binary))
 			}
 		default:
-			cmd.Process.Signal(syscall.SIGTERM)
+			cmd.Process.Signal(signal)
 			<-ended
 		}
 		stopped = true
 	}
 	t.Cleanup(func() {
-		stop()
+		stop(syscall.SIGTERM)
 		if t.Failed() {
 			t.Logf("%s said:\n%s", filepath.Base(binary), log.Bytes()[max(0, log.Len()-4000):])
 		}

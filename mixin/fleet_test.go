@@ -1,0 +1,293 @@
+package mixin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// TestFleetOnThanos runs the files of deploy/fleet: two clusters whose hosts have the same
+// names, a Prometheus in each that writes to three receivers of Thanos, and Thanos' querier,
+// ruler and store. A receiver dies, a GPU is lost meanwhile, and the receiver comes back.
+// What is counted at the end is what the script says.
+func TestFleetOnThanos(t *testing.T) {
+	t.Parallel()
+	f := startFleet(t)
+	steady := `count(abs(cluster:kpulse_gpu_observed_gpus:rate5m - 4) < .1) == 2`
+	f.await(t, steady)
+	began := time.Now()
+
+	f.kill(1)
+	answers := f.askAll(t, func() {
+		lost := &f.exporters["west"][1].gpus[1]
+		lost.xid.Store(79)
+		f.await(t, `max(kpulse_gpu_xid_last{cluster="west"}) == 79`)
+		lost.gone.Store(true)
+		f.watch(t, 5*time.Minute, []string{"KpulseGPUMissing of 1"})
+	})
+	if answers.whole == 0 {
+		t.Error("with a receiver down, no answer was whole")
+	}
+	if answers.wrong > 0 {
+		t.Errorf("%d of %d answers lacked GPUs, and did not say so", answers.wrong, answers.whole+answers.warned+answers.failed+answers.wrong)
+	}
+	t.Logf("with a receiver down: %+v", answers)
+	f.startReceiver(t, 1)
+	f.await(t, `count(abs(cluster:kpulse_gpu_observed_gpus:rate5m{cluster="west"} - 3) < .1 and on () abs(cluster:kpulse_gpu_observed_gpus:rate5m{cluster="east"} - 4) < .1) == 1`)
+	ended := time.Now()
+
+	f.checkCounters(t)
+	f.checkHours(t, began, ended)
+	f.checkAlerts(t)
+	f.checkPanels(t, f.exporters["west"][0].uuid(0), emptyInFleet)
+	f.checkStore(t)
+}
+
+// checkCounters compares what the counters of each cluster come to with the time since its
+// exporters were first asked.
+func (f *fleet) checkCounters(t *testing.T) {
+	t.Helper()
+	at := time.Now().Add(-fleetOffset)
+	for cluster, exporters := range f.exporters {
+		var observed, utilized, devices float64
+		for _, e := range exporters {
+			for i := range e.gpus {
+				if e.gpus[i].gone.Load() {
+					continue
+				}
+				seconds := at.Sub(time.Unix(0, e.began.Load())).Seconds()
+				observed, utilized, devices = observed+seconds, utilized+seconds*e.gpus[i].busy, devices+1
+			}
+		}
+		here := `{cluster="` + cluster + `"} and on (cluster, hostname, gpu) kpulse_gpu_present == 1`
+		interval := devices * (fleetScrape + time.Second).Seconds() // a scrape, and what the proxy last read before it
+		for expr, want := range map[string]float64{
+			`count(kpulse_gpu_observed_seconds_total` + here + `)`:                    devices,
+			`sum(kpulse_gpu_observed_seconds_total` + here + `)`:                      observed,
+			`sum(kpulse_gpu_real_utilization_seconds_total` + here + `)`:              utilized,
+			`sum(kpulse_allocation_seconds_total{cluster="` + cluster + `",gpu="0"})`: observed * 2 / devices,
+		} {
+			if got := f.value(t, expr, at); math.Abs(got-want) > interval {
+				t.Errorf("%s is %v, want %v within %v", expr, got, want, interval)
+			}
+		}
+		t.Logf("%s: %.1f s observed by script", cluster, observed)
+	}
+}
+
+// checkHours adds up what the ruler recorded once an interval between two times.
+func (f *fleet) checkHours(t *testing.T, from, to time.Time) {
+	t.Helper()
+	last := to.Add(-fleetOffset)
+	evaluations := last.Sub(from).Truncate(fleetInterval)
+	over := func(function, series, cluster string) float64 {
+		return f.value(t, fmt.Sprintf(`%s_over_time(%s{cluster=%q}[%dms])`, function, series, cluster, evaluations.Milliseconds()), last)
+	}
+	for _, c := range []struct {
+		series, cluster string
+		least, most     float64 // GPUs
+	}{
+		{"cluster:kpulse_gpu_observed_gpus:rate5m", "east", 4, 4},
+		{"cluster:kpulse_gpu_utilized_gpus:rate5m", "east", 2, 2},
+		{"cluster:kpulse_allocation_held_gpus:rate5m", "east", 4, 4},
+		{"cluster:kpulse_gpu_observed_gpus:rate5m", "west", 3, 4},
+		{"cluster:kpulse_gpu_utilized_gpus:rate5m", "west", 1.2, 2},
+		{"cluster:kpulse_allocation_held_gpus:rate5m", "west", 3, 4},
+	} {
+		// A rate over half a minute is known to a scrape interval at its ends.
+		off := c.most * fleetScrape.Seconds() / fleetTime.window5m().Seconds()
+		if least, most := over("min", c.series, c.cluster), over("max", c.series, c.cluster); least < c.least-off || most > c.most+off {
+			t.Errorf("%s of %s was between %v and %v, want %v to %v within %v", c.series, c.cluster, least, most, c.least, c.most, off)
+		}
+		if c.least != c.most {
+			continue
+		}
+		counted, want := over("avg", c.series, c.cluster)*evaluations.Seconds(), c.most*evaluations.Seconds()
+		if math.Abs(counted-want) > c.most*fleetScrape.Seconds() {
+			t.Errorf("%s of %s comes to %v GPU-seconds, want %v within a scrape of each", c.series, c.cluster, counted, want)
+		}
+		due := evaluations.Seconds() / fleetInterval.Seconds()
+		t.Logf("%s of %s: %.1f GPU-seconds, want %.1f; %v of %v evaluations", c.series, c.cluster, counted, want, over("count", c.series, c.cluster), due)
+	}
+	if n := f.value(t, `count(host:kpulse_gpu_observed_gpus:rate5m)`, last); n != 2*hostsOfEach {
+		t.Errorf("%v hosts, want %d: those of one name are two", n, 2*hostsOfEach)
+	}
+}
+
+// window5m is what is left of five minutes.
+func (s shorter) window5m() time.Duration { return 5 * time.Minute / time.Duration(s.by) }
+
+// checkAlerts looks at what Alertmanager has at the end: of the GPU that is lost one alert,
+// which was never resolved.
+func (f *fleet) checkAlerts(t *testing.T) {
+	t.Helper()
+	var alerts []struct {
+		Labels   map[string]string
+		StartsAt time.Time
+	}
+	if err := get(f.alertmanager+"/api/v2/alerts?filter=alertname=KpulseGPUMissing", &alerts); err != nil {
+		t.Fatal(err)
+	}
+	lost := f.exporters["west"][1]
+	if len(alerts) != 1 || alerts[0].Labels["cluster"] != "west" || alerts[0].Labels["hostname"] != lost.host || alerts[0].Labels["uuid"] != lost.uuid(1) {
+		t.Fatalf("%+v, want one of GPU 1 of node-1 in west", alerts)
+	}
+	if again := f.value(t, `max(changes(ALERTS_FOR_STATE{alertname="KpulseGPUMissing"}[5m]))`, time.Now().Add(-fleetOffset)); again != 0 {
+		t.Errorf("the alert was resolved and fired again, %v times", again)
+	}
+}
+
+// emptyInFleet are panels for which the script has no data.
+var emptyInFleet = []string{
+	"Jobs", "Users", "Accounts", "Stragglers", // pods hold the GPUs, and no workload has four
+	"Held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is so
+	"Streams",      // the sources are scraped
+	"XIDs by code", // the GPU that is looked at has none
+	// The exporters have no such counters.
+	"Pipes", "PCIe", "NVLink", "What holds the clocks down", "Memory errors", "Link errors", "Memory errors and remapped rows", "Correctable errors by board",
+	"PCIe replays", "NVLink errors", "PCIe width", "Power against the limit", "Throttled share of busy time", "Most throttled",
+}
+
+// checkStore waits until the store alone, which has but what is in the bucket, answers.
+func (f *fleet) checkStore(t *testing.T) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
+		answer, err := f.instant(`count(count by (cluster) (last_over_time(kpulse_gpu_observed_seconds_total[10m])))`, time.Now(),
+			url.Values{"storeMatch[]": {`{__address__="` + f.addresses["thanos-store:10901"] + `"}`}})
+		if err == nil && answer.one() == 2 {
+			return
+		}
+		if time.Now().After(end) {
+			blocks, _ := filepath.Glob(filepath.Join(f.dir, "thanos", "bucket", "*"))
+			t.Fatalf("the store answers %v (%v); %d blocks in the bucket", answer, err, len(blocks))
+		}
+	}
+}
+
+// answer is what Thanos says to a query at one time.
+type answer struct {
+	Status, Error string
+	Warnings      []string
+	Data          struct {
+		Result []struct{ Value [2]json.RawMessage }
+	}
+}
+
+// one returns the value of the one series of an answer, and NaN where there is not one.
+func (a answer) one() float64 {
+	if len(a.Data.Result) != 1 {
+		return math.NaN()
+	}
+	text, err := strconv.Unquote(string(a.Data.Result[0].Value[1]))
+	if err != nil {
+		return math.NaN()
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return v
+}
+
+// instant asks Thanos one query at one time.
+func (f *fleet) instant(expr string, at time.Time, more url.Values) (answer, error) {
+	query := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1e3, 'f', 3, 64)}}
+	for name, values := range more {
+		query[name] = values
+	}
+	var a answer
+	err := get(f.prometheus+"/api/v1/query?"+query.Encode(), &a)
+	if err == nil && a.Error != "" {
+		err = fmt.Errorf("%s", a.Error)
+	}
+	return a, err
+}
+
+// value returns that of the one series that a query has.
+func (f *fleet) value(t *testing.T, expr string, at time.Time) float64 {
+	t.Helper()
+	a, err := f.instant(expr, at, nil)
+	if err != nil || len(a.Warnings) > 0 || len(a.Data.Result) != 1 {
+		t.Fatalf("%s: %+v, %v", expr, a, err)
+	}
+	return a.one()
+}
+
+// await waits until an expression has a result.
+func (f *fleet) await(t *testing.T, expr string) {
+	t.Helper()
+	for end := time.Now().Add(4 * time.Minute); !f.holds(expr); time.Sleep(500 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s does not hold after 4 minutes", expr)
+		}
+	}
+}
+
+// answers counts what Thanos said while a receiver was down.
+type answers struct{ whole, warned, failed, wrong int }
+
+// askAll asks for the number of GPUs over and over while do runs. An answer is whole, or says
+// that it may not be, or is wrong.
+func (f *fleet) askAll(t *testing.T, do func()) answers {
+	t.Helper()
+	var counted answers
+	done, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(300 * time.Millisecond):
+			}
+			a, err := f.instant(`count(last_over_time(kpulse_gpu_observed_seconds_total[1m]))`, time.Now(), nil)
+			switch {
+			case err != nil:
+				counted.failed++
+			case len(a.Warnings) > 0:
+				counted.warned++
+			case a.one() != 2*hostsOfEach*gpusOfEach:
+				counted.wrong++
+			default:
+				counted.whole++
+			}
+		}
+	}()
+	do()
+	close(done)
+	<-asked
+	return counted
+}
+
+// TestFleetFiles checks the files of deploy/fleet that TestFleetOnThanos does not run, and
+// those of Prometheus as they stand, with promtool.
+func TestFleetFiles(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"mimir/mimir.yaml", "victoriametrics/compose.yaml"} {
+		text, err := os.ReadFile(filepath.Join("../deploy/fleet", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var any map[string]any
+		if err := yaml.Unmarshal(text, &any); err != nil || len(any) < 2 {
+			t.Errorf("%s has %d keys, %v", file, len(any), err)
+		}
+	}
+	promtool := program(t, "promtool")
+	for file, flags := range map[string][]string{"agent.yml": {"--agent"}, "shard.yml": nil} {
+		check := exec.Command(promtool, append(append([]string{"check", "config"}, flags...), file)...)
+		check.Dir = "../deploy/fleet/prometheus"
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+	}
+}

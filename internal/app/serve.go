@@ -37,6 +37,9 @@ const (
 	// body.
 	headerTimeout = 10 * time.Second
 	readTimeout   = 30 * time.Second
+	// maxHeader bounds the header of a request, in bytes; net/http reads 4 KiB more. Those of
+	// scrapers have some hundred.
+	maxHeader = 64 << 10
 	// writeTimeout bounds one answer, the reading of the upstream included, until
 	// its first byte. It is above any scrape timeout in use; from then on
 	// --web.min-read-rate ends clients that stopped reading.
@@ -345,6 +348,7 @@ func listen(ctx context.Context, handler http.Handler, opts *options, own *serve
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
+		MaxHeaderBytes:    maxHeader,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		ConnContext:       boundUnsent,

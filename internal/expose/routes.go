@@ -113,39 +113,45 @@ func New(opts Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler := m.telemetry.instrument(routes(&opts, m, page, b))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Server", ServerName)
-		handler.ServeHTTP(w, r)
-	}), nil
+	return guard(m.telemetry.instrument(muxOf(routes(&opts, m, page, b)))), nil
 }
 
-// routes maps our paths to their handlers. GET serves HEAD too, and ServeMux answers
-// other methods with 405 and other paths with 404.
-func routes(opts *Options, m *metrics, page *landing, b *budget) *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", b.reserved(page))
-	mux.Handle("GET /metrics", notItself(opts.Self, b.limit(m)))
-	mux.HandleFunc("GET /health", healthy)
-	mux.HandleFunc("GET /healthz", healthy) // of gpu-container-exporter
-	mux.HandleFunc("GET /-/healthy", healthy)
-	mux.HandleFunc("GET /-/ready", ready(opts.Sources, opts.Absent, b.used))
-	mux.Handle("GET /-/metrics", b.reserved(m.telemetry.handler()))
-	mux.HandleFunc("POST /-/reload", reload(opts.Reload))
-	mux.HandleFunc("PUT /-/reload", reload(opts.Reload))
-	mux.Handle("GET /api/v1/processes", b.limit(newProcesses(opts)))
-	mux.Handle("GET /container/metrics", b.limit(&containers{opts.Sources, opts.Absent, opts.Timeout}))
-	mux.Handle("GET /events", b.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}))
-	mux.HandleFunc("POST /-/resolve", resolve(opts.Sources, opts.EnableResolve))
-	mux.Handle("GET /sd", b.reserved(discovery(opts.Sources, opts.Absent)))
+// routes maps the patterns of our paths to their handlers. GET serves HEAD too, and ServeMux
+// answers other methods with 405 and other paths with 404.
+func routes(opts *Options, m *metrics, page *landing, b *budget) map[string]http.Handler {
+	all := map[string]http.Handler{
+		"GET /{$}":               b.reserved(page),
+		"GET /metrics":           notItself(opts.Self, b.limit(m)),
+		"GET /health":            http.HandlerFunc(healthy),
+		"GET /healthz":           http.HandlerFunc(healthy), // of gpu-container-exporter
+		"GET /-/healthy":         http.HandlerFunc(healthy),
+		"GET /-/ready":           ready(opts.Sources, opts.Absent, b.used),
+		"GET /-/metrics":         b.reserved(m.telemetry.handler()),
+		"POST /-/reload":         reload(opts.Reload),
+		"PUT /-/reload":          reload(opts.Reload),
+		"GET /api/v1/processes":  b.limit(newProcesses(opts)),
+		"GET /container/metrics": b.limit(&containers{opts.Sources, opts.Absent, opts.Timeout}),
+		"GET /events":            b.reserved(&events{opts.Sources, opts.Events, opts.ExposeProcesses}),
+		"POST /-/resolve":        resolve(opts.Sources, opts.EnableResolve),
+		"GET /sd":                b.reserved(discovery(opts.Sources, opts.Absent)),
+	}
 	if opts.EnablePprof {
 		// All of net/http/pprof but the command line, which may hold the credentials
 		// of an upstream's URL.
-		mux.Handle("GET /debug/pprof/", b.reserved(http.HandlerFunc(pprof.Index)))
-		mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
-		mux.Handle("GET /debug/pprof/profile", b.reserved(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("GET /debug/pprof/symbol", b.reserved(http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("GET /debug/pprof/trace", b.reserved(http.HandlerFunc(pprof.Trace)))
+		all["GET /debug/pprof/"] = b.reserved(http.HandlerFunc(pprof.Index))
+		all["GET /debug/pprof/cmdline"] = http.HandlerFunc(http.NotFound)
+		all["GET /debug/pprof/profile"] = b.reserved(http.HandlerFunc(pprof.Profile))
+		all["GET /debug/pprof/symbol"] = b.reserved(http.HandlerFunc(pprof.Symbol))
+		all["GET /debug/pprof/trace"] = b.reserved(http.HandlerFunc(pprof.Trace))
+	}
+	return all
+}
+
+// muxOf returns the multiplexer of routes.
+func muxOf(routes map[string]http.Handler) *http.ServeMux {
+	mux := http.NewServeMux()
+	for pattern, handler := range routes {
+		mux.Handle(pattern, handler)
 	}
 	return mux
 }
@@ -254,6 +260,7 @@ func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 			}
 			groups[i] = targetGroup{[]string{target}, labels}
 		}
+		w.Header().Set("Cache-Control", "no-store") // a cache would hand one's Host to another
 		answerJSON(w, groups)
 	}
 }
@@ -276,8 +283,6 @@ func answerEncoded(w http.ResponseWriter, body []byte, err error) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Type", "application/json")
 	w.Write(append(body, '\n'))
 }

@@ -1,0 +1,293 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// password is what hash is of, for a web configuration.
+const (
+	password = "fakepassword"
+	hash     = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
+)
+
+// everyPath is a request of each path that we have, with those of flags, and of some that
+// we lack, as METHOD PATH.
+func everyPath() []string {
+	all := expose.Patterns()
+	for i := range all {
+		all[i] = strings.Replace(all[i], "{$}", "", 1)
+		all[i] = strings.NewReplacer("profile", "profile?seconds=1", "trace", "trace?seconds=1").Replace(all[i])
+	}
+	return append(all, "GET /nothing", "POST /metrics", "OPTIONS /metrics", "GET /debug/pprof/heap", "GET //metrics")
+}
+
+// TestPasswordOnEveryPath asks each path without a password, with a wrong one and with the
+// right one.
+func TestPasswordOnEveryPath(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "web.yml")
+	if err := os.WriteFile(config, []byte("basic_auth_users: {scraper: "+hash+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := startProxy(t, itself(t), "--backend=replay", "--web.config.file="+config, "--web.enable-pprof", "--web.enable-lifecycle")
+	for _, request := range everyPath() {
+		method, path, _ := strings.Cut(request, " ")
+		for given, refused := range map[string]bool{"": true, "wrong": true, password: false} {
+			req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if given != "" {
+				req.SetBasicAuth("scraper", given)
+			}
+			res, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if (res.StatusCode == http.StatusUnauthorized) != refused {
+				t.Errorf("%s with the password %q: %s", request, given, res.Status)
+			}
+		}
+	}
+}
+
+// TestClientCertificates serves those alone who show a certificate that the proxy trusts.
+func TestClientCertificates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"node.pem", "other.pem"} {
+		writeCertificate(t, filepath.Join(dir, name))
+	}
+	config := filepath.Join(dir, "web.yml")
+	text := "tls_server_config: {cert_file: node.pem, key_file: node.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: node.pem}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := startProxy(t, itself(t), "--backend=replay", "--web.config.file="+config)
+	if res, err := http.Get(c.url + "/metrics"); err != nil {
+		t.Error(err)
+	} else if res.Body.Close(); res.StatusCode != http.StatusBadRequest {
+		t.Errorf("without TLS: %s", res.Status)
+	}
+	for name, passes := range map[string]bool{"": false, "other.pem": false, "node.pem": true} {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: clientTLS(t, dir, name)}}
+		for _, path := range []string{"/metrics", "/-/healthy"} {
+			res, err := client.Get(strings.Replace(c.url, "http:", "https:", 1) + path)
+			if err == nil {
+				res.Body.Close()
+			}
+			if (err == nil && res.StatusCode == http.StatusOK) != passes {
+				t.Errorf("%s with the certificate %q: %v", path, name, err)
+			}
+		}
+		client.CloseIdleConnections()
+	}
+}
+
+// clientTLS trusts node.pem of dir, and shows the certificate of name; "" is none.
+func clientTLS(t *testing.T, dir, name string) *tls.Config {
+	t.Helper()
+	trusted, err := os.ReadFile(filepath.Join(dir, "node.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool(), InsecureSkipVerify: true} // the client is what is tested
+	config.RootCAs.AppendCertsFromPEM(trusted)
+	if name != "" {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, name), filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Whatever the server says that it wants to see.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	return config
+}
+
+// TestOtherSitesChangeNothing: a browser on an operator's machine sends what a page of
+// another site asks it to, and says so.
+func TestOtherSitesChangeNothing(t *testing.T) {
+	t.Parallel()
+	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
+	for _, test := range []struct {
+		name, value string
+		refused     bool
+	}{
+		{"Sec-Fetch-Site", "cross-site", true},
+		{"Sec-Fetch-Site", "same-site", true},
+		{"Origin", "http://evil.example", true},
+		{"Origin", "null", true},
+		{"Sec-Fetch-Site", "same-origin", false},
+		{"Origin", c.url, false},
+		{"User-Agent", "curl", false},
+	} {
+		for _, request := range everyPath() {
+			method, path, _ := strings.Cut(request, " ")
+			if !strings.HasPrefix(path, "/-/re") || method == http.MethodGet {
+				continue
+			}
+			req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set(test.name, test.value)
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if (res.StatusCode == http.StatusForbidden) != test.refused {
+				t.Errorf("%s with %s: %s: %s", request, test.name, test.value, res.Status)
+			}
+		}
+	}
+}
+
+// TestAnswersAreNoPages: no answer is taken for a page by a browser, and the pages run
+// nothing and stand in no frame.
+func TestAnswersAreNoPages(t *testing.T) {
+	t.Parallel()
+	c := startProxy(t, itself(t), "--backend=replay")
+	for _, request := range append(everyPath(), "GET /metrics?source=<script>") {
+		method, path, _ := strings.Cut(request, " ")
+		if strings.HasPrefix(path, "/debug") {
+			continue // off
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		h := res.Header
+		if h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", request, h)
+		}
+		isPage := strings.HasPrefix(h.Get("Content-Type"), "text/html") && res.StatusCode < 300
+		if isPage != (path == "/") || isPage && !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'") {
+			t.Errorf("%s: %v", request, h)
+		}
+	}
+}
+
+// TestHostsAreNotBelieved: what a request says of hosts changes nothing but its own answer
+// to /sd, whose target is the address that was asked.
+func TestHostsAreNotBelieved(t *testing.T) {
+	t.Parallel()
+	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-pprof")
+	const evil = "evil.example"
+	for _, request := range everyPath() {
+		method, path, _ := strings.Cut(request, " ")
+		req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"X-Forwarded-Host", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Prefix", "X-Original-URL", "X-Rewrite-URL", "X-Real-IP"} {
+			req.Header.Set(name, evil)
+		}
+		req.Header.Set("Forwarded", "host="+evil)
+		if path != "/sd" {
+			req.Host = evil
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || strings.Contains(string(body)+fmt.Sprint(res.Header), evil) {
+			t.Errorf("%s: %v %v: %s", request, err, res.Header, body)
+		}
+	}
+}
+
+// TestRequestsThatAreNone sends what no scraper sends.
+func TestRequestsThatAreNone(t *testing.T) {
+	t.Parallel()
+	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
+	const host = " HTTP/1.1\r\nHost: a\r\n"
+	for name, test := range map[string]struct{ request, status string }{
+		"TRACE":              {"TRACE /metrics" + host + "\r\n", "405"},
+		"CONNECT":            {"CONNECT a:443" + host + "\r\n", "40"},
+		"another's URL":      {"GET http://169.254.169.254/latest" + host + "\r\n", "404"},
+		"no host":            {"GET /metrics HTTP/1.1\r\n\r\n", "400"},
+		"two hosts":          {"GET /metrics" + host + "Host: b\r\n\r\n", "400"},
+		"two lengths":        {"POST /-/reload" + host + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "400"},
+		"length and chunks":  {"POST /-/reload" + host + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /-/metrics" + host + "\r\n", "200"},
+		"strange encoding":   {"POST /-/reload" + host + "Transfer-Encoding: xchunked\r\n\r\n", "501"},
+		"a name with blank":  {"GET /metrics" + host + "Content-Length : 1\r\n\r\na", "400"},
+		"1 MB of source":     {"GET /metrics?source=" + strings.Repeat("a", 1<<20) + host + "\r\n", "431"},
+		"100 KB of source":   {"GET /metrics?source=" + strings.Repeat("a", 100<<10) + host + "\r\n", "431"},
+		"100 KB of header":   {"GET /metrics" + host + "A: " + strings.Repeat("a", 100<<10) + "\r\n\r\n", "431"},
+		"10,000 headers":     {"GET /metrics" + host + strings.Repeat("A: 123\r\n", 10000) + "\r\n", "431"},
+		"a URL for a source": {"GET /metrics?source=http://169.254.169.254/" + host + "\r\n", "404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			go io.WriteString(conn, test.request) // it may be cut off
+			conn.SetReadDeadline(time.Now().Add(patience))
+			answers := bufio.NewReader(conn)
+			line, err := answers.ReadString('\n')
+			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+test.status) {
+				t.Errorf("%v: %q", err, line)
+			}
+		})
+	}
+}
+
+// TestUnfinishedRequestsEnd: a client that sends its request a byte at a time is cut.
+func TestUnfinishedRequestsEnd(t *testing.T) {
+	t.Parallel()
+	c := startProxy(t, itself(t), "--backend=replay", "--web.enable-lifecycle")
+	for name, begin := range map[string]string{
+		"header": "GET /metrics HTTP/1.1\r\nHost: a\r\nA: ",
+		"body":   "POST /-/reload HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprint(conn, begin)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				io.Copy(io.Discard, conn)
+			}()
+			for end := time.After(patience); ; {
+				select {
+				case <-done:
+					return
+				case <-end:
+					t.Fatal("the connection is still open")
+				case <-time.After(time.Second):
+					fmt.Fprint(conn, "a")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package expose
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// guard names us in each answer of handler, has browsers take none for what it is not, and
+// refuses what a page of another site has a browser send to change something here. Programs
+// say nothing of a site, and are let through.
+func guard(handler http.Handler) http.Handler {
+	own := http.NewCrossOriginProtection()
+	own.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "a page of another site sent this; send it from here, or with curl", http.StatusForbidden)
+	}))
+	handler = own.Handler(handler)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Server", ServerName)
+		h.Set("X-Content-Type-Options", "nosniff")
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// guardPage has browsers run no script in a page, load nothing for it, send nothing from it,
+// show it in no frame of another page, and tell no other site where it is.
+func guardPage(h http.Header) {
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Frame-Options", "deny")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+}
+
+// Patterns returns the patterns of all our paths, those that take a flag too, each a method
+// and a path as http.ServeMux has them.
+func Patterns() []string {
+	opts := &Options{
+		Sources: NewSet(), Absent: func() *canonical.Failure { return nil },
+		MaxRequests: 1, Timeout: time.Second, EnablePprof: true,
+	}
+	m := &metrics{sources: opts.Sources}
+	m.telemetry = newTelemetry(opts.Sources, nil, func() float64 { return 0 })
+	return slices.Sorted(maps.Keys(routes(opts, m, &landing{}, newBudget(opts))))
+}

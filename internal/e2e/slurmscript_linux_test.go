@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,8 +47,8 @@ func (s jobScript) command(t *testing.T, call string, environ ...string) *exec.C
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "/bin/sh", script, call)
-	cmd.Env = append(environ, "PATH="+s.dir+"/bin:"+os.Getenv("PATH"), "KPULSE_JOBS_CONFIG=/none", "KPULSE_JOBS_PROC="+s.dir,
-		"KPULSE_HPC_JOB_MAPPING_DIR="+s.dir+"/map", "KPULSE_HPC_JOB_INFO_DIR="+s.dir+"/info", "D="+s.dir)
+	cmd.Env = slices.Concat(environ, []string{"PATH=" + s.dir + "/bin:" + os.Getenv("PATH"), "KPULSE_JOBS_CONFIG=/none", "KPULSE_JOBS_PROC=" + s.dir,
+		"KPULSE_HPC_JOB_MAPPING_DIR=" + s.dir + "/map", "KPULSE_HPC_JOB_INFO_DIR=" + s.dir + "/info", "D=" + s.dir})
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd

@@ -21,7 +21,7 @@ CC_arm64    := aarch64-linux-gnu-gcc
 FUZZTIME    ?= 60s
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build ./kpulse-proxy, static; with CGO_ENABLED=1 it can do --backend=nvml
 	CGO_ENABLED=$(CGO_ENABLED) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
@@ -56,9 +56,14 @@ race: ## Run all tests under the race detector; those of internal/e2e, on a prog
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
 	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
 
-kubernetes: ## Build the servers of Kubernetes into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
+kubernetes: ## Build the servers of Kubernetes, and helm, into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
 	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
 	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
+	go -C internal/e2e/helm build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
+
+e2e-kube: ## Run the tests on a real Kubernetes and of the chart; builds what they need into DIR first
+	@$(MAKE) kubernetes DIR='$(DIR)'
+	KPULSE_KUBERNETES='$(abspath $(DIR))' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize' ./internal/e2e
 
 thanos: ## Build Thanos into DIR, for KPULSE_THANOS=DIR/thanos of the mixin's tests (minutes)
 	@test -n '$(DIR)' || { echo 'say where: make thanos DIR=/tmp/thanos'; exit 1; }
@@ -100,4 +105,4 @@ rules: ## Write the rules that are generated from constants of the program
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
 	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml ../kpulse-users.rules.yml
 
-.PHONY: help thanos e2e-fleet build run screenshots test race lint fuzz bench kubernetes rules rules-cost
+.PHONY: e2e-kube help thanos e2e-fleet build run screenshots test race lint fuzz bench kubernetes rules rules-cost

@@ -199,7 +199,7 @@ func (c *cluster) startAPIServer(binary, etcd string) error {
 	c.url = "https://127.0.0.1:" + port
 	server, err := c.start(binary, "--etcd-servers="+etcd, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.dir,
 		"--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount",
-		"--authorization-mode=RBAC", "--feature-gates=WatchList=false", "--token-auth-file="+c.file("tokens.csv"), "--profiling=false",
+		"--authorization-mode=RBAC", "--allow-privileged", "--feature-gates=WatchList=false", "--token-auth-file="+c.file("tokens.csv"), "--profiling=false",
 		"--service-account-issuer="+c.url, "--service-account-key-file="+c.file("accounts.key"),
 		"--service-account-signing-key-file="+c.file("accounts.key"),
 		"--audit-policy-file="+filepath.Join("testdata", "kubernetes", "audit.yaml"), "--audit-log-path="+c.file("audit.log"))

@@ -36,6 +36,12 @@ func TestREADMEListsEverySeries(t *testing.T) {
 // should be, or with -update writes it.
 func checkTable(t *testing.T, name, table string) {
 	t.Helper()
+	checkTableOf(t, readme, name, table)
+}
+
+// checkTableOf is the same of another file.
+func checkTableOf(t *testing.T, readme, name, table string) {
+	t.Helper()
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->\n"
 	b, err := os.ReadFile(readme)
 	if err != nil {
@@ -51,7 +57,7 @@ func checkTable(t *testing.T, name, table string) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of %s in %s is out of date; run go test ./internal/e2e -run TestREADME -update", name, readme)
+		t.Fatalf("the table of %s in %s is out of date; run go test ./internal/e2e -run %s -update", name, readme, t.Name())
 	}
 	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

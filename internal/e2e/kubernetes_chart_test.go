@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What the chart renders, on a real API server: it takes every object by server-side apply,
+// and pods come to run in namespaces that enforce Pod Security.
+
+// enforced is what the first line of a value set says: the profile of its namespace, and
+// which one would be too little.
+var enforced = regexp.MustCompile(`^# enforce: (\w+)(?:, not (\w+): .*)?\n`)
+
+// monitoring defines the kinds of the Prometheus operator, as loosely as define does.
+func (c *cluster) monitoring(t *testing.T) {
+	t.Helper()
+	for _, kind := range []string{"ServiceMonitor", "PodMonitor", "PrometheusRule"} {
+		c.define(t, "monitoring.coreos.com/v1", kind, strings.ToLower(kind)+"s")
+	}
+}
+
+// secured creates a namespace that enforces a profile of Pod Security.
+func (c *cluster) secured(t *testing.T, profile string) string {
+	t.Helper()
+	name := unique(t)
+	c.apply(t, "", fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {pod-security.kubernetes.io/enforce: %s}}}`, name, profile))
+	return name
+}
+
+// gpuNode creates a node that GPU feature discovery has labelled.
+func (c *cluster) gpuNode(t *testing.T) string {
+	t.Helper()
+	node := c.node(t, "")
+	c.merge(t, "v1", "Node", "", node, "", `{"metadata": {"labels": {"nvidia.com/gpu.present": "true"}}}`)
+	return node
+}
+
+// TestKubernetesChart: of each value set, every object is taken, and the DaemonSet's pod runs on
+// the one node that it may: in a namespace that enforces the profile that the set names,
+// and where that is not restricted, in none that enforces less.
+func TestKubernetesChart(t *testing.T) {
+	t.Parallel()
+	k := kubernetes(t)
+	k.monitoring(t)
+	k.put(t, "", object{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": map[string]any{"name": "nvidia"}, "handler": "nvidia"})
+	for _, values := range valueSets(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(values), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := enforced.FindStringSubmatch(string(text))
+			if m == nil {
+				t.Fatalf("%s does not begin with # enforce: PROFILE", values)
+			}
+			ns, node := k.secured(t, m[1]), k.gpuNode(t)
+			k.deploy(t) // for the namespace kpulse
+			flags := []string{"--values=" + values, "--set=nodeSelector.kubernetes\\.io/hostname=" + node, "--set=fullnameOverride=" + ns}
+			for _, o := range k.apply(t, ns, rendered(t, ns, flags...)) {
+				if o.at("kind") == "DaemonSet" {
+					pod := k.awaitPods(t, ns, "app.kubernetes.io/name=kpulse-proxy", 1)[0]
+					if pod.at("spec", "nodeName") != node {
+						t.Errorf("the pod is on %s", pod.at("spec", "nodeName"))
+					}
+					k.refusedIn(t, m[2], o)
+				}
+			}
+		})
+	}
+}
+
+// refusedIn asks the API server whether it would take the pod of a DaemonSet in a namespace
+// that enforces a profile; "" asks nothing.
+func (c *cluster) refusedIn(t *testing.T, profile string, daemonSet object) {
+	t.Helper()
+	if profile == "" {
+		return
+	}
+	template := daemonSet["spec"].(map[string]any)["template"].(map[string]any)
+	body, err := json.Marshal(object{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "probe"}, "spec": template["spec"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, answer, err := c.ask(http.MethodPost, c.path(t, "v1", "Pod", c.secured(t, profile), "")+"?dryRun=All", "application/json", body)
+	if err != nil || code != http.StatusForbidden || !strings.Contains(answer.at("message"), `violates PodSecurity "`+profile) {
+		t.Errorf("a namespace that enforces %s: %d %s %v", profile, code, answer.at("message"), err)
+	}
+}
+
+// TestKubernetesChartSidecar: the patch makes of dcgm-exporter's DaemonSet one whose pods
+// have the proxy at the old port, by its old name; the exporter's probes, mounts and
+// variables stay. Patched again, nothing changes.
+func TestKubernetesChartSidecar(t *testing.T) {
+	t.Parallel()
+	k := kubernetes(t)
+	ns, node := k.namespace(t), k.gpuNode(t)
+	text, err := os.ReadFile("testdata/kubernetes/dcgm-exporter.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.apply(t, ns, strings.ReplaceAll(string(text), "NODE", node))
+	k.awaitPods(t, ns, "app.kubernetes.io/name=dcgm-exporter", 1)
+	var patch string
+	for _, o := range documents(t, rendered(t, ns, "--set=mode=sidecar,config.preset=hpc")) {
+		k.apply(t, ns, mustJSON(t, o))
+		patch += o.at("data", "patch.yaml")
+	}
+	path := k.path(t, "apps/v1", "DaemonSet", ns, "dcgm-exporter")
+	var before []byte
+	for range 2 {
+		spec := k.must(t, http.MethodPatch, path, "application/strategic-merge-patch+json", []byte(mustJSON(t, documents(t, patch)[0])))["spec"]
+		after, _ := json.Marshal(spec)
+		if before != nil && !bytes.Equal(before, after) {
+			t.Errorf("patched again, it is\n%s\nand was\n%s", after, before)
+		}
+		before = after
+	}
+	var ds struct {
+		Template struct {
+			Spec struct {
+				Containers []object
+				Volumes    []object
+			}
+		}
+	}
+	if err := json.Unmarshal(before, &ds); err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]object{}
+	for _, c := range ds.Template.Spec.Containers {
+		by[c.at("name")] = c
+	}
+	exporter, proxy := by["exporter"], by["kpulse-proxy"]
+	if len(by) != 2 || len(ds.Template.Spec.Volumes) != 2 || exporter.at("ports") != "" || exporter.at("livenessProbe", "httpGet", "port") != "9400" ||
+		!strings.Contains(mustJSON(t, exporter), `{"name":"DCGM_EXPORTER_LISTEN","value":"127.0.0.1:9402"}`) || !strings.Contains(mustJSON(t, exporter), "pod-resources") ||
+		proxy.at("ports", 0, "name") != "metrics" || proxy.at("ports", 0, "containerPort") != "9400" || proxy.at("securityContext", "runAsNonRoot") != "true" || proxy.at("resources", "limits", "memory") == "" {
+		t.Errorf("%s", before)
+	}
+	awaitTrue(t, "patched pod", func() bool {
+		pods := k.list(t, "v1", "Pod", ns, "app.kubernetes.io/name=dcgm-exporter")
+		return len(pods) == 1 && pods[0].at("status", "phase") == "Running" && strings.Contains(mustJSON(t, pods[0]), "kpulse-proxy:")
+	})
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/counters"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
@@ -146,6 +147,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		FailureKinds: pipeline.FailureKinds(),
 		EnablePprof:  opts.pprof,
 		Self:         userAgent,
+		Lines:        counters.LinesFor,
 		Collectors:   append(p.reloads.collectors(), p.serverLog.failed),
 
 		Processes:       p.processLister(),

@@ -232,6 +232,17 @@ func (c *checker) missing(wants []Want) {
 	}
 }
 
+// LinesFor returns the lines of a counters file that give readings, one for each that DCGM
+// has, in their order.
+func LinesFor(readings []canonical.Field) (lines []string) {
+	for _, r := range readings {
+		if line, _ := lineFor(r); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // lineFor returns a line that gives a reading, "" if we know of none, and whether DCGM has
 // it since recently.
 func lineFor(reading canonical.Field) (line string, recent bool) {

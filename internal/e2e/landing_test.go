@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -21,4 +23,47 @@ func TestLandingPageOfManyUnknownFamilies(t *testing.T) {
 	if n := strings.Count(landing, "<code>DCGM_FI_NEW_"); n != 50 {
 		t.Errorf("%d families are named", n)
 	}
+}
+
+// TestLandingPageShowsGPUs: each GPU has a row; while the source is down that is its last
+// good reading, which the page says. What the exporter calls anything is text.
+func TestLandingPageShowsGPUs(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	body := `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1",modelName="<i>H100</i>",namespace="ml",pod="<script>alert(1)</script>"} 93
+DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-1"} 301
+DCGM_FI_DEV_POWER_MGMT_LIMIT{gpu="0",UUID="GPU-1"} 700
+DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-1"} 40960
+DCGM_FI_DEV_FB_TOTAL{gpu="0",UUID="GPU-1"} 81920
+DCGM_FI_DEV_ROW_REMAP_FAILURE{gpu="0",UUID="GPU-1"} 1
+`
+	up := startUpstream(func() ([]byte, error) {
+		if down.Load() {
+			return nil, errors.New("the exporter is ill")
+		}
+		return []byte(body), nil
+	})
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--poll=1s", "--source.min-interval=0s")
+	rows := []string{
+		`<tr class="crit">`, "&lt;i&gt;H100&lt;/i&gt;", "93 %", "301 of 700 W", "40 of 80 GiB", `<span class="crit">crit</span> <small>row_remap_failure</small>`,
+		"ml/&lt;script&gt;", "<pre>DCGM_FI_PROF_SM_ACTIVE,gauge,",
+	}
+	wants := func(landing string) {
+		t.Helper()
+		for _, want := range rows {
+			if !strings.Contains(landing, want) {
+				t.Errorf("the page lacks %q:\n%s", want, landing)
+			}
+		}
+		if strings.Contains(landing, "<script") || strings.Contains(landing, "<i>") {
+			t.Errorf("the page takes labels for HTML:\n%s", landing)
+		}
+	}
+	landing := awaitPage(t, c, "/", http.StatusOK, "● up")
+	if wants(landing); strings.Contains(landing, "Last good reading") {
+		t.Errorf("the reading is old:\n%s", landing)
+	}
+	down.Store(true)
+	wants(awaitPage(t, c, "/", http.StatusOK, `(?s)● down.*Last good reading, [0-9]+s old`))
 }

@@ -26,12 +26,13 @@ type landing struct {
 	recording func() Recording
 	notes     func() []canonical.Note
 	usage     func() usage // of the places
+	lines     func([]canonical.Field) []string
 	page      *template.Template
 }
 
 func newLanding(opts *Options, used func() usage) (*landing, error) {
 	page, err := template.New("landing").Parse(landingPage)
-	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, opts.Notes, used, page}, err
+	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, opts.Notes, used, opts.Lines, page}, err
 }
 
 // Recording is how the recording of the readings goes.
@@ -91,6 +92,9 @@ type sourceView struct {
 	Missed  []canonical.Device // the first boards that are expected and were never seen
 	Others  int                // how many more were never seen
 	Missing []string
+	Lines   []string // that an exporter's list of counters lacks for these
+	GPUs    []gpuView
+	More    int      // how many devices more there are
 	Unknown []string // the first families without a name of ours
 	Unnamed int      // how many more have none
 }
@@ -111,6 +115,10 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		source := viewOf(state, ready, now)
 		source.addAbsent(state.Roster)
 		source.addUnknown(state.UnknownFamilies)
+		source.addDevices(f)
+		if l.lines != nil && state.Backend == "prometheus" {
+			source.Lines = l.lines(state.Missing)
+		}
 		view.Sources = append(view.Sources, source)
 	}
 	var b bytes.Buffer

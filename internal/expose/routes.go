@@ -61,6 +61,9 @@ type Options struct {
 	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
 	// Notes returns what is amiss though all sources are read; nil is nothing.
 	Notes func() []canonical.Note
+	// Lines returns what to add to an exporter's list of counters for it to give readings; nil
+	// is nothing.
+	Lines func([]canonical.Field) []string
 	// EnableResolve lets clients take fatal XIDs for dealt with.
 	EnableResolve bool
 	// Recording returns how the recording of the readings goes; nil is none.

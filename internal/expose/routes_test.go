@@ -153,7 +153,11 @@ func TestLandingPage(t *testing.T) {
 	works.state.UnknownFamilies = []string{"VENDOR_NEW_ONE", "<script>alert(1)</script>"}
 	fresh := sourceOf(snapshotOf("fresh", board()))
 	fresh.state, fresh.ready = canonical.Source{Name: "fresh"}, errors.New("fresh has not been read yet")
-	server := serve(t, Options{Sources: NewSet(works, brokenSource("gone", refused), fresh)})
+	works.state.Backend = "prometheus"
+	lines := func(f []canonical.Field) []string {
+		return []string{fmt.Sprintf("LINES_OF_%d,gauge,<b>help</b>", len(f))}
+	}
+	server := serve(t, Options{Sources: NewSet(works, brokenSource("gone", refused), fresh), Lines: lines})
 	res, body := ask(t, "GET", server.URL+"/")
 	page := string(body)
 	if res.Header.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -161,7 +165,7 @@ func TestLandingPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"http://works:9400/metrics", "● up", "1m30s ago", "<dd>2 (boards and MIG instances)</dd>", "<dd>14</dd>",
-		"<code>gpu_sm_active_ratio</code>", "list of counters that the exporter collects",
+		"<code>gpu_sm_active_ratio</code>", "list of counters that the exporter collects", "<pre>LINES_OF_3,gauge,&lt;b&gt;help&lt;/b&gt;\n</pre>",
 		"<dt>Over the limit</dt><dd>5 samples of devices", "<dt>Over the limit</dt><dd>70 allocations beyond --series-limit so far",
 		"Not translated", "<code>VENDOR_NEW_ONE</code>",
 		"● down", "connection refused", "start the exporter",
@@ -253,7 +257,7 @@ func TestLandingPageAdvice(t *testing.T) {
 	for backend, want := range map[string]bool{"prometheus": true, "nvml": false} {
 		source := sourceOf(snapshotOf("source", board()))
 		source.state.Backend, source.state.Missing = backend, []canonical.Field{canonical.SMActive}
-		_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source)}).URL+"/")
+		_, body := ask(t, "GET", serve(t, Options{Sources: NewSet(source), Lines: func([]canonical.Field) []string { return []string{"X,gauge,x"} }}).URL+"/")
 		page := string(body)
 		if !strings.Contains(page, "<code>gpu_sm_active_ratio</code>") || strings.Contains(page, "list of counters") != want {
 			t.Errorf("%s: %s", backend, page)

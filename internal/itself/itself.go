@@ -40,7 +40,7 @@ func Output(ctx context.Context, grace time.Duration, args, environment []string
 	select {
 	case err := <-ended:
 		return out.Bytes(), err
-	case <-time.After(2 * grace):
+	case <-time.After(grace + grace): // SIGKILL came after the first
 		return nil, context.Cause(ctx) // nobody reads out: it may still be written to
 	}
 }

@@ -88,6 +88,7 @@ type Pipeline struct {
 	mu         sync.Mutex
 	flights    []*flight  // the reads under way of a scraped source, in their order
 	latest     *reading   // the last good reading, nil while the next one reuses it
+	last       *reading   // the one published last; what judge writes of it is guarded by judging
 	free       []*reading // unreferenced readings, for reuse
 	good       time.Time  // when the last good read ended, zero before the first
 	attempt    time.Time  // when the last read ended, good or not
@@ -114,7 +115,8 @@ type Pipeline struct {
 	newEvents []canonical.Event // scratch
 
 	settings atomic.Pointer[settings] // of Change, for the next reading
-	// judging is held by whoever uses the judge: the reading goroutine, Resolve, or Leave.
+	// judging is held by whoever uses the judge, the reading goroutine, Resolve, or Leave, and
+	// by Glance.
 	judging sync.Mutex
 	left    bool // the judge was given away; guarded by judging
 }
@@ -241,6 +243,20 @@ func (p *Pipeline) stop() {
 	select {
 	case p.reader <- struct{}{}: // for good
 	case <-time.After(stopTimeout):
+	}
+}
+
+// Glance has see look at frame and verdicts of the last good reading, however old that is,
+// without reading anything; not where there was none. They are not to be kept, and nothing
+// else of the snapshot may be read: while see runs, no reading is judged.
+func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
+	p.judging.Lock()
+	defer p.judging.Unlock()
+	p.mu.Lock()
+	last := p.last
+	p.mu.Unlock()
+	if last != nil {
+		see(&last.snapshot)
 	}
 }
 

@@ -132,7 +132,7 @@ func (p *Pipeline) publish(r *reading, n int) {
 	if p.latest != nil {
 		p.drop(p.latest)
 	}
-	p.latest = r
+	p.latest, p.last = r, r
 	p.state = r.snapshot.Source
 	p.period = r.period
 	p.good = time.Now()

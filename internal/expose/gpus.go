@@ -1,0 +1,144 @@
+package expose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// mostGPUs is how many devices of a source the landing page has a row of.
+const mostGPUs = 128
+
+// glancer is a source that lets its last good reading be looked at, without a new one.
+type glancer interface {
+	// Glance has see look at frame and verdicts of it, which are not to be kept; not where
+	// there was none.
+	Glance(see func(*canonical.Snapshot))
+}
+
+// gpuView is a row of the landing page. Its texts come from the source and from who holds
+// the device.
+type gpuView struct {
+	Name, Model       string
+	Real, Util, Class string
+	// State is that of health, or gone.
+	State, Conditions, Action string
+	Memory, Power             string
+	Holders                   string
+}
+
+// none stands for a reading that there is not.
+const none = "–"
+
+// addDevices adds the rows of the last good reading, and of boards that are gone.
+func (v *sourceView) addDevices(f Source) {
+	if g, able := f.(glancer); able {
+		g.Glance(func(s *canonical.Snapshot) {
+			n := min(s.Frame.Len(), len(s.Verdicts))
+			v.More = max(0, n-mostGPUs)
+			for i := range min(n, mostGPUs) {
+				v.GPUs = append(v.GPUs, rowOf(s, i))
+			}
+		})
+	}
+	for _, gone := range slices.Concat(v.Gone, v.Named, v.Missed) {
+		v.GPUs = append(v.GPUs, gpuView{Name: nameOf(&gone), Model: gone.Model, Real: none, Util: none, Class: none, State: "gone", Memory: none, Power: none, Holders: none})
+	}
+}
+
+// nameOf is what a device is called in a row.
+func nameOf(d *canonical.Device) string {
+	name := d.GPU
+	if d.IsInstance() {
+		name += "." + d.Instance + " " + d.Profile
+	}
+	if d.Hostname != "" {
+		name = d.Hostname + " " + name
+	}
+	return name
+}
+
+// rowOf is the row of a device.
+func rowOf(s *canonical.Snapshot, device int) gpuView {
+	d, verdict, row := &s.Frame.Topology.Devices[device], &s.Verdicts[device], s.Frame.Row(device)
+	board := s.Frame.Row(d.Board)
+	v := gpuView{
+		Name: nameOf(d), Model: d.Model,
+		Real: percent(verdict.RealUtilization), Util: percent(row[canonical.NVMLUtilization]),
+		Class:  canonical.Classes[verdict.Class].Title,
+		State:  s.Verdicts[d.Board].Health.String(),
+		Memory: used(row[canonical.FramebufferUsed], row[canonical.FramebufferTotal], 1<<30, "GiB"),
+		Power:  none, Holders: heldBy(s, device),
+	}
+	if d.IsInstance() {
+		return v // the rest is the board's
+	}
+	v.Power = used(board[canonical.Power], board[canonical.PowerLimit], 1, "W")
+	var conditions []string
+	for c := range verdict.Findings.Raised.All() {
+		if verdict.States[c] != canonical.HealthOK {
+			conditions = append(conditions, c.String())
+		}
+	}
+	v.Conditions = strings.Join(conditions, ", ")
+	if len(conditions) > 0 {
+		v.Action = verdict.Action.String()
+	}
+	return v
+}
+
+// heldBy names who has a device: the first few.
+func heldBy(s *canonical.Snapshot, device int) string {
+	const most = 3
+	var names []string
+	if set := s.Frame.AllocationSet; set != nil {
+		for i := range set.Allocations {
+			if a := &set.Allocations[i]; a.Device == device {
+				names = append(names, holderOf(a))
+			}
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return none
+	case len(names) > most:
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// holderOf names an allocation.
+func holderOf(a *canonical.Allocation) string {
+	var parts []string
+	if a.Job != "" {
+		parts = append(parts, strings.TrimSpace("job "+a.Job+" "+a.User))
+	}
+	if a.Pod != "" {
+		parts = append(parts, strings.Trim(a.Namespace+"/"+a.Pod, "/"))
+	}
+	if a.Name != "" {
+		parts = append(parts, "("+strings.TrimSpace(a.Kind+" "+a.Name)+")")
+	}
+	return strings.Join(parts, " ")
+}
+
+// percent writes a fraction for people.
+func percent(fraction float64) string {
+	if !canonical.Given(fraction) {
+		return none
+	}
+	return fmt.Sprintf("%.0f %%", 100*fraction)
+}
+
+// used writes how much there is of how much, in a unit of so many.
+func used(value, of, unit float64, name string) string {
+	switch {
+	case !canonical.Given(value):
+		return none
+	case !canonical.Given(of):
+		return fmt.Sprintf("%.0f %s", value/unit, name)
+	}
+	return fmt.Sprintf("%.0f of %.0f %s", value/unit, of/unit, name)
+}

@@ -43,6 +43,9 @@ release image: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
 image: ## Build the images kpulse-proxy:VERSION and kpulse-proxy:VERSION-nvml for ARCH (this machine's)
 	deploy/image/build
 
+release: ## Write archives, packages, bills of materials and their checksums to dist/ (minutes)
+	deploy/packages/build
+
 run: ## Serve the embedded demo on :9401
 	go run ./cmd/kpulse-proxy --backend=replay
 
@@ -75,7 +78,21 @@ e2e-fleet: ## Run deploy/fleet: two clusters, Prometheus' agent, Thanos and Aler
 	KPULSE_THANOS="$$dir/thanos" KPULSE_REQUIRE_THANOS=1 KPULSE_REQUIRE_PROMETHEUS=1 \
 	go -C mixin test -count=1 -v -run '^TestFleetOnThanos$$' .
 
-SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build
+# A Debian, for make e2e-image and make e2e-packages.
+DEBIAN ?= /tmp/kpulse-debian.tar
+
+debian: ## Make the archive DEBIAN of a Debian, for the two below (minutes)
+	mmdebstrap --variant=apt --include=gcc,libc6-dev,make,ca-certificates,systemd \
+		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+		bookworm '$(DEBIAN)' http://deb.debian.org/debian
+
+e2e-image: $(if $(wildcard $(DEBIAN)),,debian) ## Have buildah build the images and run them (as root)
+	KPULSE_DEBIAN='$(DEBIAN)' KPULSE_REQUIRE_IMAGE=1 go test -count=1 -timeout 30m -run '^TestImage$$' ./internal/e2e
+
+e2e-packages: $(if $(wildcard $(DEBIAN)),,debian) ## Have apt, systemd and rpm look at what make release writes (as root)
+	KPULSE_DEBIAN='$(DEBIAN)' KPULSE_REQUIRE_PACKAGES=1 go test -count=1 -timeout 30m -run '^TestPackages$$' ./internal/e2e
+
+SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
 
 lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run golangci-lint (built from source, once)
 	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
@@ -105,4 +122,4 @@ rules: ## Write the rules that are generated from constants of the program
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
 	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml ../kpulse-users.rules.yml
 
-.PHONY: e2e-kube help thanos e2e-fleet build run screenshots test race lint fuzz bench kubernetes rules rules-cost
+.PHONY: help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost

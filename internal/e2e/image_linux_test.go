@@ -1,0 +1,161 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestImage has buildah build both images of the Dockerfile as it stands, and run them. The
+// base images cannot be fetched everywhere: what lies under their names is a Debian with this
+// machine's Go, and its C library.
+func TestImage(t *testing.T) {
+	debian := aDebian(t, "KPULSE_REQUIRE_IMAGE", "buildah")
+	b := newImageStore(t)
+	b.base(debian)
+	version := "v0.0.0-test"
+	b.image("localhost/first", version, "static nvml")
+	b.image("localhost/second", version, "static")
+
+	if one, two := b.digest("localhost/first:"+version), b.digest("localhost/second:"+version); one != two || !strings.HasPrefix(one, "sha256:") {
+		t.Errorf("two builds have the digests %s and %s", one, two)
+	}
+	for _, tag := range []string{version, version + "-nvml"} {
+		t.Run(tag, func(t *testing.T) { b.check(t, "localhost/first:"+tag, version) })
+	}
+}
+
+// imageStore is where buildah keeps images during a test.
+type imageStore struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newImageStore(t *testing.T) *imageStore {
+	t.Helper()
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "storage.conf")
+	text := "[storage]\ndriver = \"vfs\"\ngraphroot = \"" + dir + "/graph\"\nrunroot = \"" + dir + "/run\"\n"
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &imageStore{t: t, dir: dir, env: append(os.Environ(), "CONTAINERS_STORAGE_CONF="+conf, "BUILDAH_ISOLATION=chroot")}
+}
+
+// run runs a program that knows the store; it must end well.
+func (b *imageStore) run(name string, args ...string) string {
+	b.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = b.env
+	out, err := cmd.Output()
+	if err != nil {
+		text := out
+		if failed, ok := err.(*exec.ExitError); ok { //nolint:errorlint // Output wraps nothing
+			text = append(text, failed.Stderr...)
+		}
+		b.t.Fatalf("%s %v: %v\n%s", name, args, err, text)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// base makes the images that those of the Dockerfile begin with.
+func (b *imageStore) base(debian string) {
+	b.t.Helper()
+	libraries := filepath.Join(b.dir, "libraries")
+	if err := os.Mkdir(libraries, 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	b.run("tar", "-xf", debian, "-C", libraries, "--wildcards", "./lib", "./lib64", "./usr/lib64", "./usr/lib/*/ld-linux-*.so.*", "./usr/lib/*/libc.so.6", "./usr/lib/*/libdl.so.2", "./usr/lib/*/libpthread.so.0", "./usr/lib/*/libresolv.so.2")
+	for image, content := range map[string]string{"docker.io/library/golang:1.26-bookworm": debian, "gcr.io/distroless/base-nossl-debian12": libraries} {
+		container := b.run("buildah", "from", "scratch")
+		b.run("buildah", "add", "-q", container, content, "/")
+		b.run("buildah", "config", "--env", "PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "--env", "GOTOOLCHAIN=local", container)
+		b.run("buildah", "commit", "-q", "--rm", container, image)
+	}
+}
+
+// image runs make image. Go and what it has fetched and compiled are this machine's.
+func (b *imageStore) image(name, version, targets string) {
+	b.t.Helper()
+	flags := "--pull-never --volume " + runtime.GOROOT() + ":/usr/local/go:ro" //nolint:staticcheck // the toolchain that runs the test is at hand
+	for variable, at := range map[string]string{"GOMODCACHE": "/root/go/pkg/mod", "GOCACHE": "/root/.cache/go-build"} {
+		flags += " --volume " + b.run("go", "env", variable) + ":" + at
+	}
+	b.run("make", "-C", top, "image", "ENGINE=buildah", "IMAGE="+name, "VERSION="+version, "TARGETS="+targets, "FLAGS="+flags)
+}
+
+// digest returns that of an image as a registry would have it. Docker's format, in which
+// buildah keeps it for the sake of the health check, has a random container in it.
+func (b *imageStore) digest(image string) string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	b.run("buildah", "push", "-q", "--format", "oci", image, "oci:"+dir+":image")
+	text, err := os.ReadFile(filepath.Join(dir, "index.json"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var index struct{ Manifests []struct{ Digest string } }
+	if err := json.Unmarshal(text, &index); err != nil || len(index.Manifests) != 1 {
+		b.t.Fatalf("%v: %s", err, text)
+	}
+	return index.Manifests[0].Digest
+}
+
+// check looks at an image, runs it, and asks it as its health check says.
+func (b *imageStore) check(t *testing.T, image, version string) {
+	var found struct {
+		Docker struct {
+			Config struct {
+				User        string
+				Entrypoint  []string
+				Labels      map[string]string
+				Healthcheck struct{ Test []string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(b.run("buildah", "inspect", "--type", "image", image)), &found); err != nil {
+		t.Fatal(err)
+	}
+	config := found.Docker.Config
+	labels := map[string]string{"version": version, "revision": b.run("git", "-C", top, "rev-parse", "HEAD"), "licenses": "Apache-2.0", "title": "kpulse-proxy"}
+	for name, want := range labels {
+		if got := config.Labels["org.opencontainers.image."+name]; got != want {
+			t.Errorf("label %s is %q, want %q", name, got, want)
+		}
+	}
+	if _, err := time.Parse(time.RFC3339, config.Labels["org.opencontainers.image.created"]); err != nil {
+		t.Error(err)
+	}
+	if config.User != "65534:65534" || len(config.Entrypoint) != 1 || len(config.Healthcheck.Test) < 2 || config.Healthcheck.Test[0] != "CMD" {
+		t.Fatalf("the image is not as the Dockerfile says: %+v", config)
+	}
+	container := b.run("buildah", "from", "--pull-never", image)
+	if out := b.run("buildah", "run", container, "--", config.Entrypoint[0], "--version"); !strings.Contains(out, "version "+version+" ") {
+		t.Errorf("--version: %s", out)
+	}
+	free := httptest.NewServer(nil)
+	address := strings.TrimPrefix(free.URL, "http://")
+	free.Close()
+	served := exec.Command("buildah", "run", "--env", "KPULSE_WEB_LISTEN_ADDRESS="+address, container, "--", config.Entrypoint[0], "--backend=replay")
+	served.Env = b.env
+	child, err := startChild(served, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { child.stop() }) // buildah ends what runs in the container
+	health := append([]string{"run", "--env", "KPULSE_WEB_LISTEN_ADDRESS=" + address, container, "--"}, config.Healthcheck.Test[1:]...)
+	if out := b.run("buildah", health...); out != child.url+": alive" {
+		t.Errorf("the health check says %q", out)
+	}
+	if status := get(t, child.url+"/metrics"); status != http.StatusOK {
+		t.Errorf("/metrics answers %d", status)
+	}
+}

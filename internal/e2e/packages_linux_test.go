@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestPackages holds what `make release` writes to the tools of those who install it: apt and
+// dpkg in a Debian of its own, systemd-analyze there, rpm, tar, man and sha256sum.
+func TestPackages(t *testing.T) {
+	debian := aDebian(t, "KPULSE_REQUIRE_PACKAGES", "mmdebstrap", "rpm", "xz")
+	dist := filepath.Join(t.TempDir(), "dist")
+	platform := "linux-" + runtime.GOARCH
+	command(t, "make", "-C", top, "release", "DIST="+dist, "PLATFORMS="+platform)
+
+	command(t, "sh", "-c", "cd "+dist+" && sha256sum --check --strict sha256sums.txt")
+	t.Run("archive", func(t *testing.T) { checkArchive(t, only(t, dist, "*."+platform+".tar.gz")) })
+	t.Run("sbom", func(t *testing.T) {
+		checkSBOM(t, only(t, dist, "*."+platform+".cdx.json"), only(t, dist, "*."+platform+".tar.gz"))
+	})
+	t.Run("rpm", func(t *testing.T) { checkRPM(t, only(t, dist, "*.rpm")) })
+	t.Run("deb", func(t *testing.T) { checkDeb(t, debian, only(t, dist, "*.deb")) })
+}
+
+// top is the root of the repository.
+const top = "../.."
+
+// aDebian returns the archive of a Debian root that KPULSE_DEBIAN names. Without it, root, or
+// one of the programs the test is skipped, or fails where a variable of CI is set.
+func aDebian(t *testing.T, require string, programs ...string) (archive string) {
+	t.Helper()
+	missing := ""
+	if archive = os.Getenv("KPULSE_DEBIAN"); archive == "" {
+		missing = "KPULSE_DEBIAN names no archive of a Debian; make e2e-image and make e2e-packages make one"
+	} else if os.Getuid() != 0 {
+		missing = "only root can change into another root"
+	}
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = "no " + program + " in the PATH; apt-get install buildah mmdebstrap rpm xz-utils"
+		}
+	}
+	switch {
+	case missing != "" && os.Getenv(require) != "":
+		t.Fatal(missing)
+	case missing != "":
+		t.Skip(missing)
+	}
+	return archive
+}
+
+// command runs a program, which must end well, and returns its output.
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// only returns the one file that a pattern matches.
+func only(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %v, %v; want one file", pattern, files, err)
+	}
+	return files[0]
+}
+
+// checkArchive unpacks an archive and runs the program in it.
+func checkArchive(t *testing.T, archive string) {
+	dir := t.TempDir()
+	command(t, "tar", "-xzf", archive, "-C", dir)
+	program := only(t, dir, "*/kpulse-proxy")
+	revision := strings.TrimSpace(command(t, "git", "-C", top, "rev-parse", "HEAD"))
+	if version := command(t, program, "--version"); !strings.Contains(version, "revision: "+revision+")") || strings.Contains(version, "build date:       \n") {
+		t.Errorf("--version does not name the commit and its date:\n%s", version)
+	}
+	for _, file := range []string{"licenses/LICENSE", "licenses/THIRD-PARTY", "kpulse-proxy.1", "completions/bash", "completions/zsh", "systemd/kpulse-proxy.service", "slurm/kpulse-jobs"} {
+		only(t, dir, "*/"+file)
+	}
+	command(t, "bash", "-n", only(t, dir, "*/completions/bash"))
+}
+
+// checkSBOM holds the bill of materials, and the licences, to what go says of the program.
+func checkSBOM(t *testing.T, file, archive string) {
+	dir := t.TempDir()
+	command(t, "tar", "-xzf", archive, "-C", dir)
+	program := only(t, dir, "*/kpulse-proxy")
+	licenses, err := os.ReadFile(only(t, dir, "*/licenses/THIRD-PARTY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bom struct {
+		Metadata   struct{ Component struct{ Hashes []struct{ Content string } } }
+		Components []struct {
+			PURL     string
+			Licenses []any
+		}
+	}
+	if err := json.Unmarshal(text, &bom); err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, c := range bom.Components {
+		listed[c.PURL] = len(c.Licenses) > 0
+	}
+	modules := regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(command(t, "go", "version", "-m", program), -1)
+	if len(modules) < 20 || len(bom.Components) != len(modules)+1 { // and the standard library
+		t.Errorf("%d components, want all %d modules and the standard library", len(bom.Components), len(modules))
+	}
+	for _, m := range modules {
+		if !listed["pkg:golang/"+m[1]+"@"+m[2]] || !bytes.Contains(licenses, []byte("\n"+m[1]+" "+m[2]+": ")) {
+			t.Errorf("%s %s is missing, or has no licence", m[1], m[2])
+		}
+	}
+	body, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256(body)); len(bom.Metadata.Component.Hashes) != 1 || bom.Metadata.Component.Hashes[0].Content != sum {
+		t.Errorf("the hash is %v, want %s", bom.Metadata.Component.Hashes, sum)
+	}
+}
+
+// checkRPM has rpm say what a package holds.
+func checkRPM(t *testing.T, file string) {
+	db := "--dbpath=" + t.TempDir()
+	command(t, "rpm", db, "--checksig", file)
+	for question, wants := range map[string][]string{
+		"-qip": {"License     : Apache-2.0", "Name        : kpulse-proxy"},
+		"-qlp": {"/usr/bin/kpulse-proxy", "/usr/lib/systemd/system/kpulse-proxy.service", "/usr/lib/systemd/system/kpulse-proxy.socket", "/usr/share/licenses/kpulse-proxy/LICENSE", "/usr/share/man/man1/kpulse-proxy.1.gz"},
+		"-qcp": {"/etc/default/kpulse-proxy"},
+		"-qRp": {"glibc >= 2.34"},
+	} {
+		out := command(t, "rpm", db, question, file)
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("rpm %s lacks %q:\n%s", question, want, out)
+			}
+		}
+	}
+	if scripts := command(t, "rpm", db, "-qp", "--scripts", file); strings.Contains(scripts, "--now enable") || strings.Contains(scripts, "systemctl start") {
+		t.Errorf("the rpm starts something:\n%s", scripts)
+	}
+}
+
+// checkDeb has apt install a package in a Debian, and systemd look at its units there, with
+// each drop-in.
+func checkDeb(t *testing.T, debian, file string) {
+	root := t.TempDir()
+	command(t, "tar", "-xf", debian, "-C", root)
+	command(t, "cp", file, filepath.Join(root, "tmp/kpulse-proxy.deb"))
+	in := func(args ...string) string {
+		t.Helper()
+		return command(t, "chroot", append([]string{root, "env", "DEBIAN_FRONTEND=noninteractive"}, args...)...)
+	}
+	in("apt-get", "install", "-y", "-q", "/tmp/kpulse-proxy.deb")
+	if out := in("dpkg", "--verify", "kpulse-proxy"); strings.Contains(out, "5") { // a sum that differs
+		t.Errorf("dpkg --verify: %s", out)
+	}
+	if out := in("kpulse-proxy", "check", "config", "/usr/share/kpulse-proxy/config.example.yml"); !strings.Contains(out, ": ok") {
+		t.Errorf("check config: %s", out)
+	}
+	if link, err := os.Readlink(filepath.Join(root, "etc/systemd/system/multi-user.target.wants/kpulse-proxy.service")); err != nil || link != "/lib/systemd/system/kpulse-proxy.service" {
+		t.Errorf("the service is not enabled: %q, %v", link, err)
+	}
+	for dropIn, exposure := range exposures {
+		drop := "/etc/systemd/system/kpulse-proxy.service.d"
+		if dropIn != "" {
+			in("install", "-m", "0644", "-D", "/usr/share/kpulse-proxy/systemd/"+dropIn, drop+"/"+dropIn)
+		}
+		if out := in("systemd-analyze", "verify", "kpulse-proxy.service", "kpulse-proxy.socket"); strings.Contains(out, "kpulse") {
+			t.Errorf("systemd-analyze verify with %q: %s", dropIn, out)
+		}
+		in("systemd-analyze", "security", "--offline=true", "--threshold="+exposure, "kpulse-proxy.service")
+		in("rm", "-rf", drop)
+	}
+	in("sh", "-c", "echo KPULSE_BACKEND=replay >> /etc/default/kpulse-proxy && apt-get remove -y -q kpulse-proxy")
+	if out := in("cat", "/etc/default/kpulse-proxy"); !strings.HasSuffix(out, "KPULSE_BACKEND=replay\n") {
+		t.Errorf("removal took the settings away:\n%s", out)
+	}
+	in("apt-get", "purge", "-y", "-q", "kpulse-proxy")
+	in("rm", "/tmp/kpulse-proxy.deb")
+	if left := in("find", "/etc", "/usr", "/var/lib/systemd", "/var/lib/private", "-name", "*kpulse*"); left != "" && !strings.Contains(left, "No such file") {
+		t.Errorf("a purge leaves:\n%s", left)
+	}
+}
+
+// exposures are the most that systemd-analyze may find of the service with each drop-in, in
+// tenths; deploy/README.md names them.
+var exposures = map[string]string{"": "20", "socket.conf": "20", "dcgm.conf": "23", "nvml.conf": "23", "kernel-log.conf": "23"}

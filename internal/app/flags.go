@@ -136,6 +136,9 @@ func readFlags(args []string, stdout io.Writer) (g given, err error) {
 	if args, err = respell(args); err != nil {
 		return nil, err
 	}
+	if slices.Contains(args, askManPage) {
+		return nil, cmp.Or(writeManPage(app), errAnswered)
+	}
 	switch _, err := app.Parse(args); {
 	case answered:
 		return nil, errAnswered

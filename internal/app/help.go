@@ -26,15 +26,20 @@ May jobs run on these GPUs?   kpulse-proxy check health
 What does XID 79 ask for?     kpulse-proxy explain xid 79
 What works on this node?      kpulse-proxy doctor`
 
-const helpTemplate = `usage: {{.App.Name}} [<flags>]
-       {{.App.Name}} check config FILE
-       {{.App.Name}} check rules FILE…
-       {{.App.Name}} check counters FILE
-       {{.App.Name}} check health [<flags>]
-       {{.App.Name}} check alive [<flags>]
-       {{.App.Name}} explain xid [CODE…]
-       {{.App.Name}} doctor [<flags>]
+// commands are what may follow the name of the program.
+var commands = []string{
+	"[<flags>]",
+	"check config FILE",
+	"check rules FILE…",
+	"check counters FILE",
+	"check health [<flags>]",
+	"check alive [<flags>]",
+	"explain xid [CODE…]",
+	"doctor [<flags>]",
+}
 
+const helpTemplate = `{{range $i, $c := commands}}{{if $i}}       {{else}}usage: {{end}}{{$.App.Name}} {{$c}}
+{{end}}
 {{.App.Help}}
 {{range groups .Context.Flags}}
 {{.Title}}:
@@ -51,7 +56,11 @@ type flagGroup struct {
 	Flags []*kingpin.FlagModel
 }
 
-var helpFuncs = template.FuncMap{"groups": groupFlags}
+var helpFuncs = template.FuncMap{
+	"groups":   groupFlags,
+	"commands": func() []string { return commands },
+	"roff":     roff,
+}
 
 // groupFlags puts flags under their headings; kingpin's own come last.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {

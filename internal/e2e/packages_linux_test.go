@@ -107,7 +107,9 @@ func checkSBOM(t *testing.T, file, archive string) {
 		t.Fatal(err)
 	}
 	var bom struct {
-		Metadata   struct{ Component struct{ Hashes []struct{ Content string } } }
+		Metadata struct {
+			Component struct{ Hashes []struct{ Content string } }
+		}
 		Components []struct {
 			PURL     string
 			Licenses []any

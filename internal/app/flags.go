@@ -165,6 +165,9 @@ func (s *setting) defaultText(defaults *options) string {
 	if v.IsZero() && s.parse == nil && v.Kind() != reflect.Uint8 || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer || v.Kind() == reflect.Struct {
 		return ""
 	}
+	if d, is := v.Interface().(time.Duration); is {
+		return config.Duration(d).String()
+	}
 	return fmt.Sprint(v.Interface())
 }
 
@@ -264,7 +267,7 @@ func (s *setting) set(o *options, text string) (err error) {
 		return err
 	}
 	for _, wrong := range o.Check() {
-		if wrong.Option == s.key {
+		if wrong.Option == s.key || strings.HasPrefix(wrong.Option, s.key+"[") {
 			return wrong
 		}
 	}
@@ -289,6 +292,8 @@ func assign(p any, text string) (err error) {
 	case **config.Duration:
 		*p = new(config.Duration)
 		return (*p).Set(text)
+	case *time.Duration:
+		return (*config.Duration)(p).Set(text)
 	case *canonical.Weights:
 		*p, err = compute.ParseWeights(text)
 	case *compute.Missing:

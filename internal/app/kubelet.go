@@ -6,7 +6,6 @@ import (
 	metric "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
-	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/kube"
 	"github.com/kpulse/kpulse-proxy/internal/source"
@@ -34,7 +33,7 @@ func (p *service) startKubelet(userAgent string) {
 
 // kubeletFeed returns what adds the kubelet's pods to the devices of a source.
 func (p *service) kubeletFeed(r *reader) *kube.Feed {
-	_, limit := expose.Limits(p.opts.seriesPerSource(), 0)
+	_, limit := p.opts.form().Limits(p.opts.seriesPerSource(), 0)
 	opts := kube.FeedOptions{Limit: limit}
 	if r.backend != "replay" { // a capture is of no machine
 		opts.Mine = p.isMine(r.source.Caps())

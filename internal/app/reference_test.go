@@ -224,7 +224,7 @@ func TestTableHasTheKeysOfTheExample(t *testing.T) {
 	keys := map[string]bool{}
 	for key, n := range root {
 		switch key {
-		case "limits", "rules", "kube":
+		case "limits", "rules", "series", "kube":
 			for i := 0; i < len(n.Content); i += 2 {
 				keys[key+"."+n.Content[i].Value] = true
 			}

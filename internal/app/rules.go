@@ -43,7 +43,7 @@ func (p *service) startRules() error {
 	}
 	p.rules = engine.New(engine.Options{
 		Logger: p.logger,
-		Render: renderer(),
+		Render: renderer(p.opts.form()),
 		Order:  p.order,
 		Serves: p.serves,
 		Limits: engine.Limits{Series: maxRuleSeries, Samples: int(p.opts.Rules.MaxSamples)},
@@ -77,9 +77,9 @@ func (p *service) serves(source string) bool {
 }
 
 // renderer returns what renders readings as they are served: the lines of the
-// upstream that Prometheus accepts, and ours.
-func renderer() func(*canonical.Snapshot) [][]byte {
-	writer := expose.NewWriter()
+// upstream that Prometheus accepts, and ours in the form, those that are left out included.
+func renderer(form expose.Form) func(*canonical.Snapshot) [][]byte {
+	writer := expose.NewWriter(form)
 	var ours bytes.Buffer
 	var text []byte
 	var parts [][]byte

@@ -130,6 +130,7 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 		return nil, err
 	}
 	p.startJobInfo()
+	opts.warnOfExcluded(logger)
 	userAgent := newUserAgent()
 	if err := p.startKube(userAgent); err != nil {
 		return nil, err
@@ -140,6 +141,8 @@ func assemble(opts *options, logger *slog.Logger) (*service, error) {
 	served := expose.Options{
 		Sources:      p.readers.served,
 		Passthrough:  opts.passthrough,
+		Form:         opts.servedForm(),
+		Birth:        opts.Judge.Birth,
 		MaxRequests:  int(opts.Limits.MaxRequests),
 		MinReadRate:  int(opts.Limits.MinReadRate),
 		Logger:       logger,
@@ -303,7 +306,7 @@ func wire(src source.Source, opts *options, s *sourceSettings, with parts) (*pip
 // newTranslator returns the translator of a source. hostname is where its readings are
 // of if they name none.
 func (o *options) newTranslator(s *sourceSettings, hostname string) (*translate.Translator, error) {
-	devices, allocations := expose.Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
+	devices, allocations := o.form().Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
 	compat, err := o.compat()
 	if err != nil {
 		return nil, err
@@ -340,7 +343,7 @@ func (o *options) compat() (versions []translate.Version, err error) {
 func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
 	judging := o.Judge
 	judging.ExpectedGPUs = int(s.ExpectedGPUs)
-	judging.MaxDevices, judging.MaxAllocations = expose.Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
+	judging.MaxDevices, judging.MaxAllocations = o.form().Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
 	return compute.New(judging)
 }
 

@@ -42,6 +42,7 @@ type allocation struct {
 	device               *device
 	slot                 int // its index among those that were last present
 	account              canonical.Account
+	births               births
 	use                  canonical.Use
 }
 
@@ -205,13 +206,15 @@ func (l *allocations) list(devices int) *canonical.AllocationRoster {
 }
 
 // appendAccounts appends the accounts of the roster that update returned.
-func (l *allocations) appendAccounts(dst []canonical.Account) []canonical.Account {
+func (l *allocations) appendAccounts(dst []canonical.Account, at time.Time, youth time.Duration) []canonical.Account {
 	dst = slices.Grow(dst, len(l.present)+len(l.departed))
 	for _, a := range l.present {
 		a.account.Measured = a.device.measured
+		a.births.grow(&a.account, at, youth)
 		dst = append(dst, a.account)
 	}
 	for _, left := range l.departed {
+		left.item.births.grow(&left.item.account, at, youth)
 		dst = append(dst, left.item.account)
 	}
 	return dst

@@ -43,7 +43,16 @@ type Options struct {
 	// XIDHold is how long after a fatal XID its condition is raised, where nothing
 	// resolves it.
 	XIDHold time.Duration
+	// Birth is for how long a counter that begins after its device or allocation is shown
+	// as 0, from LeastBirth to MostBirth: at least two scrape intervals of all who scrape.
+	Birth time.Duration
 }
+
+// Bounds of Options.Birth. Allocations are remembered for longer than the most.
+const (
+	LeastBirth = time.Second
+	MostBirth  = 5 * time.Minute
+)
 
 // DefaultOptions returns the preset ai, Renormalize with half of the weight, and
 // KempnerPulse's thresholds.
@@ -54,6 +63,7 @@ func DefaultOptions() Options {
 		Thresholds:  DefaultThresholds(),
 		States:      DefaultStates(),
 		XIDHold:     24 * time.Hour,
+		Birth:       time.Minute,
 	}
 }
 
@@ -71,6 +81,7 @@ type Judge struct {
 	memory      memory
 	allocations allocations
 	xids        xidRules
+	birth       time.Duration
 	events      []canonical.Event // those that Events has, and told later ones
 	told        int
 	evidence    evidence // scratch
@@ -118,6 +129,9 @@ func (o *Options) Check() (wrong []*OptionError) {
 	if o.XIDHold <= 0 {
 		wrong = append(wrong, Reject("xid_hold", "%v is too short: make xid_hold a positive duration, such as 24h", o.XIDHold))
 	}
+	if o.Birth < LeastBirth || o.Birth > MostBirth {
+		wrong = append(wrong, Reject("series.birth", "%v is out of range; give at least two scrape intervals, from %v to %v", o.Birth, LeastBirth, MostBirth))
+	}
 	for _, l := range []struct {
 		name  string
 		value int
@@ -147,6 +161,7 @@ func New(o Options) (*Judge, error) {
 		memory:      memory{expected: o.ExpectedGPUs, limit: o.MaxDevices},
 		allocations: allocations{limit: o.MaxAllocations},
 		xids:        xidRules{maps.Clone(o.XIDs), o.XIDHold},
+		birth:       o.Birth,
 	}
 	j.thresholds.Temperatures = slices.Clone(o.Thresholds.Temperatures)
 	j.rules = Cascade(&j.thresholds)

@@ -252,9 +252,12 @@ func (d *device) isMetered() bool {
 }
 
 // born marks the accounts of the allocations whose energy is known from now on, so that
-// they begin at 0.
-func (l *allocations) born() {
+// they begin at 0, and gives those that begin the class that their device is in.
+func (l *allocations) born(verdicts []canonical.Verdict) {
 	for _, a := range l.present {
 		a.account.Metered = a.account.Metered || a.device.isMetered()
+		if a.account.Births.Born == 0 {
+			first(&a.account, canonical.ClassTally(verdicts[a.device.slot].Class))
+		}
 	}
 }

@@ -28,7 +28,7 @@ func TestAccount(t *testing.T) {
 	want.Health[canonical.HealthOK] = 315 * sec
 	want.Health[canonical.HealthHot] = 15 * sec
 	want.Health[canonical.HealthUnknown] = 15 * sec
-	if got := *b.of("GPU-1", ""); got != want {
+	if got := timeOnly(*b.of("GPU-1", "")); got != want {
 		t.Errorf("account\n%+v, want\n%+v", got, want)
 	}
 }
@@ -44,7 +44,7 @@ func TestUtilizedIsRounded(t *testing.T) {
 		{math.Nextafter(1, 0), 5 * minute, 5 * minute}, {0, minute, 0}, {0.25, 2, 1}, {absent, minute, 0},
 	} {
 		var a canonical.Account
-		add(&a, &canonical.Verdict{RealUtilization: c.score}, 0, c.dt)
+		add(&a, new(births), &canonical.Verdict{RealUtilization: c.score}, 0, c.dt, time.Time{})
 		if a.Utilized != c.want || a.Known > c.dt {
 			t.Errorf("%v of %v: %v, want %v", c.score, c.dt, a.Utilized, c.want)
 		}
@@ -71,12 +71,12 @@ func TestAccountByKind(t *testing.T) {
 	whole.Health = board.Health
 	whole.Read, inside.Read = true, true
 	for i, want := range []canonical.Account{whole, board, inside} {
-		if b.ledger.Devices[i] != want {
+		if timeOnly(b.ledger.Devices[i]) != want {
 			t.Errorf("device %d: account\n%+v, want\n%+v", i, b.ledger.Devices[i], want)
 		}
 	}
 	for i, a := range b.ledger.Allocations {
-		if a != part {
+		if timeOnly(a) != part {
 			t.Errorf("allocation %d: account\n%+v, want\n%+v", i, a, part)
 		}
 	}
@@ -95,7 +95,7 @@ func TestImpliedForATime(t *testing.T) {
 		want.Classes[canonical.ComputeHeavy] = heavy
 		want.Classes[canonical.ClassUnknown] = observed - heavy
 		want.Health[canonical.HealthOK] = observed
-		if got := *b.of("GPU-1", ""); got != want {
+		if got := timeOnly(*b.of("GPU-1", "")); got != want {
 			t.Errorf("%s: account\n%+v, want\n%+v", what, got, want)
 		}
 	}

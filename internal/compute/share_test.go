@@ -91,9 +91,9 @@ func TestMeasured(t *testing.T) {
 	check("alone, and not known", false)
 }
 
-// timeOnly is an account without its energy.
+// timeOnly is an account without its energy and births.
 func timeOnly(a canonical.Account) canonical.Account {
-	a.Microjoules, a.Metered, a.Measured = 0, false, false
+	a.Microjoules, a.Metered, a.Measured, a.Births = 0, false, false, canonical.Births{}
 	return a
 }
 
@@ -128,7 +128,7 @@ func FuzzShares(f *testing.F) {
 		for reading := range 3 {
 			before := sumOf(d.allocations)
 			charged := d.account
-			d.charge(&v, span)
+			d.charge(&v, span, time.Time{})
 			d.share(int64(dt)/3, int64(dt))
 			sum := sumOf(d.allocations)
 			whole := canonical.Account{

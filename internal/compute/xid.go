@@ -58,10 +58,6 @@ const (
 	// what it scrapes, may each be a minute or two old.
 	WitnessLag = 5 * time.Minute
 
-	// xidBirth is how long a code's total stays 0 after it was first seen: an increase over
-	// any range that holds this time has all of it.
-	xidBirth = time.Minute
-
 	// mostXIDs is far above the codes there are; beyond it only those of the table count.
 	mostXIDs = 256
 )
@@ -206,24 +202,25 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 	}
 }
 
-// appendXIDs appends the totals of the roster's devices.
-func (m *memory) appendXIDs(dst []canonical.XIDTotal) []canonical.XIDTotal {
+// appendXIDs appends the totals of the roster's devices. That of a code is 0 for so long
+// after it was first seen, as the counters of births are.
+func (m *memory) appendXIDs(dst []canonical.XIDTotal, youth time.Duration) []canonical.XIDTotal {
 	for i, d := range m.present {
 		if len(d.xids.codes) > 0 {
-			dst = d.xids.appendTotals(dst, i, m.at)
+			dst = d.xids.appendTotals(dst, i, m.at, youth)
 		}
 	}
 	for i, left := range m.departed {
-		dst = left.item.xids.appendTotals(dst, len(m.present)+i, m.at)
+		dst = left.item.xids.appendTotals(dst, len(m.present)+i, m.at, youth)
 	}
 	return dst
 }
 
-func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time) []canonical.XIDTotal {
+func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time, youth time.Duration) []canonical.XIDTotal {
 	for i := range x.codes {
 		c := &x.codes[i]
 		t := canonical.XIDTotal{Device: device, Code: c.code, Total: c.total}
-		if at.Sub(c.born) < xidBirth {
+		if at.Sub(c.born) < youth {
 			t.Total = 0
 		}
 		dst = append(dst, t)

@@ -33,6 +33,8 @@ type Config struct {
 	// Compat are the words of the versions, for translate.ParseVersion, in which readings
 	// are served too.
 	Compat []string
+	// Series is which series of our own are served. Its Birth is the Judge's.
+	Series Series
 }
 
 // Limits bound what one process reads and serves. All are at least 1.
@@ -126,7 +128,8 @@ func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
 // Default returns what an empty file means.
 func Default() Config {
 	return Config{
-		Judge: compute.DefaultOptions(),
+		Judge:  compute.DefaultOptions(),
+		Series: standardSeries(),
 		Limits: Limits{
 			Series:        250_000,
 			MaxBody:       64 << 20,
@@ -160,5 +163,6 @@ func (c *Config) Check() []*compute.OptionError {
 			wrong = append(wrong, compute.Reject("kube.workload_labels", "%v", err))
 		}
 	}
+	wrong = append(wrong, c.Series.check()...)
 	return append(wrong, c.Kube.Discover.check()...)
 }

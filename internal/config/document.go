@@ -137,7 +137,7 @@ const (
 
 // mayBeEmpty matches the paths of values that may be left empty: those of sections, and
 // of what Prometheus reads.
-var mayBeEmpty = regexp.MustCompile(`^(|thresholds|temperatures|health|xids|dialect|limits|sources|rules|rules\.files|kube|kube\.workload_labels|kube\.discover|dialect\[\d+\]\.labels|.*\.http_config\..*)$`)
+var mayBeEmpty = regexp.MustCompile(`^(|thresholds|temperatures|health|xids|dialect|limits|sources|rules|rules\.files|series|series\.exclude|kube|kube\.workload_labels|kube\.discover|dialect\[\d+\]\.labels|.*\.http_config\..*)$`)
 
 // index appends a value, and all that it holds, to d.nodes, and returns its last line.
 func (d *document) index(path string, line int, value *yaml.Node) (last int) {

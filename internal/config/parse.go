@@ -54,6 +54,7 @@ func Parse(name string, body []byte) (*File, error) {
 		Limits:      Default().Limits,
 		Rules:       Default().Rules,
 		Kube:        Default().Kube,
+		Series:      Default().Series,
 	}
 	d.decode(body, &f)
 	if d.nodes == nil { // no YAML
@@ -87,6 +88,7 @@ type file struct {
 	KernelLog     KernelLog    `yaml:"kernel_log"`
 	Compat        []string     `yaml:"compat"`
 	Kube          Kube         `yaml:"kube"`
+	Series        Series       `yaml:"series"`
 }
 
 // weights stand in place of a preset.
@@ -144,8 +146,10 @@ func (t *temperatures) UnmarshalYAML(n *yaml.Node) error {
 
 // config returns the settings of a file, and reports to d what can be none.
 func (f *file) config(d *document) Config {
-	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Kube: f.Kube, Compat: append([]string(nil), f.Compat...)}
+	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Kube: f.Kube, Compat: append([]string(nil), f.Compat...), Series: f.Series}
 	f.judge(&c.Judge, d)
+	f.Series.births(&c.Judge)
+	c.Series.Exclude = append([]string(nil), f.Series.Exclude...) // an empty list is none
 	directory := filepath.Dir(d.file)
 	c.Kube.WorkloadLabels = append([]string(nil), f.Kube.WorkloadLabels...) // an empty list is none
 	if file := c.Kube.Config; file != "" && !filepath.IsAbs(file) {

@@ -127,7 +127,7 @@ const (
 	syntaxRemedy = "; check quotes, and the indentation, which must be spaces"
 	xidsHint     = "write severities by code, such as 109: warning"
 	xidHint      = "write a severity, such as warning, or severity and action, such as {severity: none, action: none}"
-	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat, kube"
+	topKeys      = "preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat, kube, series"
 	weightsHint  = "give four finite numbers of at least 0, one of them positive, in the order sm,tensor,dram,engine, such as 0.35,0.35,0.2,0.1"
 	stateHint    = "write hot, warn, crit, default, or off to leave the condition out"
 	rowHint      = "write rows such as {names: [MY_SM_ACTIVE], field: gpu_sm_active_ratio, unit: percent}"
@@ -154,7 +154,7 @@ var badFiles = []struct{ text, want string }{
 
 	// Keys.
 	{"\nmin-coverage: 1\n", "bad.yml:2: min-coverage: is not a known key; did you mean min_coverage?"},
-	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat, kube"},
+	{"backend: replay\n", "bad.yml:1: backend: is not a known key; the ones here are preset, weights, missing_inputs, min_coverage, thresholds, temperatures, health, xids, xid_hold, dialect, limits, sources, rules, kernel_log, compat, kube, series"},
 	{"preset: ai\n\npreset: hpc\n", "bad.yml:3: preset: is in line 1 already; remove one of them"},
 	{"health:\n  pcie_replay: off\n  pcie_replay: off\n", "bad.yml:3: health.pcie_replay: is in line 2 already; remove one of them"},
 	{"sources: http://u:hunter2@node:9400\n", `bad.yml:1: sources: "http://..." where a list is wanted; write sources such as {source: http://node7:9400/metrics}`},
@@ -323,7 +323,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxLabelValue: 2048, MaxRequests: 40, MinReadRate: 16_384}, Rules: Rules{Window: Duration(5 * time.Minute), MaxSamples: 2_000_000}, Kube: Kube{Discover: Discover{Path: "/metrics", Scheme: "http", MaxSources: 500}}}
+	fresh := Config{Judge: compute.DefaultOptions(), Limits: Limits{Series: 250_000, MaxBody: 67_108_864, MaxLabelValue: 2048, MaxRequests: 40, MinReadRate: 16_384}, Rules: Rules{Window: Duration(5 * time.Minute), MaxSamples: 2_000_000}, Kube: Kube{Discover: Discover{Path: "/metrics", Scheme: "http", MaxSources: 500}}, Series: Series{Form: "lean", Birth: Duration(time.Minute)}}
 	if got := Default(); !reflect.DeepEqual(got, fresh) {
 		t.Errorf("the defaults became %+v", got)
 	}

@@ -209,7 +209,7 @@ func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	t.Parallel()
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{Seed: 5, GPUs: []dcgmitest.GPU{dcgmitest.Boards(2)[0], dcgmitest.Boards(2)[1].Cut(2)}})
 	file := filepath.Join(t.TempDir(), "node.rec")
-	c := startDCGM(t, exe, "--record="+file)
+	c := startDCGM(t, exe, "--record="+file, "--series=full")
 	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
 	_, live := page(t, c, "/metrics")
 	if err := c.stop(); err != nil {

@@ -65,7 +65,7 @@ func play(t *testing.T, open func() (source.Source, error), every, total time.Du
 			defer close(ended)
 			_ = p.Run(ctx)
 		}()
-		writer, out := expose.NewWriter(), &bytes.Buffer{}
+		writer, out := expose.NewWriter(expose.Form{Full: true}), &bytes.Buffer{}
 		time.Sleep(500 * time.Millisecond)
 		for begun := time.Now(); time.Since(begun) <= total; time.Sleep(every) {
 			snap, release, err := p.Read(ctx)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/app"
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
@@ -30,6 +31,20 @@ func TestREADMEListsEverySeries(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", s.Name, s.Type, labels, s.Help)
 	}
 	checkTable(t, "series", table.String())
+}
+
+// TestREADMEListsWhatLeanLeavesOut keeps that table equal to what the exposition leaves out.
+func TestREADMEListsWhatLeanLeavesOut(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| series | left out | in its place |\n|---|---|---|\n")
+	for _, row := range expose.ThinnedTable() {
+		var names []string
+		for _, name := range row.Families {
+			names = append(names, "`"+canonical.Prefix+name+"`")
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", strings.Join(names, ", "), row.Without, row.Instead)
+	}
+	checkTable(t, "lean", table.String())
 }
 
 // checkTable holds the table of README.md between the comments of a name to what it

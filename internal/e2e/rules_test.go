@@ -142,7 +142,7 @@ func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Sn
 // renderer renders a reading as it is served: the lines of the upstream that
 // Prometheus accepts, and ours.
 func renderer() func(*canonical.Snapshot) [][]byte {
-	writer := expose.NewWriter()
+	writer := expose.NewWriter(expose.Form{Full: true})
 	var ours bytes.Buffer
 	return func(s *canonical.Snapshot) [][]byte {
 		ours.Reset()

@@ -30,7 +30,7 @@ func steadyScrape(t testing.TB, body []byte, compat ...translate.Version) func()
 		batch   = raw.Batch{Dict: raw.NewDict(), Body: body}
 		report  translate.Report
 		snap    = canonical.Snapshot{Judgement: judge.Judgement()}
-		writer  = expose.NewWriter()
+		writer  = expose.NewWriter(expose.Form{Full: true})
 
 		rendition translate.Rendition
 	)

@@ -18,8 +18,12 @@ func BenchmarkWrite(b *testing.B) {
 		for _, c := range []struct {
 			name string
 			snap *canonical.Snapshot
-		}{{"readings", alone}, {"ledger", fleet(n)}, {"allocations", allocated(fleet(n), n)}} {
-			w := NewWriter()
+			form Form
+		}{
+			{"readings", alone, Form{Full: true}}, {"ledger", fleet(n), Form{Full: true}}, {"allocations", allocated(fleet(n), n), Form{Full: true}},
+			{"lean", allocated(fleet(n), n), Form{}},
+		} {
+			w := NewWriter(c.form)
 			var out bytes.Buffer
 			if err := w.Write(&out, c.snap); err != nil {
 				b.Fatal(err)

@@ -3,6 +3,8 @@ package expose
 import (
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -16,6 +18,9 @@ type deviceFamily struct {
 	// tails distinguish the series of a row.
 	tails []string
 	fill  rowFiller // nil: they are the fields from first to end
+	thin  thinner   // leaves out what the form does; nil for nothing
+	// none reports that a row has no series, before its values are asked for; nil is never.
+	none func(s *canonical.Snapshot, row int) bool
 	// one: a row has a series with one of the tails at most.
 	one bool
 	// codes are the XIDs of a device, for a family with a series of each; it has no tails.
@@ -31,6 +36,15 @@ type rowFiller func(values []float64, s *canonical.Snapshot, row int)
 
 // deviceFamilies returns the families of devices and allocations, but for
 // gpu_info, in the order of the exposition.
+func (f Form) deviceFamilies() []deviceFamily {
+	list := slices.DeleteFunc(deviceFamilies(), func(one deviceFamily) bool { return f.excludes(one.name) })
+	if f.Full {
+		return list
+	}
+	return thin(list)
+}
+
+// deviceFamilies are those of the full form.
 func deviceFamilies() []deviceFamily {
 	var list []deviceFamily
 	for f := range canonical.NumFields {
@@ -65,10 +79,16 @@ func fieldFamily(first canonical.Field) deviceFamily {
 
 // values returns those of the series of a row, one for each tail, in scratch if need be.
 func (f *deviceFamily) values(scratch []float64, s *canonical.Snapshot, row int) []float64 {
-	if f.fill == nil {
-		return s.Frame.Row(row)[f.first:f.end]
+	if f.fill != nil {
+		f.fill(scratch, s, row)
+	} else if values := s.Frame.Row(row)[f.first:f.end]; f.thin != nil {
+		copy(scratch, values)
+	} else {
+		return values
 	}
-	f.fill(scratch, s, row)
+	if f.thin != nil {
+		f.thin(scratch, s, row)
+	}
 	return scratch
 }
 
@@ -125,6 +145,7 @@ func verdictFamilies() []deviceFamily {
 		verdicts(classFamily, readDevices, classTails(classLabel, bottleneckLabel), fillClass),
 		verdicts(healthFamily, boards, stateTails(), fillHealth),
 		verdicts(conditionFamily, boards, conditionTails(), fillConditions),
+		verdicts(conditionsReadFamily, boards, alone(), fillConditionsRead),
 		action,
 	}
 }
@@ -205,6 +226,16 @@ func fillConditions(values []float64, s *canonical.Snapshot, device int) {
 			}
 		}
 	}
+}
+
+// fillConditionsRead is how many conditions could be looked at.
+func fillConditionsRead(values []float64, s *canonical.Snapshot, device int) {
+	values[0] = float64(bits.OnesCount32(uint32(s.Verdicts[device].Findings.Read)))
+}
+
+// raisesNothing reports whether no condition of a board is raised.
+func raisesNothing(s *canonical.Snapshot, device int) bool {
+	return s.Verdicts[device].Findings.Raised == 0
 }
 
 // actionTails are one for each action.

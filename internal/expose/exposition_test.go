@@ -29,7 +29,7 @@ func render(readings ...reading) []byte { return renderWith(nil, readings...) }
 func renderWith(switches []canonical.SXIDCount, readings ...reading) []byte {
 	var out bytes.Buffer
 	s := output{buffer: buffer{w: &out}, switches: switches}
-	newRenderer().write(&s, &view{}, readings)
+	newRenderer(Form{Full: true}).write(&s, &view{}, readings)
 	s.flush()
 	return out.Bytes()
 }
@@ -96,6 +96,7 @@ func TestGolden(t *testing.T) {
 	busy.Source.DroppedValues[canonical.DropOutOfRange] = 5
 
 	for name, readings := range map[string][]reading{
+		"lean":     {good(lived())},
 		"board":    {good(busy)},
 		"mig":      {good(stream)},
 		"nothing":  {good(snapshotOf("http://node-c:9400/metrics"))},
@@ -103,7 +104,7 @@ func TestGolden(t *testing.T) {
 		"one-down": {failed("http://node-z:9400/metrics"), good(stream)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body := render(readings...)
+			body := renderIn(Form{Full: name != "lean"}, readings...)
 			parse(t, body)
 			if !buildLine.Match(body) {
 				t.Error("no build_info")
@@ -260,7 +261,7 @@ func TestDeviceOfTwoSources(t *testing.T) {
 // TestNewTopologyShows goes from one topology to another and back with one
 // Writer.
 func TestNewTopologyShows(t *testing.T) {
-	w := NewWriter()
+	w := NewWriter(Form{Full: true})
 	for i, s := range []*canonical.Snapshot{
 		snapshotOf("s", board()), snapshotOf("s", board(), unread()), snapshotOf("s", split()...), snapshotOf("s", board()),
 	} {
@@ -279,7 +280,7 @@ type brokenWriter struct{ writes int }
 func (w *brokenWriter) Write([]byte) (int, error) { w.writes++; return 0, io.ErrClosedPipe }
 
 func TestWriteStopsAtError(t *testing.T) {
-	w, out := NewWriter(), &brokenWriter{}
+	w, out := NewWriter(Form{Full: true}), &brokenWriter{}
 	if err := w.Write(out, fleet(300)); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("error %v", err)
 	}
@@ -292,7 +293,7 @@ func TestWriteStopsAtError(t *testing.T) {
 }
 
 func TestSteadyWriteAllocatesNothing(t *testing.T) {
-	w, snap, other := NewWriter(), allocated(fleet(16), 40), snapshotOf("other", split()...)
+	w, snap, other := NewWriter(Form{Full: true}), allocated(fleet(16), 40), snapshotOf("other", split()...)
 	snap.Source.Missing = []canonical.Field{canonical.SMActive}
 	write := func() {
 		if err := w.Write(io.Discard, snap, other); err != nil {

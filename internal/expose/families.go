@@ -29,6 +29,7 @@ const (
 	classFamily
 	healthFamily
 	conditionFamily
+	conditionsReadFamily
 	actionFamily
 	xidChangesFamily
 	xidChangedFamily
@@ -93,9 +94,10 @@ var families = [numFamilies]Series{
 	fabricFamily:             {"gpu_fabric_info", canonical.Gauge, "cluster_uuid,clique_id", "The NVLink fabric that the board is in, and the part of it within which boards reach each other; always 1, and absent where the source tells neither."},
 	utilizationFamily:        {"gpu_real_utilization_ratio", canonical.Gauge, "", "How much of the device is really used: the weighted mean of its SM, tensor, DRAM and engine activity; absent where that cannot be known."},
 	coverageFamily:           {"gpu_real_utilization_coverage_ratio", canonical.Gauge, "", "Share of the weights of real utilization whose input was read."},
-	classFamily:              {"gpu_workload_class", canonical.Gauge, "class,bottleneck", "1 for the class of work the device is doing, 0 for the others; unknown where the readings leave it open."},
-	healthFamily:             {"gpu_health", canonical.Gauge, "state", "1 for the state the board is in, the worst of its raised conditions; 0 for the others."},
-	conditionFamily:          {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; a rise of a counter or a new XID keeps it raised for 10 minutes. 0 while it is not raised, absent where its input was not read."},
+	classFamily:              {"gpu_workload_class", canonical.Gauge, "class,bottleneck", "1 for the class of work the device is doing, with --series=full 0 for the others; unknown where the readings leave it open."},
+	healthFamily:             {"gpu_health", canonical.Gauge, "state", "1 for the state the board is in, the worst of its raised conditions; with --series=full 0 for the others."},
+	conditionFamily:          {"gpu_health_condition", canonical.Gauge, "condition,state", "1 while the condition is raised, which puts the board into the state; a rise of a counter or a new XID keeps it raised for 10 minutes. With --series=full 0 while it is not raised, and absent where its input was not read."},
+	conditionsReadFamily:     {"gpu_health_conditions_read", canonical.Gauge, "", "How many health conditions could be looked at: those whose input was read."},
 	actionFamily:             {"gpu_recommended_action", canonical.Gauge, "action", "1 for what to do about the board: the strongest action that its raised conditions ask for; the driver's own recovery action outranks the table of XIDs. Absent while health is unknown."},
 	xidChangesFamily:         {"gpu_xid_changes_total", canonical.Counter, "", "How often the code of the last XID error turned into another one; the same code again does not show."},
 	xidChangedFamily:         {"gpu_xid_last_change_timestamp_seconds", canonical.Gauge, "", "When the code of the last XID error was first read, in Unix time; absent for a code that was there from the start."},
@@ -187,6 +189,9 @@ func newHeader(s Series) header {
 	return header{name, string(exposition.AppendHeader(nil, name, s.Help, string(s.Type)))}
 }
 
+// excluded reports whether the family is left out.
+func (h *header) excluded() bool { return h.name == "" }
+
 // begin appends the name of a series, and the lines before the first of its family.
 func (h *header) begin(dst []byte, headed *bool) []byte {
 	if !*headed {
@@ -203,9 +208,9 @@ const allocationShare = 4
 // one of each and those that are remembered included, never make more series of
 // ours than limit, even where so many boards are missed. The XIDs that a board had come on
 // top: few boards have any, and those some codes.
-func Limits(limit, missed int) (devices, allocations int) {
+func (f Form) Limits(limit, missed int) (devices, allocations int) {
 	perRow := [numSubjects]int{ofDevices: 2} // gpu_info, gpu_fabric_info
-	for _, f := range deviceFamilies() {
+	for _, f := range f.deviceFamilies() {
 		if f.one {
 			perRow[f.of]++
 		} else {

@@ -56,7 +56,7 @@ func TestSeriesTableIsTheExposition(t *testing.T) {
 func TestLimits(t *testing.T) {
 	for _, c := range []struct{ limit, missed int }{{1, 0}, {400, 0}, {1000, 0}, {5000, 0}, {50_000, 0}, {5000, 16}, {5000, 1000}, {50_000, 4096}} {
 		limit := c.limit
-		n, m := Limits(limit, c.missed)
+		n, m := Form{Full: true}.Limits(limit, c.missed)
 		if n < 1 || m < 1 {
 			t.Fatalf("limit %d leaves %d devices and %d allocations", limit, n, m)
 		}
@@ -81,7 +81,7 @@ func TestLimits(t *testing.T) {
 		if ofAllocations != 20*m {
 			t.Errorf("%d allocations make %d series, want 20 each", m, ofAllocations)
 		}
-		if n > 1 && (all > limit || all < limit*7/10) || m > 1 && (ofAllocations > limit/4 || ofAllocations < limit/4-20) {
+		if n > 1 && (all > limit || all < limit*2/3) || m > 1 && (ofAllocations > limit/4 || ofAllocations < limit/4-20) {
 			t.Errorf("limit %d allows %d devices and %d allocations, which make %d series, %d of them of allocations", limit, n, m, all, ofAllocations)
 		}
 	}

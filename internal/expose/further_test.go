@@ -50,7 +50,7 @@ func TestFurtherFamilies(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		o := output{buffer: buffer{w: &out}}
-		newRenderer().writeFurther(&o, &view{}, both, test.passed)
+		newRenderer(Form{Full: true}).writeFurther(&o, &view{}, both, test.passed)
 		o.flush()
 		if want := strings.Join(test.want, "\n") + "\n"; out.String() != want {
 			t.Errorf("passed through %v:\n%swant\n%s", test.passed, out.String(), want)
@@ -67,7 +67,7 @@ func TestFurtherFamiliesInPieces(t *testing.T) {
 	var out bytes.Buffer
 	o := output{buffer: buffer{w: &out}}
 	o.pass(bytes.Repeat([]byte("body\n"), direct))
-	e := newRenderer()
+	e := newRenderer(Form{Full: true})
 	l := newLayout([]reading{good(snap)}, nil)
 	l.sources[0].shown = func(int) bool { return true }
 	var all view

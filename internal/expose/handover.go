@@ -14,6 +14,7 @@ import (
 // new one counts since the last scrape. So they do where an account begins again at 0, as
 // after a reload. It is safe for concurrent use.
 type handovers struct {
+	birth time.Duration // how long a counter is young
 	mu    sync.Mutex
 	known map[holder]*handover
 	codes map[holder][]uint32 // XIDs that were ever served of a device
@@ -39,6 +40,10 @@ type handover struct {
 	account canonical.Account // of the source, as it was served last
 	read    time.Time         // when the source gave that
 	at      time.Time
+	// births are those that are served, and young those that are so because a source took the
+	// holder over.
+	births canonical.Births
+	young  births
 	// others are the accounts of those that have it too, by source, nil for none.
 	others map[string]noted
 }
@@ -94,8 +99,8 @@ func (h *handovers) devices(r *reading, text *rows, now time.Time) {
 			h.note(key, r.source.Name, &ledger.Devices[row], now)
 			continue
 		}
-		if one := h.take(key, r.source, &ledger.Devices[row], now); one.offset != (canonical.Account{}) {
-			r.own().Devices[row] = sum(&ledger.Devices[row], &one.offset)
+		if one := h.take(key, r.source, &ledger.Devices[row], now); one.differs(&ledger.Devices[row]) {
+			r.own().Devices[row] = one.serve(&ledger.Devices[row])
 		}
 	}
 }
@@ -111,8 +116,8 @@ func (h *handovers) allocations(r *reading, text *rows, now time.Time) {
 			h.note(key, r.source.Name, &ledger.Allocations[row], now)
 			continue
 		}
-		if one := h.take(key, r.source, &ledger.Allocations[row], now); one.offset != (canonical.Account{}) {
-			r.own().Allocations[row] = sum(&ledger.Allocations[row], &one.offset)
+		if one := h.take(key, r.source, &ledger.Allocations[row], now); one.differs(&ledger.Allocations[row]) {
+			r.own().Allocations[row] = one.serve(&ledger.Allocations[row])
 		}
 	}
 }
@@ -123,7 +128,7 @@ func (h *handovers) take(key holder, source *canonical.Source, account *canonica
 	one := h.known[key]
 	switch {
 	case one == nil:
-		one = &handover{source: source.Name}
+		one = &handover{source: source.Name, births: account.Births}
 		h.known[key] = one
 	case one.source != source.Name:
 		from := account
@@ -141,7 +146,50 @@ func (h *handovers) take(key holder, source *canonical.Source, account *canonica
 		one.offset = sum(&one.account, &one.offset)
 	}
 	one.account, one.read, one.at = *account, source.At, now
+	one.births = one.young.follow(one.births, account.Births, now, h.birth)
 	return one
+}
+
+// differs reports whether what is served differs from the account of the source.
+func (one *handover) differs(account *canonical.Account) bool {
+	return one.offset != (canonical.Account{}) || one.births != account.Births
+}
+
+// serve returns what is served where the source has an account.
+func (one *handover) serve(account *canonical.Account) canonical.Account {
+	served := sum(account, &one.offset)
+	served.Births = one.births
+	return served
+}
+
+// births are the counters that are young because a source that has long counted took over
+// from one that never did.
+type births []birth
+
+type birth struct {
+	tally canonical.Tally
+	at    time.Time
+}
+
+// follow returns the births to serve after those served before, where the source has now:
+// what was served goes on, and what was not begins as 0.
+func (b *births) follow(before, now canonical.Births, at time.Time, youth time.Duration) canonical.Births {
+	grown := before.Born &^ before.Young
+	for t, fresh := canonical.Tally(0), now.Born&^before.Born; fresh>>t != 0; t++ {
+		if fresh.Has(t) {
+			*b = append(*b, birth{t, at})
+		}
+	}
+	all := canonical.Births{Born: before.Born | now.Born, Young: now.Young &^ grown}
+	left := (*b)[:0]
+	for _, one := range *b {
+		if at.Sub(one.at) < youth && !grown.Has(one.tally) {
+			all.Young |= 1 << one.tally
+			left = append(left, one)
+		}
+	}
+	*b = left
+	return all
 }
 
 // beganAgain reports whether an account is one that begins at 0 after what it was before.

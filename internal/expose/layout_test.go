@@ -102,7 +102,7 @@ func TestLedgersOfTwoSources(t *testing.T) {
 
 // TestComingsAndGoingsShow goes from one state to the next with one Writer.
 func TestComingsAndGoingsShow(t *testing.T) {
-	w := NewWriter()
+	w := NewWriter(Form{Full: true})
 	s, other := kept(), holding(rostered("other", 0, unread()))
 	for i, change := range []func(){
 		func() {},

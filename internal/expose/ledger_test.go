@@ -277,7 +277,7 @@ func TestClockSetBack(t *testing.T) {
 }
 
 func TestLedgerAllocatesNothing(t *testing.T) {
-	w, s, other := NewWriter(), kept(), holding(rostered("other", 1, board(), unread()))
+	w, s, other := NewWriter(Form{Full: true}), kept(), holding(rostered("other", 1, board(), unread()))
 	write := func() {
 		if err := w.Write(io.Discard, s, other); err != nil {
 			t.Fatal(err)

@@ -90,7 +90,7 @@ func TestPassthroughOfText(t *testing.T) {
 		if test.mode == PassOff {
 			want = ""
 		}
-		m := &metrics{passthrough: test.mode, renderer: newRenderer()}
+		m := &metrics{passthrough: test.mode, renderer: newRenderer(Form{Full: true})}
 		rec := httptest.NewRecorder()
 		m.answer(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), chosen{view: &view{}}, []reading{{snapshot: snap, source: &snap.Source}})
 		if got, _, _ := strings.Cut(rec.Body.String(), begin); got != want {

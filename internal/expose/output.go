@@ -195,8 +195,8 @@ type Writer struct {
 	readings []reading
 }
 
-// NewWriter returns a Writer.
-func NewWriter() *Writer { return &Writer{renderer: newRenderer()} }
+// NewWriter returns a Writer of series in a form.
+func NewWriter(f Form) *Writer { return &Writer{renderer: newRenderer(f)} }
 
 // Write writes all series of snapshots, their further families and ours, one of each source
 // in an order that stays the same, to out in large pieces. The snapshots are not kept.

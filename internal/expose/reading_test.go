@@ -92,6 +92,7 @@ var (
 // serve starts a real server of opts; zero options get values that work.
 func serve(t testing.TB, opts Options) *httptest.Server {
 	t.Helper()
+	opts.Form.Full = true
 	if opts.MaxRequests == 0 {
 		opts.MaxRequests = 4
 	}

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/common/version"
@@ -24,18 +25,21 @@ type renderer struct {
 	build      string
 }
 
-func newRenderer() *renderer {
-	return &renderer{
-		info:       newHeader(families[infoFamily]),
-		fabric:     newHeader(families[fabricFamily]),
-		devices:    deviceFamilies(),
-		weight:     newHeader(families[weightFamily]),
-		hosts:      hostFamilies(),
-		switches:   newHeader(families[sxidsFamily]),
-		sources:    sourceFamilies(),
-		sourceInfo: newHeader(families[sourceInfoFamily]),
-		build:      buildInfo(),
+func newRenderer(f Form) *renderer {
+	e := &renderer{
+		info:       f.header(newHeader(families[infoFamily])),
+		fabric:     f.header(newHeader(families[fabricFamily])),
+		devices:    f.deviceFamilies(),
+		weight:     f.header(newHeader(families[weightFamily])),
+		hosts:      slices.DeleteFunc(hostFamilies(), func(one hostFamily) bool { return f.excludes(one.name) }),
+		switches:   f.header(newHeader(families[sxidsFamily])),
+		sources:    slices.DeleteFunc(sourceFamilies(), func(one sourceFamily) bool { return f.excludes(one.name) }),
+		sourceInfo: f.header(newHeader(families[sourceInfoFamily])),
 	}
+	if h := f.header(newHeader(families[buildFamily])); !h.excluded() {
+		e.build = buildInfo()
+	}
+	return e
 }
 
 // layoutOf returns the layout of readings, those of the sources of v in order.
@@ -124,6 +128,9 @@ func (e *renderer) write(o *output, v *view, readings []reading) {
 func (h *header) writeEach(b *buffer, l *layout, ends func(*sourceText) *texts) {
 	headed := false
 	for i := range l.sources {
+		if h.excluded() {
+			return
+		}
 		text := &l.sources[i]
 		for device := range ends(text).len() {
 			end := ends(text).at(device)
@@ -155,6 +162,9 @@ func (f *deviceFamily) write(o *output, l *layout, readings []reading) {
 		for row := range text.upto[f.reach] {
 			labels := text.labels.at(row)
 			if len(labels) == 0 || text.kinds[row]&f.kinds == 0 {
+				continue
+			}
+			if f.none != nil && f.none(snap, row) {
 				continue
 			}
 			buf := o.buf
@@ -204,6 +214,9 @@ func (f *sourceFamily) write(o *output, readings []reading) {
 // writeSwitches renders the errors of NVSwitches.
 func (e *renderer) writeSwitches(o *output) {
 	headed := false
+	if e.switches.excluded() {
+		return
+	}
 	for i := range o.switches {
 		s := &o.switches[i]
 		o.buf = exposition.AppendLabel(append(e.switches.begin(o.buf, &headed), '{'), "hostname", s.Hostname)
@@ -218,7 +231,7 @@ func (e *renderer) writeSwitches(o *output) {
 func (e *renderer) writeSourceInfo(o *output, readings []reading) {
 	headed := false
 	for i := range readings {
-		if readings[i].snapshot == nil {
+		if readings[i].snapshot == nil || e.sourceInfo.excluded() {
 			continue
 		}
 		o.buf = append(e.sourceInfo.begin(o.buf, &headed), o.sources.at(i)...)
@@ -232,7 +245,7 @@ func (e *renderer) writeSourceInfo(o *output, readings []reading) {
 func (e *renderer) writeWeights(b *buffer, readings []reading) {
 	headed := false
 	for i := range readings {
-		if readings[i].snapshot == nil {
+		if readings[i].snapshot == nil || e.weight.excluded() {
 			continue
 		}
 		judgement := readings[i].snapshot.Judgement

@@ -27,6 +27,11 @@ type Options struct {
 	// is asked while there is none. A nil Absent refuses to begin with none.
 	Absent      func() *canonical.Failure
 	Passthrough Passthrough
+	// Form is which series of ours are served.
+	Form Form
+	// Birth is for how long a counter that begins where another source takes a device over
+	// is shown as 0.
+	Birth time.Duration
 	// MaxRequests is how many requests are answered at a time, those for health and
 	// readiness aside; more get 503. A few more of those that wait for no source are
 	// answered, so that an operator can see what the others wait for.
@@ -102,7 +107,8 @@ func New(opts Options) (http.Handler, error) {
 		passthrough: opts.Passthrough,
 		timeout:     opts.Timeout,
 		results:     opts.Results,
-		renderer:    newRenderer(),
+		renderer:    newRenderer(opts.Form),
+		handovers:   handovers{birth: opts.Birth},
 		switches:    opts.Switches,
 	}
 	m.telemetry = newTelemetry(opts.Sources, opts.FailureKinds, func() float64 { return float64(m.inFlight.Load()) })

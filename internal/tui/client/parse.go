@@ -159,11 +159,21 @@ func (r *reader) source(s *sample) *Source {
 	return &r.node.Sources[i]
 }
 
+// derive fills in what a proxy that serves the lean form leaves out, since it follows from the
+// rest.
+func (g *GPU) derive() {
+	v := &g.Values
+	if used, total := v[canonical.FramebufferUsed], v[canonical.FramebufferTotal]; math.IsNaN(v[canonical.FramebufferUsedRatio]) && total > 0 {
+		v[canonical.FramebufferUsedRatio] = used / total
+	}
+}
+
 // finish orders the devices and sums up the node.
 func (r *reader) finish() {
 	n := r.node
 	for _, d := range r.order {
 		if d.reported {
+			d.gpu.derive()
 			slices.SortStableFunc(d.gpu.Raised, func(a, b RaisedCondition) int { return cmp.Compare(b.State, a.State) })
 			n.GPUs = append(n.GPUs, d.gpu)
 		}

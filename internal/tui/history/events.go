@@ -55,7 +55,8 @@ type deviceState struct {
 	health canonical.Health
 	class  canonical.Class
 	gone   bool
-	xids   float64
+	xids   float64 // NaN for none
+	young  bool    // xids were born, and read 0 for now
 	// betterSince and changedSince are since when health is better, and the class is
 	// next, without an event; zero while they are not.
 	betterSince, changedSince time.Time
@@ -159,16 +160,22 @@ func (d *deviceState) checkHealth(g *client.GPU, at time.Time, add adder) {
 	}
 }
 
+// checkXID adds an event where the last XID has changed. A proxy that serves the lean form
+// has no such counter until it first counts, and then has it as 0 for a time.
 func (d *deviceState) checkXID(g *client.GPU, add adder) {
-	if g.XIDChanges > d.xids {
+	born := math.IsNaN(d.xids) && !math.IsNaN(g.XIDChanges)
+	if g.XIDChanges > d.xids || born {
 		state := canonical.HealthWarn
 		if slices.ContainsFunc(g.Raised, func(r client.RaisedCondition) bool { return r.Condition == canonical.CondXIDFatal }) {
 			state = canonical.HealthCrit
 		}
 		add(EventXID, state, "XID "+strconv.FormatFloat(g.Values[canonical.XIDLast], 'f', -1, 64))
 	}
-	if !math.IsNaN(g.XIDChanges) {
-		d.xids = g.XIDChanges
+	switch {
+	case born:
+		d.xids, d.young = max(g.XIDChanges, 1), true
+	case !d.young || g.XIDChanges != 0:
+		d.xids, d.young = g.XIDChanges, false
 	}
 }
 

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,18 @@ func TestEvents(t *testing.T) {
 				g.Health, g.Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}}
 			}
 		}, []string{"2s health crit GPU 3 crit: fatal XID 79", "2s xid crit GPU 3 XID 79"}},
+		{"XIDs of a proxy that serves the lean form", 12, func(i int, g *client.GPU) {
+			switch g.Values[canonical.XIDLast] = 79; {
+			case i < 2 || i == 10: // restarted
+				g.XIDChanges = math.NaN()
+			case i < 5 || i == 11:
+				g.XIDChanges = 0
+			case i < 7:
+				g.XIDChanges = 1
+			default:
+				g.XIDChanges = 2
+			}
+		}, []string{"2s xid warn GPU 3 XID 79", "7s xid warn GPU 3 XID 79", "11s xid warn GPU 3 XID 79"}},
 		{"it vanishes and comes back", 5, func(i int, g *client.GPU) { g.Gone = i == 2 || i == 3 }, []string{
 			"2s gone crit GPU 3 is not there: it fell off the bus, or the node has fewer GPUs than expected", "4s gone ok GPU 3 is there again"}},
 		{"it idles while it is allocated", 700, func(_ int, g *client.GPU) {

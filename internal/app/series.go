@@ -1,0 +1,74 @@
+package app
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// form returns the form of our own series. Who reads by itself to show them sees them all.
+func (o *options) form() expose.Form {
+	return expose.Form{Full: o.Series.Form == config.FullSeries || o.mode() != modeServe}
+}
+
+// servedForm is form without what is left out where series are served.
+func (o *options) servedForm() expose.Form {
+	f := o.form()
+	if o.mode() == modeServe {
+		f.Exclude, _ = o.Series.Excluded() // was checked
+	}
+	return f
+}
+
+// needed are the families that others cannot do without, by who: the rules in rules/, which
+// may be evaluated elsewhere, the alerts, and the terminal. A test holds it to the rules.
+var needed = map[string]string{
+	"kpulse_gpu_info":    "rules and the terminal",
+	"kpulse_gpu_present": "rules, alerts and the terminal",
+	"kpulse_gpu_health":  "alerts and the terminal",
+
+	"kpulse_gpu_health_condition":   "alerts and the terminal",
+	"kpulse_gpu_recommended_action": "alerts and the terminal",
+	"kpulse_gpu_workload_class":     "the terminal",
+
+	"kpulse_gpu_real_utilization_ratio":               "the terminal",
+	"kpulse_gpu_real_utilization_seconds_total":       "rules",
+	"kpulse_gpu_real_utilization_known_seconds_total": "rules",
+	"kpulse_gpu_observed_seconds_total":               "rules",
+	"kpulse_gpu_workload_class_seconds_total":         "rules",
+	"kpulse_gpu_health_seconds_total":                 "rules",
+	"kpulse_gpu_nvml_utilization_ratio":               "rules",
+	"kpulse_gpu_tensor_active_ratio":                  "rules",
+	"kpulse_gpu_dram_active_ratio":                    "rules",
+	"kpulse_gpu_throttled_seconds_total":              "rules",
+	"kpulse_gpu_energy_joules_total":                  "rules",
+
+	"kpulse_allocation_info":                                 "rules, alerts and the terminal",
+	"kpulse_allocation_seconds_total":                        "rules",
+	"kpulse_allocation_real_utilization_seconds_total":       "rules",
+	"kpulse_allocation_real_utilization_known_seconds_total": "rules",
+	"kpulse_allocation_class_seconds_total":                  "rules",
+	"kpulse_allocation_energy_joules_total":                  "rules",
+
+	"kpulse_source_up":  "alerts and the terminal",
+	"kpulse_build_info": "the alert that the proxy is down",
+}
+
+// warnOfExcluded logs which of the families that are left out others need.
+func (o *options) warnOfExcluded(logger *slog.Logger) {
+	f := o.servedForm()
+	if f.Exclude == nil {
+		return
+	}
+	if ours := expose.SeriesTable(); !slices.ContainsFunc(ours, func(s expose.Series) bool { return f.Exclude(s.Name) }) {
+		logger.Warn("--series.exclude leaves nothing out", "patterns", strings.Join(o.Series.Exclude, " "), "remedy", "match whole names, such as kpulse_gpu_fp64_.+")
+	}
+	for _, s := range expose.SeriesTable() {
+		if who := needed[s.Name]; who != "" && f.Exclude(s.Name) {
+			logger.Warn("a family that is left out is needed", "family", s.Name, "by", who, "remedy", "serve it, or evaluate its rules with --rules.file")
+		}
+	}
+}

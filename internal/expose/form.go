@@ -1,0 +1,144 @@
+package expose
+
+import (
+	"math"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// Form is which series of ours are served.
+type Form struct {
+	// Full serves every class, state and condition of a device with 0 or 1, and every counter
+	// from 0 on; else only those that hold, and those that have counted.
+	Full bool
+	// Exclude reports whether a family is left out, by its whole name; nil leaves out none.
+	Exclude func(family string) bool
+}
+
+// excludes reports whether a family is left out.
+func (f Form) excludes(name string) bool { return f.Exclude != nil && f.Exclude(name) }
+
+// header returns h, or an empty one if its family is left out.
+func (f Form) header(h header) header {
+	if f.excludes(h.name) {
+		return header{}
+	}
+	return h
+}
+
+// thinner sets those of a row's values to NaN that the lean form leaves out.
+type thinner func(values []float64, s *canonical.Snapshot, row int)
+
+// Thinned is a group of families of which the lean form leaves something out.
+type Thinned struct {
+	Families []string // without canonical.Prefix
+	// Without says what is left out, and Instead where the same is to be had.
+	Without, Instead string
+
+	thin thinner
+	none func(s *canonical.Snapshot, row int) bool // as of a deviceFamily
+	// one: what is left is at most one series of a row.
+	one bool
+}
+
+// ThinnedTable is what the lean form leaves out. The seconds of a device in each class and
+// state stay from 0 on, so that their shares are exact at any time; and so do the error
+// counters of the upstream, which outlive this program: one that was left out until it rose
+// would lose what it rose by while the program did not run.
+func ThinnedTable() []Thinned {
+	return []Thinned{
+		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "what does not hold", Instead: "the one that holds", thin: withoutZeros, one: true},
+		{Families: []string{"gpu_health_condition"}, Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, how many were looked at", thin: withoutZeros, none: raisesNothing},
+		{Families: []string{"gpu_clock_event_active"}, Without: "reasons that do not hold", Instead: "absent: it does not hold, or nobody reads it", thin: withoutZeros},
+		{Families: []string{"gpu_recommended_action"}, Without: "`none`", Instead: "absent: nothing is to be done, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
+		{Families: []string{"gpu_real_utilization_coverage_ratio"}, Without: "1", Instead: "absent: all inputs were read", thin: withoutOnes},
+		{Families: flagFamilies(), Without: "0", Instead: "absent: there is no such error, or nobody reads it", thin: withoutZeros},
+		{Families: []string{"gpu_encoder_utilization_ratio", "gpu_decoder_utilization_ratio"}, Without: "0", Instead: "absent: it does nothing, or nobody reads it", thin: withoutZeros},
+		{Families: []string{"gpu_framebuffer_free_bytes", "gpu_framebuffer_reserved_bytes", "gpu_framebuffer_used_ratio"}, Without: "all, where the total is known", Instead: "`kpulse_gpu_framebuffer_total_bytes` and `kpulse_gpu_framebuffer_used_bytes`", thin: withoutDerived},
+		{Families: []string{"gpu_xid_changes_total"}, Without: "a counter that has not counted", Instead: "born as 0 when it first counts", thin: unborn(canonical.XIDChangesTally, ofDeviceAccount)},
+		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "born as 0 when it enters one", thin: unborn(canonical.ClassTally(0), ofAllocationAccount)},
+	}
+}
+
+// flagFamilies are the families whose 0 says that there is no error.
+func flagFamilies() (names []string) {
+	for f := range canonical.NumFields {
+		switch info := &canonical.Fields[f]; {
+		case info.Unit == canonical.Flag, f == canonical.XIDLast, f == canonical.RecoveryAction, f == canonical.FabricError:
+			names = append(names, info.Name)
+		}
+	}
+	return names
+}
+
+// thin returns the families as the lean form has them.
+func thin(list []deviceFamily) []deviceFamily {
+	by := map[string]Thinned{}
+	for _, t := range ThinnedTable() {
+		for _, name := range t.Families {
+			by[canonical.Prefix+name] = t
+		}
+	}
+	for i := range list {
+		if t, is := by[list[i].name]; is {
+			list[i].thin, list[i].none, list[i].one = t.thin, t.none, list[i].one || t.one
+		}
+	}
+	return list
+}
+
+func withoutZeros(values []float64, _ *canonical.Snapshot, _ int) {
+	for i, v := range values {
+		if v == 0 {
+			values[i] = math.NaN()
+		}
+	}
+}
+
+// withoutOnes leaves out what is 1, but for the rounding of a sum.
+func withoutOnes(values []float64, _ *canonical.Snapshot, _ int) {
+	for i, v := range values {
+		if v > 1-1e-9 {
+			values[i] = math.NaN()
+		}
+	}
+}
+
+// withoutFirst leaves out the first series of a row, and those that do not hold.
+func withoutFirst(values []float64, s *canonical.Snapshot, row int) {
+	values[0] = math.NaN()
+	withoutZeros(values, s, row)
+}
+
+// withoutDerived leaves out what follows from the memory in use and the total.
+func withoutDerived(values []float64, s *canonical.Snapshot, device int) {
+	if row := s.Frame.Row(device); canonical.Given(row[canonical.FramebufferTotal]) && canonical.Given(row[canonical.FramebufferUsed]) {
+		fillNaN(values)
+	}
+}
+
+// accountsOf returns the account of a row.
+type accountsOf func(l *canonical.Ledger, row int) *canonical.Account
+
+func ofDeviceAccount(l *canonical.Ledger, row int) *canonical.Account { return &l.Devices[row] }
+
+func ofAllocationAccount(l *canonical.Ledger, row int) *canonical.Account {
+	return &l.Allocations[row]
+}
+
+// unborn leaves out the counters, from the first of a family on, that are not born, and
+// shows the young ones as 0.
+func unborn(first canonical.Tally, of accountsOf) thinner {
+	return func(values []float64, s *canonical.Snapshot, row int) {
+		births := &of(&s.Ledger, row).Births
+		for i, v := range values {
+			if !canonical.Given(v) {
+				continue
+			}
+			shown, born := births.Count(first+canonical.Tally(i), v)
+			if values[i] = shown; !born {
+				values[i] = math.NaN()
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package expose
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// lived is kept with the births that its accounts would have; the idle time of the pod on the
+// board that went is young.
+func lived() *canonical.Snapshot {
+	s := kept()
+	for _, accounts := range [][]canonical.Account{s.Ledger.Devices, s.Ledger.Allocations} {
+		for i := range accounts {
+			a := &accounts[i]
+			for class, d := range a.Classes {
+				if d > 0 {
+					a.Births.Born |= 1 << canonical.ClassTally(canonical.Class(class))
+				}
+			}
+			for state, d := range a.Health {
+				if d > 0 {
+					a.Births.Born |= 1 << canonical.HealthTally(canonical.Health(state))
+				}
+			}
+			if a.XIDChanges > 0 {
+				a.Births.Born |= 1 << canonical.XIDChangesTally
+			}
+		}
+	}
+	s.Ledger.Allocations[4].Births.Young = 1 << canonical.ClassTally(canonical.Idle)
+	return s
+}
+
+// renderIn renders readings in a form.
+func renderIn(f Form, readings ...reading) []byte {
+	var out bytes.Buffer
+	s := output{buffer: buffer{w: &out}}
+	newRenderer(f).write(&s, &view{}, readings)
+	s.flush()
+	return out.Bytes()
+}
+
+// TestLeanIsPartOfFull: what the lean form serves is what the full form does, and what it
+// leaves out is what the table says, and 0 or 1, or follows from what it serves. A counter
+// that has not counted is left out, and a young one is 0.
+func TestLeanIsPartOfFull(t *testing.T) {
+	thinned := map[string]bool{}
+	for _, row := range ThinnedTable() {
+		for _, name := range row.Families {
+			thinned[canonical.Prefix+name] = true
+		}
+	}
+	readings := []reading{good(lived()), good(snapshotOf("http://node-c:9400/metrics", everything()))}
+	full, lean := parse(t, renderIn(Form{Full: true}, readings...)), parse(t, renderIn(Form{}, readings...))
+	young := 0
+	for series, v := range lean {
+		was, there := full[series]
+		if !there || was != v && v != 0 {
+			t.Errorf("lean has %s %v, full %v (%v)", series, v, was, there)
+		}
+		if was != v {
+			young++
+		}
+	}
+	if young != 1 {
+		t.Errorf("%d counters are young, want 1", young)
+	}
+	missed := map[string]bool{}
+	for series, v := range full {
+		if _, there := lean[series]; there {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(series, `{__name__="`), `"`)
+		missed[name] = true
+		derived := strings.Contains(name, "framebuffer") || strings.Contains(series, `action="none"`) || strings.HasSuffix(name, "coverage_ratio") && v == 1
+		if !thinned[name] || v != 0 && !derived {
+			t.Errorf("lean lacks %s %v", series, v)
+		}
+	}
+	for name := range thinned {
+		if !missed[name] {
+			t.Errorf("nothing of %s is left out: the table, or this test, is wrong", name)
+		}
+	}
+}
+
+// everything is a board that gives every field, most of them 0.
+func everything() device {
+	d := unread()
+	d.Hostname, d.GPU, d.UUID = "node-c", "0", "GPU-c0"
+	d.given = given{}
+	for f := range canonical.NumFields {
+		d.given[f] = 0
+	}
+	d.given[canonical.FramebufferTotal], d.given[canonical.FramebufferUsed] = 8<<30, 2<<30
+	d.given[canonical.FramebufferFree], d.given[canonical.FramebufferReserved], d.given[canonical.FramebufferUsedRatio] = 5<<30, 1<<30, 0.25
+	d.verdict = canonical.Verdict{Coverage: 1, Class: canonical.Idle, Health: canonical.HealthOK}
+	d.verdict.Findings.Set(canonical.CondPCIeReplay, canonical.Clear)
+	return d
+}
+
+// TestExclude: families are left out by their whole names, whatever they are of, and nothing
+// else changes.
+func TestExclude(t *testing.T) {
+	snap := lived()
+	all := parse(t, renderIn(Form{}, good(snap)))
+	for _, text := range []string{
+		"kpulse_gpu_info", "kpulse_build_info", "kpulse_source_.+", "kpulse_real_utilization_weight", "kpulse_allocation_.+",
+		"kpulse_gpu_xid_errors_total", "kpulse_gpu_fabric_info", "kpulse_gpu_health(_condition)?", "kpulse_.+",
+	} {
+		whole := regexp.MustCompile("^(?:" + text + ")$")
+		body := renderIn(Form{Exclude: whole.MatchString}, good(snap))
+		want := maps.Clone(all)
+		maps.DeleteFunc(want, func(series string, _ float64) bool {
+			name, _, _ := strings.Cut(strings.TrimPrefix(series, `{__name__="`), `"`)
+			return whole.MatchString(name)
+		})
+		if text == "kpulse_.+" {
+			if len(body) > 0 {
+				t.Errorf("%s leaves %q", text, body)
+			}
+			continue
+		}
+		if got := parse(t, body); !maps.Equal(got, want) {
+			t.Errorf("%s: %d series of %d, want %d", text, len(got), len(all), len(want))
+		}
+	}
+}
+
+// TestLeanAllocatesNothing, as the full form.
+func TestLeanAllocatesNothing(t *testing.T) {
+	for _, f := range []Form{{}, {Exclude: func(name string) bool { return name == "kpulse_gpu_info" }}} {
+		w, snap := NewWriter(f), allocated(fleet(16), 40)
+		if n := testing.AllocsPerRun(20, func() { _ = w.Write(io.Discard, snap) }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	}
+}
+
+// TestBirthsAtAHandover: what was served goes on as it was, and what the source that takes
+// over has long counted and was never served begins as 0.
+func TestBirthsAtAHandover(t *testing.T) {
+	idle, busy := canonical.ClassTally(canonical.Idle), canonical.ClassTally(canonical.ComputeHeavy)
+	h := handovers{birth: time.Minute, known: map[holder]*handover{}}
+	account := func(births canonical.Births, seconds time.Duration) *canonical.Account {
+		a := &canonical.Account{Observed: seconds * time.Second, Births: births}
+		a.Classes[canonical.Idle] = a.Observed
+		return a
+	}
+	for i, step := range []struct {
+		source  string
+		second  int
+		account *canonical.Account
+		want    canonical.Births
+	}{
+		{"one", 0, account(canonical.Births{Born: 1 << idle}, 10), canonical.Births{Born: 1 << idle}},
+		{"two", 15, account(canonical.Births{Born: 1<<idle | 1<<busy, Young: 1 << idle}, 3), canonical.Births{Born: 1<<idle | 1<<busy, Young: 1 << busy}},
+		{"two", 60, account(canonical.Births{Born: 1<<idle | 1<<busy}, 40), canonical.Births{Born: 1<<idle | 1<<busy, Young: 1 << busy}},
+		{"two", 75, account(canonical.Births{Born: 1<<idle | 1<<busy}, 55), canonical.Births{Born: 1<<idle | 1<<busy}},
+		{"one", 90, account(canonical.Births{Born: 1 << idle}, 60), canonical.Births{Born: 1<<idle | 1<<busy}},
+	} {
+		at := readAt.Add(time.Duration(step.second) * time.Second)
+		one := h.take(holder{}, &canonical.Source{Name: step.source, At: at}, step.account, at)
+		served := one.serve(step.account)
+		if served.Births != step.want {
+			t.Errorf("step %d: %b, want %b", i, served.Births, step.want)
+		}
+		if !one.differs(step.account) && served != *step.account {
+			t.Errorf("step %d: another account is served, and nobody sees it", i)
+		}
+	}
+}
+
+// TestThinnedTableIsOfFamilies: the table names families that there are, each once.
+func TestThinnedTableIsOfFamilies(t *testing.T) {
+	var names []string
+	for _, s := range SeriesTable() {
+		names = append(names, s.Name)
+	}
+	seen := map[string]bool{}
+	for _, row := range ThinnedTable() {
+		for _, name := range row.Families {
+			if seen[name] || !slices.Contains(names, canonical.Prefix+name) {
+				t.Errorf("%s is no family, or named twice", name)
+			}
+			seen[name] = true
+		}
+	}
+}

@@ -116,10 +116,14 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 screenshots: build ## Take the pictures of the terminal dashboard anew (needs tmux)
 	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
 
+e2e-compose: ## Check the files of deploy/compose by the loader of docker compose, and by promtool
+	go -C deploy/compose vet ./...
+	go -C deploy/compose test ./...
+
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
 	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml ../kpulse-users.rules.yml
 
-.PHONY: help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost
+.PHONY: e2e-compose help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func checkAlive(args []string, stdout, stderr io.Writer) int {
 }
 
 // aliveTarget returns the proxy to ask, as http://HOST:PORT, and how long.
-func aliveTarget(args []string, stdout io.Writer) (url string, patience time.Duration, err error) {
+func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.Duration, err error) {
 	g, err := readFlags(args, stdout)
 	if err != nil {
 		return "", 0, err
@@ -53,10 +54,10 @@ func aliveTarget(args []string, stdout io.Writer) (url string, patience time.Dur
 	}
 	patience = time.Duration(o.checkTimeout)
 	if o.checkURL != "" {
-		if url, err = withPath(o.checkURL); err != nil {
+		if proxy, err = withPath(o.checkURL); err != nil {
 			return "", 0, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401", err)
 		}
-		return strings.TrimSuffix(url, "/metrics"), patience, nil
+		return bare(proxy), patience, nil
 	}
 	if g, err = readFlags(flagsOfContainer(), stdout); err == nil {
 		err = g.flag("web.listen-address").apply(o)
@@ -64,10 +65,21 @@ func aliveTarget(args []string, stdout io.Writer) (url string, patience time.Dur
 	if err != nil {
 		return "", 0, err
 	}
-	if url = localProxy(o.listen); url == "" {
+	if proxy = localProxy(o.listen); proxy == "" {
 		return "", 0, fmt.Errorf("--web.listen-address=%s is no address to ask; give --url", o.listen[0])
 	}
-	return strings.TrimSuffix(url, "/metrics"), patience, nil
+	return strings.TrimSuffix(proxy, "/metrics"), patience, nil
+}
+
+// bare returns where a URL of /metrics leads, without the credentials that it may hold: they
+// are neither needed nor to be shown.
+func bare(metrics string) string {
+	u, err := url.Parse(metrics)
+	if err != nil {
+		return metrics // withPath has parsed it
+	}
+	u.User, u.RawQuery, u.Fragment, u.RawFragment = nil, "", "", ""
+	return strings.TrimSuffix(u.String(), "/metrics")
 }
 
 // flagsOfContainer returns the command line that the container was started with, if that

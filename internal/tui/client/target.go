@@ -108,13 +108,17 @@ func (k Key) board() Key { return Key{Node: k.Node, UUID: k.UUID} }
 // Hides reports whether the board of a device is left out.
 func (n *Node) Hides(device Key) bool { return slices.Contains(n.HiddenBoards, device.board()) }
 
-// publicURL returns the URL without credentials.
+// publicURL returns the URL without credentials: of its query, which may hold a token, what
+// tells the sources of one proxy apart.
 func (t *Target) publicURL() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return "(no URL)"
 	}
 	u.User = nil
+	u.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), func(pair string) bool {
+		return !strings.HasPrefix(pair, "source=")
+	}), "&")
 	return u.String()
 }
 

@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// secrets are what a user may give us to read an exporter with, by where. None may be seen.
+var secrets = map[string]string{
+	"user":    "u5er-sec",
+	"pass":    "pa55-sec",
+	"query":   "quer7-sec",
+	"bearer":  "bear3r-sec",
+	"header":  "head3r-sec",
+	"unknown": "unkn0wn-sec",
+}
+
+// openly returns the secrets that a text holds, also as basic authentication sends them.
+func openly(text string) (found []string) {
+	if strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(secrets["user"]+":"+secrets["pass"]))) {
+		found = append(found, "basic authentication")
+	}
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", r) }) {
+		if strings.HasSuffix(word, "-sec") {
+			found = append(found, word)
+		}
+	}
+	return found
+}
+
+// tellingExporter is an exporter that does as it is told: it works, fails, quotes in its
+// error what it was sent, or redirects to another host, which keeps what it is sent.
+type tellingExporter struct {
+	url    string
+	does   atomic.Pointer[string]
+	mu     sync.Mutex
+	leaked []string // to the other host
+}
+
+func startTellingExporter(t *testing.T) *tellingExporter {
+	e := &tellingExporter{}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.leaked = append(e.leaked, openly(quoted(r))...)
+		io.WriteString(w, oneGPU)
+	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch *e.does.Load() {
+		case "works":
+			io.WriteString(w, oneGPU)
+		case "refuses":
+			http.Error(w, "refused", http.StatusUnauthorized)
+		case "redirects":
+			http.Redirect(w, r, other.URL+"/metrics", http.StatusTemporaryRedirect)
+		case "hangs up":
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(func() { server.Close(); other.Close() })
+	e.url = server.URL
+	return e
+}
+
+// quoted is a request as text.
+func quoted(r *http.Request) string {
+	var b strings.Builder
+	b.WriteString(r.URL.String() + "\n")
+	_ = r.Header.Write(&b)
+	return b.String()
+}
+
+// ways are those in which a source is given secrets: flags, environment, and a config file.
+func ways(t *testing.T, exporter string) map[string]*exec.Cmd {
+	u, err := url.Parse(exporter + "/metrics?token=" + secrets["query"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(secrets["user"], secrets["pass"])
+	program := func(flags ...string) *exec.Cmd {
+		return exec.Command(itself(t), append(flags, "--log.level=debug", "--source.min-interval=0s", "--web.enable-lifecycle", "--web.enable-pprof", "--web.listen-address=127.0.0.1:0")...)
+	}
+	byEnvironment := program()
+	byEnvironment.Env = append(os.Environ(), "KPULSE_SOURCE="+u.String(), "KPULSE_NO_SUCH="+secrets["unknown"])
+	all := map[string]*exec.Cmd{"flag": program("--source=" + u.String()), "environment": byEnvironment}
+	for name, auth := range map[string]string{
+		"basic auth": "basic_auth: {username: " + secrets["user"] + ", password: " + secrets["pass"] + "}",
+		"bearer":     "authorization: {credentials: " + secrets["bearer"] + "}",
+		"header":     "http_headers: {X-Token: {secrets: [" + secrets["header"] + "]}}",
+	} {
+		_, flag := fed(t, "sources:\n- source: "+exporter+"/metrics?token="+secrets["query"]+"\n  http_config:\n    "+auth+"\n")
+		all[name] = program(flag)
+	}
+	return all
+}
+
+// TestSecretsAreSeenNowhere gives secrets in each way, and looks for them in all that we
+// serve, log and send to others, while the source works, fails and redirects, and when a
+// reload fails.
+func TestSecretsAreSeenNowhere(t *testing.T) {
+	t.Parallel()
+	for way := range ways(t, "http://127.0.0.1:1") {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			e := startTellingExporter(t)
+			works := "works"
+			e.does.Store(&works)
+			c, err := startChild(ways(t, e.url)[way], filepath.Join(t.TempDir(), "log"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.stop() })
+			for _, does := range []string{"works", "refuses", "redirects", "hangs up", "works"} {
+				e.does.Store(&does)
+				for _, request := range append(everyPath(), "GET /metrics?source=x", "GET /debug/pprof/goroutine?debug=2") {
+					method, path, _ := strings.Cut(request, " ")
+					if found := openly(answerOf(t, method, c.url+path)); found != nil {
+						t.Errorf("%s shows %q while the exporter %s", request, found, does)
+					}
+				}
+			}
+			if err := c.stop(); err != nil {
+				t.Error(err)
+			}
+			if found := openly(c.logged()); found != nil {
+				t.Errorf("the log shows %q", found)
+			}
+			if e.leaked != nil {
+				t.Errorf("another host was sent %q", e.leaked)
+			}
+		})
+	}
+}
+
+// answerOf returns an answer with its header, none that is a file of compressed profiles.
+func answerOf(t *testing.T, method, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var header strings.Builder
+	_ = res.Header.Write(&header)
+	return header.String() + string(body)
+}
+
+// TestSecretsAreNotPrinted: nor by the modes that print, in what they write, or in what they
+// say of a setting that is wrong.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	e := startTellingExporter(t)
+	works := "works"
+	e.does.Store(&works)
+	given := strings.Replace(e.url, "://", "://"+secrets["user"]+":"+secrets["pass"]+"@", 1) + "/metrics?token=" + secrets["query"]
+	recording := filepath.Join(t.TempDir(), "recording")
+	for _, flags := range [][]string{
+		{"--once", "--source=" + given},
+		{"--once", "--json", "--source=" + given},
+		{"--once", "--export=all+", "--source=" + given},
+		{"--once", "--source=" + strings.Replace(given, "http:", "htp:", 1)},
+		{"--once", "--source=" + strings.Replace(given, "http://", "", 1)},
+		{"--once", "--source=" + strings.Replace(given, secrets["pass"], secrets["pass"]+"%zz", 1)},
+		{"--once", "--source=" + strings.Replace(given, "127.0.0.1", "127.0.0.1:x", 1)},
+		{"--source=" + given, "--replay=" + given},
+		{"--backend=dcgm", "--source=" + given},
+		{"--export=all+", "--max-samples=1", "--source=" + given},
+		{"--config.show", "--source=" + given},
+		{"doctor", "--source=" + given},
+		{"--tui", "--tui.url=" + given},
+		{"check", "health", "--url=" + given},
+		{"check", "alive", "--url=" + given},
+	} {
+		cmd := exec.Command(itself(t), flags...)
+		cmd.Env = append(os.Environ(), "TERM=dumb", "KPULSE_NO_SUCH="+secrets["unknown"])
+		out, _ := cmd.CombinedOutput()
+		if found := openly(string(out)); found != nil {
+			t.Errorf("%q prints %q: %s", flags, found, out)
+		}
+	}
+	c := startProxy(t, itself(t), "--source="+given, "--record="+recording)
+	awaitPage(t, c, "/metrics", 200, "kpulse_gpu_temperature_celsius")
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(recording)
+	if found := openly(string(text)); err != nil || found != nil || len(text) == 0 {
+		t.Errorf("the recording shows %q: %v", found, err)
+	}
+}

@@ -59,10 +59,14 @@ race: ## Run all tests under the race detector; those of internal/e2e, on a prog
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
 	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
 
-kubernetes: ## Build the servers of Kubernetes, and helm, into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
+OPERATOR := github.com/prometheus-operator/prometheus-operator
+
+kubernetes: ## Build the servers of Kubernetes, helm and kubectl into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
 	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
 	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 	go -C internal/e2e/helm build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
+	go -C internal/e2e/prometheusoperator mod download $(OPERATOR)
+	install -m 0644 -D -t '$(DIR)/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml
 
 e2e-kube: ## Run the tests on a real Kubernetes and of the chart; builds what they need into DIR first
 	@$(MAKE) kubernetes DIR='$(DIR)'

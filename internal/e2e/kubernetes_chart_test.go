@@ -19,11 +19,18 @@ import (
 // which one would be too little.
 var enforced = regexp.MustCompile(`^# enforce: (\w+)(?:, not (\w+): .*)?\n`)
 
-// monitoring defines the kinds of the Prometheus operator, as loosely as define does.
+// monitoring defines the kinds of the Prometheus operator by its own definitions, which
+// `make kubernetes` puts beside the servers.
 func (c *cluster) monitoring(t *testing.T) {
 	t.Helper()
-	for _, kind := range []string{"ServiceMonitor", "PodMonitor", "PrometheusRule"} {
-		c.define(t, "monitoring.coreos.com/v1", kind, strings.ToLower(kind)+"s")
+	for _, kind := range []string{"servicemonitors", "podmonitors", "prometheusrules"} {
+		text, err := os.ReadFile(filepath.Join(os.Getenv("KPULSE_KUBERNETES"), "crds", "monitoring.coreos.com_"+kind+".yaml"))
+		if err != nil {
+			t.Fatalf("%v; make kubernetes puts it there", err)
+		}
+		for _, o := range documents(t, string(text)) {
+			c.put(t, "", o)
+		}
 	}
 }
 

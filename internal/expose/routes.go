@@ -148,7 +148,7 @@ func routes(opts *Options, m *metrics, page *landing, b *budget) map[string]http
 		// All of net/http/pprof but the command line, which may hold the credentials
 		// of an upstream's URL.
 		all["GET /debug/pprof/"] = b.reserved(http.HandlerFunc(pprof.Index))
-		all["GET /debug/pprof/cmdline"] = http.HandlerFunc(http.NotFound)
+		all["GET /debug/pprof/cmdline"] = http.NotFoundHandler()
 		all["GET /debug/pprof/profile"] = b.reserved(http.HandlerFunc(pprof.Profile))
 		all["GET /debug/pprof/symbol"] = b.reserved(http.HandlerFunc(pprof.Symbol))
 		all["GET /debug/pprof/trace"] = b.reserved(http.HandlerFunc(pprof.Trace))

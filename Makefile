@@ -127,7 +127,10 @@ e2e-compose: ## Check the files of deploy/compose by the loader of docker compos
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
+fleet: build ## Print the table in rules/README.md of what a fleet costs a Prometheus: exporters alone, --series=lean, --series=full (needs prometheus; half an hour)
+	go run ./internal/e2e/fleet -proxy ./kpulse-proxy rules/kpulse-node.rules.yml rules/kpulse-fleet.rules.yml
+
 rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
 	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml ../kpulse-users.rules.yml
 
-.PHONY: e2e-compose help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost
+.PHONY: e2e-compose help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost fleet

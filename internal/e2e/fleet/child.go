@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// child is a program that runs.
+type child struct {
+	ctx     context.Context
+	cmd     *exec.Cmd
+	address string
+	log     *bytes.Buffer
+}
+
+// start starts a program and returns once it answers at path.
+func start(ctx context.Context, address, path, binary string, flags ...string) (*child, error) {
+	c := &child{ctx: ctx, cmd: exec.CommandContext(ctx, binary, flags...), address: address, log: &bytes.Buffer{}}
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		res, err := get(ctx, http.MethodGet, "http://"+address+path)
+		if err != nil {
+			continue
+		}
+		_ = res.Body.Close()
+		if res.StatusCode == http.StatusOK {
+			return c, nil
+		}
+	}
+	c.stop()
+	return nil, fmt.Errorf("%s does not answer:\n%s", binary, c.tail())
+}
+
+func (c *child) stop() {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	_ = c.cmd.Wait()
+}
+
+// tail is the end of what it logged.
+func (c *child) tail() string {
+	text := c.log.String()
+	return text[max(0, len(text)-2000):]
+}
+
+// spent is the seconds of CPU that programs have taken.
+func spent(programs ...*child) (seconds float64) {
+	for _, c := range programs {
+		if p, err := procfs.NewProc(c.cmd.Process.Pid); err == nil {
+			if stat, err := p.Stat(); err == nil {
+				seconds += stat.CPUTime()
+			}
+		}
+	}
+	return seconds
+}
+
+// resident is the memory of a program, in bytes.
+func resident(c *child) float64 {
+	p, err := procfs.NewProc(c.cmd.Process.Pid)
+	if err != nil {
+		return 0
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return 0
+	}
+	return float64(stat.ResidentMemory())
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String(), nil
+}
+
+// get asks for a URL.
+func get(ctx context.Context, method, url string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	return http.DefaultClient.Do(req)
+}

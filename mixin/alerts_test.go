@@ -124,8 +124,8 @@ func alertNames(t *testing.T) []string {
 			}
 		}
 	}
-	if len(names) != 28 {
-		t.Errorf("there are %d alerts, not 28", len(names))
+	if len(names) != 29 {
+		t.Errorf("there are %d alerts, not 29", len(names))
 	}
 	return names
 }

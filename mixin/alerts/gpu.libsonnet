@@ -107,6 +107,27 @@ local labels = import '../lib/labels.libsonnet';
             ) > 0
           ||| % c
         ),
+        {
+          alert: 'KpulseNVSwitchErrors',
+          // A code of a switch appears with its first error, as 1, of which an increase knows
+          // nothing; one that comes back after an outage is not new.
+          expr: |||
+            max by (%(switch)s) (increase(kpulse_nvswitch_sxid_errors_total{%(kpulseSelector)s}[15m])) > 0
+            or
+            (
+              max by (%(switch)s) (kpulse_nvswitch_sxid_errors_total{%(kpulseSelector)s})
+              unless
+              max by (%(switch)s) (last_over_time(kpulse_nvswitch_sxid_errors_total{%(kpulseSelector)s}[6h] offset 15m))
+            )
+          ||| % (c { switch: c.host + ', pci_bus_id, sxid' }),
+          'for': '0m',
+          keep_firing_for: '15m',
+          labels: { severity: c.warningSeverity },
+          annotations: {
+            summary: 'An NVSwitch of {{ $labels.hostname }} reports SXID {{ $labels.sxid }}.',
+            description: 'NVSwitch {{ $labels.pci_bus_id }} of {{ $labels.hostname }}: SXID {{ $labels.sxid }} came {{ $value | humanize }} times within 15 minutes.',
+          },
+        },
         alert(
           'KpulseGPUThermalThrottling',
           c.warningSeverity,

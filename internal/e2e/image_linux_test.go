@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestImage has buildah build both images of the Dockerfile as it stands, and run them. The
@@ -20,15 +19,14 @@ func TestImage(t *testing.T) {
 	debian := aDebian(t, "KPULSE_REQUIRE_IMAGE", "buildah")
 	b := newImageStore(t)
 	b.base(debian)
-	version := "v0.0.0-test"
-	b.image("localhost/first", version, "static nvml")
-	b.image("localhost/second", version, "static")
+	b.image("localhost/first", "static nvml")
+	b.image("localhost/second", "static")
 
-	if one, two := b.digest("localhost/first:"+version), b.digest("localhost/second:"+version); one != two || !strings.HasPrefix(one, "sha256:") {
+	if one, two := b.digest("localhost/first:"+aVersion), b.digest("localhost/second:"+aVersion); one != two || !strings.HasPrefix(one, "sha256:") {
 		t.Errorf("two builds have the digests %s and %s", one, two)
 	}
-	for _, tag := range []string{version, version + "-nvml"} {
-		t.Run(tag, func(t *testing.T) { b.check(t, "localhost/first:"+tag, version) })
+	for _, tag := range []string{aVersion, aVersion + "-nvml"} {
+		t.Run(tag, func(t *testing.T) { b.check(t, "localhost/first:"+tag) })
 	}
 }
 
@@ -83,13 +81,13 @@ func (b *imageStore) base(debian string) {
 }
 
 // image runs make image. Go and what it has fetched and compiled are this machine's.
-func (b *imageStore) image(name, version, targets string) {
+func (b *imageStore) image(name, targets string) {
 	b.t.Helper()
 	flags := "--pull-never --volume " + runtime.GOROOT() + ":/usr/local/go:ro" //nolint:staticcheck // the toolchain that runs the test is at hand
 	for variable, at := range map[string]string{"GOMODCACHE": "/root/go/pkg/mod", "GOCACHE": "/root/.cache/go-build"} {
 		flags += " --volume " + b.run("go", "env", variable) + ":" + at
 	}
-	b.run("make", "-C", top, "image", "ENGINE=buildah", "IMAGE="+name, "VERSION="+version, "TARGETS="+targets, "FLAGS="+flags)
+	b.run("make", append([]string{"-C", top, "image", "ENGINE=buildah", "IMAGE=" + name, "TARGETS=" + targets, "FLAGS=" + flags}, stamps...)...)
 }
 
 // digest returns that of an image as a registry would have it. Docker's format, in which
@@ -110,7 +108,7 @@ func (b *imageStore) digest(image string) string {
 }
 
 // check looks at an image, runs it, and asks it as its health check says.
-func (b *imageStore) check(t *testing.T, image, version string) {
+func (b *imageStore) check(t *testing.T, image string) {
 	var found struct {
 		Docker struct {
 			Config struct {
@@ -125,20 +123,17 @@ func (b *imageStore) check(t *testing.T, image, version string) {
 		t.Fatal(err)
 	}
 	config := found.Docker.Config
-	labels := map[string]string{"version": version, "revision": b.run("git", "-C", top, "rev-parse", "HEAD"), "licenses": "Apache-2.0", "title": "kpulse-proxy"}
+	labels := map[string]string{"version": aVersion, "revision": aRevision, "created": aDate, "licenses": "Apache-2.0", "title": "kpulse-proxy"}
 	for name, want := range labels {
 		if got := config.Labels["org.opencontainers.image."+name]; got != want {
 			t.Errorf("label %s is %q, want %q", name, got, want)
 		}
 	}
-	if _, err := time.Parse(time.RFC3339, config.Labels["org.opencontainers.image.created"]); err != nil {
-		t.Error(err)
-	}
 	if config.User != "65534:65534" || len(config.Entrypoint) != 1 || len(config.Healthcheck.Test) < 2 || config.Healthcheck.Test[0] != "CMD" {
 		t.Fatalf("the image is not as the Dockerfile says: %+v", config)
 	}
 	container := b.run("buildah", "from", "--pull-never", image)
-	if out := b.run("buildah", "run", container, "--", config.Entrypoint[0], "--version"); !strings.Contains(out, "version "+version+" ") {
+	if out := b.run("buildah", "run", container, "--", config.Entrypoint[0], "--version"); !strings.Contains(out, "version "+aVersion+" ") {
 		t.Errorf("--version: %s", out)
 	}
 	free := httptest.NewServer(nil)

@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSocketActivation has systemd's own tool listen, and hand over the socket as
+// kpulse-proxy.socket and socket.conf have systemd do: with the first connection.
+func TestSocketActivation(t *testing.T) {
+	t.Parallel()
+	activate, err := exec.LookPath("systemd-socket-activate")
+	if err != nil {
+		t.Skip("no systemd-socket-activate in the PATH; apt-get install systemd")
+	}
+	free := httptest.NewServer(nil)
+	address := strings.TrimPrefix(free.URL, "http://")
+	free.Close()
+	cmd := exec.Command(activate, "--listen="+address, "--setenv=PATH", "--setenv=KPULSE_WEB_SYSTEMD_SOCKET=true", "--setenv=KPULSE_BACKEND=replay", itself(t))
+	program, asked := itself(t), make(chan struct{})
+	go func() {
+		defer close(asked)
+		// The first connection that is taken starts the program.
+		for exec.Command(program, "check", "alive", "--url="+address).Run() != nil && t.Context().Err() == nil {
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	proxy, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { proxy.stop() })
+	<-asked
+	if proxy.url != "http://"+address || !strings.Contains(proxy.logged(), "systemd activated listeners") {
+		t.Errorf("it listens at %s, want %s of systemd:\n%s", proxy.url, address, proxy.logged())
+	}
+}

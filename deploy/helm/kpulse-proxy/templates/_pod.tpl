@@ -110,9 +110,10 @@ args:
   dcgmi=$(command -v dcgmi)
   cp -L "$dcgmi" dcgmi
   ldd "$dcgmi" | while read -r name arrow path _; do
-    case $name in
-    /*) cp -L "$name" loader/ ;;
-    *) if [ "$arrow" = '=>' ]; then cp -L "$path" lib/; fi ;;
+    case "$name $arrow" in
+    "/"*" =>") cp -L "$path" "loader/${name##*/}" ;;
+    "/"*) cp -L "$name" loader/ ;;
+    *" =>") cp -L "$path" lib/ ;;
     esac
   done
   ls loader/*

@@ -2,9 +2,13 @@
 //   (import 'kpulse-mixin/mixin.libsonnet') { _config+:: { kpulseSelector: 'job="gpu"' } }
 {
   _config+:: {
-    // Which scrapes are those of kpulse-proxy; every series of ours is selected by it,
-    // recorded ones excepted, which have no `job`.
-    kpulseSelector: 'job="kpulse-proxy"',
+    // Matchers that every series of ours must have, recorded ones excepted, such as
+    // 'job="gpu"'. Their names tell them apart, so that none are needed, whatever the job is
+    // called.
+    kpulseSelector: '',
+    // The same as all that is in braces, and in front of further matchers.
+    kpulseOnly:: if self.kpulseSelector == '' then '' else '{%s}' % self.kpulseSelector,
+    kpulseMatchers:: if self.kpulseSelector == '' then '' else self.kpulseSelector + ', ',
 
     // Which scrapes are of the proxy's own telemetry, at /-/metrics; only the dashboard
     // about the proxy looks at it.

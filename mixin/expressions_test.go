@@ -31,7 +31,7 @@ type known struct {
 
 // ofOthers are metrics that are not ours.
 var ofOthers = map[string]known{
-	"up":     {selector: "job"},
+	"up":     {},
 	"ALERTS": {selector: "alertname"},
 
 	"process_cpu_seconds_total":                         {counter: true, selector: "job"},
@@ -49,7 +49,7 @@ func catalogue(t *testing.T) map[string]known {
 		metrics[name] = k
 	}
 	for _, series := range expose.SeriesTable() {
-		metrics[series.Name] = known{counter: series.Type == "counter", selector: "job"}
+		metrics[series.Name] = known{counter: series.Type == "counter"}
 	}
 	for _, group := range groups(t, "prometheus_rules.yaml") {
 		for _, rule := range group.Rules {

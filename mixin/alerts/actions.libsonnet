@@ -10,14 +10,8 @@ local labels = import '../lib/labels.libsonnet';
   // Conditions that these alerts tell of: the others have alerts of their own.
   local told = std.join('|', [name for name in std.objectFields(conditions) if conditions[name].byAction]),
 
-  // A scrape that fails ends all series of a host for its length; that must not set `for`
-  // back, so all that is looked at is the last of five minutes.
-  local asked(action) = |||
-    max by (%s) (last_over_time(kpulse_gpu_recommended_action{%s, action="%s"}[5m])) == 1
-  ||| % [c.board, c.kpulseSelector, action],
-  local raised(states) = |||
-    max by (%s) (last_over_time(kpulse_gpu_health_condition{%s, condition=~"%s"%s}[5m])) == 1
-  ||| % [c.board, c.kpulseSelector, told, states],
+  local asked(action) = labels.now(c, 'kpulse_gpu_recommended_action', 'action="%s"' % action),
+  local raised(states) = labels.now(c, 'kpulse_gpu_health_condition', 'condition=~"%s"%s' % [told, states]),
 
   // What is raised on the board, and which XIDs it had within a day: for so long a fatal one
   // counts.
@@ -25,14 +19,14 @@ local labels = import '../lib/labels.libsonnet';
     '{{ range $i, $r := printf `%s` $labels.uuid | query | sortByLabel "%s" }}{{ if $i }}, {{ end }}%s{{ else }}%s{{ end }}'
     % [query, name, if name == 'condition' then '{{ $r.Labels.condition }} ({{ $r.Labels.state }})' else '{{ $r.Labels.xid }}', none],
   local reasons = list(
-    'max by (condition, state) (last_over_time(kpulse_gpu_health_condition{%s, uuid="%%s"}[5m])) == 1' % c.kpulseSelector,
+    'max by (condition, state) (last_over_time(kpulse_gpu_health_condition{%suuid="%%s"}[5m])) == 1' % c.kpulseMatchers,
     'condition',
     'no condition'
   ),
   // Codes whose count is not what it was a day ago.
-  local count = 'last_over_time(kpulse_gpu_xid_errors_total{%s, uuid="%%[1]s"}[5m]%s)',
+  local count = 'last_over_time(kpulse_gpu_xid_errors_total{%suuid="%%[1]s"}[5m]%s)',
   local xids = list(
-    'max by (xid) (%s unless %s == %s)' % [count % [c.kpulseSelector, ''], count % [c.kpulseSelector, ''], count % [c.kpulseSelector, ' offset 1d']],
+    'max by (xid) (%s unless %s == %s)' % [count % [c.kpulseMatchers, ''], count % [c.kpulseMatchers, ''], count % [c.kpulseMatchers, ' offset 1d']],
     'xid',
     'none'
   ),

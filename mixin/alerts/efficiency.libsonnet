@@ -6,7 +6,7 @@ local labels = import '../lib/labels.libsonnet';
     device: labels.device($._config),
     holder: labels.holder($._config),
     // Namespaces that are asked about.
-    asked: if $._config.excludeNamespaces == '' then '' else ', workload_namespace!~"%s"' % $._config.excludeNamespaces,
+    asked: if $._config.excludeNamespaces == '' then '' else 'workload_namespace!~"%s"' % $._config.excludeNamespaces,
     price: $._config.gpuHourPrice,
   },
   local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}of {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }} {{ end }}',
@@ -22,22 +22,22 @@ local labels = import '../lib/labels.libsonnet';
           // was known for most of it.
           expr: |||
             (
-              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
               / on (%(device)s, %(holder)s)
-              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
               < %(idleUtilizationThreshold)g
             )
             and on (%(device)s, %(holder)s)
             (
-              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_known_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
               / on (%(device)s, %(holder)s)
-              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_seconds_total{%(kpulseSelector)s%(asked)s}[%(idleFor)s]))
+              max by (%(device)s, %(holder)s) (increase(kpulse_allocation_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))
               > 0.75
             )
             and on (%(device)s, %(holder)s)
-            max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseSelector)s%(asked)s}[5m] offset %(idleFor)s))
+            max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseMatchers)s%(asked)s}[5m] offset %(idleFor)s))
             and on (%(device)s, %(holder)s)
-            max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseSelector)s%(asked)s}[5m]))
+            max by (%(device)s, %(holder)s) (last_over_time(kpulse_allocation_info{%(kpulseMatchers)s%(asked)s}[5m]))
           ||| % c,
           'for': '30m',
           labels: { severity: c.infoSeverity },
@@ -70,9 +70,9 @@ local labels = import '../lib/labels.libsonnet';
            }] else []) + (if c.alertIdleMemoryHeld then [{
                             alert: 'KpulseIdleMemoryHeld',
                             expr: |||
-                              max by (%(device)s) (min_over_time(kpulse_gpu_framebuffer_used_bytes{%(kpulseSelector)s}[1h])) > %(idleMemoryBytes)d
+                              max by (%(device)s) (min_over_time(kpulse_gpu_framebuffer_used_bytes%(kpulseOnly)s[1h])) > %(idleMemoryBytes)d
                               and on (%(device)s)
-                              max by (%(device)s) (rate(kpulse_gpu_workload_class_seconds_total{%(kpulseSelector)s, class="idle"}[1h])) > 0.95
+                              max by (%(device)s) (rate(kpulse_gpu_workload_class_seconds_total{%(kpulseMatchers)sclass="idle"}[1h])) > 0.95
                             ||| % c,
                             'for': '1h',
                             labels: { severity: c.infoSeverity },
@@ -83,10 +83,10 @@ local labels = import '../lib/labels.libsonnet';
                           }] else []) + (if c.alertHealthFlapping then [{
                                            alert: 'KpulseGPUFlapping',
                                            expr: |||
-                                             sum by (%(board)s) (
-                                               max by (%(board)s, state) (changes(kpulse_gpu_health{%(kpulseSelector)s}[1h]))
-                                             ) / 2 > %(healthChangesPerHour)g
-                                           ||| % c { board: labels.board(c) },
+                                             changes((
+                                               %(states)s
+                                             )[1h:1m]) > %(healthChangesPerHour)g
+                                           ||| % c { states: std.strReplace(labels.state(c, c.kpulseMatchers), '\n', '\n  ') },
                                            'for': '30m',
                                            labels: { severity: c.infoSeverity },
                                            annotations: {

@@ -12,11 +12,18 @@ local labels = import '../lib/labels.libsonnet';
   local gpu = labels.gpuWords,
   local holder = labels.holderWords(c),
 
-  // raised is the boards on which any of the conditions holds. A scrape that fails now
-  // and then ends all series of a host for its length; that must not set `for` back.
-  local raised(conditions) = |||
-    max by (%s) (last_over_time(kpulse_gpu_health_condition{%s, condition=~"%s"}[5m])) == 1
-  ||| % [c.board, c.kpulseSelector, std.join('|', conditions)],
+  // raised is the boards on which any of the conditions holds.
+  local raised(conditions) = labels.now(c, 'kpulse_gpu_health_condition', 'condition=~"%s"' % std.join('|', conditions)),
+
+  // slowed is the share of ten minutes for which a reason held clocks down: of the scrapes in
+  // which the board was there, since a reason that does not hold may not be served.
+  local slowed(reasons) = |||
+    max by (%(board)s) (
+      max by (%(board)s, reason) (sum_over_time(kpulse_gpu_clock_event_active{%(kpulseMatchers)sreason=~"%(reasons)s"}[10m]))
+      / on (%(board)s) group_left ()
+      max by (%(board)s) (count_over_time(kpulse_gpu_present%(kpulseOnly)s[10m]))
+    )
+  ||| % c { reasons: reasons },
 
   // alert is an alert about a board.
   local alert(name, severity, wait, hold, summary, description, expr) = {
@@ -40,12 +47,12 @@ local labels = import '../lib/labels.libsonnet';
           // makes scrapes fail too, so that both look at five minutes and `for` is not set
           // back by each of them.
           expr: |||
-            max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseSelector)s}[5m])) == 0
+            max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0
             or
             (
               max_over_time(host:kpulse_gpus_present:count[6h]) - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
               unless on (%(host)s)
-              max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseSelector)s}[5m])) == 0
+              max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0
             )
           ||| % c,
           'for': '5m',
@@ -65,7 +72,7 @@ local labels = import '../lib/labels.libsonnet';
           'double-bit errors or rows remapped for them within 15 minutes; what ran there has wrong data or has died.',
           raised(['ecc_double_bit']) + |||
             or
-            max by (%(board)s) (increase(kpulse_gpu_remapped_rows_total{%(kpulseSelector)s, severity="uncorrectable"}[15m])) > 0
+            max by (%(board)s) (increase(kpulse_gpu_remapped_rows_total{%(kpulseMatchers)sseverity="uncorrectable"}[15m])) > 0
           ||| % c
         ),
         alert(
@@ -77,7 +84,7 @@ local labels = import '../lib/labels.libsonnet';
           '{{ $value | humanize }} within an hour.',
           |||
             max by (%(board)s) (
-              increase(kpulse_gpu_ecc_errors_total{%(kpulseSelector)s, severity="correctable", scope="volatile"}[1h])
+              increase(kpulse_gpu_ecc_errors_total{%(kpulseMatchers)sseverity="correctable", scope="volatile"}[1h])
             ) > %(correctableECCPerHour)g
           ||| % c
         ),
@@ -90,7 +97,7 @@ local labels = import '../lib/labels.libsonnet';
           '{{ $value | humanize }} replays a minute.',
           |||
             60 * max by (%(board)s) (
-              rate(kpulse_gpu_pcie_replays_total{%(kpulseSelector)s}[15m])
+              rate(kpulse_gpu_pcie_replays_total%(kpulseOnly)s[15m])
             ) > %(pcieReplaysPerMinute)g
           ||| % c
         ),
@@ -103,7 +110,7 @@ local labels = import '../lib/labels.libsonnet';
           '{{ $value | humanize }} errors within 15 minutes.',
           |||
             sum by (%(board)s) (
-              max by (%(board)s, kind) (increase(kpulse_gpu_nvlink_errors_total{%(kpulseSelector)s}[15m]))
+              max by (%(board)s, kind) (increase(kpulse_gpu_nvlink_errors_total%(kpulseOnly)s[15m]))
             ) > 0
           ||| % c
         ),
@@ -136,10 +143,9 @@ local labels = import '../lib/labels.libsonnet';
           'slowed down by heat.',
           '{{ $value | humanizePercentage }} of the last 10 minutes.',
           |||
-            max by (%(board)s) (rate(kpulse_gpu_throttled_seconds_total{%(kpulseSelector)s, reason="thermal"}[10m])) > %(thermalThrottleShareThreshold)g
+            max by (%(board)s) (rate(kpulse_gpu_throttled_seconds_total{%(kpulseMatchers)sreason="thermal"}[10m])) > %(thermalThrottleShareThreshold)g
             or
-            max by (%(board)s) (avg_over_time(kpulse_gpu_clock_event_active{%(kpulseSelector)s, reason=~"sw_thermal|hw_thermal"}[10m])) > %(thermalThrottleShareThreshold)g
-          ||| % c
+          ||| % c + slowed('sw_thermal|hw_thermal') + '> %(thermalThrottleShareThreshold)g\n' % c
         ),
         alert(
           'KpulseGPUPowerBrake',
@@ -148,11 +154,7 @@ local labels = import '../lib/labels.libsonnet';
           null,
           'slowed down by its power supply.',
           'the power brake was on for {{ $value | humanizePercentage }} of the last 10 minutes.',
-          |||
-            max by (%(board)s) (
-              avg_over_time(kpulse_gpu_clock_event_active{%(kpulseSelector)s, reason="hw_power_brake"}[10m])
-            ) > %(powerBrakeShareThreshold)g
-          ||| % c
+          slowed('hw_power_brake') + '> %(powerBrakeShareThreshold)g\n' % c
         ),
         alert(
           'KpulseGPUHot',

@@ -8,23 +8,28 @@ local labels = import '../lib/labels.libsonnet';
     optional: std.join('|', $._config.optionalFields),
   },
 
+  local down = labels.down(c),
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'kpulse-proxy',
       rules: [
         {
           alert: 'KpulseProxyDown',
-          expr: 'absent(up{%(kpulseSelector)s} == 1)' % c,
+          expr: down + |||
+            unless on (%(clusterLabel)s)
+            count by (%(clusterLabel)s) (kpulse_build_info%(kpulseOnly)s)
+          ||| % c,
           'for': '10m',
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: 'No kpulse-proxy can be scraped.',
-            description: 'Prometheus reaches none of its kpulse-proxy targets, or has none: no GPU is watched.',
+            description: '{{ $labels.instance }}, as every other kpulse-proxy of the last day, does not answer, or says 502 because it can read none of its sources: no GPU is watched.',
           },
         },
         {
           alert: 'KpulseProxyInstanceDown',
-          expr: 'up{%(kpulseSelector)s} == 0' % c,
+          expr: down,
           'for': '10m',
           labels: { severity: c.warningSeverity },
           annotations: {
@@ -36,10 +41,9 @@ local labels = import '../lib/labels.libsonnet';
           alert: 'KpulseUpstreamDown',
           // A proxy that reads none of its sources answers 502, so that only up tells.
           expr: |||
-            kpulse_source_up{%(kpulseSelector)s} == 0
+            kpulse_source_up%(kpulseOnly)s == 0
             or
-            up{%(kpulseSelector)s} == 0
-          ||| % c,
+          ||| % c + down,
           'for': '5m',
           labels: { severity: c.warningSeverity },
           annotations: {
@@ -50,9 +54,9 @@ local labels = import '../lib/labels.libsonnet';
         {
           alert: 'KpulseUpstreamStale',
           expr: |||
-            time() - max by (%(clusterLabel)s, instance, source) (kpulse_source_last_read_timestamp_seconds{%(kpulseSelector)s}) > %(sourceStaleSeconds)d
+            time() - max by (%(clusterLabel)s, instance, source) (kpulse_source_last_read_timestamp_seconds%(kpulseOnly)s) > %(sourceStaleSeconds)d
             or
-            max by (%(clusterLabel)s, instance, source) (kpulse_source_unchanged_seconds{%(kpulseSelector)s}) > %(sourceUnchangedSeconds)d
+            max by (%(clusterLabel)s, instance, source) (kpulse_source_unchanged_seconds%(kpulseOnly)s) > %(sourceUnchangedSeconds)d
           ||| % c,
           'for': '2m',
           labels: { severity: c.warningSeverity },
@@ -65,7 +69,7 @@ local labels = import '../lib/labels.libsonnet';
           alert: 'KpulseUpstreamSlow',
           expr: |||
             max by (%(clusterLabel)s, instance, source) (
-              avg_over_time(kpulse_source_read_duration_seconds{%(kpulseSelector)s}[5m])
+              avg_over_time(kpulse_source_read_duration_seconds%(kpulseOnly)s[5m])
             ) > %(sourceSlowShare)g * %(scrapeIntervalSeconds)d
           ||| % c,
           'for': '15m',
@@ -79,7 +83,7 @@ local labels = import '../lib/labels.libsonnet';
           alert: 'KpulseParseErrors',
           expr: |||
             max by (%(clusterLabel)s, instance, source) (
-              increase(kpulse_source_skipped_lines_total{%(kpulseSelector)s}[15m])
+              increase(kpulse_source_skipped_lines_total%(kpulseOnly)s[15m])
             ) > 0
           ||| % c,
           'for': '15m',
@@ -92,9 +96,9 @@ local labels = import '../lib/labels.libsonnet';
         {
           alert: 'KpulseRequiredFieldMissing',
           expr: |||
-            max by (%(clusterLabel)s, instance, source, field) (kpulse_source_field_missing{%(kpulseSelector)s, field!~"%(optional)s"}) == 1
+            max by (%(clusterLabel)s, instance, source, field) (kpulse_source_field_missing{%(kpulseMatchers)sfield!~"%(optional)s"}) == 1
             and on (%(clusterLabel)s, instance, source)
-            max by (%(clusterLabel)s, instance, source) (kpulse_source_devices{%(kpulseSelector)s}) > 0
+            max by (%(clusterLabel)s, instance, source) (kpulse_source_devices%(kpulseOnly)s) > 0
           ||| % c,
           'for': '30m',
           labels: { severity: c.infoSeverity },

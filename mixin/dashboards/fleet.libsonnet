@@ -93,7 +93,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows('max by (%s) (device:kpulse_gpu_utilization_gap:avg5m%s)' % [labels.board(c), recorded]),
                            p.rows(q.board(c, 'kpulse_gpu_temperature_celsius')),
                            p.rows(q.board(c, 'kpulse_gpu_power_watts')),
-                           p.rows(q.board(c, 'kpulse_gpu_allocations')),
+                           p.rows(q.or0(q.board(c, 'kpulse_gpu_allocations'), '(%s == 1)' % q.board(c, 'kpulse_gpu_present'))),
                          ]
                        ) + p.joined + p.sorted('Value #B', false) + p.sorted('Value #A') + p.renamed(boardColumns + [
                          ['Value #A', 'Health'],

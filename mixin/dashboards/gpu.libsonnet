@@ -9,11 +9,13 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   // One uuid is enough: it is unique in the world.
-  local raw(more='') = '{%s, uuid="$gpu"%s}' % [c.kpulseSelector, more],
+  local raw(more='') = '{%suuid="$gpu"%s}' % [c.kpulseMatchers, more],
   local recorded(more='') = '{uuid="$gpu"%s}' % more,
   local device(name, more='') = 'max by (%s) (%s%s)' % [labels.device(c), name, raw(more)],
   local board(name, more='') = 'max by (%s) (%s%s)' % [labels.board(c), name, raw(more)],
   local by(label, name, more='') = 'max by (%s, %s) (%s%s)' % [labels.board(c), label, name, raw(more)],
+  // held is by with a 0 for what held at any time of the range, and does not now.
+  local held(label, name) = q.or0(by(label, name), 'max by (%s, %s) (last_over_time(%s%s[$__range]))' % [labels.board(c), label, name, raw()]),
   // An instance is named in every legend; a board that is not cut has no such label.
   local mig = ' {{mig_instance}}',
   local ratio(title, description, list) = p.timeseries(
@@ -77,15 +79,15 @@ local v = import '../lib/variable.libsonnet';
           ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
           d.at(24, 7, p.stateTimeline(
             'Conditions over time',
-            'Each condition that was read: 1 while it is raised. What is missing here was never read, which is not the same as fine.',
+            'Each condition that was raised: 1 while it is. kpulse_gpu_health_conditions_read says how many are looked at; with --series=full those that were never raised are here too.',
             'none',
-            [p.query(by('condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
+            [p.query(held('condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
           ) + p.mappings({ '0': { text: 'clear', color: 'green' }, '1': { text: 'raised', color: 'red' } })),
           d.at(24, 4, p.stateTimeline(
             'Recommended action over time',
             'What has to be done about the board: the most that its conditions, or the driver itself, ask for.',
             'none',
-            [p.query(by('action', 'kpulse_gpu_recommended_action'), '{{action}}')]
+            [p.query(held('action', 'kpulse_gpu_recommended_action'), '{{action}}')]
           ) + p.mappings({ '0': { text: 'no', color: 'text' }, '1': { text: 'yes', color: 'orange' } })),
         ]),
         d.row('Activity', [
@@ -150,13 +152,13 @@ local v = import '../lib/variable.libsonnet';
             'What holds the clocks down',
             'A reason is 1 while it is in force. gpu_idle and sw_power_cap are normal; thermal ones and the power brake are not.',
             'none',
-            [p.query(by('reason', 'kpulse_gpu_clock_event_active'), '{{reason}}')]
+            [p.query(held('reason', 'kpulse_gpu_clock_event_active'), '{{reason}}')]
           ) + p.mappings({ '0': { text: 'no', color: 'text' }, '1': { text: 'yes', color: 'orange' } })),
         ]),
         d.row('Errors', [
           d.at(6, 7, p.stat(
             'Last XID',
-            'Code of the last error that the driver reported; 0 is none. It stays until the exporter restarts: the next panel says whether it is new.',
+            'Code of the last error that the driver reported; none where there is no data. It stays until the exporter restarts: the next panel says whether it is new.',
             'none',
             [p.instant(board('kpulse_gpu_xid_last'), 'XID')]
           ) + colors.count),

@@ -107,7 +107,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows('max by (%s, %s) (allocation:kpulse_allocation_real_utilization:avg5m%s)' % [labels.device(c), labels.holder(c), held]),
                            p.rows(
                              'max by (%(device)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(held)s)\n* 0 + on (%(device)s) group_left ()\n(1 - %(used)s)'
-                             % { device: labels.device(c), holder: labels.holder(c), held: held, used: q.device(c, 'kpulse_gpu_framebuffer_used_ratio') }
+                             % { device: labels.device(c), holder: labels.holder(c), held: held, used: '%s / on (%s) %s' % [q.device(c, 'kpulse_gpu_framebuffer_used_bytes'), labels.device(c), q.device(c, 'kpulse_gpu_framebuffer_total_bytes')] }
                            ),
                          ]
                        ) + p.joined + p.sorted('Value #B', false) + p.renamed([

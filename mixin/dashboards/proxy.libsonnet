@@ -1,12 +1,13 @@
 // Proxy: can the other dashboards be believed? What the proxies read, and what they cost.
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
+local labels = import '../lib/labels.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
-  local raw(name, more='') = '%s{%s, %s=~"$cluster", instance=~"$instance"%s}' % [name, c.kpulseSelector, c.clusterLabel, more],
+  local raw(name, more='') = '%s{%s%s=~"$cluster", instance=~"$instance"%s}' % [name, c.kpulseMatchers, c.clusterLabel, more],
   local own(name, more='') = '%s{%s, %s=~"$cluster"%s}' % [name, c.telemetrySelector, c.clusterLabel, more],
   local source = '%s, instance, source' % c.clusterLabel,
   local bySource(name) = 'max by (%s) (%s)' % [source, raw(name)],
@@ -20,8 +21,8 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.instance(c)],
       [
         d.row('Now', [
-          d.at(4, 4, p.stat('Proxies down', 'Targets that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('up'))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Proxies up', 'Targets that answer. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant('count(%s == 1) or vector(0)' % raw('up'))]) + colors.count),
+          d.at(4, 4, p.stat('Proxies down', 'Targets that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant('count(%s) or vector(0)' % labels.down(c, '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies up', 'Targets that answer. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant('count(%s) or vector(0)' % raw('kpulse_build_info'))]) + colors.count),
           d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('kpulse_source_up'))]) + colors.bad('red')),
           d.at(4, 4, p.stat('Devices', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
           d.at(4, 4, p.stat('Missing fields', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),

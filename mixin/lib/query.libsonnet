@@ -4,7 +4,7 @@ local labels = import 'labels.libsonnet';
 {
   // raw selects series of the proxy itself within the dashboard's variables, recorded
   // those of the rules, which have no job; `more` adds matchers to either.
-  raw(c, more=''):: '{%s, %s=~"$cluster", hostname=~"$hostname"%s}' % [c.kpulseSelector, c.clusterLabel, more],
+  raw(c, more=''):: '{%s%s=~"$cluster", hostname=~"$hostname"%s}' % [c.kpulseMatchers, c.clusterLabel, more],
   recorded(c, more=''):: '{%s=~"$cluster", hostname=~"$hostname"%s}' % [c.clusterLabel, more],
   cluster(c, more=''):: '{%s=~"$cluster"%s}' % [c.clusterLabel, more],
 
@@ -15,10 +15,10 @@ local labels = import 'labels.libsonnet';
   // severity ranks boards by their state of health: 3 crit, 2 warn, 1 hot, 0.5 unknown,
   // 0 ok.
   severity(c, more='')::
-    std.join('\n+ on (%s)\n' % labels.board(c), [
-      '%g * %s' % [rank.weight, self.board(c, 'kpulse_gpu_health', ', state="%s"%s' % [rank.state, more])]
-      for rank in [{ state: 'crit', weight: 3 }, { state: 'warn', weight: 2 }, { state: 'hot', weight: 1 }, { state: 'unknown', weight: 0.5 }]
-    ]),
+    labels.state(c, c.kpulseMatchers, ', %s=~"$cluster", hostname=~"$hostname"%s' % [c.clusterLabel, more]),
+  // or0 makes 0 of what a query lacks and another has, or that it had within the range: a
+  // proxy may not serve what does not hold.
+  or0(query, other):: '%s\nor\n0 * %s' % [query, other],
   // ranked gives the series of each value of a label its rank, so that tables of words can
   // be ordered by what the words mean; values that are not listed have the rank 0. Ranks are
   // [[value, rank], ...].

@@ -34,27 +34,27 @@ local query(name, label, text, multi=true) = {
   },
 
   cluster(c):: query(
-    'cluster', 'Cluster', 'label_values(kpulse_gpu_info{%s}, %s)' % [c.kpulseSelector, c.clusterLabel]
+    'cluster', 'Cluster', 'label_values(kpulse_gpu_info%s, %s)' % [c.kpulseOnly, c.clusterLabel]
   ) { hide: if c.showMultiCluster then 0 else 2 },
 
   hostname(c):: query(
-    'hostname', 'Host', 'label_values(kpulse_gpu_info{%s, %s=~"$cluster"}, hostname)' % [c.kpulseSelector, c.clusterLabel]
+    'hostname', 'Host', 'label_values(kpulse_gpu_info{%s%s=~"$cluster"}, hostname)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 
   // gpu goes by uuid: an index means another board on every host.
   gpu(c, multi=true):: query(
-    'gpu', 'GPU', 'label_values(kpulse_gpu_info{%s, %s=~"$cluster", hostname=~"$hostname"}, uuid)' % [c.kpulseSelector, c.clusterLabel], multi
+    'gpu', 'GPU', 'label_values(kpulse_gpu_info{%s%s=~"$cluster", hostname=~"$hostname"}, uuid)' % [c.kpulseMatchers, c.clusterLabel], multi
   ),
 
   namespace(c):: query(
-    'namespace', 'Namespace', 'label_values(kpulse_allocation_info{%s, %s=~"$cluster"}, workload_namespace)' % [c.kpulseSelector, c.clusterLabel]
+    'namespace', 'Namespace', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, workload_namespace)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 
   job(c):: query(
-    'hpc_job', 'Job', 'label_values(kpulse_allocation_info{%s, %s=~"$cluster"}, hpc_job)' % [c.kpulseSelector, c.clusterLabel]
+    'hpc_job', 'Job', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, hpc_job)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 
   instance(c):: query(
-    'instance', 'Proxy', 'label_values(up{%s, %s=~"$cluster"}, instance)' % [c.kpulseSelector, c.clusterLabel]
+    'instance', 'Proxy', 'label_values(kpulse_build_info{%s%s=~"$cluster"}, instance)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 }

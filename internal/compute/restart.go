@@ -12,7 +12,7 @@ import (
 const restartGap = 3 * time.Minute
 
 // sinceDriver are counters that begin at 0 when the driver is loaded or the board is
-// reset. That of energy is the first: nothing else makes it fall.
+// reset, and never fall otherwise.
 var sinceDriver = [...]canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile}
 
 // restarts is what shows that a board started anew.
@@ -31,25 +31,18 @@ func newRestarts() (r restarts) {
 // observe looks for a counter that fell, and returns the name of its series; "" for none. It
 // may have been rounded by one unit, as where an exporter of another version gives it. The
 // board went on, and did not start anew, where its energy did not fall since an earlier
-// reading. Where that rose, and it was read shortly before, counts of ECC that fell were
-// cleared by hand (nvidia-smi -p 0).
-func (r *restarts) observe(row []float64, at, before time.Time) (fell string, wentOn bool) {
-	ran := false
+// reading.
+func (r *restarts) observe(row []float64, at time.Time) (fell string, wentOn bool) {
 	for i, f := range sinceDriver[:] {
 		v, last := row[f], r.counters[i]
 		if !canonical.Given(v) {
 			continue
 		}
-		r.counters[i] = v
-		switch {
-		case v < last-1 || v == 0 && last > 0: // never if that is NaN
-			if ran {
-				continue
-			}
+		if v < last-1 || v == 0 && last > 0 { // never if that is NaN
 			r.at, fell = at, canonical.Fields[f].Name
-		case f == canonical.Energy:
-			wentOn, ran = v >= last, v > last && at.Sub(before) <= restartGap
 		}
+		wentOn = wentOn || f == canonical.Energy && v >= last
+		r.counters[i] = v
 	}
 	return fell, wentOn && fell == ""
 }

@@ -79,7 +79,7 @@ func (j *Judge) Resolve(uuid string) bool {
 // since the reading before: a counter that fell, or that it was away. One that came back
 // and whose energy counter went on was not reset: it was not seen.
 func (j *Judge) observeReset(d *device, row []float64, at, before time.Time) {
-	fell, wentOn := d.restarts.observe(row, at, before)
+	fell, wentOn := d.restarts.observe(row, at)
 	text := ""
 	switch {
 	case fell != "":

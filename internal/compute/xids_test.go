@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -200,70 +199,6 @@ func TestXIDEvents(t *testing.T) {
 	}
 	want(judge(4*sec, cool.with(canonical.XIDLast, 79.)), "resolved "+resolvedByOperator, "cleared xid_fatal crit none")
 	want(judge(5*sec, cool.with(canonical.Energy, 0.)), "reset gpu_energy_joules_total fell")
-}
-
-// TestClearedCountsAreNoReset: whoever clears the counts of ECC by hand resolves nothing; they
-// show a reset only of a board whose energy does not show that it ran on.
-func TestClearedCountsAreNoReset(t *testing.T) {
-	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"})
-	for name, c := range map[string]struct {
-		energy [2]float64 // before and with the count that fell; NaN where it is not read
-		gap    time.Duration
-		want   canonical.Finding
-	}{
-		"energy went on":            {[2]float64{1000, 1010}, 15 * sec, canonical.Raised},
-		"energy fell too":           {[2]float64{1000, 10}, 15 * sec, canonical.Clear},
-		"energy stands still":       {[2]float64{1000, 1000}, 15 * sec, canonical.Clear},
-		"energy is not read":        {[2]float64{math.NaN(), math.NaN()}, 15 * sec, canonical.Clear},
-		"energy of an hour between": {[2]float64{1000, 90000}, time.Hour, canonical.Clear},
-	} {
-		j := newJudge(t, nil)
-		at := start
-		judge := func(after time.Duration, energy, ecc, last float64) canonical.Finding {
-			at = at.Add(after)
-			r := reading{canonical.XIDLast: last, canonical.Energy: energy, canonical.ECCDoubleBitVolatile: ecc, canonical.ECCSingleBitVolatile: ecc}
-			return j.Judge(frame(top, at, r), nil)[0].Findings.Of(canonical.CondXIDFatal)
-		}
-		judge(sec, c.energy[0], 3, 0)
-		if judge(sec, c.energy[0], 3, 48) != canonical.Raised {
-			t.Fatalf("%s: 48 raises nothing", name)
-		}
-		if got := judge(c.gap, c.energy[1], 0, 48); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-// TestXIDsOutliveAReload: another Judge goes on where one was, by its own rules.
-func TestXIDsOutliveAReload(t *testing.T) {
-	top := topology(canonical.Device{GPU: "0", UUID: "GPU-0"}, canonical.Device{GPU: "1", UUID: "GPU-1"})
-	j := newJudge(t, nil)
-	at := start
-	judge := func(codes ...float64) []canonical.Verdict {
-		at = at.Add(15 * sec)
-		return j.Judge(frame(top, at, reading{canonical.XIDLast: codes[0]}, reading{canonical.XIDLast: codes[1]}), nil)
-	}
-	judge(0, 0)
-	judge(109, 79)
-	states := func(v []canonical.Verdict) [2]canonical.Action { return [2]canonical.Action{v[0].Action, v[1].Action} }
-	if got, want := states(judge(45, 45)), [2]canonical.Action{canonical.ActionResetGPU, canonical.ActionRebootNode}; got != want {
-		t.Errorf("actions %v, want %v", got, want)
-	}
-	next := newJudge(t, func(o *Options) {
-		o.XIDs = map[uint32]XIDOverride{109: OverrideXID(109, canonical.SeverityWarning), 13: OverrideXID(13, canonical.SeverityFatal)}
-	})
-	next.Resume(j)
-	j = next
-	v := judge(0, 0)
-	if got, want := states(v), [2]canonical.Action{canonical.ActionNone, canonical.ActionRebootNode}; got != want || v[0].Findings.Of(canonical.CondXIDFatal) != canonical.Clear {
-		t.Errorf("after a reload: actions %v, want %v", got, want)
-	}
-	if e := j.Events(nil); len(e) == 0 || e[0].Kind != canonical.EventResolved || e[0].Text != resolvedByRules {
-		t.Errorf("events %+v, want that 109 is resolved by the configuration", e)
-	}
-	if got, want := states(judge(109, 13)), [2]canonical.Action{canonical.ActionCheckHardware, canonical.ActionRebootNode}; got != want {
-		t.Errorf("by other rules: actions %v, want %v", got, want)
-	}
 }
 
 // TestStricterRulesCountWhatCame: a code that a reload makes fatal is so from when it came,

@@ -101,11 +101,32 @@ func TestChartRefuses(t *testing.T) {
 		{"kube.dra=true", "set kube.podResources=true too"},
 		{"hostNetwork=true", "set updateStrategy.rollingUpdate to {maxSurge: 0"},
 		{"mode=sidecar,monitor.kind=ServiceMonitor", "the exporter's own ServiceMonitor scrapes a sidecar"},
+		{"mode=sidecar,networkPolicy.enabled=true", "and so under their NetworkPolicy; set networkPolicy.enabled=false"},
 		{"service.enabled=false,monitor.kind=ServiceMonitor", "set service.enabled=true, or monitor.kind=PodMonitor"},
 	} {
 		out, err := helm(t, "template", "x", chart, "--kube-version=1.34.4", "--set="+test.set)
 		if err == nil || !strings.Contains(out, test.want) {
 			t.Errorf("--set %s: %v, want %q:\n%.300s", test.set, err, test.want, out)
+		}
+	}
+}
+
+// TestChartLetsTheExporterBeRead: the NetworkPolicy opens the port that the exporter is read at.
+func TestChartLetsTheExporterBeRead(t *testing.T) {
+	t.Parallel()
+	for set, port := range map[string]string{
+		"mode=exporter": "9400",
+		"exporter.url=http://$(HOST_IP):9500/metrics":  "9500",
+		"exporter.url=http://exporter.gpu:19400":       "19400",
+		"exporter.url=http://exporter.gpu/m?at=a:1":    "80",
+		"exporter.url=https://exporter.gpu/metrics":    "443",
+		"exporter.url=https://[fd00::1]:9443/metrics":  "9443",
+		"mode=dcgm,dcgm.host=nvidia-dcgm.gpu-operator": "5555",
+		"mode=dcgm,dcgm.host=$(HOST_IP):5556":          "5556",
+	} {
+		out := rendered(t, "gpu", "--show-only=templates/networkpolicy.yaml", "--set=networkPolicy.enabled=true,"+set)
+		if want := "\n  - ports: [{port: " + port + ", protocol: TCP}]\n"; !strings.Contains(out, want) {
+			t.Errorf("--set %s: port %s is closed:\n%s", set, port, out)
 		}
 	}
 }
@@ -138,7 +159,7 @@ func TestChartCarriesTheMixin(t *testing.T) {
 		t.Errorf("%d dashboards and %d PrometheusRules", dashboards, rules)
 	}
 	out := rendered(t, "monitoring", append(flags, "--set=monitor.job=gpu")...)
-	if strings.Contains(out, `job="kpulse`) || strings.Contains(out, `job=\"kpulse`) || !strings.Contains(out, `job=\"gpu-telemetry\"`) || !strings.Contains(out, `up{job="gpu"}`) {
+	if strings.Contains(out, `job="kpulse`) || strings.Contains(out, `job=\"kpulse`) || !strings.Contains(out, `job=\"gpu-telemetry\"`) {
 		t.Error("for another job, it looks for ours or not for that one")
 	}
 }

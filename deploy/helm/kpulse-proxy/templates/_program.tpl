@@ -26,6 +26,15 @@
 {{ default .Release.Namespace .Values.exporter.namespace }}
 {{- end }}
 
+{{/* The port of exporter.url, which may hold $(HOST_IP); without a URL, dcgm-exporter's. */}}
+{{- define "kpulse.exporterPort" -}}
+{{- with .Values.exporter.url -}}
+{{ default (ternary "443" "80" (hasPrefix "https:" .)) (regexReplaceAll "^https?://[^/?]*?(?::([0-9]+))?(?:[/?].*)?$" . "${1}") }}
+{{- else -}}
+9400
+{{- end -}}
+{{- end }}
+
 {{- define "kpulse.port" -}}
 {{ ternary .Values.sidecar.port .Values.port (eq .Values.mode "sidecar") }}
 {{- end }}

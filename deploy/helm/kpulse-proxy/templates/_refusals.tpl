@@ -25,6 +25,9 @@
 {{- if and (eq .mode "sidecar") (eq .monitor.kind "ServiceMonitor") -}}
 {{- fail "the exporter's own ServiceMonitor scrapes a sidecar; monitor.kind=PodMonitor adds the proxy's telemetry to it" -}}
 {{- end -}}
+{{- if and (eq .mode "sidecar") .networkPolicy.enabled -}}
+{{- fail "a sidecar is in the exporter's pods, and so under their NetworkPolicy; set networkPolicy.enabled=false" -}}
+{{- end -}}
 {{- if and (eq .monitor.kind "ServiceMonitor") (not .service.enabled) -}}
 {{- fail "a ServiceMonitor finds pods by a Service; set service.enabled=true, or monitor.kind=PodMonitor" -}}
 {{- end -}}

@@ -196,7 +196,7 @@ func (n *realNode) startExporter(t *testing.T, counters string, env []string, fl
 // startBehind runs our program in front of an exporter; each scrape of it is one of the exporter.
 func (n *realNode) startBehind(t *testing.T, exporter *child, flags ...string) *child {
 	t.Helper()
-	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--node-name=n", "--poll=0",
+	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--series=full", "--node-name=n", "--poll=0",
 		"--source.min-interval=0s", "--source=" + exporter.url + "/metrics"}, flags...)...)
 	return n.start(t, cmd)
 }
@@ -204,7 +204,7 @@ func (n *realNode) startBehind(t *testing.T, exporter *child, flags ...string) *
 // startDCGM runs our program on the node's dcgmi and host engine.
 func (n *realNode) startDCGM(t *testing.T, flags ...string) *child {
 	t.Helper()
-	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--node-name=n", "--backend=dcgm",
+	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--series=full", "--node-name=n", "--backend=dcgm",
 		"--dcgm.host=" + n.address}, flags...)...)
 	cmd.Env = n.env()
 	return n.start(t, cmd)
@@ -213,7 +213,7 @@ func (n *realNode) startDCGM(t *testing.T, flags ...string) *child {
 // startNVML runs our program on the node's driver. It needs cgo.
 func (n *realNode) startNVML(t *testing.T, flags ...string) *child {
 	t.Helper()
-	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--node-name=n", "--backend=nvml"}, flags...)...)
+	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--series=full", "--node-name=n", "--backend=nvml"}, flags...)...)
 	cmd.Env = n.env()
 	return n.start(t, cmd)
 }

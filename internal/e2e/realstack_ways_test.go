@@ -168,6 +168,7 @@ func differencesFromTruth(s series, way string, boards []boardYAML) (wrong []str
 	for _, b := range boards {
 		uuid, _ := b.at("uuid").(string)
 		got, expected := boardSeries(s, uuid), b.expected(way)
+		expected["gpu_health_conditions_read"] = want{float64(len(conditionsOf(got))), 0}
 		for _, name := range slices.Sorted(maps.Keys(expected)) {
 			w := expected[name]
 			v, there := got[name]
@@ -188,6 +189,18 @@ func differencesFromTruth(s series, way string, boards []boardYAML) (wrong []str
 		}
 	}
 	return wrong
+}
+
+// conditionsOf returns the health conditions of which a board has a series.
+func conditionsOf(board map[string]float64) map[string]bool {
+	conditions := map[string]bool{}
+	for name := range board {
+		if labels, is := strings.CutPrefix(name, `gpu_health_condition{condition="`); is {
+			condition, _, _ := strings.Cut(labels, `"`)
+			conditions[condition] = true
+		}
+	}
+	return conditions
 }
 
 // awaitTruth scrapes a way until it tells the truth, and fails t if it never does.

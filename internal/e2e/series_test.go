@@ -17,8 +17,8 @@ func TestSeriesPerGPU(t *testing.T) {
 		flags            []string
 		lean, full, held int // at most, and at least for full
 	}{
-		{"demo", []string{"--backend=replay", "--poll=24h"}, 60, 100, 10},
-		{"default counters", []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}, 47, 70, 0},
+		{"demo", []string{"--backend=replay", "--poll=24h"}, 70, 100, 10},
+		{"default counters", []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}, 54, 70, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,8 @@ type Thinned struct {
 	one bool
 }
 
-// ThinnedTable is what the lean form leaves out. The seconds of a device in each class and
+// ThinnedTable is what the lean form leaves out: of enumerations what does not hold, and
+// nothing else, since a reading that is absent is one that nobody gave. The seconds of a device in each class and
 // state stay from 0 on, so that their shares are exact at any time; and so do the error
 // counters of the upstream, which outlive this program: one that was left out until it rose
 // would lose what it rose by while the program did not run.
@@ -51,24 +52,8 @@ func ThinnedTable() []Thinned {
 		{Families: []string{"gpu_health_condition"}, Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, how many were looked at", thin: withoutZeros, none: raisesNothing},
 		{Families: []string{"gpu_clock_event_active"}, Without: "reasons that do not hold", Instead: "absent: it does not hold, or nobody reads it", thin: withoutZeros},
 		{Families: []string{"gpu_recommended_action"}, Without: "`none`", Instead: "absent: nothing is to be done, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
-		{Families: []string{"gpu_real_utilization_coverage_ratio"}, Without: "1", Instead: "absent: all inputs were read", thin: withoutOnes},
-		{Families: flagFamilies(), Without: "0", Instead: "absent: there is no such error, or nobody reads it", thin: withoutZeros},
-		{Families: []string{"gpu_encoder_utilization_ratio", "gpu_decoder_utilization_ratio"}, Without: "0", Instead: "absent: it does nothing, or nobody reads it", thin: withoutZeros},
-		{Families: []string{"gpu_framebuffer_free_bytes", "gpu_framebuffer_reserved_bytes", "gpu_framebuffer_used_ratio"}, Without: "all, where the total is known", Instead: "`kpulse_gpu_framebuffer_total_bytes` and `kpulse_gpu_framebuffer_used_bytes`", thin: withoutDerived},
-		{Families: []string{"gpu_xid_changes_total"}, Without: "a counter that has not counted", Instead: "born as 0 when it first counts", thin: unborn(canonical.XIDChangesTally, ofDeviceAccount)},
-		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "born as 0 when it enters one", thin: unborn(canonical.ClassTally(0), ofAllocationAccount)},
+		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "born as 0 when it enters one", thin: unborn(canonical.ClassTally(0))},
 	}
-}
-
-// flagFamilies are the families whose 0 says that there is no error.
-func flagFamilies() (names []string) {
-	for f := range canonical.NumFields {
-		switch info := &canonical.Fields[f]; {
-		case info.Unit == canonical.Flag, f == canonical.XIDLast, f == canonical.RecoveryAction, f == canonical.FabricError:
-			names = append(names, info.Name)
-		}
-	}
-	return names
 }
 
 // thin returns the families as the lean form has them.
@@ -95,42 +80,17 @@ func withoutZeros(values []float64, _ *canonical.Snapshot, _ int) {
 	}
 }
 
-// withoutOnes leaves out what is 1, but for the rounding of a sum.
-func withoutOnes(values []float64, _ *canonical.Snapshot, _ int) {
-	for i, v := range values {
-		if v > 1-1e-9 {
-			values[i] = math.NaN()
-		}
-	}
-}
-
 // withoutFirst leaves out the first series of a row, and those that do not hold.
 func withoutFirst(values []float64, s *canonical.Snapshot, row int) {
 	values[0] = math.NaN()
 	withoutZeros(values, s, row)
 }
 
-// withoutDerived leaves out what follows from the memory in use and the total.
-func withoutDerived(values []float64, s *canonical.Snapshot, device int) {
-	if row := s.Frame.Row(device); canonical.Given(row[canonical.FramebufferTotal]) && canonical.Given(row[canonical.FramebufferUsed]) {
-		fillNaN(values)
-	}
-}
-
-// accountsOf returns the account of a row.
-type accountsOf func(l *canonical.Ledger, row int) *canonical.Account
-
-func ofDeviceAccount(l *canonical.Ledger, row int) *canonical.Account { return &l.Devices[row] }
-
-func ofAllocationAccount(l *canonical.Ledger, row int) *canonical.Account {
-	return &l.Allocations[row]
-}
-
 // unborn leaves out the counters, from the first of a family on, that are not born, and
 // shows the young ones as 0.
-func unborn(first canonical.Tally, of accountsOf) thinner {
+func unborn(first canonical.Tally) thinner {
 	return func(values []float64, s *canonical.Snapshot, row int) {
-		births := &of(&s.Ledger, row).Births
+		births := &s.Ledger.Allocations[row].Births
 		for i, v := range values {
 			if !canonical.Given(v) {
 				continue

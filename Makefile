@@ -61,16 +61,16 @@ race: ## Run all tests under the race detector; those of internal/e2e, on a prog
 
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 
-kubernetes: ## Build the servers of Kubernetes, helm and kubectl into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
+kubernetes: ## Build the servers of Kubernetes, helm, kubectl and the Prometheus operator into DIR, for KPULSE_KUBERNETES=DIR of internal/e2e (minutes)
 	@test -n '$(DIR)' || { echo 'say where: make kubernetes DIR=/tmp/kubernetes'; exit 1; }
 	go -C internal/e2e/kubernetes build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 	go -C internal/e2e/helm build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
-	go -C internal/e2e/prometheusoperator mod download $(OPERATOR)
+	go -C internal/e2e/prometheusoperator build -trimpath -ldflags '-s -w' -o '$(abspath $(DIR))/' tool
 	install -m 0644 -D -t '$(DIR)/crds' "$$(go -C internal/e2e/prometheusoperator list -m -f '{{.Dir}}' $(OPERATOR))"/example/prometheus-operator-crd/*.yaml
 
 e2e-kube: ## Run the tests on a real Kubernetes and of the chart; builds what they need into DIR first
 	@$(MAKE) kubernetes DIR='$(DIR)'
-	KPULSE_KUBERNETES='$(abspath $(DIR))' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize' ./internal/e2e
+	KPULSE_KUBERNETES='$(abspath $(DIR))' KPULSE_REQUIRE_KUBERNETES=1 go test -count=1 -timeout 20m -run 'Kubernetes|Chart|Kustomize|PrometheusOperator' ./internal/e2e
 
 thanos: ## Build Thanos into DIR, for KPULSE_THANOS=DIR/thanos of the mixin's tests (minutes)
 	@test -n '$(DIR)' || { echo 'say where: make thanos DIR=/tmp/thanos'; exit 1; }

@@ -19,11 +19,11 @@ import (
 // which one would be too little.
 var enforced = regexp.MustCompile(`^# enforce: (\w+)(?:, not (\w+): .*)?\n`)
 
-// monitoring defines the kinds of the Prometheus operator by its own definitions, which
+// monitoring defines kinds of the Prometheus operator by its own definitions, which
 // `make kubernetes` puts beside the servers.
-func (c *cluster) monitoring(t *testing.T) {
+func (c *cluster) monitoring(t *testing.T, kinds ...string) {
 	t.Helper()
-	for _, kind := range []string{"servicemonitors", "podmonitors", "prometheusrules"} {
+	for _, kind := range kinds {
 		text, err := os.ReadFile(filepath.Join(os.Getenv("KPULSE_KUBERNETES"), "crds", "monitoring.coreos.com_"+kind+".yaml"))
 		if err != nil {
 			t.Fatalf("%v; make kubernetes puts it there", err)
@@ -56,7 +56,7 @@ func (c *cluster) gpuNode(t *testing.T) string {
 func TestKubernetesChart(t *testing.T) {
 	t.Parallel()
 	k := kubernetes(t)
-	k.monitoring(t)
+	k.monitoring(t, "servicemonitors", "podmonitors", "prometheusrules")
 	k.put(t, "", object{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": map[string]any{"name": "nvidia"}, "handler": "nvidia"})
 	for _, values := range valueSets(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(values), ".yaml"), func(t *testing.T) {

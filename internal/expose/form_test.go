@@ -150,8 +150,8 @@ func TestLeanAllocatesNothing(t *testing.T) {
 func TestBirthsAtAHandover(t *testing.T) {
 	idle, busy := canonical.ClassTally(canonical.Idle), canonical.ClassTally(canonical.ComputeHeavy)
 	h := handovers{birth: time.Minute, known: map[holder]*handover{}}
-	account := func(births canonical.Births, seconds time.Duration) *canonical.Account {
-		a := &canonical.Account{Observed: seconds * time.Second, Births: births}
+	account := func(births canonical.Births, seconds int) *canonical.Account {
+		a := &canonical.Account{Observed: time.Duration(seconds) * time.Second, Births: births}
 		a.Classes[canonical.Idle] = a.Observed
 		return a
 	}

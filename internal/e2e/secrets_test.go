@@ -183,7 +183,6 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		{"--source=" + given, "--replay=" + given},
 		{"--backend=dcgm", "--source=" + given},
 		{"--export=all+", "--max-samples=1", "--source=" + given},
-		{"--config.show", "--source=" + given},
 		{"doctor", "--source=" + given},
 		{"--tui", "--tui.url=" + given},
 		{"check", "health", "--url=" + given},

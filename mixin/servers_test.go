@@ -142,6 +142,8 @@ var empty = map[string]string{
 	"Throttled share of busy time": "the demo has no such counters",
 	"Most throttled":               "the demo has no such counters",
 	"XIDs by code":                 "the GPU that is looked at has none",
+	"Conditions over time":         "none is raised on that GPU, and the lean form has no series of what is not",
+	"Recommended action over time": "nothing is to be done about that GPU",
 }
 
 // checkPanels asks Prometheus every query of every dashboard, with a GPU chosen where one can

@@ -150,7 +150,7 @@ func TestResolverLooksAgain(t *testing.T) {
 		use(r, "a", lookAgain/2)
 		wantStanding(t, r, "a", Owner{"Job", "j"}, known) // though nothing answers
 		f.change(func() { f.hang = false })
-		use(r, "a", longestPause+2*round)
+		use(r, "a", RequestTimeout+2*longestPause) // a pause lasts up to 1.5 × longestPause
 		wantStanding(t, r, "a", Owner{"Job", "other"}, known)
 		f.change(func() { f.err = errDenied })
 		use(r, "a", 2*lookAgain)

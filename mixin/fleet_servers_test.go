@@ -103,7 +103,7 @@ func startFleet(t *testing.T) *fleet {
 		"thanos-receive-0:10901", "thanos-receive-1:10901", "thanos-receive-2:10901", "thanos-receive-0:19291", "thanos-receive-1:19291", "thanos-receive-2:19291"} {
 		f.addresses[name] = freeAddress(t)
 	}
-	f.servers = servers{prometheus: "http://" + f.addresses["thanos-query:10902"], alertmanager: "http://" + f.addresses["alertmanager:9093"]}
+	f.servers = servers{prometheus: "http://" + f.addresses["thanos-query:10902"], alertmanager: "http://" + f.addresses["alertmanager:9093"], time: fleetTime}
 	f.copyFiles(t)
 
 	start(t, f.addresses["alertmanager:9093"], alertmanager, "--config.file=alertmanager.example.yml",

@@ -44,7 +44,7 @@ func TestTheDemoPages(t *testing.T) {
 	start(t, prometheus, program(t, "prometheus"), "--config.file="+configure(t, dir, alertmanager, proxy),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus, "--rules.alert.resend-delay=10s")
 
-	s := servers{prometheus: "http://" + prometheus, alertmanager: "http://" + alertmanager}
+	s := servers{prometheus: "http://" + prometheus, alertmanager: "http://" + alertmanager, time: demoTime}
 	s.awaitScrape(t)
 	// What the script of the demo holds: a pod that keeps GPU 6 for nothing, GPU 5 that
 	// loses its cooling, XID 79 on GPU 3, which then falls off the bus, and XID 31 on GPU 2,
@@ -70,7 +70,10 @@ func TestTheDemoPages(t *testing.T) {
 }
 
 // servers are where the running ones answer.
-type servers struct{ prometheus, alertmanager string }
+type servers struct {
+	prometheus, alertmanager string
+	time                     shorter // of the rules that Prometheus has
+}
 
 // settled is how long an alert must be as it is to count: Alertmanager learns of those that
 // come together one by one, and notifies nobody before its group_wait is over.
@@ -190,7 +193,7 @@ func (s servers) ask(t *testing.T, gpu string, report func(where, title string, 
 			where := fmt.Sprintf("%s, panel %q", name, p.Title)
 			found := 0
 			for _, target := range p.Targets {
-				n, err := s.count(shrunk(values.Replace(target.Expr)))
+				n, err := s.count(s.time.of(values.Replace(target.Expr)))
 				if err != nil {
 					t.Errorf("%s: %v\n%s", where, err, values.Replace(target.Expr))
 				}
@@ -224,7 +227,7 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	start(t, proxy, binary, "--source=tests/mig.prom", "--hpc-job-info-dir="+jobs, "--web.listen-address="+proxy)
 	start(t, prometheus, program(t, "prometheus"), "--config.file="+configure(t, dir, "127.0.0.1:1", proxy, "localhost:"+port),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus)
-	s := servers{prometheus: "http://" + prometheus}
+	s := servers{prometheus: "http://" + prometheus, time: demoTime}
 	recorded := func() bool {
 		n, err := s.count("job:kpulse_allocation_idle_gpus:rate5m and on () device:kpulse_gpu_workload_class:dominant1h")
 		owners, failed := s.count("owner:kpulse_allocation_energy:rate5m")
@@ -304,10 +307,8 @@ func get(address string, answer any) error {
 
 var duration = regexp.MustCompile(`(\[|offset |for: "|keep_firing_for: "|interval: "?)((?:\d+(?:ms|[smhd]))+)`)
 
-// shrunk divides the durations of rules or an expression by shrink.
-func shrunk(text string) string {
-	return shorter{by: shrink, interval: time.Second, window: 3 * time.Second}.of(text) // three scrapes
-}
+// demoTime is how the durations of the rules are divided in front of the demo.
+var demoTime = shorter{by: shrink, interval: time.Second, window: 3 * time.Second} // three scrapes
 
 // shorter divides the durations of rules.
 type shorter struct {
@@ -346,7 +347,7 @@ func configure(t *testing.T, dir, alertmanager string, proxies ...string) string
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(shrunk(string(text))), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(demoTime.of(string(text))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -103,11 +104,70 @@ func TestChartRefuses(t *testing.T) {
 		{"mode=sidecar,monitor.kind=ServiceMonitor", "the exporter's own ServiceMonitor scrapes a sidecar"},
 		{"mode=sidecar,networkPolicy.enabled=true", "and so under their NetworkPolicy; set networkPolicy.enabled=false"},
 		{"service.enabled=false,monitor.kind=ServiceMonitor", "set service.enabled=true, or monitor.kind=PodMonitor"},
+		{"mode=sidecar,monitor.kind=PodMonitor,monitor.telemetry=false", "set monitor.telemetry=true, or monitor.kind=none"},
+		{"hostNetwork=true,networkPolicy.enabled=true", "close the port by the firewall of the node"},
+		{"updateStrategy.rollingUpdate.maxUnavailable=1", "maxSurge 10% and maxUnavailable 1, and Kubernetes wants one of them to be 0"},
+		{"updateStrategy.rollingUpdate.maxSurge=0", "set {maxSurge: 0, maxUnavailable: 10%}"},
+		{"mode=nvml,dcgm.host=a:1,exporter.url=http://x,nvml.runtimeClassName=", "mode=nvml does not use dcgm.host (of mode dcgm), exporter.url (of mode exporter); leave that out"},
+		{"mode=dcgm,sidecar.port=9401,nvml.runtimeClassName=x", "mode=dcgm does not use nvml.runtimeClassName (of mode nvml), sidecar.port (of mode sidecar);"},
+		{"sidecar.selector.app=x,dcgm.fields=core", "mode=exporter does not use dcgm.fields (of mode dcgm), sidecar.selector (of mode sidecar);"},
+		{"mode=sidecar,port=9400", "mode=sidecar does not use port (of mode exporter, dcgm, nvml);"},
 	} {
 		out, err := helm(t, "template", "x", chart, "--kube-version=1.34.4", "--set="+test.set)
 		if err == nil || !strings.Contains(out, test.want) {
 			t.Errorf("--set %s: %v, want %q:\n%.300s", test.set, err, test.want, out)
 		}
+	}
+}
+
+// TestChartIgnoresNoValue: what the pods of a DaemonSet, its Service and its monitor are told means
+// nothing to a sidecar, which refuses all of it at once.
+func TestChartIgnoresNoValue(t *testing.T) {
+	t.Parallel()
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	writeFile(t, values, `
+affinity: {podAffinity: {}}
+extraContainers: [{name: a}]
+gpuNodesOnly: false
+hostNetwork: true
+monitor: {honorLabels: true, metricRelabelings: [{action: drop}]}
+nodeSelector: {a: b}
+podAnnotations: {a: b}
+podLabels: {a: b}
+podSecurityContext: {fsGroup: 1}
+port: 9000
+priorityClassName: a
+service: {port: 80}
+serviceAccount: {name: a}
+terminationGracePeriodSeconds: 1
+tolerations: []
+updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}
+`)
+	out, err := helm(t, "template", "x", chart, "--kube-version=1.34.4", "--set=mode=sidecar", "--values="+values)
+	if err == nil {
+		t.Fatal("nothing is refused")
+	}
+	for name := range readYAML(t, values) {
+		if !regexp.MustCompile(`[ ,]` + name + `(\.\w+)? \(of mode exporter, dcgm, nvml\)`).MatchString(out) {
+			t.Errorf("%s is ignored:\n%s", name, out)
+		}
+	}
+}
+
+// TestChartPackage: a package has the very files that the chart's links lead to.
+func TestChartPackage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if out, err := helm(t, "package", chart, "--destination="+dir); err != nil {
+		t.Fatalf("helm package: %v\n%s", err, out)
+	}
+	flags := []string{"--kube-version=1.34.4", "--set=prometheusRule.recording=true,prometheusRule.alerts=true,dashboards.enabled=true,kube.workloads=true"}
+	packed, err := helm(t, append([]string{"template", "kpulse-proxy", only(t, dir, "kpulse-proxy-*.tgz"), "--namespace=gpu"}, flags...)...)
+	if err != nil || packed != rendered(t, "gpu", flags...) {
+		t.Errorf("the package renders otherwise than the folder (%v):\n%.500s", err, packed)
+	}
+	if out := command(t, "tar", "-tvzf", only(t, dir, "*.tgz")); strings.Contains(out, " -> ") || !strings.Contains(out, "kpulse-proxy/files/alerts.yaml") {
+		t.Errorf("the package holds\n%s", out)
 	}
 }
 

@@ -71,7 +71,10 @@ func TestKubernetesChart(t *testing.T) {
 			}
 			ns, node := k.secured(t, m[1]), k.gpuNode(t)
 			k.deploy(t) // for the namespace kpulse
-			flags := []string{"--values=" + values, "--set=nodeSelector.kubernetes\\.io/hostname=" + node, "--set=fullnameOverride=" + ns}
+			flags := []string{"--values=" + values, "--set=fullnameOverride=" + ns}
+			if !bytes.Contains(text, []byte("\nmode: sidecar\n")) { // a sidecar is where the exporter's pods are
+				flags = append(flags, "--set=nodeSelector.kubernetes\\.io/hostname="+node)
+			}
 			for _, o := range k.apply(t, ns, rendered(t, ns, flags...)) {
 				if o.at("kind") == "DaemonSet" {
 					pod := k.awaitPods(t, ns, "app.kubernetes.io/name=kpulse-proxy", 1)[0]
@@ -117,7 +120,7 @@ func TestKubernetesChartSidecar(t *testing.T) {
 	k.apply(t, ns, strings.ReplaceAll(string(text), "NODE", node))
 	k.awaitPods(t, ns, "app.kubernetes.io/name=dcgm-exporter", 1)
 	var patch string
-	for _, o := range documents(t, rendered(t, ns, "--set=mode=sidecar,config.preset=hpc")) {
+	for _, o := range documents(t, rendered(t, ns, "--set=mode=sidecar,config.preset=hpc,imagePullSecrets[0].name=registry")) {
 		k.apply(t, ns, mustJSON(t, o))
 		patch += o.at("data", "patch.yaml")
 	}
@@ -149,7 +152,7 @@ func TestKubernetesChartSidecar(t *testing.T) {
 	exporter, proxy := by["exporter"], by["kpulse-proxy"]
 	if len(by) != 2 || len(ds.Template.Spec.Volumes) != 2 || exporter.at("ports") != "" || exporter.at("livenessProbe", "httpGet", "port") != "9400" ||
 		!strings.Contains(mustJSON(t, exporter), `{"name":"DCGM_EXPORTER_LISTEN","value":"127.0.0.1:9402"}`) || !strings.Contains(mustJSON(t, exporter), "pod-resources") ||
-		proxy.at("ports", 0, "name") != "metrics" || proxy.at("ports", 0, "containerPort") != "9400" || proxy.at("securityContext", "runAsNonRoot") != "true" || proxy.at("resources", "limits", "memory") == "" {
+		!strings.Contains(string(before), `"imagePullSecrets":[{"name":"registry"}]`) || proxy.at("ports", 0, "name") != "metrics" || proxy.at("ports", 0, "containerPort") != "9400" || proxy.at("securityContext", "runAsNonRoot") != "true" || proxy.at("resources", "limits", "memory") == "" {
 		t.Errorf("%s", before)
 	}
 	awaitTrue(t, "patched pod", func() bool {

@@ -68,26 +68,6 @@ func aDebian(t *testing.T, require string, programs ...string) (archive string) 
 	return archive
 }
 
-// command runs a program, which must end well, and returns its output.
-func command(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
-	}
-	return string(out)
-}
-
-// only returns the one file that a pattern matches.
-func only(t *testing.T, dir, pattern string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%s: %v, %v; want one file", pattern, files, err)
-	}
-	return files[0]
-}
-
 // checkArchive unpacks an archive and runs the program in it.
 func checkArchive(t *testing.T, archive string) {
 	dir := t.TempDir()

@@ -27,11 +27,10 @@ var hostPort = regexp.MustCompile(`^[^/]+:([0-9]+([/?#].*)?$|.*@)`)
 var urlScheme = regexp.MustCompile(`^(?i:https?:|file:|[a-z][a-z0-9+.-]*://)`)
 
 func parseTarget(s string) (target, error) {
-	bad := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 	switch {
 	case s == "":
 		return target{}, refuse("no source is given", "set --source=http://localhost:9400/metrics")
-	case bad || !utf8.ValidString(s):
+	case !printable(s):
 		return target{}, refuse("the source holds unprintable characters", "write --source without them")
 	case urlScheme.MatchString(s):
 		return parseURL(s)
@@ -41,6 +40,10 @@ func parseTarget(s string) (target, error) {
 			fmt.Sprintf("write --source=%s, or ./%s for a file of that name", suggestURL(safe), safe))
 	}
 	return target{path: s}, nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 func parseURL(s string) (target, error) {
@@ -94,7 +97,7 @@ func parseFile(u *url.URL, safe string) (target, error) {
 		return target{}, refuse(fmt.Sprintf("source %q names no file of this machine", safe),
 			"write file:///ABSOLUTE/PATH, or the path alone")
 	}
-	if strings.ContainsFunc(u.Path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !printable(u.Path) {
 		return target{}, refuse("the source holds unprintable characters", "write --source without them")
 	}
 	return target{path: u.Path}, nil
@@ -117,17 +120,46 @@ func publicName(u *url.URL) string {
 // what lies before the last @ (but the scheme), and the query and fragment. It
 // rather removes too much.
 func redact(s string) string {
-	scheme, rest, ok := strings.Cut(s, "://")
-	if !ok || strings.ContainsAny(scheme, ":/?#@") { // a password may hold ://
-		scheme, rest = "", s
+	scheme, _, public, _ := dissect(s)
+	return scheme + public
+}
+
+// Mask returns a URL, which may not parse, with a word in the place of each part that redact
+// would remove.
+func Mask(url, word string) string {
+	scheme, user, public, query := dissect(url)
+	if user != "" {
+		user = word + "@"
+	}
+	if len(query) > 1 {
+		query = query[:1] + word
+	}
+	return scheme + user + public + query
+}
+
+// MaskSource is Mask for what New takes, which may name a file: that is returned as it is.
+func MaskSource(s, word string) string {
+	if !urlScheme.MatchString(s) && !hostPort.MatchString(s) && printable(s) {
+		return s
+	}
+	return Mask(s, word)
+}
+
+// dissect returns the parts of a URL that may not parse: its scheme with ://, all up to its
+// last @, host and path, and its query and fragment with their ? or #.
+func dissect(s string) (scheme, user, public, query string) {
+	before, rest, ok := strings.Cut(s, "://")
+	if !ok || strings.ContainsAny(before, ":/?#@") { // a password may hold ://
+		rest = s
 	} else {
-		scheme += "://"
+		scheme = before + "://"
 	}
-	rest = rest[strings.LastIndexByte(rest, '@')+1:]
-	if i := strings.IndexAny(rest, "?#"); i >= 0 {
-		rest = rest[:i]
+	at := strings.LastIndexByte(rest, '@') + 1
+	user, public = rest[:at], rest[at:]
+	if i := strings.IndexAny(public, "?#"); i >= 0 {
+		public, query = public[:i], public[i:]
 	}
-	return scheme + rest
+	return scheme, user, public, query
 }
 
 // suggestURL makes a URL of a redacted host:port[/path].

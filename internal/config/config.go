@@ -89,22 +89,22 @@ type Kube struct {
 // Source is one of the sources that a file names. Each key has the meaning of the flag
 // of its name, for this source alone.
 type Source struct {
-	Backend string `yaml:"backend"`
-	Source  string `yaml:"source"`
+	Backend string `yaml:"backend,omitempty"`
+	Source  string `yaml:"source,omitempty"`
 	// Poll is nil where it is not set: 0 reads only when scraped.
-	Poll     *Duration `yaml:"poll"`
-	DCGMHost string    `yaml:"dcgm_host"`
+	Poll     *Duration `yaml:"poll,omitempty"`
+	DCGMHost string    `yaml:"dcgm_host,omitempty"`
 	// DCGMFields is as dcgm.ParseFields takes it.
-	DCGMFields string `yaml:"dcgm_fields"`
+	DCGMFields string `yaml:"dcgm_fields,omitempty"`
 	// Counters is a file, "" for none; Parse makes it relative to the directory of the
 	// config file.
-	Counters string `yaml:"counters"`
-	NodeName string `yaml:"node_name"`
+	Counters string `yaml:"counters,omitempty"`
+	NodeName string `yaml:"node_name,omitempty"`
 	// ExpectedGPUs is 0 where it is not set.
-	ExpectedGPUs Count `yaml:"expected_gpus"`
+	ExpectedGPUs Count `yaml:"expected_gpus,omitempty"`
 	// HTTP holds credentials, TLS and proxy of a URL, nil for none. Files in it are
 	// relative to the directory of the config file.
-	HTTP *HTTP `yaml:"http_config"`
+	HTTP *HTTP `yaml:"http_config,omitempty"`
 }
 
 // HTTP is Prometheus' http_config.

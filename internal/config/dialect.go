@@ -17,7 +17,7 @@ type row struct {
 	Names  []string `yaml:"names"`
 	Field  string   `yaml:"field"`
 	Unit   string   `yaml:"unit"`
-	Labels labels   `yaml:"labels"`
+	Labels labels   `yaml:"labels,omitempty"`
 }
 
 type labels map[string]string

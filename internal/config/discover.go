@@ -24,7 +24,7 @@ type Discover struct {
 	// MaxSources is how many are read at most.
 	MaxSources Count `yaml:"max_sources"`
 	// HTTP is as that of a Source.
-	HTTP *HTTP `yaml:"http_config"`
+	HTTP *HTTP `yaml:"http_config,omitempty"`
 }
 
 // Selector is a label selector as kube.ParseSelector takes it; "" is none.
@@ -54,6 +54,9 @@ func (s Selector) String() string { return string(s) }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (s *Selector) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, s) }
+
+// MarshalYAML implements yaml.Marshaler.
+func (s Selector) MarshalYAML() (any, error) { return switchable(s), nil }
 
 // check returns the settings that are wrong.
 func (d *Discover) check() (wrong []*compute.OptionError) {

@@ -50,6 +50,8 @@ func (d *document) decode(body []byte, into any) {
 		case n.value.Kind == yaml.AliasNode:
 			d.reject(n.path, "an alias (*%s) is not followed; write out what it stands for", n.value.Value)
 			return
+		case n.value.Kind == yaml.ScalarNode && strings.Contains(n.value.Value, Masked):
+			d.reject(n.path, "holds %s, which --config.show prints in the place of a secret; put the real one there", Masked)
 		case n.value.ShortTag() == diag.NullTag && !mayBeEmpty.MatchString(n.path):
 			d.reject(n.path, "is empty; write a value, or remove the key")
 		}
@@ -147,14 +149,36 @@ func (d *document) index(path string, line int, value *yaml.Node) (last int) {
 	for i, inner := range value.Content {
 		switch {
 		case value.Kind == yaml.SequenceNode:
-			last = d.index(fmt.Sprintf("%s[%d]", path, i+1), inner.Line, inner)
+			last = d.index(itemOf(path, i), inner.Line, inner)
 		case i%2 == 1:
 			key := value.Content[i-1]
-			last = d.index(strings.TrimPrefix(path+"."+key.Value, "."), key.Line, inner)
+			last = d.index(keyOf(path, key.Value), key.Line, inner)
 		}
 	}
 	d.nodes[at].last = last
 	return last
+}
+
+// itemOf is the path of the i-th value of a list.
+func itemOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i+1) }
+
+// keyOf is the path of a key's value.
+func keyOf(section, key string) string { return strings.TrimPrefix(section+"."+key, ".") }
+
+// merged is what a path has of a key << that is followed.
+var merged = regexp.MustCompile(`(^|\.)<<(\[\d+\])?\.`)
+
+// Lines returns the line of each value that the file has, by its path.
+func (f *File) Lines() map[string]int {
+	lines := map[string]int{}
+	for i := range f.document.nodes {
+		n := &f.document.nodes[i]
+		path := merged.ReplaceAllString(n.path, "$1")
+		if _, known := lines[path]; path == n.path || !known { // a key wins over what is merged
+			lines[path] = n.first
+		}
+	}
+	return lines
 }
 
 // find returns the node with a path, or the one that it would be in.

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"reflect"
 	"regexp"
 	"testing"
 
@@ -26,6 +28,7 @@ func FuzzParse(f *testing.F) {
 	for _, test := range refusedLines {
 		f.Add([]byte(test.text))
 	}
+	f.Add([]byte(openHTTP))
 	if body, err := os.ReadFile(example); err == nil {
 		f.Add(body)
 	}
@@ -44,7 +47,31 @@ func FuzzParse(f *testing.F) {
 		if c.Limits.Series < 1 || c.Limits.MaxBody < 1 || c.Limits.MaxRequests < 1 {
 			t.Errorf("limits are %+v", c.Limits)
 		}
+		showsItself(t, c)
 	})
+}
+
+// showsItself looks whether what Show writes is read as the same settings, as far as
+// nothing is masked.
+func showsItself(t *testing.T, c *File) {
+	t.Helper()
+	shown, err := c.Show(Showing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(shown, []byte(Masked)) {
+		return
+	}
+	again, err := Parse("fuzz.yml", shown)
+	if err != nil {
+		t.Fatalf("what is shown is refused: %v\n%s", err, shown)
+	}
+	if !reflect.DeepEqual(again.Config, c.Config) {
+		t.Errorf("what is shown means\n%+v, not\n%+v\n%s", again.Config, c.Config, shown)
+	}
+	if twice, err := again.Show(Showing{}); err != nil || !bytes.Equal(twice, shown) {
+		t.Errorf("shown again, it is\n%s, not\n%s", twice, shown)
+	}
 }
 
 // checkProblems looks whether err names a line of the file, and a reason.

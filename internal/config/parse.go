@@ -72,8 +72,8 @@ func Parse(name string, body []byte) (*File, error) {
 
 // file is what a file holds.
 type file struct {
-	Preset        string       `yaml:"preset"`
-	Weights       *weights     `yaml:"weights"`
+	Preset        string       `yaml:"preset,omitempty"`
+	Weights       *weights     `yaml:"weights,omitempty"`
 	MissingInputs string       `yaml:"missing_inputs"`
 	MinCoverage   float64      `yaml:"min_coverage"`
 	Thresholds    thresholds   `yaml:"thresholds"`
@@ -146,7 +146,7 @@ func (t *temperatures) UnmarshalYAML(n *yaml.Node) error {
 
 // config returns the settings of a file, and reports to d what can be none.
 func (f *file) config(d *document) Config {
-	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: f.Sources, Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Kube: f.Kube, Compat: append([]string(nil), f.Compat...), Series: f.Series}
+	c := Config{Judge: compute.DefaultOptions(), Rows: f.rows(d), Sources: append([]Source(nil), f.Sources...), Limits: f.Limits, Rules: f.Rules, KernelLog: f.KernelLog, Kube: f.Kube, Compat: append([]string(nil), f.Compat...), Series: f.Series}
 	f.judge(&c.Judge, d)
 	f.Series.births(&c.Judge)
 	c.Series.Exclude = append([]string(nil), f.Series.Exclude...) // an empty list is none

@@ -48,6 +48,9 @@ func (d Duration) String() string {
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, d) }
 
+// MarshalYAML implements yaml.Marshaler.
+func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
+
 // KernelLog is a file with records of the kernel's log; "" is none.
 type KernelLog string
 
@@ -66,6 +69,9 @@ func (k KernelLog) String() string { return string(k) }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (k *KernelLog) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, k) }
+
+// MarshalYAML implements yaml.Marshaler.
+func (k KernelLog) MarshalYAML() (any, error) { return switchable(k), nil }
 
 // PodResources is the path of the kubelet's socket for who has which device; "" is none.
 type PodResources string
@@ -93,6 +99,9 @@ func (p PodResources) String() string { return string(p) }
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (p *PodResources) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, p) }
 
+// MarshalYAML implements yaml.Marshaler.
+func (p PodResources) MarshalYAML() (any, error) { return switchable(p), nil }
+
 // switched is what a text means that is a path, or switches a standard one on or off.
 func switched[T ~string](text string, standard T) T {
 	switch strings.ToLower(text) {
@@ -102,6 +111,14 @@ func switched[T ~string](text string, standard T) T {
 		return ""
 	}
 	return T(text)
+}
+
+// switchable is a value as it can be set, false for one that is switched off.
+func switchable[T ~string](value T) any {
+	if value == "" {
+		return false
+	}
+	return string(value)
 }
 
 // Size is a number of bytes, from 1 to 1 TiB.
@@ -148,6 +165,9 @@ func (z Size) String() string {
 
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (z *Size) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, z) }
+
+// MarshalYAML implements yaml.Marshaler.
+func (z Size) MarshalYAML() (any, error) { return z.String(), nil }
 
 // Count is a number of things, at least 1.
 type Count int

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"bytes"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/diag"
+)
+
+// Masked stands in the place of a secret in what Show writes. No file may hold it.
+const Masked = "<secret>"
+
+// Showing is how settings are written. The zero value names no origins.
+type Showing struct {
+	// Origin returns where the value at a path, such as sources[2].poll, is from; "" says
+	// nothing of it. nil does so of all.
+	Origin func(path string) string
+	// Mask returns a URL, which may not parse, with Masked in the place of what is secret
+	// in it. nil masks the whole of one that has a user, a query or a fragment.
+	Mask func(url string) string
+	// Directory is where relative names of files begin, "" to leave them relative.
+	Directory string
+}
+
+// Show returns the settings as a file of which Parse makes the same ones, but that Masked
+// stands in the place of what is secret in http_config and in the query of a path. The URLs
+// of Sources are for the caller to mask: they may be files.
+func (c *Config) Show(how Showing) ([]byte, error) {
+	var root yaml.Node
+	if err := root.Encode(c.file()); err != nil {
+		return nil, err
+	}
+	how.walk("", &root)
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&root); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), encoder.Close()
+}
+
+// walk completes all values below a path, which is as a document has it.
+func (how *Showing) walk(path string, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode {
+		how.complete(path, n)
+	}
+	if how.Origin != nil && len(n.Content) == 0 {
+		n.LineComment = how.Origin(path)
+	}
+	for i, inner := range n.Content {
+		switch {
+		case n.Kind == yaml.SequenceNode:
+			how.walk(itemOf(path, i), inner)
+		case i%2 == 1:
+			how.walk(keyOf(path, n.Content[i-1].Value), inner)
+		}
+	}
+}
+
+// What is to be done with values, by their paths, those of http_config by their paths in it.
+// Of these only what is known to be harmless is shown.
+var (
+	namesFile = regexp.MustCompile(`^(kube\.config|rules\.files\[\d+\]|sources\[\d+\]\.counters)$`)
+	ofHTTP    = regexp.MustCompile(`^(sources\[\d+\]|kube\.discover)\.http_config\.`)
+	httpFile  = regexp.MustCompile(`^(((basic_auth|authorization|oauth2)\.)?\w+_file|(oauth2\.)?tls_config\.\w+_file|http_headers\..+\.files\[\d+\])$`)
+	httpURL   = regexp.MustCompile(`^(oauth2\.)?(proxy_url|token_url)$`)
+	harmless  = regexp.MustCompile(`^(follow_redirects|enable_http2|authorization\.type|(basic_auth|authorization|oauth2)\.\w+_ref|` +
+		`(oauth2\.)?(no_proxy|proxy_from_environment|tls_config\.(ca|cert|\w+_ref|server_name|insecure_skip_verify|min_version|max_version))|` +
+		`oauth2\.(client_id|client_certificate_key_id|grant_type|signature_algorithm|iss|audience|scopes\[\d+\]))$`)
+)
+
+// complete makes a value independent of where the program runs, and masks what is secret.
+func (how *Showing) complete(path string, n *yaml.Node) {
+	http := ofHTTP.FindString(path)
+	switch key := path[len(http):]; {
+	case n.ShortTag() == diag.NullTag || n.Value == "":
+	case http == "" && namesFile.MatchString(key), http != "" && httpFile.MatchString(key):
+		if how.Directory != "" && !filepath.IsAbs(n.Value) {
+			n.Value = filepath.Join(how.Directory, n.Value)
+		}
+	case key == "kube.discover.path", http != "" && httpURL.MatchString(key):
+		n.Value = how.mask(n.Value)
+	case http != "" && !harmless.MatchString(key):
+		n.SetString(Masked)
+	}
+	if strings.Contains(n.Value, "\n") {
+		n.Style = yaml.DoubleQuotedStyle // one line, which a comment may follow
+	}
+}
+
+func (how *Showing) mask(url string) string {
+	switch {
+	case how.Mask != nil:
+		return how.Mask(url)
+	case strings.ContainsAny(url, "@?#"):
+		return Masked
+	}
+	return url
+}

@@ -209,6 +209,9 @@ func (g given) options(o *options) (*options, error) {
 			return nil, err
 		}
 	}
+	if o.show && file != nil {
+		o.lines = file.Lines()
+	}
 	g.complete(os.LookupEnv, o)
 	o.weigh()
 	if err := o.chooseSources(file); err != nil {

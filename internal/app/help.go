@@ -20,6 +20,7 @@ As CSV:                       kpulse-proxy --source=http://node:9400/metrics --e
 On the terminal:              kpulse-proxy --tui
 What was recorded, there:     kpulse-proxy --tui --replay=FILE
 Is a config file right?       kpulse-proxy check config FILE
+What would it run with?       kpulse-proxy --config.show
 Are rule files right?         kpulse-proxy check rules FILE…
 Does the exporter serve all?  kpulse-proxy check counters FILE
 May jobs run on these GPUs?   kpulse-proxy check health

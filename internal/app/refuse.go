@@ -64,7 +64,7 @@ func (o *options) refuseFlag(f *givenFlag) error {
 	if s.modes&o.mode() == 0 && f.typed {
 		return fmt.Errorf("%s: %s", f.name(), s.remedy)
 	}
-	if s.everywhere&o.mode() != 0 || o.discovers() && s.isFor(&backends[0]) || slices.ContainsFunc(o.sources, func(one sourceSettings) bool { return s.isFor(one.backend) }) {
+	if o.isForSources(s) {
 		return nil
 	}
 	var names []string
@@ -78,10 +78,21 @@ func (o *options) refuseFlag(f *givenFlag) error {
 	return fmt.Errorf("%s is not for the %s backend: %s", f.name(), strings.Join(slices.Compact(names), " or "), s.remedy)
 }
 
+// isForSources reports whether a setting has a meaning for something that is read, or in this
+// mode for all of it.
+func (o *options) isForSources(s *setting) bool {
+	return s.everywhere&o.mode() != 0 || o.discovers() && s.isFor(&backends[0]) || slices.ContainsFunc(o.sources, func(one sourceSettings) bool { return s.isFor(one.backend) })
+}
+
 // lacks reports whether a setting that has a value has no meaning for want of those that it
 // needs.
 func (o *options) lacks(s *setting) bool {
-	return s.needs != "" && !o.isZero(s) && !slices.ContainsFunc(strings.Fields(s.needs), func(flag string) bool { return !o.isZero(settingOf(flag)) })
+	return !o.isZero(s) && !o.hasNeeded(s)
+}
+
+// hasNeeded reports whether one of those that a setting needs has a value, if it needs any.
+func (o *options) hasNeeded(s *setting) bool {
+	return s.needs == "" || slices.ContainsFunc(strings.Fields(s.needs), func(flag string) bool { return !o.isZero(settingOf(flag)) })
 }
 
 func (o *options) isZero(s *setting) bool { return reflect.ValueOf(s.at(o)).Elem().IsZero() }

@@ -78,6 +78,9 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return exitUsage
 	}
+	if opts.show {
+		return report(stderr, opts.showConfig(stdout))
+	}
 	ctx, stop := opts.begin()
 	defer stop()
 	switch {
@@ -95,6 +98,11 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		stderr = log
 		err = serve(ctx, opts, opts.logTo(log))
 	}
+	return report(stderr, err)
+}
+
+// report says why a mode failed, if it did, and returns the exit code.
+func report(stderr io.Writer, err error) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n", err)
 		return exitFailed

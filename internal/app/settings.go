@@ -79,6 +79,8 @@ type options struct {
 	given given // where they come from
 
 	configFile string
+	show       bool             // --config.show
+	lines      map[string]int   // of the config file, by path, for that
 	flagSource config.Source    // as flags describe it
 	replayFile string           // --replay
 	sources    []sourceSettings // what is read, at least one
@@ -276,6 +278,9 @@ var settings = []setting{
 		help:  "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed, also where the source no longer names it: kpulse_gpu_present is 0 for each that is missing."},
 	{flag: "config.file", group: groupComputing, placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.configFile },
 		help: "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, the meaning of XIDs, names of families, and what some flags set, which win over it. deploy/config.example.yml shows them all."},
+	{flag: "config.show", group: groupComputing, modes: modesReading&^modeHealth | modeAttach, at: func(o *options) any { return &o.show },
+		remedy: "kpulse-proxy --config.show prints the settings of what runs; leave check health out",
+		help:   "Print the settings in force as a config file, with where each is from, and end; nothing is read or served. What no file can say stands there as comments. Secrets are masked as " + config.Masked + ", which a config file that is read must not hold."},
 	{flag: "rules.file", key: "rules.files", group: groupComputing, placeholder: "FILE", modes: modeServe, at: func(o *options) any { return &o.Rules.Files },
 		remedy: "results are served at /metrics, and --once, --export and --tui show none; leave it out",
 		help:   "Prometheus rule file, or glob of such, whose recording rules the proxy evaluates itself over what it serves; their results stand at the end of /metrics. Can be given several times (in the environment: one in a line)."},

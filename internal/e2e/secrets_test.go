@@ -94,9 +94,10 @@ func ways(t *testing.T, exporter string) map[string]*exec.Cmd {
 	byEnvironment.Env = append(os.Environ(), "KPULSE_SOURCE="+u.String(), "KPULSE_NO_SUCH="+secrets["unknown"])
 	all := map[string]*exec.Cmd{"flag": program("--source=" + u.String()), "environment": byEnvironment}
 	for name, auth := range map[string]string{
-		"basic auth": "basic_auth: {username: " + secrets["user"] + ", password: " + secrets["pass"] + "}",
-		"bearer":     "authorization: {credentials: " + secrets["bearer"] + "}",
-		"header":     "http_headers: {X-Token: {secrets: [" + secrets["header"] + "]}}",
+		"basic auth":  "basic_auth: {username: " + secrets["user"] + ", password: " + secrets["pass"] + "}",
+		"bearer":      "authorization: {credentials: " + secrets["bearer"] + "}",
+		"header":      "http_headers: {X-Token: {secrets: [" + secrets["header"] + "]}}",
+		"open header": "http_headers: {X-Token: {values: [" + secrets["header"] + "]}}",
 	} {
 		_, flag := fed(t, "sources:\n- source: "+exporter+"/metrics?token="+secrets["query"]+"\n  http_config:\n    "+auth+"\n")
 		all[name] = program(flag)
@@ -139,6 +140,25 @@ func TestSecretsAreSeenNowhere(t *testing.T) {
 				t.Errorf("another host was sent %q", e.leaked)
 			}
 		})
+	}
+}
+
+// TestSecretsAreMasked: what is shown of the settings has them all, and no secret.
+func TestSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	all := ways(t, "http://exporter.test:9400")
+	_, flag := fed(t, "kube:\n  discover:\n    selector: true\n    path: /metrics?token="+secrets["query"]+"\n    http_config:\n      proxy_url: http://"+secrets["user"]+":"+secrets["pass"]+"@proxy:3128\n"+
+		"      oauth2: {client_id: kpulse, client_secret: "+secrets["bearer"]+", token_url: 'https://"+secrets["user"]+":"+secrets["pass"]+"@sso?key="+secrets["query"]+"', endpoint_params: {assertion: "+secrets["unknown"]+"}}\n")
+	all["discovery"] = exec.Command(itself(t), flag)
+	for way, cmd := range all {
+		cmd.Args = append(cmd.Args, "--config.show")
+		out := string(shownBy(t, cmd, nil))
+		if found := openly(out); found != nil {
+			t.Errorf("%s: shown is %q: %s", way, found, out)
+		}
+		if way != "discovery" && !strings.Contains(out, "@exporter.test:9400/metrics?<secret>") && !strings.Contains(out, "http://exporter.test:9400/metrics?<secret>") || strings.Count(out, "<secret>") < 3 {
+			t.Errorf("%s: this does not say what is masked: %s", way, out)
+		}
 	}
 }
 

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// shown returns what --config.show prints beside other flags.
+func shown(t *testing.T, environment []string, flags ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(itself(t), append(flags, "--config.show")...)
+	return shownBy(t, cmd, environment)
+}
+
+// shownBy returns what a command prints, which must end well and say nothing else.
+func shownBy(t *testing.T, cmd *exec.Cmd, environment []string) []byte {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(cmd.Env, environment...)
+	out, err := cmd.Output()
+	if err != nil || stderr.Len() > 0 {
+		t.Fatalf("%q: %v: %s", cmd.Args, err, &stderr)
+	}
+	return out
+}
+
+// offered writes the example of a config file with all that it offers, and the files that it
+// then names, and returns the flag. It has no secret.
+func offered(t *testing.T) string {
+	t.Helper()
+	example, err := os.ReadFile("../../deploy/config.example.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`(?m)^( *)#(\S)`).ReplaceAllString(string(example), "$1$2")
+	dir, flag := fed(t, strings.NewReplacer("\npreset: ai\n", "\n", "username: kpulse,", "username_file: ca.pem,",
+		"selector: false", "selector: true", "workloads: false", "workloads: true").Replace(text))
+	for _, name := range []string{"ca.pem", "node7.password", "counters.csv"} {
+		writeCertificate(t, filepath.Join(dir, name))
+	}
+	return flag
+}
+
+// comment is where a value is from, or a line of what no file can say.
+var comment = regexp.MustCompile(`(?m)( # .*|^#.*\n)`)
+
+// TestShownConfigIsThatConfig: what is shown, saved elsewhere and given back without flags, is
+// what is in force, and check config has nothing against it.
+func TestShownConfigIsThatConfig(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ environment, flags []string }{
+		"nothing":      {},
+		"the example":  {flags: []string{"--config.file=../../deploy/config.example.yml"}},
+		"all its keys": {flags: []string{offered(t)}},
+		"flags": {flags: []string{"--backend=dcgm", "--dcgm.host=node:5555", "--poll=0.5", "--weights=1,2,3,0.25", "--counters=c.csv", "--kernel-log", "--kube.pod-resources", "--kube.workloads",
+			"--kube.workload-label=app=Job", "--rules.file=a", "--rules.window=90s", "--series=full", "--series.birth=2m", "--series.exclude=a.+", "--compat=4.8", "--compat=2", "--expected-gpus=4"}},
+		"variables":  {environment: []string{"KPULSE_SOURCE=./a #b: c", "KPULSE_NODE_NAME=[x", "KPULSE_SERIES_EXCLUDE=a\nb", "KPULSE_SOURCE_MAX_BODY=1000", "KPULSE_HPC_JOB_INFO_DIR=a\nb: c"}},
+		"on demand":  {flags: []string{"--poll=0"}},
+		"a file":     {flags: []string{"--replay=recording"}},
+		"the demo":   {flags: []string{"--backend=replay"}},
+		"discovered": {flags: []string{"--kube.discover=a in (b,c) or d", "--kube.discover-namespace=gpu"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := shown(t, test.environment, test.flags...)
+			saved := filepath.Join(t.TempDir(), "saved.yml")
+			writeFile(t, saved, string(before))
+			after := shown(t, nil, "--config.file="+saved)
+			if b, a := comment.ReplaceAll(before, nil), comment.ReplaceAll(after, nil); !bytes.Equal(a, b) || len(a) < 1000 {
+				t.Errorf("given back it is\n%s\nand was\n%s", a, b)
+			}
+			if out, err := exec.Command(itself(t), "check", "config", saved).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}

@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},
 	"cmd/kpulse-proxy":                      {"internal/app"},
-	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo", "internal/itself"},
+	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo", "internal/folder", "internal/itself"},
 	"internal/e2e":                          {},
 	"internal/e2e/fleet":                    {},
 }

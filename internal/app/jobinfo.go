@@ -2,13 +2,13 @@ package app
 
 import (
 	"context"
-	"os"
 	"strings"
 
 	metric "github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/folder"
 	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
 )
 
@@ -16,7 +16,7 @@ import (
 // said later: the batch system may make it with the first job.
 func (p *service) startJobInfo() {
 	if dir := p.opts.jobInfoDir; dir != "" {
-		p.jobInfo = jobinfo.New(os.DirFS(dir), dir, p.logger)
+		p.jobInfo = jobinfo.New(folder.In(dir), dir, p.logger)
 	}
 }
 

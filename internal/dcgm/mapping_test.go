@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/folder"
 )
 
 func TestMapping(t *testing.T) {
@@ -113,7 +115,7 @@ func TestMappingIsCheap(t *testing.T) {
 
 func TestMappingOnDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "jobs")
-	m := NewMapping(os.DirFS(dir), dir)
+	m := NewMapping(folder.In(dir), dir)
 	now := time.Now()
 	_, err := m.Refresh(now)
 	want := "cannot read the job mapping directory " + dir + ": no such file or directory; create it and make it readable for this user, or leave out --hpc-job-mapping-dir"
@@ -158,7 +160,7 @@ func TestMappingOnDisk(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewMapping(os.DirFS(file), file).Refresh(now); err == nil {
+	if _, err := NewMapping(folder.In(file), file).Refresh(now); err == nil {
 		t.Error("a file is no directory")
 	}
 }

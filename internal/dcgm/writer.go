@@ -2,11 +2,11 @@ package dcgm
 
 import (
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/folder"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
@@ -53,7 +53,7 @@ type Readings interface {
 func NewWriter(hostname, jobs string, logger *slog.Logger) *Writer {
 	w := &Writer{hostname: hostname, logger: logger, version: 1}
 	if jobs != "" {
-		w.mapping = NewMapping(os.DirFS(jobs), jobs)
+		w.mapping = NewMapping(folder.In(jobs), jobs)
 	}
 	return w
 }

@@ -6,8 +6,36 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"syscall"
 	"time"
 )
+
+// In returns the directory dir of this machine. Who may write into it may not have us read
+// another file: links that lead out of it are not followed. Nor can a pipe hold us up.
+func In(dir string) fs.FS { return directory(dir) }
+
+type directory string
+
+// Open implements fs.FS.
+func (d directory) Open(name string) (fs.File, error) {
+	root, err := os.OpenRoot(string(d))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// Stat implements fs.StatFS.
+func (d directory) Stat(name string) (fs.FileInfo, error) {
+	root, err := os.OpenRoot(string(d))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	return root.Stat(name)
+}
 
 // settled is the age from which a file's time of change can be trusted to be
 // another after the next change: kernels and network file systems keep it in
@@ -27,8 +55,9 @@ type Folder[T any] struct {
 	// Parse makes a T of what stands in a file, of which text may be the first MaxBytes.
 	Parse func(name string, text []byte) T
 
-	files map[string]file[T]
-	full  bool
+	files   map[string]file[T]
+	full    bool
+	outside []string
 }
 
 // file is a file as it was when it was read.
@@ -43,19 +72,22 @@ type file[T any] struct {
 // the same clock as now. A single file that cannot be read is as one that is not there,
 // and so are all while the directory cannot.
 func (f *Folder[T]) Look(now time.Time) error {
-	names, err := f.list()
+	f.outside = f.outside[:0]
+	entries, err := f.list()
 	if err != nil {
 		f.files = nil
 		return Reason(err)
 	}
 	files := make(map[string]file[T], len(f.files))
-	for _, name := range names {
+	for _, entry := range entries {
+		name := entry.Name()
 		if !f.Accept(name) {
 			continue
 		}
-		// Stat follows links, and keeps us from opening a pipe without a
-		// writer.
-		info, err := fs.Stat(f.Dir, name)
+		info, err := fs.Stat(f.Dir, name) // follows links
+		if err != nil && entry.Type()&fs.ModeSymlink != 0 && !errors.Is(err, fs.ErrNotExist) {
+			f.outside = append(f.outside, name)
+		}
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
@@ -83,8 +115,12 @@ func (f *Folder[T]) Each(visit func(name string, content T)) {
 // Full reports whether the directory had more than MaxFiles when Look saw it.
 func (f *Folder[T]) Full() bool { return f.full }
 
-// list returns the names in the directory, up to the bound.
-func (f *Folder[T]) list() ([]string, error) {
+// Outside returns the names of links that lead out of the directory and were not followed
+// when Look saw them. It is valid until the next Look.
+func (f *Folder[T]) Outside() []string { return f.outside }
+
+// list returns what is in the directory, up to the bound.
+func (f *Folder[T]) list() ([]fs.DirEntry, error) {
 	d, err := f.Dir.Open(".")
 	if err != nil {
 		return nil, err
@@ -99,20 +135,20 @@ func (f *Folder[T]) list() ([]string, error) {
 		return nil, err
 	}
 	f.full = len(entries) > f.MaxFiles
-	names := make([]string, min(len(entries), f.MaxFiles))
-	for i := range names {
-		names[i] = entries[i].Name()
-	}
-	return names, nil
+	return entries[:min(len(entries), f.MaxFiles)], nil
 }
 
-// read returns what stands in a file, up to the bound.
+// read returns what stands in a file, up to the bound. It may be another one than it was
+// before it was opened.
 func (f *Folder[T]) read(name string) ([]byte, error) {
 	file, err := f.Dir.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fs.ErrInvalid
+	}
 	return io.ReadAll(io.LimitReader(file, f.MaxBytes))
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/folder"
 )
 
 func TestParse(t *testing.T) {
@@ -139,7 +140,7 @@ func TestCompleteAllocatesNothing(t *testing.T) {
 func TestState(t *testing.T) {
 	var log bytes.Buffer
 	dir := filepath.Join(t.TempDir(), "info")
-	d := New(os.DirFS(dir), dir, slog.New(slog.NewTextHandler(&log, nil)))
+	d := New(folder.In(dir), dir, slog.New(slog.NewTextHandler(&log, nil)))
 	look := func(want State, complaint string) {
 		t.Helper()
 		d.look(time.Now())
@@ -210,7 +211,7 @@ func TestHangingDirectory(t *testing.T) {
 // TestRun: a job that is described while the program runs becomes known.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
-	d := New(os.DirFS(dir), dir, slog.New(slog.DiscardHandler))
+	d := New(folder.In(dir), dir, slog.New(slog.DiscardHandler))
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { d.Run(ctx); close(ended) }()

@@ -1,0 +1,101 @@
+package folder
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// look returns what a Folder of dir has of each file, and which links it does not follow.
+func look(t *testing.T, dir fs.FS) (map[string]string, []string) {
+	t.Helper()
+	f := Folder[string]{
+		Dir: dir, MaxFiles: 100, MaxBytes: 100,
+		Accept: func(string) bool { return true },
+		Parse:  func(_ string, text []byte) string { return string(text) },
+	}
+	if err := f.Look(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	f.Each(func(name, content string) { found[name] = content })
+	return found, slices.Sorted(slices.Values(f.Outside()))
+}
+
+// TestLinks: one that stays in the directory is followed, one that leads out is not, however
+// it does.
+func TestLinks(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "jobs")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(dir, 0o755))
+	secret := filepath.Join(top, "secret")
+	must(os.WriteFile(secret, []byte("secret"), 0o600))
+	must(os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600))
+	for name, target := range map[string]string{
+		"inside": "file", "nowhere": "none", "absolute": secret, "above": "../secret", "back": "../jobs/file",
+		"chain": "above", "circle": "circle", "top": "/", "void": "/dev/zero",
+	} {
+		must(os.Symlink(target, filepath.Join(dir, name)))
+	}
+	found, outside := look(t, In(dir))
+	if want := map[string]string{"file": "text", "inside": "text"}; !maps.Equal(found, want) {
+		t.Errorf("read %q, want %q", found, want)
+	}
+	if want := []string{"above", "absolute", "back", "chain", "circle", "top", "void"}; !slices.Equal(outside, want) {
+		t.Errorf("not followed are %q, want %q", outside, want)
+	}
+	link := filepath.Join(top, "link") // the directory itself may be one
+	must(os.Symlink(dir, link))
+	if found, _ = look(t, In(link)); len(found) != 2 {
+		t.Errorf("read %q through a link to the directory", found)
+	}
+}
+
+// swapped shows a file that is another once it is opened.
+type swapped struct {
+	fs.FS
+	shown fs.FileInfo
+}
+
+// Stat implements fs.StatFS.
+func (s swapped) Stat(string) (fs.FileInfo, error) { return s.shown, nil }
+
+// TestPipeInThePlaceOfAFile: also one that is put there at the last moment holds up nothing.
+func TestPipeInThePlaceOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "7"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan map[string]string, 1)
+	go func() {
+		found, _ := look(t, swapped{In(dir), shown})
+		done <- found
+	}()
+	select {
+	case found := <-done:
+		if len(found) > 0 {
+			t.Errorf("read %q of a pipe", found)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("a pipe without a writer holds up the look")
+	}
+}

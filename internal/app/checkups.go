@@ -133,6 +133,9 @@ func merged(all []probed, flags []string) finding {
 		if p.Kind == "" {
 			cause = p.Name + " is read and has no GPU"
 			p.Remedy = "see whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
+			if len(p.Amiss) > 0 {
+				cause, p.Remedy = cause+": "+p.Amiss[0].Cause, p.Amiss[0].Remedy
+			}
 		}
 		failed, remedies = append(failed, cause), appendNew(remedies, p.Remedy)
 	}

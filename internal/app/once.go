@@ -64,12 +64,20 @@ func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show
 	}
 	defer release()
 	if snapshot.Frame.Len() == 0 {
-		return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that it is the right source", p.Name())
+		return noGPU(p.Name(), snapshot.Source.Notes)
 	}
 	return show(snapshot)
 }
 
 // present writes one reading in the form that was asked for.
+// noGPU is why a reading has none: what is amiss with the source, else the usual.
+func noGPU(name string, amiss []canonical.Note) error {
+	if len(amiss) > 0 {
+		return fmt.Errorf("no GPU in the reading of %s: %s; %s", name, amiss[0].Cause, amiss[0].Remedy)
+	}
+	return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that it is the right source", name)
+}
+
 func (o *options) present(out io.Writer, v *export.View) error {
 	switch {
 	case o.columns != nil:

@@ -207,7 +207,7 @@ var settings = []setting{
 	{flag: "source.max-body", key: "limits.max_body", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxBody },
 		help: "Largest body that is read from the exporter, also after gunzip."},
 	{flag: "source.max-label-value", key: "limits.max_label_value", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxLabelValue },
-		help: "Longest value of a label that names the GPU, pod or job of a sample; a sample with a longer one is passed through, but not translated, and counted."},
+		help: "Longest value of a label that names the GPU, pod or job of a sample; a longer one is passed through and counted, and what it says is left out: the holder, or, where only it tells GPUs apart (UUID, gpu), the GPU."},
 	{flag: "node-name", key: "sources[].node_name", placeholder: "NAME", modes: modesReading, restart: true, perSource: "give each of them its node_name there", at: func(o *options) any { return &o.flagSource.NodeName },
 		help: "Label hostname of our series (default: $NODE_NAME, else what the exporter reports, else the host of its URL; where that is localhost or a loopback address, or this machine's GPUs are read, $SLURMD_NODENAME, else this machine's name)."},
 	{flag: "replay", placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.replayFile },

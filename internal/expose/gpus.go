@@ -100,11 +100,15 @@ func heldBy(s *canonical.Snapshot, device int) string {
 			}
 		}
 	}
+	all := max(len(names), holdersOf(s, device))
+	names = names[:min(len(names), most)]
 	switch {
-	case len(names) == 0:
+	case all == 0:
 		return none
-	case len(names) > most:
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	case len(names) == 0:
+		return fmt.Sprintf("%d not told", all)
+	case all > len(names):
+		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", all-len(names))
 	}
 	return strings.Join(names, ", ")
 }

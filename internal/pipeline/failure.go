@@ -190,7 +190,7 @@ func (p *Pipeline) logFailure(failure *canonical.Failure) {
 }
 
 // logReading logs what is new about a good reading: that there is one again, that it
-// has no GPU, and the first workload too many.
+// has no GPU, the first label that is too long, and the first workload too many.
 // The caller holds mu and has not recorded the reading yet.
 func (p *Pipeline) logReading(s *canonical.Source) {
 	if p.state.Failure != nil {
@@ -199,6 +199,9 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 	if s.Devices == 0 && (p.state.Devices > 0 || p.good.IsZero()) {
 		p.opts.Logger.Warn("no GPU in the reading", "reads", s.Name, "samples", s.Samples,
 			"remedy", p.words().noGPU)
+	}
+	if was := p.state.DroppedValues[canonical.DropLabelTooLong]; was == 0 && p.notedLabel != nil {
+		p.opts.Logger.Warn("a label is longer than allowed", "reads", s.Name, "cause", p.notedLabel.Cause, "remedy", p.notedLabel.Remedy)
 	}
 	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
 		p.opts.Logger.Warn("more pods or jobs hold GPUs than are kept account of", "reads", s.Name, "left_out", s.DroppedAllocations,

@@ -111,6 +111,8 @@ type Pipeline struct {
 	contents contents // of the latest reading
 	host     hostWatch
 	noted    []source.Note // those of the state
+	// notedLabel is the label that is too long of the state, nil for none.
+	notedLabel *canonical.Note
 
 	newEvents []canonical.Event // scratch
 

@@ -162,9 +162,7 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	if p.version != nil {
 		s.Version = p.version()
 	}
-	if p.notes != nil {
-		p.note(&s, p.notes())
-	}
+	p.note(&s)
 	s.At, s.Took = b.At, b.Took
 	if p.changed(b) {
 		s.ChangedAt = b.At
@@ -186,12 +184,21 @@ func (p *Pipeline) account(b *raw.Batch) canonical.Source {
 	return s
 }
 
-// note makes notes those of s; they are copied only where they are others than before.
-func (p *Pipeline) note(s *canonical.Source, notes []source.Note) {
-	if slices.Equal(notes, p.noted) {
+// note makes the notes of s: those of the source, and of a label that is too long. They are
+// copied only where they are others than before.
+func (p *Pipeline) note(s *canonical.Source) {
+	var notes []source.Note
+	if p.notes != nil {
+		notes = p.notes()
+	}
+	long := p.report.LongLabel
+	if slices.Equal(notes, p.noted) && long == p.notedLabel {
 		return
 	}
-	p.noted, s.Notes = notes, nil
+	p.noted, p.notedLabel, s.Notes = notes, long, nil
+	if long != nil {
+		s.Notes = append(s.Notes, *long)
+	}
 	for _, n := range notes {
 		s.Notes = append(s.Notes, canonical.Note(n))
 	}

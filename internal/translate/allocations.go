@@ -13,6 +13,7 @@ type allocation struct {
 	device key
 	canonical.Allocation
 	leftOut bool // beyond Options.MaxAllocations
+	unnamed bool // by a label that is longer than allowed
 }
 
 // allocationKey identifies an allocation.
@@ -30,6 +31,9 @@ func (t *Translator) updateAllocations(present []int32) (leftOut uint64) {
 	t.allocations = merge(t.allocations, t.allocationsOf(present))
 	weight := 0
 	for i := range t.allocations {
+		if t.allocations[i].unnamed {
+			continue
+		}
 		weight += t.allocations[i].Weight(&t.topology.Devices[t.allocations[i].Device])
 		out := t.maxAllocations > 0 && weight > t.maxAllocations
 		if out && !t.allocations[i].leftOut {
@@ -61,7 +65,7 @@ func (t *Translator) allocationsOf(present []int32) []allocation {
 				continue
 			}
 		}
-		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: v.allocation}
+		a := allocation{device: keyOf(&t.topology.Devices[row]), Allocation: v.allocation, unnamed: v.over == excessHolder}
 		a.Device = int(row)
 		if at, ok := index[a.key()]; ok {
 			allocations[at].describe(a.Kind, a.Name)
@@ -111,7 +115,7 @@ func newAllocationSet(allocations []allocation, devices int) *canonical.Allocati
 	set := &canonical.AllocationSet{Holders: make([]int, devices)}
 	for i := range allocations {
 		set.Holders[allocations[i].Device]++
-		if !allocations[i].leftOut {
+		if !allocations[i].leftOut && !allocations[i].unnamed {
 			set.Allocations = append(set.Allocations, allocations[i].Allocation)
 		}
 	}

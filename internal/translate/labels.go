@@ -140,6 +140,8 @@ type variant struct {
 	// nameless is set where the exporter could not learn the UID of the row's pod, by which
 	// it knows its processes.
 	nameless bool
+	// over is what a label that is longer than allowed costs.
+	over excess
 }
 
 // isAllocated reports whether the row is of a workload. Once Prometheus renamed the pod of
@@ -152,18 +154,21 @@ func (t *Translator) isAllocated(v *variant) bool {
 // What stands for the variant of rows that are of no device.
 const (
 	noDevice  = -1
-	longLabel = -2 // with a label that is longer than Options.MaxLabelValue
+	longLabel = -2 // by a label that is longer than Options.MaxLabelValue: see excessDevice
 )
 
 // resolve returns the variant of a label block. Each block is parsed here, once.
 func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	t.labels = d.Labels(block, t.labels[:0])
-	if t.tooLong(t.labels) {
-		return longLabel
-	}
-	v, ok := t.describe(t.labels)
+	v, long, ok := t.describe(t.labels)
 	if !ok {
 		return noDevice
+	}
+	if long != nil {
+		t.long[block] = long
+	}
+	if v.over == excessDevice {
+		return longLabel
 	}
 	if id, known := t.variantID[v]; known {
 		return id
@@ -171,17 +176,9 @@ func (t *Translator) resolve(d *raw.Dict, block uint32) int32 {
 	v.Device, v.allocation, v.claimed = cloneDevice(v.Device), cloneAllocation(v.allocation), v.claimed.clone()
 	id := int32(len(t.variants))
 	t.variants = append(t.variants, v)
-	t.positions = append(t.positions, position{row: notHere})
+	t.positions = append(t.positions, position{row: notHere, long: v.over != excessNone})
 	t.variantID[v] = id
 	return id
-}
-
-// tooLong reports whether a label that we know is longer than allowed.
-func (t *Translator) tooLong(labels []raw.Label) bool {
-	return t.maxLabelValue > 0 && slices.ContainsFunc(labels, func(l raw.Label) bool {
-		_, _, known := placeOf(l.Name)
-		return known && len(l.Value) > t.maxLabelValue
-	})
 }
 
 // valuesOf returns labels by role. Of labels with the same role the first that is not
@@ -215,11 +212,15 @@ func placeOf(name string) (r role, renamed, known bool) {
 	return r, false, known
 }
 
-// describe makes a variant of labels; ok is false if they are of no device.
-func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
+// describe makes a variant of labels, and a note of those that are longer than allowed, if
+// any is; ok is false if they are of no device.
+func (t *Translator) describe(labels []raw.Label) (v variant, long *canonical.Note, ok bool) {
 	row := valuesOf(labels)
 	if row[roleNoDevice] != "" || row[roleNVLink] != "" || row[roleGPU] == "" || row[roleUUID] == "" && row[roleEntity] == "" {
-		return variant{}, false
+		return variant{}, nil, false
+	}
+	if v.over, long = t.shorten(&row, labels); v.over == excessDevice {
+		return v, long, true
 	}
 	v.Device = t.deviceOf(&row)
 	v.allocation = allocationOf(&row)
@@ -230,7 +231,7 @@ func (t *Translator) describe(labels []raw.Label) (v variant, ok bool) {
 	})
 	v.nameless = slices.ContainsFunc(labels, func(l raw.Label) bool { return l.Name == podUIDLabel && l.Value == "" })
 	v.target = !v.exported && row[rolePod] != "" && row[roleTargetJob] != "" && row[roleTargetInstance] != ""
-	return v, true
+	return v, long, true
 }
 
 // deviceOf returns the device of a row, as far as its labels describe it.

@@ -17,6 +17,9 @@ type Report struct {
 	// Clamped counts the values just above their range that were taken for its
 	// end.
 	Clamped uint64
+	// LongLabel tells of a label that is longer than allowed, the one that costs most; nil
+	// for none. Nobody writes to it.
+	LongLabel *canonical.Note
 	// DroppedSeries counts the samples of devices beyond Options.MaxDevices.
 	DroppedSeries uint64
 	// DroppedAllocations counts the allocations beyond Options.MaxAllocations,

@@ -19,8 +19,7 @@ type Options struct {
 	// of the source's URL, or this machine.
 	FallbackHost string
 	// MaxLabelValue is the longest value, in bytes, of a label that describes a device
-	// or its holder. Samples with a longer one are of no device, and dropped. 0 is no
-	// bound.
+	// or its holder; excess says what a longer one costs. 0 is no bound.
 	MaxLabelValue int
 	// MaxDevices bounds the devices of a frame, each by its canonical.Device.Weight,
 	// boards known only from their instances included. The newest beyond it get no
@@ -58,7 +57,8 @@ type Translator struct {
 	dict       *raw.Dict
 	generation uint64
 	families   []family
-	blocks     []int32 // the variant of each, or noDevice or longLabel
+	blocks     []int32                    // the variant of each, or noDevice or longLabel
+	long       map[uint32]*canonical.Note // of each with a label that is longer than allowed
 	variants   []variant
 	variantID  map[variant]int32
 	positions  []position // of each variant
@@ -103,6 +103,7 @@ type position struct {
 	// shared is set where the variant is of a workload, and its device has rows of others
 	// too; allocation is its index in the allocationSet, or -1.
 	shared     bool
+	long       bool // the variant has a label that is longer than allowed
 	allocation int32
 }
 
@@ -171,7 +172,7 @@ func (t *Translator) learn(d *raw.Dict) {
 		t.dict, t.generation = d, d.Generation()
 		t.families, t.blocks = nil, nil
 		t.variants, t.positions = nil, nil
-		t.variantID = map[variant]int32{}
+		t.variantID, t.long = map[variant]int32{}, map[uint32]*canonical.Note{}
 		t.unknown = nil
 		t.util.family = -1
 		t.links = links{}
@@ -213,7 +214,7 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		s := &b.Samples[i]
 		v := t.blocks[s.Labels]
 		if v < 0 {
-			t.skip(v, s.Family, rep)
+			t.skip(v, s, rep)
 			continue
 		}
 		f, p := &t.families[s.Family], &t.positions[v]
@@ -231,6 +232,9 @@ func (t *Translator) fill(dst *canonical.Frame, b *raw.Batch, rep *Report) bool 
 		}
 		if p.row < 0 {
 			return false
+		}
+		if p.long {
+			t.countLong(s, rep)
 		}
 		f.seen = true
 		if f.clique && !t.cliques.agree(int(p.row), s.Value) {
@@ -266,13 +270,6 @@ func (t *Translator) begin(dst *canonical.Frame) {
 	t.shapeFallbacks()
 	t.shapeUses(dst)
 	t.cliques.seen, t.xids.samples = 0, t.xids.samples[:0]
-}
-
-// skip counts a sample of a block that no device is read from.
-func (t *Translator) skip(block int32, family uint32, rep *Report) {
-	if block == longLabel && t.families[family].rule != nil {
-		rep.Dropped[canonical.DropLabelTooLong]++
-	}
 }
 
 // seeNamed notes a row that only names its device. It returns false where the topology

@@ -86,7 +86,12 @@ var handlers = map[string]handler{
 	"source_last_read_timestamp_seconds": ofSource(func(o *Source, s *sample) { o.At = instant(s.value) }),
 	"source_period_seconds":              ofSource(func(o *Source, s *sample) { o.Period = Seconds(s.value) }),
 	"source_unchanged_seconds":           ofSource(func(o *Source, s *sample) { o.Unchanged = Seconds(s.value) }),
-	"source_field_missing":               ofSource(func(o *Source, s *sample) { o.Missing = append(o.Missing, s.text("field")) }),
+	"source_dropped_values_total": ofSource(func(o *Source, s *sample) {
+		if s.label("reason") == canonical.DropReasons[canonical.DropLabelTooLong] {
+			o.LongLabels = s.value
+		}
+	}),
+	"source_field_missing": ofSource(func(o *Source, s *sample) { o.Missing = append(o.Missing, s.text("field")) }),
 
 	"real_utilization_weight": (*reader).weight,
 	"build_info":              func(r *reader, s *sample) { r.node.Version = s.text("version") },

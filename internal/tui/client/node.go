@@ -58,6 +58,8 @@ type Source struct {
 	Period, Unchanged time.Duration
 	// Missing are the families that no device gave, without canonical.Prefix.
 	Missing []string
+	// LongLabels is how many samples so far had a label that is longer than allowed.
+	LongLabels float64
 }
 
 // unknownHost is a machine that is not reported.

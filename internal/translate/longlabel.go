@@ -1,0 +1,100 @@
+package translate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+)
+
+// excess is what a label that is longer than Options.MaxLabelValue costs, the least first. A
+// GPU is lost only where it cannot be told from others without the label.
+type excess uint8
+
+const (
+	excessNone   excess = iota
+	excessValue         // its value: what it describes is not known
+	excessHolder        // the name of the holder: who it is cannot be told, that there is one can
+	excessDevice        // the sample: which device it is of is not known
+)
+
+// excessWords end a note about each.
+var excessWords = [...]string{
+	excessValue:  "it is left out",
+	excessHolder: "who holds this GPU is not told",
+	excessDevice: "its GPU is left out",
+}
+
+// excessOf is what each role costs. Of those that are not here it matters only whether a row
+// has the label.
+var excessOf = func() (costs [numRoles]excess) {
+	for r := range numRoles {
+		costs[r] = excessValue
+	}
+	for _, r := range []role{roleGPU, roleUUID, roleInstance, roleEntity} {
+		costs[r] = excessDevice
+	}
+	for _, r := range []role{roleNamespace, rolePod, roleContainer, roleOldNamespace, roleOldPod, roleOldContainer, roleHPCJob, roleClaimedProfile, roleClaimedUUID} {
+		costs[r] = excessHolder
+	}
+	for _, r := range []role{roleNVLink, roleNoDevice, roleTargetJob, roleTargetInstance} {
+		costs[r] = excessNone
+	}
+	return costs
+}()
+
+// shorten takes the values that are longer than allowed out of a row, and returns what they
+// cost, and a note of the first that costs that much. The name of a holder is replaced by a
+// digest, so that two holders stay two.
+func (t *Translator) shorten(row *values, labels []raw.Label) (over excess, note *canonical.Note) {
+	if t.maxLabelValue == 0 {
+		return excessNone, nil
+	}
+	for r, value := range row {
+		cost := excessOf[r]
+		if len(value) <= t.maxLabelValue || cost == excessNone {
+			continue
+		}
+		if row[r] = ""; cost == excessHolder {
+			sum := sha256.Sum256([]byte(value))
+			row[r] = hex.EncodeToString(sum[:])
+		}
+		if cost > over {
+			over, note = cost, &canonical.Note{
+				Cause:  fmt.Sprintf("the label %s has %d bytes, more than --source.max-label-value=%d: %s", labelOf(role(r), value, labels), len(value), t.maxLabelValue, excessWords[cost]),
+				Remedy: "have the exporter shorten it, or raise --source.max-label-value",
+			}
+		}
+	}
+	return over, note
+}
+
+// labelOf is the name of the label with that role and value.
+func labelOf(wanted role, value string, labels []raw.Label) string {
+	for _, l := range labels {
+		if r, _, known := placeOf(l.Name); known && r == wanted && l.Value == value {
+			return l.Name
+		}
+	}
+	return ""
+}
+
+// skip counts a sample of a block that no device is read from.
+func (t *Translator) skip(block int32, s *raw.Sample, rep *Report) {
+	if block == longLabel {
+		t.countLong(s, rep)
+	}
+}
+
+// countLong counts a sample with a label that is longer than allowed.
+func (t *Translator) countLong(s *raw.Sample, rep *Report) {
+	if t.families[s.Family].rule == nil {
+		return
+	}
+	rep.Dropped[canonical.DropLabelTooLong]++
+	if note := t.long[s.Labels]; rep.LongLabel == nil || t.blocks[s.Labels] == longLabel {
+		rep.LongLabel = note
+	}
+}

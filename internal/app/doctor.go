@@ -11,9 +11,9 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 const doctorUsage = `usage: kpulse-proxy doctor [<flags>] [--timeout=20s] [--json]
@@ -170,7 +170,7 @@ func commandOf(rows []diagnosis) string {
 
 // writeDiagnosesJSON writes them for programs.
 func writeDiagnosesJSON(out io.Writer, rows []diagnosis, command string) error {
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(plain.JSONWriter(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(struct {
 		Checks  []diagnosis `json:"checks"`
@@ -206,14 +206,8 @@ const doctorWidth = 88
 
 // wrap breaks a text of one line between words. The first line begins with a mark.
 func wrap(text, mark string) (lines []string) {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(plain.Text(text)) {
 		if line != "" && len(line)+1+len(word) > doctorWidth {
 			lines, line = append(lines, mark+line), ""
 			mark = strings.Repeat(" ", len([]rune(mark)))

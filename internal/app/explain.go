@@ -16,6 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 const explainUsage = `usage: kpulse-proxy explain xid [--config.file=FILE] [--json] [CODE…]
@@ -169,7 +170,7 @@ func (o xidOverrides) explanations(codes []string) (rows []explanation, missing 
 }
 
 func writeJSON(out io.Writer, rows []explanation) error {
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(plain.JSONWriter(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(rows)
 }

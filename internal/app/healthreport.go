@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
@@ -66,10 +67,10 @@ func whyUnknown(n *client.Node, now time.Time) string {
 	if !n.Up {
 		return n.URL + ": no source could be read; its landing page says why"
 	}
-	if len(n.GPUs) == 0 {
 	if long := func(s client.Source) bool { return s.LongLabels > 0 }; len(n.GPUs) == 0 && slices.ContainsFunc(n.Sources, long) {
 		return n.URL + ": there is no GPU in the reading, whose labels are longer than --source.max-label-value; the log and the landing page name one, which the exporter is to shorten"
 	}
+	if len(n.GPUs) == 0 {
 		return n.URL + ": there is no GPU in the reading; check that the proxy's source sees the node's GPUs, and that it is the right one"
 	}
 	if there := func(g *client.GPU) bool { return !g.Gone }; len(n.GPUs) > 1 && !slices.ContainsFunc(n.GPUs, there) {
@@ -172,7 +173,7 @@ func newHealthReport(gpus []gpuReport, problem string) *healthReport {
 }
 
 func (r *healthReport) writeJSON(out io.Writer) error {
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(plain.JSONWriter(out))
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 const (
@@ -24,6 +26,8 @@ type logWriter struct {
 	lost prometheus.Counter
 	// tell is called once lines are written again, with how many were lost; nil is nobody.
 	tell func(lost int)
+	// json: the lines are JSON.
+	json bool
 
 	mu      sync.Mutex
 	lines   [][]byte      // that wait
@@ -38,11 +42,20 @@ func newLogWriter(out io.Writer) *logWriter {
 	})}
 }
 
+// shown returns a copy of a line as a terminal is to get it. Texts of logfmt are quoted
+// already; JSON leaves more as it is.
+func (l *logWriter) shown(line []byte) []byte {
+	if l.json {
+		return plain.AppendJSON(nil, line)
+	}
+	return bytes.Clone(line)
+}
+
 // Write writes a line, or leaves it to be written where the one before is stuck.
 func (l *logWriter) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	if len(l.lines) < logBacklog {
-		l.lines = append(l.lines, bytes.Clone(line))
+		l.lines = append(l.lines, l.shown(line))
 	} else {
 		l.missing++
 		l.lost.Inc()

@@ -13,6 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/export"
 	"github.com/kpulse/kpulse-proxy/internal/host"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
@@ -69,7 +70,6 @@ func look(ctx context.Context, p *pipeline.Pipeline, timeout time.Duration, show
 	return show(snapshot)
 }
 
-// present writes one reading in the form that was asked for.
 // noGPU is why a reading has none: what is amiss with the source, else the usual.
 func noGPU(name string, amiss []canonical.Note) error {
 	if len(amiss) > 0 {
@@ -78,6 +78,7 @@ func noGPU(name string, amiss []canonical.Note) error {
 	return fmt.Errorf("no GPU in the reading of %s; check that it sees the node's GPUs, and that it is the right source", name)
 }
 
+// present writes one reading in the form that was asked for.
 func (o *options) present(out io.Writer, v *export.View) error {
 	switch {
 	case o.columns != nil:
@@ -97,7 +98,7 @@ func (o *options) warningsTo(stderr io.Writer) *slog.Logger {
 	}
 	handler := &slog.HandlerOptions{Level: level}
 	if o.log.Format.String() == "json" {
-		return slog.New(slog.NewJSONHandler(stderr, handler))
+		return slog.New(slog.NewJSONHandler(plain.JSONWriter(stderr), handler))
 	}
 	return slog.New(slog.NewTextHandler(stderr, handler))
 }

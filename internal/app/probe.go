@@ -12,6 +12,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/itself"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
@@ -43,7 +44,7 @@ type probed struct {
 func probe(stdout io.Writer) int {
 	opts, err := parse(nil, io.Discard)
 	if err != nil {
-		_ = json.NewEncoder(stdout).Encode([]probed{{Kind: "usage", Cause: err.Error()}})
+		_ = json.NewEncoder(plain.JSONWriter(stdout)).Encode([]probed{{Kind: "usage", Cause: err.Error()}})
 		return exitUsage
 	}
 	ctx, stop := opts.begin()
@@ -59,7 +60,7 @@ func probe(stdout io.Writer) int {
 	for range all {
 		<-done
 	}
-	if err := json.NewEncoder(stdout).Encode(all); err != nil {
+	if err := json.NewEncoder(plain.JSONWriter(stdout)).Encode(all); err != nil {
 		return exitFailed
 	}
 	return exitDone

@@ -22,6 +22,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/host"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/selection"
 )
 
@@ -57,14 +58,15 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == askCompletions && complete(args[1:], stdout) {
 		return exitDone
 	}
+	stderr = plain.Writer(stderr)
 	if len(args) > 0 && args[0] == "check" {
-		return check(args[1:], stdout, stderr)
+		return check(args[1:], plain.Writer(stdout), stderr)
 	}
 	if len(args) > 0 && args[0] == "explain" {
-		return explainCommand(args[1:], stdout, stderr)
+		return explainCommand(args[1:], plain.Writer(stdout), stderr)
 	}
 	if len(args) > 0 && args[0] == "doctor" {
-		return doctorCommand(args[1:], os.Environ(), stdout, stderr)
+		return doctorCommand(args[1:], os.Environ(), plain.Writer(stdout), stderr)
 	}
 	opts, err := parse(args, stdout)
 	_, inFile := errors.AsType[*fileError](err)
@@ -122,7 +124,7 @@ func (o *options) begin() (context.Context, context.CancelFunc) {
 
 // logTo returns the logger of a server.
 func (o *options) logTo(log *logWriter) *slog.Logger {
-	o.log.Writer = log
+	o.log.Writer, log.json = log, o.log.Format.String() == "json"
 	logger := promslog.New(&o.log)
 	log.tell = func(lost int) { logger.Warn("lines of this log are lost: nobody read it", "lines", lost) }
 	return logger

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // scale is how a reading is written: multiplied and divided by what, and with how many
@@ -20,7 +21,7 @@ type scale struct {
 
 var (
 	percents = scale{100, 1, 2}
-	plain    = scale{1, 1, 4}
+	decimal  = scale{1, 1, 4}
 	exact    = scale{1, 1, -1}
 )
 
@@ -72,17 +73,19 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst, '.', '0'+byte(hundredths%100/10), '0'+byte(hundredths%10))
 }
 
-// appendText appends s, quoted if it must be, without control characters.
+// appendText appends s as it is shown, quoted if it must be, and guarded where a spreadsheet
+// would compute it.
 func appendText(dst []byte, s string) []byte {
 	quoted := strings.ContainsAny(s, `,"`) || strings.HasPrefix(s, " ")
 	if quoted {
 		dst = append(dst, '"')
 	}
+	dst = plain.AppendGuard(dst, s)
 	for _, r := range s {
 		if r == '"' {
 			dst = append(dst, '"')
 		}
-		dst = utf8.AppendRune(dst, safe(r))
+		dst = utf8.AppendRune(dst, plain.Rune(r))
 	}
 	if quoted {
 		dst = append(dst, '"')
@@ -156,10 +159,20 @@ func appendWorkloads(dst []byte, allocations []canonical.Allocation) []byte {
 		}
 		dst = appendWorkload(dst, &allocations[i].Workload)
 	}
-	if bytes.ContainsFunc(dst[start:], func(r rune) bool { return r == ',' || r == '"' || r == utf8.RuneError || safe(r) != r }) {
+	if bytes.ContainsFunc(dst[start:], isOdd) || len(dst) > start && !isWord(dst[start]) {
 		return appendText(dst[:start], string(dst[start:]))
 	}
 	return dst
+}
+
+// isOdd reports whether a text with r is not written as it is.
+func isOdd(r rune) bool {
+	return r == ',' || r == '"' || r == utf8.RuneError || plain.Rune(r) != r
+}
+
+// isWord reports whether a text that begins with c is no formula.
+func isWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
 // appendWorkload appends one workload.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // Frame writes a reading for a person: what was read and when, the host where it
@@ -15,7 +16,7 @@ import (
 // The error is that of out.
 func Frame(out io.Writer, v *View) error {
 	text := &strings.Builder{}
-	fmt.Fprintln(text, printable(sourceLine(v)))
+	fmt.Fprintln(text, plain.Text(sourceLine(v)))
 	if line := hostLine(v.Host); line != "" {
 		fmt.Fprintln(text, line)
 	}
@@ -26,7 +27,7 @@ func Frame(out io.Writer, v *View) error {
 	if notes := notesOf(v); len(notes) > 0 {
 		fmt.Fprintln(text)
 		for _, note := range notes {
-			fmt.Fprintln(text, printable(note))
+			fmt.Fprintln(text, plain.Text(note))
 		}
 	}
 	_, err := io.WriteString(out, text.String())
@@ -107,7 +108,7 @@ func nameOf(d *canonical.Device) string {
 			words = append(words, text)
 		}
 	}
-	return printable(strings.Join(words, " "))
+	return plain.Text(strings.Join(words, " "))
 }
 
 func counted(n int, what string) string {

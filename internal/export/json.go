@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // schema is the version of document. Keys that come in addition leave it as it is; it
@@ -70,7 +71,7 @@ func JSON(out io.Writer, v *View) error {
 	if err := e.Encode(doc); err != nil {
 		return err
 	}
-	_, err := out.Write(escapeControls(nil, text.Bytes()))
+	_, err := out.Write(plain.AppendJSON(nil, text.Bytes()))
 	return err
 }
 

@@ -118,7 +118,7 @@ func (b *budget) within(most int, next http.Handler) http.Handler {
 				b.logger.Warn("requests are turned away with 503", "being_answered", most, "remedy", "scrape less often, or raise --web.max-requests")
 			}
 			w.Header().Set("Retry-After", retryAfter)
-			http.Error(w, fmt.Sprintf("%d requests are being answered already; scrape less often, or raise --web.max-requests", most), http.StatusServiceUnavailable)
+			answerError(w, fmt.Sprintf("%d requests are being answered already; scrape less often, or raise --web.max-requests", most), http.StatusServiceUnavailable)
 			return
 		}
 		defer b.leave(p)

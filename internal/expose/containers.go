@@ -86,7 +86,7 @@ func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if status := statusOf(readings); status != http.StatusOK {
-		http.Error(w, explain(sources, readings), status)
+		answerError(w, explain(sources, readings), status)
 		return
 	}
 	list, filter, taken := []map[string]any{}, filterOf(r.URL.Query()), newClaims()

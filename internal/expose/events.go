@@ -103,12 +103,12 @@ func viewOfEvent(e *canonical.Event) eventView {
 func resolve(sources *Set, enabled bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !enabled {
-			http.Error(w, "resolving over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
+			answerError(w, "resolving over HTTP is off; start with --web.enable-lifecycle", http.StatusForbidden)
 			return
 		}
 		uuid := r.URL.Query().Get("uuid")
 		if uuid == "" {
-			http.Error(w, "which GPU? write /-/resolve?uuid=GPU-…, as the label uuid of its series says", http.StatusBadRequest)
+			answerError(w, "which GPU? write /-/resolve?uuid=GPU-…, as the label uuid of its series says", http.StatusBadRequest)
 			return
 		}
 		known, resolved := false, false
@@ -118,7 +118,7 @@ func resolve(sources *Set, enabled bool) http.HandlerFunc {
 		}
 		switch {
 		case !known:
-			http.Error(w, fmt.Sprintf("no GPU has the uuid %q; the label uuid of kpulse_gpu_info names them", uuid), http.StatusNotFound)
+			answerError(w, fmt.Sprintf("no GPU has the uuid %q; the label uuid of kpulse_gpu_info names them", uuid), http.StatusNotFound)
 		case !resolved:
 			answerText(w, uuid+" has no fatal XID to resolve")
 		default:

@@ -15,7 +15,7 @@ import (
 func guard(handler http.Handler) http.Handler {
 	own := http.NewCrossOriginProtection()
 	own.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "a page of another site sent this; send it from here, or with curl", http.StatusForbidden)
+		answerError(w, "a page of another site sent this; send it from here, or with curl", http.StatusForbidden)
 	}))
 	handler = own.Handler(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"html/template"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 //go:embed landing.html
@@ -123,11 +125,11 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 	var b bytes.Buffer
 	if err := l.page.Execute(&b, &view); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		answerError(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	guardPage(w.Header())
-	w.Write(b.Bytes())
+	_, _ = io.WriteString(w, plain.Lines(b.String())) // an error is the client's
 }
 
 // viewOf returns what to show of a source at an instant.

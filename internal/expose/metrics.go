@@ -59,7 +59,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.inFlight.Add(1)
 	asked, readings, err := m.read(r)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+		answerError(w, err.Error(), http.StatusNotFound)
 		return
 	}
 	defer releaseAll(readings)
@@ -72,7 +72,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	m.telemetry.countFailures(asked.sources, readings)
 	if status := statusOf(readings); status != http.StatusOK {
-		http.Error(w, explain(asked.sources, readings), status)
+		answerError(w, explain(asked.sources, readings), status)
 		return
 	}
 	m.answer(w, r, asked, readings)
@@ -98,7 +98,7 @@ func (m *metrics) read(r *http.Request) (chosen, []reading, error) {
 func notItself(self string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if self != "" && r.UserAgent() == self {
-			http.Error(w, "this is the very proxy that asks; point the source at the exporter", http.StatusLoopDetected)
+			answerError(w, "this is the very proxy that asks; point the source at the exporter", http.StatusLoopDetected)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -142,7 +142,7 @@ func absent(w http.ResponseWriter, sources []Source, why func() *canonical.Failu
 	}
 	failure := why()
 	if failure != nil {
-		http.Error(w, "no source: "+failure.Error(), http.StatusBadGateway)
+		answerError(w, "no source: "+failure.Error(), http.StatusBadGateway)
 	}
 	return failure != nil
 }

@@ -62,17 +62,17 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case p.lister == nil:
-		http.Error(w, "processes are not listed: start with --collector.processes, where readings come from a backend that looks at this machine itself", http.StatusNotFound)
+		answerError(w, "processes are not listed: start with --collector.processes, where readings come from a backend that looks at this machine itself", http.StatusNotFound)
 		return
 	case !p.exposed && !isLocal(r):
-		http.Error(w, "processes are shown on this machine alone, at its localhost address; start with --web.expose-processes to show them to all who can reach it", http.StatusForbidden)
+		answerError(w, "processes are shown on this machine alone, at its localhost address; start with --web.expose-processes to show them to all who can reach it", http.StatusForbidden)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout)
 	defer cancel()
 	list, err := p.list(ctx)
 	if err != nil && list == nil {
-		http.Error(w, "processes cannot be listed: "+err.Error(), statusOfList(err))
+		answerError(w, "processes cannot be listed: "+err.Error(), statusOfList(err))
 		return
 	}
 	p.identify(list)

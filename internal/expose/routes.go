@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // Options are what to serve.
@@ -198,7 +199,7 @@ func ready(set *Set, absent func() *canonical.Failure, used func() usage) http.H
 		text := strings.Join(reasons, "\n")
 		switch {
 		case !ready:
-			http.Error(w, text, http.StatusServiceUnavailable)
+			answerError(w, text, http.StatusServiceUnavailable)
 		case text != "":
 			answerText(w, "ready\n"+text)
 		default:
@@ -222,11 +223,11 @@ func troubles(f Source, state *canonical.Source) (lines []string) {
 func reload(run func() error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if run == nil {
-			http.Error(w, "reloading over HTTP is off; start with --web.enable-lifecycle, or send SIGHUP", http.StatusForbidden)
+			answerError(w, "reloading over HTTP is off; start with --web.enable-lifecycle, or send SIGHUP", http.StatusForbidden)
 			return
 		}
 		if err := run(); err != nil {
-			http.Error(w, "nothing was reloaded: "+err.Error(), http.StatusInternalServerError)
+			answerError(w, "nothing was reloaded: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
 		answerText(w, "reloaded")
@@ -256,7 +257,7 @@ func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 			target = local.String()
 		}
 		if target == "" {
-			http.Error(w, "the request names no host, which would be the target; send a Host header", http.StatusBadRequest)
+			answerError(w, "the request names no host, which would be the target; send a Host header", http.StatusBadRequest)
 			return
 		}
 		for i, f := range sources {
@@ -274,10 +275,15 @@ func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 	}
 }
 
-// answerText answers with a line of text.
-func answerText(w http.ResponseWriter, line string) {
+// answerText answers with lines of text.
+func answerText(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, line+"\n") // an error is the client's
+	_, _ = io.WriteString(w, plain.Lines(text)+"\n") // an error is the client's
+}
+
+// answerError answers with why there is nothing else.
+func answerError(w http.ResponseWriter, text string, status int) {
+	http.Error(w, plain.Lines(text), status)
 }
 
 // answerJSON answers with a value as JSON.
@@ -289,9 +295,9 @@ func answerJSON(w http.ResponseWriter, value any) {
 // answerEncoded answers with JSON, or with why there is none.
 func answerEncoded(w http.ResponseWriter, body []byte, err error) {
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		answerError(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(append(body, '\n'))
+	w.Write(append(plain.AppendJSON(nil, body), '\n'))
 }

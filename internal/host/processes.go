@@ -6,12 +6,12 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/prometheus/procfs"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 const (
@@ -143,16 +143,7 @@ func command(process procfs.Proc, commandLine bool) string {
 
 // printable returns text without what would break a line, a terminal or UTF-8.
 func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r), unicode.IsControl(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return utf8.RuneError
-		}
-		return r
-	}, strings.ToValidUTF8(text, string(utf8.RuneError)))
-	return strings.Join(strings.Fields(text), " ")
+	return strings.Join(strings.Fields(plain.Text(text)), " ")
 }
 
 // cut shortens text to maxCommand bytes.

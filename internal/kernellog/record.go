@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // record is the head of a record of the kernel's log.
@@ -45,19 +46,10 @@ func (r *record) fromKernel() bool { return r.priority>>3 == 0 }
 // maxText is how many bytes of a text are kept. Those of the driver have some 150.
 const maxText = 400
 
-// printable returns text on one line without what a terminal could obey, at most maxText
-// bytes of it.
+// printable returns text on one line as it is shown, at most maxText bytes of it.
 func printable(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "…"
 	}
-	return strings.TrimSpace(strings.Map(func(c rune) rune {
-		switch {
-		case unicode.IsSpace(c):
-			return ' '
-		case !unicode.IsPrint(c):
-			return unicode.ReplacementChar
-		}
-		return c
-	}, text))
+	return strings.TrimSpace(plain.Text(text))
 }

@@ -34,7 +34,7 @@ func TestParseRecord(t *testing.T) {
 func TestPrintable(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{" Link 09\t(0x1) ", "Link 09 (0x1)"},
-		{"a\x1b[2Jb\u009bc\xffd", "a\uFFFD[2Jb\uFFFDc\uFFFDd"},
+		{"a\x1b[2Jb\u009bc\xffd", "a [2Jb\uFFFDc\uFFFDd"},
 		{strings.Repeat("x", maxText+9), strings.Repeat("x", maxText) + "…"},
 	} {
 		if got := printable(test.text); got != test.want {

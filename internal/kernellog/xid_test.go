@@ -27,7 +27,7 @@ func TestParseXID(t *testing.T) {
 		{"NVRM: Xid (PCI:0018:01:00): 79,", xid{"0018:01:00", 79, meaning{}, "", 0, ""}},
 		{"NVRM: Xid (PCI:0000:b5:00 GPU-I:05): 43, pid=9, name=x, Ch 1", xid{board, 43, meaning{}, "GPU-I:05 Ch 1", 9, "x"}},
 		{"NVRM: Xid (PCI:0000:b5:00): 45, name=x, Ch 1", xid{board, 45, meaning{}, "Ch 1", 0, "x"}},
-		{"NVRM: Xid (PCI:0000:b5:00): 45, pid=-4, name=e\x1b[2J", xid{board, 45, meaning{}, "", 0, "e\uFFFD[2J"}},
+		{"NVRM: Xid (PCI:0000:b5:00): 45, pid=-4, name=e\x1b[2J", xid{board, 45, meaning{}, "", 0, "e [2J"}},
 		{"NVRM: Xid (PCI:0000:b5:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)", xid{board, 154, fatal(canonical.ActionResetGPU), "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)", 0, ""}},
 		{"NVRM: Xid (PCI:0000:b5:00): 154, pid=1, name=x, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x2 (Node Reboot Required)", xid{board, 154, fatal(canonical.ActionRebootNode), "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x2 (Node Reboot Required)", 1, "x"}},
 		{"NVRM: Xid (PCI:0000:b5:00): 154, changed from 0x0 to 0x3", xid{board, 154, warning(canonical.ActionRestartApplication), "changed from 0x0 to 0x3", 0, ""}},

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"sync"
-	"unicode"
+
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // tailSize bounds what is kept of what a child prints beside its rows.
@@ -68,10 +69,5 @@ func printable(s string) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
+	return plain.Text(s)
 }

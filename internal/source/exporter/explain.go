@@ -15,11 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
@@ -297,7 +297,7 @@ func firstLine(text []byte) string {
 			break
 		}
 		r, size := utf8.DecodeRune(text)
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
+		if plain.Rune(r) != r || r == utf8.RuneError {
 			r = '.'
 		}
 		line.WriteRune(r)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // csvLayout is what stands in which column.
@@ -107,7 +108,7 @@ func (d *csvIdentity) partOf(board *csvIdentity) bool {
 func (l *csvLayout) parse(record []string) (texts csvTexts, at float64, values []float64, err error) {
 	for t, column := range l.texts {
 		if column != none {
-			texts[t] = record[column]
+			texts[t] = plain.Unguarded(record[column])
 		}
 	}
 	// 7:1 is instance 1 of GPU 7.

@@ -34,7 +34,7 @@ func TestListEvents(t *testing.T) {
 	e := lists[0][0]
 	want := canonical.Event{
 		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Kind: canonical.EventXID, Hostname: "n", GPU: "0", UUID: "GPU-a", PCIBusID: "0000:b5:00",
-		Code: 79, Count: 2, Severity: canonical.SeverityFatal, Action: canonical.ActionRebootNode, Text: "fell[2J off", PID: 7, Process: "python",
+		Code: 79, Count: 2, Severity: canonical.SeverityFatal, Action: canonical.ActionRebootNode, Text: "fell [2J off", PID: 7, Process: "python",
 		Condition: canonical.NumConditions,
 	}
 	if e.Event != want {

@@ -17,9 +17,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 const (
@@ -285,15 +285,7 @@ func firstLine(body []byte) string {
 
 // OneLine returns a text from elsewhere as it may be shown on one line.
 func OneLine(s string) string {
-	s = strings.Map(func(c rune) rune {
-		switch {
-		case unicode.IsSpace(c):
-			return ' '
-		case !unicode.IsPrint(c):
-			return -1
-		}
-		return c
-	}, s)
+	s = plain.Text(s)
 	const limit = 300
 	if r := []rune(s); len(r) > limit {
 		s = string(r[:limit]) + "…"

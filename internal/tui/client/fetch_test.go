@@ -83,7 +83,7 @@ func TestFetchErrors(t *testing.T) {
 		{"not a proxy", "no series of kpulse-proxy", Target{URL: InProcess, Client: scripted(answer(200, "DCGM_FI_DEV_GPU_TEMP 1\n"))}},
 		{"page", "HTTP 404 Not Found; give the whole address", Target{URL: "http://n/metrics", Client: scripted(answer(404, "<html>nothing</html>"))}},
 		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(answer(401, "no"))}},
-		{"control characters", "HTTP 500 Internal Server Error: a[31mb", Target{URL: "http://n/metrics", Client: scripted(answer(500, "a\x1b[31mb\r\n"))}},
+		{"control characters", "HTTP 500 Internal Server Error: a [31mb", Target{URL: "http://n/metrics", Client: scripted(answer(500, "a\x1b[31mb\r\n"))}},
 		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(answer(502, "source s: is away; start it\nx"))}},
 		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
 		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://" + closedAddress(t) + "/metrics"}},

@@ -40,7 +40,7 @@ func TestProcesses(t *testing.T) {
 		if test.n == 0 {
 			continue
 		}
-		if p := list[0]; p.Key != (Key{"http://n:9401/metrics", "GPU-1", "3"}) || p.Command != "a b[31m" || p.MemoryUsed != 1<<30 || p.Kind != canonical.ProcessCompute {
+		if p := list[0]; p.Key != (Key{"http://n:9401/metrics", "GPU-1", "3"}) || p.Command != "a b [31m" || p.MemoryUsed != 1<<30 || p.Kind != canonical.ProcessCompute {
 			t.Errorf("%+v", p)
 		}
 		if p := list[1]; p.Key.UUID != "index:h/2" || !math.IsNaN(p.MemoryUsed) || p.GPU != "2" {

@@ -61,9 +61,9 @@ func TestDrawing(t *testing.T) {
 		{"bar of too much", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, 7, 0, 0) }, "████"},
 		{"bar of what was not read", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, notGiven, 0, 0) }, "    "},
 		{"bar in ASCII", 8, 1, ASCII, func(r Rect) { r.Bar(0, 0, 8, .5+3.0/64, 0, 0) }, "####-..."},
-		{"area", 7, 1, Braille, func(r Rect) { r.Area(nan, 0, 100, plain) }, "▁▄ █▁█ "},
-		{"area of two rows", 6, 2, Braille, func(r Rect) { r.Area([]float64{0, 25, 50, 75, 100}, 0, 100, plain) }, "   ▄█ \n▁▄███ "},
-		{"area without a scale", 2, 1, Braille, func(r Rect) { r.Area([]float64{5, 5}, 5, 5, plain) }, "▁▁"},
+		{"area", 7, 1, Braille, func(r Rect) { r.Area(nan, 0, 100, unstyled) }, "▁▄ █▁█ "},
+		{"area of two rows", 6, 2, Braille, func(r Rect) { r.Area([]float64{0, 25, 50, 75, 100}, 0, 100, unstyled) }, "   ▄█ \n▁▄███ "},
+		{"area without a scale", 2, 1, Braille, func(r Rect) { r.Area([]float64{5, 5}, 5, 5, unstyled) }, "▁▁"},
 		{"line", 3, 1, Braille, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "⣀⠏⢀"},
 		{"line in blocks", 3, 1, Blocks, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "▄▀▗"},
 		{"line in ASCII", 3, 1, ASCII, func(r Rect) { r.Line([]float64{0, 100, notGiven}, 0, 100, 0) }, ".' "},
@@ -86,7 +86,7 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
-func plain(int) Style { return 0 }
+func unstyled(int) Style { return 0 }
 
 // TestBrailleIsUnicodes holds the patterns against the code chart of U+2800:
 // dots 1 to 8 are bits 0 to 7, the left column is 1 2 3 7 and the right 4 5 6 8.
@@ -202,7 +202,7 @@ func TestDrawingAllocatesNothing(t *testing.T) {
 		r := g.All().Box(1)
 		r.Text(0, 0, 20, "NVIDIA H200 …", 2)
 		r.Bar(0, 1, 20, .4, 1, 2)
-		r.Area(values, 0, 100, plain)
+		r.Area(values, 0, 100, unstyled)
 		r.Sub(0, 3, 20, 5).Line(values, 0, 100, 1)
 		r.Number(0, 9, 9, []byte("351W"), 1)
 		out = g.AppendANSI(out[:0], p)

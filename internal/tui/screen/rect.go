@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // Rect is a part of a Grid. Coordinates count from its own top left corner; what
@@ -211,7 +213,7 @@ func shown(c rune) (rune, int) {
 		return c, 0
 	}
 	n := ansi.StringWidth(string(c))
-	if n < 1 || n > 2 || !unicode.IsPrint(c) {
+	if n < 1 || n > 2 || plain.Rune(c) != c {
 		return '?', 1
 	}
 	return c, n

@@ -53,7 +53,7 @@ func dashboard(ctx context.Context, opts *options, stderr io.Writer) error {
 		Notice:       opts.notice,
 		SettingsFile: tui.SettingsFile(os.LookupEnv),
 		Focus:        opts.tuiFocus,
-		NoColor:      os.Getenv("NO_COLOR") != "",
+		Environ:      os.Environ(),
 	})
 }
 

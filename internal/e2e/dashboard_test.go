@@ -191,6 +191,39 @@ func TestDashboardColors(t *testing.T) {
 	}
 }
 
+// TestDashboardColorsFollowTheTerminal holds that a terminal of 256 colours is sent those,
+// one of 16 those, and none what it would take for another hue.
+func TestDashboardColorsFollowTheTerminal(t *testing.T) {
+	t.Parallel()
+	n := startNode(t)
+	full, indexed, basic := regexp.MustCompile(`[34]8;2;`), regexp.MustCompile(`[34]8;5;`), regexp.MustCompile(`\x1b\[([0-9]+;)*(3[0-7]|9[0-7]|4[0-7])m`)
+	labels, selection := regexp.MustCompile(`38;5;246m`), regexp.MustCompile(`48;5;237m`) // gray, and not lavender and navy
+	reversed, papers := regexp.MustCompile(`\x1b\[([0-9]+;)*7m`), regexp.MustCompile(`\x1b\[([0-9]+;)*4[0-7]m`)
+	for _, test := range []struct {
+		env          string
+		want, absent []*regexp.Regexp
+	}{
+		{"TERM=xterm COLORTERM= TMUX=", []*regexp.Regexp{basic, reversed}, []*regexp.Regexp{indexed, full, papers}},
+		{"TERM=xterm-256color COLORTERM=", []*regexp.Regexp{labels, selection}, []*regexp.Regexp{full, basic}},
+		{"TERM=tmux-256color COLORTERM=", []*regexp.Regexp{labels, selection}, []*regexp.Regexp{full, basic}},
+		{"TERM=xterm-256color COLORTERM=truecolor", []*regexp.Regexp{full}, []*regexp.Regexp{indexed, basic}},
+	} {
+		tm := newTerminal(t, [2]string{"80", "24"}, []string{test.env}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+		tm.until("dgx-7", "42.3%")
+		screen := tm.tmux("capture-pane", "-pe")
+		for _, want := range test.want {
+			if !want.MatchString(screen) {
+				t.Errorf("%s: no %s", test.env, want)
+			}
+		}
+		for _, absent := range test.absent {
+			if found := absent.FindString(screen); found != "" {
+				t.Errorf("%s: %q is %s", test.env, found, absent)
+			}
+		}
+	}
+}
+
 // TestDashboardOnADumbTerminal holds that codes are not written where they would be
 // seen as such.
 func TestDashboardOnADumbTerminal(t *testing.T) {

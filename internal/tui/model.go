@@ -50,6 +50,8 @@ type model struct {
 	drawnAt       time.Time
 	urgent        bool // there is more to show than new readings
 	palette       *screen.Palette
+	depth         view.Depth
+	light         bool // the terminal's background
 	themeChosen   bool // by the user, not by the terminal's background
 
 	messageAt time.Time
@@ -106,6 +108,7 @@ func newModel(nodes []*client.Node, now func() time.Time) *model {
 		Now: now(), Nodes: nodes, History: history.NewHistory(),
 		View: view.Fleet, Metric: client.MetricReal, Mouse: true, Symbols: view.SymbolSets[0],
 	}
+	m.setDepth(view.TrueColor)
 	m.setTheme(view.Themes[0])
 	return m
 }
@@ -142,9 +145,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		if !m.themeChosen {
-			m.setTheme(map[bool]string{true: "dark", false: "light"}[msg.IsDark()])
-		}
+		m.setBackground(!msg.IsDark())
+	case tea.ColorProfileMsg:
+		m.setDepth(depthOf(msg.Profile))
 	case tea.PasteMsg:
 		m.paste(msg.Content)
 	case tea.KeyPressMsg:
@@ -325,7 +328,23 @@ func (m *model) showNotice(text string) {
 }
 
 func (m *model) setTheme(name string) {
-	m.state.Theme, m.palette = name, view.Palette(name)
+	m.state.Theme, m.palette = name, view.Palette(name, m.light, m.depth)
+}
+
+// setDepth draws with as many colours as the terminal shows.
+func (m *model) setDepth(d view.Depth) {
+	m.depth = d
+	m.setTheme(m.state.Theme)
+}
+
+// setBackground takes the theme for the terminal's background, unless one was chosen.
+func (m *model) setBackground(light bool) {
+	m.light = light
+	name := m.state.Theme
+	if !m.themeChosen {
+		name = map[bool]string{false: "dark", true: "light"}[light]
+	}
+	m.setTheme(name)
 }
 
 // View implements tea.Model.

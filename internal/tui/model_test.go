@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -314,6 +315,53 @@ func TestThemeFollowsTheTerminalUntilChosen(t *testing.T) {
 	typed(m, ":theme mono", "enter")
 	if m.Update(white); m.state.Theme != "mono" {
 		t.Errorf("theme %s, mono was chosen", m.state.Theme)
+	}
+}
+
+// TestColoursFollowTheTerminal holds that a terminal gets the colours that it shows, of the
+// theme for its background.
+func TestColoursFollowTheTerminal(t *testing.T) {
+	m, _ := fleet(t)
+	for _, test := range []struct {
+		profile colorprofile.Profile
+		want    string
+	}{
+		{colorprofile.TrueColor, "\x1b[0;38;2;"}, {colorprofile.ANSI256, "\x1b[0;38;5;246m"}, {colorprofile.ANSI, "\x1b[0;37m"}, {colorprofile.ASCII, "\x1b[0;1m"},
+	} {
+		m.Update(tea.ColorProfileMsg{Profile: test.profile})
+		if m.View(); !strings.Contains(m.rendered, test.want) {
+			t.Errorf("%s: no %q in %q", test.profile, test.want, m.rendered)
+		}
+	}
+	m.Update(tea.ColorProfileMsg{Profile: colorprofile.ANSI256})
+	m.Update(tea.BackgroundColorMsg{Color: colorOf(255)})
+	if m.View(); !strings.Contains(m.rendered, "\x1b[0;38;5;241m") {
+		t.Errorf("on white: %q", m.rendered)
+	}
+}
+
+// TestTerminalOf holds what the environment says of a terminal.
+func TestTerminalOf(t *testing.T) {
+	for _, test := range []struct {
+		environ []string
+		want    colorprofile.Profile
+	}{
+		{[]string{"TERM=xterm"}, colorprofile.ANSI},
+		{[]string{"TERM=xterm-256color"}, colorprofile.ANSI256},
+		{[]string{"TERM=tmux-256color"}, colorprofile.ANSI256},
+		{[]string{"TERM=xterm-256color", "COLORTERM=truecolor"}, colorprofile.TrueColor},
+		{[]string{"TERM=xterm-256color", "COLORTERM=truecolor", "NO_COLOR=yes"}, colorprofile.ASCII},
+		{[]string{"TERM=xterm-256color", "NO_COLOR="}, colorprofile.ANSI256},
+		{[]string{}, colorprofile.ASCII},
+	} {
+		if got := profileOf(io.Discard, append(test.environ, "TTY_FORCE=1")); got != test.want {
+			t.Errorf("%v: %s, want %s", test.environ, got, test.want)
+		}
+	}
+	for value, want := range map[string]bool{"": false, "15;0": false, "0;15": true, "0;default;15": true, "12;8": false, "0;7": true, "x": false} {
+		if got := lightBackground([]string{"COLORFGBG=1;0", "COLORFGBG=" + value}); got != want {
+			t.Errorf("COLORFGBG=%s is light: %v", value, got)
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/term"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -35,8 +34,8 @@ type Options struct {
 	SettingsFile string
 	// Focus is a GPU to begin with, as :focus takes it; "" is none.
 	Focus string
-	// NoColor draws without colours, whatever the terminal supports.
-	NoColor bool
+	// Environ is os.Environ, which says what the terminal shows.
+	Environ []string
 }
 
 var (
@@ -79,10 +78,10 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 		m.showError(err)
 	}
 	m.showNotice(opts.Notice)
-	if opts.NoColor {
-		m.chooseTheme("mono")
-	}
-	p := tea.NewProgram(m, programOptions(in, out, opts.NoColor)...)
+	profile := profileOf(out, opts.Environ)
+	m.setDepth(depthOf(profile))
+	m.setBackground(lightBackground(opts.Environ)) // until the terminal answers
+	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(opts.Environ), tea.WithColorProfile(profile), tea.WithFPS(maxFPS), tea.WithoutSignalHandler())
 	// tea.WithContext would kill the program instead of ending it.
 	stop := context.AfterFunc(ctx, p.Quit)
 	var following sync.WaitGroup
@@ -99,13 +98,4 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 		return fmt.Errorf("the terminal cannot be used: %w; print one reading as text with --once", err)
 	}
 	return nil
-}
-
-func programOptions(in, out *os.File, noColor bool) []tea.ProgramOption {
-	all := []tea.ProgramOption{tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(maxFPS), tea.WithoutSignalHandler()}
-	if noColor {
-		// bubbletea itself obeys only NO_COLOR=1 and =true.
-		all = append(all, tea.WithColorProfile(colorprofile.ASCII))
-	}
-	return all
 }

@@ -258,7 +258,7 @@ func benchmarkView(b *testing.B, name, scenario string, w, h int, cut int) {
 	s := state(scenario)
 	s.GPUs = s.GPUs[:min(cut, len(s.GPUs))]
 	s.View = name
-	all, colors := New(nil, nil), Palette("dark")
+	all, colors := New(nil, nil), Palette("dark", false, TrueColor)
 	var g screen.Grid
 	var frame []byte
 	all.Draw(&g, s, w, h)

@@ -229,7 +229,7 @@ func BenchmarkPlot9x16(b *testing.B) {
 		few.Values[canonical.PowerLimit] = g.Values[canonical.PowerLimit]
 		s.GPUs[i] = &few
 	}
-	all, colors := New(nil, nil), Palette("dark")
+	all, colors := New(nil, nil), Palette("dark", false, TrueColor)
 	var g screen.Grid
 	var frame []byte
 	all.Draw(&g, s, 320, 90)

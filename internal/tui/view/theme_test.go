@@ -1,9 +1,6 @@
 package view
 
 import (
-	"math"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -38,79 +35,6 @@ func TestStylesHaveLettersOfTheirOwn(t *testing.T) {
 			}
 		}
 	}
-}
-
-// colour finds SGR parameters that choose a colour.
-var colour = regexp.MustCompile(`\b(3[0-8]|4[0-8]|9[0-7]|10[0-7])\b`)
-
-func TestThemes(t *testing.T) {
-	for _, theme := range Themes {
-		p := Palette(theme)
-		for s := range numStyles {
-			for _, sgr := range []string{p[s], p[s|screen.Picked]} {
-				if sgr != "" && !regexp.MustCompile(`^\x1b\[0;[0-9;]*[0-9]m$`).MatchString(sgr) {
-					t.Errorf("%s: style %d is no SGR sequence: %q", theme, s, sgr)
-				}
-				if theme == "mono" && colour.MatchString(sgr) {
-					t.Errorf("mono: style %d has a colour: %q", s, sgr)
-				}
-			}
-			if p[s] == p[s|screen.Picked] {
-				t.Errorf("%s: style %d looks the same when it is picked", theme, s)
-			}
-		}
-		for _, pair := range [][2]screen.Style{{styleCrit, styleWarn}, {styleCrit, styleOK}, {styleWarn, stylePlain}, {styleTrack, styleUtil3}} {
-			if theme != "mono" && p[pair[0]] == p[pair[1]] {
-				t.Errorf("%s: styles %d and %d look the same", theme, pair[0], pair[1])
-			}
-		}
-	}
-	if got, want := *Palette("no such theme"), *Palette("dark"); got != want {
-		t.Error("an unknown theme is not the first one")
-	}
-}
-
-// TestContrast holds the colours of words and numbers against the background that
-// they are for: WCAG's 4.5 for text, and 2 for what is meant to stand back.
-func TestContrast(t *testing.T) {
-	backgrounds := map[string]float64{"dark": luminance(t, "11141a"), "light": luminance(t, "fbfbfb")}
-	least := map[screen.Style]float64{styleTrack: 1.4, styleBorder: 1.8, styleIdle: 2.3, styleFaint: 2.8, styleUtil0: 2, styleUtil1: 3}
-	for s := range numStyles {
-		for theme, hex := range map[string]string{"dark": looks[s].dark, "light": looks[s].light} {
-			if hex == "" {
-				continue
-			}
-			a, b := luminance(t, hex), backgrounds[theme]
-			ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05)
-			want, ok := least[s]
-			if !ok {
-				want = 4.5
-			}
-			if ratio < want {
-				t.Errorf("%s: style %d has a contrast of %.1f, want %.1f", theme, s, ratio, want)
-			}
-		}
-	}
-}
-
-// luminance is that of WCAG 2, of a colour as RRGGBB.
-func luminance(t *testing.T, hex string) float64 {
-	t.Helper()
-	sum := 0.0
-	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
-		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := float64(n) / 255
-		if c <= 0.03928 {
-			c /= 12.92
-		} else {
-			c = math.Pow((c+0.055)/1.055, 2.4)
-		}
-		sum += weight * c
-	}
-	return sum
 }
 
 // TestStatesHaveWords holds that each has a word of its own.

@@ -1,0 +1,57 @@
+package tui
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
+
+// variable returns the value of a variable of an environment, the last one, "" without it.
+func variable(environ []string, name string) string {
+	for _, pair := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// profileOf returns how many colours the terminal at out shows, by the environment, its
+// terminfo and tmux. NO_COLOR wants none whatever its value, of which colorprofile itself
+// obeys only 1 and true.
+func profileOf(out io.Writer, environ []string) colorprofile.Profile {
+	profile := max(colorprofile.Detect(out, environ), colorprofile.ASCII) // without TERM there is still bold and reverse
+	if variable(environ, "NO_COLOR") != "" {
+		profile = min(profile, colorprofile.ASCII)
+	}
+	return profile
+}
+
+// depthOf returns how many colours to draw with.
+func depthOf(p colorprofile.Profile) view.Depth {
+	switch p {
+	case colorprofile.TrueColor:
+		return view.TrueColor
+	case colorprofile.ANSI256:
+		return view.Colors256
+	case colorprofile.ANSI:
+		return view.Colors16
+	}
+	return view.NoColors
+}
+
+// lightBackground reports whether COLORFGBG, which some terminals set, names a light
+// background: the last of its numbers is one of the 16 colours.
+func lightBackground(environ []string) bool {
+	_, last, _ := strings.Cut(variable(environ, "COLORFGBG"), ";")
+	if i := strings.LastIndexByte(last, ';'); i >= 0 {
+		last = last[i+1:]
+	}
+	color, err := strconv.Atoi(last)
+	return err == nil && (color == 7 || color > 8)
+}

@@ -1,0 +1,133 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// Depth is how many colours a terminal shows.
+type Depth uint8
+
+// The depths, from the least.
+const (
+	NoColors Depth = iota
+	Colors16
+	Colors256
+	TrueColor
+)
+
+// tones are the colours of a style on one background. Each was picked by hand for its
+// depth: the nearest colour that a terminal finds by itself is often another hue, a
+// bluish gray becomes lavender or blue.
+type tones struct {
+	full    string // RRGGBB, "" for the terminal's own
+	indexed uint8  // of xterm's 256, without the first 16, which the user sets; 0 for the terminal's own
+	basic   string // SGR parameters of the 16 colours, which the user sets
+}
+
+// look is a style in each theme.
+type look struct {
+	letter      byte // in the golden frames, where a capital is picked
+	dark, light tones
+	mono        string // SGR parameters
+	bold        bool   // with full and indexed colours; basic says so itself
+}
+
+// looks is indexed by style.
+var looks = [numStyles]look{
+	stylePlain:      {'.', tones{}, tones{}, "", false},
+	styleLabel:      {'l', tones{"8b95a7", 246, "37"}, tones{"5b6472", 241, "90"}, "", false},
+	styleStrong:     {'b', tones{"f2f4f8", 255, "1"}, tones{"10141c", 233, "1"}, "1", true},
+	styleFaint:      {'f', tones{"626b7c", 242, "90"}, tones{"8a93a2", 245, "90"}, "2", false},
+	styleTrack:      {'t', tones{"3c4454", 238, "90"}, tones{"c3c9d3", 251, "90"}, "2", false},
+	styleBorder:     {'o', tones{"465064", 240, "90"}, tones{"b3bac6", 249, "90"}, "2", false},
+	styleSelected:   {'s', tones{"e6ebf5", 255, "97;1"}, tones{"1c2330", 234, "1"}, "1", false},
+	styleAccent:     {'a', tones{"6cb6ff", 75, "94"}, tones{"0b5cad", 25, "34"}, "1", false},
+	styleOK:         {'k', tones{"63c987", 78, "32"}, tones{"1b7f43", 28, "32"}, "", false},
+	styleWarn:       {'w', tones{"f2c14e", 221, "33;1"}, tones{"8f5b00", 94, "30;43"}, "1", true},
+	styleCrit:       {'r', tones{"ff6b6b", 203, "31;1"}, tones{"c4161c", 160, "31;1"}, "1;7", true},
+	styleWarnBorder: {'v', tones{"f2c14e", 221, "33"}, tones{"8f5b00", 94, "33"}, "1", false},
+	styleCritBorder: {'q', tones{"ff6b6b", 203, "31"}, tones{"c4161c", 160, "31"}, "1", false},
+	styleUtil0:      {'0', tones{"47706f", 66, "36"}, tones{"8fb3ae", 109, "36"}, "", false},
+	styleUtil1:      {'1', tones{"3f9c92", 73, "36"}, tones{"4a938a", 66, "36"}, "", false},
+	styleUtil2:      {'2', tones{"4cc9b0", 79, "96"}, tones{"16796d", 29, "34"}, "", false},
+	styleUtil3:      {'3', tones{"7ff0d4", 122, "96;1"}, tones{"00564d", 23, "34;1"}, "1", true},
+	styleCompute:    {'c', tones{"4cc9b0", 79, "36"}, tones{"16796d", 29, "34"}, "", false},
+	styleMemory:     {'m', tones{"7aa2f7", 111, "94"}, tones{"2f5fc4", 26, "36"}, "", false},
+	styleIO:         {'i', tones{"c792ea", 177, "35"}, tones{"7d3fae", 91, "35"}, "", false},
+	styleMixed:      {'x', tones{"a3adbf", 248, "37"}, tones{"59626f", 241, "90"}, "", false},
+	styleIdle:       {'d', tones{"5b6474", 241, "90"}, tones{"98a1af", 246, "90"}, "2", false},
+	styleSeries0:    {'4', tones{"4cc9b0", 79, "36"}, tones{"16796d", 29, "34"}, "", false},
+	styleSeries1:    {'5', tones{"7aa2f7", 111, "94"}, tones{"2f5fc4", 26, "36"}, "", false},
+	styleSeries2:    {'6', tones{"c792ea", 177, "35"}, tones{"7d3fae", 91, "35"}, "", false},
+	styleSeries3:    {'7', tones{"d5dbe6", 253, "97"}, tones{"39414f", 238, "1"}, "1", false},
+	styleSeries4:    {'8', tones{"f0a6ca", 218, "95"}, tones{"b03a78", 125, "95"}, "", false},
+	styleSeries5:    {'9', tones{"9ccc65", 149, "92"}, tones{"4f7a12", 58, "32"}, "", false},
+}
+
+// reverse is the SGR parameter that swaps the two colours of a cell.
+const reverse = "7"
+
+// picked are the SGR parameters of the background of what is selected, on a dark and on a
+// light one. With 16 colours it is reversed.
+var picked = map[Depth][2]string{TrueColor: {"48;2;37;46;63", "48;2;219;230;245"}, Colors256: {"48;5;237", "48;5;254"}}
+
+// Palette returns every style in one of Themes, any other name is the first, for a
+// terminal that shows so many colours. light is the background of a theme that has none
+// of its own.
+func Palette(theme string, light bool, depth Depth) *screen.Palette {
+	switch theme {
+	case "light":
+		light = true
+	case "ansi16":
+		depth = min(depth, Colors16)
+	case "mono":
+		depth = NoColors
+	default:
+		light = false
+	}
+	p := new(screen.Palette)
+	for s := range numStyles {
+		sgr := looks[s].sgr(light, depth)
+		if sgr != "" {
+			p[s] = "\x1b[0;" + sgr + "m"
+		}
+		back := reverse
+		if backs, ok := picked[depth]; ok {
+			back = backs[map[bool]int{true: 1}[light]]
+		} else {
+			sgr = "" // reversed colours are blotches
+		}
+		p[s|screen.Picked] = "\x1b[0;" + strings.TrimPrefix(sgr+";"+back, ";") + "m"
+	}
+	return p
+}
+
+// sgr returns the SGR parameters of l, "" for the terminal's own look.
+func (l *look) sgr(light bool, depth Depth) string {
+	t := &l.dark
+	if light {
+		t = &l.light
+	}
+	var parameters []string
+	if l.bold {
+		parameters = append(parameters, "1")
+	}
+	var r, g, b int
+	switch {
+	case depth == NoColors:
+		return l.mono
+	case depth == Colors16:
+		return t.basic
+	case t.full == "":
+		return ""
+	case depth == Colors256:
+		parameters = append(parameters, fmt.Sprintf("38;5;%d", t.indexed))
+	default:
+		_, _ = fmt.Sscanf(t.full, "%02x%02x%02x", &r, &g, &b) // a test reads them all
+		parameters = append(parameters, fmt.Sprintf("38;2;%d;%d;%d", r, g, b))
+	}
+	return strings.Join(parameters, ";")
+}

@@ -79,16 +79,26 @@ func (u *Unit) memory() (used, total float64) {
 	return used, total
 }
 
-// ActiveFrom is the share of utilization or memory from which a GPU counts as
-// active, as in KempnerPulse.
-const ActiveFrom = 0.20
+// Work is whether a unit works.
+type Work uint8
 
-// active reports whether any device of u is active, and whether that is known.
-func (u *Unit) active() (active, known bool) {
+// The kinds of work. A unit of which nothing is known is neither busy nor idle.
+const (
+	WorkUnknown Work = iota
+	Idling
+	Busy
+)
+
+// Work returns whether any device of u does something, by its class.
+func (u *Unit) Work() Work {
+	work := WorkUnknown
 	add := func(g *GPU) {
-		util, memory := g.RealUtilization, g.Values[canonical.FramebufferUsedRatio]
-		active = active || util >= ActiveFrom || memory >= ActiveFrom
-		known = known || canonical.Given(util) || canonical.Given(memory)
+		switch {
+		case g.Class == canonical.Idle:
+			work = max(work, Idling)
+		case g.Class != canonical.ClassUnknown:
+			work = Busy
+		}
 	}
 	if u.Board != nil {
 		add(u.Board)
@@ -96,21 +106,46 @@ func (u *Unit) active() (active, known bool) {
 	for _, g := range u.Instances {
 		add(g)
 	}
-	return active, known
+	return work
 }
+
+// HeldFrom is the device memory, in bytes, from which an idle device holds some: a
+// process that only began takes less.
+const HeldFrom = 1 << 30
 
 // Totals sum up devices. What no device reports is NaN, and so is a sum of which a
 // part is unknown.
 type Totals struct {
-	Boards, Active int
-	Known          int     // boards of which it is known whether they are active
-	Real           float64 // mean of those that are known
-	Power, Limit   float64 // watts
-	Mean           float64 // watts of a board
-	Used, Memory   float64 // bytes
-	Health         [canonical.NumHealth]int
-	Gone           int
-	Host           canonical.Host
+	Boards       int
+	Work         [Busy + 1]int // boards that are there, by what they do
+	Real         float64       // mean of those that are known
+	Claims       Claims
+	Holders      int     // idle boards that hold memory
+	Held         float64 // that memory in bytes
+	Power, Limit float64 // watts
+	Mean         float64 // watts of a board
+	Used, Memory float64 // bytes
+	Health       [canonical.NumHealth]int
+	Gone         int
+	Host         canonical.Host
+}
+
+// Claims compare GPU util with real utilization, over the boards of which both are known.
+type Claims struct {
+	Boards     int
+	Util, Real float64 // means
+	Wasted     float64 // boards: the sum of what GPU util is above real utilization
+}
+
+// add adds a board.
+func (c *Claims) add(util, real float64) {
+	if !canonical.Given(util) || !canonical.Given(real) {
+		return
+	}
+	c.Boards++
+	c.Util += (util - c.Util) / float64(c.Boards)
+	c.Real += (real - c.Real) / float64(c.Boards)
+	c.Wasted += max(0, util-real)
 }
 
 // TotalsOf sums up gpus, devices of nodes, whose readings have not expired at now.
@@ -130,22 +165,23 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 		}
 		shown++
 		t.Health[g.Health]++
-		active, activeKnown := u.active()
-		if active {
-			t.Active++
-		}
-		if activeKnown {
-			t.Known++
-		}
-		if v := u.utilization(); canonical.Given(v) {
+		work := u.Work()
+		t.Work[work]++
+		v := u.utilization()
+		if canonical.Given(v) {
 			t.Real += v
 			known++
 		}
+		t.Claims.add(g.Values[canonical.NVMLUtilization], v)
 		if v := g.Values[canonical.Power]; canonical.Given(v) {
 			t.Power += v
 			powered++
 		}
 		used, memory := u.memory()
+		if work == Idling && used >= HeldFrom {
+			t.Holders++
+			t.Held += used
+		}
 		t.Limit, t.Used, t.Memory = t.Limit+g.Values[canonical.PowerLimit], t.Used+used, t.Memory+memory
 	}
 	t.Real /= float64(known)

@@ -45,6 +45,7 @@ type History struct {
 // device is the history of one device.
 type device struct {
 	seenAt, readAt time.Time // of the last reading, and of the last new one
+	idleSince      time.Time // the first reading of those in a row that are idle; zero for none
 	rings          [len(resolutions)]ring
 	// columns are the positions of metrics in a bucket, from 1: a metric that was
 	// never read has 0, and needs no memory. used is the number of positions.
@@ -89,6 +90,12 @@ func (h *History) Add(n *client.Node) {
 
 // add adds a reading of g to all rings of d.
 func (h *History) add(d *device, g *client.GPU, at time.Time, period time.Duration) {
+	switch {
+	case g.Class != canonical.Idle:
+		d.idleSince = time.Time{}
+	case d.idleSince.IsZero():
+		d.idleSince = at
+	}
 	for i, m := range h.kept {
 		h.values[i] = client.Metrics[m].Value(g)
 		if d.columns[m] == 0 && !math.IsNaN(h.values[i]) {
@@ -108,6 +115,15 @@ func (h *History) add(d *device, g *client.GPU, at time.Time, period time.Durati
 			}
 		}
 	}
+}
+
+// IdleFor returns how long a device has been idle without a break, as far as it was read.
+func (h *History) IdleFor(k client.Key, now time.Time) time.Duration {
+	d := h.devices[k]
+	if d == nil || d.idleSince.IsZero() {
+		return 0
+	}
+	return now.Sub(d.idleSince)
 }
 
 // Forget drops devices that have not been seen for deviceRetention.

@@ -31,6 +31,28 @@ func (r Rect) Bar(x, y, w int, v float64, st, track Style) {
 	}
 }
 
+// Mark draws a mark where a bar of w cells from x on would end if it were filled up to
+// beyond, and shades the empty cells in front of it. It draws nothing where the bar itself,
+// which is filled up to v, reaches the cell of the mark, and for NaN.
+func (r Rect) Mark(x, y, w int, v, beyond float64, shade, mark Style) {
+	w = min(w, r.W-x)
+	if math.IsNaN(v) || math.IsNaN(beyond) || w <= 0 {
+		return
+	}
+	filled, to := int(math.Round(min(max(v, 0), 1)*float64(w*8))), int(math.Round(min(max(beyond, 0), 1)*float64(w*8)))
+	if v > 0 {
+		filled = max(filled, 1)
+	}
+	at, from := (to-1)/8, (filled+7)/8
+	if at < from {
+		return
+	}
+	for i := from; i < at; i++ {
+		r.Set(x+i, y, '░', shade)
+	}
+	r.Set(x+at, y, '│', mark)
+}
+
 // Area draws a column for each of values from the left of r on, filled from the bottom
 // up to the value between lo and hi: at least one eighth of a cell, but nothing for
 // NaN, so that a gap is no 0. st returns the style of a column.

@@ -102,9 +102,6 @@ func drawName(r screen.Rect, x, w int, s *State, g *client.GPU, st screen.Style)
 	return r.Text(x, 0, min(1, end-x), " ", st)
 }
 
-// wideCard is the width from which memory and power are side by side.
-const wideCard = 60
-
 // body draws a device into a card of at least 4 rows.
 func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	label := classOf(g)
@@ -114,18 +111,11 @@ func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	}
 	r.TextRight(0, 0, r.W, class, label.style)
 	drawModel(r, r.W-screen.Width(class)-1, g)
-	utilBar(r.Row(1), g)
-	y := 2
-	if r.W >= wideCard {
-		w := (r.W - cellGap) * 3 / 5 // the bar of memory has more numbers
-		memoryBar(r.Sub(0, y, w, 1), g)
-		powerBar(r.Sub(w+cellGap, y, r.W-w-cellGap, 1), g)
-		y++
-	} else {
-		memoryBar(r.Row(y), g)
-		powerBar(r.Row(y+1), g)
-		y += 2
-	}
+	b := barsIn(r.W)
+	b.util(r.Row(1), g)
+	b.memory(r.Row(2), g)
+	b.power(r.Row(3), g)
+	const y = 4
 	rest := r.Sub(0, y, r.W, r.H-y)
 	share := shareRows(rest.W, rest.H)
 	p.history.utilization(rest.Sub(0, 0, rest.W, share.history), s, g)
@@ -162,7 +152,7 @@ func shareRows(w, h int) cardRows {
 
 // small draws a device into a card of less than 4 rows.
 func (p *painter) small(r screen.Rect, s *State, g *client.GPU) {
-	utilBar(r.Row(0), g)
+	barsIn(r.W).util(r.Row(0), g)
 	last := r.Row(r.H - 1)
 	x := last.Text(0, 0, 4, "mem ", styleLabel)
 	number(last, x, 0, widthWhole, g.Values[canonical.FramebufferUsedRatio], whole, stylePlain)
@@ -195,21 +185,21 @@ func migRows(n int) int { return n + 2 }
 // that they leave: for power and temperature first, then what is wrong, its own
 // utilization, and other readings.
 func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
-	first := instancesFrom(r.H, u)
+	first, b := instancesFrom(r.H, u), instanceBars(r.W)
 	if first > 1 {
 		r.TextRight(0, 0, r.W, client.InMIG.Short, styleLabel)
 		drawModel(r.Row(0), r.W-len(client.InMIG.Short)-1, u.Board)
 	}
 	if first > 0 {
 		line := r.Row(min(first-1, 1))
-		powerBar(line.Sub(0, 0, r.W-widthCelsius-1, 1), u.Board)
-		temperature(line, r.W-widthCelsius, widthCelsius, u.Board, canonical.Temperature)
+		b.power(line, u.Board)
+		temperature(line, b.x-widthCelsius-1, widthCelsius, u.Board, canonical.Temperature)
 	}
 	if first > 2 {
-		utilBar(r.Row(2), u.Board)
+		b.util(r.Row(2), u.Board)
 	}
 	for i, g := range u.Instances {
-		p.instance(r.Row(first+i), s, g)
+		p.instance(r.Row(first+i), s, g, b)
 	}
 	if y := first + len(u.Instances) + 1; u.Board != nil {
 		drawCells(r.Sub(0, y, r.W, r.H-y), boardCells, u.Board)
@@ -237,15 +227,26 @@ const (
 	migHistory         = 16
 )
 
+// instanceBars returns the bars of a board and its instances, in a card whose inside is w
+// wide.
+func instanceBars(w int) bars {
+	x, right := migID+1+min(migProfile, max(7, w-24))+1, w-widthPercent
+	if w >= migWidest {
+		right -= shortClass + migHistory + 2
+	}
+	if w >= migWide {
+		right -= migMemory
+	}
+	return bars{x, right - x - 1, false}
+}
+
 // instance draws one MIG instance in a row.
-func (p *painter) instance(r screen.Rect, s *State, g *client.GPU) {
+func (p *painter) instance(r screen.Rect, s *State, g *client.GPU, b bars) {
 	if r.Empty() {
 		return
 	}
 	r.TextRight(0, 0, migID, g.Instance, stylePlain)
-	profile := min(migProfile, max(7, r.W-24))
-	x := r.Text(migID+1, 0, profile, g.Profile, styleLabel)
-	x = max(x, migID+1+profile) + 1
+	r.Text(migID+1, 0, b.x-migID-2, g.Profile, styleLabel)
 	right := r.W
 	if r.W >= migWidest {
 		right -= shortClass
@@ -259,9 +260,8 @@ func (p *painter) instance(r screen.Rect, s *State, g *client.GPU) {
 		r.Text(right+1, 0, 3, "mem", styleLabel)
 		number(r, right+migMemory-widthWhole, 0, widthWhole, g.Values[canonical.FramebufferUsedRatio], whole, stylePlain)
 	}
-	right -= widthPercent
-	number(r, right, 0, widthPercent, g.RealUtilization, percent, styleStrong)
-	r.Bar(x, 0, right-x-1, g.RealUtilization, utilStyle(g.RealUtilization), styleTrack)
+	number(r, right-widthPercent, 0, widthPercent, g.RealUtilization, percent, styleStrong)
+	r.Bar(b.x, 0, b.w, g.RealUtilization, utilStyle(g.RealUtilization), styleTrack)
 	if g.Key == s.Selected {
 		r.Pick()
 	}

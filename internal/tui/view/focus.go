@@ -210,6 +210,9 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 		f.fleet.history.area(r.Sub(right+2+bar+2, 0, r.W, 1), s, g, m, client.Metrics[m].Limit(g), color)
 	}
 	r.Bar(right+2, 0, bar, v/limit, color(v), styleTrack)
+	if row.metric == client.MetricReal {
+		markUtil(r, right+2, bar, g)
+	}
 }
 
 // Key scrolls the readings, if there are more than fit; else the keys select another

@@ -18,15 +18,16 @@ type format func(dst []byte, v float64) []byte
 
 // The widths of usual numbers in a format, in cells.
 const (
-	widthPercent = 6 // 100.0%
-	widthWhole   = 4 // 100%
-	widthWatts   = 5 // 1000W
-	widthCelsius = 5 // 105°C
-	widthGiB     = 6 // 1440.2
-	widthRate    = 5 // 12.40, <0.01
-	widthMHz     = 4 // 1980
-	widthEnergy  = 6 // 9999.9
-	widthCount   = 6
+	widthPercent  = 6 // 100.0%
+	widthWhole    = 4 // 100%
+	widthWatts    = 5 // 1000W
+	widthCelsius  = 5 // 105°C
+	widthGiB      = 6 // 1440.2
+	widthWholeGiB = 3 // 141
+	widthRate     = 5 // 12.40, <0.01
+	widthMHz      = 4 // 1980
+	widthEnergy   = 6 // 9999.9
+	widthCount    = 6
 )
 
 // percent is a fraction as 90.8%.
@@ -51,6 +52,9 @@ func celsius(dst []byte, v float64) []byte {
 
 // gibibytes is an amount of memory as 108.4, in GiB.
 func gibibytes(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 1, 64) }
+
+// wholeGiB is an amount of memory as 108, in GiB.
+func wholeGiB(dst []byte, v float64) []byte { return strconv.AppendFloat(dst, v/(1<<30), 'f', 0, 64) }
 
 // rate is bytes per second as 12.4, in GB/s of 10⁹ bytes, to three digits. A rate
 // above 0 never shows as 0.

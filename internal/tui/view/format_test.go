@@ -175,7 +175,7 @@ func TestTotals(t *testing.T) {
 	if sick.Boards != 8 || sick.Gone != 1 || sick.Health[canonical.HealthCrit] != 1 || sick.Health[canonical.HealthOK] != 4 {
 		t.Errorf("sick: %+v", sick)
 	}
-	if mig.Boards != 4 || mig.Active != 3 || math.Abs(mig.Limit-2800) > 1e-9 {
+	if mig.Boards != 4 || mig.Work[client.Busy] != 3 || math.Abs(mig.Limit-2800) > 1e-9 {
 		t.Errorf("mig: %+v", mig)
 	}
 	if !math.IsNaN(gone.Real) || !math.IsNaN(gone.Power) || !math.IsNaN(gone.Memory) || gone.Health[canonical.HealthUnknown] != 4 {
@@ -184,7 +184,7 @@ func TestTotals(t *testing.T) {
 	one := state("one")
 	one.GPUs[0].RealUtilization = 0.25
 	one.GPUs[0].Values[canonical.Power] = 300
-	if got := sums(one); got.Real != 0.25 || got.Power != 300 || got.Mean != 300 || got.Active != 1 {
+	if got := sums(one); got.Real != 0.25 || got.Power != 300 || got.Mean != 300 || got.Work[client.Busy] != 1 {
 		t.Errorf("one: %+v", got)
 	}
 	four := state("four")
@@ -192,7 +192,7 @@ func TestTotals(t *testing.T) {
 	if got := sums(four); !math.IsNaN(got.Power) || math.Abs(got.Limit-2800) > 1e-9 || !(got.Mean > 95) {
 		t.Errorf("half a sum is no sum: %+v", got)
 	}
-	if got := sums(state("missing")); got.Known != 0 || got.Boards != 4 {
+	if got := sums(state("missing")); got.Work != [3]int{4, 0, 0} || got.Boards != 4 {
 		t.Errorf("a device without readings is not idle: %+v", got)
 	}
 }

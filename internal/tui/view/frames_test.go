@@ -25,11 +25,11 @@ var goldenFrames = []struct {
 	view      string
 	scenarios []string
 }{
-	{40, 10, Fleet, []string{"one", "eight", "many", "sick"}},
-	{80, 24, Fleet, []string{"one", "four", "eight", "missing", "stale", "expired", "mig", "nodes", "sorted", "ascii", "none"}},
+	{40, 10, Fleet, []string{"one", "eight", "many", "sick", "wasted"}},
+	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "sorted", "ascii", "none"}},
 	{100, 30, Fleet, []string{"sixteen"}},
-	{120, 40, Fleet, []string{"sick", "mig"}},
-	{160, 45, Fleet, []string{"eight", "sixteen"}},
+	{120, 40, Fleet, []string{"sick", "mig", "wasted"}},
+	{160, 45, Fleet, []string{"eight", "sixteen", "wasted"}},
 	{200, 50, Fleet, []string{"many"}},
 	{240, 67, Fleet, []string{"eight"}},
 	{320, 90, Fleet, []string{"sixteen"}},

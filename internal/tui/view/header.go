@@ -14,36 +14,86 @@ import (
 )
 
 // drawHeader writes which nodes are shown, what is wrong and how fresh the readings
-// are; on a second line, where there is one, the totals of all devices.
+// are; on a second line, where there is one, how much of the devices is used, and the
+// totals of all.
 func drawHeader(r screen.Rect, s *State) {
 	t := client.TotalsOf(s.Nodes, s.GPUs, s.Now)
+	forgotten := forgottenPieces(s)
 	items := []item{
 		left(5, piece{"kpulse", styleAccent}),
 		left(3, piece{nodesText(s), styleStrong}),
 		left(0, healthPieces(&t, r.W >= healthWordsFrom)...),
 		left(4, gpuPieces(s, &t)...),
+		left(5, workPieces(&t, r.H == 1 || forgotten == nil)...),
 		right(6, piece{s.Now.Format(time.TimeOnly), styleLabel}),
 		right(1, freshnessPieces(s)...),
 	}
 	items = append(items, hiddenItems(s)...)
-	real := []piece{{"real ", styleLabel}, {orMissing("%5.1f%%", t.Real*100, widthPercent), styleStrong}}
 	if r.H == 1 {
-		drawLine(r, append(items, right(2, real...)))
+		drawLine(r, append(items, right(2, realPieces(t.Real)...)))
 		return
 	}
 	drawLine(r, items)
-	totals := r.Row(1)
-	from, to := drawLine(totals, []item{
-		left(0, real...),
-		right(4, sharePieces("CPU", t.Host.CPUs*t.Host.CPUUtilization, t.Host.CPUs, "%5.1f", "%.0f", "")...),
-		right(3, memoryPieces("RAM", t.Host.MemoryTotal-t.Host.MemoryAvailable, t.Host.MemoryTotal)...),
-		right(2, memoryPieces("mem", t.Used, t.Memory)...),
-		right(1, powerPieces(&t)...),
+	drawTotals(r.Row(1), &t, forgotten)
+}
+
+// realPieces show a mean of real utilization.
+func realPieces(v float64) []piece {
+	return []piece{{"real ", styleLabel}, {orMissing("%5.1f%%", v*100, widthPercent), styleStrong}}
+}
+
+// drawTotals says what GPU util claims, what is really used, and what that wastes, with a
+// bar of the two where there is room, and the totals.
+func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
+	var claimed, wasted []piece
+	v, util := t.Real, math.NaN()
+	if c := &t.Claims; c.Boards > 0 {
+		v, util = c.Real, c.Util
+		claimed = []piece{{"GPU-Util ", styleLabel}, {fmt.Sprintf("%3.0f%%", util*100), stylePlain}}
+		wasted = []piece{{fmt.Sprintf("%4.1f", c.Wasted), styleStrong}, {fmt.Sprintf(" of %d GPUs wasted", c.Boards), styleLabel}}
+	}
+	from, to := drawLine(r, []item{
+		left(1, claimed...),
+		left(0, realPieces(v)...),
+		left(2, wasted...),
+		left(3, forgotten...),
+		right(7, sharePieces("CPU", t.Host.CPUs*t.Host.CPUUtilization, t.Host.CPUs, "%5.1f", "%.0f", "")...),
+		right(6, memoryPieces("RAM", t.Host.MemoryTotal-t.Host.MemoryAvailable, t.Host.MemoryTotal)...),
+		right(5, memoryPieces("mem", t.Used, t.Memory)...),
+		right(4, powerPieces(t)...),
 	})
 	if w := min(to-from, 40); w >= 8 {
-		totals.Bar(from-1, 0, w, t.Real, utilStyle(t.Real), styleTrack)
+		r.Bar(from-1, 0, w, v, utilStyle(v), styleTrack)
+		r.Mark(from-1, 0, w, v, util, styleUtil0, styleStrong)
 	}
 }
+
+// forgottenAfter is how long a device must have been idle to be forgotten, as events have
+// it.
+const forgottenAfter = 5 * time.Minute
+
+// forgottenPieces count the devices that do nothing and hold memory, for a while already;
+// nil where there are none.
+func forgottenPieces(s *State) []piece {
+	n, held := 0, 0.0
+	for _, g := range s.GPUs {
+		used := g.Values[canonical.FramebufferUsed]
+		if g.Class != canonical.Idle || !(used >= client.HeldFrom) || s.History.IdleFor(g.Key, s.Now) < forgottenAfter {
+			continue
+		}
+		if freshness, _ := s.Freshness(g); freshness != client.Expired {
+			n++
+			held += used
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return []piece{{strconv.Itoa(n), styleStrong}, {" forgotten, ", styleLabel}, {gibText(held), stylePlain}}
+}
+
+// gibText is an amount of memory in whole GiB.
+func gibText(bytes float64) string { return fmt.Sprintf("%.0f GiB", bytes/(1<<30)) }
 
 // nodesText returns the name of the node, or the number of nodes.
 func nodesText(s *State) string {
@@ -67,14 +117,31 @@ func gpuPieces(s *State, t *client.Totals) []piece {
 	if len(s.GPUs) < s.Devices {
 		pieces = []piece{{strconv.Itoa(len(s.GPUs)), styleAccent}, {fmt.Sprintf(" of %d devices", s.Devices), styleLabel}}
 	}
-	active := piece{fmt.Sprintf("  %d", t.Active), stylePlain}
-	switch {
-	case t.Boards == 0:
-		return pieces
-	case t.Known == 0:
-		active = piece{"  " + missing, styleFaint}
+	return pieces
+}
+
+// workPieces count the boards that work and those that do not, and what these hold if that
+// is asked for. One whose class is not known is neither.
+func workPieces(t *client.Totals, held bool) []piece {
+	busy, idle, unknown := t.Work[client.Busy], t.Work[client.Idling], t.Work[client.WorkUnknown]
+	if busy+idle == 0 {
+		return nil
 	}
-	return append(pieces, active, piece{" active", styleLabel})
+	pieces := []piece{{strconv.Itoa(busy), stylePlain}, {" busy", styleLabel}}
+	if idle > 0 {
+		pieces = append(pieces, piece{fmt.Sprintf("  %d", idle), stylePlain}, piece{" idle", styleLabel})
+	}
+	switch {
+	case !held || t.Holders == 0:
+	case t.Holders == idle:
+		pieces = append(pieces, piece{", holds ", styleLabel}, piece{gibText(t.Held), stylePlain})
+	default:
+		pieces = append(pieces, piece{fmt.Sprintf(", %d holds ", t.Holders), styleLabel}, piece{gibText(t.Held), stylePlain})
+	}
+	if unknown > 0 {
+		pieces = append(pieces, piece{fmt.Sprintf("  %d unknown", unknown), styleFaint})
+	}
+	return pieces
 }
 
 // healthWordsFrom is the width from which the header has words for what is wrong.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
 
 // TestHeaderShowsWhatIsHidden: which GPUs are hidden, by what, and how to see them.
@@ -79,5 +80,32 @@ func TestFooterKeepsTheFilter(t *testing.T) {
 		if footer := lines[len(lines)-1]; !strings.Contains(footer, "dial tcp") || !strings.Contains(footer, "by power") || !strings.Contains(footer, "/temp>1") {
 			t.Errorf("%d wide: %q", w, footer)
 		}
+	}
+}
+
+// TestHeaderNamesTheWaste holds the sentence: what GPU util claims, what is used, what that
+// wastes, and who is forgotten, where it fits.
+func TestHeaderNamesTheWaste(t *testing.T) {
+	for _, test := range []struct {
+		w    int
+		want []string
+	}{
+		{160, []string{"6 busy  1 idle", "✖ 1 gone", "GPU-Util  77%  real  36.2%   2.9 of 7 GPUs wasted  1 forgotten, 58 GiB"}},
+		{80, []string{"GPU-Util  77%  real  36.2%   2.9 of 7 GPUs wasted  1 forgotten, 58 GiB"}},
+	} {
+		g, _ := at(state("wasted"), Fleet, test.w, 45)
+		for _, want := range test.want {
+			if !strings.Contains(g.Glyphs(), want) {
+				t.Errorf("%d wide: no %q in\n%s", test.w, want, g.Glyphs()[:3*test.w])
+			}
+		}
+	}
+	s := state("wasted")
+	s.History = history.NewHistory() // it may have worked a minute ago
+	if g, _ := at(s, Fleet, 120, 45); !strings.Contains(g.Glyphs(), "6 busy  1 idle, holds 58 GiB") || strings.Contains(g.Glyphs(), "forgotten") {
+		t.Errorf("an idle GPU that is new:\n%s", g.Glyphs()[:400])
+	}
+	if g, _ := at(state("missing"), Fleet, 160, 45); strings.Contains(g.Glyphs(), "busy") || strings.Contains(g.Glyphs(), "wasted") {
+		t.Errorf("of GPUs without readings:\n%s", g.Glyphs()[:400])
 	}
 }

@@ -8,47 +8,95 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// barLabel is the width of the label of a bar, with the space behind it.
-const barLabel = 5
-
-// utilBar draws real utilization, the largest bar of all.
-func utilBar(r screen.Rect, g *client.GPU) {
-	st := utilStyle(g.RealUtilization)
-	x := r.Text(0, 0, barLabel, "real ", styleLabel)
-	r.Bar(x, 0, r.W-x-widthPercent-1, g.RealUtilization, st, styleTrack)
-	number(r, r.W-widthPercent, 0, widthPercent, g.RealUtilization, percent, styleStrong)
+// bars is where the bars of a card are. All of them have the same cells, so that equal
+// shares draw equal lengths.
+type bars struct {
+	x, w int
+	wide bool // numbers have decimals and shares
 }
 
-// amountsFrom is the width from which a bar of memory has amounts, limitFrom that
-// from which one of power has the limit.
-const amountsFrom, limitFrom = 36, 24
+const (
+	// barLabel is the width of the label of a bar, with the space behind it.
+	barLabel = 5
+	// barNumbers is the width of the numbers behind a bar, such as " 71/141 GiB", and
+	// wideNumbers that from the width wideBars on, such as "  71.0/140.8 GiB  50.4%". A
+	// card narrower than narrowBars has no limits.
+	barNumbers, wideNumbers = 12, 25
+	narrowBars, wideBars    = 30, 60
+)
 
-// memoryBar draws the device memory in use.
-func memoryBar(r screen.Rect, g *client.GPU) {
-	v := g.Values[canonical.FramebufferUsedRatio]
-	x := r.Text(0, 0, barLabel, "mem ", styleLabel) + 1
-	right := r.W - widthPercent
-	number(r, right, 0, widthPercent, v, percent, stylePlain)
-	if r.W >= amountsFrom {
-		const unit = " GiB"
-		right -= len(unit) + 1
+// barsIn returns the bars of a card whose inside is w wide.
+func barsIn(w int) bars {
+	switch {
+	case w >= wideBars:
+		return bars{barLabel, w - barLabel - wideNumbers, true}
+	case w >= narrowBars:
+		return bars{barLabel, w - barLabel - barNumbers, false}
+	default:
+		return bars{barLabel, w - barLabel - widthPercent - 1, false}
+	}
+}
+
+// numbers returns the width of what is behind the bars.
+func (b bars) numbers(r screen.Rect) int { return r.W - b.x - b.w - 1 }
+
+// draw draws a bar with its label.
+func (b bars) draw(r screen.Rect, label string, share float64, st screen.Style) {
+	r.Text(0, 0, b.x-1, label, styleLabel)
+	r.Bar(b.x, 0, b.w, share, st, styleTrack)
+}
+
+// util draws real utilization with a mark where GPU util stands: what lies between the two
+// is a GPU that is said to be busy and does little.
+func (b bars) util(r screen.Rect, g *client.GPU) {
+	const claimed = 1 + widthWhole // " /91%"
+	v, util := g.RealUtilization, g.Values[canonical.NVMLUtilization]
+	b.draw(r, "real", v, utilStyle(v))
+	markUtil(r, b.x, b.w, g)
+	right := r.W
+	if b.numbers(r) >= widthPercent+claimed {
+		right -= claimed
+		if canonical.Given(util) {
+			number := append(r.Scratch(), '/')
+			r.Number(right, 0, claimed, whole(number, util), stylePlain)
+		}
+	}
+	number(r, right-widthPercent, 0, widthPercent, v, percent, styleStrong)
+}
+
+// markUtil marks GPU util on a bar of real utilization.
+func markUtil(r screen.Rect, x, w int, g *client.GPU) {
+	r.Mark(x, 0, w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
+}
+
+// memory draws the device memory in use.
+func (b bars) memory(r screen.Rect, g *client.GPU) {
+	v, used, total := g.Values[canonical.FramebufferUsedRatio], g.Values[canonical.FramebufferUsed], g.Values[canonical.FramebufferTotal]
+	b.draw(r, "mem", v, styleMemory)
+	const unit = " GiB"
+	switch {
+	case b.wide:
+		right := r.W - widthPercent - len(unit) - 1
+		number(r, r.W-widthPercent, 0, widthPercent, v, percent, stylePlain)
 		r.Text(right, 0, len(unit), unit, styleLabel)
-		right = outOf(r, right, g.Values[canonical.FramebufferUsed], g.Values[canonical.FramebufferTotal], gibibytes, widthGiB)
+		outOf(r, right, used, total, gibibytes, widthGiB)
+	case b.numbers(r) >= barNumbers-1 && canonical.Given(used) && canonical.Given(total):
+		r.Text(r.W-len(unit), 0, len(unit), unit, styleLabel)
+		outOf(r, r.W-len(unit), used, total, wholeGiB, widthWholeGiB)
+	default:
+		number(r, r.W-widthPercent, 0, widthPercent, v, percent, stylePlain)
 	}
-	r.Bar(x, 0, right-x-1, v, styleMemory, styleTrack)
 }
 
-// powerBar draws power against its limit; without one there is no bar.
-func powerBar(r screen.Rect, g *client.GPU) {
+// power draws power against its limit; without one there is no bar.
+func (b bars) power(r screen.Rect, g *client.GPU) {
 	v, limit := g.Values[canonical.Power], g.Values[canonical.PowerLimit]
-	x := r.Text(0, 0, barLabel, "pwr ", styleLabel) + 1
-	right := r.W - widthWatts
-	if r.W >= limitFrom {
-		right = outOf(r, r.W, v, limit, watts, widthWatts)
+	b.draw(r, "pwr", v/limit, styleMixed)
+	if b.numbers(r) >= 2*widthWatts+1 {
+		outOf(r, r.W, v, limit, watts, widthWatts)
 	} else {
-		number(r, right, 0, widthWatts, v, watts, stylePlain)
+		number(r, r.W-widthWatts, 0, widthWatts, v, watts, stylePlain)
 	}
-	r.Bar(x, 0, right-x-1, v/limit, styleMixed, styleTrack)
 }
 
 // outOf writes a number of at most w cells, a slash and its limit, so that they end

@@ -38,6 +38,7 @@ var scenarios = []scenario{
 	{"stale", oneNode(4), func(s *State) { s.Now = noon.Add(12 * time.Second) }, 0},
 	{"expired", oneNode(4), func(s *State) { s.Now = noon.Add(95 * time.Second) }, 0},
 	{"sick", withGPUs(8, sicken), func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
+	{"wasted", withGPUs(8, waste), nil, 0},
 	{"mig", migNode, func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
 	{"nodes", twoNodes, func(s *State) { s.Selected = s.GPUs[5].Key }, 0},
 	{"sorted", oneNode(8), func(s *State) {
@@ -232,6 +233,28 @@ func sicken(_ time.Time, g *client.GPU) {
 		g.Health = canonical.HealthWarn
 		g.Values[canonical.RowRemapPending] = 1
 		g.Raised = []client.RaisedCondition{{Condition: canonical.CondRowRemapPending, State: canonical.HealthWarn}}
+	}
+}
+
+// waste makes half of the devices claim much and do little, one of them forgotten, and
+// one gone.
+func waste(_ time.Time, g *client.GPU) {
+	set := func(util, real, memory float64, class canonical.Class) {
+		g.RealUtilization, g.Class = real, class
+		fill(g, 0)
+		g.Values[canonical.NVMLUtilization] = util
+		g.Values[canonical.FramebufferUsed], g.Values[canonical.FramebufferUsedRatio] = memory*(1<<30), memory/140.8
+	}
+	switch g.GPU {
+	case "1", "3", "4":
+		set(0.91, 0.39, 118, canonical.BusyLowSMUse)
+	case "2":
+		set(1, 0.07, 40, canonical.BusyLowSMUse)
+	case "5":
+		*g = *g.Blank()
+		g.Gone = true
+	case "6":
+		set(0, 0.001, 58, canonical.Idle)
 	}
 }
 

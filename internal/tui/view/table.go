@@ -37,15 +37,16 @@ var tableColumns = []column{
 	{healthTitle, badgeWidth + 2, 0, 3, client.MetricSeverity, true, drawHealth},
 	{"", 6, 18, 2, client.MetricReal, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 		r.Bar(0, 0, r.W, g.RealUtilization, utilStyle(g.RealUtilization), styleTrack)
+		markUtil(r, 0, r.W, g)
 	}},
 	{"REAL", widthPercent, 0, 1, client.MetricReal, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 		number(r, 0, 0, r.W, g.RealUtilization, percent, styleStrong)
 	}},
+	{"UTIL", 5, 0, 6, client.MetricNVML, false, fraction(canonical.NVMLUtilization)},
 	{"CLASS", shortClass, longClass - shortClass, 5, client.MetricNone, true, drawClass},
-	{"UTIL", 5, 0, 9, client.MetricNVML, false, fraction(canonical.NVMLUtilization)},
-	{"MEM", widthWhole, 0, 6, client.MetricMemory, false, fraction(canonical.FramebufferUsedRatio)},
-	{"POWER", 6, 0, 7, client.MetricPower, false, amount(canonical.Power)},
-	{"TEMP", widthCelsius, 0, 8, client.MetricTemperature, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
+	{"MEM", widthWhole, 0, 7, client.MetricMemory, false, fraction(canonical.FramebufferUsedRatio)},
+	{"POWER", 6, 0, 8, client.MetricPower, false, amount(canonical.Power)},
+	{"TEMP", widthCelsius, 0, 9, client.MetricTemperature, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 		temperature(r, 0, r.W, g, canonical.Temperature)
 	}},
 	{"MTEMP", widthCelsius, 0, 13, client.MetricMemoryTemperature, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {

@@ -24,6 +24,15 @@ func (m *model) show(name string) {
 // overlay shows an overlay; "" shows none.
 func (m *model) overlay(name string) { m.state.Overlay, m.state.Scroll = name, 0 }
 
+// focusOnSelected focuses on the selected device, where that is not so already.
+func (m *model) focusOnSelected() {
+	if m.state.View == view.Focus && m.state.Overlay == "" {
+		m.message("this is all of it; Esc goes back, [ and ] to the other GPUs")
+		return
+	}
+	m.show(view.Focus)
+}
+
 func (m *model) quit() { m.do(tea.Quit) }
 
 // back leaves the overlay, else the view for the fleet, else the program.
@@ -114,6 +123,10 @@ func (m *model) setWindow(w time.Duration) {
 var densities = []string{"automatic density", "full cards", "compact cards", "small cards", "table", "a cell for each GPU"}
 
 func (m *model) nextDensity() {
+	if m.state.View != view.Fleet {
+		m.message("only the fleet has densities; f shows it")
+		return
+	}
 	m.state.Density = (m.state.Density + 1) % len(densities)
 	m.state.Scroll = 0
 	m.message(densities[m.state.Density])

@@ -32,6 +32,7 @@ func commands() []command {
 	}
 	return []command{
 		{[]string{"focus"}, "GPU", "everything of one GPU: 3, 3.9 of a MIG instance, or the beginning of a UUID", (*model).focusOn},
+		{[]string{"5"}, "", "select GPU 5", func(m *model, _ string) error { return m.selectNamed("5") }},
 		{[]string{"fleet"}, "", "all GPUs at once", simple(show(view.Fleet))},
 		{[]string{"plot"}, "[READING]", "the history of a reading", (*model).plot},
 		{[]string{"job", "jobs"}, "", "what each GPU is allocated to", simple(show(view.Jobs))},
@@ -62,9 +63,16 @@ func commands() []command {
 			return err
 		}},
 		{[]string{"help"}, "", "keys and commands", overlay(view.Help)},
-		{[]string{"save"}, "", "keep theme, symbols, order, window, density and bell for the next time", func(m *model, _ string) error { return m.save() }},
+		{[]string{"save", "w"}, "", "keep theme, symbols, order, window, density and bell for the next time", func(m *model, _ string) error { return m.save() }},
 		{[]string{"q", "quit"}, "", "one level back; in the fleet: quit", simple((*model).back)},
-		{[]string{"exit"}, "", "quit", simple((*model).quit)},
+		{[]string{"exit", "q!", "qa"}, "", "quit", simple((*model).quit)},
+		{[]string{"wq", "x"}, "", "save, and quit", func(m *model, _ string) error {
+			err := m.save()
+			if err == nil {
+				m.quit()
+			}
+			return err
+		}},
 	}
 }
 
@@ -105,6 +113,8 @@ func (m *model) run(name, arg string) error {
 	all := commands()
 	i := slices.IndexFunc(all, func(c command) bool { return slices.Contains(c.names, strings.ToLower(name)) })
 	switch {
+	case i < 0 && name[0] >= '0' && name[0] <= '9' && arg == "":
+		return m.selectNamed(name)
 	case i < 0:
 		return fmt.Errorf("unknown command: %s; :help lists them", name)
 	case all[i].args == "" && arg != "":
@@ -117,12 +127,20 @@ func (m *model) focusOn(arg string) error {
 	if arg == "" {
 		return errors.New("usage: :focus GPU, such as :focus 0")
 	}
-	i := slices.IndexFunc(m.state.GPUs, func(g *client.GPU) bool { return g.Matches(arg) })
+	err := m.selectNamed(arg)
+	if err == nil {
+		m.show(view.Focus)
+	}
+	return err
+}
+
+// selectNamed selects the device that a word means.
+func (m *model) selectNamed(word string) error {
+	i := slices.IndexFunc(m.state.GPUs, func(g *client.GPU) bool { return g.Matches(word) })
 	if i < 0 {
-		return fmt.Errorf("GPU %s is not visible", arg)
+		return fmt.Errorf("GPU %s is not visible", word)
 	}
 	m.state.Selected = m.state.GPUs[i].Key
-	m.show(view.Focus)
 	return nil
 }
 

@@ -25,7 +25,7 @@ func bindings() []binding {
 		{[]string{"2", "o"}, "2 o", "focus: everything of the selected GPU", show(view.Focus)},
 		{[]string{"3", "p"}, "3 p", "plot: the history of any reading", show(view.Plot)},
 		{[]string{"4", "w"}, "4 w", "jobs: what each GPU is allocated to", show(view.Jobs)},
-		{[]string{"5", "n"}, "5 n", "nodes", show(view.Nodes)},
+		{[]string{"5", "n", "f5"}, "5 n", "nodes", show(view.Nodes)},
 		{[]string{"tab"}, "Tab", "next view", cycleView(1)},
 		{[]string{"shift+tab"}, "Shift-Tab", "previous view", cycleView(-1)},
 		{[]string{"up", "k"}, "↑ k", "select above", moveTo(0, -1)},
@@ -38,12 +38,12 @@ func bindings() []binding {
 		{[]string{"pgdown"}, "PgDn", "a page down", moveBy(view.PageStep)},
 		{[]string{"home", "g"}, "g Home", "first GPU", moveBy(-1 << 20)},
 		{[]string{"end", "G"}, "G End", "last GPU", moveBy(1 << 20)},
-		{[]string{"enter"}, "Enter", "focus on the selected GPU", show(view.Focus)},
+		{[]string{"enter"}, "Enter", "focus on the selected GPU", (*model).focusOnSelected},
 		{[]string{"esc"}, "Esc", "back, or clear the filter", (*model).escape},
 		{[]string{"q"}, "q", "back; in the fleet: quit", (*model).back},
-		{[]string{"/"}, "/", "filter: temp>85, real<20 & pod~train, or a word", func(m *model) { m.state.Prompt = "/" + m.state.Filter }},
+		{[]string{"/", "f3", "f4"}, "/ F3", "filter: temp>85, real<20 & pod~train, or a word", func(m *model) { m.state.Prompt = "/" + m.state.Filter }},
 		{[]string{":"}, ":", "command, as :focus 0 or :help", func(m *model) { m.state.Prompt = ":" }},
-		{[]string{"s"}, "s", "sort by the next reading", func(m *model) { m.sortBy(following(sorts, m.state.Sort.By)) }},
+		{[]string{"s", "f6"}, "s F6", "sort by the next reading", func(m *model) { m.sortBy(following(sorts, m.state.Sort.By)) }},
 		{[]string{"S"}, "S", "sort the other way round", (*model).reverse},
 		{[]string{"F"}, "F", "fix the order, or let it follow the readings", (*model).togglePin},
 		{[]string{"+", "="}, "+", "shorter window, finer", func(m *model) { m.zoom(-1) }},
@@ -66,10 +66,14 @@ func bindings() []binding {
 		{[]string{"m"}, "m", "mouse on or off (off: the terminal selects text)", (*model).toggleMouse},
 		{[]string{"e"}, "e", "events", toggle(view.Events)},
 		{[]string{"i"}, "i", "explain what is shown", toggle(view.Explain)},
-		{[]string{"?", "f1"}, "?", "this help", toggle(view.Help)},
+		{[]string{"?", "f1"}, "? F1", "this help", toggle(view.Help)},
+		{[]string{"f2"}, "F2", "what can be set", func(m *model) {
+			m.message("t theme, y symbols, d density, s order, + - window, m mouse, :bell on; :save keeps them")
+		}},
+		{[]string{"f9"}, "F9", "end a process: not from here", func(m *model) { m.alarm("the dashboard only reads: it ends no process") }},
 		{[]string{"ctrl+l"}, "Ctrl-L", "draw anew", func(m *model) { m.do(tea.ClearScreen) }},
 		{[]string{"ctrl+z"}, "Ctrl-Z", "suspend", func(m *model) { m.do(tea.Suspend) }},
-		{[]string{"ctrl+c"}, "Ctrl-C", "quit", (*model).quit},
+		{[]string{"ctrl+c", "f10"}, "Ctrl-C F10", "quit", (*model).quit},
 	}
 }
 
@@ -121,7 +125,9 @@ func (m *model) press(key tea.KeyPressMsg) {
 	}
 	if do := m.keys[name]; do != nil {
 		do(m)
+		return
 	}
+	m.message(name + " does nothing in " + shown + "; ? lists the keys")
 }
 
 // edit handles a key in the prompt.

@@ -55,7 +55,7 @@ func nearest(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
 }
 
 // click selects the device under the mouse, focuses on it if it is selected already,
-// or sorts by the title of a column.
+// shows the view of a tab, or sorts by the title of a column.
 func (m *model) click(x, y int) {
 	s := &m.state
 	for _, h := range slices.Backward(s.Hits) {
@@ -63,6 +63,8 @@ func (m *model) click(x, y int) {
 			continue
 		}
 		switch {
+		case h.View != "":
+			m.show(h.View)
 		case h.Key == (client.Key{}) && h.Metric == s.Sort.By:
 			m.reverse()
 		case h.Key == (client.Key{}):

@@ -96,7 +96,8 @@ var checklist = []shown{
 	{"jobs: the job that it was started in", "jobs_080x24_four_set", "we run in job_id 4711 step_id 0"},
 	{"jobs: what is the device's is marked", "jobs_080x24_eight", "* of the device"},
 
-	{"footer: keys", "fleet_160x45_eight", "? help"},
+	{"footer: keys, those of the view", "fleet_160x45_eight", "? help"},
+	{"header: which view", "fleet_160x45_eight", "kpulse 1 fleet 2 focus 3 plot 4 jobs 5 nodes"},
 	{"footer: what is visible", "fleet_080x24_sorted", "/power>300"},
 	{"footer: workflow of the weights", "fleet_160x45_eight", "AI/ML"},
 	{"footer: source", "fleet_160x45_eight", "from dgx-03:9401/metrics"},

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -13,11 +15,49 @@ import (
 // presetNames are the presets of the weights on the screen.
 var presetNames = map[string]string{"ai": "AI/ML", "hpc": "HPC", "mem": "Memory-bound", "custom": "Custom weights"}
 
-// hints are the keys that the footer shows, the most useful first.
-var hints = []struct{ key, does string }{
-	{"?", "help"}, {"enter", "focus"}, {"/", "filter"}, {"s", "sort"}, {"p", "plot"}, {"w", "jobs"}, {"space", "freeze"},
-	{"e", "events"}, {"i", "explain"}, {":", "command"}, {"q", "quit"},
+// hint is a key that the footer shows.
+type hint struct{ key, does string }
+
+// hints are by view or overlay, the most useful first.
+var hints = map[string][]hint{
+	Fleet: {
+		{"?", "help"}, {"enter", "focus"}, {"/", "filter"}, {"s", "sort"}, {"p", "plot"}, {"w", "jobs"}, {"space", "freeze"},
+		{"e", "events"}, {"i", "explain"}, {"d", "density"}, {":", "command"}, {"q", "quit"},
+	},
+	Focus: {
+		{"?", "help"}, {"esc", "back"}, {"[ ]", "other GPU"}, {"+ -", "window"}, {"p", "plot"}, {"i", "explain"}, {"e", "events"},
+		{"space", "freeze"}, {":", "command"},
+	},
+	Plot: {
+		{"?", "help"}, {"esc", "back"}, {"← →", "cursor"}, {"< >", "reading"}, {"v", "by GPU"}, {"+ -", "window"}, {"[ ]", "other GPU"},
+		{"↑ ↓", "scroll"}, {"space", "freeze"}, {":", "command"},
+	},
+	Jobs: {
+		{"?", "help"}, {"esc", "back"}, {"↑ ↓", "select"}, {"enter", "focus"}, {"/", "filter"}, {"s", "sort"}, {"PgDn", "scroll"},
+		{"space", "freeze"}, {":", "command"},
+	},
+	Nodes: {
+		{"?", "help"}, {"esc", "back"}, {"↑ ↓", "scroll"}, {"e", "events"}, {"space", "freeze"}, {":", "command"},
+	},
+	Help:    {{"?", "close"}, {"↑ ↓", "scroll"}, {"i", "explain"}, {"e", "events"}},
+	Explain: {{"i", "close"}, {"↑ ↓", "scroll"}, {"?", "help"}, {"e", "events"}},
+	Events:  {{"e", "close"}, {"↑ ↓", "scroll"}, {"?", "help"}, {"i", "explain"}},
 }
+
+// playbackHints come first where a recording is played.
+var playbackHints = []hint{{"?", "help"}, {"space", "pause"}, {". ,", "step"}, {"{ }", "speed"}}
+
+// hintsOf returns the keys of what is shown.
+func hintsOf(s *State) []hint {
+	all := hints[cmp.Or(s.Overlay, s.View)]
+	if s.Playback == nil || s.Overlay != "" {
+		return all
+	}
+	return append(slices.Clip(playbackHints), slices.DeleteFunc(slices.Clone(all), func(h hint) bool { return h.key == "?" || h.key == "space" })...)
+}
+
+// firstHints is the number of hints that come before where the readings are from.
+const firstHints = 6
 
 // drawFooter writes what is being typed, else the latest message, else what cannot
 // be read, else keys; at the right where the readings are from.
@@ -37,8 +77,12 @@ func drawFooter(r screen.Rect, s *State) {
 		return
 	}
 	items := append(sourceItems(s), choiceItems(s)...)
-	for i, h := range hints {
-		items = append(items, left(3+i, piece{h.key, styleAccent}, piece{" " + h.does, styleLabel}))
+	for i, h := range hintsOf(s) {
+		rank := 3 + i
+		if i >= firstHints {
+			rank += 12
+		}
+		items = append(items, left(rank, piece{h.key, styleAccent}, piece{" " + h.does, styleLabel}))
 	}
 	drawLine(r, items)
 }
@@ -78,16 +122,16 @@ func footerMessage(s *State) (string, screen.Style) {
 // sourceItems show, from the right edge inwards, when and where the readings are from,
 // and the weights of the scores.
 func sourceItems(s *State) []item {
-	items := []item{right(16, piece{s.Now.Format(time.DateOnly), styleLabel})}
+	items := []item{right(30, piece{s.Now.Format(time.DateOnly), styleLabel})}
 	if len(s.Nodes) == 1 {
 		n := s.Nodes[0]
 		if n.Period > 0 {
-			items = append(items, right(14, piece{"every ", styleLabel}, piece{n.Period.String(), stylePlain}))
+			items = append(items, right(11, piece{"every ", styleLabel}, piece{n.Period.String(), stylePlain}))
 		}
-		items = append(items, right(15, piece{"from ", styleLabel}, piece{ellipsize(origin(n), 40), stylePlain}))
+		items = append(items, right(10, piece{"from ", styleLabel}, piece{ellipsize(origin(n), 40), stylePlain}))
 	}
 	if preset := presetOf(s); preset != "" {
-		items = append(items, right(12, piece{preset, styleLabel}))
+		items = append(items, right(9, piece{preset, styleLabel}))
 	}
 	return items
 }

@@ -19,8 +19,9 @@ import (
 func drawHeader(r screen.Rect, s *State) {
 	t := client.TotalsOf(s.Nodes, s.GPUs, s.Now)
 	forgotten := forgottenPieces(s)
+	hidden := hiddenItems(s)
+	tabs := drawTabs(r, s, r.W >= tabsFrom && hidden == nil)
 	items := []item{
-		left(5, piece{"kpulse", styleAccent}),
 		left(3, piece{nodesText(s), styleStrong}),
 		left(0, healthPieces(&t, r.W >= healthWordsFrom)...),
 		left(4, gpuPieces(s, &t)...),
@@ -28,13 +29,54 @@ func drawHeader(r screen.Rect, s *State) {
 		right(6, piece{s.Now.Format(time.TimeOnly), styleLabel}),
 		right(1, freshnessPieces(s)...),
 	}
-	items = append(items, hiddenItems(s)...)
+	items = append(items, hidden...)
+	first := r.Sub(tabs, 0, r.W-tabs, 1)
 	if r.H == 1 {
-		drawLine(r, append(items, right(2, realPieces(t.Real)...)))
+		drawLine(first, append(items, right(2, realPieces(t.Real)...)))
 		return
 	}
-	drawLine(r, items)
+	drawLine(first, items)
 	drawTotals(r.Row(1), &t, forgotten)
+}
+
+// tabsFrom is the width from which the header names all views, and titleFrom that from
+// which it names the program.
+const tabsFrom, titleFrom = 132, 100
+
+// drawTabs names the views with their keys, the one that is shown picked, and returns the
+// x behind them. Where not all are wanted, it names that one alone.
+func drawTabs(r screen.Rect, s *State, all bool) int {
+	x := 1
+	if r.W >= titleFrom {
+		x = r.Text(x, 0, r.W, "kpulse", styleAccent) + 1
+	}
+	for i, name := range Names {
+		shown := name == s.View
+		if !shown && !all {
+			continue
+		}
+		st, key := styleLabel, styleAccent
+		if shown {
+			st, key = styleStrong|screen.Picked, styleStrong|screen.Picked
+		}
+		begin := x
+		x = r.Text(x, 0, r.W-x, " ", st)
+		if all {
+			b := append(strconv.AppendInt(r.Scratch(), int64(i+1), 10), ' ')
+			r.Number(x, 0, len(b), b, key)
+			x += len(b)
+		}
+		x = r.Text(x, 0, r.W-x, name, st)
+		x = r.Text(x, 0, r.W-x, " ", st)
+		hit(r.Sub(begin, 0, x-begin, 1), s, client.Key{})
+		if n := len(s.Hits); n > 0 {
+			s.Hits[n-1].View = name
+		}
+	}
+	if s.Overlay != "" {
+		x = r.Text(x+1, 0, r.W-x-1, s.Overlay, styleStrong)
+	}
+	return x
 }
 
 // realPieces show a mean of real utilization.

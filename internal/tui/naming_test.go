@@ -1,0 +1,132 @@
+package tui
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
+
+// TestTabs holds that the header names the view that is shown, and that a click on the
+// name of another shows that.
+func TestTabs(t *testing.T) {
+	m, _ := fleet(t)
+	m.Update(tea.WindowSizeMsg{Width: 140, Height: 40})
+	m.View()
+	for i, name := range view.Names {
+		at := slices.IndexFunc(m.state.Hits, func(h view.Hit) bool { return h.View == name })
+		if at < 0 {
+			t.Fatalf("%s has no tab:\n%s", name, header(m))
+		}
+		h := m.state.Hits[at]
+		m.Update(tea.MouseClickMsg{X: h.X + h.W/2, Y: h.Y})
+		m.View()
+		if m.state.View != name || !strings.Contains(header(m), string(rune('1'+i))+" "+name) {
+			t.Errorf("a click on %s shows %s:\n%s", name, m.state.View, header(m))
+		}
+	}
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	for _, name := range view.Names {
+		m.show(name)
+		if m.View(); !strings.HasPrefix(header(m), "  "+name) {
+			t.Errorf("%s, 80 wide: %s", name, header(m))
+		}
+	}
+	if typed(m, "e"); !strings.Contains(header(m), "nodes  events") {
+		t.Errorf("events over the nodes: %s", header(m))
+	}
+}
+
+// TestFooterNamesTheKeysOfTheView holds that each view and overlay has hints of its own.
+func TestFooterNamesTheKeysOfTheView(t *testing.T) {
+	m, _ := fleet(t)
+	for _, test := range []struct{ key, want, not string }{
+		{"1", "/ filter", "v by GPU"}, {"2", "[ ] other GPU", "/ filter"}, {"3", "v by GPU", "/ filter"}, {"4", "enter focus", "v by GPU"}, {"5", "esc back", "filter"},
+		{"?", "↑ ↓ scroll", "sort"}, {"e", "e close", "sort"}, {"i", "i close", "sort"},
+	} {
+		typed(m, test.key)
+		lines := strings.Split(strings.TrimRight(m.grid.Glyphs(), "\n"), "\n")
+		if footer := lines[len(lines)-1]; !strings.Contains(footer, test.want) || strings.Contains(footer, test.not) {
+			t.Errorf("%s: %q", test.key, footer)
+		}
+	}
+}
+
+// TestKeysThatDoNothingSaySo holds that no key is silent.
+func TestKeysThatDoNothingSaySo(t *testing.T) {
+	for _, test := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{"v"}, "v does nothing in fleet; ? lists the keys"},
+		{[]string{"2", "Z"}, "Z does nothing in focus"},
+		{[]string{"2", "enter"}, "this is all of it"},
+		{[]string{"3", "d"}, "only the fleet has densities"},
+		{[]string{"?", "v"}, "v does nothing in help"},
+		{[]string{"."}, "nothing is replayed"},
+	} {
+		m, _ := fleet(t)
+		if typed(m, test.keys...); !strings.Contains(m.state.Message, test.want) {
+			t.Errorf("%v: %q, want %q", test.keys, m.state.Message, test.want)
+		}
+	}
+	m, _ := fleet(t)
+	if typed(m, "3", "v"); m.state.Message != "" {
+		t.Errorf("v in plot: %q", m.state.Message)
+	}
+}
+
+// TestKeysOfHtopAndVi holds that those do what people know from there.
+func TestKeysOfHtopAndVi(t *testing.T) {
+	press := func(m *model, code rune) tea.Cmd {
+		_, cmd := m.Update(tea.KeyPressMsg{Code: code})
+		return cmd
+	}
+	m, _ := fleet(t)
+	if press(m, tea.KeyF2); !strings.Contains(m.state.Message, ":save keeps them") {
+		t.Errorf("F2: %q", m.state.Message)
+	}
+	if press(m, tea.KeyF9); !strings.Contains(m.state.Message, "ends no process") {
+		t.Errorf("F9: %q", m.state.Message)
+	}
+	if press(m, tea.KeyF5); m.state.View != view.Nodes {
+		t.Errorf("F5 shows %s", m.state.View)
+	}
+	if press(m, tea.KeyF6); m.state.Sort.By != sorts[1] {
+		t.Errorf("F6 sorts by %v", m.state.Sort)
+	}
+	for _, key := range []rune{tea.KeyF3, tea.KeyF4} {
+		if press(m, key); m.state.Prompt != "/" {
+			t.Errorf("F3 and F4: %q", m.state.Prompt)
+		}
+		typed(m, "esc")
+	}
+	if !quits(press(m, tea.KeyF10)) {
+		t.Error("F10 does not quit")
+	}
+	file := filepath.Join(t.TempDir(), "kpulse", "tui.json")
+	m, _ = fleet(t)
+	m.settingsFile = file
+	if typed(m, ":2", "enter"); selected(m) != "2" || m.state.View != view.Fleet {
+		t.Errorf(":2 selects %s in %s", selected(m), m.state.View)
+	}
+	if typed(m, ":99", "enter"); m.state.Message != "GPU 99 is not visible" {
+		t.Errorf(":99: %q", m.state.Message)
+	}
+	typed(m, ":w", "enter")
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+	if quits(typed(m, ":w", "enter")) || !quits(typed(m, ":wq", "enter")) || !quits(typed(m, ":q!", "enter")) {
+		t.Error(":w quits, or :wq and :q! do not")
+	}
+	m.settingsFile = ""
+	if quits(typed(m, ":x", "enter")) || !m.state.Alarm {
+		t.Error(":x quits without having saved")
+	}
+}

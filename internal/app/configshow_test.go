@@ -1,0 +1,55 @@
+package app
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// samples are values of flags that have no default to give.
+var samples = map[string]string{
+	"source": "http://node/metrics", "poll": "3s", "node-name": "n", "dcgm.host": "h", "dcgm.fields": "core", "gpus": "0", "counters": "c", "record": "r",
+	"export": "all", "tui.url": "node", "tui.http-config": "f", "tui.focus": "3", "weights": "1,2,3,4", "expected-gpus": "8", "rules.file": "r",
+	"kernel-log": "/k", "kube.discover": "a=b", "kube.discover-namespace": "n", "kube.pod-resources": "/s", "kube.workload-label": "l", "kube.config": "k",
+	"hpc-job-mapping-dir": "d", "hpc-job-info-dir": "d", "compat": "4.8", "series.exclude": "a", "web.config.file": "w",
+}
+
+// assignment gives a flag a value.
+func assignment(s *setting) string {
+	value := cmp.Or(samples[s.flag], s.defaultText(newOptions()))
+	if f := (&givenFlag{setting: s}); f.IsBoolFlag() {
+		value = "true"
+	}
+	return "--" + s.flag + "=" + value
+}
+
+// TestConfigShowHasEverySetting: whatever flag is given, what is shown says so.
+func TestConfigShowHasEverySetting(t *testing.T) {
+	for i := range settings {
+		s := &settings[i]
+		if s.flag == "" || s.modes == modeHealth || slices.Contains(shownAs, s.flag) {
+			continue
+		}
+		args := []string{assignment(s)}
+		if s.needs != "" {
+			args = append(args, assignment(settingOf(strings.Fields(s.needs)[0])))
+		}
+		if !settingOf(strings.Fields(s.needs + " " + s.flag)[0]).isFor(&backends[0]) {
+			args = append(args, "--backend=dcgm")
+		}
+		opts, err := parse(args, io.Discard)
+		if err != nil {
+			t.Errorf("%q: %v", args, err)
+			continue
+		}
+		var b strings.Builder
+		if err := opts.showConfig(&b); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		if !strings.Contains(b.String(), " # --"+s.flag+"\n") {
+			t.Errorf("%q is not shown: %s", args, &b)
+		}
+	}
+}

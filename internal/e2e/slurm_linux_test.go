@@ -50,16 +50,16 @@ func startSlurm(t *testing.T) *slurmNode {
 	eventually(t, "munged answers", func() bool { _, err := os.Stat(dir + "/munge.sock"); return err == nil })
 	s.controller = startProcess(t, s.command("slurmctld", "-D"), dir+"/slurmctld.log")
 	s.startNode(t)
-	eventually(t, "the node is idle", func() bool {
-		out, _ := s.command("sinfo", "-h", "-o", "%t").Output()
-		return string(out) == "idle\n"
-	})
 	t.Cleanup(func() { // jobs outlive slurmd
 		_ = s.command("scancel", "-f", "-u", "root,nobody").Run()
 		s.killSteps()
 		if t.Failed() {
 			t.Logf("slurmctld:\n%s\nslurmd:\n%s", s.controller.output(), s.node.output())
 		}
+	})
+	eventually(t, "the node is idle", func() bool {
+		out, _ := s.command("sinfo", "-h", "-o", "%t").Output()
+		return string(out) == "idle\n"
 	})
 	return s
 }

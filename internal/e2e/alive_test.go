@@ -41,7 +41,7 @@ func TestAlive(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Nothing can be read of the source: that is not asked.
-			proxy := startProxy(t, itself(t), "--web.config.file="+config, "--source=http://127.0.0.1:1/metrics")
+			proxy := startProxy(t, itself(t), "--web.config.file="+config, "--source=http://"+closedAddress+"/metrics")
 			checkAlive(t, 0, proxy.url, "--url="+strings.TrimPrefix(proxy.url, "http://"))
 			if err := proxy.stop(); err != nil {
 				t.Fatal(err)
@@ -73,11 +73,8 @@ func TestAliveInContainer(t *testing.T) {
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
 		t.Skip("only root on Linux can have processes see another first one")
 	}
-	// A port that is free now stands in the command line, as it would in a container's.
-	free := httptest.NewServer(http.NotFoundHandler())
-	address := strings.TrimPrefix(free.URL, "http://")
-	free.Close()
-	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", itself(t), "--backend=replay", "--web.listen-address="+address)
+	// The port stands in the command line, as it would in a container's.
+	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", itself(t), "--backend=replay", "--web.listen-address="+freeAddress(t))
 	proxy, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +98,7 @@ func checkAlive(t *testing.T, exit int, says string, flags ...string) {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"check", "alive"}, flags...)...)
 	// A proxy for the web is not asked.
-	cmd.Env = append(os.Environ(), "http_proxy=http://127.0.0.1:1", "https_proxy=http://127.0.0.1:1")
+	cmd.Env = append(os.Environ(), "http_proxy=http://"+closedAddress, "https_proxy=http://"+closedAddress)
 	out, err := cmd.CombinedOutput()
 	code := 0
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -53,18 +52,7 @@ func (x *examination) wants(t *testing.T, check, state, says string) {
 func nowhere(t *testing.T) []string {
 	missing := filepath.Join(t.TempDir(), "missing")
 	return []string{"--kernel-log=" + missing, "--kube.pod-resources=" + missing, "--hpc-job-mapping-dir=" + missing, "--hpc-job-info-dir=" + missing,
-		"--web.listen-address=127.0.0.1:0", "--dcgm.host=" + closedAddress(t)}
-}
-
-// closedAddress is one at which nobody listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
+		"--web.listen-address=127.0.0.1:0", "--dcgm.host=" + closedAddress}
 }
 
 // examine runs doctor, whose later flags win, and returns what it found and its exit code.
@@ -101,7 +89,7 @@ func lastOfEach(flags []string) (last []string) {
 // TestDoctorWhereNothingWorks: it says of each way what to type, and exits with 1.
 func TestDoctorWhereNothingWorks(t *testing.T) {
 	t.Parallel()
-	x, code := examine(t, []string{"KPULSE_SOURC=secret"}, append(nowhere(t), "--source=http://"+closedAddress(t)+"/metrics")...)
+	x, code := examine(t, []string{"KPULSE_SOURC=secret"}, append(nowhere(t), "--source=http://"+closedAddress+"/metrics")...)
 	if code != 1 || x.Command != "kpulse-proxy --backend=replay" {
 		t.Errorf("exit %d, %s", code, x.Command)
 	}
@@ -117,7 +105,7 @@ func TestDoctorWhereNothingWorks(t *testing.T) {
 		t.Errorf("the value of a variable is shown:\n%s", x.text)
 	}
 
-	cmd := exec.Command(itself(t), append([]string{"doctor", "--source=" + closedAddress(t)}, nowhere(t)...)...)
+	cmd := exec.Command(itself(t), append([]string{"doctor", "--source=" + closedAddress}, nowhere(t)...)...)
 	cmd.Env = []string{"PATH=/nowhere"}
 	out, _ := cmd.Output()
 	for _, want := range []string{"CHECK ", "host engine ", "→ install DCGM", "\nNo backend works here.", "\n  kpulse-proxy --backend=replay\n"} {
@@ -154,7 +142,7 @@ func TestDoctorOfExporter(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "config.yml")
-	writeFile(t, file, "sources:\n- {source: '"+up.URL+"/metrics', http_config: {basic_auth: {username: me, password: hush}}}\n- {source: 'http://"+closedAddress(t)+"/metrics'}\n")
+	writeFile(t, file, "sources:\n- {source: '"+up.URL+"/metrics', http_config: {basic_auth: {username: me, password: hush}}}\n- {source: 'http://"+closedAddress+"/metrics'}\n")
 	x, code = examine(t, nil, append(nowhere(t), "--source="+up.URL+"/other", "--config.file="+file)...)
 	x.wants(t, "config file", "works", "connection refused")
 	if code != 0 || !strings.HasPrefix(x.Command, "kpulse-proxy --config.file="+file) {
@@ -205,7 +193,7 @@ func TestDoctorOfHostEngine(t *testing.T) {
 	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
 	kubelet, jobs := kubelettest.New(t), t.TempDir()
 	x, code := examine(t, []string{"PATH=" + filepath.Dir(exe)},
-		append(nowhere(t), "--source=http://"+closedAddress(t), "--hpc-job-mapping-dir="+jobs, "--kube.pod-resources="+kubelet.Socket)...)
+		append(nowhere(t), "--source=http://"+closedAddress, "--hpc-job-mapping-dir="+jobs, "--kube.pod-resources="+kubelet.Socket)...)
 	x.wants(t, "host engine", "works", "2 devices")
 	for _, flag := range []string{" --backend=dcgm --dcgm.host=127.0.0.1:", " --hpc-job-mapping-dir=" + jobs, " --kube.pod-resources=" + kubelet.Socket} {
 		if code != 0 || !strings.Contains(x.Command, flag) {
@@ -213,10 +201,10 @@ func TestDoctorOfHostEngine(t *testing.T) {
 		}
 	}
 	exe = dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{{Kind: dcgmitest.HostEngineDown}}})
-	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, append(nowhere(t), "--source=http://"+closedAddress(t))...)
+	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, append(nowhere(t), "--source=http://"+closedAddress)...)
 	x.wants(t, "host engine", "missing", "systemctl start nvidia-dcgm")
 	exe = dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2), Failures: []dcgmitest.Failure{{Kind: dcgmitest.WatchRefused, Profiling: true, Code: -37}}})
-	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, append(nowhere(t), "--source=http://"+closedAddress(t))...)
+	x, _ = examine(t, []string{"PATH=" + filepath.Dir(exe)}, append(nowhere(t), "--source=http://"+closedAddress)...)
 	x.wants(t, "host engine", "works", "2 devices; profiling: ")
 	x.wants(t, "host engine", "works", "without gpu_sm_active_ratio")
 }
@@ -237,7 +225,7 @@ func TestDoctorAsksForRights(t *testing.T) {
 	defer api.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	writeFile(t, file, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: '"+api.URL+"'}}]\nusers: [{name: u, user: {token: hush}}]\n")
-	x, _ := examine(t, nil, append(nowhere(t), "--source=http://"+closedAddress(t), "--kube.config="+file)...)
+	x, _ := examine(t, nil, append(nowhere(t), "--source=http://"+closedAddress, "--kube.config="+file)...)
 	x.wants(t, "Kubernetes API", "works", "rights for --kube.workloads; --kube.discover lacks the right to list pods")
 	x.wants(t, "Kubernetes API", "works", "kubectl apply -f deploy/kubernetes/rbac.yaml")
 }

@@ -246,7 +246,7 @@ func TestExportEndsWithItsReader(t *testing.T) {
 // and says why there is none.
 func TestExportStoppedEmpty(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, exec.Command(itself(t), "--export", "--source=http://"+freeAddress(t)+"/metrics"), filepath.Join(t.TempDir(), "log"))
+	p := startProcess(t, exec.Command(itself(t), "--export", "--source=http://"+closedAddress+"/metrics"), filepath.Join(t.TempDir(), "log"))
 	for end := time.Now().Add(patience); !strings.Contains(p.output(), "source cannot be read"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it reads: %s", p.output())

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -276,17 +275,6 @@ func (c *cluster) stop() {
 		p.kill()
 	}
 	os.RemoveAll(c.dir)
-}
-
-// freePort returns a port of 127.0.0.1 that nobody listens at.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 // names counts those that unique has given.

@@ -125,7 +125,7 @@ func TestRealStackNoEngine(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			n := newRealNode(t, release, "t4")
-			stdout, stderr, err := n.run(t, "--backend=dcgm", "--once", "--dcgm.host="+freeAddress(t))
+			stdout, stderr, err := n.run(t, "--backend=dcgm", "--once", "--dcgm.host="+closedAddress)
 			for _, words := range []string{"the host engine does not answer", "unable to establish a connection", "systemctl start nvidia-dcgm"} {
 				if err == nil || stdout != "" || !strings.Contains(stderr, words) {
 					t.Fatalf("%v, without %q: %q, %q", err, words, stdout, stderr)

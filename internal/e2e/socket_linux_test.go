@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,9 +16,7 @@ func TestSocketActivation(t *testing.T) {
 	if err != nil {
 		t.Skip("no systemd-socket-activate in the PATH; apt-get install systemd")
 	}
-	free := httptest.NewServer(nil)
-	address := strings.TrimPrefix(free.URL, "http://")
-	free.Close()
+	address := freeAddress(t)
 	cmd := exec.Command(activate, "--listen="+address, "--setenv=PATH", "--setenv=KPULSE_WEB_SYSTEMD_SOCKET=true", "--setenv=KPULSE_BACKEND=replay", itself(t))
 	program, asked := itself(t), make(chan struct{})
 	go func() {

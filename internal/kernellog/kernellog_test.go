@@ -89,9 +89,16 @@ func (b *bench) await(feed int, topology *canonical.Topology, n int) (got []stri
 	return got
 }
 
+// counted waits until so many XIDs are counted and the log is read to its end: before that,
+// a feed holds them back.
+func (b *bench) counted(xids uint64) {
+	b.t.Helper()
+	b.until(func() bool { return b.log.Counts().XIDs == xids && b.log.telling.Load() }, fmt.Sprintf("%d XIDs", xids))
+}
+
 func (b *bench) until(done func() bool, what string) {
 	b.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			b.t.Fatalf("waited for %s; counts %+v", what, b.log.Counts())
 		}
@@ -183,7 +190,7 @@ func TestEachSourceGetsEachOnce(t *testing.T) {
 	second.Absent = []canonical.Device{{Hostname: "node", GPU: "7", PCIBusID: "0000:80:00.0"}}
 	b.run()
 	appendTo(t, path, kmsg(0, xidLine(1, 13))+kmsg(0, xidLine(7, 79))+kmsg(0, xidLine(1, 13)))
-	b.until(func() bool { return b.log.Counts().XIDs == 3 }, "three XIDs")
+	b.counted(3)
 	if got, want := b.take(0, first), []string{"1:13×2"}; !slices.Equal(got, want) {
 		t.Errorf("the first source got %v, want %v", got, want)
 	}
@@ -209,7 +216,7 @@ func TestBoardsThatNobodyReads(t *testing.T) {
 	whole := boards(2)
 	b.take(0, whole)
 	appendTo(t, path, kmsg(0, xidLine(1, 79))+kmsg(0, xidLine(1, 45))+kmsg(0, xidLine(4, 48)))
-	b.until(func() bool { return b.log.Counts().XIDs == 3 }, "three XIDs")
+	b.counted(3)
 	left := boards(1) // one fell off the bus
 	if got := b.take(0, left); got != nil {
 		t.Errorf("got %v", got)
@@ -255,7 +262,7 @@ func TestFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.until(func() bool { return b.log.Counts().XIDs == lines }, "all lines")
+	b.counted(lines)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 2<<20 {
@@ -282,7 +289,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	appendTo(t, path, text.String())
 	b.run()
-	b.until(func() bool { return b.log.Counts().XIDs == lines }, "all lines")
+	b.counted(lines)
 	if got := b.take(0, boards(2)); len(got) != maxQueue || b.log.Counts().Dropped != 50 {
 		t.Errorf("%d are told and %d dropped", len(got), b.log.Counts().Dropped)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // logs is what was logged. Any goroutine may use it.
 type logs struct {

@@ -152,15 +152,11 @@ func TestConnectionFailures(t *testing.T) {
 	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
 	tlsServer.StartTLS()
 	t.Cleanup(tlsServer.Close)
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.Close()
+	const dead = "127.0.0.1:1"
 	opts := Options{Timeout: time.Minute}
 	checkFailures(t, []failureCase{
-		{"refused", "http://" + dead.Addr().String(), opts, source.Unreachable, ": connection refused", "curl http://"},
-		{"proxy refused", "http://n", Options{Timeout: opts.Timeout, Client: proxied("http://user:hunter22@" + dead.Addr().String())}, source.Unreachable, "connection refused", "check proxy_url"},
+		{"refused", "http://" + dead, opts, source.Unreachable, ": connection refused", "curl http://"},
+		{"proxy refused", "http://n", Options{Timeout: opts.Timeout, Client: proxied("http://user:hunter22@" + dead)}, source.Unreachable, "connection refused", "check proxy_url"},
 		{"closed after the request", reply(t, ""), opts, source.Truncated, "closed before an answer", "curl -v"},
 		{"unknown authority", tlsServer.URL, opts, source.Unreachable, "certificate", "SSL_CERT_FILE"},
 		{"plain to TLS", strings.Replace(tlsServer.URL, "https", "http", 1), opts, source.BadStatus, "HTTP 400 Bad Request", "write https://"},

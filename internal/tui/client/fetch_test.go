@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,7 +85,7 @@ func TestFetchErrors(t *testing.T) {
 		{"control characters", "HTTP 500 Internal Server Error: a [31mb", Target{URL: "http://n/metrics", Client: scripted(answer(500, "a\x1b[31mb\r\n"))}},
 		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(answer(502, "source s: is away; start it\nx"))}},
 		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
-		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://" + closedAddress(t) + "/metrics"}},
+		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://127.0.0.1:1/metrics"}},
 	} {
 		f := NewFetcher(test.target)
 		f.fetch(t.Context())
@@ -94,16 +93,6 @@ func TestFetchErrors(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.name, f.Node.Err, test.want)
 		}
 	}
-}
-
-// closedAddress is one that nobody listens at.
-func closedAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // TestRepeatedReadingsExpire holds that an answer which brings the reading

@@ -154,7 +154,7 @@ func (m *model) focusOnWanted() {
 	if err != nil && slices.ContainsFunc(m.latest, func(n *client.Node) bool { return !n.Up && n.Err == "" }) {
 		return
 	}
-	m.wanted = ""
+	m.wanted, m.chosen = "", m.chosen || err == nil
 	if err != nil {
 		m.showError(err)
 	}

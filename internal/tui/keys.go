@@ -111,7 +111,7 @@ func toggle(name string) func(*model) {
 // press handles a key: in the prompt, in the overlay or view, or everywhere.
 func (m *model) press(key tea.KeyPressMsg) {
 	name, s := key.String(), &m.state
-	m.wanted = "" // who presses keys chooses
+	m.wanted, m.chosen = "", true // who presses keys chooses
 	if s.Prompt != "" && name != "ctrl+c" && name != "ctrl+z" {
 		m.edit(name, key.Text)
 		return

@@ -58,6 +58,7 @@ type model struct {
 	notice    string // until the footer has shown it for messageTime
 	forgotAt  time.Time
 	wanted    string // the device to focus on once it is there, "" is none
+	chosen    bool   // someone chose what is selected, if only by pressing a key
 
 	settingsFile  string  // "" is nowhere
 	listProcesses tea.Cmd // nil where nobody can
@@ -153,8 +154,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		m.press(msg)
 	case tea.MouseClickMsg:
+		m.chosen = true
 		m.click(msg.X, msg.Y)
 	case tea.MouseWheelMsg:
+		m.chosen = true
 		m.wheel(msg.Button)
 	}
 	cmds := m.cmds
@@ -300,7 +303,11 @@ func (m *model) arrange() {
 	if s.Pinned = m.pinned != nil; s.Pinned {
 		s.GPUs = m.pinned.Order(s.GPUs)
 	}
-	if len(s.GPUs) > 0 && s.SelectedIndex() < 0 {
+	switch {
+	case len(s.GPUs) == 0:
+	case !m.chosen: // nodes answer in any order
+		s.Selected = s.GPUs[0].Key
+	case s.SelectedIndex() < 0:
 		s.Selected = s.GPUs[min(max(position, 0), len(s.GPUs)-1)].Key
 	}
 }

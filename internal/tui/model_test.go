@@ -235,6 +235,31 @@ func TestSelection(t *testing.T) {
 	}
 }
 
+// TestFirstSelection holds that the first device on the screen is selected until somebody
+// chooses, whichever node answers first.
+func TestFirstSelection(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "a", Name: "a"}, {URL: "u", Name: "dgx-1"}}, c.now)
+	m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
+	m.Update(nodeMsg{1, fleetNode(c.at)})
+	if selected(m) != "dgx-1/0" || m.state.Selected.Node != "u" {
+		t.Fatalf("selected %s of %s", selected(m), m.state.Selected.Node)
+	}
+	first := fleetNode(c.at)
+	first.URL = "a"
+	for _, g := range first.GPUs {
+		g.Key.Node = "a"
+	}
+	if m.Update(nodeMsg{0, first}); m.state.Selected != m.state.GPUs[0].Key {
+		t.Errorf("selected %v, first is %v", m.state.Selected, m.state.GPUs[0].Key)
+	}
+	typed(m, "]", "]")
+	chosen := m.state.Selected
+	if m.Update(nodeMsg{1, fleetNode(c.at.Add(time.Second))}); m.state.Selected != chosen {
+		t.Error("the selection moves after a key")
+	}
+}
+
 func TestNearest(t *testing.T) {
 	// Two rows of three cards, and one below.
 	var hits []view.Hit

@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -72,6 +73,11 @@ var Conditions = [canonical.NumConditions]ConditionInfo{
 	canonical.CondNVLinkDown:                {"NVLink down", canonical.NVLinksActive, false},
 	canonical.CondFabric:                    {"fabric not healthy", canonical.FabricHealth, false},
 	canonical.CondProfilingStalled:          {"profiling stalled", canonical.NumFields, false},
+}
+
+// ActionWords returns what someone has to do, such as "reset GPU".
+func ActionWords(a canonical.Action) string {
+	return strings.NewReplacer("_", " ", "gpu", "GPU", "vm", "VM").Replace(a.String())
 }
 
 // AppendWhy appends what is wrong with g, worst first, such as "fatal XID 79, GPU

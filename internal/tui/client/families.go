@@ -59,6 +59,8 @@ var handlers = map[string]handler{
 			g.XIDs = append(g.XIDs, uint32(code))
 		}
 	},
+	"gpu_xid_last_change_timestamp_seconds": func(r *reader, s *sample) { r.gpu(s).XIDAt = instant(s.value) },
+
 	"gpu_real_utilization_ratio":               ofGPU(func(g *GPU) *float64 { return &g.RealUtilization }),
 	"gpu_real_utilization_seconds_total":       ofGPU(func(g *GPU) *float64 { return &g.UtilizedSeconds }),
 	"gpu_real_utilization_known_seconds_total": ofGPU(func(g *GPU) *float64 { return &g.KnownSeconds }),

@@ -143,6 +143,9 @@ func (f *Fetcher) fetchUntil(ctx context.Context) {
 		f.failures++
 		failed := *previous
 		failed.Up, failed.Err = false, OneLine(err.Error())
+		if previous.Up {
+			failed.GPUs = silent(previous.GPUs)
+		}
 		f.Node = &failed
 		return
 	}
@@ -163,6 +166,15 @@ func (f *Fetcher) fetchUntil(ctx context.Context) {
 		f.measured = min(n.At.Sub(previous.At), maxMeasured)
 	}
 	f.Node = n
+}
+
+// silent returns devices as they are known once their node has stopped answering.
+func silent(gpus []*GPU) []*GPU {
+	all := make([]*GPU, len(gpus))
+	for i, g := range gpus {
+		all[i] = g.Silent()
+	}
+	return all
 }
 
 func (f *Fetcher) try(ctx context.Context) (*Node, error) {

@@ -2,7 +2,9 @@ package client
 
 import (
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
@@ -42,8 +44,10 @@ type GPU struct {
 	// Action is what someone has to do about a board, NumActions where that is not
 	// reported.
 	Action canonical.Action
-	// XIDs are the codes that were seen of a board, as they are listed.
-	XIDs []uint32
+	// XIDs are the codes that were seen of a board, as they are listed; XIDAt is when the
+	// last one first came, by the node's clock, zero where that is not known.
+	XIDs  []uint32
+	XIDAt time.Time
 
 	// Cut marks a board that has MIG instances, also where a filter hides them.
 	Cut bool
@@ -89,6 +93,44 @@ func NewGPU(url string, d canonical.Device) *GPU {
 
 // Blank returns g without its readings, which may be too old to be shown.
 func (g *GPU) Blank() *GPU { return NewGPU(g.Key.Node, g.Device) }
+
+// Silent returns g as it is known once its node has stopped answering: the readings were so,
+// but nobody knows whether what was wrong still is.
+func (g *GPU) Silent() *GPU {
+	silent := *g
+	silent.Health, silent.Raised, silent.Action, silent.ClockEvents = canonical.HealthUnknown, nil, canonical.NumActions, nil
+	return &silent
+}
+
+// WorstXID returns the row of the worst code that was seen of a board: of those that are
+// listed, else the last one. It reports false where there was none.
+func (g *GPU) WorstXID() (row canonical.XIDRow, ok bool) {
+	codes := g.XIDs
+	if last := g.Values[canonical.XIDLast]; len(codes) == 0 && last > 0 && last <= canonical.HighestXID {
+		codes = []uint32{uint32(last)}
+	}
+	for _, code := range codes {
+		r, _ := canonical.XIDOf(code)
+		severity, _ := r.On(g.Model)
+		if worst, _ := row.On(g.Model); !ok || severity > worst {
+			row, ok = r, true
+		}
+	}
+	return row, ok
+}
+
+// ShownXID returns the code to show as the last one: one that stands behind what is raised
+// comes before none, which some exporters read again after the error.
+func (g *GPU) ShownXID() float64 {
+	last := g.Values[canonical.XIDLast]
+	if last != 0 || !slices.ContainsFunc(g.Raised, func(r RaisedCondition) bool { return Conditions[r.Condition].Field == canonical.XIDLast }) {
+		return last
+	}
+	if row, ok := g.WorstXID(); ok {
+		return float64(row.Code)
+	}
+	return last
+}
 
 // MeanUtilization returns the mean real utilization since the proxy first saw the
 // device, NaN where it was never known.

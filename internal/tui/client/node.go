@@ -89,8 +89,18 @@ const (
 	defaultPeriod = 15 * time.Second
 )
 
-// Freshness returns the freshness and the age of the readings of n at now.
+// Freshness returns the freshness and the age of the readings of n at now. Those of a node
+// that stopped answering are stale at once.
 func (n *Node) Freshness(now time.Time) (Freshness, time.Duration) {
+	freshness, age := n.FreshnessByAge(now)
+	if n.Stopped() {
+		freshness = max(freshness, Stale)
+	}
+	return freshness, age
+}
+
+// FreshnessByAge is Freshness by the age of the readings alone.
+func (n *Node) FreshnessByAge(now time.Time) (Freshness, time.Duration) {
 	if n.FetchedAt.IsZero() {
 		return Expired, 0
 	}
@@ -107,6 +117,9 @@ func (n *Node) Freshness(now time.Time) (Freshness, time.Duration) {
 		return Fresh, age
 	}
 }
+
+// Stopped reports whether n answered before, and does not any more.
+func (n *Node) Stopped() bool { return n.Err != "" && !n.FetchedAt.IsZero() }
 
 // Waiting reports whether the first answer of n is still to come.
 func (n *Node) Waiting() bool { return n.FetchedAt.IsZero() && n.Err == "" }

@@ -218,7 +218,7 @@ func (w *Watch) Clock(nodes []*client.Node, now time.Time) []Event {
 		if n.Waiting() {
 			continue
 		}
-		freshness, age := n.Freshness(now)
+		freshness, age := n.FreshnessByAge(now) // one failed request is no event
 		event := Event{At: now, Node: n.Name, Kind: EventStale}
 		switch fresh := freshness == client.Fresh; {
 		case !fresh && state.freshness == client.Fresh:

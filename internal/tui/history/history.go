@@ -46,11 +46,52 @@ type History struct {
 type device struct {
 	seenAt, readAt time.Time // of the last reading, and of the last new one
 	idleSince      time.Time // the first reading of those in a row that are idle; zero for none
+	raised         [canonical.NumConditions]raised
 	rings          [len(resolutions)]ring
 	// columns are the positions of metrics in a bucket, from 1: a metric that was
 	// never read has 0, and needs no memory. used is the number of positions.
 	columns [client.NumMetrics]int
 	used    int
+}
+
+// raised is since when a condition is raised, zero while it is not. One that was raised at
+// the first reading may be older.
+type raised struct {
+	since time.Time
+	older bool
+}
+
+// judge follows the conditions of a device.
+func (d *device) judge(g *client.GPU, at time.Time, first bool) {
+	var now [canonical.NumConditions]bool
+	for _, r := range g.Raised {
+		now[r.Condition] = true
+	}
+	for c := range d.raised {
+		switch {
+		case !now[c]:
+			d.raised[c] = raised{}
+		case d.raised[c].since.IsZero():
+			d.raised[c] = raised{at, first}
+		}
+	}
+}
+
+// RaisedSince returns since when a condition of a device is raised, zero where it is not;
+// older reports that it was so when we first read the device.
+func (h *History) RaisedSince(k client.Key, c canonical.Condition) (since time.Time, older bool) {
+	if d := h.devices[k]; d != nil {
+		return d.raised[c].since, d.raised[c].older
+	}
+	return time.Time{}, false
+}
+
+// SeenAt returns when a device was last read, zero for never.
+func (h *History) SeenAt(k client.Key) time.Time {
+	if d := h.devices[k]; d != nil {
+		return d.readAt
+	}
+	return time.Time{}
 }
 
 // NewHistory returns an empty History.
@@ -82,6 +123,7 @@ func (h *History) Add(n *client.Node) {
 			h.devices[g.Key] = d
 		}
 		if d.seenAt = n.FetchedAt; at.After(d.readAt) {
+			d.judge(g, at, d.readAt.IsZero())
 			d.readAt = at
 			h.add(d, g, at, n.Period)
 		}

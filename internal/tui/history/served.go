@@ -50,7 +50,7 @@ func fromServed(n *client.Node, e *client.Event) Event {
 	case canonical.EventRaised:
 		line.State, line.Text = e.State, conditionName(e)+" is raised"
 		if e.Action != canonical.ActionNone {
-			line.Text += ": " + actionWords(e.Action)
+			line.Text += ": " + client.ActionWords(e.Action)
 		}
 	case canonical.EventCleared:
 		line.Text = conditionName(e) + " is cleared"
@@ -81,7 +81,7 @@ func describeXID(e *client.Event) string {
 		text += fmt.Sprintf(" ×%d", e.Count)
 	}
 	if e.Action != canonical.ActionNone {
-		text += " (" + actionWords(e.Action) + ")"
+		text += " (" + client.ActionWords(e.Action) + ")"
 	}
 	if e.Text != "" {
 		text += ": " + e.Text
@@ -96,8 +96,6 @@ func describeXID(e *client.Event) string {
 	}
 	return text
 }
-
-func actionWords(a canonical.Action) string { return strings.ReplaceAll(a.String(), "_", " ") }
 
 // conditionName is the condition's, or that a newer proxy has one which we do not know.
 func conditionName(e *client.Event) string {

@@ -43,7 +43,7 @@ func TestMerge(t *testing.T) {
 		"4 |ok|of b",
 		"10 GPU 0|ok|XID 45 [pid 8]",
 		"11 0000:05:00|warn|SXID 12028: Non-fatal [x]",
-		"12 GPU 0|crit|xid_fatal is raised: reset gpu",
+		"12 GPU 0|crit|xid_fatal is raised: reset GPU",
 		"13 GPU 0|ok|XID 79 is resolved: an operator says so",
 		"13 GPU 0|ok|xid_fatal is cleared",
 		"14 GPU 0|ok|was reset: energy fell",

@@ -22,7 +22,7 @@ func (p *painter) card(r screen.Rect, s *State, u *client.Unit) {
 	in := cardFrame(r, s, g, u.Contains(s.Selected), freshness, since)
 	switch {
 	case g.Gone:
-		in.Center(in.H/2, "not seen any more", styleCrit)
+		drawGone(in, s, g)
 	case len(u.Instances) > 0:
 		p.instances(in, s, u)
 	case in.H < 4:
@@ -110,12 +110,22 @@ func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 		class = label.Short
 	}
 	r.TextRight(0, 0, r.W, class, label.style)
-	drawModel(r, r.W-screen.Width(class)-1, g)
+	wrong, sick := problemOf(s, g)
+	rows := 0
+	if sick {
+		rows = problemRows(&wrong, r.W, r.H-4)
+	}
+	action := ""
+	if rows == 0 {
+		action = wrong.action
+	}
+	drawModel(r, r.W-screen.Width(class)-1, s, g, action)
 	b := barsIn(r.W)
 	b.util(r.Row(1), g)
 	b.memory(r.Row(2), g)
 	b.power(r.Row(3), g)
-	const y = 4
+	y := 4 + rows
+	drawProblem(r.Sub(0, 4, r.W, rows), &wrong, badgeOf(g).style)
 	rest := r.Sub(0, y, r.W, r.H-y)
 	share := shareRows(rest.W, rest.H)
 	p.history.utilization(rest.Sub(0, 0, rest.W, share.history), s, g)
@@ -161,11 +171,15 @@ func (p *painter) small(r screen.Rect, s *State, g *client.GPU) {
 	p.history.utilization(r.Sub(0, 1, r.W, r.H-2), s, g)
 }
 
-// drawModel writes what is wrong with g in at most w cells, else its model or profile.
-func drawModel(r screen.Rect, w int, g *client.GPU) {
+// drawModel writes what is wrong with g or its node in at most w cells, with what to do,
+// else its model or profile.
+func drawModel(r screen.Rect, w int, s *State, g *client.GPU, action string) {
+	stopped := stoppedText(s, g)
 	switch {
+	case stopped != "":
+		r.Text(0, 0, w, stopped, styleWarn)
 	case len(g.Raised) > 0:
-		drawWhy(r, 0, w, g)
+		drawWhy(r, 0, w, g, action)
 	case g.IsInstance():
 		r.Text(0, 0, w, g.Profile, styleLabel)
 	default:
@@ -173,9 +187,13 @@ func drawModel(r screen.Rect, w int, g *client.GPU) {
 	}
 }
 
-// drawWhy writes what is wrong with g in at most w cells.
-func drawWhy(r screen.Rect, x, w int, g *client.GPU) {
-	r.Text(x, 0, w, string(g.AppendWhy(r.Scratch())), badgeOf(g).style)
+// drawWhy writes what is wrong with g, and what to do unless that is "", in at most w cells.
+func drawWhy(r screen.Rect, x, w int, g *client.GPU, action string) {
+	why := string(g.AppendWhy(r.Scratch()))
+	if action != "" {
+		why += " → " + action
+	}
+	r.Text(x, 0, w, why, badgeOf(g).style)
 }
 
 // migRows returns the rows of a card's inside for a board and n instances.
@@ -188,7 +206,7 @@ func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
 	first, b := instancesFrom(r.H, u), instanceBars(r.W)
 	if first > 1 {
 		r.TextRight(0, 0, r.W, client.InMIG.Short, styleLabel)
-		drawModel(r.Row(0), r.W-len(client.InMIG.Short)-1, u.Board)
+		drawModel(r.Row(0), r.W-len(client.InMIG.Short)-1, s, u.Board, "")
 	}
 	if first > 0 {
 		line := r.Row(min(first-1, 1))

@@ -46,7 +46,7 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	if in.H < focusLow {
 		facts = 1
 	}
-	drawFacts(in.Sub(0, 0, in.W, facts), g)
+	facts = drawFacts(in, s, g, facts)
 	if in.H >= focusJob {
 		facts += drawJob(in.Sub(0, facts, in.W, 1), s.Job)
 	}
@@ -69,12 +69,21 @@ func (f *focusView) others(r screen.Rect, s *State) {
 }
 
 // drawFacts writes what is wrong with the device or what it does, its workload, and
-// its model.
-func drawFacts(r screen.Rect, g *client.GPU) {
+// its model, in so many rows, and returns those it took: one more where something is wrong.
+func drawFacts(all screen.Rect, s *State, g *client.GPU, rows int) int {
+	next := 1
+	if p, sick := problemOf(s, g); sick && rows > 1 {
+		drawProblemLine(all.Row(next), &p, badgeOf(g).style)
+		rows, next = rows+1, next+1
+	}
+	r := all.Sub(0, 0, all.W, rows)
 	label := classOf(g)
-	if len(g.Raised) > 0 || g.Gone {
+	if stopped := stoppedText(s, g); stopped != "" {
 		r.TextRight(0, 0, r.W, label.Long, label.style)
-		drawWhy(r, 0, r.W-longClass-1, g)
+		r.Text(0, 0, r.W-longClass-1, stopped, styleWarn)
+	} else if len(g.Raised) > 0 || g.Gone {
+		r.TextRight(0, 0, r.W, label.Long, label.style)
+		drawWhy(r, 0, r.W-longClass-1, g, "")
 	} else {
 		x := r.Text(0, 0, r.W, label.Long, label.style)
 		if len(g.ClockEvents) > 0 {
@@ -87,8 +96,9 @@ func drawFacts(r screen.Rect, g *client.GPU) {
 			}
 		}
 	}
-	drawPairs(r.Row(1), accountOf(g))
-	drawPairs(r.Row(2), []pair{{"", g.Model}, {"profile", g.Profile}, {"", g.UUID}, {"PCI", g.PCIBusID}, {"driver", g.Driver}, {"", g.Name}})
+	drawPairs(r.Row(next), accountOf(g))
+	drawPairs(r.Row(next+1), []pair{{"", g.Model}, {"profile", g.Profile}, {"", g.UUID}, {"PCI", g.PCIBusID}, {"driver", g.Driver}, {"", g.Name}})
+	return rows
 }
 
 // pair is a label and its text; one without text is not drawn.
@@ -187,6 +197,9 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 	}
 	info := row.info()
 	v, right := info.Value(g), focusTitle+focusNow
+	if info.Field == canonical.XIDLast {
+		v = g.ShownXID()
+	}
 	st := fieldStyle(g, info.Field)
 	if row.metric == client.MetricReal {
 		st = styleStrong

@@ -259,7 +259,7 @@ func freshnessPieces(s *State) []piece {
 		return one("✖ down", styleCrit)
 	case down > 0:
 		_, since := n.Freshness(s.Now)
-		return one("✖ down "+AgeText(since), styleCrit)
+		return one("✖ stopped answering "+AgeText(since)+" ago", styleCrit)
 	case worst == client.Expired:
 		return one("✖ stale "+AgeText(oldest), styleCrit)
 	case worst == client.Stale:

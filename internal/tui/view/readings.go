@@ -203,8 +203,16 @@ func drawCells(r screen.Rect, cells []cardCell, g *client.GPU) {
 		left, right := column*(r.W+cellGap)/columns, (column+1)*(r.W+cellGap)/columns-cellGap
 		cell := r.Sub(left, i/columns, right-left, 1)
 		x := cell.Text(0, 0, cell.W, c.label, styleLabel) + 1
-		drawReading(cell, x, cell.W, g.Values[c.field], canonical.Fields[c.field].Unit, fieldStyle(g, c.field))
+		drawReading(cell, x, cell.W, shownValue(g, c.field), canonical.Fields[c.field].Unit, fieldStyle(g, c.field))
 	}
+}
+
+// shownValue returns the reading of a field; of the last XID, the one that matters.
+func shownValue(g *client.GPU, f canonical.Field) float64 {
+	if f == canonical.XIDLast {
+		return g.ShownXID()
+	}
+	return g.Values[f]
 }
 
 // drawReading writes a number from x to right, with the unit behind it.

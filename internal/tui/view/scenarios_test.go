@@ -216,21 +216,21 @@ func fill(g *client.GPU, i int) {
 func sicken(_ time.Time, g *client.GPU) {
 	switch g.GPU {
 	case "1":
-		g.Health = canonical.HealthHot
+		g.Health, g.Action = canonical.HealthHot, canonical.ActionCheckHardware
 		g.Values[canonical.Temperature] = 96
 		g.Raised = []client.RaisedCondition{{Condition: canonical.CondGPUTemperature, State: canonical.HealthHot}}
 		g.ClockEvents = []string{"sw_thermal"}
 	case "3":
 		g.Health = canonical.HealthCrit
 		g.Values[canonical.XIDLast], g.Values[canonical.RemappedRowsUncorrectable] = 79, 2
-		g.XIDChanges = 1
+		g.XIDChanges, g.Action = 1, canonical.ActionRebootNode
 		g.Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondPCIeReplay, State: canonical.HealthWarn}}
 		g.Values[canonical.PCIeReplays] = 14
 	case "5":
 		*g = *g.Blank()
-		g.Gone = true
+		g.Gone, g.XIDs = true, []uint32{79}
 	case "6":
-		g.Health = canonical.HealthWarn
+		g.Health, g.Action = canonical.HealthWarn, canonical.ActionResetGPU
 		g.Values[canonical.RowRemapPending] = 1
 		g.Raised = []client.RaisedCondition{{Condition: canonical.CondRowRemapPending, State: canonical.HealthWarn}}
 	}

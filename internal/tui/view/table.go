@@ -120,9 +120,13 @@ func drawClass(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 }
 
 // drawHolder writes what is wrong with the device, else its workload.
-func drawHolder(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
-	if len(g.Raised) > 0 || g.Gone {
-		drawWhy(r, 0, r.W, g)
+func drawHolder(_ *painter, r screen.Rect, s *State, g *client.GPU) {
+	if stopped := stoppedText(s, g); stopped != "" {
+		r.Text(0, 0, r.W, stopped, styleWarn)
+		return
+	}
+	if p, sick := problemOf(s, g); sick {
+		drawWhy(r, 0, r.W, g, p.action)
 		return
 	}
 	r.Text(0, 0, r.W, g.Holder(), styleLabel)

@@ -1,0 +1,138 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// problem is the worst that is wrong with a device, in words.
+type problem struct {
+	meaning string // what happened, "" where the name of the condition says it
+	action  string // what to do, "" where nothing is asked for
+	since   string // such as "since 3m"; "" where that is not known
+}
+
+// problemOf returns what is wrong with g; false where nothing is.
+func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
+	if len(g.Raised) == 0 && !g.Gone {
+		return p, false
+	}
+	action := g.Action
+	if row, found := g.WorstXID(); found && (g.Gone || client.Conditions[g.Raised[0].Condition].Field == canonical.XIDLast) {
+		p.meaning = row.Meaning
+		if g.Gone {
+			p.meaning = "XID " + string(count(nil, float64(row.Code))) + ": " + row.Meaning
+		}
+		if _, asked := row.On(g.Model); action == canonical.NumActions {
+			action = asked
+		}
+	}
+	if action != canonical.NumActions && action != canonical.ActionNone {
+		p.action = client.ActionWords(action)
+	}
+	p.since = sinceText(s, g)
+	return p, true
+}
+
+// sinceText says since when the worst is so.
+func sinceText(s *State, g *client.GPU) string {
+	word, since := "since ", s.History.SeenAt(g.Key)
+	if !g.Gone {
+		worst := g.Raised[0].Condition
+		var older bool
+		if since, older = s.History.RaisedSince(g.Key, worst); older {
+			word = "for over "
+		}
+		if n := s.Nodes.Of(g); client.Conditions[worst].Field == canonical.XIDLast && n != nil && !g.XIDAt.IsZero() && !n.At.IsZero() {
+			// By the node's clock, as long as its reading is not old.
+			word, since = "since ", n.FetchedAt.Add(g.XIDAt.Sub(n.At))
+		}
+	}
+	if since.IsZero() {
+		return ""
+	}
+	return word + AgeText(max(0, s.Now.Sub(since)))
+}
+
+// problemRows returns how many of h free rows of a card a problem takes: one for what to
+// do, and more for what happened where others are left.
+func problemRows(p *problem, w, h int) int {
+	if h < 2 || p.action == "" && p.meaning == "" {
+		return 0
+	}
+	return 1 + min(len(wrap(p.meaning, w)), max(0, h-3), 2)
+}
+
+// drawProblem writes what happened, and in the last row of r what to do and since when.
+func drawProblem(r screen.Rect, p *problem, st screen.Style) {
+	if r.Empty() {
+		return
+	}
+	lines := wrap(p.meaning, r.W)
+	for y := range min(len(lines), r.H-1) {
+		text := lines[y]
+		if y == r.H-2 && len(lines) > r.H-1 {
+			text += " …"
+		}
+		r.Text(0, y, r.W, text, stylePlain)
+	}
+	last := r.Row(r.H - 1)
+	w := r.W
+	if p.since != "" && p.action != "" {
+		w -= screen.Width(p.since) + 1
+	}
+	if p.action != "" {
+		last.Text(last.Text(0, 0, w, "→ ", st), 0, w-2, p.action, st)
+	}
+	last.TextRight(0, 0, r.W, p.since, styleLabel)
+}
+
+// drawProblemLine writes what to do, since when, and what happened.
+func drawProblemLine(r screen.Rect, p *problem, st screen.Style) {
+	x := 0
+	if p.action != "" {
+		x = r.Text(x, 0, r.W, "→ ", st)
+		x = r.Text(x, 0, r.W-x, p.action, st) + 2
+	}
+	if p.since != "" {
+		x = r.Text(x, 0, r.W-x, p.since, styleLabel) + 2
+	}
+	r.Text(x, 0, r.W-x, p.meaning, stylePlain)
+}
+
+// drawGone writes into the middle of r that a device is not there any more, what came
+// before, and what to do.
+func drawGone(r screen.Rect, s *State, g *client.GPU) {
+	p, _ := problemOf(s, g)
+	lines := []string{"not seen any more"}
+	if p.since != "" {
+		lines[0] += " " + p.since
+	}
+	if p.action != "" {
+		lines = append(lines, "→ "+p.action)
+	}
+	if meaning := wrap(p.meaning, r.W); len(meaning)+len(lines) <= r.H {
+		lines = append(lines[:1], append(meaning, lines[1:]...)...)
+	}
+	lines = lines[:min(len(lines), max(1, r.H))]
+	for i, line := range lines {
+		st := styleCrit
+		if i > 0 && !strings.HasPrefix(line, "→") {
+			st = stylePlain
+		}
+		r.Center((r.H-len(lines)+1)/2+i, line, st)
+	}
+}
+
+// stoppedText says since when the node of g does not answer, "" where it does.
+func stoppedText(s *State, g *client.GPU) string {
+	n := s.Nodes.Of(g)
+	if n == nil || !n.Stopped() {
+		return ""
+	}
+	_, since := n.Freshness(s.Now)
+	return "stopped answering " + AgeText(since) + " ago"
+}

@@ -1,0 +1,109 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+)
+
+// TestXIDIsExplainedOnTheCard holds that a card says which code came, what it means, what to
+// do and since when, also where the exporter reads no code any more.
+func TestXIDIsExplainedOnTheCard(t *testing.T) {
+	for _, test := range []struct {
+		w, h int
+		view string
+		want []string
+	}{
+		{160, 45, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "Last XID       79", "not seen any more", "XID 79: The driver lost"}},
+		{120, 40, Fleet, []string{"fatal XID 79", "→ reboot node", "since 3m"}},
+		{100, 30, Fleet, []string{"fatal XID 79, PCIe replays → reb"}},
+		{100, 30, Focus, []string{"fatal XID 79", "→ reboot node  since 3m  The driver lost the board: it no longer answers on PCIe."}},
+	} {
+		s := state("sick")
+		s.GPUs[3].Values[canonical.XIDLast], s.GPUs[3].XIDs = 0, []uint32{31, 79}
+		s.GPUs[3].XIDAt = noon.Add(-3 * time.Minute)
+		g, _ := at(s, test.view, test.w, test.h)
+		for _, want := range test.want {
+			if !strings.Contains(g.Glyphs(), want) {
+				t.Errorf("%s at %d × %d: no %q in\n%s", test.view, test.w, test.h, want, g.Glyphs())
+			}
+		}
+	}
+}
+
+// TestConditionsSayForHowLong holds that a condition which was there from the start is at
+// least as old as our first reading, and one that came later is as old as it is.
+func TestConditionsSayForHowLong(t *testing.T) {
+	s := state("sick")
+	if p, _ := problemOf(s, s.GPUs[1]); p != (problem{"", "check hardware", "for over 15m"}) {
+		t.Errorf("from the start: %+v", p)
+	}
+	n := scenarioNamed("eight").nodes(noon)[0]
+	s = state("eight")
+	n.At, n.FetchedAt = noon.Add(time.Minute), noon.Add(time.Minute)
+	n.GPUs[2].Raised = []client.RaisedCondition{{Condition: canonical.CondGPUTemperature, State: canonical.HealthHot}}
+	fresh := scenarioNamed("eight").nodes(noon)[0]
+	s.History = (&scenario{name: "condition", nodes: oneNode(8)}).history()
+	s.History.Add(fresh)
+	s.History.Add(n)
+	s.Now = noon.Add(3 * time.Minute)
+	if p, _ := problemOf(s, n.GPUs[2]); p.since != "since 2m" {
+		t.Errorf("later: %+v", p)
+	}
+	if _, sick := problemOf(s, n.GPUs[1]); sick {
+		t.Error("something is wrong with a GPU that is well")
+	}
+}
+
+// TestOldReadingsHaveTheirAge holds that no reading which is older than its limit is on the
+// screen without its age, in no view and at no size.
+func TestOldReadingsHaveTheirAge(t *testing.T) {
+	for _, name := range []string{"one", "eight", "mig", "sick"} {
+		for _, age := range []time.Duration{7 * time.Second, 13 * time.Second, 19 * time.Second} {
+			for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 40}, {240, 67}} {
+				for _, view := range []string{Fleet, Focus} {
+					s := state(name)
+					s.Now = noon.Add(age)
+					g, _ := at(s, view, size[0], size[1])
+					if want := AgeText(age); !strings.Contains(g.Glyphs(), want) {
+						t.Errorf("%s of %s at %v: no %s in\n%s", view, name, size, want, g.Glyphs())
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStoppedNodeIsDimmedAtOnce holds that a node which does not answer is shown so from its
+// first failure on: its readings dim, its warnings gone, and since when.
+func TestStoppedNodeIsDimmedAtOnce(t *testing.T) {
+	s := state("sick")
+	n := *s.Nodes[0]
+	n.Up, n.Err = false, "connection refused"
+	for i, g := range n.GPUs {
+		n.GPUs[i] = g.Silent()
+	}
+	s.Nodes, s.Now = client.Nodes{&n}, noon.Add(time.Second)
+	s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
+	for _, view := range []string{Fleet, Focus} {
+		g, _ := at(s, view, 160, 45)
+		for _, not := range []string{"HOT", "WARN", "CRIT", "fatal", "live"} {
+			if strings.Contains(g.Glyphs(), not) {
+				t.Errorf("%s still says %s:\n%s", view, not, g.Glyphs())
+			}
+		}
+		if want := "stopped answering 1s ago"; !strings.Contains(g.Glyphs(), "✖ "+want) || !strings.Contains(g.Glyphs(), "│ "+want) {
+			t.Errorf("%s: no %q in\n%s", view, want, g.Glyphs())
+		}
+		if n := stylesIn(g)[styleUtil2] + stylesIn(g)[styleCompute]; n > 60 { // the header's bar
+			t.Errorf("%s: %d cells are bright", view, n)
+		}
+	}
+	if text := fmt.Sprint(n.Freshness(s.Now)); !strings.HasPrefix(text, fmt.Sprint(client.Stale)) {
+		t.Errorf("freshness %s", text)
+	}
+}

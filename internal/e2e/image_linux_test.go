@@ -81,13 +81,13 @@ func (b *imageStore) base(debian string) {
 }
 
 // image runs make image. Go and what it has fetched and compiled are this machine's.
-func (b *imageStore) image(name, targets string) {
+func (b *imageStore) image(name, variants string) {
 	b.t.Helper()
 	flags := "--pull-never --volume " + runtime.GOROOT() + ":/usr/local/go:ro" //nolint:staticcheck // the toolchain that runs the test is at hand
 	for variable, at := range map[string]string{"GOMODCACHE": "/root/go/pkg/mod", "GOCACHE": "/root/.cache/go-build"} {
 		flags += " --volume " + b.run("go", "env", variable) + ":" + at
 	}
-	b.run("make", append([]string{"-C", top, "image", "ENGINE=buildah", "IMAGE=" + name, "TARGETS=" + targets, "FLAGS=" + flags}, stamps...)...)
+	b.run("make", append([]string{"-C", top, "image", "ENGINE=buildah", "IMAGE=" + name, "VARIANTS=" + variants, "FLAGS=" + flags}, stamps...)...)
 }
 
 // digest returns that of an image as a registry would have it. Docker's format, in which

@@ -45,7 +45,7 @@ type Account struct {
 	// that never was has no series of activity. It is true of instances, and says
 	// nothing of allocations.
 	Read bool
-	// Births are of its counters of classes, states and changes of the last XID.
+	// Births are of an allocation; a device has all counters from the start.
 	Births Births
 	// Observed is the time that was read over. It is the sum of Classes, and of a
 	// board the sum of Health too.

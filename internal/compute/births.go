@@ -6,21 +6,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// births are the young counters of a device or an allocation. A counter that is born long
-// after its account is shown as 0 for Options.Birth, so that the increase over any range that
+// births are the young counters of an allocation. That of a class which is entered after the
+// allocation began is shown as 0 for Options.Birth, so that the increase over any range that
 // holds its birth has all that it counts; then it is shown as it is.
 type births []birth
 
 type birth struct {
-	counter canonical.Tally
-	at      time.Time
+	class canonical.Class
+	at    time.Time
 }
 
-// first gives an account that begins a counter that is 0 anyhow.
-func first(a *canonical.Account, c canonical.Tally) { a.Births.Born |= 1 << c }
-
-// count notes that a counter of an account has counted, by a reading of that time.
-func (b *births) count(a *canonical.Account, c canonical.Tally, at time.Time) {
+// enter notes that an allocation has time in a class, by a reading of that time.
+func (b *births) enter(a *canonical.Account, c canonical.Class, at time.Time) {
 	if a.Births.Born.Has(c) {
 		return
 	}
@@ -40,28 +37,8 @@ func (b *births) grow(a *canonical.Account, at time.Time, youth time.Duration) {
 		if at.Sub(one.at) < youth {
 			young = append(young, one)
 		} else {
-			a.Births.Young &^= 1 << one.counter
+			a.Births.Young &^= 1 << one.class
 		}
 	}
 	*b = young
-}
-
-// bear gives the account of a device that begins the class and the state that it is in, and
-// notes what else began to count.
-func (d *device) bear(v *canonical.Verdict, at time.Time) {
-	if d.account.Births.Born == 0 {
-		first(&d.account, canonical.ClassTally(v.Class))
-		if !d.IsInstance() {
-			first(&d.account, canonical.HealthTally(v.Health))
-		}
-	}
-	if d.account.XIDChanges > 0 {
-		d.births.count(&d.account, canonical.XIDChangesTally, at)
-	}
-}
-
-// grown returns the account of a device, whose counters are older now.
-func (d *device) grown(at time.Time, youth time.Duration) *canonical.Account {
-	d.births.grow(&d.account, at, youth)
-	return &d.account
 }

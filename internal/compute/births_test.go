@@ -7,9 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// TestBirths: the class and the state that a device or an allocation begins in are there from
-// the start, as 0; those entered later are born young and grow up after Options.Birth, also
-// where their holder is gone by then.
+// TestBirths: the class that an allocation begins in is there from the start, as 0; those
+// entered later are born young and grow up after Options.Birth, also where it is gone by then.
 func TestBirths(t *testing.T) {
 	const step = 15 * time.Second
 	b := newAccounts(t, func(o *Options) { o.Birth = 2 * step })
@@ -17,33 +16,27 @@ func TestBirths(t *testing.T) {
 	b.devices(gpu1)
 	b.hold([]string{"a"})
 	b.read(0, 0, busy)
-	heavy, rest := canonical.ClassTally(canonical.ComputeHeavy), canonical.ClassTally(canonical.Idle)
-	ok := canonical.HealthTally(canonical.HealthOK)
-	check := func(what string, got canonical.Births, born, young canonical.TallySet) {
+	heavy, rest := canonical.ComputeHeavy, canonical.Idle
+	check := func(what string, born, young canonical.ClassSet) {
 		t.Helper()
-		if got.Born != born || got.Young != young {
+		if got := b.ledger.Allocations[0].Births; got.Born != born || got.Young != young {
 			t.Errorf("%s: born %b, young %b; want %b and %b", what, got.Born, got.Young, born, young)
 		}
 	}
-	both := func(what string, born, young canonical.TallySet) {
-		t.Helper()
-		check(what+": device", b.ledger.Devices[0].Births, born|1<<ok, young)
-		check(what+": allocation", b.ledger.Allocations[0].Births, born, young)
-	}
-	both("begun", 1<<heavy, 0)
+	check("begun", 1<<heavy, 0)
 	b.read(step, step, busy)
-	both("goes on", 1<<heavy, 0)
+	check("goes on", 1<<heavy, 0)
 	b.read(step, step, idle)
-	both("idle", 1<<heavy|1<<rest, 1<<rest)
-	if shown, is := b.ledger.Devices[0].Births.Count(rest, 15); !is || shown != 0 {
+	check("idle", 1<<heavy|1<<rest, 1<<rest)
+	if shown, is := b.ledger.Allocations[0].Births.Count(rest, 15); !is || shown != 0 {
 		t.Errorf("a young counter is shown as %v, %v", shown, is)
 	}
 	b.read(step, step, busy)
-	both("busy again", 1<<heavy|1<<rest, 1<<rest)
+	check("busy again", 1<<heavy|1<<rest, 1<<rest)
 	b.hold(nil)
 	b.read(step, step, busy)
-	both("grown up, and the pod is gone", 1<<heavy|1<<rest, 0)
-	if shown, is := b.ledger.Devices[0].Births.Count(rest, 15); !is || shown != 15 {
+	check("grown up, and the pod is gone", 1<<heavy|1<<rest, 0)
+	if shown, is := b.ledger.Allocations[0].Births.Count(rest, 15); !is || shown != 15 {
 		t.Errorf("a grown counter is shown as %v, %v", shown, is)
 	}
 }
@@ -52,8 +45,8 @@ func TestBirths(t *testing.T) {
 func TestBirthsWhenTheClockIsSetBack(t *testing.T) {
 	var a canonical.Account
 	var b births
-	class := canonical.ClassTally(canonical.Idle)
-	b.count(&a, class, start)
+	class := canonical.Idle
+	b.enter(&a, class, start)
 	b.grow(&a, start.Add(-time.Hour), time.Minute)
 	if !a.Births.Young.Has(class) {
 		t.Error("it grew up at once")
@@ -61,7 +54,7 @@ func TestBirthsWhenTheClockIsSetBack(t *testing.T) {
 	if b.grow(&a, start.Add(time.Minute-time.Hour), time.Minute); a.Births.Young != 0 {
 		t.Error("it is still young")
 	}
-	b.count(&a, class, start)
+	b.enter(&a, class, start)
 	if a.Births.Young != 0 {
 		t.Error("it was born twice")
 	}

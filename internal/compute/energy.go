@@ -257,7 +257,7 @@ func (l *allocations) born(verdicts []canonical.Verdict) {
 	for _, a := range l.present {
 		a.account.Metered = a.account.Metered || a.device.isMetered()
 		if a.account.Births.Born == 0 {
-			first(&a.account, canonical.ClassTally(verdicts[a.device.slot].Class))
+			a.account.Births.Born = 1 << verdicts[a.device.slot].Class
 		}
 	}
 }

@@ -38,12 +38,11 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	}
 	j.allocations.born(verdicts)
 	dst.Devices = slices.Grow(dst.Devices[:0], len(m.present)+len(m.departed))
-	for i, d := range m.present {
-		d.bear(&verdicts[i], f.At)
-		dst.Devices = append(dst.Devices, *d.grown(f.At, j.birth))
+	for _, d := range m.present {
+		dst.Devices = append(dst.Devices, d.account)
 	}
 	for _, left := range m.departed {
-		dst.Devices = append(dst.Devices, *left.item.grown(f.At, j.birth))
+		dst.Devices = append(dst.Devices, left.item.account)
 	}
 	dst.XIDs = m.appendXIDs(dst.XIDs[:0], j.birth)
 	dst.Allocations = j.allocations.appendAccounts(dst.Allocations[:0], f.At, j.birth)
@@ -52,10 +51,9 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 // charge adds dt to the accounts of the device and of its allocations. An implied board
 // has class unknown and no score, and so has its time.
 func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
-	add(&d.account, &d.births, v, 0, dt, at)
-	if !d.IsInstance() && dt > 0 {
+	add(&d.account, v, 0, dt)
+	if !d.IsInstance() {
 		d.account.Health[v.Health] += dt
-		d.births.count(&d.account, canonical.HealthTally(v.Health), at)
 	}
 	if len(d.allocations) == 0 {
 		return
@@ -63,7 +61,10 @@ func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
 	c := d.cutter(int64(dt/time.Microsecond), d.remainder)
 	for _, a := range d.allocations {
 		from, to := c.next(a.use.NVMLUtilization)
-		add(&a.account, &a.births, v, time.Duration(from)*time.Microsecond, time.Duration(to)*time.Microsecond, at)
+		if to > from {
+			a.births.enter(&a.account, v.Class, at)
+		}
+		add(&a.account, v, time.Duration(from)*time.Microsecond, time.Duration(to)*time.Microsecond)
 	}
 	d.remainder = c.following()
 }
@@ -72,10 +73,7 @@ func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
 // The utilized time is that until the one less that until the other, so that parts sum to
 // what the whole adds. It never exceeds the part: the score is at most 1, and durations
 // below a hundred days are exact as floats.
-func add(a *canonical.Account, b *births, v *canonical.Verdict, from, to time.Duration, at time.Time) {
-	if to > from {
-		b.count(a, canonical.ClassTally(v.Class), at)
-	}
+func add(a *canonical.Account, v *canonical.Verdict, from, to time.Duration) {
 	a.Observed += to - from
 	a.Classes[v.Class] += to - from
 	if canonical.Given(v.RealUtilization) {

@@ -44,7 +44,7 @@ func TestUtilizedIsRounded(t *testing.T) {
 		{math.Nextafter(1, 0), 5 * minute, 5 * minute}, {0, minute, 0}, {0.25, 2, 1}, {absent, minute, 0},
 	} {
 		var a canonical.Account
-		add(&a, new(births), &canonical.Verdict{RealUtilization: c.score}, 0, c.dt, time.Time{})
+		add(&a, &canonical.Verdict{RealUtilization: c.score}, 0, c.dt)
 		if a.Utilized != c.want || a.Known > c.dt {
 			t.Errorf("%v of %v: %v, want %v", c.score, c.dt, a.Utilized, c.want)
 		}

@@ -39,7 +39,6 @@ type device struct {
 	warning          float64 // temperature in °C from which it is hot
 
 	account canonical.Account
-	births  births
 
 	// Boards only.
 	counters [len(rising)]float64               // latest value of each, NaN if none

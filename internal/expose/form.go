@@ -52,7 +52,7 @@ func ThinnedTable() []Thinned {
 		{Families: []string{"gpu_health_condition"}, Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, how many were looked at", thin: withoutZeros, none: raisesNothing},
 		{Families: []string{"gpu_clock_event_active"}, Without: "reasons that do not hold", Instead: "absent: it does not hold, or nobody reads it", thin: withoutZeros},
 		{Families: []string{"gpu_recommended_action"}, Without: "`none`", Instead: "absent: nothing is to be done, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
-		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "born as 0 when it enters one", thin: unborn(canonical.ClassTally(0))},
+		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "born as 0 when it enters one", thin: unborn},
 	}
 }
 
@@ -86,19 +86,16 @@ func withoutFirst(values []float64, s *canonical.Snapshot, row int) {
 	withoutZeros(values, s, row)
 }
 
-// unborn leaves out the counters, from the first of a family on, that are not born, and
-// shows the young ones as 0.
-func unborn(first canonical.Tally) thinner {
-	return func(values []float64, s *canonical.Snapshot, row int) {
-		births := &s.Ledger.Allocations[row].Births
-		for i, v := range values {
-			if !canonical.Given(v) {
-				continue
-			}
-			shown, born := births.Count(first+canonical.Tally(i), v)
-			if values[i] = shown; !born {
-				values[i] = math.NaN()
-			}
+// unborn leaves out the classes that an allocation was never in, and shows the young ones as 0.
+func unborn(values []float64, s *canonical.Snapshot, row int) {
+	births := &s.Ledger.Allocations[row].Births
+	for class, v := range values {
+		if !canonical.Given(v) {
+			continue
+		}
+		shown, born := births.Count(canonical.Class(class), v)
+		if values[class] = shown; !born {
+			values[class] = math.NaN()
 		}
 	}
 }

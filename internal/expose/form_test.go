@@ -17,25 +17,15 @@ import (
 // board that went is young.
 func lived() *canonical.Snapshot {
 	s := kept()
-	for _, accounts := range [][]canonical.Account{s.Ledger.Devices, s.Ledger.Allocations} {
-		for i := range accounts {
-			a := &accounts[i]
-			for class, d := range a.Classes {
-				if d > 0 {
-					a.Births.Born |= 1 << canonical.ClassTally(canonical.Class(class))
-				}
-			}
-			for state, d := range a.Health {
-				if d > 0 {
-					a.Births.Born |= 1 << canonical.HealthTally(canonical.Health(state))
-				}
-			}
-			if a.XIDChanges > 0 {
-				a.Births.Born |= 1 << canonical.XIDChangesTally
+	for i := range s.Ledger.Allocations {
+		a := &s.Ledger.Allocations[i]
+		for class, d := range a.Classes {
+			if d > 0 {
+				a.Births.Born |= 1 << class
 			}
 		}
 	}
-	s.Ledger.Allocations[4].Births.Young = 1 << canonical.ClassTally(canonical.Idle)
+	s.Ledger.Allocations[4].Births.Young = 1 << canonical.Idle
 	return s
 }
 
@@ -148,7 +138,7 @@ func TestLeanAllocatesNothing(t *testing.T) {
 // TestBirthsAtAHandover: what was served goes on as it was, and what the source that takes
 // over has long counted and was never served begins as 0.
 func TestBirthsAtAHandover(t *testing.T) {
-	idle, busy := canonical.ClassTally(canonical.Idle), canonical.ClassTally(canonical.ComputeHeavy)
+	idle, busy := canonical.Idle, canonical.ComputeHeavy
 	h := handovers{birth: time.Minute, known: map[holder]*handover{}}
 	account := func(births canonical.Births, seconds int) *canonical.Account {
 		a := &canonical.Account{Observed: time.Duration(seconds) * time.Second, Births: births}

@@ -167,7 +167,7 @@ func (one *handover) serve(account *canonical.Account) canonical.Account {
 type births []birth
 
 type birth struct {
-	tally canonical.Tally
+	class canonical.Class
 	at    time.Time
 }
 
@@ -175,16 +175,16 @@ type birth struct {
 // what was served goes on, and what was not begins as 0.
 func (b *births) follow(before, now canonical.Births, at time.Time, youth time.Duration) canonical.Births {
 	grown := before.Born &^ before.Young
-	for t, fresh := canonical.Tally(0), now.Born&^before.Born; fresh>>t != 0; t++ {
-		if fresh.Has(t) {
-			*b = append(*b, birth{t, at})
+	for c, fresh := canonical.Class(0), now.Born&^before.Born; fresh>>c != 0; c++ {
+		if fresh.Has(c) {
+			*b = append(*b, birth{c, at})
 		}
 	}
 	all := canonical.Births{Born: before.Born | now.Born, Young: now.Young &^ grown}
 	left := (*b)[:0]
 	for _, one := range *b {
-		if at.Sub(one.at) < youth && !grown.Has(one.tally) {
-			all.Young |= 1 << one.tally
+		if at.Sub(one.at) < youth && !grown.Has(one.class) {
+			all.Young |= 1 << one.class
 			left = append(left, one)
 		}
 	}

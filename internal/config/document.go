@@ -168,13 +168,18 @@ func keyOf(section, key string) string { return strings.TrimPrefix(section+"."+k
 // merged is what a path has of a key << that is followed.
 var merged = regexp.MustCompile(`(^|\.)<<(\[\d+\])?\.`)
 
-// Lines returns the line of each value that the file has, by its path.
+// bearer is a key of http_config that Prometheus reads as another, with or without _file.
+var bearer = strings.NewReplacer(".http_config.bearer_token", ".http_config.authorization.credentials")
+
+// Lines returns the line of each value that the file has, by the path that Show gives it.
 func (f *File) Lines() map[string]int {
 	lines := map[string]int{}
 	for i := range f.document.nodes {
 		n := &f.document.nodes[i]
 		path := merged.ReplaceAllString(n.path, "$1")
-		if _, known := lines[path]; path == n.path || !known { // a key wins over what is merged
+		isMerged := path != n.path
+		path = bearer.Replace(path)
+		if _, known := lines[path]; !isMerged || !known { // a key wins over what is merged
 			lines[path] = n.first
 		}
 	}

@@ -264,11 +264,11 @@ func TestMaskedIsRefused(t *testing.T) {
 
 // TestLines: values that are merged into keys have their own lines.
 func TestLines(t *testing.T) {
-	f, err := Parse("c.yml", []byte("preset: ai\nlimits:\n  <<: {max_body: 1KiB,\n    max_requests: 3}\n  max_requests: 4\nsources:\n- <<:\n  - {source: http://a}\n  - {poll: 3s}\n"))
+	f, err := Parse("c.yml", []byte("preset: ai\nlimits:\n  <<: {max_body: 1KiB,\n    max_requests: 3}\n  max_requests: 4\nsources:\n- <<:\n  - {source: http://a}\n  - {poll: 3s}\n- http_config:\n    bearer_token_file: f\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{"preset": 1, "limits.max_body": 3, "limits.max_requests": 5, "sources[1].source": 8, "sources[1].poll": 9, "series": 0} {
+	for path, want := range map[string]int{"preset": 1, "limits.max_body": 3, "limits.max_requests": 5, "sources[1].source": 8, "sources[1].poll": 9, "sources[2].http_config.authorization.credentials_file": 11, "series": 0} {
 		if got := f.Lines()[path]; got != want {
 			t.Errorf("%s stands in line %d, not in %d", path, want, got)
 		}

@@ -127,10 +127,15 @@ e2e-compose: ## Check the files of deploy/compose by the loader of docker compos
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-fleet: build ## Print the table in rules/README.md of what a fleet costs a Prometheus: exporters alone, --series=lean, --series=full (needs prometheus; half an hour)
-	go run ./internal/e2e/fleet -proxy ./kpulse-proxy rules/kpulse-node.rules.yml rules/kpulse-fleet.rules.yml
+fleet: build ## Measure what a fleet costs a Prometheus, and write it into rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
+	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -write rules/README.md -sizes deploy/fleet/README.md $(addprefix rules/,$(RULES))
 
-rules-cost: ## Print the table in rules/README.md of what the rules cost a Prometheus (minutes)
-	go -C rules/cost run . ../kpulse-node.rules.yml ../kpulse-fleet.rules.yml ../kpulse-gangs.rules.yml ../kpulse-users.rules.yml
+RULES := kpulse-node.rules.yml kpulse-fleet.rules.yml kpulse-gangs.rules.yml kpulse-users.rules.yml
 
-.PHONY: e2e-compose help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost fleet
+rules-cost: ## Measure what the rules cost a Prometheus, and write it into rules/README.md (minutes; 1000 nodes take 5 GB of memory)
+	go -C rules/cost run . -write ../README.md $(addprefix ../,$(RULES))
+
+dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write it into rules/README.md (minutes)
+	go -C rules/cost run . -write ../README.md -dashboards ../../mixin/dashboards_out $(addprefix ../,$(RULES))
+
+.PHONY: e2e-compose help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost dashboards-cost fleet

@@ -55,7 +55,7 @@ func fleet(nodes int) []series {
 func appendGPU(all []series, node, gpu int) []series {
 	n := node*gpusPerNode + gpu
 	device := labels.FromStrings("cluster", "east", "instance", fmt.Sprintf("node-%04d:9401", node), "job", "kpulse-proxy",
-		"hostname", fmt.Sprintf("node-%04d", node), "gpu", fmt.Sprint(gpu), "uuid", fmt.Sprintf("GPU-%08x-1111-2222-3333-444455556666", n))
+		"hostname", fmt.Sprintf("node-%04d", node), "gpu", fmt.Sprint(gpu), "uuid", uuidOf(n))
 	add := func(base, slope float64, name string, more ...string) {
 		b := labels.NewBuilder(device)
 		b.Set(model.MetricNameLabel, "kpulse_"+name)
@@ -96,6 +96,9 @@ func appendGPU(all []series, node, gpu int) []series {
 	}
 	return all
 }
+
+// uuidOf is the id of GPU n of the fleet.
+func uuidOf(n int) string { return fmt.Sprintf("GPU-%08x-1111-2222-3333-444455556666", n) }
 
 // workload returns the labels of the workload on GPU n of the fleet.
 func workload(node, n int) []string {

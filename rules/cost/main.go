@@ -1,6 +1,7 @@
-// Command cost prints what the rules cost a Prometheus: it fills a TSDB with the
+// Command cost measures what the rules cost a Prometheus: it fills a TSDB with the
 // series of generated fleets, evaluates the rule groups as the server would, and
-// writes a row of the table in rules/README.md for each group.
+// writes a row of the table in rules/README.md for each group. With -dashboards it asks
+// what the dashboards ask, and writes a row for each of these.
 //
 // It is a module of its own, so that the storage of Prometheus stays out of the
 // program's graph.
@@ -17,8 +18,17 @@ import (
 
 func main() {
 	nodes := flag.String("nodes", "10,100,1000", "sizes of the fleets, in nodes of 8 GPUs")
+	folder := flag.String("dashboards", "", "measure instead the queries of the dashboards in this folder, over an hour and over a week")
+	week := flag.Int("week", 100, "the largest fleet of which a week is measured, in nodes")
+	page := flag.String("write", "", "the page whose table to write, such as rules/README.md; else it is printed")
 	flag.Parse()
-	if err := run(*nodes, flag.Args()); err != nil {
+	err := error(nil)
+	if *folder != "" {
+		err = runDashboards(*nodes, *week, *folder, *page, flag.Args())
+	} else {
+		err = run(*nodes, *page, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -26,12 +36,12 @@ func main() {
 
 // run measures each fleet with the rules in files. It fails if a group is not done
 // before it is due again.
-func run(sizes string, files []string) error {
+func run(sizes, page string, files []string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("no rule files given; run make rules-cost")
 	}
-	fmt.Println("| nodes | group | rules | series recorded | samples read | most samples at once | heap, MB | CPU, s |")
-	fmt.Println("|--:|---|--:|--:|--:|--:|--:|--:|")
+	table := output{page, "rules-cost", []string{"| nodes | group | rules | series recorded | samples read | most samples at once | heap, MB | CPU, s |", "|--:|---|--:|--:|--:|--:|--:|--:|"}}
+	table.print()
 	var slow []error
 	for size := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(size)
@@ -43,7 +53,9 @@ func run(sizes string, files []string) error {
 			return fmt.Errorf("%d nodes: %w", n, err)
 		}
 		for _, c := range costs {
-			fmt.Printf("| %d | %s | %d | %d | %d | %d | %.0f | %.2f |\n", n, c.group, c.rules, c.recorded, c.samples, c.peak, c.heap/1e6, c.cpu.Seconds())
+			if err := table.add(2, size, c.group, fmt.Sprint(c.rules), fmt.Sprint(c.recorded), fmt.Sprint(c.samples), fmt.Sprint(c.peak), fmt.Sprintf("%.0f", c.heap/1e6), fmt.Sprintf("%.2f", c.cpu.Seconds())); err != nil {
+				return err
+			}
 			if c.cpu > evalInterval {
 				slow = append(slow, fmt.Errorf("%d nodes: group %s takes longer than the %v between its evaluations", n, c.group, evalInterval))
 			}

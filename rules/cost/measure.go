@@ -46,38 +46,47 @@ type cost struct {
 // measure evaluates the rules over an hour of a fleet, and returns what the groups
 // cost in the end.
 func measure(nodes int, files []string) (costs []cost, err error) {
+	err = withMeter(func(m *meter) error {
+		groups, err := m.groups(files)
+		if err != nil {
+			return err
+		}
+		rows, _, err := m.play(fleet(nodes), groups, filled, steady)
+		if err == nil {
+			costs = medians(rows[len(rows)-rounds:])
+		}
+		return err
+	})
+	return costs, err
+}
+
+// withMeter calls do with a meter of a new TSDB.
+func withMeter(do func(*meter) error) (err error) {
 	dir, err := os.MkdirTemp("", "rules-cost")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	options := tsdb.DefaultOptions()
 	options.WALSegmentSize = -1 // what is written is not what is measured
 	db, err := tsdb.Open(dir, promslog.NewNopLogger(), nil, options, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	m := &meter{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute}), db: db}
-	groups, err := m.groups(files)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := m.play(fleet(nodes), groups)
-	if err != nil {
-		return nil, err
-	}
-	return medians(rows[len(rows)-rounds:]), nil
+	return do(&meter{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute}), db: db})
 }
 
-// play fills the TSDB and evaluates the groups each minute, once a row.
-func (m *meter) play(all []series, groups []*rules.Group) (rows [][]cost, err error) {
-	start := time.Unix(1_800_000_000, 0).Truncate(time.Hour)
-	end := start.Add(filled + steady)
+// start is when the fleet begins.
+var start = time.Unix(1_800_000_000, 0).Truncate(time.Hour)
+
+// play fills the TSDB and evaluates the groups each minute, once a row. It returns when it ends, too.
+func (m *meter) play(all []series, groups []*rules.Group, filled, steady time.Duration) (rows [][]cost, end time.Time, err error) {
+	end = start.Add(filled + steady)
 	next := start.Add(evalInterval)
 	for at := start; !at.After(end); {
 		if err := scrape(m.db, all, start, at); err != nil {
-			return nil, err
+			return nil, end, err
 		}
 		if !at.Before(next) {
 			rows = append(rows, m.evaluate(groups, at, at.Add(rounds*evalInterval).After(end)))
@@ -87,7 +96,7 @@ func (m *meter) play(all []series, groups []*rules.Group) (rows [][]cost, err er
 			at = at.Add(fillInterval - scrapeInterval)
 		}
 	}
-	return rows, m.err
+	return rows, end, m.err
 }
 
 // meter is a querier of rules that counts.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -76,6 +77,25 @@ func resident(c *child) float64 {
 		return 0
 	}
 	return float64(stat.ResidentMemory())
+}
+
+// leastAvailable is the memory that must be left for others on the machine.
+const leastAvailable = 3 << 30
+
+var errMemory = errors.New("less than 3 GiB of memory is available; measure a smaller fleet, or on a larger machine")
+
+// guardMemory ends a trial before it takes the machine's last memory.
+func guardMemory(ctx context.Context, stop context.CancelCauseFunc) {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return
+	}
+	for pause(ctx, time.Second) == nil {
+		if m, err := fs.Meminfo(); err == nil && m.MemAvailableBytes != nil && *m.MemAvailableBytes < leastAvailable {
+			stop(errMemory)
+			return
+		}
+	}
 }
 
 func freeAddress(ctx context.Context) (string, error) {

@@ -1,58 +1,122 @@
 // Command fleet measures what a fleet costs a real Prometheus: with the exporters alone,
 // and with kpulse-proxy in front of each. It plays the exporters of N nodes of 8 GPUs, runs
-// the proxies and the Prometheus that it finds in the PATH, and prints a row of the table in
+// the proxies and the Prometheus that it finds in the PATH, and writes a row of the tables in
 // rules/README.md for each. `make fleet` runs it.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"syscall"
 )
 
-// forms are what Prometheus scrapes: the exporters themselves, or proxies with --series.
-var forms = []string{"exporter", "lean", "full"}
-
 func main() {
-	sizes := flag.String("nodes", "10,100,1000", "sizes of the fleets, in nodes of 8 GPUs")
-	lasts := flag.Duration("for", 2*time.Minute, "how long each is scraped")
+	nodes := flag.String("nodes", "10,100,1000", "sizes of the fleets, in nodes of 8 GPUs")
+	chosen := flag.String("forms", "", "forms to measure, separated by semicolons; all if empty")
+	lasts := flag.Duration("for", 0, "how long each is scraped before its memory is read; 0 is until chunks are full, at most 4m")
 	proxy := flag.String("proxy", "./kpulse-proxy", "the program")
+	page := flag.String("write", "", "the page whose tables to write, such as rules/README.md; else they are printed")
+	sizing := flag.String("sizes", "", "the page to write what fleets of other sizes need into, computed from the table in the page of -write")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *sizes, *lasts, *proxy, flag.Args())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, plan{sizes: *nodes, forms: *chosen, page: *page, trial: trial{lasts: *lasts, proxy: *proxy, rules: flag.Args()}})
 	stop()
+	if err == nil && *sizing != "" {
+		err = writeSizes(*sizing, *page)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run measures each fleet in each form, with the rules of files.
-func run(ctx context.Context, sizes string, lasts time.Duration, proxy string, files []string) error {
-	fmt.Println("| nodes | scraped | head series | of it ours, each GPU | Prometheus' memory, MB | of the exporters' alone | Prometheus' CPU, cores | bytes a sample | proxies' CPU each node, ms a scrape | slowest rule group, s |")
-	fmt.Println("|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	for size := range strings.SplitSeq(sizes, ",") {
+// plan is what is to be measured, and where it is written.
+type plan struct {
+	sizes, forms, page string
+	trial              trial
+}
+
+// run measures each fleet in each form.
+func run(ctx context.Context, p plan) error {
+	groups, err := groupsOf(p.trial.rules)
+	if err != nil {
+		return err
+	}
+	evaluations.head = append(evaluations.head[:2], groups...)
+	if p.page != "" { // what other versions wrote gets the form of this one
+		if err := errors.Join(costs.merge(p.page), evaluations.merge(p.page)); err != nil {
+			return err
+		}
+	}
+	for size := range strings.SplitSeq(p.sizes, ",") {
+		if size == "" {
+			continue // only the sizes are to be computed
+		}
 		nodes, err := strconv.Atoi(size)
 		if err != nil || nodes < 1 {
 			return fmt.Errorf("%q is no number of nodes", size)
 		}
-		var alone cost
-		for _, form := range forms {
-			c, err := measure(ctx, trial{nodes: nodes, form: form, lasts: lasts, proxy: proxy, rules: files})
+		for _, f := range forms {
+			if p.forms != "" && !slices.Contains(strings.Split(p.forms, ";"), f.name) {
+				continue
+			}
+			if p.trial.form, err = f.read(); err != nil {
+				return err
+			}
+			p.trial.nodes = nodes
+			c, err := measure(ctx, p.trial)
 			if err != nil {
-				return fmt.Errorf("%d nodes, %s: %w", nodes, form, err)
+				return fmt.Errorf("%d nodes, %s: %w", nodes, f.name, err)
 			}
-			if form == forms[0] {
-				alone = c
+			if err := p.note(c, groups); err != nil {
+				return err
 			}
-			fmt.Printf("| %d | %s | %.0f | %.0f | %.0f | %.2f × | %.2f | %.2f | %.1f | %s |\n", nodes, form, c.series, c.ours/float64(nodes*gpusPerNode),
-				c.memory/1e6, c.memory/alone.memory, c.cpu, c.bytes, 1e3*c.proxies, c.slowest)
 		}
 	}
 	return nil
+}
+
+// note writes what a trial took into the tables of the page, or prints it.
+func (p *plan) note(c cost, groups []string) error {
+	measured, took := costs, evaluations
+	measured.set(c.row(p.trial.nodes, p.trial.form.name))
+	if c.ruled != nil {
+		measured.set(c.ruled.row(p.trial.nodes, p.trial.form.name+withRules))
+		var cells []string
+		for _, g := range groups {
+			cells = append(cells, shown(c.groups[g], "%.2f"))
+		}
+		took.set(row{p.trial.nodes, p.trial.form.name, cells})
+	}
+	if p.page == "" {
+		_, err := fmt.Println(measured.String() + took.String())
+		return err
+	}
+	if err := measured.merge(p.page); err != nil {
+		return err
+	}
+	return took.merge(p.page)
+}
+
+// groupsOf returns the names of the rule groups in files, in their order.
+func groupsOf(files []string) (groups []string, err error) {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if name, ok := strings.CutPrefix(line, "  - name: "); ok {
+				groups = append(groups, strings.TrimSpace(name))
+			}
+		}
+	}
+	return groups, nil
 }

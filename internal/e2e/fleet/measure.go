@@ -12,98 +12,228 @@ import (
 const nodesPerProxy = 250
 
 // interval is that of the scrapes. Small fleets are scraped more often, so that chunks are
-// full, as they are after half an hour elsewhere, when their bytes are counted.
+// full, as they are after half an hour elsewhere, when memory and bytes are counted.
 func interval(nodes int) time.Duration {
-	if nodes <= 10 {
+	switch {
+	case nodes <= 10:
 		return time.Second
+	case nodes <= 100:
+		return 2 * time.Second
 	}
 	return 15 * time.Second
 }
 
+// longest is how long a fleet is scraped at the most before its memory is read, chunks full or not.
+const longest = 4 * time.Minute
+
+// fullChunk is how many samples of a series Prometheus packs before it begins a new chunk.
+const fullChunk = 120
+
 // trial is one fleet in one form.
 type trial struct {
 	nodes int
-	form  string
-	lasts time.Duration
+	form  form
+	lasts time.Duration // a chunk, if 0
 	proxy string
 	rules []string
 }
 
+// steady is how long a fleet is scraped before its memory is read.
+func (t trial) steady() time.Duration {
+	if t.lasts != 0 {
+		return t.lasts
+	}
+	return min(fullChunk*interval(t.nodes), longest)
+}
+
 // cost is what a trial took.
 type cost struct {
-	series, ours float64 // in the head of Prometheus
-	memory       float64 // resident, in bytes
-	cpu          float64 // of Prometheus, in cores
-	bytes        float64 // a sample in a block
-	proxies      float64 // seconds of CPU for a scrape of a node
-	slowest      string  // rule group, with its seconds
+	series, ours   float64 // in the head of Prometheus; ours without what Prometheus records
+	live, resident float64 // bytes in use after a garbage collection, on average, and the most that was resident
+	cpu            float64 // of Prometheus, in cores
+	bytes          float64 // a sample in a block, 0 if chunks are not full
+	proxies        float64 // seconds of CPU for a scrape of a node
+	// With rules: the same once they have been evaluated, and how long each group took.
+	ruled  *cost
+	groups map[string]float64
+}
+
+// fleet is what runs for a trial.
+type fleet struct {
+	trial      trial
+	dir        string
+	proxies    []*child
+	prometheus *child
+	closes     []func()
+}
+
+func (f *fleet) close() {
+	for i := range f.closes {
+		f.closes[len(f.closes)-1-i]()
+	}
 }
 
 // measure runs a trial.
 func measure(ctx context.Context, trial trial) (cost, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go guardMemory(ctx, stop)
 	dir, err := os.MkdirTemp("", "fleet")
 	if err != nil {
 		return cost{}, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	exporters := httptest.NewServer(&exporters{})
-	defer exporters.Close()
-	var running []*child
-	defer func() {
-		for _, c := range running {
-			c.stop()
-		}
-	}()
-
-	var groups []group
-	var proxies []*child
-	for first := 0; first < trial.nodes; first += nodesPerProxy {
-		var urls []string
-		for node := first; node < min(first+nodesPerProxy, trial.nodes); node++ {
-			urls = append(urls, fmt.Sprintf("%s/node-%04d/metrics", exporters.URL, node))
-		}
-		if trial.form == forms[0] {
-			groups = append(groups, group{sources: urls})
-			continue
-		}
-		proxy, err := startProxy(ctx, dir, trial, urls)
-		if err != nil {
-			return cost{}, err
-		}
-		running, proxies = append(running, proxy), append(proxies, proxy)
-		groups = append(groups, group{proxy: proxy.address, sources: urls})
-	}
-	prometheus, err := startPrometheus(ctx, dir, trial, groups)
-	if err != nil {
+	f := &fleet{trial: trial, dir: dir, closes: []func(){func() { _ = os.RemoveAll(dir) }}}
+	defer f.close()
+	if err := f.start(ctx); err != nil {
 		return cost{}, err
 	}
-	running = append(running, prometheus)
-	return observe(trial, prometheus, proxies)
+	return f.observe(ctx)
+}
+
+// start starts the exporters, the proxies of the form, and Prometheus.
+func (f *fleet) start(ctx context.Context) error {
+	exporters := httptest.NewServer(&exporters{})
+	f.closes = append(f.closes, exporters.Close)
+	var groups []group
+	var all []string
+	for first := 0; first < f.trial.nodes; first += nodesPerProxy {
+		var urls []string
+		for node := first; node < min(first+nodesPerProxy, f.trial.nodes); node++ {
+			urls = append(urls, fmt.Sprintf("%s/node-%04d/metrics", exporters.URL, node))
+		}
+		all = append(all, urls...)
+		if f.trial.form.flags == nil {
+			continue
+		}
+		proxy, err := startProxy(ctx, f.dir, f.trial, urls)
+		if err != nil {
+			return err
+		}
+		f.proxies, f.closes = append(f.proxies, proxy), append(f.closes, proxy.stop)
+		groups = append(groups, group{proxy: proxy.address, sources: urls})
+	}
+	switch {
+	case f.trial.form.flags == nil:
+		groups = []group{{sources: all}}
+	case f.trial.form.edge != "":
+		groups = []group{{sources: f.startEdge(ctx, len(all))}}
+	}
+	prometheus, err := startPrometheus(ctx, f.dir, f.trial, groups)
+	if err != nil {
+		return err
+	}
+	f.prometheus, f.closes = prometheus, append(f.closes, prometheus.stop)
+	return nil
+}
+
+// startEdge returns the addresses of proxies at the edge.
+func (f *fleet) startEdge(ctx context.Context, nodes int) (urls []string) {
+	split := &edge{}
+	server := httptest.NewServer(split)
+	f.closes = append(f.closes, server.Close)
+	go split.run(ctx, interval(nodes), f.proxies)
+	for node := range nodes {
+		urls = append(urls, fmt.Sprintf("%s/node-%04d/metrics", server.URL, node))
+	}
+	return urls
 }
 
 // observe waits until all nodes are scraped, and reads after that what the rest costs.
-func observe(trial trial, prometheus *child, proxies []*child) (c cost, err error) {
-	up := func() float64 { return prometheus.query(`sum(up)`) }
-	for end := time.Now().Add(5 * time.Minute); up() < float64(trial.nodes); time.Sleep(time.Second) {
+func (f *fleet) observe(ctx context.Context) (c cost, err error) {
+	up := func() float64 { return f.prometheus.query(`sum(up)`) }
+	for end := time.Now().Add(5 * time.Minute); up() < float64(f.trial.nodes); {
 		if time.Now().After(end) {
-			return c, fmt.Errorf("%v of %d targets are up after 5 minutes:\n%s", up(), trial.nodes, prometheus.tail())
+			return c, fmt.Errorf("%v of %d targets are up after 5 minutes:\n%s", up(), f.trial.nodes, f.prometheus.tail())
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return c, err
 		}
 	}
-	before, seconds := spent(proxies...), spent(prometheus)
-	began := time.Now()
-	time.Sleep(trial.lasts)
-	took := time.Since(began)
-	c.cpu = (spent(prometheus) - seconds) / took.Seconds()
-	c.proxies = (spent(proxies...) - before) / (took.Seconds() / interval(trial.nodes).Seconds() * float64(trial.nodes))
-	if n := up(); n < float64(trial.nodes) {
-		return c, fmt.Errorf("%v of %d targets are up at the end", n, trial.nodes)
-	}
-	c.series = prometheus.series()
-	c.ours = prometheus.query(`count({__name__=~"kpulse_.+"})`)
-	c.memory = resident(prometheus)
-	if c.bytes, err = prometheus.bytesPerSample(); err != nil {
+	var live []float64
+	if c, live, err = f.watch(ctx, f.trial.steady()); err != nil {
 		return c, err
 	}
-	c.slowest = prometheus.slowest()
-	return c, nil
+	for _, bytes := range live {
+		c.live += bytes / float64(len(live))
+	}
+	if n := up(); n < float64(f.trial.nodes) {
+		return c, fmt.Errorf("%v of %d targets are up at the end", n, f.trial.nodes)
+	}
+	c.ours = f.prometheus.query(`count({__name__=~"(.+:)?kpulse_.+"})`)
+	if f.trial.steady() >= fullChunk*interval(f.trial.nodes) {
+		if c.bytes, err = f.prometheus.bytesPerSample(); err != nil {
+			return c, err
+		}
+	}
+	if f.trial.form.rules && len(f.trial.rules) > 0 {
+		err = f.evaluate(ctx, &c)
+	}
+	return c, err
+}
+
+// readings is how often memory is read while a chunk fills.
+const readings = 8
+
+// watch measures for some time. It returns how much memory was in use at moments of it.
+func (f *fleet) watch(ctx context.Context, lasts time.Duration) (c cost, live []float64, err error) {
+	scraped, seconds := spent(f.proxies...), spent(f.prometheus)
+	began := time.Now()
+	for time.Since(began) < lasts {
+		if err := pause(ctx, time.Second); err != nil {
+			return c, nil, err
+		}
+		c.resident = max(c.resident, resident(f.prometheus))
+		if time.Since(began) < lasts*time.Duration(len(live)+1)/readings {
+			continue
+		}
+		bytes, err := f.prometheus.live()
+		if err != nil {
+			return c, nil, err
+		}
+		live = append(live, bytes)
+	}
+	took := time.Since(began)
+	c.cpu = (spent(f.prometheus) - seconds) / took.Seconds()
+	c.proxies = (spent(f.proxies...) - scraped) / (took.Seconds() / interval(f.trial.nodes).Seconds() * float64(f.trial.nodes))
+	c.series = f.prometheus.series()
+	return c, live, nil
+}
+
+const (
+	// rulesInterval is that of the scrapes while rules are evaluated: how long rates take
+	// depends on it.
+	rulesInterval = 15 * time.Second
+	// rulesRange is how far back the rules look that read what is scraped.
+	rulesRange = 5 * time.Minute
+	// twoEvaluations is how long it takes until every group was evaluated twice.
+	twoEvaluations = 130 * time.Second
+)
+
+// evaluate has Prometheus evaluate the rules, and measures that.
+func (f *fleet) evaluate(ctx context.Context, c *cost) error {
+	if err := f.prometheus.loadRules(f.dir, f.trial.rules); err != nil {
+		return err
+	}
+	lasts := twoEvaluations
+	if interval(f.trial.nodes) != rulesInterval {
+		lasts = max(lasts, rulesRange+time.Minute)
+	}
+	ruled, live, err := f.watch(ctx, lasts)
+	if err != nil {
+		return err
+	}
+	ruled.live = live[len(live)-1]
+	c.ruled, ruled.ours, ruled.proxies = &ruled, c.ours, c.proxies
+	c.groups, err = f.prometheus.groups()
+	return err
+}
+
+// pause sleeps, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -35,21 +36,14 @@ func startProxy(ctx context.Context, dir string, trial trial, urls []string) (*c
 	if err := os.WriteFile(file, config.Bytes(), 0o600); err != nil {
 		return nil, err
 	}
-	return start(ctx, address, "/-/healthy", trial.proxy, "--config.file="+file, "--series="+trial.form, "--source.min-interval=0s", "--series-limit=4000000", "--web.listen-address="+address)
+	return start(ctx, address, "/-/healthy", trial.proxy, append([]string{"--config.file=" + file, "--source.min-interval=0s", "--series-limit=4000000", "--web.listen-address=" + address}, trial.form.flags...)...)
 }
 
-// startPrometheus starts one that scrapes groups and evaluates rules.
+// startPrometheus starts one that scrapes groups.
 func startPrometheus(ctx context.Context, dir string, trial trial, groups []group) (*child, error) {
 	var config bytes.Buffer
-	fmt.Fprintf(&config, "global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: 15s, external_labels: {cluster: east}}\nrule_files: [", interval(trial.nodes))
-	for i, file := range trial.rules {
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&config, "%s'%s'", strings.Repeat(", ", min(i, 1)), path)
-	}
-	config.WriteString("]\nscrape_configs:\n- job_name: gpus\n  relabel_configs:\n  - {source_labels: [__param_source], target_label: instance, regex: '.*/(node-[0-9]+)/.*', replacement: '$1'}\n  static_configs:\n")
+	fmt.Fprintf(&config, "global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: 1m, external_labels: {cluster: east}}\n", interval(trial.nodes))
+	config.WriteString("scrape_configs:\n- job_name: gpus\n  relabel_configs:\n  - {source_labels: [__param_source], target_label: instance, regex: '.*/(node-[0-9]+)/.*', replacement: '$1'}\n  static_configs:\n")
 	for _, g := range groups {
 		for _, source := range g.sources {
 			u, err := url.Parse(source)
@@ -63,15 +57,46 @@ func startPrometheus(ctx context.Context, dir string, trial trial, groups []grou
 			fmt.Fprintf(&config, "  - {targets: ['%s'], labels: {__param_source: '%s'}}\n", g.proxy, source)
 		}
 	}
-	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, config.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), config.Bytes(), 0o600); err != nil {
 		return nil, err
 	}
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, address, "/-/ready", "prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.enable-admin-api", "--web.listen-address="+address)
+	return start(ctx, address, "/-/ready", "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.enable-admin-api", "--web.enable-lifecycle", "--web.listen-address="+address)
+}
+
+// loadRules has a running Prometheus evaluate the rules in files, too, and scrape as often as
+// a fleet does.
+func (c *child) loadRules(dir string, files []string) error {
+	config := filepath.Join(dir, "prometheus.yml")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		return err
+	}
+	list := "rule_files:\n"
+	for _, file := range files {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		list += "- '" + path + "'\n"
+	}
+	text = regexp.MustCompile(`scrape_interval: \w+, scrape_timeout: \w+`).ReplaceAll(text, fmt.Appendf(nil, "scrape_interval: %[1]s, scrape_timeout: %[1]s", rulesInterval))
+	if err := os.WriteFile(config, append([]byte(list), text...), 0o600); err != nil {
+		return err
+	}
+	res, err := get(c.ctx, http.MethodPost, "http://"+c.address+"/-/reload")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("reload: %s\n%s", res.Status, c.tail())
+	}
+	return nil
 }
 
 // get decodes an answer of Prometheus' API.
@@ -104,8 +129,8 @@ func (c *child) query(expr string) float64 {
 	return v
 }
 
-// slowest names the rule group that took longest the last time, and its seconds.
-func (c *child) slowest() string {
+// groups returns the seconds that each rule group took the last time.
+func (c *child) groups() (map[string]float64, error) {
 	var answer struct {
 		Data struct {
 			Groups []struct {
@@ -114,16 +139,45 @@ func (c *child) slowest() string {
 			}
 		}
 	}
-	if err := c.get(http.MethodGet, "/api/v1/rules", &answer); err != nil || len(answer.Data.Groups) == 0 {
-		return ""
-	}
-	most := answer.Data.Groups[0]
+	took := map[string]float64{}
+	err := c.get(http.MethodGet, "/api/v1/rules", &answer)
 	for _, g := range answer.Data.Groups {
-		if g.EvaluationTime > most.EvaluationTime {
-			most = g
+		took[g.Name] = g.EvaluationTime
+	}
+	return took, err
+}
+
+// live is the memory that is in use: what a garbage collection leaves.
+func (c *child) live() (float64, error) {
+	res, err := get(c.ctx, http.MethodGet, "http://"+c.address+"/debug/pprof/heap?gc=1")
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close()
+	if err != nil {
+		return 0, err
+	}
+	return c.own("go_memstats_heap_alloc_bytes")
+}
+
+// own returns a number of the telemetry of a program.
+func (c *child) own(name string) (float64, error) {
+	res, err := get(c.ctx, http.MethodGet, "http://"+c.address+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
 		}
 	}
-	return fmt.Sprintf("%s, %.2f", most.Name, most.EvaluationTime)
+	return 0, fmt.Errorf("%s does not say %s", c.cmd.Path, name)
 }
 
 // bytesPerSample writes what Prometheus has in memory as a block, and divides its size by

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+)
+
+// form is one way of scraping a fleet.
+type form struct {
+	name string
+	// flags are those of the proxies; nil is no proxies: the exporters themselves.
+	flags []string
+	// rules has Prometheus evaluate the rules, too, once the rest is measured.
+	rules bool
+	// edge has the proxies evaluate the rules of a file, whose head says the flags.
+	edge string
+}
+
+// forms are what Prometheus scrapes. The exclusions are those that rules/README.md names.
+var forms = []form{
+	{name: "exporter"},
+	{name: "lean", flags: []string{"--series=lean"}, rules: true},
+	{name: "lean, without seconds by class and state", flags: []string{"--series=lean", withoutSeconds}},
+	{name: "lean, without the exporter's readings", flags: []string{"--series=lean", withoutReadings}},
+	{name: "lean, without either", flags: []string{"--series=lean", withoutSeconds, withoutReadings}},
+	{name: "full", flags: []string{"--series=full"}},
+	{name: "edge", edge: "deploy/edge.rules.yml"},
+}
+
+// What can be left out: the largest families, whose series are nearly all the same for long,
+// and readings that stand in the exporter's own lines and that neither rules nor alerts read.
+const (
+	withoutSeconds  = "--series.exclude=kpulse_gpu_(workload_class|health)_seconds_total"
+	withoutReadings = "--series.exclude=kpulse_gpu_((sm|fp16|fp32|fp64|int|graphics|memory_copy|encoder|decoder)_.+|tensor_[a-z]+a_active_ratio|.+_(celsius|hertz|watts|per_second)|framebuffer_((free|reserved|total)_bytes|used_ratio)|row_remap_.+|xid_(last|changes).*)"
+)
+
+// read completes a form by the flags in its file.
+func (f form) read() (form, error) {
+	if f.edge == "" {
+		return f, nil
+	}
+	text, err := os.ReadFile(f.edge)
+	if err != nil {
+		return f, err
+	}
+	head, _, _ := strings.Cut(string(text), "\ngroups:")
+	for _, flag := range regexp.MustCompile(`--(?:series|passthrough)[a-z.]*=('[^']+'|\S+)`).FindAllString(head, -1) {
+		f.flags = append(f.flags, strings.ReplaceAll(flag, "'", ""))
+	}
+	f.flags = append(f.flags, "--rules.file="+f.edge)
+	return f, nil
+}

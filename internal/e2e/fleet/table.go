@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// table is one of those in rules/README.md, between comments of its name. A run replaces the
+// rows that it measured and leaves the others.
+type table struct {
+	name string
+	head []string
+	rows []row
+}
+
+// row is what was measured of a fleet in a form.
+type row struct {
+	nodes int
+	form  string
+	cells []string
+}
+
+// compared heads a column: the one before it, as a part of what the exporters alone take.
+const compared = "of the exporters' alone"
+
+// The tables, without rows.
+var (
+	costs = table{name: "fleet", head: []string{
+		"nodes", "scraped", "head series", "of it ours, each GPU", "memory in use, MB", compared, "resident at most, MB", compared,
+		"CPU, cores", "bytes a sample", "CPU of a proxy, ms a scrape",
+	}}
+	evaluations = table{name: "fleet-rules", head: []string{"nodes", "scraped"}}
+)
+
+// shown is a number, or a dash where there is none.
+func shown(v float64, format string) string {
+	if v == 0 {
+		return "–"
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// row returns what a cost looks like in the table of costs.
+func (c cost) row(nodes int, form string) row {
+	return row{nodes, form, []string{
+		fmt.Sprintf("%.0f", c.series), fmt.Sprintf("%.0f", c.ours/float64(nodes*gpusPerNode)), fmt.Sprintf("%.0f", c.live/1e6), "", fmt.Sprintf("%.0f", c.resident/1e6), "",
+		fmt.Sprintf("%.2f", c.cpu), shown(c.bytes, "%.2f"), shown(1e3*c.proxies, "%.1f"),
+	}}
+}
+
+// set puts a row in the place of one of the same fleet and form.
+func (t *table) set(r row) {
+	t.rows = slices.DeleteFunc(t.rows, func(o row) bool { return o.nodes == r.nodes && o.form == r.form })
+	t.rows = append(t.rows, r)
+	slices.SortStableFunc(t.rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.nodes, b.nodes), cmp.Compare(place(a.form), place(b.form)))
+	})
+}
+
+// place is where a form stands in the order of forms; with rules it follows the same without.
+func place(name string) int {
+	base, ruled := strings.CutSuffix(name, withRules)
+	at := 2 * slices.IndexFunc(forms, func(f form) bool { return f.name == base })
+	if ruled {
+		at++
+	}
+	return at
+}
+
+// withRules ends the name of a form where Prometheus evaluates the rules.
+const withRules = ", and rules"
+
+// String is the table in Markdown.
+func (t *table) String() string {
+	var b strings.Builder
+	write := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	write(t.head)
+	aligned := []string{"--:", "---"}
+	for range t.head[2:] {
+		aligned = append(aligned, "--:")
+	}
+	fmt.Fprintf(&b, "|%s|\n", strings.Join(aligned, "|"))
+	alone := map[int]row{}
+	for _, r := range t.rows {
+		if r.form == forms[0].name {
+			alone[r.nodes] = r
+		}
+		cells := slices.Clone(r.cells)
+		for i := range cells {
+			if t.head[i+2] == compared {
+				cells[i] = quotient(r.cells[i-1], alone[r.nodes].cells, i-1)
+			}
+		}
+		write(append([]string{strconv.Itoa(r.nodes), r.form}, cells...))
+	}
+	return b.String()
+}
+
+// quotient of a cell and that of the exporters' alone.
+func quotient(cell string, alone []string, i int) string {
+	if len(alone) <= i {
+		return "–"
+	}
+	a, _ := strconv.ParseFloat(cell, 64)
+	b, err := strconv.ParseFloat(alone[i], 64)
+	if err != nil || b == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f ×", a/b)
+}
+
+// read takes the rows of a page; those of forms that are no more are left out.
+func (t *table) read(page string) error {
+	_, _, section, err := t.cut(page)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		nodes, err := strconv.Atoi(cells[0])
+		if err != nil || len(cells) != len(t.head) || place(cells[1]) < 0 {
+			continue // the head, or what another version wrote
+		}
+		t.set(row{nodes, cells[1], cells[2:]})
+	}
+	return nil
+}
+
+// cut returns the parts of a page before and after the table, and what is between.
+func (t *table) cut(page string) (before, after, section string, err error) {
+	begin, end := "<!-- "+t.name+":begin -->\n", "<!-- "+t.name+":end -->\n"
+	before, rest, found := strings.Cut(page, begin)
+	section, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return "", "", "", errors.New("the page has no " + begin + "… " + end)
+	}
+	return before + begin, end + after, section, nil
+}
+
+// merge replaces rows of the table in a file by the ones that it has.
+func (t *table) merge(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before := &table{name: t.name, head: t.head}
+	if err := before.read(string(text)); err != nil {
+		return err
+	}
+	for _, r := range t.rows {
+		before.set(r)
+	}
+	head, tail, _, err := t.cut(string(text))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(head+"\n"+before.String()+"\n"+tail), 0o644) //nolint:gosec // a page for all to read
+}

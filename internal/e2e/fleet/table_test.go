@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	root   = "../../../"
+	readme = root + "rules/README.md"
+)
+
+// TestTables holds the tables in rules/README.md to the form that the program gives them, and
+// wants a row for each fleet and form that `make fleet` measures.
+func TestTables(t *testing.T) {
+	page, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile(root + "Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(makefile), "\nRULES := ")
+	list, _, _ = strings.Cut(list, "\n")
+	var files []string
+	for file := range strings.FieldsSeq(list) {
+		files = append(files, root+"rules/"+file)
+	}
+	groups, err := groupsOf(files)
+	if err != nil || len(groups) < 10 {
+		t.Fatalf("the rule groups that make fleet measures: %q, %v", groups, err)
+	}
+	timed := evaluations
+	timed.head = append(timed.head[:2:2], groups...)
+	for _, measured := range []*table{{name: costs.name, head: costs.head}, &timed} {
+		if err := measured.read(string(page)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, section, _ := measured.cut(string(page)); section != "\n"+measured.String()+"\n" {
+			t.Errorf("%s: the table of %s is not as the program writes it; run make fleet. It would write\n%s", readme, measured.name, measured)
+		}
+	}
+}
+
+// TestSizes: the sizes in deploy/fleet/README.md are those of the measured costs.
+func TestSizes(t *testing.T) {
+	page, err := os.ReadFile(root + "deploy/fleet/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := &table{name: costs.name, head: costs.head}
+	if err := measured.read(string(text)); err != nil {
+		t.Fatal(err)
+	}
+	want, err := size(measured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, section, err := want.cut(string(page)); err != nil || section != "\n"+want.String()+"\n" {
+		t.Errorf("the sizes in deploy/fleet/README.md are not those of the costs (%v); run go run ./internal/e2e/fleet -nodes= -write rules/README.md -sizes deploy/fleet/README.md. They are\n%s", err, want)
+	}
+}
+
+// TestMerge: a run replaces what it measured, leaves the rest, and computes all ratios anew.
+func TestMerge(t *testing.T) {
+	file := t.TempDir() + "/page.md"
+	if err := os.WriteFile(file, []byte("before\n<!-- fleet:begin -->\n<!-- fleet:end -->\nafter\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		form string
+		live float64
+	}{{"full", 300e6}, {"exporter", 200e6}, {"lean", 150e6}, {"exporter", 100e6}} {
+		measured := costs
+		measured.set(cost{live: c.live, resident: 2 * c.live, series: 10, bytes: 1.5}.row(10, c.form))
+		if err := measured.merge(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"before", "<!-- fleet:begin -->", "", "| 10 | exporter | 10 | 0 | 100 | 1.00 × | 200 | 1.00 × | 0.00 | 1.50 | – |",
+		"| 10 | lean | 10 | 0 | 150 | 1.50 × | 300 | 1.50 × | 0.00 | 1.50 | – |", "| 10 | full | 10 | 0 | 300 | 3.00 × | 600 | 3.00 × | 0.00 | 1.50 | – |", "", "<!-- fleet:end -->", "after", ""}
+	lines := strings.Split(string(text), "\n")
+	if got := slices.Concat(lines[:3], lines[5:]); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", text, strings.Join(want, "\n"))
+	}
+}
+
+// TestExclusions: README.md names the exclusions that are measured, and what of them is said to
+// be of no use to rules and alerts is in none.
+func TestExclusions(t *testing.T) {
+	page, err := os.ReadFile(readme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{withoutSeconds, withoutReadings} {
+		name, pattern, _ := strings.Cut(flag, "=")
+		if quoted := name + "='" + pattern + "'"; !strings.Contains(string(page), quoted) {
+			t.Errorf("%s does not say %s", readme, quoted)
+		}
+	}
+	_, pattern, _ := strings.Cut(withoutReadings, "=")
+	out := regexp.MustCompile("^(?:" + pattern + ")$")
+	for _, file := range []string{"rules/kpulse-node.rules.yml", "rules/kpulse-fleet.rules.yml", "rules/kpulse-gangs.rules.yml", "rules/kpulse-users.rules.yml", "mixin/prometheus_alerts.yaml"} {
+		text, err := os.ReadFile(root + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range regexp.MustCompile(`\bkpulse_gpu_\w+`).FindAllString(string(text), -1) {
+			if out.MatchString(family) {
+				t.Errorf("%s reads %s, which is left out", file, family)
+			}
+		}
+	}
+}
+
+// TestSplit: each node gets the lines that are about it, below their heads, and those that
+// are about none.
+func TestSplit(t *testing.T) {
+	const head = "# HELP a b\n# TYPE a gauge\n"
+	pages := map[string]*bytes.Buffer{}
+	split(head+"a{n=\"node-0001\"} 1\na{n=\"node-0002\"} 2\n# HELP c d\n# TYPE c gauge\nc 3\n# HELP e f\ne{n=\"node-0002\"} 4\n", pages)
+	for node, want := range map[string]string{
+		"node-0001": head + "a{n=\"node-0001\"} 1\n# HELP c d\n# TYPE c gauge\nc 3\n",
+		"node-0002": head + "a{n=\"node-0002\"} 2\n# HELP e f\ne{n=\"node-0002\"} 4\n# HELP c d\n# TYPE c gauge\nc 3\n",
+	} {
+		if got := pages[node].String(); got != want {
+			t.Errorf("%s has\n%s\nwant\n%s", node, got, want)
+		}
+	}
+}

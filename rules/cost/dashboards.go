@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// dashboard is what a page of Grafana asks Prometheus.
+type dashboard struct {
+	name    string
+	queries []query
+}
+
+// query is one of a panel: of now, or over the range that is shown.
+type query struct {
+	Expr    string
+	Instant bool
+}
+
+// readDashboards returns those of a folder.
+func readDashboards(folder string) (all []dashboard, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(fmt.Errorf("%s has no dashboards", folder), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Title  string
+			Panels []struct {
+				Targets []query
+				Panels  []struct{ Targets []query }
+			}
+		}
+		if err := json.Unmarshal(text, &page); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		d := dashboard{name: strings.TrimSuffix(filepath.Base(file), ".json")}
+		for _, p := range page.Panels {
+			d.queries = append(d.queries, p.Targets...)
+			for _, inner := range p.Panels {
+				d.queries = append(d.queries, inner.Targets...)
+			}
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// span is how far back a page shows, and how Grafana asks for that.
+type span struct {
+	name   string
+	length time.Duration
+	step   time.Duration // for a panel of some thousand pixels
+	rate   time.Duration // $__rate_interval
+	// Between samples of a series.
+	scraped, recorded time.Duration
+}
+
+var spans = []span{
+	{name: "1h", length: time.Hour, step: scrapeInterval, rate: 4 * scrapeInterval, scraped: scrapeInterval, recorded: evalInterval},
+	{name: "7d", length: 7 * 24 * time.Hour, step: 10 * time.Minute, rate: 10*time.Minute + scrapeInterval, scraped: 5 * time.Minute, recorded: 5 * time.Minute},
+}
+
+// in returns the expression as Grafana sends it, with everything chosen: all hosts, and one GPU.
+func (q query) in(s span, uuid string) string {
+	return strings.NewReplacer(
+		"$__rate_interval", model.Duration(s.rate).String(), "$__range", model.Duration(s.length).String(), "$__interval", model.Duration(s.step).String(),
+		"$gpu", uuid, "$cluster", ".*", "$hostname", ".*", "$namespace", ".*", "$hpc_job", ".*", "$instance", ".*",
+	).Replace(q.Expr)
+}
+
+// names are the metrics that dashboards ask for.
+func names(all []dashboard) (list []string, err error) {
+	p := parser.NewParser(parser.Options{})
+	for _, d := range all {
+		for _, q := range d.queries {
+			expr, err := p.ParseExpr(q.in(spans[0], "x"))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", d.name, err)
+			}
+			parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+				if v, ok := n.(*parser.VectorSelector); ok && v.Name != "" {
+					list = append(list, v.Name)
+				}
+				return nil
+			})
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// showable adds to a fleet what dashboards show and no rule reads.
+func showable(all []series, nodes int, shown []string) []series {
+	has := map[string]bool{}
+	for i := range all {
+		has[all[i].labels.Get(model.MetricNameLabel)] = true
+	}
+	ofNode := regexp.MustCompile(`^kpulse_(source|build)_`)
+	more := map[string][]string{"kpulse_gpu_health": {"state", "ok"}, "kpulse_gpu_workload_class": {"class", "tensor_compute", "bottleneck", "compute"}}
+	for _, name := range shown {
+		if has[name] || !strings.HasPrefix(name, "kpulse_") || name == "kpulse_gpu_health_condition" || name == "kpulse_gpu_recommended_action" {
+			continue // of what is rare, nobody has any
+		}
+		for node := range nodes {
+			host := labels.FromStrings("cluster", "east", "instance", fmt.Sprintf("node-%04d:9401", node), "job", "kpulse-proxy", model.MetricNameLabel, name)
+			if ofNode.MatchString(name) {
+				all = append(all, series{labels: labels.NewBuilder(host).Set("source", "http://localhost:9400/metrics").Labels(), base: 1})
+				continue
+			}
+			for gpu := range gpusPerNode {
+				b := labels.NewBuilder(host).Set("hostname", fmt.Sprintf("node-%04d", node)).Set("gpu", fmt.Sprint(gpu)).Set("uuid", uuidOf(node*gpusPerNode+gpu))
+				for i := 0; i < len(more[name]); i += 2 {
+					b.Set(more[name][i], more[name][i+1])
+				}
+				all = append(all, series{labels: b.Labels(), base: 1})
+			}
+		}
+	}
+	return all
+}
+
+// shown is how long a dashboard takes to answer.
+type shown struct {
+	queries       int
+	took, slowest time.Duration
+	samples       int64
+}
+
+// ask asks the queries of a dashboard one after the other, as at an instant.
+func (m *meter) ask(d dashboard, s span, at time.Time) (shown, error) {
+	cost := shown{queries: len(d.queries)}
+	for _, q := range d.queries {
+		ctx, text := context.Background(), q.in(s, uuidOf(0))
+		began := time.Now()
+		asked, err := m.engine.NewRangeQuery(ctx, m.db, nil, text, at.Add(-s.length), at, s.step)
+		if q.Instant {
+			asked, err = m.engine.NewInstantQuery(ctx, m.db, nil, text, at)
+		}
+		if err != nil {
+			return cost, fmt.Errorf("%s: %s: %w", d.name, text, err)
+		}
+		result := asked.Exec(ctx)
+		if result.Err != nil {
+			return cost, fmt.Errorf("%s: %s: %w", d.name, text, result.Err)
+		}
+		cost.samples += asked.Stats().Samples.TotalSamples
+		asked.Close()
+		took := time.Since(began)
+		cost.took += took
+		cost.slowest = max(cost.slowest, took)
+	}
+	return cost, nil
+}
+
+// runDashboards prints a row for each dashboard and fleet.
+func runDashboards(sizes string, week int, folder, page string, files []string) error {
+	all, err := readDashboards(folder)
+	if err != nil {
+		return err
+	}
+	wanted, err := names(all)
+	if err != nil {
+		return err
+	}
+	table := &output{page, "dashboards-cost", []string{"| nodes | range | dashboard | queries | all of them, s | the slowest, s | samples read |", "|--:|--:|---|--:|--:|--:|--:|"}}
+	table.print()
+	for size := range strings.SplitSeq(sizes, ",") {
+		nodes, err := strconv.Atoi(size)
+		if err != nil || nodes < 1 {
+			return fmt.Errorf("%q is no number of nodes", size)
+		}
+		known, err := learn(nodes, wanted, files)
+		if err != nil {
+			return fmt.Errorf("%d nodes: %w", nodes, err)
+		}
+		for _, s := range spans {
+			if s.length > time.Hour && nodes > week {
+				continue
+			}
+			if err := show(nodes, all, known, s, table); err != nil {
+				return fmt.Errorf("%d nodes, %s: %w", nodes, s.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// learned is for how long a fleet is scraped to learn what the rules record of it.
+const learned = 7 * time.Minute
+
+// learn returns the series of some names that a fleet has, those that the rules record
+// included.
+func learn(nodes int, wanted, files []string) (known []series, err error) {
+	err = withMeter(func(m *meter) error {
+		groups, err := m.groups(files)
+		if err != nil {
+			return err
+		}
+		_, end, err := m.play(showable(fleet(nodes), nodes, wanted), groups, 0, learned)
+		if err == nil {
+			known, err = m.last(wanted, end)
+		}
+		return err
+	})
+	return known, err
+}
+
+// last returns the series of some names that are there at an instant, with their values.
+func (m *meter) last(names []string, at time.Time) (all []series, err error) {
+	for _, name := range names {
+		vector, err := m.query(context.Background(), `{__name__="`+name+`"}`, at)
+		if err != nil {
+			return nil, err
+		}
+		for _, sample := range vector {
+			s := series{labels: sample.Metric, base: sample.F}
+			if strings.HasSuffix(name, "_total") {
+				s.base, s.slope = 0, 1
+			}
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// show measures the dashboards over a time of the series that they ask for.
+func show(nodes int, all []dashboard, known []series, s span, table *output) error {
+	return withMeter(func(m *meter) error {
+		var scraped, recorded []series
+		for i := range known {
+			if strings.Contains(known[i].labels.Get(model.MetricNameLabel), ":") {
+				recorded = append(recorded, known[i])
+			} else {
+				scraped = append(scraped, known[i])
+			}
+		}
+		end := start.Add(s.length)
+		for at := start; !at.After(end); at = at.Add(s.scraped) {
+			if err := scrape(m.db, scraped, start, at); err != nil {
+				return err
+			}
+			if at.Sub(start)%s.recorded != 0 {
+				continue
+			}
+			if err := scrape(m.db, recorded, start, at); err != nil {
+				return err
+			}
+		}
+		return m.show(nodes, all, s, end, table)
+	})
+}
+
+// show adds a row for each dashboard to the table.
+func (m *meter) show(nodes int, all []dashboard, s span, at time.Time, table *output) error {
+	for _, d := range all {
+		c, err := m.ask(d, s, at)
+		if err != nil {
+			return err
+		}
+		if err := table.add(3, fmt.Sprint(nodes), s.name, d.name, fmt.Sprint(c.queries), fmt.Sprintf("%.2f", c.took.Seconds()), fmt.Sprintf("%.2f", c.slowest.Seconds()), fmt.Sprint(c.samples)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

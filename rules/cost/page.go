@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// output is a table that is printed, or written into a page between comments of its name.
+type output struct {
+	page, name string
+	head       []string // two lines
+}
+
+// add shows a row. In a page it takes the place of the one with the same first cells, of which
+// there are keys; a row of a new size or group comes last.
+func (o *output) add(keys int, cells ...string) error {
+	row := "| " + strings.Join(cells, " | ") + " |"
+	if o.page == "" {
+		_, err := fmt.Println(row)
+		return err
+	}
+	text, err := os.ReadFile(o.page)
+	if err != nil {
+		return err
+	}
+	begin, end := "<!-- "+o.name+":begin -->\n", "<!-- "+o.name+":end -->\n"
+	before, rest, found := strings.Cut(string(text), begin)
+	section, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return fmt.Errorf("%s has no %s… %s", o.page, begin, end)
+	}
+	rows := strings.Split(strings.TrimSpace(section), "\n")
+	if len(rows) < 2 || rows[0] != o.head[0] {
+		rows = o.head
+	}
+	prefix := "| " + strings.Join(cells[:keys], " | ") + " |"
+	at := slices.IndexFunc(rows, func(r string) bool { return strings.HasPrefix(r, prefix) })
+	if at < 0 {
+		rows = append(rows, row)
+	} else {
+		rows[at] = row
+	}
+	return os.WriteFile(o.page, []byte(before+begin+"\n"+strings.Join(rows, "\n")+"\n\n"+end+after), 0o644) //nolint:gosec // a page for all to read
+}
+
+// print shows the head of a table that is not written into a page.
+func (o *output) print() {
+	if o.page == "" {
+		fmt.Println(strings.Join(o.head, "\n"))
+	}
+}

@@ -35,16 +35,23 @@ bundle: ## Build into DIR, with the licences of all that is in it
 	env -u GOOS -u GOARCH -u CGO_ENABLED go run ./internal/release licenses '$(DIR)/kpulse-proxy' > '$(DIR)/licenses/THIRD-PARTY'
 
 # Variables for the scripts below, which build by `make build`.
-release image: export VERSION := $(VERSION)
-release image: export REVISION := $(REVISION)
-release image: export CREATED := $(CREATED)
-release image: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+release release-check image: export VERSION := $(VERSION)
+release release-check image: export REVISION := $(REVISION)
+release release-check image: export CREATED := $(CREATED)
+release release-check image: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
 
 image: ## Build the images kpulse-proxy:VERSION and kpulse-proxy:VERSION-nvml for ARCH (this machine's)
 	deploy/image/build
 
 release: ## Write archives, packages, bills of materials and their checksums to dist/ (minutes)
 	deploy/packages/build
+
+release-check: ## Build the release here and in another folder, and compare the checksums of both (minutes)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && set -ex && mkdir "$$dir/copy" && \
+	git ls-files -z --cached --others --exclude-standard | tar --null --verbatim-files-from -T - -cf - | tar -xf - -C "$$dir/copy" && \
+	DIST="$$dir/here" deploy/packages/build && \
+	(cd "$$dir/copy" && umask 077 && TZ=Asia/Tokyo LC_ALL=C DIST="$$dir/there" deploy/packages/build) && \
+	diff "$$dir/here/sha256sums.txt" "$$dir/there/sha256sums.txt" && cat "$$dir/here/sha256sums.txt"
 
 run: ## Serve the embedded demo on :9401
 	go run ./cmd/kpulse-proxy --backend=replay
@@ -138,4 +145,4 @@ rules-cost: ## Measure what the rules cost a Prometheus, and write it into rules
 dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write it into rules/README.md (minutes)
 	go -C rules/cost run . -write ../README.md -dashboards ../../mixin/dashboards_out $(addprefix ../,$(RULES))
 
-.PHONY: e2e-compose help build bundle image release run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost dashboards-cost fleet
+.PHONY: e2e-compose help build bundle image release release-check run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost dashboards-cost fleet

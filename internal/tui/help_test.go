@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,21 +12,30 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/view"
 )
 
-// TestGoldenHelp holds the help against the golden frame of the whole screen, which
-// stands with those of the other views: the rows between header and footer.
+var update = flag.Bool("update", false, "rewrite the golden frames")
+
+// TestGoldenHelp holds the help against golden frames, which stand with those of the other
+// views: in one column, in two, and in three.
 func TestGoldenHelp(t *testing.T) {
-	want, err := os.ReadFile(filepath.Join("view", "testdata", "frames", "fleethelp_080x24_one.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const top, bottom = 2, 23
-	var g screen.Grid
-	g.Reset(80, bottom-top, screen.Braille)
-	view.New(help())[view.Help].Draw(g.All(), &view.State{})
-	rows := strings.Split(string(want), "\n")[top:bottom]
-	for i, got := range strings.Split(strings.TrimSuffix(g.Glyphs(), "\n"), "\n") {
-		if got = strings.TrimRight(got, " "); got != rows[i] {
-			t.Errorf("row %d\ngot  %s\nwant %s", top+i, got, rows[i])
+	for _, f := range []struct {
+		w, h int
+		over string
+	}{{80, 24, view.Fleet}, {160, 45, view.Plot}, {240, 67, view.Fleet}} {
+		file := filepath.Join("view", "testdata", "frames", fmt.Sprintf("%shelp_%03dx%02d.txt", f.over, f.w, f.h))
+		var g screen.Grid
+		g.Reset(f.w, f.h, screen.Braille)
+		view.New(help())[view.Help].Draw(g.All(), &view.State{View: f.over})
+		if *update {
+			if err := os.WriteFile(file, []byte(g.Glyphs()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Glyphs() != string(want) {
+			t.Errorf("%s differs; look at it, then -update\n%s", file, g.Glyphs())
 		}
 	}
 }

@@ -135,20 +135,40 @@ func (m *model) edit(name, text string) {
 	s := &m.state
 	switch name {
 	case "esc":
-		s.Prompt = ""
+		m.endPrompt()
+		return
 	case "enter":
 		line := s.Prompt
-		s.Prompt = ""
+		m.endPrompt()
 		m.enter(line)
+		return
 	case "backspace", "ctrl+h":
 		r := []rune(s.Prompt)
+		if len(r) == 1 {
+			m.endPrompt()
+			return
+		}
 		s.Prompt = string(r[:len(r)-1])
+	case "tab":
+		m.complete()
 	case "ctrl+u":
 		s.Prompt = s.Prompt[:1]
 	case "ctrl+w":
 		s.Prompt = s.Prompt[:1] + s.Prompt[1:][:strings.LastIndex(strings.TrimRight(" "+s.Prompt[1:], " "), " ")]
 	default:
 		m.paste(text)
+	}
+	m.typing()
+}
+
+// endPrompt removes the prompt, and what a filter selected while it was typed.
+func (m *model) endPrompt() {
+	s := &m.state
+	filter := strings.HasPrefix(s.Prompt, "/")
+	s.Prompt, s.Completions = "", nil
+	if filter {
+		m.filter, _ = view.ParseFilter(s.Filter) // it was parsed before
+		m.arrange()
 	}
 }
 

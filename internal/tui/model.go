@@ -151,6 +151,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.setDepth(depthOf(msg.Profile))
 	case tea.PasteMsg:
 		m.paste(msg.Content)
+		m.typing()
 	case tea.KeyPressMsg:
 		m.press(msg)
 	case tea.MouseClickMsg:

@@ -1,8 +1,11 @@
 package view
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,23 +13,33 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 )
 
-// Filter selects devices for which all its terms hold; the empty one selects all.
-type Filter []func(*client.GPU) bool
+// Filter reports whether a device is selected; nil selects all.
+type Filter func(*client.GPU) bool
 
-// units are the numbers that people type: a filter compares the value times a factor,
-// and accepts names behind the number, the first of which messages use.
-var units = map[canonical.Unit]struct {
-	times float64
-	names []string
-}{
-	canonical.Ratio:          {100, []string{"%"}},
-	canonical.Bytes:          {1.0 / (1 << 30), []string{"GiB"}},
-	canonical.BytesPerSecond: {1e-9, []string{"GB/s"}},
-	canonical.Hertz:          {1e-6, []string{"MHz"}},
-	canonical.Joules:         {1 / 3.6e6, []string{"kWh"}},
-	canonical.Watts:          {1, []string{"W"}},
-	canonical.Celsius:        {1, []string{"°C", "C"}},
+// match reports whether f selects g.
+func (f Filter) match(g *client.GPU) bool { return f == nil || f(g) }
+
+// unit is how people type numbers of a unit.
+type unit struct {
+	bare  float64            // what a number without a name is in, in the unit of canonical
+	name  string             // of that, in messages
+	names map[string]float64 // accepted behind a number, in lower case
 }
+
+// units are by the unit of the reading.
+var units = map[canonical.Unit]unit{
+	canonical.Ratio:          {0.01, "%", map[string]float64{"%": 0.01}},
+	canonical.Bytes:          {1 << 30, "GiB", map[string]float64{"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}},
+	canonical.BytesPerSecond: {1e9, "GB/s", map[string]float64{"kb/s": 1e3, "mb/s": 1e6, "gb/s": 1e9, "tb/s": 1e12, "mib/s": 1 << 20, "gib/s": 1 << 30}},
+	canonical.Hertz:          {1e6, "MHz", map[string]float64{"mhz": 1e6, "ghz": 1e9}},
+	canonical.Joules:         {3.6e6, "kWh", map[string]float64{"kwh": 3.6e6, "mwh": 3.6e9, "j": 1, "kj": 1e3, "mj": 1e6}},
+	canonical.Watts:          {1, "W", map[string]float64{"w": 1, "kw": 1e3}},
+	canonical.Celsius:        {1, "°C", map[string]float64{"°c": 1, "c": 1}},
+}
+
+// amounts are the metrics that stand for a share where a number has a unit of amounts: 60 GB
+// of memory is no percentage.
+var amounts = map[client.Metric]client.Metric{client.MetricMemory: client.MetricMemoryUsed, client.MetricPowerShare: client.MetricPower}
 
 // texts are the words of a device that a filter can match.
 var texts = map[string]func(*client.GPU) []string{
@@ -88,26 +101,118 @@ var operators = []struct {
 
 func equal(have, want string) bool { return have == want }
 
-// ParseFilter parses terms separated by "&": `temp>85`, with the number in percent,
-// GiB, GB/s, MHz, W or °C; `pod~train`; or a part of any word of the device. A reading
-// that is missing fulfils no term.
+// ParseFilter parses terms that are joined by & or "and", and by | or "or", which binds
+// less, with parentheses: `temp>85`, with the number in percent, GiB, GB/s, MHz, W or °C
+// unless a unit follows; `pod~train`; or a part of any word of the device. A reading that is
+// missing fulfils no term.
 func ParseFilter(expr string) (Filter, error) {
-	var f Filter
-	for _, term := range strings.Split(expr, "&") {
-		term = strings.ToLower(strings.TrimSpace(term))
-		if term == "" {
-			continue
-		}
-		holds, err := parseTerm(term)
-		if err != nil {
-			return nil, err
-		}
-		f = append(f, holds)
+	p := filterParser{rest: filterTokens(strings.ToLower(expr))}
+	f, err := p.either()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(p.rest) > 0:
+		return nil, errors.New("a parenthesis is closed that was not opened; try (temp>85 or real<20) & pod~train")
 	}
 	return f, nil
 }
 
-func parseTerm(term string) (func(*client.GPU) bool, error) {
+// filterTokens splits an expression into terms, "&", "|", "(" and ")".
+func filterTokens(expr string) (tokens []string) {
+	for _, joined := range []struct{ word, sign string }{{" and ", " & "}, {" or ", " | "}} {
+		expr = strings.ReplaceAll(strings.ReplaceAll(expr, joined.word, joined.sign), joined.word, joined.sign)
+	}
+	for expr != "" {
+		end := strings.IndexAny(expr, "&|()")
+		if end < 0 {
+			end = len(expr)
+		}
+		if term := strings.TrimSpace(expr[:end]); term != "" {
+			tokens = append(tokens, term)
+		}
+		if end < len(expr) {
+			tokens = append(tokens, expr[end:end+1])
+			end++
+		}
+		expr = expr[end:]
+	}
+	return tokens
+}
+
+// filterParser parses tokens. What is missing beside an operator selects all.
+type filterParser struct {
+	rest  []string
+	depth int
+}
+
+// take removes the next token where it is one of these.
+func (p *filterParser) take(token string) bool {
+	if len(p.rest) == 0 || p.rest[0] != token {
+		return false
+	}
+	p.rest = p.rest[1:]
+	return true
+}
+
+func (p *filterParser) either() (Filter, error) {
+	f, err := p.both()
+	for err == nil && p.take("|") {
+		left := f
+		right, failed := p.both()
+		if err = failed; left == nil {
+			f = right
+		} else if right != nil {
+			f = func(g *client.GPU) bool { return left(g) || right(g) }
+		}
+	}
+	return f, err
+}
+
+func (p *filterParser) both() (Filter, error) {
+	var f Filter
+	for {
+		right, err := p.one()
+		if err != nil {
+			return nil, err
+		}
+		if left := f; left == nil {
+			f = right
+		} else if right != nil {
+			f = func(g *client.GPU) bool { return left(g) && right(g) }
+		}
+		if !p.take("&") {
+			return f, nil
+		}
+	}
+}
+
+// maxDepth bounds parentheses within each other.
+const maxDepth = 50
+
+func (p *filterParser) one() (Filter, error) {
+	switch {
+	case len(p.rest) == 0 || p.rest[0] == "&" || p.rest[0] == "|" || p.rest[0] == ")":
+		return nil, nil
+	case !p.take("("):
+		term := p.rest[0]
+		p.rest = p.rest[1:]
+		if len(p.rest) > 0 && p.rest[0] == "(" {
+			return nil, fmt.Errorf("%q stands before a parenthesis without & or |; try temp>85 & (real<20 or pod~train)", term)
+		}
+		return parseTerm(term)
+	}
+	if p.depth++; p.depth > maxDepth {
+		return nil, errors.New("too many parentheses; try (temp>85 or real<20) & pod~train")
+	}
+	f, err := p.either()
+	if err == nil && !p.take(")") {
+		err = errors.New("a parenthesis is not closed; try (temp>85 or real<20) & pod~train")
+	}
+	p.depth--
+	return f, err
+}
+
+func parseTerm(term string) (Filter, error) {
 	at := strings.IndexAny(term, "<>=!~")
 	if at < 0 {
 		return func(g *client.GPU) bool { return mentions(g, term) }, nil
@@ -137,23 +242,39 @@ func parseTerm(term string) (func(*client.GPU) bool, error) {
 	return nil, fmt.Errorf("%q is no comparison; try temp>85, real<20 or pod~train", term)
 }
 
-func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) (func(*client.GPU) bool, error) {
-	unit, ok := units[client.Metrics[m].Unit]
-	if !ok {
-		unit.times = 1
-	}
-	digits, in := want, ""
-	for i, name := range unit.names {
-		digits = strings.TrimSuffix(digits, strings.ToLower(name))
-		if i == 0 {
-			in = " in " + name
+func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) (Filter, error) {
+	of := units[client.Metrics[m].Unit]
+	number, scale, ok := cutUnit(want, of)
+	if amount := amounts[m]; !ok && amount != client.MetricNone {
+		if n, times, fits := cutUnit(want, units[client.Metrics[amount].Unit]); fits {
+			m, number, scale, ok = amount, n, times, true
 		}
 	}
-	number, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if err != nil || math.IsNaN(number) {
+	if !ok {
+		in := ""
+		if of.name != "" {
+			in = " in " + of.name
+		}
 		return nil, fmt.Errorf("%q is no number%s; write %s>85", want, in, client.Metrics[m].Name)
 	}
-	return func(g *client.GPU) bool { return holds(client.Metrics[m].Value(g)*unit.times, number) }, nil
+	return func(g *client.GPU) bool { return holds(client.Metrics[m].Value(g)/scale, number) }, nil
+}
+
+// cutUnit parses a number, with a unit behind it or none, and returns how many of the units
+// of canonical one of these is.
+func cutUnit(text string, of unit) (number, scale float64, ok bool) {
+	end := strings.LastIndexAny(text, "0123456789.") + 1
+	scale = of.bare
+	if name := strings.TrimSpace(text[end:]); name != "" {
+		if scale = of.names[name]; scale == 0 {
+			return 0, 0, false
+		}
+	}
+	if scale == 0 {
+		scale = 1
+	}
+	number, err := strconv.ParseFloat(strings.TrimSpace(text[:end]), 64)
+	return number, scale, err == nil && !math.IsNaN(number)
 }
 
 // mentions reports whether any word of g contains a text.
@@ -178,12 +299,27 @@ func anyWord(words []string, want string, holds func(have, want string) bool) bo
 	return false
 }
 
-// match reports whether all terms hold for g.
-func (f Filter) match(g *client.GPU) bool {
-	for _, holds := range f {
-		if !holds(g) {
-			return false
-		}
+// FilterNames returns what a term can begin with, ordered.
+func FilterNames() []string {
+	names := slices.Collect(maps.Keys(texts))
+	for m := client.MetricReal; m < client.NumMetrics; m++ {
+		names = append(names, client.Metrics[m].Name)
 	}
-	return true
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// FilterWords returns the words that a text of a device can be, nil where it is free.
+func FilterWords(name string) []string {
+	switch name {
+	case "class":
+		words := make([]string, 0, len(canonical.Classes))
+		for _, c := range canonical.Classes {
+			words = append(words, c.Name)
+		}
+		return words
+	case "health":
+		return append(slices.Clone(canonical.HealthStates[:]), canonical.Conditions[:]...)
+	}
+	return nil
 }

@@ -59,6 +59,20 @@ func TestFilter(t *testing.T) {
 		{"gpu 1", "1 12"},
 		{"nothing of the kind", ""},
 		{"&&", "0 1 12"},
+		{"temp>85 or gpu=12", "0 12"},
+		{"temp>85 | real=0 | ", "0 1"},
+		{"temp>85 and real>50 or gpu=12", "0 12"},
+		{"(temp>85 or gpu=12) and real>50", "0"},
+		{"((gpu=1)) or (gpu=12 & health=ok)", "1"},
+		{"()", "0 1 12"},
+		{"h100 or train", "0 1"},
+		{"memused>42GB", "0"},
+		{"memused>43GB", ""},
+		{"memused>40959MiB", "0"},
+		{"mem>42 GB", "0"},
+		{"mem>40.5GiB", ""},
+		{"rx>1999MB/s", "0"},
+		{"rx>2001 MB/s", ""},
 	} {
 		f, err := ParseFilter(test.expr)
 		if err != nil {
@@ -79,7 +93,9 @@ func TestFilter(t *testing.T) {
 	if f, err := ParseFilter("health!=ok"); err != nil || f.match(instance) {
 		t.Errorf("an instance has a health of its own: %v", err)
 	}
-	for expr, want := range map[string]string{"mem>40GiB": `"40gib" is no number in %; write mem>85`, "tmep>80": `no reading is called "tmep"`, "pod~": "cannot be compared"} {
+	for expr, want := range map[string]string{"real>40GiB": `"40gib" is no number in %; write real>85`, "temp>40GB": "is no number in °C",
+		"(temp>1": "is not closed", "temp>1)": "was not opened", "temp>1 (gpu=1)": "without & or |", strings.Repeat("(", 99): "too many parentheses",
+		"tmep>80": `no reading is called "tmep"`, "pod~": "cannot be compared"} {
 		if _, err := ParseFilter(expr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", expr, err, want)
 		}
@@ -146,7 +162,7 @@ func TestArrange(t *testing.T) {
 }
 
 func FuzzFilter(f *testing.F) {
-	for _, expr := range []string{"temp>85", "a&b", "pod~=x & real<5%", "!=", "~", "gpu = 1"} {
+	for _, expr := range []string{"temp>85", "a&b", "pod~=x & real<5%", "!=", "~", "gpu = 1", "(a or b) & c", "((", "mem>60GB | ) "} {
 		f.Add(expr)
 	}
 	g := gpu("0", "")

@@ -190,7 +190,7 @@ func TestNothingMovesWhenValuesChange(t *testing.T) {
 					moved := scenarioNamed(name).nodes(noon.Add(17 * time.Minute))
 					later.Nodes[i].GPUs = moved[i].GPUs
 				}
-				later.GPUs, _ = Arrange(later.Nodes, Filter{}, Sort{})
+				later.GPUs, _ = Arrange(later.Nodes, nil, Sort{})
 				b, _ := at(later, view, size[0], size[1])
 				compareFrames(t, fmt.Sprintf("%s of %s at %v", view, name, size), a, b, mayChange)
 			}

@@ -65,6 +65,7 @@ func drawFooter(r screen.Rect, s *State) {
 	if s.Prompt != "" {
 		x := r.Text(1, 0, r.W-2, tail(s.Prompt, r.W-3), styleStrong)
 		r.Set(x, 0, ' ', styleStrong|screen.Picked)
+		drawCompletions(r, x+3, s)
 		return
 	}
 	if text, st := footerMessage(s); text != "" {
@@ -85,6 +86,19 @@ func drawFooter(r screen.Rect, s *State) {
 		items = append(items, left(rank, piece{h.key, styleAccent}, piece{" " + h.does, styleLabel}))
 	}
 	drawLine(r, items)
+}
+
+// drawCompletions writes what the last word of the prompt can become, as many as fit whole.
+func drawCompletions(r screen.Rect, x int, s *State) {
+	for i, word := range s.Completions {
+		if x+len(word)+len("  Tab") >= r.W {
+			return
+		}
+		x = r.Text(x, 0, len(word), word, styleLabel) + 2
+		if i == len(s.Completions)-1 {
+			r.Text(x, 0, r.W-x, "Tab", styleAccent)
+		}
+	}
 }
 
 // tail returns the last w cells of a text.

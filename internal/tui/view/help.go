@@ -7,50 +7,117 @@ import (
 // HelpEntry explains a key or a command.
 type HelpEntry struct{ Name, Help string }
 
-// helpView lists keys and commands.
-type helpView struct{ lines []textLine }
+// helpView lists keys and commands, those of the view that is shown first.
+type helpView struct{ keys, commands []HelpEntry }
 
 // Draw implements View.
-func (v *helpView) Draw(r screen.Rect, s *State) { drawText(r, s, 24, v.lines) }
+func (v *helpView) Draw(r screen.Rect, s *State) { drawColumns(r, s, v.lines(s.View)) }
 
 // Key scrolls.
 func (v *helpView) Key(key string, s *State) bool { return scrollKey(key, s) }
 
-func helpLines(keys, commands []HelpEntry) []textLine {
+// viewKeys are the keys of each view, as the help has them first.
+var viewKeys = map[string][]HelpEntry{
+	Fleet: {
+		{"↑ ↓ ← →", "select a GPU; Enter, or a second click, focuses on it"},
+		{"/", "show some of the GPUs alone; see Filters"},
+		{"s S F", "order by a reading; the other way round; keep the order"},
+		{"d", "density: cards, table, a cell for each GPU"},
+	},
+	Focus: {
+		{"[ ]", "the previous GPU, the next one"},
+		{"↑ ↓ PgDn", "scroll where there is more, else select another GPU"},
+		{"+ -", "shorter or longer window of the history"},
+	},
+	Plot: {
+		{"← →", "move a cursor through the history; the numbers are what was read there"},
+		{"< >", "the previous reading, or the next one"},
+		{"v", "a chart for each GPU, or one for each reading"},
+		{"+ -", "shorter or longer window"},
+		{"↑ ↓", "scroll, as in the focus view"},
+	},
+	Jobs: {
+		{"↑ ↓", "select a GPU; Enter focuses on it"},
+		{"PgUp PgDn", "scroll"},
+	},
+	Nodes: {
+		{"↑ ↓ PgDn", "scroll"},
+	},
+}
+
+// everywhere are the sections behind keys and commands.
+var everywhere = []struct {
+	title   string
+	entries []HelpEntry
+}{
+	{"Mouse", []HelpEntry{
+		{"click", "select a GPU; a second click focuses on it"},
+		{"on a tab", "show that view"},
+		{"on a title", "order by that column; again: the other way round"},
+		{"wheel", "select, or scroll"},
+	}},
+	{"Filters", []HelpEntry{
+		{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GiB, GB/s or MHz; i lists the readings"},
+		{"mem>60GB", "or in another unit: kW, MB/s, GHz, MiB"},
+		{"pod~train", "a part of node, model, uuid, class, health, pod, namespace or job; = is the whole word"},
+		{"health!=ok", "anything but that word; !~ not even a part of it"},
+		{"h100", "a part of any of these"},
+		{"real<5 & mem>50", "both; and is the same"},
+		{"(a or b) & c", "one of two, with parentheses"},
+		{"Tab", "completes a name"},
+	}},
+	{"Signs", []HelpEntry{
+		{missing, "not read, or too old to be shown; never 0"},
+		{"…", "a number that does not fit: it is never cut"},
+		{"░│", "the mark is GPU util, what is shaded before it is wasted"},
+	}},
+}
+
+// lines returns the help while a view is shown.
+func (v *helpView) lines(name string) []textLine {
 	var lines []textLine
-	for _, section := range []struct {
-		title   string
-		entries []HelpEntry
-	}{
-		{"Keys", keys},
-		{"Commands", commands},
-		{"In plots", []HelpEntry{
-			{"← →", "move a cursor through the history; the numbers are what was read there"},
-			{"< >", "the previous reading, or the next one"},
-			{"v", "a chart for each GPU, or one for each reading"},
-			{"↑ ↓", "scroll, as in the focus view"},
-		}},
-		{"Filters", []HelpEntry{
-			{"temp>85", "compare a reading by > >= < <= = != with a number in %, °C, W, GiB, GB/s or MHz; i lists the readings"},
-			{"pod~train", "a part of node, model, uuid, class, health, pod, namespace or job; = is the whole word"},
-			{"health!=ok", "anything but that word; !~ not even a part of it"},
-			{"h100", "a part of any of these"},
-			{"real<5 & mem>50", "both"},
-		}},
-		{"Signs", []HelpEntry{
-			{missing, "not read, or too old to be shown; never 0"},
-			{"…", "a number that does not fit: it is never cut"},
-		}},
-	} {
+	add := func(title string, entries []HelpEntry) {
 		if len(lines) > 0 {
 			lines = append(lines, textLine{})
 		}
-		lines = append(lines, heading(section.title))
-		for _, e := range section.entries {
+		lines = append(lines, heading(title))
+		for _, e := range entries {
 			lines = append(lines, textLine{word: e.Name, text: e.Help})
 		}
 	}
+	if own := viewKeys[name]; own != nil {
+		add("Keys in "+name, own)
+	}
+	add("Keys", v.keys)
+	for _, section := range everywhere[:1] {
+		add(section.title, section.entries)
+	}
+	add("Commands", v.commands)
+	for _, section := range everywhere[1:] {
+		add(section.title, section.entries)
+	}
 	return lines
+}
+
+// helpColumn is the least width of a column of the help, helpWord that of its words.
+const helpColumn, helpWord = 62, 14
+
+// drawColumns draws lines in as many columns as fit, from State.Scroll on.
+func drawColumns(r screen.Rect, s *State, all []textLine) {
+	in := r.Box(styleBorder).Inset(1, 0)
+	columns := max(1, (in.W+2)/(helpColumn+2))
+	w := (in.W+2)/columns - 2
+	lines := wrapLines(all, w, min(helpWord, w/2))
+	high := (len(lines) + columns - 1) / columns
+	first := scrollTo(s, high, in.H)
+	for i := range lines {
+		if y := i%high - first; y >= 0 && y < in.H {
+			drawTextLine(in.Sub(i/high*(w+2), y, w, 1), min(helpWord, w/2), &lines[i])
+		}
+	}
+	if high > in.H {
+		drawScroll(r, first+1, min(high, first+in.H), high)
+	}
 }
 
 // textLine is a line of an overlay: a word and its explanation.
@@ -67,13 +134,24 @@ func heading(word string) textLine { return textLine{word: word, heading: true} 
 func drawText(r screen.Rect, s *State, w int, all []textLine) {
 	in := r.Box(styleBorder).Inset(1, 0)
 	w = min(w, in.W/2)
-	var lines []textLine
+	lines := wrapLines(all, in.W, w)
+	first := scrollTo(s, len(lines), in.H)
+	for y := range lines[first:min(len(lines), first+in.H)] {
+		drawTextLine(in.Row(y), w, &lines[first+y])
+	}
+	if len(lines) > in.H {
+		drawScroll(r, first+1, min(len(lines), first+in.H), len(lines))
+	}
+}
+
+// wrapLines returns lines of at most width cells, whose texts begin behind w.
+func wrapLines(all []textLine, width, w int) (lines []textLine) {
 	for _, l := range all {
 		if !l.heading && screen.Width(l.word) > w-1 {
 			lines = append(lines, textLine{word: l.word})
 			l.word = ""
 		}
-		parts := wrap(l.text, in.W-w)
+		parts := wrap(l.text, width-w)
 		if len(parts) == 0 {
 			parts = []string{""}
 		}
@@ -82,16 +160,14 @@ func drawText(r screen.Rect, s *State, w int, all []textLine) {
 			l.word = ""
 		}
 	}
-	first := scrollTo(s, len(lines), in.H)
-	for y, l := range lines[first:min(len(lines), first+in.H)] {
-		if l.heading {
-			in.Text(0, y, in.W, l.word, styleAccent)
-			continue
-		}
-		in.Text(0, y, in.W, l.word, styleStrong)
-		in.Text(w, y, in.W-w, l.text, l.style)
+	return lines
+}
+
+func drawTextLine(r screen.Rect, w int, l *textLine) {
+	if l.heading {
+		r.Text(0, 0, r.W, l.word, styleAccent)
+		return
 	}
-	if len(lines) > in.H {
-		drawScroll(r, first+1, min(len(lines), first+in.H), len(lines))
-	}
+	r.Text(0, 0, r.W, l.word, styleStrong)
+	r.Text(w, 0, r.W-w, l.text, l.style)
 }

@@ -15,12 +15,12 @@ import (
 // nodes list those.
 type jobsView struct{}
 
-// gpuTitle is the column of the device.
-const gpuTitle = "GPU"
+// gpuTitle is the column of the device, jobTitle that of the job or what owns the pod.
+const gpuTitle, jobTitle = "GPU", "JOB"
 
 var allocationColumns = []listColumn{
-	{gpuTitle, 10, true}, {"REAL*", widthPercent, false}, {"MEAN", widthPercent, false}, {"TIME", 5, false}, {"CLASS*", longClass, true},
-	{"NAMESPACE", 14, true}, {"JOB", 12, true}, {"CONTAINER", 12, true}, {"POD", 0, true},
+	{gpuTitle, 10, true}, {"REAL*", widthPercent, false}, {"UTIL*", 5, false}, {"MEM*", widthWhole, false}, {"POWER*", 6, false}, {"MEAN", widthPercent, false}, {"TIME", 5, false},
+	{"CLASS*", shortClass, true}, {"NAMESPACE", 14, true}, {jobTitle, 12, true}, {"CONTAINER", 12, true}, {"POD", 0, true},
 }
 
 var processColumns = []listColumn{
@@ -77,7 +77,7 @@ func (v *jobsView) Draw(r screen.Rect, s *State) {
 }
 
 func (v *jobsView) allocations(r screen.Rect, s *State, all []allocation) {
-	l := newList(r, fitNames(allocationColumns, s))
+	l := newList(r, fitNames(allocationColumns, s), emptyColumns(all)...)
 	for _, a := range all[scrollTo(s, len(all), l.rows()):] {
 		line, ok := l.newLine()
 		if !ok {
@@ -94,15 +94,46 @@ func (v *jobsView) allocations(r screen.Rect, s *State, all []allocation) {
 		}
 		l.text(s.Nodes.ID(g), styleStrong)
 		l.number(g.RealUtilization, percent, utilStyle(g.RealUtilization))
+		l.number(g.Values[canonical.NVMLUtilization], whole, stylePlain)
+		l.number(g.Values[canonical.FramebufferUsedRatio], whole, stylePlain)
+		l.number(g.Values[canonical.Power], watts, stylePlain)
 		l.number(mean, percent, stylePlain)
 		l.text(seconds, styleLabel)
-		l.text(classLabels[g.Class].Long, classLabels[g.Class].style)
+		l.text(classLabels[g.Class].Short, classLabels[g.Class].style)
 		l.text(a.Namespace, styleLabel)
-		l.text(cmp.Or(a.Job, a.Name), stylePlain)
+		l.text(jobOf(a.Allocation), stylePlain)
 		l.text(a.Container, styleLabel)
 		l.text(a.Pod, stylePlain)
 		hitLine(line, s, a.gpu)
 	}
+}
+
+// jobOf returns the job of an allocation, or what owns its pod.
+func jobOf(a *client.Allocation) string { return cmp.Or(a.Job, a.Name) }
+
+// emptyColumns returns the titles under which no allocation has anything.
+func emptyColumns(all []allocation) (titles []string) {
+	given := func(f canonical.Field) func(allocation) bool {
+		return func(a allocation) bool { return canonical.Given(a.gpu.Values[f]) }
+	}
+	for _, column := range []struct {
+		title string
+		has   func(allocation) bool
+	}{
+		{"UTIL*", given(canonical.NVMLUtilization)},
+		{"MEM*", given(canonical.FramebufferUsedRatio)},
+		{"POWER*", given(canonical.Power)},
+		{"MEAN", func(a allocation) bool { return a.KnownSeconds > 0 }},
+		{"NAMESPACE", func(a allocation) bool { return a.Namespace != "" }},
+		{jobTitle, func(a allocation) bool { return jobOf(a.Allocation) != "" }},
+		{"CONTAINER", func(a allocation) bool { return a.Container != "" }},
+		{"POD", func(a allocation) bool { return a.Pod != "" }},
+	} {
+		if !slices.ContainsFunc(all, column.has) {
+			titles = append(titles, column.title)
+		}
+	}
+	return titles
 }
 
 // visible returns the processes on the devices of s, in the order of the devices.

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
@@ -25,11 +27,15 @@ type list struct {
 const minText = 8
 
 // newList draws the titles of a list. The last columns are left out where they do not
-// fit.
-func newList(r screen.Rect, columns []listColumn) *list {
+// fit, and those of empty, a set of titles.
+func newList(r screen.Rect, columns []listColumn, empty ...string) *list {
 	l := &list{r: r.Inset(1, 0), columns: columns, hidden: make([]bool, len(columns))}
 	free := l.r.W - minText
 	for i, c := range columns {
+		if slices.Contains(empty, c.title) {
+			l.hidden[i] = true
+			continue
+		}
 		if free -= c.width + 1; c.width > 0 && free < 0 {
 			l.hidden[i] = true
 		}

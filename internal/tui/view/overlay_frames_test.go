@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,41 @@ func TestProcessesFollowTheDevices(t *testing.T) {
 	}
 	if all := visible(s); len(all) != 2 || all[0].PID != 1 {
 		t.Errorf("shown are %+v", all)
+	}
+}
+
+// TestJobsHaveNoEmptyColumns holds that a column under which nothing stands is left out.
+func TestJobsHaveNoEmptyColumns(t *testing.T) {
+	for _, test := range []struct {
+		change    func(a *client.Allocation, g *client.GPU)
+		want, not string
+	}{
+		{func(*client.Allocation, *client.GPU) {}, "UTIL*  MEM*  POWER*  MEAN  TIME  CLASS*  NAMESPACE  JOB  CONTAINER  POD", "none"},
+		{func(a *client.Allocation, _ *client.GPU) { a.Workload = canonical.Workload{Job: "4711"} }, "JOB", "NAMESPACE CONTAINER POD"},
+		{func(_ *client.Allocation, g *client.GPU) {
+			g.Values[canonical.NVMLUtilization], g.Values[canonical.Power] = math.NaN(), math.NaN()
+		}, "MEM*", "UTIL* POWER*"},
+	} {
+		s := state("eight")
+		for i, g := range s.GPUs {
+			again := *g
+			again.Allocations = slices.Clone(g.Allocations)
+			for k := range again.Allocations {
+				test.change(&again.Allocations[k], &again)
+			}
+			s.GPUs[i] = &again
+		}
+		g, _ := at(s, Jobs, 160, 45)
+		titles := strings.Split(g.Glyphs(), "\n")[2]
+		for _, want := range strings.Fields(test.want) {
+			if !strings.Contains(titles, want) {
+				t.Errorf("no %s in %s", want, titles)
+			}
+		}
+		for _, not := range strings.Fields(test.not) {
+			if strings.Contains(titles, not) {
+				t.Errorf("%s in %s", not, titles)
+			}
+		}
 	}
 }

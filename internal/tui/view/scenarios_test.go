@@ -62,7 +62,7 @@ func state(name string) *State {
 		Now: noon, History: sc.history(), View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal,
 		Theme: Themes[0], Symbols: SymbolSets[0], Nodes: sc.nodes(noon),
 	}
-	s.GPUs, s.Devices = Arrange(s.Nodes, Filter{}, s.Sort)
+	s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
 	if len(s.GPUs) > 0 {
 		s.Selected = s.GPUs[min(2, len(s.GPUs)-1)].Key
 	}

@@ -63,6 +63,8 @@ type State struct {
 
 	// Prompt is the line being typed, with its ":" or "/"; "" while there is none.
 	Prompt string
+	// Completions are what the last word of Prompt can become.
+	Completions []string
 	// Message is the latest message, "" once it is old; Alarm marks a bad one.
 	Message string
 	Alarm   bool

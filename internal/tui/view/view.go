@@ -47,7 +47,7 @@ func New(keys, commands []HelpEntry) Set {
 		Jobs:  &jobsView{},
 		Nodes: &nodesView{},
 
-		Help:    &helpView{lines: helpLines(keys, commands)},
+		Help:    &helpView{keys, commands},
 		Explain: &explainView{},
 		Events:  &eventsView{},
 	}

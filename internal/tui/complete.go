@@ -1,0 +1,116 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/view"
+)
+
+// candidates returns the word that is being typed at the end of the prompt, and what it can
+// become: names and words of a filter, a command, or its argument.
+func (m *model) candidates() (word string, all []string) {
+	line := m.state.Prompt
+	if line == "" {
+		return "", nil
+	}
+	names := m.commandWords(line[1:])
+	start := strings.LastIndexByte(line, ' ') + 1
+	if line[0] == '/' {
+		start = strings.LastIndexAny(line, "/ &|()<>=!~") + 1
+		names = filterWords(line[:start])
+	}
+	word = strings.ToLower(line[max(start, 1):])
+	for _, name := range names {
+		if strings.HasPrefix(name, word) && name != word {
+			all = append(all, name)
+		}
+	}
+	return word, all
+}
+
+// filterWords returns what can stand behind the beginning of a filter: names, or behind a
+// comparison the words that its text can be.
+func filterWords(before string) []string {
+	name := strings.TrimRight(before, "<>=!~ ")
+	if name == before || name == "/" || !strings.ContainsAny(before[len(name):], "<>=!~") {
+		return view.FilterNames()
+	}
+	return view.FilterWords(strings.ToLower(name[strings.LastIndexAny(name, "/ &|()")+1:]))
+}
+
+// commandWords returns what the last word of a command line can be.
+func (m *model) commandWords(line string) (words []string) {
+	name, _, hasArg := strings.Cut(line, " ")
+	if !hasArg {
+		for _, c := range commands() {
+			words = append(words, c.names[0])
+		}
+		slices.Sort(words)
+		return words
+	}
+	switch name {
+	case "plot", "sort", "explain":
+		for i := client.MetricReal; i < client.NumMetrics; i++ {
+			words = append(words, client.Metrics[i].Name)
+		}
+	case "focus":
+		for _, g := range m.state.GPUs {
+			words = append(words, g.ID())
+		}
+	case "theme":
+		words = slices.Clone(view.Themes)
+	case "symbols":
+		words = slices.Clone(view.SymbolSets)
+	case "bell":
+		words = []string{"on", "off"}
+	case "window":
+		for _, w := range history.Windows {
+			words = append(words, view.AgeText(w))
+		}
+	case "filter":
+		return view.FilterNames()
+	}
+	return words
+}
+
+// complete extends the word at the end of the prompt as far as all that it can become agree.
+func (m *model) complete() {
+	word, all := m.candidates()
+	if len(all) == 0 {
+		return
+	}
+	common := all[0]
+	for _, name := range all[1:] {
+		for !strings.HasPrefix(name, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	m.state.Prompt += common[len(word):]
+}
+
+// typing follows the prompt: a filter selects while it is typed, unless what is typed is not
+// complete yet, and what the last word can become is shown.
+func (m *model) typing() {
+	s := &m.state
+	word, all := m.candidates()
+	s.Completions = nil
+	if word != "" {
+		s.Completions = all
+	}
+	expr, filter := strings.CutPrefix(s.Prompt, "/")
+	if !filter {
+		return
+	}
+	f, err := view.ParseFilter(expr)
+	if err != nil {
+		return
+	}
+	if shown, _ := view.Arrange(s.Nodes, f, s.Sort); len(shown) == 0 && len(s.GPUs) > 0 {
+		return // the name of a reading may begin so
+	}
+	m.filter = f
+	m.arrange()
+}

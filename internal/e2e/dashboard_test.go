@@ -224,6 +224,36 @@ func TestDashboardColorsFollowTheTerminal(t *testing.T) {
 	}
 }
 
+// TestDashboardDrawsPicturesAndASCII holds that P writes the screen as SVG and says where,
+// that a locale of ASCII gets ASCII, and that who quits at once leaves nothing in the shell.
+func TestDashboardDrawsPicturesAndASCII(t *testing.T) {
+	t.Parallel()
+	n, dir := startNode(t), t.TempDir()
+	tm := newTerminal(t, [2]string{"100", "30"}, []string{"env", "-C", dir, "LC_ALL=C", "TERM=xterm-256color"}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+	tm.until("dgx-7", "42.3%", "+- GPU 0", "X CRIT")
+	if screen := tm.screen(); strings.ContainsFunc(screen, func(c rune) bool { return c > 0x7e }) {
+		t.Errorf("beyond ASCII:\n%s", screen)
+	}
+	tm.keys("P")
+	tm.until("this screen is in " + dir + "/kpulse-")
+	files, err := filepath.Glob(filepath.Join(dir, "kpulse-*.svg"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if picture, err := os.ReadFile(files[0]); err != nil || !strings.HasPrefix(string(picture), "<svg ") || !strings.Contains(string(picture), ">42.3%</text>") {
+		t.Errorf("%v: %.300s", err, picture)
+	}
+	tm.keys("q")
+	tm.until("EXIT 0")
+	hasty := newTerminal(t, [2]string{"100", "30"}, []string{"TERM=xterm-256color"}, itself(t), "--tui", "--tui.url="+n.URL+"/metrics")
+	hasty.keys("q")
+	hasty.until("EXIT 0")
+	time.Sleep(100 * time.Millisecond) // for what may come late
+	if screen := strings.TrimSpace(strings.Replace(hasty.screen(), "EXIT 0", "", 1)); screen != "" && screen != "q" {
+		t.Errorf("left in the shell: %q", screen)
+	}
+}
+
 // TestDashboardOnADumbTerminal holds that codes are not written where they would be
 // seen as such.
 func TestDashboardOnADumbTerminal(t *testing.T) {

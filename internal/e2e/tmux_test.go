@@ -35,7 +35,7 @@ func newTerminal(t *testing.T, size [2]string, env []string, command ...string) 
 		_ = exec.Command("tmux", "-S", tm.socket, "kill-server").Run()
 		_ = os.RemoveAll(dir)
 	})
-	line := "env " + strings.Join(append(env, command...), " ") + `; echo "EXIT $?"; exec cat`
+	line := "env LC_ALL=C.UTF-8 " + strings.Join(append(env, command...), " ") + `; echo "EXIT $?"; exec cat`
 	tm.tmux("-f", "/dev/null", "new-session", "-d", "-x", size[0], "-y", size[1], line)
 	return tm
 }

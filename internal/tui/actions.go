@@ -33,7 +33,20 @@ func (m *model) focusOnSelected() {
 	m.show(view.Focus)
 }
 
-func (m *model) quit() { m.do(tea.Quit) }
+// answerTime is how long a terminal may take to say what its background is. Who quits before
+// would find the answer in the shell.
+const answerTime = 300 * time.Millisecond
+
+// quit ends the program, once the terminal has answered what it was asked at the start.
+func (m *model) quit() {
+	rest := answerTime - m.now().Sub(m.askedTerminalAt)
+	if m.answered || m.askedTerminalAt.IsZero() || rest <= 0 {
+		m.do(tea.Quit)
+		return
+	}
+	m.leaving = true
+	m.do(tea.Tick(rest, func(time.Time) tea.Msg { return tea.QuitMsg{} }))
+}
 
 // back leaves the overlay, else the view for the fleet, else the program.
 func (m *model) back() {

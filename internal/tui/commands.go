@@ -55,6 +55,7 @@ func commands() []command {
 			m.state.Bell = arg == "on"
 			m.message("the bell is " + arg)
 		})},
+		{[]string{"picture"}, "", "a picture of the screen, as SVG", simple((*model).picture)},
 		{[]string{"events"}, "", "what happened", overlay(view.Events)},
 		{[]string{"explain"}, "[READING]", "what is shown, and what to do", func(m *model, arg string) (err error) {
 			if m.state.Metric, err = metricArg(arg, m.state.Metric); err == nil {

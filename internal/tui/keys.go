@@ -63,6 +63,7 @@ func bindings() []binding {
 			m.state.Symbols = following(view.SymbolSets, m.state.Symbols)
 			m.message("symbols " + m.state.Symbols)
 		}},
+		{[]string{"P"}, "P", "a picture of the screen, as SVG", (*model).picture},
 		{[]string{"m"}, "m", "mouse on or off (off: the terminal selects text)", (*model).toggleMouse},
 		{[]string{"e"}, "e", "events", toggle(view.Events)},
 		{[]string{"i"}, "i", "explain what is shown", toggle(view.Explain)},

@@ -51,8 +51,12 @@ type model struct {
 	urgent        bool // there is more to show than new readings
 	palette       *screen.Palette
 	depth         view.Depth
-	light         bool // the terminal's background
-	themeChosen   bool // by the user, not by the terminal's background
+	light         bool   // the terminal's background
+	themeChosen   bool   // by the user, not by the terminal's background
+	symbols       string // of the terminal; who chooses others can save them
+
+	askedTerminalAt   time.Time // zero before
+	answered, leaving bool      // the terminal has answered; we quit once it has
 
 	messageAt time.Time
 	notice    string // until the footer has shown it for messageTime
@@ -107,15 +111,19 @@ func newModel(nodes []*client.Node, now func() time.Time) *model {
 	m := &model{now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
 	m.state = view.State{
 		Now: now(), Nodes: nodes, History: history.NewHistory(),
-		View: view.Fleet, Metric: client.MetricReal, Mouse: true, Symbols: view.SymbolSets[0],
+		View: view.Fleet, Metric: client.MetricReal, Mouse: true,
 	}
+	m.setSymbols(view.SymbolSets[0])
 	m.setDepth(view.TrueColor)
 	m.setTheme(view.Themes[0])
 	return m
 }
 
 // Init implements tea.Model.
-func (m *model) Init() tea.Cmd { return tea.Batch(beat(), tea.RequestBackgroundColor) }
+func (m *model) Init() tea.Cmd {
+	m.askedTerminalAt = m.now()
+	return tea.Batch(beat(), tea.RequestBackgroundColor)
+}
 
 func beat() tea.Cmd {
 	return tea.Tick(heartbeat, func(time.Time) tea.Msg { return beatMsg{} })
@@ -147,6 +155,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
 		m.setBackground(!msg.IsDark())
+		if m.answered = true; m.leaving {
+			m.do(tea.Quit)
+		}
 	case tea.ColorProfileMsg:
 		m.setDepth(depthOf(msg.Profile))
 	case tea.PasteMsg:
@@ -338,6 +349,9 @@ func (m *model) showNotice(text string) {
 func (m *model) setTheme(name string) {
 	m.state.Theme, m.palette = name, view.Palette(name, m.light, m.depth)
 }
+
+// setSymbols draws with the symbols that the terminal can show.
+func (m *model) setSymbols(set string) { m.symbols, m.state.Symbols = set, set }
 
 // setDepth draws with as many colours as the terminal shows.
 func (m *model) setDepth(d view.Depth) {

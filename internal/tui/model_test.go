@@ -390,6 +390,83 @@ func TestTerminalOf(t *testing.T) {
 	}
 }
 
+// TestSymbolsOfTheLocale holds that a terminal whose locale has no charset but ASCII gets
+// ASCII, and that this is no choice to be saved.
+func TestSymbolsOfTheLocale(t *testing.T) {
+	for _, test := range []struct {
+		environ []string
+		want    bool
+	}{
+		{nil, false}, {[]string{"LANG=C"}, true}, {[]string{"LANG=POSIX"}, true}, {[]string{"LANG=C.UTF-8"}, false}, {[]string{"LANG=en_US.utf8"}, false},
+		{[]string{"LANG=de_DE.ISO-8859-15@euro"}, true}, {[]string{"LANG=en_US"}, false}, {[]string{"LANG=en_US.UTF-8", "LC_ALL=C"}, true}, {[]string{"LANG=C", "LC_CTYPE=C.UTF-8"}, false},
+	} {
+		if got := asciiOnly(test.environ); got != test.want {
+			t.Errorf("%v: ASCII alone: %v", test.environ, got)
+		}
+	}
+	m, _ := fleet(t)
+	m.setSymbols("ascii")
+	if m.View(); strings.ContainsFunc(m.grid.Glyphs(), func(c rune) bool { return c > 0x7f }) {
+		t.Errorf("beyond ASCII:\n%s", m.grid.Glyphs())
+	}
+	file := filepath.Join(t.TempDir(), "tui.json")
+	m.settingsFile = file
+	typed(m, ":save", "enter")
+	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "ascii") {
+		t.Errorf("saved %s, %v", text, err)
+	}
+}
+
+// TestQuitWaitsForTheTerminal holds that who quits at once does not find the terminal's
+// answers in the shell, and waits no longer than for these.
+func TestQuitWaitsForTheTerminal(t *testing.T) {
+	m, _ := fleet(t)
+	m.Init()
+	if typed(m, "q"); !m.leaving {
+		t.Fatal("it quits before the terminal has answered")
+	}
+	if _, cmd := m.Update(tea.BackgroundColorMsg{Color: colorOf(0)}); !quits(cmd) {
+		t.Error("it does not quit when the terminal has answered")
+	}
+	slow, c := fleet(t)
+	slow.Init()
+	c.at = c.at.Add(answerTime)
+	if typed(slow, "q"); slow.leaving {
+		t.Error("it waits for a terminal that does not answer")
+	}
+	m, _ = fleet(t)
+	m.Init()
+	m.Update(tea.BackgroundColorMsg{Color: colorOf(0)})
+	if !quits(typed(m, "q")) {
+		t.Error("it does not quit")
+	}
+}
+
+// TestPicture holds that P draws what is on the screen, and says where; that it replaces
+// none, and needs no folder that can be written.
+func TestPicture(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m, _ := fleet(t)
+	m.Update(tea.ColorProfileMsg{Profile: colorprofile.ASCII})
+	m.View()
+	typed(m, "P", "P")
+	files, err := filepath.Glob("kpulse-*.svg")
+	if err != nil || len(files) != 2 || !strings.HasSuffix(m.state.Message, files[0]) && !strings.HasSuffix(m.state.Message, files[1]) {
+		t.Fatalf("%v, %v; %q", files, err, m.state.Message)
+	}
+	text, err := os.ReadFile(files[1])
+	if err != nil || !strings.HasPrefix(string(text), "<svg ") || !strings.Contains(string(text), ">dgx-1</text>") || !strings.Contains(string(text), "#8b95a7") {
+		t.Errorf("%v: %.400s", err, text)
+	}
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
+	if err := os.Chmod(".", 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if typed(m, ":picture", "enter"); os.Getuid() != 0 && (!m.state.Alarm || !strings.Contains(m.state.Message, "there is no picture")) {
+		t.Errorf("without a folder: %q", m.state.Message)
+	}
+}
+
 type colorOf uint8
 
 func (c colorOf) RGBA() (r, g, b, a uint32) {
@@ -525,6 +602,7 @@ func TestNoticeIsShown(t *testing.T) {
 // TestEveryKeyEverywhere presses all keys in all views, on terminals of all sizes
 // and with and without devices: nothing may panic, and every frame has its size.
 func TestEveryKeyEverywhere(t *testing.T) {
+	t.Chdir(t.TempDir()) // for pictures
 	sizes := [][2]int{{0, 0}, {1, 1}, {20, 5}, {39, 10}, {40, 10}, {80, 24}, {200, 60}}
 	var keys []string
 	for _, b := range bindings() {

@@ -73,6 +73,9 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 			m.player = &history.Player{Playback: t.Playback}
 		}
 	}
+	if asciiOnly(opts.Environ) {
+		m.setSymbols("ascii")
+	}
 	m.listProcesses, m.listEvents = processLister(ctx, opts.Targets), eventLister(ctx, opts.Targets)
 	if err := m.load(opts.SettingsFile); err != nil {
 		m.showError(err)

@@ -105,18 +105,21 @@ func (m *model) apply(s *settings) {
 	state.Density, state.Mouse, state.PerGPU, state.Bell = s.Density, !s.NoMouse, s.PlotPerGPU, s.Bell
 }
 
-// save writes the settings. A theme that follows the terminal is left out.
+// save writes the settings. A theme and symbols that follow the terminal are left out.
 func (m *model) save() error {
 	if m.settingsFile == "" {
 		return errors.New("there is no directory for settings; set XDG_CONFIG_HOME or HOME")
 	}
 	state := &m.state
 	s := settings{
-		Symbols: state.Symbols, Sort: client.Metrics[state.Sort.By].Name, Ascending: state.Sort.By != client.MetricNone && !state.Sort.Descending,
+		Sort: client.Metrics[state.Sort.By].Name, Ascending: state.Sort.By != client.MetricNone && !state.Sort.Descending,
 		Density: state.Density, NoMouse: !state.Mouse, Bell: state.Bell, PlotPerGPU: state.PerGPU, Plot: client.Metrics[state.Metric].Name,
 	}
 	if m.themeChosen {
 		s.Theme = state.Theme
+	}
+	if state.Symbols != m.symbols {
+		s.Symbols = state.Symbols
 	}
 	if state.Window > 0 {
 		s.Window = state.Window.String()

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -54,4 +55,16 @@ func lightBackground(environ []string) bool {
 	}
 	color, err := strconv.Atoi(last)
 	return err == nil && (color == 7 || color > 8)
+}
+
+// asciiOnly reports whether the locale says that the terminal shows nothing beyond ASCII, or
+// another charset than UTF-8. One that says nothing of charsets is taken for UTF-8.
+func asciiOnly(environ []string) bool {
+	locale := cmp.Or(variable(environ, "LC_ALL"), variable(environ, "LC_CTYPE"), variable(environ, "LANG"))
+	_, charset, named := strings.Cut(locale, ".")
+	charset, _, _ = strings.Cut(charset, "@")
+	if !named {
+		return locale == "C" || locale == "POSIX"
+	}
+	return !strings.EqualFold(strings.ReplaceAll(charset, "-", ""), "utf8")
 }

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/svg"
 )
 
 // shot is one picture.
@@ -34,10 +36,10 @@ var shots = []shot{
 }
 
 // themes are what the terminal looks like.
-var themes = []struct{ name, paper, ink string }{
-	{"dark", "#0d1117", "#d0d7de"},
-	{"light", "#ffffff", "#1f2328"},
-}
+var themes = []struct {
+	name  string
+	paper svg.Paper
+}{{"dark", svg.Dark}, {"light", svg.Light}}
 
 func main() {
 	if len(os.Args) != 3 {
@@ -62,7 +64,7 @@ func captureAll(program, folder string) error {
 			go func() {
 				screen, err := s.capture(program, theme.name)
 				if err == nil {
-					picture := draw(parse(screen, s.height), theme.paper, theme.ink)
+					picture := svg.Draw(screen, s.height, theme.paper)
 					err = os.WriteFile(filepath.Join(folder, s.name+"-"+theme.name+".svg"), picture, 0o644)
 				}
 				results <- err

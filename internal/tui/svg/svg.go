@@ -1,4 +1,5 @@
-package main
+// Package svg draws the screen of a terminal as a picture: lines of text with SGR escapes.
+package svg
 
 import (
 	"bytes"
@@ -130,6 +131,20 @@ func palette(n int) string {
 	}
 	gray := 8 + 10*(min(n, 255)-232)
 	return fmt.Sprintf("#%02x%02x%02x", gray, gray, gray)
+}
+
+// Paper is what a terminal shows where nothing else is said: colors as #RRGGBB.
+type Paper struct{ Back, Ink string }
+
+// Dark and Light are two usual ones.
+var (
+	Dark  = Paper{"#0d1117", "#d0d7de"}
+	Light = Paper{"#ffffff", "#1f2328"}
+)
+
+// Draw returns a screen of at most height lines as SVG.
+func Draw(screen string, height int, p Paper) []byte {
+	return draw(parse(screen, height), p.Back, p.Ink)
 }
 
 // draw returns the screen as SVG. Each word of one style is a text, stretched to its

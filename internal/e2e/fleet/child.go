@@ -43,8 +43,12 @@ func start(ctx context.Context, address, path, binary string, flags ...string) (
 	return nil, fmt.Errorf("%s does not answer:\n%s", binary, c.tail())
 }
 
+// stop ends it. Nothing that it keeps is wanted, and a Prometheus may go on evaluating rules for
+// minutes first.
 func (c *child) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(10*time.Second, func() { _ = c.cmd.Process.Kill() })
+	defer kill.Stop()
 	_ = c.cmd.Wait()
 }
 

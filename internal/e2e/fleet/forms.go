@@ -32,7 +32,7 @@ var forms = []form{
 // and readings that stand in the exporter's own lines and that neither rules nor alerts read.
 const (
 	withoutSeconds  = "--series.exclude=kpulse_gpu_(workload_class|health)_seconds_total"
-	withoutReadings = "--series.exclude=kpulse_gpu_((sm|fp16|fp32|fp64|int|graphics|memory_copy|encoder|decoder)_.+|tensor_[a-z]+a_active_ratio|.+_(celsius|hertz|watts|per_second)|framebuffer_((free|reserved|total)_bytes|used_ratio)|row_remap_.+|xid_(last|changes).*)"
+	withoutReadings = "--series.exclude=kpulse_gpu_((sm|fp16|fp32|fp64|int|graphics|memory_copy|encoder|decoder)_.+|tensor_[a-z]+a_active_ratio|.+_(celsius|hertz|watts|per_second)|framebuffer_((free|reserved|total)_bytes|used_ratio)|row_remap_.+|xid_(last|changes).*|real_utilization_coverage_ratio|health_conditions_read)|kpulse_allocation_(nvml_utilization_ratio|framebuffer_used_bytes)"
 )
 
 // read completes a form by the flags in its file.

@@ -8,7 +8,8 @@ import (
 
 // births are the young counters of an allocation. That of a class which is entered after the
 // allocation began is shown as 0 for Options.Birth, so that the increase over any range that
-// holds its birth has all that it counts; then it is shown as it is.
+// holds its birth has all that it counts; then it is shown as it is. What a young counter has is
+// lost where the program ends.
 type births []birth
 
 type birth struct {

@@ -49,9 +49,22 @@ func demo(period time.Duration) source.Source {
 }
 
 // play runs a source through to its exposition on a simulated clock, scrapes it every
-// so often and hands each exposition of ours to visit. The scrapes come half a second
-// after the ticks of a stream.
+// so often and hands each exposition of ours, in the full form, to visit. The scrapes come
+// half a second after the ticks of a stream.
 func play(t *testing.T, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, exposition []byte)) {
+	t.Helper()
+	writer, out := expose.NewWriter(expose.Form{Full: true}), &bytes.Buffer{}
+	playSnapshots(t, open, every, total, func(at time.Time, snap *canonical.Snapshot) {
+		out.Reset()
+		if err := writer.Write(out, snap); err != nil {
+			t.Fatal(err)
+		}
+		visit(at, out.Bytes())
+	})
+}
+
+// playSnapshots is play with what each scrape is made of.
+func playSnapshots(t *testing.T, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, snap *canonical.Snapshot)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		src, err := open()
@@ -65,19 +78,14 @@ func play(t *testing.T, open func() (source.Source, error), every, total time.Du
 			defer close(ended)
 			_ = p.Run(ctx)
 		}()
-		writer, out := expose.NewWriter(expose.Form{Full: true}), &bytes.Buffer{}
 		time.Sleep(500 * time.Millisecond)
 		for begun := time.Now(); time.Since(begun) <= total; time.Sleep(every) {
 			snap, release, err := p.Read(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out.Reset()
-			if err := writer.Write(out, snap); err != nil {
-				t.Fatal(err)
-			}
+			visit(time.Now(), snap)
 			release()
-			visit(time.Now(), out.Bytes())
 		}
 		cancel()
 		<-ended

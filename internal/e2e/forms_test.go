@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
+)
+
+// forms are those in which a history is told, by name.
+var forms = map[string]expose.Form{"lean": {}, "full": {Full: true}}
+
+// life is a random history of an exporter with GPUs that pods come to, leave and share.
+type life struct {
+	random *rand.Rand
+	file   string
+	gpus   [3]struct {
+		load int // of loads
+		pods []int
+		hot  bool
+		xid  int
+	}
+	pods int // so far
+}
+
+// loads are SM, tensor, DRAM and graphics engine activity of several classes.
+var loads = [...][4]float64{{0, 0, 0, 0}, {.9, .7, .2, .95}, {.6, .2, .3, .9}, {.85, .05, .2, .9}, {.3, 0, .6, .8}, {.2, 0, .1, .5}, {.1, 0, .1, .1}}
+
+// step lets a scrape's time go by.
+func (l *life) step(t *testing.T) {
+	t.Helper()
+	for i := range l.gpus {
+		g := &l.gpus[i]
+		if l.random.IntN(12) == 0 {
+			g.load = l.random.IntN(len(loads))
+		}
+		if l.random.IntN(8) == 0 {
+			g.hot = !g.hot
+		}
+		if l.random.IntN(20) == 0 {
+			g.xid = []int{0, 13, 31, 43}[l.random.IntN(4)]
+		}
+		if l.random.IntN(10) == 0 {
+			g.pods = nil
+			for range l.random.IntN(3) {
+				l.pods++
+				g.pods = append(g.pods, l.pods)
+			}
+		}
+	}
+	var page bytes.Buffer
+	family := func(name string, value func(gpu int) float64) {
+		fmt.Fprintf(&page, "# TYPE %s gauge\n", name)
+		for i := range l.gpus {
+			labels := fmt.Sprintf(`gpu="%d",UUID="GPU-%d",modelName="NVIDIA H100 80GB HBM3",Hostname="n"`, i, i)
+			if len(l.gpus[i].pods) == 0 {
+				fmt.Fprintf(&page, "%s{%s} %g\n", name, labels, value(i))
+			}
+			for _, pod := range l.gpus[i].pods {
+				fmt.Fprintf(&page, "%s{%s,namespace=\"ml\",pod=\"p%d\",container=\"c\"} %g\n", name, labels, pod, value(i))
+			}
+		}
+	}
+	for at, name := range []string{"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"} {
+		family(name, func(gpu int) float64 { return loads[l.gpus[gpu].load][at] })
+	}
+	family("DCGM_FI_DEV_GPU_TEMP", func(gpu int) float64 { return map[bool]float64{false: 50, true: 99}[l.gpus[gpu].hot] })
+	family("DCGM_FI_DEV_XID_ERRORS", func(gpu int) float64 { return float64(l.gpus[gpu].xid) })
+	family("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", func(gpu int) float64 { return float64(4 * (l.gpus[gpu].load & 1)) })
+	if err := os.WriteFile(l.file, page.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart is after how long the program starts anew.
+const restart = 30 * time.Minute
+
+// live adds a life of the length to history, in both forms, as the scrapes of one begun at a
+// time.
+func live(t *testing.T, history *bytes.Buffer, seed uint64, from time.Time, every, length time.Duration) {
+	t.Helper()
+	l := life{random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "page.prom")}
+	writers := map[string]*expose.Writer{}
+	for name, form := range forms {
+		writers[name] = expose.NewWriter(form)
+	}
+	for ; length > 0; length -= restart {
+		l.step(t)
+		begun, text := time.Time{}, bytes.Buffer{}
+		open := func() (source.Source, error) { return exporter.New(l.file, exporter.Options{MaxBody: 1 << 20}) }
+		playSnapshots(t, open, every, restart-every, func(at time.Time, snap *canonical.Snapshot) {
+			if begun.IsZero() {
+				begun = at
+			}
+			for name, w := range writers {
+				text.Reset()
+				if err := w.Write(&text, snap); err != nil {
+					t.Fatal(err)
+				}
+				for line := range strings.Lines(text.String()) {
+					if series, value, ok := strings.Cut(line, "{"); ok && !strings.HasPrefix(line, "#") {
+						fmt.Fprintf(history, "%s{form=%q,life=\"%d\",%s %d\n", series, name, seed, strings.TrimSuffix(value, "\n"), from.Add(at.Sub(begun)).Unix())
+					}
+				}
+			}
+			l.step(t)
+		})
+		from = from.Add(restart)
+	}
+}
+
+// TestFormsTellTheSame gives a real Prometheus random histories, each in the lean and in the
+// full form, and asks both the same over ranges of all kinds.
+func TestFormsTellTheSame(t *testing.T) {
+	t.Parallel()
+	binary := prometheusBinary(t)
+	const length = time.Hour
+	var history bytes.Buffer
+	begun := time.Now().Add(-6 * time.Hour).Truncate(time.Minute)
+	lives := []struct {
+		seed  uint64
+		every time.Duration
+	}{{rand.Uint64N(1000), 15 * time.Second}, {1000 + rand.Uint64N(1000), 30 * time.Second}}
+	for _, one := range lives {
+		live(t, &history, one.seed, begun, one.every, length)
+	}
+	history.WriteString("# EOF\n")
+	server := startPrometheus(t, binary, nil, history.Bytes())
+	for _, one := range lives {
+		both := asked{server, one.seed, map[string]int{}, new(int)}
+		for range 40 {
+			at := begun.Add(time.Duration(rand.Int64N(int64(length/one.every))) * one.every)
+			long := 2*one.every + time.Duration(rand.Int64N(int64(length/one.every)))*one.every
+			both.compare(t, begun, at, long, one.every)
+		}
+		for what, n := range both.answered {
+			if n == 0 {
+				t.Errorf("life %d: nothing came of %s", one.seed, what)
+			}
+		}
+		if t.Logf("life %d: %d ranges with no young counter at an end", one.seed, *both.exact); *both.exact == 0 {
+			t.Error("no range was compared to the second")
+		}
+	}
+}
+
+// span is the range of a query.
+var span = regexp.MustCompile(`\[\d+s\]`)
+
+// asked is a server that knows a life in both forms.
+type asked struct {
+	server   *prometheus
+	life     uint64
+	answered map[string]int // how often something came, by query
+	exact    *int           // ranges at whose ends no counter was young
+}
+
+// compare asks about a time, and a range before it. What holds is the same; so is what was
+// counted, where no counter is young at an end of the range.
+func (a asked) compare(t *testing.T, begun, at time.Time, long, every time.Duration) {
+	t.Helper()
+	now := fmt.Sprintf("[%ds]", int(every.Seconds())-1) // no scrape but that of the time
+	over := fmt.Sprintf("[%ds]", int(long.Seconds()))
+	for _, expr := range []string{
+		`count by (gpu, class) (last_over_time(kpulse_gpu_workload_class{FORM}` + now + `) == 1)`,
+		`count by (gpu, state) (last_over_time(kpulse_gpu_health{FORM}` + now + `) == 1)`,
+		`count by (gpu, condition, state) (last_over_time(kpulse_gpu_health_condition{FORM}` + now + `) == 1)`,
+		`count by (gpu, reason) (last_over_time(kpulse_gpu_clock_event_active{FORM}` + now + `) == 1)`,
+		`count by (gpu, action) (last_over_time(kpulse_gpu_recommended_action{FORM,action!="none"}` + now + `) == 1)`,
+		`sum by (gpu, class) (sum_over_time(kpulse_gpu_workload_class{FORM}` + over + `)) > 0`,
+		`sum by (gpu, class) (increase(kpulse_gpu_workload_class_seconds_total{FORM}` + over + `))`,
+		`sum by (gpu, state) (increase(kpulse_gpu_health_seconds_total{FORM}` + over + `))`,
+		`sum by (gpu) (increase(kpulse_allocation_seconds_total{FORM}` + over + `))`,
+	} {
+		a.differ(t, expr, at, 1e-6)
+	}
+	seconds := `sum by (gpu, workload_pod, class) (last_over_time(kpulse_allocation_class_seconds_total{FORM}` + now + `))`
+	young := a.young(t, seconds, at, every) + a.young(t, seconds, at.Add(-long), every)
+	// What a young counter has is lost where the program ends.
+	if last := begun.Add(restart - every); last.Before(at) && last.After(at.Add(-long)) {
+		young += a.young(t, seconds, last, every)
+	}
+	// A series that ends within the range is extrapolated by half an interval, more or less
+	// steeply by where it began. One that is not born as 0 lacks a whole one.
+	within := .6 * every.Seconds()
+	if young == 0 {
+		*a.exact++
+	} else {
+		within += (compute.DefaultOptions().Birth + every).Seconds()
+	}
+	a.differ(t, `sum by (gpu, workload_pod, class) (increase(kpulse_allocation_class_seconds_total{FORM}`+over+`)) > 0`, at, within)
+}
+
+// differ fails if an answer of one form is not within that of the other.
+func (a asked) differ(t *testing.T, expr string, at time.Time, within float64) {
+	t.Helper()
+	lean, full := a.ask(t, expr, "lean", at), a.ask(t, expr, "full", at)
+	a.answered[span.ReplaceAllString(expr, "")] += len(full)
+	for labels := range union(lean, full) {
+		if math.Abs(lean[labels]-full[labels]) > within {
+			t.Errorf("life %d at %s: %s of %s is %v in the lean form, %v in the full form", a.life, at.Format(time.TimeOnly), expr, labels, lean[labels], full[labels])
+		}
+	}
+}
+
+// young returns how many counters are still 0 in the lean form that count in the full one. It
+// fails if any other differs, or if one is so for longer than a minute and a scrape.
+func (a asked) young(t *testing.T, counters string, at time.Time, every time.Duration) (n int) {
+	t.Helper()
+	lean, full := a.ask(t, counters, "lean", at), a.ask(t, counters, "full", at)
+	for labels, v := range full {
+		switch shown, there := lean[labels]; {
+		case shown == v:
+		case there && shown == 0 && v <= (compute.DefaultOptions().Birth+every).Seconds():
+			n++
+		default:
+			t.Errorf("life %d at %s: %s is %v in the lean form (there: %v), %v in the full form", a.life, at.Format(time.TimeOnly), labels, shown, there, v)
+		}
+	}
+	return n
+}
+
+func (a asked) ask(t *testing.T, expr, form string, at time.Time) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	for labels, text := range a.server.queryAt(t, strings.ReplaceAll(expr, "FORM", fmt.Sprintf(`form=%q,life="%d"`, form, a.life)), at) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[labels] = v
+	}
+	return values
+}
+
+// union has the keys of both.
+func union(a, b map[string]float64) map[string]bool {
+	keys := map[string]bool{}
+	for _, m := range []map[string]float64{a, b} {
+		for k := range m {
+			keys[k] = true
+		}
+	}
+	return keys
+}

@@ -141,13 +141,21 @@ func TestMappingOnDisk(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(dir, "2")); err != nil {
 		t.Fatal(err)
 	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte("secret\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "4")); err != nil {
+		t.Fatal(err)
+	}
 	if runtime.GOOS == "linux" {
 		if err := syscall.Mkfifo(filepath.Join(dir, "3"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	changed, err := m.Refresh(now.Add(time.Second))
-	if err != nil || !changed || !maps.EqualFunc(m.Jobs(), Jobs{{GPU: "0"}: {"7"}, {GPU: "1"}: {"8"}}, slices.Equal) {
+	outside := dir + "/4 leads out of the directory, and is not read; write a file there, not a link"
+	if err == nil || err.Error() != outside || !changed || !maps.EqualFunc(m.Jobs(), Jobs{{GPU: "0"}: {"7"}, {GPU: "1"}: {"8"}}, slices.Equal) {
 		t.Errorf("%v, %v: %v", changed, err, m.Jobs())
 	}
 	if err := os.RemoveAll(dir); err != nil {

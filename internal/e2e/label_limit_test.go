@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os/exec"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,5 +83,61 @@ func TestBytesAreBudgeted(t *testing.T) {
 		if strings.HasSuffix(family(text, "kpulse_source_dropped_series_total{"), " 0\n") || !strings.Contains(text, "\nkpulse_gpu_info{") {
 			t.Errorf("want some devices, and some left out and counted:\n%s", family(text, "kpulse_source_"))
 		}
+	}
+}
+
+// TestLongUUIDIsNamed: where a label that is too long hides the only GPU, whoever looks for
+// it is told that, and what to do.
+func TestLongUUIDIsNamed(t *testing.T) {
+	t.Parallel()
+	up := startUpstream(func() ([]byte, error) {
+		return []byte(`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="` + strings.Repeat("u", 3000) + "\"} 41\n"), nil
+	})
+	defer up.stop()
+	source := "--source=" + up.url + "/metrics"
+	c := startProxy(t, itself(t), source)
+	const cause, remedy = "the label UUID has 3000 bytes, more than --source.max-label-value=2048: its GPU is left out", "have the exporter shorten it, or raise --source.max-label-value"
+	awaitPage(t, c, "/metrics", http.StatusOK, `label_too_long"} [1-9]`)
+	awaitPage(t, c, "/", http.StatusOK, regexp.QuoteMeta(cause+"; "+remedy))
+	awaitLog(t, c, cause)
+	for args, want := range map[string][]string{
+		"--once " + source:                            {cause, remedy},
+		"doctor " + source:                            {"the label UUID has 3000 bytes", "raise --source.max-label-value"},
+		"check health --url=" + c.url:                 {"whose labels are longer than --source.max-label-value"},
+		"check health --backend=prometheus " + source: {"whose labels are longer than --source.max-label-value"},
+	} {
+		out, err := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput()
+		if err == nil {
+			t.Errorf("%s succeeds: %s", args, out)
+		}
+		text := strings.Join(strings.Fields(string(out)), " ") // doctor breaks lines
+		for _, words := range want {
+			if !strings.Contains(text, words) {
+				t.Errorf("%s does not say %q:\n%s", args, words, out)
+			}
+		}
+	}
+}
+
+// TestLongPodHidesNoGPU: its readings, and that it is held, are served all the same.
+func TestLongPodHidesNoGPU(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("p", 3000)
+	line := `DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",modelName="M",namespace="n",pod="` + long + "\"} 41\n"
+	up := startUpstream(func() ([]byte, error) { return []byte(line), nil })
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics")
+	text := awaitPage(t, c, "/metrics", http.StatusOK, `kpulse_gpu_temperature_celsius{.*uuid="GPU-1"} 41`)
+	for _, want := range []string{line, `kpulse_gpu_allocations{`, `label_too_long"} 1` + "\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %.60s", want)
+		}
+	}
+	if held := family(text, "kpulse_gpu_allocations"); !strings.HasSuffix(held, " 1\n") || strings.Contains(text, "kpulse_allocation_info{") {
+		t.Errorf("the GPU is held by somebody who is not told, and not so in %s", held)
+	}
+	landing := awaitPage(t, c, "/", http.StatusOK, "the label pod has 3000 bytes, more than --source.max-label-value=2048: who holds this GPU is not told")
+	if !strings.Contains(landing, `data-is="Held by">1 not told<`) {
+		t.Errorf("the page has the GPU free:\n%s", landing)
 	}
 }

@@ -78,7 +78,7 @@ func cmdDownstream(ts *testscript.TestScript, _ bool, _ []string) {
 	stateOf(ts).upstream.stop()
 }
 
-var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)\n`)
+var listening = regexp.MustCompile(`msg(?:="|":")Listening on"(?: address=|,"address":")([^"\s]+)["\n]`)
 
 // child is a running kpulse-proxy.
 type child struct {

@@ -33,12 +33,12 @@ func Rune(r rune) rune {
 // Text returns s as it is shown on one line. A byte that is no UTF-8 is shown as U+FFFD.
 func Text(s string) string { return strings.Map(Rune, s) }
 
-// Lines is Text for what may have several lines, and tabs.
+// Lines is Text for what may have several lines.
 func Lines(s string) string { return strings.Map(ofLines, s) }
 
 // ofLines is Rune for what may have several lines.
 func ofLines(r rune) rune {
-	if r == '\n' || r == '\t' {
+	if r == '\n' {
 		return r
 	}
 	return Rune(r)

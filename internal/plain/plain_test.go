@@ -27,7 +27,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s: %q is shown as %q, want %q", tt.name, tt.text, got, tt.want)
 		}
 	}
-	if got := Lines("a\n\tb\r\x1b\n"); got != "a\n\tb  \n" {
+	if got := Lines("a\n\tb\r\x1b\n"); got != "a\n b  \n" {
 		t.Errorf("lines are shown as %q", got)
 	}
 	fine := "GPU 0"

@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/kpulse/kpulse-proxy/internal/exposition"
+)
+
+// hostileTexts are what others may have us show, by what is wrong with them. Those of
+// Unicode are written out here: what is shown is not computed by the code under test.
+var hostileTexts = map[string]string{
+	"markup":   `<script>x</script>"><img onerror=x>'&#8238;`,
+	"controls": "\x01\x1b[2J\x1b]52;c;eA==\a\x1bPx\x1b\\\x7f\r\n\t",
+	"c1":       "\u0080\u0085\u009b31m\u009d52;c;eA==\u009c",
+	"bidi":     "\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
+	"width":    "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\U000e0041",
+	"lines":    "\u2028\u2029",
+	"formula":  "=HYPERLINK(1)",
+	"bytes":    "\xff\xc3(\xed\xa0\x80",
+}
+
+// checkShown holds a text that people see to what does no more than be read.
+func checkShown(t *testing.T, place, text string) {
+	t.Helper()
+	checkPrintable(t, place, text)
+	for _, r := range text {
+		if unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) {
+			t.Errorf("%s shows %U:\n%q", place, r, text)
+			return
+		}
+	}
+}
+
+// hostilePage is an exporter's page on which every label of each GPU is hostile in one way.
+// Bytes that are no UTF-8 are in no line that Prometheus accepts; others stand there.
+func hostilePage() string {
+	var page []byte
+	for i, name := range slices.Sorted(maps.Keys(hostileTexts)) {
+		for _, family := range []string{"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_XID_ERRORS"} {
+			page = append(page, family...)
+			page = exposition.AppendLabel(page, "{gpu", fmt.Sprint(i))
+			for _, label := range []string{"UUID", "Hostname", "modelName", "device", "pci_bus_id", "namespace", "pod", "container", "hpc_job", "DCGM_FI_DRIVER_VERSION"} {
+				page = exposition.AppendLabel(append(page, ','), label, name+"-"+hostileTexts[name])
+			}
+			page = fmt.Appendf(page, "} %d\n", 40+i)
+		}
+	}
+	return string(page)
+}
+
+// shownNames are the names of those whose GPUs are read.
+func shownNames() (names []string) {
+	for name := range maps.Keys(hostileTexts) {
+		if name != "bytes" {
+			names = append(names, name+"-")
+		}
+	}
+	return names
+}
+
+// TestHostileLabelsByMode: what each mode prints of labels.
+func TestHostileLabelsByMode(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "page.prom")
+	writeFile(t, file, hostilePage())
+	up := startUpstream(func() ([]byte, error) { return []byte(hostilePage()), nil })
+	t.Cleanup(up.stop)
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics")
+	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_health{")
+	for _, test := range []struct {
+		args     string
+		lacksAll bool // the names of GPUs, as it shows other texts
+	}{
+		{"--once --source=" + file, false},
+		{"--once --json --source=" + file, false},
+		{"--once --export=all+ --source=" + file, false},
+		{"--export=all+ --replay=" + file, false},
+		{"check health --show-all --url=" + c.url, false},
+		{"check health --show-all --json --url=" + c.url, false},
+		{"check health --show-all --npd=warn --url=" + c.url, true},
+		{"check health --show-all --backend=prometheus --source=" + file, false},
+		{"--once --gpus=99 --source=" + file, true},
+		{"doctor --json --source=" + up.url + "/metrics", true},
+		{"doctor --source=" + up.url + "/metrics", true},
+	} {
+		t.Run(test.args[:min(len(test.args), 30)], func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(itself(t), strings.Fields(test.args)...)
+			cmd.Env = []string{"HOME=" + t.TempDir(), "SLURM_JOB_ID=4" + controls + hostileTexts["bidi"], "SLURM_JOB_NAME=" + hostileTexts["width"]}
+			out, _ := cmd.CombinedOutput() // GPUs whose health is not known are an error
+			checkShown(t, test.args, string(out))
+			for _, name := range shownNames() {
+				if !test.lacksAll && !strings.Contains(string(out), name) {
+					t.Errorf("there is no GPU %s:\n%s", name, out)
+				}
+			}
+			if strings.Contains(test.args, "json") && !json.Valid(out) {
+				t.Errorf("no JSON: %s", out)
+			}
+		})
+	}
+}
+
+// TestHostileLabelsByPath: what each path that people look at shows of labels, and what
+// programs read stays as it was.
+func TestHostileLabelsByPath(t *testing.T) {
+	t.Parallel()
+	body := hostilePage()
+	up := startUpstream(func() ([]byte, error) { return []byte(body), nil })
+	defer up.stop()
+	dir := t.TempDir()
+	for name, text := range hostileTexts {
+		if job := name + "-" + text; !strings.ContainsAny(job, "/\x00") {
+			writeFile(t, filepath.Join(dir, job), "user=u-"+text+"\n")
+		}
+	}
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--hpc-job-info-dir="+dir, "--log.level=debug", "--log.format=json")
+	awaitPage(t, c, "/metrics", http.StatusOK, `hpc_user="u-`)
+	for _, path := range []string{"/", "/events", "/container/metrics", "/sd", "/-/ready", "/-/metrics"} {
+		_, text := page(t, c, path)
+		checkShown(t, path, text)
+		for _, name := range shownNames() {
+			if (path == "/" || path == "/container/metrics") && !strings.Contains(text, name) {
+				t.Errorf("%s shows no GPU %s:\n%s", path, name, text)
+			}
+		}
+	}
+	_, text := page(t, c, "/")
+	checkMarkup(t, text)
+	for _, want := range []string{"u-\uFFFD", "u-=HYPERLINK(1)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not show the user %q:\n%s", want, text)
+		}
+	}
+	_, served := page(t, c, "/metrics")
+	for line := range strings.Lines(body) {
+		if !strings.Contains(line, "bytes-") && !strings.Contains(served, line) {
+			t.Errorf("not passed on as it came: %q", line)
+		}
+	}
+	if want := `hostname="bidi-` + hostileTexts["bidi"] + `"`; !strings.Contains(served, want) {
+		t.Errorf("our series lack %q", want)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	checkShown(t, "the log", c.logged())
+}
+
+// TestHostileErrors: what an exporter answers in the place of readings, by who shows it.
+func TestHostileErrors(t *testing.T) {
+	t.Parallel()
+	for name, text := range hostileTexts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/refused-"+strings.Map(func(r rune) rune {
+					if r < ' ' || r == 0x7f { // net/http lets no server send these
+						return -1
+					}
+					return r
+				}, text))
+				fmt.Fprintf(w, "refused-%s", text)
+			}))
+			t.Cleanup(server.Close)
+			c := startProxy(t, itself(t), "--source="+server.URL+"/metrics", "--log.format=json")
+			checkShown(t, "/metrics", awaitPage(t, c, "/metrics", http.StatusBadGateway, "refused-"))
+			checkShown(t, "/-/ready", awaitPage(t, c, "/-/ready", http.StatusServiceUnavailable, "refused-"))
+			landing := awaitPage(t, c, "/", http.StatusOK, "refused-")
+			checkShown(t, "/", landing)
+			checkMarkup(t, landing)
+			for _, args := range []string{"doctor --source=" + server.URL + "/metrics", "--once --source=" + server.URL + "/metrics", "check health --url=" + c.url} {
+				out, _ := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput()
+				if checkShown(t, args, string(out)); !strings.Contains(string(out), "refused-") && !strings.HasPrefix(args, "check") {
+					t.Errorf("%s does not say why: %s", args, out)
+				}
+			}
+			if err := c.stop(); err != nil {
+				t.Error(err)
+			}
+			checkShown(t, "the log", c.logged())
+		})
+	}
+}
+
+// TestHostileKernelLog: texts of XIDs, and of who is not the kernel.
+func TestHostileKernelLog(t *testing.T) {
+	t.Parallel()
+	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
+	defer up.stop()
+	path, write := kernelLog(t)
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--kernel-log="+path, "--log.format=json")
+	awaitPage(t, c, "/metrics", http.StatusOK, `uuid="GPU-a"`)
+	for _, name := range slices.Sorted(maps.Keys(hostileTexts)) {
+		text := strings.ReplaceAll(hostileTexts[name], "\n", "")
+		write(kmsg("NVRM: Xid (PCI:0000:b5:00): 79, pid=7, name=" + name + text + ", " + name + "-" + text))
+		write("12,1,2,-;NVRM: Xid (PCI:0000:c5:00): 79, " + text + "\n")
+	}
+	for name := range hostileTexts {
+		awaitEvent(t, c, func(e event) bool { return e.XID == 79 && strings.HasPrefix(e.Text, name+"-") })
+	}
+	_, events := page(t, c, "/events")
+	checkShown(t, "/events", events)
+	_, landing := page(t, c, "/")
+	checkShown(t, "/", landing)
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	checkShown(t, "the log", c.logged())
+}
+
+// TestHostileRules: names, labels and expressions of rules, where they are right and where
+// they are not.
+func TestHostileRules(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	rule := func(name, expression, label string) string {
+		text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "g-" + name, "rules": []any{
+			map[string]any{"record": "a:b", "expr": expression, "labels": map[string]string{"l": label}}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, fmt.Sprintf("rules%d.yml", len(name)+len(label)*100))
+		writeFile(t, path, string(text)) // YAML holds JSON
+		return path
+	}
+	for name, text := range hostileTexts {
+		good := rule(text, "kpulse_gpu_temperature_celsius", text)
+		bad := rule(text, "a{b=\""+strings.NewReplacer(`\`, ``, `"`, ``, "\n", "").Replace(text)+"\"} +", text)
+		for _, path := range []string{good, bad} {
+			out, _ := exec.Command(itself(t), "check", "rules", path).CombinedOutput()
+			checkShown(t, "check rules of "+name, string(out))
+			os.Remove(path)
+		}
+	}
+	good := rule("bidi", "kpulse_gpu_temperature_celsius", "l-"+hostileTexts["bidi"])
+	c := startProxy(t, itself(t), "--backend=replay", "--rules.file="+good)
+	awaitPage(t, c, "/metrics", http.StatusOK, "a:b{.*l=\"l-"+hostileTexts["bidi"])
+	for _, path := range []string{"/", "/-/metrics", "/-/ready"} {
+		_, text := page(t, c, path)
+		checkShown(t, path, text)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	checkShown(t, "the log", c.logged())
+}
+
+// TestHostileTerminal: what the dashboard sends to a terminal, byte by byte.
+func TestHostileTerminal(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "page.prom")
+	writeFile(t, file, hostilePage())
+	sent := filepath.Join(t.TempDir(), "sent")
+	tm := newTerminal(t, [2]string{"200", "50"}, nil, "sleep", "1;", itself(t), "--tui", "--replay="+file)
+	tm.tmux("pipe-pane", "-O", "exec cat > "+sent)
+	tm.until("bidi-", "width-", "markup-")
+	for _, view := range []string{"2", "3", "4", "5", "e", "i"} {
+		tm.keys(view)
+		time.Sleep(200 * time.Millisecond) // whatever is drawn by then is looked at
+	}
+	tm.keys("C-c")
+	tm.until("EXIT ")
+	tm.await("the end in "+sent, func() bool { raw, _ := os.ReadFile(sent); return strings.Contains(string(raw), "EXIT ") })
+	raw, err := os.ReadFile(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range string(raw) {
+		if r >= 0x80 && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) || r == unicode.ReplacementChar {
+			t.Fatalf("the terminal is sent %U", r)
+		}
+	}
+	if strings.Contains(string(raw), "\x1b]52") || strings.Contains(string(raw), "\x1bP") {
+		t.Errorf("the terminal is sent what a label orders")
+	}
+}

@@ -356,6 +356,7 @@ func listen(ctx context.Context, handler http.Handler, opts *options, own *serve
 		MaxHeaderBytes:    maxHeader,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
+		HTTP2:             &http.HTTP2Config{WriteByteTimeout: expose.Silence},
 		ConnContext:       boundUnsent,
 		ErrorLog:          log.New(own, "", 0),
 	}

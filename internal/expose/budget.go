@@ -23,6 +23,10 @@ const (
 	// rateWindow is over how much time, spent in writing, the speed of a client is
 	// measured.
 	rateWindow = 10 * time.Second
+	// Silence is for how long a connection of HTTP/2 may take nothing until it is closed, for
+	// http.HTTP2Config.WriteByteTimeout. A deadline ends a stream alone there, by a frame
+	// that such a connection does not take either.
+	Silence = 30 * time.Second
 	// stalledAfter is for how long a piece is being written until its client may lose
 	// its place to another.
 	stalledAfter = time.Second
@@ -208,8 +212,9 @@ type place struct {
 	connection deadliner // nil if it cannot be cut
 	index      int       // among budget.places
 	cut        bool
-	begun      time.Time // when the write under way began, zero without one
-	piece      int       // how many bytes are written next, at most
+	begun      time.Time     // when the write under way began, zero without one
+	allowed    time.Duration // how long it may take
+	piece      int           // how many bytes are written next, at most
 
 	// Of the window, which ends when enough was read.
 	spent   time.Duration // in writing
@@ -262,10 +267,12 @@ func (p *place) begin(n int) bool {
 	if p.cut {
 		return false
 	}
-	p.begun = time.Now()
+	p.begun, p.allowed = time.Now(), Silence
 	if p.budget.rate > 0 && p.connection != nil {
 		due := time.Duration(float64(p.written+n) / float64(p.budget.rate) * float64(time.Second))
-		_ = p.connection.SetWriteDeadline(p.begun.Add(p.budget.window + due - p.spent)) // an error is that of the write too
+		left := p.budget.window + due - p.spent
+		p.allowed = min(left, Silence)
+		_ = p.connection.SetWriteDeadline(p.begun.Add(left)) // an error is that of the write too
 	}
 	return true
 }
@@ -287,7 +294,8 @@ func (p *place) end(n int, err error) {
 	if p.written += n; float64(p.written) >= float64(b.rate)*b.window.Seconds() {
 		p.spent, p.written = 0, 0
 	}
-	if !p.cut && b.rate > 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+	// Of HTTP/2 the error says only that the stream is closed.
+	if late := errors.Is(err, os.ErrDeadlineExceeded) || err != nil && took >= p.allowed; !p.cut && b.rate > 0 && late {
 		b.usage.CutForRate++
 	}
 }

@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// gated is a connection that is read only while its gate is open.
+type gated struct {
+	net.Conn
+	shut *atomic.Bool
+}
+
+// Read implements net.Conn.
+func (g gated) Read(b []byte) (int, error) {
+	for g.shut.Load() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return g.Conn.Read(b)
+}
+
+// tlsClient returns a client of its own connection by TLS, and what shuts that. Whatever
+// certificate it is shown is good.
+func tlsClient(t *testing.T, version2 bool) (*http.Client, *atomic.Bool) {
+	t.Helper()
+	shut := &atomic.Bool{}
+	transport := &http.Transport{
+		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
+		ForceAttemptHTTP2:  version2,
+		DisableCompression: true, // the body is long, and says little
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			return gated{conn, shut}, err
+		},
+	}
+	t.Cleanup(func() { shut.Store(false); transport.CloseIdleConnections() })
+	return &http.Client{Transport: transport}, shut
+}
+
+// startTLS starts a proxy of an exporter with a large body, that speaks TLS.
+func startTLS(t *testing.T, flags ...string) (base string, look func(path string) string) {
+	t.Helper()
+	dir := t.TempDir()
+	writeCertificate(t, filepath.Join(dir, "node.pem"))
+	config := filepath.Join(dir, "web.yml")
+	writeFile(t, config, "tls_server_config: {cert_file: node.pem, key_file: node.pem}\n")
+	body := largeBody()
+	up := startUpstream(func() ([]byte, error) { return body, nil })
+	t.Cleanup(up.stop)
+	c := startProxy(t, itself(t), append([]string{"--source=" + up.url + "/metrics", "--web.config.file=" + config, "--poll=0"}, flags...)...)
+	base = strings.Replace(c.url, "http:", "https:", 1)
+	client, _ := tlsClient(t, false)
+	return base, func(path string) string {
+		t.Helper()
+		res, err := client.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Status + "\n" + string(text)
+	}
+}
+
+// holdTLS asks for the metrics and reads but their beginning: of HTTP/2 with its connection
+// shut too, so that not even the window of the stream is what stops the proxy.
+func holdTLS(t *testing.T, base string, version2, shuts bool) {
+	t.Helper()
+	client, shut := tlsClient(t, version2)
+	res, err := client.Get(base + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shut.Store(false); res.Body.Close() })
+	if (res.ProtoMajor == 2) != version2 {
+		t.Fatalf("the answer is %s", res.Proto)
+	}
+	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	shut.Store(shuts)
+}
+
+// slowTLS are the ways in which a client by TLS does not read.
+var slowTLS = map[string]struct{ version2, shuts bool }{
+	"HTTP 1":                       {false, false},
+	"HTTP 2, window of the stream": {true, false},
+	"HTTP 2, connection":           {true, true},
+}
+
+// awaitLook looks until the answer matches.
+func awaitLook(t *testing.T, look func(string) string, path, match string) {
+	t.Helper()
+	re := regexp.MustCompile(match)
+	for end := time.Now().Add(patience); !re.MatchString(look(path)); time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s stays without %s:\n%.1000s", path, match, look(path))
+		}
+	}
+}
+
+// TestTLSClientsThatDoNotRead lose their places to one that reads, as without TLS.
+func TestTLSClientsThatDoNotRead(t *testing.T) {
+	t.Parallel()
+	for name, way := range slowTLS {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, look := startTLS(t, "--web.max-requests=2", "--web.min-read-rate=1")
+			holdTLS(t, base, way.version2, way.shuts)
+			holdTLS(t, base, way.version2, way.shuts)
+			awaitLook(t, look, "/metrics", "^200 ")
+			awaitLook(t, look, "/-/metrics", `\nkpulse_proxy_http_slow_clients_total\{reason="max_requests"\} [1-9]`)
+		})
+	}
+}
+
+// TestSlowTLSClientIsCut: also where its place is not needed.
+func TestSlowTLSClientIsCut(t *testing.T) {
+	t.Parallel()
+	for name, way := range slowTLS {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base, look := startTLS(t, "--web.min-read-rate=100KiB")
+			holdTLS(t, base, way.version2, way.shuts)
+			awaitLook(t, look, "/-/metrics", `\nkpulse_proxy_http_slow_clients_total\{reason="min_read_rate"\} 1\n`)
+			awaitLook(t, look, "/-/metrics", `\nkpulse_proxy_scrapes_in_flight 0\n`)
+		})
+	}
+}

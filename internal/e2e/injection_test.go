@@ -185,7 +185,7 @@ func TestFormulasInCSV(t *testing.T) {
 		if strings.HasPrefix(cell, "-5") && rows[0][i] == "gpu_temperature_margin_celsius" {
 			continue // a number is one
 		}
-		if cell != "" && strings.Contains("=+-@", cell[:1]) {
+		if cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) {
 			t.Errorf("a spreadsheet computes %s of the column %s", cell, rows[0][i])
 		}
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/base64"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 )
 
 // secrets are what a user may give us to read an exporter with, by where. None may be seen.
@@ -224,4 +227,54 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	if found := openly(string(text)); err != nil || found != nil || len(text) == 0 {
 		t.Errorf("the recording shows %q: %v", found, err)
 	}
+}
+
+// TestClusterCredentialsAreSeenNowhere: neither the token nor the key of a kubeconfig, while
+// the API server answers, refuses, and is gone.
+func TestClusterCredentialsAreSeenNowhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pair := filepath.Join(dir, "pair.pem")
+	writeCertificate(t, pair)
+	text, err := os.ReadFile(pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded := base64.StdEncoding.EncodeToString(text)
+	const token = "kub3token-sec"
+	cluster := kubetest.New(t)
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	writeFile(t, kubeconfig, fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: %s, client-certificate-data: %[3]s, client-key-data: %[3]s}}]\n", cluster.URL, token, encoded))
+	key := string(text[strings.Index(string(text), "PRIVATE KEY")+20:])[:40]
+	check := func(what, shown string) {
+		t.Helper()
+		for name, secret := range map[string]string{"token": token, "key": key, "key in base64": encoded[len(encoded)/2:][:40]} {
+			if strings.Contains(shown, secret) {
+				t.Errorf("%s shows the %s", what, name)
+			}
+		}
+	}
+	c := startProxy(t, itself(t), "--kube.discover", "--kube.workloads", "--kube.config="+kubeconfig, "--log.level=debug", "--web.enable-lifecycle", "--web.enable-pprof")
+	for _, does := range []string{"answers", "refuses", "is gone"} {
+		switch does {
+		case "refuses":
+			cluster.Deny(true)
+		case "is gone":
+			cluster.CloseClientConnections()
+			cluster.Close()
+		}
+		for _, request := range append(everyPath(), "GET /debug/pprof/goroutine?debug=2") {
+			method, path, _ := strings.Cut(request, " ")
+			check(request+" while the API server "+does, answerOf(t, method, c.url+path))
+		}
+		for _, args := range [][]string{{"doctor", "--kube.config=" + kubeconfig, "--timeout=5s"}, {"check", "config", kubeconfig}} {
+			out, _ := exec.Command(itself(t), args...).CombinedOutput()
+			check(args[0]+" while the API server "+does, string(out))
+		}
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	check("the log", c.logged())
 }

@@ -128,7 +128,9 @@ func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	drawProblem(r.Sub(0, 4, r.W, rows), &wrong, badgeOf(g).style)
 	rest := r.Sub(0, y, r.W, r.H-y)
 	share := shareRows(rest.W, rest.H)
-	p.history.utilization(rest.Sub(0, 0, rest.W, share.history), s, g)
+	if area := rest.Sub(0, 0, rest.W, share.history); !p.charts(area, s, g) {
+		p.history.utilization(area, s, g)
+	}
 	p.history.classes(rest.Sub(0, share.history, rest.W, share.classes), s, g)
 	drawCells(rest.Sub(0, share.history+share.classes, rest.W, share.cells), cardCells, g)
 	transferLine(rest.Sub(0, rest.H-1, rest.W, share.transfer), g)

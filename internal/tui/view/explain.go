@@ -68,8 +68,11 @@ func explainLines(s *State) []textLine {
 	if g := s.SelectedGPU(); g != nil {
 		lines = append(lines, heading(g.Label()+" now"))
 		add(client.ClassNames[g.Class].Long, advice[g.Class])
+		if g.Action != canonical.NumActions && g.Action != canonical.ActionNone {
+			lines = append(lines, textLine{"what to do", client.ActionWords(g.Action), badgeOf(g).style, false})
+		}
 		for _, raised := range g.Raised {
-			lines = append(lines, textLine{client.Conditions[raised.Condition].Name, remedies[raised.Condition], healthBadges[raised.State].style, false})
+			lines = append(lines, textLine{client.Conditions[raised.Condition].Name, conditionText(s, g, raised.Condition), healthBadges[raised.State].style, false})
 		}
 		if n := s.Nodes.Of(g); n != nil {
 			for _, o := range n.Sources {
@@ -100,6 +103,14 @@ func explainLines(s *State) []textLine {
 		add(client.Conditions[c].Name, remedies[c])
 	}
 	return lines
+}
+
+// conditionText says since when a condition of g is raised, and what to do about it.
+func conditionText(s *State, g *client.GPU, c canonical.Condition) string {
+	if since := conditionSince(s, g, c); since != "" {
+		return since + ". " + remedies[c]
+	}
+	return remedies[c]
 }
 
 // weightsText returns the weights of real utilization.

@@ -29,9 +29,10 @@ var goldenFrames = []struct {
 	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "sorted", "ascii", "none"}},
 	{100, 30, Fleet, []string{"sixteen"}},
 	{120, 40, Fleet, []string{"sick", "mig", "wasted"}},
-	{160, 45, Fleet, []string{"eight", "sixteen", "wasted"}},
+	{160, 45, Fleet, []string{"one", "eight", "sixteen", "wasted"}},
 	{200, 50, Fleet, []string{"many"}},
 	{240, 67, Fleet, []string{"eight"}},
+	{300, 80, Fleet, []string{"four"}},
 	{320, 90, Fleet, []string{"sixteen"}},
 
 	{40, 10, Focus, []string{"eight"}},

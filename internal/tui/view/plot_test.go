@@ -242,3 +242,23 @@ func BenchmarkPlot9x16(b *testing.B) {
 		frame = g.AppendANSI(frame[:0], colors)
 	}
 }
+
+// TestLargeCardsHaveCharts holds that a card with room has charts with axes of what is used
+// and claimed, of memory, power and temperature, and no wall of colour.
+func TestLargeCardsHaveCharts(t *testing.T) {
+	for _, test := range []struct {
+		scenario string
+		w, h     int
+		want     bool
+	}{{"one", 160, 45, true}, {"one", 120, 40, true}, {"four", 300, 80, true}, {"eight", 160, 45, false}, {"one", 60, 20, false}} {
+		g, _ := at(state(test.scenario), Fleet, test.w, test.h)
+		for _, want := range []string{"━━ Real util", "━━ GPU util", "━━ Memory", "━━ Power", "━━ GPU temp", "11:5"} {
+			if strings.Contains(g.Glyphs(), want) != test.want {
+				t.Errorf("%s at %d × %d: %q is there: %v", test.scenario, test.w, test.h, want, !test.want)
+			}
+		}
+		if test.want && strings.Contains(g.Glyphs(), strings.Repeat("█", test.w/2)) && test.scenario != "one" {
+			t.Errorf("%s at %d × %d: a wall", test.scenario, test.w, test.h)
+		}
+	}
+}

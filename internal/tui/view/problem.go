@@ -39,17 +39,25 @@ func problemOf(s *State, g *client.GPU) (p problem, ok bool) {
 
 // sinceText says since when the worst is so.
 func sinceText(s *State, g *client.GPU) string {
-	word, since := "since ", s.History.SeenAt(g.Key)
 	if !g.Gone {
-		worst := g.Raised[0].Condition
-		var older bool
-		if since, older = s.History.RaisedSince(g.Key, worst); older {
-			word = "for over "
-		}
-		if n := s.Nodes.Of(g); client.Conditions[worst].Field == canonical.XIDLast && n != nil && !g.XIDAt.IsZero() && !n.At.IsZero() {
-			// By the node's clock, as long as its reading is not old.
-			word, since = "since ", n.FetchedAt.Add(g.XIDAt.Sub(n.At))
-		}
+		return conditionSince(s, g, g.Raised[0].Condition)
+	}
+	if at := s.History.SeenAt(g.Key); !at.IsZero() {
+		return "since " + AgeText(max(0, s.Now.Sub(at)))
+	}
+	return ""
+}
+
+// conditionSince says since when a condition of g is raised: by the node where it tells, else
+// as we saw it. It is "" where that is not known.
+func conditionSince(s *State, g *client.GPU, c canonical.Condition) string {
+	word := "since "
+	since, older := s.History.RaisedSince(g.Key, c)
+	if older {
+		word = "for over "
+	}
+	if n := s.Nodes.Of(g); client.Conditions[c].Field == canonical.XIDLast && n != nil && !g.XIDAt.IsZero() && !n.At.IsZero() {
+		word, since = "since ", n.FetchedAt.Add(g.XIDAt.Sub(n.At)) // by the node's clock
 	}
 	if since.IsZero() {
 		return ""

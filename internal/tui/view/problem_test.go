@@ -54,6 +54,15 @@ func TestConditionsSayForHowLong(t *testing.T) {
 	if p, _ := problemOf(s, n.GPUs[2]); p.since != "since 2m" {
 		t.Errorf("later: %+v", p)
 	}
+	var explained strings.Builder
+	s.Nodes, s.GPUs = client.Nodes{n}, n.GPUs
+	s.Selected, n.GPUs[2].Action = n.GPUs[2].Key, canonical.ActionCheckHardware
+	for _, l := range explainLines(s) {
+		explained.WriteString(l.word + " " + l.text + "\n")
+	}
+	if !strings.Contains(explained.String(), "what to do check hardware\nGPU hot since 2m. Too hot for this model.") {
+		t.Errorf("explained:\n%s", explained.String())
+	}
 	if _, sick := problemOf(s, n.GPUs[1]); sick {
 		t.Error("something is wrong with a GPU that is well")
 	}

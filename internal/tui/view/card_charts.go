@@ -53,10 +53,10 @@ func (p *painter) drawCardChart(r screen.Rect, s *State, g *client.GPU, c *cardC
 	info := &client.Metrics[c.metric]
 	limit := info.Limit(g)
 	f := unitFormats[info.Unit].format
-	switch {
-	case info.Unit == canonical.Ratio:
+	switch info.Unit {
+	case canonical.Ratio:
 		f = whole
-	case info.Unit == canonical.Celsius:
+	case canonical.Celsius:
 		limit = 100
 	}
 	if !(limit > 0) {

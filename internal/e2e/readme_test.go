@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,6 +46,31 @@ func TestREADMEListsWhatLeanLeavesOut(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", strings.Join(names, ", "), row.Without, row.Instead)
 	}
 	checkTable(t, "lean", table.String())
+}
+
+// TestPagesCountTheMixin holds the numbers of alerts in pages to the files: a page for each
+// alert, of which those that are off at first are in no file.
+func TestPagesCountTheMixin(t *testing.T) {
+	text, err := os.ReadFile("../../mixin/prometheus_alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := map[string]bool{}
+	for _, m := range regexp.MustCompile(`- alert: "?(\w+)`).FindAllStringSubmatch(string(text), -1) {
+		on[m[1]] = true
+	}
+	all, err := filepath.Glob("../../mixin/runbooks/*.md")
+	if err != nil || len(all)-len(on) != 3 {
+		t.Errorf("%d runbooks and %d alerts that are on: three are not (%v)", len(all), len(on), err)
+	}
+	for page, want := range map[string]string{
+		readme:                  fmt.Sprintf("%d alerts (three of them off at first)", len(all)),
+		"../../mixin/README.md": fmt.Sprintf("%d alerts; three more are optional", len(on)),
+	} {
+		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q (%v)", page, want, err)
+		}
+	}
 }
 
 // checkTable holds the table of README.md between the comments of a name to what it

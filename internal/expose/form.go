@@ -50,7 +50,7 @@ func ThinnedTable() []Thinned {
 	return []Thinned{
 		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "what does not hold", Instead: "the one that holds", thin: withoutZeros, one: true},
 		{Families: []string{"gpu_health_condition"}, Without: "conditions that are not raised", Instead: "`kpulse_gpu_health_conditions_read`, how many were looked at", thin: withoutZeros, none: raisesNothing},
-		{Families: []string{"gpu_clock_event_active"}, Without: "reasons that do not hold", Instead: "absent: it does not hold, or nobody reads it", thin: withoutZeros},
+		{Families: []string{"gpu_clock_event_active"}, Without: "reasons that do not hold", Instead: "absent: it does not hold, or is not read", thin: withoutZeros},
 		{Families: []string{"gpu_recommended_action"}, Without: "`none`", Instead: "absent: nothing is to be done, or `kpulse_gpu_health` is `unknown`", thin: withoutFirst, one: true},
 		{Families: []string{"allocation_class_seconds_total"}, Without: "classes that the allocation was never in", Instead: "born as 0 when it enters one", thin: unborn},
 	}

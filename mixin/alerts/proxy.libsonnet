@@ -24,7 +24,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: 'No kpulse-proxy can be scraped.',
-            description: '{{ $labels.instance }}, as every other kpulse-proxy of the last day, does not answer, or says 502 because it can read none of its sources: no GPU is watched.',
+            description: '{{ $labels.instance }} and every other kpulse-proxy of the last day do not answer, or answer 502 because they can read none of their sources: no GPU is watched.',
           },
         },
         {

@@ -348,6 +348,7 @@ func (m *model) showNotice(text string) {
 
 func (m *model) setTheme(name string) {
 	m.state.Theme, m.palette = name, view.Palette(name, m.light, m.depth)
+	m.state.Mono = name == "mono" || m.depth == view.NoColors
 }
 
 // setSymbols draws with the symbols that the terminal can show.

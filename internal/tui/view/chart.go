@@ -123,14 +123,56 @@ func (p *plotView) drawBand(r screen.Rect, s *State, m client.Metric, gpus []*cl
 		b.low[x], b.median[x], b.high[x] = b.column[0], b.column[len(b.column)/2], b.column[len(b.column)-1]
 	}
 	r.Band(b.low, b.high, 0, limit, styleTrack)
+	if s.Mono {
+		dash(b.median, 2*c.PerCell)
+	}
 	r.Line(b.median, 0, limit, styleSeries3)
 	if g := s.SelectedGPU(); g != nil {
 		p.drawLine(r, s, g, m, limit, c, 0)
 	}
 }
 
-// drawChartTitle writes what is plotted, whether the scale is a limit, and the
-// reading of the device now or at the cursor.
+// dash leaves out every other n of values.
+func dash(values []float64, n int) {
+	for i := range values {
+		if i/n%2 == 1 {
+			values[i] = math.NaN()
+		}
+	}
+}
+
+// drawOutliers names the devices with the lowest and the highest reading, as ↓6 ↑3, where
+// they fit in w cells from x on.
+func drawOutliers(r screen.Rect, x, w int, s *State, m client.Metric, gpus []*client.GPU) {
+	var low, high *client.GPU
+	value := client.Metrics[m].Value
+	for _, g := range gpus {
+		v := value(s.current(g))
+		if !canonical.Given(v) {
+			continue
+		}
+		if low == nil || v < value(low) {
+			low = g
+		}
+		if high == nil || v > value(high) {
+			high = g
+		}
+	}
+	if low == nil || value(low) == value(high) {
+		return
+	}
+	const signs = 3 // ↓, blank and ↑
+	lowest, highest := s.Nodes.ID(low), s.Nodes.ID(high)
+	if signs+screen.Width(lowest)+screen.Width(highest) > w {
+		return
+	}
+	for _, part := range []piece{{"↓", styleFaint}, {lowest, stylePlain}, {" ↑", styleFaint}, {highest, stylePlain}} {
+		x = r.Text(x, 0, r.W-x, part.text, part.style)
+	}
+}
+
+// drawChartTitle writes what is plotted, whether the scale is a limit, which of many
+// devices stand out, and the reading of the device now or at the cursor.
 func drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, known bool, step time.Duration) {
 	info, as := &client.Metrics[m], unitFormats[client.Metrics[m].Unit]
 	g := s.SelectedGPU()
@@ -157,7 +199,10 @@ func drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU
 	}
 	const scaled = "to what was seen"
 	if !known && x+2+len(scaled) < r.W-10 {
-		r.Text(x+2, 0, len(scaled), scaled, styleFaint)
+		x = r.Text(x+2, 0, len(scaled), scaled, styleFaint)
+	}
+	if len(gpus) > numSeries {
+		drawOutliers(r, x+2, r.W-10-x-3, s, m, gpus)
 	}
 	v := info.Value(g)
 	if !s.Cursor.IsZero() { // the value that is drawn there, as coarse as it is kept

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -117,11 +118,15 @@ func drawLegend(r screen.Rect, s *State) {
 	if len(s.GPUs) > numSeries {
 		x = r.Text(x, 0, r.W-x, "━━ ", styleSeries0)
 		x = drawName(r, x-1, r.W-x, s, s.SelectedGPU(), styleStrong)
-		x = r.Text(x+1, 0, r.W-x, "━━ ", styleSeries3)
+		line := "━━ "
+		if s.Mono {
+			line = "╍╍ "
+		}
+		x = r.Text(x+1, 0, r.W-x, line, styleSeries3)
 		x = r.Text(x, 0, r.W-x, "median  ", stylePlain)
 		x = r.Text(x, 0, r.W-x, "░░ ", styleFaint)
-		b := count(append(r.Scratch(), "lowest to highest of "...), float64(len(s.GPUs)))
-		r.Number(x, 0, len(b), b, stylePlain)
+		b := count(append(r.Scratch(), "lowest ↓ to highest ↑ of "...), float64(len(s.GPUs)))
+		r.Number(x, 0, utf8.RuneCount(b), b, stylePlain)
 		return
 	}
 	models := len(s.GPUs) * screen.Width("━━ GPU 10 ")

@@ -262,3 +262,38 @@ func TestLargeCardsHaveCharts(t *testing.T) {
 		}
 	}
 }
+
+// TestMedianIsDashedWithoutColour holds that the median of many devices and the selected one
+// differ where there are no colours.
+func TestMedianIsDashedWithoutColour(t *testing.T) {
+	count := func(mono bool) int {
+		s := state("sixteen")
+		s.Mono = mono
+		g, _ := at(s, Plot, 160, 45)
+		if strings.Contains(g.Glyphs(), "╍╍ median") != mono {
+			t.Errorf("without colours %v: the legend is\n%s", mono, strings.Split(g.Glyphs(), "\n")[2])
+		}
+		return stylesIn(g)[styleSeries3]
+	}
+	if plain, dashed := count(false), count(true); dashed > plain*7/10 || dashed < plain*3/10 {
+		t.Errorf("the median has %d cells, dashed %d", plain, dashed)
+	}
+	m := []float64{1, 2, 3, 4, 5, 6, 7}
+	if dash(m, 2); m[1] != 2 || !math.IsNaN(m[2]) || !math.IsNaN(m[3]) || m[4] != 5 || !math.IsNaN(m[6]) {
+		t.Errorf("dashed %v", m)
+	}
+}
+
+// TestOutliersAreNamed holds that charts of many devices name the lowest and the highest.
+func TestOutliersAreNamed(t *testing.T) {
+	s := state("sixteen")
+	s.GPUs[5].RealUtilization, s.GPUs[11].RealUtilization = 0.001, 0.999
+	s.GPUs[3].RealUtilization = math.NaN()
+	g, _ := at(s, Plot, 200, 50)
+	if !strings.Contains(g.Glyphs(), "Real util  ↓5 ↑11") {
+		t.Errorf("no outliers:\n%s", g.Glyphs())
+	}
+	if g, _ := at(state("four"), Plot, 200, 50); strings.Contains(g.Glyphs(), "Real util  ↓") {
+		t.Error("four lines have a legend")
+	}
+}

@@ -57,6 +57,7 @@ type State struct {
 	Scroll int
 
 	Theme   string // one of Themes
+	Mono    bool   // there are no colours: lines differ by how they are drawn
 	Symbols string // one of SymbolSets
 	Mouse   bool
 	Bell    bool // bad events ring the terminal's bell

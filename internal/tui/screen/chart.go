@@ -55,13 +55,18 @@ func (r Rect) Mark(x, y, w int, v, beyond float64, shade, mark Style) {
 
 // Area draws a column for each of values from the left of r on, filled from the bottom
 // up to the value between lo and hi: at least one eighth of a cell, but nothing for
-// NaN, so that a gap is no 0. st returns the style of a column.
+// NaN, so that a gap is no 0. One of a single row leaves its last eighth free, so that it
+// does not merge with one below it. st returns the style of a column.
 func (r Rect) Area(values []float64, lo, hi float64, st func(i int) Style) {
+	eighths := r.H * 8
+	if r.H == 1 {
+		eighths--
+	}
 	for i, v := range values[:min(len(values), r.W)] {
 		if math.IsNaN(v) {
 			continue
 		}
-		filled := max(1, int(math.Round(scale(v, lo, hi)*float64(r.H*8))))
+		filled := max(1, int(math.Round(scale(v, lo, hi)*float64(eighths))))
 		style := st(i)
 		for y := r.H - 1; y >= 0 && filled > 0; y-- {
 			r.Set(i, y, levels[min(filled, 8)], style)

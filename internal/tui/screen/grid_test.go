@@ -61,7 +61,7 @@ func TestDrawing(t *testing.T) {
 		{"bar of too much", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, 7, 0, 0) }, "████"},
 		{"bar of what was not read", 4, 1, Braille, func(r Rect) { r.Bar(0, 0, 4, notGiven, 0, 0) }, "    "},
 		{"bar in ASCII", 8, 1, ASCII, func(r Rect) { r.Bar(0, 0, 8, .5+3.0/64, 0, 0) }, "####-..."},
-		{"area", 7, 1, Braille, func(r Rect) { r.Area(nan, 0, 100, unstyled) }, "▁▄ █▁█ "},
+		{"area", 7, 1, Braille, func(r Rect) { r.Area(nan, 0, 100, unstyled) }, "▁▄ ▇▁▇ "},
 		{"area of two rows", 6, 2, Braille, func(r Rect) { r.Area([]float64{0, 25, 50, 75, 100}, 0, 100, unstyled) }, "   ▄█ \n▁▄███ "},
 		{"area without a scale", 2, 1, Braille, func(r Rect) { r.Area([]float64{5, 5}, 5, 5, unstyled) }, "▁▁"},
 		{"line", 3, 1, Braille, func(r Rect) { r.Line([]float64{0, 0, 100, 100, notGiven, 0}, 0, 100, 0) }, "⣀⠏⢀"},

@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 	"internal/counters":                     {"internal/canonical", "internal/dcgm", "internal/diag", "internal/translate"},
 	"internal/rules":                        {"internal/canonical", "internal/diag"},
 	"internal/expose":                       {"internal/canonical", "internal/exposition"},
+	"internal/expose/exposetest":            {"internal/canonical", "internal/expose"},
 	"internal/rules/engine":                 {"internal/rules", "internal/canonical", "internal/exposition"},
 	"internal/export":                       {"internal/canonical", "internal/exposition"},
 	"internal/tui":                          {"internal/tui/client", "internal/tui/history", "internal/tui/screen", "internal/tui/svg", "internal/tui/view", "internal/canonical"},

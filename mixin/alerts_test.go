@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose/exposetest"
 )
 
 // unitTests is what we look at in a file for promtool test rules.
@@ -33,8 +35,32 @@ func testFiles(t *testing.T) []string {
 	return files
 }
 
-// TestAlertsByPromtool runs the unit tests of the alerts with Prometheus' own tool. It is
-// installed by .ci/run; elsewhere the test is skipped where it lacks.
+// inBothForms are testFiles with the series of each form, where the form makes a difference.
+func inBothForms(t *testing.T) (files []string) {
+	t.Helper()
+	for _, file := range testFiles(t) {
+		for _, form := range exposetest.Forms {
+			text, changed, err := exposetest.Promtool(file, form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if t.Logf("%s, %s: %d series are others", file, form, changed); changed == 0 {
+				files = append(files, file)
+				break
+			}
+			as := filepath.Join(t.TempDir(), form+"-"+filepath.Base(file))
+			if err := os.WriteFile(as, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, as)
+		}
+	}
+	return files
+}
+
+// TestAlertsByPromtool runs the unit tests of the alerts with Prometheus' own tool, with
+// the series of each form. It is installed by .ci/run; elsewhere the test is skipped where it
+// lacks.
 func TestAlertsByPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -43,7 +69,7 @@ func TestAlertsByPromtool(t *testing.T) {
 		}
 		t.Skip("promtool is not installed")
 	}
-	args := append([]string{"test", "rules"}, testFiles(t)...)
+	args := append([]string{"test", "rules"}, inBothForms(t)...)
 	for _, args := range [][]string{{"check", "rules", "prometheus_alerts.yaml", "prometheus_rules.yaml"}, args} {
 		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -5,9 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/expose/exposetest"
 )
 
-// TestPromtool has Prometheus' own tool check the rules and run their tests.
+// TestPromtool has Prometheus' own tool check the rules, and run their tests with the
+// series of each form.
 func TestPromtool(t *testing.T) {
 	binary, err := exec.LookPath("promtool")
 	if err != nil {
@@ -17,19 +20,55 @@ func TestPromtool(t *testing.T) {
 		}
 		t.Skip("no promtool in the PATH; apt-get install prometheus")
 	}
-	for _, c := range []struct{ verb, pattern string }{{"check", "*.rules.yml"}, {"test", "*_test.yml"}} {
-		files, err := filepath.Glob(c.pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v, %v", c.pattern, files, err)
-		}
-		for _, file := range files {
-			t.Run(file, func(t *testing.T) {
-				t.Parallel()
-				out, err := exec.Command(binary, c.verb, "rules", file).CombinedOutput()
-				if err != nil {
-					t.Errorf("promtool %s rules %s: %v\n%s", c.verb, file, err, out)
-				}
-			})
-		}
+	for _, file := range files(t, "*.rules.yml") {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			promtool(t, binary, "check", file)
+		})
 	}
+	for _, file := range files(t, "*_test.yml") {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			for _, as := range inBothForms(t, file) {
+				promtool(t, binary, "test", as)
+			}
+		})
+	}
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, files, err)
+	}
+	return files
+}
+
+func promtool(t *testing.T, binary, verb, file string) {
+	t.Helper()
+	if out, err := exec.Command(binary, verb, "rules", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool %s rules %s: %v\n%s", verb, file, err, out)
+	}
+}
+
+// inBothForms returns a file of tests with the series of each form, or as it is where the
+// form makes no difference.
+func inBothForms(t *testing.T, file string) (files []string) {
+	t.Helper()
+	for _, form := range exposetest.Forms {
+		text, changed, err := exposetest.Promtool(file, form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if t.Logf("%s: %d series are others", form, changed); changed == 0 {
+			return []string{file}
+		}
+		as := filepath.Join(t.TempDir(), form+"-"+file)
+		if err := os.WriteFile(as, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, as)
+	}
+	return files
 }

@@ -53,7 +53,13 @@ func demo(period time.Duration) source.Source {
 // half a second after the ticks of a stream.
 func play(t *testing.T, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, exposition []byte)) {
 	t.Helper()
-	writer, out := expose.NewWriter(expose.Form{Full: true}), &bytes.Buffer{}
+	playIn(t, "full", open, every, total, visit)
+}
+
+// playIn is play in a form.
+func playIn(t *testing.T, form string, open func() (source.Source, error), every, total time.Duration, visit func(at time.Time, exposition []byte)) {
+	t.Helper()
+	writer, out := expose.NewWriter(forms[form]), &bytes.Buffer{}
 	playSnapshots(t, open, every, total, func(at time.Time, snap *canonical.Snapshot) {
 		out.Reset()
 		if err := writer.Write(out, snap); err != nil {
@@ -125,9 +131,15 @@ func counted(s series, family string, device [2]string) map[string]float64 {
 }
 
 func TestLedgerRecoversTheScriptOfTheDemo(t *testing.T) {
+	for form := range forms {
+		t.Run(form, func(t *testing.T) { recoverScript(t, form) })
+	}
+}
+
+func recoverScript(t *testing.T, form string) {
 	ticks := 0
 	var last series
-	play(t, func() (source.Source, error) { return demo(time.Second), nil }, 15*time.Second, 300*time.Second, func(_ time.Time, exposition []byte) {
+	playIn(t, form, func() (source.Source, error) { return demo(time.Second), nil }, 15*time.Second, 300*time.Second, func(_ time.Time, exposition []byte) {
 		if err := checkExposition(exposition); err != nil {
 			t.Error(err)
 		}
@@ -164,13 +176,22 @@ func TestLedgerRecoversTheScriptOfTheDemo(t *testing.T) {
 // the last ten of them.
 func TestPrometheusSeesEverySecond(t *testing.T) {
 	t.Parallel()
+	for form := range forms {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			seeEverySecond(t, form)
+		})
+	}
+}
+
+func seeEverySecond(t *testing.T, form string) {
 	binary := prometheusBinary(t)
 	const family = "kpulse_gpu_workload_class_seconds_total"
 	end := time.Now().Add(-time.Hour).Truncate(time.Second)
 	var history bytes.Buffer
 	var shift time.Duration
 	const total = 12 * time.Minute
-	play(t, func() (source.Source, error) { return demo(time.Second), nil }, 15*time.Second, total, func(at time.Time, exposition []byte) {
+	playIn(t, form, func() (source.Source, error) { return demo(time.Second), nil }, 15*time.Second, total, func(at time.Time, exposition []byte) {
 		if shift == 0 {
 			shift = end.Add(-total).Sub(at)
 		}

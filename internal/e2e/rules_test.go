@@ -44,8 +44,10 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 		total  time.Duration
 		least  int // results
 	}{
-		{"own", []string{"testdata/rules/own.rules.yml"}, renderer, 20 * time.Minute, 5_000},
-		{"shipped", shippedRules(t, "kpulse-*.rules.yml"), renderer, 66 * time.Minute, 10_000},
+		{"own", []string{"testdata/rules/own.rules.yml"}, renderer("full"), 20 * time.Minute, 5_000},
+		{"own, lean", []string{"testdata/rules/own.rules.yml"}, renderer("lean"), 20 * time.Minute, 5_000},
+		{"shipped", shippedRules(t, "kpulse-*.rules.yml"), renderer("full"), 66 * time.Minute, 10_000},
+		{"shipped, lean", shippedRules(t, "kpulse-*.rules.yml"), renderer("lean"), 66 * time.Minute, 10_000},
 		// These yield where the proxy is scraped, so they see the exporter alone.
 		{"shipped for an exporter", shippedRules(t, "dcgm-exporter.rules.yml"), upstreamAlone, 25 * time.Minute, 5_000},
 	} {
@@ -140,14 +142,16 @@ func record(t *testing.T, groups []rules.Group, render func() func(*canonical.Sn
 }
 
 // renderer renders a reading as it is served: the lines of the upstream that
-// Prometheus accepts, and ours.
-func renderer() func(*canonical.Snapshot) [][]byte {
-	writer := expose.NewWriter(expose.Form{Full: true})
-	var ours bytes.Buffer
-	return func(s *canonical.Snapshot) [][]byte {
-		ours.Reset()
-		_ = writer.Write(&ours, s) // memory takes everything
-		return append(slices.Clone(s.Valid), ours.Bytes())
+// Prometheus accepts, and ours in a form.
+func renderer(form string) func() func(*canonical.Snapshot) [][]byte {
+	return func() func(*canonical.Snapshot) [][]byte {
+		writer := expose.NewWriter(forms[form])
+		var ours bytes.Buffer
+		return func(s *canonical.Snapshot) [][]byte {
+			ours.Reset()
+			_ = writer.Write(&ours, s) // memory takes everything
+			return append(slices.Clone(s.Valid), ours.Bytes())
+		}
 	}
 }
 

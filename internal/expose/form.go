@@ -8,8 +8,8 @@ import (
 
 // Form is which series of ours are served.
 type Form struct {
-	// Full serves every class, state and condition of a device with 0 or 1, and every counter
-	// from 0 on; else only those that hold, and those that have counted.
+	// Full serves every class, state and condition of a device with 0 or 1, and the seconds of
+	// an allocation in every class; else only those that hold, and the classes that it was in.
 	Full bool
 	// Exclude reports whether a family is left out, by its whole name; nil leaves out none.
 	Exclude func(family string) bool

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -115,7 +116,7 @@ func rewrite(node any, form string) (all []input, changed int, err error) {
 	}
 	lean := all[:0]
 	for _, one := range all {
-		if name := one.labels.Get(labels.MetricName); thinned[name] {
+		if name := one.labels.Get(model.MetricNameLabel); thinned[name] {
 			was := one.Values
 			if !one.thin(strings.HasSuffix(name, "_total")) {
 				changed++
@@ -164,7 +165,7 @@ func complete(all []input) (added []input) {
 	have, groups := map[string]bool{}, map[string][]input{}
 	var order []string
 	for _, one := range all {
-		e, is := enumerations[one.labels.Get(labels.MetricName)]
+		e, is := enumerations[one.labels.Get(model.MetricNameLabel)]
 		if !is {
 			continue
 		}
@@ -177,7 +178,7 @@ func complete(all []input) (added []input) {
 	}
 	for _, group := range order {
 		others := groups[group]
-		for _, set := range enumerations[others[0].labels.Get(labels.MetricName)].of {
+		for _, set := range enumerations[others[0].labels.Get(model.MetricNameLabel)].of {
 			b := labels.NewBuilder(others[0].labels)
 			for name, v := range set {
 				if others[0].labels.Has(name) {

@@ -58,9 +58,10 @@ type input struct {
 	values []parser.SequenceValue
 }
 
-// Promtool returns the text of a file of promtool's tests with its input series as a form has
-// them, and rule files by absolute paths. It tells how many series are others.
-func Promtool(file, form string) (text []byte, changed int, err error) {
+// Promtool returns a file of promtool's tests with their input series as a form has them, and
+// rule files by absolute paths. Tests for which the form makes no difference are left out; n
+// is how many remain.
+func Promtool(file, form string) (text []byte, n int, err error) {
 	text, err = os.ReadFile(file)
 	if err != nil {
 		return nil, 0, err
@@ -76,19 +77,23 @@ func Promtool(file, form string) (text []byte, changed int, err error) {
 		}
 		tests["rule_files"].([]any)[i] = path
 	}
+	var others []any
 	for _, test := range tests["tests"].([]any) {
 		test := test.(map[string]any)
-		series, n, err := rewrite(test["input_series"], form)
+		series, changed, err := rewrite(test["input_series"], form)
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s: %w", file, err)
 		}
-		test["input_series"], changed = series, changed+n
+		if test["input_series"] = series; changed > 0 {
+			others = append(others, test)
+		}
 	}
+	tests["tests"] = others
 	text, err = yaml.Marshal(tests)
-	return text, changed, err
+	return text, len(others), err
 }
 
-// rewrite returns the input series of a test as a form has them.
+// rewrite returns the input series of a test as a form has them, and how many are others.
 func rewrite(node any, form string) (all []input, changed int, err error) {
 	text, err := yaml.Marshal(node)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,8 +25,8 @@ type right struct {
 const knownDenials = 1024
 
 // denials are the rights that the API server says we do not have. The log tells of each
-// resource once, however many namespaces and objects have it. It is safe for concurrent
-// use.
+// resource once, however many namespaces and objects have it. A right that nobody needs any
+// more is forgotten. It is safe for concurrent use.
 type denials struct {
 	logger *slog.Logger
 
@@ -48,6 +49,7 @@ func (d *denials) isDenied(r right, now time.Time) bool {
 func (d *denials) deny(r right, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.forget(now)
 	if d.count(r.resource) == 0 {
 		n := note(r.resource, r.namespace, 1)
 		d.logger.Warn("who holds the GPUs is not known in full", "cause", n.Cause, "remedy", n.Remedy)
@@ -80,10 +82,17 @@ func (d *denials) count(of schema.GroupResource) (n int) {
 	return n
 }
 
+// forget forgets the rights that nobody needs any more, as once their pods are gone: what is
+// denied is asked for again sooner than that. The caller holds mu.
+func (d *denials) forget(now time.Time) {
+	maps.DeleteFunc(d.until, func(_ right, until time.Time) bool { return now.Sub(until) > outOfUse })
+}
+
 // notes are what to grant, a note for each resource.
 func (d *denials) notes() (notes []canonical.Note) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.forget(time.Now())
 	rights := make([]right, 0, len(d.until))
 	for r := range d.until {
 		rights = append(rights, r)

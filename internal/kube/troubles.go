@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -23,7 +24,8 @@ var errTroubled = errors.New("the API server fails at this kind")
 
 // troubles are the kinds at which the API server fails. Each is asked for again after a
 // pause, which doubles from one failure to the next; the log tells of the beginning and of
-// the end. They are safe for concurrent use.
+// the end. A kind that nobody asks about any more is forgotten. They are safe for concurrent
+// use.
 type troubles struct {
 	logger *slog.Logger
 
@@ -36,6 +38,7 @@ type trouble struct {
 	cause string
 	pause time.Duration
 	until time.Time // when to ask again
+	asked time.Time // when somebody last wanted to
 }
 
 func newTroubles(logger *slog.Logger) *troubles {
@@ -51,6 +54,7 @@ func (t *troubles) enter(kind schema.GroupKind, now time.Time) bool {
 	if one == nil {
 		return true
 	}
+	one.asked = now
 	if now.Before(one.until) {
 		return false
 	}
@@ -65,8 +69,10 @@ func (t *troubles) take(ctx context.Context, kind schema.GroupKind, err error) e
 	if err != nil && !isTrouble && !isAnswer(err) {
 		return err
 	}
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.forget(now)
 	one := t.byKind[kind]
 	switch {
 	case !isTrouble && one == nil:
@@ -78,14 +84,14 @@ func (t *troubles) take(ctx context.Context, kind schema.GroupKind, err error) e
 	case one == nil && len(t.byKind) >= knownKinds:
 		return errTroubled
 	case one == nil:
-		one = &trouble{pause: firstPause, cause: err.Error()}
+		one = &trouble{pause: firstPause, cause: err.Error(), asked: now}
 		t.byKind[kind] = one
 		n := troubleNote(kind, one.cause)
 		t.logger.Warn("who holds the GPUs is not known in full", "cause", n.Cause, "remedy", n.Remedy)
 	default:
 		one.pause, one.cause = min(2*one.pause, longestPause), err.Error()
 	}
-	one.until = time.Now().Add(one.pause/2 + rand.N(one.pause)) //nolint:gosec // spreads load
+	one.until = now.Add(one.pause/2 + rand.N(one.pause)) //nolint:gosec // spreads load
 	return errTroubled
 }
 
@@ -98,10 +104,17 @@ func isOfKind(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
+// forget forgets the kinds that nobody asks about any more, as once their pods are gone: a pod
+// whose owner is not known is looked up again sooner than that. The caller holds mu.
+func (t *troubles) forget(now time.Time) {
+	maps.DeleteFunc(t.byKind, func(_ schema.GroupKind, one *trouble) bool { return now.Sub(one.asked) > outOfUse })
+}
+
 // notes are of the kinds in trouble.
 func (t *troubles) notes() (notes []canonical.Note) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.forget(time.Now())
 	for kind, one := range t.byKind {
 		notes = append(notes, troubleNote(kind, one.cause))
 	}

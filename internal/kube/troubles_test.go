@@ -101,3 +101,27 @@ func TestKindThatFailsIsAskedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestKindThatNobodyAsksAbout is forgotten; one that somebody does stays in trouble.
+func TestKindThatNobodyAsksAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, failed := newTroubles(discard), fmt.Errorf("get: %w", context.DeadlineExceeded)
+		gone, here := schema.GroupKind{Group: "ray.io", Kind: "RayCluster"}, schema.GroupKind{Group: "argoproj.io", Kind: "Rollout"}
+		for _, kind := range []schema.GroupKind{gone, here} {
+			if err := all.take(t.Context(), kind, failed); !errors.Is(err, errTroubled) {
+				t.Fatal(err)
+			}
+		}
+		for range 7 {
+			if n := len(all.notes()); n != 2 {
+				t.Fatalf("%d notes before the time is over", n)
+			}
+			time.Sleep(outOfUse / 7)
+			all.enter(here, time.Now())
+		}
+		time.Sleep(time.Second)
+		if notes := all.notes(); len(notes) != 1 || !strings.Contains(notes[0].Cause, here.Kind) {
+			t.Errorf("notes %q", notes)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package expose
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -81,20 +82,32 @@ func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
 	}
 	if now.Sub(h.swept) > handoverMemory {
 		h.swept = now
-		for key, one := range h.known {
-			if now.Sub(one.at) > handoverMemory {
-				delete(h.known, key)
-				delete(h.codes, key)
-			}
-		}
+		h.sweep(now)
 	}
+}
+
+// sweep forgets holders that nobody reads any more, and the accounts that sources had which do
+// not read theirs any more: exporters come and go under ever new names.
+func (h *handovers) sweep(now time.Time) {
+	for key, one := range h.known {
+		if now.Sub(one.at) > handoverMemory {
+			delete(h.known, key)
+			delete(h.codes, key)
+		}
+		maps.DeleteFunc(one.others, func(_ string, other noted) bool { return now.Sub(other.at) > handoverMemory })
+	}
+}
+
+// holder is a device of the roster.
+func (r *reading) holder(row int) holder {
+	d := &r.snapshot.Ledger.Roster.Devices[row]
+	return holder{device: d.Identity(), hostname: d.Hostname}
 }
 
 func (h *handovers) devices(r *reading, text *rows, now time.Time) {
 	ledger := &r.snapshot.Ledger
 	for row := range min(len(ledger.Devices), text.labels.len()) {
-		d := &ledger.Roster.Devices[row]
-		key := holder{device: d.Identity(), hostname: d.Hostname}
+		key := r.holder(row)
 		if len(text.labels.at(row)) == 0 {
 			h.note(key, r.source.Name, &ledger.Devices[row], now)
 			continue
@@ -109,8 +122,7 @@ func (h *handovers) allocations(r *reading, text *rows, now time.Time) {
 	ledger := &r.snapshot.Ledger
 	for row := range min(len(ledger.Allocations), text.labels.len()) {
 		a := &ledger.AllocationRoster.Allocations[row]
-		d := &ledger.Roster.Devices[a.Device]
-		key := holder{device: d.Identity(), hostname: d.Hostname}
+		key := r.holder(a.Device)
 		key.label.workload, key.label.kind, key.label.name = a.Workload, a.Kind, a.Name
 		if len(text.labels.at(row)) == 0 {
 			h.note(key, r.source.Name, &ledger.Allocations[row], now)

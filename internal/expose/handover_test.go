@@ -127,6 +127,22 @@ func TestCountersOfOverlappingScrapes(t *testing.T) {
 	}
 }
 
+// TestHandoversForget: of a device that is always read, the sources are forgotten that also had
+// it for a while.
+func TestHandoversForget(t *testing.T) {
+	h := handovers{known: map[holder]*handover{}}
+	account, now := canonical.Account{}, time.Unix(0, 0)
+	for i := range 10 {
+		now = now.Add(handoverMemory + time.Second)
+		h.take(holder{}, &canonical.Source{Name: "one", At: now}, &account, now)
+		h.note(holder{}, fmt.Sprint("other ", i), &account, now)
+		h.follow(nil, nil, now)
+	}
+	if one := h.known[holder{}]; len(one.others) != 1 {
+		t.Errorf("%d accounts of others are remembered, want that of the last", len(one.others))
+	}
+}
+
 // TestCountsOfXIDsDoNotJump: they go on where the other source takes over, also of codes that
 // it was not told of.
 func TestCountsOfXIDsDoNotJump(t *testing.T) {

@@ -39,12 +39,6 @@ func (h *handovers) xids(r *reading, text *rows, now time.Time) {
 	}
 }
 
-// holder is a device of the roster.
-func (r *reading) holder(row int) holder {
-	d := &r.snapshot.Ledger.Roster.Devices[row]
-	return holder{device: d.Identity(), hostname: d.Hostname}
-}
-
 // untold adds the counts of the codes that were served of a device, and that its source now
 // has not.
 func (h *handovers) untold(r *reading, row int, now time.Time) {

@@ -4,9 +4,11 @@ package folder
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -115,9 +117,14 @@ func (f *Folder[T]) Each(visit func(name string, content T)) {
 // Full reports whether the directory had more than MaxFiles when Look saw it.
 func (f *Folder[T]) Full() bool { return f.full }
 
-// Outside returns the names of links that lead out of the directory and were not followed
-// when Look saw them. It is valid until the next Look.
-func (f *Folder[T]) Outside() []string { return f.outside }
+// Outside returns how many links lead out of the directory and were not followed when Look
+// saw them, and an error that names the first; dir is what people know the directory by.
+func (f *Folder[T]) Outside(dir string) (links int, err error) {
+	if len(f.outside) == 0 {
+		return 0, nil
+	}
+	return len(f.outside), fmt.Errorf("%s/%s leads out of the directory, and is not read; write a file there, not a link", dir, slices.Min(f.outside))
+}
 
 // list returns what is in the directory, up to the bound.
 func (f *Folder[T]) list() ([]fs.DirEntry, error) {

@@ -24,7 +24,7 @@ func look(t *testing.T, dir fs.FS) (map[string]string, []string) {
 	}
 	found := map[string]string{}
 	f.Each(func(name, content string) { found[name] = content })
-	return found, slices.Sorted(slices.Values(f.Outside()))
+	return found, slices.Sorted(slices.Values(f.outside))
 }
 
 // TestLinks: one that stays in the directory is followed, one that leads out is not, however

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -104,11 +103,9 @@ func (d *Directory) look(now time.Time) {
 			first, s.Err = name, fmt.Errorf("%s/%w", d.name, c.err)
 		}
 	})
-	if outside := d.files.Outside(); len(outside) > 0 {
-		s.Malformed += len(outside)
-		if s.Err == nil {
-			s.Err = fmt.Errorf("%s/%s leads out of the directory, and is not read; write a file there, not a link", d.name, slices.Min(outside))
-		}
+	outside, err := d.files.Outside(d.name)
+	if s.Malformed += outside; s.Err == nil {
+		s.Err = err
 	}
 	s.Read, s.Full = len(jobs), d.files.Full()
 	if s.Full && s.Err == nil {

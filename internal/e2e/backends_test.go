@@ -82,11 +82,11 @@ func backendTable(t *testing.T) string {
 	return text.String()
 }
 
-// TestREADMEListsBackends keeps the table of what each backend reads equal to what the
+// TestPagesListBackends keeps the table of what each backend reads equal to what the
 // sources are made from. TestRealStackWays shows it on NVIDIA's own programs.
-func TestREADMEListsBackends(t *testing.T) {
+func TestPagesListBackends(t *testing.T) {
 	if !nvml.Gives(150) {
 		t.Skip("built without cgo, and so without NVML")
 	}
-	checkTable(t, "backends", backendTable(t))
+	checkTable(t, usingPage, "backends", backendTable(t))
 }

@@ -307,7 +307,7 @@ func TestChartValuesAreDescribed(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| value | default | |\n|---|---|---|\n")
 	describe(t, &table, "", values.Content[0], schema)
-	checkTableOf(t, chart+"/README.md", "values", table.String())
+	checkTable(t, chart+"/README.md", "values", table.String())
 }
 
 // describe writes a row for each value below a key, in the order of values.yaml.

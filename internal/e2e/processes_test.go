@@ -152,7 +152,7 @@ func TestProcessesBehindALocalProxy(t *testing.T) {
 		}
 		proxy.Close()
 	}
-	for _, file := range []string{readme, "../../deploy/settings.md"} {
+	for _, file := range []string{usingPage, "../../deploy/settings.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

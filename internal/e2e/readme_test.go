@@ -15,13 +15,18 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files and README.md's table")
+var update = flag.Bool("update", false, "rewrite golden files and the tables of pages")
 
-const readme = "../../README.md"
+// Pages with parts that are made from the program.
+const (
+	readme     = root + "README.md"
+	usingPage  = root + "cmd/kpulse-proxy/README.md"
+	seriesPage = root + "internal/expose/SERIES.md"
+)
 
-// TestREADMEListsEverySeries keeps the table in README.md equal to what the
+// TestPagesListEverySeries keeps the table in SERIES.md equal to what the
 // exposition is made from.
-func TestREADMEListsEverySeries(t *testing.T) {
+func TestPagesListEverySeries(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| series | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, s := range expose.SeriesTable() {
@@ -31,11 +36,11 @@ func TestREADMEListsEverySeries(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", s.Name, s.Type, labels, s.Help)
 	}
-	checkTable(t, "series", table.String())
+	checkTable(t, seriesPage, "series", table.String())
 }
 
-// TestREADMEListsWhatLeanLeavesOut keeps that table equal to what the exposition leaves out.
-func TestREADMEListsWhatLeanLeavesOut(t *testing.T) {
+// TestPagesListWhatLeanLeavesOut keeps that table equal to what the exposition leaves out.
+func TestPagesListWhatLeanLeavesOut(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| series | left out | in its place |\n|---|---|---|\n")
 	for _, row := range expose.ThinnedTable() {
@@ -45,7 +50,7 @@ func TestREADMEListsWhatLeanLeavesOut(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", strings.Join(names, ", "), row.Without, row.Instead)
 	}
-	checkTable(t, "lean", table.String())
+	checkTable(t, seriesPage, "lean", table.String())
 }
 
 // TestPagesCountTheMixin holds the numbers of alerts in pages to the files: a page for each
@@ -73,34 +78,28 @@ func TestPagesCountTheMixin(t *testing.T) {
 	}
 }
 
-// checkTable holds the table of README.md between the comments of a name to what it
+// checkTable holds the table of a page between the comments of a name to what it
 // should be, or with -update writes it.
-func checkTable(t *testing.T, name, table string) {
-	t.Helper()
-	checkTableOf(t, readme, name, table)
-}
-
-// checkTableOf is the same of another file.
-func checkTableOf(t *testing.T, readme, name, table string) {
+func checkTable(t *testing.T, page, name, table string) {
 	t.Helper()
 	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->\n"
-	b, err := os.ReadFile(readme)
+	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, _ := strings.Cut(string(b), begin)
 	_, after, found := strings.Cut(rest, end)
 	if !found {
-		t.Fatalf("%s has no %q … %q", readme, begin, end)
+		t.Fatalf("%s has no %q … %q", page, begin, end)
 	}
 	want := before + begin + "\n" + table + "\n" + end + after
 	if want == string(b) {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of %s in %s is out of date; run go test ./internal/e2e -run %s -update", name, readme, t.Name())
+		t.Fatalf("the table of %s in %s is out of date; run go test ./internal/e2e -run %s -update", name, page, t.Name())
 	}
-	if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

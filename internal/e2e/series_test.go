@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSeriesPerGPU holds README.md to how many series of ours a GPU and an allocation cost a
+// TestSeriesPerGPU holds SERIES.md and README.md to how many series of ours a GPU and an allocation cost a
 // Prometheus server, in the lean form and in the full one: of the demo, whose readings are
 // those of all counters, and of a capture of the exporter's default counters. A GPU that is cut
 // is not counted, and the demo's are averaged: a clock event that holds is a series for its
@@ -23,12 +23,15 @@ func TestSeriesPerGPU(t *testing.T) {
 	want := fmt.Sprintf("A GPU with all counters has %.0f series of ours instead of %.0f, one with the exporter's default counters %.0f instead of %.0f, "+
 		"and a pod or job on a GPU %.0f instead of %.0f, plus one for each class after its first.",
 		lean, full, leanDefaults, fullDefaults, held, all)
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
-		t.Errorf("README.md does not say: %s", want)
+	short := fmt.Sprintf("a GPU has %.0f of ours with the exporter's default counters, %.0f with all", leanDefaults, lean)
+	for page, want := range map[string]string{seriesPage: want, readme: short} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
+			t.Errorf("%s does not say: %s", page, want)
+		}
 	}
 }
 

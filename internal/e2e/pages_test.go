@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/app"
+)
+
+// root is where the pages lie.
+const root = "../../"
+
+// pages returns the Markdown pages of the repository by their paths from its top.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md", "*/*/*/*.md"} {
+		files, err := filepath.Glob(root + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[filepath.ToSlash(strings.TrimPrefix(file, root))] = string(text)
+		}
+	}
+	if found["README.md"] == "" || found["deploy/helm/kpulse-proxy/README.md"] == "" {
+		t.Fatalf("found %d pages, and not those that are there", len(found))
+	}
+	return found
+}
+
+// TestREADMEIsShort: who opens the repository reads it in some minutes.
+func TestREADMEIsShort(t *testing.T) {
+	text := pages(t)["README.md"]
+	if lines := strings.Count(text, "\n"); lines > 150 || len(text) > 12<<10 {
+		t.Errorf("README.md has %d lines and %d bytes; at most 150 and 12 KiB: the rest belongs on the page of the folder that it is about", lines, len(text))
+	}
+}
+
+var (
+	// fenced is a block of code: its language, and its lines.
+	fenced = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
+	// links are those of the text, of pictures, and of HTML.
+	links   = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	// unslugged are the characters that GitHub leaves out of the anchor of a heading.
+	unslugged = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
+)
+
+// anchors returns those that GitHub gives the headings of a page.
+func anchors(text string) []string {
+	var all []string
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		plain := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
+		all = append(all, strings.ReplaceAll(unslugged.ReplaceAllString(strings.ToLower(plain), ""), " ", "-"))
+	}
+	return all
+}
+
+// TestPagesLink: each link within the repository leads to a file, and to a heading in it.
+func TestPagesLink(t *testing.T) {
+	all := pages(t)
+	for page, text := range all {
+		for _, m := range links.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			to, err := url.Parse(m[1] + m[2])
+			if err != nil {
+				t.Errorf("%s: %v", page, err)
+				continue
+			}
+			if to.Host != "" {
+				continue
+			}
+			file := page
+			if to.Path != "" {
+				file = path.Join(path.Dir(page), to.Path)
+			}
+			if _, err := os.Stat(root + file); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, to)
+			} else if to.Fragment != "" && !slices.Contains(anchors(all[file]), to.Fragment) {
+				t.Errorf("%s links to %s, which has no such heading", page, to)
+			}
+		}
+	}
+}
+
+// others are programs that pages name and that are not ours. Their arguments are shown to
+// work elsewhere: the chart's, the scripts' for Slurm, the mixin's.
+var others = []string{"dcgm-exporter", "echo", "helm", "jb", "mkfifo", "sbatch", "systemctl"}
+
+// TestPagesCommands: what pages tell to type is taken by the programs that it names. A command
+// of ours is given to it, with files and addresses that are there in the place of those of the
+// page; a server shows its configuration and ends. Targets of make, packages of Go and files
+// that are installed must be there, and paths that are asked for must be served.
+func TestPagesCommands(t *testing.T) {
+	t.Parallel()
+	exporter := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(exporter.Close)
+	demo := startProxy(t, itself(t), "--backend=replay")
+	x := pageCommands{exporter: exporter.URL, demo: demo, dir: t.TempDir()}
+	for name, text := range map[string]string{
+		"run.csv":    "timestamp,gpu_id,model,gpu_util_pct\n2026-01-01T00:00:00Z,0,NVIDIA H100,50\n",
+		"config.yml": "health: {pcie_replay: off}\n", "counters.csv": "DCGM_FI_DEV_GPU_UTIL, gauge, utilization\n",
+		"node.yml": "groups: []\n",
+	} {
+		if err := os.WriteFile(filepath.Join(x.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(x.dir, "kmsg"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ours := 0
+	for page, text := range pages(t) {
+		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
+			for _, line := range commandsOf(block[1], block[2]) {
+				if x.check(t, page, line) {
+					ours++
+				}
+			}
+		}
+	}
+	if ours < 15 {
+		t.Errorf("only %d commands of ours were found", ours)
+	}
+}
+
+// commandsOf returns what to type of a block: all lines of a script, without comments, and of
+// a session those behind a prompt.
+func commandsOf(language, block string) []string {
+	var all []string
+	for line := range strings.Lines(block) {
+		line = strings.TrimSpace(line)
+		prompted, isPrompted := strings.CutPrefix(line, "$ ")
+		switch {
+		case isPrompted:
+			line = prompted
+		case language == "sh":
+		case language == "" && (strings.HasPrefix(line, "kpulse-proxy --") || strings.HasPrefix(line, "curl ")):
+		default:
+			continue
+		}
+		line, _, _ = strings.Cut(line, " #")
+		for part := range strings.SplitSeq(line, " && ") {
+			if part = strings.TrimSpace(part); part != "" {
+				all = append(all, part)
+			}
+		}
+	}
+	return all
+}
+
+// pageCommands is what commands of pages are tried with.
+type pageCommands struct {
+	exporter, dir string
+	demo          *child
+}
+
+// check tries a command, and returns whether it is one of ours.
+func (x pageCommands) check(t *testing.T, page, line string) bool {
+	t.Helper()
+	simple, _, _ := strings.Cut(line, " | ")
+	simple, _, _ = strings.Cut(simple, " > ")
+	words := strings.Fields(strings.TrimSuffix(simple, "&"))
+	for len(words) > 0 && strings.Contains(words[0], "=") { // a variable before it
+		words = words[1:]
+	}
+	if len(words) > 2 && words[0] == "go" && words[1] == "run" {
+		words = words[2:]
+	}
+	switch program := words[0]; {
+	case strings.HasSuffix(program, "kpulse-proxy"):
+		x.ours(t, page, words[1:])
+		return true
+	case program == "make":
+		if err := exec.Command("make", "-n", "-C", filepath.Join(root, path.Dir(page)), words[1]).Run(); err != nil {
+			t.Errorf("%s: %s: %v", page, line, err)
+		}
+	case program == "curl":
+		x.served(t, page, words[len(words)-1])
+	case program == "go", program == "docker", program == "install", program == "sudo":
+		for _, file := range words[1:] {
+			if file = strings.TrimSuffix(file, "/..."); strings.HasPrefix(file, "./") || strings.HasPrefix(file, "deploy/") {
+				if _, err := os.Stat(root + file); err != nil {
+					t.Errorf("%s: %s: %v", page, line, err)
+				}
+			}
+		}
+	case slices.Contains(others, program), line == "echo $?":
+	default:
+		t.Errorf("%s: nothing tries %q", page, line)
+	}
+	return false
+}
+
+// served asks the demo for the path of an address.
+func (x pageCommands) served(t *testing.T, page, address string) {
+	t.Helper()
+	_, rest, _ := strings.Cut(strings.Trim(address, "'"), ":")
+	rest = strings.TrimPrefix(rest, "//")
+	_, rest, _ = strings.Cut(rest, "/")
+	resp, err := http.Get(x.demo.url + "/" + rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound && !strings.HasPrefix(rest, "api/v1/processes") { // wants GPUs of this machine
+		t.Errorf("%s: %s is %s", page, address, resp.Status)
+	}
+}
+
+// ours gives arguments to the program. Of those that serve, it shows the settings and ends.
+func (x pageCommands) ours(t *testing.T, page string, args []string) {
+	t.Helper()
+	files := map[string]string{"check config FILE": "config.yml", "check counters FILE": "counters.csv", "check rules FILE…": "node.yml", "check rules node.yml": "node.yml"}
+	if file, ok := files[strings.Join(args, " ")]; ok {
+		args = []string{args[0], args[1], filepath.Join(x.dir, file)}
+	}
+	for i, arg := range args {
+		arg = strings.NewReplacer("http://localhost:9400", x.exporter, "http://node:9400", x.exporter,
+			"/tmp/kmsg", filepath.Join(x.dir, "kmsg"), "run.csv", filepath.Join(x.dir, "run.csv"), "/run/kpulse/", x.dir+"/").Replace(arg)
+		args[i] = arg
+	}
+	want := []int{0}
+	switch {
+	case len(args) == 0 || strings.HasPrefix(args[0], "-"):
+		args = append(args, "--config.show")
+	case args[0] == "check" && args[1] == "health":
+		args, want = append(args, "--url="+x.demo.url), []int{0, 1, 2}
+	}
+	var stdout, stderr bytes.Buffer
+	if code := app.Run(args, &stdout, &stderr); !slices.Contains(want, code) {
+		t.Errorf("%s: kpulse-proxy %s: exit %d: %s", page, strings.Join(args, " "), code, &stderr)
+	}
+}

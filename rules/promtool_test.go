@@ -1,9 +1,11 @@
 package rules_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose/exposetest"
@@ -20,13 +22,13 @@ func TestPromtool(t *testing.T) {
 		}
 		t.Skip("no promtool in the PATH; apt-get install prometheus")
 	}
-	for _, file := range files(t, "*.rules.yml") {
+	for _, file := range slices.Sorted(maps.Keys(ruleFiles(t))) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			promtool(t, binary, "check", file)
 		})
 	}
-	for _, file := range files(t, "*_test.yml") {
+	for _, file := range testFiles(t) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			for _, as := range inBothForms(t, file) {
@@ -34,15 +36,6 @@ func TestPromtool(t *testing.T) {
 			}
 		})
 	}
-}
-
-func files(t *testing.T, pattern string) []string {
-	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s: %v, %v", pattern, files, err)
-	}
-	return files
 }
 
 func promtool(t *testing.T, binary, verb, file string) {
@@ -65,7 +58,7 @@ func inBothForms(t *testing.T, file string) (files []string) {
 		if t.Logf("%s: %d tests are others", form, n); n == 0 {
 			continue
 		}
-		as := filepath.Join(t.TempDir(), form+"-"+file)
+		as := filepath.Join(t.TempDir(), form+"-"+filepath.Base(file))
 		if err := os.WriteFile(as, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -74,12 +74,12 @@ func TestREADME(t *testing.T) {
 func TestREADMELabels(t *testing.T) {
 	label := regexp.MustCompile(`(\w+)="([^"]*)"`)
 	rows := tables(t)
-	for _, file := range []string{"kpulse-node", "kpulse-fleet", "kpulse-gangs", "kpulse-users"} {
+	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"} {
 		listed, met := map[string]string{}, map[string]map[string]bool{}
-		for _, r := range rows[file+".rules.yml"] {
+		for _, r := range rows[file] {
 			listed[r.series], met[r.series] = r.labels, map[string]bool{}
 		}
-		for _, test := range readTests(t, file+"_test.yml").Tests {
+		for _, test := range readTests(t, testsOf(file)).Tests {
 			for _, e := range test.Exprs {
 				for _, s := range e.Samples {
 					labels := label.FindAllStringSubmatch(s.Labels, -1)

@@ -1,4 +1,4 @@
-// Package rules_test checks the rule files beside it: that Prometheus takes them,
+// Package rules_test checks the rule files beside it, and the twin: that Prometheus takes them,
 // that each rule is tested and in the table of README.md, and that they read only
 // what is served.
 package rules_test
@@ -22,10 +22,11 @@ import (
 // ruleFiles returns the names of the rule files, and what is in each.
 func ruleFiles(t *testing.T) map[string][]rulefmt.RuleGroup {
 	t.Helper()
-	names, err := filepath.Glob("*.rules.yml")
+	names, err := filepath.Glob("*.yml")
 	if err != nil || len(names) < 2 {
 		t.Fatalf("rule files %v, %v", names, err)
 	}
+	names = append(names, "twin/dcgm-exporter.rules.yml")
 	files := map[string][]rulefmt.RuleGroup{}
 	for _, name := range names {
 		groups, errs := rulefmt.ParseFile(name, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.Default())

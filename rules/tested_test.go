@@ -37,14 +37,25 @@ func readTests(t *testing.T, file string) (tests promtoolTests) {
 	return tests
 }
 
+// testFiles returns the files of promtool's tests.
+func testFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("tests/*_test.yml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files of tests %v, %v", files, err)
+	}
+	return files
+}
+
+// testsOf returns the file of tests that belongs to one of rules.
+func testsOf(rulesFile string) string {
+	return "tests/" + strings.TrimSuffix(filepath.Base(rulesFile), ".rules.yml") + "_test.yml"
+}
+
 // TestEveryRuleIsTested looks for the name of each rule in promtool's tests.
 func TestEveryRuleIsTested(t *testing.T) {
 	var all strings.Builder
-	files, err := filepath.Glob("*_test.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
+	for _, file := range testFiles(t) {
 		for _, test := range readTests(t, file).Tests {
 			for _, e := range test.Exprs {
 				all.WriteString(e.Expr + "\n")
@@ -89,7 +100,7 @@ func asksForAll(t *testing.T, expr string, names []string) bool {
 func TestEveryRuleSeesEveryTrouble(t *testing.T) {
 	for rulesFile, groups := range ruleFiles(t) {
 		names := recorded(groups)
-		file := strings.TrimSuffix(rulesFile, ".rules.yml") + "_test.yml"
+		file := testsOf(rulesFile)
 		expected := map[string][]string{} // the labels of the samples, by the name of the test
 		for _, test := range readTests(t, file).Tests {
 			for _, e := range test.Exprs {

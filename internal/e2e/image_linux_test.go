@@ -84,7 +84,7 @@ func (b *imageStore) base(debian string) {
 func (b *imageStore) image(name, variants string) {
 	b.t.Helper()
 	flags := "--pull-never --volume " + runtime.GOROOT() + ":/usr/local/go:ro" //nolint:staticcheck // the toolchain that runs the test is at hand
-	b.run("go", "-C", top, "mod", "download") // in the build there is no network, and it asks for more than was ever compiled
+	b.run("go", "-C", top, "mod", "download")                                  // in the build there is no network, and it asks for more than was ever compiled
 	for variable, at := range map[string]string{"GOMODCACHE": "/root/go/pkg/mod", "GOCACHE": "/root/.cache/go-build"} {
 		flags += " --volume " + b.run("go", "env", variable) + ":" + at
 	}

@@ -21,8 +21,8 @@ import (
 // root is where the pages lie.
 const root = "../../"
 
-// pages returns the Markdown pages of the repository by their paths from its top.
-func pages(t *testing.T) map[string]string {
+// markdown returns the Markdown pages of the repository by their paths from its top.
+func markdown(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md", "*/*/*/*.md"} {
@@ -46,7 +46,7 @@ func pages(t *testing.T) map[string]string {
 
 // TestREADMEIsShort: who opens the repository reads it in some minutes.
 func TestREADMEIsShort(t *testing.T) {
-	text := pages(t)["README.md"]
+	text := markdown(t)["README.md"]
 	if lines := strings.Count(text, "\n"); lines > 150 || len(text) > 12<<10 {
 		t.Errorf("README.md has %d lines and %d bytes; at most 150 and 12 KiB: the rest belongs on the page of the folder that it is about", lines, len(text))
 	}
@@ -55,9 +55,9 @@ func TestREADMEIsShort(t *testing.T) {
 var (
 	// fenced is a block of code: its language, and its lines.
 	fenced = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
-	// links are those of the text, of pictures, and of HTML.
-	links   = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
-	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	// pageLinks are those of the text, of pictures, and of HTML.
+	pageLinks = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	heading   = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	// unslugged are the characters that GitHub leaves out of the anchor of a heading.
 	unslugged = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
 )
@@ -74,9 +74,9 @@ func anchors(text string) []string {
 
 // TestPagesLink: each link within the repository leads to a file, and to a heading in it.
 func TestPagesLink(t *testing.T) {
-	all := pages(t)
+	all := markdown(t)
 	for page, text := range all {
-		for _, m := range links.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		for _, m := range pageLinks.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			to, err := url.Parse(m[1] + m[2])
 			if err != nil {
 				t.Errorf("%s: %v", page, err)
@@ -100,7 +100,7 @@ func TestPagesLink(t *testing.T) {
 
 // others are programs that pages name and that are not ours. Their arguments are shown to
 // work elsewhere: the chart's, the scripts' for Slurm, the mixin's.
-var others = []string{"dcgm-exporter", "echo", "helm", "jb", "mkfifo", "sbatch", "systemctl"}
+var others = []string{"dcgm-exporter", "echo", "for", "helm", "jb", "kubectl", "mkfifo", "promtool", "sbatch", "ssh", "systemctl", "time"}
 
 // TestPagesCommands: what pages tell to type is taken by the programs that it names. A command
 // of ours is given to it, with files and addresses that are there in the place of those of the
@@ -125,7 +125,7 @@ func TestPagesCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours := 0
-	for page, text := range pages(t) {
+	for page, text := range markdown(t) {
 		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 			for _, line := range commandsOf(block[1], block[2]) {
 				if x.check(t, page, line) {
@@ -154,7 +154,7 @@ func commandsOf(language, block string) []string {
 		default:
 			continue
 		}
-		line, _, _ = strings.Cut(line, " #")
+		line, _, _ = strings.Cut(" "+line, " #")
 		for part := range strings.SplitSeq(line, " && ") {
 			if part = strings.TrimSpace(part); part != "" {
 				all = append(all, part)
@@ -191,7 +191,11 @@ func (x pageCommands) check(t *testing.T, page, line string) bool {
 			t.Errorf("%s: %s: %v", page, line, err)
 		}
 	case program == "curl":
-		x.served(t, page, words[len(words)-1])
+		for _, word := range words {
+			if strings.Contains(word, ":9401") {
+				x.served(t, page, word)
+			}
+		}
 	case program == "go", program == "docker", program == "install", program == "sudo":
 		for _, file := range words[1:] {
 			if file = strings.TrimSuffix(file, "/..."); strings.HasPrefix(file, "./") || strings.HasPrefix(file, "deploy/") {
@@ -232,7 +236,8 @@ func (x pageCommands) ours(t *testing.T, page string, args []string) {
 	}
 	for i, arg := range args {
 		arg = strings.NewReplacer("http://localhost:9400", x.exporter, "http://node:9400", x.exporter,
-			"/tmp/kmsg", filepath.Join(x.dir, "kmsg"), "run.csv", filepath.Join(x.dir, "run.csv"), "/run/kpulse/", x.dir+"/").Replace(arg)
+			"/tmp/kmsg", filepath.Join(x.dir, "kmsg"), "run.csv", filepath.Join(x.dir, "run.csv"), "/run/kpulse/", x.dir+"/",
+			"http://NODE:9401", x.demo.url, "INDEX", "0", "CODE", "79").Replace(arg)
 		args[i] = arg
 	}
 	want := []int{0}
@@ -240,7 +245,10 @@ func (x pageCommands) ours(t *testing.T, page string, args []string) {
 	case len(args) == 0 || strings.HasPrefix(args[0], "-"):
 		args = append(args, "--config.show")
 	case args[0] == "check" && args[1] == "health":
-		args, want = append(args, "--url="+x.demo.url), []int{0, 1, 2}
+		if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--url=") }) {
+			args = append(args, "--url="+x.demo.url)
+		}
+		want = []int{0, 1, 2}
 	}
 	var stdout, stderr bytes.Buffer
 	if code := app.Run(args, &stdout, &stderr); !slices.Contains(want, code) {

@@ -49,7 +49,7 @@ func TestRulesAgreeWithPrometheus(t *testing.T) {
 		{"shipped", shippedRules(t, "kpulse-*.rules.yml"), renderer("full"), 66 * time.Minute, 10_000},
 		{"shipped, lean", shippedRules(t, "kpulse-*.rules.yml"), renderer("lean"), 66 * time.Minute, 10_000},
 		// These yield where the proxy is scraped, so they see the exporter alone.
-		{"shipped for an exporter", shippedRules(t, "dcgm-exporter.rules.yml"), upstreamAlone, 25 * time.Minute, 5_000},
+		{"shipped for an exporter", shippedRules(t, "twin/dcgm-exporter.rules.yml"), upstreamAlone, 25 * time.Minute, 5_000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

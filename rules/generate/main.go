@@ -4,7 +4,7 @@
 // file to write.
 package main
 
-//go:generate go run . ../dcgm-exporter.rules.yml
+//go:generate go run . ../twin/dcgm-exporter.rules.yml
 
 import (
 	"fmt"

@@ -15,7 +15,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
 
-const file = "../dcgm-exporter.rules.yml"
+const file = "../twin/dcgm-exporter.rules.yml"
 
 func shipped(tb testing.TB) string {
 	tb.Helper()

@@ -38,7 +38,7 @@ these rules yield. README.md says what each series is, and what they cannot know
 
 The rules build on each other: keep them in one group and in this order.`
 
-// exporterRules returns dcgm-exporter.rules.yml.
+// exporterRules returns twin/dcgm-exporter.rules.yml.
 func exporterRules() *document {
 	o := compute.DefaultOptions()
 	return &document{

@@ -66,7 +66,7 @@ func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.D
 		return "", 0, err
 	}
 	if proxy = localProxy(o.listen); proxy == "" {
-		return "", 0, fmt.Errorf("--web.listen-address=%s is no address to ask; give --url", o.listen[0])
+		return "", 0, fmt.Errorf("--web.listen-address=%s cannot be asked; name the proxy with --url=NODE", o.listen[0])
 	}
 	return strings.TrimSuffix(proxy, "/metrics"), patience, nil
 }
@@ -123,7 +123,7 @@ func alive(ctx context.Context, url string) error {
 	case err != nil:
 		return fmt.Errorf("no kpulse-proxy answers at %s: %w; start it there, or name another with --url=NODE", url, err)
 	case status == http.StatusOK:
-		return fmt.Errorf("what answers at %s is no kpulse-proxy; name it with --url=NODE", url)
+		return fmt.Errorf("%s answers, but is not kpulse-proxy; name the proxy with --url=NODE", url)
 	}
 	return fmt.Errorf("%s/-/healthy answers %d %s; look at its log", url, status, http.StatusText(status))
 }

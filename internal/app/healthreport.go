@@ -68,7 +68,7 @@ func whyUnknown(n *client.Node, now time.Time) string {
 		return n.URL + ": no source could be read; its landing page says why"
 	}
 	if long := func(s client.Source) bool { return s.LongLabels > 0 }; len(n.GPUs) == 0 && slices.ContainsFunc(n.Sources, long) {
-		return n.URL + ": there is no GPU in the reading, whose labels are longer than --source.max-label-value; the log and the landing page name one, which the exporter is to shorten"
+		return n.URL + ": the reading has no GPU, because labels that identify GPUs are longer than --source.max-label-value; the log and the landing page name one: have the exporter shorten it, or raise the limit"
 	}
 	if len(n.GPUs) == 0 {
 		return n.URL + ": there is no GPU in the reading; check that the proxy's source sees the node's GPUs, and that it is the right one"

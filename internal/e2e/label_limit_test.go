@@ -103,8 +103,8 @@ func TestLongUUIDIsNamed(t *testing.T) {
 	for args, want := range map[string][]string{
 		"--once " + source:                            {cause, remedy},
 		"doctor " + source:                            {"the label UUID has 3000 bytes", "raise --source.max-label-value"},
-		"check health --url=" + c.url:                 {"whose labels are longer than --source.max-label-value"},
-		"check health --backend=prometheus " + source: {"whose labels are longer than --source.max-label-value"},
+		"check health --url=" + c.url:                 {"labels that identify GPUs are longer than --source.max-label-value"},
+		"check health --backend=prometheus " + source: {"labels that identify GPUs are longer than --source.max-label-value"},
 	} {
 		out, err := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput()
 		if err == nil {
@@ -134,10 +134,10 @@ func TestLongPodHidesNoGPU(t *testing.T) {
 		}
 	}
 	if held := family(text, "kpulse_gpu_allocations"); !strings.HasSuffix(held, " 1\n") || strings.Contains(text, "kpulse_allocation_info{") {
-		t.Errorf("the GPU is held by somebody who is not told, and not so in %s", held)
+		t.Errorf("want a GPU with an unnamed holder, got %s", held)
 	}
-	landing := awaitPage(t, c, "/", http.StatusOK, "the label pod has 3000 bytes, more than --source.max-label-value=2048: who holds this GPU is not told")
-	if !strings.Contains(landing, `data-is="Held by">1 not told<`) {
+	landing := awaitPage(t, c, "/", http.StatusOK, "the label pod has 3000 bytes, more than --source.max-label-value=2048: the holder of this GPU is not named")
+	if !strings.Contains(landing, `data-is="Held by">1 unnamed<`) {
 		t.Errorf("the page has the GPU free:\n%s", landing)
 	}
 }

@@ -32,7 +32,7 @@ type thinner func(values []float64, s *canonical.Snapshot, row int)
 // Thinned is a group of families of which the lean form leaves something out.
 type Thinned struct {
 	Families []string // without canonical.Prefix
-	// Without says what is left out, and Instead where the same is to be had.
+	// Without says what is left out, and Instead what says the same.
 	Without, Instead string
 
 	thin thinner
@@ -41,11 +41,12 @@ type Thinned struct {
 	one bool
 }
 
-// ThinnedTable is what the lean form leaves out: of enumerations what does not hold, and
-// nothing else, since a reading that is absent is one that nobody gave. The seconds of a device in each class and
-// state stay from 0 on, so that their shares are exact at any time; and so do the error
-// counters of the upstream, which outlive this program: one that was left out until it rose
-// would lose what it rose by while the program did not run.
+// ThinnedTable is what the lean form leaves out: the members of enumerations that do not hold,
+// and the classes that an allocation was never in. It leaves out no reading that is 0: an absent
+// one says that nobody gave it. A device keeps its seconds in each class and state from 0 on, so
+// that their shares are exact at any time, and so it keeps the error counters of the upstream:
+// these outlive this program, and one that was left out until it rose would lose what it rose by
+// while this program was down.
 func ThinnedTable() []Thinned {
 	return []Thinned{
 		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "what does not hold", Instead: "the one that holds", thin: withoutZeros, one: true},

@@ -29,7 +29,7 @@ type gpuView struct {
 	Holders                   string
 }
 
-// none stands for a reading that there is not.
+// none is shown for a reading that is absent.
 const none = "–"
 
 // addDevices adds the rows of the last good reading, and of boards that are gone.
@@ -106,7 +106,7 @@ func heldBy(s *canonical.Snapshot, device int) string {
 	case all == 0:
 		return none
 	case len(names) == 0:
-		return fmt.Sprintf("%d not told", all)
+		return fmt.Sprintf("%d unnamed", all)
 	case all > len(names):
 		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", all-len(names))
 	}
@@ -136,7 +136,7 @@ func percent(fraction float64) string {
 	return fmt.Sprintf("%.0f %%", 100*fraction)
 }
 
-// used writes how much there is of how much, in a unit of so many.
+// used writes a value and, if it is given, the whole that it is part of, divided by unit.
 func used(value, of, unit float64, name string) string {
 	switch {
 	case !canonical.Given(value):

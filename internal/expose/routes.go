@@ -85,7 +85,7 @@ func (o *Options) validate() error {
 	case o.Sources == nil || len(o.Sources.now()) == 0 && o.Absent == nil:
 		return errors.New("there is no source to serve; give at least one")
 	case o.MaxRequests < 1:
-		return fmt.Errorf("%d requests at a time are none; allow at least 1", o.MaxRequests)
+		return fmt.Errorf("a limit of %d requests at a time admits none; make it at least 1", o.MaxRequests)
 	case o.Timeout <= 0:
 		return fmt.Errorf("a timeout of %s leaves no time to read; make it more than 0, such as 10s", o.Timeout)
 	}

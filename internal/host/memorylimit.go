@@ -11,13 +11,13 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// unlimited is where a limit of cgroup v1 means none: the kernel writes the largest number of
-// bytes in whole pages.
+// unlimited is the value from which on a limit of cgroup v1 is no limit: for none the kernel
+// writes the largest number of bytes in whole pages.
 const unlimited = math.MaxInt64 - 1<<20
 
-// MemoryLimit returns the least memory limit, in bytes, of the cgroup that this process runs
-// in and of those around it as far as they can be seen, 0 where there is none. proc is where
-// procfs is mounted; where the cgroups are mounted stands there.
+// MemoryLimit returns the lowest memory limit, in bytes, of the cgroup that this process runs
+// in and of those around it, as far as they can be seen; 0 if there is none. proc is where
+// procfs is mounted, which also tells where the cgroups are.
 func MemoryLimit(proc string) int64 {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
@@ -51,7 +51,7 @@ func MemoryLimit(proc string) int64 {
 	return least
 }
 
-// memoryFile is the name of the file with the limit, "" where a hierarchy has none.
+// memoryFile is the name of the file with the limit, "" for a hierarchy without one.
 func memoryFile(g *procfs.Cgroup) string {
 	switch {
 	case len(g.Controllers) == 0:

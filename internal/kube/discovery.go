@@ -323,8 +323,8 @@ func (d *Discovery) failure() *canonical.Failure {
 				Remedy: "see the pod's service account, or --kube.config"}
 		}
 		if errors.Is(err, errCut) {
-			return &canonical.Failure{Kind: "cut", Cause: "whoever watches " + d.where() + " is cut off at once: " + err.Error(),
-				Remedy: "see whether a proxy between here and the Kubernetes API server ends what lasts; the pods are listed instead, up to a minute apart"}
+			return &canonical.Failure{Kind: "cut", Cause: "each watch of " + d.where() + " is cut off at once: " + err.Error(),
+				Remedy: "see whether a proxy in front of the Kubernetes API server closes long-lived requests; until then the pods are listed, at most a minute apart"}
 		}
 		return &canonical.Failure{Kind: "unreachable", Cause: "the Kubernetes API server cannot be asked for " + d.where() + ": " + err.Error(),
 			Remedy: "see that this machine reaches it (network policies, --kube.config); exporters that are known are read meanwhile"}

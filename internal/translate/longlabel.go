@@ -23,7 +23,7 @@ const (
 // excessWords end a note about each.
 var excessWords = [...]string{
 	excessValue:  "it is left out",
-	excessHolder: "who holds this GPU is not told",
+	excessHolder: "the holder of this GPU is not named",
 	excessDevice: "its GPU is left out",
 }
 

@@ -25,7 +25,7 @@ func TestLongLabels(t *testing.T) {
 		{"GPU_I_ID", row(`GPU_I_ID="` + over + `"`), "the label GPU_I_ID has 17 bytes", 1, 0},
 		{"model", row(`modelName="` + over + `"`), "the label modelName has 17 bytes, more than --source.max-label-value=16: it is left out", 2, 0},
 		{"hostname", row(`Hostname="` + over + `"`), "the label Hostname", 2, 0},
-		{"pod", row(`pod="` + over + `",namespace="n"`), "the label pod has 17 bytes, more than --source.max-label-value=16: who holds this GPU is not told", 2, 1},
+		{"pod", row(`pod="` + over + `",namespace="n"`), "the label pod has 17 bytes, more than --source.max-label-value=16: the holder of this GPU is not named", 2, 1},
 		{"two pods", row(`pod="`+over+`1"`) + row(`pod="`+over+`2"`), "the label pod", 2, 2},
 		{"pod in two rows", row(`pod="`+over+`"`) + row(`pod="`+over+`",device="d"`), "the label pod", 2, 1},
 		{"job beside a pod", row(`hpc_job="` + over + `",pod="p"`), "the label hpc_job", 2, 1},

@@ -1,5 +1,7 @@
 package canonical
 
+import "time"
+
 // ClassSet is a set of classes, a bit 1 << Class for each.
 type ClassSet uint32
 
@@ -27,4 +29,36 @@ func (b Births) Count(c Class, value float64) (shown float64, ok bool) {
 		return 0, true
 	}
 	return value, true
+}
+
+// IsYoung reports whether a counter is still to be shown as 0 at now: for as long as youth
+// after it was born.
+func IsYoung(born, now time.Time, youth time.Duration) bool { return now.Sub(born) < youth }
+
+// Newborns are when the young counters of an allocation were born.
+type Newborns []newborn
+
+type newborn struct {
+	class Class
+	at    time.Time
+}
+
+// Bear notes that the counter of a class is born.
+func (n *Newborns) Bear(c Class, at time.Time) { *n = append(*n, newborn{c, at}) }
+
+// Grow returns the classes whose counters are still young at now, and forgets the others. One
+// that was born after now, because the clock was set back, is taken as born now.
+func (n *Newborns) Grow(now time.Time, youth time.Duration) (young ClassSet) {
+	left := (*n)[:0]
+	for _, one := range *n {
+		if one.at.After(now) {
+			one.at = now
+		}
+		if IsYoung(one.at, now, youth) {
+			young |= 1 << one.class
+			left = append(left, one)
+		}
+	}
+	*n = left
+	return young
 }

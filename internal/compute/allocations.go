@@ -42,7 +42,7 @@ type allocation struct {
 	device               *device
 	slot                 int // its index among those that were last present
 	account              canonical.Account
-	births               births
+	newborns             canonical.Newborns
 	use                  canonical.Use
 }
 
@@ -210,12 +210,10 @@ func (l *allocations) appendAccounts(dst []canonical.Account, at time.Time, yout
 	dst = slices.Grow(dst, len(l.present)+len(l.departed))
 	for _, a := range l.present {
 		a.account.Measured = a.device.measured
-		a.births.grow(&a.account, at, youth)
-		dst = append(dst, a.account)
+		dst = append(dst, a.grown(at, youth))
 	}
 	for _, left := range l.departed {
-		left.item.births.grow(&left.item.account, at, youth)
-		dst = append(dst, left.item.account)
+		dst = append(dst, left.item.grown(at, youth))
 	}
 	return dst
 }

@@ -43,19 +43,17 @@ func TestBirths(t *testing.T) {
 
 // TestBirthsWhenTheClockIsSetBack: a counter is young for Options.Birth from then at the most.
 func TestBirthsWhenTheClockIsSetBack(t *testing.T) {
-	var a canonical.Account
-	var b births
+	var a allocation
 	class := canonical.Idle
-	b.enter(&a, class, start)
-	b.grow(&a, start.Add(-time.Hour), time.Minute)
-	if !a.Births.Young.Has(class) {
+	a.enter(class, start)
+	if account := a.grown(start.Add(-time.Hour), time.Minute); !account.Births.Young.Has(class) {
 		t.Error("it grew up at once")
 	}
-	if b.grow(&a, start.Add(time.Minute-time.Hour), time.Minute); a.Births.Young != 0 {
+	if account := a.grown(start.Add(time.Minute-time.Hour), time.Minute); account.Births.Young != 0 {
 		t.Error("it is still young")
 	}
-	b.enter(&a, class, start)
-	if a.Births.Young != 0 {
+	a.enter(class, start)
+	if a.account.Births.Young != 0 {
 		t.Error("it was born twice")
 	}
 }

@@ -62,7 +62,7 @@ func (d *device) charge(v *canonical.Verdict, dt time.Duration, at time.Time) {
 	for _, a := range d.allocations {
 		from, to := c.next(a.use.NVMLUtilization)
 		if to > from {
-			a.births.enter(&a.account, v.Class, at)
+			a.enter(v.Class, at)
 		}
 		add(&a.account, v, time.Duration(from)*time.Microsecond, time.Duration(to)*time.Microsecond)
 	}

@@ -202,8 +202,8 @@ func (j *Judge) occur(d *device, x *xid, at time.Time, means meaning, decoded bo
 	}
 }
 
-// appendXIDs appends the totals of the roster's devices. That of a code is 0 for so long
-// after it was first seen, as the counters of births are.
+// appendXIDs appends the totals of the roster's devices. That of a code is 0 while it is young,
+// as the counters of an allocation are.
 func (m *memory) appendXIDs(dst []canonical.XIDTotal, youth time.Duration) []canonical.XIDTotal {
 	for i, d := range m.present {
 		if len(d.xids.codes) > 0 {
@@ -220,7 +220,7 @@ func (x *xids) appendTotals(dst []canonical.XIDTotal, device int, at time.Time, 
 	for i := range x.codes {
 		c := &x.codes[i]
 		t := canonical.XIDTotal{Device: device, Code: c.code, Total: c.total}
-		if at.Sub(c.born) < youth {
+		if canonical.IsYoung(c.born, at, youth) {
 			t.Total = 0
 		}
 		dst = append(dst, t)

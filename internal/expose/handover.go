@@ -44,7 +44,7 @@ type handover struct {
 	// births are those that are served, and young those that are so because a source took the
 	// holder over.
 	births canonical.Births
-	young  births
+	young  canonical.Newborns
 	// others are the accounts of those that have it too, by source, nil for none.
 	others map[string]noted
 }
@@ -158,7 +158,7 @@ func (h *handovers) take(key holder, source *canonical.Source, account *canonica
 		one.offset = sum(&one.account, &one.offset)
 	}
 	one.account, one.read, one.at = *account, source.At, now
-	one.births = one.young.follow(one.births, account.Births, now, h.birth)
+	one.follow(account.Births, now, h.birth)
 	return one
 }
 
@@ -174,34 +174,16 @@ func (one *handover) serve(account *canonical.Account) canonical.Account {
 	return served
 }
 
-// births are the counters that are young because a source that has long counted took over
-// from one that never did.
-type births []birth
-
-type birth struct {
-	class canonical.Class
-	at    time.Time
-}
-
-// follow returns the births to serve after those served before, where the source has now:
-// what was served goes on, and what was not begins as 0.
-func (b *births) follow(before, now canonical.Births, at time.Time, youth time.Duration) canonical.Births {
-	grown := before.Born &^ before.Young
-	for c, fresh := canonical.Class(0), now.Born&^before.Born; fresh>>c != 0; c++ {
+// follow serves the births that the source has now: what was served goes on, and what was not
+// begins as 0, however long the source has counted it.
+func (one *handover) follow(now canonical.Births, at time.Time, youth time.Duration) {
+	grown := one.births.Born &^ one.births.Young
+	for c, fresh := canonical.Class(0), now.Born&^one.births.Born; fresh>>c != 0; c++ {
 		if fresh.Has(c) {
-			*b = append(*b, birth{c, at})
+			one.young.Bear(c, at)
 		}
 	}
-	all := canonical.Births{Born: before.Born | now.Born, Young: now.Young &^ grown}
-	left := (*b)[:0]
-	for _, one := range *b {
-		if at.Sub(one.at) < youth && !grown.Has(one.class) {
-			all.Young |= 1 << one.class
-			left = append(left, one)
-		}
-	}
-	*b = left
-	return all
+	one.births = canonical.Births{Born: one.births.Born | now.Born, Young: (now.Young | one.young.Grow(at, youth)) &^ grown}
 }
 
 // beganAgain reports whether an account is one that begins at 0 after what it was before.

@@ -1,0 +1,36 @@
+package expose
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/kpulse/kpulse-proxy/internal/plain"
+)
+
+// answerText answers with lines of text.
+func answerText(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, plain.Lines(text)+"\n") // an error is the client's
+}
+
+// answerError answers with why there is nothing else.
+func answerError(w http.ResponseWriter, text string, status int) {
+	http.Error(w, plain.Lines(text), status)
+}
+
+// answerJSON answers with a value as JSON.
+func answerJSON(w http.ResponseWriter, value any) {
+	body, err := json.Marshal(value)
+	answerEncoded(w, body, err)
+}
+
+// answerEncoded answers with JSON, or with why there is none.
+func answerEncoded(w http.ResponseWriter, body []byte, err error) {
+	if err != nil {
+		answerError(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(append(plain.AppendJSON(nil, body), '\n'))
+}

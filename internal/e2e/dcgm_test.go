@@ -38,7 +38,7 @@ func page(t *testing.T, c *child, path string) (int, string) {
 	t.Helper()
 	res, err := http.Get(c.url + path)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; %s", err, c.fate())
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)

@@ -144,6 +144,17 @@ func (c *child) stop() error {
 	return c.wait()
 }
 
+// fate says how the child ended, if it did, and what it has logged.
+func (c *child) fate() string {
+	select {
+	case err := <-c.done:
+		c.done <- err // for who waits
+		return fmt.Sprintf("the program ended (%v) and logged:\n%s", err, c.logged())
+	case <-time.After(time.Second): // one that was killed is not reaped at once
+		return "the program runs and logged:\n" + c.logged()
+	}
+}
+
 // wait waits until the child has ended.
 func (c *child) wait() error {
 	select {

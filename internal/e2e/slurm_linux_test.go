@@ -183,10 +183,18 @@ func (s *slurmNode) killSteps() {
 	<-s.node.done
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
-		environ, _ := os.ReadFile(dir + "/environ")
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && strings.Contains(string(environ), "SLURM_CONF="+s.dir+"/") && s.controller.cmd.Process.Pid != pid {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil || pid == s.controller.cmd.Process.Pid {
+			continue
 		}
+		process, err := os.FindProcess(pid) // before it is looked at: numbers are given again
+		if err != nil {
+			continue
+		}
+		if environ, _ := os.ReadFile(dir + "/environ"); strings.Contains(string(environ), "SLURM_CONF="+s.dir+"/") {
+			_ = process.Kill()
+		}
+		_ = process.Release()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -173,10 +172,7 @@ func (v *sourceView) addAbsent(roster *canonical.Roster) {
 // addUnknown adds the first of the families without a name of ours, and counts the others.
 func (v *sourceView) addUnknown(families []string) {
 	for _, name := range families[:min(len(families), mostUnknown)] {
-		if len(name) > longestName {
-			name = strings.ToValidUTF8(name[:longestName], "") + "…"
-		}
-		v.Unknown = append(v.Unknown, name)
+		v.Unknown = append(v.Unknown, plain.Short(name, longestName))
 	}
 	v.Unnamed = len(families) - len(v.Unknown)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/procfs"
 
@@ -21,8 +20,6 @@ const (
 	processPatience = 500 * time.Millisecond
 	// maxCommand is the length of a command as it is shown, in bytes.
 	maxCommand = 256
-	// ellipsis ends a command that was cut.
-	ellipsis = "…"
 )
 
 // Processes reads whose processes are. It may be used from any goroutine.
@@ -131,29 +128,17 @@ func describe(ctx context.Context, proc string, pid int, names *Names, commandLi
 func command(process procfs.Proc, commandLine bool) string {
 	if commandLine {
 		if args, err := process.CmdLine(); err == nil && strings.Join(args, "") != "" {
-			return cut(printable(strings.Join(args, " ")))
+			return printable(strings.Join(args, " "))
 		}
 	}
 	name, err := process.Comm()
 	if name = printable(name); err == nil && commandLine {
 		name = "[" + name + "]"
 	}
-	return cut(name)
+	return name
 }
 
-// printable returns text without what would break a line, a terminal or UTF-8.
+// printable returns text on one line as it is shown, at most maxCommand bytes of it.
 func printable(text string) string {
-	return strings.Join(strings.Fields(plain.Text(text)), " ")
-}
-
-// cut shortens text to maxCommand bytes.
-func cut(text string) string {
-	if len(text) <= maxCommand {
-		return text
-	}
-	end := maxCommand - len(ellipsis)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return strings.TrimRight(text[:end], " ") + ellipsis
+	return plain.Short(strings.Join(strings.Fields(plain.Text(text)), " "), maxCommand)
 }

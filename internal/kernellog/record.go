@@ -47,9 +47,4 @@ func (r *record) fromKernel() bool { return r.priority>>3 == 0 }
 const maxText = 400
 
 // printable returns text on one line as it is shown, at most maxText bytes of it.
-func printable(text string) string {
-	if len(text) > maxText {
-		text = text[:maxText] + "…"
-	}
-	return strings.TrimSpace(plain.Text(text))
-}
+func printable(text string) string { return plain.Line(text, maxText) }

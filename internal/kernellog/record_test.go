@@ -35,7 +35,8 @@ func TestPrintable(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{" Link 09\t(0x1) ", "Link 09 (0x1)"},
 		{"a\x1b[2Jb\u009bc\xffd", "a [2Jb\uFFFDc\uFFFDd"},
-		{strings.Repeat("x", maxText+9), strings.Repeat("x", maxText) + "…"},
+		{strings.Repeat("x", maxText+9), strings.Repeat("x", maxText-len("…")) + "…"},
+		{strings.Repeat("é", maxText), strings.Repeat("é", maxText/2-2) + "…"},
 	} {
 		if got := printable(test.text); got != test.want {
 			t.Errorf("%q is %q, want %q", test.text, got, test.want)

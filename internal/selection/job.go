@@ -1,10 +1,8 @@
 package selection
 
 import (
-	"strings"
-	"unicode"
-
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // jobVariables are in the order in which they are shown. The first name that is
@@ -54,7 +52,7 @@ func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable 
 	for _, v := range jobVariables {
 		for _, name := range v.from {
 			value, _ := lookup(name)
-			if value = printable(value); value != "" {
+			if value = plain.Line(value, maxText); value != "" {
 				job = append(job, canonical.Variable{Name: v.name, Value: value})
 				break
 			}
@@ -65,18 +63,3 @@ func Job(lookup func(name string) (value string, ok bool)) []canonical.Variable 
 
 // maxText is the length of the longest value.
 const maxText = 256
-
-// printable returns s valid, without control characters and blanks around it, and cuts
-// what is too long.
-func printable(s string) string {
-	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "")))
-	if len(s) > maxText {
-		s = strings.ToValidUTF8(s[:maxText-len("…")], "") + "…"
-	}
-	return s
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // Request says which devices are wanted. The zero Request wants all.
@@ -130,10 +131,4 @@ func number(s string) int {
 }
 
 // clip bounds a value that is quoted in a message.
-func clip(value string) string {
-	const longest = 64
-	if len(value) > longest {
-		return strings.ToValidUTF8(value[:longest], "") + "…"
-	}
-	return value
-}
+func clip(value string) string { return plain.Short(value, 64) }

@@ -174,7 +174,7 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "", "CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=NoDevFiles", "CUDA_VISIBLE_DEVICES=NoDevFiles hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "NVIDIA_VISIBLE_DEVICES=none", "NVIDIA_VISIBLE_DEVICES=none hides every GPU; show them with --show-all or --gpus=0"},
-		{eight(), strings.Repeat("9", 300), "", "--gpus=" + strings.Repeat("9", 64) + "…: \"" + strings.Repeat("9", 64) + "…\" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937"},
+		{eight(), strings.Repeat("9", 300), "", "--gpus=" + strings.Repeat("9", 61) + "…: \"" + strings.Repeat("9", 61) + "…\" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937"},
 	}
 	for _, tt := range tests {
 		name, value, _ := strings.Cut(tt.env, "=")

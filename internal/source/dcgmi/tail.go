@@ -63,11 +63,5 @@ func errorLine(text string) string {
 	return printable(found)
 }
 
-// printable cuts s to a length that fits a log line and blanks what would break it.
-func printable(s string) string {
-	const most = 240
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return plain.Text(s)
-}
+// printable returns s on one line as it is shown, short enough for the log.
+func printable(s string) string { return plain.Line(s, 240) }

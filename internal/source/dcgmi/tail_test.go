@@ -32,7 +32,7 @@ func TestComplaint(t *testing.T) {
 		"one\ntwo\n": "two",
 		"warming up\nError: no connection\nError: second\ngoodbye\n": "Error: no connection",
 		"a\x1b[31mb\tc\xff":      "a [31mb c\uFFFD",
-		strings.Repeat("é", 200): strings.Repeat("é", 120) + "…",
+		strings.Repeat("é", 200): strings.Repeat("é", 118) + "…",
 	} {
 		if got := errorLine(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -296,11 +296,4 @@ func firstLine(body []byte) string {
 }
 
 // OneLine returns a text from elsewhere as it may be shown on one line.
-func OneLine(s string) string {
-	s = plain.Text(s)
-	const limit = 300
-	if r := []rune(s); len(r) > limit {
-		s = string(r[:limit]) + "…"
-	}
-	return s
-}
+func OneLine(s string) string { return plain.Short(plain.Text(s), 300) }

@@ -1,0 +1,25 @@
+package plain
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// ellipsis ends a text that was cut.
+const ellipsis = "…"
+
+// Short returns s if it has at most so many bytes, else as much of its beginning as fits with
+// an ellipsis behind it, in whole characters.
+func Short(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	end := max(0, most-len(ellipsis))
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return strings.TrimRight(s[:end], " ") + ellipsis
+}
+
+// Line is Short of s as it is shown on one line, without the blanks around it.
+func Line(s string, most int) string { return Short(strings.TrimSpace(Text(s)), most) }

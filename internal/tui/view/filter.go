@@ -111,10 +111,12 @@ func ParseFilter(expr string) (Filter, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case len(p.rest) > 0:
+	case len(p.rest) == 0:
+		return f, nil
+	case p.rest[0] == ")":
 		return nil, errors.New("a parenthesis is closed that was not opened; try (temp>85 or real<20) & pod~train")
 	}
-	return f, nil
+	return nil, unjoined(p.rest[0], "behind")
 }
 
 // filterTokens splits an expression into terms, "&", "|", "(" and ")".
@@ -197,7 +199,7 @@ func (p *filterParser) one() (Filter, error) {
 		term := p.rest[0]
 		p.rest = p.rest[1:]
 		if len(p.rest) > 0 && p.rest[0] == "(" {
-			return nil, fmt.Errorf("%q stands before a parenthesis without & or |; try temp>85 & (real<20 or pod~train)", term)
+			return nil, unjoined(term, "before")
 		}
 		return parseTerm(term)
 	}
@@ -205,11 +207,20 @@ func (p *filterParser) one() (Filter, error) {
 		return nil, errors.New("too many parentheses; try (temp>85 or real<20) & pod~train")
 	}
 	f, err := p.either()
-	if err == nil && !p.take(")") {
+	switch {
+	case err != nil || p.take(")"):
+	case len(p.rest) > 0:
+		err = unjoined(p.rest[0], "behind")
+	default:
 		err = errors.New("a parenthesis is not closed; try (temp>85 or real<20) & pod~train")
 	}
 	p.depth--
 	return f, err
+}
+
+// unjoined says that nothing joins a token and the parenthesis beside it.
+func unjoined(token, side string) error {
+	return fmt.Errorf("%q stands %s a parenthesis without & or |; try temp>85 & (real<20 or pod~train)", token, side)
 }
 
 func parseTerm(term string) (Filter, error) {

@@ -94,7 +94,8 @@ func TestFilter(t *testing.T) {
 		t.Errorf("an instance has a health of its own: %v", err)
 	}
 	for expr, want := range map[string]string{"real>40GiB": `"40gib" is no number in %; write real>85`, "temp>40GB": "is no number in °C",
-		"(temp>1": "is not closed", "temp>1)": "was not opened", "temp>1 (gpu=1)": "without & or |", strings.Repeat("(", 99): "too many parentheses",
+		"(temp>1": "is not closed", "temp>1)": "was not opened", "temp>1 (gpu=1)": "before a parenthesis without & or |", "(temp>1) gpu=1": "behind a parenthesis without & or |", "((temp>1) gpu=1)": "behind a parenthesis without & or |",
+		"(temp>1)(gpu=1)": "behind a parenthesis without & or |", strings.Repeat("(", 99): "too many parentheses",
 		"tmep>80": `no reading is called "tmep"`, "pod~": "cannot be compared"} {
 		if _, err := ParseFilter(expr); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", expr, err, want)

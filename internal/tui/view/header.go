@@ -68,9 +68,9 @@ func drawTabs(r screen.Rect, s *State, all bool) int {
 		}
 		x = r.Text(x, 0, r.W-x, name, st)
 		x = r.Text(x, 0, r.W-x, " ", st)
-		hit(r.Sub(begin, 0, x-begin, 1), s, client.Key{})
-		if n := len(s.Hits); n > 0 {
-			s.Hits[n-1].View = name
+		before := len(s.Hits)
+		if hit(r.Sub(begin, 0, x-begin, 1), s, client.Key{}); len(s.Hits) > before {
+			s.Hits[before].View = name
 		}
 	}
 	if s.Overlay != "" {

@@ -52,7 +52,7 @@ func AppendJSON(dst, document []byte) []byte {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			dst = append(dst, `\ufffd`...)
-		case r == '\r' || ofLines(r) == r:
+		case r == '\r' || r == '\t' || ofLines(r) == r: // between values, they are blanks of JSON
 			dst = append(dst, document[:size]...)
 		default:
 			dst = appendEscaped(dst, r)

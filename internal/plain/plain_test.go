@@ -51,6 +51,14 @@ func TestWriters(t *testing.T) {
 	}
 }
 
+// TestBlanksOfJSON: a document that is indented in another way means what it did.
+func TestBlanksOfJSON(t *testing.T) {
+	document := "{\r\n\t\"a\":\t[1, 2]\r\n}"
+	if got := string(AppendJSON(nil, []byte(document))); got != document {
+		t.Errorf("%q became %q", document, got)
+	}
+}
+
 // FuzzText: nothing that does not print is shown, once shown a text stays as it is, and
 // JSON means what it did.
 func FuzzText(f *testing.F) {

@@ -252,10 +252,7 @@ func (s *Scanner) series(e *exposition.Entry) {
 	if e.Name != s.name {
 		s.startFamily(e.Name)
 	}
-	id := s.dict.blockOf(e.Labels)
-	for int(id) >= len(s.blocks) {
-		s.blocks = append(s.blocks, blockNote{next: none})
-	}
+	id := s.noted(s.dict.blockOf(e.Labels))
 	// What stands behind a name may stand there again, and be followed.
 	plain := e.Labels != ""
 	s.blocks[id].plain = plain
@@ -265,6 +262,14 @@ func (s *Scanner) series(e *exposition.Entry) {
 	} else {
 		s.use(id)
 	}
+}
+
+// noted returns a block of the dictionary, of which there is a note then.
+func (s *Scanner) noted(id uint32) uint32 {
+	for int(id) >= len(s.blocks) {
+		s.blocks = append(s.blocks, blockNote{next: none})
+	}
+	return id
 }
 
 // unescaped takes the sample of a malformed line, if only the values of some labels are
@@ -279,10 +284,7 @@ func (s *Scanner) unescaped(line string) {
 	if name != s.name {
 		s.startFamily(name)
 	}
-	id := s.dict.BlockID(block)
-	for int(id) >= len(s.blocks) {
-		s.blocks = append(s.blocks, blockNote{next: none})
-	}
+	id := s.noted(s.dict.BlockID(block))
 	s.sample(id, value, millis)
 	s.out.Meaningful-- // no line parses for that
 	s.use(id)

@@ -69,7 +69,8 @@ func (m *Mapping) Jobs() Jobs { return m.jobs }
 // Refresh looks at the directory if the last look, by the same clock as now, is a
 // second old, and reads the files that changed. It reports whether Jobs changed.
 // While the directory cannot be read there are no jobs, and it returns why, every
-// time. A single file that cannot be read is as one that is not there.
+// time; so it does for a link that leads out of it, beside the jobs of other files. A
+// single file that cannot be read is as one that is not there.
 func (m *Mapping) Refresh(now time.Time) (changed bool, err error) {
 	if age := now.Sub(m.last); !m.last.IsZero() && age >= 0 && age < refreshEvery {
 		return false, m.err

@@ -1,0 +1,42 @@
+package canonical
+
+import (
+	"testing"
+	"time"
+)
+
+// TestNewborns: a counter is young for so long after its birth, and, once the clock was set
+// back, for so long from then.
+func TestNewborns(t *testing.T) {
+	const youth = time.Minute
+	start := time.Unix(1_800_000_000, 0)
+	var n Newborns
+	for _, step := range []struct {
+		at   time.Duration
+		bear ClassSet
+		want ClassSet
+	}{
+		{0, 1 << Idle, 1 << Idle},
+		{30 * time.Second, 1 << ComputeHeavy, 1<<Idle | 1<<ComputeHeavy},
+		{59 * time.Second, 0, 1<<Idle | 1<<ComputeHeavy},
+		{60 * time.Second, 0, 1 << ComputeHeavy},
+		{-time.Hour, 0, 1 << ComputeHeavy}, // set back
+		{59*time.Second - time.Hour, 0, 1 << ComputeHeavy},
+		{60*time.Second - time.Hour, 0, 0},
+		{time.Hour, 1 << MemoryBound, 1 << MemoryBound},
+		{3 * time.Hour, 0, 0},
+	} {
+		at := start.Add(step.at)
+		for c := range NumClasses {
+			if step.bear.Has(Class(c)) {
+				n.Bear(Class(c), at)
+			}
+		}
+		if got := n.Grow(at, youth); got != step.want {
+			t.Errorf("after %v: young are %b, want %b", step.at, got, step.want)
+		}
+	}
+	if len(n) != 0 {
+		t.Errorf("%d are remembered", len(n))
+	}
+}

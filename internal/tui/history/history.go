@@ -159,6 +159,12 @@ func (h *History) add(d *device, g *client.GPU, at time.Time, period time.Durati
 	}
 }
 
+// Knows reports whether a metric of a device was ever read.
+func (h *History) Knows(k client.Key, m client.Metric) bool {
+	d := h.devices[k]
+	return d != nil && d.columns[m] != 0
+}
+
 // IdleFor returns how long a device has been idle without a break, as far as it was read.
 func (h *History) IdleFor(k client.Key, now time.Time) time.Duration {
 	d := h.devices[k]

@@ -8,60 +8,81 @@ var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
 // levels are the lower parts of a cell, in eighths of it.
 var levels = [...]rune{' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
 
+// halves are the left parts of a heavy line, in halves of a cell.
+var halves = [...]rune{' ', '╸', '━'}
+
 // Bar draws a bar of w cells from x on, filled up to v of [0, 1] to an eighth of a
 // cell. A v above 0 fills at least one eighth. If v is NaN nothing is drawn: an empty
 // bar would mean 0.
-func (r Rect) Bar(x, y, w int, v float64, st, track Style) {
+func (r Rect) Bar(x, y, w int, v float64, st, track Style) { r.bar(x, y, w, v, eighths[:], st, track) }
+
+// ThinBar draws a bar as Bar does, as a line to half a cell: bars below each other do not
+// merge.
+func (r Rect) ThinBar(x, y, w int, v float64, st, track Style) {
+	r.bar(x, y, w, v, halves[:], st, track)
+}
+
+// bar draws a bar whose cells are filled by parts, from none to the whole cell.
+func (r Rect) bar(x, y, w int, v float64, parts []rune, st, track Style) {
 	w = min(w, r.W-x)
 	if math.IsNaN(v) || w <= 0 {
 		return
 	}
-	v = min(max(v, 0), 1)
-	filled := int(math.Round(v * float64(w*8)))
-	if v > 0 {
-		filled = max(filled, 1)
-	}
+	whole := len(parts) - 1
+	filled := filledParts(v, w*whole)
 	for i := range w {
-		part := min(max(filled-i*8, 0), 8)
+		part := min(max(filled-i*whole, 0), whole)
 		if part == 0 {
 			r.Set(x+i, y, '·', track)
 			continue
 		}
-		r.Set(x+i, y, eighths[part], st)
+		r.Set(x+i, y, parts[part], st)
 	}
 }
 
-// Mark draws a mark where a bar of w cells from x on would end if it were filled up to
+// filledParts returns how many of n parts v of [0, 1] fills: at least one if it is above 0.
+func filledParts(v float64, n int) int {
+	filled := int(math.Round(min(max(v, 0), 1) * float64(n)))
+	if v > 0 {
+		filled = max(filled, 1)
+	}
+	return filled
+}
+
+// Mark draws a mark where a Bar of w cells from x on would end if it were filled up to
 // beyond, and shades the empty cells in front of it. It draws nothing where the bar itself,
 // which is filled up to v, reaches the cell of the mark, and for NaN.
 func (r Rect) Mark(x, y, w int, v, beyond float64, shade, mark Style) {
+	r.mark(x, y, w, v, beyond, len(eighths)-1, '░', shade, mark)
+}
+
+// ThinMark draws the mark of a ThinBar as Mark does.
+func (r Rect) ThinMark(x, y, w int, v, beyond float64, shade, mark Style) {
+	r.mark(x, y, w, v, beyond, len(halves)-1, '─', shade, mark)
+}
+
+func (r Rect) mark(x, y, w int, v, beyond float64, whole int, between rune, shade, mark Style) {
 	w = min(w, r.W-x)
 	if math.IsNaN(v) || math.IsNaN(beyond) || w <= 0 {
 		return
 	}
-	filled, to := int(math.Round(min(max(v, 0), 1)*float64(w*8))), int(math.Round(min(max(beyond, 0), 1)*float64(w*8)))
-	if v > 0 {
-		filled = max(filled, 1)
-	}
-	at, from := (to-1)/8, (filled+7)/8
+	to := int(math.Round(min(max(beyond, 0), 1) * float64(w*whole)))
+	at, from := (to-1)/whole, (filledParts(v, w*whole)+whole-1)/whole
 	if at < from {
 		return
 	}
 	for i := from; i < at; i++ {
-		r.Set(x+i, y, '░', shade)
+		r.Set(x+i, y, between, shade)
 	}
 	r.Set(x+at, y, '│', mark)
 }
 
 // Area draws a column for each of values from the left of r on, filled from the bottom
 // up to the value between lo and hi: at least one eighth of a cell, but nothing for
-// NaN, so that a gap is no 0. One of a single row leaves its last eighth free, so that it
-// does not merge with one below it. st returns the style of a column.
+// NaN, so that a gap is no 0. It leaves its highest eighth free, so that it does not merge
+// with what is above it. st returns the style of a column.
 func (r Rect) Area(values []float64, lo, hi float64, st func(i int) Style) {
-	eighths := r.H * 8
-	if r.H == 1 {
-		eighths--
-	}
+	eighths := r.H*8 - 1
 	for i, v := range values[:min(len(values), r.W)] {
 		if math.IsNaN(v) {
 			continue

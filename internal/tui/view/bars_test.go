@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,13 +39,21 @@ func shared(name string, share float64) *State {
 	return s
 }
 
-// barLengths returns the lengths, in eighths of a cell, of the bars in a rectangle.
+// lineName is a line of the legend of a chart, which is no bar.
+var lineName = regexp.MustCompile("━━ ([A-Z])")
+
+// barLengths returns the lengths, in eighths of a cell, of the bars in a rectangle. Thin ones
+// have halves of cells.
 func barLengths(lines []string, h Hit) (lengths []int) {
 	left := []rune("▏▎▍▌▋▊▉█")
+	thin := map[rune]int{'╸': 3, '━': 7}
 	for y := h.Y; y < h.Y+h.H; y++ {
 		in := false
-		for _, c := range []rune(lines[y])[h.X : h.X+h.W] {
+		for _, c := range []rune(lineName.ReplaceAllString(lines[y], "   $1"))[h.X : h.X+h.W] {
 			eighths := slices.Index(left, c)
+			if n, ok := thin[c]; ok {
+				eighths = n
+			}
 			if eighths < 0 {
 				in = false
 				continue

@@ -9,7 +9,13 @@ import (
 )
 
 // painter draws devices. It keeps memory for the next frame.
-type painter struct{ history sparkline }
+type painter struct {
+	history sparkline
+	upper   []float64     // a line of a chart
+	fitting []deviceChart // of a device
+	// stripped devices have a strip of their classes elsewhere.
+	stripped bool
+}
 
 // card draws a unit into r: a border with its name, health and workload, and inside
 // as many readings as fit.
@@ -128,6 +134,9 @@ func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	drawProblem(r.Sub(0, 4, r.W, rows), &wrong, badgeOf(g).style)
 	rest := r.Sub(0, y, r.W, r.H-y)
 	share := shareRows(rest.W, rest.H)
+	if p.stripped {
+		share.history, share.classes = share.history+share.classes, 0
+	}
 	if area := rest.Sub(0, 0, rest.W, share.history); !p.charts(area, s, g) {
 		p.history.utilization(area, s, g)
 	}

@@ -47,13 +47,20 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 		return
 	}
 	f.units = slices.AppendSeq(f.units[:0], client.Units(s.GPUs))
+	f.stripped = false
 	switch d := f.choose(r, s); d {
 	case densityMap:
 		f.heatMap(r, s)
 	case densityTable:
 		f.table(r, s)
 	default:
-		f.cards(r, s, f.cardSize(d))
+		size := f.cardSize(d)
+		top := 0
+		if d != densityMini { // which shows too little already
+			top = f.strips(r, s, size)
+		}
+		f.stripped = top > 0
+		f.cards(r.Sub(0, top, r.W, r.H-top), s, size)
 	}
 }
 

@@ -1,30 +1,37 @@
 package view
 
 import (
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // focusView shows everything of the selected device, and all others beside it where
 // there is space.
 type focusView struct {
-	fleet fleetView
-	rows  []*focusRow
-	more  bool // there are rows to scroll to
+	fleet  fleetView
+	rows   []*focusRow
+	starts []int // the first row of each column
+	more   bool  // there are rows to scroll to
 }
 
 const (
 	// focusBeside is the width from which the others are shown, focusFleet their width.
 	focusBeside, focusFleet = 140, 48
 	// focusColumn is the least width of a column of readings.
-	focusColumn = 54
+	focusColumn = 52
 	// focusFacts is the number of rows of facts; a panel lower than focusLow has one.
 	focusFacts, focusLow = 3, 12
 	// focusJob is the height from which a panel has a row for the job.
 	focusJob = 20
+	// focusMain is the height of the main chart for which readings take another column, and
+	// focusMainLeast that from which it is drawn.
+	focusMain, focusMainLeast = 16, 6
 )
 
 // Draw draws the selected device.
@@ -33,13 +40,16 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	if selected == nil {
 		return
 	}
-	panel := r
-	if r.W >= focusBeside {
-		f.others(r.Sub(0, 0, focusFleet, r.H), s)
-		panel = r.Sub(focusFleet+1, 0, r.W-focusFleet-1, r.H)
-	}
 	freshness, since := s.Freshness(selected)
 	g := s.current(selected)
+	panel, charts := r, f.fleet.chartsOf(s, g)
+	if r.W >= focusBeside {
+		side := r.Sub(0, 0, focusFleet, r.H)
+		f.others(side, s)
+		n := f.beside(side.Sub(0, len(s.GPUs)+2, side.W, side.H-len(s.GPUs)-2), s, g, charts[1:])
+		charts = slices.Delete(charts, 1, 1+n)
+		panel = r.Sub(focusFleet+1, 0, r.W-focusFleet-1, r.H)
+	}
 	in := cardFrame(panel, s, g, true, freshness, since)
 	hit(panel, s, g.Key)
 	facts := focusFacts
@@ -50,7 +60,7 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	if in.H >= focusJob {
 		facts += drawJob(in.Sub(0, facts, in.W, 1), s.Job)
 	}
-	f.readings(in.Sub(0, facts, in.W, in.H-facts), panel.Row(panel.H-1), s, g)
+	f.readings(in.Sub(0, facts, in.W, in.H-facts), panel.Row(panel.H-1), s, g, charts)
 	if freshness == client.Stale {
 		in.Dim(styleFaint)
 	}
@@ -66,6 +76,16 @@ func (f *focusView) others(r screen.Rect, s *State) {
 	}
 	f.fleet.columns = placeColumns(f.fleet.columns[:0], r.W, nodeWidth(s))
 	f.fleet.lines(r, s, s.GPUs)
+}
+
+// beside draws the charts that fit into r, below the other devices, and returns their number.
+func (f *focusView) beside(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
+	if r.H < 1+stackedHeight+1 {
+		return 0
+	}
+	x := drawName(r, 0, r.W, s, g, styleStrong)
+	r.Sub(x, 0, r.W-x, 1).Fill('─', styleTrack)
+	return f.fleet.stack(r.Sub(0, 1, r.W, r.H-1), s, g, charts)
 }
 
 // drawFacts writes what is wrong with the device or what it does, its workload, and
@@ -142,27 +162,36 @@ func drawPairs(r screen.Rect, pairs []pair) {
 	}
 }
 
-// readings draws the rows in as few columns as they need. Where they do not fit, the
-// titles of sections are left out, then State.Scroll selects a part and border says
-// which. Free rows below are for the history of the real utilization.
-func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU) {
-	maxColumns := max(1, r.W/focusColumn)
+// readings draws the rows, in as few columns as leave room for a chart of focusMain rows, or
+// in all that fit. Where they do not fit, the titles of sections are left out, then
+// State.Scroll selects a part and border says which. Free rows above are for charts.
+func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU, charts []deviceChart) {
+	maxColumns := max(1, (r.W+focusGap)/(focusColumn+focusGap))
 	f.rows = rowsFor(f.rows[:0], g, true)
 	if len(f.rows) > maxColumns*r.H {
 		f.rows = rowsFor(f.rows[:0], g, false)
 	}
-	columns := min(maxColumns, max(1, (len(f.rows)+r.H-1)/max(r.H, 1)))
-	high := (len(f.rows) + columns - 1) / columns
-	if free := min(r.H-high-1, 14); free >= 5 {
-		f.drawHistory(r.Sub(0, 0, r.W, free), s, g)
+	columns, high := 0, r.H
+	for columns < maxColumns && r.H-high-1 < focusMain {
+		columns++
+		high = f.split(columns)
+	}
+	if free := r.H - high - 1; free >= focusMainLeast {
+		f.fleet.mainChart(r.Sub(0, 0, r.W, free), s, g, charts, chartWithStrip)
 		r = r.Sub(0, free+1, r.W, r.H)
 	}
 	shown := min(high, r.H)
 	first := scrollTo(s, high, shown)
-	w := (r.W - 2*(columns-1)) / columns
-	for i, row := range f.rows {
-		if y := i%high - first; y >= 0 && y < shown {
-			f.row(r.Sub(i/high*(w+2), y, w, 1), s, g, row)
+	w := (r.W - focusGap*(columns-1)) / columns
+	for column, start := range f.starts {
+		end := len(f.rows)
+		if column+1 < len(f.starts) {
+			end = f.starts[column+1]
+		}
+		for i, row := range f.rows[start:end] {
+			if y := i - first; y >= 0 && y < shown {
+				f.row(r.Sub(column*(w+focusGap), y, w, 1), s, g, row)
+			}
 		}
 	}
 	if f.more = shown < high; f.more {
@@ -170,22 +199,55 @@ func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU) {
 	}
 }
 
-// drawHistory draws the real utilization of the window with axes, and the classes
-// below.
-func (f *focusView) drawHistory(r screen.Rect, s *State, g *client.GPU) {
-	step := columnStep(s, r.W-axisWidth)
-	plot := axes(r.Sub(0, 0, r.W, r.H-1), s, 1, whole, step)
-	f.fleet.history.utilization(plot, s, g)
-	f.fleet.history.classes(r.Sub(axisWidth, r.H-1, plot.W, 1), s, g)
-	r.Text(0, r.H-1, axisWidth-1, "class", styleFaint)
+// focusGap separates columns of readings.
+const focusGap = 2
+
+// split divides the rows into columns and returns the height of the highest. Sections stay
+// whole if that makes columns at most a few rows higher.
+func (f *focusView) split(columns int) int {
+	const higher = 3
+	least := (len(f.rows) + columns - 1) / columns
+	for high := least; high <= least+higher; high++ {
+		if f.splitSections(columns, high) {
+			return high
+		}
+	}
+	f.starts = f.starts[:0]
+	for i := 0; i < len(f.rows); i += least {
+		f.starts = append(f.starts, i)
+	}
+	return least
 }
 
-// The columns of a row: title, number with its unit, bar, and from the width
-// focusHistoryFrom on the history.
+// splitSections divides the rows into columns of so many rows at most, each beginning with a
+// title. It reports false where that takes more columns.
+func (f *focusView) splitSections(columns, high int) bool {
+	f.starts = append(f.starts[:0], 0)
+	for begin := 0; begin < len(f.rows); {
+		end := begin + 1
+		for end < len(f.rows) && f.rows[end].section == "" {
+			end++
+		}
+		if start := f.starts[len(f.starts)-1]; end-start > high {
+			f.starts = append(f.starts, begin)
+		}
+		if end-begin > high || len(f.starts) > columns {
+			return false
+		}
+		begin = end
+	}
+	return true
+}
+
+// The columns of a row: title, number with its limit and unit, bar, and from the width
+// focusHistoryFrom on the history. A row narrower than focusLimitFrom has no limit.
 const (
-	focusTitle, focusNow = 15, 11
-	focusBar             = 10
-	focusHistoryFrom     = 50
+	focusTitle, focusNow             = 15, 11
+	focusNumber                      = 6
+	focusNowLimit                    = focusNumber + 10 // such as "  71.0/140.8 GiB"
+	focusLimitFrom, focusHistoryFrom = 50, 50
+	focusBarLeast, focusBarMost      = 8, 24
+	focusLinkBarFrom                 = 64 // with a bar beside the trend of a link
 )
 
 // row draws one reading, or the title of a section.
@@ -196,7 +258,7 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 		return
 	}
 	info := row.info()
-	v, right := info.Value(g), focusTitle+focusNow
+	v, limit, right := info.Value(g), info.Limit(g), focusTitle+focusNow
 	if info.Field == canonical.XIDLast {
 		v = g.ShownXID()
 	}
@@ -205,27 +267,80 @@ func (f *focusView) row(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
 		st = styleStrong
 	}
 	r.Text(0, 0, focusTitle-1, info.Title, styleLabel)
-	drawReading(r, focusTitle, right, v, info.Unit, st)
+	if r.W < focusLimitFrom {
+		drawReading(r, focusTitle, right, v, info.Unit, st)
+	} else {
+		right = focusTitle + focusNowLimit
+		drawOfLimit(r.Sub(focusTitle, 0, focusNowLimit, 1), v, limit, info.Unit, st)
+	}
 	if row.metric == client.MetricNone {
 		return
 	}
-	color := func(float64) screen.Style { return row.color() }
+	right++
+	bar := r.W - right
+	if r.W >= focusHistoryFrom {
+		bar = max(focusBarLeast, min(focusBarMost, bar*2/5))
+		if row.toSeen() && r.W < focusLinkBarFrom {
+			bar = -1 // the trend of what is little of its limit says more
+		}
+		f.trend(r.Sub(right+bar+1, 0, r.W, 1), s, g, row)
+	}
+	at := r.Sub(right, 0, bar, 1)
 	if row.metric == client.MetricReal {
+		thinUtil(at, g)
+		return
+	}
+	at.ThinBar(0, 0, at.W, v/limit, row.color(), styleTrack)
+}
+
+// drawOfLimit writes a number, its limit unless that is 100 %, and the unit behind both.
+func drawOfLimit(r screen.Rect, v, limit float64, unit canonical.Unit, st screen.Style) {
+	f := unitFormats[unit]
+	number(r, 0, 0, focusNumber, v, f.format, st)
+	x := focusNumber
+	if unit != canonical.Ratio && canonical.Given(limit) {
+		b := f.format(append(r.Scratch(), '/'), limit)
+		n := utf8.RuneCount(b)
+		r.Number(x, 0, n, b, styleLabel)
+		x += n
+	}
+	if f.suffix != "" {
+		r.Text(x+1, 0, r.W-x-1, f.suffix, styleLabel)
+	}
+}
+
+// toSeen reports whether the trend of a row goes up to what was seen: links rarely come near
+// their limit, and clocks have none.
+func (f *focusRow) toSeen() bool {
+	u := f.info().Unit
+	return u == canonical.BytesPerSecond || u == canonical.Hertz
+}
+
+// trend draws the history of a row on the scale of its bar, or up to a round number above its
+// peak, which stands behind it.
+func (f *focusView) trend(r screen.Rect, s *State, g *client.GPU, row *focusRow) {
+	h, m := &f.fleet.history, row.metric
+	if row.history != client.MetricNone {
+		m = row.history
+	}
+	info := &client.Metrics[m]
+	color := func(float64) screen.Style { return row.color() }
+	if m == client.MetricReal {
 		color = utilStyle
 	}
-	limit, bar := info.Limit(g), r.W-right-2
-	if r.W >= focusHistoryFrom {
-		bar = max(focusBar, min(24, bar/2-1))
-		m := row.metric
-		if row.history != client.MetricNone {
-			m = row.history
+	limit := info.Limit(g)
+	if row.toSeen() {
+		const to, scale = "to ", 1 + len("to ") + widthRate
+		w := r.W - scale
+		if w < 1 {
+			return
 		}
-		f.fleet.history.area(r.Sub(right+2+bar+2, 0, r.W, 1), s, g, m, client.Metrics[m].Limit(g), color)
+		limit = niceLimit(h.highest(s, g, m, history.Columns{N: w, Step: columnStep(s, w), PerCell: 1}))
+		r.Text(w+1, 0, len(to), to, styleFaint)
+		number(r, w+1+len(to), 0, widthRate, limit, unitFormats[info.Unit].format, styleFaint)
+		r = r.Sub(0, 0, w, 1)
 	}
-	r.Bar(right+2, 0, bar, v/limit, color(v), styleTrack)
-	if row.metric == client.MetricReal {
-		markUtil(r, right+2, bar, g)
-	}
+	h.area(r, s, g, m, limit, color)
 }
 
 // Key scrolls the readings, if there are more than fit; else the keys select another
@@ -264,7 +379,12 @@ var focusRows = []focusRow{
 	{section: "Links"},
 	{metric: client.MetricPCIeReceive},
 	{metric: client.MetricPCIeTransmit},
+	{metric: client.MetricPCIe},
 	{metric: client.MetricNVLink},
+	{section: "Clocks and energy"},
+	{metric: client.MetricSMClock},
+	{metric: client.MetricMemoryClock},
+	{metric: client.MetricEnergy},
 	{section: "Errors"},
 	{field: client.FieldInfo("Last XID", canonical.XIDLast)},
 	{field: client.FieldInfo("PCIe replays", canonical.PCIeReplays)},
@@ -286,10 +406,6 @@ var focusRows = []focusRow{
 	{metric: client.MetricMemCopy},
 	{metric: client.MetricEncoder, optional: true},
 	{metric: client.MetricDecoder, optional: true},
-	{section: "Clocks and energy"},
-	{metric: client.MetricSMClock},
-	{metric: client.MetricMemoryClock},
-	{metric: client.MetricEnergy},
 }
 
 // info returns what the row shows.
@@ -306,7 +422,7 @@ func (f *focusRow) color() screen.Style {
 	switch f.metric {
 	case client.MetricMemory, client.MetricMemoryUsed, client.MetricDRAM, client.MetricMemCopy:
 		return styleMemory
-	case client.MetricPCIeReceive, client.MetricPCIeTransmit, client.MetricNVLink:
+	case client.MetricPCIe, client.MetricPCIeReceive, client.MetricPCIeTransmit, client.MetricNVLink:
 		return styleIO
 	}
 	if f.info().Unit == canonical.Ratio {

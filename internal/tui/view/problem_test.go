@@ -18,7 +18,7 @@ func TestXIDIsExplainedOnTheCard(t *testing.T) {
 		view string
 		want []string
 	}{
-		{160, 45, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "Last XID       79", "not seen any more", "XID 79: The driver lost"}},
+		{160, 60, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "Last XID       79", "not seen any more", "XID 79: The driver lost"}},
 		{120, 40, Fleet, []string{"fatal XID 79", "→ reboot node", "since 3m"}},
 		{100, 30, Fleet, []string{"fatal XID 79, PCIe replays → reb"}},
 		{100, 30, Focus, []string{"fatal XID 79", "→ reboot node  since 3m  The driver lost the board: it no longer answers on PCIe."}},

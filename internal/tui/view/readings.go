@@ -69,6 +69,14 @@ func markUtil(r screen.Rect, x, w int, g *client.GPU) {
 	r.Mark(x, 0, w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
 }
 
+// thinUtil draws real utilization with its mark along the first row of r, where others are
+// above and below.
+func thinUtil(r screen.Rect, g *client.GPU) {
+	v := g.RealUtilization
+	r.ThinBar(0, 0, r.W, v, utilStyle(v), styleTrack)
+	r.ThinMark(0, 0, r.W, v, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
+}
+
 // memory draws the device memory in use.
 func (b bars) memory(r screen.Rect, g *client.GPU) {
 	v, used, total := g.Values[canonical.FramebufferUsedRatio], g.Values[canonical.FramebufferUsed], g.Values[canonical.FramebufferTotal]
@@ -172,12 +180,12 @@ var cardCells = []cardCell{
 	{"Memcpy", canonical.MemoryCopyUtilization},
 	{"GPU temp", canonical.Temperature},
 	{"MEM temp", canonical.MemoryTemperature},
+	{"Last XID", canonical.XIDLast},
+	{"Bad rows", canonical.RemappedRowsUncorrectable},
 	{"SM clk", canonical.SMClock},
 	{"MEM clk", canonical.MemoryClock},
 	{"Energy", canonical.Energy},
 	{"Replays", canonical.PCIeReplays},
-	{"Last XID", canonical.XIDLast},
-	{"Bad rows", canonical.RemappedRowsUncorrectable},
 }
 
 // temperatureCells is the number of cells with which the temperature is among them.

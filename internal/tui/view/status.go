@@ -60,11 +60,12 @@ func badgeOf(g *client.GPU) badge {
 	return healthBadges[g.Health]
 }
 
-// classLabel shows a class by its name, or by a glyph of its bottleneck.
+// classLabel shows a class by its name, or by a glyph of its bottleneck: one of a line, and
+// one of a strip.
 type classLabel struct {
 	client.ClassName
-	style screen.Style
-	glyph rune
+	style        screen.Style
+	glyph, strip rune
 }
 
 // longClass and shortClass are the widths of the longest names.
@@ -73,26 +74,29 @@ const longClass, shortClass = 20, 9
 // classOf returns the label of the class of a device.
 func classOf(g *client.GPU) classLabel {
 	if g.Cut && g.Class == canonical.ClassUnknown {
-		return classLabel{client.InMIG, styleLabel, ' '}
+		return classLabel{client.InMIG, styleLabel, ' ', ' '}
 	}
 	return classLabels[g.Class]
 }
 
+// bottlenecks are how the classes with a bottleneck are shown. Strips differ in height as
+// well as in colour, and none is as high as a cell: they do not merge.
+var bottlenecks = map[string]classLabel{
+	"compute": {style: styleCompute, glyph: '━', strip: '▇'},
+	"memory":  {style: styleMemory, glyph: '═', strip: '▅'},
+	"io":      {style: styleIO, glyph: '╍', strip: '▃'},
+	"mixed":   {style: styleMixed, glyph: '─', strip: '─'},
+	"idle":    {style: styleIdle, glyph: '·', strip: '▁'},
+	"unknown": {style: styleFaint, glyph: '╌', strip: '·'},
+}
+
 // classLabels is indexed by Class; NumClasses stands for no reading.
 var classLabels = func() (all [canonical.NumClasses + 1]classLabel) {
-	bottlenecks := map[string]classLabel{
-		"idle":    {style: styleIdle, glyph: '·'},
-		"compute": {style: styleCompute, glyph: '━'},
-		"memory":  {style: styleMemory, glyph: '═'},
-		"io":      {style: styleIO, glyph: '╍'},
-		"mixed":   {style: styleMixed, glyph: '─'},
-		"unknown": {style: styleFaint, glyph: '╌'},
-	}
 	for c, info := range canonical.Classes {
 		all[c] = bottlenecks[info.Bottleneck]
 		all[c].ClassName = client.ClassNames[c]
 	}
-	all[canonical.NumClasses] = classLabel{style: styleFaint, glyph: ' '}
+	all[canonical.NumClasses] = classLabel{style: styleFaint, glyph: ' ', strip: ' '}
 	return all
 }()
 

@@ -36,8 +36,7 @@ var tableColumns = []column{
 	{nodeTitle, 12, 0, 4, client.MetricNone, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) { r.Text(0, 0, r.W, g.Hostname, styleLabel) }},
 	{healthTitle, badgeWidth + 2, 0, 3, client.MetricSeverity, true, drawHealth},
 	{"", 6, 18, 2, client.MetricReal, true, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
-		r.Bar(0, 0, r.W, g.RealUtilization, utilStyle(g.RealUtilization), styleTrack)
-		markUtil(r, 0, r.W, g)
+		thinUtil(r, g)
 	}},
 	{"REAL", widthPercent, 0, 1, client.MetricReal, false, func(_ *painter, r screen.Rect, _ *State, g *client.GPU) {
 		number(r, 0, 0, r.W, g.RealUtilization, percent, styleStrong)

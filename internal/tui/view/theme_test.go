@@ -49,7 +49,7 @@ func TestStatesHaveWords(t *testing.T) {
 			t.Errorf("state %s is shown as %q", canonical.HealthStates[h], b.text)
 		}
 	}
-	glyphs := map[string]rune{}
+	glyphs, strips := map[string]rune{}, map[string]rune{}
 	for c := range canonical.NumClasses {
 		w := classLabels[c]
 		if w.Long == "" || screen.Width(w.Long) > longClass || w.Short == "" || screen.Width(w.Short) > shortClass {
@@ -59,11 +59,11 @@ func TestStatesHaveWords(t *testing.T) {
 		if g, ok := glyphs[bound]; ok && g != w.glyph {
 			t.Errorf("bottleneck %s has the glyphs %q and %q", bound, g, w.glyph)
 		}
-		glyphs[bound] = w.glyph
+		glyphs[bound], strips[bound] = w.glyph, w.strip
 	}
 	for bound, g := range glyphs {
 		for other, o := range glyphs {
-			if bound != other && g == o {
+			if bound != other && (g == o || strips[bound] == strips[other] || ascii(strips[bound]) == ascii(strips[other])) {
 				t.Errorf("%s and %s have the same glyph", bound, other)
 			}
 		}
@@ -73,6 +73,14 @@ func TestStatesHaveWords(t *testing.T) {
 			t.Errorf("condition %s has no words", canonical.Conditions[c])
 		}
 	}
+}
+
+// ascii returns what is drawn for a rune where there is nothing but ASCII.
+func ascii(c rune) string {
+	var g screen.Grid
+	g.Reset(1, 1, screen.ASCII)
+	g.All().Set(0, 0, c, stylePlain)
+	return g.Glyphs()
 }
 
 // TestProxyDecidesWhatIsWrong holds that a reading stands out if the proxy

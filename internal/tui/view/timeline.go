@@ -43,13 +43,24 @@ func (t *sparkline) area(r screen.Rect, s *State, g *client.GPU, m client.Metric
 	r.Area(t.Values, 0, limit, func(i int) screen.Style { return st(t.Values[i] / limit) })
 }
 
-// classes draws the classes of g along the first row of r.
+// classes draws the classes of g along the first row of r, as a line.
 func (t *sparkline) classes(r screen.Rect, s *State, g *client.GPU) {
 	if r.Empty() {
 		return
 	}
 	for x, c := range t.Classes(s.History, g.Key, s.Now, columnStep(s, r.W), r.W) {
 		r.Set(x, 0, classLabels[c].glyph, classLabels[c].style)
+	}
+}
+
+// strip draws the classes of g along the first row of r, as a strip of which a cell stands
+// for step.
+func (t *sparkline) strip(r screen.Rect, s *State, g *client.GPU, step time.Duration) {
+	if r.Empty() {
+		return
+	}
+	for x, c := range t.Classes(s.History, g.Key, s.Now, step, r.W) {
+		r.Set(x, 0, classLabels[c].strip, classLabels[c].style)
 	}
 }
 
@@ -65,19 +76,37 @@ var ticks = []time.Duration{
 // axes draws the axes of a chart along the left and the bottom of r and returns the
 // rest for its lines. The scale is from 0 to limit; step is the time of a cell.
 func axes(r screen.Rect, s *State, limit float64, f format, step time.Duration) screen.Rect {
-	plot := r.Sub(axisWidth, 0, r.W-axisWidth, r.H-1)
+	plot := valueAxis(r.Sub(0, 0, r.W, r.H-1), limit, f)
+	if !plot.Empty() {
+		timeAxis(r.Sub(axisWidth, r.H-1, plot.W, 1), s, step)
+	}
+	return plot
+}
+
+// halfAxis and quarterAxis are the heights from which an axis has numbers at its halves and
+// quarters, and gridFrom that from which these have lines.
+const halfAxis, quarterAxis, gridFrom = 5, 13, 9
+
+// valueAxis draws an axis from 0 to limit along the left of r, and returns the rest.
+func valueAxis(r screen.Rect, limit float64, f format) screen.Rect {
+	plot := r.Sub(axisWidth, 0, r.W-axisWidth, r.H)
 	if plot.Empty() {
 		return plot
 	}
-	values := []float64{limit, 0}
-	if plot.H >= 5 {
-		values = []float64{limit, limit / 2, 0}
+	parts := 1
+	if plot.H >= halfAxis {
+		parts = 2
 	}
-	for i, v := range values {
-		y := i * (plot.H - 1) / (len(values) - 1)
-		r.Number(0, y, axisWidth-1, f(r.Scratch(), v), styleFaint)
+	if plot.H >= quarterAxis {
+		parts = 4
 	}
-	timeAxis(r.Sub(axisWidth, r.H-1, plot.W, 1), s, step)
+	for i := range parts + 1 {
+		y := i * (plot.H - 1) / parts
+		r.Number(0, y, axisWidth-1, f(r.Scratch(), limit*float64(parts-i)/float64(parts)), styleFaint)
+		for x := 0; i > 0 && i < parts && plot.H >= gridFrom && x < plot.W; x += 2 {
+			plot.Set(x, y, '·', styleTrack)
+		}
+	}
 	return plot
 }
 

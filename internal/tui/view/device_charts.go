@@ -1,0 +1,248 @@
+package view
+
+import (
+	"math"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// deviceChart is a chart of one device: lines of one or two metrics on one scale.
+type deviceChart struct {
+	metric client.Metric
+	behind client.Metric // drawn below it, MetricNone for none
+	style  screen.Style
+	// wasted shades what behind is above metric.
+	wasted bool
+}
+
+// deviceCharts are in the order in which they get room: what is used of what is claimed comes
+// first.
+var deviceCharts = []deviceChart{
+	{client.MetricReal, client.MetricNVML, styleUtil3, true},
+	{client.MetricMemory, client.MetricNone, styleMemory, false},
+	{client.MetricPower, client.MetricNone, styleMixed, false},
+	{client.MetricTemperature, client.MetricMemoryTemperature, styleSeries4, false},
+	{client.MetricNVLink, client.MetricNone, styleIO, false},
+	{client.MetricPCIeReceive, client.MetricPCIeTransmit, styleIO, false},
+}
+
+const (
+	// deviceChartWidth is the least width of a chart of a device.
+	deviceChartWidth = 34
+	// mainChartWidth and mainChartHeight are the least size of charts of which the first is as
+	// wide as the others together.
+	mainChartWidth, mainChartHeight = 100, 22
+	// stackedHeight is the least height of a chart that shares its clock with others.
+	stackedHeight = 7
+	// chartAspect is the aspect of a chart, in cells, that reads best.
+	chartAspect = 4.5
+)
+
+// chartsOf returns the charts for which g ever had readings, and the first in any case.
+func (p *painter) chartsOf(s *State, g *client.GPU) []deviceChart {
+	p.fitting = append(p.fitting[:0], deviceCharts[0])
+	for _, c := range deviceCharts[1:] {
+		if s.History.Knows(g.Key, c.metric) {
+			p.fitting = append(p.fitting, c)
+		}
+	}
+	return p.fitting
+}
+
+// charts draws the history of a device into r as charts with axes. It reports false where
+// they do not fit, and a bare history is clearer.
+func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
+	if r.W < deviceChartWidth || r.H < chartHeight {
+		return false
+	}
+	all := p.chartsOf(s, g)
+	if r.W >= mainChartWidth && r.H >= mainChartHeight && len(all) > 1 {
+		p.mainChart(r, s, g, all, chartWithClock)
+		return true
+	}
+	all = all[:min(len(all), 4)] // links have numbers
+	columns, rows := chartGrid(len(all), r.W, r.H)
+	for i := range all[:min(len(all), columns*rows)] {
+		x, y := i%columns*r.W/columns, i/columns*r.H/rows
+		w, h := (i%columns+1)*r.W/columns-x-1, (i/columns+1)*r.H/rows-y
+		p.deviceChart(r.Sub(x, y, w, h), s, g, &all[i], chartWithClock)
+	}
+	return true
+}
+
+// mainChart draws the first of charts as wide as r, and below it those of the others that
+// fit next to each other.
+func (p *painter) mainChart(r screen.Rect, s *State, g *client.GPU, charts []deviceChart, with below) {
+	columns, low := 0, 0
+	if r.H >= mainChartHeight {
+		columns, low = min(len(charts)-1, (r.W+1)/(deviceChartWidth+2)), max(chartHeight, r.H*2/5)
+	}
+	if columns == 0 {
+		low = 0
+	}
+	p.deviceChart(r.Sub(0, 0, r.W, r.H-low), s, g, &charts[0], with)
+	for i := range columns {
+		x := i * r.W / columns
+		p.deviceChart(r.Sub(x, r.H-low, (i+1)*r.W/columns-x-1, low), s, g, &charts[i+1], chartWithClock)
+	}
+}
+
+// stack draws as many of charts as fit below each other over one clock, and returns their
+// number.
+func (p *painter) stack(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
+	n := min(len(charts), (r.H-1)/stackedHeight)
+	for i := range n {
+		y, next := i*(r.H-1)/n, (i+1)*(r.H-1)/n
+		with := chartBare
+		if i == n-1 {
+			with, next = chartWithClock, r.H
+		}
+		p.deviceChart(r.Sub(0, y, r.W, next-y), s, g, &charts[i], with)
+	}
+	return max(n, 0)
+}
+
+// chartGrid returns the columns and rows of the most of n charts that fit w × h cells: those
+// with which charts come next to chartAspect.
+func chartGrid(n, w, h int) (columns, rows int) {
+	best := math.Inf(1)
+	for ; n > 0 && columns == 0; n-- {
+		for c := 1; c <= min(n, w/(deviceChartWidth+1)); c++ {
+			high := (n + c - 1) / c
+			if high*chartHeight > h || c*high > n {
+				continue
+			}
+			if off := math.Abs(math.Log(float64(w*high) / float64(h*c) / chartAspect)); off < best {
+				best, columns, rows = off, c, high
+			}
+		}
+	}
+	return max(columns, 1), max(rows, 1)
+}
+
+// below is what a chart has below its lines.
+type below int
+
+const (
+	chartBare      below = iota
+	chartWithClock       // times
+	chartWithStrip       // the strip of classes, and times
+)
+
+// deviceChart draws a chart with its names in the first row.
+func (p *painter) deviceChart(r screen.Rect, s *State, g *client.GPU, c *deviceChart, with below) {
+	info := &client.Metrics[c.metric]
+	f := unitFormats[info.Unit].format
+	if info.Unit == canonical.Ratio {
+		f = whole
+	}
+	p.chartNames(r.Row(0), s, g, c, with)
+	body := r.Sub(0, 1, r.W, r.H-1-int(with))
+	cells := body.W - axisWidth
+	dots, _ := body.Sub(axisWidth, 0, cells, 1).Dots()
+	if cells < 1 || dots < 1 {
+		return
+	}
+	columns := history.Columns{N: dots, Step: columnStep(s, dots), PerCell: dots / cells}
+	limit := p.chartLimit(s, g, c, columns)
+	plot := valueAxis(body, limit, f)
+	if l := info.Limit(g); l < limit && plot.H >= gridFrom { // of a temperature
+		y := int(math.Round((1 - l/limit) * float64(plot.H-1)))
+		plot.Row(y).Fill('╌', styleFaint)
+	}
+	at := r.Sub(axisWidth, r.H-int(with), cells, 1)
+	if with == chartWithStrip {
+		r.Text(0, r.H-2, axisWidth-1, "class", styleFaint)
+		p.history.strip(at, s, g, columns.Cell())
+		at = r.Sub(axisWidth, r.H-1, cells, 1)
+	}
+	if with != chartBare {
+		timeAxis(at, s, columns.Cell())
+	}
+	if c.behind != client.MetricNone {
+		p.history.read(s, g, c.behind, columns)
+		p.upper = append(p.upper[:0], p.history.Values...)
+	}
+	p.history.read(s, g, c.metric, columns)
+	if c.wasted {
+		plot.Band(p.history.Values, p.upper, 0, limit, styleUtil0)
+	}
+	if c.behind != client.MetricNone {
+		if s.Mono {
+			dash(p.upper, 2*columns.PerCell)
+		}
+		plot.Line(p.upper, 0, limit, styleSeries3)
+	}
+	plot.Line(p.history.Values, 0, limit, c.style)
+}
+
+// chartLimit returns the upper end of the axis of a chart: a limit that does not move, or for
+// links, which rarely come near theirs, a round number above all that is shown.
+func (p *painter) chartLimit(s *State, g *client.GPU, c *deviceChart, columns history.Columns) float64 {
+	info := &client.Metrics[c.metric]
+	limit := info.Limit(g)
+	switch {
+	case info.Unit == canonical.Celsius:
+		return 100
+	case limit > 0 && info.Unit != canonical.BytesPerSecond:
+		return limit
+	}
+	highest := p.history.highest(s, g, c.metric, columns)
+	if c.behind != client.MetricNone {
+		highest = math.Max(highest, p.history.highest(s, g, c.behind, columns))
+	}
+	return niceLimit(highest)
+}
+
+// highest returns the highest reading of a metric in columns, 0 where there is none above.
+func (t *sparkline) highest(s *State, g *client.GPU, m client.Metric, c history.Columns) (highest float64) {
+	t.read(s, g, m, c)
+	for _, point := range t.Points {
+		if point.Max > highest {
+			highest = point.Max
+		}
+	}
+	return highest
+}
+
+// chartNames writes which line is which and what it reads now, and where there is a strip and
+// room, what its colours mean.
+func (p *painter) chartNames(r screen.Rect, s *State, g *client.GPU, c *deviceChart, with below) {
+	x := drawLineName(r, 1, g, c.metric, "━━ ", c.style)
+	if c.behind != client.MetricNone {
+		line := "━━ "
+		if s.Mono {
+			line = "╍╍ "
+		}
+		x = drawLineName(r, x+2, g, c.behind, line, styleSeries3)
+	}
+	const wasted = "░░ wasted"
+	if c.wasted && x+2+screen.Width(wasted) <= r.W {
+		x = r.Text(x+2, 0, 3, wasted[:len("░░")], styleUtil0)
+		x = r.Text(x+1, 0, r.W-x, wasted[len("░░ "):], styleLabel)
+	}
+	if with == chartWithStrip && x+3+classLegendWidth <= r.W {
+		drawClassLegend(r, r.W-classLegendWidth)
+	}
+}
+
+// drawLineName writes the name of a line and what it reads now, and returns the x behind it.
+// A number that does not fit is left out.
+func drawLineName(r screen.Rect, x int, g *client.GPU, m client.Metric, line string, st screen.Style) int {
+	info := &client.Metrics[m]
+	as := unitFormats[info.Unit]
+	x = r.Text(x, 0, r.W-x, line, st)
+	x = r.Text(x, 0, r.W-x, info.Title, styleLabel) + 1
+	if x+as.width > r.W {
+		return x
+	}
+	number(r, x, 0, as.width, info.Value(g), as.format, styleStrong)
+	x += as.width
+	if as.suffix != "" && x+1+len(as.suffix) <= r.W {
+		x = r.Text(x+1, 0, r.W-x, as.suffix, styleFaint)
+	}
+	return x
+}

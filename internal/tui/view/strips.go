@@ -1,0 +1,123 @@
+package view
+
+import (
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// Strips show what each device did in the window, in the colours of its classes: a line for
+// each with its index in front and its class behind, all over one clock.
+
+const (
+	// stripIndex is the width in front of a strip without the name of a node, stripClass
+	// that behind it.
+	stripIndex, stripClass = 5, 1 + shortClass + 1
+	// minStrip is the width of the narrowest strip.
+	minStrip = 60
+	// stripsHigh is how many strips are below each other before others are beside them.
+	stripsHigh = 8
+	// stripsFrame are the rows of the legend above strips and of the clock below them.
+	stripsFrame = 2
+)
+
+// stripParts returns how many blocks of strips are side by side in w cells for n devices, 0
+// where a strip would be too narrow, and the rows that they take.
+func stripParts(s *State, w, n int) (parts, rows int) {
+	label := stripIndex
+	if node := nodeWidth(s); node > 0 {
+		label += node + 1
+	}
+	most := (w + tableGap) / (label + minStrip + stripClass + tableGap)
+	parts = min(most, (n+stripsHigh-1)/stripsHigh)
+	if parts < 1 {
+		return 0, 0
+	}
+	return parts, (n+parts-1)/parts + stripsFrame
+}
+
+// strips draws the strips of all devices along the top of r, if there is room for them above
+// cards of a size, and returns the rows that it took.
+func (f *fleetView) strips(r screen.Rect, s *State, size cardSize) int {
+	parts, rows := stripParts(s, r.W, len(s.GPUs))
+	if parts == 0 || (r.W/size.w)*((r.H-rows)/size.h) < len(f.units) {
+		return 0
+	}
+	w, high := (r.W-(parts-1)*tableGap)/parts, rows-stripsFrame
+	for part := range parts {
+		gpus := s.GPUs[min(part*high, len(s.GPUs)):min((part+1)*high, len(s.GPUs))]
+		f.stripBlock(r.Sub(part*(w+tableGap), 0, w, rows), s, gpus, part == 0)
+	}
+	return rows
+}
+
+// stripBlock draws a strip for each of gpus below titles, or what their colours mean, and the
+// clock of all in the last row of r.
+func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, legend bool) {
+	node := nodeWidth(s)
+	x := stripIndex
+	if node > 0 {
+		x += node + 1
+	}
+	w := r.W - x - stripClass
+	r.Text(x-stripIndex, 0, stripIndex-1, "GPU", styleLabel)
+	r.Text(x+w+1, 0, shortClass, "NOW", styleLabel)
+	if legend {
+		drawClassLegend(r.Sub(x, 0, w, 1), 0)
+	}
+	step := columnStep(s, w)
+	for y, g := range gpus {
+		line := r.Row(1 + y)
+		if node > 0 {
+			line.Text(0, 0, node, g.Hostname, styleLabel)
+		}
+		drawIndex(nil, line.Sub(x-stripIndex, 0, stripIndex-1, 1), s, g)
+		f.history.strip(line.Sub(x, 0, w, 1), s, g, step)
+		if freshness, _ := s.Freshness(g); freshness != client.Fresh {
+			line.Dim(styleFaint)
+		}
+		drawStripEnd(line.Sub(x+w+1, 0, shortClass, 1), s, g)
+		hitLine(line, s, g)
+	}
+	timeAxis(r.Sub(x, r.H-1, w, 1), s, step)
+}
+
+// drawStripEnd writes what a device does now.
+func drawStripEnd(r screen.Rect, s *State, g *client.GPU) {
+	freshness, since := s.Freshness(g)
+	label := classOf(g)
+	switch {
+	case g.Gone:
+		r.Text(0, 0, r.W, goneBadge.text, goneBadge.style)
+	case freshness != client.Fresh:
+		r.Text(0, 0, 1, "▲", styleWarn)
+		r.Number(1, 0, badgeWidth-1, age(r.Scratch(), since), styleWarn)
+	default:
+		r.Text(0, 0, r.W, label.Short, label.style)
+	}
+}
+
+// classLegend names the glyphs of strips, from the most to the least work of the SMs.
+var classLegend = []struct{ bottleneck, text string }{
+	{"compute", "compute"}, {"memory", "memory-bound"}, {"io", "I/O-bound"}, {"mixed", "mixed, low"}, {"idle", "idle"},
+}
+
+// drawClassLegend writes what the strips mean from x on, as much as fits whole.
+func drawClassLegend(r screen.Rect, x int) {
+	for _, c := range classLegend {
+		look := bottlenecks[c.bottleneck]
+		if x+3+screen.Width(c.text) > r.W {
+			return
+		}
+		r.Set(x, 0, look.strip, look.style)
+		r.Set(x+1, 0, look.strip, look.style)
+		x = r.Text(x+3, 0, r.W, c.text, styleLabel) + 2
+	}
+}
+
+// classLegendWidth is the width of the whole legend.
+var classLegendWidth = func() (w int) {
+	for _, c := range classLegend {
+		w += 3 + screen.Width(c.text) + 2
+	}
+	return w - 2
+}()

@@ -1,0 +1,165 @@
+package view
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// halfMinute is a time of a fine clock.
+var halfMinute = regexp.MustCompile("11:[0-9]{2}:30")
+
+// TestStripsShareAClock changes the class of each device at a whole minute, another for each,
+// and holds that every strip changes in the very column below which the clock names it.
+func TestStripsShareAClock(t *testing.T) {
+	for _, test := range []struct{ gpus, w, h, clocks int }{{4, 160, 45, 1}, {4, 120, 40, 1}, {16, 160, 45, 2}, {4, 200, 50, 1}, {4, 300, 80, 1}} {
+		s := state("sixteen")
+		s.GPUs = s.GPUs[:test.gpus]
+		s.History = history.NewHistory()
+		for at := noon.Add(-10 * time.Minute); !at.After(noon); at = at.Add(2 * time.Second) {
+			n := node("dgx-03", test.gpus, at)
+			for i, g := range n.GPUs {
+				g.Class = canonical.TensorCompute
+				if !at.Before(noon.Add(-time.Duration(1+i%4) * time.Minute)) {
+					g.Class = canonical.MemoryBound
+				}
+			}
+			s.History.Add(n)
+		}
+		g, _ := at(s, Fleet, test.w, test.h)
+		lines := strings.Split(g.Glyphs(), "\n")
+		var clock []rune
+		clocks := 0
+		for y := len(lines) - 1; y >= 0; y-- {
+			if strings.ContainsAny(lines[y], "╭") {
+				clocks, clock = 0, nil // of a card
+			}
+			if strings.Contains(lines[y], "11:59") && clock == nil {
+				clock = []rune(halfMinute.ReplaceAllString(lines[y], "        "))
+				clocks = strings.Count(string(clock), "11:59")
+			}
+		}
+		if clocks != test.clocks {
+			t.Fatalf("%v: %d clocks, want %d:\n%s", test, clocks, test.clocks, g.Glyphs())
+		}
+		found := 0
+		for _, line := range lines {
+			runes := []rune(line)
+			for x := 1; x < len(runes); x++ {
+				if runes[x-1] != '▇' || runes[x] != '▅' || strings.ContainsRune(line, '│') {
+					continue
+				}
+				at := fmt.Sprintf("11:%02d", 59-found%4)
+				if test.clocks > 1 {
+					at = fmt.Sprintf("11:%02d", 59-found/2%4)
+				}
+				if got := string(clock[x : x+5]); got != at {
+					t.Errorf("%v: strip %d changes at %q, want %s\n%s\n%s", test, found, got, at, line, string(clock))
+				}
+				found++
+			}
+		}
+		if found != test.gpus {
+			t.Errorf("%v: %d strips:\n%s", test, found, g.Glyphs())
+		}
+	}
+}
+
+// TestStripsWhereThereIsRoom holds at which sizes cards leave room for strips, and that every
+// card is there still.
+func TestStripsWhereThereIsRoom(t *testing.T) {
+	for _, test := range []struct {
+		scenario string
+		w, h     int
+		want     bool
+	}{
+		{"one", 80, 24, true}, {"one", 160, 45, true}, {"one", 40, 10, false}, {"four", 80, 24, false},
+		{"eight", 120, 40, true}, {"eight", 160, 45, true}, {"eight", 80, 24, false}, {"sixteen", 160, 45, true},
+		{"sixteen", 100, 30, false}, {"nodes", 160, 45, true}, {"mig", 160, 45, true}, {"many", 200, 50, false},
+	} {
+		s := state(test.scenario)
+		g, _ := at(s, Fleet, test.w, test.h)
+		if got := strings.Contains(g.Glyphs(), "▇▇ compute  ▅▅ memory-bound"); got != test.want {
+			t.Errorf("%s at %d × %d: strips are there: %v:\n%s", test.scenario, test.w, test.h, got, g.Glyphs())
+		}
+		hits := map[string]int{}
+		for _, h := range s.Hits {
+			hits[h.Key.UUID+h.Key.Instance]++
+		}
+		for _, gpu := range s.GPUs {
+			if want := map[bool]int{false: 1, true: 2}[test.want]; hits[gpu.Key.UUID+gpu.Key.Instance] < want {
+				t.Errorf("%s at %d × %d: GPU %s %s is in %d places, want %d", test.scenario, test.w, test.h, gpu.GPU, gpu.Instance, hits[gpu.Key.UUID+gpu.Key.Instance], want)
+			}
+		}
+	}
+}
+
+// TestStripsShowWhatIsWrong holds that a device which is gone, or sick, stands out in its
+// strip, and that the past of one which is not read any more stays.
+func TestStripsShowWhatIsWrong(t *testing.T) {
+	g, _ := at(state("sick"), Fleet, 160, 45)
+	for _, want := range []string{"✖  3 ", "✖  5 ", "✖ GONE", "▲  1 "} {
+		found := false
+		for _, line := range strings.Split(g.Glyphs(), "\n")[2:13] {
+			found = found || strings.Contains(line, want)
+		}
+		if !found {
+			t.Errorf("no strip says %q:\n%s", want, g.Glyphs())
+		}
+	}
+	s := state("stale")
+	if g, _ := at(s, Fleet, 160, 45); strings.Count(g.Glyphs(), "▲  12s") < 2*len(s.GPUs) {
+		t.Errorf("strips do not say how old they are:\n%s", g.Glyphs())
+	}
+	s = state("expired")
+	if g, _ := at(s, Fleet, 160, 45); strings.Count(g.Glyphs(), "▇") < 200 {
+		t.Errorf("the past is gone:\n%s", g.Glyphs())
+	}
+}
+
+// TestBlocksDoNotMerge holds that nothing that is drawn by blocks touches what is drawn by
+// blocks in the row above: lists and the focus have a line between bars, and strips do.
+func TestBlocksDoNotMerge(t *testing.T) {
+	upper := "█▉▊▋▌▍▎▏▀▐" // fill the upper edge of a cell
+	lower := "█▉▊▋▌▍▎▏▁▂▃▄▅▆▇▐"
+	for _, name := range []string{"one", "eight", "sixteen", "sick", "wasted", "mig", "nodes"} {
+		for _, size := range [][2]int{{40, 10}, {80, 24}, {120, 30}, {120, 40}, {160, 45}, {240, 67}, {300, 80}} {
+			g, _ := at(state(name), Focus, size[0], size[1])
+			lines := strings.Split(g.Glyphs(), "\n")
+			styles := strings.Split(g.Styles(letter), "\n")
+			for y := 3; y < len(lines)-1; y++ {
+				above := []rune(lines[y-1])
+				for x, c := range []rune(lines[y]) {
+					if styles[y][x] == letter(styleTrack) { // the shade between lines of a chart
+						continue
+					}
+					if strings.ContainsRune(upper, c) && strings.ContainsRune(lower, above[x]) {
+						t.Fatalf("%s at %v: column %d merges:\n%s\n%s", name, size, x, lines[y-1], lines[y])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStripsAllocateNothing holds that strips are drawn from memory of the frame before.
+func TestStripsAllocateNothing(t *testing.T) {
+	s := state("sixteen")
+	var g screen.Grid
+	f := &fleetView{}
+	draw := func() {
+		g.Reset(160, 12, screen.Braille)
+		s.Hits = s.Hits[:0]
+		f.stripBlock(g.All(), s, s.GPUs[:8], true)
+	}
+	draw()
+	if n := testing.AllocsPerRun(20, draw); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -18,11 +18,20 @@ type dashboard struct {
 	UID, Title, Description string
 	Panels                  []panel
 	Templating              struct{ List []variable }
+	Annotations             struct{ List []annotation }
+}
+
+// annotation is a query whose results are marked in all charts.
+type annotation struct {
+	Name string
+	Expr string
 }
 
 type panel struct {
 	ID                       int
 	Type, Title, Description string
+	Interval                 string  // the least step
+	Panels                   []panel // of a row that is folded
 	Datasource               *struct{ UID string }
 	Targets                  []target
 	GridPos                  struct{ X, Y, W, H int }
@@ -54,12 +63,16 @@ type panel struct {
 type target struct {
 	RefID      string `json:"refId"`
 	Expr       string
+	Instant    bool
+	Format     string
 	Datasource struct{ UID string }
 }
 
 type variable struct {
-	Name, Type string
-	Query      json.RawMessage
+	Name, Type, Regex string
+	Query             json.RawMessage
+	Multi, IncludeAll bool
+	AllValue          string
 }
 
 type link struct{ Title, URL string }

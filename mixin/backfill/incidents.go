@@ -1,0 +1,82 @@
+package backfill
+
+import "time"
+
+// Incident is something that goes wrong in the fleet, and stays so.
+type Incident struct {
+	Name string
+	// Alert is the one that tells of it in the end.
+	Alert string
+	// Where it is; UUID and GPU are "" where it is no board's, Job where it is none's.
+	Cluster, Hostname, Instance, GPU, UUID, Job string
+	At                                          time.Duration // since the fleet began
+}
+
+// incidents has things go wrong on some hosts of a fleet that is played for so long. A fleet of
+// 16 hosts has room for all of them.
+func incidents(fleet []*host, length time.Duration) []Incident {
+	find := func(cluster string, number int) *host {
+		for _, h := range fleet {
+			if h.cluster == cluster && h.number == number {
+				return h
+			}
+		}
+		return nil
+	}
+	var all []Incident
+	add := func(name, alert, cluster string, number, gpu int, before time.Duration, to time.Duration, change func(*state)) {
+		h := find(cluster, number)
+		if h == nil {
+			return
+		}
+		at := length - before
+		b := &h.boards[gpu]
+		b.trouble = append(b.trouble, trouble{at, to, change})
+		if name != "" {
+			i := Incident{Name: name, Alert: alert, Cluster: cluster, Hostname: h.name, Instance: h.instance(), GPU: string(rune('0' + gpu)), UUID: b.uuid, At: at}
+			if number%2 == 0 {
+				i.Job = h.job()
+			}
+			all = append(all, i)
+		}
+	}
+	east, west := Clusters[0], Clusters[1]
+
+	add("GPU gone", "KpulseGPUMissing", west, 1, 6, 21*time.Minute, 0, func(s *state) { s.gone = true })
+	// The driver reports the XID, and two scrapes later the board is off the bus.
+	add("XID 79", "KpulseGPUMissing", west, 0, 3, 25*time.Minute, 0, func(s *state) { s.xid = 79 })
+	add("", "", west, 0, 3, 24*time.Minute, 0, func(s *state) { s.gone = true })
+	add("NVLink down", "KpulseGPUResetNeeded", west, 2, 2, 24*time.Minute, 0, func(s *state) { s.links, s.linkErrors = linksPerGPU-2, .5 })
+	add("straggler", "KpulseGPUStragglerInJob", east, 6, 5, 55*time.Minute, 0, func(s *state) { s.work = launching })
+	add("hot", "KpulseGPUThermalThrottling", west, 3, 1, 40*time.Minute, 0, func(s *state) { s.hot = true })
+	// It was reset a quarter of an hour ago, and is well.
+	add("reset", "", east, 3, 4, 45*time.Minute, length-15*time.Minute, func(s *state) { s.xid, s.uncorrectable = 48, 1 })
+	add("", "", east, 1, 0, 50*time.Minute, 0, func(s *state) { s.correctable = 1 })
+	add("", "", east, 1, 1, 50*time.Minute, 0, func(s *state) { s.replays, s.width = .2, 8 })
+	add("", "", east, 1, 2, 50*time.Minute, 0, func(s *state) { s.remaps = 1 })
+
+	// Both hosts of a job hang.
+	for i, number := range []int{0, 2} {
+		for gpu := range gpusPerHost {
+			name := ""
+			if i+gpu == 0 {
+				name = "hung job"
+			}
+			add(name, "KpulseJobStalled", east, number, gpu, 30*time.Minute, 0, func(s *state) { s.work = hung })
+		}
+	}
+	if h := find(west, 4); h != nil {
+		h.down = length - 20*time.Minute
+		all = append(all, Incident{Name: "proxy down", Alert: "KpulseProxyInstanceDown", Cluster: west, Hostname: h.name, Instance: h.instance(), At: h.down})
+	}
+	if h := find(west, 5); h != nil {
+		h.streams, h.evicts = true, length-30*time.Minute
+	}
+	if h := find(east, 7); h != nil {
+		h.lacks = "DCGM_FI_PROF_DRAM_ACTIVE"
+	}
+	return all
+}
+
+// instance is what Prometheus scrapes the proxy of a host as.
+func (h *host) instance() string { return h.name + ":9401" }

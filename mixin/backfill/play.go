@@ -1,0 +1,133 @@
+package backfill
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing/fstest"
+	"time"
+
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
+)
+
+// A fleet is played for two hours. In the first nothing goes wrong, and it is scraped once a
+// minute, which is what the rules need to learn what is usual; in the second it is scraped as
+// a fleet is. Days before are made of a part of the first, in which all counters rise
+// steadily: see history.
+const (
+	quiet       = time.Hour
+	eventful    = time.Hour
+	slow        = time.Minute
+	fast        = 15 * time.Second
+	interval    = time.Minute // of all rules
+	alertsAfter = quiet       // before, none fires
+)
+
+// Plan is what to play.
+type Plan struct {
+	Hosts  int
+	Groups []rulefmt.RuleGroup // in the order of their evaluation
+	// Asked are the names of the series that are kept; what Groups and dashboards do not ask
+	// for takes only time.
+	Asked map[string]bool
+	// Days are how long before the two hours data begins.
+	Days int
+}
+
+// Played is what came of a Plan.
+type Played struct {
+	// Start is when the hour in which things go wrong begins, End its last scrape.
+	Start, End time.Time
+	Incidents  []Incident
+	// Alerts are those that fire at the end.
+	Alerts          []Alert
+	GPUs            int
+	Series, Samples int // of the block
+}
+
+// Play plays a fleet and writes a block into dir, which a Prometheus takes for its data. It is
+// to be called on a simulated clock (testing/synctest), whose hours it uses up.
+func Play(ctx context.Context, dir string, plan Plan) (*Played, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fleet := newFleet(plan.Hosts)
+	befallen := incidents(fleet, quiet+eventful)
+	proxies, err := startProxies(ctx, fleet)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	played := &Played{Start: began.Add(quiet), End: began.Add(quiet + eventful), GPUs: gpusPerHost * plan.Hosts, Incidents: befallen}
+	s := newStore()
+	e := newEvaluator(s, plan.Groups)
+	for next := began; !next.After(played.End); {
+		time.Sleep(time.Until(next))
+		since := next.Sub(began)
+		if err := scrapeAll(proxies, func(p *proxy) error { return p.scrape(s, plan.Asked, since, next.UnixMilli()) }); err != nil {
+			return nil, err
+		}
+		if since%interval == 0 {
+			if err := e.evaluate(ctx, next, since >= alertsAfter); err != nil {
+				return nil, err
+			}
+		}
+		if since < quiet {
+			next = next.Add(slow)
+		} else {
+			next = next.Add(fast)
+		}
+	}
+	if played.Alerts, err = e.firing(ctx, played.End); err != nil {
+		return nil, err
+	}
+	h := history{from: began.AddDate(0, 0, -plan.Days), to: began, like: [2]time.Time{began.Add(quiet / 4), began.Add(quiet - interval)}}
+	played.Series, played.Samples, err = writeBlock(ctx, dir, s, h)
+	return played, err
+}
+
+// startProxies runs a proxy on each host. All hosts share the directory in which the prolog of
+// Slurm describes jobs.
+func startProxies(ctx context.Context, fleet []*host) (all []*proxy, err error) {
+	files := fstest.MapFS{}
+	for _, h := range fleet {
+		user, account := ownerOf(h.job())
+		files[h.job()] = &fstest.MapFile{Data: []byte("user=" + user + "\naccount=" + account + "\n")}
+	}
+	jobs := jobinfo.New(files, "jobs", slog.New(slog.DiscardHandler))
+	go jobs.Run(ctx)
+	time.Sleep(time.Millisecond) // it has read them then
+	for _, h := range fleet {
+		p, err := startProxy(ctx, h, jobs)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.name, err)
+		}
+		all = append(all, p)
+	}
+	time.Sleep(time.Until(time.Now().Truncate(interval).Add(interval))) // streams have given a tick then
+	return all, nil
+}
+
+// scrapeAll calls scrape for each proxy, on all processors.
+func scrapeAll(proxies []*proxy, scrape func(*proxy) error) error {
+	var workers sync.WaitGroup
+	n := runtime.GOMAXPROCS(0)
+	failures := make([]error, n)
+	for w := range n {
+		workers.Go(func() {
+			for i := w; i < len(proxies) && failures[w] == nil; i += n {
+				failures[w] = scrape(proxies[i])
+			}
+		})
+	}
+	workers.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

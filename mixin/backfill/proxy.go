@@ -1,0 +1,236 @@
+package backfill
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/jobinfo"
+	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/translate"
+)
+
+// text is the source of a proxy: what the exporter of a host says.
+type text struct {
+	host    *host
+	began   time.Time
+	last    time.Duration // of the page before
+	dict    *raw.Dict
+	scanner raw.Scanner
+}
+
+func (s *text) Name() string { return "http://localhost:9400/metrics" }
+
+func (s *text) Caps() source.Caps {
+	return source.Caps{Backend: "prometheus", Kind: source.Scraped, Aggregation: source.Window, Host: s.host.name}
+}
+
+func (s *text) Read(_ context.Context, b *raw.Batch) error {
+	b.Reset()
+	b.Dict, b.At = s.dict, time.Now()
+	at := time.Since(s.began)
+	b.Body = s.host.page(b.Body[:0], at, at-s.last)
+	s.last = at
+	s.scanner.Scan(b)
+	if b.Skipped > 0 {
+		return &source.Error{Failure: source.NotMetrics, Cause: fmt.Sprintf("%d lines of the page are no metrics", b.Skipped)}
+	}
+	return nil
+}
+
+func (s *text) Close() error { return nil }
+
+// stream is the source of a proxy that drives the host engine, which gives a tick each period.
+type stream struct{ text }
+
+const period = 10 * time.Second
+
+func (s *stream) Name() string { return "dcgmi dmon" }
+
+func (s *stream) Caps() source.Caps {
+	return source.Caps{Backend: "dcgm", Kind: source.Streamed, Aggregation: source.Point, Period: period, Host: s.host.name}
+}
+
+func (s *stream) Read(ctx context.Context, b *raw.Batch) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(period - time.Since(s.began)%period):
+	}
+	return s.text.Read(ctx, b)
+}
+
+// Streams implements source.Streams: in trouble, a tick a minute is lost, and the stream is
+// started again each ten minutes.
+func (s *stream) Streams(dst []source.StreamTotals) []source.StreamTotals {
+	totals := source.StreamTotals{Stream: "device", Ticks: uint64(time.Since(s.began) / period)}
+	if lost := time.Since(s.began) - s.host.evicts; s.host.evicts > 0 && lost > 0 {
+		totals.Evicted, totals.Missed, totals.Restarts = uint64(lost/time.Minute), uint64(lost/time.Minute), uint64(lost/(10*time.Minute))
+		totals.MissedAt = time.Now().Truncate(time.Minute)
+	}
+	return append(dst, totals)
+}
+
+// proxy is a kpulse-proxy in this process, and what Prometheus scrapes of it.
+type proxy struct {
+	host    *host
+	handler http.Handler
+	targets []*target
+}
+
+// startProxy runs the proxy of a host until ctx ends, with what is known of jobs, nil for nothing.
+func startProxy(ctx context.Context, h *host, jobs *jobinfo.Directory) (*proxy, error) {
+	translator, err := translate.New(translate.Options{FallbackHost: h.name})
+	if err != nil {
+		return nil, err
+	}
+	judge, err := compute.New(compute.DefaultOptions())
+	if err != nil {
+		return nil, err
+	}
+	exporter := text{host: h, began: time.Now(), dict: raw.NewDict()}
+	opts := pipeline.Options{
+		Source: &exporter, Translator: translator, Judge: judge,
+		Logger: slog.New(slog.DiscardHandler), MinInterval: time.Second, Timeout: 10 * time.Second,
+	}
+	if h.streams {
+		opts.Source = &stream{exporter}
+	}
+	if jobs != nil {
+		opts.Attribute = jobs.Feed().Complete
+	}
+	p := pipeline.New(opts)
+	go func() { _ = p.Run(ctx) }()
+	handler, err := expose.New(expose.Options{
+		Sources: expose.NewSet(p), Passthrough: expose.PassOff, Birth: compute.DefaultOptions().Birth, MaxRequests: 40, Timeout: 10 * time.Second,
+		FailureKinds: pipeline.FailureKinds(), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &proxy{host: h, handler: handler, targets: []*target{
+		{path: "/metrics", job: "kpulse-proxy"},
+		{path: "/-/metrics", job: "kpulse-proxy-telemetry"},
+	}}, nil
+}
+
+// target is an exposition that Prometheus scrapes.
+type target struct {
+	path, job string
+	known     map[string]*scraped // by the text of the series
+	present   []*scraped          // in the order of the scrape before
+	up        *series
+}
+
+// scraped is a series of a target; its series is nil where nobody asks for it.
+type scraped struct {
+	text   string
+	series *series
+	seen   int64 // the scrape that had it last
+}
+
+// answer is what a handler answers.
+type answer struct {
+	header http.Header
+	code   int
+	bytes.Buffer
+}
+
+func (a *answer) Header() http.Header  { return a.header }
+func (a *answer) WriteHeader(code int) { a.code = code }
+
+// scrape has the targets of a proxy scraped into s, as Prometheus does, but for series whose
+// name nobody asks for.
+func (p *proxy) scrape(s *store, asked map[string]bool, since time.Duration, at int64) error {
+	for _, t := range p.targets {
+		if t.up == nil {
+			t.known = map[string]*scraped{}
+			t.up = s.series(p.labels(t, labels.FromStrings(labels.MetricName, "up")))
+		}
+		a := answer{header: http.Header{}, code: http.StatusOK}
+		if p.host.down == 0 || since < p.host.down {
+			req, err := http.NewRequest(http.MethodGet, "http://"+p.host.instance()+t.path, http.NoBody)
+			if err != nil {
+				return err
+			}
+			req.RemoteAddr = "127.0.0.1:1"
+			p.handler.ServeHTTP(&a, req)
+			if a.code != http.StatusOK {
+				return fmt.Errorf("%s%s answers %d: %s", p.host.instance(), t.path, a.code, a.String())
+			}
+		}
+		if a.Len() == 0 {
+			t.up.append(at, 0)
+		} else {
+			t.up.append(at, 1)
+		}
+		if err := t.take(a.Bytes(), at, func(l labels.Labels) *series {
+			if !asked[l.Get(labels.MetricName)] {
+				return nil
+			}
+			return s.series(p.labels(t, l))
+		}); err != nil {
+			return fmt.Errorf("%s%s: %w", p.host.instance(), t.path, err)
+		}
+	}
+	return nil
+}
+
+// labels adds what Prometheus adds to a series of a target.
+func (p *proxy) labels(t *target, l labels.Labels) labels.Labels {
+	b := labels.NewBuilder(l)
+	b.Set("cluster", p.host.cluster).Set("job", t.job).Set("instance", p.host.instance())
+	return b.Labels()
+}
+
+// take appends the samples of an exposition, and ends the series that it lacks.
+func (t *target) take(page []byte, at int64, of func(labels.Labels) *series) error {
+	before := t.present
+	t.present = make([]*scraped, 0, len(before))
+	for len(page) > 0 {
+		line, rest, _ := bytes.Cut(page, []byte("\n"))
+		page = rest
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		cut := bytes.LastIndexByte(line, ' ')
+		v, err := strconv.ParseFloat(string(line[cut+1:]), 64)
+		if cut < 0 || err != nil {
+			return fmt.Errorf("%s is no sample", line)
+		}
+		var m *scraped
+		if n := len(t.present); n < len(before) && before[n].text == string(line[:cut]) {
+			m = before[n]
+		} else if m = t.known[string(line[:cut])]; m == nil {
+			l, err := metrics.ParseMetric(string(line[:cut]))
+			if err != nil {
+				return fmt.Errorf("%s: %w", line, err)
+			}
+			m = &scraped{text: string(line[:cut]), series: of(l)}
+			t.known[m.text] = m
+		}
+		t.present = append(t.present, m)
+		if m.seen = at; m.series != nil {
+			m.series.append(at, v)
+		}
+	}
+	for _, m := range before {
+		if m.seen != at && m.series != nil {
+			m.series.end(at)
+		}
+	}
+	return nil
+}
+
+var metrics = parser.NewParser(parser.Options{})

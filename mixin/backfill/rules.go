@@ -1,0 +1,187 @@
+package backfill
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/template"
+)
+
+// Alert is one that fires.
+type Alert struct {
+	Labels, Annotations map[string]string
+	Since               time.Time // its expression has a result
+}
+
+// evaluator evaluates groups of rules over a store as Prometheus' rule manager does, with the
+// engine of Prometheus. That manager is no part of it: it would take its database, and with
+// that the clients of three clouds.
+type evaluator struct {
+	engine *promql.Engine
+	store  *store
+	rules  []*rule
+}
+
+// rule is a rule and what it gave last.
+type rule struct {
+	rulefmt.Rule
+	present map[*series]bool // after the last evaluation
+	active  map[uint64]*active
+}
+
+// active is an alert whose expression has a result, or had one for so short a while that it
+// is kept.
+type active struct {
+	labels labels.Labels // without alertname
+	since  time.Time
+	sample promql.Sample // the last
+	gone   time.Time     // zero while the expression has a result
+	firing bool
+}
+
+func newEvaluator(s *store, groups []rulefmt.RuleGroup) *evaluator {
+	e := &evaluator{store: s, engine: promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 50_000_000, Timeout: time.Hour, LookbackDelta: 5 * time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
+	})}
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			e.rules = append(e.rules, &rule{Rule: r, active: map[uint64]*active{}})
+		}
+	}
+	return e
+}
+
+// query returns what an expression gives at a time.
+func (e *evaluator) query(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
+	q, err := e.engine.NewInstantQuery(ctx, e.store, nil, expr, at)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", expr, err)
+	}
+	defer q.Close()
+	vector, err := q.Exec(ctx).Vector()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", expr, err)
+	}
+	return slices.Clone(vector), nil // its memory goes with the query
+}
+
+// evaluate evaluates all rules in their order; alerts only if they are asked for.
+func (e *evaluator) evaluate(ctx context.Context, at time.Time, alerts bool) error {
+	for _, r := range e.rules {
+		if r.Alert != "" && !alerts {
+			continue
+		}
+		vector, err := e.query(ctx, r.Expr, at)
+		if err != nil {
+			return err
+		}
+		if r.Alert != "" {
+			vector = r.follow(vector, at)
+		}
+		present := make(map[*series]bool, len(vector))
+		for _, s := range vector {
+			b := labels.NewBuilder(s.Metric)
+			if r.Alert == "" {
+				b.Set(labels.MetricName, r.Record)
+				for name, v := range r.Labels {
+					b.Set(name, v)
+				}
+			}
+			m := e.store.series(b.Labels())
+			if present[m] {
+				return fmt.Errorf("%s%s gives %s twice", r.Record, r.Alert, m.labels)
+			}
+			m.append(at.UnixMilli(), s.F)
+			present[m] = true
+		}
+		for m := range r.present {
+			if !present[m] {
+				m.end(at.UnixMilli())
+			}
+		}
+		r.present = present
+	}
+	return nil
+}
+
+// follow takes the result of an alert's expression, and returns the series ALERTS and
+// ALERTS_FOR_STATE of it.
+func (r *rule) follow(result promql.Vector, at time.Time) (vector promql.Vector) {
+	now := map[uint64]bool{}
+	for _, s := range result {
+		b := labels.NewBuilder(s.Metric).Del(labels.MetricName)
+		for name, v := range r.Labels {
+			b.Set(name, v)
+		}
+		l := b.Labels()
+		now[l.Hash()] = true
+		a := r.active[l.Hash()]
+		if a == nil {
+			a = &active{labels: l, since: at}
+			r.active[l.Hash()] = a
+		}
+		a.sample, a.gone = s, time.Time{}
+		a.firing = a.firing || at.Sub(a.since) >= time.Duration(r.For)
+	}
+	for hash, a := range r.active {
+		if !now[hash] {
+			if a.gone.IsZero() {
+				a.gone = at
+			}
+			if !a.firing || at.Sub(a.gone) >= time.Duration(r.KeepFiringFor) {
+				delete(r.active, hash)
+				continue
+			}
+		}
+		state := "pending"
+		if a.firing {
+			state = "firing"
+		}
+		of := func(name string) *labels.Builder {
+			return labels.NewBuilder(a.labels).Set(labels.MetricName, name).Set(labels.AlertName, r.Alert)
+		}
+		vector = append(vector,
+			promql.Sample{Metric: of("ALERTS").Set("alertstate", state).Labels(), F: 1},
+			promql.Sample{Metric: of("ALERTS_FOR_STATE").Labels(), F: float64(a.since.Unix())})
+	}
+	return vector
+}
+
+// firing returns the alerts that fire, with their annotations as of a time.
+func (e *evaluator) firing(ctx context.Context, at time.Time) (all []Alert, err error) {
+	for _, r := range e.rules {
+		for _, hash := range slices.Sorted(maps.Keys(r.active)) {
+			a := r.active[hash]
+			if !a.firing {
+				continue
+			}
+			alert := Alert{Labels: a.labels.Map(), Annotations: map[string]string{}, Since: a.since}
+			alert.Labels[labels.AlertName] = r.Alert
+			for name, text := range r.Annotations {
+				if alert.Annotations[name], err = e.expand(ctx, r, a, text, at); err != nil {
+					return nil, fmt.Errorf("%s of %s: %w", name, r.Alert, err)
+				}
+			}
+			all = append(all, alert)
+		}
+	}
+	return all, nil
+}
+
+// shorthands are what Prometheus puts in front of the templates of alerts.
+var shorthands = strings.Join([]string{"{{$labels := .Labels}}", "{{$externalLabels := .ExternalLabels}}", "{{$externalURL := .ExternalURL}}", "{{$value := .Value}}"}, "")
+
+// expand fills in a template of an alert.
+func (e *evaluator) expand(ctx context.Context, r *rule, a *active, text string, at time.Time) (string, error) {
+	data := template.AlertTemplateData(a.sample.Metric.Map(), nil, "", a.sample)
+	return template.NewTemplateExpander(ctx, shorthands+text, "__alert_"+r.Alert, data, model.TimeFromUnixNano(at.UnixNano()), e.query, &url.URL{}, nil).Expand()
+}

@@ -1,0 +1,310 @@
+package mixin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// Grafana asks as this file does: variables in their order, each by those before it, and the
+// panels by the variables, the time range and the width of a panel.
+
+const (
+	pageWidth      = 1600             // pixels
+	scrapeInterval = 15 * time.Second // that a data source of Grafana has by default
+)
+
+// page is a dashboard that is opened.
+type page struct {
+	dashboard
+	asker    *asker
+	from, to time.Time
+	chosen   map[string][]string // values of variables; a variable without has all, or the first
+	values   map[string][]string // what all, or the first, is; of the variables so far
+}
+
+// open resolves the variables of a dashboard with some of them chosen.
+func (a *asker) open(d dashboard, from, to time.Time, chosen map[string][]string) (*page, error) {
+	p := &page{dashboard: d, asker: a, from: from, to: to, chosen: chosen, values: map[string][]string{}}
+	for _, v := range d.Templating.List {
+		if v.Type != "query" {
+			continue
+		}
+		options, err := p.options(v)
+		if err != nil {
+			return nil, fmt.Errorf("variable %s: %w", v.Name, err)
+		}
+		p.values[v.Name] = options
+	}
+	return p, nil
+}
+
+// options returns the values that a variable can have.
+func (p *page) options(v variable) ([]string, error) {
+	var query struct{ Query string }
+	if err := json.Unmarshal(v.Query, &query); err != nil {
+		return nil, err
+	}
+	var texts []string
+	switch {
+	case labelValuesQuery.MatchString(query.Query):
+		match := labelValuesQuery.FindStringSubmatch(query.Query)
+		list, err := p.asker.labelValues(p.fill(match[1], 0), match[2], p.from, p.to)
+		if err != nil {
+			return nil, err
+		}
+		texts = list
+	case strings.HasPrefix(query.Query, "query_result("):
+		expr := strings.TrimSuffix(strings.TrimPrefix(query.Query, "query_result("), ")")
+		found, err := p.asker.ask(question{expr: p.fill(expr, 0), to: p.to})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found.series {
+			texts = append(texts, s.text())
+		}
+	default:
+		return nil, fmt.Errorf("%q is no query that this test knows", query.Query)
+	}
+	if v.Regex == "" {
+		return texts, nil
+	}
+	pattern, err := regexp.Compile(strings.ReplaceAll(strings.Trim(v.Regex, "/"), "(?<", "(?P<"))
+	if err != nil {
+		return nil, err
+	}
+	value := max(pattern.SubexpIndex("value"), 0)
+	if value == 0 && pattern.NumSubexp() > 0 && pattern.SubexpIndex("text") < 0 {
+		value = 1
+	}
+	var values []string
+	for _, text := range texts {
+		if match := pattern.FindStringSubmatch(text); match != nil && !slices.Contains(values, match[value]) {
+			values = append(values, match[value])
+		}
+	}
+	return values, nil
+}
+
+var reference = regexp.MustCompile(`\$(\w+)|\$\{(\w+)(?::(\w+))?\}`)
+
+// fill puts values in the place of variables. step is 0 outside of panels.
+func (p *page) fill(text string, step time.Duration) string {
+	length := p.to.Sub(p.from)
+	builtin := map[string]string{
+		"__range": fmt.Sprintf("%ds", int(length.Seconds())), "__range_s": strconv.Itoa(int(length.Seconds())), "__range_ms": strconv.Itoa(int(length.Milliseconds())),
+		"__interval": model.Duration(step).String(), "__interval_ms": strconv.Itoa(int(step.Milliseconds())),
+		"__rate_interval": model.Duration(max(step+scrapeInterval, 4*scrapeInterval)).String(),
+		"__from":          strconv.FormatInt(p.from.UnixMilli(), 10), "__to": strconv.FormatInt(p.to.UnixMilli(), 10),
+	}
+	return reference.ReplaceAllStringFunc(text, func(match string) string {
+		parts := reference.FindStringSubmatch(match)
+		name := parts[1] + parts[2]
+		if v, is := builtin[name]; is {
+			return v
+		}
+		i := slices.IndexFunc(p.Templating.List, func(v variable) bool { return v.Name == name })
+		if i < 0 {
+			return match
+		}
+		return p.value(p.Templating.List[i], parts[3])
+	})
+}
+
+// value is what stands for a variable in a format, "" for that of an expression.
+func (p *page) value(v variable, format string) string {
+	values, are := p.chosen[v.Name]
+	switch {
+	case are:
+	case v.IncludeAll && v.AllValue != "":
+		return v.AllValue
+	case v.IncludeAll:
+		values = p.values[v.Name]
+	default:
+		values = p.values[v.Name][:min(1, len(p.values[v.Name]))]
+	}
+	var escaped []string
+	for _, value := range values {
+		switch {
+		case format == "raw":
+		case v.Multi || v.IncludeAll || format == "regex":
+			value = strings.ReplaceAll(regexp.QuoteMeta(value), `\`, `\\`)
+		default:
+			value = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value)
+		}
+		escaped = append(escaped, value)
+	}
+	if len(escaped) == 1 {
+		return escaped[0]
+	}
+	return "(" + strings.Join(escaped, "|") + ")"
+}
+
+// steps are those that Grafana rounds to, and from which on it takes the next.
+var steps = []struct{ below, step time.Duration }{
+	{90 * time.Second, time.Minute}, {210 * time.Second, 2 * time.Minute}, {450 * time.Second, 5 * time.Minute}, {750 * time.Second, 10 * time.Minute},
+	{1050 * time.Second, 15 * time.Minute}, {1500 * time.Second, 20 * time.Minute}, {2700 * time.Second, 30 * time.Minute}, {math.MaxInt64, time.Hour},
+}
+
+// step is that of a panel: a point for each pixel, but no less than the panel's own.
+func (p *page) step(of panel) time.Duration {
+	length := p.to.Sub(p.from) / time.Duration(pageWidth*of.GridPos.W/24)
+	step := steps[slices.IndexFunc(steps, func(s struct{ below, step time.Duration }) bool { return length < s.below })].step
+	if least, err := model.ParseDuration(of.Interval); err == nil {
+		step = max(step, time.Duration(least))
+	}
+	return step
+}
+
+// question is what Grafana asks for a query of a panel: of one instant where step is 0.
+type question struct {
+	expr     string
+	from, to time.Time
+	step     time.Duration
+}
+
+// question returns that of a query of a panel.
+func (p *page) question(of panel, t target) question {
+	step := p.step(of)
+	q := question{expr: p.fill(t.Expr, step), to: p.to}
+	if !t.Instant {
+		q.from, q.step = p.from.Truncate(step), step
+		q.to = p.to.Truncate(step)
+	}
+	return q
+}
+
+// series is one of a result.
+type series struct {
+	Metric map[string]string
+	Value  [2]json.RawMessage   // of an instant
+	Values [][2]json.RawMessage // of a range
+}
+
+// text is how the query of a variable gives a series.
+func (s series) text() string {
+	var labels []string
+	for _, name := range sorted(s.Metric) {
+		if name != "__name__" {
+			labels = append(labels, fmt.Sprintf("%s=%q", name, s.Metric[name]))
+		}
+	}
+	var value string
+	_ = json.Unmarshal(s.Value[1], &value)
+	return fmt.Sprintf("%s{%s} %s %s", s.Metric["__name__"], strings.Join(labels, ","), value, s.Value[0])
+}
+
+// result is what Prometheus says to a question.
+type result struct {
+	series  []series
+	samples int // that were looked at
+	took    time.Duration
+}
+
+// asker asks a Prometheus each question once. It may be used from several goroutines.
+type asker struct {
+	prometheus string
+	mu         sync.Mutex
+	known      map[string]*asked
+	slowest    time.Duration
+}
+
+type asked struct {
+	sync.Once
+	result result
+	err    error
+}
+
+func newAsker(prometheus string) *asker {
+	return &asker{prometheus: prometheus, known: map[string]*asked{}}
+}
+
+// ask returns the answer to a question.
+func (a *asker) ask(q question) (result, error) {
+	path, query := "/api/v1/query", url.Values{"query": {q.expr}, "stats": {"all"}, "time": {unix(q.to)}, "timeout": {"10m"}}
+	if q.step > 0 {
+		path = "/api/v1/query_range"
+		query.Del("time")
+		query.Set("start", unix(q.from))
+		query.Set("end", unix(q.to))
+		query.Set("step", strconv.Itoa(int(q.step.Seconds())))
+	}
+	address := a.prometheus + path + "?" + query.Encode()
+	a.mu.Lock()
+	k := a.known[address]
+	if k == nil {
+		k = &asked{}
+		a.known[address] = k
+	}
+	a.mu.Unlock()
+	k.Do(func() {
+		var answer struct {
+			Status, Error string
+			Data          struct {
+				Result []series
+				Stats  struct {
+					Samples struct{ TotalQueryableSamples int }
+				}
+			}
+		}
+		began := time.Now()
+		k.err = get(address, &answer)
+		if k.err == nil && answer.Status != "success" {
+			k.err = fmt.Errorf("%s", answer.Error)
+		}
+		k.result = result{answer.Data.Result, answer.Data.Stats.Samples.TotalQueryableSamples, time.Since(began)}
+	})
+	return k.result, k.err
+}
+
+func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+
+// labelValues returns the values of a label that series have in a time.
+func (a *asker) labelValues(selector, label string, from, to time.Time) ([]string, error) {
+	var answer struct {
+		Error string
+		Data  []string
+	}
+	err := get(a.prometheus+"/api/v1/label/"+label+"/values?"+url.Values{"match[]": {selector}, "start": {unix(from)}, "end": {unix(to)}}.Encode(), &answer)
+	if err == nil && answer.Error != "" {
+		err = fmt.Errorf("%s", answer.Error)
+	}
+	return answer.Data, err
+}
+
+// TestFillAsGrafanaDoes: the values are what Grafana 13 sends for these.
+func TestFillAsGrafanaDoes(t *testing.T) {
+	to := time.Unix(1_800_000_000, 0)
+	p := &page{from: to.Add(-24 * time.Hour), to: to, chosen: map[string][]string{"hostname": {"a.b", "c"}, "job": {`x"y`}, "one": {"a.b"}}, values: map[string][]string{"gpu": {"GPU-1", "GPU-2"}}}
+	p.Templating.List = []variable{{Name: "hostname", Multi: true}, {Name: "all", IncludeAll: true, AllValue: ".*"}, {Name: "gpu"}, {Name: "job"}, {Name: "one", Multi: true}}
+	for text, want := range map[string]string{
+		`x{h=~"$hostname"}`:        `x{h=~"(a\\.b|c)"}`,
+		`x{h=~"${one}"}`:           `x{h=~"a\\.b"}`,
+		`x{a=~"$all", g="${gpu}"}`: `x{a=~".*", g="GPU-1"}`,
+		`x{j="$job"}`:              `x{j="x\"y"}`,
+		`${hostname:raw}`:          `(a.b|c)`,
+		`rate(x[$__rate_interval]) + x[$__range:$__interval] + $other`: `rate(x[2m15s]) + x[86400s:2m] + $other`,
+	} {
+		if got := p.fill(text, 2*time.Minute); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+	}
+	for hours, want := range map[int]time.Duration{1: time.Minute, 24: 2 * time.Minute, 7 * 24: 15 * time.Minute} {
+		p.from = to.Add(-time.Duration(hours) * time.Hour)
+		var of panel
+		of.Interval, of.GridPos.W = "1m", 12
+		if got := p.step(of); got != want {
+			t.Errorf("%d hours in half of the page have the step %s, want %s", hours, got, want)
+		}
+	}
+}

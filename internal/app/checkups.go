@@ -13,14 +13,17 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/kernellog"
 	"github.com/kpulse/kpulse-proxy/internal/kube"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // checkups are the checks of doctor, the most useful first.
 var checkups = []checkup{
 	{name: "config file", backend: true, run: checkSources},
 	{name: "exporter", backend: true, run: checkExporters},
+	{name: "exporter pods", backend: true, run: checkPods},
 	{name: "host engine", backend: true, local: true, run: checkHostEngine},
 	{name: "NVML", backend: true, local: true, run: checkNVML},
 	{name: "port", run: checkPort},
@@ -40,38 +43,29 @@ var exporterPorts = []string{"9400", "19400", "9835", "9445"}
 // dialPatience is how long a port of this machine may take to be found open.
 const dialPatience = 2 * time.Second
 
-// standardConfig is where the packages put the config file.
-const standardConfig = "/etc/kpulse-proxy/config.yml"
-
 // checkSources reads the sources of the config file, if there is one.
 func checkSources(ctx context.Context, d *doctor) finding {
-	path := d.opts.configFile
-	if path == "" {
-		if _, err := os.Stat(standardConfig); err != nil {
-			return finding{State: stateMissing, Found: "none is given; none is needed"}
-		}
-		path = standardConfig
-	}
-	file, err := config.Load(path)
-	if err == nil {
-		if _, problems := sourcesOf(file, false); problems.Refuse() {
-			err = problems
-		}
-	}
 	switch {
-	case err != nil:
-		return finding{State: stateRefused, Found: err.Error(), Remedy: "correct it, and see: kpulse-proxy check config " + path}
-	case len(file.Sources) == 0:
-		return finding{State: stateMissing, Found: path + " is valid and names no sources", Remedy: "add --config.file=" + path + " to the command below"}
+	case d.configFile == "":
+		return finding{State: stateMissing, Found: "none is given; none is needed"}
+	case d.refused != nil:
+		if _, wrong := errors.AsType[diag.Problems](d.refused); !wrong { // it cannot be read
+			return refusedBy(d.refused)
+		}
+		return finding{State: stateRefused, Found: d.refused.Error(), Remedy: "correct it, and see: kpulse-proxy check config " + d.configFile}
+	case len(d.opts.Sources) == 0 && d.opts.Kube.Discover.Selector != "":
+		return finding{State: stateMissing, Found: d.configFile + " is valid and names no sources; what it discovers is checked below, as exporter pods"}
+	case len(d.opts.Sources) == 0:
+		return finding{State: stateMissing, Found: d.configFile + " is valid and names no sources", Remedy: "to have its other settings, add to the command below: --config.file=" + d.configFile}
 	}
-	flags := []string{"--config.file=" + path}
-	return merged(d.probe(ctx, "KPULSE_CONFIG_FILE="+path), flags)
+	variables, flags := d.discovering()
+	return merged(d.probe(ctx, variables), flags)
 }
 
 // checkExporters reads the exporter that is named, or what listens where exporters do.
 func checkExporters(ctx context.Context, d *doctor) finding {
 	if source := d.opts.flagSource.Source; source != "" {
-		return merged(d.probe(ctx, "KPULSE_BACKEND=prometheus", "KPULSE_SOURCE="+source), nil)
+		return merged(d.probe(ctx, []string{"KPULSE_BACKEND=prometheus", "KPULSE_SOURCE=" + source}), nil)
 	}
 	var best finding
 	tried := 0
@@ -82,7 +76,7 @@ func checkExporters(ctx context.Context, d *doctor) finding {
 		}
 		_ = connection.Close() // nothing was written
 		source := "http://localhost:" + port + "/metrics"
-		got := merged(d.probe(ctx, "KPULSE_BACKEND=prometheus", "KPULSE_SOURCE="+source), []string{"--source=" + source})
+		got := merged(d.probe(ctx, []string{"KPULSE_BACKEND=prometheus", "KPULSE_SOURCE=" + source}), []string{"--source=" + source})
 		if tried++; tried == 1 || got.State < best.State {
 			best = got
 		}
@@ -91,8 +85,8 @@ func checkExporters(ctx context.Context, d *doctor) finding {
 		}
 	}
 	if tried == 0 {
-		return finding{State: stateMissing, Found: "nothing listens on this node where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
-			Remedy: "if one runs elsewhere, such as in a pod: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"}
+		return finding{State: stateMissing, Found: "nothing listens at localhost where exporters do (ports " + strings.Join(exporterPorts, ", ") + ")",
+			Remedy: "if one runs elsewhere: kpulse-proxy doctor --source=http://ADDRESS:9400/metrics"}
 	}
 	return best
 }
@@ -103,44 +97,62 @@ func checkHostEngine(ctx context.Context, d *doctor) finding {
 	if host := d.opts.flagSource.DCGMHost; host != "" {
 		flags, variables = append(flags, "--dcgm.host="+host), append(variables, "KPULSE_DCGM_HOST="+host)
 	}
-	return merged(d.probe(ctx, variables...), flags)
+	return merged(d.probe(ctx, variables), flags)
 }
 
 // checkNVML reads by the driver's library.
 func checkNVML(ctx context.Context, d *doctor) finding {
-	return merged(d.probe(ctx, "KPULSE_BACKEND=nvml"), []string{"--backend=nvml"})
+	return merged(d.probe(ctx, []string{"KPULSE_BACKEND=nvml"}), []string{"--backend=nvml"})
 }
 
-// merged makes one finding of what came of sources: some of which can be read, or none.
+// refusedBy is the finding of an error that ends in what to do.
+func refusedBy(err error) finding {
+	cause, remedy, _ := strings.Cut(err.Error(), "; ")
+	return finding{State: stateRefused, Found: cause, Remedy: remedy}
+}
+
+// toldEach is how many sources that can be read, and how many that cannot, have a line of
+// their own in a finding; more are counted.
+const toldEach = 8
+
+// merged makes one finding of what came of sources: some of which can be read, or none. flags
+// are for what can, nil for the name of each.
 func merged(all []probed, flags []string) finding {
-	var read, failed, remedies []string
-	state := stateMissing
+	var read, unread, without, remedies []string
+	devices := 0
+	found := finding{State: stateMissing}
 	for i := range all {
 		p := &all[i]
-		if s := p.state(); s < state || i == 0 {
-			state = s
+		state := p.state()
+		if state < found.State || i == 0 {
+			found.State = state
 		}
-		if p.state() == stateWorks {
-			text, remedy := p.describe()
-			read = append(read, text)
-			remedies = appendNew(remedies, remedy...)
-			if flags == nil {
-				flags = []string{"--source=" + p.Name}
+		if state != stateWorks {
+			cause, remedy := p.explain()
+			if unread = append(unread, plain.Text(cause)); len(unread) <= toldEach {
+				remedies = appendNew(remedies, plain.Text(remedy))
 			}
 			continue
 		}
-		cause := p.Cause
-		if p.Kind == "" {
-			cause = p.Name + " is read and has no GPU"
-			p.Remedy = "see whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
-			if len(p.Amiss) > 0 {
-				cause, p.Remedy = cause+": "+p.Amiss[0].Cause, p.Amiss[0].Remedy
-			}
+		text, remedy := p.describe()
+		read, remedies = append(read, plain.Text(text)), appendNew(remedies, remedy...)
+		without = appendNew(without, strings.Join(p.Missing, ", "))
+		devices += p.Devices
+		if flags == nil {
+			flags = []string{"--source=" + p.Name}
 		}
-		failed, remedies = append(failed, cause), appendNew(remedies, p.Remedy)
 	}
-	found := finding{State: state, Found: strings.Join(append(read, failed...), "; "), Remedy: strings.Join(remedies, "; ")}
-	if state == stateWorks {
+	if n := len(read); n > toldEach {
+		read = []string{fmt.Sprintf("%s, with %s", plural(n, "source"), plural(devices, "device"))}
+	}
+	for _, missing := range without {
+		read = append(read, "without "+missing)
+	}
+	if n := len(unread) - toldEach; n > 0 {
+		unread = append(unread[:toldEach], fmt.Sprintf("%d more cannot be read", n))
+	}
+	found.Found, found.Remedy = strings.Join(append(read, unread...), "\n"), strings.Join(remedies, "\n")
+	if found.State == stateWorks {
 		found.Flags = flags
 	}
 	return found
@@ -156,18 +168,26 @@ func appendNew(texts []string, more ...string) []string {
 	return texts
 }
 
+// explain says why a source cannot be read, or what it lacks, and what to do.
+func (p *probed) explain() (cause, remedy string) {
+	switch {
+	case p.Kind != "":
+		return p.Cause, p.Remedy
+	case len(p.Amiss) > 0:
+		return p.Name + " is read and has no GPU: " + p.Amiss[0].Cause, p.Amiss[0].Remedy
+	}
+	return p.Name + " is read and has no GPU", "see whether this is an exporter of NVIDIA's GPUs, and whether it sees them"
+}
+
 // describe says what a source that can be read gives, and what to do about what it does not.
 func (p *probed) describe() (text string, remedies []string) {
 	text = fmt.Sprintf("%s: %s", p.Name, plural(p.Devices, "device"))
 	for _, n := range p.Amiss {
 		text += "; " + n.Cause
-		remedies = appendNew(remedies, n.Remedy)
+		remedies = appendNew(remedies, plain.Text(n.Remedy))
 	}
-	if len(p.Missing) > 0 {
-		text += "; without " + strings.Join(p.Missing, ", ")
-		if strings.Contains(p.Name, "://") {
-			remedies = appendNew(remedies, "scores lack these: see the landing page, or kpulse-proxy check counters FILE, for the lines to add to the exporter's counters")
-		}
+	if len(p.Missing) > 0 && p.Scraped {
+		remedies = appendNew(remedies, "scores lack some inputs: see the landing page, or kpulse-proxy check counters FILE, for the lines to add to the exporter's counters")
 	}
 	return text, remedies
 }
@@ -225,60 +245,13 @@ func checkKubelet(ctx context.Context, d *doctor) finding {
 		return finding{State: stateMissing, Found: "there is no " + string(socket), Remedy: "on a Kubernetes node mount its directory into the pod; elsewhere leave --kube.pod-resources out"}
 	}
 	if err := kube.AskKubelet(ctx, string(socket)); err != nil {
-		cause, remedy, _ := strings.Cut(err.Error(), "; ")
-		return finding{State: stateRefused, Found: cause, Remedy: remedy}
+		found := refusedBy(err)
+		if ctx.Err() != nil {
+			found.State = stateSilent
+		}
+		return found
 	}
 	return finding{State: stateWorks, Found: string(socket) + " answers: pods are known for each GPU", Flags: []string{flag}}
-}
-
-// rights are what flags need of the API server, as deploy/kubernetes/rbac.yaml grants it.
-var rights = []struct {
-	flag, grant string
-	access      []kube.Access
-}{
-	{"--kube.workloads", "workloads", []kube.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
-	{"--kube.discover", "discovery", []kube.Access{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}}},
-}
-
-// checkAPI asks the API server what we may do.
-func checkAPI(ctx context.Context, d *doctor) finding {
-	client, err := kube.NewClient(d.opts.Kube.Config, newUserAgent())
-	if errors.Is(err, kube.ErrNoCluster) {
-		return finding{State: stateMissing, Found: "this runs in no pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
-	}
-	if err != nil {
-		cause, remedy, _ := strings.Cut(err.Error(), "; ")
-		return finding{State: stateRefused, Found: cause, Remedy: remedy}
-	}
-	result := finding{State: stateRefused}
-	var lacks, may []string
-	for _, r := range rights {
-		access := slices.Clone(r.access)
-		for i := range access {
-			if r.grant == "discovery" {
-				access[i].Namespace = d.opts.Kube.Discover.Namespace
-			}
-		}
-		denied, err := client.Denied(ctx, access)
-		switch {
-		case err != nil:
-			cause, remedy, _ := strings.Cut(err.Error(), "; ")
-			return finding{State: stateRefused, Found: cause, Remedy: remedy}
-		case len(denied) > 0:
-			lacks = append(lacks, fmt.Sprintf("%s lacks the right to %s", r.flag, denied[0]))
-			result.Remedy = "kubectl apply -f deploy/kubernetes/rbac.yaml -l 'kpulse/for in (all, " + r.grant + ")'"
-		default:
-			may = append(may, "rights for "+r.flag)
-			if result.State = stateWorks; r.grant == "workloads" {
-				result.Flags = append(result.Flags, r.flag)
-			}
-		}
-	}
-	if config := d.opts.Kube.Config; config != "" && result.Flags != nil {
-		result.Flags = append(result.Flags, "--kube.config="+config)
-	}
-	result.Found = strings.Join(append(may, lacks...), "; ")
-	return result
 }
 
 // checkFolder returns what looks into a directory that a batch system's prolog keeps.

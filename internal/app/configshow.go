@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 )
 
@@ -164,6 +165,9 @@ func (o *options) texts(s *setting, defaults *options) (texts []string, origin s
 
 // onOneLine returns a text that a comment can hold, quoted if it must be.
 func onOneLine(text string) string {
+	if plain.Text(text) != text {
+		return strconv.QuoteToASCII(text)
+	}
 	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
 		return quoted
 	}

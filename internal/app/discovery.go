@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -63,15 +64,28 @@ func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
 	return s, err
 }
 
+// lookAtPod is what else to look at where an exporter that was found cannot be read.
+func lookAtPod(e *kube.Exporter) string {
+	return fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
+}
+
+// newFinder returns what finds the exporters of --kube.discover.
+func (o *options) newFinder(client *kube.Client, logger *slog.Logger, changed func([]kube.Exporter)) (*kube.Discovery, error) {
+	d := &o.Kube.Discover
+	selectors, err := kube.ParseSelector(string(d.Selector))
+	if err != nil {
+		return nil, fmt.Errorf("--kube.discover: %w", err)
+	}
+	return kube.NewDiscovery(kube.DiscoveryOptions{
+		Client: client, Selectors: selectors, Namespace: d.Namespace, Node: o.flagSource.NodeName, Port: d.Port,
+		Max: int(d.MaxSources), Logger: logger, Changed: changed,
+	})
+}
+
 // startDiscovery makes what --kube.discover asks for. It sends nothing.
-func (p *service) startDiscovery(userAgent string) error {
+func (p *service) startDiscovery(userAgent string) (err error) {
 	if !p.opts.discovers() {
 		return nil
-	}
-	o := &p.opts.Kube.Discover
-	selectors, err := kube.ParseSelector(string(o.Selector))
-	if err != nil {
-		return fmt.Errorf("--kube.discover: %w", err)
 	}
 	d := &discovery{service: p, userAgent: userAgent, members: map[kube.Exporter]*member{}, last: map[string]*member{}}
 	if d.machine, err = thisMachine(); err != nil {
@@ -80,10 +94,7 @@ func (p *service) startDiscovery(userAgent string) error {
 	if p.kernelLog != nil {
 		d.kernelLog = p.kernelLog.Feed(p.isMine(source.Caps{}))
 	}
-	d.finder, err = kube.NewDiscovery(kube.DiscoveryOptions{
-		Client: p.kube.client, Selectors: selectors, Namespace: o.Namespace, Node: p.opts.flagSource.NodeName, Port: o.Port,
-		Max: int(o.MaxSources), Logger: p.logger, Changed: d.changed,
-	})
+	d.finder, err = p.opts.newFinder(p.kube.client, p.logger, d.changed)
 	p.kube.discovery = d
 	return err
 }
@@ -222,7 +233,7 @@ func (p *service) joinFound(d *discovery, m *member, e *kube.Exporter) (*reader,
 	if err != nil {
 		return nil, err
 	}
-	s.called, s.look = m.name, fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
+	s.called, s.look = m.name, lookAtPod(e)
 	src, err := open(p.opts, &s, d.userAgent, p.logger)
 	if err != nil {
 		return nil, err

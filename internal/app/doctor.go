@@ -6,23 +6,48 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-const doctorUsage = `usage: kpulse-proxy doctor [<flags>] [--timeout=20s] [--json]
+const doctorUsage = `usage: kpulse-proxy doctor [<flags>]
 
-Tries each backend and permission on this node, changes nothing, and says what works, what to
-type for the rest, and which command to run. It takes the flags and variables of kpulse-proxy
-that name something: --source, --dcgm.host, --config.file, --kernel-log, --kube.pod-resources,
---kube.config, --hpc-job-mapping-dir, --hpc-job-info-dir and --web.listen-address. Exits with 0
-if some backend works, with 1 if none does, and with 2 if called wrongly.
+Tries each backend and each permission on this machine, changes nothing, and prints a table: what
+works, what does not, and behind an arrow what to type to have it work. Below it stands the command
+that makes use of all that works.
+
+  works    can be used
+  refused  is there, but denies access or fails
+  silent   did not answer in time
+  missing  is not there; most machines need only one of the backends
+
+It looks at the usual places. These flags, and the variables of the same name (KPULSE_SOURCE),
+name others; of a container that runs kpulse-proxy its command line counts too.
+
+  --source=URL                    an exporter
+  --dcgm.host=HOST                a host engine
+  --config.file=FILE              sources of a config file
+  --kube.discover=SELECTOR, --kube.discover-namespace=NAMESPACE, --kube.config=FILE, --node-name=NAME
+                                  pods of exporters in a cluster, and the rights to find them
+  --kube.pod-resources=SOCKET     the kubelet
+  --kernel-log=FILE, --hpc-job-mapping-dir=DIR, --hpc-job-info-dir=DIR, --web.listen-address=ADDRESS
+  --timeout=20s                   how long a check may take
+  --json                          print {"checks": [{"check", "state", "found", "remedy", "flags"}], "command"}
+
+Exits with 0 if a backend works, 1 if none does, 2 if called wrongly.
+
+What works on this node?       kpulse-proxy doctor
+Why is that exporter not read? kpulse-proxy doctor --source=http://node7:9400/metrics
+And in this pod?               kubectl exec -n NAMESPACE POD -- /kpulse-proxy doctor
+In a script:                   kpulse-proxy doctor --json | jq -r .command
 `
 
 // state is what came of a check.
@@ -41,11 +66,12 @@ var stateWords = [...]string{stateWorks: "works", stateRefused: "refused", state
 // MarshalText implements encoding.TextMarshaler.
 func (s state) MarshalText() ([]byte, error) { return []byte(stateWords[s]), nil }
 
-// finding is what a check found. Its texts are one line each.
+// finding is what a check found.
 type finding struct {
-	State state  `json:"state"`
+	State state `json:"state"`
+	// Found has a line for each source, or one.
 	Found string `json:"found"`
-	// Remedy is what to do or to type, "" for nothing.
+	// Remedy is what to do or to type, in one line or several, "" for nothing.
 	Remedy string `json:"remedy,omitempty"`
 	// Flags are what to start the program with to make use of what works.
 	Flags []string `json:"flags,omitempty"`
@@ -70,10 +96,20 @@ type diagnosis struct {
 
 // doctor is what the checks go by.
 type doctor struct {
+	// opts are what flags, environment and config file say, of a container also its command line.
 	opts *options
+	// configFile is the one that is given, or where the packages put it; "" for none.
+	configFile string
+	refused    error // why it is
 	// environment is that of this process, as of os.Environ.
 	environment []string
 }
+
+// standardConfig is where the packages put the config file.
+const standardConfig = "/etc/kpulse-proxy/config.yml"
+
+// doctorsFlags are those of other modes that mean something to doctor.
+var doctorsFlags = []string{"json", "timeout"}
 
 // doctorPatience is how long a check may take unless --timeout says: dcgmi looks for a host
 // engine for 5 s, and is asked several things.
@@ -86,31 +122,22 @@ func doctorCommand(args, environment []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if len(args) > 0 && args[0] == probeWord {
-		return probe(stdout)
+		return probe(args[1:], stdout)
 	}
-	g, err := readFlags(args, stdout)
-	opts := newOptions()
-	for _, f := range g {
-		err = errors.Join(err, f.apply(opts))
-	}
+	d, err := newDoctor(args, environment, stdout)
 	switch {
 	case errors.Is(err, errAnswered):
 		return exitDone
 	case err != nil:
-		fmt.Fprintf(stderr, "kpulse-proxy: doctor: %v\n%s", err, doctorUsage)
+		fmt.Fprintf(stderr, "kpulse-proxy: doctor: %v\n(kpulse-proxy doctor --help says what it takes)\n", err)
 		return exitUsage
 	}
-	opts.given = g
-	if opts.origin("timeout") == fromFile {
-		opts.checkTimeout = config.Duration(doctorPatience)
-	}
-	d := &doctor{opts: opts, environment: environment}
-	ctx, stop := opts.begin()
+	ctx, stop := d.opts.begin()
 	defer stop()
 	rows := d.examine(ctx, checkups)
 	command := commandOf(rows)
 	write := writeDiagnoses
-	if opts.json {
+	if d.opts.json {
 		write = writeDiagnosesJSON
 	}
 	if err := write(stdout, rows, command); err != nil {
@@ -121,6 +148,65 @@ func doctorCommand(args, environment []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// newDoctor reads what the checks are to go by.
+func newDoctor(args, environment []string, stdout io.Writer) (*doctor, error) {
+	g, err := readFlags(args, stdout)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range g {
+		if s := f.setting; f.typed && (s.modes&modeServe == 0 || s.flag == "config.show") && !slices.Contains(doctorsFlags, s.flag) {
+			return nil, fmt.Errorf("%s asks for something else; leave it out, or leave doctor out", f.name())
+		}
+	}
+	if of, err := readFlags(flagsOfContainer(), io.Discard); err == nil { // else it runs something else
+		g = g.over(of)
+	}
+	d := &doctor{opts: newOptions(), environment: environment, configFile: g.flag("config.file").String()}
+	if _, err := os.Stat(standardConfig); err == nil && d.configFile == "" {
+		d.configFile = standardConfig
+	}
+	if d.configFile != "" {
+		g = d.load(g)
+	}
+	d.opts.given = g
+	for _, f := range g {
+		if err := f.apply(d.opts); err != nil {
+			return nil, err
+		}
+	}
+	if d.opts.origin("timeout") == fromFile {
+		d.opts.checkTimeout = config.Duration(doctorPatience)
+	}
+	return d, nil
+}
+
+// load reads the config file, and returns what is given without what it replaces.
+func (d *doctor) load(g given) given {
+	file, err := config.Load(d.configFile)
+	if err != nil {
+		d.refused = err
+		return g
+	}
+	if _, problems := sourcesOf(file, false); problems.Refuse() {
+		d.refused = problems
+		return g
+	}
+	d.opts.Config = file.Config
+	return g.under(file)
+}
+
+// over returns what is typed in g, and other for the rest.
+func (g given) over(other given) given {
+	all := slices.Clone(other)
+	for i, f := range g {
+		if f.typed {
+			all[i] = f
+		}
+	}
+	return all
 }
 
 // examine runs all checks at the same time, and returns what they found: what works first,
@@ -158,14 +244,25 @@ func commandOf(rows []diagnosis) string {
 		return command + " --backend=replay"
 	}
 	local := rows[at].checkup.local
+	words := []string{command}
 	for i, r := range rows {
 		if r.State == stateWorks && (i == at || !r.checkup.backend && (local || !r.checkup.local)) {
 			for _, flag := range r.Flags {
-				command += " " + flag
+				words = appendNew(words, shellWord(flag))
 			}
 		}
 	}
-	return command
+	return strings.Join(words, " ")
+}
+
+// shellWord returns a word as a shell takes it for one.
+func shellWord(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return r > '~' || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:=,@%+", r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // writeDiagnosesJSON writes them for programs.
@@ -195,7 +292,7 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 	}
 	answer := "\nRun this:\n  "
 	if strings.HasSuffix(command, "replay") {
-		answer = "\nNo backend works here. Do what is said above of one of them; until then the demo runs anywhere:\n  "
+		answer = "\nNo backend works here: make one of them work as the table says. Until then, the demo runs anywhere:\n  "
 	}
 	_, err := io.WriteString(out, text.String()+answer+command+"\n")
 	return err
@@ -204,18 +301,20 @@ func writeDiagnoses(out io.Writer, rows []diagnosis, command string) error {
 // doctorWidth is how many letters of a text stand on a line.
 const doctorWidth = 88
 
-// wrap breaks a text of one line between words. The first line begins with a mark.
+// wrap breaks the lines of a text between words. Each begins with a mark.
 func wrap(text, mark string) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(plain.Text(text)) {
-		if line != "" && len(line)+1+len(word) > doctorWidth {
-			lines, line = append(lines, mark+line), ""
-			mark = strings.Repeat(" ", len([]rune(mark)))
+	for text := range strings.SplitSeq(text, "\n") {
+		line, lead := "", mark
+		for _, word := range strings.Fields(plain.Text(text)) {
+			if line != "" && len(line)+1+len(word) > doctorWidth {
+				lines, line = append(lines, lead+line), ""
+				lead = strings.Repeat(" ", len([]rune(mark)))
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
 		}
-		line = strings.TrimPrefix(line+" "+word, " ")
+		if line != "" {
+			lines = append(lines, lead+line)
+		}
 	}
-	if line == "" {
-		return lines
-	}
-	return append(lines, mark+line)
+	return lines
 }

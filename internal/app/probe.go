@@ -4,33 +4,42 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/config"
 	"github.com/kpulse/kpulse-proxy/internal/itself"
+	"github.com/kpulse/kpulse-proxy/internal/kube"
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
 const (
 	// probeWord, behind doctor, has a process of ours read the sources that its environment
-	// names and tell what came of it. A driver may hang in it, and not in the doctor.
+	// names, or with podsWord behind it the exporters that --kube.discover finds, and tell what
+	// came of it. A driver may hang in it, and not in the doctor.
 	probeWord = "probe"
+	podsWord  = "pods"
 	// probeGrace is how long a probe that was told to end may take for it: it ends what it
 	// started, such as dcgmi.
 	probeGrace = 3 * time.Second
 	// settling is how long a probe waits for inputs of our scores that the first reading
 	// lacks: averages between two samples are not in it.
 	settling = 5 * time.Second
+	// probesAtOnce bounds how many sources a probe reads at a time, and so its memory.
+	probesAtOnce = 16
 )
 
 // probed is what came of reading a source.
 type probed struct {
 	Name    string
+	Scraped bool // from an exporter
 	Devices int
 	Missing []string // inputs of our scores that no device has
 	Kind    string   // of the failure, "" for none
@@ -40,30 +49,86 @@ type probed struct {
 	Amiss []canonical.Note
 }
 
-// probe reads the sources of the environment and writes what came of each as JSON.
-func probe(stdout io.Writer) int {
+// probe reads what the environment names and writes what came of each source as JSON.
+func probe(args []string, stdout io.Writer) int {
+	encoder := json.NewEncoder(plain.JSONWriter(stdout))
 	opts, err := parse(nil, io.Discard)
 	if err != nil {
-		_ = json.NewEncoder(plain.JSONWriter(stdout)).Encode([]probed{{Kind: "usage", Cause: err.Error()}})
+		_ = encoder.Encode([]probed{failedProbe("", err)})
 		return exitUsage
 	}
 	ctx, stop := opts.begin()
 	defer stop()
-	all := make([]probed, len(opts.sources))
-	done := make(chan int, len(all))
-	for i := range opts.sources {
-		go func() {
-			all[i] = opts.probeSource(ctx, &opts.sources[i])
-			done <- i
-		}()
+	patience := time.Duration(opts.checkTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, canonical.TimedOut(patience))
+	defer cancel()
+	var all []probed
+	if slices.Contains(args, podsWord) {
+		all = opts.probePods(ctx)
+	} else {
+		all = opts.probeAll(ctx, opts.sources)
 	}
-	for range all {
-		<-done
-	}
-	if err := json.NewEncoder(plain.JSONWriter(stdout)).Encode(all); err != nil {
+	if err := encoder.Encode(all); err != nil {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// probePods reads the exporters that --kube.discover finds now, in the order of their nodes.
+func (o *options) probePods(ctx context.Context) []probed {
+	client, err := kube.NewClient(o.Kube.Config, newUserAgent())
+	if err != nil {
+		return []probed{failedProbe("", err)}
+	}
+	finder, err := o.newFinder(client, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		return []probed{failedProbe("", err)}
+	}
+	found := finder.List(ctx)
+	if len(found) == 0 {
+		return []probed{failedProbe("", noPods(finder, o))}
+	}
+	sources := make([]sourceSettings, len(found))
+	for i := range found {
+		e := &found[i]
+		if sources[i], err = o.found(e); err != nil {
+			return []probed{failedProbe("", err)}
+		}
+		sources[i].called, sources[i].look = fmt.Sprintf("%s (pod %s/%s)", nodeOf(e), e.Namespace, e.Pod), lookAtPod(e)
+	}
+	all := o.probeAll(ctx, sources)
+	for _, n := range finder.Notes() {
+		all = append(all, probed{Kind: string(source.Broken), Cause: n.Cause, Remedy: n.Remedy})
+	}
+	return all
+}
+
+// noPod is the kind of failure of there being none that runs.
+const noPod = "not_read"
+
+// noPods is why a finder found nothing.
+func noPods(finder *kube.Discovery, o *options) *canonical.Failure {
+	if f := finder.Absent(); f != nil {
+		return f
+	}
+	return &canonical.Failure{Kind: noPod, Cause: "no node of the cluster has a pod of an exporter (" + o.Kube.Discover.Selector.String() + ")",
+		Remedy: "install dcgm-exporter, or name a label of its pods: --kube.discover=LABEL=VALUE"}
+}
+
+// probeAll reads sources, each once, and returns what came of them in their order.
+func (o *options) probeAll(ctx context.Context, sources []sourceSettings) []probed {
+	all := make([]probed, len(sources))
+	places := make(chan struct{}, probesAtOnce)
+	var running sync.WaitGroup
+	for i := range sources {
+		running.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			all[i] = o.probeSource(ctx, &sources[i])
+		})
+	}
+	running.Wait()
+	return all
 }
 
 // probeSource reads one source until it has all inputs, or has had time to.
@@ -72,19 +137,26 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 	if err != nil {
 		return failedProbe(s.name, err)
 	}
-	got.Name = src.Name()
+	got.Name, got.Scraped = src.Name(), s.backend.overHTTP
 	p, err := wire(src, o, s, parts{logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return failedProbe(got.Name, errors.Join(err, src.Close()))
 	}
-	life, end := context.WithCancel(ctx)
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // Read is what runs out of time
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = p.Run(life) }()
 	defer func() { end(); <-ended }()
 	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) {
 		snapshot, release, err := p.Read(ctx)
 		if err != nil {
-			return failedProbe(got.Name, err)
+			failed := failedProbe(got.Name, err)
+			if ctx.Err() != nil {
+				failed.Kind, failed.Remedy = string(source.Timeout), s.slow(got.Name)
+			}
+			if s.called != "" && !strings.HasPrefix(failed.Cause, s.called) { // it names the address
+				failed.Cause = s.called + ": " + failed.Cause
+			}
+			return failed
 		}
 		got.take(snapshot)
 		release()
@@ -94,10 +166,28 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 	}
 }
 
+// longer is how to give a check more time.
+const longer = "or give it longer: --timeout=1m"
+
+// slow is what to do about a source that did not answer in the time of the doctor.
+func (s *sourceSettings) slow(name string) string {
+	switch {
+	case s.look != "":
+		return "look at " + s.look + "; " + longer
+	case s.backend.overHTTP:
+		return "see what takes it so long: curl " + name + "; " + longer
+	}
+	return "see whether the host engine and the driver answer: nvidia-smi; " + longer
+}
+
 // failedProbe is a source that could not be read.
 func failedProbe(name string, err error) probed {
 	if f, is := errors.AsType[*canonical.Failure](err); is {
-		return probed{Name: name, Kind: f.Kind, Cause: f.Cause, Remedy: f.Remedy}
+		kind := f.Kind
+		if f.Timeout {
+			kind = string(source.Timeout)
+		}
+		return probed{Name: name, Kind: kind, Cause: f.Cause, Remedy: f.Remedy}
 	}
 	if e, is := errors.AsType[*source.Error](err); is {
 		return probed{Name: name, Kind: string(e.Failure), Cause: e.Cause, Remedy: e.Remedy}
@@ -121,24 +211,20 @@ func (p *probed) take(s *canonical.Snapshot) {
 	}
 }
 
-// probe has a process of its own read what variables name, and returns what came of it.
-// One that does not end in time is told to, and then killed; if that does not end it
-// either, it is the kernel's.
-func (d *doctor) probe(ctx context.Context, variables ...string) []probed {
-	out, err := itself.Output(ctx, probeGrace, []string{"doctor", probeWord}, append(othersOf(d.environment), variables...))
+// probe has a process of its own read what variables name, or with podsWord the exporters
+// that are discovered with them, and returns what came of it. One that does not end in time is
+// told to, and then killed; if that does not end it either, it is the kernel's.
+func (d *doctor) probe(ctx context.Context, variables []string, words ...string) []probed {
+	if deadline, is := ctx.Deadline(); is { // a tenth is to end and tell
+		variables = append(variables, settingOf("timeout").variable()+"="+config.Duration(max(time.Until(deadline)*9/10, time.Millisecond)).String())
+	}
+	out, err := itself.Output(ctx, probeGrace, append([]string{"doctor", probeWord}, words...), append(othersOf(d.environment), variables...))
 	var all []probed
 	if json.Unmarshal(out, &all) != nil || len(all) == 0 {
 		if ctx.Err() != nil {
-			return []probed{silentProbe()}
+			return []probed{{Kind: string(source.Timeout), Cause: "no reading in the time that doctor gave it", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + longer}}
 		}
 		return []probed{{Kind: string(source.Broken), Cause: "the reading ended the process that made it: " + errorText(err), Remedy: "report this with the output of: kpulse-proxy --once"}}
-	}
-	if ctx.Err() != nil { // it was told to end, and says that
-		for i := range all {
-			if all[i].Kind != "" && all[i].Kind != string(source.Timeout) {
-				all[i] = silentProbe()
-			}
-		}
 	}
 	return all
 }
@@ -151,9 +237,14 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// silentProbe is a source that did not answer.
-func silentProbe() probed {
-	return probed{Kind: string(source.Timeout), Cause: "no reading in the time that doctor gave it", Remedy: "see whether the host engine and the driver answer: nvidia-smi; or give it longer: --timeout=1m"}
+// theirsOf returns the neighbour's variables in an environment.
+func theirsOf(environment []string) (theirs []string) {
+	for _, entry := range environment {
+		if name, _, _ := strings.Cut(entry, "="); slices.Contains(theirVariables, name) {
+			theirs = append(theirs, entry)
+		}
+	}
+	return theirs
 }
 
 // othersOf returns an environment without what names settings of ours.
@@ -174,7 +265,7 @@ func (p *probed) state() state {
 		return stateWorks
 	case p.Kind == string(source.Timeout):
 		return stateSilent
-	case slices.Contains([]string{string(source.Unreachable), string(source.HostEngineUnavailable), string(source.Unsupported)}, p.Kind):
+	case slices.Contains([]string{string(source.Unreachable), string(source.HostEngineUnavailable), string(source.Unsupported), noPod}, p.Kind):
 		return stateMissing
 	}
 	return stateRefused

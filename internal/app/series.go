@@ -2,7 +2,6 @@ package app
 
 import (
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/config"
@@ -63,12 +62,20 @@ func (o *options) warnOfExcluded(logger *slog.Logger) {
 	if f.Exclude == nil {
 		return
 	}
-	if ours := expose.SeriesTable(); !slices.ContainsFunc(ours, func(s expose.Series) bool { return f.Exclude(s.Name) }) {
-		logger.Warn("--series.exclude leaves nothing out", "patterns", strings.Join(o.Series.Exclude, " "), "remedy", "match whole names, such as kpulse_gpu_fp64_.+")
-	}
+	left, missed := 0, []string(nil)
 	for _, s := range expose.SeriesTable() {
-		if who := needed[s.Name]; who != "" && f.Exclude(s.Name) {
-			logger.Warn("a family that is left out is needed", "family", s.Name, "by", who, "remedy", "serve it, or evaluate its rules with --rules.file")
+		if !f.Exclude(s.Name) {
+			continue
 		}
+		left++
+		if who := needed[s.Name]; who != "" {
+			missed = append(missed, s.Name+" ("+who+")")
+		}
+	}
+	switch {
+	case left == 0:
+		logger.Warn("--series.exclude leaves nothing out", "patterns", strings.Join(o.Series.Exclude, " "), "remedy", "match whole names, such as kpulse_gpu_fp64_.+")
+	case missed != nil:
+		logger.Warn("families that are left out are needed", "families", strings.Join(missed, ", "), "remedy", "serve them, or evaluate the rules that read them with --rules.file")
 	}
 }

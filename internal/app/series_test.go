@@ -1,9 +1,12 @@
 package app
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose"
@@ -42,5 +45,32 @@ func TestNeededIsWhatTheRulesRead(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("the rules read %d families", seen)
+	}
+}
+
+// TestExcludedAreToldOnce: one line names all families that others need.
+func TestExcludedAreToldOnce(t *testing.T) {
+	for pattern, want := range map[string][]string{
+		"kpulse_.+":          {"level=WARN", "kpulse_gpu_info (rules and the terminal), ", "kpulse_build_info (the alert that the proxy is down)"},
+		"kpulse_gpu_fp64_.+": {},
+		"none":               {"level=WARN", "leaves nothing out"},
+	} {
+		opts, err := parse([]string{"--series.exclude=" + pattern}, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		opts.warnOfExcluded(slog.New(slog.NewTextHandler(&log, nil)))
+		if lines := strings.Count(log.String(), "\n"); lines != min(len(want), 1) {
+			t.Errorf("%s: %d lines:\n%s", pattern, lines, &log)
+		}
+		for _, text := range want {
+			if !strings.Contains(log.String(), text) {
+				t.Errorf("%s: %q is not logged:\n%s", pattern, text, &log)
+			}
+		}
+		if pattern == "kpulse_.+" && strings.Count(log.String(), " (") != len(needed) {
+			t.Errorf("of %d families %s", len(needed), &log)
+		}
 	}
 }

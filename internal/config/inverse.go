@@ -62,7 +62,7 @@ func (s states) MarshalYAML() (any, error) {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, name := range canonical.Conditions {
 		if word, ok := s[name]; ok {
-			n.Content = append(n.Content, plain(name), plain(word))
+			n.Content = append(n.Content, scalar(name), scalar(word))
 		}
 	}
 	return n, nil
@@ -76,13 +76,13 @@ func (t temperatures) MarshalYAML() (any, error) {
 		if err := celsius.Encode(row.Celsius); err != nil {
 			return nil, err
 		}
-		n.Content = append(n.Content, plain(row.Model), celsius)
+		n.Content = append(n.Content, scalar(row.Model), celsius)
 	}
 	return n, nil
 }
 
-// plain is a text, in quotes only where YAML needs them.
-func plain(text string) *yaml.Node {
+// scalar is a text, in quotes only where YAML needs them.
+func scalar(text string) *yaml.Node {
 	n := new(yaml.Node)
 	n.SetString(text)
 	return n

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/kpulse/kpulse-proxy/internal/diag"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // Masked stands in the place of a secret in what Show writes. No file may hold it.
@@ -28,7 +29,8 @@ type Showing struct {
 
 // Show returns the settings as a file of which Parse makes the same ones, but that Masked
 // stands in the place of what is secret in http_config and in the query of a path. The URLs
-// of Sources are for the caller to mask: they may be files.
+// of Sources are for the caller to mask: they may be files. What plain.Text would replace is
+// escaped.
 func (c *Config) Show(how Showing) ([]byte, error) {
 	var root yaml.Node
 	if err := root.Encode(c.file()); err != nil {
@@ -41,7 +43,8 @@ func (c *Config) Show(how Showing) ([]byte, error) {
 	if err := encoder.Encode(&root); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), encoder.Close()
+	err := encoder.Close()
+	return plain.AppendJSON(nil, b.Bytes()), err // YAML in quotes has JSON's escapes
 }
 
 // walk completes all values below a path, which is as a document has it.
@@ -58,7 +61,17 @@ func (how *Showing) walk(path string, n *yaml.Node) {
 			how.walk(itemOf(path, i), inner)
 		case i%2 == 1:
 			how.walk(keyOf(path, n.Content[i-1].Value), inner)
+		default:
+			quote(inner)
 		}
+	}
+}
+
+// quote has a text that is not fit to be shown, as it has several lines, put in quotes: on
+// one line, which a comment may follow, and of which all can be escaped.
+func quote(n *yaml.Node) {
+	if plain.Text(n.Value) != n.Value {
+		n.Style = yaml.DoubleQuotedStyle
 	}
 }
 
@@ -67,7 +80,7 @@ func (how *Showing) walk(path string, n *yaml.Node) {
 var (
 	namesFile = regexp.MustCompile(`^(kube\.config|rules\.files\[\d+\]|sources\[\d+\]\.counters)$`)
 	ofHTTP    = regexp.MustCompile(`^(sources\[\d+\]|kube\.discover)\.http_config\.`)
-	httpFile  = regexp.MustCompile(`^(((basic_auth|authorization|oauth2)\.)?\w+_file|(oauth2\.)?tls_config\.\w+_file|http_headers\..+\.files\[\d+\])$`)
+	httpFile  = regexp.MustCompile(`(?s)^(((basic_auth|authorization|oauth2)\.)?\w+_file|(oauth2\.)?tls_config\.\w+_file|http_headers\..+\.files\[\d+\])$`)
 	httpURL   = regexp.MustCompile(`^(oauth2\.)?(proxy_url|token_url)$`)
 	harmless  = regexp.MustCompile(`^(follow_redirects|enable_http2|authorization\.type|(basic_auth|authorization|oauth2)\.\w+_ref|` +
 		`(oauth2\.)?(no_proxy|proxy_from_environment|tls_config\.(ca|cert|\w+_ref|server_name|insecure_skip_verify|min_version|max_version))|` +
@@ -77,20 +90,20 @@ var (
 // complete makes a value independent of where the program runs, and masks what is secret.
 func (how *Showing) complete(path string, n *yaml.Node) {
 	http := ofHTTP.FindString(path)
+	text := n.Value
+	_ = n.Decode(&text) // of base64, which bytes are in that are no UTF-8
 	switch key := path[len(http):]; {
 	case n.ShortTag() == diag.NullTag || n.Value == "":
 	case http == "" && namesFile.MatchString(key), http != "" && httpFile.MatchString(key):
-		if how.Directory != "" && !filepath.IsAbs(n.Value) {
-			n.Value = filepath.Join(how.Directory, n.Value)
+		if how.Directory != "" && !filepath.IsAbs(text) {
+			*n = *scalar(filepath.Join(how.Directory, text))
 		}
 	case key == "kube.discover.path", http != "" && httpURL.MatchString(key):
-		n.Value = how.mask(n.Value)
+		*n = *scalar(how.mask(text))
 	case http != "" && !harmless.MatchString(key):
-		n.SetString(Masked)
+		*n = *scalar(Masked)
 	}
-	if strings.Contains(n.Value, "\n") {
-		n.Style = yaml.DoubleQuotedStyle // one line, which a comment may follow
-	}
+	quote(n)
 }
 
 func (how *Showing) mask(url string) string {

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	promconfig "github.com/prometheus/common/config"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
 )
 
 // openHTTP is a file with an http_config without secrets.
@@ -272,5 +274,59 @@ func TestLines(t *testing.T) {
 		if got := f.Lines()[path]; got != want {
 			t.Errorf("%s stands in line %d, not in %d", path, want, got)
 		}
+	}
+}
+
+// TestShowIsFitToBeShown: whatever stands in a text, or a key, the file holds only what prints
+// and what moves nothing, and is read back as it was.
+func TestShowIsFitToBeShown(t *testing.T) {
+	for name, text := range map[string]string{
+		"controls": "a\x01\x1b[2J\x7f\r\n\tb",
+		"c1":       "a\u0080\u0085\u009b31m",
+		"bidi":     "a\u202e\u2066\u061cb",
+		"width":    "a\u200b\ufeff\u00ad\u2060b\U000e0041\u3164",
+		"blanks":   " a\u00a0\u2003\u2028\u2029 ",
+		"quotes":   `a"b\u202e'\` + "\u202e" + `: #{[&*!|>%@` + "`",
+		"words":    "null",
+		"a line":   "a\n",
+		"bytes":    "a\xff\u202e",
+	} {
+		c := Default()
+		c.Judge.Thresholds.Temperatures = []compute.ModelTemperature{{Model: strings.ToValidUTF8(text, "."), Celsius: 50}}
+		c.Rules.Files = []string{"/" + text}
+		c.KernelLog = KernelLog("/" + strings.ToValidUTF8(text, "."))
+		headers := map[string]promconfig.Header{"X-" + strings.ToValidUTF8(text, "."): {Files: []string{"/" + text}}}
+		c.Sources = []Source{{NodeName: text, DCGMHost: text, Counters: "/" + text, HTTP: &HTTP{HTTPClientConfig: promconfig.HTTPClientConfig{HTTPHeaders: &promconfig.Headers{Headers: headers}}}}}
+		shown, err := c.Show(Showing{Origin: func(string) string { return "a flag" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range string(shown) {
+			if r != '\n' && (!unicode.IsPrint(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)) {
+				t.Errorf("%s: %U is shown:\n%s", name, r, shown)
+				break
+			}
+		}
+		again, err := Parse("/c.yml", shown)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, shown)
+			continue
+		}
+		if s := again.Sources[0]; s.NodeName != text || s.DCGMHost != text || s.Counters != "/"+text || !reflect.DeepEqual(s.HTTP.HTTPHeaders.Headers, headers) {
+			t.Errorf("%s: the source comes back as %q, %+v", name, s, s.HTTP.HTTPHeaders)
+		}
+		if again.Rules.Files[0] != "/"+text || again.KernelLog != c.KernelLog || again.Judge.Thresholds.Temperatures[0].Model != c.Judge.Thresholds.Temperatures[0].Model {
+			t.Errorf("%s: read back are %q, %q, %+v", name, again.Rules.Files, again.KernelLog, again.Judge.Thresholds.Temperatures[0])
+		}
+	}
+}
+
+// TestShowMasksBytes: what is written in base64 for want of UTF-8 is masked too.
+func TestShowMasksBytes(t *testing.T) {
+	c := Default()
+	c.Kube.Discover.Path = "/m?hunter2\xff"
+	shown, err := c.Show(Showing{Mask: func(url string) string { return strings.Replace(url, "hunter2\xff", Masked, 1) }})
+	if err != nil || !strings.Contains(string(shown), "path: /m?"+Masked+"\n") {
+		t.Errorf("%v in:\n%s", err, shown)
 	}
 }

@@ -70,16 +70,29 @@ func TestAliveRefuses(t *testing.T) {
 // address of its command line.
 func TestAliveInContainer(t *testing.T) {
 	t.Parallel()
+	// The port stands in the command line, as it would in a container's.
+	first := startFirst(t, "--backend=replay", "--web.listen-address="+freeAddress(t))
+	out, err := exec.Command("nsenter", "--target="+first.pid, "--pid", "--mount", itself(t), "check", "alive").CombinedOutput()
+	if want := first.url + ": alive\n"; err != nil || string(out) != want {
+		t.Errorf("%v: %s, want %s", err, out, want)
+	}
+}
+
+// firstProcess is a proxy that is the first process of those it sees, as in a container.
+type firstProcess struct {
+	*child
+
+	pid string // that we see
+}
+
+// startFirst starts one, which ends with the test.
+func startFirst(t *testing.T, flags ...string) firstProcess {
+	t.Helper()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
 		t.Skip("only root on Linux can have processes see another first one")
 	}
-	// The port stands in the command line, as it would in a container's.
-	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", itself(t), "--backend=replay", "--web.listen-address="+freeAddress(t))
+	cmd := exec.Command("unshare", append([]string{"--pid", "--fork", "--kill-child", "--mount-proc", itself(t)}, flags...)...)
 	proxy, err := startChild(cmd, filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +100,11 @@ func TestAliveInContainer(t *testing.T) {
 		cmd.Process.Kill() // and the first process with it
 		<-proxy.done
 	})
-	out, err := exec.Command("nsenter", "--target="+strings.TrimSpace(string(first)), "--pid", "--mount", itself(t), "check", "alive").CombinedOutput()
-	if want := proxy.url + ": alive\n"; err != nil || string(out) != want {
-		t.Errorf("%v: %s, want %s", err, out, want)
+	children, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
+	if err != nil {
+		t.Fatal(err)
 	}
+	return firstProcess{proxy, strings.TrimSpace(string(children))}
 }
 
 // checkAlive runs check alive, which must exit with a code and say something.

@@ -57,7 +57,7 @@ var comment = regexp.MustCompile(`(?m)( # .*|^#.*\n)`)
 // what is in force, and check config has nothing against it.
 func TestShownConfigIsThatConfig(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct{ environment, flags []string }{
+	tests := map[string]struct{ environment, flags []string }{
 		"nothing":      {},
 		"the example":  {flags: []string{"--config.file=../../deploy/config.example.yml"}},
 		"all its keys": {flags: []string{offered(t)}},
@@ -68,10 +68,19 @@ func TestShownConfigIsThatConfig(t *testing.T) {
 		"a file":     {flags: []string{"--replay=recording"}},
 		"the demo":   {flags: []string{"--backend=replay"}},
 		"discovered": {flags: []string{"--kube.discover=a in (b,c) or d", "--kube.discover-namespace=gpu"}},
-	} {
+	}
+	for name, text := range hostileTexts {
+		file := filepath.Join(t.TempDir(), strings.ReplaceAll(text, "/", "")+".yml")
+		writeFile(t, file, "preset: hpc\n")
+		tests["hostile "+name] = struct{ environment, flags []string }{
+			[]string{"KPULSE_NODE_NAME=n" + text, "KPULSE_HPC_JOB_INFO_DIR=" + text, "KPULSE_RULES_FILE=/" + text, "KPULSE_DCGM_HOST=" + text, "KPULSE_BACKEND=dcgm"}, []string{"--config.file=" + file},
+		}
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := shown(t, test.environment, test.flags...)
+			checkShown(t, "--config.show", string(before))
 			saved := filepath.Join(t.TempDir(), "saved.yml")
 			writeFile(t, saved, string(before))
 			after := shown(t, nil, "--config.file="+saved)

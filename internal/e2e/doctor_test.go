@@ -4,17 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/kube/kubelettest"
+	"github.com/kpulse/kpulse-proxy/internal/kube/kubetest"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
@@ -108,7 +112,7 @@ func TestDoctorWhereNothingWorks(t *testing.T) {
 	cmd := exec.Command(itself(t), append([]string{"doctor", "--source=" + closedAddress}, nowhere(t)...)...)
 	cmd.Env = []string{"PATH=/nowhere"}
 	out, _ := cmd.Output()
-	for _, want := range []string{"CHECK ", "host engine ", "→ install DCGM", "\nNo backend works here.", "\n  kpulse-proxy --backend=replay\n"} {
+	for _, want := range []string{"CHECK ", "host engine ", "→ install DCGM", "\nNo backend works here: ", "\n  kpulse-proxy --backend=replay\n"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out)
 		}
@@ -209,11 +213,179 @@ func TestDoctorOfHostEngine(t *testing.T) {
 	x.wants(t, "host engine", "works", "without gpu_sm_active_ratio")
 }
 
+// TestDoctorFindsExporterPods: as the chart runs us, in a pod of a node: the exporters that
+// --kube.discover finds are read, in the order of their nodes, and what keeps us from them is
+// said.
+func TestDoctorFindsExporterPods(t *testing.T) {
+	t.Parallel()
+	cluster := kubetest.New(t)
+	kubeconfig := cluster.Kubeconfig(t)
+	a, _ := xidUpstream("a", "GPU-a", 0)
+	t.Cleanup(a.stop)
+	b, _ := xidUpstream("b", "GPU-b", 0)
+	dead := exporterPod(t, "b", "node-b", b)
+	b.stop()
+	cluster.Put(exporterPod(t, "a", "node-a", a))
+	cluster.Put(dead)
+	waits := exporterPod(t, "c", "node-c", a)
+	waits.Phase, waits.IP = "Pending", ""
+	cluster.Put(waits)
+	look := func(env []string, flags ...string) (examination, int) {
+		t.Helper()
+		return examine(t, env, append(append(nowhere(t), "--kube.config="+kubeconfig), flags...)...)
+	}
+
+	x, code := look(nil)
+	dial := "http://" + net.JoinHostPort(dead.IP, strconv.Itoa(dead.Port)) + "/metrics"
+	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device\nwithout gpu_sm_active_ratio")
+	x.wants(t, "exporter pods", "works", "\nnode-b (pod gpu/b): "+dial+": connection refused")
+	x.wants(t, "exporter pods", "works", "kubectl describe pod -n gpu b")
+	if want := "kpulse-proxy --kube.discover --kube.config=" + kubeconfig + " --web.listen-address=127.0.0.1:0 --kube.workloads"; code != 0 || x.Command != want {
+		t.Errorf("exit %d, %s, want %s", code, x.Command, want)
+	}
+	// As in a DaemonSet, whose pods know the name of their node.
+	if x, code = look([]string{"NODE_NAME=node-a"}); code != 0 || strings.Contains(x.text, "node-b") {
+		t.Errorf("exit %d for node-a:\n%s", code, x.text)
+	}
+	x, code = look([]string{"NODE_NAME=node-b"})
+	if x.wants(t, "exporter pods", "missing", "connection refused"); code != 1 {
+		t.Errorf("exit %d for a node whose exporter is down", code)
+	}
+	x, _ = look(nil, "--node-name=node-c")
+	x.wants(t, "exporter pods", "missing", "no pod of an exporter runs (pods on node node-c with app.kubernetes.io/name=dcgm-exporter or app=nvidia-dcgm-exporter): 1 pod is waiting; see why: kubectl describe pods")
+	x, code = look(nil, "--node-name=node-d")
+	if x.wants(t, "exporter pods", "missing", "there is no pod of an exporter (pods on node node-d "); code != 1 {
+		t.Errorf("exit %d for a node without an exporter", code)
+	}
+	x, _ = look(nil, "--kube.discover=app=other", "--kube.discover-namespace=gpu")
+	x.wants(t, "exporter pods", "missing", "no node of the cluster has a pod of an exporter (app=other); install dcgm-exporter, or name a label")
+	// The environment of gpu-container-exporter, whose port is not the pods'.
+	x, _ = look([]string{"DCGM_LABELS=app=nvidia-dcgm-exporter", "DCGM_PORT=1", "NODE_NAME=node-a"})
+	x.wants(t, "exporter pods", "missing", "http://127.0.0.1:1/metrics: connection refused")
+
+	cluster.Deny(true)
+	x, code = look(nil, "--node-name=node-a")
+	x.wants(t, "exporter pods", "refused", "denies the right to list and watch pods on node node-a")
+	x.wants(t, "exporter pods", "refused", "grant it as deploy/kubernetes/rbac.yaml does")
+	if x.wants(t, "Kubernetes API", "refused", "--kube.discover lacks the right to list pods"); code != 1 {
+		t.Errorf("exit %d without the right", code)
+	}
+	cluster.Deny(false)
+	cluster.Hang(true)
+	x, code = look(nil, "--timeout=2s")
+	x.wants(t, "exporter pods", "silent", "the Kubernetes API server cannot be asked for pods")
+	if x.wants(t, "Kubernetes API", "silent", "did not answer in time"); code != 1 {
+		t.Errorf("exit %d while the API server hangs", code)
+	}
+	cluster.Hang(false)
+	cluster.CloseClientConnections()
+	cluster.Close()
+	x, _ = look(nil)
+	x.wants(t, "exporter pods", "missing", "connection refused; see that this machine reaches it")
+}
+
+// TestDoctorOfManyPods: those that cannot be read are told, the others counted; one that hangs
+// holds up nothing.
+func TestDoctorOfManyPods(t *testing.T) {
+	t.Parallel()
+	cluster := kubetest.New(t)
+	up, _ := xidUpstream("a", "GPU-a", 0)
+	defer up.stop()
+	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer hang.Close()
+	for i := range 40 {
+		cluster.Put(exporterPod(t, fmt.Sprint("pod", i), fmt.Sprintf("node-%02d", i), up))
+	}
+	cluster.Put(exporterPod(t, "slow", "node-50", &upstream{url: hang.URL}))
+	x, code := examine(t, nil, append(nowhere(t), "--timeout=5s", "--kube.config="+cluster.Kubeconfig(t))...)
+	x.wants(t, "exporter pods", "works", "40 sources, with 40 devices\nwithout ")
+	x.wants(t, "exporter pods", "works", "\nnode-50 (pod gpu/slow) did not answer within 4.")
+	x.wants(t, "exporter pods", "works", "look at its pod: kubectl describe pod -n gpu slow; or give it longer")
+	if code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// TestDoctorOfConfiguredPods: what the config file says of the exporters that are found counts,
+// and the file is in the command.
+func TestDoctorOfConfiguredPods(t *testing.T) {
+	t.Parallel()
+	cluster := kubetest.New(t)
+	up := startUpstream(func() ([]byte, error) { return []byte(oneGPU), nil })
+	defer up.stop()
+	guard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "hush" || r.URL.Path != "/gpus" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		io.WriteString(w, oneGPU)
+	}))
+	defer guard.Close()
+	cluster.Put(exporterPod(t, "a", "node-a", &upstream{url: guard.URL}))
+	file := filepath.Join(t.TempDir(), "config.yml")
+	kube := "kube:\n  config: " + cluster.Kubeconfig(t) + "\n  discover: {path: /gpus, http_config: {basic_auth: {username: me, password: hush}}"
+	flags := append(nowhere(t), "--config.file="+file)
+
+	writeFile(t, file, kube+", selector: true}\n")
+	x, code := examine(t, nil, flags...)
+	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
+	x.wants(t, "config file", "missing", "names no sources; what it discovers is checked below")
+	if want := "kpulse-proxy --config.file=" + file; code != 0 || !strings.HasPrefix(x.Command, want) || strings.Contains(x.Command, "--kube.discover") || strings.Contains(x.text, "hush") {
+		t.Errorf("exit %d, %s", code, x.text)
+	}
+	writeFile(t, file, kube+"}\nsources: [{source: '"+up.url+"/metrics'}]\n") // the selector is a flag
+	x, code = examine(t, nil, append(flags, "--kube.discover=app=nvidia-dcgm-exporter")...)
+	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
+	x.wants(t, "config file", "works", up.url+"/metrics: 1 device")
+	if want := "kpulse-proxy --config.file=" + file + " --kube.discover=app=nvidia-dcgm-exporter "; code != 0 || !strings.HasPrefix(x.Command, want) {
+		t.Errorf("exit %d, %s, want %s", code, x.Command, want)
+	}
+	writeFile(t, file, "kube:\n  discover: {selector: true, http_config: {basic_auth: {username: me, password: wrong}}}\n")
+	x, code = examine(t, nil, append(flags, "--kube.config="+cluster.Kubeconfig(t))...)
+	if x.wants(t, "exporter pods", "refused", "401"); code != 1 {
+		t.Errorf("exit %d with a wrong password", code)
+	}
+}
+
+// TestDoctorInContainer: what the container was started with counts, but for what doctor is
+// given itself.
+func TestDoctorInContainer(t *testing.T) {
+	t.Parallel()
+	cluster := kubetest.New(t)
+	up, _ := xidUpstream("a", "GPU-a", 0)
+	defer up.stop()
+	pod := exporterPod(t, "a", "node-a", up)
+	pod.Labels = map[string]string{"app": "ours"}
+	cluster.Put(pod)
+	first := startFirst(t, "--kube.discover=app=ours", "--kube.discover-namespace=gpu", "--kube.config="+cluster.Kubeconfig(t), "--web.listen-address="+freeAddress(t))
+	inside := func(flags ...string) (x examination) {
+		t.Helper()
+		out, _ := exec.Command("nsenter", append([]string{"--target=" + first.pid, "--pid", "--mount", itself(t), "doctor", "--json"}, flags...)...).Output()
+		if err := json.Unmarshal(out, &x); err != nil {
+			t.Fatalf("%v in:\n%s", err, out)
+		}
+		x.text = string(out)
+		return x
+	}
+	x := inside()
+	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
+	x.wants(t, "port", "refused", "a kpulse-proxy listens at "+strings.TrimPrefix(first.url, "http://")+" already")
+	if !strings.HasPrefix(x.Command, "kpulse-proxy --kube.discover=app=ours --kube.discover-namespace=gpu --kube.config=") {
+		t.Error(x.Command)
+	}
+	x = inside("--kube.discover=app=others")
+	x.wants(t, "exporter pods", "missing", "(app=others)")
+}
+
 // TestDoctorAsksForRights: of the API server, and names the one that lacks.
 func TestDoctorAsksForRights(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/api/v1/pods" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
 		if r.Method != http.MethodPost || r.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
 			t.Errorf("%s %s", r.Method, r.URL)
 		}

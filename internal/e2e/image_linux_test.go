@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,9 +136,7 @@ func (b *imageStore) check(t *testing.T, image string) {
 	if out := b.run("buildah", "run", container, "--", config.Entrypoint[0], "--version"); !strings.Contains(out, "version "+aVersion+" ") {
 		t.Errorf("--version: %s", out)
 	}
-	free := httptest.NewServer(nil)
-	address := strings.TrimPrefix(free.URL, "http://")
-	free.Close()
+	address := freeAddress(t)
 	served := exec.Command("buildah", "run", "--env", "KPULSE_WEB_LISTEN_ADDRESS="+address, container, "--", config.Entrypoint[0], "--backend=replay")
 	served.Env = b.env
 	child, err := startChild(served, filepath.Join(t.TempDir(), "log"))

@@ -257,3 +257,48 @@ func TestKubernetesDiscoveryStranded(t *testing.T) {
 	e.pods(t, one, two)
 	awaitExported(t, c, map[string]string{one: "1", two: "2"})
 }
+
+// TestKubernetesDoctor: doctor finds and reads the exporters that a proxy with this account
+// would, and says which right lacks, that the API server hangs, and that a node has none.
+func TestKubernetesDoctor(t *testing.T) {
+	t.Parallel()
+	k := kubernetes(t)
+	ns, one, two, none := k.namespace(t), k.node(t, ""), k.node(t, ""), k.node(t, "")
+	a, g := k.account(t, ns, "proxy"), k.gate(t)
+	e := startExporterPods(t, k, ns)
+	e.join(t, one)
+	e.join(t, two)
+	pods := e.pods(t, one, two)
+	kubeconfig := k.kubeconfig(t, a, g.url)
+	look := func(flags ...string) (examination, int) {
+		t.Helper()
+		return examine(t, nil, append(append(nowhere(t), "--kube.config="+kubeconfig, "--kube.discover-namespace="+ns), flags...)...)
+	}
+	x, code := look()
+	x.wants(t, "exporter pods", "refused", "denies the right to list and watch pods in namespace "+ns)
+	x.wants(t, "Kubernetes API", "refused", "--kube.discover lacks the right to list pods")
+	if code != 1 {
+		t.Errorf("exit %d without rights", code)
+	}
+	k.bind(t, a, ns, "kpulse-proxy-discovery")
+	awaitTrue(t, "right to list pods", func() bool { return k.allowed(t, a, right{"list", "", "pods", "", ns}) })
+	x, code = look()
+	for _, node := range []string{one, two} {
+		x.wants(t, "exporter pods", "works", node+" (pod "+ns+"/"+pods[node]+"): 1 device\n")
+	}
+	x.wants(t, "Kubernetes API", "works", "rights for --kube.discover")
+	if want := "kpulse-proxy --kube.discover --kube.discover-namespace=" + ns + " --kube.config=" + kubeconfig + " "; code != 0 || !strings.HasPrefix(x.Command, want) {
+		t.Errorf("exit %d, %s, want %s", code, x.Command, want)
+	}
+	if x, code = look("--node-name=" + two); code != 0 || strings.Contains(x.text, pods[one]) {
+		t.Errorf("exit %d for %s alone:\n%s", code, two, x.text)
+	}
+	x, _ = look("--node-name=" + none)
+	x.wants(t, "exporter pods", "missing", "there is no pod of an exporter (pods in namespace "+ns+" on node "+none)
+	g.hang()
+	x, code = look("--timeout=3s")
+	x.wants(t, "exporter pods", "silent", "no answer within")
+	if x.wants(t, "Kubernetes API", "silent", "did not answer in time"); code != 1 {
+		t.Errorf("exit %d while the API server hangs", code)
+	}
+}

@@ -35,7 +35,7 @@ type DiscoveryOptions struct {
 	Max    int
 	Logger *slog.Logger
 	// Changed is called with all exporters, ordered by node, namespace and name, whenever
-	// they change, by one goroutine at a time.
+	// they change, by one goroutine at a time. nil is not.
 	Changed func([]Exporter)
 }
 
@@ -104,6 +104,23 @@ func (d *Discovery) Run(ctx context.Context) {
 		all.Go(func() { d.follow(ctx, i, w) })
 	}
 	all.Wait()
+}
+
+// List lists the exporters once, in the place of Run, and returns them in the order of
+// DiscoveryOptions.Changed. Absent says why there are none, and Notes why there may be more.
+func (d *Discovery) List(ctx context.Context) []Exporter {
+	var all sync.WaitGroup
+	for i, w := range d.watchers {
+		all.Go(func() {
+			if err := w.list(ctx); err != nil {
+				d.note(i, err)
+			}
+		})
+	}
+	all.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.current)
 }
 
 // follow follows the pods of one selector. It pauses after failures, longer from one to the
@@ -213,7 +230,9 @@ func (d *Discovery) publish() {
 	all = d.admit(all)
 	if d.counts.Exporters = len(all); !slices.Equal(all, d.current) {
 		d.current = all
-		d.opts.Changed(slices.Clone(all))
+		if d.opts.Changed != nil {
+			d.opts.Changed(slices.Clone(all))
+		}
 	}
 }
 
@@ -326,7 +345,9 @@ func (d *Discovery) failure() *canonical.Failure {
 			return &canonical.Failure{Kind: "cut", Cause: "each watch of " + d.where() + " is cut off at once: " + err.Error(),
 				Remedy: "see whether a proxy in front of the Kubernetes API server closes long-lived requests; until then the pods are listed, at most a minute apart"}
 		}
-		return &canonical.Failure{Kind: "unreachable", Cause: "the Kubernetes API server cannot be asked for " + d.where() + ": " + err.Error(),
+		_, slow := errors.AsType[canonical.TimedOut](err)
+		return &canonical.Failure{Kind: "unreachable", Timeout: slow || errors.Is(err, context.DeadlineExceeded),
+			Cause:  "the Kubernetes API server cannot be asked for " + d.where() + ": " + err.Error(),
 			Remedy: "see that this machine reaches it (network policies, --kube.config); exporters that are known are read meanwhile"}
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 const (
@@ -43,8 +45,8 @@ var errGone = errors.New("what is known of the pods is too old to go on from")
 // anything is amiss, unless that is cut at once too.
 var errCut = errors.New("the watch of the pods was cut")
 
-// errSlow is that a watch did not begin.
-var errSlow = fmt.Errorf("no answer within %s", RequestTimeout)
+// errSlow is that a list, or the beginning of a watch, took too long.
+var errSlow = canonical.TimedOut(RequestTimeout)
 
 // statusError is an answer with a status other than 200.
 type statusError struct {
@@ -143,7 +145,7 @@ func (w *watcher) list(ctx context.Context) error {
 }
 
 func (w *watcher) page(ctx context.Context, query url.Values, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, RequestTimeout, errSlow)
 	defer cancel()
 	body, err := w.get(ctx, query)
 	if err != nil {

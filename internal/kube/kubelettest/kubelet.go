@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
@@ -29,6 +31,7 @@ type Kubelet struct {
 	pods   []*podresources.PodResources
 	all    []*podresources.ContainerDevices
 	hang   chan struct{} // closed to end it; nil while it answers
+	refuse string        // why it does not answer, "" while it does
 }
 
 // New returns a kubelet that serves until the test ends.
@@ -100,12 +103,22 @@ func (k *Kubelet) Resume() {
 	}
 }
 
+// Refuse makes an error of this text the answer.
+func (k *Kubelet) Refuse(text string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refuse = text
+}
+
 // List implements the API.
 func (k *Kubelet) List(ctx context.Context, _ *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
 	k.Asked.Add(1)
 	k.mu.Lock()
-	hang, pods := k.hang, k.pods
+	hang, pods, refuse := k.hang, k.pods, k.refuse
 	k.mu.Unlock()
+	if refuse != "" {
+		return nil, status.Error(codes.Internal, refuse)
+	}
 	if hang != nil {
 		select {
 		case <-hang:

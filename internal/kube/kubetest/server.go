@@ -1,5 +1,5 @@
 // Package kubetest is a Kubernetes API server for tests, as far as lists and watches of pods
-// go: with resource versions, bookmarks and what they are too old for. It is written from the
+// go, with resource versions, bookmarks and what they are too old for, and reviews of rights. It is written from the
 // API's documentation.
 package kubetest
 
@@ -42,7 +42,7 @@ type Server struct {
 	first   int // version of the oldest event that is remembered
 	version int
 	page    int
-	denied  bool
+	denied  string        // why every request is refused, "" while none is
 	hangs   chan struct{} // closed when it hangs no longer, nil while it does not
 	cut     chan struct{} // closed with each Cut
 	ending  string        // of watches that are cut
@@ -129,8 +129,17 @@ func (s *Server) Pages(size int) { s.mu.Lock(); defer s.mu.Unlock(); s.page = si
 
 // Deny has every request answered 403 and ends the watches, or no longer.
 func (s *Server) Deny(denied bool) {
+	message := ""
+	if denied {
+		message = `pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope`
+	}
+	s.Refuse(message)
+}
+
+// Refuse is Deny with a message, "" to end it.
+func (s *Server) Refuse(message string) {
 	s.mu.Lock()
-	s.denied = denied
+	s.denied = message
 	s.mu.Unlock()
 	s.Cut()
 }
@@ -183,6 +192,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if r.Method == http.MethodPost && r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":%t}}`, denied == "")
+		return
+	}
 	namespace := ""
 	if parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/"); len(parts) == 5 && parts[2] == "namespaces" {
 		namespace = parts[3]
@@ -193,8 +208,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	of := filterOf(r, namespace)
 	switch {
-	case denied:
-		refuse(w, http.StatusForbidden, `pods is forbidden: User "u" cannot list resource "pods" in API group "" at the cluster scope`)
+	case denied != "":
+		refuse(w, http.StatusForbidden, denied)
 	case r.FormValue("watch") == "":
 		s.list(w, r, of)
 	default:

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/kube"
+)
+
+// checkPods reads the exporters that --kube.discover finds, where a cluster is known.
+func checkPods(ctx context.Context, d *doctor) finding {
+	if _, err := kube.NewClient(d.opts.Kube.Config, ""); errors.Is(err, kube.ErrNoCluster) {
+		return finding{State: stateMissing, Found: "no Kubernetes cluster is known here"}
+	}
+	variables, flags := d.discovering()
+	if d.opts.Kube.Discover.Selector == "" {
+		variables, flags = append(variables, "KPULSE_KUBE_DISCOVER=true"), append([]string{"--kube.discover"}, flags...)
+	}
+	return merged(d.probe(ctx, variables, podsWord), flags)
+}
+
+// discovering returns what doctor was told of --kube.discover, as variables for a probe and as
+// flags.
+func (d *doctor) discovering() (variables, flags []string) {
+	if d.configFile != "" && d.refused == nil {
+		variables, flags = append(variables, "KPULSE_CONFIG_FILE="+d.configFile), append(flags, "--config.file="+d.configFile)
+	}
+	for _, name := range []string{"kube.discover", "kube.discover-namespace", "kube.config", "node-name"} {
+		f := d.opts.given.flag(name)
+		switch {
+		case d.opts.isZero(f.setting) || f.texts == nil:
+		case f.adopted != "":
+			variables = append(variables, theirsOf(d.environment)...)
+		default:
+			variables, flags = append(variables, f.setting.variable()+"="+f.String()), append(flags, f.setting.typed(f.String()))
+		}
+	}
+	return variables, flags
+}
+
+// typed returns a setting as it is typed.
+func (s *setting) typed(value string) string {
+	if value == s.bare {
+		return "--" + s.flag
+	}
+	return "--" + s.flag + "=" + value
+}
+
+// rights are what flags need of the API server, as deploy/kubernetes/rbac.yaml grants it.
+var rights = []struct {
+	flag, grant string
+	access      []kube.Access
+}{
+	{"--kube.workloads", "workloads", []kube.Access{{Verb: "get", Resource: "pods"}, {Verb: "get", Group: "apps", Resource: "replicasets"}, {Verb: "get", Group: "batch", Resource: "jobs"}}},
+	{"--kube.discover", "discovery", []kube.Access{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}}},
+}
+
+// checkAPI asks the API server what we may do.
+func checkAPI(ctx context.Context, d *doctor) finding {
+	client, err := kube.NewClient(d.opts.Kube.Config, newUserAgent())
+	if errors.Is(err, kube.ErrNoCluster) {
+		return finding{State: stateMissing, Found: "this runs in no pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
+	}
+	if err != nil {
+		return refusedBy(err)
+	}
+	result := finding{State: stateRefused}
+	var lacks, may []string
+	for _, r := range rights {
+		access := slices.Clone(r.access)
+		for i := range access {
+			if r.grant == "discovery" {
+				access[i].Namespace = d.opts.Kube.Discover.Namespace
+			}
+		}
+		denied, err := client.Denied(ctx, access)
+		switch {
+		case ctx.Err() != nil:
+			return finding{State: stateSilent, Found: "the Kubernetes API server did not answer in time", Remedy: "see that this machine reaches it (network policies, --kube.config); " + longer}
+		case err != nil:
+			return refusedBy(err)
+		case len(denied) > 0:
+			lacks = append(lacks, fmt.Sprintf("%s lacks the right to %s", r.flag, denied[0]))
+			result.Remedy = "kubectl apply -f deploy/kubernetes/rbac.yaml -l 'kpulse/for in (all, " + r.grant + ")'"
+		default:
+			may = append(may, "rights for "+r.flag)
+			if result.State = stateWorks; r.grant == "workloads" {
+				result.Flags = append(result.Flags, r.flag)
+			}
+		}
+	}
+	if config := d.opts.Kube.Config; config != "" && result.Flags != nil {
+		result.Flags = append(result.Flags, "--kube.config="+config)
+	}
+	result.Found = strings.Join(append(may, lacks...), "; ")
+	return result
+}

@@ -244,6 +244,9 @@ func openReplay(o *options, s *sourceSettings, _ string, logger *slog.Logger) (s
 	opts := replay.Options{Unpaced: unpaced, Period: s.poll, Loop: !o.presents(), Recorded: o.presents(), Controls: o.controls, Logger: logger}
 	switch {
 	case s.Source.Source == "":
+		if o.lead > 0 { // it has just been
+			opts.Start = time.Now().Add(-time.Duration(o.lead-1) * cmp.Or(s.poll, replay.DefaultPeriod))
+		}
 		return replay.Demo(opts), nil
 	case strings.Contains(s.Source.Source, "://"):
 		return nil, errors.New("--source is a URL, and --backend=replay plays files; read a URL with --backend=prometheus")

@@ -88,6 +88,9 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
 	if o.sources[0].backend.name == "replay" {
 		o.controls = replay.NewControls()
+		if len(o.sources) == 1 && o.sources[0].Source.Source == "" && o.record == "" {
+			o.lead = replay.DemoStory
+		}
 	}
 	o.Rules.Files = nil // nobody scrapes us, and the dashboard shows no results
 	p, err := assemble(o, logger)
@@ -102,7 +105,7 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 	}()
 	target = o.target(client.InProcess, client.ForHandler(p.handler))
 	if o.controls != nil {
-		target.Playback = playback{o.controls}
+		target.Playback, target.Lead = playback{o.controls}, o.lead
 	}
 	return target, func() { cancel(); <-ended }, nil
 }

@@ -113,6 +113,7 @@ type options struct {
 	notice string
 	// controls drive what the replay backend plays; nil is nobody.
 	controls *replay.Controls
+	lead     int // ticks of the demo that the dashboard plays before it shows any
 
 	listen          []string
 	systemdSocket   bool

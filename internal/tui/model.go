@@ -79,6 +79,12 @@ type nodeMsg struct {
 	node  *client.Node
 }
 
+// leadMsg is a node of the time before the dashboard began, and ledMsg comes behind the last.
+type (
+	leadMsg nodeMsg
+	ledMsg  struct{}
+)
+
 type beatMsg struct{}
 
 // processesMsg is what client.ListProcesses returned.
@@ -95,8 +101,9 @@ func processLister(ctx context.Context, targets []client.Target) tea.Cmd {
 	}
 }
 
-// eventsEvery is how often events are requested while they are shown.
-const eventsEvery = 2 * time.Second
+// eventsEvery is how often events are requested while they are shown, and sinceEvery how
+// often they are while only they can tell since when something is wrong.
+const eventsEvery, sinceEvery = 2 * time.Second, time.Minute
 
 // eventsMsg is what client.ListEvents returned.
 type eventsMsg [][]client.Event
@@ -135,16 +142,22 @@ func (m *model) do(cmd tea.Cmd) { m.cmds = append(m.cmds, cmd) }
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.updateClock()
-	_, reading := msg.(nodeMsg)
-	m.urgent = m.urgent || !reading
+	switch msg.(type) {
+	case nodeMsg, leadMsg:
+	default:
+		m.urgent = true
+	}
 	switch msg := msg.(type) {
 	case nodeMsg:
 		m.urgent = m.handleNode(msg.index, msg.node) || m.urgent
+	case leadMsg:
+		m.handleLead(msg.index, msg.node)
 	case processesMsg:
 		m.listing = false
 		m.state.Processes, m.state.ProcessesErr = msg.list, msg.why
 	case eventsMsg:
 		m.asking, m.served = false, msg
+		m.learn()
 		m.merge()
 	case beatMsg:
 		m.handleBeat()
@@ -215,8 +228,6 @@ func (m *model) handleNode(index int, n *client.Node) (urgent bool) {
 	if n.Trouble != previous.Trouble && n.Trouble != "" {
 		m.showError(errors.New(n.Name + ": " + n.Trouble))
 	}
-	m.latest = slices.Clone(m.latest)
-	m.latest[index] = n
 	if n.Err == "" {
 		m.state.History.Add(n)
 		if back {
@@ -225,12 +236,33 @@ func (m *model) handleNode(index int, n *client.Node) (urgent bool) {
 			m.addEvents(m.watch.Reading(n))
 		}
 	}
+	m.showNode(index, n)
+	return urgent
+}
+
+// handleLead adds a reading of before the dashboard began: what happened then is no alarm,
+// and no frame shows it alone.
+func (m *model) handleLead(index int, n *client.Node) {
+	n, _ = m.player.Accept(n, m.now())
+	if n == nil {
+		return
+	}
+	m.state.Now = m.player.Now(m.now())
+	m.state.History.Add(n)
+	m.keepEvents(m.watch.Reading(n))
+	m.showNode(index, n)
+	m.drawnAt = m.now()
+}
+
+// showNode makes n the reading of its target that is shown, unless the screen is frozen.
+func (m *model) showNode(index int, n *client.Node) {
+	m.latest = slices.Clone(m.latest)
+	m.latest[index] = n
 	if m.state.FrozenAt.IsZero() {
 		m.state.Nodes = m.latest
 		m.arrange()
 		m.focusOnWanted()
 	}
-	return urgent
 }
 
 // rewind drops the events after n, which a recording that went back plays again.
@@ -263,14 +295,27 @@ func (m *model) askProcesses() tea.Cmd {
 	return m.listProcesses
 }
 
-// askEvents returns a command that lists the events while they are shown, nil else. Those
-// of a recording are the readings' own.
+// askEvents returns a command that lists the events while they are shown, and every
+// sinceEvery while a condition is older than what we read of it, nil else. Those of a recording
+// are the readings' own.
 func (m *model) askEvents() tea.Cmd {
-	if m.listEvents == nil || m.asking || m.player != nil || m.state.View != view.Events || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < eventsEvery {
+	every := eventsEvery
+	if m.state.Overlay != view.Events {
+		every = sinceEvery
+	}
+	if m.listEvents == nil || m.asking || m.player != nil || !m.state.FrozenAt.IsZero() || m.now().Sub(m.askedAt) < every ||
+		every == sinceEvery && !m.state.History.Older() {
 		return nil
 	}
 	m.asking, m.askedAt = true, m.now()
 	return m.listEvents
+}
+
+// learn takes from the events of the nodes since when conditions are raised.
+func (m *model) learn() {
+	for i, list := range m.served[:min(len(m.served), len(m.latest))] {
+		m.state.History.Learn(m.latest[i], list)
+	}
 }
 
 // merge makes the list of events anew, unless no node serves any.
@@ -287,16 +332,22 @@ func (m *model) merge() {
 // addEvents adds events. The last bad one is shown in the footer, and rings the bell
 // where that is on.
 func (m *model) addEvents(events []history.Event) {
-	s, bad := &m.state, false
+	bad := false
 	for i := range events {
 		if e := &events[i]; e.State != canonical.HealthOK {
 			bad = true
 			m.alarm(strings.TrimPrefix(strings.TrimSpace(e.Node+" "+e.GPU)+": "+e.Text, ": "))
 		}
 	}
-	if bad && s.Bell {
+	if bad && m.state.Bell {
 		m.do(tea.Raw("\a"))
 	}
+	m.keepEvents(events)
+}
+
+// keepEvents adds events to the list, and drops the oldest where it becomes too long.
+func (m *model) keepEvents(events []history.Event) {
+	s := &m.state
 	s.Events = append(s.Events, events...)
 	if n := len(s.Events); n > maxEvents {
 		s.Events = slices.Delete(s.Events, 0, n-maxEvents)

@@ -693,7 +693,7 @@ func TestEventsAreListedWhileShown(t *testing.T) {
 	if m.askEvents() != nil {
 		t.Error("asked in the fleet")
 	}
-	m.state.View = view.Events
+	typed(m, "e")
 	if m.askEvents() == nil {
 		t.Error("not asked in the list")
 	}
@@ -714,6 +714,45 @@ func TestEventsAreListedWhileShown(t *testing.T) {
 	m.askedAt = time.Time{}
 	if typed(m, "space"); m.askEvents() != nil {
 		t.Error("asked on a frozen screen")
+	}
+}
+
+// TestEventsTellSinceWhen: what was wrong before we looked is asked about, once in a while, and
+// the answer says since when it is so.
+func TestEventsTellSinceWhen(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now)
+	m.listEvents = eventLister(t.Context(), nil)
+	n := fleetNode(start)
+	n.At = start.Add(-time.Hour) // its clock is an hour slow
+	n.GPUs[1].Raised = []client.RaisedCondition{{Condition: canonical.CondXIDFatal, State: canonical.HealthCrit}, {Condition: canonical.CondFabric, State: canonical.HealthWarn}}
+	m.Update(nodeMsg{0, n})
+	key := n.GPUs[1].Key
+	raised := func(c canonical.Condition, ago time.Duration) client.Event {
+		return client.Event{Key: key, Event: canonical.Event{At: n.At.Add(-ago), Kind: canonical.EventRaised, GPU: "1", Condition: c}}
+	}
+	if m.askEvents() == nil {
+		t.Fatal("not asked")
+	}
+	m.Update(eventsMsg{{raised(canonical.CondXIDFatal, 5*time.Hour), raised(canonical.CondPCIeReplay, 4*time.Hour), raised(canonical.CondXIDFatal, 3*time.Hour)}})
+	if since, older := m.state.History.RaisedSince(key, canonical.CondXIDFatal); older || !since.Equal(start.Add(-3*time.Hour)) {
+		t.Errorf("fatal since %v, older %v", since, older)
+	}
+	if since, older := m.state.History.RaisedSince(key, canonical.CondFabric); !older || !since.Equal(start) {
+		t.Errorf("nobody told of the fabric, and it is so since %v, older %v", since, older)
+	}
+	if since, _ := m.state.History.RaisedSince(key, canonical.CondPCIeReplay); !since.IsZero() {
+		t.Errorf("replays are not raised, and are since %v", since)
+	}
+	if c.at = c.at.Add(30 * time.Second); m.askEvents() != nil {
+		t.Error("asked again after half a minute")
+	}
+	if c.at = c.at.Add(31 * time.Second); m.askEvents() == nil {
+		t.Error("not asked again after a minute, although nobody told of the fabric")
+	}
+	m.Update(eventsMsg{{raised(canonical.CondFabric, 2*time.Hour)}})
+	if c.at = c.at.Add(2 * time.Minute); m.askEvents() != nil {
+		t.Error("asked although all is known")
 	}
 }
 

@@ -212,3 +212,41 @@ func TestPlaybackSilence(t *testing.T) {
 		t.Error("a replay that fails is not calls of")
 	}
 }
+
+// TestLeadIsHistory holds that what was before the dashboard began is in its history and its
+// events, and neither an alarm nor a frame of its own.
+func TestLeadIsHistory(t *testing.T) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "", Name: "dgx-1"}}, c.now)
+	m.width, m.height = 80, 24
+	m.player = &history.Player{Playback: &recorder{st: client.PlaybackState{Speed: 1, Paused: true, Tick: 1}}}
+	m.state.Bell = true
+	m.View()
+	before := m.rendered
+	for i := range 600 {
+		n := fleetNode(start.Add(time.Duration(i-599) * time.Second))
+		if i >= 300 {
+			n.GPUs[1].Health, n.GPUs[1].Raised = canonical.HealthCrit, []client.RaisedCondition{{Condition: canonical.CondRowRemapFailure, State: canonical.HealthCrit}}
+		}
+		c.at = c.at.Add(time.Millisecond)
+		if _, cmd := m.Update(leadMsg{0, n}); cmd != nil && cmd() != nil {
+			t.Fatal("a bell rings")
+		}
+		if m.View(); m.rendered != before {
+			t.Fatalf("reading %d has a frame", i)
+		}
+	}
+	if len(m.state.Events) != 1 || !m.state.Events[0].At.Equal(start.Add(-299*time.Second)) || m.state.Message != "" {
+		t.Errorf("events %+v, message %q", m.state.Events, m.state.Message)
+	}
+	if since, older := m.state.History.RaisedSince(m.state.Nodes[0].GPUs[1].Key, canonical.CondRowRemapFailure); older || !since.Equal(start.Add(-299*time.Second)) {
+		t.Errorf("raised since %v, older %v", since, older)
+	}
+	if m.state.History.Begin != start.Add(-599*time.Second) {
+		t.Errorf("the history begins at %v", m.state.History.Begin)
+	}
+	m.Update(ledMsg{})
+	if m.View(); m.rendered == before || !strings.Contains(m.grid.Glyphs(), "✖ 1 crit") {
+		t.Errorf("the lead is over, and shown is\n%s", m.grid.Glyphs())
+	}
+}

@@ -90,6 +90,10 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	var following sync.WaitGroup
 	for i, f := range fetchers {
 		following.Go(func() {
+			if opts.Targets[i].Lead > 0 {
+				f.Lead(ctx, func(n *client.Node) { p.Send(leadMsg{i, n}) })
+				p.Send(ledMsg{})
+			}
 			f.Follow(ctx, func(n *client.Node) { p.Send(nodeMsg{i, n}) })
 		})
 	}

@@ -154,7 +154,7 @@ func (t *csvTrack) spacing() time.Duration {
 		}
 	}
 	if len(gaps) == 0 {
-		return defaultPeriod
+		return DefaultPeriod
 	}
 	slices.Sort(gaps)
 	return secondsOf(gaps[len(gaps)/2])

@@ -3,6 +3,10 @@ package replay
 // demoSeconds is the length of the demo's script, which then starts over.
 const demoSeconds = 240
 
+// DemoStory is a tick of the demo at which there is something to see: GPU 3 is lost, GPU 5
+// hot, and a notebook has held GPU 6 idle for eleven minutes of the script.
+const DemoStory = 2*demoSeconds + 182
+
 // demoBoard is one physical GPU of the demo.
 type demoBoard struct {
 	model, uuid, bus string
@@ -96,7 +100,7 @@ var demoScenes = [...]demoScene{
 	{0, 0, 70, "pretrain"}, {0, 70, 80, "loading"}, {0, 80, 150, "pretrain"}, {0, 150, 160, "loading"}, {0, 160, 240, "pretrain"},
 	{1, 0, 50, "decode"}, {1, 50, 75, "prefill"}, {1, 75, 130, "decode"}, {1, 130, 150, "prefill"}, {1, 150, 200, "decode"}, {1, 200, 240, "prefill"},
 	{2, 0, 62, "finetune"}, {2, 62, 80, "idle"}, {2, 80, 100, "loading"}, {2, 100, 170, "launch"}, {2, 170, 240, "finetune"},
-	{3, 0, 120, "solver"}, {3, 120, 126, "idle"}, {3, 146, 165, "idle"}, {3, 165, 240, "solver"},
+	{3, 0, 120, "solver"}, {3, 120, 126, "idle"}, {3, 200, 215, "idle"}, {3, 215, 240, "solver"},
 	{4, 0, 90, "render"}, {4, 90, 160, "physics"}, {4, 160, 240, "render"},
 	{5, 0, 100, "embedding"}, {5, 100, 165, "physics"}, {5, 165, 205, "render"}, {5, 205, 240, "embedding"},
 	{6, 0, 240, "parked"},
@@ -117,7 +121,7 @@ var demoHoldings = [...]demoHolding{
 	{2, 0, 62, "worker", "research", "finetune-lora-k8f4d"},
 	{2, 80, 240, "worker", "research", "finetune-lora-p2m9s"},
 	{3, 0, 126, "solver", "hpc", "cfd-wing-0"},
-	{3, 165, 240, "solver", "hpc", "cfd-wing-1"},
+	{3, 215, 240, "solver", "hpc", "cfd-wing-1"},
 	{4, 0, 90, "blender", "render", "frames-0180-9wz7c"},
 	{4, 90, 160, "sim", "physics", "cloth-5tq2n"},
 	{4, 160, 240, "blender", "render", "frames-0240-h6v3x"},
@@ -142,7 +146,7 @@ type demoFault struct {
 var demoFaults = [...]demoFault{
 	{board: 0, from: 30, to: 31, ecc: 1},
 	{board: 2, from: 62, to: 200, xid: 31},  // its pod crashes
-	{board: 3, from: 120, to: 126, xid: 79}, // then off the bus, and back after a reset
+	{board: 3, from: 120, to: 126, xid: 79}, // then off the bus, and back after a reboot
 	{board: 4, from: 92, to: 97, replays: 1},
 	{board: 5, from: 165, to: 205, hot: true},
 }

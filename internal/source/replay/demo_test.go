@@ -215,10 +215,10 @@ func TestDemoTellsItsStory(t *testing.T) {
 		t.Errorf("XID 79 on GPU 3 in seconds %v", s)
 	}
 	there := seconds(ticks, "3", func(row) bool { return true })
-	if len(there) != demoSeconds-20 || !slices.Contains(there, 125) || slices.Contains(there, 126) || !slices.Contains(there, 146) {
+	if len(there) != demoSeconds-74 || !slices.Contains(there, 125) || slices.Contains(there, 126) || !slices.Contains(there, 200) {
 		t.Errorf("GPU 3 is there in %d seconds", len(there))
 	}
-	if s := seconds(ticks[146:], "3", xid(0)); len(s) != demoSeconds-146 {
+	if s := seconds(ticks[200:], "3", xid(0)); len(s) != demoSeconds-200 {
 		t.Error("GPU 3 comes back with an XID")
 	}
 
@@ -252,7 +252,7 @@ func TestDemoPods(t *testing.T) {
 		pod    string
 	}{
 		{"0", 0, "pretrain-7b-worker-0"}, {"2", 61, "finetune-lora-k8f4d"}, {"2", 62, ""}, {"2", 80, "finetune-lora-p2m9s"},
-		{"3", 125, "cfd-wing-0"}, {"3", 146, ""}, {"3", 165, "cfd-wing-1"}, {"4", 89, "frames-0180-9wz7c"}, {"4", 90, "cloth-5tq2n"},
+		{"3", 125, "cfd-wing-0"}, {"3", 200, ""}, {"3", 215, "cfd-wing-1"}, {"4", 89, "frames-0180-9wz7c"}, {"4", 90, "cloth-5tq2n"},
 		{"7/9", 59, ""}, {"7/9", 60, "features-28841-zr5hj"}, {"7/9", 180, ""}, {"7/1", 100, "chat-small-58d7f6c9b4-t8wkm"},
 	}
 	for _, tt := range tests {
@@ -395,5 +395,35 @@ func TestDemoAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(demoSeconds, func() { d.next(batch) }); n != 0 {
 		t.Errorf("%v allocations a tick", n)
+	}
+}
+
+// TestDemoStory holds what there is to see at the tick that a dashboard opens at: a GPU that
+// is lost, one that is hot, and a notebook that has held one for ten minutes.
+func TestDemoStory(t *testing.T) {
+	s := Demo(Options{Period: time.Nanosecond})
+	var b raw.Batch
+	for range DemoStory {
+		if err := s.Read(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := parse(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := rows["3"]; there {
+		t.Error("GPU 3 is there")
+	}
+	if degrees := rows["5"].get("DEV_GPU_TEMP"); degrees < 95 {
+		t.Errorf("GPU 5 is at %v °C", degrees)
+	}
+	if r := rows["6"]; r.labels.Get("pod") != "notebook-forgotten-0" || r.get("DEV_FB_USED") < 50000 || cascade(r) != "idle" || DemoStory < 600 {
+		t.Errorf("GPU 6 after %d seconds: %v", DemoStory, r)
+	}
+	for _, device := range []string{"0", "1", "2", "4"} {
+		if class := cascade(rows[device]); class == "idle" {
+			t.Errorf("GPU %s is idle", device)
+		}
 	}
 }

@@ -41,7 +41,7 @@ func newRecordingTrack(path string, text []byte) (*recordingTrack, error) {
 	}
 	t := &recordingTrack{rec: rec, player: rec.Play(), spacing: rec.Spacing()}
 	if t.spacing <= 0 {
-		t.spacing = defaultPeriod
+		t.spacing = DefaultPeriod
 	}
 	return t, nil
 }

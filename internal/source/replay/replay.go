@@ -56,8 +56,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// defaultPeriod is the Period of a capture that does not know its own.
-const defaultPeriod = time.Second
+// DefaultPeriod is the Period of the demo, and of a capture that does not know its own.
+const DefaultPeriod = time.Second
 
 // Source plays a capture, one tick a period. Tick n is stamped Start + n*Period,
 // whenever it is read; with equal Options and an explicit Start two replays of a
@@ -197,7 +197,7 @@ func newSource(name string, caps source.Caps, t track, opts Options) *Source {
 	case opts.Period > 0 && s.dated == nil:
 		s.caps.Period = opts.Period
 	case caps.Period <= 0:
-		s.caps.Period = defaultPeriod
+		s.caps.Period = DefaultPeriod
 	case opts.Period <= 0:
 		s.timed, _ = t.(timed)
 	}

@@ -90,20 +90,24 @@ func (g *GPU) AppendWhy(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ", "...)
 		}
-		info := &Conditions[raised.Condition]
-		dst = append(dst, info.Name...)
-		if info.Field == canonical.XIDLast {
-			dst = g.appendXIDs(dst, raised.Condition)
-			continue
-		}
-		value := g.Values[info.Field]
-		if !info.Valued || !canonical.Given(value) {
-			continue
-		}
-		dst = strconv.AppendFloat(append(dst, ' '), value, 'f', 0, 64)
-		if canonical.Fields[info.Field].Unit == canonical.Celsius {
-			dst = append(dst, "°C"...)
-		}
+		dst = g.AppendCondition(dst, raised.Condition)
+	}
+	return dst
+}
+
+// AppendCondition appends the name of a condition with what raised it, such as "GPU hot 96°C".
+func (g *GPU) AppendCondition(dst []byte, c canonical.Condition) []byte {
+	info := &Conditions[c]
+	dst = append(dst, info.Name...)
+	if info.Field == canonical.XIDLast {
+		return g.appendXIDs(dst, c)
+	}
+	if !info.Valued || !canonical.Given(g.Values[info.Field]) {
+		return dst
+	}
+	dst = strconv.AppendFloat(append(dst, ' '), g.Values[info.Field], 'f', 0, 64)
+	if canonical.Fields[info.Field].Unit == canonical.Celsius {
+		dst = append(dst, "°C"...)
 	}
 	return dst
 }

@@ -98,14 +98,67 @@ func (f *Fetcher) Follow(ctx context.Context, publish func(*Node)) {
 	}
 }
 
+// leadFine is how many ticks of a lead are fetched one by one: a minute, which charts show
+// finely. Of those before, each second one is.
+const leadFine = 60
+
+// leadPatience bounds how long a lead waits for a tick.
+const leadPatience = 5 * time.Second
+
+// Lead plays the Lead of the Target as fast as its source can, publishes its nodes, and lets
+// it go on from there. It gives up where a tick does not come.
+func (f *Fetcher) Lead(ctx context.Context, publish func(*Node)) {
+	p, n := f.target.Playback, f.target.Lead
+	if p == nil || n <= 0 {
+		return
+	}
+	p.Pause(true)
+	defer p.Pause(false)
+	for tick := 1; tick <= n; tick++ {
+		if tick > 1 { // the first comes by itself
+			p.Step(1)
+		}
+		fetched := tick%2 == n%2 || n-tick < leadFine
+		if !f.awaitTick(ctx, tick, fetched) {
+			return
+		}
+		if fetched {
+			publish(f.Node)
+		}
+	}
+}
+
+// awaitTick waits until a Playback has given a tick, and where that is wanted until it is
+// fetched. It reports false where that fails.
+func (f *Fetcher) awaitTick(ctx context.Context, tick int, fetched bool) bool {
+	const look = 50 * time.Microsecond
+	for begun := time.Now(); time.Since(begun) < leadPatience && ctx.Err() == nil; time.Sleep(look) {
+		if f.target.Playback.State().Tick < tick {
+			continue
+		}
+		if !fetched {
+			return true
+		}
+		if f.fetch(ctx); f.reached() {
+			return f.Node.Err == ""
+		}
+	}
+	return false
+}
+
+// reached reports that the node has the tick of its Playback.
+func (f *Fetcher) reached() bool {
+	// The exposition writes the time with fewer digits.
+	return f.target.Playback.State().At.Sub(f.Node.At).Abs() < time.Millisecond
+}
+
 // paused reports that a Playback has not moved since the last fetch. Once in a
 // scrapedPeriod it is fetched all the same, in case something is wrong.
 func (f *Fetcher) paused() bool {
 	if f.target.Playback == nil || f.Node.At.IsZero() || time.Since(f.begun) > scrapedPeriod {
 		return false
 	}
-	// The exposition writes the time with fewer digits.
-	return f.target.Playback.State().At.Sub(f.Node.At).Abs() < time.Millisecond
+	return f.reached()
 }
 
 // pause returns the time from the beginning of the last fetch to that of the next.

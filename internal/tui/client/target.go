@@ -18,6 +18,9 @@ type Target struct {
 	// Playback controls what the node reads; nil where it reads what is now. At most
 	// one Target has one.
 	Playback Playback
+	// Lead is how many ticks of Playback are played at once before it is shown, so that
+	// there is a history; 0 is none.
+	Lead int
 	// Choose selects the devices of the node that are shown; nil shows all. It is
 	// called by one goroutine, whenever the devices change, and must not keep the
 	// Node.

@@ -55,10 +55,10 @@ type device struct {
 }
 
 // raised is since when a condition is raised, zero while it is not. One that was raised at
-// the first reading may be older.
+// the first reading may be older, unless that was learned.
 type raised struct {
-	since time.Time
-	older bool
+	since          time.Time
+	older, learned bool
 }
 
 // judge follows the conditions of a device.
@@ -72,7 +72,7 @@ func (d *device) judge(g *client.GPU, at time.Time, first bool) {
 		case !now[c]:
 			d.raised[c] = raised{}
 		case d.raised[c].since.IsZero():
-			d.raised[c] = raised{at, first}
+			d.raised[c] = raised{since: at, older: first}
 		}
 	}
 }
@@ -84,6 +84,38 @@ func (h *History) RaisedSince(k client.Key, c canonical.Condition) (since time.T
 		return d.raised[c].since, d.raised[c].older
 	}
 	return time.Time{}, false
+}
+
+// Older reports whether a condition of a device was raised before its first reading, and
+// nobody said since when.
+func (h *History) Older() bool {
+	for _, d := range h.devices {
+		for c := range d.raised {
+			if d.raised[c].older {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Learn takes from the events that n serves, the oldest first, since when the conditions are
+// raised that were so before our first reading.
+func (h *History) Learn(n *client.Node, events []client.Event) {
+	for i := range events {
+		e := &events[i]
+		d := h.devices[e.Key]
+		if d == nil || e.Kind != canonical.EventRaised || e.Condition >= canonical.NumConditions {
+			continue
+		}
+		at := e.At
+		if !n.At.IsZero() { // from the node's clock to ours
+			at = n.FetchedAt.Add(e.At.Sub(n.At))
+		}
+		if r := &d.raised[e.Condition]; r.older && at.Before(r.since) || r.learned {
+			*r = raised{since: at, learned: true}
+		}
+	}
 }
 
 // SeenAt returns when a device was last read, zero for never.

@@ -169,7 +169,8 @@ func (r Rect) Points(values []float64, lo, hi float64, st Style) {
 }
 
 // Band shades the cells between low and high, which have a value for each column of
-// dots. NaN is a gap. Lines that are drawn later replace it.
+// dots. NaN is a gap. What is drawn later stands on it: '░', which shows it where st has no
+// background, is replaced.
 func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 	w, h := r.Dots()
 	if r.Empty() {
@@ -181,9 +182,15 @@ func (r Rect) Band(low, high []float64, lo, hi float64, st Style) {
 		}
 		cell, bottom := x*r.W/w, row(low[x], lo, hi, h)*r.H/h
 		for y := row(high[x], lo, hi, h) * r.H / h; y <= bottom; y++ {
-			r.Set(cell, y, '░', st)
+			r.Set(cell, y, '░', st|Shaded)
 		}
 	}
+}
+
+// LineRow returns the row of cells in which Line draws v.
+func (r Rect) LineRow(v, lo, hi float64) int {
+	_, h := r.Dots()
+	return row(v, lo, hi, h) * r.H / max(h, 1)
 }
 
 // row returns the row of dots, of h, for v between lo and hi.

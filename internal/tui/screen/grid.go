@@ -18,7 +18,11 @@ type Style uint8
 // it.
 const Picked Style = 0x80
 
-// Palette holds the SGR sequence of every Style, Picked ones included, each of which
+// Shaded marks a Style on the background of a band. What is drawn on a shaded cell stays on
+// it. It can be added to any Style below it.
+const Shaded Style = 0x40
+
+// Palette holds the SGR sequence of every Style, Picked and Shaded ones included, each of which
 // resets what was before; "" is the terminal's own look.
 type Palette [256]string
 
@@ -76,7 +80,7 @@ func (g *Grid) set(x, y int, r rune, st Style) {
 	if g.symbols == ASCII && r >= utf8.RuneSelf {
 		r = fold(r)
 	}
-	g.cells[i] = cell{r, st}
+	g.cells[i] = cell{r, st | g.cells[i].style&Shaded}
 }
 
 // AppendANSI appends g to dst for a terminal: h lines of w cells, separated by "\n",

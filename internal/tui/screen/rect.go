@@ -71,12 +71,12 @@ func (r Rect) Pick() {
 	}
 }
 
-// Dim gives every cell of r the style st and keeps its rune and its mark of Pick.
+// Dim gives every cell of r the style st and keeps its rune and its marks.
 func (r Rect) Dim(st Style) {
 	for y := range r.H {
 		row := r.g.cells[(r.y+y)*r.g.width:]
 		for x := range r.W {
-			row[r.x+x].style = row[r.x+x].style&Picked | st
+			row[r.x+x].style = row[r.x+x].style&(Picked|Shaded) | st
 		}
 	}
 }

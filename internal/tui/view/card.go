@@ -121,11 +121,11 @@ func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	if sick {
 		rows = problemRows(&wrong, r.W, r.H-4)
 	}
-	action := ""
+	named := problem{}
 	if rows == 0 {
-		action = wrong.action
+		named = wrong
 	}
-	drawModel(r, r.W-screen.Width(class)-1, s, g, action)
+	drawModel(r, r.W-screen.Width(class)-1, s, g, &named)
 	b := barsIn(r.W)
 	b.util(r.Row(1), g)
 	b.memory(r.Row(2), g)
@@ -182,15 +182,15 @@ func (p *painter) small(r screen.Rect, s *State, g *client.GPU) {
 	p.history.utilization(r.Sub(0, 1, r.W, r.H-2), s, g)
 }
 
-// drawModel writes what is wrong with g or its node in at most w cells, with what to do,
-// else its model or profile.
-func drawModel(r screen.Rect, w int, s *State, g *client.GPU, action string) {
+// drawModel writes what is wrong with g or its node in at most w cells, with what to do and
+// since when, else its model or profile.
+func drawModel(r screen.Rect, w int, s *State, g *client.GPU, p *problem) {
 	stopped := stoppedText(s, g)
 	switch {
 	case stopped != "":
 		r.Text(0, 0, w, stopped, styleWarn)
 	case len(g.Raised) > 0:
-		drawWhy(r, 0, w, g, action)
+		drawWhy(r, 0, w, g, p.action, p.since)
 	case g.IsInstance():
 		r.Text(0, 0, w, g.Profile, styleLabel)
 	default:
@@ -198,11 +198,15 @@ func drawModel(r screen.Rect, w int, s *State, g *client.GPU, action string) {
 	}
 }
 
-// drawWhy writes what is wrong with g, and what to do unless that is "", in at most w cells.
-func drawWhy(r screen.Rect, x, w int, g *client.GPU, action string) {
+// drawWhy writes what is wrong with g, and what of what to do and since when is not "", in at
+// most w cells.
+func drawWhy(r screen.Rect, x, w int, g *client.GPU, action, since string) {
 	why := string(g.AppendWhy(r.Scratch()))
 	if action != "" {
 		why += " → " + action
+	}
+	if since != "" {
+		why += "  " + since
 	}
 	r.Text(x, 0, w, why, badgeOf(g).style)
 }
@@ -217,7 +221,8 @@ func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
 	first, b := instancesFrom(r.H, u), instanceBars(r.W)
 	if first > 1 {
 		r.TextRight(0, 0, r.W, client.InMIG.Short, styleLabel)
-		drawModel(r.Row(0), r.W-len(client.InMIG.Short)-1, s, u.Board, "")
+		wrong, _ := problemOf(s, u.Board)
+		drawModel(r.Row(0), r.W-len(client.InMIG.Short)-1, s, u.Board, &wrong)
 	}
 	if first > 0 {
 		line := r.Row(min(first-1, 1))

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,14 +17,16 @@ import (
 func seriesStyle(i int) screen.Style { return styleSeries0 + screen.Style(i%numSeries) }
 
 // chart draws a metric of devices: a line for each while they can be distinguished,
-// else the selected one over the median and the range of all.
+// else the selected one and the outliers over the median and the range of the others.
+// Lines are named where they end.
 func (p *plotView) chart(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU) {
 	info := &client.Metrics[m]
 	f := unitFormats[info.Unit].format
 	if info.Unit == canonical.Ratio {
 		f = whole
 	}
-	body := r.Sub(0, 1, r.W, r.H-1)
+	names := namesWidth(s, r.W, gpus)
+	body := r.Sub(0, 1, r.W-names, r.H-1)
 	cells := body.W - axisWidth
 	dots, _ := body.Sub(axisWidth, 0, cells, 1).Dots()
 	if cells < 1 || dots < 1 {
@@ -33,19 +36,30 @@ func (p *plotView) chart(r screen.Rect, s *State, m client.Metric, gpus []*clien
 	limit, known := p.scale(s, m, gpus, c)
 	drawChartTitle(r.Row(0), s, m, gpus, known, c.Step)
 	plot := axes(body, s, limit, f, c.Cell())
-	drawCursor(plot, s, c.Cell())
+	p.ends = p.ends[:0]
 	if len(gpus) > numSeries {
 		p.drawBand(plot, s, m, gpus, limit, c)
-		return
+	} else {
+		drawCursor(plot, s, c.Cell())
+		p.drawLines(plot, s, m, gpus, limit, c)
 	}
+	p.drawEnds(r.Sub(r.W-names, 1, names, plot.H), plot, limit)
+}
+
+// drawLines draws a line for each device, the selected one over the others. That of one
+// device has its spikes.
+func (p *plotView) drawLines(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, limit float64, c history.Columns) {
 	if len(gpus) == 1 {
-		p.drawSpikes(plot, s, gpus[0], m, limit, c)
+		p.drawSpikes(r, s, gpus[0], m, limit, c)
 	}
+	selected := slices.IndexFunc(gpus, func(g *client.GPU) bool { return g.Key == s.Selected })
 	for i, g := range gpus {
-		p.drawLine(plot, s, g, m, limit, c, i)
+		if i != selected {
+			p.drawLine(r, s, g, m, limit, c, i)
+		}
 	}
-	if i := slices.IndexFunc(gpus, func(g *client.GPU) bool { return g.Key == s.Selected }); i >= 0 && len(gpus) > 1 {
-		p.drawLine(plot, s, gpus[i], m, limit, c, i) // over the others
+	if selected >= 0 {
+		p.drawLine(r, s, gpus[selected], m, limit, c, selected)
 	}
 }
 
@@ -74,9 +88,11 @@ func (p *plotView) scale(s *State, m client.Metric, gpus []*client.GPU, c histor
 	return niceLimit(limit), false
 }
 
+// drawLine draws the line of a device in the style of series i.
 func (p *plotView) drawLine(r screen.Rect, s *State, g *client.GPU, m client.Metric, limit float64, c history.Columns, i int) {
 	p.history.read(s, g, m, c)
 	r.Line(p.history.Values, 0, limit, seriesStyle(i))
+	p.ends = append(p.ends, lineEnd{s.Nodes.ID(g), seriesStyle(i), endOf(p.history.Values, c)})
 }
 
 // drawSpikes draws the maximum of a column where that is off the line of the means:
@@ -97,9 +113,18 @@ type band struct {
 	all               []float64 // devices × columns
 	low, median, high []float64
 	column            []float64
+	levels            []float64 // the mean of each device
+	outliers          []int     // indices of devices, the farthest from the others first
 }
 
-// drawBand draws the range of all devices, their median and the selected one.
+// maxOutliers is how many devices have lines of their own beside the selected one.
+const maxOutliers = 3
+
+// outlierStyles are those of their lines; 0 and 3 are the selected one's and the median's.
+var outlierStyles = [maxOutliers]int{4, 1, 5}
+
+// drawBand draws the range of the devices that keep together, the cursor, the median of all,
+// and the outliers and the selected one over them.
 func (p *plotView) drawBand(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, limit float64, c history.Columns) {
 	b := &p.band
 	b.all = b.all[:0]
@@ -107,28 +132,157 @@ func (p *plotView) drawBand(r screen.Rect, s *State, m client.Metric, gpus []*cl
 		p.history.read(s, g, m, c)
 		b.all = append(b.all, p.history.Values...)
 	}
+	b.findOutliers(c.N, limit)
 	b.low, b.median, b.high = history.Resize(b.low, c.N), history.Resize(b.median, c.N), history.Resize(b.high, c.N)
 	for x := range c.N {
-		b.column = b.column[:0]
-		for i := x; i < len(b.all); i += c.N {
-			if canonical.Given(b.all[i]) {
-				b.column = append(b.column, b.all[i])
-			}
-		}
-		if len(b.column) == 0 {
-			b.low[x], b.median[x], b.high[x] = math.NaN(), math.NaN(), math.NaN()
-			continue
-		}
-		slices.Sort(b.column)
-		b.low[x], b.median[x], b.high[x] = b.column[0], b.column[len(b.column)/2], b.column[len(b.column)-1]
+		b.spread(x, c.N)
 	}
-	r.Band(b.low, b.high, 0, limit, styleTrack)
+	r.Band(b.low, b.high, 0, limit, styleBand)
+	drawCursor(r, s, c.Cell())
+	end := endOf(b.median, c)
 	if s.Mono {
 		dash(b.median, 2*c.PerCell)
 	}
 	r.Line(b.median, 0, limit, styleSeries3)
-	if g := s.SelectedGPU(); g != nil {
-		p.drawLine(r, s, g, m, limit, c, 0)
+	selected := s.SelectedGPU()
+	for i, at := range b.outliers {
+		if gpus[at] != selected {
+			p.drawLine(r, s, gpus[at], m, limit, c, outlierStyles[i])
+		}
+	}
+	if selected != nil {
+		p.drawLine(r, s, selected, m, limit, c, 0)
+	}
+	p.ends = append(p.ends, lineEnd{medianName, styleSeries3, end})
+}
+
+// spread finds the median of column x, and the range of the devices that are no outliers.
+func (b *band) spread(x, columns int) {
+	b.low[x], b.median[x], b.high[x] = math.NaN(), math.NaN(), math.NaN()
+	b.column = b.column[:0]
+	for i := range len(b.all) / columns {
+		v := b.all[i*columns+x]
+		if !canonical.Given(v) {
+			continue
+		}
+		b.column = append(b.column, v)
+		if slices.Contains(b.outliers, i) {
+			continue
+		}
+		if !(v >= b.low[x]) {
+			b.low[x] = v
+		}
+		if !(v <= b.high[x]) {
+			b.high[x] = v
+		}
+	}
+	if n := len(b.column); n > 0 {
+		slices.Sort(b.column)
+		b.median[x] = b.column[n/2]
+	}
+}
+
+// findOutliers finds the devices whose mean over the columns lies farther from the middle half of
+// all than 1.5 times its height (Tukey's fences), and than a tenth of the scale.
+func (b *band) findOutliers(columns int, limit float64) {
+	b.levels, b.column, b.outliers = b.levels[:0], b.column[:0], b.outliers[:0]
+	for i := range len(b.all) / columns {
+		level := meanOf(b.all[i*columns : (i+1)*columns])
+		b.levels = append(b.levels, level)
+		if canonical.Given(level) {
+			b.column = append(b.column, level)
+		}
+	}
+	n := len(b.column)
+	if n < numSeries {
+		return
+	}
+	slices.Sort(b.column)
+	low, high := b.column[n/4], b.column[n-1-n/4]
+	fence := max(1.5*(high-low), limit/10)
+	beyond := func(i int) float64 { return max(low-b.levels[i], b.levels[i]-high) } // below 0 within
+	for i := range b.levels {
+		if beyond(i) > fence {
+			b.outliers = append(b.outliers, i)
+		}
+	}
+	slices.SortStableFunc(b.outliers, func(i, j int) int { return cmp.Compare(beyond(j), beyond(i)) })
+	b.outliers = b.outliers[:min(len(b.outliers), maxOutliers)]
+}
+
+// meanOf returns the mean of the values that are given, NaN for none.
+func meanOf(values []float64) float64 {
+	sum, n := 0.0, 0
+	for _, v := range values {
+		if canonical.Given(v) {
+			sum += v
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
+// lineEnd is what a line is called, and where it ends; NaN where it does not reach the right
+// of its chart.
+type lineEnd struct {
+	name  string
+	style screen.Style
+	value float64
+}
+
+// medianName is what the line of the median is called at its end.
+const medianName = "med"
+
+// endOf returns the last value of a line, NaN where it ended before the last cells.
+func endOf(values []float64, c history.Columns) float64 {
+	for i := len(values) - 1; i >= max(0, len(values)-3*c.PerCell); i-- {
+		if canonical.Given(values[i]) {
+			return values[i]
+		}
+	}
+	return math.NaN()
+}
+
+// namesFrom is the width of a chart from which its lines are named, maxNames the part of the
+// width that names may take.
+const namesFrom, maxNames = 30, 6
+
+// namesWidth returns the width of the names behind the lines of a chart of w cells: none for a
+// single line, which the title names.
+func namesWidth(s *State, w int, gpus []*client.GPU) int {
+	if len(gpus) < 2 || w < namesFrom {
+		return 0
+	}
+	wide := 0
+	if len(gpus) > numSeries {
+		wide = len(medianName)
+	}
+	for _, g := range gpus {
+		if n := screen.Width(s.Nodes.ID(g)); n <= w/maxNames {
+			wide = max(wide, n)
+		}
+	}
+	return wide
+}
+
+// drawEnds writes the names of lines beside where they end in plot, the last drawn first; one
+// that finds its row taken stands as near as there is room.
+func (p *plotView) drawEnds(r, plot screen.Rect, limit float64) {
+	taken := history.Resize(p.taken, r.H)
+	clear(taken)
+	p.taken = taken
+	for _, end := range slices.Backward(p.ends) {
+		if !canonical.Given(end.value) || screen.Width(end.name) > r.W {
+			continue
+		}
+		at := plot.LineRow(end.value, 0, limit)
+		for _, off := range [...]int{0, 1, -1, 2, -2} {
+			if y := at + off; y >= 0 && y < r.H && !taken[y] {
+				r.Text(0, y, r.W, end.name, end.style)
+				taken[y] = true
+				break
+			}
+		}
 	}
 }
 
@@ -204,7 +358,7 @@ func drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU
 	if len(gpus) > numSeries {
 		drawOutliers(r, x+2, r.W-10-x-3, s, m, gpus)
 	}
-	v := info.Value(g)
+	v := info.Value(s.current(g))
 	if !s.Cursor.IsZero() { // the value that is drawn there, as coarse as it is kept
 		var point [1]history.Point
 		s.History.Fill(point[:], g.Key, m, s.Cursor, step)

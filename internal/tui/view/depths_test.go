@@ -24,10 +24,10 @@ func readGolden(t *testing.T, name string) string {
 }
 
 // keptPalettes reads palettes.txt: the SGR sequences of each letter, by theme and depth. A
-// digit stands for a style, picked or not.
+// letter stands for a style on a band or off it, a digit also for one that is picked.
 func keptPalettes(t *testing.T) map[string]map[byte][]string {
 	t.Helper()
-	row := regexp.MustCompile(`^(.) ("[^"]*") +("[^"]*")$`)
+	row := regexp.MustCompile(`^(.) ("[^"]*") +("[^"]*") +("[^"]*")$`)
 	all, in := map[string]map[byte][]string{}, map[byte][]string{}
 	for _, line := range strings.Split(readGolden(t, "palettes.txt"), "\n") {
 		m := row.FindStringSubmatch(line)
@@ -38,11 +38,12 @@ func keptPalettes(t *testing.T) map[string]map[byte][]string {
 		}
 		plain, err := strconv.Unquote(m[2])
 		picked, err2 := strconv.Unquote(m[3])
-		if err != nil || err2 != nil {
-			t.Fatal(line, err, err2)
+		shaded, err3 := strconv.Unquote(m[4])
+		if err != nil || err2 != nil || err3 != nil {
+			t.Fatal(line, err, err2, err3)
 		}
 		letterPicked := strings.Replace(strings.ToUpper(m[1]), ".", ",", 1)[0]
-		in[m[1][0]] = append(in[m[1][0]], plain)
+		in[m[1][0]] = append(in[m[1][0]], plain, shaded)
 		in[letterPicked] = append(in[letterPicked], picked)
 	}
 	return all

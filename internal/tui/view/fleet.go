@@ -36,8 +36,12 @@ var cardSizes = [...]cardSize{
 // fleetView shows all devices at once.
 type fleetView struct {
 	painter
-	units   []client.Unit
-	columns []placedColumn
+	units    []client.Unit
+	columns  []placedColumn
+	machines []machine
+	slots    []slot // of the table
+	places   []place
+	headings []place // of machines, where a map has them
 }
 
 // Draw draws all devices of s. It scrolls only where they do not fit at the density
@@ -46,11 +50,11 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 	if len(s.GPUs) == 0 {
 		return
 	}
-	f.units = slices.AppendSeq(f.units[:0], client.Units(s.GPUs))
+	f.place(s)
 	f.stripped = false
 	switch d := f.choose(r, s); d {
 	case densityMap:
-		f.heatMap(r, s)
+		f.mapAndDetail(r, s)
 	case densityTable:
 		f.table(r, s)
 	default:
@@ -64,6 +68,12 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 	}
 }
 
+// place finds the units and the machines of the devices.
+func (f *fleetView) place(s *State) {
+	f.units = slices.AppendSeq(f.units[:0], client.Units(s.GPUs))
+	f.machines = machinesOf(f.machines[:0], s)
+}
+
 // choose returns the chosen density, else the first at which all devices fit r.
 func (f *fleetView) choose(r screen.Rect, s *State) density {
 	if d := density(s.Density); d > densityAuto && d < numDensities {
@@ -75,7 +85,7 @@ func (f *fleetView) choose(r screen.Rect, s *State) density {
 			return d
 		}
 	}
-	if tableParts(r, len(s.GPUs)) > 0 {
+	if f.placeTable(r, s) > 0 {
 		return densityTable
 	}
 	return densityMap
@@ -110,6 +120,10 @@ func (f *fleetView) cards(r screen.Rect, s *State, size cardSize) {
 	}
 	if shown < rows {
 		drawScroll(r, first*columns+1, min(n, (first+shown)*columns), n)
+		return
+	}
+	if size.w < cardSizes[densityFull].w { // a full card has all that a line has
+		f.detail(r.Sub(0, rows*(r.H/shown), r.W, r.H), s)
 	}
 }
 
@@ -144,68 +158,128 @@ func hitUnit(r screen.Rect, s *State, u *client.Unit) {
 // tableGap separates tables side by side.
 const minTable, tableGap = 4 + columnGap + widthPercent, 2
 
-// minDetail is the least height of the card below a table.
-const minDetail = 5
+// minDetail is the least height of the card below a table or a map.
+const minDetail = 4
 
-// tableParts returns the number of tables side by side in which n devices fit r, 0 if
-// they do not fit.
-func tableParts(r screen.Rect, n int) int {
+// maxParts returns how many tables fit side by side into w cells.
+func maxParts(w int) int { return (w + tableGap) / (minTable + tableGap) }
+
+// placeTable places a line for each device in as few tables side by side as r has room for,
+// with a heading for each machine where that takes no more of them, or where there are several
+// anyway. It returns their number, 0 if the devices do not fit.
+func (f *fleetView) placeTable(r screen.Rect, s *State) (parts int) {
 	if r.H < 2 {
 		return 0
 	}
-	parts := (n + r.H - 2) / (r.H - 1)
-	if (r.W+tableGap)/parts < minTable+tableGap {
+	most := maxParts(r.W)
+	bare := f.placeLines(s, r.H-1, false)
+	if len(f.machines) > 0 {
+		if parts := f.placeLines(s, r.H-1, true); parts <= most && (parts == bare || bare > 1) {
+			return parts
+		}
+		f.placeLines(s, r.H-1, false)
+	}
+	if bare > most {
 		return 0
 	}
-	return parts
+	return bare
 }
 
-// table draws a line for each device, and below, where there is room, the card of the
-// selected one.
+// table draws a line for each device, and below, where there is room, the selected one.
 func (f *fleetView) table(r screen.Rect, s *State) {
-	n, rows := len(s.GPUs), r.H-1
-	parts := tableParts(r, n)
-	first := 0
+	parts := f.placeTable(r, s)
 	if parts == 0 {
-		parts, rows = 1, max(1, rows-1) // the last line is for drawScroll
-		first = scrollToSelected(s, s.SelectedIndex(), n, rows)
+		f.scrolledTable(r, s)
+		return
 	}
+	used := f.tables(r, s, parts)
+	f.detail(r.Sub(0, used, r.W, r.H), s)
+}
+
+// tables draws the tables that placeTable placed, and returns the rows that they take.
+func (f *fleetView) tables(r screen.Rect, s *State, parts int) (used int) {
 	w := (r.W - (parts-1)*tableGap) / parts
-	f.columns = placeColumns(f.columns[:0], w, nodeWidth(s))
-	if parts > 1 {
-		rows = (n + parts - 1) / parts
-	}
+	f.placeColumns(s, w)
 	for part := range parts {
-		gpus := s.GPUs[min(first+part*rows, n):min(first+(part+1)*rows, n)]
-		f.lines(r.Sub(part*(w+tableGap), 0, w, r.H), s, gpus)
+		f.titles(r.Sub(part*(w+tableGap), 0, w, 1), s)
 	}
-	if first > 0 || first+rows < n && parts == 1 {
-		drawScroll(r, first+1, min(n, first+rows), n)
+	for i := range f.slots {
+		at := &f.slots[i]
+		line := r.Sub(at.part*(w+tableGap), 1+at.y, w, 1)
+		if used = max(used, at.y+2); at.gpu < 0 {
+			drawHeading(line, s, s.GPUs[f.machines[at.machine].first:f.machines[at.machine].end])
+		} else {
+			f.line(line, s, s.GPUs[at.gpu])
+		}
 	}
-	if below := r.Sub(0, 1+n, r.W, r.H-1-n); parts == 1 && below.H >= minDetail {
-		f.card(below, s, &client.Unit{Board: s.SelectedGPU()})
+	return used
+}
+
+// placeColumns chooses the columns of tables that are w wide. Under headings none names the
+// node.
+func (f *fleetView) placeColumns(s *State, w int) {
+	node := nodeWidth(s)
+	if len(f.slots) > 0 && f.slots[0].gpu < 0 {
+		node = 0
+	}
+	f.columns = placeColumns(f.columns[:0], w, node)
+}
+
+// scrolledTable draws the lines around the selected device.
+func (f *fleetView) scrolledTable(r screen.Rect, s *State) {
+	n, rows := len(s.GPUs), max(1, r.H-2) // the last line is for drawScroll
+	first := scrollToSelected(s, s.SelectedIndex(), n, rows)
+	f.slots = f.slots[:0]
+	f.placeColumns(s, r.W)
+	f.lines(r, s, s.GPUs[first:min(n, first+rows)])
+	drawScroll(r, first+1, min(n, first+rows), n)
+}
+
+// detail draws the selected device into what is left of r: a card, or a line with its titles.
+func (f *fleetView) detail(r screen.Rect, s *State) {
+	selected := s.SelectedGPU()
+	switch {
+	case selected == nil || r.H < 2:
+	case r.H >= minDetail:
+		f.card(r, s, &client.Unit{Board: selected})
+	default:
+		f.slots = f.slots[:0]
+		f.placeColumns(s, r.W)
+		f.lines(r.Sub(0, r.H-2, r.W, 2), s, []*client.GPU{selected})
 	}
 }
 
 // lines draws the titles of the columns and a line for each of gpus.
 func (f *fleetView) lines(r screen.Rect, s *State, gpus []*client.GPU) {
+	f.titles(r, s)
+	for i, g := range gpus {
+		f.line(r.Row(1+i), s, g)
+	}
+}
+
+// titles draws the titles of the columns into the first row of r.
+func (f *fleetView) titles(r screen.Rect, s *State) {
 	for i := range f.columns {
 		drawTitle(r, s, &f.columns[i])
 	}
-	for i, g := range gpus {
-		line := r.Row(1 + i)
-		freshness, _ := s.Freshness(g)
-		shown := s.current(g)
-		for k := range f.columns {
-			c := &f.columns[k]
-			cell := line.Sub(c.x, 0, c.w, 1)
-			c.draw(&f.painter, cell, s, shown)
-			if freshness == client.Stale && c.title != healthTitle {
-				cell.Dim(styleFaint)
-			}
-		}
-		hitLine(line, s, g)
+}
+
+// line draws the line of a device.
+func (f *fleetView) line(r screen.Rect, s *State, g *client.GPU) {
+	freshness, _ := s.Freshness(g)
+	shown := g
+	if freshness == client.Expired {
+		shown = g.Blank()
 	}
+	for k := range f.columns {
+		c := &f.columns[k]
+		cell := r.Sub(c.x, 0, c.w, 1)
+		c.draw(&f.painter, cell, s, shown)
+		if freshness == client.Stale && c.title != healthTitle {
+			cell.Dim(styleFaint)
+		}
+	}
+	hitLine(r, s, g)
 }
 
 // Key returns false: the fleet has no keys of its own.

@@ -6,7 +6,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
-// mapLabel is the width of the index in front of a line of a map. A line has a
+// mapLabel is the width of the index in front of a line of a map. Such a line has a
 // multiple of mapGroup devices.
 const mapLabel, mapGroup = 5, 8
 
@@ -15,54 +15,206 @@ var heat = []rune("▁▂▃▄▅▆▇█")
 
 // mapCells are the possible widths of a device on a map. The first with which all
 // fit is taken, else the last.
-var mapCells = []int{labelled, 2, 1}
+var mapCells = [...]int{labelled, 2, 1}
 
 // labelled is the width of a cell such as "127▆ 84%", with its gap.
 const labelled = 10
 
-// heatMap draws a cell for each device, and the line of the selected one below.
-func (f *fleetView) heatMap(r screen.Rect, s *State) {
-	n := len(s.GPUs)
-	field := r.Sub(0, 0, r.W, max(1, r.H-2))
-	stride := mapCells[len(mapCells)-1]
-	for _, w := range mapCells {
-		if perLine(field.W, w)*field.H >= n {
-			stride = w
+// mapGap separates blocks side by side, and mapNames bounds the names left of them.
+const mapGap, mapNames = 2, 16
+
+// mapLayout is how a map places devices: in blocks, one for each machine.
+type mapLayout struct {
+	stride int  // cells of a device
+	per    int  // devices of a line
+	label  int  // cells of what stands in front of a line
+	named  bool // machines have headings
+}
+
+// width returns that of a block without the gap behind its last device.
+func (l *mapLayout) width() int {
+	w := l.label + l.per*l.stride
+	if l.stride > 1 {
+		w--
+	}
+	return w
+}
+
+// place is where something is drawn on a map.
+type place struct{ x, y int }
+
+// mapAndDetail draws a map of all devices, and the selected one below.
+func (f *fleetView) mapAndDetail(r screen.Rect, s *State) {
+	const least = 2 // rows of a detail
+	used := f.heatMap(r.Sub(0, 0, r.W, max(1, r.H-least)), s)
+	f.detail(r.Sub(0, used, r.W, r.H), s)
+}
+
+// heatMap draws a cell for each device, those of a machine together under its name where that
+// fits, and returns the rows that it took.
+func (f *fleetView) heatMap(r screen.Rect, s *State) (used int) {
+	l, lines := f.chooseMap(r, s)
+	first := 0
+	field := r
+	if lines > r.H {
+		field = r.Sub(0, 0, r.W, max(1, r.H-1)) // the last line is for drawScroll
+		first = scrollToSelected(s, f.places[max(0, s.SelectedIndex())].y, lines, field.H)
+	}
+	for i, at := range f.headings {
+		g := f.machines[i]
+		f.drawMapName(r.Sub(at.x, at.y, l.width(), 1), s, s.GPUs[g.first:g.end], &l)
+	}
+	from, to := len(f.places), 0
+	for i, at := range f.places {
+		if at.y >= first && at.y < first+field.H {
+			from, to = min(from, i), i+1
+			drawMapCell(field.Row(at.y-first), s, s.GPUs[i], at.x, &l, len(f.headings) == 0)
+		}
+	}
+	if lines > r.H {
+		drawScroll(r, from+1, to, len(f.places))
+	}
+	return min(lines, r.H)
+}
+
+// chooseMap places all devices with the widest cells with which they fit r, machine by machine if
+// possible, and returns the layout and its lines. They may be more than fit.
+func (f *fleetView) chooseMap(r screen.Rect, s *State) (l mapLayout, lines int) {
+	if len(f.machines) > 0 {
+		if l, lines, ok := f.chooseBlocks(r, s); ok {
+			return l, lines
+		}
+	}
+	for _, stride := range mapCells {
+		l = mapLayout{stride: stride, per: perLine(r.W, stride), label: mapLabel}
+		if stride == labelled {
+			l.label = 0
+		}
+		if lines = f.placeAll(&l); lines <= r.H {
 			break
 		}
 	}
-	per := perLine(field.W, stride)
-	lines := (n + per - 1) / per
-	if lines > field.H {
-		field = field.Sub(0, 0, field.W, max(1, field.H-1)) // the last line is for drawScroll
-	}
-	selected := max(0, s.SelectedIndex())
-	first := scrollToSelected(s, selected/per, lines, field.H)
-	for i := first * per; i < min(n, (first+field.H)*per); i++ {
-		drawMapCell(field.Row(i/per-first), s, s.GPUs[i], i%per, stride)
-	}
-	if lines > field.H {
-		drawScroll(r.Sub(0, 0, r.W, r.H-2), first*per+1, min(n, (first+field.H)*per), n)
-	}
-	f.columns = placeColumns(f.columns[:0], r.W, nodeWidth(s))
-	f.lines(r.Sub(0, r.H-2, r.W, 2), s, s.GPUs[selected:][:1])
+	return l, lines
 }
 
-// drawMapCell draws the device at position x of a line.
-func drawMapCell(line screen.Rect, s *State, g *client.GPU, x, stride int) {
-	if stride == labelled {
-		at := line.Sub(x*labelled, 0, labelled-2, 1)
+// chooseBlocks is chooseMap with the machines apart: their names stand above the devices, or in
+// front of them. It reports false where they do not fit.
+func (f *fleetView) chooseBlocks(r screen.Rect, s *State) (l mapLayout, lines int, ok bool) {
+	most := 0
+	for _, g := range f.machines {
+		most = max(most, g.end-g.first)
+	}
+	names := min(nodeWidth(s), mapNames) + 1
+	for _, stride := range mapCells {
+		for _, l := range [...]mapLayout{{stride, 0, 0, true}, {stride, 0, names, false}} {
+			for rows := 1; rows <= min(most, r.H); rows++ {
+				l.per = (most + rows - 1) / rows
+				if l.named && l.width() < names || l.width() > r.W {
+					continue
+				}
+				if lines := f.placeBlocks(&l, (r.W+mapGap)/(l.width()+mapGap)); lines <= r.H {
+					return l, lines, true
+				}
+			}
+		}
+	}
+	return l, 0, false
+}
+
+// placeAll places all devices as one block without a heading, and returns its lines.
+func (f *fleetView) placeAll(l *mapLayout) (lines int) {
+	f.headings, f.places = f.headings[:0], f.places[:0]
+	_, lines = f.placeUnits(l, 0, place{l.label, 0}, -1)
+	return lines
+}
+
+// placeBlocks places the blocks of all machines, so many side by side, and returns the lines
+// that they take.
+func (f *fleetView) placeBlocks(l *mapLayout, across int) (lines int) {
+	f.headings, f.places = f.headings[:0], f.places[:0]
+	unit, high := 0, 0
+	for i, g := range f.machines {
+		if i%across == 0 {
+			lines, high = lines+high, 0
+		}
+		at := place{i % across * (l.width() + mapGap), lines}
+		f.headings = append(f.headings, at)
+		first := place{at.x + l.label, at.y}
+		if l.named {
+			first.y++
+		}
+		var end int
+		unit, end = f.placeUnits(l, unit, first, g.end)
+		high = max(high, end-at.y)
+	}
+	return lines + high
+}
+
+// placeUnits places units from one on, up to the device end, -1 is all, in lines that begin at
+// a place. A board stays in one line with its instances if there is room. It returns the next
+// unit and the line behind the last.
+func (f *fleetView) placeUnits(l *mapLayout, unit int, at place, end int) (next, line int) {
+	column, y := 0, at.y
+	for ; unit < len(f.units) && (end < 0 || len(f.places) < end); unit++ {
+		size := len(f.units[unit].Instances)
+		if f.units[unit].Board != nil {
+			size++
+		}
+		if column > 0 && column+size > l.per && size <= l.per {
+			column, y = 0, y+1
+		}
+		for range size {
+			if column == l.per {
+				column, y = 0, y+1
+			}
+			f.places = append(f.places, place{at.x + column*l.stride, y})
+			column++
+		}
+	}
+	return unit, y + 1
+}
+
+// drawMapName names the machine of gpus, with how it is where there is room.
+func (f *fleetView) drawMapName(r screen.Rect, s *State, gpus []*client.GPU, l *mapLayout) {
+	st := styleLabel
+	if n := s.Nodes.Of(gpus[0]); n != nil && n.Stopped() {
+		st = styleCrit
+	}
+	if !l.named {
+		r.Text(0, 0, l.label-1, gpus[0].Hostname, st)
+		return
+	}
+	const room = 14 // of what else is said
+	if r.W < screen.Width(gpus[0].Hostname)+room {
+		r.Text(0, 0, r.W, gpus[0].Hostname, st)
+		return
+	}
+	drawHeading(r, s, gpus)
+}
+
+// drawMapCell draws a device from x on. indexed: its index stands in front of a line that it
+// begins.
+func drawMapCell(line screen.Rect, s *State, g *client.GPU, x int, l *mapLayout, indexed bool) {
+	freshness, _ := s.Freshness(g)
+	if l.stride == labelled {
+		at := line.Sub(x, 0, labelled-2, 1)
 		drawMapIndex(at, g)
-		drawHeat(at.Sub(3, 0, 1, 1), s, g)
-		number(at, 4, 0, widthWhole, s.current(g).RealUtilization, whole, stylePlain)
+		drawHeat(at.Sub(3, 0, 1, 1), g, freshness)
+		if freshness == client.Expired {
+			g = g.Blank()
+		}
+		number(at, 4, 0, widthWhole, g.RealUtilization, whole, stylePlain)
+		if freshness == client.Stale {
+			at.Dim(styleFaint)
+		}
 		hitLine(at, s, g)
 		return
 	}
-	if x == 0 {
+	if indexed && x == l.label {
 		line.Number(0, 0, mapLabel-1, append(line.Scratch(), g.GPU...), styleLabel)
 	}
-	at := line.Sub(mapLabel+x*stride, 0, 1, 1)
-	drawHeat(at, s, g)
+	at := line.Sub(x, 0, 1, 1)
+	drawHeat(at, g, freshness)
 	hitLine(at, s, g)
 }
 
@@ -89,8 +241,7 @@ func perLine(w, stride int) int {
 }
 
 // drawHeat draws a device in one cell: what is wrong with it, else its utilization.
-func drawHeat(r screen.Rect, s *State, g *client.GPU) {
-	freshness, _ := s.Freshness(g)
+func drawHeat(r screen.Rect, g *client.GPU, freshness client.Freshness) {
 	health, v := badgeOf(g), g.RealUtilization
 	switch {
 	case freshness == client.Expired:

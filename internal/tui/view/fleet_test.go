@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,7 +75,8 @@ func TestDensityLadder(t *testing.T) {
 		s := state(tc.scenario)
 		var g screen.Grid
 		g.Reset(tc.w, tc.h, screen.Braille)
-		f := &fleetView{units: slices.Collect(client.Units(s.GPUs))}
+		f := &fleetView{}
+		f.place(s)
 		if got := f.choose(g.All(), s); got != tc.want {
 			t.Errorf("%s at %d × %d: density %d, want %d", tc.scenario, tc.w, tc.h, got, tc.want)
 		}

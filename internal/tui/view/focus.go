@@ -45,8 +45,8 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	panel, charts := r, f.fleet.chartsOf(s, g)
 	if r.W >= focusBeside {
 		side := r.Sub(0, 0, focusFleet, r.H)
-		f.others(side, s)
-		n := f.beside(side.Sub(0, len(s.GPUs)+2, side.W, side.H-len(s.GPUs)-2), s, g, charts[1:])
+		used := f.others(side, s)
+		n := f.beside(side.Sub(0, used+1, side.W, side.H), s, g, charts[1:])
 		charts = slices.Delete(charts, 1, 1+n)
 		panel = r.Sub(focusFleet+1, 0, r.W-focusFleet-1, r.H)
 	}
@@ -66,16 +66,17 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	}
 }
 
-// others draws a line for each device, or a map where they are too many.
-func (f *focusView) others(r screen.Rect, s *State) {
-	if len(s.GPUs) > r.H-1 {
-		scroll := s.Scroll
-		f.fleet.heatMap(r, s)
-		s.Scroll = scroll
-		return
+// others draws a line for each device, or a map where they are too many, and returns the rows
+// that takes.
+func (f *focusView) others(r screen.Rect, s *State) (used int) {
+	f.fleet.place(s)
+	if f.fleet.placeTable(r, s) == 1 {
+		return f.fleet.tables(r, s, 1)
 	}
-	f.fleet.columns = placeColumns(f.fleet.columns[:0], r.W, nodeWidth(s))
-	f.fleet.lines(r, s, s.GPUs)
+	scroll := s.Scroll
+	used = f.fleet.heatMap(r, s)
+	s.Scroll = scroll
+	return used
 }
 
 // beside draws the charts that fit into r, below the other devices, and returns their number.
@@ -89,36 +90,44 @@ func (f *focusView) beside(r screen.Rect, s *State, g *client.GPU, charts []devi
 }
 
 // drawFacts writes what is wrong with the device or what it does, its workload, and
-// its model, in so many rows, and returns those it took: one more where something is wrong.
+// its model, in so many rows, and returns those it took: more where something is wrong.
 func drawFacts(all screen.Rect, s *State, g *client.GPU, rows int) int {
+	p, sick := problemOf(s, g)
 	next := 1
-	if p, sick := problemOf(s, g); sick && rows > 1 {
-		drawProblemLine(all.Row(next), &p, badgeOf(g).style)
-		rows, next = rows+1, next+1
+	if sick && rows > 1 {
+		next += drawConditions(all.Sub(0, 1, all.W, maxConditions), s, g, &p)
+		rows += next - 1
 	}
 	r := all.Sub(0, 0, all.W, rows)
 	label := classOf(g)
-	if stopped := stoppedText(s, g); stopped != "" {
+	switch stopped := stoppedText(s, g); {
+	case stopped != "":
 		r.TextRight(0, 0, r.W, label.Long, label.style)
 		r.Text(0, 0, r.W-longClass-1, stopped, styleWarn)
-	} else if len(g.Raised) > 0 || g.Gone {
+	case sick && next > 1 && p.action != "":
 		r.TextRight(0, 0, r.W, label.Long, label.style)
-		drawWhy(r, 0, r.W-longClass-1, g, "")
-	} else {
-		x := r.Text(0, 0, r.W, label.Long, label.style)
-		if len(g.ClockEvents) > 0 {
-			x = r.Text(x+2, 0, r.W-x-2, "clocks limited by ", styleLabel)
-			for i, reason := range g.ClockEvents {
-				if i > 0 {
-					x = r.Text(x, 0, r.W-x, ", ", styleLabel)
-				}
-				x = r.Text(x, 0, r.W-x, reason, stylePlain)
-			}
-		}
+		r.Text(0, 0, r.W-longClass-1, "→ "+p.action, badgeOf(g).style)
+	case sick:
+		r.TextRight(0, 0, r.W, label.Long, label.style)
+		drawWhy(r, 0, r.W-longClass-1, g, p.action, p.since)
+	default:
+		drawClocks(r, r.Text(0, 0, r.W, label.Long, label.style)+2, g)
 	}
 	drawPairs(r.Row(next), accountOf(g))
 	drawPairs(r.Row(next+1), []pair{{"", g.Model}, {"profile", g.Profile}, {"", g.UUID}, {"PCI", g.PCIBusID}, {"driver", g.Driver}, {"", g.Name}})
 	return rows
+}
+
+// drawClocks writes from x on why the clocks are not higher.
+func drawClocks(r screen.Rect, x int, g *client.GPU) {
+	for i, reason := range g.ClockEvents {
+		before := ", "
+		if i == 0 {
+			before = "clocks limited by "
+		}
+		x = r.Text(x, 0, r.W-x, before, styleLabel)
+		x = r.Text(x, 0, r.W-x, reason, stylePlain)
+	}
 }
 
 // pair is a label and its text; one without text is not drawn.

@@ -35,10 +35,16 @@ var goldenFrames = []struct {
 	{300, 80, Fleet, []string{"four"}},
 	{320, 90, Fleet, []string{"sixteen"}},
 
+	{40, 10, Fleet, []string{"racks", "cut"}},
+	{80, 24, Fleet, []string{"racks", "cut"}},
+	{120, 40, Fleet, []string{"racks", "cut"}},
+	{160, 45, Fleet, []string{"racks", "cut"}},
+	{240, 67, Fleet, []string{"racks"}},
+
 	{40, 10, Focus, []string{"eight"}},
 	{80, 24, Focus, []string{"eight", "sick", "missing", "mig"}},
 	{120, 40, Focus, []string{"one"}},
-	{160, 45, Focus, []string{"sick"}},
+	{160, 45, Focus, []string{"sick", "racks", "cut"}},
 	{240, 67, Focus, []string{"sixteen"}},
 
 	{40, 10, Plot, []string{"four"}},

@@ -27,7 +27,7 @@ func drawHeader(r screen.Rect, s *State) {
 		left(4, gpuPieces(s, &t)...),
 		left(5, workPieces(&t, r.H == 1 || forgotten == nil)...),
 		right(6, piece{s.Now.Format(time.TimeOnly), styleLabel}),
-		right(1, freshnessPieces(s)...),
+		right(1, freshnessPieces(s, r.W >= healthWordsFrom)...),
 	}
 	items = append(items, hidden...)
 	first := r.Sub(tabs, 0, r.W-tabs, 1)
@@ -223,8 +223,8 @@ func healthPieces(t *client.Totals, words bool) []piece {
 }
 
 // freshnessPieces say whether the readings of all nodes are fresh, else the worst
-// reason why they are not.
-func freshnessPieces(s *State) []piece {
+// reason why they are not, with the age of the oldest that are shown.
+func freshnessPieces(s *State, words bool) []piece {
 	stale := func(n *client.Node) bool {
 		freshness, _ := n.Freshness(s.Now)
 		return freshness != client.Fresh || !n.Up
@@ -235,7 +235,7 @@ func freshnessPieces(s *State) []piece {
 	if !s.FrozenAt.IsZero() {
 		return []piece{{"frozen", styleAccent}}
 	}
-	var waiting, down, unread, sources int
+	var waiting, down, silent, unread, sources int
 	var oldest, unchanged time.Duration
 	worst := client.Fresh
 	for _, n := range s.Nodes {
@@ -243,7 +243,9 @@ func freshnessPieces(s *State) []piece {
 		case n.Waiting():
 			waiting++
 		case !n.Up:
-			down++
+			if down++; !n.FetchedAt.IsZero() {
+				silent, oldest = silent+1, max(oldest, since)
+			}
 		case freshness != client.Fresh:
 			oldest, worst = max(oldest, since), max(worst, freshness)
 		default:
@@ -254,12 +256,17 @@ func freshnessPieces(s *State) []piece {
 	one := func(text string, st screen.Style) []piece { return []piece{{text, st}} }
 	switch n := s.Nodes[0]; {
 	case down > 0 && len(s.Nodes) > 1:
-		return one(fmt.Sprintf("✖ %d of %d down", down, len(s.Nodes)), styleCrit)
+		text := fmt.Sprintf("✖ %d of %d down", down, len(s.Nodes))
+		if silent > 0 {
+			text += " " + AgeText(oldest)
+		}
+		return one(text, styleCrit)
 	case down > 0 && n.FetchedAt.IsZero():
 		return one("✖ down", styleCrit)
+	case down > 0 && !words:
+		return one("✖ down "+AgeText(oldest), styleCrit)
 	case down > 0:
-		_, since := n.Freshness(s.Now)
-		return one("✖ stopped answering "+AgeText(since)+" ago", styleCrit)
+		return one("✖ stopped answering "+AgeText(oldest)+" ago", styleCrit)
 	case worst == client.Expired:
 		return one("✖ stale "+AgeText(oldest), styleCrit)
 	case worst == client.Stale:

@@ -83,13 +83,12 @@ func (v *jobsView) allocations(r screen.Rect, s *State, all []allocation) {
 		if !ok {
 			break
 		}
-		g := s.current(a.gpu)
-		mean := math.NaN()
-		if a.KnownSeconds > 0 {
+		g, mean, seconds := s.current(a.gpu), math.NaN(), missing
+		freshness, _ := s.Freshness(a.gpu)
+		if a.KnownSeconds > 0 && freshness != client.Expired {
 			mean = a.UtilizedSeconds / a.KnownSeconds
 		}
-		seconds := missing
-		if d := client.Seconds(a.Seconds); d > 0 || a.Seconds == 0 {
+		if d := client.Seconds(a.Seconds); freshness != client.Expired && (d > 0 || a.Seconds == 0) {
 			seconds = AgeText(d)
 		}
 		l.text(s.Nodes.ID(g), styleStrong)
@@ -104,6 +103,9 @@ func (v *jobsView) allocations(r screen.Rect, s *State, all []allocation) {
 		l.text(jobOf(a.Allocation), stylePlain)
 		l.text(a.Container, styleLabel)
 		l.text(a.Pod, stylePlain)
+		if freshness == client.Stale {
+			line.Dim(styleFaint)
+		}
 		hitLine(line, s, a.gpu)
 	}
 }
@@ -172,6 +174,9 @@ func (v *jobsView) processes(r screen.Rect, s *State, all []client.Process) {
 		l.text(classLabels[g.Class].Long, classLabels[g.Class].style)
 		l.text(cmp.Or(p.Group, missing), styleLabel)
 		l.text(p.Command, styleLabel)
+		if freshness, _ := s.Freshness(g); freshness == client.Stale {
+			line.Dim(styleFaint)
+		}
 		hitLine(line, s, g)
 	}
 }

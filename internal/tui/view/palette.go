@@ -65,6 +65,7 @@ var looks = [numStyles]look{
 	styleSeries3:    {'7', tones{"d5dbe6", 253, "97"}, tones{"39414f", 238, "1"}, "1", false},
 	styleSeries4:    {'8', tones{"f0a6ca", 218, "95"}, tones{"b03a78", 125, "95"}, "", false},
 	styleSeries5:    {'9', tones{"9ccc65", 149, "92"}, tones{"4f7a12", 58, "32"}, "", false},
+	styleBand:       {'g', tones{"28313f", 237, "90"}, tones{"d8dee8", 253, "90"}, "2", false},
 }
 
 // reverse is the SGR parameter that swaps the two colours of a cell.
@@ -73,6 +74,10 @@ const reverse = "7"
 // picked are the SGR parameters of the background of what is selected, on a dark and on a
 // light one. With 16 colours it is reversed.
 var picked = map[Depth][2]string{TrueColor: {"48;2;37;46;63", "48;2;219;230;245"}, Colors256: {"48;5;237", "48;5;254"}}
+
+// shaded are the SGR parameters of the background of a band. With 16 colours it has none,
+// and is drawn by its runes alone.
+var shaded = map[Depth][2]string{TrueColor: {"48;2;40;49;63", "48;2;216;222;232"}, Colors256: {"48;5;237", "48;5;253"}}
 
 // Palette returns every style in one of Themes, any other name is the first, for a
 // terminal that shows so many colours. light is the background of a theme that has none
@@ -88,22 +93,31 @@ func Palette(theme string, light bool, depth Depth) *screen.Palette {
 	default:
 		light = false
 	}
-	p := new(screen.Palette)
+	p, background := new(screen.Palette), 0
+	if light {
+		background = 1
+	}
 	for s := range numStyles {
 		sgr := looks[s].sgr(light, depth)
 		if sgr != "" {
 			p[s] = "\x1b[0;" + sgr + "m"
 		}
-		back := reverse
-		if backs, ok := picked[depth]; ok {
-			back = backs[map[bool]int{true: 1}[light]]
-		} else {
-			sgr = "" // reversed colours are blotches
+		p[s|screen.Shaded] = p[s]
+		if backs, ok := shaded[depth]; ok {
+			p[s|screen.Shaded] = on(sgr, backs[background])
 		}
-		p[s|screen.Picked] = "\x1b[0;" + strings.TrimPrefix(sgr+";"+back, ";") + "m"
+		if backs, ok := picked[depth]; ok {
+			p[s|screen.Picked] = on(sgr, backs[background])
+		} else {
+			p[s|screen.Picked] = on("", reverse) // reversed colours are blotches
+		}
+		p[s|screen.Picked|screen.Shaded] = p[s|screen.Picked]
 	}
 	return p
 }
+
+// on returns the SGR sequence of parameters on a background.
+func on(sgr, back string) string { return "\x1b[0;" + strings.TrimPrefix(sgr+";"+back, ";") + "m" }
 
 // sgr returns the SGR parameters of l, "" for the terminal's own look.
 func (l *look) sgr(light bool, depth Depth) string {

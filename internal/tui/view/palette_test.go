@@ -81,7 +81,7 @@ func TestPalettesAreKept(t *testing.T) {
 			p := Palette(theme, false, d.depth)
 			fmt.Fprintf(&b, "%s, %s colours\n", theme, d.name)
 			for s := range numStyles {
-				fmt.Fprintf(&b, "%c %-22q %q\n", looks[s].letter, p[s], p[s|screen.Picked])
+				fmt.Fprintf(&b, "%c %-22q %-40q %q\n", looks[s].letter, p[s], p[s|screen.Picked], p[s|screen.Shaded])
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func TestColouredFrames(t *testing.T) {
 // they are for: WCAG's 4.5 for text, and less for what is meant to stand back.
 func TestContrast(t *testing.T) {
 	backgrounds := map[string]float64{"dark": luminance(t, "11141a"), "light": luminance(t, "fbfbfb")}
-	least := map[screen.Style]float64{styleTrack: 1.4, styleBorder: 1.8, styleIdle: 2.3, styleFaint: 2.8, styleUtil0: 2, styleUtil1: 3}
+	least := map[screen.Style]float64{styleTrack: 1.4, styleBorder: 1.8, styleIdle: 2.3, styleFaint: 2.8, styleUtil0: 2, styleUtil1: 3, styleBand: 1.3}
 	for s := range numStyles {
 		for theme, tone := range map[string]tones{"dark": looks[s].dark, "light": looks[s].light} {
 			if tone.full == "" {

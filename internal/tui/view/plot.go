@@ -30,7 +30,9 @@ type plotView struct {
 	history sparkline
 	metrics []client.Metric
 	band    band
-	more    bool // there are charts to scroll to
+	ends    []lineEnd // of the chart being drawn
+	taken   []bool    // rows with the name of a line
+	more    bool      // there are charts to scroll to
 }
 
 // Draw draws the charts.
@@ -125,7 +127,7 @@ func drawLegend(r screen.Rect, s *State) {
 		x = r.Text(x+1, 0, r.W-x, line, styleSeries3)
 		x = r.Text(x, 0, r.W-x, "median  ", stylePlain)
 		x = r.Text(x, 0, r.W-x, "░░ ", styleFaint)
-		b := count(append(r.Scratch(), "lowest ↓ to highest ↑ of "...), float64(len(s.GPUs)))
+		b := append(count(append(r.Scratch(), "all "...), float64(len(s.GPUs))), " but outliers  ↓ lowest  ↑ highest"...)
 		r.Number(x, 0, utf8.RuneCount(b), b, stylePlain)
 		return
 	}

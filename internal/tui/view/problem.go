@@ -98,17 +98,34 @@ func drawProblem(r screen.Rect, p *problem, st screen.Style) {
 	last.TextRight(0, 0, r.W, p.since, styleLabel)
 }
 
-// drawProblemLine writes what to do, since when, and what happened.
-func drawProblemLine(r screen.Rect, p *problem, st screen.Style) {
-	x := 0
-	if p.action != "" {
-		x = r.Text(x, 0, r.W, "→ ", st)
-		x = r.Text(x, 0, r.W-x, p.action, st) + 2
+// maxConditions is how many conditions the facts of a device name.
+const maxConditions = 4
+
+// drawConditions writes for each condition of g, the worst first, what it is, since when it is
+// raised, and what it means or asks for, and returns the rows that takes. Of a device that is
+// gone it says what came before.
+func drawConditions(r screen.Rect, s *State, g *client.GPU, p *problem) (rows int) {
+	line := func(b badge, name, since, text string) {
+		at := r.Row(rows)
+		x := at.Text(0, 0, r.W, b.glyph()+" "+name, b.style) + 2
+		if since != "" {
+			x = at.Text(x, 0, r.W-x, since, styleLabel) + 2
+		}
+		at.Text(x, 0, r.W-x, text, stylePlain)
+		rows++
 	}
-	if p.since != "" {
-		x = r.Text(x, 0, r.W-x, p.since, styleLabel) + 2
+	if g.Gone {
+		line(goneBadge, string(g.AppendWhy(nil)), p.since, p.meaning)
+		return rows
 	}
-	r.Text(x, 0, r.W-x, p.meaning, stylePlain)
+	for i := range g.Raised[:min(len(g.Raised), r.H)] {
+		c, text := g.Raised[i].Condition, remedies[g.Raised[i].Condition]
+		if i == 0 && p.meaning != "" {
+			text = p.meaning
+		}
+		line(healthBadges[g.Raised[i].State], string(g.AppendCondition(nil, c)), conditionSince(s, g, c), text)
+	}
+	return rows
 }
 
 // drawGone writes into the middle of r that a device is not there any more, what came

@@ -21,7 +21,7 @@ func TestXIDIsExplainedOnTheCard(t *testing.T) {
 		{160, 60, Fleet, []string{"fatal XID 79", "The driver lost the board:", "→ reboot node", "since 3m", "Last XID       79", "not seen any more", "XID 79: The driver lost"}},
 		{120, 40, Fleet, []string{"fatal XID 79", "→ reboot node", "since 3m"}},
 		{100, 30, Fleet, []string{"fatal XID 79, PCIe replays → reb"}},
-		{100, 30, Focus, []string{"fatal XID 79", "→ reboot node  since 3m  The driver lost the board: it no longer answers on PCIe."}},
+		{100, 30, Focus, []string{"│ → reboot node ", "│ ✖ fatal XID 79  since 3m  The driver lost the board: it no longer answers on PCIe. ", "│ ▲ PCIe replays  for over 15m  The PCIe link repeated packets."}},
 	} {
 		s := state("sick")
 		s.GPUs[3].Values[canonical.XIDLast], s.GPUs[3].XIDs = 0, []uint32{31, 79}

@@ -41,6 +41,8 @@ var scenarios = []scenario{
 	{"wasted", withGPUs(8, waste), nil, 0},
 	{"mig", migNode, func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
 	{"nodes", twoNodes, func(s *State) { s.Selected = s.GPUs[5].Key }, 0},
+	{"racks", rackNodes, func(s *State) { s.Selected = s.GPUs[21].Key }, 5 * time.Minute},
+	{"cut", cutNodes, func(s *State) { s.Selected = s.GPUs[9].Key }, 2 * time.Minute},
 	{"sorted", oneNode(8), func(s *State) {
 		s.Sort = Sort{By: client.MetricPower, Descending: true}
 		s.Filter = "power>300"
@@ -297,4 +299,55 @@ func twoNodes(at time.Time) []*client.Node {
 		down.Up, down.Err = false, "dial tcp 10.0.0.17:9401: connection refused; is kpulse-proxy running there?"
 	}
 	return []*client.Node{up, down}
+}
+
+// rackNodes are eight nodes of eight: one stopped answering a while ago, one lost a GPU, has one
+// that is hot and one that warns.
+func rackNodes(at time.Time) []*client.Node {
+	var nodes []*client.Node
+	for i := range 8 {
+		name := fmt.Sprintf("rack7-gpu%02d", i+1)
+		n := node(name, 8, at)
+		switch i {
+		case 3:
+			for _, g := range n.GPUs {
+				sicken(at, g)
+			}
+		case 6:
+			const silent = 12 * time.Second
+			if at.After(noon.Add(-silent)) {
+				n = node(name, 8, noon.Add(-silent))
+				n.Up, n.Err = false, "dial tcp 10.0.0.7:9401: connection refused"
+				for k, g := range n.GPUs {
+					n.GPUs[k] = g.Silent()
+				}
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// cutNodes are two nodes of four boards, of which the first three are in seven instances each.
+func cutNodes(at time.Time) []*client.Node {
+	var nodes []*client.Node
+	for i := range 2 {
+		n := node(fmt.Sprintf("mig%02d", i+1), 4, at)
+		boards := n.GPUs
+		n.GPUs = nil
+		for k, g := range boards {
+			n.GPUs = append(n.GPUs, g)
+			for slice := range 7 {
+				if k == 3 {
+					break
+				}
+				in := fixture(n, 10*k+slice+4, at)
+				in.Key, in.UUID, in.GPU = client.Key{Node: n.URL, UUID: g.UUID, Instance: strconv.Itoa(slice + 7)}, g.UUID, g.GPU
+				in.Instance, in.Profile, in.Health = strconv.Itoa(slice+7), "1g.18gb", canonical.HealthUnknown
+				n.GPUs = append(n.GPUs, in)
+			}
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
 }

@@ -125,7 +125,7 @@ func drawHolder(_ *painter, r screen.Rect, s *State, g *client.GPU) {
 		return
 	}
 	if p, sick := problemOf(s, g); sick {
-		drawWhy(r, 0, r.W, g, p.action)
+		drawWhy(r, 0, r.W, g, p.action, p.since)
 		return
 	}
 	r.Text(0, 0, r.W, g.Holder(), styleLabel)

@@ -33,6 +33,7 @@ const (
 	styleSeries3
 	styleSeries4
 	styleSeries5
+	styleBand // what the devices of a chart have in common
 	numStyles
 )
 

@@ -11,6 +11,7 @@ import (
 
 // letter names a style in golden frames.
 func letter(s screen.Style) byte {
+	s &^= screen.Shaded
 	l := looks[s&^screen.Picked].letter
 	if s&screen.Picked == 0 {
 		return l

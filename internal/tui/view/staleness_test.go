@@ -1,0 +1,117 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+)
+
+// aged is a fleet of two nodes, or of one, whose last node was read so long ago, and has readings
+// that nothing else on the screen looks like: 86.4 %, and 71 °C, 611 W and so on. Of the
+// other one nothing is known but that it is there.
+func aged(nodes int, age time.Duration, stopped bool) *State {
+	s := &State{
+		Now: noon, History: history.NewHistory(), View: Fleet, Window: history.DefaultWindow, Metric: client.MetricReal,
+		Theme: Themes[0], Symbols: SymbolSets[0],
+	}
+	for i := range nodes {
+		n := node(fmt.Sprintf("dgx-%c", 'a'+i), 4, noon)
+		n.Host = canonical.Host{CPUs: math.NaN(), CPUUtilization: math.NaN(), MemoryTotal: math.NaN(), MemoryAvailable: math.NaN()}
+		for k, g := range n.GPUs {
+			if i < nodes-1 {
+				n.GPUs[k] = g.Blank()
+				continue
+			}
+			g.RealUtilization = 0.864
+			for f := range g.Values {
+				switch canonical.Fields[f].Unit {
+				case canonical.Ratio:
+					g.Values[f] = 0.864
+				case canonical.Celsius:
+					g.Values[f] = 71
+				case canonical.Watts:
+					g.Values[f] = 611
+				default:
+					g.Values[f] = math.NaN()
+				}
+			}
+			g.Values[canonical.PowerLimit] = math.NaN() // the end of a scale is no reading
+			for a := range g.Allocations {
+				g.Allocations[a].UtilizedSeconds, g.Allocations[a].KnownSeconds = 864, 1000
+			}
+		}
+		if i == nodes-1 {
+			n.FetchedAt, n.At = noon.Add(-age), noon.Add(-age)
+			if stopped {
+				n.Up, n.Err = false, "connection refused"
+			}
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	s.GPUs, s.Devices = Arrange(s.Nodes, nil, s.Sort)
+	s.Selected = s.GPUs[len(s.GPUs)-1].Key
+	return s
+}
+
+// agedReading finds the readings of aged.
+var agedReading = regexp.MustCompile(`86\.4%|\b86%|71°C|611W|2\.44`)
+
+// checkAge holds that a screen shows no reading older than its staleness limit without its
+// age, and none that has expired. The limits are those of a node that is read every two
+// seconds: 6 s and 20 s.
+func checkAge(t *testing.T, s *State, age time.Duration, stopped bool, w, h int) {
+	t.Helper()
+	g, _ := at(s, s.View, w, h)
+	frame := g.Glyphs()
+	reading := agedReading.FindString(frame)
+	switch {
+	case reading == "":
+	case age >= 20*time.Second:
+		t.Fatalf("%s %d × %d: %s after %v\n%s", s.View, w, h, reading, age, frame)
+	case (age >= 6*time.Second || stopped) && !strings.Contains(frame, AgeText(age)):
+		t.Fatalf("%s %d × %d: %s without its age, %v\n%s", s.View, w, h, reading, age, frame)
+	}
+	if reading == "" && age < 20*time.Second && s.View == Fleet && s.Density != int(densityMap) {
+		t.Fatalf("%s %d × %d shows no reading after %v\n%s", s.View, w, h, age, frame)
+	}
+}
+
+// TestNoOldReadingWithoutItsAge holds that in every view, at every size of the ladder.
+func TestNoOldReadingWithoutItsAge(t *testing.T) {
+	for _, size := range [][2]int{{40, 10}, {80, 24}, {100, 30}, {120, 40}, {160, 45}, {240, 67}} {
+		for _, view := range Names {
+			for _, age := range []time.Duration{time.Second, 6 * time.Second, 13 * time.Second, 20 * time.Second, 5 * time.Minute} {
+				for _, nodes := range []int{1, 2} {
+					for _, stopped := range []bool{false, true} {
+						s := aged(nodes, age, stopped)
+						s.View = view
+						checkAge(t, s, age, stopped, size[0], size[1])
+					}
+				}
+			}
+		}
+	}
+}
+
+// FuzzAge looks for a size, a view and an age at which a reading stands without it.
+func FuzzAge(f *testing.F) {
+	f.Add(160, 45, 0, 0, 13, 2, true)
+	f.Add(40, 10, 1, 4, 7, 1, false)
+	f.Add(80, 24, 3, 2, 19, 2, true)
+	f.Add(100, 12, 2, 5, 20, 2, false)
+	f.Add(22, -8, 2, -21, 0, -23, true)
+	f.Fuzz(func(t *testing.T, w, h, view, density, seconds, nodes int, stopped bool) {
+		w, h = minWidth+w&0x1ff%291, minHeight+h&0x7f%91
+		age := time.Duration(seconds&0x7f) * time.Second
+		s := aged(1+nodes&1, age, stopped)
+		s.View, s.Density = Names[uint(view)%uint(len(Names))], int(uint(density)%uint(numDensities))
+		checkAge(t, s, age, stopped, w, h)
+	})
+}

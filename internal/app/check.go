@@ -119,7 +119,51 @@ func checkConfig(files []string) (string, diag.Problems, error) {
 			problems = append(problems, p)
 		}
 	}
-	return files[0] + ": ok", problems, nil
+	named, wrong := checkNames(file)
+	return strings.Join(append([]string{files[0] + ": ok"}, named...), "\n"), append(problems, wrong...), nil
+}
+
+// checkNames opens the files that a config file names, and returns a line for each that can be
+// read. One with a secret or a certificate that cannot is a warning: systemd's credentials are
+// there for the service alone.
+func checkNames(file *config.File) (named []string, problems diag.Problems) {
+	http := func(key string, c *config.HTTP) {
+		if c == nil {
+			return
+		}
+		for _, name := range slices.DeleteFunc(httpFiles(&c.HTTPClientConfig), func(name string) bool { return name == "" }) {
+			if _, err := diag.Read(name, "secret or certificate", maxNamed); err != nil {
+				p := file.Problem(key, err.Error())
+				p.Warning = true
+				problems = append(problems, p)
+			} else {
+				named = append(named, name+": read")
+			}
+		}
+	}
+	for i := range file.Sources {
+		key, s := fmt.Sprintf("sources[%d].", i+1), &file.Sources[i]
+		http(key+"http_config", s.HTTP)
+		if s.Counters == "" {
+			continue
+		}
+		body, err := diag.Read(s.Counters, "counters file", maxCounters)
+		if err != nil {
+			problems = append(problems, file.Problem(key+"counters", err.Error()))
+			continue
+		}
+		_, wrong := counters.Load(s.Counters, body)
+		problems, named = append(problems, wrong...), append(named, s.Counters+": ok")
+	}
+	http("kube.discover.http_config", file.Kube.Discover.HTTP)
+	if len(file.Rules.Files) > 0 {
+		set, wrong := rules.Load(rules.Options{Window: time.Duration(file.Rules.Window), Served: servedFamilies()}, file.Rules.Files...)
+		problems = append(problems, wrong...)
+		for _, name := range set.Files {
+			named = append(named, name+": ok")
+		}
+	}
+	return named, problems
 }
 
 // checkRules returns what is wrong in files that Prometheus is to evaluate, or this

@@ -33,6 +33,11 @@ func checkNamed(what string, files ...string) error {
 
 // checkHTTPFiles does so for the files of an http_config.
 func checkHTTPFiles(c *promconfig.HTTPClientConfig) error {
+	return checkNamed("secret or certificate", httpFiles(c)...)
+}
+
+// httpFiles returns the files that an http_config names, "" among them.
+func httpFiles(c *promconfig.HTTPClientConfig) []string {
 	certificates := func(t *promconfig.TLSConfig) []string { return []string{t.CAFile, t.CertFile, t.KeyFile} }
 	files := append(certificates(&c.TLSConfig), c.BearerTokenFile)
 	if c.BasicAuth != nil {
@@ -49,7 +54,7 @@ func checkHTTPFiles(c *promconfig.HTTPClientConfig) error {
 			files = append(files, header.Files...)
 		}
 	}
-	return checkNamed("secret or certificate", files...)
+	return files
 }
 
 // checkWebFiles does so for --web.config.file and the files that it names. It also

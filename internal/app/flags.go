@@ -26,6 +26,7 @@ import (
 // Defaults and limits of the flags.
 const (
 	defaultListen   = ":9401"
+	demoListen      = "localhost" + defaultListen
 	defaultUpstream = "http://localhost:9400/metrics"
 	maxInterval     = config.Duration(time.Minute)
 	maxExpected     = 1024 // GPUs; no node has as many
@@ -143,7 +144,7 @@ func readFlags(args []string, stdout io.Writer) (g given, err error) {
 	case answered:
 		return nil, errAnswered
 	case err != nil:
-		return nil, explainFlag(err)
+		return nil, explainFlag(args, err)
 	}
 	if err := g.adopt(os.LookupEnv); err != nil {
 		return nil, err
@@ -171,9 +172,20 @@ func (s *setting) defaultText(defaults *options) string {
 	return fmt.Sprint(v.Interface())
 }
 
+// nearestCommand returns the command that was meant by the first argument, "" for none.
+func nearestCommand(args []string) string {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return ""
+	}
+	return diag.Within(args[0], commandWords, 2)
+}
+
 // explainFlag adds to kingpin's error what was probably meant.
-func explainFlag(err error) error {
+func explainFlag(args []string, err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
+		if near := nearestCommand(args); near != "" {
+			return fmt.Errorf("%q is no command; did you mean kpulse-proxy %s?", args[0], near)
+		}
 		// Not quoted: it may be a URL with a password.
 		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, and put a command, such as check health, before its flags")
 	}

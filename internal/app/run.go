@@ -50,6 +50,9 @@ const (
 	memoryShare = 0.9
 )
 
+// commandWords are what a command line may begin with instead of flags.
+var commandWords = []string{"check", "doctor", "explain"}
+
 // Run is the whole program: it returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	if version.Version == "" {

@@ -69,6 +69,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	for _, r := range p.readers.all() {
 		logger.Info("starting", "version", version.Info(), "backend", r.backend, "reads", r.pipeline.Name(), "config", opts.configFile)
 	}
+	opts.playDemo(logger)
 	logResources(logger)
 	opts.logAdopted(os.LookupEnv, logger.Info)
 	warnOfUnknown(os.Environ(), logger.Warn)
@@ -345,6 +346,20 @@ func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
 	judging.ExpectedGPUs = int(s.ExpectedGPUs)
 	judging.MaxDevices, judging.MaxAllocations = o.form().Limits(o.seriesPerSource(), int(s.ExpectedGPUs))
 	return compute.New(judging)
+}
+
+// playDemo has the demo listen to this machine alone, unless an address was given: its numbers
+// are nobody's, and whoever tries it has not thought of a firewall. It logs where to look.
+func (o *options) playDemo(logger *slog.Logger) {
+	if len(o.sources) != 1 || o.sources[0].backend.name != "replay" || o.sources[0].Source.Source != "" || o.systemdSocket {
+		return
+	}
+	if o.origin("web.listen-address") == fromFile {
+		o.listen = []string{demoListen}
+	}
+	if url := localProxy(o.listen); url != "" {
+		logger.Info("this is a demo: its GPUs are made up", "open", strings.TrimSuffix(url, "metrics"))
+	}
 }
 
 // listen serves handler until ctx ends, then drains.

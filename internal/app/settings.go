@@ -339,7 +339,7 @@ var settings = []setting{
 	{flag: "web.systemd-socket", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.systemdSocket },
 		help: "Use systemd socket activation listeners instead of port listeners (Linux only)."},
 	{flag: "web.listen-address", group: groupServing, placeholder: defaultListen, standard: defaultListen, modes: modeServe | modeAttach, at: func(o *options) any { return &o.listen },
-		help: "Addresses on which to expose metrics and web interface. Repeatable for multiple addresses. Examples: `:9401` or `[::1]:9401` for http, `vsock://:9401` for vsock."},
+		help: "Addresses on which to expose metrics and web interface; the demo of --backend=replay listens on localhost:9401 unless one is given. Repeatable for multiple addresses. Examples: `:9401` or `[::1]:9401` for http, `vsock://:9401` for vsock."},
 	{flag: "web.config.file", group: groupServing, placeholder: "FILE", modes: modeServe, at: func(o *options) any { return &o.webConfig },
 		help: "Path to configuration file that can enable TLS or authentication. See: https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md. Its rate_limit applies to health checks too; --web.max-requests does not."},
 	{flag: "web.max-requests", key: "limits.max_requests", group: groupServing, modes: modeServe, restart: true, at: func(o *options) any { return &o.Limits.MaxRequests },

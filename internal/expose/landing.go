@@ -84,6 +84,7 @@ func (v *landingView) Cut() bool { return v.Usage.CutForRate+v.Usage.CutForPlace
 type sourceView struct {
 	canonical.Source
 	Up      bool
+	Empty   bool               // it is up, and there is no GPU in its reading
 	Slow    bool               // it is up, but a scrape ran out of time
 	NotUp   string             // why, if it is not up and that is no Failure
 	Age     string             // of the last reading that worked, "" if there was none
@@ -135,6 +136,7 @@ func (l *landing) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func viewOf(state canonical.Source, ready error, now time.Time) sourceView {
 	v := sourceView{Source: state, Up: state.Failure == nil && ready == nil}
 	v.Slow = v.Up && state.Late != nil
+	v.Empty = v.Up && !v.Slow && state.Devices == 0
 	if !v.Up && state.Failure == nil && state.Late == nil {
 		v.NotUp = ready.Error()
 	}

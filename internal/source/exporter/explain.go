@@ -38,7 +38,7 @@ type symptom struct {
 const httpConfig = "the source's http_config (--config.file)"
 
 // nameAnother ends remedies of a source that may be the wrong one.
-const nameAnother = "; or name another source, by --source or in --config.file"
+const nameAnother = "; or name another source: --source or --config.file, without an exporter --backend=dcgm or nvml, for a demo --backend=replay"
 
 // symptoms in order: the first that matches is reported.
 var symptoms = []symptom{

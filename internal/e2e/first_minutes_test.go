@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/app"
+)
+
+// TestCheckConfigOpensWhatItNames: files of rules, counters and secrets are read as the
+// program would, and each is named with the path at which it was looked for.
+func TestCheckConfigOpensWhatItNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const head = "sources:\n- source: http://node:9400/metrics\n  http_config: {basic_auth: {username: a, password_file: password}}\n"
+	password, good, bad := write("password", "x"), write("good.yml", "groups: []\n"), write("bad.yml", "groups: [{name: g, rules: [{record: a, expr: '1 +'}]}]\n")
+	fields, odd := write("counters.csv", "DCGM_FI_DEV_GPU_UTIL, gauge, utilization\n"), write("odd.csv", "DCGM_FI_DEV_GPU_UTIL, gouge, utilization\n")
+	for name, test := range map[string]struct {
+		config string
+		code   int
+		says   []string
+	}{
+		"all there":    {head + "rules: {files: ['go*.yml']}\n", 0, []string{": ok\n", password + ": read\n", good + ": ok\n"}},
+		"no password":  {strings.Replace(head, "password_file: password", "password_file: nothing", 1), 0, []string{"config.yml:3: warning: sources[1].http_config", dir + "/nothing: no such file"}},
+		"no rules":     {head + "rules: {files: [nothing.yml]}\n", 1, []string{dir + "/nothing.yml"}},
+		"bad rules":    {head + "rules: {files: [bad.yml]}\n", 1, []string{bad + ":1:", "1 +"}},
+		"counters":     {"sources: [{backend: dcgm, counters: counters.csv}]\n", 0, []string{fields + ": ok\n"}},
+		"no counters":  {"sources: [{backend: dcgm, counters: nothing.csv}]\n", 1, []string{"sources[1].counters", dir + "/nothing.csv: no such file"}},
+		"bad counters": {"sources: [{backend: dcgm, counters: odd.csv}]\n", 1, []string{odd + ":1:", "gouge"}},
+	} {
+		file := write("config.yml", test.config)
+		var out bytes.Buffer
+		if code := app.Run([]string{"check", "config", file}, &out, &out); code != test.code {
+			t.Errorf("%s: exit %d, want %d:\n%s", name, code, test.code, &out)
+		}
+		for _, text := range test.says {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("%s: it does not say %q:\n%s", name, text, &out)
+			}
+		}
+	}
+}
+
+// TestEmptyExporter: an exporter that answers with nothing is up, and its page says that there
+// is no GPU, and what to do.
+func TestEmptyExporter(t *testing.T) {
+	t.Parallel()
+	up := startUpstream(func() ([]byte, error) { return nil, nil })
+	defer up.stop()
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics")
+	awaitPage(t, c, "/metrics", http.StatusOK, `kpulse_source_devices\{[^}]*\} 0`)
+	page := awaitPage(t, c, "/", http.StatusOK, "● no GPU</span>")
+	if !strings.Contains(page, "Check that the source sees the GPUs of its node") || strings.Contains(page, "<dt>Missing</dt>") {
+		t.Errorf("the page does not say what to do, or asks for counters of no GPU:\n%s", page)
+	}
+	awaitLog(t, c, "no GPU in the reading")
+}
+
+// TestWordsThatAreNoCommand: a mistyped command is named with the one that was meant, and a URL,
+// which may hold a password, is not repeated.
+func TestWordsThatAreNoCommand(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"chek":                                   `"chek" is no command; did you mean kpulse-proxy check?`,
+		"docter":                                 `"docter" is no command; did you mean kpulse-proxy doctor?`,
+		"http://user:hunter22@node:9400/metrics": "an argument belongs to no flag",
+	} {
+		var out bytes.Buffer
+		if code := app.Run([]string{word, "x"}, &out, &out); code != 2 || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "hunter22") {
+			t.Errorf("%s: exit %d, %s", word, code, &out)
+		}
+	}
+}

@@ -88,16 +88,16 @@ func (l *life) step(t *testing.T) {
 // restart is after how long the program starts anew.
 const restart = 30 * time.Minute
 
-// live adds a life of the length to history, in both forms, as the scrapes of one begun at a
-// time.
-func live(t *testing.T, history *bytes.Buffer, seed uint64, from time.Time, every, length time.Duration) {
+// tell plays a life of the length, and hands each scrape to visit: the time since the first one,
+// what it is made of, and the page of each form.
+func tell(t *testing.T, seed uint64, every, length time.Duration, visit func(since time.Duration, snap *canonical.Snapshot, pages map[string]string)) {
 	t.Helper()
 	l := life{random: rand.New(rand.NewPCG(seed, 0)), file: filepath.Join(t.TempDir(), "page.prom")}
 	writers := map[string]*expose.Writer{}
 	for name, form := range forms {
 		writers[name] = expose.NewWriter(form)
 	}
-	for ; length > 0; length -= restart {
+	for earlier := time.Duration(0); earlier < length; earlier += restart {
 		l.step(t)
 		begun, text := time.Time{}, bytes.Buffer{}
 		open := func() (source.Source, error) { return exporter.New(l.file, exporter.Options{MaxBody: 1 << 20}) }
@@ -105,21 +105,33 @@ func live(t *testing.T, history *bytes.Buffer, seed uint64, from time.Time, ever
 			if begun.IsZero() {
 				begun = at
 			}
+			pages := map[string]string{}
 			for name, w := range writers {
 				text.Reset()
 				if err := w.Write(&text, snap); err != nil {
 					t.Fatal(err)
 				}
-				for line := range strings.Lines(text.String()) {
-					if series, value, ok := strings.Cut(line, "{"); ok && !strings.HasPrefix(line, "#") {
-						fmt.Fprintf(history, "%s{form=%q,life=\"%d\",%s %d\n", series, name, seed, strings.TrimSuffix(value, "\n"), from.Add(at.Sub(begun)).Unix())
-					}
-				}
+				pages[name] = text.String()
 			}
+			visit(earlier+at.Sub(begun), snap, pages)
 			l.step(t)
 		})
-		from = from.Add(restart)
 	}
+}
+
+// live adds a life of the length to history, in both forms, as the scrapes of one begun at a
+// time.
+func live(t *testing.T, history *bytes.Buffer, seed uint64, from time.Time, every, length time.Duration) {
+	t.Helper()
+	tell(t, seed, every, length, func(since time.Duration, _ *canonical.Snapshot, pages map[string]string) {
+		for form, page := range pages {
+			for line := range strings.Lines(page) {
+				if series, value, ok := strings.Cut(line, "{"); ok && !strings.HasPrefix(line, "#") {
+					fmt.Fprintf(history, "%s{form=%q,life=\"%d\",%s %d\n", series, form, seed, strings.TrimSuffix(value, "\n"), from.Add(since).Unix())
+				}
+			}
+		}
+	})
 }
 
 // TestFormsTellTheSame gives a real Prometheus random histories, each in the lean and in the

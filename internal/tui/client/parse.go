@@ -166,6 +166,9 @@ func (g *GPU) derive() {
 	if used, total := v[canonical.FramebufferUsed], v[canonical.FramebufferTotal]; math.IsNaN(v[canonical.FramebufferUsedRatio]) && total > 0 {
 		v[canonical.FramebufferUsedRatio] = used / total
 	}
+	if g.Action == canonical.NumActions && g.Health != canonical.HealthUnknown {
+		g.Action = canonical.ActionNone
+	}
 }
 
 // finish orders the devices and sums up the node.

@@ -32,7 +32,7 @@ func TestFleetOnThanos(t *testing.T) {
 		lost.xid.Store(79)
 		f.await(t, `max(kpulse_gpu_xid_last{cluster="west"}) == 79`)
 		lost.gone.Store(true)
-		f.watch(t, 5*time.Minute, []string{"KpulseGPUMissing of 1"})
+		f.watch(t, 5*time.Minute, []string{"KpulseGPUMissing of 1 on " + f.exporters["west"][1].host})
 	})
 	if answers.whole == 0 {
 		t.Error("with a receiver down, no answer was whole")
@@ -48,7 +48,7 @@ func TestFleetOnThanos(t *testing.T) {
 	f.checkCounters(t)
 	f.checkHours(t, began, ended)
 	f.checkAlerts(t)
-	f.checkPanels(t, f.exporters["west"][0].uuid(0), emptyInFleet)
+	f.checkPanels(t, choice{gpu: f.exporters["west"][0].uuid(0)}, emptyInFleet)
 	f.checkStore(t)
 }
 

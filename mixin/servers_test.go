@@ -2,6 +2,7 @@ package mixin_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,42 +32,71 @@ const shrink = 120
 // demoPeriod is the time of a second of the demo's script.
 const demoPeriod = 500 * time.Millisecond
 
-// TestTheDemoPages plays the embedded demo to a real Prometheus with the rules and alerts
-// of the mixin, and looks at what a real Alertmanager gets, and at every panel.
+// forms are the two of the series. Each is that of a node of this name.
+var forms = []string{"lean", "full"}
+
+// TestTheDemoPages plays the embedded demo on two nodes, one in each form, to a real
+// Prometheus with the rules and alerts of the mixin, and looks at what a real Alertmanager
+// gets of each, and at every panel.
 func TestTheDemoPages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	binary, proxy, alertmanager, prometheus := buildProxy(t, dir), freeAddress(t), freeAddress(t), freeAddress(t)
-	stopProxy := start(t, proxy, binary, "--backend=replay", "--poll="+demoPeriod.String(), "--web.listen-address="+proxy)
+	binary, alertmanager, prometheus := buildProxy(t, dir), freeAddress(t), freeAddress(t)
+	var proxies []string
+	stop := map[string]func(){}
+	for _, form := range forms {
+		address := freeAddress(t)
+		proxies = append(proxies, address)
+		stop[form] = start(t, address, binary, "--backend=replay", "--poll="+demoPeriod.String(), "--node-name="+form, "--series="+form, "--web.listen-address="+address)
+	}
 	start(t, alertmanager, program(t, "prometheus-alertmanager", "alertmanager"), "--config.file=alertmanager.example.yml",
 		"--storage.path="+filepath.Join(dir, "alertmanager"), "--web.listen-address="+alertmanager, "--cluster.listen-address=")
 	// A notification that is lost is not sent again for a minute, half of the script: too late.
-	start(t, prometheus, program(t, "prometheus"), "--config.file="+configure(t, dir, alertmanager, proxy),
+	start(t, prometheus, program(t, "prometheus"), "--config.file="+configure(t, dir, alertmanager, proxies...),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus, "--rules.alert.resend-delay=10s")
 
 	s := servers{prometheus: "http://" + prometheus, alertmanager: "http://" + alertmanager, time: demoTime}
-	s.awaitScrape(t)
+	s.awaitScrapes(t, len(proxies))
 	// What the script of the demo holds: a pod that keeps GPU 6 for nothing, GPU 5 that
 	// loses its cooling, XID 79 on GPU 3, which then falls off the bus, and XID 31 on GPU 2,
 	// an error of an application.
-	seen := s.watch(t, 8*time.Minute, []string{
-		"KpulseGPUIdleAllocated of 6",
-		"KpulseGPUThermalThrottling of 5",
-		"KpulseGPUHot of 5, inhibited",
-		"KpulseGPURebootNeeded of 3",
-		"KpulseGPUMissing of 3",
-	})
+	seen := s.watch(t, 8*time.Minute, onEach(
+		"KpulseGPUIdleAllocated of 6 on %s",
+		"KpulseGPUThermalThrottling of 5 on %s",
+		"KpulseGPUHot of 5 on %s, inhibited",
+		"KpulseGPURebootNeeded of 3 on %s",
+		"KpulseGPUMissing of 3 on %s",
+	))
+	never := onEach("KpulseGPURebootNeeded of 2 on %s", "KpulseGPUResetNeeded of 2 on %s", "KpulseGPUCheckHardware of 2 on %s", "KpulseGPUHot of 5 on %s")
 	for _, alert := range sorted(seen) {
-		if slices.Contains([]string{"KpulseGPURebootNeeded of 2", "KpulseGPUResetNeeded of 2", "KpulseGPUCheckHardware of 2", "KpulseGPUHot of 5"}, alert) {
+		if slices.Contains(never, alert) {
 			t.Errorf("%s fired", alert)
 		}
-		if slices.Contains([]string{"KpulseProxyDown", "KpulseUpstreamDown"}, alert) && !s.holds(`min_over_time(up{job="kpulse-proxy"}[1h]) == 0`) {
+		if slices.Contains([]string{"KpulseProxyDown", "KpulseProxyInstanceDown", "KpulseUpstreamDown"}, alert) && !s.holds(`min_over_time(up{job="kpulse-proxy"}[1h]) == 0`) {
 			t.Errorf("%s fired, and no scrape failed", alert)
 		}
 	}
-	s.checkPanels(t, "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00", slices.Collect(maps.Keys(empty)))
-	stopProxy()
+	for _, form := range forms {
+		excused := slices.Collect(maps.Keys(empty))
+		if form == "lean" {
+			excused = slices.AppendSeq(excused, maps.Keys(emptyIfLean))
+		}
+		s.checkPanels(t, choice{hostname: form, gpu: "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00"}, excused)
+	}
+	stop["full"]()
+	s.watch(t, 5*time.Minute, []string{"KpulseProxyInstanceDown", "KpulseUpstreamDown, inhibited"})
+	stop["lean"]()
 	s.watch(t, 5*time.Minute, []string{"KpulseProxyDown", "KpulseProxyInstanceDown, inhibited", "KpulseUpstreamDown, inhibited"})
+}
+
+// onEach are names of alerts, with the node of each form for %s.
+func onEach(names ...string) (all []string) {
+	for _, form := range forms {
+		for _, name := range names {
+			all = append(all, fmt.Sprintf(name, form))
+		}
+	}
+	return all
 }
 
 // servers are where the running ones answer.
@@ -79,19 +109,19 @@ type servers struct {
 // come together one by one, and notifies nobody before its group_wait is over.
 const settled = time.Second
 
-// awaitScrape waits for the first scrape, and for what fired until then to be over.
-// Prometheus looks for its targets when it has run for five seconds, and after those
+// awaitScrapes waits for the first scrape of so many proxies, and for what fired until then to
+// be over. Prometheus looks for its targets when it has run for five seconds, and after those
 // KpulseProxyDown fires here: rightly, and for a second or, on a busy machine, longer.
-func (s servers) awaitScrape(t *testing.T) {
+func (s servers) awaitScrapes(t *testing.T, proxies int) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		var alerts []any
-		if s.holds(`up{job="kpulse-proxy"} == 1`) && !s.holds(`ALERTS{alertname="KpulseProxyDown"}`) &&
+		if s.holds(fmt.Sprintf(`sum(up{job="kpulse-proxy"}) == %d`, proxies)) && !s.holds(`ALERTS{alertname="KpulseProxyDown"}`) &&
 			get(s.alertmanager+"/api/v2/alerts?filter=alertname=KpulseProxyDown", &alerts) == nil && len(alerts) == 0 {
 			return
 		}
 	}
-	t.Fatal("the proxy was not scraped, or still alerts as not scraped, after three minutes")
+	t.Fatal("a proxy was not scraped, or still alerts as not scraped, after three minutes")
 }
 
 // watch returns the alerts that Alertmanager had, once all of wanted were among them.
@@ -111,7 +141,7 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 		for _, a := range alerts {
 			name := a.Labels["alertname"]
 			if gpu := a.Labels["gpu"]; gpu != "" {
-				name += " of " + gpu
+				name += " of " + gpu + " on " + a.Labels["hostname"]
 			}
 			if len(a.Status.InhibitedBy) > 0 {
 				name += ", inhibited"
@@ -145,20 +175,27 @@ var empty = map[string]string{
 	"Throttled share of busy time": "the demo has no such counters",
 	"Most throttled":               "the demo has no such counters",
 	"XIDs by code":                 "the GPU that is looked at has none",
-	"Conditions over time":         "none is raised on that GPU, and the lean form has no series of what is not",
+}
+
+// emptyIfLean are those for which the lean form has no series.
+var emptyIfLean = map[string]string{
+	"Conditions over time":         "none is raised on that GPU",
 	"Recommended action over time": "nothing is to be done about that GPU",
 }
 
-// checkPanels asks Prometheus every query of every dashboard, with a GPU chosen where one can
-// be, until every panel has shown something but those that are excused by their title: on a
-// busy machine some results come late, and what others show is then two minutes old, and gone.
-func (s servers) checkPanels(t *testing.T, gpu string, excused []string) {
+// choice is what is chosen of a dashboard's variables; an empty hostname is all.
+type choice struct{ hostname, gpu string }
+
+// checkPanels asks Prometheus every query of every dashboard, with a host and a GPU chosen where
+// they can be, until every panel has shown something but those that are excused by their
+// title: on a busy machine some results come late, and what others show is then two minutes old, and gone.
+func (s servers) checkPanels(t *testing.T, c choice, excused []string) {
 	t.Helper()
 	shown := map[string]bool{} // of each panel, whether it has shown something
 	var lacking []string
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(2 * time.Second) {
 		lacking = nil
-		s.ask(t, gpu, func(where, title string, found int) {
+		s.ask(t, c, func(where, title string, found int) {
 			shown[where] = shown[where] || found > 0
 			if slices.Contains(excused, title) == shown[where] {
 				lacking = append(lacking, where)
@@ -169,7 +206,7 @@ func (s servers) checkPanels(t *testing.T, gpu string, excused []string) {
 		}
 	}
 	for _, where := range lacking {
-		t.Errorf("%s is empty, or is excused and shows something", where)
+		t.Errorf("%s of %s is empty, or is excused and shows something", where, c.hostname)
 	}
 	answered := 0
 	for _, found := range shown {
@@ -180,20 +217,20 @@ func (s servers) checkPanels(t *testing.T, gpu string, excused []string) {
 	t.Logf("%d of %d panels show something", answered, len(shown))
 }
 
-// ask asks Prometheus every query of every dashboard, with a GPU chosen where one can be,
-// and reports how many series each panel got.
-func (s servers) ask(t *testing.T, gpu string, report func(where, title string, found int)) {
+// ask asks Prometheus every query of every dashboard, with a host and a GPU chosen where they
+// can be, and reports how many series each panel got that are not of another host.
+func (s servers) ask(t *testing.T, c choice, report func(where, title string, found int)) {
 	t.Helper()
 	values := strings.NewReplacer(
-		"$__rate_interval", "4s", "$__range", "2m", `"$gpu"`, `"`+gpu+`"`,
-		"$cluster", ".*", "$hostname", ".*", "$namespace", ".*", "$hpc_job", ".*", "$instance", ".*",
+		"$__rate_interval", "4s", "$__range", "2m", `"$gpu"`, `"`+c.gpu+`"`,
+		"$cluster", ".*", "$hostname", cmp.Or(c.hostname, ".*"), "$namespace", ".*", "$hpc_job", ".*", "$instance", ".*",
 	)
 	for name, d := range dashboards(t) {
 		for _, p := range d.Panels {
 			where := fmt.Sprintf("%s, panel %q", name, p.Title)
 			found := 0
 			for _, target := range p.Targets {
-				n, err := s.count(s.time.of(values.Replace(target.Expr)))
+				n, err := s.count(s.time.of(values.Replace(target.Expr)), c.hostname)
 				if err != nil {
 					t.Errorf("%s: %v\n%s", where, err, values.Replace(target.Expr))
 				}
@@ -229,8 +266,8 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheus)
 	s := servers{prometheus: "http://" + prometheus, time: demoTime}
 	recorded := func() bool {
-		n, err := s.count("job:kpulse_allocation_idle_gpus:rate5m and on () device:kpulse_gpu_workload_class:dominant1h")
-		owners, failed := s.count("owner:kpulse_allocation_energy:rate5m")
+		n, err := s.count("job:kpulse_allocation_idle_gpus:rate5m and on () device:kpulse_gpu_workload_class:dominant1h", "")
+		owners, failed := s.count("owner:kpulse_allocation_energy:rate5m", "")
 		return err == nil && failed == nil && n == 2 && owners == 2
 	}
 	for end := time.Now().Add(3 * time.Minute); !recorded(); time.Sleep(time.Second) {
@@ -240,7 +277,7 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	}
 	shown := map[string]int{}
 	for _, gpu := range []string{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"} {
-		s.ask(t, gpu, func(_, title string, found int) { shown[title] = max(shown[title], found) })
+		s.ask(t, choice{gpu: gpu}, func(_, title string, found int) { shown[title] = max(shown[title], found) })
 	}
 	for title, want := range map[string]int{"Jobs": 8, "Users": 8, "Accounts": 4} { // of each row four columns
 		if shown[title] < want {
@@ -266,8 +303,9 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	}
 }
 
-// count returns how many series a range query over the last two minutes has.
-func (s servers) count(expr string) (int, error) {
+// count returns how many series a range query over the last two minutes has, without those of
+// other hosts than hostname if that is not empty.
+func (s servers) count(expr, hostname string) (n int, err error) {
 	now := time.Now()
 	query := url.Values{
 		"query": {expr}, "step": {"2"},
@@ -275,13 +313,20 @@ func (s servers) count(expr string) (int, error) {
 	}
 	var answer struct {
 		Error string
-		Data  struct{ Result []json.RawMessage }
+		Data  struct {
+			Result []struct{ Metric map[string]string }
+		}
 	}
-	err := get(s.prometheus+"/api/v1/query_range?"+query.Encode(), &answer)
+	err = get(s.prometheus+"/api/v1/query_range?"+query.Encode(), &answer)
 	if err == nil && answer.Error != "" {
 		err = fmt.Errorf("%s", answer.Error)
 	}
-	return len(answer.Data.Result), err
+	for _, series := range answer.Data.Result {
+		if of := series.Metric["hostname"]; hostname == "" || of == "" || of == hostname {
+			n++
+		}
+	}
+	return n, err
 }
 
 // holds reports whether an expression has a result now.

@@ -284,8 +284,9 @@ func TestReferenceAgreesOnRandomBodies(t *testing.T) {
 	for range settings {
 		s := a.setting()
 		a.speaks = pick(a, dialects[:3], slices.Concat(dialects[:2], dialects[3:]))
-		p := startProgram(t, s.flags...)
-		for range bodies {
+		settings := [...]setting{s, {s.Options, append(slices.Clone(s.flags), "--series=full")}}
+		programs := [...]*program{startProgram(t, s.flags...), startProgram(t, settings[1].flags...)}
+		for i := range bodies { // in turn in the lean and in the full form
 			body := a.body()
 			want := expect(body, s)
 			edge := false
@@ -297,7 +298,7 @@ func TestReferenceAgreesOnRandomBodies(t *testing.T) {
 				edge = edge || strings.HasPrefix(k, "gpu_real_utilization_ratio") && math.Abs(v-.05) < 1e-9
 			}
 			if !edge {
-				compare(t, p, body, s, want)
+				compare(t, programs[i%2], body, settings[i%2], want)
 			}
 			if t.Failed() {
 				return

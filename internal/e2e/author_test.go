@@ -59,7 +59,7 @@ func (a *author) setting() setting {
 	}
 	least := pick(a, 0, .3, .5, .5, .55, .65, .8, .9, 1)
 	s.MinCoverage = least * 100
-	s.flags = append(s.flags, fmt.Sprintf("--min-coverage=%g", least), pick(a, "--series=lean", "--series=full"))
+	s.flags = append(s.flags, fmt.Sprintf("--min-coverage=%g", least))
 	return s
 }
 

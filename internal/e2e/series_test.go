@@ -2,24 +2,34 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+)
+
+// What the series are counted of: the demo, whose readings are those of all counters, and a
+// capture of the exporter's default counters.
+var (
+	allCounters     = []string{"--backend=replay", "--poll=24h"}
+	defaultCounters = []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}
 )
 
 // TestSeriesPerGPU holds SERIES.md and README.md to how many series of ours a GPU and an allocation cost a
-// Prometheus server, in the lean form and in the full one: of the demo, whose readings are
-// those of all counters, and of a capture of the exporter's default counters. A GPU that is cut
+// Prometheus server, in the lean form and in the full one. A GPU that is cut
 // is not counted, and the demo's are averaged: a clock event that holds is a series for its
 // time.
 func TestSeriesPerGPU(t *testing.T) {
 	t.Parallel()
-	demo, defaults := []string{"--backend=replay", "--poll=24h"}, []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}
-	lean, held := seriesPerGPU(t, demo)
-	full, all := seriesPerGPU(t, append(demo, "--series=full"))
-	leanDefaults, _ := seriesPerGPU(t, defaults)
-	fullDefaults, _ := seriesPerGPU(t, append(defaults, "--series=full"))
+	lean, held := seriesPerGPU(t, allCounters)
+	full, all := seriesPerGPU(t, append(slices.Clone(allCounters), "--series=full"))
+	leanDefaults, _ := seriesPerGPU(t, defaultCounters)
+	fullDefaults, _ := seriesPerGPU(t, append(slices.Clone(defaultCounters), "--series=full"))
 	want := fmt.Sprintf("A GPU with all counters has %.0f series of ours instead of %.0f, one with the exporter's default counters %.0f instead of %.0f, "+
 		"and a pod or job on a GPU %.0f instead of %.0f, plus one for each class after its first.",
 		lean, full, leanDefaults, fullDefaults, held, all)
@@ -69,4 +79,110 @@ func seriesPerGPU(t *testing.T, flags []string) (ofEach, held float64) {
 		}
 	}
 	return float64(all) / float64(len(count)), float64(series) / float64(max(1, len(holders)))
+}
+
+// seriesKinds are what the series of a GPU in the lean form are there for, in the order of the
+// table in rules/README.md. Each has the families that are named, or that is chooses.
+var seriesKinds = []struct {
+	what, why string
+	families  []string
+	is        func(*expose.Series) bool
+}{
+	{what: "What it is", why: "what is the same for long stands here as labels, and not on each series; a GPU that is lost is 0", families: []string{"gpu_info", "gpu_fabric_info", "gpu_present", "gpu_allocations"}},
+	{what: "What holds", why: "of each enumeration one series, or none", families: []string{"gpu_workload_class", "gpu_health", "gpu_health_condition", "gpu_clock_event_active", "gpu_recommended_action"}},
+	{what: "Scores", why: "`health_conditions_read` tells a GPU that is well from one that nobody looked at", families: []string{"gpu_real_utilization_ratio", "gpu_real_utilization_coverage_ratio", "gpu_health_conditions_read"}},
+	{what: "Seconds", why: "utilization over any range", families: []string{"gpu_observed_seconds_total", "gpu_real_utilization_seconds_total", "gpu_real_utilization_known_seconds_total"}},
+	{what: "Seconds by class and state", why: "each from 0, for exact shares over any range", families: []string{"gpu_workload_class_seconds_total", "gpu_health_seconds_total"}},
+	{what: "XIDs", why: "changes from 0, so that the first one shows; a code once it was seen", families: []string{"gpu_xid_changes_total", "gpu_xid_last_change_timestamp_seconds", "gpu_xid_errors_total"}},
+	{what: "Counters of the exporter", why: "from 0: they outlive the proxy", is: func(s *expose.Series) bool { return s.Type == canonical.Counter }},
+	{what: "Readings of the exporter", why: "one name and unit, whatever its version; absent is what it does not give", is: func(s *expose.Series) bool { return s.Type == canonical.Gauge }},
+}
+
+// TestSeriesTable holds the table in rules/README.md to the series of one GPU in the lean form,
+// by family, and to what is left with the exclusions that the page names.
+func TestSeriesTable(t *testing.T) {
+	t.Parallel()
+	count := func(flags []string, more ...string) map[string]int {
+		return seriesOfOne(t, append(slices.Clone(flags), more...))
+	}
+	defaults, all := count(defaultCounters), count(allCounters)
+	kinds := map[string]int{}
+	for _, s := range expose.SeriesTable() {
+		for i, k := range slices.Backward(seriesKinds) { // the first that has it
+			if slices.Contains(k.families, strings.TrimPrefix(s.Name, canonical.Prefix)) || k.families == nil && k.is(&s) {
+				kinds[s.Name] = i
+			}
+		}
+	}
+	var table strings.Builder
+	table.WriteString("| of each GPU | default counters | all counters | series, without `kpulse_gpu_` | why |\n|---|--:|--:|---|---|\n")
+	for i, k := range seriesKinds {
+		of := [2]int{}
+		var names []string
+		for _, family := range slices.Sorted(maps.Keys(all)) {
+			if kinds[family] != i {
+				continue
+			}
+			name := "`" + strings.TrimPrefix(family, "kpulse_gpu_") + "`"
+			if n := max(defaults[family], all[family]); n > 1 {
+				name += fmt.Sprintf(" × %d", n)
+			}
+			names = append(names, name)
+			of[0], of[1] = of[0]+defaults[family], of[1]+all[family]
+		}
+		fmt.Fprintf(&table, "| %s | %d | %d | %s | %s |\n", k.what, of[0], of[1], strings.Join(names, ", "), k.why)
+	}
+	for family := range defaults {
+		if all[family] == 0 {
+			t.Errorf("%s is of the default counters alone, so that the table lacks it", family)
+		}
+	}
+	page, err := os.ReadFile(rulesReadme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var excluded []string
+	for _, m := range regexp.MustCompile("(?m)^  `(--series.exclude=)'([^']+)'`$").FindAllStringSubmatch(string(page), -1) {
+		excluded = append(excluded, m[1]+m[2])
+	}
+	if len(excluded) != 2 {
+		t.Fatalf("%s names the exclusions %q, want 2", rulesReadme, excluded)
+	}
+	for _, row := range []struct {
+		what  string
+		flags []string
+	}{
+		{"**All of these**", nil},
+		{"… without seconds by class and state", excluded[:1]},
+		{"… without the exporter's readings", excluded[1:]},
+		{"… without either", excluded},
+		{"… with `--series=full`", []string{"--series=full"}},
+	} {
+		fmt.Fprintf(&table, "| %s | %d | %d | | |\n", row.what, sum(count(defaultCounters, row.flags...)), sum(count(allCounters, row.flags...)))
+	}
+	checkTable(t, rulesReadme, "series-of-a-gpu", table.String())
+}
+
+const rulesReadme = root + "rules/README.md"
+
+// seriesOfOne returns how many series of ours there are of GPU 0, by family.
+func seriesOfOne(t *testing.T, flags []string) map[string]int {
+	t.Helper()
+	c := startProxy(t, itself(t), flags...)
+	text := awaitPage(t, c, "/metrics", 200, "kpulse_gpu_info")
+	count := map[string]int{}
+	for line := range strings.Lines(text) {
+		if m := ofGPU.FindStringSubmatch(line); m != nil && m[1] == "gpu" && m[2] == "0" {
+			name, _, _ := strings.Cut(line, "{")
+			count[name]++
+		}
+	}
+	return count
+}
+
+func sum(of map[string]int) (n int) {
+	for _, each := range of {
+		n += each
+	}
+	return n
 }

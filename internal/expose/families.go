@@ -134,7 +134,7 @@ var families = [numFamilies]Series{
 	missingFamily:            {"source_field_missing", canonical.Gauge, ofSource + ",field", "1 for a reading that real utilization, class or the first five health conditions want and that no device gave."},
 	unknownFamily:            {"source_unknown_families", canonical.Gauge, ofSource, "Families named like those of the exporter that we have no name for; the landing page lists them."},
 	skippedFamily:            {"source_skipped_lines_total", canonical.Counter, ofSource, "Lines that are no exposition."},
-	droppedValuesFamily:      {"source_dropped_values_total", canonical.Counter, ofSource + ",reason", "Values that were not translated, by reason."},
+	droppedValuesFamily:      {"source_dropped_values_total", canonical.Counter, ofSource + ",reason", "Values that were not translated, by reason; with label_too_long also those that lost a label alone."},
 	clampedFamily:            {"source_clamped_values_total", canonical.Counter, ofSource, "Values a little out of range that were taken for its end."},
 	droppedFamiliesFamily:    {"source_dropped_families_total", canonical.Counter, ofSource, "Families named like ours that were dropped."},
 	droppedSeriesFamily:      {"source_dropped_series_total", canonical.Counter, ofSource, "Samples of devices beyond --series-limit, which were not translated."},

@@ -35,30 +35,6 @@ func testFiles(t *testing.T) []string {
 	return files
 }
 
-// inBothForms are testFiles, and their tests with the series of each form where it makes a
-// difference.
-func inBothForms(t *testing.T) (files []string) {
-	t.Helper()
-	for _, file := range testFiles(t) {
-		files = append(files, file)
-		for _, form := range exposetest.Forms {
-			text, n, err := exposetest.Promtool(file, form)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if t.Logf("%s, %s: %d tests are others", file, form, n); n == 0 {
-				continue
-			}
-			as := filepath.Join(t.TempDir(), form+"-"+filepath.Base(file))
-			if err := os.WriteFile(as, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			files = append(files, as)
-		}
-	}
-	return files
-}
-
 // TestAlertsByPromtool runs the unit tests of the alerts with Prometheus' own tool, with
 // the series of each form. It is installed by .ci/run; elsewhere the test is skipped where it
 // lacks.
@@ -77,7 +53,7 @@ func TestAlertsByPromtool(t *testing.T) {
 		}
 	}
 	run(t, "check", "rules", "prometheus_alerts.yaml", "prometheus_rules.yaml")
-	for _, file := range inBothForms(t) {
+	for _, file := range exposetest.Files(t, testFiles(t)...) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			run(t, "test", "rules", file)

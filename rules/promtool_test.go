@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -31,7 +30,7 @@ func TestPromtool(t *testing.T) {
 	for _, file := range testFiles(t) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			for _, as := range inBothForms(t, file) {
+			for _, as := range exposetest.Files(t, file) {
 				promtool(t, binary, "test", as)
 			}
 		})
@@ -43,26 +42,4 @@ func promtool(t *testing.T, binary, verb, file string) {
 	if out, err := exec.Command(binary, verb, "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s rules %s: %v\n%s", verb, file, err, out)
 	}
-}
-
-// inBothForms returns a file of tests, and those with the series of each form where it makes a
-// difference.
-func inBothForms(t *testing.T, file string) (files []string) {
-	t.Helper()
-	files = []string{file}
-	for _, form := range exposetest.Forms {
-		text, n, err := exposetest.Promtool(file, form)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if t.Logf("%s: %d tests are others", form, n); n == 0 {
-			continue
-		}
-		as := filepath.Join(t.TempDir(), form+"-"+filepath.Base(file))
-		if err := os.WriteFile(as, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, as)
-	}
-	return files
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -20,8 +21,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 )
 
-// Forms are the names of the forms of series, as --series has them.
-var Forms = []string{"lean", "full"}
+// forms are the names of the forms of series, as --series has them.
+var forms = []string{"lean", "full"}
 
 // enumeration is a family with a series for each of some values.
 type enumeration struct {
@@ -58,10 +59,34 @@ type input struct {
 	values []parser.SequenceValue
 }
 
-// Promtool returns a file of promtool's tests with their input series as a form has them, and
+// Files returns files of promtool's tests, and beside each the same tests with the series of
+// each form where it makes a difference.
+func Files(t testing.TB, files ...string) (all []string) {
+	t.Helper()
+	for _, file := range files {
+		all = append(all, file)
+		for _, form := range forms {
+			text, n, err := inForm(file, form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if t.Logf("%s, %s: %d tests are others", file, form, n); n == 0 {
+				continue
+			}
+			as := filepath.Join(t.TempDir(), form+"-"+filepath.Base(file))
+			if err := os.WriteFile(as, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, as)
+		}
+	}
+	return all
+}
+
+// inForm returns a file of promtool's tests with their input series as a form has them, and
 // rule files by absolute paths. Tests for which the form makes no difference are left out; n
 // is how many remain.
-func Promtool(file, form string) (text []byte, n int, err error) {
+func inForm(file, form string) (text []byte, n int, err error) {
 	text, err = os.ReadFile(file)
 	if err != nil {
 		return nil, 0, err

@@ -12,6 +12,21 @@ type Incident struct {
 	At                                          time.Duration // since the fleet began
 }
 
+// Is reports whether labels name the board of an incident, or the job or the proxy where it is
+// of one.
+func (i Incident) Is(labels map[string]string) bool {
+	if labels["cluster"] != "" && labels["cluster"] != i.Cluster {
+		return false
+	}
+	switch {
+	case i.Alert == "KpulseJobStalled":
+		return labels["hpc_job"] == i.Job
+	case i.UUID != "":
+		return labels["uuid"] == i.UUID || labels["hostname"] == i.Hostname && labels["gpu"] == i.GPU
+	}
+	return labels["instance"] == i.Instance || labels["hostname"] == i.Hostname
+}
+
 // incidents has things go wrong on some hosts of a fleet that is played for so long. A fleet of
 // 16 hosts has room for all of them.
 func incidents(fleet []*host, length time.Duration) []Incident {

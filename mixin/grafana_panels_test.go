@@ -1,0 +1,352 @@
+package mixin_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/mixin"
+)
+
+// renderer shows panels with the code of Grafana that its npm packages publish: see
+// grafana/render.cjs.
+type renderer struct{ dir string }
+
+// newRenderer installs the packages. CI sets KPULSE_REQUIRE_NODE, which makes the absence of
+// Node.js a failure.
+func newRenderer(t *testing.T) renderer {
+	t.Helper()
+	for _, name := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(name); err != nil {
+			if os.Getenv("KPULSE_REQUIRE_NODE") != "" {
+				t.Fatal(err)
+			}
+			t.Skipf("%v; apt-get install nodejs npm", err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("grafana")); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	return renderer{dir}
+}
+
+// rendering is a panel, and what its queries gave.
+type rendering struct {
+	at      place
+	choice  string
+	Panel   json.RawMessage `json:"panel"`
+	Results []shownResult   `json:"results"`
+}
+
+type shownResult struct {
+	RefID  string        `json:"refId"`
+	Series []shownSeries `json:"series"`
+}
+
+type shownSeries struct {
+	Metric map[string]string    `json:"metric"`
+	Values [][2]json.RawMessage `json:"values"`
+}
+
+// look is what a panel shows: fields, each with a text for each of its values, or single
+// values.
+type look struct {
+	Error  string
+	Fields []shownField
+	Values []shownCell
+}
+
+type shownField struct {
+	Name   string
+	String bool
+	Color  string
+	Links  []string
+	Raw    []string
+	Cells  []shownCell
+}
+
+type shownCell struct{ Name, Text, Color string }
+
+// field returns that of a name, nil for none.
+func (l *look) field(name string) *shownField {
+	for i := range l.Fields {
+		if l.Fields[i].Name == name {
+			return &l.Fields[i]
+		}
+	}
+	return nil
+}
+
+// colorNames are those of Grafana's palette that tests ask for.
+var colorNames = []string{"red", "orange", "yellow", "green"}
+
+// render returns the look of each panel, and what the colors of some names are.
+func (r renderer) render(t *testing.T, panels []rendering) (looks []look, colors map[string]string) {
+	t.Helper()
+	input, err := json.Marshal(map[string]any{"colors": colorNames, "panels": panels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	node := exec.Command("node", "render.cjs")
+	node.Dir, node.Stdin, node.Stdout, node.Stderr = r.dir, bytes.NewReader(input), &out, &errs
+	if err := node.Run(); err != nil {
+		t.Fatalf("node: %v\n%s", err, errs.Bytes())
+	}
+	var answer struct {
+		Colors map[string]string
+		Panels []look
+	}
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil || len(answer.Panels) != len(panels) {
+		t.Fatalf("%d of %d panels: %v\n%s", len(answer.Panels), len(panels), err, errs.Bytes())
+	}
+	return answer.Panels, answer.Colors
+}
+
+// rendering asks the queries of a panel for what is to be shown.
+func (p *page) rendering(of panel, raw json.RawMessage, choice string) (rendering, error) {
+	r := rendering{at: place{p.UID, of.Title}, choice: choice, Panel: raw}
+	for _, target := range of.Targets {
+		found, err := p.asker.ask(p.question(of, target))
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", of.Title, err)
+		}
+		result := shownResult{RefID: target.RefID, Series: []shownSeries{}}
+		for _, s := range found.series {
+			values := s.Values
+			if target.Instant {
+				values = append(values, s.Value)
+			}
+			result.Series = append(result.Series, shownSeries{s.Metric, values})
+		}
+		r.Results = append(r.Results, result)
+	}
+	return r, nil
+}
+
+// rawPanels are the panels of the pages as they stand there, by their place.
+var rawPanels = sync.OnceValues(func() (map[place]json.RawMessage, error) {
+	files, err := filepath.Glob("dashboards_out/*.json")
+	all := map[place]json.RawMessage{}
+	for _, file := range files {
+		var d struct {
+			UID    string
+			Panels []json.RawMessage
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &d)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, raw := range d.Panels {
+			var p struct{ Title string }
+			if err := json.Unmarshal(raw, &p); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			all[place{d.UID, p.Title}] = raw
+		}
+	}
+	return all, err
+})
+
+// texts are what numbers of a column or of a series look like.
+var texts = []struct{ name, text *regexp.Regexp }{
+	{regexp.MustCompile(`(?i)utili[sz]ation$|^GPU-Util$|memory free|share`), regexp.MustCompile(`^-?\d+(\.\d+)?%$`)},
+	{regexp.MustCompile(`(?i)temperature`), regexp.MustCompile(`^-?\d+(\.\d+)? °C$`)},
+	{regexp.MustCompile(`^Power$|^Draw$|^Limit$`), regexp.MustCompile(`^\d+(\.\d+)? k?W$`)},
+	{regexp.MustCompile(`^Cost$`), regexp.MustCompile(`^\$\d`)},
+	{regexp.MustCompile(`^Energy$`), regexp.MustCompile(`^\d+(\.\d+)? [kM]?Wh$`)},
+}
+
+// noValue are what stands for none.
+var noValue = []string{"", "NaN", "No data"}
+
+// wordColors are what words of the state of a board are painted in.
+var wordColors = map[string]string{"OK": "green", "CRIT": "red", "GONE": "red"}
+
+// checkGrafana shows every panel as Grafana does, and looks at texts and colors.
+func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
+	raw, err := rawPanels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var panels []rendering
+	for _, name := range sorted(f.pages) {
+		for choice, chosen := range f.choices(t) {
+			p, err := f.open(f.pages[name], f.End.Add(-time.Hour), f.End, chosen)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			for _, of := range p.Panels {
+				if of.Type == "row" || of.Type == "text" {
+					continue
+				}
+				one, err := p.rendering(of, raw[place{p.UID, of.Title}], choice)
+				if err != nil {
+					t.Fatal(name, err)
+				}
+				panels = append(panels, one)
+			}
+		}
+	}
+	looks, colors := r.render(t, panels)
+	found := &findings{}
+	classes := map[string]string{} // colors by name
+	numbers, words := 0, 0
+	for i := range looks {
+		at, l := panels[i].at, &looks[i]
+		if l.Error != "" {
+			found.fail(at, "error", "Grafana: %s", l.Error)
+		}
+		for _, field := range l.Fields {
+			if field.String {
+				if text := asNumber(&field); text != "" {
+					found.fail(at, "label", "%s shows %q", field.Name, text)
+				}
+				continue
+			}
+			if color, is := classes[field.Name]; is && color != field.Color {
+				found.fail(at, "color", "%s is %s here, and %s elsewhere", field.Name, field.Color, color)
+			} else if slices.Contains(classNames(t), field.Name) {
+				classes[field.Name] = field.Color
+			}
+			for _, cell := range field.Cells {
+				n, w := checkCell(found, at, field.Name, cell, colors)
+				numbers, words = numbers+n, words+w
+			}
+		}
+		for _, cell := range l.Values {
+			n, w := checkCell(found, at, at.panel, cell, colors)
+			numbers, words = numbers+n, words+w
+		}
+	}
+	f.checkGone(found, panels, looks, colors)
+	f.report(t, found)
+	t.Logf("%d panels were shown, %d numbers and %d words looked at, %d classes have their color", len(looks), numbers, words, len(classes))
+	if numbers < 1000 || words < 50 || len(classes) < 5 {
+		t.Error("that is less than there is")
+	}
+}
+
+// asNumber returns what a column of labels shows that is not the label: "3" may become 300%.
+func asNumber(field *shownField) string {
+	for i, cell := range field.Cells {
+		if _, err := strconv.ParseFloat(field.Raw[i], 64); err == nil && cell.Text != field.Raw[i] {
+			return cell.Text
+		}
+	}
+	return ""
+}
+
+// checkCell holds a value to texts and wordColors, and returns how many of each it was.
+func checkCell(found *findings, at place, name string, cell shownCell, colors map[string]string) (numbers, words int) {
+	for _, want := range texts {
+		if want.name.MatchString(name) && !slices.Contains(noValue, cell.Text) {
+			numbers++
+			if !want.text.MatchString(cell.Text) {
+				found.fail(at, "unit", "%s shows %q", name, cell.Text)
+			}
+		}
+	}
+	if want, is := wordColors[cell.Text]; is {
+		words++
+		if cell.Color != colors[want] {
+			found.fail(at, "color", "%s is %s, not %s", cell.Text, cell.Color, want)
+		}
+	}
+	return numbers, words
+}
+
+// classNames are those of lib/colors.libsonnet.
+var classNames = func() func(*testing.T) []string {
+	read := sync.OnceValues(func() (names []string, err error) {
+		text, err := mixin.Evaluate(".", `[class[0] for class in (import 'lib/colors.libsonnet').classes]`)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &names)
+		}
+		return names, err
+	})
+	return func(t *testing.T) []string {
+		t.Helper()
+		names, err := read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+}()
+
+// checkGone looks for the boards that are gone: each is a red GONE among the boards of Fleet.
+func (f *playedFleet) checkGone(found *findings, panels []rendering, looks []look, colors map[string]string) {
+	at := place{"kpulse-fleet", "GPUs"}
+	i := slices.IndexFunc(panels, func(r rendering) bool { return r.at == at && r.choice == "all" })
+	if i < 0 {
+		found.fail(at, "gone", "there is no such panel")
+		return
+	}
+	for _, incident := range f.Incidents {
+		if incident.Alert != "KpulseGPUMissing" {
+			continue
+		}
+		uuids, health := looks[i].field("UUID"), looks[i].field("Health")
+		row := -1
+		if uuids != nil && health != nil {
+			row = slices.Index(uuids.Raw, incident.UUID)
+		}
+		if row < 0 || health.Cells[row].Text != "GONE" || health.Cells[row].Color != colors["red"] {
+			found.fail(at, "gone", "%s: %s is no red GONE", incident.Name, incident.UUID)
+		}
+	}
+}
+
+// checkThresholds shows made-up values in the panels that count what is wrong.
+func (r renderer) checkThresholds(t *testing.T) {
+	raw, err := rawPanels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		at          place
+		value, want string
+	}{
+		{place{"kpulse-fleet", "Critical"}, "0", "green"},
+		{place{"kpulse-fleet", "Critical"}, "1", "red"},
+		{place{"kpulse-health", "Missing"}, "0", "green"},
+		{place{"kpulse-health", "Missing"}, "2", "red"},
+		{place{"kpulse-proxy", "Proxies down"}, "0", "green"},
+		{place{"kpulse-proxy", "Proxies down"}, "3", "red"},
+		{place{"kpulse-power", "Slowed by heat"}, "1", "orange"},
+	}
+	var panels []rendering
+	for _, c := range cases {
+		if raw[c.at] == nil {
+			t.Fatalf("%v is no panel; there are %v", c.at, slices.Collect(maps.Keys(raw)))
+		}
+		panels = append(panels, rendering{Panel: raw[c.at], Results: []shownResult{{"A", []shownSeries{{map[string]string{}, [][2]json.RawMessage{{json.RawMessage("1"), json.RawMessage(`"` + c.value + `"`)}}}}}}})
+	}
+	looks, colors := r.render(t, panels)
+	for i, c := range cases {
+		if len(looks[i].Values) != 1 || looks[i].Values[0].Color != colors[c.want] || !strings.HasPrefix(looks[i].Values[0].Text, c.value) {
+			t.Errorf("%v of %s is %+v, want it %s", c.at, c.value, looks[i], c.want)
+		}
+	}
+}

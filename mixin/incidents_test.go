@@ -1,0 +1,114 @@
+package mixin_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/mixin/backfill"
+)
+
+// checkIncidents goes the way of whoever is paged: from the alert by the link in its
+// annotation to a page, whose variables name what went wrong, and whose panels show it.
+func (f *playedFleet) checkIncidents(t *testing.T) {
+	found := &findings{}
+	stops := 0
+	for _, i := range f.Incidents {
+		if i.Alert == "" {
+			continue
+		}
+		at := place{"incident", i.Name}
+		alert := f.alertOf(i)
+		if alert == nil {
+			found.fail(at, "alert", "no %s fires of it", i.Alert)
+			continue
+		}
+		stops++
+		p, err := f.follow(alert.Annotations["dashboard_url"])
+		if err != nil {
+			found.fail(at, "link", "%s: %v", i.Alert, err)
+			continue
+		}
+		stops++
+		for name, chosen := range p.chosen {
+			for _, value := range chosen {
+				if !slices.Contains(p.values[name], value) {
+					found.fail(at, "variable", "%s of %s has no %q among %d", name, p.UID, value, len(p.values[name]))
+				}
+			}
+		}
+		shown, err := p.shows(i)
+		if err != nil {
+			found.fail(at, "error", "%s: %v", p.UID, err)
+		} else if len(shown) == 0 {
+			found.fail(at, "panel", "no panel of %s with %v has it", p.UID, p.chosen)
+		}
+		stops++
+		t.Logf("%s: %s leads to %s with %v, where it is in %q", i.Name, i.Alert, p.UID, p.chosen, shown)
+	}
+	f.report(t, found)
+	t.Logf("%d stops", stops)
+}
+
+// alertOf returns the alert that tells of an incident, nil for none.
+func (f *playedFleet) alertOf(i backfill.Incident) *backfill.Alert {
+	at := slices.IndexFunc(f.Alerts, func(a backfill.Alert) bool {
+		return a.Labels["alertname"] == i.Alert && i.Is(a.Labels)
+	})
+	if at < 0 {
+		return nil
+	}
+	return &f.Alerts[at]
+}
+
+// follow opens the page that a link of an alert leads to, over the hour before the end.
+func (f *playedFleet) follow(link string) (*page, error) {
+	if link == "" {
+		return nil, fmt.Errorf("it has no dashboard_url")
+	}
+	to, err := url.Parse(link)
+	if err != nil {
+		return nil, err
+	}
+	_, uid, found := strings.Cut(to.Path, "/d/")
+	uid, _, _ = strings.Cut(uid, "/")
+	for _, d := range f.pages {
+		if !found || d.UID != uid {
+			continue
+		}
+		chosen := map[string][]string{}
+		for name, values := range to.Query() {
+			v, is := strings.CutPrefix(name, "var-")
+			if !is {
+				continue
+			}
+			if !slices.ContainsFunc(d.Templating.List, func(known variable) bool { return known.Name == v }) {
+				return nil, fmt.Errorf("%s has no variable %s", uid, v)
+			}
+			if !slices.Contains(values, "") { // a label that the alert has not
+				chosen[v] = values
+			}
+		}
+		return f.open(d, f.End.Add(-time.Hour), f.End, chosen)
+	}
+	return nil, fmt.Errorf("%s leads to no page", link)
+}
+
+// shows returns the titles of the panels of a page that have an incident among their results.
+func (p *page) shows(i backfill.Incident) (titles []string, err error) {
+	for _, of := range p.Panels {
+		for _, target := range of.Targets {
+			r, err := p.asker.ask(p.question(of, target))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", of.Title, err)
+			}
+			if slices.ContainsFunc(r.series, func(s series) bool { return i.Is(s.Metric) }) && !slices.Contains(titles, of.Title) {
+				titles = append(titles, of.Title)
+			}
+		}
+	}
+	return titles, nil
+}

@@ -137,7 +137,7 @@ rules: ## Write the rules that are generated from constants of the program
 fleet: build ## Measure what a fleet costs a Prometheus, and write it into rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
 	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -write rules/README.md -sizes deploy/fleet/README.md $(addprefix rules/,$(RULES))
 
-RULES := kpulse-node.rules.yml kpulse-fleet.rules.yml kpulse-gangs.rules.yml kpulse-users.rules.yml
+RULES := kpulse-node.rules.yml kpulse-fleet.rules.yml kpulse-boards.rules.yml kpulse-gangs.rules.yml kpulse-users.rules.yml
 
 rules-cost: ## Measure what the rules cost a Prometheus, and write it into rules/README.md (minutes; 1000 nodes take 5 GB of memory)
 	go -C rules/cost run . -write ../README.md $(addprefix ../,$(RULES))

@@ -35,7 +35,7 @@ const (
 // ruleFiles are where the rules are written, beside the mixin's folder, in the order of
 // their evaluation. twin/dcgm-exporter.rules.yml is left out: it is for clusters without the
 // proxy.
-var ruleFiles = []string{"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-gangs.rules.yml", "../rules/kpulse-users.rules.yml"}
+var ruleFiles = []string{"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-boards.rules.yml", "../rules/kpulse-gangs.rules.yml", "../rules/kpulse-users.rules.yml"}
 
 // dashboardsDir is where the dashboards go, a file each.
 const dashboardsDir = "dashboards_out"

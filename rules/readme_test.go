@@ -74,7 +74,7 @@ func TestREADME(t *testing.T) {
 func TestREADMELabels(t *testing.T) {
 	label := regexp.MustCompile(`(\w+)="([^"]*)"`)
 	rows := tables(t)
-	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"} {
+	for _, file := range []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-boards.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"} {
 		listed, met := map[string]string{}, map[string]map[string]bool{}
 		for _, r := range rows[file] {
 			listed[r.series], met[r.series] = r.labels, map[string]bool{}

@@ -80,7 +80,7 @@ func shippedRules(t *testing.T, pattern string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"}
+	order := []string{"kpulse-node.rules.yml", "kpulse-fleet.rules.yml", "kpulse-boards.rules.yml", "kpulse-gangs.rules.yml", "kpulse-users.rules.yml"}
 	slices.SortFunc(files, func(a, b string) int {
 		return slices.Index(order, filepath.Base(a)) - slices.Index(order, filepath.Base(b))
 	})

@@ -134,8 +134,8 @@ func alertNames(t *testing.T) []string {
 			}
 		}
 	}
-	if len(names) != 29 {
-		t.Errorf("there are %d alerts, not 29", len(names))
+	if len(names) != 31 {
+		t.Errorf("there are %d alerts, not 31", len(names))
 	}
 	return names
 }
@@ -148,15 +148,26 @@ var (
 	threeFirst  = regexp.MustCompile("^# \\w+\n\n## Run first\n\n```sh\n([^\n]+\n){3}```\n\n## Meaning\n")
 )
 
+// dashboardOf is the uid of the dashboard that an address is of.
+var dashboardOf = regexp.MustCompile(`/d/([a-z-]+)\?`)
+
 // toActOn says of which group the alerts ask for an action.
 func toActOn(group string) bool { return group == "kpulse-actions" || group == "kpulse-jobs" }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
 	names := alertNames(t)
-	act := map[string]bool{}
+	act, pages, titles := map[string]bool{}, map[string]string{}, map[string]string{}
+	for _, d := range dashboards(t) {
+		titles[d.UID] = d.Title
+	}
 	for _, group := range groups(t, "tests/all_alerts.yaml") {
 		for _, rule := range group.Rules {
 			act[rule.Alert] = toActOn(group.Name)
+			var named []string
+			for _, match := range dashboardOf.FindAllStringSubmatch(rule.Annotations["dashboard_url"], -1) {
+				named = append(named, titles[match[1]])
+			}
+			pages[rule.Alert] = strings.Join(named, ", or ")
 		}
 	}
 	for _, name := range names {
@@ -181,6 +192,9 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 			}
 			at += i
 		}
+		if line := "\nDashboard: " + pages[name] + ".\n"; !strings.Contains(string(text), line) {
+			t.Errorf("the runbook of %s does not say%q", name, line)
+		}
 		if !strings.HasPrefix(string(text), "# "+name+"\n") {
 			t.Errorf("the runbook of %s begins otherwise", name)
 		}
@@ -193,13 +207,43 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 }
 
+// TestAlertsLeadToTheirPage: dashboard_url names a dashboard, and sets variables that it has by labels that the alert
+// can have.
+func TestAlertsLeadToTheirPage(t *testing.T) {
+	variables := map[string][]string{}
+	for _, d := range dashboards(t) {
+		for _, v := range d.Templating.List {
+			variables[d.UID] = append(variables[d.UID], v.Name)
+		}
+	}
+	part := regexp.MustCompile(`/d/([a-z-]+)\?|\{\{ with \$labels\.([a-z_]+) \}\}&var-([a-z_]+)=\{\{ \. \| urlquery \}\}\{\{ end \}\}`)
+	for _, group := range groups(t, "tests/all_alerts.yaml") {
+		for _, rule := range group.Rules {
+			uid, set := "", 0
+			for _, match := range part.FindAllStringSubmatch(rule.Annotations["dashboard_url"], -1) {
+				switch {
+				case match[1] != "":
+					uid = match[1]
+				case !slices.Contains(variables[uid], match[3]):
+					t.Errorf("%s: %s has no variable %s", rule.Alert, uid, match[3])
+				case strings.Contains(rule.Expr, match[2]), regexp.MustCompile(`\b(allocation|gang):`).MatchString(rule.Expr): // those have all
+					set++
+				}
+			}
+			if variables[uid] == nil || set == 0 {
+				t.Errorf("%s leads to %q, of which it chooses nothing: %s", rule.Alert, uid, rule.Annotations["dashboard_url"])
+			}
+		}
+	}
+}
+
 func TestAlertsSayWhatIsNeeded(t *testing.T) {
 	for _, group := range groups(t, "tests/all_alerts.yaml") {
 		for _, rule := range group.Rules {
 			if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) {
 				t.Errorf("%s has the severity %q", rule.Alert, rule.Labels["severity"])
 			}
-			for _, key := range []string{"summary", "description", "runbook_url"} {
+			for _, key := range []string{"summary", "description", "runbook_url", "dashboard_url"} {
 				if rule.Annotations[key] == "" {
 					t.Errorf("%s has no %s", rule.Alert, key)
 				}

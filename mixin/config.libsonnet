@@ -57,15 +57,20 @@
     sourceStaleSeconds: 300,  // since the last reading
     sourceUnchangedSeconds: 900,  // since any value changed; energy rises on an idle GPU too
     scrapeIntervalSeconds: 15,
+    lostTicksShare: 0.05,  // of a stream's ticks, missed or dropped
     stragglerShare: 0.5,  // of the job's median; at most 0.5, what the rules call a straggler
     idleMemoryBytes: 8 * 1024 * 1024 * 1024,
     healthChangesPerHour: 6,
+
+    // Where people open Grafana, as 'https://grafana.example.org': the annotation dashboard_url
+    // of each alert begins with it.
+    grafanaURL: '',
 
     grafanaKpulse: {
       dashboardNamePrefix: 'kpulse / ',
       dashboardTags: ['kpulse-mixin'],
       linkPrefix: '',
-      refresh: '30s',
+      refresh: '1m',  // what is recorded changes no oftener
       minimumTimeInterval: '1m',
       grafanaTimezone: 'UTC',
       period: 'now-3h',

@@ -150,8 +150,8 @@ func (f *fleet) checkAlerts(t *testing.T) {
 var emptyInFleet = []string{
 	"Jobs", "Users", "Accounts", "Stragglers", // pods hold the GPUs, and no workload has four
 	"Held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is so
-	"Streams",                                                              // the sources are scraped
-	"XIDs by code", "Conditions over time", "Recommended action over time", // nothing is wrong with the GPU that is looked at
+	"Streams",      // the sources are scraped
+	"XIDs by code", // nothing is wrong with the GPU that is looked at
 	// The exporters have no such counters.
 	"Pipes", "PCIe", "NVLink", "What holds the clocks down", "Memory errors", "Link errors", "Memory errors and remapped rows", "Correctable errors by board",
 	"PCIe replays", "NVLink errors", "PCIe width", "Power against the limit", "Throttled share of busy time", "Most throttled",

@@ -77,11 +77,7 @@ func TestTheDemoPages(t *testing.T) {
 		}
 	}
 	for _, form := range forms {
-		excused := slices.Collect(maps.Keys(empty))
-		if form == "lean" {
-			excused = slices.AppendSeq(excused, maps.Keys(emptyIfLean))
-		}
-		s.checkPanels(t, choice{hostname: form, gpu: "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00"}, excused)
+		s.checkPanels(t, choice{hostname: form, gpu: "GPU-5d0e0001-3c41-4f0a-9a61-0b7c6e5f1a00"}, slices.Collect(maps.Keys(empty)))
 	}
 	stop["full"]()
 	s.watch(t, 5*time.Minute, []string{"KpulseProxyInstanceDown", "KpulseUpstreamDown, inhibited"})
@@ -175,12 +171,6 @@ var empty = map[string]string{
 	"Throttled share of busy time": "the demo has no such counters",
 	"Most throttled":               "the demo has no such counters",
 	"XIDs by code":                 "the GPU that is looked at has none",
-}
-
-// emptyIfLean are those for which the lean form has no series.
-var emptyIfLean = map[string]string{
-	"Conditions over time":         "none is raised on that GPU",
-	"Recommended action over time": "nothing is to be done about that GPU",
 }
 
 // choice is what is chosen of a dashboard's variables; an empty hostname is all.

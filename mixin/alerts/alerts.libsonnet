@@ -3,4 +3,5 @@
 (import 'actions.libsonnet') +
 (import 'jobs.libsonnet') +
 (import 'efficiency.libsonnet') +
-(import '../lib/runbooks.libsonnet')
+(import '../lib/runbooks.libsonnet') +
+(import '../lib/pages.libsonnet')

@@ -42,17 +42,29 @@ local labels = import '../lib/labels.libsonnet';
         {
           alert: 'KpulseGPUMissing',
           // The proxy tells of a GPU that went for an hour, or of one that --expected-gpus
-          // lacks for good; after that hour, history tells that the host had more. Neither
-          // speaks while the proxy itself is silent. Whatever makes a GPU fall off the bus
-          // makes scrapes fail too, so that both look at five minutes and `for` is not set
-          // back by each of them.
+          // lacks for good; after that hour, what was recorded of it tells which one it was, and
+          // without that, that the host had more. Whatever makes a GPU fall off the bus makes
+          // scrapes fail too, so that all look at five minutes and `for` is not set back by each
+          // of them. Of an index that lacks a board, the one that was there is told of.
           expr: |||
-            max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0
+            max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid!=""}[5m])) == 0
+            or
+            0 * (max by (%(board)s) (device:kpulse_gpu_gone:timestamp{uuid!=""}) < time() - 300)
             or
             (
-              max_over_time(host:kpulse_gpus_present:count[6h]) - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
+              max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid=""}[5m])) == 0
+              unless on (%(host)s, gpu)
+              device:kpulse_gpu_gone:timestamp{uuid!=""}
+            )
+            or
+            (
+              host:kpulse_gpus_present:max6h - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
               unless on (%(host)s)
-              max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0
+              (
+                max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0
+                or
+                max by (%(board)s) (device:kpulse_gpu_gone:timestamp)
+              )
             )
           ||| % c,
           'for': '5m',
@@ -119,12 +131,12 @@ local labels = import '../lib/labels.libsonnet';
           // A code of a switch appears with its first error, as 1, of which an increase knows
           // nothing; one that comes back after an outage is not new.
           expr: |||
-            max by (%(switch)s) (increase(kpulse_nvswitch_sxid_errors_total{%(kpulseSelector)s}[15m])) > 0
+            max by (%(switch)s) (increase(kpulse_nvswitch_sxid_errors_total%(kpulseOnly)s[15m])) > 0
             or
             (
-              max by (%(switch)s) (kpulse_nvswitch_sxid_errors_total{%(kpulseSelector)s})
+              max by (%(switch)s) (kpulse_nvswitch_sxid_errors_total%(kpulseOnly)s)
               unless
-              max by (%(switch)s) (last_over_time(kpulse_nvswitch_sxid_errors_total{%(kpulseSelector)s}[6h] offset 15m))
+              max by (%(switch)s) (last_over_time(kpulse_nvswitch_sxid_errors_total%(kpulseOnly)s[6h] offset 15m))
             )
           ||| % (c { switch: c.host + ', pci_bus_id, sxid' }),
           'for': '0m',

@@ -10,6 +10,20 @@ local labels = import '../lib/labels.libsonnet';
 
   local down = labels.down(c),
 
+  // lost is an alert about the share of a stream's ticks that the proxy never gets to see, of all that there should be.
+  local lost(name, counter, more, summary, description) = {
+    alert: name,
+    expr: |||
+      max by (%(stream)s) (rate(%(counter)s%(kpulseOnly)s[15m]))
+      / on (%(stream)s)
+      max by (%(stream)s) (rate(kpulse_source_ticks_total%(kpulseOnly)s[15m])%(more)s)
+      > %(lostTicksShare)g
+    ||| % (c { stream: '%s, instance, source, stream' % c.clusterLabel, counter: counter, more: more % c }),
+    'for': '15m',
+    labels: { severity: c.warningSeverity },
+    annotations: { summary: summary, description: description },
+  },
+
   prometheusAlerts+:: {
     groups+: [{
       name: 'kpulse-proxy',
@@ -79,6 +93,20 @@ local labels = import '../lib/labels.libsonnet';
             description: 'Reading {{ $labels.source }} on {{ $labels.instance }} takes {{ $value | humanizeDuration }}: soon scrapes time out.',
           },
         },
+        lost(
+          'KpulseSourceMissingTicks',
+          'kpulse_source_ticks_missed_total',
+          ' + rate(kpulse_source_ticks_missed_total%(kpulseOnly)s[15m])',
+          'A stream of GPU readings skips ticks.',
+          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} did not come within 15 minutes: what happens between them is not seen.'
+        ),
+        lost(
+          'KpulseSourceEvicting',
+          'kpulse_source_ticks_evicted_total',
+          '',
+          'A proxy does not keep up with its stream of GPU readings.',
+          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} were dropped within 15 minutes, because newer ones came before they were read.'
+        ),
         {
           alert: 'KpulseParseErrors',
           expr: |||

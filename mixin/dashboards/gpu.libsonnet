@@ -14,8 +14,16 @@ local v = import '../lib/variable.libsonnet';
   local device(name, more='') = 'max by (%s) (%s%s)' % [labels.device(c), name, raw(more)],
   local board(name, more='') = 'max by (%s) (%s%s)' % [labels.board(c), name, raw(more)],
   local by(label, name, more='') = 'max by (%s, %s) (%s%s)' % [labels.board(c), label, name, raw(more)],
-  // held is by with a 0 for what held at any time of the range, and does not now.
+  // held is by with a 0 for what held at any time of the range, and does not now. In heldOrNone "none" is 2 while nothing
+  // holds on a board of which something could be looked at, so that the timeline of a board that is well says so.
   local held(label, name) = q.or0(by(label, name), 'max by (%s, %s) (last_over_time(%s%s[$__range]))' % [labels.board(c), label, name, raw()]),
+  local heldOrNone(label, name) = '%s\nor\nlabel_replace(2 + 0 * %s, "%s", "none", "", "") unless on (%s) %s == 1' % [
+    held(label, name),
+    board('kpulse_gpu_health_conditions_read'),
+    label,
+    labels.board(c),
+    by(label, name),
+  ],
   // An instance is named in every legend; a board that is not cut has no such label.
   local mig = ' {{mig_instance}}',
   local ratio(title, description, list) = p.timeseries(
@@ -81,14 +89,14 @@ local v = import '../lib/variable.libsonnet';
             'Conditions over time',
             'Each condition that was raised: 1 while it is. kpulse_gpu_health_conditions_read says how many are looked at; with --series=full those that were never raised are here too.',
             'none',
-            [p.query(held('condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
-          ) + p.mappings({ '0': { text: 'clear', color: 'green' }, '1': { text: 'raised', color: 'red' } })),
+            [p.query(heldOrNone('condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
+          ) + p.mappings({ '0': { text: 'clear', color: 'green' }, '1': { text: 'raised', color: 'red' }, '2': { text: 'nothing is raised', color: 'green' } })),
           d.at(24, 4, p.stateTimeline(
             'Recommended action over time',
             'What has to be done about the board: the most that its conditions, or the driver itself, ask for.',
             'none',
-            [p.query(held('action', 'kpulse_gpu_recommended_action'), '{{action}}')]
-          ) + p.mappings({ '0': { text: 'no', color: 'text' }, '1': { text: 'yes', color: 'orange' } })),
+            [p.query(heldOrNone('action', 'kpulse_gpu_recommended_action'), '{{action}}')]
+          ) + p.mappings({ '0': { text: 'no', color: 'text' }, '1': { text: 'yes', color: 'orange' }, '2': { text: 'nothing to do', color: 'text' } })),
         ]),
         d.row('Activity', [
           d.at(12, 8, ratio('Real utilization and its inputs', 'The score and what it is made of. A high engine line above low SM and tensor lines is a GPU that is busy and empty.', [

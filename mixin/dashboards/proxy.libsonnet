@@ -77,10 +77,11 @@ local v = import '../lib/variable.libsonnet';
           ) + p.range(0, null)),
           d.at(24, 7, p.timeseries(
             'Streams',
-            'Restarts, and ticks that were lost because nobody took them in time. Only where the proxy drives dcgmi or NVML itself.',
+            'Restarts, ticks that did not come in their time, and ticks that were lost because the proxy did not read them in time. Only where it drives dcgmi or NVML itself; the runbooks of KpulseSourceMissingTicks and KpulseSourceEvicting say what to do.',
             'cps',
             [
               p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_restarts_total')], 'restarts, {{stream}}'),
+              p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_ticks_missed_total')], 'missed ticks, {{stream}}'),
               p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_ticks_evicted_total')], 'lost ticks, {{stream}}'),
             ]
           ) + p.range(0, null)),

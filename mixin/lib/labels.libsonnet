@@ -43,11 +43,20 @@
   // instance, which one; what its alert says of holders must not name its neighbours'.
   gpuName:: 'GPU {{ $labels.gpu }}{{ with $labels.mig_instance }}, MIG instance {{ . }},{{ end }} of {{ $labels.hostname }}',
   gpuWords:: self.gpuName + ' ({{ $labels.uuid }})',
-  holderWords(c):: self.heldBy(' Held by', 'kpulse_allocation_info{%suuid="%%s"}' % c.kpulseMatchers, '$labels.uuid'),
+  // Of a GPU that is gone, who held it last within half an hour.
+  holderWords(c):: self.heldBy(
+    ' Held by',
+    'kpulse_allocation_info{%(only)suuid="%%[1]s"} or last_over_time(kpulse_allocation_info{%(only)suuid="%%[1]s"}[30m]) unless on (uuid) kpulse_gpu_present{%(only)suuid="%%[1]s"} == 1' % { only: c.kpulseMatchers },
+    '$labels.uuid'
+  ),
   instanceHolderWords(c)::
     self.heldBy(' Held by', 'kpulse_allocation_info{%suuid="%%s", mig_instance="%%s"}' % c.kpulseMatchers, '$labels.uuid $labels.mig_instance'),
   // Of a GPU that is gone: who held it until then.
-  lastHolderWords(c):: self.heldBy(' It was held by', 'last_over_time(kpulse_allocation_info{%suuid="%%s"}[30m])' % c.kpulseMatchers, '$labels.uuid'),
+  lastHolderWords(c):: self.heldBy(
+    ' It was held by',
+    'last_over_time(kpulse_allocation_info{%suuid="%%[1]s"}[30m]) or allocation:kpulse_allocation_gone:info{uuid="%%[1]s"}' % c.kpulseMatchers,
+    '$labels.uuid'
+  ),
   heldBy(words, info, ids)::
     '{{ range printf `max by (workload_namespace, workload_pod, hpc_job) (' + info + ')` ' + ids + ' | query }}' +
     words + '{{ with .Labels.workload_pod }} pod {{ . }}{{ end }}{{ with .Labels.workload_namespace }} in {{ . }}{{ end }}{{ with .Labels.hpc_job }} job {{ . }}{{ end }}.{{ end }}',

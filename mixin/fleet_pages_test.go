@@ -164,8 +164,6 @@ var excused = map[string]excuse{
 	"kpulse-classes/Stragglers":                  {[]string{"one host", "gone GPU"}, "the straggler is on another host"},
 	"kpulse-efficiency/Held and idle":            {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-efficiency/Memory held by idle GPUs": {[]string{"gone GPU"}, "no GPU of the host is idle"},
-	"kpulse-gpu/Conditions over time":            {wellGPU, "none was raised"},
-	"kpulse-gpu/Recommended action over time":    {wellGPU, "nothing was to be done"},
 	"kpulse-gpu/What holds the clocks down":      {wellGPU, "nothing does"},
 	"kpulse-gpu/XIDs by code":                    {wellGPU, "it had none"},
 	"kpulse-health/Boards by recommended action": {wellHost, "nothing is to be done on the host"},

@@ -10,9 +10,9 @@ import (
 
 // painter draws devices. It keeps memory for the next frame.
 type painter struct {
-	history sparkline
-	upper   []float64     // a line of a chart
-	fitting []deviceChart // of a device
+	history      sparkline
+	line, behind []float64     // of a chart
+	fitting      []deviceChart // of a device
 	// stripped devices have a strip of their classes elsewhere.
 	stripped bool
 }

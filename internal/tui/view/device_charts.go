@@ -27,6 +27,9 @@ var deviceCharts = []deviceChart{
 	{client.MetricTemperature, client.MetricMemoryTemperature, styleSeries4, false},
 	{client.MetricNVLink, client.MetricNone, styleIO, false},
 	{client.MetricPCIeReceive, client.MetricPCIeTransmit, styleIO, false},
+	{client.MetricSM, client.MetricOccupancy, styleUtil2, false},
+	{client.MetricTensor, client.MetricNone, styleUtil2, false},
+	{client.MetricDRAM, client.MetricMemCopy, styleMemory, false},
 }
 
 const (
@@ -37,6 +40,8 @@ const (
 	mainChartWidth, mainChartHeight = 100, 22
 	// stackedHeight is the least height of a chart that shares its clock with others.
 	stackedHeight = 7
+	// goodChartWidth and goodChartHeight are those of more than four charts.
+	goodChartWidth, goodChartHeight = 48, 13
 	// chartAspect is the aspect of a chart, in cells, that reads best.
 	chartAspect = 4.5
 )
@@ -77,11 +82,9 @@ func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 // fit next to each other.
 func (p *painter) mainChart(r screen.Rect, s *State, g *client.GPU, charts []deviceChart, with below) {
 	columns, low := 0, 0
-	if r.H >= mainChartHeight {
-		columns, low = min(len(charts)-1, (r.W+1)/(deviceChartWidth+2)), max(chartHeight, r.H*2/5)
-	}
-	if columns == 0 {
-		low = 0
+	if r.H >= mainChartHeight && len(charts) > 1 {
+		columns = min(len(charts)-1, fewOf((r.W+1)/(deviceChartWidth+2), r.W/goodChartWidth))
+		low = max(chartHeight, r.H*2/5)
 	}
 	p.deviceChart(r.Sub(0, 0, r.W, r.H-low), s, g, &charts[0], with)
 	for i := range columns {
@@ -93,7 +96,7 @@ func (p *painter) mainChart(r screen.Rect, s *State, g *client.GPU, charts []dev
 // stack draws as many of charts as fit below each other over one clock, and returns their
 // number.
 func (p *painter) stack(r screen.Rect, s *State, g *client.GPU, charts []deviceChart) int {
-	n := min(len(charts), (r.H-1)/stackedHeight)
+	n := min(len(charts), fewOf((r.H-1)/stackedHeight, (r.H-1)/goodChartHeight))
 	for i := range n {
 		y, next := i*(r.H-1)/n, (i+1)*(r.H-1)/n
 		with := chartBare
@@ -104,6 +107,10 @@ func (p *painter) stack(r screen.Rect, s *State, g *client.GPU, charts []deviceC
 	}
 	return max(n, 0)
 }
+
+// fewOf returns how many charts to draw next to each other where most fit, and good ones of a
+// size that reads well: four come before that size.
+func fewOf(most, good int) int { return max(min(most, 4), good) }
 
 // chartGrid returns the columns and rows of the most of n charts that fit w × h cells: those
 // with which charts come next to chartAspect.
@@ -146,7 +153,7 @@ func (p *painter) deviceChart(r screen.Rect, s *State, g *client.GPU, c *deviceC
 	if cells < 1 || dots < 1 {
 		return
 	}
-	columns := history.Columns{N: dots, Step: columnStep(s, dots), PerCell: dots / cells}
+	columns := lineColumns(s, cells, dots)
 	limit := p.chartLimit(s, g, c, columns)
 	plot := valueAxis(body, limit, f)
 	if l := info.Limit(g); l < limit && plot.H >= gridFrom { // of a temperature
@@ -162,21 +169,48 @@ func (p *painter) deviceChart(r screen.Rect, s *State, g *client.GPU, c *deviceC
 	if with != chartBare {
 		timeAxis(at, s, columns.Cell())
 	}
+	p.lines(plot, s, g, c, columns, limit)
+}
+
+// lines draws the lines of a chart, and shades what is wasted.
+func (p *painter) lines(plot screen.Rect, s *State, g *client.GPU, c *deviceChart, columns history.Columns, limit float64) {
+	dots, _ := plot.Dots()
 	if c.behind != client.MetricNone {
 		p.history.read(s, g, c.behind, columns)
-		p.upper = append(p.upper[:0], p.history.Values...)
+		p.behind = stretch(p.behind[:0], p.history.Values, dots/columns.N)
 	}
 	p.history.read(s, g, c.metric, columns)
+	p.line = stretch(p.line[:0], p.history.Values, dots/columns.N)
 	if c.wasted {
-		plot.Band(p.history.Values, p.upper, 0, limit, styleUtil0)
+		plot.Band(p.line, p.behind, 0, limit, styleUtil0)
 	}
 	if c.behind != client.MetricNone {
 		if s.Mono {
-			dash(p.upper, 2*columns.PerCell)
+			dash(p.behind, 2*dots/plot.W)
 		}
-		plot.Line(p.upper, 0, limit, styleSeries3)
+		plot.Line(p.behind, 0, limit, styleSeries3)
 	}
-	plot.Line(p.history.Values, 0, limit, c.style)
+	plot.Line(p.line, 0, limit, c.style)
+}
+
+// lineColumns returns the columns of a line in so many cells: one for each dot, or where that
+// shows more of the past and no more of the window, one for each cell.
+func lineColumns(s *State, cells, dots int) history.Columns {
+	step := columnStep(s, dots)
+	if step == columnStep(s, cells) {
+		return history.Columns{N: cells, Step: step, PerCell: 1}
+	}
+	return history.Columns{N: dots, Step: step, PerCell: dots / cells}
+}
+
+// stretch appends each of values n times to dst.
+func stretch(dst, values []float64, n int) []float64 {
+	for _, v := range values {
+		for range n {
+			dst = append(dst, v)
+		}
+	}
+	return dst
 }
 
 // chartLimit returns the upper end of the axis of a chart: a limit that does not move, or for

@@ -32,6 +32,8 @@ const (
 	// focusMain is the height of the main chart for which readings take another column, and
 	// focusMainLeast that from which it is drawn.
 	focusMain, focusMainLeast = 16, 6
+	// focusWide is the width of a column from which readings take another one.
+	focusWide = 130
 )
 
 // Draw draws the selected device.
@@ -181,9 +183,9 @@ func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU, cha
 		f.rows = rowsFor(f.rows[:0], g, false)
 	}
 	columns, high := 0, r.H
-	for columns < maxColumns && r.H-high-1 < focusMain {
+	for columns < maxColumns && (r.H-high-1 < focusMain || r.W/columns > focusWide) {
 		columns++
-		high = f.split(columns)
+		high = f.split(columns, r.H)
 	}
 	if free := r.H - high - 1; free >= focusMainLeast {
 		f.fleet.mainChart(r.Sub(0, 0, r.W, free), s, g, charts, chartWithStrip)
@@ -212,11 +214,11 @@ func (f *focusView) readings(r, border screen.Rect, s *State, g *client.GPU, cha
 const focusGap = 2
 
 // split divides the rows into columns and returns the height of the highest. Sections stay
-// whole if that makes columns at most a few rows higher.
-func (f *focusView) split(columns int) int {
+// whole if that makes columns at most a few rows higher, and no higher than most.
+func (f *focusView) split(columns, most int) int {
 	const higher = 3
 	least := (len(f.rows) + columns - 1) / columns
-	for high := least; high <= least+higher; high++ {
+	for high := least; high <= min(least+higher, max(most, least)); high++ {
 		if f.splitSections(columns, high) {
 			return high
 		}
@@ -344,9 +346,12 @@ func (f *focusView) trend(r screen.Rect, s *State, g *client.GPU, row *focusRow)
 		if w < 1 {
 			return
 		}
-		limit = niceLimit(h.highest(s, g, m, history.Columns{N: w, Step: columnStep(s, w), PerCell: 1}))
-		r.Text(w+1, 0, len(to), to, styleFaint)
-		number(r, w+1+len(to), 0, widthRate, limit, unitFormats[info.Unit].format, styleFaint)
+		limit = 1
+		if highest := h.highest(s, g, m, history.Columns{N: w, Step: columnStep(s, w), PerCell: 1}); highest > 0 {
+			limit = niceLimit(highest)
+			r.Text(w+1, 0, len(to), to, styleFaint)
+			number(r, w+1+len(to), 0, widthRate, limit, unitFormats[info.Unit].format, styleFaint)
+		}
 		r = r.Sub(0, 0, w, 1)
 	}
 	h.area(r, s, g, m, limit, color)

@@ -28,11 +28,12 @@ var goldenFrames = []struct {
 	{40, 10, Fleet, []string{"one", "eight", "many", "sick", "wasted"}},
 	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "sorted", "ascii", "none"}},
 	{100, 30, Fleet, []string{"sixteen"}},
-	{120, 40, Fleet, []string{"sick", "mig", "wasted"}},
-	{160, 45, Fleet, []string{"one", "eight", "sixteen", "wasted"}},
+	{120, 30, Fleet, []string{"one", "story"}},
+	{120, 40, Fleet, []string{"sick", "mig", "wasted", "story"}},
+	{160, 45, Fleet, []string{"one", "eight", "sixteen", "wasted", "story", "mono", "ascii", "nodes", "mig"}},
 	{200, 50, Fleet, []string{"many"}},
 	{240, 67, Fleet, []string{"eight"}},
-	{300, 80, Fleet, []string{"four"}},
+	{300, 80, Fleet, []string{"one", "four", "story"}},
 	{320, 90, Fleet, []string{"sixteen"}},
 
 	{40, 10, Fleet, []string{"racks", "cut"}},
@@ -43,9 +44,11 @@ var goldenFrames = []struct {
 
 	{40, 10, Focus, []string{"eight"}},
 	{80, 24, Focus, []string{"eight", "sick", "missing", "mig"}},
+	{120, 30, Focus, []string{"one"}},
 	{120, 40, Focus, []string{"one"}},
-	{160, 45, Focus, []string{"sick", "racks", "cut"}},
+	{160, 45, Focus, []string{"sick", "racks", "cut", "story", "mono", "ascii"}},
 	{240, 67, Focus, []string{"sixteen"}},
+	{300, 80, Focus, []string{"story"}},
 
 	{40, 10, Plot, []string{"four"}},
 	{80, 24, Plot, []string{"four", "sixteen", "ascii", "blocks"}},

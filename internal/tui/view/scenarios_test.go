@@ -39,6 +39,8 @@ var scenarios = []scenario{
 	{"expired", oneNode(4), func(s *State) { s.Now = noon.Add(95 * time.Second) }, 0},
 	{"sick", withGPUs(8, sicken), func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
 	{"wasted", withGPUs(8, waste), nil, 0},
+	{"story", withGPUs(8, story), nil, 0},
+	{"mono", withGPUs(8, story), func(s *State) { s.Mono, s.Selected = true, s.GPUs[0].Key }, 0},
 	{"mig", migNode, func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
 	{"nodes", twoNodes, func(s *State) { s.Selected = s.GPUs[5].Key }, 0},
 	{"racks", rackNodes, func(s *State) { s.Selected = s.GPUs[21].Key }, 5 * time.Minute},
@@ -257,6 +259,59 @@ func waste(_ time.Time, g *client.GPU) {
 		g.Gone = true
 	case "6":
 		set(0, 0.001, 58, canonical.Idle)
+	}
+}
+
+// story is what GPUs do in a quarter of an hour: a training that writes checkpoints, inference
+// by turns, a program that waits for its data, a board that is lost, a job that begins, one
+// that gets slower, a forgotten notebook and one that loads first.
+func story(at time.Time, g *client.GPU) {
+	left := noon.Sub(at)
+	set := func(util, real float64, class canonical.Class) {
+		g.RealUtilization, g.Class = real, class
+		fill(g, 0)
+		g.Values[canonical.NVMLUtilization] = util
+	}
+	wobble := 0.03 * math.Sin(at.Sub(noon).Seconds()/3)
+	switch g.GPU {
+	case "0":
+		set(1, 0.72+wobble, canonical.TensorHeavyCompute)
+		if left%(2*time.Minute) < 14*time.Second {
+			set(0.4, 0.08, canonical.IOOrDataLoading)
+		}
+	case "1":
+		set(0.95, 0.46+wobble, canonical.TensorCompute)
+		if left/(40*time.Second)%2 == 0 {
+			set(0.95, 0.3+wobble, canonical.MemoryBound)
+		}
+	case "2":
+		set(0.9, 0.14+wobble, canonical.BusyLowSMUse)
+	case "3":
+		set(1, 0.81+wobble, canonical.FP64HPCCompute)
+		if left < 70*time.Second {
+			*g = *g.Blank()
+			g.Gone, g.XIDs = true, []uint32{79}
+		}
+	case "4":
+		set(0, 0.001, canonical.Idle)
+		if left < 3*time.Minute {
+			set(0.93, 0.5+wobble, canonical.ComputeActive)
+		}
+	case "5":
+		set(1, 0.45+wobble+left.Seconds()/2000, canonical.ComputeHeavy)
+		if left < time.Minute {
+			set(1, 0.38+wobble, canonical.MemoryActive)
+			g.Health, g.Action, g.Values[canonical.Temperature] = canonical.HealthHot, canonical.ActionCheckHardware, 96
+			g.Raised = []client.RaisedCondition{{Condition: canonical.CondGPUTemperature, State: canonical.HealthHot}}
+		}
+	case "6":
+		set(0, 0.001, canonical.Idle)
+		g.Values[canonical.FramebufferUsed], g.Values[canonical.FramebufferUsedRatio] = 58*(1<<30), 58/140.8
+	case "7":
+		set(0.7, 0.1+wobble, canonical.IOOrDataLoading)
+		if left < 4*time.Minute {
+			set(0.97, 0.61+wobble, canonical.TensorCompute)
+		}
 	}
 }
 

@@ -71,12 +71,18 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 			line.Text(0, 0, node, g.Hostname, styleLabel)
 		}
 		drawIndex(nil, line.Sub(x-stripIndex, 0, stripIndex-1, 1), s, g)
-		f.history.strip(line.Sub(x, 0, w, 1), s, g, step)
+		if classOf(g).ClassName != client.InMIG { // its instances have strips
+			f.history.strip(line.Sub(x, 0, w, 1), s, g, step)
+		}
 		if freshness, _ := s.Freshness(g); freshness != client.Fresh {
 			line.Dim(styleFaint)
 		}
 		drawStripEnd(line.Sub(x+w+1, 0, shortClass, 1), s, g)
-		hitLine(line, s, g)
+		hit(line, s, g.Key)
+		if g.Key == s.Selected { // a strip that is reversed shows the opposite
+			line.Sub(0, 0, x, 1).Pick()
+			line.Sub(x+w, 0, line.W, 1).Pick()
+		}
 	}
 	timeAxis(r.Sub(x, r.H-1, w, 1), s, step)
 }
@@ -98,7 +104,7 @@ func drawStripEnd(r screen.Rect, s *State, g *client.GPU) {
 
 // classLegend names the glyphs of strips, from the most to the least work of the SMs.
 var classLegend = []struct{ bottleneck, text string }{
-	{"compute", "compute"}, {"memory", "memory-bound"}, {"io", "I/O-bound"}, {"mixed", "mixed, low"}, {"idle", "idle"},
+	{"compute", "compute"}, {"memory", "memory"}, {"io", "I/O"}, {"mixed", "mixed"}, {"idle", "idle"},
 }
 
 // drawClassLegend writes what the strips mean from x on, as much as fits whole.

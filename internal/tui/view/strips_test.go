@@ -85,7 +85,7 @@ func TestStripsWhereThereIsRoom(t *testing.T) {
 	} {
 		s := state(test.scenario)
 		g, _ := at(s, Fleet, test.w, test.h)
-		if got := strings.Contains(g.Glyphs(), "▇▇ compute  ▅▅ memory-bound"); got != test.want {
+		if got := strings.Contains(g.Glyphs(), "▇▇ compute  ▅▅ memory  ▃▃ I/O"); got != test.want {
 			t.Errorf("%s at %d × %d: strips are there: %v:\n%s", test.scenario, test.w, test.h, got, g.Glyphs())
 		}
 		hits := map[string]int{}

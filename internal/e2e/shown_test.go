@@ -258,13 +258,24 @@ func TestHostileRules(t *testing.T) {
 	checkShown(t, "the log", c.logged())
 }
 
-// TestHostileTerminal: what the dashboard sends to a terminal, byte by byte.
+// TestHostileTerminal: what the dashboard sends to a terminal, byte by byte, of labels of an
+// exporter and of pods that the kubelet names.
 func TestHostileTerminal(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "page.prom")
 	writeFile(t, file, hostilePage())
+	checkTerminal(t, "--replay="+file)
+	up, kubelet := hostileKubelet(t)
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--kube.pod-resources="+kubelet.Socket)
+	awaitPage(t, c, "/metrics", http.StatusOK, "workload_pod=\"width-")
+	checkTerminal(t, "--tui.url="+c.url)
+}
+
+// checkTerminal looks through the views of a dashboard.
+func checkTerminal(t *testing.T, of string) {
+	t.Helper()
 	sent := filepath.Join(t.TempDir(), "sent")
-	tm := newTerminal(t, [2]string{"200", "50"}, nil, "sleep", "1;", itself(t), "--tui", "--replay="+file)
+	tm := newTerminal(t, [2]string{"200", "50"}, nil, "sleep", "1;", itself(t), "--tui", of)
 	tm.tmux("pipe-pane", "-O", "exec cat > "+sent)
 	tm.until("bidi-", "width-", "markup-")
 	for _, view := range []string{"2", "3", "4", "5", "e", "i"} {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 // Source is one source as the exposition needs it. Its methods may be called from
@@ -125,5 +126,5 @@ func reason(f Source, err error) string {
 	if !strings.HasPrefix(text, f.Name()) {
 		text = f.Name() + ": " + text
 	}
-	return "source " + text
+	return plain.Text("source " + text)
 }

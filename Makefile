@@ -21,7 +21,9 @@ CC_arm64    := aarch64-linux-gnu-gcc
 FUZZTIME    ?= 60s
 
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Build
 
 build: ## Build ./kpulse-proxy, static; with CGO_ENABLED=1 it can do --backend=nvml
 	CGO_ENABLED=$(CGO_ENABLED) $(if $(GOARCH),CC=$(CC_$(GOARCH))) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o '$(OUT)' ./cmd/kpulse-proxy
@@ -53,8 +55,10 @@ release-check: ## Build the release here and in another folder, and compare the 
 	(cd "$$dir/copy" && umask 077 && TZ=Asia/Tokyo LC_ALL=C DIST="$$dir/there" deploy/packages/build) && \
 	diff "$$dir/here/sha256sums.txt" "$$dir/there/sha256sums.txt" && cat "$$dir/here/sha256sums.txt"
 
-run: ## Serve the embedded demo on :9401
+run: ## Serve the embedded demo on localhost:9401
 	go run ./cmd/kpulse-proxy --backend=replay
+
+##@ Test
 
 test: ## Run all tests
 	go test ./...
@@ -65,6 +69,25 @@ race: ## Run all tests under the race detector; those of internal/e2e, on a prog
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
 	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
+
+SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
+
+lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run golangci-lint (built from source, once)
+	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
+	go vet ./...
+	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
+	else echo 'shellcheck is not installed; these are not checked: $(SCRIPTS)'; test -z "$$KPULSE_REQUIRE_SHELLCHECK"; fi
+
+fuzz: ## Run each fuzz target for FUZZTIME (60s)
+	@go list ./... | while read -r pkg; do \
+		go test -list '^Fuzz' $$pkg | grep '^Fuzz' | while read -r target; do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg || exit 1; \
+		done || exit 1; \
+	done
+
+##@ Test on real programs
 
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 
@@ -103,36 +126,15 @@ e2e-image: $(if $(wildcard $(DEBIAN)),,debian) ## Have buildah build the images 
 e2e-packages: $(if $(wildcard $(DEBIAN)),,debian) ## Have apt, systemd and rpm look at what make release writes (as root)
 	KPULSE_DEBIAN='$(DEBIAN)' KPULSE_REQUIRE_PACKAGES=1 go test -count=1 -timeout 30m -run '^TestPackages$$' ./internal/e2e
 
-SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
-
-lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run golangci-lint (built from source, once)
-	@test -z "$$(gofmt -l cmd internal rules)" || { gofmt -l cmd internal rules; echo 'run gofmt -w on these'; exit 1; }
-	go vet ./...
-	go tool -modfile=mixin/tools/go.mod golangci-lint run ./...
-	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
-	else echo 'shellcheck is not installed; these are not checked: $(SCRIPTS)'; test -z "$$KPULSE_REQUIRE_SHELLCHECK"; fi
-
-fuzz: ## Run each fuzz target for FUZZTIME (60s)
-	@go list ./... | while read -r pkg; do \
-		go test -list '^Fuzz' $$pkg | grep '^Fuzz' | while read -r target; do \
-			echo "$$pkg $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg || exit 1; \
-		done || exit 1; \
-	done
-
-bench: ## Run the benchmarks and print the targets of the design beside them
-	go test -run '^$$' -bench . -benchmem ./internal/...
-	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
-
-screenshots: build ## Take the pictures of the terminal dashboard anew (needs tmux)
-	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
-
 e2e-compose: ## Check the files of deploy/compose by the loader of docker compose, and by promtool
 	go -C deploy/compose vet ./...
 	go -C deploy/compose test ./...
 
-rules: ## Write the rules that are generated from constants of the program
-	go generate ./rules/...
+##@ Measure
+
+bench: ## Run the benchmarks and print the targets of the design beside them
+	go test -run '^$$' -bench . -benchmem ./internal/...
+	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
 
 fleet: build ## Measure what a fleet costs a Prometheus, and write it into rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
 	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -write rules/README.md -sizes deploy/fleet/README.md $(addprefix rules/,$(RULES))
@@ -145,4 +147,12 @@ rules-cost: ## Measure what the rules cost a Prometheus, and write it into rules
 dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write it into rules/README.md (minutes)
 	go -C rules/cost run . -write ../README.md -dashboards ../../mixin/dashboards_out $(addprefix ../,$(RULES))
 
-.PHONY: e2e-compose help build bundle image release release-check run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages rules rules-cost dashboards-cost fleet
+##@ Generate
+
+screenshots: build ## Take the pictures of the terminal dashboard anew (needs tmux)
+	go run ./internal/tui/screenshots ./kpulse-proxy internal/tui/screenshots
+
+rules: ## Write the rules that are generated from constants of the program
+	go generate ./rules/...
+
+.PHONY: help build bundle image release release-check run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

@@ -98,6 +98,45 @@ func TestPagesLink(t *testing.T) {
 	}
 }
 
+// unspelled are the parts of a page that hold no English: code, comments, tags, addresses, words
+// with digits in them, and the ends of genitives, which the dictionary has only of its own words.
+var unspelled = regexp.MustCompile("(?s)(?m:^    .*$)|`[^`\n]*`|<!--.*?-->|<[^>]*>|\\]\\([^)]*\\)|https?://\\S+|\\w*\\d\\w*|'s\\b|Kpulse\\w+")
+
+// TestSpelling has hunspell read the pages, with British spelling (-ize) and the words of our
+// field in .spelling. The table of XIDs is generated, of the driver's own names.
+func TestSpelling(t *testing.T) {
+	t.Parallel()
+	binary, err := exec.LookPath("hunspell")
+	if err != nil {
+		if os.Getenv("KPULSE_REQUIRE_HUNSPELL") != "" { // as CI does
+			t.Fatal(err)
+		}
+		t.Skip("no hunspell in the PATH; apt-get install hunspell hunspell-en-gb")
+	}
+	unknown := func(text string) []string {
+		cmd := exec.Command(binary, "-i", "UTF-8", "-d", "en_GB", "-p", root+".spelling", "-l")
+		cmd.Stdin = strings.NewReader(text)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	if got := unknown("Prometheus scrapes a recieved exporter\n"); !slices.Equal(got, []string{"recieved"}) {
+		t.Fatalf("hunspell finds %v misspelled, which only recieved is", got)
+	}
+	for page, text := range markdown(t) {
+		if page == "deploy/xids.md" {
+			continue
+		}
+		words := unknown(unspelled.ReplaceAllString(fenced.ReplaceAllString(text, ""), " "))
+		slices.Sort(words)
+		for _, word := range slices.Compact(words) {
+			t.Errorf("%s: %q is misspelled, or belongs into .spelling", page, word)
+		}
+	}
+}
+
 // others are programs that pages name and that are not ours. Their arguments are shown to
 // work elsewhere: the chart's, the scripts' for Slurm, the mixin's.
 var others = []string{"dcgm-exporter", "echo", "for", "helm", "jb", "kubectl", "mkfifo", "promtool", "sbatch", "ssh", "systemctl", "time"}

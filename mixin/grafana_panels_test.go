@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/mixin"
+	"github.com/kpulse/kpulse-proxy/mixin/backfill"
 )
 
 // renderer shows panels with the code of Grafana that its npm packages publish: see
@@ -75,6 +77,7 @@ type look struct {
 
 type shownField struct {
 	Name   string
+	Column string // as the query has it
 	String bool
 	Color  string
 	Links  []string
@@ -240,9 +243,10 @@ func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
 		}
 	}
 	f.checkGone(found, panels, looks, colors)
+	links := f.checkLinks(found, panels, looks)
 	f.report(t, found)
-	t.Logf("%d panels were shown, %d numbers and %d words looked at, %d classes have their color", len(looks), numbers, words, len(classes))
-	if numbers < 1000 || words < 50 || len(classes) < 5 {
+	t.Logf("%d panels were shown, %d numbers and %d words looked at, %d classes have their color, %d links of rows followed", len(looks), numbers, words, len(classes), links)
+	if links < 50 || numbers < 1000 || words < 50 || len(classes) < 5 {
 		t.Error("that is less than there is")
 	}
 }
@@ -316,6 +320,74 @@ func (f *playedFleet) checkGone(found *findings, panels []rendering, looks []loo
 			found.fail(at, "gone", "%s: %s is no red GONE", incident.Name, incident.UUID)
 		}
 	}
+}
+
+// inLink is what a link says of the row that it is in: the value itself, or that of a column.
+var inLink = regexp.MustCompile(`\$\{(?:__value\.(?:raw|text)|__data\.fields(?:\.(\w+)|\[["']([^"']+)["']\]))(?::\w+)?\}`)
+
+// fill puts what a row has into a link.
+func (l *look) fill(link string, field *shownField, row int) (string, error) {
+	var missing error
+	filled := inLink.ReplaceAllStringFunc(link, func(match string) string {
+		parts, of := inLink.FindStringSubmatch(match), field
+		if name := parts[1] + parts[2]; name != "" {
+			i := slices.IndexFunc(l.Fields, func(f shownField) bool { return f.Name == name || f.Column == name })
+			if i < 0 {
+				missing = fmt.Errorf("the link %s names no column %q", link, name)
+				return ""
+			}
+			of = &l.Fields[i]
+		}
+		return url.QueryEscape(of.Raw[row])
+	})
+	return filled, missing
+}
+
+// checkLinks follows the links of the first rows of each table, and of those with something
+// wrong: where they lead, what the row has is among the choices. It returns how many there were.
+func (f *playedFleet) checkLinks(found *findings, panels []rendering, looks []look) (followed int) {
+	for i := range looks {
+		if panels[i].choice != "all" {
+			continue
+		}
+		for n := range looks[i].Fields {
+			field := &looks[i].Fields[n]
+			for row := range field.Raw {
+				if row > 0 && !f.wrong(&looks[i], row) || field.Raw[row] == "" {
+					continue
+				}
+				for _, link := range field.Links {
+					if !strings.Contains(link, "/d/") {
+						continue // a runbook
+					}
+					followed++
+					if err := f.checkLink(&looks[i], link, field, row); err != nil {
+						found.fail(panels[i].at, "link", "%s %q: %v", field.Name, field.Raw[row], err)
+					}
+				}
+			}
+		}
+	}
+	return followed
+}
+
+// wrong reports whether a row is of a board that something is wrong with.
+func (f *playedFleet) wrong(l *look, row int) bool {
+	uuids := slices.IndexFunc(l.Fields, func(f shownField) bool { return f.Column == "uuid" })
+	return uuids >= 0 && slices.ContainsFunc(f.Incidents, func(i backfill.Incident) bool { return i.UUID == l.Fields[uuids].Raw[row] })
+}
+
+// checkLink follows a link of a row.
+func (f *playedFleet) checkLink(l *look, link string, field *shownField, row int) error {
+	filled, err := l.fill(link, field, row)
+	if err != nil {
+		return err
+	}
+	p, err := f.follow(filled)
+	if err != nil {
+		return err
+	}
+	return p.offers()
 }
 
 // checkThresholds shows made-up values in the panels that count what is wrong.

@@ -216,7 +216,7 @@ type asker struct {
 	prometheus string
 	mu         sync.Mutex
 	known      map[string]*asked
-	slowest    time.Duration
+	labels     sync.Map // values of labels, by what was asked
 }
 
 type asked struct {
@@ -271,13 +271,20 @@ func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
 // labelValues returns the values of a label that series have in a time.
 func (a *asker) labelValues(selector, label string, from, to time.Time) ([]string, error) {
+	address := a.prometheus + "/api/v1/label/" + label + "/values?" + url.Values{"match[]": {selector}, "start": {unix(from)}, "end": {unix(to)}}.Encode()
+	if known, is := a.labels.Load(address); is {
+		return known.([]string), nil
+	}
 	var answer struct {
 		Error string
 		Data  []string
 	}
-	err := get(a.prometheus+"/api/v1/label/"+label+"/values?"+url.Values{"match[]": {selector}, "start": {unix(from)}, "end": {unix(to)}}.Encode(), &answer)
+	err := get(address, &answer)
 	if err == nil && answer.Error != "" {
 		err = fmt.Errorf("%s", answer.Error)
+	}
+	if err == nil {
+		a.labels.Store(address, answer.Data)
 	}
 	return answer.Data, err
 }

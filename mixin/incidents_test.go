@@ -33,12 +33,8 @@ func (f *playedFleet) checkIncidents(t *testing.T) {
 			continue
 		}
 		stops++
-		for name, chosen := range p.chosen {
-			for _, value := range chosen {
-				if !slices.Contains(p.values[name], value) {
-					found.fail(at, "variable", "%s of %s has no %q among %d", name, p.UID, value, len(p.values[name]))
-				}
-			}
+		if err := p.offers(); err != nil {
+			found.fail(at, "variable", "%v", err)
 		}
 		shown, err := p.shows(i)
 		if err != nil {
@@ -88,13 +84,29 @@ func (f *playedFleet) follow(link string) (*page, error) {
 			if !slices.ContainsFunc(d.Templating.List, func(known variable) bool { return known.Name == v }) {
 				return nil, fmt.Errorf("%s has no variable %s", uid, v)
 			}
-			if !slices.Contains(values, "") { // a label that the alert has not
+			if !slices.ContainsFunc(values, isNone) {
 				chosen[v] = values
 			}
 		}
 		return f.open(d, f.End.Add(-time.Hour), f.End, chosen)
 	}
 	return nil, fmt.Errorf("%s leads to no page", link)
+}
+
+// isNone reports whether a value of a link is none: a label that there is not, or what a page
+// had in a variable.
+func isNone(value string) bool { return value == "" || strings.HasPrefix(value, "$") }
+
+// offers returns an error unless what is chosen is among the choices of a page.
+func (p *page) offers() error {
+	for name, chosen := range p.chosen {
+		for _, value := range chosen {
+			if !slices.Contains(p.values[name], value) {
+				return fmt.Errorf("%s of %s has no %q among %d", name, p.UID, value, len(p.values[name]))
+			}
+		}
+	}
+	return nil
 }
 
 // shows returns the titles of the panels of a page that have an incident among their results.

@@ -99,6 +99,7 @@ async function show({ panel, results }) {
   }
   return {
     fields: data.flatMap((frame) => frame.fields).filter((f) => f.type !== grafana.FieldType.time).map((field) => ({
+      column: field.name,
       name: grafana.getFieldDisplayName(field, data.find((frame) => frame.fields.includes(field)), data),
       string: field.type === grafana.FieldType.string,
       color: grafana.getFieldColorModeForField(field).getCalculator(field, theme)(0, 0),

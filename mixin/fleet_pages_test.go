@@ -199,14 +199,6 @@ var unmet = map[string]string{
 	"kpulse-power/Hottest: label":                           "2",
 	"kpulse-power/Most throttled: label":                    "2",
 	"kpulse-fleet/GPUs: gone":                               "1: what is gone is no state",
-
-	"incident/GPU gone: link":    "9: alerts have no dashboard_url",
-	"incident/NVLink down: link": "9",
-	"incident/XID 79: link":      "9",
-	"incident/hot: link":         "9",
-	"incident/hung job: link":    "9",
-	"incident/proxy down: link":  "9",
-	"incident/straggler: link":   "9",
 }
 
 // checkAll opens every page with every choice and length, and looks at every panel.

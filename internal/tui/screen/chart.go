@@ -41,8 +41,10 @@ func (r Rect) bar(x, y, w int, v float64, parts []rune, st, track Style) {
 }
 
 // filledParts returns how many of n parts v of [0, 1] fills: at least one if it is above 0.
+// A half counts as one, also where a quotient falls short of it by what floats lose.
 func filledParts(v float64, n int) int {
-	filled := int(math.Round(min(max(v, 0), 1) * float64(n)))
+	const lost = 1e-9
+	filled := int(math.Floor(min(max(v, 0), 1)*float64(n) + 0.5 + lost))
 	if v > 0 {
 		filled = max(filled, 1)
 	}
@@ -66,7 +68,7 @@ func (r Rect) mark(x, y, w int, v, beyond float64, whole int, between rune, shad
 	if math.IsNaN(v) || math.IsNaN(beyond) || w <= 0 {
 		return
 	}
-	to := int(math.Round(min(max(beyond, 0), 1) * float64(w*whole)))
+	to := filledParts(beyond, w*whole)
 	at, from := (to-1)/whole, (filledParts(v, w*whole)+whole-1)/whole
 	if at < from {
 		return

@@ -109,6 +109,7 @@ func FuzzBars(f *testing.F) {
 	f.Add(160, 45, 0, 0, 0, 0.9)
 	f.Add(36, 12, 0, 3, 2, 0.01)
 	f.Add(330, 100, 1, 10, 0, 1.0)
+	f.Add(174, 120, 0, 12, -25, 0.05625) // half of an eighth
 	names := []string{"one", "eight", "sixteen", "mig", "nodes"}
 	f.Fuzz(func(t *testing.T, w, h, view, which, density int, share float64) {
 		w, h = minWidth+w&0x1ff%291, minHeight+h&0x7f%91

@@ -182,7 +182,7 @@ func (p *painter) lines(plot screen.Rect, s *State, g *client.GPU, c *deviceChar
 	p.history.read(s, g, c.metric, columns)
 	p.line = stretch(p.line[:0], p.history.Values, dots/columns.N)
 	if c.wasted {
-		plot.Band(p.line, p.behind, 0, limit, styleUtil0)
+		plot.Band(p.line, p.behind, 0, limit, styleBand)
 	}
 	if c.behind != client.MetricNone {
 		if s.Mono {
@@ -255,7 +255,7 @@ func (p *painter) chartNames(r screen.Rect, s *State, g *client.GPU, c *deviceCh
 	}
 	const wasted = "░░ wasted"
 	if c.wasted && x+2+screen.Width(wasted) <= r.W {
-		x = r.Text(x+2, 0, 3, wasted[:len("░░")], styleUtil0)
+		x = r.Text(x+2, 0, 3, wasted[:len("░░")], styleBand|screen.Shaded)
 		x = r.Text(x+1, 0, r.W-x, wasted[len("░░ "):], styleLabel)
 	}
 	if with == chartWithStrip && x+3+classLegendWidth <= r.W {

@@ -16,6 +16,9 @@ const (
 	minStrip = 60
 	// stripsHigh is how many strips are below each other before others are beside them.
 	stripsHigh = 8
+	// stripShort is the part of the window, one of so many, that strips may leave out: else they
+	// would often show twice as much.
+	stripShort = 16
 	// stripsFrame are the rows of the legend above strips and of the clock below them.
 	stripsFrame = 2
 )
@@ -64,7 +67,7 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 	if legend {
 		drawClassLegend(r.Sub(x, 0, w, 1), 0)
 	}
-	step := columnStep(s, w)
+	step := columnStep(s, w+w/stripShort)
 	for y, g := range gpus {
 		line := r.Row(1 + y)
 		if node > 0 {

@@ -36,6 +36,7 @@ var ofOthers = map[string]known{
 
 	"process_cpu_seconds_total":                         {counter: true, selector: "job"},
 	"process_resident_memory_bytes":                     {selector: "job"},
+	"process_start_time_seconds":                        {selector: "job"},
 	"kpulse_proxy_http_request_duration_seconds_bucket": {counter: true, selector: "job"},
 	"kpulse_proxy_http_requests_total":                  {counter: true, selector: "job"},
 }
@@ -88,35 +89,37 @@ func expressions(t *testing.T) []expression {
 				all = append(all, expression{fmt.Sprintf("%s, panel %q, query %s", name, p.Title, target.RefID), substitute(target.Expr)})
 			}
 		}
+		for _, a := range d.Annotations.List {
+			all = append(all, expression{fmt.Sprintf("%s, annotation %q", name, a.Name), substitute(a.Expr)})
+		}
 		for _, v := range d.Templating.List {
 			var query struct{ Query string }
 			if v.Type != "query" || json.Unmarshal(v.Query, &query) != nil {
 				continue
 			}
-			series, ok := labelValues(query.Query)
-			if !ok {
-				t.Errorf("%s, variable %s: %q asks for no label values", name, v.Name, query.Query)
+			match := labelValuesQuery.FindStringSubmatch(query.Query)
+			if match == nil {
+				match = queryResultQuery.FindStringSubmatch(query.Query)
+			}
+			if match == nil {
+				t.Errorf("%s, variable %s: %q asks for no values", name, v.Name, query.Query)
 				continue
 			}
-			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), series})
+			all = append(all, expression{fmt.Sprintf("%s, variable %s", name, v.Name), match[1]})
 		}
 	}
 	return all
 }
 
-var labelValuesQuery = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
-
-func labelValues(query string) (series string, ok bool) {
-	match := labelValuesQuery.FindStringSubmatch(query)
-	if match == nil {
-		return "", false
-	}
-	return match[1], true
-}
+// What a variable asks the data source for.
+var (
+	labelValuesQuery = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
+	queryResultQuery = regexp.MustCompile(`^query_result\((.*)\)$`)
+)
 
 // substitute puts a value in the place of each variable of Grafana.
 func substitute(expr string) string {
-	return strings.NewReplacer("$__rate_interval", "4m", "$__range", "1h").Replace(expr)
+	return strings.NewReplacer("$__rate_interval", "4m", "$__range", "1h", "$__interval", "1m").Replace(expr)
 }
 
 func TestExpressionsParseAndNameWhatThereIs(t *testing.T) {

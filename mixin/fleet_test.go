@@ -148,13 +148,13 @@ func (f *fleet) checkAlerts(t *testing.T) {
 
 // emptyInFleet are panels for which the script has no data.
 var emptyInFleet = []string{
-	"Jobs", "Users", "Accounts", "Stragglers", // pods hold the GPUs, and no workload has four
-	"Held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is so
-	"Streams",      // the sources are scraped
+	"Jobs of a batch system", "Jobs by idle GPU-hours", "Users", "Accounts", "Stragglers of jobs", // pods hold the GPUs, and no workload has four
+	"Devices held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is so
+	"Restarts and lost ticks of streams per hour", // the sources are scraped
 	"XIDs by code", // nothing is wrong with the GPU that is looked at
 	// The exporters have no such counters.
-	"Pipes", "PCIe", "NVLink", "What holds the clocks down", "Memory errors", "Link errors", "Memory errors and remapped rows", "Correctable errors by board",
-	"PCIe replays", "NVLink errors", "PCIe width", "Power against the limit", "Throttled share of busy time", "Most throttled",
+	"Arithmetic pipes", "PCIe traffic", "NVLink traffic", "What holds the clocks down", "Memory errors per hour", "NVLink errors per hour", "PCIe replays per minute", "Memory errors and remapped rows", "Correctable errors by board",
+	"PCIe replays", "NVLink errors", "PCIe width", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
 }
 
 // checkStore waits until the store alone, which has but what is in the bucket, answers.

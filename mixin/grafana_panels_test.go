@@ -181,10 +181,10 @@ var texts = []struct{ name, text *regexp.Regexp }{
 }
 
 // noValue are what stands for none.
-var noValue = []string{"", "NaN", "No data"}
+var noValue = []string{"", "NaN", "No data", "not read"}
 
 // wordColors are what words of the state of a board are painted in.
-var wordColors = map[string]string{"OK": "green", "CRIT": "red", "GONE": "red"}
+var wordColors = map[string]string{"OK": "green", "HOT": "yellow", "WARN": "orange", "CRIT": "red", "GONE": "red"}
 
 // checkGrafana shows every panel as Grafana does, and looks at texts and colors.
 func (f *playedFleet) checkGrafana(t *testing.T, r renderer) {
@@ -406,7 +406,7 @@ func (r renderer) checkThresholds(t *testing.T) {
 		{place{"kpulse-health", "Missing"}, "2", "red"},
 		{place{"kpulse-proxy", "Proxies down"}, "0", "green"},
 		{place{"kpulse-proxy", "Proxies down"}, "3", "red"},
-		{place{"kpulse-power", "Slowed by heat"}, "1", "orange"},
+		{place{"kpulse-power", "Boards slowed by heat"}, "1", "orange"},
 	}
 	var panels []rendering
 	for _, c := range cases {

@@ -3,6 +3,7 @@ package mixin_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"regexp"
@@ -64,8 +65,8 @@ func (p *page) options(v variable) ([]string, error) {
 			return nil, err
 		}
 		texts = list
-	case strings.HasPrefix(query.Query, "query_result("):
-		expr := strings.TrimSuffix(strings.TrimPrefix(query.Query, "query_result("), ")")
+	case queryResultQuery.MatchString(query.Query):
+		expr := queryResultQuery.FindStringSubmatch(query.Query)[1]
 		found, err := p.asker.ask(question{expr: p.fill(expr, 0), to: p.to})
 		if err != nil {
 			return nil, err
@@ -79,21 +80,54 @@ func (p *page) options(v variable) ([]string, error) {
 	if v.Regex == "" {
 		return texts, nil
 	}
-	pattern, err := regexp.Compile(strings.ReplaceAll(strings.Trim(v.Regex, "/"), "(?<", "(?P<"))
-	if err != nil {
-		return nil, err
-	}
-	value := max(pattern.SubexpIndex("value"), 0)
-	if value == 0 && pattern.NumSubexp() > 0 && pattern.SubexpIndex("text") < 0 {
-		value = 1
-	}
-	var values []string
-	for _, text := range texts {
-		if match := pattern.FindStringSubmatch(text); match != nil && !slices.Contains(values, match[value]) {
-			values = append(values, match[value])
+	shown := map[string]string{} // by value
+	for _, of := range texts {
+		text, value, err := option(v.Regex, of)
+		if err != nil {
+			return nil, err
+		}
+		if value != "" {
+			shown[value] = text
 		}
 	}
-	return values, nil
+	return slices.SortedFunc(maps.Keys(shown), func(a, b string) int { return strings.Compare(shown[a], shown[b]) }), nil
+}
+
+// option returns what a regular expression makes of what a variable's query gave: what is
+// shown, and the value, "" where it does not match. With the flag g, one match may have the text
+// and another the value.
+func option(regex, of string) (text, value string, err error) {
+	expr, flags := regex, ""
+	if end := strings.LastIndex(regex, "/"); strings.HasPrefix(regex, "/") {
+		expr, flags = regex[1:end], regex[end+1:]
+	}
+	pattern, err := regexp.Compile(strings.ReplaceAll(expr, "(?<", "(?P<"))
+	if err != nil {
+		return "", "", err
+	}
+	count := 1
+	if strings.Contains(flags, "g") {
+		count = -1
+	}
+	for _, match := range pattern.FindAllStringSubmatch(of, count) {
+		for i, group := range pattern.SubexpNames() {
+			switch {
+			case group == "text" && text == "":
+				text = match[i]
+			case group == "value" && value == "", i == 1 && group == "" && value == "":
+				value = match[i]
+			case pattern.NumSubexp() == 0:
+				value = match[0]
+			}
+		}
+	}
+	switch "" {
+	case value:
+		value = text
+	case text:
+		text = value
+	}
+	return text, value, nil
 }
 
 var reference = regexp.MustCompile(`\$(\w+)|\$\{(\w+)(?::(\w+))?\}`)

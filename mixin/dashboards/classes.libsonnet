@@ -13,6 +13,13 @@ local v = import '../lib/variable.libsonnet';
   local gpus(more='') = 'host:kpulse_gpu_class_gpus:rate5m' + q.recorded(c, more),
   local share(matcher) =
     'sum(sum_over_time(%s[$__range])) / sum(sum_over_time(%s[$__range]))' % [gpus(', ' + matcher), gpus()],
+  local hoursIn(class) = 'topk(200, sum by (%s, workload_namespace, hpc_job) (%s))' % [
+    c.clusterLabel,
+    q.gpuHours('holder:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class="%s"' % class)),
+  ],
+  // least is the devices that are used least, those of which it is not known behind them.
+  local least = 'bottomk(200, %s or 2 * max by (%s) (kpulse_gpu_workload_class%s == 1))' % [q.device(c, 'kpulse_gpu_real_utilization_ratio'), labels.device(c), q.raw(c)],
+  local ofLeast(query) = q.among(query, least, labels.device(c)),
   local bottleneck(word, description) = d.at(5, 4, p.stat(
     'Bound by ' + word, description, 'percentunit', [p.instant(share('bottleneck="%s"' % word) + ' or vector(0)')]
   ) + colors.count + p.range(0, 1)),
@@ -30,7 +37,7 @@ local v = import '../lib/variable.libsonnet';
           bottleneck('memory', 'Time in classes that device memory bounds. Fused kernels and larger tiles help.'),
           bottleneck('io', 'Time spent waiting for data. Look at data loaders, storage and PCIe before buying GPUs.'),
           bottleneck('mixed', 'Time that is busy without a clear bound, or hardly busy at all.'),
-          d.at(4, 4, p.stat('Idle', 'Time in which nothing ran.', 'percentunit', [p.instant(share('class="idle"') + ' or vector(0)')]) + colors.count + p.range(0, 1)),
+          d.at(4, 4, p.stat('Idle time', 'Share of the time in which nothing ran.', 'percentunit', [p.instant(share('class="idle"') + ' or vector(0)')]) + colors.count + p.range(0, 1)),
         ]),
         d.row('Time in class', [
           d.at(10, 11, p.barGauge(
@@ -40,25 +47,23 @@ local v = import '../lib/variable.libsonnet';
             [p.instant('sort_desc(sum by (class) (%s))' % q.gpuHours(gpus()), '{{class}}')]
           ) + colors.byClass + p.decimals(1)),
           d.at(14, 11, p.stacked(
-            'Class mix',
-            'Share of the GPUs in each class.',
+            'Share of GPUs by class',
+            'What part of the GPUs was in each class; idle at the bottom.',
             'percentunit',
-            [p.query('sum by (class) (%s) / scalar(sum(%s))' % [gpus(), gpus()], '{{class}}')]
+            p.idleFirst(function(matcher) 'sum by (class) (%s) / scalar(sum(%s))' % [gpus(', ' + matcher), gpus()])
           ) + colors.byClass + p.range(0, 1)),
         ]),
         d.row('Who to help first', [
           d.at(12, 10, p.table(
                          'Waiting for data, or busy and empty',
-                         'GPU-hours in io_or_data_loading and busy_low_sm_use by namespace: the first ones gain most from a profiler.',
+                         'GPU-hours in io_or_data_loading and busy_low_sm_use by namespace and job: the first ones gain most from a profiler.',
                          'none',
-                         [
-                           p.rows('sum by (%s, workload_namespace) (%s)' % [c.clusterLabel, q.gpuHours('namespace:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class="io_or_data_loading"'))]),
-                           p.rows('sum by (%s, workload_namespace) (%s)' % [c.clusterLabel, q.gpuHours('namespace:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class="busy_low_sm_use"'))]),
-                         ]
-                       ) + p.joined + p.sorted('Value #A') + p.renamed([['workload_namespace', 'Namespace'], ['Value #A', 'Waiting for data'], ['Value #B', 'Busy and empty']])
-                       + p.column('Waiting for data', { decimals: 1 }) + p.column('Busy and empty', { decimals: 1 }) + p.column('Namespace', { links: [links.namespace(c)] })),
+                         [p.rows(hoursIn('io_or_data_loading')), p.rows(hoursIn('busy_low_sm_use'))]
+                       ) + p.joined + p.sorted('Value #A') + p.renamed([['workload_namespace', 'Namespace'], ['hpc_job', 'Job'], ['Value #A', 'Waiting for data'], ['Value #B', 'Busy and empty']])
+                       + p.column('Waiting for data', { decimals: 1 }) + p.column('Busy and empty', { decimals: 1 })
+                       + p.column('Namespace', { links: [links.namespace(c)] }) + p.column('Job', { links: [links.job(c)] })),
           d.at(12, 10, p.table(
-            'Stragglers',
+            'Stragglers of jobs',
             'Devices far below the median of their job: the others wait for them. Look at their clocks, health and links.',
             'percentunit',
             [p.rows('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c)])]
@@ -74,15 +79,15 @@ local v = import '../lib/variable.libsonnet';
         ]),
         d.row('Now', [
           d.at(24, 10, p.table(
-            'Every device',
-            'What each device is doing, with the readings that the class rests on, the least used first. An empty cell was not read.',
+            'The least used devices',
+            'What each of the 200 least used devices is doing now, with the readings that the class rests on. An empty cell was not read.',
             'percentunit',
             [
-              p.rows('max by (%s, class, bottleneck) (kpulse_gpu_workload_class%s == 1)' % [labels.device(c), q.raw(c)]),
-              p.rows(q.device(c, 'kpulse_gpu_real_utilization_ratio')),
-              p.rows(q.device(c, 'kpulse_gpu_sm_active_ratio')),
-              p.rows(q.device(c, 'kpulse_gpu_tensor_active_ratio')),
-              p.rows(q.device(c, 'kpulse_gpu_dram_active_ratio')),
+              p.rows(ofLeast('max by (%s, class, bottleneck) (kpulse_gpu_workload_class%s == 1)' % [labels.device(c), q.raw(c)])),
+              p.rows(ofLeast(q.device(c, 'kpulse_gpu_real_utilization_ratio'))),
+              p.rows(ofLeast(q.device(c, 'kpulse_gpu_sm_active_ratio'))),
+              p.rows(ofLeast(q.device(c, 'kpulse_gpu_tensor_active_ratio'))),
+              p.rows(ofLeast(q.device(c, 'kpulse_gpu_dram_active_ratio'))),
             ]
           ) + p.joined + p.sorted('Value #B', false) + p.renamed([
             ['hostname', 'Host'],

@@ -48,47 +48,47 @@ local v = import '../lib/variable.libsonnet';
             [p.instant('sum(%s)' % hours('cluster:kpulse_allocation_idle_gpus:rate5m%s' % cluster()))]
           ) + colors.bad('yellow') + p.decimals(1)),
           d.at(5, 4, p.stat(
-            'What they cost',
+            'Cost of idle GPU-hours',
             'Idle GPU-hours times the price of one, which _config.gpuHourPrice sets.',
             c.currency,
             [p.instant('%g * sum(%s)' % [c.gpuHourPrice, hours('cluster:kpulse_allocation_idle_gpus:rate5m%s' % cluster())])]
           ) + colors.bad('yellow') + p.decimals(0)),
           d.at(5, 4, p.stat(
-            'Idle of held',
+            'Idle share of held GPU-hours',
             'Share of the held GPU-hours in which nothing ran. Above a quarter, look for notebooks and forgotten jobs.',
             'percentunit',
             [p.instant('sum(sum_over_time(cluster:kpulse_allocation_idle_gpus:rate5m%s[$__range])) / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [cluster(), cluster()])]
           ) + colors.count + p.range(0, 1)),
           d.at(5, 4, p.stat(
-            'Utilized of held',
+            'Utilized share of held GPU-hours',
             'Share of the held GPU-hours that were really used. The rest was paid for nothing.',
             'percentunit',
             [p.instant('sum(sum_over_time(cluster:kpulse_allocation_utilized_gpus:rate5m%s[$__range])) / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [cluster(), cluster()])]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat(
-            'Not held',
-            'GPUs that nobody holds now. Many, while jobs wait: the scheduler or a quota is in the way.',
+            'GPUs that nobody holds',
+            'Those that are free now. Many, while jobs wait: the scheduler or a quota is in the way.',
             'none',
             [p.instant('sum(cluster:kpulse_gpu_observed_gpus:rate5m%s) - (%s or vector(0))' % [cluster(), held])]
           ) + colors.count + p.decimals(1)),
         ]),
         d.row('By whom', [
           d.at(12, 10, p.table(
-            'Namespaces',
+            'Namespaces by idle GPU-hours',
             'The most idle GPU-hours first. A click opens the namespace.',
             'none',
             league('namespace', '%s, workload_namespace' % c.clusterLabel, ', workload_namespace!="", workload_namespace=~"$namespace"')
           ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']]) + p.column('Namespace', { links: [links.namespace(c)] })),
           d.at(12, 10, p.table(
-            'Jobs',
-            'The same for jobs of a batch system. A job with one busy GPU of many asked for too many.',
+            'Jobs by idle GPU-hours',
+            'Jobs of a batch system, the most idle GPU-hours first. A job with one busy GPU of many asked for too many.',
             'none',
             league('job', '%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
-          ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']])),
+          ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']]) + p.column('Job', { links: [links.job(c)] })),
         ]),
         d.row('What to take back now', [
           d.at(14, 11, p.table(
-            'Held and idle',
+            'Devices held and idle',
             'Devices whose real utilization was below %g over the last hour, by who holds them. Ask the owner, or let the culler take them.' % c.idleUtilizationThreshold,
             'none',
             [
@@ -123,16 +123,13 @@ local v = import '../lib/variable.libsonnet';
               p.query('sum(cluster:kpulse_allocation_idle_gpus:rate5m%s)' % cluster(), 'now'),
               p.query('sum(cluster:kpulse_allocation_idle_gpus:rate5m%s offset 1w)' % cluster(), 'a week ago'),
             ]
-          ) + p.range(0, null)),
+          ) + p.lines([['now', 'blue'], ['a week ago', '#6e7077']])),
           d.at(12, 8, p.timeseries(
             'Memory held by idle GPUs',
             'Bytes of device memory in use on GPUs that have been idle for five minutes: processes that were left behind.',
             'bytes',
-            [p.query(
-              'sum(%s\nand on (%s)\nmax by (%s) (device:kpulse_gpu_workload_class:share5m%s) > 0.99)'
-              % [q.device(c, 'kpulse_gpu_framebuffer_used_bytes'), labels.device(c), labels.device(c), q.recorded(c, ', class="idle"')], 'held'
-            )]
-          ) + p.range(0, null)),
+            [p.query('sum(device:kpulse_gpu_idle_memory:min5m%s)' % q.recorded(c), 'held')]
+          )),
         ]),
       ]
     ),

@@ -10,33 +10,52 @@ local v = import '../lib/variable.libsonnet';
   local c = $._config,
   // One uuid is enough: it is unique in the world.
   local raw(more='') = '{%suuid="$gpu"%s}' % [c.kpulseMatchers, more],
-  local recorded(more='') = '{uuid="$gpu"%s}' % more,
   local device(name, more='') = 'max by (%s) (%s%s)' % [labels.device(c), name, raw(more)],
   local board(name, more='') = 'max by (%s) (%s%s)' % [labels.board(c), name, raw(more)],
   local by(label, name, more='') = 'max by (%s, %s) (%s%s)' % [labels.board(c), label, name, raw(more)],
-  // held is by with a 0 for what held at any time of the range, and does not now. In heldOrNone "none" is 2 while nothing
+  // held is by with a 0 for what held at any time of the range, and does not now. With orNone "none" is -1 while nothing
   // holds on a board of which something could be looked at, so that the timeline of a board that is well says so.
   local held(label, name) = q.or0(by(label, name), 'max by (%s, %s) (last_over_time(%s%s[$__range]))' % [labels.board(c), label, name, raw()]),
-  local heldOrNone(label, name) = '%s\nor\nlabel_replace(2 + 0 * %s, "%s", "none", "", "") unless on (%s) %s == 1' % [
-    held(label, name),
+  local orNone(query, label, name) = '%s\nor\nlabel_replace(-1 + 0 * %s, "%s", "none", "", "") unless on (%s) %s == 1' % [
+    query,
     board('kpulse_gpu_health_conditions_read'),
     label,
     labels.board(c),
     by(label, name),
   ],
-  // An instance is named in every legend; a board that is not cut has no such label.
-  local mig = ' {{mig_instance}}',
+  // An instance is named by profile and number in every legend; a board that is not cut has no such labels.
+  local mig = ' {{mig_profile}} {{mig_instance}}',
+  // ratio is of what a device does, by list of [name, legend, color]. Of a board that is cut it has the mean of
+  // the instances of each profile: seven of them would make 35 lines.
   local ratio(title, description, list) = p.timeseries(
-    title, description, 'percentunit', [p.query(device(item[0]), item[1] + mig) for item in list]
-  ) + p.range(0, 1),
-  // classNumbers has one series a device, of the number of the class that took most of its
-  // last five minutes: the states of one row of a timeline.
+    title,
+    description,
+    'percentunit',
+    [p.query('avg by (%s, mig_profile) (%s)' % [labels.board(c), device(item[0])], item[1] + ' {{mig_profile}}') for item in list]
+  ) + p.range(0, 1) + p.lines([[item[1], item[2]] for item in list]),
+  // classNumbers has one series a device, of the number of its class as it was read: the states of one row of
+  // a timeline. What takes most of five minutes would hide a stall of two.
   local names = [class[0] for class in colors.classes],
-  local classNumbers = 'max by (mig_instance) (\n%s\n)' % std.join('\nor\n', [
-    '0 * device:kpulse_gpu_workload_class:dominant5m%s + %d' % [recorded(', class="%s"' % names[i]), i]
+  local classNumbers = 'max by (mig_profile, mig_instance) (\n%s\n)' % std.join('\nor\n', [
+    '0 * (kpulse_gpu_workload_class%s == 1) + %d' % [raw(', class="%s"' % names[i]), i]
     for i in std.range(0, std.length(names) - 1)
   ]),
-  local rate(name, label, more='') = 'max by (%s, %s) (rate(%s%s[$__rate_interval]))' % [labels.board(c), label, name, raw(more)],
+  // raised has the rank of the state that a condition puts the board into, and 0 for what was raised at any time
+  // of the range and is not now.
+  local raised = q.or0(
+    'max by (%s, condition) (\n%s\n)' % [labels.board(c), std.join('\nor\n', [
+      '%d * (kpulse_gpu_health_condition%s == 1)' % [rank[1], raw(', state="%s"' % rank[0])]
+      for rank in [['crit', 3], ['warn', 2], ['hot', 1]]
+    ])],
+    'max by (%s, condition) (last_over_time(kpulse_gpu_health_condition%s[$__range]))' % [labels.board(c), raw()]
+  ),
+  // slowed is 2 for a reason that is trouble, 1 for one that is not, and 0 as in raised.
+  local trouble = 'hw_slowdown|sw_thermal|hw_thermal|hw_power_brake',
+  local slowed = q.or0(
+    'max by (%s, reason) (\n2 * (kpulse_gpu_clock_event_active%s == 1)\nor\nkpulse_gpu_clock_event_active%s == 1\n)'
+    % [labels.board(c), raw(', reason=~"%s"' % trouble), raw(', reason!~"%s"' % trouble)],
+    'max by (%s, reason) (last_over_time(kpulse_gpu_clock_event_active%s[$__range]))' % [labels.board(c), raw()]
+  ),
 
   grafanaDashboards+:: {
     'kpulse-gpu.json': d.new(
@@ -49,88 +68,93 @@ local v = import '../lib/variable.libsonnet';
         d.row('Now', [
           d.at(4, 4, p.stat(
             'Health',
-            'The worst condition that is raised. The timeline below names it; the runbook of its alert says what to do.',
+            'The worst condition that is raised. The timeline below names it; the runbook of its alert says what to do. Gone: neither the source nor the proxy tells of it any more.',
             'none',
             [p.instant(q.severity(c, ', uuid="$gpu"'))]
-          ) + p.mappings(q.severities)),
+          ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + p.noValue('gone')),
           d.at(4, 4, p.stat(
             'Real utilization',
             'The weighted activity of SMs, tensor cores, memory and engine. Absent where too little of it was read.',
             'percentunit',
-            [p.instant(device('kpulse_gpu_real_utilization_ratio'), '{{mig_instance}}')]
-          ) + colors.good + p.range(0, 1)),
+            [p.instant(device('kpulse_gpu_real_utilization_ratio'), mig)]
+          ) + colors.good + p.range(0, 1) + p.noValue('not read')),
           d.at(4, 4, p.stat(
             'GPU-Util',
             'What nvidia-smi calls utilization: some kernel ran. Far above real utilization: the kernels leave most of the GPU empty.',
             'percentunit',
-            [p.instant(device('kpulse_gpu_nvml_utilization_ratio'), '{{mig_instance}}')]
-          ) + colors.count + p.range(0, 1)),
+            [p.instant(device('kpulse_gpu_nvml_utilization_ratio'), mig)]
+          ) + colors.count + p.range(0, 1) + p.noValue('not read')),
           d.at(4, 4, p.stat(
-            'Class',
+            'Workload class',
             'What the GPU is doing now, by the cascade of rules. "unknown" means that too little was read to tell.',
             'none',
-            [p.instant('max by (class, mig_instance) (kpulse_gpu_workload_class%s == 1)' % raw(), '{{class}} {{mig_instance}}')]
-          ) + colors.count + { options+: { textMode: 'name' } }),
+            [p.instant('max by (class, mig_profile, mig_instance) (kpulse_gpu_workload_class%s == 1)' % raw(), '{{class}}' + mig)]
+          ) + colors.count + p.noValue('not read') + { options+: { textMode: 'name' } }),
           d.at(8, 4, p.table(
-            'Which GPU this is',
-            'The model, driver and slot, to name in a ticket.',
+            'Identity',
+            'Where the GPU is and what it is, to name in a ticket; as it was last within the time range.',
             'none',
-            [p.rows('max by (hostname, gpu, model, driver_version, pci_bus_id) (kpulse_gpu_info%s)' % raw())]
-          ) + p.renamed([['hostname', 'Host'], ['gpu', 'Index'], ['model', 'Model'], ['driver_version', 'Driver'], ['pci_bus_id', 'PCI address']])),
+            [p.rows('max by (hostname, gpu, model, driver_version, pci_bus_id, uuid) (last_over_time(kpulse_gpu_info%s[$__range]))' % raw())]
+          ) + p.renamed([['hostname', 'Host'], ['gpu', 'Index'], ['model', 'Model'], ['driver_version', 'Driver'], ['pci_bus_id', 'PCI address'], ['uuid', 'Full UUID']])),
         ]),
         d.row('Over time', [
           d.at(24, 6, p.stateTimeline(
             'Class over time',
-            'The class that took most of each five minutes. Long stretches of io_or_data_loading or busy_low_sm_use are worth a profiler.',
+            'The class as it was read. Long stretches of io_or_data_loading or busy_low_sm_use are worth a profiler.',
             'none',
             [p.query(classNumbers, 'class' + mig)]
           ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
           d.at(24, 7, p.stateTimeline(
             'Conditions over time',
-            'Each condition that was raised: 1 while it is. kpulse_gpu_health_conditions_read says how many are looked at; with --series=full those that were never raised are here too.',
+            'Each condition that was raised, red where it makes the board crit, orange warn, yellow hot. kpulse_gpu_health_conditions_read says how many are looked at; with --series=full those that were never raised are here too.',
             'none',
-            [p.query(heldOrNone('condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
-          ) + p.mappings({ '0': { text: 'clear', color: 'green' }, '1': { text: 'raised', color: 'red' }, '2': { text: 'nothing is raised', color: 'green' } })),
+            [p.query(orNone(raised, 'condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
+          ) + p.mappings(colors.raised { '-1': { text: 'nothing is raised', color: 'transparent' } })),
           d.at(24, 4, p.stateTimeline(
             'Recommended action over time',
             'What has to be done about the board: the most that its conditions, or the driver itself, ask for.',
             'none',
-            [p.query(heldOrNone('action', 'kpulse_gpu_recommended_action'), '{{action}}')]
-          ) + p.mappings({ '0': { text: 'no', color: 'text' }, '1': { text: 'yes', color: 'orange' }, '2': { text: 'nothing to do', color: 'text' } })),
+            [p.query(orNone(held('action', 'kpulse_gpu_recommended_action'), 'action', 'kpulse_gpu_recommended_action'), '{{action}}')]
+          ) + p.mappings({ '-1': { text: 'nothing to do', color: 'transparent' }, '0': { text: 'no', color: 'transparent' }, '1': { text: 'yes', color: 'orange' } })),
         ]),
         d.row('Activity', [
-          d.at(12, 8, ratio('Real utilization and its inputs', 'The score and what it is made of. A high engine line above low SM and tensor lines is a GPU that is busy and empty.', [
-            ['kpulse_gpu_real_utilization_ratio', 'real utilization'],
-            ['kpulse_gpu_sm_active_ratio', 'SM'],
-            ['kpulse_gpu_tensor_active_ratio', 'tensor'],
-            ['kpulse_gpu_dram_active_ratio', 'DRAM'],
-            ['kpulse_gpu_graphics_engine_active_ratio', 'engine'],
+          d.at(8, 8, p.timeseries(
+            'Real utilization over time',
+            'The score of the GPU, or of each of its MIG instances. The next panel shows what it is made of.',
+            'percentunit',
+            [p.query(device('kpulse_gpu_real_utilization_ratio'), 'real utilization' + mig)]
+          ) + p.range(0, 1)),
+          d.at(8, 8, ratio('Inputs of real utilization', 'What the score is made of; of MIG instances, the mean of each profile. A high engine line above low SM and tensor lines is a GPU that is busy and empty.', [
+            ['kpulse_gpu_sm_active_ratio', 'SM', 'blue'],
+            ['kpulse_gpu_tensor_active_ratio', 'tensor', 'green'],
+            ['kpulse_gpu_dram_active_ratio', 'DRAM', 'purple'],
+            ['kpulse_gpu_graphics_engine_active_ratio', 'engine', '#6e7077'],
           ])),
-          d.at(12, 8, ratio('Pipes', 'Which arithmetic the GPU does. Training in 16 bits shows as tensor; a high FP64 line is a simulation.', [
-            ['kpulse_gpu_fp64_active_ratio', 'FP64'],
-            ['kpulse_gpu_fp32_active_ratio', 'FP32'],
-            ['kpulse_gpu_fp16_active_ratio', 'FP16'],
-            ['kpulse_gpu_int_active_ratio', 'INT'],
-            ['kpulse_gpu_sm_occupancy_ratio', 'occupancy'],
+          d.at(8, 8, ratio('Arithmetic pipes', 'Which arithmetic the GPU does; of MIG instances, the mean of each profile. Training in 16 bits shows as tensor; a high FP64 line is a simulation.', [
+            ['kpulse_gpu_fp64_active_ratio', 'FP64', 'purple'],
+            ['kpulse_gpu_fp32_active_ratio', 'FP32', 'blue'],
+            ['kpulse_gpu_fp16_active_ratio', 'FP16', 'green'],
+            ['kpulse_gpu_int_active_ratio', 'INT', 'yellow'],
+            ['kpulse_gpu_sm_occupancy_ratio', 'occupancy', '#6e7077'],
           ])),
           d.at(8, 8, p.timeseries(
-            'Memory',
+            'Device memory',
             'Device memory in use, of all there is. Full and idle at once: somebody left a process behind.',
             'bytes',
             [p.query(device('kpulse_gpu_framebuffer_used_bytes'), 'used' + mig), p.query(device('kpulse_gpu_framebuffer_total_bytes'), 'all' + mig)]
-          ) + p.range(0, null)),
+          ) + p.lines([['used', 'blue'], ['all', '#6e7077']])),
           d.at(8, 8, p.timeseries(
-            'PCIe',
+            'PCIe traffic',
             'Bytes over PCIe. High while SM activity is low: the job waits for data.',
             'Bps',
             [p.query(device('kpulse_gpu_pcie_receive_bytes_per_second'), 'to the GPU' + mig), p.query(device('kpulse_gpu_pcie_transmit_bytes_per_second'), 'from the GPU' + mig)]
-          ) + p.range(0, null)),
+          ) + p.lines([['to the GPU', 'blue'], ['from the GPU', 'green']])),
           d.at(8, 8, p.timeseries(
-            'NVLink',
+            'NVLink traffic',
             'Bytes over all NVLinks. Flat at 0 in a job of many GPUs: it talks over something slower.',
             'Bps',
             [p.query(board('kpulse_gpu_nvlink_bytes_per_second'), 'both ways')]
-          ) + p.range(0, null)),
+          )),
         ]),
         d.row('Power, heat and clocks', [
           d.at(8, 8, p.timeseries(
@@ -138,8 +162,8 @@ local v = import '../lib/variable.libsonnet';
             'Draw beside the limit in force. At the limit for long: clocks are lowered; that is normal under full load.',
             'watt',
             [p.query(board('kpulse_gpu_power_watts'), 'draw'), p.query(board('kpulse_gpu_power_limit_watts'), 'limit')]
-          ) + p.range(0, null)),
-          d.at(8, 8, p.timeseries(
+          ) + p.lines([['draw', 'blue'], ['limit', '#6e7077']])),
+          d.at(8, 8, p.floating(
             'Temperature',
             'GPU and memory beside the temperatures from which we warn and the GPU slows down.',
             'celsius',
@@ -149,63 +173,74 @@ local v = import '../lib/variable.libsonnet';
               p.query(board('kpulse_gpu_temperature_warning_celsius'), 'warning'),
               p.query(board('kpulse_gpu_temperature_slowdown_celsius'), 'slowdown'),
             ]
-          )),
+          ) + p.lines([['GPU', 'blue'], ['memory', 'purple'], ['warning', 'yellow'], ['slowdown', 'orange']])),
           d.at(8, 8, p.timeseries(
             'Clocks',
             'A drop under load has a reason in the timeline below.',
             'hertz',
             [p.query(board('kpulse_gpu_sm_clock_hertz'), 'SM'), p.query(board('kpulse_gpu_memory_clock_hertz'), 'memory')]
-          ) + p.range(0, null)),
+          ) + p.lines([['SM', 'blue'], ['memory', 'purple']])),
           d.at(24, 6, p.stateTimeline(
             'What holds the clocks down',
-            'A reason is 1 while it is in force. gpu_idle and sw_power_cap are normal; thermal ones and the power brake are not.',
+            'Each reason while it is in force. gpu_idle and sw_power_cap are normal; thermal ones and the power brake, in orange, are not.',
             'none',
-            [p.query(held('reason', 'kpulse_gpu_clock_event_active'), '{{reason}}')]
-          ) + p.mappings({ '0': { text: 'no', color: 'text' }, '1': { text: 'yes', color: 'orange' } })),
+            [p.query(slowed, '{{reason}}')]
+          ) + p.mappings({ '0': { text: 'no', color: 'transparent' }, '1': { text: 'yes', color: '#6e7077' }, '2': { text: 'yes', color: 'orange' } })),
         ]),
         d.row('Errors', [
-          d.at(6, 7, p.stat(
+          d.at(4, 7, p.stat(
             'Last XID',
-            'Code of the last error that the driver reported; none where there is no data. It stays until the exporter restarts: the next panel says whether it is new.',
+            'Code of the last error that the driver reported within the time range; none where there is no data. It stays until the exporter restarts: the next panel says whether it is new.',
             'none',
-            [p.instant(board('kpulse_gpu_xid_last'), 'XID')]
-          ) + colors.count),
-          d.at(6, 7, p.timeseries(
-            'XIDs by code',
-            'How often each code came since the proxy was started. 45 follows whatever ends a process.',
-            'none',
-            [p.query('max by (%s, xid) (kpulse_gpu_xid_errors_total%s)' % [labels.board(c), raw()], '{{xid}}')]
-          )),
-          d.at(6, 7, p.timeseries(
-            'Memory errors',
-            'ECC errors a second since the driver was loaded. Uncorrectable ones cost the job.',
-            'cps',
-            [p.query(rate('kpulse_gpu_ecc_errors_total', 'severity', ', scope="volatile"'), '{{severity}}')]
-          )),
-          d.at(6, 7, p.timeseries(
-            'Link errors',
-            'PCIe replays and NVLink errors a second. Steady ones want a look at the slot, riser or cable.',
-            'cps',
-            [
-              p.query(rate('kpulse_gpu_nvlink_errors_total', 'kind'), 'NVLink {{kind}}'),
-              p.query('max by (%s) (rate(kpulse_gpu_pcie_replays_total%s[$__rate_interval]))' % [labels.board(c), raw()], 'PCIe replay'),
-            ]
+            [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
+          ) + colors.count + p.noValue('none')),
+          d.at(5, 7, p.table(
+                       'XIDs by code',
+                       'How often each code came within the time range, and since it was first seen; also of a GPU that was reset or is gone. `kpulse-proxy explain xid CODE` says what to do. 45 follows whatever ends a process.',
+                       'none',
+                       [
+                         p.rows('round(max by (%s, xid) (increase(kpulse_gpu_xid_errors_total%s[$__range])))' % [labels.board(c), raw()]),
+                         p.rows('max by (%s, xid) (last_over_time(kpulse_gpu_xid_errors_total%s[$__range]))' % [labels.board(c), raw()]),
+                       ]
+                     ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([['xid', 'XID'], ['Value #A', 'In range'], ['Value #B', 'In all']])
+                     + p.decimals(0)),
+          d.at(5, 7, p.timeseries(
+            'Memory errors per hour',
+            'ECC errors of the hour before. Uncorrectable ones cost the job.',
+            'suffix:/h',
+            [p.query(q.perHour('kpulse_gpu_ecc_errors_total', raw(', scope="volatile"'), labels.board(c) + ', severity'), '{{severity}}')]
+          ) + p.lines([['correctable', 'yellow'], ['uncorrectable', 'red']]) + p.decimals(0)),
+          d.at(5, 7, p.timeseries(
+            'NVLink errors per hour',
+            'Errors of the hour before, by kind. Steady ones want a look at cable and switch.',
+            'suffix:/h',
+            [p.query(q.perHour('kpulse_gpu_nvlink_errors_total', raw(), labels.board(c) + ', kind'), '{{kind}}')]
+          ) + p.decimals(0)),
+          d.at(5, 7, p.timeseries(
+            'PCIe replays per minute',
+            'The mean of a quarter of an hour; from %g on the alert fires. Steady ones want a look at the slot and the riser.' % c.pcieReplaysPerMinute,
+            'suffix:/min',
+            [p.query(q.perMinute('kpulse_gpu_pcie_replays_total', raw(), labels.board(c)), 'replays')]
           )),
         ]),
         d.row('Who holds it', [
           d.at(24, 6, p.table(
             'Holders',
-            'Pods and jobs on this GPU at the end of the time range. More than one: they share it.',
+            'Pods and jobs on this GPU within the time range, those at its end first. More than one at once: they share it.',
             'none',
-            [p.rows('max by (mig_instance, mig_profile, %s) (kpulse_allocation_info%s)' % [labels.holder(c), raw()])]
-          ) + p.renamed([
+            [p.rows(q.or0(
+              'max by (mig_instance, mig_profile, %s) (kpulse_allocation_info%s)' % [labels.holder(c), raw()],
+              'max by (mig_instance, mig_profile, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.holder(c), raw()]
+            ))]
+          ) + p.sorted('Value') + p.renamed([
+            ['Value', 'Holds it'],
             ['workload_namespace', 'Namespace'],
             ['workload_pod', 'Pod'],
             ['workload_name', 'Workload'],
             ['hpc_job', 'Job'],
             ['mig_instance', 'MIG instance'],
             ['mig_profile', 'MIG profile'],
-          ])),
+          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no more' }, '1': { text: 'now' } }) })),
         ]),
       ]
     ),

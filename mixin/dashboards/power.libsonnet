@@ -10,8 +10,7 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   local recorded = q.recorded(c),
-  // margin is how far a board is below the temperature from which we call it hot.
-  local margin = '%s\n- on (%s)\n%s' % [q.board(c, 'kpulse_gpu_temperature_warning_celsius'), labels.board(c), q.board(c, 'kpulse_gpu_temperature_celsius')],
+  local largest(series, by, legend) = p.largest('sum by (%s) (%s)' % [by, series], by, legend),
 
   grafanaDashboards+:: {
     'kpulse-power.json': d.new(
@@ -22,52 +21,60 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.hostname(c)],
       [
         d.row('Now', [
-          d.at(5, 4, p.stat('Draw', 'All boards together. Compare with what the racks may draw.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
-          d.at(5, 4, p.stat('Energy', 'Used within the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
+          d.at(5, 4, p.stat('Power draw', 'All boards together. Compare with what the racks may draw.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
+          d.at(5, 4, p.stat('Energy used', 'By all boards within the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
           d.at(5, 4, p.stat(
             'Energy of a useful GPU-hour',
             'Energy used for each hour of a fully utilized GPU. It falls when waste falls.',
             'kwatth',
             [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range])) / 1000' % [recorded, recorded])]
           ) + colors.count + p.decimals(2)),
-          d.at(4, 4, p.stat('Slowed by heat', 'Boards whose clocks heat holds down now. Look at fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('orange')),
-          d.at(5, 4, p.stat('Slowed by the power supply', 'Boards with the power brake on. Look at the supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('yellow')),
+          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards whose clocks heat holds down now. Look at fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('orange')),
+          d.at(5, 4, p.stat('Boards slowed by the power supply', 'Boards with the power brake on. Look at the supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('yellow')),
         ]),
         d.row('Power', [
-          d.at(12, 9, p.stacked('Power by host', 'A host that draws much less than its like is idle or broken.', 'watt', [p.query('sum by (hostname) (host:kpulse_gpu_energy:rate5m%s)' % recorded, '{{hostname}}')])),
-          d.at(12, 9, p.stacked('Power by namespace', 'What each namespace drew, estimated by what it did on the boards, or in proportion to what it held of them.', 'watt', [p.query('sum by (workload_namespace) (namespace:kpulse_allocation_energy:rate5m%s)' % q.cluster(c), '{{workload_namespace}}')])),
+          d.at(12, 9, p.stacked('Power by host', 'The 20 hosts that drew the most at any time. A host that draws much less than its like is idle or broken.', 'watt', largest('host:kpulse_gpu_energy:rate5m' + recorded, labels.host(c), '{{hostname}}'))),
+          d.at(12, 9, p.stacked(
+            'Power by namespace and job',
+            'The 20 that drew the most at any time, estimated by what they did on the boards, or in proportion to what they held of them.',
+            'watt',
+            largest('holder:kpulse_allocation_energy:rate5m' + q.cluster(c), '%s, workload_namespace, hpc_job' % c.clusterLabel, '{{workload_namespace}} {{hpc_job}}')
+          )),
           d.at(24, 8, p.timeseries(
             'Power against the limit',
             'The ten boards nearest to the limit in force. At the limit under full load is normal; a low limit is not: compare with the others.',
             'percentunit',
-            [p.query('topk(10, %s / on (%s) %s)' % [q.board(c, 'kpulse_gpu_power_watts'), labels.board(c), q.board(c, 'kpulse_gpu_power_limit_watts')], '{{hostname}} GPU {{gpu}}')]
-          ) + p.range(0, null)),
+            [p.query(q.highest(10, 'device:kpulse_gpu_power_limit_used:avg5m' + recorded, labels.board(c)), '{{hostname}} GPU {{gpu}}')]
+          )),
         ]),
         d.row('Heat', [
-          d.at(12, 9, p.timeseries(
+          d.at(12, 9, p.floating(
             'Distance to the warning temperature',
             'The ten nearest boards; below 0 is hot. The limit is that of each model.',
             'celsius',
-            [p.query('bottomk(10, %s)' % margin, '{{hostname}} GPU {{gpu}}')]
+            [p.query(q.lowest(10, 'device:kpulse_gpu_temperature_headroom:min5m' + recorded, labels.board(c)), '{{hostname}} GPU {{gpu}}')]
           )),
           d.at(12, 9, p.table(
-                        'Hottest',
+                        'Hottest boards',
                         'The hottest first, GPU beside memory. One hot board in a cool host: its fan or its seat; a hot host: its airflow.',
                         'celsius',
                         [p.rows('topk(20, %s)' % q.board(c, 'kpulse_gpu_temperature_celsius')), p.rows('%s\nand on (%s)\ntopk(20, %s)' % [q.board(c, 'kpulse_gpu_memory_temperature_celsius'), labels.board(c), q.board(c, 'kpulse_gpu_temperature_celsius')])]
                       ) + p.joined + p.sorted('Value #A') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['Value #A', 'GPU temperature'], ['Value #B', 'Memory temperature']])
                       + p.column('UUID', { links: [links.gpu(c)] })),
         ]),
-        d.row('Held back', [
+        d.row('Slowed down', [
           d.at(12, 9, p.timeseries(
             'Throttled share of busy time',
-            'Means over boards, by reason; reasons overlap. "power" is the normal one under full load.',
+            'Mean over all busy boards, by reason; reasons overlap. "power" is the normal one under full load.',
             'percentunit',
-            [p.query('avg by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)' % recorded, '{{reason}}')]
+            [p.query(
+              'sum by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)\n/ on () group_left ()\ncount(max by (%s) (device:kpulse_gpu_busy:rate5m%s) > 0)' % [recorded, labels.board(c), recorded],
+              '{{reason}}'
+            )]
           ) + p.range(0, 1)),
           d.at(12, 9, p.table(
-                        'Most throttled',
-                        'GPU-hours within the time range for which each board was held back, by reason.',
+                        'GPU-hours of throttling by board',
+                        'For how long each board was held back within the time range, by reason; the 20 longest.',
                         'h',
                         [p.rows('topk(20, max by (%s, reason) (sum_over_time(device:kpulse_gpu_throttled:rate5m%s[$__range]))) / 60' % [labels.board(c), q.recorded(c, ', reason!="low_utilization"')])]
                       ) + p.sorted('Value') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['reason', 'Reason'], ['Value', 'GPU-hours']])

@@ -3,14 +3,32 @@ local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';
 local p = import '../lib/panel.libsonnet';
+local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
   local raw(name, more='') = '%s{%s%s=~"$cluster", instance=~"$instance"%s}' % [name, c.kpulseMatchers, c.clusterLabel, more],
-  local own(name, more='') = '%s{%s, %s=~"$cluster"%s}' % [name, c.telemetrySelector, c.clusterLabel, more],
+  local own(name, more='') = '%s{%s, %s=~"$cluster", instance=~"$instance"%s}' % [name, c.telemetrySelector, c.clusterLabel, more],
   local source = '%s, instance, source' % c.clusterLabel,
   local bySource(name) = 'max by (%s) (%s)' % [source, raw(name)],
+  local target = '%s, job, instance' % c.clusterLabel,
+  local chosen = '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel,
+  // silent is since when targets that are down have not answered, and of sources that are down, their proxies.
+  local silent =
+    |||
+      time() - (
+        max by (%(target)s) (max_over_time(timestamp(%(build)s)[1d:1m]))
+        and on (%(target)s)
+        up{%(chosen)s} == 0
+        or
+        %(read)s
+        and on (%(source)s)
+        %(up)s == 0
+      )
+    ||| % { target: target, build: raw('kpulse_build_info'), chosen: chosen, source: source, read: bySource('kpulse_source_last_read_timestamp_seconds'), up: bySource('kpulse_source_up') },
+  // perHour is whole counts of the hour before.
+  local perHour(name, by=[]) = 'round(sum by (%s) (max by (%s) (increase(%s[1h]))))' % [std.join(', ', by), std.join(', ', [source] + by), raw(name)],
 
   grafanaDashboards+:: {
     'kpulse-proxy.json': d.new(
@@ -21,12 +39,21 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.instance(c)],
       [
         d.row('Now', [
-          d.at(4, 4, p.stat('Proxies down', 'Targets that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant('count(%s) or vector(0)' % labels.down(c, '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies down', 'Targets that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant('count(%s) or vector(0)' % labels.down(c, chosen))]) + colors.bad('red')),
           d.at(4, 4, p.stat('Proxies up', 'Targets that answer. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant('count(%s) or vector(0)' % raw('kpulse_build_info'))]) + colors.count),
           d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('kpulse_source_up'))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Devices', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
+          d.at(4, 4, p.stat('Devices read', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
           d.at(4, 4, p.stat('Missing fields', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
           d.at(4, 4, p.stat('Versions', 'How many versions of the proxy run. More than one outside a roll-out: some were forgotten.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
+        ]),
+        d.row('Who is down', [
+          d.at(24, 6, p.table(
+                        'Proxies and sources that are down',
+                        'The longest first. A line without a source is a proxy that does not answer, or that answers 502 because it can read none of its sources: look at its unit or pod, then at its page at /.',
+                        's',
+                        [p.rows(silent)]
+                      ) + p.sorted('Value') + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['job', 'Scrape job'], ['source', 'Source'], ['Value', 'Silent for']])
+                      + p.column('Silent for', { decimals: 0 })),
         ]),
         d.row('Reading', [
           d.at(12, 9, p.table(
@@ -53,44 +80,44 @@ local v = import '../lib/variable.libsonnet';
                       ]) + p.column('Age', { unit: 's' }) + p.column('Unchanged for', { unit: 's' })
                       + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
           d.at(12, 9, p.timeseries(
-            'Time of a reading',
+            'Time that a reading takes',
             'The ten slowest. Beyond half the scrape interval, scrapes begin to fail: fewer counters, or persistence mode.',
             's',
-            [p.query('topk(10, %s)' % bySource('kpulse_source_read_duration_seconds'), '{{instance}}')]
-          ) + p.range(0, null)),
+            [p.query(q.highest(10, bySource('kpulse_source_read_duration_seconds'), source), '{{instance}}')]
+          )),
           d.at(12, 8, p.table(
-            'Which fields are missing',
+            'Fields that sources do not give',
             'What a source does not give although scores rest on it. Add the counter to the exporter, or free the profiling counters.',
             'none',
             [p.rows('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')])]
           ) + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
           d.at(12, 8, p.timeseries(
-            'Left out',
-            'Lines that are no series, and values that cannot be true, a second. Steady ones: an exporter of another version than we know.',
-            'cps',
+            'Lines and values left out per hour',
+            'Lines that are no series, and values that cannot be true, of the hour before. Steady ones: an exporter of another version than we know.',
+            'suffix:/h',
             [
-              p.query('sum(max by (%s) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_skipped_lines_total')], 'lines'),
-              p.query('sum by (reason) (max by (%s, reason) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_dropped_values_total')], 'values, {{reason}}'),
-              p.query('sum(max by (%s) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_clamped_values_total')], 'values, clamped'),
-              p.query('sum(max by (%s) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_dropped_series_total')], 'series over the limit'),
+              p.query(perHour('kpulse_source_skipped_lines_total'), 'lines'),
+              p.query(perHour('kpulse_source_dropped_values_total', ['reason']), 'values, {{reason}}'),
+              p.query(perHour('kpulse_source_clamped_values_total'), 'values, clamped'),
+              p.query(perHour('kpulse_source_dropped_series_total'), 'series over the limit'),
             ]
-          ) + p.range(0, null)),
+          ) + p.decimals(0)),
           d.at(24, 7, p.timeseries(
-            'Streams',
-            'Restarts, ticks that did not come in their time, and ticks that were lost because the proxy did not read them in time. Only where it drives dcgmi or NVML itself; the runbooks of KpulseSourceMissingTicks and KpulseSourceEvicting say what to do.',
-            'cps',
+            'Restarts and lost ticks of streams per hour',
+            'Restarts, ticks that did not come in their time, and ticks that were lost because the proxy did not read them in time, of the hour before. Only where it drives dcgmi or NVML itself; the runbooks of KpulseSourceMissingTicks and KpulseSourceEvicting say what to do.',
+            'suffix:/h',
             [
-              p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_restarts_total')], 'restarts, {{stream}}'),
-              p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_ticks_missed_total')], 'missed ticks, {{stream}}'),
-              p.query('sum by (stream) (max by (%s, stream) (rate(%s[$__rate_interval])))' % [source, raw('kpulse_source_ticks_evicted_total')], 'lost ticks, {{stream}}'),
+              p.query(perHour('kpulse_source_restarts_total', ['stream']), 'restarts, {{stream}}'),
+              p.query(perHour('kpulse_source_ticks_missed_total', ['stream']), 'missed ticks, {{stream}}'),
+              p.query(perHour('kpulse_source_ticks_evicted_total', ['stream']), 'lost ticks, {{stream}}'),
             ]
-          ) + p.range(0, null)),
+          ) + p.decimals(0)),
         ]),
         d.row('What the proxies cost', [
-          d.at(6, 8, p.timeseries('CPU', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query('topk(10, max by (instance) (rate(%s[$__rate_interval])))' % own('process_cpu_seconds_total'), '{{instance}}')]) + p.range(0, null)),
-          d.at(6, 8, p.timeseries('Memory', 'The ten largest. Growth without end is a bug: take a profile with --web.enable-pprof and tell us.', 'bytes', [p.query('topk(10, max by (instance) (%s))' % own('process_resident_memory_bytes'), '{{instance}}')]) + p.range(0, null)),
-          d.at(6, 8, p.timeseries('Time of an answer', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')]) + p.range(0, null)),
-          d.at(6, 8, p.timeseries('Answers', 'By status. 502 and 504 are failures of the source, 503 more scrapes at once than --web.max-requests.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')]) + p.range(0, null)),
+          d.at(6, 8, p.timeseries('CPU of the proxies', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query(q.highest(10, 'max by (instance) (rate(%s[$__rate_interval]))' % own('process_cpu_seconds_total'), 'instance'), '{{instance}}')])),
+          d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Growth without end is a bug: take a profile with --web.enable-pprof and tell us.', 'bytes', [p.query(q.highest(10, 'max by (instance) (%s)' % own('process_resident_memory_bytes'), 'instance'), '{{instance}}')])),
+          d.at(6, 8, p.timeseries('Time that an answer takes', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')])),
+          d.at(6, 8, p.timeseries('Answers by status', 'A second. 502 and 504 are failures of the source, 503 more scrapes at once than --web.max-requests.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')])),
         ]),
       ]
     ),

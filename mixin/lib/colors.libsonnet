@@ -1,5 +1,5 @@
-// Colors that mean the same on every dashboard: red is broken and nothing else. A class
-// has the hue of what bounds it; idle is dim.
+// Colors that mean the same on every dashboard: red is broken and nothing else, and the worse
+// a state, the louder its color. A class has the hue of what bounds it; idle is dim.
 local panel = import 'panel.libsonnet';
 
 {
@@ -18,7 +18,7 @@ local panel = import 'panel.libsonnet';
     ['mixed_or_moderate', '#96d98d'],
     ['unknown', '#3d3f44'],
   ],
-  states:: [['ok', 'green'], ['hot', 'orange'], ['warn', 'yellow'], ['crit', 'red'], ['unknown', '#6e7077']],
+  states:: [['ok', 'green'], ['hot', 'yellow'], ['warn', 'orange'], ['crit', 'red'], ['unknown', '#6e7077']],
 
   local all(list) = std.foldl(function(acc, pair) acc + panel.colored(pair[0], pair[1]), list, {}),
   byClass:: all(self.classes),
@@ -27,6 +27,14 @@ local panel = import 'panel.libsonnet';
   // good is for ratios of which more is better: never red, low is no fault.
   good:: panel.thresholds([[null, '#6e7077'], [0.1, '#8ab8ff'], [0.4, '#5794f2'], [0.75, '#1f60c4']]),
   count:: panel.thresholds([[null, 'text']]),
+  // raised are the words and colors of a condition by the rank of the state that it puts a
+  // board into (query.libsonnet's severities): loud, and nothing at all where it is not raised.
+  raised:: {
+    '0': { text: 'clear', color: 'transparent' },
+    '1': { text: 'raised', color: 'yellow' },
+    '2': { text: 'raised', color: 'orange' },
+    '3': { text: 'raised', color: 'red' },
+  },
   // bad is a count that should be 0.
   bad(color):: panel.thresholds([[null, 'green'], [0.5, color]]),
 }

@@ -1,4 +1,6 @@
 // A dashboard of rows of panels, which lays them out and numbers them.
+local annotations = import 'annotations.libsonnet';
+
 local width = 24;
 
 // place gives the panels of one row their positions from left to right, beginning a new
@@ -64,7 +66,7 @@ local place(panels, top, first) =
     version: 1,
     editable: false,
     graphTooltip: 1,  // a crosshair shared by all panels
-    annotations: { list: [] },
+    annotations: { list: annotations.of(c, variables) },
     links: [{
       type: 'dashboards',
       title: 'kpulse',
@@ -80,7 +82,7 @@ local place(panels, top, first) =
     templating: { list: variables },
     // A step below that of the recorded series would draw nothing more.
     panels: [
-      if panel.type == 'row' then panel else panel { interval: c.grafanaKpulse.minimumTimeInterval }
+      if panel.type == 'row' then panel else { interval: c.grafanaKpulse.minimumTimeInterval } + panel
       for panel in $.layout(rows)
     ],
   },

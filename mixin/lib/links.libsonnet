@@ -13,6 +13,11 @@
     url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-hostname=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-health.json']],
     targetBlank: false,
   },
+  job(c):: {
+    title: 'Open this job',
+    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-hpc_job=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-namespace.json']],
+    targetBlank: false,
+  },
   namespace(c):: {
     title: 'Open this namespace',
     url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-namespace=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-namespace.json']],

@@ -1,5 +1,7 @@
 // Panels of Grafana as functions. A panel has no place: dashboard.libsonnet gives it
 // one. Every panel must say its unit and what to do about what it shows.
+local q = import 'query.libsonnet';
+
 local datasource = { type: 'prometheus', uid: '${datasource}' };
 
 local base(type, title, description, unit, targets) = {
@@ -12,11 +14,52 @@ local base(type, title, description, unit, targets) = {
     for i in std.range(0, std.length(targets) - 1)
   ],
   fieldConfig: {
-    defaults: { unit: unit },
+    defaults: if unit == null then {} else { unit: unit },
     overrides: [],
   },
   options: {},
 };
+
+// least is where the axis of a chart of a unit ends at the least, so that one of zeros and
+// one of a millionth do not look like trouble.
+local least = { percentunit: 0.1, s: 0.01 };
+
+// hue is how the lines of a chart get their colors. The palette has a red as its fifth, and
+// red is what is broken; so lines of which there may be that many are shades of one color.
+local hue(targets) =
+  local open(legend) = std.length(std.findSubstr('{{', legend)) > 0 || legend == '__auto';
+  if std.length(targets) > 4 || std.length([t for t in targets if open(t.legendFormat)]) > 0
+  then { mode: 'shades', fixedColor: 'blue' }
+  else { mode: 'palette-classic' };
+
+// columns are what columns of tables that hold words look like, by the name that is shown.
+// Those that have no width share what is left. A number's unit is never one of theirs:
+// Grafana would write job 88049300 as "88049300%".
+local columns = {
+  Alert: { 'custom.width': 235 },  // fits the longest name
+  GPU: { 'custom.width': 52 },
+  Index: { 'custom.width': 60 },
+  // The first group of a uuid tells boards apart; a click, and the board's own page, have all of it.
+  UUID: {
+    'custom.width': 90,
+    mappings: [{ type: 'regex', options: { pattern: '/^(?:GPU-)?([0-9a-fA-F]{8})-.*$/', result: { index: 0, text: '$1' } } }],
+  },
+  'MIG profile': { 'custom.width': 100 },
+  State: { 'custom.width': 70 },
+  XID: { 'custom.width': 52 },
+};
+
+// isValue says whether a column, as the query calls it, is one of numbers.
+local isValue(column) = std.startsWith(column, 'Value');
+
+// override sets properties of a column, or of a line, by its name.
+local override(name, properties) = {
+  matcher: { id: 'byName', options: name },
+  properties: [{ id: id, value: properties[id] } for id in std.objectFields(properties)],
+};
+
+// room is how wide a column of numbers is, in pixels: as wide as its name.
+local room(name) = std.max(72, 24 + 8 * std.length(name));
 
 // steps makes thresholds of [[value, color], ...]; the first value is null, for "from
 // the bottom".
@@ -30,6 +73,11 @@ local steps(list) = {
   query(expr, legend='__auto'): { expr: expr, legendFormat: legend, range: true, instant: false },
   instant(expr, legend='__auto'): { expr: expr, legendFormat: legend, range: false, instant: true },
   rows(expr): { expr: expr, format: 'table', range: false, instant: true },
+  // largest is the queries of a stack of its 20 largest parts, and of all others together.
+  largest(series, by, legend): [self.query(q.highest(20, series, by), legend), self.query(q.rest(20, series, by), 'all others')],
+  // idleFirst is the queries of a stack by class in which idle lies at the bottom, where its
+  // height can be read: Grafana stacks in the order of the queries. `by` is a function of a matcher.
+  idleFirst(by): [self.query(by('class="idle"'), '{{class}}'), self.query(by('class!="idle"'), '{{class}}')],
 
   steps:: steps,
 
@@ -47,8 +95,10 @@ local steps(list) = {
     },
   },
 
-  timeseries(title, description, unit, targets):: base('timeseries', title, description, unit, targets) {
-    fieldConfig+: { defaults+: { custom: {
+  // floating is a chart whose axis is that of its values; timeseries is one of what can be
+  // 0 and not less.
+  floating(title, description, unit, targets):: base('timeseries', title, description, unit, targets) {
+    fieldConfig+: { defaults+: { color: hue(targets), custom: {
       drawStyle: 'line',
       fillOpacity: 0,
       lineInterpolation: 'linear',
@@ -60,9 +110,13 @@ local steps(list) = {
       stacking: { group: 'A', mode: 'none' },
     } } },
     options: {
-      legend: { calcs: ['lastNotNull', 'max'], displayMode: 'table', placement: 'right', showLegend: true, sortBy: 'Last *', sortDesc: true },
+      legend: { calcs: ['lastNotNull'], displayMode: 'list', placement: 'bottom', showLegend: true },
       tooltip: { mode: 'multi', sort: 'desc' },
     },
+  },
+
+  timeseries(title, description, unit, targets):: self.floating(title, description, unit, targets) {
+    fieldConfig+: { defaults+: { min: 0, custom+: { axisSoftMax: if std.objectHas(least, unit) then least[unit] else 1 } } },
   },
 
   // stacked is timeseries of parts of a whole.
@@ -70,8 +124,10 @@ local steps(list) = {
     fieldConfig+: { defaults+: { custom+: { fillOpacity: 60, lineWidth: 0, stacking: { group: 'A', mode: 'normal' } } } },
   },
 
-  table(title, description, unit, targets):: base('table', title, description, unit, targets) {
-    fieldConfig+: { defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: true } } },
+  // The unit of a table is that of its values, which `renamed` shows; words have none.
+  table(title, description, unit, targets):: base('table', title, description, null, targets) {
+    valueUnit:: unit,
+    fieldConfig+: { defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: false, minWidth: 60 } } },
     options: { cellHeight: 'sm', frameIndex: 0, showHeader: true },
   },
 
@@ -113,6 +169,8 @@ local steps(list) = {
   thresholds(list):: { fieldConfig+: { defaults+: { color: { mode: 'thresholds' }, thresholds: steps(list) } } },
   // range fixes the ends of the scale; null leaves an end to the data.
   range(min, max):: { fieldConfig+: { defaults+: { min: min, [if max != null then 'max']: max } } },
+  // noValue is what a panel says where there is nothing; in the color of its lowest threshold.
+  noValue(text):: { fieldConfig+: { defaults+: { noValue: text } } },
   decimals(n):: { fieldConfig+: { defaults+: { decimals: n } } },
   // valueMappings shows values as words: { '0': { text: 'OK', color: 'green' } }.
   valueMappings(map):: [{ type: 'value', options: {
@@ -122,22 +180,37 @@ local steps(list) = {
   mappings(map):: { fieldConfig+: { defaults+: { mappings: $.valueMappings(map) } } },
   links(list):: { fieldConfig+: { defaults+: { links: list } } },
   // column sets properties of one column of a table, by its name.
-  column(name, properties):: { fieldConfig+: { overrides+: [{
-    matcher: { id: 'byName', options: name },
-    properties: [{ id: id, value: properties[id] } for id in std.objectFields(properties)],
-  }] } },
+  column(name, properties):: { fieldConfig+: { overrides+: [override(name, properties)] } },
   colored(name, color):: self.column(name, { color: { mode: 'fixed', fixedColor: color } }),
+  // lines gives lines their colors by how their names begin: [['SM', 'blue'], ...]. What
+  // follows is the MIG profile or instance.
+  lines(list):: { fieldConfig+: { overrides+: [
+    {
+      matcher: { id: 'byRegexp', options: '/^%s( .*)?$/' % line[0] },
+      properties: [{ id: 'color', value: { mode: 'fixed', fixedColor: line[1] } }],
+    }
+    for line in list
+  ] } },
   // renamed shows the columns of a table that `names` lists, in its order, under its names:
-  // [['uuid', 'GPU'], ['Value #A', 'Real utilization'], ...].
-  renamed(names):: { transformations+: [
-    { id: 'filterFieldsByName', options: { include: { names: [n[0] for n in names] } } },
-    { id: 'organize', options: {
-      excludeByName: {},
-      includeByName: {},
-      indexByName: { [names[i][0]]: i for i in std.range(0, std.length(names) - 1) },
-      renameByName: { [n[0]]: n[1] for n in names },
-    } },
-  ] },
+  // [['uuid', 'GPU'], ['Value #A', 'Real utilization'], ...]. Columns of values get the unit
+  // of the table; `column` behind it may say otherwise.
+  renamed(names):: {
+    local unit = self.valueUnit,
+    fieldConfig+: { overrides+: [
+      override(n[1], if isValue(n[0]) then { unit: unit, 'custom.width': room(n[1]) } else columns[n[1]])
+      for n in names
+      if isValue(n[0]) || std.objectHas(columns, n[1])
+    ] },
+    transformations+: [
+      { id: 'filterFieldsByName', options: { include: { names: [n[0] for n in names] } } },
+      { id: 'organize', options: {
+        excludeByName: {},
+        includeByName: {},
+        indexByName: { [names[i][0]]: i for i in std.range(0, std.length(names) - 1) },
+        renameByName: { [n[0]]: n[1] for n in names },
+      } },
+    ],
+  },
   // joined makes one row of a table of what several queries say of the same labels.
   joined:: { transformations+: [{ id: 'merge', options: {} }] },
   // sorted orders a table by a column as the query calls it, the worst first. A second one

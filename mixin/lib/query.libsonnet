@@ -1,6 +1,8 @@
 // Queries that several dashboards share; each is a function of _config.
 local labels = import 'labels.libsonnet';
 
+local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__interval] @ end()))' % [pick, n, over, series];
+
 {
   // raw selects series of the proxy itself within the dashboard's variables, recorded
   // those of the rules, which have no job; `more` adds matchers to either.
@@ -12,13 +14,33 @@ local labels = import 'labels.libsonnet';
   device(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.device(c), name, self.raw(c, more)],
   board(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.board(c), name, self.raw(c, more)],
 
-  // severity ranks boards by their state of health: 3 crit, 2 warn, 1 hot, 0.5 unknown,
-  // 0 ok.
+  // severity ranks boards by their state of health: 4 gone, 3 crit, 2 warn, 1 hot, 0.5
+  // unknown, 0 ok. What is gone has no health, and is the worst of all.
   severity(c, more='')::
-    labels.state(c, c.kpulseMatchers, ', %s=~"$cluster", hostname=~"$hostname"%s' % [c.clusterLabel, more]),
+    '%s\nor\n4 * (%s == 0)' % [
+      labels.state(c, c.kpulseMatchers, ', %s=~"$cluster", hostname=~"$hostname"%s' % [c.clusterLabel, more]),
+      self.board(c, 'kpulse_gpu_present', more),
+    ],
   // or0 makes 0 of what a query lacks and another has, or that it had within the range: a
   // proxy may not serve what does not hold.
   or0(query, other):: '%s\nor\n0 * %s' % [query, other],
+  // highest is the n lines of a chart that were the highest at any of its steps, for the whole
+  // range: topk alone gives those of each step, which are dots, and of many more lines than
+  // n. `by` is the labels of a line.
+  highest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('topk', 'max', n, series)],
+  lowest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('bottomk', 'min', n, series)],
+  // rest is the sum of what highest leaves out.
+  rest(n, series, by):: 'sum(\n(%s)\nunless on (%s)\n%s\n)' % [series, by, extreme('topk', 'max', n, series)],
+
+  // among is what a query says of those of `chosen`, by the labels of one of them. Tables have
+  // 200 rows at most: nobody reads more, and a browser takes long to draw them.
+  among(query, chosen, by):: '(%s)\nand on (%s)\n%s' % [query, by, chosen],
+
+  // perHour and perMinute are whole errors as the alerts count them: over a window that holds
+  // many scrapes, since an increase over few of them is 1.33 where one error came.
+  perHour(name, selector, by):: 'round(max by (%s) (increase(%s%s[1h])))' % [by, name, selector],
+  perMinute(name, selector, by):: '60 * max by (%s) (rate(%s%s[15m]))' % [by, name, selector],
+
   // ranked gives the series of each value of a label its rank, so that tables of words can
   // be ordered by what the words mean; values that are not listed have the rank 0. Ranks are
   // [[value, rank], ...].
@@ -29,9 +51,10 @@ local labels = import 'labels.libsonnet';
   severities:: {
     '0': { text: 'OK', color: 'green' },
     '0.5': { text: 'unknown', color: 'text' },
-    '1': { text: 'HOT', color: 'orange' },
-    '2': { text: 'WARN', color: 'yellow' },
+    '1': { text: 'HOT', color: 'yellow' },
+    '2': { text: 'WARN', color: 'orange' },
     '3': { text: 'CRIT', color: 'red' },
+    '4': { text: 'GONE', color: 'red' },
   },
 
   // GPU-hours over the dashboard's range, of a series of GPUs recorded once a minute.

@@ -41,10 +41,15 @@ local query(name, label, text, multi=true) = {
     'hostname', 'Host', 'label_values(kpulse_gpu_info{%s%s=~"$cluster"}, hostname)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 
-  // gpu goes by uuid: an index means another board on every host.
+  // gpu goes by uuid, since an index means another board on every host, and shows host and
+  // index, since nobody knows a uuid by heart. A proxy tells of a board that is gone for an
+  // hour; here is one for two.
   gpu(c, multi=true):: query(
-    'gpu', 'GPU', 'label_values(kpulse_gpu_info{%s%s=~"$cluster", hostname=~"$hostname"}, uuid)' % [c.kpulseMatchers, c.clusterLabel], multi
-  ),
+    'gpu',
+    'GPU',
+    'query_result(label_join(max by (hostname, gpu, uuid) (last_over_time(kpulse_gpu_present{%s%s=~"$cluster", hostname=~"$hostname"}[1h])), "board", " GPU ", "hostname", "gpu"))' % [c.kpulseMatchers, c.clusterLabel],
+    multi
+  ) { regex: '/board="(?<text>[^"]+)|uuid="(?<value>[^"]+)/g' },
 
   namespace(c):: query(
     'namespace', 'Namespace', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, workload_namespace)' % [c.kpulseMatchers, c.clusterLabel]
@@ -52,6 +57,14 @@ local query(name, label, text, multi=true) = {
 
   job(c):: query(
     'hpc_job', 'Job', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, hpc_job)' % [c.kpulseMatchers, c.clusterLabel]
+  ),
+
+  user(c):: query(
+    'hpc_user', 'User', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, hpc_user)' % [c.kpulseMatchers, c.clusterLabel]
+  ),
+
+  account(c):: query(
+    'hpc_account', 'Account', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, hpc_account)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 
   instance(c):: query(

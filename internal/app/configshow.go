@@ -132,7 +132,10 @@ func (o *options) asFlag(s *setting, defaults *options) (lines []string) {
 		if strings.Contains(s.placeholder, "URL") {
 			text = mask(text)
 		}
-		line := "--" + s.flag + "=" + onOneLine(text)
+		line := shellWord("--" + s.flag + "=" + text)
+		if shown := onOneLine(text); shown != text {
+			line = "--" + s.flag + "=" + shown
+		}
 		if origin != "" {
 			line += "  # " + origin
 		}

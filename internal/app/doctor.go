@@ -98,14 +98,14 @@ type diagnosis struct {
 type doctor struct {
 	// opts are what flags, environment and config file say, of a container also its command line.
 	opts *options
-	// configFile is the one that is given, or where the packages put it; "" for none.
+	// configFile is the one that is given, else standardConfig where it is there; "" for none.
 	configFile string
 	refused    error // why it is
 	// environment is that of this process, as of os.Environ.
 	environment []string
 }
 
-// standardConfig is where the packages put the config file.
+// standardConfig is where the settings of the packages have the config file.
 const standardConfig = "/etc/kpulse-proxy/config.yml"
 
 // doctorsFlags are those of other modes that mean something to doctor.

@@ -67,8 +67,8 @@ func (how *Showing) walk(path string, n *yaml.Node) {
 	}
 }
 
-// quote has a text that is not fit to be shown, as it has several lines, put in quotes: on
-// one line, which a comment may follow, and of which all can be escaped.
+// quote has a text that plain.Text would change written in quotes: on one line, which a
+// comment may follow, and with escapes.
 func quote(n *yaml.Node) {
 	if plain.Text(n.Value) != n.Value {
 		n.Style = yaml.DoubleQuotedStyle
@@ -91,7 +91,7 @@ var (
 func (how *Showing) complete(path string, n *yaml.Node) {
 	http := ofHTTP.FindString(path)
 	text := n.Value
-	_ = n.Decode(&text) // of base64, which bytes are in that are no UTF-8
+	_ = n.Decode(&text) // what is no UTF-8 stands there in base64
 	switch key := path[len(http):]; {
 	case n.ShortTag() == diag.NullTag || n.Value == "":
 	case http == "" && namesFile.MatchString(key), http != "" && httpFile.MatchString(key):

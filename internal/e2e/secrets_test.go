@@ -153,6 +153,8 @@ func TestSecretsAreMasked(t *testing.T) {
 	_, flag := fed(t, "kube:\n  discover:\n    selector: true\n    path: /metrics?token="+secrets["query"]+"\n    http_config:\n      proxy_url: http://"+secrets["user"]+":"+secrets["pass"]+"@proxy:3128\n"+
 		"      oauth2: {client_id: kpulse, client_secret: "+secrets["bearer"]+", token_url: 'https://"+secrets["user"]+":"+secrets["pass"]+"@sso?key="+secrets["query"]+"', endpoint_params: {assertion: "+secrets["unknown"]+"}}\n")
 	all["discovery"] = exec.Command(itself(t), flag)
+	all["dashboard"] = exec.Command(itself(t), "--tui", "--tui.url=http://"+secrets["user"]+":"+secrets["pass"]+"@exporter.test:9400/metrics?"+secrets["query"])
+	all["dashboard"].Env = append(os.Environ(), "KPULSE_TUI_URL="+secrets["unknown"]+"@node\nnode?"+secrets["unknown"], "KPULSE_SOURCE="+secrets["unknown"]+"@exporter.test:9400/metrics?x")
 	for way, cmd := range all {
 		cmd.Args = append(cmd.Args, "--config.show")
 		out := string(shownBy(t, cmd, nil))

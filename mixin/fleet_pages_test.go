@@ -1,7 +1,9 @@
 package mixin_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -35,6 +37,7 @@ const (
 func TestFleetPages(t *testing.T) {
 	t.Parallel()
 	f := openFleet(t)
+	t.Run("facts", f.checkFacts)
 	t.Run("panels", f.checkAll)
 	t.Run("incidents", f.checkIncidents)
 	t.Run("grafana", func(t *testing.T) {
@@ -121,6 +124,49 @@ func addNames(t *testing.T, names map[string]bool, expr string) {
 		}
 		return nil
 	})
+}
+
+// checkFacts compares what Prometheus has with the script of the fleet.
+func (f *playedFleet) checkFacts(t *testing.T) {
+	gone := f.incident(t, "XID 79")
+	hosts := float64(f.hosts)
+	for _, fact := range []struct {
+		expr           string
+		before         time.Duration // the end
+		want, tolerant float64
+	}{
+		{`count(up{job="kpulse-proxy"})`, 0, hosts, 0},
+		{`sum(up{job="kpulse-proxy"})`, 0, hosts - 1, 0},
+		{`sum(up{job="kpulse-proxy"})`, 21 * time.Minute, hosts, 0},
+		{`count(group by (cluster, hostname, gpu, uuid) (kpulse_gpu_present))`, 0, 8 * (hosts - 1), 0},
+		{`count(kpulse_gpu_present == 0)`, 0, 2, 0},
+		{`count(group by (model) (kpulse_gpu_info))`, 0, 3, 0},
+		{`count(group by (mig_profile) (kpulse_gpu_info{mig_profile!=""})) >= bool 3`, 0, 1, 0},
+		// Of a board at 92 % of the way from 75 W to 700 W, in the hour with incidents, and in the days before.
+		{`rate(kpulse_gpu_energy_joules_total{cluster="east", hostname="gpu-001", gpu="7"}[50m])`, 0, 650, 5},
+		{`rate(kpulse_gpu_energy_joules_total{cluster="east", hostname="gpu-001", gpu="7"}[5d])`, 48 * time.Hour, 650, 5},
+		// The driver reports the XID 25 minutes before the end, and the board goes a minute later.
+		{`kpulse_gpu_xid_last{uuid="` + gone.UUID + `"}`, 25*time.Minute + 15*time.Second, 0, 0},
+		{`kpulse_gpu_xid_last{uuid="` + gone.UUID + `"}`, 24*time.Minute + 15*time.Second, 79, 0},
+		{`kpulse_gpu_present{uuid="` + gone.UUID + `"}`, 24*time.Minute + 15*time.Second, 1, 0},
+		{`kpulse_gpu_present{uuid="` + gone.UUID + `"}`, 23*time.Minute + 45*time.Second, 0, 0},
+		{`count(kpulse_gpu_temperature_celsius{uuid="` + gone.UUID + `"}) or vector(0)`, 23*time.Minute + 45*time.Second, 0, 0}, // no five minutes of it
+		{`count(group by (hpc_user) (kpulse_allocation_info{hpc_user!=""})) >= bool 2`, 0, 1, 0},
+		{`sum(cluster:kpulse_gpu_observed_gpus:rate5m)`, 0, 8*hosts - 8 - 2, .1 * hosts}, // a cut board has three devices
+		{`count_over_time(host:kpulse_gpus_present:count{cluster="east", hostname="gpu-000"}[1d])`, 0, 24 * 60, 1},
+		{`count_over_time(host:kpulse_gpus_present:count{cluster="east", hostname="gpu-000"}[5d])`, 48 * time.Hour, 5 * 24 * 12, 1},
+		{`count_over_time(kpulse_gpu_temperature_celsius{cluster="east", hostname="gpu-000", gpu="0"}[1h])`, 0, 240, 1},
+	} {
+		r, err := f.ask(question{expr: fact.expr, to: f.End.Add(-fact.before)})
+		var text string
+		got := math.NaN()
+		if err == nil && len(r.series) == 1 && json.Unmarshal(r.series[0].Value[1], &text) == nil {
+			got, err = strconv.ParseFloat(text, 64)
+		}
+		if err != nil || !(math.Abs(got-fact.want) <= fact.tolerant) {
+			t.Errorf("%s before the end, %s is %v of %d series (%v), want %v", fact.before, fact.expr, got, len(r.series), err, fact.want)
+		}
+	}
 }
 
 // incident returns one by its name.

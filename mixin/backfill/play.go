@@ -56,11 +56,11 @@ func Play(ctx context.Context, dir string, plan Plan) (*Played, error) {
 	defer cancel()
 	fleet := newFleet(plan.Hosts)
 	befallen := incidents(fleet, quiet+eventful)
-	proxies, err := startProxies(ctx, fleet)
+	began := time.Now().Truncate(interval).Add(interval) // streams have given a tick then
+	proxies, err := startProxies(ctx, fleet, began)
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	played := &Played{Start: began.Add(quiet), End: began.Add(quiet + eventful), GPUs: gpusPerHost * plan.Hosts, Incidents: befallen}
 	s := newStore()
 	e := newEvaluator(s, plan.Groups)
@@ -91,7 +91,7 @@ func Play(ctx context.Context, dir string, plan Plan) (*Played, error) {
 
 // startProxies runs a proxy on each host. All hosts share the directory in which the prolog of
 // Slurm describes jobs.
-func startProxies(ctx context.Context, fleet []*host) (all []*proxy, err error) {
+func startProxies(ctx context.Context, fleet []*host, began time.Time) (all []*proxy, err error) {
 	files := fstest.MapFS{}
 	for _, h := range fleet {
 		user, account := ownerOf(h.job())
@@ -101,13 +101,12 @@ func startProxies(ctx context.Context, fleet []*host) (all []*proxy, err error) 
 	go jobs.Run(ctx)
 	time.Sleep(time.Millisecond) // it has read them then
 	for _, h := range fleet {
-		p, err := startProxy(ctx, h, jobs)
+		p, err := startProxy(ctx, h, began, jobs)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.name, err)
 		}
 		all = append(all, p)
 	}
-	time.Sleep(time.Until(time.Now().Truncate(interval).Add(interval))) // streams have given a tick then
 	return all, nil
 }
 

@@ -24,7 +24,7 @@ import (
 // text is the source of a proxy: what the exporter of a host says.
 type text struct {
 	host    *host
-	began   time.Time
+	began   time.Time     // of the fleet; a stream has begun before
 	last    time.Duration // of the page before
 	dict    *raw.Dict
 	scanner raw.Scanner
@@ -66,7 +66,7 @@ func (s *stream) Read(ctx context.Context, b *raw.Batch) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(period - time.Since(s.began)%period):
+	case <-time.After(time.Until(time.Now().Truncate(period).Add(period))):
 	}
 	return s.text.Read(ctx, b)
 }
@@ -74,7 +74,7 @@ func (s *stream) Read(ctx context.Context, b *raw.Batch) error {
 // Streams implements source.Streams: in trouble, a tick a minute is lost, and the stream is
 // started again each ten minutes.
 func (s *stream) Streams(dst []source.StreamTotals) []source.StreamTotals {
-	totals := source.StreamTotals{Stream: "device", Ticks: uint64(time.Since(s.began) / period)}
+	totals := source.StreamTotals{Stream: "device", Ticks: uint64(max(0, time.Since(s.began)/period))}
 	if lost := time.Since(s.began) - s.host.evicts; s.host.evicts > 0 && lost > 0 {
 		totals.Evicted, totals.Missed, totals.Restarts = uint64(lost/time.Minute), uint64(lost/time.Minute), uint64(lost/(10*time.Minute))
 		totals.MissedAt = time.Now().Truncate(time.Minute)
@@ -89,8 +89,8 @@ type proxy struct {
 	targets []*target
 }
 
-// startProxy runs the proxy of a host until ctx ends, with what is known of jobs, nil for nothing.
-func startProxy(ctx context.Context, h *host, jobs *jobinfo.Directory) (*proxy, error) {
+// startProxy runs the proxy of a host of a fleet until ctx ends, with what is known of jobs.
+func startProxy(ctx context.Context, h *host, began time.Time, jobs *jobinfo.Directory) (*proxy, error) {
 	translator, err := translate.New(translate.Options{FallbackHost: h.name})
 	if err != nil {
 		return nil, err
@@ -99,16 +99,13 @@ func startProxy(ctx context.Context, h *host, jobs *jobinfo.Directory) (*proxy, 
 	if err != nil {
 		return nil, err
 	}
-	exporter := text{host: h, began: time.Now(), dict: raw.NewDict()}
+	exporter := text{host: h, began: began, last: time.Since(began), dict: raw.NewDict()}
 	opts := pipeline.Options{
 		Source: &exporter, Translator: translator, Judge: judge,
-		Logger: slog.New(slog.DiscardHandler), MinInterval: time.Second, Timeout: 10 * time.Second,
+		Logger: slog.New(slog.DiscardHandler), MinInterval: time.Second, Timeout: 10 * time.Second, Attribute: jobs.Feed().Complete,
 	}
 	if h.streams {
 		opts.Source = &stream{exporter}
-	}
-	if jobs != nil {
-		opts.Attribute = jobs.Feed().Complete
 	}
 	p := pipeline.New(opts)
 	go func() { _ = p.Run(ctx) }()

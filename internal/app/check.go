@@ -13,6 +13,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/counters"
 	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 	"github.com/kpulse/kpulse-proxy/internal/rules"
 )
 
@@ -170,8 +171,8 @@ func checkNames(file *config.File) (named []string, problems diag.Problems) {
 // program.
 func checkRules(files []string) (string, diag.Problems, error) {
 	set, problems := rules.Load(rules.Options{Window: time.Duration(config.Default().Rules.Window), Served: servedFamilies(), ForPrometheus: true}, files...)
-	return fmt.Sprintf("%s, %s, %s: ok", plural(len(set.Files), "file"), plural(len(set.Groups), "group"),
-		plural(set.Rules()+set.Alerts, "rule")), problems, nil
+	return fmt.Sprintf("%s, %s, %s: ok", plain.Count(len(set.Files), "file"), plain.Count(len(set.Groups), "group"),
+		plain.Count(set.Rules()+set.Alerts, "rule")), problems, nil
 }
 
 // servedFamilies returns the names of our own families on /metrics.
@@ -182,13 +183,6 @@ func servedFamilies() []string {
 		names[i] = table[i].Name
 	}
 	return names
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // checkCounters returns what is wrong in a counters file of dcgm-exporter, and which
@@ -203,7 +197,7 @@ func checkCounters(files []string) (string, diag.Problems, error) {
 		return "", nil, err
 	}
 	lines, problems := counters.Check(files[0], body, wants)
-	summary := fmt.Sprintf("%s: %s: ok", files[0], plural(len(lines), "field"))
+	summary := fmt.Sprintf("%s: %s: ok", files[0], plain.Count(len(lines), "field"))
 	if old := counters.OldNames(lines); len(old) > 0 {
 		summary += fmt.Sprintf("\nwith --compat=4.8 we serve the names of 4.8 that it does not have too: %s", strings.Join(old, ", "))
 	}

@@ -143,7 +143,7 @@ func merged(all []probed, flags []string) finding {
 		}
 	}
 	if n := len(read); n > toldEach {
-		read = []string{fmt.Sprintf("%s, with %s", plural(n, "source"), plural(devices, "device"))}
+		read = []string{fmt.Sprintf("%s, with %s", plain.Count(n, "source"), plain.Count(devices, "device"))}
 	}
 	for _, missing := range without {
 		read = append(read, "without "+missing)
@@ -181,7 +181,7 @@ func (p *probed) explain() (cause, remedy string) {
 
 // describe says what a source that can be read gives, and what to do about what it does not.
 func (p *probed) describe() (text string, remedies []string) {
-	text = fmt.Sprintf("%s: %s", p.Name, plural(p.Devices, "device"))
+	text = fmt.Sprintf("%s: %s", p.Name, plain.Count(p.Devices, "device"))
 	for _, n := range p.Amiss {
 		text += "; " + n.Cause
 		remedies = appendNew(remedies, plain.Text(n.Remedy))
@@ -268,7 +268,7 @@ func checkFolder(flag, standard string, given func(*options) string) func(contex
 		case err != nil:
 			return finding{State: stateRefused, Found: err.Error(), Remedy: "let the proxy's user read it: chmod o+rx " + dir}
 		}
-		return finding{State: stateWorks, Found: fmt.Sprintf("%s has %s now", dir, plural(len(files), "file")), Flags: []string{"--" + flag + "=" + dir}}
+		return finding{State: stateWorks, Found: fmt.Sprintf("%s has %s now", dir, plain.Count(len(files), "file")), Flags: []string{"--" + flag + "=" + dir}}
 	}
 }
 

@@ -92,7 +92,7 @@ func whyInPart(n *client.Node) string {
 		return fmt.Sprintf("%s: no value of a source has changed for %s; look at whether the exporter still collects", n.URL, same.Round(time.Second))
 	}
 	if n.Skipped > 0 {
-		return fmt.Sprintf("%s: the answer has %s that cannot be read; is something between us and the proxy?", n.URL, plural(n.Skipped, "line"))
+		return fmt.Sprintf("%s: the answer has %s that cannot be read; is something between us and the proxy?", n.URL, plain.Count(n.Skipped, "line"))
 	}
 	return ""
 }
@@ -215,7 +215,7 @@ func (r *healthReport) line() string {
 	}
 	switch {
 	case r.state == canonical.HealthOK:
-		return plural(count, "GPU") + " ok"
+		return plain.Count(count, "GPU") + " ok"
 	case worst < 0:
 		return clipped(r.State+": "+r.Problem, "")
 	}

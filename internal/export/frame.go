@@ -48,9 +48,9 @@ func sourceLine(v *View) string {
 	if v.Source.Backend != "" {
 		line += " (" + v.Source.Backend + ", " + v.Source.Aggregation + ")"
 	}
-	line += "  " + v.Frame.At.Format(time.DateTime+" MST") + "  " + counted(boards, "GPU")
+	line += "  " + v.Frame.At.Format(time.DateTime+" MST") + "  " + plain.Count(boards, "GPU")
 	if instances > 0 {
-		line += ", " + counted(instances, "MIG instance")
+		line += ", " + plain.Count(instances, "MIG instance")
 	}
 	if shown := boards + instances; shown < v.Frame.Len() {
 		line += fmt.Sprintf(" of %d devices", v.Frame.Len())
@@ -84,7 +84,7 @@ func notesOf(v *View) []string {
 			notes = append(notes, "lost: "+nameOf(&r.Missed[i])+", which the source names and has no reading of")
 		}
 		if n := len(r.Missed) - r.Named; n > 0 {
-			notes = append(notes, fmt.Sprintf("lost: %s that should be there", counted(n, "GPU")))
+			notes = append(notes, fmt.Sprintf("lost: %s that should be there", plain.Count(n, "GPU")))
 		}
 	}
 	if len(v.Source.Missing) > 0 {
@@ -109,11 +109,4 @@ func nameOf(d *canonical.Device) string {
 		}
 	}
 	return plain.Text(strings.Join(words, " "))
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

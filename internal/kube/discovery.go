@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
 const (
@@ -302,10 +303,11 @@ func (d *Discovery) Absent() *canonical.Failure {
 
 // are says how many there are of a word, with the verb.
 func are(n int, word string) string {
+	verb := " are"
 	if n == 1 {
-		return "1 " + word + " is"
+		verb = " is"
 	}
-	return fmt.Sprintf("%d %ss are", n, word)
+	return plain.Count(n, word) + verb
 }
 
 // where says which pods are looked for.

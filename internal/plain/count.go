@@ -1,0 +1,11 @@
+package plain
+
+import "fmt"
+
+// Count says how many there are of something: "1 GPU", "2 GPUs".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

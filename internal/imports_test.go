@@ -94,7 +94,7 @@ func TestImportsFollowTheLayers(t *testing.T) {
 	packages := goList(t)
 	for pkg := range mayImport {
 		if _, ok := packages[pkg]; !ok {
-			t.Errorf("the table has a row for %s, which is no package", pkg)
+			t.Errorf("the table has a row for %s, which is not a package", pkg)
 		}
 	}
 	for pkg, imports := range packages {
@@ -168,7 +168,7 @@ func TestContributingHasTheSameTable(t *testing.T) {
 	}
 	for pkg := range documented {
 		if _, ok := mayImport[pkg]; !ok && !strings.Contains(pkg, ".") {
-			t.Errorf("CONTRIBUTING.md has a row for %s, which is no package", pkg)
+			t.Errorf("CONTRIBUTING.md has a row for %s, which is not a package", pkg)
 		}
 	}
 }

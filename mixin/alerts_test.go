@@ -88,7 +88,7 @@ func TestEveryAlertIsTriedBothWays(t *testing.T) {
 	}
 	for _, name := range sorted(fires) {
 		if !slices.Contains(names, name) {
-			t.Errorf("a test expects %s, which is no alert", name)
+			t.Errorf("a test expects %s, which is not an alert", name)
 		}
 	}
 }

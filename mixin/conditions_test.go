@@ -48,12 +48,12 @@ func TestEveryConditionIsToldOf(t *testing.T) {
 		}
 		for _, alert := range row.Alerts {
 			if !slices.Contains(alerts, alert) {
-				t.Errorf("%s is to be told of by %s, which is no alert", name, alert)
+				t.Errorf("%s is to be told of by %s, which is not an alert", name, alert)
 			}
 		}
 	}
 	for _, name := range sorted(table) {
-		t.Errorf("%s is no condition", name)
+		t.Errorf("%s is not a condition", name)
 	}
 }
 

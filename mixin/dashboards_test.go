@@ -250,7 +250,7 @@ func TestTablesShowTheirColumns(t *testing.T) {
 				merged = merged || step.ID == "merge"
 				for _, column := range step.Options.Sort {
 					if renamed || len(p.Targets) > 1 && !merged || !exists(column.Field) {
-						t.Errorf("%s is ordered by %q, which is no column then", where, column.Field)
+						t.Errorf("%s is ordered by %q, which is not a column then", where, column.Field)
 					}
 				}
 				for _, column := range step.Options.Include.Names {
@@ -280,7 +280,7 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 		taken := map[[2]int]string{}
 		for _, p := range d.Panels {
 			if ids[p.ID] || p.ID == 0 {
-				t.Errorf("%s: the id %d of %q is no id, or another's", name, p.ID, p.Title)
+				t.Errorf("%s: the id %d of %q is not an id, or another's", name, p.ID, p.Title)
 			}
 			ids[p.ID] = true
 			g := p.GridPos

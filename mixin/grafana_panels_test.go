@@ -411,7 +411,7 @@ func (r renderer) checkThresholds(t *testing.T) {
 	var panels []rendering
 	for _, c := range cases {
 		if raw[c.at] == nil {
-			t.Fatalf("%v is no panel; there are %v", c.at, slices.Collect(maps.Keys(raw)))
+			t.Fatalf("%v is not a panel; there are %v", c.at, slices.Collect(maps.Keys(raw)))
 		}
 		panels = append(panels, rendering{Panel: raw[c.at], Results: []shownResult{{"A", []shownSeries{{map[string]string{}, [][2]json.RawMessage{{json.RawMessage("1"), json.RawMessage(`"` + c.value + `"`)}}}}}}})
 	}

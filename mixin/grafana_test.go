@@ -75,7 +75,7 @@ func (p *page) options(v variable) ([]string, error) {
 			texts = append(texts, s.text())
 		}
 	default:
-		return nil, fmt.Errorf("%q is no query that this test knows", query.Query)
+		return nil, fmt.Errorf("%q is not a query that this test knows", query.Query)
 	}
 	if v.Regex == "" {
 		return texts, nil

@@ -165,7 +165,7 @@ var empty = map[string]string{
 	"Jobs of a batch system":          "pods hold the GPUs of the demo, not jobs of a batch system",
 	"Users":                           "there are no such jobs",
 	"Accounts":                        "there are no such jobs",
-	"Restarts and lost ticks of streams per hour": "the demo is no stream",
+	"Restarts and lost ticks of streams per hour": "the demo is not a stream",
 	"Stragglers of jobs":                          "no workload of the demo has four devices",
 	"NVLink errors per hour":                      "the demo has no such counters",
 	"NVLink errors":                               "the demo has no such counters",

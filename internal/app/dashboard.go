@@ -173,7 +173,7 @@ func withPath(typed string) (string, error) {
 	whole := scheme + "://" + host + "/" + cmp.Or(path, "metrics")
 	switch u, err := url.Parse(whole); {
 	case err != nil:
-		return "", errors.New("(not shown): this is no URL") // it may hold a password
+		return "", errors.New("(not shown): this is not a URL") // it may hold a password
 	case u.Hostname() == "":
 		return "", fmt.Errorf("%s: there is no host in it", u.Redacted())
 	case u.Scheme != "http" && u.Scheme != "https":

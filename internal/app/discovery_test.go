@@ -24,13 +24,13 @@ func TestDiscoveryAmongFlags(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"--kube.discover=a=b=c":                        "is no label selector",
+		"--kube.discover=a=b=c":                        "is not a label selector",
 		"--kube.discover --record=x":                   "--kube.discover finds any number of them",
 		"--kube.discover --once":                       "exporters are discovered to be served",
 		"--kube.discover --dcgm.host=h":                "is not for the prometheus backend",
 		"--kube.discover-namespace=gpu":                "is for --kube.discover; give that too",
 		"--kube.discover --poll=10ms":                  "out of range",
-		"--kube.discover --kube.discover-namespace=A_": "no name of a namespace",
+		"--kube.discover --kube.discover-namespace=A_": "not a name of a namespace",
 	} {
 		if _, err := parse(strings.Fields(args), io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)

@@ -157,7 +157,7 @@ func (o xidOverrides) explanations(codes []string) (rows []explanation, missing 
 	for _, text := range codes {
 		code, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || code > canonical.HighestXID {
-			return nil, nil, fmt.Errorf("%q is no XID; give a number such as 79", text)
+			return nil, nil, fmt.Errorf("%q is not an XID; give a number such as 79", text)
 		}
 		row, found := o.explain(uint32(code))
 		if !found {

@@ -184,7 +184,7 @@ func nearestCommand(args []string) string {
 func explainFlag(args []string, err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected ") {
 		if near := nearestCommand(args); near != "" {
-			return fmt.Errorf("%q is no command; did you mean kpulse-proxy %s?", args[0], near)
+			return fmt.Errorf("%q is not a command; did you mean kpulse-proxy %s?", args[0], near)
 		}
 		// Not quoted: it may be a URL with a password.
 		return errors.New("an argument belongs to no flag; give settings as flags with =, such as --source=URL, and put a command, such as check health, before its flags")
@@ -302,7 +302,7 @@ func assign(p any, text string) (err error) {
 		}
 	case *float64:
 		if *p, err = strconv.ParseFloat(text, 64); err != nil {
-			return fmt.Errorf("%q is no number, or too large a one; write it in digits", text)
+			return fmt.Errorf("%q is not a number, or too large a one; write it in digits", text)
 		}
 	case **config.Duration:
 		*p = new(config.Duration)

@@ -42,7 +42,7 @@ func (l *npdLevel) Set(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no state that can be a problem; write crit or warn", text)
+	return fmt.Errorf("%q is not a state that can be a problem; write crit or warn", text)
 }
 
 // String implements kingpin.Value.

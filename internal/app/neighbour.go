@@ -86,7 +86,7 @@ func (env neighbour) url() (string, error) {
 		host = bare
 	} else if strings.ContainsAny(host, ":/?#@[] ") {
 		// Not quoted: it may hold a password.
-		return "", fmt.Errorf("$DCGM_HOST is no host; write a name or an address in it, the port in DCGM_PORT and the path in DCGM_METRICS_ENDPOINT, or give --source=URL")
+		return "", fmt.Errorf("$DCGM_HOST is not a host; write a name or an address in it, the port in DCGM_PORT and the path in DCGM_METRICS_ENDPOINT, or give --source=URL")
 	}
 	port, err := env.port("DCGM_PORT", "9400", 1)
 	if err != nil {
@@ -146,7 +146,7 @@ func (env neighbour) port(name, standard string, least int) (string, error) {
 		return "", nil
 	}
 	if n, err := strconv.ParseUint(text, 10, 16); err != nil || int(n) < least {
-		return "", fmt.Errorf("$%s=%.20q is no port; write a number from %d to 65535", name, text, least)
+		return "", fmt.Errorf("$%s=%.20q is not a port; write a number from %d to 65535", name, text, least)
 	}
 	return text, nil
 }

@@ -107,11 +107,11 @@ func TestNeighbourDiscovers(t *testing.T) {
 // TestNeighbourIsRefused: what is wrong is named by its variable, and shows no password.
 func TestNeighbourIsRefused(t *testing.T) {
 	for env, want := range map[string]string{
-		"DCGM_HOST=http://u:secret@h DCGM_PORT=1": "$DCGM_HOST is no host; ",
-		"DCGM_HOST=h:9400 DCGM_LABELS=a=b":        "$DCGM_HOST is no host; ",
-		"DCGM_HOST=h DCGM_PORT=94O0":              `$DCGM_PORT="94O0" is no port; write a number from 1 to 65535`,
-		"DCGM_HOST=h DCGM_PORT=0":                 `$DCGM_PORT="0" is no port; `,
-		"DCGM_HOST=h HTTP_LISTEN_PORT=66000":      `$HTTP_LISTEN_PORT="66000" is no port; write a number from 0 to 65535`,
+		"DCGM_HOST=http://u:secret@h DCGM_PORT=1": "$DCGM_HOST is not a host; ",
+		"DCGM_HOST=h:9400 DCGM_LABELS=a=b":        "$DCGM_HOST is not a host; ",
+		"DCGM_HOST=h DCGM_PORT=94O0":              `$DCGM_PORT="94O0" is not a port; write a number from 1 to 65535`,
+		"DCGM_HOST=h DCGM_PORT=0":                 `$DCGM_PORT="0" is not a port; `,
+		"DCGM_HOST=h HTTP_LISTEN_PORT=66000":      `$HTTP_LISTEN_PORT="66000" is not a port; write a number from 0 to 65535`,
 	} {
 		if _, err := withEnvironment(t, env, ""); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %s", env, err, want)

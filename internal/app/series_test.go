@@ -40,7 +40,7 @@ func TestNeededIsWhatTheRulesRead(t *testing.T) {
 	}
 	for name := range needed {
 		if !known[name] {
-			t.Errorf("%s is no family", name)
+			t.Errorf("%s is not a family", name)
 		}
 	}
 	if seen < 20 {

@@ -29,7 +29,7 @@ func TestNewRejects(t *testing.T) {
 		{"coverage in percent", func(o *Options) { o.MinCoverage = 50 }, "from 0 to 1"},
 		{"negative coverage", func(o *Options) { o.MinCoverage = -0.1 }, "from 0 to 1"},
 		{"NaN coverage", func(o *Options) { o.MinCoverage = math.NaN() }, "from 0 to 1"},
-		{"threshold in percent", func(o *Options) { o.Thresholds.BusySM = 25 }, "25 is no fraction: make busy_sm one from 0 to 1"},
+		{"threshold in percent", func(o *Options) { o.Thresholds.BusySM = 25 }, "25 is not a fraction: make busy_sm one from 0 to 1"},
 		{"no thresholds", func(o *Options) { o.Thresholds = Thresholds{} }, "positive duration"},
 		{"temperature", func(o *Options) { o.Thresholds.Temperatures = []ModelTemperature{{"L40S", 900}} }, "at most 200 degrees"},
 		{"temperature of no model", func(o *Options) { o.Thresholds.Temperatures = []ModelTemperature{{"", 90}} }, "such as H100"},

@@ -115,7 +115,7 @@ func TestRisingFieldsAreInputs(t *testing.T) {
 	for _, r := range rising {
 		for c := range r.conditions.All() {
 			if !slices.Contains(conditions[c].Inputs, r.field) {
-				t.Errorf("%v is no input of %v", canonical.Fields[r.field].Name, c)
+				t.Errorf("%v is not an input of %v", canonical.Fields[r.field].Name, c)
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func TestPCIeReplay(t *testing.T) {
 		name  string
 		steps []step
 	}{
-		{"first sight is no rise", []step{{0, 1000, calm}, {minute, 1000, calm}}},
+		{"first sight is not a rise", []step{{0, 1000, calm}, {minute, 1000, calm}}},
 		{"ten minutes", []step{
 			{0, 5, calm}, {minute, 6, raised}, {2 * minute, 6, raised},
 			{11 * minute, 6, raised}, {11*minute + 1, 6, calm},

@@ -169,7 +169,7 @@ func (t *Thresholds) check() (wrong []*OptionError) {
 			}
 		default:
 			if v := figures.Field(i).Float(); !(v >= 0 && v <= 1) {
-				wrong = append(wrong, Reject("thresholds."+key, "%v is no fraction: make %s one from 0 to 1, such as 0.05 for 5 percent", v, key))
+				wrong = append(wrong, Reject("thresholds."+key, "%v is not a fraction: make %s one from 0 to 1, such as 0.05 for 5 percent", v, key))
 			}
 		}
 	}

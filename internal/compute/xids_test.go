@@ -311,7 +311,7 @@ func TestXIDOptions(t *testing.T) {
 		o := DefaultOptions()
 		change(&o)
 		if _, err := New(o); err == nil {
-			t.Errorf("%v %v is no error", o.XIDs, o.XIDHold)
+			t.Errorf("%v %v is not an error", o.XIDs, o.XIDHold)
 		}
 	}
 	for _, c := range []struct {

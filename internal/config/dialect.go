@@ -70,12 +70,12 @@ func (r *row) check(d *document, path string) {
 	case r.Unit == "":
 		d.reject(path, "has no unit; %s", wantRow)
 	case !slices.Contains(units, r.Unit):
-		d.reject(path+".unit", "%q is no unit; use one of %s", r.Unit, strings.Join(units, ", "))
+		d.reject(path+".unit", "%q is not a unit; use one of %s", r.Unit, strings.Join(units, ", "))
 	}
 	for i, name := range r.Names {
 		switch at := fmt.Sprintf("%s.names[%d]", path, i+1); {
 		case !familyName.MatchString(name):
-			d.reject(at, "%q is no name of a family; use letters, digits, _ and :", name)
+			d.reject(at, "%q is not a name of a family; use letters, digits, _ and :", name)
 		case strings.HasPrefix(name, canonical.Prefix):
 			d.reject(at, "%q is named like ours, which are not read again; name the exporter's family", name)
 		}
@@ -101,7 +101,7 @@ func (r *row) field(d *document, path string) canonical.Field {
 		slices.Sort(ours)
 		if slices.Equal(ours, pairs) {
 			if f == canonical.TemperatureWarning { // no source gives it
-				d.reject(path+".field", "%s is no reading of an exporter; set it under temperatures", info.Name)
+				d.reject(path+".field", "%s is not a reading of an exporter; set it under temperatures", info.Name)
 			}
 			return f
 		}
@@ -113,9 +113,9 @@ func (r *row) field(d *document, path string) canonical.Field {
 	case len(choices) > 0:
 		d.reject(path+".field", "%s is several readings; give labels, one of %s", word, strings.Join(choices, " or "))
 	case near != "":
-		d.reject(path+".field", "%q is no reading of ours; did you mean %s?", word, near)
+		d.reject(path+".field", "%q is not a reading of ours; did you mean %s?", word, near)
 	default:
-		d.reject(path+".field", "%q is no reading of ours; write the name of one such as gpu_sm_active_ratio", word)
+		d.reject(path+".field", "%q is not a reading of ours; write the name of one such as gpu_sm_active_ratio", word)
 	}
 	return 0
 }

@@ -78,7 +78,7 @@ func showsItself(t *testing.T, c *File) {
 func checkProblems(t *testing.T, err error, lines int) {
 	var problems diag.Problems
 	if !errors.As(err, &problems) || len(problems) == 0 {
-		t.Fatalf("the error is no list of problems: %v", err)
+		t.Fatalf("the error is not a list of problems: %v", err)
 	}
 	for _, p := range problems {
 		if p.File != "fuzz.yml" || p.Text == "" || p.Line < 1 || p.Line > lines {

@@ -212,7 +212,7 @@ func (f *file) judge(o *compute.Options, d *document) {
 		case condition < 0:
 			d.reject(path, "is not a known key%s", diag.Instead(name, canonical.Conditions[:]))
 		case !known:
-			d.reject(path, "%q is no state a condition can raise; %s", word, wantState)
+			d.reject(path, "%q is not a state a condition can raise; %s", word, wantState)
 		default:
 			o.States[condition] = state(compute.DefaultStates()[condition])
 		}

@@ -87,7 +87,7 @@ func (p *PodResources) Set(s string) error {
 	}
 	socket := switched(s, DefaultPodResources)
 	if socket != "" && !strings.HasPrefix(string(socket), "/") {
-		return fmt.Errorf("%q is no path of a socket; begin it with /, as in %s, or write true for that one", s, DefaultPodResources)
+		return fmt.Errorf("%q is not a path of a socket; begin it with /, as in %s, or write true for that one", s, DefaultPodResources)
 	}
 	*p = socket
 	return nil
@@ -142,7 +142,7 @@ func (z *Size) Set(s string) error {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
 		if err == nil && n == 0 {
-			return fmt.Errorf("%q is no limit; write at least 1, as of bytes, such as 1KiB", s)
+			return fmt.Errorf("%q is not a limit; write at least 1, as of bytes, such as 1KiB", s)
 		}
 		if err != nil || n < 1 || n > (1<<40)/u.size {
 			break
@@ -150,7 +150,7 @@ func (z *Size) Set(s string) error {
 		*z = Size(n * u.size)
 		return nil
 	}
-	return fmt.Errorf("%q is no size; write 64MiB, 1GiB or bytes", s)
+	return fmt.Errorf("%q is not a size; write 64MiB, 1GiB or bytes", s)
 }
 
 // String returns the size in the largest binary unit in which it is whole.
@@ -176,7 +176,7 @@ type Count int
 func (c *Count) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%q is no whole number of at least 1; write it in digits", s)
+		return fmt.Errorf("%q is not a whole number of at least 1; write it in digits", s)
 	}
 	*c = Count(n)
 	return nil

@@ -40,7 +40,7 @@ func (all xids) rows(d *document) map[uint32]compute.XIDOverride {
 		x, path := all[name], "xids."+name
 		code, err := strconv.ParseUint(name, 10, 32)
 		if err != nil || code == 0 || code > canonical.HighestXID || strconv.FormatUint(code, 10) != name {
-			d.reject(path, "is no XID, which is a number from 1 to %d; %s", canonical.HighestXID, wantXIDs)
+			d.reject(path, "is not an XID, which is a number from 1 to %d; %s", canonical.HighestXID, wantXIDs)
 			continue
 		}
 		table, _ := canonical.XIDOf(uint32(code))
@@ -52,7 +52,7 @@ func (all xids) rows(d *document) map[uint32]compute.XIDOverride {
 		if x.Severity != "" {
 			severity, known := canonical.SeverityOf(x.Severity)
 			if !known {
-				d.reject(path+".severity", "%q is no severity%s", x.Severity, diag.Instead(x.Severity, canonical.Severities[:]))
+				d.reject(path+".severity", "%q is not a severity%s", x.Severity, diag.Instead(x.Severity, canonical.Severities[:]))
 				continue
 			}
 			row = compute.OverrideXID(uint32(code), severity)
@@ -60,7 +60,7 @@ func (all xids) rows(d *document) map[uint32]compute.XIDOverride {
 		if x.Action != "" {
 			action, known := canonical.ActionOf(x.Action)
 			if !known {
-				d.reject(path+".action", "%q is no action%s", x.Action, diag.Instead(x.Action, canonical.Actions[:]))
+				d.reject(path+".action", "%q is not an action%s", x.Action, diag.Instead(x.Action, canonical.Actions[:]))
 				continue
 			}
 			row.Action = action

@@ -149,7 +149,7 @@ func (c *checker) record(line int, record []string) {
 	}
 	switch {
 	case !utf8.ValidString(help):
-		c.reject(line, "%s has a help that is no UTF-8, for which Prometheus refuses the whole page; write it again", name)
+		c.reject(line, "%s has a help that is not UTF-8, for which Prometheus refuses the whole page; write it again", name)
 	case help == "":
 		c.warn(line, "%s has no help; write what it is, and in which unit", name)
 	}
@@ -195,13 +195,13 @@ func (c *checker) name(line int, name string) bool {
 	near := diag.Within(name, c.known, 2)
 	switch {
 	case near != "" && vendors:
-		c.warn(line, "%s is no field that we know; did you mean %s?", name, near)
+		c.warn(line, "%s is not a field that we know; did you mean %s?", name, near)
 	case near != "":
-		c.reject(line, "%q is no field of DCGM; did you mean %s?", name, near)
+		c.reject(line, "%q is not a field of DCGM; did you mean %s?", name, near)
 	case !vendors:
-		c.reject(line, "%q is no field of DCGM; their names begin with DCGM_FI_", name)
+		c.reject(line, "%q is not a field of DCGM; their names begin with DCGM_FI_", name)
 	default:
-		c.warn(line, "%s is no field that we know; dcgm-exporter does not start with one that its DCGM does not know either", name)
+		c.warn(line, "%s is not a field that we know; dcgm-exporter does not start with one that its DCGM does not know either", name)
 	}
 	return true
 }

@@ -44,9 +44,9 @@ func parseIDs(text string) (ids []int, err error) {
 		n := id(word)
 		switch {
 		case n == Unknown:
-			return nil, fmt.Errorf("%q is no id of a field; write all, core, or ids such as 150,155,1002", word)
+			return nil, fmt.Errorf("%q is not an id of a field; write all, core, or ids such as 150,155,1002", word)
 		case fieldByID(n) < 0 || !Fields[fieldByID(n)].InDmon():
-			return nil, fmt.Errorf("%s is no field that we read; these are: %s", word, allIDs())
+			return nil, fmt.Errorf("%s is not a field that we read; these are: %s", word, allIDs())
 		}
 		ids = append(ids, n)
 	}

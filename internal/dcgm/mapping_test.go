@@ -169,7 +169,7 @@ func TestMappingOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := NewMapping(folder.In(file), file).Refresh(now); err == nil {
-		t.Error("a file is no directory")
+		t.Error("a file is not a directory")
 	}
 }
 

@@ -49,7 +49,7 @@ func backendRowOf(t *testing.T, field canonical.Field) backendRow {
 			return r
 		}
 	}
-	t.Errorf("%s is no field of DCGM", r.series)
+	t.Errorf("%s is not a field of DCGM", r.series)
 	return r
 }
 

@@ -182,7 +182,7 @@ func TestContainerKeys(t *testing.T) {
 		}
 		for name := range list[0] {
 			if !known[name] {
-				t.Errorf("%s is no key of that API", name)
+				t.Errorf("%s is not a key of that API", name)
 			}
 		}
 		return len(list[0])
@@ -279,7 +279,7 @@ func TestOwnFlagsInPlace(t *testing.T) {
 	}
 	cmd := exec.Command(itself(t), "--once")
 	cmd.Env = append(os.Environ(), "DCGM_HOST=h", "DCGM_PORT=94O0")
-	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `$DCGM_PORT="94O0" is no port`) {
+	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `$DCGM_PORT="94O0" is not a port`) {
 		t.Errorf("%v: %s", err, out)
 	}
 	cmd = exec.Command(itself(t)) // outside of a cluster

@@ -71,6 +71,6 @@ func checkPrintable(t *testing.T, name, out string) {
 		}
 	}
 	if !utf8.ValidString(out) {
-		t.Errorf("%s is no UTF-8: %q", name, out)
+		t.Errorf("%s is not UTF-8: %q", name, out)
 	}
 }

@@ -156,7 +156,7 @@ func TestDCGMCannotStart(t *testing.T) {
 		{"missing", empty, nil, []string{"dcgmi", "datacenter-gpu-manager"}},
 		{"not executable", barred, nil, []string{barred, "chmod"}},
 		{"no such GPU", whole, []string{"--gpus=99"}, []string{"there is no GPU 99", "0-7"}},
-		{"no GPU at all", whole, []string{"--gpus=fast"}, []string{`"fast" is no GPU`, "0,2-3"}},
+		{"no GPU at all", whole, []string{"--gpus=fast"}, []string{`"fast" is not a GPU`, "0,2-3"}},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		cmd := exec.CommandContext(ctx, itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--backend=dcgm"}, c.flags...)...)

@@ -72,8 +72,8 @@ func TestEmptyExporter(t *testing.T) {
 func TestWordsThatAreNoCommand(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
-		"chek":                                   `"chek" is no command; did you mean kpulse-proxy check?`,
-		"docter":                                 `"docter" is no command; did you mean kpulse-proxy doctor?`,
+		"chek":                                   `"chek" is not a command; did you mean kpulse-proxy check?`,
+		"docter":                                 `"docter" is not a command; did you mean kpulse-proxy doctor?`,
 		"http://user:hunter22@node:9400/metrics": "an argument belongs to no flag",
 	} {
 		var out bytes.Buffer

@@ -70,7 +70,7 @@ func checkShownBy(t *testing.T, c *child, labels ...string) {
 			}
 		default:
 			if !json.Valid([]byte(text)) {
-				t.Errorf("%s is no JSON: %s", path, text)
+				t.Errorf("%s is not JSON: %s", path, text)
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func TestHostileLabelsAreText(t *testing.T) {
 	for _, path := range []string{"/events", "/container/metrics"} {
 		header := answerOf(t, http.MethodGet, c.url+path)
 		if _, text := page(t, c, path); !json.Valid([]byte(text)) || !strings.Contains(header, "Content-Type: application/json") {
-			t.Errorf("%s is no JSON: %s %q", path, header, text)
+			t.Errorf("%s is not JSON: %s %q", path, header, text)
 		}
 	}
 	if err := c.stop(); err != nil {
@@ -62,7 +62,7 @@ func checkLog(t *testing.T, text string) {
 	checkPrintable(t, "the log", text)
 	for line := range strings.Lines(text) {
 		if !logLine.MatchString(line) {
-			t.Errorf("a line of the log is no event: %q", line)
+			t.Errorf("a line of the log is not an event: %q", line)
 		}
 	}
 }

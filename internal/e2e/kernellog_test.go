@@ -192,7 +192,7 @@ func TestKernelLogThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
 	defer up.stop()
-	for name, path := range map[string]string{"that is not there": filepath.Join(t.TempDir(), "none"), "that is no file": t.TempDir()} {
+	for name, path := range map[string]string{"that is not there": filepath.Join(t.TempDir(), "none"), "that is not a file": t.TempDir()} {
 		c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--node-name=n", "--kernel-log="+path)
 		for range 3 {
 			awaitPage(t, c, "/metrics", 200, "kpulse_gpu_health")

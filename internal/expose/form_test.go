@@ -179,7 +179,7 @@ func TestThinnedTableIsOfFamilies(t *testing.T) {
 	for _, row := range ThinnedTable() {
 		for _, name := range row.Families {
 			if seen[name] || !slices.Contains(names, canonical.Prefix+name) {
-				t.Errorf("%s is no family, or named twice", name)
+				t.Errorf("%s is not a family, or named twice", name)
 			}
 			seen[name] = true
 		}

@@ -36,7 +36,7 @@ func TestReadUnescaped(t *testing.T) {
 				t.Errorf("%s is %q %s %v, %v; want %s", test.line, name, block, value, ok, test.block)
 			}
 			if ok && exposition.Next(name+string(block)+" 1", 0).Kind != exposition.Series {
-				t.Errorf("%s is no block", block)
+				t.Errorf("%s is not a block", block)
 			}
 		})
 	}

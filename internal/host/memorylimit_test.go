@@ -32,7 +32,7 @@ func TestMemoryLimit(t *testing.T) {
 		"version 1 with 64 KB pages":     {"4:memory:/", v1, "/", "memory.limit_in_bytes=9223372036854710272", 0},
 		"version 1, other controllers":   {"3:cpu,cpuacct:/a", v1, "/", "a/memory.limit_in_bytes=512", 0},
 		"version 2's file in version 1":  {"4:memory:/a", v1, "/", "a/memory.max=512", 0},
-		"what is no number":              {"0::/a", v2, "/", "a/memory.max=lots", 0},
+		"what is not a number":           {"0::/a", v2, "/", "a/memory.max=lots", 0},
 		"no file, as of the root cgroup": {"0::/", v2, "/", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,14 +129,14 @@ func linkMeaning(fatal, action string) (meaning, error) {
 		}
 		return meaning{true, canonical.SeverityNone, canonical.ActionNone}, nil
 	}
-	return meaning{}, fmt.Errorf("%q is no action", action)
+	return meaning{}, fmt.Errorf("%q is not an action", action)
 }
 
 // parsePattern reads 32 binary digits, the highest first, with - for those that do not
 // matter.
 func parsePattern(text string) (p pattern, err error) {
 	if len(text) != 32 || strings.Trim(text, "-01") != "" {
-		return p, fmt.Errorf("%q is no pattern of 32 bits", text)
+		return p, fmt.Errorf("%q is not a pattern of 32 bits", text)
 	}
 	for i, c := range text {
 		bit := uint32(1) << (31 - i)

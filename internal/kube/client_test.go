@@ -82,7 +82,7 @@ func TestClientKeepsItsToken(t *testing.T) {
 	}
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	if _, err := objects.Resource(pods).Namespace("a").Get(context.Background(), "b", metav1.GetOptions{}); err == nil {
-		t.Error("a redirect is no error")
+		t.Error("a redirect is not an error")
 	}
 	if elsewhere.Load() != 0 || authorization.Load() != "Bearer secret" || agent.Load() != "kpulse-proxy/test" {
 		t.Errorf("%d requests went elsewhere, authorization %v, user agent %v", elsewhere.Load(), authorization.Load(), agent.Load())

@@ -296,7 +296,7 @@ func TestParseSelector(t *testing.T) {
 	if got, err := ParseSelector("x in (a, or),!y"); err != nil || len(got) != 1 {
 		t.Errorf("%q %v", got, err)
 	}
-	for text, want := range map[string]string{"": "selects every pod", "a=b or ": "selects every pod", "=b": "is no label selector", "a b": "is no label selector"} {
+	for text, want := range map[string]string{"": "selects every pod", "a=b or ": "selects every pod", "=b": "is not a label selector", "a b": "is not a label selector"} {
 		if _, err := ParseSelector(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}

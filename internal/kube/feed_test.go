@@ -48,7 +48,7 @@ func (b *bench) says(resource string, words ...string) {
 		name, id, _ := strings.Cut(word, "=")
 		r, ok := parseDeviceID(resource, id)
 		if !ok {
-			b.t.Fatalf("%q is no device", id)
+			b.t.Fatalf("%q is not a device", id)
 		}
 		l.holds = append(l.holds, hold{pod(name), r})
 	}

@@ -23,10 +23,10 @@ const maxKind = validation.DNS1123LabelMaxLength
 func ParseWorkloadLabel(text string) (WorkloadLabel, error) {
 	key, kind, given := strings.Cut(text, "=")
 	if wrong := validation.IsQualifiedName(key); wrong != nil {
-		return WorkloadLabel{}, fmt.Errorf("%q is no key of a label; write one such as app.kubernetes.io/name", key)
+		return WorkloadLabel{}, fmt.Errorf("%q is not a key of a label; write one such as app.kubernetes.io/name", key)
 	}
 	if given && (len(kind) > maxKind || validation.IsDNS1035Label(strings.ToLower(kind)) != nil) {
-		return WorkloadLabel{}, fmt.Errorf("%q is no kind; write one such as Job, of letters and digits, or the key of the label alone", kind)
+		return WorkloadLabel{}, fmt.Errorf("%q is not a kind; write one such as Job, of letters and digits, or the key of the label alone", kind)
 	}
 	return WorkloadLabel{key, kind}, nil
 }

@@ -24,7 +24,7 @@ func ParseSelector(text string) (selectors []string, err error) {
 		parsed, err := labels.Parse(one)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%q is no label selector: %w; write one such as app=nvidia-dcgm-exporter, or several with or between them", one, err)
+			return nil, fmt.Errorf("%q is not a label selector: %w; write one such as app=nvidia-dcgm-exporter, or several with or between them", one, err)
 		case parsed.Empty():
 			return nil, fmt.Errorf("%q selects every pod; write a label of the exporter's pods, such as app=nvidia-dcgm-exporter", one)
 		}
@@ -115,5 +115,5 @@ func CheckNamespace(text string) error {
 	if text == "" || len(validation.IsDNS1123Label(text)) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%q is no name of a namespace; write one such as gpu-operator", text)
+	return fmt.Errorf("%q is not a name of a namespace; write one such as gpu-operator", text)
 }

@@ -39,7 +39,7 @@ func (r *reader) lintGroup(g *rulefmt.RuleGroup, n *yaml.Node) {
 		r.doubt(childOr(n, "interval"), "interval %s is too short to be evaluated here; write %s or more", g.Interval, model.Duration(MinInterval))
 	}
 	if g.Limit < 0 {
-		r.reject(childOr(n, "limit"), "\"%d\" is no number of series; write a whole number, or 0 for no limit", g.Limit)
+		r.reject(childOr(n, "limit"), "\"%d\" is not a number of series; write a whole number, or 0 for no limit", g.Limit)
 	}
 	r.lintLabels(child(n, "labels"))
 }
@@ -54,7 +54,7 @@ func (r *reader) lintLabels(n *yaml.Node) {
 		case name == "" || name == model.MetricNameLabel:
 			r.reject(n.Content[i], "%q can be no label of a rule; remove it", name)
 		case !model.LegacyValidation.IsValidLabelName(name):
-			r.doubt(n.Content[i], "%q is no label name of the text format; use letters, digits and _", name)
+			r.doubt(n.Content[i], "%q is not a label name of the text format; use letters, digits and _", name)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (r *reader) lintName(name string, n *yaml.Node) {
 	switch {
 	case strings.ContainsAny(name, "{}"):
 	case !model.LegacyValidation.IsValidMetricName(name):
-		r.doubt(n, "%q is no metric name of the text format; use letters, digits, _ and :", name)
+		r.doubt(n, "%q is not a metric name of the text format; use letters, digits, _ and :", name)
 	case strings.HasPrefix(name, canonical.Prefix):
 		r.noteAlike(diag.Problem{
 			Line: n.Line, Column: n.Column, Warning: r.opts.ForPrometheus,
@@ -137,7 +137,7 @@ func (r *reader) lintMentions() {
 		if near := suggest(strings.TrimPrefix(m.name, canonical.Prefix), words); near != "" {
 			remedy = "did you mean " + canonical.Prefix + near + "?"
 		}
-		m.problem.Text = m.name + " is no series of kpulse-proxy, nor do these files record it; " + remedy
+		m.problem.Text = m.name + " is not a series of kpulse-proxy, nor do these files record it; " + remedy
 		r.findings = append(r.findings, finding{Problem: m.problem})
 	}
 }

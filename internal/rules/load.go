@@ -100,7 +100,7 @@ func expand(patterns []string) (files []string, problems diag.Problems) {
 func glob(pattern string) ([]string, error) {
 	names, err := filepath.Glob(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("is no pattern of file names: %w; close the bracket, or put a \\ before it", err)
+		return nil, fmt.Errorf("is not a pattern of file names: %w; close the bracket, or put a \\ before it", err)
 	}
 	files := slices.DeleteFunc(names, func(name string) bool {
 		info, err := os.Stat(name)

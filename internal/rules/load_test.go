@@ -53,7 +53,7 @@ func TestLoad(t *testing.T) {
 		{[]string{"a.yml", "./a.yml", "*a.yml"}, []string{"a.yml"}, []string{"a"}, ""},
 		{[]string{"[1].yml"}, []string{"[1].yml"}, []string{"odd"}, ""},
 		{[]string{"d*.yml"}, nil, nil, "d*.yml: names no file; check it with ls d*.yml"},
-		{[]string{"[a"}, nil, nil, `[a: is no pattern of file names: syntax error in pattern; close the bracket, or put a \ before it`},
+		{[]string{"[a"}, nil, nil, `[a: is not a pattern of file names: syntax error in pattern; close the bracket, or put a \ before it`},
 		{[]string{"none.yml", "b.yml"}, []string{"none.yml", "b.yml"}, []string{"b"}, "none.yml: no such file or directory; check the name of the rule file"},
 		{[]string{"dir.yml"}, []string{"dir.yml"}, nil, "dir.yml: is a directory; name a file in it"},
 		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, `bad.rules:1: "1" where a list is wanted; write - name: before each group`},
@@ -91,7 +91,7 @@ func TestLoadKnowsWhatOtherFilesRecord(t *testing.T) {
 		"c.yml": group("g", "kpulse_wrong", "("),
 	})
 	_, problems := Load(Options{Served: served, ForPrometheus: true}, "a.yml")
-	if len(problems) != 2 || !strings.HasPrefix(problems[0].Text, "kpulse_of_b is no series") || !strings.HasPrefix(problems[1].Text, "kpulse_wrong is no series") {
+	if len(problems) != 2 || !strings.HasPrefix(problems[0].Text, "kpulse_of_b is not a series") || !strings.HasPrefix(problems[1].Text, "kpulse_wrong is not a series") {
 		t.Errorf("of a alone: %v", problems)
 	}
 	_, problems = Load(Options{Served: served, ForPrometheus: true}, "*.yml")

@@ -60,7 +60,7 @@ func (all devices) byRange(item string) ([]int, error) {
 	}
 	first, last := number(strings.TrimSpace(left)), number(strings.TrimSpace(right))
 	if first == unknown || last == unknown {
-		return nil, fmt.Errorf("%q is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937", clip(item))
+		return nil, fmt.Errorf("%q is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937", clip(item))
 	}
 	if first > last {
 		return nil, fmt.Errorf("the range %d-%d runs backwards; write %d-%d", first, last, last, first)

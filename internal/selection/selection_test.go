@@ -161,12 +161,12 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "99", "", "--gpus=99: there is no GPU 99; this node has 0-7"},
 		{eight(), "6-9", "", "--gpus=6-9: there is no GPU 8; this node has 0-7"},
 		{gap(), "0-4", "", "--gpus=0-4: there is no GPU 2; this node has 0-1,4-7"},
-		{eight(), "0-4294967295", "", `--gpus=0-4294967295: "0-4294967295" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+		{eight(), "0-4294967295", "", `--gpus=0-4294967295: "0-4294967295" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "0-2147483647", "", "--gpus=0-2147483647: there is no GPU 8; this node has 0-7"},
 		{eight(), "3-1", "", "--gpus=3-1: the range 3-1 runs backwards; write 1-3"},
-		{eight(), "1,,2", "", `--gpus=1,,2: "" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
-		{eight(), "-1", "", `--gpus=-1: "-1" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
-		{eight(), "01", "", `--gpus=01: "01" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+		{eight(), "1,,2", "", `--gpus=1,,2: "" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+		{eight(), "-1", "", `--gpus=-1: "-1" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+		{eight(), "01", "", `--gpus=01: "01" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 		{eight(), "GPU-9", "", "--gpus=GPU-9: there is no GPU-9; this node has 0-7, and nvidia-smi -L lists the UUIDs"},
 		{twins, "GPU-0a", "", "--gpus=GPU-0a: GPU-0a stands for a device of GPU 0 and one of GPU 1; write more of it"},
 		{nil, "0", "", "--gpus=0: there is no GPU 0; no GPU was found on this node: try dcgmi discovery -l"},
@@ -174,7 +174,7 @@ func TestSelectErrors(t *testing.T) {
 		{eight(), "", "CUDA_VISIBLE_DEVICES=", "CUDA_VISIBLE_DEVICES= hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "CUDA_VISIBLE_DEVICES=NoDevFiles", "CUDA_VISIBLE_DEVICES=NoDevFiles hides every GPU; show them with --show-all or --gpus=0"},
 		{eight(), "", "NVIDIA_VISIBLE_DEVICES=none", "NVIDIA_VISIBLE_DEVICES=none hides every GPU; show them with --show-all or --gpus=0"},
-		{eight(), strings.Repeat("9", 300), "", "--gpus=" + strings.Repeat("9", 61) + "…: \"" + strings.Repeat("9", 61) + "…\" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937"},
+		{eight(), strings.Repeat("9", 300), "", "--gpus=" + strings.Repeat("9", 61) + "…: \"" + strings.Repeat("9", 61) + "…\" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937"},
 	}
 	for _, tt := range tests {
 		name, value, _ := strings.Cut(tt.env, "=")
@@ -199,7 +199,7 @@ func TestSelectMissing(t *testing.T) {
 		{flag: "3,5,2", want: "5", missing: "--gpus=3,5,2: there is no GPU 3; this node has 0-1,4-7"},
 		{flag: "GPU-2a,GPU-7a", want: "7", missing: "--gpus=GPU-2a,GPU-7a: there is no GPU-2a; this node has 0-1,4-7, and nvidia-smi -L lists the UUIDs"},
 		{flag: "2-3", err: "--gpus=2-3: there is no GPU 2; this node has 0-1,4-7"},
-		{flag: "0,2,x", err: `--gpus=0,2,x: "x" is no GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
+		{flag: "0,2,x", err: `--gpus=0,2,x: "x" is not a GPU; write indices, ranges or UUIDs, such as 0,2-3 or GPU-8932f937`},
 	}
 	text := func(err error) string {
 		if err == nil {

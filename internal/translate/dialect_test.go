@@ -79,7 +79,7 @@ func TestDialectIsSound(t *testing.T) {
 		for _, name := range row.Names {
 			ours := row.Field == canonical.NVLinkLimit || row.Field == canonical.NVLinksActive
 			if isVendorName(name) == ours {
-				t.Errorf("%q is no name of the vendor's", name)
+				t.Errorf("%q is not a name of the vendor's", name)
 			}
 		}
 	}

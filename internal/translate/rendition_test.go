@@ -134,7 +134,7 @@ func TestRenderedHelp(t *testing.T) {
 	}
 	for name := range exporterHelp {
 		if !of48[name] {
-			t.Errorf("%s is no family of 4.8", name)
+			t.Errorf("%s is not a family of 4.8", name)
 		}
 	}
 }

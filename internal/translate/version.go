@@ -94,7 +94,7 @@ func ParseVersion(word string) (Version, error) {
 			return v, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no dialect that readings can be served in; use one of %s (3.x is that of 2, and 4.0 to 4.7 that of 4.8)",
+	return 0, fmt.Errorf("%q is not a dialect that readings can be served in; use one of %s (3.x is that of 2, and 4.0 to 4.7 that of 4.8)",
 		word, strings.Join(words, ", "))
 }
 

@@ -31,7 +31,7 @@ func TestAllocationOfARow(t *testing.T) {
 		{"an empty line of it", `hpc_job=" "`, c.Workload{}},
 		{"a job in a pod", `container="main",namespace="team",pod="train-0",hpc_job="4711"`, c.Workload{Namespace: "team", Pod: "train-0", Container: "main", Job: "4711"}},
 		{"a job with empty labels of a pod", `container="",namespace="",pod="",hpc_job="4711"`, c.Workload{Job: "4711"}},
-		{"what is no part of the identity", `pod="train-0",pod_uid="1-2",vgpu="3",app="x"`, c.Workload{Pod: "train-0"}},
+		{"what is not a part of the identity", `pod="train-0",pod_uid="1-2",vgpu="3",app="x"`, c.Workload{Pod: "train-0"}},
 
 		{"none", ``, c.Workload{}},
 		{"empty ones", `container="",namespace="",pod="",hpc_job=""`, c.Workload{}},

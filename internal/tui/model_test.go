@@ -150,7 +150,7 @@ func TestCommandErrors(t *testing.T) {
 		{":theme pink", "usage: :theme dark|light"},
 		{":symbols runes", "usage: :symbols"},
 		{":save", "no directory for settings"},
-		{"/temp>", "is no number"},
+		{"/temp>", "is not a number"},
 	} {
 		m, c := fleet(t)
 		typed(m, test.line, "enter")

@@ -78,9 +78,9 @@ func (s *settings) check() error {
 	case !metric(s.Sort) || !metric(s.Plot):
 		return fmt.Errorf("no reading is called %q or %q", s.Sort, s.Plot)
 	case s.Window != "" && (err != nil || !slices.Contains(history.Windows, window)):
-		return fmt.Errorf("%q is no window", s.Window)
+		return fmt.Errorf("%q is not a window", s.Window)
 	case s.Density < 0 || s.Density >= len(densities):
-		return fmt.Errorf("%d is no density", s.Density)
+		return fmt.Errorf("%d is not a density", s.Density)
 	}
 	return nil
 }

@@ -204,7 +204,7 @@ func (t *target) take(page []byte, at int64, of func(labels.Labels) *series) err
 		cut := bytes.LastIndexByte(line, ' ')
 		v, err := strconv.ParseFloat(string(line[cut+1:]), 64)
 		if cut < 0 || err != nil {
-			return fmt.Errorf("%s is no sample", line)
+			return fmt.Errorf("%s is not a sample", line)
 		}
 		var m *scraped
 		if n := len(t.present); n < len(before) && before[n].text == string(line[:cut]) {

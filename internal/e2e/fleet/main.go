@@ -61,7 +61,7 @@ func run(ctx context.Context, p plan) error {
 		}
 		nodes, err := strconv.Atoi(size)
 		if err != nil || nodes < 1 {
-			return fmt.Errorf("%q is no number of nodes", size)
+			return fmt.Errorf("%q is not a number of nodes", size)
 		}
 		for _, f := range forms {
 			if p.forms != "" && !slices.Contains(strings.Split(p.forms, ";"), f.name) {

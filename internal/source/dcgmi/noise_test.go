@@ -35,7 +35,7 @@ func TestNoise(t *testing.T) {
 			}
 		}, `"a\na\na\n"@1000`, io.EOF},
 		{"on stderr", "oops\n", func(net.Conn) { time.Sleep(20 * time.Second) }, `"oops\n"@2000`, io.EOF},
-		{"a comment is no header", "", func(w net.Conn) { write(w, "# hello\n"); time.Sleep(20 * time.Second) }, `"# hello\n"@1000`, io.EOF},
+		{"a comment is not a header", "", func(w net.Conn) { write(w, "# hello\n"); time.Sleep(20 * time.Second) }, `"# hello\n"@1000`, io.EOF},
 		{"a row behind it", "", func(w net.Conn) {
 			write(w, "hello\n")
 			time.Sleep(900 * ms)

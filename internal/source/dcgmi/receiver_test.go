@@ -266,7 +266,7 @@ func TestReceiver(t *testing.T) {
 			time.Sleep(time.Hour)
 		}, []string{"POWER=0@0", "POWER=1@29000", "POWER=2@58000"}, errHangs{60005 * ms}},
 
-		{"garbage is no row", device, func(w net.Conn) {
+		{"garbage is not a row", device, func(w net.Conn) {
 			write(w, header("POWER")+row(0, "1"))
 			for range 5000 {
 				time.Sleep(7 * ms)

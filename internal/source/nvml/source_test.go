@@ -142,7 +142,7 @@ func TestTableColumnsAreFields(t *testing.T) {
 	names = append(names, ownColumns[:]...)
 	for i, at := range columns(names...) {
 		if at < 0 {
-			t.Errorf("%s is no column of dmon's", names[i])
+			t.Errorf("%s is not a column of dmon's", names[i])
 		}
 	}
 }

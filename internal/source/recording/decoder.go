@@ -50,7 +50,7 @@ func (d *decoder) run(dst, edit []byte, max int) ([]byte, error) {
 	word, edit, _ := bytes.Cut(edit, []byte(" "))
 	n, err := strconv.Atoi(string(word))
 	if err != nil || n < 1 {
-		return dst, fmt.Errorf("@%s is no line number", word)
+		return dst, fmt.Errorf("@%s is not a line number", word)
 	}
 	for n--; err == nil && len(edit) > 0; {
 		if edit[0] == '=' {
@@ -75,7 +75,7 @@ func (d *decoder) copy(dst []byte, n int, count []byte, max int) ([]byte, int, e
 		k, err = strconv.Atoi(string(count))
 	}
 	if err != nil || k < 1 {
-		return dst, n, fmt.Errorf("=%s is no number of lines", count)
+		return dst, n, fmt.Errorf("=%s is not a number of lines", count)
 	}
 	if n > len(d.lines.all) || k > len(d.lines.all)-n {
 		return dst, n, fmt.Errorf("there are only %d lines", len(d.lines.all))
@@ -104,7 +104,7 @@ func cutValue(edit []byte) (value, rest []byte, err error) {
 	if edit[0] != '"' {
 		value, rest, _ = bytes.Cut(edit, []byte(" "))
 		if len(value) == 0 || value[0] == '@' {
-			return nil, nil, fmt.Errorf("%q is no value", value)
+			return nil, nil, fmt.Errorf("%q is not a value", value)
 		}
 		return value, rest, nil
 	}

@@ -158,7 +158,7 @@ func (p *Player) reading(r *Reading, rest []byte) error {
 	word, rest, _ := bytes.Cut(rest, []byte(" "))
 	size, err := strconv.Atoi(string(word))
 	if err != nil || size < 0 || size == math.MaxInt {
-		return fmt.Errorf("%q is no length", word)
+		return fmt.Errorf("%q is not a length", word)
 	}
 	if more, ok := bytes.CutPrefix(rest, []byte("full")); ok {
 		p.decoder.lines.reset()
@@ -166,7 +166,7 @@ func (p *Player) reading(r *Reading, rest []byte) error {
 	}
 	if n, ok := bytes.CutPrefix(rest, []byte("missed ")); ok {
 		if r.Missed, err = strconv.Atoi(string(n)); err != nil || r.Missed < 1 {
-			return fmt.Errorf("%q is no number of readings", n)
+			return fmt.Errorf("%q is not a number of readings", n)
 		}
 		rest = nil
 	}
@@ -224,7 +224,7 @@ func times(r *Reading, l []byte) (rest []byte, err error) {
 func parseSeconds(text []byte) (time.Duration, error) {
 	d, err := time.ParseDuration(string(text) + "s")
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no time in seconds", text)
+		return 0, fmt.Errorf("%.40q is not a time in seconds", text)
 	}
 	return d, nil
 }

@@ -94,7 +94,7 @@ func checkRoundTrip(t *testing.T, bodies [][]byte, size int64) {
 	}
 	for _, c := range text {
 		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
-			t.Fatalf("the recording is no text: it holds %q", c)
+			t.Fatalf("the recording is not a text: it holds %q", c)
 		}
 	}
 }

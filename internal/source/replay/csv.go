@@ -62,7 +62,7 @@ func newCSVTrack(path string, text []byte) (*csvTrack, error) {
 		text = text[:whole]
 	}
 	if line := notUTF8(text); line > 0 {
-		return nil, refusal(path, line, "a byte that is no UTF-8, which no label may hold", "write the file again as UTF-8")
+		return nil, refusal(path, line, "a byte that is not UTF-8, which no label may hold", "write the file again as UTF-8")
 	}
 	reader := csv.NewReader(bytes.NewReader(text))
 	reader.ReuseRecord = true

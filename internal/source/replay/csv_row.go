@@ -122,7 +122,7 @@ func (l *csvLayout) parse(record []string) (texts csvTexts, at float64, values [
 			return texts, 0, nil, err
 		}
 		if !(at >= 0) {
-			return texts, 0, nil, fmt.Errorf("%s is %q, which is no time", csvColumns[csvTimestamp].column, texts[csvTimestamp])
+			return texts, 0, nil, fmt.Errorf("%s is %q, which is not a time", csvColumns[csvTimestamp].column, texts[csvTimestamp])
 		}
 	}
 	values = make([]float64, len(l.readings))
@@ -141,7 +141,7 @@ func csvNumber(column, cell string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(cell, 64)
 	if err != nil || strings.Trim(cell, "0123456789+-.eE") != "" {
-		return 0, fmt.Errorf("%s is %s, which is no number", column, quote([]byte(cell)))
+		return 0, fmt.Errorf("%s is %s, which is not a number", column, quote([]byte(cell)))
 	}
 	return v, nil
 }

@@ -206,13 +206,13 @@ func TestCSVThatWasCutShort(t *testing.T) {
 
 func TestCSVThatIsRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"gpu_id,power_w,model\n0,1,\n\xef,0,\n", "line 3: a byte that is no UTF-8"},
+		{"gpu_id,power_w,model\n0,1,\n\xef,0,\n", "line 3: a byte that is not UTF-8"},
 		{"timestamp,real_util_pct,power_w\n1,2,3\n", "line 1: the header lacks gpu_id"},
 		{"timestamp,gpu_id,real_util_pct\n1,0,3\n", "line 1: no column of the header is a reading"},
 		{"gpu_id,power_w\n", "line 1: a header but no whole row"},
 		{"gpu_id,power_w\n0,1", "line 1: a header but no whole row"},
 		{"gpu_id,power_w", "line 1: the text ends within its header"},
-		{"gpu_id,power_w\n0,12\n0,12 W\n", `line 3: power_w is "12 W", which is no number`},
+		{"gpu_id,power_w\n0,12\n0,12 W\n", `line 3: power_w is "12 W", which is not a number`},
 		{"gpu_id,power_w\n0,NaN\n", `line 2: power_w is "NaN"`},
 		{"gpu_id,power_w\n0,0x10\n", `line 2: power_w is "0x10"`},
 		{"gpu_id,power_w\n0,1e999\n", `line 2: power_w is "1e999"`},
@@ -220,7 +220,7 @@ func TestCSVThatIsRefused(t *testing.T) {
 		{"gpu_id,power_w\n0,\"1\n", "line 2: extraneous or missing"},
 		{"gpu_id,power_w,0000\n\"\n", "line 2: extraneous or missing"}, // without a field to point at
 		{"gpu_id,power_w\n,1\n", "line 2: gpu_id is empty"},
-		{"timestamp,gpu_id,power_w\n,0,1\n", `line 2: timestamp is "", which is no time`},
+		{"timestamp,gpu_id,power_w\n,0,1\n", `line 2: timestamp is "", which is not a time`},
 		{"timestamp,gpu_id,power_w\n1,0,1\n1,1,1\n1,0,1\n", "line 4: GPU 0 has a second row at 1"},
 	} {
 		_, err := Open(csvFile(t, c.text), Options{})

@@ -25,7 +25,7 @@ const twoBodies = `# HELP DCGM_FI_DEV_GPU_UTIL u
 DCGM_FI_DEV_GPU_UTIL{gpu="0"} 10
 # EOF
 DCGM_FI_DEV_GPU_UTIL{gpu="0"} 20
-this is no sample line !
+this is not a sample line !
 # EOF
 `
 
@@ -86,7 +86,7 @@ func TestTicks(t *testing.T) {
 	}{
 		{"two expositions", twoBodies, source.Window, []tick{
 			{[]float64{10}, strings.Split(twoBodies, "# EOF")[0], 0},
-			{[]float64{20}, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 20\nthis is no sample line !\n", 1},
+			{[]float64{20}, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 20\nthis is not a sample line !\n", 1},
 		}},
 		{"one exposition, no header, no final line end", `up{gpu="0"} 7`, source.Window, []tick{{[]float64{7}, `up{gpu="0"} 7`, 0}}},
 		{"OpenMetrics' end mark, blank lines behind it", "up 7\n# EOF\n\n", source.Window, []tick{{[]float64{7}, "up 7\n", 0}}},

@@ -273,7 +273,7 @@ func (f *Fetcher) keepOurs(body *bytes.Buffer, from io.Reader) (read int64, err 
 func get(ctx context.Context, client *http.Client, address string, body *bytes.Buffer, keep func(*bytes.Buffer, io.Reader) (int64, error)) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return 0, errors.New("this is no URL; give one such as http://NODE:9401/metrics")
+		return 0, errors.New("this is not a URL; give one such as http://NODE:9401/metrics")
 	}
 	patience := fetchTimeout
 	if end, bounded := ctx.Deadline(); bounded {

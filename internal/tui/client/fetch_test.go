@@ -84,7 +84,7 @@ func TestFetchErrors(t *testing.T) {
 		{"credentials", "--tui.http-config", Target{URL: "http://n/metrics", Client: scripted(answer(401, "no"))}},
 		{"control characters", "HTTP 500 Internal Server Error: a [31mb", Target{URL: "http://n/metrics", Client: scripted(answer(500, "a\x1b[31mb\r\n"))}},
 		{"our own pipeline", "source s: is away; start it", Target{URL: InProcess, Client: scripted(answer(502, "source s: is away; start it\nx"))}},
-		{"no URL", "this is no URL", Target{URL: "http://[::1"}},
+		{"no URL", "this is not a URL", Target{URL: "http://[::1"}},
 		{"nobody there", "connection refused; does kpulse-proxy run there", Target{URL: "http://127.0.0.1:1/metrics"}},
 	} {
 		f := NewFetcher(test.target)

@@ -193,7 +193,7 @@ func TestStep(t *testing.T) {
 	}
 	for _, step := range Steps {
 		if step%resolutions[0].width != 0 {
-			t.Errorf("step %v is no multiple of the finest level", step)
+			t.Errorf("step %v is not a multiple of the finest level", step)
 		}
 	}
 }

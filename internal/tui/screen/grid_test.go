@@ -180,7 +180,7 @@ func FuzzFrame(f *testing.F) {
 			}
 			for _, c := range line {
 				if symbols%3 == uint8(ASCII) && c >= utf8.RuneSelf {
-					t.Fatalf("%q is no ASCII", c)
+					t.Fatalf("%q is not ASCII", c)
 				}
 			}
 		}

@@ -250,7 +250,7 @@ func parseTerm(term string) (Filter, error) {
 		}
 		return nil, fmt.Errorf("%q cannot be compared by %q with %q; try temp>85, real<20 or pod~train", name, op.sign, want)
 	}
-	return nil, fmt.Errorf("%q is no comparison; try temp>85, real<20 or pod~train", term)
+	return nil, fmt.Errorf("%q is not a comparison; try temp>85, real<20 or pod~train", term)
 }
 
 func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) (Filter, error) {
@@ -266,7 +266,7 @@ func compareMetric(m client.Metric, want string, holds func(a, b float64) bool) 
 		if of.name != "" {
 			in = " in " + of.name
 		}
-		return nil, fmt.Errorf("%q is no number%s; write %s>85", want, in, client.Metrics[m].Name)
+		return nil, fmt.Errorf("%q is not a number%s; write %s>85", want, in, client.Metrics[m].Name)
 	}
 	return func(g *client.GPU) bool { return holds(client.Metrics[m].Value(g)/scale, number) }, nil
 }

@@ -93,7 +93,7 @@ func TestFilter(t *testing.T) {
 	if f, err := ParseFilter("health!=ok"); err != nil || f.match(instance) {
 		t.Errorf("an instance has a health of its own: %v", err)
 	}
-	for expr, want := range map[string]string{"real>40GiB": `"40gib" is no number in %; write real>85`, "temp>40GB": "is no number in °C",
+	for expr, want := range map[string]string{"real>40GiB": `"40gib" is not a number in %; write real>85`, "temp>40GB": "is not a number in °C",
 		"(temp>1": "is not closed", "temp>1)": "was not opened", "temp>1 (gpu=1)": "before a parenthesis without & or |", "(temp>1) gpu=1": "behind a parenthesis without & or |", "((temp>1) gpu=1)": "behind a parenthesis without & or |",
 		"(temp>1)(gpu=1)": "behind a parenthesis without & or |", strings.Repeat("(", 99): "too many parentheses",
 		"tmep>80": `no reading is called "tmep"`, "pod~": "cannot be compared"} {

@@ -190,7 +190,7 @@ func TestTotals(t *testing.T) {
 	four := state("four")
 	four.GPUs[1].Values[canonical.Power] = math.NaN()
 	if got := sums(four); !math.IsNaN(got.Power) || math.Abs(got.Limit-2800) > 1e-9 || !(got.Mean > 95) {
-		t.Errorf("half a sum is no sum: %+v", got)
+		t.Errorf("half a sum is not a sum: %+v", got)
 	}
 	if got := sums(state("missing")); got.Work != [3]int{4, 0, 0} || got.Boards != 4 {
 		t.Errorf("a device without readings is not idle: %+v", got)

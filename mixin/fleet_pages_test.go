@@ -234,7 +234,6 @@ var unmet = map[string]string{
 	"kpulse-health/Boards by recommended action: empty": "1: nothing is to be done about it",
 	"kpulse-health/Raised conditions: empty":            "1: nothing is raised",
 	"kpulse-health/Recommended actions: empty":          "1",
-	"kpulse-fleet/GPUs: gone":                           "1: what is gone is not a state",
 }
 
 // checkAll opens every page with every choice and length, and looks at every panel.

@@ -20,8 +20,8 @@ local v = import '../lib/variable.libsonnet';
   // least is the devices that are used least, those of which it is not known behind them.
   local least = 'bottomk(200, %s or 2 * max by (%s) (kpulse_gpu_workload_class%s == 1))' % [q.device(c, 'kpulse_gpu_real_utilization_ratio'), labels.device(c), q.raw(c)],
   local ofLeast(query) = q.among(query, least, labels.device(c)),
-  local bottleneck(word, description) = d.at(5, 4, p.stat(
-    'Bound by ' + word, description, 'percentunit', [p.instant(share('bottleneck="%s"' % word) + ' or vector(0)')]
+  local bottleneck(word, title, description) = d.at(5, 4, p.stat(
+    title, description, 'percentunit', [p.instant(share('bottleneck="%s"' % word) + ' or vector(0)')]
   ) + colors.count + p.range(0, 1)),
 
   grafanaDashboards+:: {
@@ -33,10 +33,10 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.hostname(c), v.namespace(c)],
       [
         d.row('In the time range', [
-          bottleneck('compute', 'Time in classes that the arithmetic bounds. This is what GPUs are bought for.'),
-          bottleneck('memory', 'Time in classes that device memory bounds. Fused kernels and larger tiles help.'),
-          bottleneck('io', 'Time spent waiting for data. Look at data loaders, storage and PCIe before buying GPUs.'),
-          bottleneck('mixed', 'Time that is busy without a clear bound, or hardly busy at all.'),
+          bottleneck('compute', 'Bound by arithmetic', 'Time in classes that the arithmetic bounds. This is what GPUs are bought for.'),
+          bottleneck('memory', 'Bound by device memory', 'Time in classes that device memory bounds. Fused kernels and larger tiles help.'),
+          bottleneck('io', 'Waiting for data', 'Time spent waiting for data. Look at data loaders, storage and PCIe before buying GPUs.'),
+          bottleneck('mixed', 'Busy without a clear bound', 'Time that is busy without a clear bound, or hardly busy at all.'),
           d.at(4, 4, p.stat('Idle time', 'Share of the time in which nothing ran.', 'percentunit', [p.instant(share('class="idle"') + ' or vector(0)')]) + colors.count + p.range(0, 1)),
         ]),
         d.row('Time in class', [
@@ -45,7 +45,7 @@ local v = import '../lib/variable.libsonnet';
             'Over the time range, the longest first. "unknown" is time for which too little was read: see Proxy for the missing fields.',
             'none',
             [p.instant('sort_desc(sum by (class) (%s))' % q.gpuHours(gpus()), '{{class}}')]
-          ) + colors.byClass + p.decimals(1)),
+          ) + colors.byClass + p.decimals(1) + p.range(0, null)),
           d.at(14, 11, p.stacked(
             'Share of GPUs by class',
             'What part of the GPUs was in each class; idle at the bottom.',
@@ -66,7 +66,7 @@ local v = import '../lib/variable.libsonnet';
             'Stragglers of jobs',
             'Devices far below the median of their job: the others wait for them. Look at their clocks, health and links.',
             'percentunit',
-            [p.rows('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c)])]
+            [p.rows('bottomk(200, max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s))' % [labels.device(c), labels.holder(c), q.recorded(c)])]
           ) + p.sorted('Value', false) + p.renamed([
             ['hpc_job', 'Job'],
             ['workload_namespace', 'Namespace'],

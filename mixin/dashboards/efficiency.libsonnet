@@ -10,7 +10,8 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   local cluster(more='') = q.cluster(c, more),
-  local held = 'sum(cluster:kpulse_allocation_held_gpus:rate5m%s)' % cluster(),
+  local host = q.recorded(c),
+  local held = 'sum(host:kpulse_allocation_held_gpus:rate5m%s)' % host,
   local hours(series) = q.gpuHours(series),
   // league are queries of what became of the GPU-hours of a level, by labels of it.
   local league(level, by, more='') =
@@ -45,31 +46,31 @@ local v = import '../lib/variable.libsonnet';
             'Idle GPU-hours',
             'Held and idle within the time range. The tables below say by whom: write to the first three.',
             'none',
-            [p.instant('sum(%s)' % hours('cluster:kpulse_allocation_idle_gpus:rate5m%s' % cluster()))]
+            [p.instant('sum(%s)' % hours('host:kpulse_allocation_idle_gpus:rate5m%s' % host))]
           ) + colors.bad('yellow') + p.decimals(1)),
           d.at(5, 4, p.stat(
             'Cost of idle GPU-hours',
             'Idle GPU-hours times the price of one, which _config.gpuHourPrice sets.',
             c.currency,
-            [p.instant('%g * sum(%s)' % [c.gpuHourPrice, hours('cluster:kpulse_allocation_idle_gpus:rate5m%s' % cluster())])]
+            [p.instant('%g * sum(%s)' % [c.gpuHourPrice, hours('host:kpulse_allocation_idle_gpus:rate5m%s' % host)])]
           ) + colors.bad('yellow') + p.decimals(0)),
           d.at(5, 4, p.stat(
             'Idle share of held GPU-hours',
             'Share of the held GPU-hours in which nothing ran. Above a quarter, look for notebooks and forgotten jobs.',
             'percentunit',
-            [p.instant('sum(sum_over_time(cluster:kpulse_allocation_idle_gpus:rate5m%s[$__range])) / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [cluster(), cluster()])]
+            [p.instant('sum(sum_over_time(host:kpulse_allocation_idle_gpus:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [host, host])]
           ) + colors.count + p.range(0, 1)),
           d.at(5, 4, p.stat(
             'Utilized share of held GPU-hours',
             'Share of the held GPU-hours that were really used. The rest was paid for nothing.',
             'percentunit',
-            [p.instant('sum(sum_over_time(cluster:kpulse_allocation_utilized_gpus:rate5m%s[$__range])) / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [cluster(), cluster()])]
+            [p.instant('sum(sum_over_time(host:kpulse_allocation_utilized_gpus:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [host, host])]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat(
             'GPUs that nobody holds',
             'Those that are free now. Many, while jobs wait: the scheduler or a quota is in the way.',
             'none',
-            [p.instant('sum(cluster:kpulse_gpu_observed_gpus:rate5m%s) - (%s or vector(0))' % [cluster(), held])]
+            [p.instant('sum(host:kpulse_gpu_observed_gpus:rate5m%s) - (%s or vector(0))' % [host, held])]
           ) + colors.count + p.decimals(1)),
         ]),
         d.row('By whom', [
@@ -93,7 +94,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [
               p.rows(
-                'max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\nmax by (%(labels)s) (device:kpulse_gpu_real_utilization:avg1h%(device)s) < %(idle)g'
+                'topk(200, max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\nmax by (%(labels)s) (device:kpulse_gpu_real_utilization:avg1h%(device)s) < %(idle)g)'
                 % { labels: labels.device(c), holder: labels.holder(c), sel: q.recorded(c, ', workload_namespace=~"$namespace"'), device: q.recorded(c), idle: c.idleUtilizationThreshold }
               ),
             ]
@@ -107,7 +108,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value', 'GPUs'],
           ]) + p.column('UUID', { links: [links.gpu(c)] }) + p.column('GPUs', { decimals: 2 })),
           d.at(10, 11, p.table(
-                         'Busier than they look useful',
+                         'GPU-Util far above real utilization',
                          'Devices by how far GPU-Util lies above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
                          'percentunit',
                          [p.rows('topk(20, max by (%s) (device:kpulse_gpu_utilization_gap:avg1h%s))' % [labels.device(c), q.recorded(c)])]
@@ -120,8 +121,8 @@ local v = import '../lib/variable.libsonnet';
             'The first line should stay below the second.',
             'none',
             [
-              p.query('sum(cluster:kpulse_allocation_idle_gpus:rate5m%s)' % cluster(), 'now'),
-              p.query('sum(cluster:kpulse_allocation_idle_gpus:rate5m%s offset 1w)' % cluster(), 'a week ago'),
+              p.query('sum(host:kpulse_allocation_idle_gpus:rate5m%s)' % host, 'now'),
+              p.query('sum(host:kpulse_allocation_idle_gpus:rate5m%s offset 1w)' % host, 'a week ago'),
             ]
           ) + p.lines([['now', 'blue'], ['a week ago', '#6e7077']])),
           d.at(12, 8, p.timeseries(

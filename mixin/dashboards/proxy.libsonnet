@@ -12,6 +12,9 @@ local v = import '../lib/variable.libsonnet';
   local own(name, more='') = '%s{%s, %s=~"$cluster", instance=~"$instance"%s}' % [name, c.telemetrySelector, c.clusterLabel, more],
   local source = '%s, instance, source' % c.clusterLabel,
   local bySource(name) = 'max by (%s) (%s)' % [source, raw(name)],
+  // worst is the sources that are down, and those of which no value has changed for longest.
+  local worst = 'topk(200, 1e9 * (%s == 0) + 1e9 or %s or 0 * %s)' % [bySource('kpulse_source_up'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')],
+  local ofWorst(query) = q.among(query, worst, source),
   local target = '%s, job, instance' % c.clusterLabel,
   local chosen = '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel,
   // silent is since when targets that are down have not answered, and of sources that are down, their proxies.
@@ -43,8 +46,8 @@ local v = import '../lib/variable.libsonnet';
           d.at(4, 4, p.stat('Proxies up', 'Targets that answer. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant('count(%s) or vector(0)' % raw('kpulse_build_info'))]) + colors.count),
           d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('kpulse_source_up'))]) + colors.bad('red')),
           d.at(4, 4, p.stat('Devices read', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
-          d.at(4, 4, p.stat('Missing fields', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
-          d.at(4, 4, p.stat('Versions', 'How many versions of the proxy run. More than one outside a roll-out: some were forgotten.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
+          d.at(4, 4, p.stat('Fields missing', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
+          d.at(4, 4, p.stat('Versions of the proxy', 'How many run. More than one outside a roll-out: some were forgotten.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
         ]),
         d.row('Who is down', [
           d.at(24, 6, p.table(
@@ -58,14 +61,14 @@ local v = import '../lib/variable.libsonnet';
         d.row('Reading', [
           d.at(12, 9, p.table(
                         'Sources',
-                        'How each is read: point is a sample of a moment, window an average. Values that stand still for minutes: a hung exporter.',
+                        'How each is read, the worst 200 first: point is a sample of a moment, window an average. Values that stand still for minutes: a hung exporter.',
                         'none',
                         [
-                          p.rows('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')]),
-                          p.rows(bySource('kpulse_source_up')),
-                          p.rows('time() - ' + bySource('kpulse_source_last_read_timestamp_seconds')),
-                          p.rows(bySource('kpulse_source_unchanged_seconds')),
-                          p.rows(bySource('kpulse_source_unknown_families')),
+                          p.rows(ofWorst('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')])),
+                          p.rows(ofWorst(bySource('kpulse_source_up'))),
+                          p.rows(ofWorst('time() - ' + bySource('kpulse_source_last_read_timestamp_seconds'))),
+                          p.rows(ofWorst(bySource('kpulse_source_unchanged_seconds'))),
+                          p.rows(ofWorst(bySource('kpulse_source_unknown_families'))),
                         ]
                       ) + p.joined + p.sorted('Value #B', false) + p.renamed([
                         ['instance', 'Proxy'],
@@ -89,7 +92,7 @@ local v = import '../lib/variable.libsonnet';
             'Fields that sources do not give',
             'What a source does not give although scores rest on it. Add the counter to the exporter, or free the profiling counters.',
             'none',
-            [p.rows('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')])]
+            [p.rows('topk(200, max by (%s, field) (%s) == 1)' % [source, raw('kpulse_source_field_missing')])]
           ) + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
           d.at(12, 8, p.timeseries(
             'Lines and values left out per hour',

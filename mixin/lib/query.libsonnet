@@ -15,11 +15,14 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   board(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.board(c), name, self.raw(c, more)],
 
   // severity ranks boards by their state of health: 4 gone, 3 crit, 2 warn, 1 hot, 0.5
-  // unknown, 0 ok. What is gone has no health, and is the worst of all.
+  // unknown, 0 ok. What is gone has no health, and is the worst of all; the proxy tells of it
+  // for an hour, the rules for longer.
   severity(c, more='')::
-    '%s\nor\n4 * (%s == 0)' % [
+    'max by (%s) (\n%s\nor\n4 * (kpulse_gpu_present%s == 0)\nor\n4 * (device:kpulse_gpu_gone:timestamp%s > bool 0)\n)' % [
+      labels.board(c),
       labels.state(c, c.kpulseMatchers, ', %s=~"$cluster", hostname=~"$hostname"%s' % [c.clusterLabel, more]),
-      self.board(c, 'kpulse_gpu_present', more),
+      self.raw(c, more),
+      self.recorded(c, more),
     ],
   // or0 makes 0 of what a query lacks and another has, or that it had within the range: a
   // proxy may not serve what does not hold.

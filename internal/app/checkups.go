@@ -187,7 +187,7 @@ func (p *probed) describe() (text string, remedies []string) {
 		remedies = appendNew(remedies, plain.Text(n.Remedy))
 	}
 	if len(p.Missing) > 0 && p.Scraped {
-		remedies = appendNew(remedies, "scores lack some inputs: see the landing page, or kpulse-proxy check counters FILE, for the lines to add to the exporter's counters")
+		remedies = appendNew(remedies, "scores lack these: start the exporter with -f deploy/dcgm-counters.csv, or add to its counters file what kpulse-proxy check counters FILE names")
 	}
 	return text, remedies
 }

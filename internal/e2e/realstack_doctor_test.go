@@ -16,7 +16,7 @@ func TestRealStackDoctor(t *testing.T) {
 	exporter := n.startExporter(t, "", nil)
 	flags := append(nowhere(t), "--dcgm.host="+n.address, "--source="+exporter.url+"/metrics")
 	x, code := examine(t, n.env(), flags...)
-	x.wants(t, "exporter", "works", "8 devices; without gpu_sm_active_ratio")
+	x.wants(t, "exporter", "works", "8 devices\nwithout gpu_sm_active_ratio")
 	x.wants(t, "host engine", "works", "8 devices")
 	x.wants(t, "NVML", "works", "8 devices")
 	if code != 0 || !strings.HasPrefix(x.Command, "kpulse-proxy --source="+exporter.url) {

@@ -11,8 +11,9 @@ import (
 // painter draws devices. It keeps memory for the next frame.
 type painter struct {
 	history      sparkline
-	line, behind []float64     // of a chart
-	fitting      []deviceChart // of a device
+	line, behind []float64         // of a chart
+	fitting      []deviceChart     // of a device
+	classes      []canonical.Class // of a strip
 	// stripped devices have a strip of their classes elsewhere.
 	stripped bool
 }

@@ -33,8 +33,8 @@ var deviceCharts = []deviceChart{
 }
 
 const (
-	// deviceChartWidth is the least width of a chart of a device.
-	deviceChartWidth = 34
+	// deviceChartWidth and deviceChartHeight are the least size of a chart of a device.
+	deviceChartWidth, deviceChartHeight = 34, 7
 	// mainChartWidth and mainChartHeight are the least size of charts of which the first is as
 	// wide as the others together.
 	mainChartWidth, mainChartHeight = 100, 22
@@ -60,7 +60,7 @@ func (p *painter) chartsOf(s *State, g *client.GPU) []deviceChart {
 // charts draws the history of a device into r as charts with axes. It reports false where
 // they do not fit, and a bare history is clearer.
 func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
-	if r.W < deviceChartWidth || r.H < chartHeight {
+	if r.W < deviceChartWidth || r.H < deviceChartHeight {
 		return false
 	}
 	all := p.chartsOf(s, g)
@@ -84,7 +84,7 @@ func (p *painter) mainChart(r screen.Rect, s *State, g *client.GPU, charts []dev
 	columns, low := 0, 0
 	if r.H >= mainChartHeight && len(charts) > 1 {
 		columns = min(len(charts)-1, fewOf((r.W+1)/(deviceChartWidth+2), r.W/goodChartWidth))
-		low = max(chartHeight, r.H*2/5)
+		low = r.H * 2 / 5
 	}
 	p.deviceChart(r.Sub(0, 0, r.W, r.H-low), s, g, &charts[0], with)
 	for i := range columns {
@@ -119,7 +119,7 @@ func chartGrid(n, w, h int) (columns, rows int) {
 	for ; n > 0 && columns == 0; n-- {
 		for c := 1; c <= min(n, w/(deviceChartWidth+1)); c++ {
 			high := (n + c - 1) / c
-			if high*chartHeight > h || c*high > n {
+			if high*deviceChartHeight > h || c*high > n {
 				continue
 			}
 			if off := math.Abs(math.Log(float64(w*high) / float64(h*c) / chartAspect)); off < best {
@@ -153,8 +153,8 @@ func (p *painter) deviceChart(r screen.Rect, s *State, g *client.GPU, c *deviceC
 	if cells < 1 || dots < 1 {
 		return
 	}
-	columns := lineColumns(s, cells, dots)
-	limit := p.chartLimit(s, g, c, columns)
+	lines := rasterOf(s, cells, dots/cells)
+	limit := p.chartLimit(s, g, c, lines.columns())
 	plot := valueAxis(body, limit, f)
 	if l := info.Limit(g); l < limit && plot.H >= gridFrom { // of a temperature
 		y := int(math.Round((1 - l/limit) * float64(plot.H-1)))
@@ -163,54 +163,31 @@ func (p *painter) deviceChart(r screen.Rect, s *State, g *client.GPU, c *deviceC
 	at := r.Sub(axisWidth, r.H-int(with), cells, 1)
 	if with == chartWithStrip {
 		r.Text(0, r.H-2, axisWidth-1, "class", styleFaint)
-		p.history.strip(at, s, g, columns.Cell())
+		p.strip(at, s, g, lines.cells())
 		at = r.Sub(axisWidth, r.H-1, cells, 1)
 	}
 	if with != chartBare {
-		timeAxis(at, s, columns.Cell())
+		timeAxis(at, s, lines.cell())
 	}
-	p.lines(plot, s, g, c, columns, limit)
+	p.lines(plot, s, g, c, lines, limit)
 }
 
 // lines draws the lines of a chart, and shades what is wasted.
-func (p *painter) lines(plot screen.Rect, s *State, g *client.GPU, c *deviceChart, columns history.Columns, limit float64) {
-	dots, _ := plot.Dots()
+func (p *painter) lines(plot screen.Rect, s *State, g *client.GPU, c *deviceChart, lines raster, limit float64) {
 	if c.behind != client.MetricNone {
-		p.history.read(s, g, c.behind, columns)
-		p.behind = stretch(p.behind[:0], p.history.Values, dots/columns.N)
+		p.behind = p.history.line(p.behind[:0], s, g, c.behind, lines)
 	}
-	p.history.read(s, g, c.metric, columns)
-	p.line = stretch(p.line[:0], p.history.Values, dots/columns.N)
+	p.line = p.history.line(p.line[:0], s, g, c.metric, lines)
 	if c.wasted {
 		plot.Band(p.line, p.behind, 0, limit, styleBand)
 	}
 	if c.behind != client.MetricNone {
 		if s.Mono {
-			dash(p.behind, 2*dots/plot.W)
+			dash(p.behind, 2*lines.perCell)
 		}
 		plot.Line(p.behind, 0, limit, styleSeries3)
 	}
 	plot.Line(p.line, 0, limit, c.style)
-}
-
-// lineColumns returns the columns of a line in so many cells: one for each dot, or where that
-// shows more of the past and no more of the window, one for each cell.
-func lineColumns(s *State, cells, dots int) history.Columns {
-	step := columnStep(s, dots)
-	if step == columnStep(s, cells) {
-		return history.Columns{N: cells, Step: step, PerCell: 1}
-	}
-	return history.Columns{N: dots, Step: step, PerCell: dots / cells}
-}
-
-// stretch appends each of values n times to dst.
-func stretch(dst, values []float64, n int) []float64 {
-	for _, v := range values {
-		for range n {
-			dst = append(dst, v)
-		}
-	}
-	return dst
 }
 
 // chartLimit returns the upper end of the axis of a chart: a limit that does not move, or for
@@ -254,7 +231,8 @@ func (p *painter) chartNames(r screen.Rect, s *State, g *client.GPU, c *deviceCh
 		x = drawLineName(r, x+2, g, c.behind, line, styleSeries3)
 	}
 	const wasted = "░░ wasted"
-	if c.wasted && x+2+screen.Width(wasted) <= r.W {
+	known := canonical.Given(client.Metrics[c.metric].Value(g)) && canonical.Given(client.Metrics[c.behind].Value(g))
+	if c.wasted && known && x+2+screen.Width(wasted) <= r.W {
 		x = r.Text(x+2, 0, 3, wasted[:len("░░")], styleBand|screen.Shaded)
 		x = r.Text(x+1, 0, r.W-x, wasted[len("░░ "):], styleLabel)
 	}

@@ -140,7 +140,7 @@ func sourceItems(s *State) []item {
 	if len(s.Nodes) == 1 {
 		n := s.Nodes[0]
 		if n.Period > 0 {
-			items = append(items, right(11, piece{"every ", styleLabel}, piece{n.Period.String(), stylePlain}))
+			items = append(items, right(11, piece{"every ", styleLabel}, piece{n.Period.Round(10 * time.Millisecond).String(), stylePlain}))
 		}
 		items = append(items, right(10, piece{"from ", styleLabel}, piece{ellipsize(origin(n), 40), stylePlain}))
 	}

@@ -16,9 +16,6 @@ const (
 	minStrip = 60
 	// stripsHigh is how many strips are below each other before others are beside them.
 	stripsHigh = 8
-	// stripShort is the part of the window, one of so many, that strips may leave out: else they
-	// would often show twice as much.
-	stripShort = 16
 	// stripsFrame are the rows of the legend above strips and of the clock below them.
 	stripsFrame = 2
 )
@@ -67,7 +64,7 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 	if legend {
 		drawClassLegend(r.Sub(x, 0, w, 1), 0)
 	}
-	step := columnStep(s, w+w/stripShort)
+	cells := rasterOf(s, w, 1)
 	for y, g := range gpus {
 		line := r.Row(1 + y)
 		if node > 0 {
@@ -75,7 +72,7 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 		}
 		drawIndex(nil, line.Sub(x-stripIndex, 0, stripIndex-1, 1), s, g)
 		if classOf(g).ClassName != client.InMIG { // its instances have strips
-			f.history.strip(line.Sub(x, 0, w, 1), s, g, step)
+			f.strip(line.Sub(x, 0, w, 1), s, g, cells)
 		}
 		if freshness, _ := s.Freshness(g); freshness != client.Fresh {
 			line.Dim(styleFaint)
@@ -87,7 +84,15 @@ func (f *fleetView) stripBlock(r screen.Rect, s *State, gpus []*client.GPU, lege
 			line.Sub(x+w, 0, line.W, 1).Pick()
 		}
 	}
-	timeAxis(r.Sub(x, r.H-1, w, 1), s, step)
+	timeAxis(r.Sub(x, r.H-1, w, 1), s, cells.cell())
+}
+
+// strip draws the classes of g along the first row of r.
+func (p *painter) strip(r screen.Rect, s *State, g *client.GPU, cells raster) {
+	p.classes = p.history.classesOf(p.classes[:0], s, g, cells)
+	for x, c := range p.classes {
+		r.Set(x, 0, classLabels[c].strip, classLabels[c].style)
+	}
 }
 
 // drawStripEnd writes what a device does now.

@@ -118,7 +118,7 @@ func TestStripsShowWhatIsWrong(t *testing.T) {
 		t.Errorf("strips do not say how old they are:\n%s", g.Glyphs())
 	}
 	s = state("expired")
-	if g, _ := at(s, Fleet, 160, 45); strings.Count(g.Glyphs(), "▇") < 200 {
+	if g, _ := at(s, Fleet, 160, 45); strings.Count(g.Glyphs(), "▇") < 150 {
 		t.Errorf("the past is gone:\n%s", g.Glyphs())
 	}
 }

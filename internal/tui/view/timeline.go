@@ -53,17 +53,6 @@ func (t *sparkline) classes(r screen.Rect, s *State, g *client.GPU) {
 	}
 }
 
-// strip draws the classes of g along the first row of r, as a strip of which a cell stands
-// for step.
-func (t *sparkline) strip(r screen.Rect, s *State, g *client.GPU, step time.Duration) {
-	if r.Empty() {
-		return
-	}
-	for x, c := range t.Classes(s.History, g.Key, s.Now, step, r.W) {
-		r.Set(x, 0, classLabels[c].strip, classLabels[c].style)
-	}
-}
-
 // axisWidth is the width of the numbers of a Y axis, with the blank behind them.
 const axisWidth = 6
 

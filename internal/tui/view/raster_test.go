@@ -1,0 +1,115 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// readFor returns a state whose device was read for so long, every second, and changed
+// between idle and busy every 14 s.
+func readFor(read, window time.Duration) *State {
+	s := state("one")
+	s.History, s.Window = history.NewHistory(), window
+	for at := noon.Add(-read); !at.After(noon); at = at.Add(time.Second) {
+		n := node("dgx-03", 1, at)
+		n.Period = time.Second
+		g := n.GPUs[0]
+		if g.RealUtilization, g.Class = 0, canonical.Idle; at.Unix()/14%2 == 0 {
+			g.RealUtilization, g.Class = 1, canonical.TensorCompute
+		}
+		s.History.Add(n)
+	}
+	return s
+}
+
+// TestYoungHistoryFillsHalf holds that what was read for a while fills about half of a wide
+// raster, and that one of a whole window shows little more than it.
+func TestYoungHistoryFillsHalf(t *testing.T) {
+	for cells := 60; cells <= 310; cells += 10 {
+		for _, perCell := range []int{1, 2} {
+			for read := 10 * time.Second; read <= 12*time.Minute; read = read * 5 / 4 {
+				s := readFor(read, 0)
+				r := rasterOf(s, cells, perCell)
+				shown := r.cell() * time.Duration(cells)
+				if shown < s.window()*15/16 {
+					t.Fatalf("%d cells of %d show %v of %v", cells, perCell, shown, s.window())
+				}
+				if most := max(4*read, s.window()*5/2); shown > most && cells <= 150 {
+					t.Errorf("%d cells of %d show %v of %v, read for %v: %+v", cells, perCell, shown, s.window(), read, r)
+				}
+				if r.cell()%time.Millisecond != 0 || r.step%r.cell() != 0 && r.cell()%r.step != 0 {
+					t.Errorf("%+v has no cell of whole columns", r)
+				}
+			}
+		}
+	}
+}
+
+// TestRasterDoesNotShimmer draws a line and a strip as time goes on, at all widths of columns,
+// and holds that what was drawn only moves to the left, and changes where it did.
+func TestRasterDoesNotShimmer(t *testing.T) {
+	for _, r := range []raster{{120, 1, 2 * time.Second, 1}, {120, 1, 2 * time.Second, 2}, {120, 1, 2 * time.Second, 4}, {240, 2, 2 * time.Second, 2}, {240, 2, 2 * time.Second, 4}, {240, 2, 2 * time.Second, 1}} {
+		var h sparkline
+		s := readFor(10*time.Minute, 5*time.Minute)
+		s.Now = noon.Add(-time.Minute)
+		g := s.GPUs[0]
+		for step := range 90 {
+			now := s.Now.Add(time.Duration(step) * 333 * time.Millisecond)
+			later := *s
+			later.Now = now
+			line := h.line(nil, &later, g, client.MetricReal, r)
+			classes := h.classesOf(nil, &later, g, r.cells())
+			if len(line) != r.units || len(classes) != r.units/r.perCell {
+				t.Fatalf("%+v: %d values and %d classes", r, len(line), len(classes))
+			}
+			unit := r.cell() / time.Duration(r.perCell)
+			end := (now.UnixMilli()/r.cell().Milliseconds() + 1) * r.cell().Milliseconds()
+			for i, v := range line[:len(line)-4*r.perCell*r.wide] { // the latest columns are not full yet
+				at := time.UnixMilli(end - int64(r.units-i)*unit.Milliseconds()).Truncate(r.step)
+				want := 0.0
+				if at.Unix()/14%2 == 0 { // steps are of 2 s, and 14 s are seven of them
+					want = 1
+				}
+				if v != want {
+					t.Fatalf("%+v after %v: unit %d of %v is %v", r, now.Sub(s.Now), i, at, v)
+				}
+				if i%r.perCell == 0 && r.cell() <= r.step && (classes[i/r.perCell] == canonical.TensorCompute) != (want == 1) {
+					t.Fatalf("%+v after %v: cell %d of %v has class %v", r, now.Sub(s.Now), i/r.perCell, at, classes[i/r.perCell])
+				}
+			}
+		}
+	}
+}
+
+// TestChartOfOneGPUOnASmallScreen holds that one device has charts with axes on 80 × 24 too.
+func TestChartOfOneGPUOnASmallScreen(t *testing.T) {
+	g, _ := at(state("one"), Fleet, 80, 24)
+	for _, want := range []string{"━━ Real util", "━━ Memory", "100%", "50%", "11:58"} {
+		if !strings.Contains(g.Glyphs(), want) {
+			t.Errorf("no %s:\n%s", want, g.Glyphs())
+		}
+	}
+}
+
+// TestChartsAllocateNothing holds that charts are drawn from memory of the frame before.
+func TestChartsAllocateNothing(t *testing.T) {
+	for _, read := range []time.Duration{70 * time.Second, 15 * time.Minute} {
+		s := readFor(read, 0)
+		var g screen.Grid
+		p := &painter{}
+		draw := func() {
+			g.Reset(240, 40, screen.Braille)
+			p.charts(g.All(), s, s.GPUs[0])
+		}
+		draw()
+		if n := testing.AllocsPerRun(20, draw); n != 0 {
+			t.Errorf("read for %v: %v allocations", read, n)
+		}
+	}
+}

@@ -29,8 +29,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(suite{m}, map[string]func(){
-		"kpulse-proxy":  func() { os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr)) },
-		"reverse-proxy": reverseProxyMain,
+		"kpulse-proxy":   func() { os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr)) },
+		"reverse-proxy":  reverseProxyMain,
+		"dashboard-hour": dashboardHour,
 	})
 }
 

@@ -56,8 +56,12 @@ func (g *Grid) Reset(w, h int, s Symbols) {
 		g.cells = make([]cell, n)
 	}
 	g.cells = g.cells[:n]
-	for i := range g.cells {
-		g.cells[i] = cell{rune: ' '}
+	if n == 0 {
+		return
+	}
+	g.cells[0] = cell{rune: ' '}
+	for filled := 1; filled < n; filled *= 2 { // faster than cell by cell
+		copy(g.cells[filled:], g.cells[:filled])
 	}
 }
 
@@ -90,19 +94,26 @@ func (g *Grid) AppendANSI(dst []byte, p *Palette) []byte {
 		if y > 0 {
 			dst = append(dst, '\n')
 		}
-		last := ""
+		last, style := "", -1
 		for _, c := range g.cells[y*g.width : (y+1)*g.width] {
 			if c.rune == continued {
 				continue
 			}
-			if sgr := p[c.style]; sgr != last {
-				if sgr == "" {
-					sgr = reset
+			if int(c.style) != style {
+				style = int(c.style)
+				if sgr := p[style]; sgr != last {
+					last = sgr
+					if sgr == "" {
+						sgr = reset
+					}
+					dst = append(dst, sgr...)
 				}
-				dst = append(dst, sgr...)
-				last = p[c.style]
 			}
-			dst = utf8.AppendRune(dst, c.rune)
+			if c.rune < utf8.RuneSelf {
+				dst = append(dst, byte(c.rune))
+			} else {
+				dst = utf8.AppendRune(dst, c.rune)
+			}
 		}
 		if last != "" {
 			dst = append(dst, reset...)

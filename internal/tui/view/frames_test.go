@@ -51,8 +51,10 @@ var goldenFrames = []struct {
 	{300, 80, Focus, []string{"story"}},
 
 	{40, 10, Plot, []string{"four"}},
-	{80, 24, Plot, []string{"four", "sixteen", "ascii", "blocks"}},
-	{160, 45, Plot, []string{"four", "sixteen", "each"}},
+	{80, 24, Plot, []string{"four", "sixteen", "ascii", "blocks", "racks"}},
+	{120, 40, Plot, []string{"sick", "many"}},
+	{160, 45, Plot, []string{"four", "sixteen", "each", "racks"}},
+	{240, 67, Plot, []string{"sixteen"}},
 }
 
 // TestGoldenFrames holds every frame against two files: what it says, and what

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -25,7 +26,7 @@ func (p *plotView) chart(r screen.Rect, s *State, m client.Metric, gpus []*clien
 	if info.Unit == canonical.Ratio {
 		f = whole
 	}
-	names := namesWidth(s, r.W, gpus)
+	names := p.namesWidth(s, r.W, gpus)
 	body := r.Sub(0, 1, r.W-names, r.H-1)
 	cells := body.W - axisWidth
 	dots, _ := body.Sub(axisWidth, 0, cells, 1).Dots()
@@ -34,7 +35,7 @@ func (p *plotView) chart(r screen.Rect, s *State, m client.Metric, gpus []*clien
 	}
 	c := history.Columns{N: dots, Step: columnStep(s, dots), PerCell: dots / cells}
 	limit, known := p.scale(s, m, gpus, c)
-	drawChartTitle(r.Row(0), s, m, gpus, known, c.Step)
+	p.drawChartTitle(r.Row(0), s, m, gpus, known, c.Step)
 	plot := axes(body, s, limit, f, c.Cell())
 	p.ends = p.ends[:0]
 	if len(gpus) > numSeries {
@@ -55,11 +56,11 @@ func (p *plotView) drawLines(r screen.Rect, s *State, m client.Metric, gpus []*c
 	selected := slices.IndexFunc(gpus, func(g *client.GPU) bool { return g.Key == s.Selected })
 	for i, g := range gpus {
 		if i != selected {
-			p.drawLine(r, s, g, m, limit, c, i)
+			p.drawLine(r, s, g, m, limit, c, seriesStyle(i))
 		}
 	}
 	if selected >= 0 {
-		p.drawLine(r, s, gpus[selected], m, limit, c, selected)
+		p.drawLine(r, s, gpus[selected], m, limit, c, seriesStyle(selected))
 	}
 }
 
@@ -88,11 +89,11 @@ func (p *plotView) scale(s *State, m client.Metric, gpus []*client.GPU, c histor
 	return niceLimit(limit), false
 }
 
-// drawLine draws the line of a device in the style of series i.
-func (p *plotView) drawLine(r screen.Rect, s *State, g *client.GPU, m client.Metric, limit float64, c history.Columns, i int) {
+// drawLine draws the line of a device.
+func (p *plotView) drawLine(r screen.Rect, s *State, g *client.GPU, m client.Metric, limit float64, c history.Columns, st screen.Style) {
 	p.history.read(s, g, m, c)
-	r.Line(p.history.Values, 0, limit, seriesStyle(i))
-	p.ends = append(p.ends, lineEnd{s.Nodes.ID(g), seriesStyle(i), endOf(p.history.Values, c)})
+	r.Line(p.history.Values, 0, limit, st)
+	p.ends = append(p.ends, lineEnd{p.shortID(s, g), st, endOf(p.history.Values, c)})
 }
 
 // drawSpikes draws the maximum of a column where that is off the line of the means:
@@ -117,11 +118,9 @@ type band struct {
 	outliers          []int     // indices of devices, the farthest from the others first
 }
 
-// maxOutliers is how many devices have lines of their own beside the selected one.
-const maxOutliers = 3
-
-// outlierStyles are those of their lines; 0 and 3 are the selected one's and the median's.
-var outlierStyles = [maxOutliers]int{4, 1, 5}
+// outlierStyles are those of the farthest outliers; the lines of others are faint. The selected
+// device and the median have further ones.
+var outlierStyles = [...]screen.Style{styleSeries4, styleSeries1, styleSeries5}
 
 // drawBand draws the range of the devices that keep together, the cursor, the median of all,
 // and the outliers and the selected one over them.
@@ -145,13 +144,17 @@ func (p *plotView) drawBand(r screen.Rect, s *State, m client.Metric, gpus []*cl
 	}
 	r.Line(b.median, 0, limit, styleSeries3)
 	selected := s.SelectedGPU()
-	for i, at := range b.outliers {
-		if gpus[at] != selected {
+	for i, at := range slices.Backward(b.outliers) {
+		switch {
+		case gpus[at] == selected:
+		case i < len(outlierStyles):
 			p.drawLine(r, s, gpus[at], m, limit, c, outlierStyles[i])
+		default:
+			p.drawLine(r, s, gpus[at], m, limit, c, styleFaint)
 		}
 	}
 	if selected != nil {
-		p.drawLine(r, s, selected, m, limit, c, 0)
+		p.drawLine(r, s, selected, m, limit, c, styleSeries0)
 	}
 	p.ends = append(p.ends, lineEnd{medianName, styleSeries3, end})
 }
@@ -207,7 +210,6 @@ func (b *band) findOutliers(columns int, limit float64) {
 		}
 	}
 	slices.SortStableFunc(b.outliers, func(i, j int) int { return cmp.Compare(beyond(j), beyond(i)) })
-	b.outliers = b.outliers[:min(len(b.outliers), maxOutliers)]
 }
 
 // meanOf returns the mean of the values that are given, NaN for none.
@@ -243,22 +245,54 @@ func endOf(values []float64, c history.Columns) float64 {
 	return math.NaN()
 }
 
+// shortID names g in a chart, whose names have few cells: where there are several nodes, by what
+// their names do not have in common, such as 03/5 of rack7-gpu03.
+func (p *plotView) shortID(s *State, g *client.GPU) string {
+	if !s.Nodes.Several() {
+		return g.ID()
+	}
+	return p.shortHost(g) + "/" + g.ID()
+}
+
+func (p *plotView) shortHost(g *client.GPU) string {
+	host, _, _ := strings.Cut(g.Hostname, ".")
+	return strings.TrimPrefix(host, p.common)
+}
+
+// commonHost returns what the names of all machines begin with, without the digits at its end.
+func commonHost(gpus []*client.GPU) string {
+	common, _, _ := strings.Cut(gpus[0].Hostname, ".")
+	for _, g := range gpus {
+		host, _, _ := strings.Cut(g.Hostname, ".")
+		for !strings.HasPrefix(host, common) {
+			common = common[:len(common)-1]
+		}
+		if host == common { // it would have no name
+			common = common[:max(0, len(common)-1)]
+		}
+	}
+	return strings.TrimRight(common, "0123456789")
+}
+
 // namesFrom is the width of a chart from which its lines are named, maxNames the part of the
 // width that names may take.
 const namesFrom, maxNames = 30, 6
 
 // namesWidth returns the width of the names behind the lines of a chart of w cells: none for a
 // single line, which the title names.
-func namesWidth(s *State, w int, gpus []*client.GPU) int {
+func (p *plotView) namesWidth(s *State, w int, gpus []*client.GPU) int {
 	if len(gpus) < 2 || w < namesFrom {
 		return 0
 	}
-	wide := 0
+	wide, host := 0, 0
 	if len(gpus) > numSeries {
 		wide = len(medianName)
 	}
 	for _, g := range gpus {
-		if n := screen.Width(s.Nodes.ID(g)); n <= w/maxNames {
+		if s.Nodes.Several() {
+			host = screen.Width(p.shortHost(g)) + 1
+		}
+		if n := host + screen.Width(g.ID()); n <= w/maxNames {
 			wide = max(wide, n)
 		}
 	}
@@ -297,7 +331,7 @@ func dash(values []float64, n int) {
 
 // drawOutliers names the devices with the lowest and the highest reading, as ↓6 ↑3, where
 // they fit in w cells from x on.
-func drawOutliers(r screen.Rect, x, w int, s *State, m client.Metric, gpus []*client.GPU) {
+func (p *plotView) drawOutliers(r screen.Rect, x, w int, s *State, m client.Metric, gpus []*client.GPU) {
 	var low, high *client.GPU
 	value := client.Metrics[m].Value
 	for _, g := range gpus {
@@ -316,7 +350,7 @@ func drawOutliers(r screen.Rect, x, w int, s *State, m client.Metric, gpus []*cl
 		return
 	}
 	const signs = 3 // ↓, blank and ↑
-	lowest, highest := s.Nodes.ID(low), s.Nodes.ID(high)
+	lowest, highest := p.shortID(s, low), p.shortID(s, high)
 	if signs+screen.Width(lowest)+screen.Width(highest) > w {
 		return
 	}
@@ -327,7 +361,7 @@ func drawOutliers(r screen.Rect, x, w int, s *State, m client.Metric, gpus []*cl
 
 // drawChartTitle writes what is plotted, whether the scale is a limit, which of many
 // devices stand out, and the reading of the device now or at the cursor.
-func drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, known bool, step time.Duration) {
+func (p *plotView) drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU, known bool, step time.Duration) {
 	info, as := &client.Metrics[m], unitFormats[client.Metrics[m].Unit]
 	g := s.SelectedGPU()
 	if len(gpus) == 1 {
@@ -356,7 +390,7 @@ func drawChartTitle(r screen.Rect, s *State, m client.Metric, gpus []*client.GPU
 		x = r.Text(x+2, 0, len(scaled), scaled, styleFaint)
 	}
 	if len(gpus) > numSeries {
-		drawOutliers(r, x+2, r.W-10-x-3, s, m, gpus)
+		p.drawOutliers(r, x+2, r.W-10-x-3, s, m, gpus)
 	}
 	v := info.Value(s.current(g))
 	if !s.Cursor.IsZero() { // the value that is drawn there, as coarse as it is kept

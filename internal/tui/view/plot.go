@@ -32,11 +32,15 @@ type plotView struct {
 	band    band
 	ends    []lineEnd // of the chart being drawn
 	taken   []bool    // rows with the name of a line
+	common  string    // what the names of all machines begin with
 	more    bool      // there are charts to scroll to
 }
 
 // Draw draws the charts.
 func (p *plotView) Draw(r screen.Rect, s *State) {
+	if len(s.GPUs) > 0 {
+		p.common = commonHost(s.GPUs)
+	}
 	switch {
 	case len(s.GPUs) == 0:
 	case s.PerGPU:

@@ -39,7 +39,7 @@ func TestPlotKeepsLinesApart(t *testing.T) {
 			drawn := styles[styleSeries0+screen.Style(i)] > 10
 			want := i < n
 			if n > numSeries {
-				want = i == 0 || i == 3 || i == outlierStyles[0] // the selected one, the median, and GPU 2, which does nothing
+				want = i == 0 || i == 3 || styleSeries0+screen.Style(i) == outlierStyles[0] // the selected one, the median, and GPU 2, which does nothing
 			}
 			if drawn != want {
 				t.Errorf("%d devices: line %d is drawn: %v, want %v", n, i, drawn, want)
@@ -295,5 +295,78 @@ func TestOutliersAreNamed(t *testing.T) {
 	}
 	if g, _ := at(state("four"), Plot, 200, 50); strings.Contains(g.Glyphs(), "Real util  ↓") {
 		t.Error("four lines have a legend")
+	}
+}
+
+// TestOutliersStandApart holds that of many devices those far from the others are not in the
+// band, have lines and are named where these end, and that a fleet without any has none.
+func TestOutliersStandApart(t *testing.T) {
+	levels := func(far map[int]float64) *State {
+		s := state("sixteen")
+		s.History = history.NewHistory()
+		for at := noon.Add(-5 * time.Minute); !at.After(noon); at = at.Add(2 * time.Second) {
+			n := node("dgx-03", 16, at)
+			for i, g := range n.GPUs {
+				g.RealUtilization = 0.6 + 0.01*float64(i%5)
+				if v, ok := far[i]; ok {
+					g.RealUtilization = v
+				}
+			}
+			s.History.Add(n)
+		}
+		s.Selected = s.GPUs[0].Key
+		return s
+	}
+	shaded := 0
+	draw := func(s *State) (lines []string, styles map[screen.Style]int) {
+		var g screen.Grid
+		g.Reset(80, 22, screen.Braille)
+		(&plotView{}).chart(g.All(), s, client.MetricReal, s.GPUs)
+		shaded = strings.Count(g.Styles(func(st screen.Style) byte { return map[bool]byte{true: 's', false: '.'}[st&screen.Shaded != 0] }), "s")
+		return strings.Split(g.Glyphs(), "\n")[1:21], stylesIn(&g)
+	}
+	lines, styles := draw(levels(nil))
+	named := slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(strings.TrimRight(line, " "), "7") })
+	if named || styles[outlierStyles[0]]+styles[outlierStyles[1]] > 0 || shaded < 30 {
+		t.Errorf("none is an outlier:\n%s", strings.Join(lines, "\n"))
+	}
+	lines, styles = draw(levels(map[int]float64{7: 0.02, 12: 0.97, 3: 0.2, 4: 0.3}))
+	for row, want := range map[int]string{0: "12", 19: "7", 15: "3", 13: "4"} { // 20 rows of 5 %
+		if got := strings.TrimRight(lines[row], " "); !strings.HasSuffix(got, want) {
+			t.Errorf("row %d ends in %q, want %s:\n%s", row, got, want, strings.Join(lines, "\n"))
+		}
+	}
+	for i, st := range outlierStyles {
+		if styles[st] < 20 {
+			t.Errorf("outlier %d has %d cells", i, styles[st])
+		}
+	}
+	for row, line := range lines {
+		if shaded := strings.ContainsRune(line, '░'); shaded && (row < 6 || row > 8) { // 0.60 to 0.64
+			t.Errorf("row %d is in the band:\n%s", row, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// TestShortNames holds what machines are called in charts.
+func TestShortNames(t *testing.T) {
+	for _, test := range []struct{ hosts, want string }{
+		{"rack7-gpu03 rack7-gpu04 rack7-gpu11", "03 04 11"},
+		{"dgx-1.cluster.example dgx-12.cluster.example", "1 12"},
+		{"alpha beta", "alpha beta"},
+		{"n n1", "n n1"},
+		{"gpu9 gpu10", "9 10"},
+	} {
+		p, gpus, got := &plotView{}, []*client.GPU(nil), []string(nil)
+		for _, host := range strings.Fields(test.hosts) {
+			gpus = append(gpus, client.NewGPU("", canonical.Device{Hostname: host, GPU: "0"}))
+		}
+		p.common = commonHost(gpus)
+		for _, g := range gpus {
+			got = append(got, p.shortHost(g))
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s are called %q", test.hosts, got)
+		}
 	}
 }

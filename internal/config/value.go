@@ -83,7 +83,7 @@ const DefaultPodResources PodResources = kube.PodResourcesSocket
 // kingpin.Value.
 func (p *PodResources) Set(s string) error {
 	if s == "" {
-		return errors.New("an empty path is none; write that of the kubelet's socket, or true for the usual one, or false")
+		return errors.New("the path is empty; write that of the kubelet's socket, or true for the usual one, or false")
 	}
 	socket := switched(s, DefaultPodResources)
 	if socket != "" && !strings.HasPrefix(string(socket), "/") {

@@ -39,7 +39,7 @@ type Options struct {
 }
 
 var (
-	errNoTerminal = errors.New("--tui needs a terminal, and standard input or output is none; print one reading as text with --once")
+	errNoTerminal = errors.New("--tui needs a terminal, and standard input or output is not one; print one reading as text with --once")
 	// A dumb terminal would show escape codes as text.
 	errDumbTerminal = errors.New("--tui needs a terminal that can be drawn on, and TERM=dumb means that this one cannot; print one reading as text with --once")
 )

@@ -122,7 +122,7 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 }
 
 // errServed keeps a series from being served twice.
-var errServed = errors.New("a source has a family of the name that the rule records under; record it under another, such as gpu:power:sum, and reload")
+var errServed = errors.New("a source already serves a family by the name that the rule records; record another, such as gpu:power:sum, and reload")
 
 // resultsOf evaluates a rule's expression.
 func (e *Engine) resultsOf(ctx context.Context, r *rule, ts time.Time) (promql.Vector, error) {

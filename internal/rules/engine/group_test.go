@@ -169,7 +169,7 @@ func TestServedNamesAreNotRecorded(t *testing.T) {
 		t.Errorf("before the next evaluation: results of %s, want r:y", got)
 	}
 	te.evaluate(at.Add(time.Second))
-	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "a source has a family of the name") {
+	if got := te.names(at); got != "r:y" || !strings.Contains(te.log.String(), "a source already serves a family by the name") {
 		t.Errorf("results of %s, want r:y; the log says %q", got, te.log)
 	}
 	te.e.Replace(group15([2]string{"y", "x"}, [2]string{"x", "y"}), at) // both are selected

@@ -61,7 +61,7 @@ func (r *rule) like(other *rule) bool {
 var errDuplicate = errors.New("two results have the same labels once the rule's are applied; aggregate them, or set no label that tells them apart")
 
 // errLabelName is refused since Prometheus 2 would refuse the whole scrape.
-var errLabelName = errors.New("a result has a label whose name is none of the text format; have label_replace write letters, digits and _")
+var errLabelName = errors.New("a result has a label name that the text format does not allow; have label_replace write letters, digits and _")
 
 // record stores what the expression gave. After an error the rule has no results:
 // those of an earlier evaluation must not pass for current ones.

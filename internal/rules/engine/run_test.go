@@ -209,7 +209,7 @@ func TestLabelNamesOfTheFormat(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	te.observe("s", at, "x 1\n")
 	te.evaluate(at)
-	if got := te.names(at); got != "r:good" || !strings.Contains(te.log.String(), "a label whose name is none of the text format") {
+	if got := te.names(at); got != "r:good" || !strings.Contains(te.log.String(), "a label name that the text format does not allow") {
 		t.Errorf("there are %s; the log says\n%s", got, te.log)
 	}
 }

@@ -18,7 +18,7 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   // unknown, 0 ok. What is gone has no health, and is the worst of all; the proxy tells of it
   // for an hour, the rules for longer.
   severity(c, more='')::
-    'max by (%s) (\n%s\nor\n4 * (kpulse_gpu_present%s == 0)\nor\n4 * (device:kpulse_gpu_gone:timestamp%s > bool 0)\n)' % [
+    'max by (%s) (\n%s\nor\n4 + (kpulse_gpu_present%s == 0)\nor\n4 * (device:kpulse_gpu_gone:timestamp%s > bool 0)\n)' % [
       labels.board(c),
       labels.state(c, c.kpulseMatchers, ', %s=~"$cluster", hostname=~"$hostname"%s' % [c.clusterLabel, more]),
       self.raw(c, more),

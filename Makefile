@@ -137,14 +137,16 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
 
 fleet: build ## Measure what a fleet costs a Prometheus, and write it into rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
-	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -write rules/README.md -sizes deploy/fleet/README.md $(addprefix rules/,$(RULES))
+	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -write rules/README.md -sizes deploy/fleet/README.md -exporter rules/$(EXPORTER_RULES) $(addprefix rules/,$(RULES))
 
 RULES := kpulse-node.rules.yml kpulse-fleet.rules.yml kpulse-boards.rules.yml kpulse-gangs.rules.yml kpulse-users.rules.yml
+EXPORTER_RULES := twin/dcgm-exporter.rules.yml
+
 
 rules-cost: ## Measure what the rules cost a Prometheus, and write it into rules/README.md (minutes; 1000 nodes take 5 GB of memory)
-	go -C rules/cost run . -write ../README.md $(addprefix ../,$(RULES))
+	go -C rules/cost run . -write ../README.md -exporter ../$(EXPORTER_RULES) $(addprefix ../,$(RULES))
 
-dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write it into rules/README.md (minutes)
+dashboards-cost: ## Measure how long a Prometheus takes for the dashboards, and write it into rules/README.md (minutes; 1000 nodes take 5 GB of memory)
 	go -C rules/cost run . -write ../README.md -dashboards ../../mixin/dashboards_out $(addprefix ../,$(RULES))
 
 ##@ Generate

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // dashboard is what a page of Grafana asks Prometheus.
@@ -108,16 +110,15 @@ func names(all []dashboard) (list []string, err error) {
 }
 
 // showable adds to a fleet what dashboards show and no rule reads.
-func showable(all []series, nodes int, shown []string) []series {
+func showable(all []series, nodes int, as form, shown []string) []series {
 	has := map[string]bool{}
 	for i := range all {
 		has[all[i].labels.Get(model.MetricNameLabel)] = true
 	}
 	ofNode := regexp.MustCompile(`^kpulse_(source|build)_`)
-	more := map[string][]string{"kpulse_gpu_health": {"state", "ok"}, "kpulse_gpu_workload_class": {"class", "tensor_compute", "bottleneck", "compute"}}
 	for _, name := range shown {
-		if has[name] || !strings.HasPrefix(name, "kpulse_") || name == "kpulse_gpu_health_condition" || name == "kpulse_gpu_recommended_action" {
-			continue // of what is rare, nobody has any
+		if has[name] || !strings.HasPrefix(name, "kpulse_") {
+			continue
 		}
 		for node := range nodes {
 			host := labels.FromStrings("cluster", "east", "instance", fmt.Sprintf("node-%04d:9401", node), "job", "kpulse-proxy", model.MetricNameLabel, name)
@@ -127,17 +128,64 @@ func showable(all []series, nodes int, shown []string) []series {
 			}
 			for gpu := range gpusPerNode {
 				b := labels.NewBuilder(host).Set("hostname", fmt.Sprintf("node-%04d", node)).Set("gpu", fmt.Sprint(gpu)).Set("uuid", uuidOf(node*gpusPerNode+gpu))
-				for i := 0; i < len(more[name]); i += 2 {
-					b.Set(more[name][i], more[name][i+1])
+				members, is := enumerations[name]
+				if !is {
+					all = append(all, series{labels: b.Labels(), base: 1})
 				}
-				all = append(all, series{labels: b.Labels(), base: 1})
+				for _, m := range members {
+					if m.holds || as == full {
+						for i := 0; i < len(m.labels); i += 2 {
+							b.Set(m.labels[i], m.labels[i+1])
+						}
+						all = append(all, series{labels: b.Labels(), base: one(m.holds)})
+					}
+				}
 			}
 		}
 	}
 	return all
 }
 
-// shown is how long a dashboard takes to answer.
+// member is one of an enumeration: its labels, and whether it holds of a GPU that is well and
+// at work.
+type member struct {
+	labels []string
+	holds  bool
+}
+
+// enumerations are the families of which the lean form has what holds, by name.
+var enumerations = map[string][]member{
+	"kpulse_gpu_health":             membersOf("state", canonical.HealthStates[:], "ok"),
+	"kpulse_gpu_workload_class":     workloadClasses(),
+	"kpulse_gpu_health_condition":   membersOf("condition", canonical.Conditions[:], "", "state", "crit"),
+	"kpulse_gpu_recommended_action": nil, // full has one that says none
+	"kpulse_gpu_clock_event_active": clockEvents(),
+}
+
+// membersOf are those of some values of a label, of which one holds; each has more labels.
+func membersOf(label string, values []string, holds string, more ...string) (all []member) {
+	for _, v := range values {
+		all = append(all, member{append([]string{label, v}, more...), v == holds})
+	}
+	return all
+}
+
+func workloadClasses() (all []member) {
+	for _, class := range canonical.Classes {
+		all = append(all, member{[]string{"class", class.Name, "bottleneck", class.Bottleneck}, class.Name == "tensor_compute"})
+	}
+	return all
+}
+
+func clockEvents() (all []member) {
+	for _, event := range canonical.ClockEventReasons {
+		all = append(all, member{labels: []string{"reason", event.Reason}})
+	}
+	return all
+}
+
+// shown is what the answers to a dashboard take: time of CPU, that of the process, which others on
+// the machine do not add to.
 type shown struct {
 	queries       int
 	took, slowest time.Duration
@@ -149,7 +197,7 @@ func (m *meter) ask(d dashboard, s span, at time.Time) (shown, error) {
 	cost := shown{queries: len(d.queries)}
 	for _, q := range d.queries {
 		ctx, text := context.Background(), q.in(s, uuidOf(0))
-		began := time.Now()
+		began := cpu()
 		asked, err := m.engine.NewRangeQuery(ctx, m.db, nil, text, at.Add(-s.length), at, s.step)
 		if q.Instant {
 			asked, err = m.engine.NewInstantQuery(ctx, m.db, nil, text, at)
@@ -163,7 +211,7 @@ func (m *meter) ask(d dashboard, s span, at time.Time) (shown, error) {
 		}
 		cost.samples += asked.Stats().Samples.TotalSamples
 		asked.Close()
-		took := time.Since(began)
+		took := cpu() - began
 		cost.took += took
 		cost.slowest = max(cost.slowest, took)
 	}
@@ -171,7 +219,7 @@ func (m *meter) ask(d dashboard, s span, at time.Time) (shown, error) {
 }
 
 // runDashboards prints a row for each dashboard and fleet.
-func runDashboards(sizes string, week int, folder, page string, files []string) error {
+func runDashboards(sizes string, week int, forms []form, folder, page string, files []string) error {
 	all, err := readDashboards(folder)
 	if err != nil {
 		return err
@@ -180,24 +228,37 @@ func runDashboards(sizes string, week int, folder, page string, files []string) 
 	if err != nil {
 		return err
 	}
-	table := &output{page, "dashboards-cost", []string{"| nodes | range | dashboard | queries | all of them, s | the slowest, s | samples read |", "|--:|--:|---|--:|--:|--:|--:|"}}
+	table := &output{page, "dashboards-cost", []string{"| nodes | scraped | range | dashboard | queries | all of them, CPU s | the slowest, CPU s | samples read |", "|--:|---|--:|---|--:|--:|--:|--:|"}}
 	table.print()
 	for size := range strings.SplitSeq(sizes, ",") {
 		nodes, err := strconv.Atoi(size)
 		if err != nil || nodes < 1 {
 			return fmt.Errorf("%q is no number of nodes", size)
 		}
-		known, err := learn(nodes, wanted, files)
-		if err != nil {
-			return fmt.Errorf("%d nodes: %w", nodes, err)
+		for _, as := range forms {
+			if as == exporter {
+				continue // there is nothing to show
+			}
+			if err := showForm(nodes, week, as, all, wanted, files, table); err != nil {
+				return fmt.Errorf("%d nodes, %s: %w", nodes, as, err)
+			}
 		}
-		for _, s := range spans {
-			if s.length > time.Hour && nodes > week {
-				continue
-			}
-			if err := show(nodes, all, known, s, table); err != nil {
-				return fmt.Errorf("%d nodes, %s: %w", nodes, s.name, err)
-			}
+	}
+	return nil
+}
+
+// showForm adds rows for a fleet in a form, over each span that is short enough.
+func showForm(nodes, week int, as form, all []dashboard, wanted, files []string, table *output) error {
+	known, err := learn(nodes, as, wanted, files)
+	if err != nil {
+		return err
+	}
+	for _, s := range spans {
+		if s.length > time.Hour && nodes > week {
+			continue
+		}
+		if err := show(nodes, as, all, known, s, table); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil
@@ -208,13 +269,13 @@ const learned = 7 * time.Minute
 
 // learn returns the series of some names that a fleet has, those that the rules record
 // included.
-func learn(nodes int, wanted, files []string) (known []series, err error) {
+func learn(nodes int, as form, wanted, files []string) (known []series, err error) {
 	err = withMeter(func(m *meter) error {
 		groups, err := m.groups(files)
 		if err != nil {
 			return err
 		}
-		_, end, err := m.play(showable(fleet(nodes), nodes, wanted), groups, 0, learned)
+		_, end, err := m.play(showable(fleet(nodes, as), nodes, as, wanted), groups, 0, learned)
 		if err == nil {
 			known, err = m.last(wanted, end)
 		}
@@ -242,7 +303,7 @@ func (m *meter) last(names []string, at time.Time) (all []series, err error) {
 }
 
 // show measures the dashboards over a time of the series that they ask for.
-func show(nodes int, all []dashboard, known []series, s span, table *output) error {
+func show(nodes int, as form, all []dashboard, known []series, s span, table *output) error {
 	return withMeter(func(m *meter) error {
 		var scraped, recorded []series
 		for i := range known {
@@ -264,18 +325,18 @@ func show(nodes int, all []dashboard, known []series, s span, table *output) err
 				return err
 			}
 		}
-		return m.show(nodes, all, s, end, table)
+		return m.show(nodes, as, all, s, end, table)
 	})
 }
 
 // show adds a row for each dashboard to the table.
-func (m *meter) show(nodes int, all []dashboard, s span, at time.Time, table *output) error {
+func (m *meter) show(nodes int, as form, all []dashboard, s span, at time.Time, table *output) error {
 	for _, d := range all {
 		c, err := m.ask(d, s, at)
 		if err != nil {
 			return err
 		}
-		if err := table.add(3, fmt.Sprint(nodes), s.name, d.name, fmt.Sprint(c.queries), fmt.Sprintf("%.2f", c.took.Seconds()), fmt.Sprintf("%.2f", c.slowest.Seconds()), fmt.Sprint(c.samples)); err != nil {
+		if err := table.add(4, fmt.Sprint(nodes), string(as), s.name, d.name, fmt.Sprint(c.queries), fmt.Sprintf("%.2f", c.took.Seconds()), fmt.Sprintf("%.2f", c.slowest.Seconds()), fmt.Sprint(c.samples)); err != nil {
 			return err
 		}
 	}

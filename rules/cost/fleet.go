@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -40,19 +42,67 @@ type series struct {
 	base, slope float64
 }
 
+// form is what of a fleet is scraped: its exporters, or proxies with that --series.
+type form string
+
+const (
+	exporter form = "exporter"
+	lean     form = "lean"
+	full     form = "full"
+)
+
+// formsOf reads a list of forms.
+func formsOf(list string) (all []form, err error) {
+	for name := range strings.SplitSeq(list, ",") {
+		if !slices.Contains([]form{exporter, lean, full}, form(name)) {
+			return nil, fmt.Errorf("%q is no form; give some of exporter,lean,full", name)
+		}
+		all = append(all, form(name))
+	}
+	return all, nil
+}
+
 // fleet returns the series that the rules read of so many nodes.
-func fleet(nodes int) []series {
+func fleet(nodes int, as form) []series {
 	var all []series
 	for node := range nodes {
 		for gpu := range gpusPerNode {
-			all = appendGPU(all, node, gpu)
+			if as == exporter {
+				all = appendExported(all, node, gpu)
+			} else {
+				all = appendGPU(all, node, gpu, as)
+			}
 		}
 	}
 	return all
 }
 
+// readings are what dcgm-exporter gives of each GPU that rules read, with a value that means
+// work, and by how much that grows in a second.
+var readings = []struct {
+	name        string
+	value, rate float64
+}{
+	{"DEV_GPU_TEMP", 55, 0}, {"DEV_MEMORY_TEMP", 60, 0}, {"DEV_POWER_USAGE", 300, 0}, {"DEV_TOTAL_ENERGY_CONSUMPTION", 0, 300e3}, {"DEV_PCIE_REPLAY_COUNTER", 0, 0},
+	{"DEV_GPU_UTIL", 90, 0}, {"DEV_MEM_COPY_UTIL", 30, 0}, {"DEV_ENC_UTIL", 0, 0}, {"DEV_DEC_UTIL", 0, 0}, {"DEV_XID_ERRORS", 0, 0}, {"DEV_FB_FREE", 20000, 0}, {"DEV_FB_USED", 60000, 0},
+	{"DEV_UNCORRECTABLE_REMAPPED_ROWS", 0, 0}, {"DEV_CORRECTABLE_REMAPPED_ROWS", 0, 0}, {"DEV_ROW_REMAP_FAILURE", 0, 0}, {"DEV_ECC_SBE_VOL_TOTAL", 0, 0}, {"DEV_ECC_DBE_VOL_TOTAL", 0, 0},
+	{"DEV_CLOCK_THROTTLE_REASONS", 0, 0}, {"PROF_GR_ENGINE_ACTIVE", .9, 0}, {"PROF_SM_ACTIVE", .7, 0}, {"PROF_SM_OCCUPANCY", .5, 0}, {"PROF_PIPE_TENSOR_ACTIVE", .4, 0}, {"PROF_DRAM_ACTIVE", .3, 0},
+	{"PROF_PIPE_FP16_ACTIVE", .1, 0}, {"PROF_PIPE_FP32_ACTIVE", .1, 0}, {"PROF_PCIE_TX_BYTES", 5e8, 0}, {"PROF_PCIE_RX_BYTES", 5e8, 0},
+}
+
+// appendExported appends the series that an exporter has of a GPU, with its one pod.
+func appendExported(all []series, node, gpu int) []series {
+	host := fmt.Sprintf("node-%04d", node)
+	device := labels.FromStrings("cluster", "east", "instance", host+":9400", "job", "dcgm-exporter", "Hostname", host, "gpu", fmt.Sprint(gpu), "UUID", uuidOf(node*gpusPerNode+gpu),
+		"device", fmt.Sprintf("nvidia%d", gpu), "modelName", "NVIDIA H100 80GB HBM3", "namespace", "team", "pod", fmt.Sprintf("run-%d-%d", node, gpu), "container", "main")
+	for _, r := range readings {
+		all = append(all, series{labels: labels.NewBuilder(device).Set(model.MetricNameLabel, "DCGM_FI_"+r.name).Labels(), base: r.value, slope: r.rate})
+	}
+	return all
+}
+
 // appendGPU appends the series of a GPU and of its one workload.
-func appendGPU(all []series, node, gpu int) []series {
+func appendGPU(all []series, node, gpu int, as form) []series {
 	n := node*gpusPerNode + gpu
 	device := labels.FromStrings("cluster", "east", "instance", fmt.Sprintf("node-%04d:9401", node), "job", "kpulse-proxy",
 		"hostname", fmt.Sprintf("node-%04d", node), "gpu", fmt.Sprint(gpu), "uuid", uuidOf(n))
@@ -70,6 +120,17 @@ func appendGPU(all []series, node, gpu int) []series {
 	add(0.9, 0, "gpu_nvml_utilization_ratio")
 	add(0.4, 0, "gpu_tensor_active_ratio")
 	add(0.3, 0, "gpu_dram_active_ratio")
+	add(300+float64(n%400), 0, "gpu_power_watts")
+	add(700, 0, "gpu_power_limit_watts")
+	add(40+float64(n%40), 0, "gpu_temperature_celsius")
+	add(95, 0, "gpu_temperature_warning_celsius")
+	add(60<<30, 0, "gpu_framebuffer_used_bytes")
+	add(0, 0, "gpu_pcie_replays_total")
+	for _, severity := range []string{"correctable", "uncorrectable"} {
+		for _, scope := range []string{"volatile", "aggregate"} {
+			add(0, 0, "gpu_ecc_errors_total", "severity", severity, "scope", scope)
+		}
+	}
 	add(0, 300+float64(n%400), "gpu_energy_joules_total")
 	add(0, 1, "gpu_observed_seconds_total")
 	add(0, utilization, "gpu_real_utilization_seconds_total")
@@ -91,7 +152,11 @@ func appendGPU(all []series, node, gpu int) []series {
 	add(0, 1, "allocation_seconds_total", allocation...)
 	add(0, utilization, "allocation_real_utilization_seconds_total", allocation...)
 	add(0, 1, "allocation_real_utilization_known_seconds_total", allocation...)
+	add(0, 300+float64(n%400), "allocation_energy_joules_total", allocation...)
 	for i, class := range classes {
+		if as == lean && inUse(i, n) == 0 {
+			continue
+		}
 		add(0, inUse(i, n), "allocation_class_seconds_total", append(allocation, "class", class)...)
 	}
 	return all

@@ -18,15 +18,19 @@ import (
 
 func main() {
 	nodes := flag.String("nodes", "10,100,1000", "sizes of the fleets, in nodes of 8 GPUs")
+	scraped := flag.String("forms", "exporter,lean,full", "what is scraped of them")
+	alone := flag.String("exporter", "", "the rules for the exporters alone")
 	folder := flag.String("dashboards", "", "measure instead the queries of the dashboards in this folder, over an hour and over a week")
 	week := flag.Int("week", 100, "the largest fleet of which a week is measured, in nodes")
 	page := flag.String("write", "", "the page whose table to write, such as rules/README.md; else it is printed")
 	flag.Parse()
-	err := error(nil)
-	if *folder != "" {
-		err = runDashboards(*nodes, *week, *folder, *page, flag.Args())
-	} else {
-		err = run(*nodes, *page, flag.Args())
+	forms, err := formsOf(*scraped)
+	switch {
+	case err != nil:
+	case *folder != "":
+		err = runDashboards(*nodes, *week, forms, *folder, *page, flag.Args())
+	default:
+		err = run(*nodes, forms, *page, *alone, flag.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -34,13 +38,13 @@ func main() {
 	}
 }
 
-// run measures each fleet with the rules in files. It fails if a group is not done
-// before it is due again.
-func run(sizes, page string, files []string) error {
-	if len(files) == 0 {
+// run measures each fleet in each form with the rules in files, or those of the exporters
+// alone. It fails if a group is not done before it is due again.
+func run(sizes string, forms []form, page, alone string, files []string) error {
+	if len(files) == 0 || alone == "" {
 		return fmt.Errorf("no rule files given; run make rules-cost")
 	}
-	table := output{page, "rules-cost", []string{"| nodes | group | rules | series recorded | samples read | most samples at once | heap, MB | CPU, s |", "|--:|---|--:|--:|--:|--:|--:|--:|"}}
+	table := output{page, "rules-cost", []string{"| nodes | scraped | group | rules | series recorded | samples read | most samples at once | heap, MB | CPU, s |", "|--:|---|---|--:|--:|--:|--:|--:|--:|"}}
 	table.print()
 	var slow []error
 	for size := range strings.SplitSeq(sizes, ",") {
@@ -48,16 +52,22 @@ func run(sizes, page string, files []string) error {
 		if err != nil || n < 1 {
 			return fmt.Errorf("%q is no number of nodes", size)
 		}
-		costs, err := measure(n, files)
-		if err != nil {
-			return fmt.Errorf("%d nodes: %w", n, err)
-		}
-		for _, c := range costs {
-			if err := table.add(2, size, c.group, fmt.Sprint(c.rules), fmt.Sprint(c.recorded), fmt.Sprint(c.samples), fmt.Sprint(c.peak), fmt.Sprintf("%.0f", c.heap/1e6), fmt.Sprintf("%.2f", c.cpu.Seconds())); err != nil {
-				return err
+		for _, as := range forms {
+			evaluated := files
+			if as == exporter {
+				evaluated = []string{alone}
 			}
-			if c.cpu > evalInterval {
-				slow = append(slow, fmt.Errorf("%d nodes: group %s takes longer than the %v between its evaluations", n, c.group, evalInterval))
+			costs, err := measure(n, as, evaluated)
+			if err != nil {
+				return fmt.Errorf("%d nodes, %s: %w", n, as, err)
+			}
+			for _, c := range costs {
+				if err := table.add(3, size, string(as), c.group, fmt.Sprint(c.rules), fmt.Sprint(c.recorded), fmt.Sprint(c.samples), fmt.Sprint(c.peak), fmt.Sprintf("%.0f", c.heap/1e6), fmt.Sprintf("%.2f", c.cpu.Seconds())); err != nil {
+					return err
+				}
+				if c.cpu > evalInterval {
+					slow = append(slow, fmt.Errorf("%d nodes, %s: group %s takes longer than the %v between its evaluations", n, as, c.group, evalInterval))
+				}
 			}
 		}
 	}

@@ -45,13 +45,13 @@ type cost struct {
 
 // measure evaluates the rules over an hour of a fleet, and returns what the groups
 // cost in the end.
-func measure(nodes int, files []string) (costs []cost, err error) {
+func measure(nodes int, as form, files []string) (costs []cost, err error) {
 	err = withMeter(func(m *meter) error {
 		groups, err := m.groups(files)
 		if err != nil {
 			return err
 		}
-		rows, _, err := m.play(fleet(nodes), groups, filled, steady)
+		rows, _, err := m.play(fleet(nodes, as), groups, filled, steady)
 		if err == nil {
 			costs = medians(rows[len(rows)-rounds:])
 		}

@@ -11,7 +11,8 @@ type form struct {
 	name string
 	// flags are those of the proxies; nil is no proxies: the exporters themselves.
 	flags []string
-	// rules has Prometheus evaluate the rules, too, once the rest is measured.
+	// rules has Prometheus evaluate the rules, too, once the rest is measured: those of the
+	// exporters if there are no proxies.
 	rules bool
 	// edge has the proxies evaluate the rules of a file, whose head says the flags.
 	edge string
@@ -19,12 +20,12 @@ type form struct {
 
 // forms are what Prometheus scrapes. The exclusions are those that rules/README.md names.
 var forms = []form{
-	{name: "exporter"},
+	{name: "exporter", rules: true},
 	{name: "lean", flags: []string{"--series=lean"}, rules: true},
 	{name: "lean, without seconds by class and state", flags: []string{"--series=lean", withoutSeconds}},
 	{name: "lean, without the exporter's readings", flags: []string{"--series=lean", withoutReadings}},
 	{name: "lean, without either", flags: []string{"--series=lean", withoutSeconds, withoutReadings}},
-	{name: "full", flags: []string{"--series=full"}},
+	{name: "full", flags: []string{"--series=full"}, rules: true},
 	{name: "edge", edge: "deploy/edge.rules.yml"},
 }
 

@@ -22,11 +22,12 @@ func main() {
 	chosen := flag.String("forms", "", "forms to measure, separated by semicolons; all if empty")
 	lasts := flag.Duration("for", 0, "how long each is scraped before its memory is read; 0 is until chunks are full, at most 4m")
 	proxy := flag.String("proxy", "./kpulse-proxy", "the program")
+	alone := flag.String("exporter", "", "the rules for the exporters alone; the arguments are those for proxies")
 	page := flag.String("write", "", "the page whose tables to write, such as rules/README.md; else they are printed")
 	sizing := flag.String("sizes", "", "the page to write what fleets of other sizes need into, computed from the table in the page of -write")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, plan{sizes: *nodes, forms: *chosen, page: *page, trial: trial{lasts: *lasts, proxy: *proxy, rules: flag.Args()}})
+	err := run(ctx, plan{sizes: *nodes, forms: *chosen, page: *page, trial: trial{lasts: *lasts, proxy: *proxy, rules: flag.Args(), alone: *alone}})
 	stop()
 	if err == nil && *sizing != "" {
 		err = writeSizes(*sizing, *page)
@@ -45,7 +46,7 @@ type plan struct {
 
 // run measures each fleet in each form.
 func run(ctx context.Context, p plan) error {
-	groups, err := groupsOf(p.trial.rules)
+	groups, err := groupsOf(append(slices.Clone(p.trial.rules), p.trial.alone))
 	if err != nil {
 		return err
 	}
@@ -108,12 +109,15 @@ func (p *plan) note(c cost, groups []string) error {
 // groupsOf returns the names of the rule groups in files, in their order.
 func groupsOf(files []string) (groups []string, err error) {
 	for _, file := range files {
+		if file == "" {
+			continue
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, err
 		}
 		for line := range strings.Lines(string(text)) {
-			if name, ok := strings.CutPrefix(line, "  - name: "); ok {
+			if name, ok := strings.CutPrefix(strings.TrimLeft(line, " "), "- name: "); ok {
 				groups = append(groups, strings.TrimSpace(name))
 			}
 		}

@@ -35,7 +35,21 @@ type trial struct {
 	form  form
 	lasts time.Duration // a chunk, if 0
 	proxy string
-	rules []string
+	rules []string // files for a Prometheus that scrapes proxies
+	alone string   // the one for a Prometheus that scrapes exporters, "" for none
+}
+
+// evaluated are the files of rules of the form.
+func (t trial) evaluated() []string {
+	switch {
+	case !t.form.rules:
+		return nil
+	case t.form.flags != nil:
+		return t.rules
+	case t.alone != "":
+		return []string{t.alone}
+	}
+	return nil
 }
 
 // steady is how long a fleet is scraped before its memory is read.
@@ -165,7 +179,7 @@ func (f *fleet) observe(ctx context.Context) (c cost, err error) {
 			return c, err
 		}
 	}
-	if f.trial.form.rules && len(f.trial.rules) > 0 {
+	if len(f.trial.evaluated()) > 0 {
 		err = f.evaluate(ctx, &c)
 	}
 	return c, err
@@ -211,7 +225,7 @@ const (
 
 // evaluate has Prometheus evaluate the rules, and measures that.
 func (f *fleet) evaluate(ctx context.Context, c *cost) error {
-	if err := f.prometheus.loadRules(f.dir, f.trial.rules); err != nil {
+	if err := f.prometheus.loadRules(f.dir, f.trial.evaluated()); err != nil {
 		return err
 	}
 	lasts := twoEvaluations

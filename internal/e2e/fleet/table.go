@@ -114,24 +114,52 @@ func quotient(cell string, alone []string, i int) string {
 	return fmt.Sprintf("%.2f ×", a/b)
 }
 
-// read takes the rows of a page; those of forms that are no more are left out.
+// read takes the rows of a page; those of forms that are no more are left out, and what is in no
+// column of the page is not there.
 func (t *table) read(page string) error {
 	_, _, section, err := t.cut(page)
 	if err != nil {
 		return err
 	}
+	var head []string
 	for line := range strings.Lines(section) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
+		if cells[0] == t.head[0] {
+			head = cells
+		}
 		nodes, err := strconv.Atoi(cells[0])
-		if err != nil || len(cells) != len(t.head) || place(cells[1]) < 0 {
+		if err != nil || len(cells) != len(head) || place(cells[1]) < 0 {
 			continue // the head, or what another version wrote
 		}
-		t.set(row{nodes, cells[1], cells[2:]})
+		r := row{nodes, cells[1], nil}
+		for i, name := range t.head[2:] {
+			r.cells = append(r.cells, cellOf(head, cells, name, t.head[:i+2]))
+		}
+		t.set(r)
 	}
 	return nil
+}
+
+// cellOf returns the cell of a column, of those of one name the one behind as many others as there
+// are before it; a dash where there is none.
+func cellOf(head, cells []string, name string, before []string) string {
+	skip := 0
+	for _, other := range before {
+		if other == name {
+			skip++
+		}
+	}
+	for i := range head {
+		if head[i] == name {
+			if skip--; skip < 0 {
+				return cells[i]
+			}
+		}
+	}
+	return "–"
 }
 
 // cut returns the parts of a page before and after the table, and what is between.

@@ -25,14 +25,14 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, _ := strings.Cut(string(makefile), "\nRULES := ")
-	list, _, _ = strings.Cut(list, "\n")
 	var files []string
-	for file := range strings.FieldsSeq(list) {
-		files = append(files, root+"rules/"+file)
+	for _, m := range regexp.MustCompile(`(?m)^(?:EXPORTER_)?RULES := (.+)$`).FindAllStringSubmatch(string(makefile), -1) {
+		for file := range strings.FieldsSeq(m[1]) {
+			files = append(files, root+"rules/"+file)
+		}
 	}
 	groups, err := groupsOf(files)
-	if err != nil || len(groups) < 10 {
+	if err != nil || len(groups) < 12 {
 		t.Fatalf("the rule groups that make fleet measures: %q, %v", groups, err)
 	}
 	timed := evaluations
@@ -95,6 +95,17 @@ func TestMerge(t *testing.T) {
 	lines := strings.Split(string(text), "\n")
 	if got := slices.Concat(lines[:3], lines[5:]); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", text, strings.Join(want, "\n"))
+	}
+}
+
+// TestReadOfAnotherVersion: rows of a page with other columns keep what they have.
+func TestReadOfAnotherVersion(t *testing.T) {
+	now := table{name: "fleet-rules", head: []string{"nodes", "scraped", "a", "new", "b"}}
+	if err := now.read("<!-- fleet-rules:begin -->\n| nodes | scraped | b | gone | a |\n|--:|---|--:|--:|--:|\n| 10 | lean | 2.00 | 3.00 | 1.00 |\n<!-- fleet-rules:end -->\n"); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"1.00", "–", "2.00"}; len(now.rows) != 1 || !slices.Equal(now.rows[0].cells, want) {
+		t.Errorf("%+v, want %q", now.rows, want)
 	}
 }
 

@@ -80,12 +80,15 @@ var spans = []span{
 	{name: "7d", length: 7 * 24 * time.Hour, step: 10 * time.Minute, rate: 10*time.Minute + scrapeInterval, scraped: 5 * time.Minute, recorded: 5 * time.Minute},
 }
 
-// in returns the expression as Grafana sends it, with everything chosen: all hosts, and one GPU.
+// variable is one of a dashboard, in a query.
+var variable = regexp.MustCompile(`\$[a-z_]+`)
+
+// in returns the expression as Grafana sends it, with everything chosen, but of GPUs one.
 func (q query) in(s span, uuid string) string {
-	return strings.NewReplacer(
-		"$__rate_interval", model.Duration(s.rate).String(), "$__range", model.Duration(s.length).String(), "$__interval", model.Duration(s.step).String(),
-		"$gpu", uuid, "$cluster", ".*", "$hostname", ".*", "$namespace", ".*", "$hpc_job", ".*", "$instance", ".*",
+	text := strings.NewReplacer(
+		"$__rate_interval", model.Duration(s.rate).String(), "$__range", model.Duration(s.length).String(), "$__interval", model.Duration(s.step).String(), "$gpu", uuid,
 	).Replace(q.Expr)
+	return variable.ReplaceAllString(text, ".*")
 }
 
 // names are the metrics that dashboards ask for.

@@ -74,7 +74,9 @@ func withMeter(do func(*meter) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return do(&meter{engine: promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute}), db: db})
+	return do(&meter{engine: promql.NewEngine(promql.EngineOpts{ // as a server has it
+		MaxSamples: 50_000_000, Timeout: 2 * time.Minute, LookbackDelta: 5 * time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
+	}), db: db})
 }
 
 // start is when the fleet begins.

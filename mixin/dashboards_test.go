@@ -24,6 +24,7 @@ type dashboard struct {
 // annotation is a query whose results are marked in all charts.
 type annotation struct {
 	Name, Expr, TitleFormat, TagKeys string
+	Step                             string // the least
 	Enable                           bool
 	Datasource                       struct{ UID string }
 }

@@ -228,6 +228,12 @@ var excused = map[string]excuse{
 	"kpulse-proxy/Fields that sources do not give":             {[]string{"one host", "gone GPU"}, "only another host lacks any"},
 }
 
+// unmarked are annotations that mark nothing, and why.
+var unmarked = map[place]string{
+	{"kpulse-gpu", "annotation MIG re-cuts"}:      "the GPU that is cut is none of the choices",
+	{"kpulse-proxy", "annotation Proxy restarts"}: "no proxy is started again",
+}
+
 // unmet are failures that are known, by page, title and what fails, and the point of the issue
 // "Dashboards that hold in an incident and at 1,600 GPUs" that is to mend each.
 var unmet = map[string]string{
@@ -267,6 +273,9 @@ func (f *playedFleet) checkAll(t *testing.T) {
 				for _, p := range o.page.Panels {
 					o.page.check(found, p, place{strings.TrimSuffix(o.name, ".json"), p.Title}, o.choice, o.length)
 				}
+				for _, a := range o.page.Annotations.List {
+					o.page.mark(found, a, place{o.page.UID, "annotation " + a.Name}, fmt.Sprintf("with %s over %s", o.choice, o.length))
+				}
 			}
 		})
 	}
@@ -281,6 +290,11 @@ func (f *playedFleet) checkAll(t *testing.T) {
 		}
 	}
 	found.excuse(t)
+	for at, n := range found.marks {
+		if (n == 0) != (unmarked[at] != "") {
+			found.fail(at, "marks", "%d, whatever is chosen", n)
+		}
+	}
 	f.report(t, found)
 	t.Logf("%d pages were opened, %d panels looked at, %d questions asked", len(all), found.panels, len(f.known))
 	for _, s := range found.slowest(5) {
@@ -311,7 +325,22 @@ type findings struct {
 	panels   int
 	failures map[string][]string       // by place and kind, of each a sentence
 	empty    map[place]map[string]bool // by choice, over some length
+	marks    map[place]int             // results of annotations
 	costs    []cost
+}
+
+// mark asks the query of an annotation.
+func (p *page) mark(found *findings, a annotation, at place, where string) {
+	r, err := p.asker.ask(p.marked(a))
+	if err != nil {
+		found.fail(at, "error", "%s: %v\n%s", where, err, a.Expr)
+	}
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	if found.marks == nil {
+		found.marks = map[place]int{}
+	}
+	found.marks[at] += len(r.series)
 }
 
 // cost is what a question took.

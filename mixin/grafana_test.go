@@ -218,6 +218,13 @@ func (p *page) question(of panel, t target) question {
 	return q
 }
 
+// marked returns the question of an annotation.
+func (p *page) marked(a annotation) question {
+	of := panel{Interval: a.Step}
+	of.GridPos.W = 24
+	return p.question(of, target{Expr: a.Expr})
+}
+
 // series is one of a result.
 type series struct {
 	Metric map[string]string

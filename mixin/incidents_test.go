@@ -109,10 +109,13 @@ func (p *page) offers() error {
 	return nil
 }
 
-// shows returns the titles of the panels of a page that have an incident among their results.
+// shows returns the titles of the panels of a page that say of an incident how it is now.
 func (p *page) shows(i backfill.Incident) (titles []string, err error) {
 	for _, of := range p.Panels {
 		for _, target := range of.Targets {
+			if !target.Instant {
+				continue
+			}
 			r, err := p.asker.ask(p.question(of, target))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", of.Title, err)

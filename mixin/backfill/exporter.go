@@ -136,7 +136,7 @@ func (h *host) page(dst []byte, at, passed time.Duration) []byte {
 func (h *host) rows(at, passed time.Duration) (rows []row) {
 	for i := range h.boards {
 		b := &h.boards[i]
-		s := state{work: b.work, links: linksPerGPU, width: 16}
+		s := state{work: b.work, parts: b.parts, links: linksPerGPU, width: 16}
 		for _, t := range b.trouble {
 			if at >= t.from && (t.to == 0 || at < t.to) {
 				t.change(&s)
@@ -152,11 +152,11 @@ func (h *host) rows(at, passed time.Duration) (rows []row) {
 			r.heat = 91
 		}
 		b.count(&r, passed.Seconds())
-		if b.parts == nil {
+		if s.parts == nil {
 			rows = append(rows, r)
 			continue
 		}
-		for _, p := range b.parts {
+		for _, p := range s.parts {
 			r.work, r.slices = p.work, p.slices
 			r.labels = b.labels(h) + `,GPU_I_PROFILE="` + p.profile + `",GPU_I_ID="` + p.id + `"` + p.holder
 			rows = append(rows, r)

@@ -114,6 +114,7 @@ type trouble struct {
 // state is what a board is in while it is read.
 type state struct {
 	work                              work
+	parts                             []part
 	gone, hot                         bool
 	xid, links, uncorrectable, remaps float64
 	replays, correctable, linkErrors  float64 // a second

@@ -69,6 +69,12 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 	add("", "", east, 1, 0, 50*time.Minute, 0, func(s *state) { s.correctable = 1 })
 	add("", "", east, 1, 1, 50*time.Minute, 0, func(s *state) { s.replays, s.width = .2, 8 })
 	add("", "", east, 1, 2, 50*time.Minute, 0, func(s *state) { s.remaps = 1 })
+	// The middle one of its three instances is cut in two.
+	add("", "", east, 5, 7, 35*time.Minute, 0, func(s *state) {
+		small, profile := s.parts[1], s.parts[2].profile
+		small.profile, small.id, small.slices = profile, "10", 1
+		s.parts = []part{s.parts[0], s.parts[2], small}
+	})
 
 	// Both hosts of a job hang.
 	for i, number := range []int{0, 2} {

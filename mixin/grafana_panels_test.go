@@ -299,26 +299,36 @@ var classNames = func() func(*testing.T) []string {
 	}
 }()
 
-// checkGone looks for the boards that are gone: each is a red GONE among the boards of Fleet.
+// checkGone looks for the boards that are gone: each is a red GONE among the boards of Fleet,
+// and on its own page.
 func (f *playedFleet) checkGone(found *findings, panels []rendering, looks []look, colors map[string]string) {
-	at := place{"kpulse-fleet", "GPUs"}
-	i := slices.IndexFunc(panels, func(r rendering) bool { return r.at == at && r.choice == "all" })
-	if i < 0 {
-		found.fail(at, "gone", "there is no such panel")
-		return
+	shown := func(at place, choice string) *look {
+		i := slices.IndexFunc(panels, func(r rendering) bool { return r.at == at && r.choice == choice })
+		if i < 0 {
+			found.fail(at, "gone", "there is no such panel")
+			return &look{}
+		}
+		return &looks[i]
 	}
+	isGone := func(c shownCell) bool { return c.Text == "GONE" && c.Color == colors["red"] }
+	boards := place{"kpulse-fleet", "GPUs"}
+	fleet := shown(boards, "all")
 	for _, incident := range f.Incidents {
 		if incident.Alert != "KpulseGPUMissing" {
 			continue
 		}
-		uuids, health := looks[i].field("UUID"), looks[i].field("Health")
+		uuids, health := fleet.field("UUID"), fleet.field("Health")
 		row := -1
 		if uuids != nil && health != nil {
 			row = slices.Index(uuids.Raw, incident.UUID)
 		}
-		if row < 0 || health.Cells[row].Text != "GONE" || health.Cells[row].Color != colors["red"] {
-			found.fail(at, "gone", "%s: %s is no red GONE", incident.Name, incident.UUID)
+		if row < 0 || !isGone(health.Cells[row]) {
+			found.fail(boards, "gone", "%s: %s is no red GONE", incident.Name, incident.UUID)
 		}
+	}
+	own := place{"kpulse-gpu", "Health"}
+	if l := shown(own, "gone GPU"); len(l.Values) != 1 || !isGone(l.Values[0]) {
+		found.fail(own, "gone", "it is %+v, not a red GONE", l.Values)
 	}
 }
 

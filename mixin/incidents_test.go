@@ -45,8 +45,34 @@ func (f *playedFleet) checkIncidents(t *testing.T) {
 		stops++
 		t.Logf("%s: %s leads to %s with %v, where it is in %q", i.Name, i.Alert, p.UID, p.chosen, shown)
 	}
+	f.checkHistory(t, found)
 	f.report(t, found)
 	t.Logf("%d stops", stops)
+}
+
+// checkHistory looks for the XID of a board that was reset since, and is well: it is among
+// those of all boards, and of its own page, over every range.
+func (f *playedFleet) checkHistory(t *testing.T, found *findings) {
+	t.Helper()
+	i := f.incident(t, "reset")
+	for length, long := range lengths {
+		for _, name := range []string{"kpulse-health.json", "kpulse-gpu.json"} {
+			p, err := f.open(f.pages[name], f.End.Add(-long), f.End, map[string][]string{"cluster": {i.Cluster}, "hostname": {i.Hostname}, "gpu": {i.UUID}})
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			told := false
+			for _, of := range p.Panels {
+				for _, target := range of.Targets {
+					r, err := f.ask(p.question(of, target))
+					told = told || err == nil && target.Instant && slices.ContainsFunc(r.series, func(s series) bool { return s.Metric["xid"] == "48" })
+				}
+			}
+			if !told {
+				found.fail(place{p.UID, "XIDs"}, "history", "over %s nothing tells of XID 48", length)
+			}
+		}
+	}
 }
 
 // alertOf returns the alert that tells of an incident, nil for none.

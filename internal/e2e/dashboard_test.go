@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/kpulse/kpulse-proxy/internal/source/replay"
 )
 
 // shownNode is a kpulse-proxy as the dashboard sees one: it serves two GPUs, nothing
@@ -335,6 +337,42 @@ func TestDashboardRings(t *testing.T) {
 		rest := regexp.MustCompile(`\x1b\][^\a\x1b]*\a`).ReplaceAllString(string(text), "")
 		return strings.Contains(rest, "\a")
 	})
+}
+
+// TestDashboardShowsTheKernelLog: the list of events has what the driver wrote there, with the
+// program, and a condition says since when it is raised, although that was before we looked.
+func TestDashboardShowsTheKernelLog(t *testing.T) {
+	t.Parallel()
+	up := startUpstream(func() ([]byte, error) { return []byte(twoBoards), nil })
+	defer up.stop()
+	path, write := kernelLog(t)
+	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--poll=1s", "--node-name=n", "--kernel-log="+path)
+	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="ok"} 1`)
+	write(kmsg("NVRM: Xid (PCI:0000:b5:00): 79, pid=4711, name=python, GPU has fallen off the bus."))
+	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="crit"} 1`)
+	tm := newTerminal(t, [2]string{"140", "40"}, nil, itself(t), "--tui", "--tui.url="+c.url+"/metrics")
+	tm.until("✖ CRIT", "fatal XID 79")
+	tm.keys("e")
+	tm.until("XID 79 (reboot node): GPU has fallen off the bus. [python 4711]", "xid_fatal is raised: reboot node")
+	tm.keys("e", "Enter")
+	tm.until("→ reboot node", "✖ fatal XID 79  since ", "The driver lost the board")
+	if screen := tm.screen(); strings.Contains(screen, "for over") {
+		t.Errorf("since when is not known:\n%s", screen)
+	}
+}
+
+// TestDashboardOpensTheDemoOnAStory holds what there is to see at once.
+func TestDashboardOpensTheDemoOnAStory(t *testing.T) {
+	t.Parallel()
+	tm := newTerminal(t, [2]string{"160", "45"}, nil, itself(t), "--tui", "--backend=replay")
+	tm.until("✖ 1 gone", "▲ 1 hot", "1 forgotten, 58 GiB", "XID 79: The driver lost", "→ reboot node")
+	if _, tick := tm.at(); tick < replay.DemoStory || tick > replay.DemoStory+18 {
+		t.Errorf("opens at tick %d", tick)
+	}
+	tm.keys("e")
+	tm.until("XID 79", "is not there", "XID 31")
+	tm.keys("q", "q")
+	tm.until("EXIT 0")
 }
 
 // TestDashboardShowsTheChosen in the terminal, beside a proxy that serves all.

@@ -49,6 +49,7 @@ type model struct {
 	rendered      string // the last frame
 	drawnAt       time.Time
 	urgent        bool // there is more to show than new readings
+	leading       bool // what was before the dashboard began is being read, and not shown
 	palette       *screen.Palette
 	depth         view.Depth
 	light         bool   // the terminal's background
@@ -152,6 +153,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.urgent = m.handleNode(msg.index, msg.node) || m.urgent
 	case leadMsg:
 		m.handleLead(msg.index, msg.node)
+	case ledMsg:
+		m.leading = false
 	case processesMsg:
 		m.listing = false
 		m.state.Processes, m.state.ProcessesErr = msg.list, msg.why
@@ -251,7 +254,7 @@ func (m *model) handleLead(index int, n *client.Node) {
 	m.state.History.Add(n)
 	m.keepEvents(m.watch.Reading(n))
 	m.showNode(index, n)
-	m.drawnAt = m.now()
+	m.leading = true
 }
 
 // showNode makes n the reading of its target that is shown, unless the screen is frozen.
@@ -423,7 +426,7 @@ func (m *model) setBackground(light bool) {
 
 // View implements tea.Model.
 func (m *model) View() tea.View {
-	if now := m.now(); m.urgent || now.Sub(m.drawnAt) >= minFrame {
+	if now := m.now(); !m.leading && (m.urgent || now.Sub(m.drawnAt) >= minFrame) {
 		m.views.Draw(&m.grid, &m.state, m.width, m.height)
 		m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
 		m.rendered, m.drawnAt, m.urgent = string(m.frame), now, false

@@ -232,6 +232,7 @@ func TestLeadIsHistory(t *testing.T) {
 		if _, cmd := m.Update(leadMsg{0, n}); cmd != nil && cmd() != nil {
 			t.Fatal("a bell rings")
 		}
+		m.Update(beatMsg{})
 		if m.View(); m.rendered != before {
 			t.Fatalf("reading %d has a frame", i)
 		}

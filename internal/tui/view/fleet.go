@@ -74,13 +74,17 @@ func (f *fleetView) place(s *State) {
 	f.machines = machinesOf(f.machines[:0], s)
 }
 
-// choose returns the chosen density, else the first at which all devices fit r.
+// choose returns the chosen density, else the first at which all devices fit r. Small cards do
+// not keep those of a machine together; a table does, under headings.
 func (f *fleetView) choose(r screen.Rect, s *State) density {
 	if d := density(s.Density); d > densityAuto && d < numDensities {
 		return d
 	}
 	for d := densityFull; d <= densityMini; d++ {
 		size := f.cardSize(d)
+		if d == densityMini && len(f.machines) > 0 && f.placeTable(r, s) > 0 {
+			break
+		}
 		if r.W >= size.from && (r.W/size.w)*(r.H/size.h) >= len(f.units) {
 			return d
 		}

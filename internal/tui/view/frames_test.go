@@ -40,6 +40,7 @@ var goldenFrames = []struct {
 	{80, 24, Fleet, []string{"racks", "cut"}},
 	{120, 40, Fleet, []string{"racks", "cut"}},
 	{160, 45, Fleet, []string{"racks", "cut"}},
+	{200, 50, Fleet, []string{"racks"}},
 	{240, 67, Fleet, []string{"racks"}},
 
 	{40, 10, Focus, []string{"eight"}},

@@ -136,8 +136,11 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
 
-fleet: build ## Measure what a fleet costs a Prometheus, and write it into rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
-	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -write rules/README.md -sizes deploy/fleet/README.md -exporter rules/$(EXPORTER_RULES) $(addprefix rules/,$(RULES))
+# Sizes of the fleets; of none, make fleet only brings the tables into the form of the rules.
+NODES ?= 10,100,1000
+
+fleet: build ## Measure what a fleet of NODES costs a Prometheus, and write it into rules/README.md (needs prometheus; two hours, and 8 GB of memory for 1000 nodes)
+	go run ./internal/e2e/fleet -proxy ./kpulse-proxy -nodes '$(NODES)' -write rules/README.md -sizes deploy/fleet/README.md -exporter rules/$(EXPORTER_RULES) $(addprefix rules/,$(RULES))
 
 RULES := kpulse-node.rules.yml kpulse-fleet.rules.yml kpulse-boards.rules.yml kpulse-gangs.rules.yml kpulse-users.rules.yml
 EXPORTER_RULES := twin/dcgm-exporter.rules.yml

@@ -42,7 +42,7 @@ func TestTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, section, _ := measured.cut(string(page)); section != "\n"+measured.String()+"\n" {
-			t.Errorf("%s: the table of %s is not as the program writes it; run make fleet. It would write\n%s", readme, measured.name, measured)
+			t.Errorf("%s: the table of %s is not as the program writes it; run make fleet NODES=. It would write\n%s", readme, measured.name, measured)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestSizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, section, err := want.cut(string(page)); err != nil || section != "\n"+want.String()+"\n" {
-		t.Errorf("the sizes in deploy/fleet/README.md are not those of the costs (%v); run go run ./internal/e2e/fleet -nodes= -write rules/README.md -sizes deploy/fleet/README.md. They are\n%s", err, want)
+		t.Errorf("the sizes in deploy/fleet/README.md are not those of the costs (%v); run make fleet NODES=. They are\n%s", err, want)
 	}
 }
 

@@ -36,8 +36,8 @@ func TestOutputsAreThoseOfTheSources(t *testing.T) {
 			t.Errorf("%s is made by nothing", name)
 		}
 	}
-	if len(there) != 8 {
-		t.Errorf("there are %d dashboards, not 8", len(there))
+	if len(there) != 9 {
+		t.Errorf("there are %d dashboards, not 9", len(there))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestREADMEsJsonnet(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := len(groups(t, "prometheus_rules.yaml")) + len(groups(t, "prometheus_alerts.yaml"))
-	if len(built.Rules.Spec.Groups) != want || len(built.Grafana) != 8 {
+	if len(built.Rules.Spec.Groups) != want || len(built.Grafana) != 9 {
 		t.Errorf("it makes %d groups of rules, not %d, and %d dashboards", len(built.Rules.Spec.Groups), want, len(built.Grafana))
 	}
 }

@@ -14,10 +14,10 @@
     // about the proxy looks at it.
     telemetrySelector: 'job="kpulse-proxy-telemetry"',
 
-    // The label that tells clusters apart. Where no such label exists, everything
-    // works and the variable of the dashboards stays hidden.
+    // The label that tells clusters apart. Where no such label exists, everything works, and
+    // the variable of the dashboards has nothing to choose; showMultiCluster hides it.
     clusterLabel: 'cluster',
-    showMultiCluster: false,
+    showMultiCluster: true,
 
     // Namespaces whose GPUs nobody should be written to about, as a regular expression;
     // that of health checks and burn-in tests, say.
@@ -81,6 +81,7 @@
     // Fixed, so that links and bookmarks survive an update.
     grafanaDashboardIDs: {
       'kpulse-fleet.json': 'kpulse-fleet',
+      'kpulse-node.json': 'kpulse-node',
       'kpulse-gpu.json': 'kpulse-gpu',
       'kpulse-efficiency.json': 'kpulse-efficiency',
       'kpulse-namespace.json': 'kpulse-namespace',

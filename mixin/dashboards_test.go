@@ -329,6 +329,9 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 			for _, l := range links {
 				found++
+				if strings.HasSuffix(l.URL, "/runbooks/${__value.raw}.md") {
+					continue // each alert has one
+				}
 				match := dashboardLink.FindStringSubmatch(l.URL)
 				if match == nil || uids[match[1]].UID == "" {
 					t.Errorf("%s, panel %q: the link %s leads nowhere", name, p.Title, l.URL)

@@ -34,6 +34,8 @@ var ofOthers = map[string]known{
 	"up":     {},
 	"ALERTS": {selector: "alertname"},
 
+	"ALERTS_FOR_STATE": {selector: "alertname"},
+
 	"process_cpu_seconds_total":                         {counter: true, selector: "job"},
 	"process_resident_memory_bytes":                     {selector: "job"},
 	"process_start_time_seconds":                        {selector: "job"},

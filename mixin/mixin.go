@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-jsonnet"
 	"github.com/google/go-jsonnet/formatter"
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
 // outputs are the files of alerts, by the expression that makes their text.
@@ -37,6 +39,9 @@ const (
 // proxy.
 var ruleFiles = []string{"../rules/kpulse-node.rules.yml", "../rules/kpulse-fleet.rules.yml", "../rules/kpulse-boards.rules.yml", "../rules/kpulse-gangs.rules.yml", "../rules/kpulse-users.rules.yml"}
 
+// xidsData is what the proxy's table says of each XID, for panels that put codes into words.
+const xidsData = "lib/xids.json"
+
 // dashboardsDir is where the dashboards go, a file each.
 const dashboardsDir = "dashboards_out"
 
@@ -55,6 +60,9 @@ func Build(dir string) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := map[string][]byte{rulesFile: rules, rulesData: data}
+	if files[xidsData], err = xids(); err != nil {
+		return nil, err
+	}
 	vm := jsonnet.MakeVM()
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{dir}})
 	for name, snippet := range outputs {
@@ -99,6 +107,22 @@ func joinRules(dir string) ([]byte, error) {
 		joined = append(joined, groups...)
 	}
 	return joined, nil
+}
+
+// xids returns the table of XIDs as JSON: by code what it means, how bad it is and what is to
+// be done.
+func xids() ([]byte, error) {
+	type row struct {
+		Meaning  string `json:"meaning"`
+		Severity string `json:"severity"`
+		Action   string `json:"action"`
+	}
+	table := map[string]row{}
+	for _, x := range canonical.XIDs() {
+		table[fmt.Sprint(x.Code)] = row{x.Meaning, canonical.Severities[x.Severity], x.Action.String()}
+	}
+	pretty, err := json.MarshalIndent(table, "", "  ")
+	return append(pretty, '\n'), err
 }
 
 // toJSON returns what a YAML text says, as JSON.

@@ -215,7 +215,7 @@ func TestChartCarriesTheMixin(t *testing.T) {
 			}
 		}
 	}
-	if dashboards != 8 || rules != 2 {
+	if dashboards != 9 || rules != 2 {
 		t.Errorf("%d dashboards and %d PrometheusRules", dashboards, rules)
 	}
 	out := rendered(t, "monitoring", append(flags, "--set=monitor.job=gpu")...)

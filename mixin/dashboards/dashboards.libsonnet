@@ -1,4 +1,5 @@
 (import 'fleet.libsonnet') +
+(import 'node.libsonnet') +
 (import 'gpu.libsonnet') +
 (import 'efficiency.libsonnet') +
 (import 'namespace.libsonnet') +

@@ -1,6 +1,7 @@
 // Fleet: what are the GPUs doing, and which one needs somebody?
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
+local incidents = import '../lib/incidents.libsonnet';
 local labels = import '../lib/labels.libsonnet';
 local links = import '../lib/links.libsonnet';
 local p = import '../lib/panel.libsonnet';
@@ -9,9 +10,45 @@ local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
+  local board = labels.board(c),
+  local host = labels.host(c),
+  local cluster = c.clusterLabel,
   local recorded = q.recorded(c),
+  // Recorded series by host have the model of their boards, those by model no host.
+  local modelled = q.recorded(c, ', model=~"$model"'),
+  local models = q.cluster(c, ', model=~"$model"'),
+  local here = 'sum(host:kpulse_gpus_present:count%s)' % recorded,
+  local expected = incidents.expected(c),
   local stateCount(state) = 'count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % state),
-  local boardColumns = [[c.clusterLabel, 'Cluster'], ['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID']],
+  local utilization = 'avg by (%s) (device:kpulse_gpu_real_utilization:avg5m%s)' % [board, recorded],
+
+  // Boards of the chosen models, and those that are gone, whose model nobody tells any more: the sick ones first, then
+  // those that do least.
+  local ofModel = '%s\nand on (%s) (max by (%s) (kpulse_gpu_info%s) or %s)' % [q.severity(c), board, board, q.raw(c, ', model=~"$model"'), q.gone(c)],
+  local worst = 'topk(%d,\n(%s) - on (%s) 0.4 * %s\nor on (%s)\n(%s)\n)' % [incidents.rows, ofModel, board, utilization, board, ofModel],
+  local ofWorst(query) = q.among(query, worst, board),
+
+  // Hosts of the chosen models in the same order, by their worst board; one that told of boards within the hour and tells
+  // of none is silent, which is worse than what a board of it was.
+  local hostState =
+    |||
+      (
+        3.5 + 0 * host:kpulse_gpus_expected:max1h%(recorded)s
+          unless on (%(host)s) max by (%(host)s) (kpulse_gpu_present%(raw)s)
+        or
+        max by (%(host)s) (%(state)s)
+      )
+    ||| % { host: host, recorded: recorded, raw: q.raw(c), state: ofModel },
+  local hostUtilization = 'sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s) / sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [host, modelled, host, modelled],
+  local worstHosts = 'topk(%d,\n%s - on (%s) 0.4 * (%s)\nor on (%s)\n%s\n)' % [incidents.rows, hostState, host, hostUtilization, host, hostState],
+  local ofWorstHosts(query) = q.among(query, worstHosts, host),
+  local hostStates = q.severities { '3.5': { text: 'SILENT', color: 'red' } },
+  local asState(map) = { mappings: p.valueMappings(map), 'custom.cellOptions': { type: 'color-text' } },
+  local asShare = { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } },
+
+  // missing is a row of Getting started: what lacks, and what to do.
+  local missing(what, todo, query) =
+    'label_replace(label_replace(count(%s) > 0, "missing", "%s", "", ""), "todo", "%s", "", "")' % [query, what, todo],
 
   grafanaDashboards+:: {
     'kpulse-fleet.json': d.new(
@@ -19,107 +56,183 @@ local v = import '../lib/variable.libsonnet';
       'kpulse-fleet.json',
       'Fleet',
       'What are the GPUs doing, and which one needs somebody?',
-      [v.datasource(c), v.cluster(c), v.hostname(c)],
+      [v.datasource(c), v.cluster(c), v.model(c), v.hostname(c)],
       [
         d.row('Now', [
-          d.at(3, 4, p.stat(
+          d.at(4, 4, p.stat(
             'GPUs here / expected',
-            'Boards that are there, beside those that the hosts have had within the hour or should have. Fewer than expected: open Health & reliability.',
+            'Boards that are there, beside those that the hosts have had within six hours or should have; of all models. Red: the table of missing boards names those that lack, or a host is silent.',
             'none',
             [
-              p.instant('sum(host:kpulse_gpus_present:count%s)' % recorded, 'here'),
-              p.instant('sum(host:kpulse_gpus_expected:max1h%s)' % recorded, 'expected'),
+              p.instant('%s >= %s' % [here, expected], 'here'),
+              p.instant('%s < %s' % [here, expected], 'here, some lack'),
+              p.instant(expected, 'expected'),
             ]
-          ) + colors.count),
+          ) + colors.count + p.colored('here, some lack', 'red')),
+          d.at(2, 4, p.stat('Gone', 'Boards that are gone: they fell off the bus, or the driver gave them up. The table of missing boards names them.', 'none', [p.instant('count(%s) or vector(0)' % q.gone(c))]) + colors.bad('red')),
+          d.at(2, 4, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
+          d.at(2, 4, p.stat('Warning', 'Boards in state warn: plan a reset or a look at the slot.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
+          d.at(2, 4, p.stat('Hot', 'Boards above the warning temperature of their model, or slowed down by heat: look at fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad('yellow')),
           d.at(3, 4, p.stat(
             'Held',
             'GPUs that a pod or job holds. Far below what is here: the scheduler has work that does not fit, or there is none.',
             'none',
-            [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]
+            [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % modelled)]
           ) + colors.count + p.decimals(1)),
-          d.at(3, 4, p.stat(
-            'Idle while held',
+          d.at(2, 4, p.stat(
+            'Idle, held',
             'GPUs that somebody holds and that do nothing. Efficiency & waste says whose.',
             'none',
-            [p.instant('sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0)' % recorded)]
+            [p.instant('sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0)' % modelled)]
           ) + colors.bad('yellow') + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste')])),
           d.at(3, 4, p.stat(
             'Real utilization',
             'Of all GPUs, over the last 5 minutes. Low while GPU-Util is high: kernels run that leave the GPU empty; see Workload classes.',
             'percentunit',
-            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [recorded, recorded])]
+            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [modelled, modelled])]
           ) + colors.good + p.range(0, 1)),
-          d.at(2, 4, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
-          d.at(2, 4, p.stat('Warning', 'Boards in state warn: plan a reset or a look at the slot.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('yellow')),
-          d.at(2, 4, p.stat('Hot', 'Boards above the warning temperature of their model, or slowed down by heat: look at fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad('orange')),
-          d.at(3, 4, p.stat(
+          d.at(2, 4, p.stat(
             'Power',
             'All boards together, by their energy counters. Compare with what the racks may draw.',
             'watt',
-            [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]
+            [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % modelled)]
           ) + colors.count),
-          d.at(3, 4, p.stat(
+          d.at(2, 4, p.stat(
             'Idle cost a day',
             'Price of the GPUs that are held and idle, if the day goes on as it is.',
             c.currency,
-            [p.instant('24 * %g * (sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0))' % [c.gpuHourPrice, recorded])]
+            [p.instant('24 * %g * (sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0))' % [c.gpuHourPrice, modelled])]
           ) + colors.bad('yellow') + p.decimals(0)),
+        ]),
+        d.row('What needs somebody', [
+          d.at(14, 9, incidents.alerts(c)),
+          d.at(10, 9, incidents.missingBoards(c)),
         ]),
         d.row('Over time', [
           d.at(12, 9, p.stacked(
             'What GPUs do',
             'GPUs by workload class. A growing grey band is idle time, green is busy without using the GPU well, orange waits for data.',
             'none',
-            [p.query('sum by (class) (host:kpulse_gpu_class_gpus:rate5m%s)' % recorded, '{{class}}')]
+            p.idleFirst(function(matcher) 'sum by (class) (host:kpulse_gpu_class_gpus:rate5m%s)' % q.recorded(c, ', model=~"$model", ' + matcher))
           ) + colors.byClass),
           d.at(12, 9, p.timeseries(
             'Real utilization beside GPU-Util',
-            'GPU-Util says that some kernel ran; the distance between the two lines is what it hides. A wide gap is a reason to profile jobs.',
+            'GPU-Util says that some kernel ran; the distance between the two lines is what it hides, in boards of all models. A wide gap is a reason to profile jobs.',
             'percentunit',
             [
-              p.query('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [recorded, recorded], 'real utilization'),
+              p.query('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [modelled, modelled], 'real utilization'),
               p.query('avg(device:kpulse_gpu_nvml_utilization:avg5m%s)' % recorded, 'GPU-Util'),
             ]
           ) + p.range(0, 1)),
         ]),
-        d.row('The worst first', [
-          d.at(16, 12, p.table(
-                         'GPUs',
-                         'Every board, the sick ones first, then the idle ones. A click on the UUID opens the GPU.',
+        d.row('Hosts and GPUs, the worst first', [
+          d.at(24, 10, p.table(
+                         'Hosts',
+                         'By the worst of their boards, then by what they do; silent is a host whose proxy tells of no board. A click on the host opens it with its GPUs side by side.',
                          'none',
                          [
-                           p.rows(q.severity(c)),
-                           p.rows('avg by (%s) (device:kpulse_gpu_real_utilization:avg5m%s)' % [labels.board(c), recorded]),
-                           p.rows('max by (%s) (device:kpulse_gpu_utilization_gap:avg5m%s)' % [labels.board(c), recorded]),
-                           p.rows(q.board(c, 'kpulse_gpu_temperature_celsius')),
-                           p.rows(q.board(c, 'kpulse_gpu_power_watts')),
-                           p.rows(q.or0(q.board(c, 'kpulse_gpu_allocations'), '(%s == 1)' % q.board(c, 'kpulse_gpu_present'))),
+                           p.rows(ofWorstHosts(hostState)),
+                           p.rows(ofWorstHosts('sum by (%s) (host:kpulse_gpus_present:count%s)' % [host, recorded])),
+                           p.rows(ofWorstHosts('max by (%s) (host:kpulse_gpus_present:max6h%s)' % [host, recorded])),
+                           p.rows(ofWorstHosts('count by (%s) (%s > 0.5)' % [host, q.severity(c)])),
+                           p.rows(ofWorstHosts('sum by (%s) (host:kpulse_allocation_held_gpus:rate5m%s)' % [host, modelled])),
+                           p.rows(ofWorstHosts(hostUtilization)),
+                           p.rows(ofWorstHosts('max by (%s) (%s)' % [host, q.board(c, 'kpulse_gpu_temperature_celsius')])),
+                           p.rows(ofWorstHosts('sum by (%s) (host:kpulse_gpu_energy:rate5m%s)' % [host, modelled])),
                          ]
-                       ) + p.joined + p.sorted('Value #B', false) + p.sorted('Value #A') + p.renamed(boardColumns + [
+                       ) + p.joined + p.sorted('Value #F', false) + p.sorted('Value #A') + p.renamed([
+                         [cluster, 'Cluster'],
+                         ['hostname', 'Host'],
+                         ['Value #A', 'Worst board'],
+                         ['Value #D', 'Sick'],
+                         ['Value #B', 'Here'],
+                         ['Value #C', 'Of'],
+                         ['Value #E', 'Held'],
+                         ['Value #F', 'Real utilization'],
+                         ['Value #G', 'Hottest'],
+                         ['Value #H', 'Power'],
+                       ]) + p.column('Worst board', asState(hostStates)) + p.column('Held', { decimals: 1 }) + p.column('Real utilization', asShare)
+                       + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt', decimals: 0 }) + p.column('Host', { links: [links.host(c)] })),
+          d.at(24, 12, p.table(
+                         'GPUs',
+                         'The 200 boards that need somebody most: the sick ones first, then the idle ones. A click on the UUID opens the GPU.',
+                         'none',
+                         [
+                           p.rows(ofWorst(q.severity(c))),
+                           p.rows(ofWorst(utilization)),
+                           p.rows(ofWorst('max by (%s) (device:kpulse_gpu_utilization_gap:avg5m%s)' % [board, recorded])),
+                           p.rows(ofWorst(q.board(c, 'kpulse_gpu_temperature_celsius'))),
+                           p.rows(ofWorst(q.board(c, 'kpulse_gpu_power_watts'))),
+                           p.rows(ofWorst(q.or0('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_allocations')], '(%s == 1)' % q.board(c, 'kpulse_gpu_present')))),
+                         ]
+                       ) + p.joined + p.sorted('Value #B', false) + p.sorted('Value #A') + p.renamed([
+                         [cluster, 'Cluster'],
+                         ['hostname', 'Host'],
+                         ['gpu', 'GPU'],
+                         ['uuid', 'UUID'],
                          ['Value #A', 'Health'],
                          ['Value #B', 'Real utilization'],
                          ['Value #C', 'Gap to GPU-Util'],
                          ['Value #D', 'Temperature'],
                          ['Value #E', 'Power'],
                          ['Value #F', 'Holders'],
-                       ]) + p.column('Health', { mappings: p.valueMappings(q.severities), 'custom.cellOptions': { type: 'color-text' } })
-                       + p.column('Real utilization', { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } })
+                       ]) + p.column('Health', asState(q.severities))
+                       + p.column('Real utilization', asShare)
                        + p.column('Gap to GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
-                       + p.column('Power', { unit: 'watt' })
+                       + p.column('Power', { unit: 'watt', decimals: 0 })
                        + p.column('Host', { links: [links.host(c)] })
                        + p.column('UUID', { links: [links.gpu(c)] })),
-          d.at(8, 12, p.table(
-                        'Alerts',
-                        'What fires now, what cannot wait first. The runbook of each says what to do.',
+        ]),
+        d.row('Models', [
+          d.at(14, 8, p.table(
+            'Models of GPU',
+            'The same of each model, on all hosts. A model that is held and idle more than the others is the wrong one for what asks for it.',
+            'none',
+            [
+              p.rows('sum by (%s, model) (model:kpulse_gpus_present:count%s)' % [cluster, models]),
+              p.rows('sum by (%s, model) (model:kpulse_allocation_held_gpus:rate5m%s)' % [cluster, models]),
+              p.rows('sum by (%s, model) (model:kpulse_allocation_idle_gpus:rate5m%s)' % [cluster, models]),
+              p.rows('max by (%s, model) (model:kpulse_gpu_real_utilization:avg5m%s)' % [cluster, models]),
+              p.rows('sum by (%s, model) (model:kpulse_gpu_energy:rate5m%s)' % [cluster, models]),
+            ]
+          ) + p.joined + p.sorted('Value #A') + p.renamed([
+            [cluster, 'Cluster'],
+            ['model', 'Model'],
+            ['Value #A', 'Here'],
+            ['Value #B', 'Held'],
+            ['Value #C', 'Idle, held'],
+            ['Value #D', 'Real utilization'],
+            ['Value #E', 'Power'],
+          ]) + p.column('Held', { decimals: 1 }) + p.column('Idle, held', { decimals: 1 }) + p.column('Real utilization', asShare) + p.column('Power', { unit: 'watt', decimals: 0 })),
+          d.at(10, 8, p.timeseries(
+            'Real utilization by model',
+            'Of all GPUs of each model. A model that falls while the others stay: its jobs ended, or wait.',
+            'percentunit',
+            [p.query('sum by (model) (model:kpulse_gpu_utilized_gpus:rate5m%s) / sum by (model) (model:kpulse_gpu_known_gpus:rate5m%s)' % [models, models], '{{model}}')]
+          ) + p.range(0, 1)),
+        ]),
+        d.row('Getting started', [
+          d.at(24, 6, p.table(
+                        'What is not set up yet',
+                        'What these dashboards lack, and what to do about it. It is empty where all is there.',
                         'none',
-                        [p.rows('max by (alertname, severity, hostname, instance, gpu) (%s)' % q.ranked(
-                          function(matcher) 'ALERTS{alertname=~"Kpulse.*", alertstate="firing", %s=~"$cluster", %s}' % [c.clusterLabel, matcher],
-                          'severity',
-                          [[c.criticalSeverity, 3]] + (if c.warningSeverity == c.criticalSeverity then [] else [[c.warningSeverity, 2]]),
-                        ))]
-                      ) + p.sorted('Value') + p.renamed([['alertname', 'Alert'], ['severity', 'Severity'], ['hostname', 'Host'], ['instance', 'Proxy'], ['gpu', 'GPU']])
-                      + p.column('Host', { links: [links.host(c)] })),
+                        [p.rows(std.join('\nor\n', [
+                          missing('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels build on it.', 'kpulse_gpu_present%s unless on () host:kpulse_gpus_present:max6h' % q.raw(c)),
+                          missing('Who holds the GPUs', 'Pods: give the proxy the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir and a prolog that writes it.', 'kpulse_gpu_present%s unless on () kpulse_allocation_info%s' % [q.raw(c), q.raw(c)]),
+                        ]) + |||
+
+                          or
+                          label_replace(label_join(label_replace(
+                            count by (field) (max by (%(cluster)s, instance, source, field) (kpulse_source_field_missing{%(matchers)s%(cluster)s=~"$cluster"}) == 1),
+                            "todo", "Add it to the counters file: `kpulse-proxy check counters FILE` names the line. The number is of sources that lack it.", "", ""), "missing", "", "field"), "missing", "Input $1", "field", "(.+)")
+                          or
+                          label_replace(label_replace(
+                            count(count by (version) (kpulse_build_info{%(matchers)s%(cluster)s=~"$cluster"})) > 1,
+                            "missing", "One version of the proxy", "", ""), "todo", "Several run: the page Proxy says which. Outside of a roll-out, update those that were forgotten.", "", "")
+                        ||| % { cluster: cluster, matchers: c.kpulseMatchers })]
+                      ) + p.sorted('missing', false) + p.renamed([['missing', 'What lacks'], ['todo', 'What to do'], ['Value', 'Number']])
+                      + { fieldConfig+: { defaults+: { noValue: 'all is set up' } } }),
         ]),
       ]
     ),

@@ -10,7 +10,7 @@
   },
   host(c):: {
     title: 'Open this host',
-    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-hostname=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-health.json']],
+    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-hostname=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-node.json']],
     targetBlank: false,
   },
   job(c):: {

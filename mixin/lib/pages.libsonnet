@@ -8,7 +8,7 @@
   local page(file, list=[]) = base(file) + 'orgId=1' + chosen('cluster', c.clusterLabel) + std.join('', [chosen(v[0], v[1]) for v in list]),
 
   local gpu = page('kpulse-gpu.json', [['hostname', 'hostname'], ['gpu', 'uuid']]),
-  local node = page('kpulse-health.json', [['hostname', 'hostname']]),
+  local node = page('kpulse-node.json', [['hostname', 'hostname']]),
   local proxy = page('kpulse-proxy.json', [['instance', 'instance']]),
   local job = page('kpulse-namespace.json', [['namespace', 'workload_namespace'], ['hpc_job', 'hpc_job']]),
 

@@ -18,11 +18,9 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   // unknown, 0 ok. What is gone has no health, and is the worst of all; the proxy tells of it
   // for an hour, the rules for longer.
   severity(c, more='')::
-    'max by (%s) (\n%s\nor\n4 + (kpulse_gpu_present%s == 0)\nor\n4 * (device:kpulse_gpu_gone:timestamp%s > bool 0)\n)' % [
-      labels.board(c),
+    '(4 + 0 * %s\nor\n%s)' % [
+      self.gone(c, more),
       labels.state(c, c.kpulseMatchers, ', %s=~"$cluster", hostname=~"$hostname"%s' % [c.clusterLabel, more]),
-      self.raw(c, more),
-      self.recorded(c, more),
     ],
   // or0 makes 0 of what a query lacks and another has, or that it had within the range: a
   // proxy may not serve what does not hold.
@@ -62,4 +60,16 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
 
   // GPU-hours over the dashboard's range, of a series of GPUs recorded once a minute.
   gpuHours(series):: 'sum_over_time(%s[$__range]) / 60' % series,
+
+  // gone is since when each board that is gone is, in Unix time: as it was recorded, and until the rules have seen it, now.
+  gone(c, more='')::
+    |||
+      (
+        max by (%(board)s) (device:kpulse_gpu_gone:timestamp%(recorded)s)
+          unless on (%(board)s) %(present)s == 1
+        or
+        time() + (%(present)s == 0)
+          unless on (%(host)s, gpu) device:kpulse_gpu_gone:timestamp%(recorded)s
+      )
+    ||| % { board: labels.board(c), host: labels.host(c), recorded: $.recorded(c, more), present: $.board(c, 'kpulse_gpu_present', more) },
 }

@@ -38,7 +38,7 @@ local query(name, label, text, multi=true) = {
   ) { hide: if c.showMultiCluster then 0 else 2 },
 
   hostname(c):: query(
-    'hostname', 'Host', 'label_values(kpulse_gpu_info{%s%s=~"$cluster"}, hostname)' % [c.kpulseMatchers, c.clusterLabel]
+    'hostname', 'Host', 'label_values(kpulse_gpu_present{%s%s=~"$cluster"}, hostname)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 
   // gpu goes by uuid, since an index means another board on every host, and shows host and
@@ -69,5 +69,9 @@ local query(name, label, text, multi=true) = {
 
   instance(c):: query(
     'instance', 'Proxy', 'label_values(kpulse_build_info{%s%s=~"$cluster"}, instance)' % [c.kpulseMatchers, c.clusterLabel]
+  ),
+
+  model(c):: query(
+    'model', 'Model', 'label_values(kpulse_gpu_info{%s%s=~"$cluster"}, model)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 }

@@ -1,0 +1,168 @@
+// Node: what is wrong on this host, and what do its GPUs do? All boards of one host side by side.
+local colors = import '../lib/colors.libsonnet';
+local d = import '../lib/dashboard.libsonnet';
+local incidents = import '../lib/incidents.libsonnet';
+local labels = import '../lib/labels.libsonnet';
+local links = import '../lib/links.libsonnet';
+local p = import '../lib/panel.libsonnet';
+local q = import '../lib/query.libsonnet';
+local v = import '../lib/variable.libsonnet';
+
+{
+  local c = $._config,
+  local recorded = q.recorded(c),
+  local board = labels.board(c),
+  // An instance is named by profile and number; a board that is not cut has no such labels.
+  local gpu = 'GPU {{gpu}} {{mig_profile}} {{mig_instance}}',
+  local devices(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.device(c, name), gpu)]),
+  local boards(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.board(c, name), 'GPU {{gpu}}')]),
+  // classes has the number of the class of each device: the states of its row of a timeline.
+  local names = [class[0] for class in colors.classes],
+  local classes = 'max by (gpu, mig_profile, mig_instance) (\n%s\n)' % std.join('\nor\n', [
+    '0 * (kpulse_gpu_workload_class%s == 1) + %d' % [q.raw(c, ', class="%s"' % names[i]), i]
+    for i in std.range(0, std.length(names) - 1)
+  ]),
+  // source is of the proxies that told of the host within the time range.
+  local source(name) =
+    'max by (%(of)s, source) (%(name)s%(only)s and on (%(of)s) last_over_time(kpulse_gpu_present%(raw)s[$__range]))'
+    % { of: c.clusterLabel + ', instance', name: name, only: c.kpulseOnly, raw: q.raw(c) },
+  local state(rank, more) = '%d * (kpulse_gpu_health_condition%s == 1)' % [rank, q.raw(c, ', state="%s"' % more)],
+
+  grafanaDashboards+:: {
+    'kpulse-node.json': d.new(
+      c,
+      'kpulse-node.json',
+      'Node',
+      'What is wrong on this host, and what do its GPUs do?',
+      [v.datasource(c), v.cluster(c), v.hostname(c) { multi: false, includeAll: false, allValue:: null, current:: null }],
+      [
+        d.row('Now', [
+          d.at(4, 4, p.stat(
+            'Worst health',
+            'The worst of its boards. The table below says which; silent: its proxy is not scraped, or can read nothing.',
+            'none',
+            [p.instant('max(%s)' % q.severity(c))]
+          ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + { fieldConfig+: { defaults+: { noValue: 'silent' } } }),
+          d.at(5, 4, p.stat(
+            'GPUs here / expected',
+            'Boards that are there, beside those that the host has had within six hours or should have.',
+            'none',
+            [
+              p.instant('sum(host:kpulse_gpus_present:count%s)' % recorded, 'here'),
+              p.instant(incidents.expected(c), 'expected'),
+            ]
+          ) + colors.count),
+          d.at(3, 4, p.stat('Held', 'GPUs of the host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat(
+            'Real utilization',
+            'Of its GPUs, over the last 5 minutes.',
+            'percentunit',
+            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [recorded, recorded])]
+          ) + colors.good + p.range(0, 1)),
+          d.at(4, 4, p.stat('Hottest', 'The hottest board now. One hot board in a cool host: its fan or its seat; all of them: the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count),
+          d.at(4, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count),
+        ]),
+        d.row('Side by side', [
+          d.at(24, 10, p.table(
+                         'GPUs of the host',
+                         'Every board, those that are gone included. A click on the UUID opens the GPU.',
+                         'none',
+                         [
+                           p.rows(q.severity(c)),
+                           p.rows('max by (%s, class) (kpulse_gpu_workload_class%s == 1)' % [board, q.raw(c, ', mig_instance=""')]),
+                           p.rows('avg by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_real_utilization_ratio')]),
+                           p.rows(q.board(c, 'kpulse_gpu_nvml_utilization_ratio')),
+                           p.rows('sum by (%s) (%s)\n/ sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_framebuffer_used_bytes'), board, q.device(c, 'kpulse_gpu_framebuffer_total_bytes')]),
+                           p.rows(q.board(c, 'kpulse_gpu_temperature_celsius')),
+                           p.rows(q.board(c, 'kpulse_gpu_power_watts')),
+                           p.rows(q.or0('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_allocations')], '(%s == 1)' % q.board(c, 'kpulse_gpu_present'))),
+                           p.rows(q.or0('count by (%s) (max by (%s, condition) (kpulse_gpu_health_condition%s == 1))' % [board, board, q.raw(c)], '(%s == 1)' % q.board(c, 'kpulse_gpu_present'))),
+                           p.rows('max by (%s, action) (kpulse_gpu_recommended_action%s == 1)' % [board, q.raw(c, ', action!="none"')]),
+                         ]
+                       ) + p.joined + p.sorted('gpu', false) + p.renamed([
+                         ['gpu', 'GPU'],
+                         ['uuid', 'UUID'],
+                         ['Value #A', 'Health'],
+                         ['class', 'Class'],
+                         ['Value #C', 'Real utilization'],
+                         ['Value #D', 'GPU-Util'],
+                         ['Value #E', 'Memory used'],
+                         ['Value #F', 'Temperature'],
+                         ['Value #G', 'Power'],
+                         ['Value #H', 'Holders'],
+                         ['Value #I', 'Conditions'],
+                         ['action', 'What to do'],
+                       ]) + p.column('Health', { mappings: p.valueMappings(q.severities), 'custom.cellOptions': { type: 'color-text' } })
+                       + p.column('Real utilization', { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } })
+                       + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
+                       + p.column('Memory used', { unit: 'percentunit', decimals: 0 })
+                       + p.column('Temperature', { unit: 'celsius' })
+                       + p.column('Power', { unit: 'watt', decimals: 0 })
+                       + p.column('UUID', { links: [links.gpu(c)] })),
+          d.at(12, 8, devices('Real utilization of each GPU', 'Members of one job should lie together; one far below the others makes them wait.', 'percentunit', 'kpulse_gpu_real_utilization_ratio') + p.range(0, 1)),
+          d.at(12, 8, p.stateTimeline(
+            'Class of each GPU',
+            'The class as it was read. A column of one color through all rows is a job that waits as a whole.',
+            'none',
+            [p.query(classes, gpu)]
+          ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
+          d.at(8, 8, boards('Temperature of each GPU', 'A board that leaves the others: its fan or its seat.', 'celsius', 'kpulse_gpu_temperature_celsius')),
+          d.at(8, 8, boards('Power of each GPU', 'Boards of one job draw alike; one that draws less is slowed or waits.', 'watt', 'kpulse_gpu_power_watts')),
+          d.at(8, 8, devices('Memory of each GPU', 'Device memory in use. Full and idle at once: somebody left a process behind.', 'bytes', 'kpulse_gpu_framebuffer_used_bytes')),
+          d.at(24, 7, p.stateTimeline(
+            'Conditions of each GPU',
+            'What was raised on which GPU: red makes the board crit, orange warn, yellow hot; "gone" is a board that is not there.',
+            'none',
+            [
+              p.query('max by (gpu, condition) (\n%s\n)' % std.join('\nor\n', [state(3, 'crit'), state(2, 'warn'), state(1, 'hot')]), 'GPU {{gpu}} {{condition}}'),
+              p.query('4 + max by (gpu) (kpulse_gpu_present%s == 0)' % q.raw(c), 'GPU {{gpu}} gone'),
+              p.query('0 * max by (gpu) (kpulse_gpu_health_conditions_read%s)\nunless on (gpu) max by (gpu) (kpulse_gpu_health_condition%s == 1)' % [q.raw(c), q.raw(c)], 'GPU {{gpu}} well'),
+            ]
+          ) + p.mappings({
+            '0': { text: 'nothing is raised', color: 'transparent' },
+            '1': { text: 'raised', color: 'yellow' },
+            '2': { text: 'raised', color: 'orange' },
+            '3': { text: 'raised', color: 'red' },
+            '4': { text: 'gone', color: 'red' },
+          })),
+        ]),
+        d.row('What went wrong', [
+          d.at(14, 7, incidents.alerts(c)),
+          d.at(10, 7, incidents.missingBoards(c)),
+          d.at(14, 7, incidents.xidBoards(c)),
+          d.at(10, 7, p.table(
+                        'Reading of the host',
+                        'Whether the proxy reads its GPUs. Down, or old: the panels above show what was.',
+                        'none',
+                        [
+                          p.rows(source('kpulse_source_up')),
+                          p.rows('time() - ' + source('kpulse_source_last_read_timestamp_seconds')),
+                        ]
+                      ) + p.joined + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['Value #A', 'Up'], ['Value #B', 'Age']])
+                      + p.column('Age', { unit: 's' })
+                      + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
+        ]),
+        d.row('Who holds its GPUs', [
+          d.at(24, 7, p.table(
+            'Holders',
+            'Pods and jobs on the host within the time range, those at its end first.',
+            'none',
+            [p.rows(q.or0(
+              'max by (gpu, uuid, mig_instance, mig_profile, %s) (kpulse_allocation_info%s)' % [labels.holder(c), q.raw(c)],
+              'max by (gpu, uuid, mig_instance, mig_profile, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.holder(c), q.raw(c)]
+            ))]
+          ) + p.sorted('gpu', false) + p.sorted('Value') + p.renamed([
+            ['gpu', 'GPU'],
+            ['uuid', 'UUID'],
+            ['mig_profile', 'MIG profile'],
+            ['workload_namespace', 'Namespace'],
+            ['workload_pod', 'Pod'],
+            ['workload_name', 'Workload'],
+            ['hpc_job', 'Job'],
+            ['Value', 'Holds it'],
+          ]) + p.column('UUID', { links: [links.gpu(c)] }) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no more' }, '1': { text: 'now' } }) })),
+        ]),
+      ]
+    ),
+  },
+}

@@ -1,0 +1,175 @@
+// What several dashboards show of an incident: boards that are gone, what fires, and XIDs in words. All are functions of
+// _config, and look at what the variables cluster and hostname choose.
+local labels = import 'labels.libsonnet';
+local links = import 'links.libsonnet';
+local p = import 'panel.libsonnet';
+local q = import 'query.libsonnet';
+
+local xids = std.parseJson(importstr 'xids.json');
+
+// words shows each code of an XID as what the table says of it.
+local words(of, colored=true) = p.valueMappings({
+  [code]: of(xids[code]) + if colored then { color: { fatal: 'red', warning: 'orange' }[xids[code].severity] } else {}
+  for code in std.objectFields(xids)
+  if !colored || std.member(['fatal', 'warning'], xids[code].severity)
+});
+
+local actions = {
+  none: 'nothing',
+  restart_application: 'restart the program',
+  check_hardware: 'check the hardware',
+  reset_gpu: 'reset the GPU',
+  restart_vm: 'restart the VM',
+  reboot_node: 'reboot the node',
+  replace: 'replace the board',
+};
+
+// inWords is the columns of a table that has a label xid, to be shown as such, and once more as `meaning` and `action`.
+local copied(query) = 'label_replace(label_replace(%s, "meaning", "$1", "xid", "(.+)"), "action", "$1", "xid", "(.+)")' % query;
+local inWords =
+  p.column('What happened', { mappings: words(function(x) { text: x.meaning }, false) })
+  + p.column('What to do', { mappings: words(function(x) { text: actions[x.action] }, false) })
+  + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } });
+
+local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
+
+{
+  // rows is how many a table has at most: nobody reads more.
+  rows:: 200,
+
+  // expected is how many boards there should be: what each host has had within six hours, or lists now.
+  expected(c):: 'sum(host:kpulse_gpus_expected:max1h%(r)s > host:kpulse_gpus_present:max6h%(r)s or host:kpulse_gpus_present:max6h%(r)s)' % { r: q.recorded(c) },
+
+  // lost is gone with what went within the time range and did not come back: the board is nowhere, and its host has fewer
+  // than within the range.
+  lost(c)::
+    |||
+      (
+        %(gone)s
+        or
+        max by (%(board)s) (last_over_time(device:kpulse_gpu_gone:timestamp%(recorded)s[$__range]))
+          unless on (uuid) kpulse_gpu_present%(raw)s == 1
+          unless on (%(host)s) host:kpulse_gpus_present:count%(recorded)s >= max_over_time(host:kpulse_gpus_present:max6h%(recorded)s[$__range:5m])
+      )
+    ||| % { board: labels.board(c), host: labels.host(c), recorded: q.recorded(c), raw: q.raw(c), gone: q.gone(c) },
+
+  // missingBoards is a table of lost with the last XID of each and who held it.
+  missingBoards(c)::
+    local board = labels.board(c);
+    // The last code of each board, as a label of it.
+    local coded = |||
+      (
+        %(lost)s
+        + on (%(board)s) group_left (xid)
+          0 * topk by (%(board)s) (1, max by (%(board)s, xid) (device:kpulse_gpu_xid_seen:timestamp%(recorded)s))
+        or on (%(board)s)
+        %(lost)s
+      )
+    ||| % { lost: $.lost(c), board: board, recorded: q.recorded(c) };
+    local held = |||
+      0 * max by (%(board)s, %(holder)s) (last_over_time(allocation:kpulse_allocation_gone:info%(recorded)s[$__range]))
+      + on (%(board)s) group_left (xid)
+      %(coded)s
+      or on (%(board)s)
+      %(coded)s
+    ||| % { board: board, holder: labels.holder(c), recorded: q.recorded(c), coded: coded };
+    p.table(
+      'Missing boards',
+      'Boards that are gone, with the last XID of each and who held it. A click on the UUID opens what is known of it; the runbook of KpulseGPUMissing says what to do.',
+      'none',
+      [p.rows('topk(%d, 1000 * (\n%s\n))' % [self.rows, held])]
+    ) + p.sorted('Value') + p.renamed([
+      ['hostname', 'Host'],
+      ['gpu', 'GPU'],
+      ['uuid', 'UUID'],
+      ['xid', 'XID'],
+      ['workload_namespace', 'Namespace'],
+      ['workload_pod', 'Pod'],
+      ['hpc_job', 'Job'],
+      ['Value', 'Gone'],
+    ]) + p.column('Gone', ago) + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
+    + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
+    + { fieldConfig+: { defaults+: { noValue: 'no board is gone' } } },
+
+  // alerts is a table of what fires. Of one host, a proxy's alert is found by its address.
+  alerts(c)::
+    local chosen(series, more) = std.join('\n  or\n  ', [
+      '%s{alertname=~"Kpulse.*", %s=~"$cluster", %s%s}' % [series, c.clusterLabel, where, more]
+      for where in ['hostname=~"$hostname"', 'hostname="", instance=~"($hostname)([.:].*)?"']
+    ]);
+    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, hpc_job' % c.clusterLabel;
+    local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
+    p.table(
+      'Alerts',
+      'What fires, what cannot wait first. A click on the name opens its runbook, on the UUID the GPU.',
+      'none',
+      [
+        p.rows('topk(%d, max by (%s) (%s))' % [self.rows, by, q.ranked(
+          function(matcher) '(%s)' % firing(', ' + matcher),
+          'severity',
+          [[c.criticalSeverity, 3]] + (if c.warningSeverity == c.criticalSeverity then [] else [[c.warningSeverity, 2]]),
+        )]),
+        p.rows('1000 * max by (%s) (\n  (%s)\n  and ignoring (alertstate)\n  (%s)\n)' % [by, chosen('ALERTS_FOR_STATE', ''), firing()]),
+      ]
+    ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([
+      ['severity', 'Severity'],
+      ['alertname', 'Alert'],
+      ['hostname', 'Host'],
+      ['gpu', 'GPU'],
+      ['uuid', 'UUID'],
+      ['instance', 'Proxy'],
+      ['workload_namespace', 'Namespace'],
+      ['hpc_job', 'Job'],
+      ['Value #B', 'Since'],
+    ]) + p.column('Since', ago)
+    + p.column('Severity', {
+      'custom.width': 80,
+      'custom.cellOptions': { type: 'color-text' },
+      mappings: p.valueMappings({ [c.infoSeverity]: { color: 'blue' }, [c.warningSeverity]: { color: 'orange' }, [c.criticalSeverity]: { color: 'red' } }),
+    })
+    + p.column('Alert', { 'custom.width': 235, links: [{ title: 'Open the runbook', url: c.runbookURLPattern % '${__value.raw}', targetBlank: true }] })
+    + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
+    + { fieldConfig+: { defaults+: { noValue: 'nothing fires' } } },
+
+  // came is how many XIDs of each board and code came within a range of samples, such as $__range.
+  came(c, range):: 'max by (%s, xid) (sum_over_time(device:kpulse_gpu_xid_errors:increase1m%s[%s]))' % [labels.board(c), q.recorded(c), range],
+
+  // xidCodes is a table of the codes that came, in words; xidBoards one of the boards that they came on.
+  xidCodes(c):: p.table(
+    'XIDs by code',
+    'The codes that came within the time range, what each means and asks for, the latest first. Many boards at once: a program or a driver, not a board.',
+    'none',
+    [
+      p.rows(copied('sum by (xid) (%s)' % self.came(c, '$__range'))),
+      p.rows(copied('count by (xid) (%s)' % self.came(c, '$__range'))),
+      p.rows(copied('1000 * (max by (xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (xid) %s)' % [q.recorded(c), self.came(c, '$__range')])),
+    ]
+  ) + p.joined + p.sorted('Value #C') + p.renamed([
+    ['xid', 'XID'],
+    ['meaning', 'What happened'],
+    ['action', 'What to do'],
+    ['Value #A', 'Times'],
+    ['Value #B', 'Boards'],
+    ['Value #C', 'Last'],
+  ]) + p.decimals(0) + p.column('Last', ago) + inWords + { fieldConfig+: { defaults+: { noValue: 'no XID came' } } },
+
+  xidBoards(c)::
+    local latest = 'topk(%d, 1000 * (max by (%s, xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (%s, xid) %s))' % [self.rows, labels.board(c), q.recorded(c), labels.board(c), self.came(c, '$__range')];
+    p.table(
+      'XIDs by board',
+      'What came on which board within the time range, the latest first; also of boards that were reset or are gone. `kpulse-proxy explain xid CODE` says more.',
+      'none',
+      [p.rows(copied(latest)), p.rows(copied('%s and on (%s, xid) %s' % [self.came(c, '$__range'), labels.board(c), latest]))]
+    ) + p.joined + p.sorted('Value #A') + p.renamed([
+      ['hostname', 'Host'],
+      ['gpu', 'GPU'],
+      ['uuid', 'UUID'],
+      ['xid', 'XID'],
+      ['action', 'What to do'],
+      ['Value #B', 'Times'],
+      ['Value #A', 'Last'],
+    ]) + p.decimals(0) + p.column('Last', ago) + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
+    + p.column('What to do', { mappings: words(function(x) { text: actions[x.action] }, false) })
+    + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
+    + { fieldConfig+: { defaults+: { noValue: 'no XID came' } } },
+}

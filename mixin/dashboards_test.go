@@ -186,7 +186,7 @@ func TestTheSchemaSeesMistakes(t *testing.T) {
 }
 
 // units are those of Grafana that our panels may have.
-var units = []string{"none", "percentunit", "bytes", "Bps", "watt", "kwatth", "celsius", "hertz", "cps", "reqps", "s", "h", "suffix:/h", "suffix:/min", "currencyUSD"}
+var units = []string{"none", "dateTimeFromNow", "percentunit", "bytes", "Bps", "watt", "kwatth", "celsius", "hertz", "cps", "reqps", "s", "h", "suffix:/h", "suffix:/min", "currencyUSD"}
 
 func TestPanelsSayWhatTheyShow(t *testing.T) {
 	for name, d := range dashboards(t) {

@@ -249,8 +249,7 @@ var unmarked = map[place]string{
 
 // unmet are failures that are known, by page, title and what fails, and the point of the issue
 // "Dashboards that hold in an incident and at 1,600 GPUs" that is to mend each.
-var unmet = map[string]string{
-}
+var unmet = map[string]string{}
 
 // checkAll opens every page with every choice and length, and looks at every panel.
 func (f *playedFleet) checkAll(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Sizes of a cell, in pixels of a font of 14.
@@ -29,7 +31,7 @@ type style struct {
 // cell is a cell of the screen.
 type cell struct {
 	style
-	text string
+	text string // "" for the second one of a wide character
 }
 
 // parse reads a screen as tmux captures it: lines with SGR escapes.
@@ -52,8 +54,12 @@ func parse(screen string, height int) [][]cell {
 			}
 			r, size := utf8.DecodeRuneInString(line)
 			line = line[size:]
-			if r >= ' ' {
-				row = append(row, cell{now, string(r)})
+			if r < ' ' {
+				continue
+			}
+			row = append(row, cell{now, string(r)})
+			if ansi.StringWidth(string(r)) == 2 {
+				row = append(row, cell{style: now})
 			}
 		}
 		rows = append(rows, row)

@@ -33,6 +33,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestWide: a wide character takes two cells, and what is behind it stands where it does on a
+// terminal.
+func TestWide(t *testing.T) {
+	picture := draw(parse("日本 x", 1), "#000000", "#ffffff")
+	for _, want := range []string{`<text x="12.0" y="25.0" textLength="33.6" lengthAdjust="spacingAndGlyphs" fill="#ffffff">日本</text>`, `<text x="54.0" `, `viewBox="0 0 74 `} {
+		if !bytes.Contains(picture, []byte(want)) {
+			t.Errorf("no %s in\n%s", want, picture)
+		}
+	}
+}
+
 // TestDraw looks for words at the places of their cells, and nothing else.
 func TestDraw(t *testing.T) {
 	picture := draw(parse("  ab <c>█▏▂\n\x1b[7mx\x1b[0m", 24), "#000000", "#ffffff")

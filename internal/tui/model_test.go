@@ -275,6 +275,14 @@ func TestNearest(t *testing.T) {
 		if got, _ := nearest(hits, client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
 			t.Errorf("from %s by %d, %d: %q, want %q", test.from, test.dx, test.dy, got.UUID, test.want)
 		}
+		// Strips above the cards, in another order, change nothing.
+		var strips []view.Hit
+		for i := range 7 {
+			strips = append(strips, view.Hit{X: 50, Y: 100 + i, W: 100, H: 1, Key: client.Key{UUID: string(rune('6' - i))}})
+		}
+		if got, _ := nearest(append(strips, hits...), client.Key{UUID: test.from}, test.dx, test.dy); got.UUID != test.want {
+			t.Errorf("with strips, from %s by %d, %d: %q, want %q", test.from, test.dx, test.dy, got.UUID, test.want)
+		}
 	}
 }
 

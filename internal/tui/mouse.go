@@ -34,17 +34,23 @@ func moveTo(dx, dy int) func(*model) {
 }
 
 // nearest returns the device that is drawn nearest to k in a direction. One in the
-// same row or column comes before a nearer one.
+// same row or column comes before a nearer one. Where a device is drawn twice, the last counts:
+// cards come behind strips.
 func nearest(hits []view.Hit, k client.Key, dx, dy int) (client.Key, bool) {
-	at := slices.IndexFunc(hits, func(h view.Hit) bool { return h.Key == k })
-	if at < 0 || k == (client.Key{}) {
+	places := map[client.Key]view.Hit{}
+	for _, h := range hits {
+		places[h.Key] = h
+	}
+	delete(places, client.Key{})
+	from, ok := places[k]
+	if !ok {
 		return client.Key{}, false
 	}
-	from, best, found := hits[at], 0, client.Key{}
+	best, found := 0, client.Key{}
 	for _, h := range hits {
 		along := (h.X-from.X)*dx + (h.Y-from.Y)*dy
 		across := (h.X-from.X)*dy + (h.Y-from.Y)*dx
-		if h.Key == (client.Key{}) || along <= 0 {
+		if h != places[h.Key] || along <= 0 {
 			continue
 		}
 		if distance := along + 8*max(across, -across); found == (client.Key{}) || distance < best {

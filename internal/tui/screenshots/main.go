@@ -22,18 +22,20 @@ import (
 type shot struct {
 	name          string
 	width, height int
-	keys          []string      // pressed one after the other
-	after         time.Duration // of the demo, five times as fast as it is
+	keys          []string // pressed one after the other
 }
 
-// shots show each view where something happens: GPU 3 has just fallen off the bus, GPU 5
-// is hot.
+// shots show the views as the demo opens: GPU 3 has fallen off the bus, GPU 5 is hot, and GPU 6
+// is held by a notebook that does nothing.
 var shots = []shot{
-	{"fleet", 160, 45, nil, 25 * time.Second},
-	{"small", 80, 24, nil, 25 * time.Second},
-	{"focus", 150, 45, []string{":focus 5", "Enter"}, 38 * time.Second},
-	{"plot", 160, 45, []string{"p"}, 42 * time.Second},
+	{"fleet", 160, 45, nil},
+	{"small", 80, 24, nil},
+	{"focus", 150, 45, []string{":focus 5", "Enter"}},
+	{"plot", 160, 45, []string{"p"}},
 }
+
+// patience is how long the demo may take to open.
+const patience = 30 * time.Second
 
 // themes are what the terminal looks like.
 var themes = []struct {
@@ -90,12 +92,19 @@ func (s shot) capture(program, theme string) (string, error) {
 		}
 		return string(out), nil
 	}
-	play := fmt.Sprintf("env TERM=xterm-256color COLORTERM=truecolor %s --tui --backend=replay --poll=200ms", program)
+	play := fmt.Sprintf("env TERM=xterm-256color COLORTERM=truecolor %s --tui --backend=replay", program)
 	if _, err := tmux("new-session", "-d", "-x", fmt.Sprint(s.width), "-y", fmt.Sprint(s.height), play); err != nil {
 		return "", err
 	}
 	defer func() { _, _ = tmux("kill-server") }()
-	time.Sleep(2 * time.Second)
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		if screen, err := tmux("capture-pane", "-p"); err != nil || strings.Contains(screen, "forgotten") {
+			break
+		}
+		if time.Since(begun) > patience {
+			return "", fmt.Errorf("%s: the demo does not open", s.name)
+		}
+	}
 	keys := append([]string{":theme " + theme, "Enter"}, s.keys...)
 	for _, key := range keys {
 		if _, err := tmux("send-keys", key); err != nil {
@@ -103,7 +112,7 @@ func (s shot) capture(program, theme string) (string, error) {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-	time.Sleep(s.after)
+	time.Sleep(time.Second)
 	screen, err := tmux("capture-pane", "-p", "-e")
 	if err == nil && strings.Count(screen, "\n") < s.height/2 {
 		err = fmt.Errorf("%s shows nothing:\n%s", s.name, screen)

@@ -188,6 +188,9 @@ func drawRun(out *bytes.Buffer, run []cell, x, y int, paper, ink string) {
 	if back != "" {
 		fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.0f" fill="%s"/>`+"\n", left, top, wide, cellHeight, back)
 	}
+	if front == back {
+		return
+	}
 	for begin := 0; begin < len(run); {
 		if x, y, wide, high, ok := block(run[begin].text); ok {
 			fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.2f" fill="%s"/>`+"\n", left+(float64(begin)+x)*cellWidth, top+y*cellHeight, wide*cellWidth+overlap, high*cellHeight+overlap, front)

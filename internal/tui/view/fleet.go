@@ -250,6 +250,7 @@ func (f *fleetView) detail(r screen.Rect, s *State) {
 		f.slots = f.slots[:0]
 		f.placeColumns(s, r.W)
 		f.lines(r.Sub(0, r.H-2, r.W, 2), s, []*client.GPU{selected})
+		s.Hits = s.Hits[:len(s.Hits)-1] // it stands above
 	}
 }
 

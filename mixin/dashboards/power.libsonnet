@@ -68,7 +68,7 @@ local v = import '../lib/variable.libsonnet';
             'Mean over all busy boards, by reason; reasons overlap. "power" is the normal one under full load.',
             'percentunit',
             [p.query(
-              'sum by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)\n/ on () group_left ()\ncount(max by (%s) (device:kpulse_gpu_busy:rate5m%s) > 0)' % [recorded, labels.board(c), recorded],
+              'sum by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)\n/ on () group_left ()\nsum(host:kpulse_gpus_busy:count%s)' % [recorded, recorded],
               '{{reason}}'
             )]
           ) + p.range(0, 1)),

@@ -31,9 +31,9 @@ func readFor(read, window time.Duration) *State {
 // TestYoungHistoryFillsHalf holds that what was read for a while fills about half of a wide
 // raster, and that one of a whole window shows little more than it.
 func TestYoungHistoryFillsHalf(t *testing.T) {
-	for cells := 60; cells <= 310; cells += 10 {
+	for cells := 60; cells <= 310; cells += 25 {
 		for _, perCell := range []int{1, 2} {
-			for read := 10 * time.Second; read <= 12*time.Minute; read = read * 5 / 4 {
+			for read := 10 * time.Second; read <= 12*time.Minute; read = read * 3 / 2 {
 				s := readFor(read, 0)
 				r := rasterOf(s, cells, perCell)
 				shown := r.cell() * time.Duration(cells)

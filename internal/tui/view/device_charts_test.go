@@ -26,6 +26,8 @@ func TestFocusIsFull(t *testing.T) {
 		{"sixteen", 240, 67, "Real util|wasted|Memory|Power|GPU temp|NVLink|PCIe RX|SM active|Tensor|DRAM"},
 		{"eight", 300, 80, "Real util|wasted|Memory|Power|GPU temp|NVLink|PCIe RX|SM active|Tensor|DRAM"},
 		{"one", 120, 40, "Real util|GPU util|wasted"},
+		{"eight", 150, 45, "Real util|GPU util|wasted|Memory|Power"},
+		{"sixteen", 140, 45, "Real util|GPU util|wasted|Memory|Power"},
 	} {
 		s := state(test.scenario)
 		s.Selected = s.GPUs[0].Key

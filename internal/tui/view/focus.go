@@ -21,10 +21,11 @@ type focusView struct {
 }
 
 const (
-	// focusBeside is the width from which the others are shown, focusFleet their width.
-	focusBeside, focusFleet = 140, 48
+	// focusBeside is the width from which the others are shown, focusFleet their width: less
+	// where the panel would be narrower than focusPanel, which has two good columns.
+	focusBeside, focusFleet, focusPanel = 140, 48, 110
 	// focusColumn is the least width of a column of readings.
-	focusColumn = 52
+	focusColumn = 46
 	// focusFacts is the number of rows of facts; a panel lower than focusLow has one.
 	focusFacts, focusLow = 3, 12
 	// focusJob is the height from which a panel has a row for the job.
@@ -46,11 +47,12 @@ func (f *focusView) Draw(r screen.Rect, s *State) {
 	g := s.current(selected)
 	panel, charts := r, f.fleet.chartsOf(s, g)
 	if r.W >= focusBeside {
-		side := r.Sub(0, 0, focusFleet, r.H)
+		w := min(focusFleet, r.W-focusPanel-1)
+		side := r.Sub(0, 0, w, r.H)
 		used := f.others(side, s)
 		n := f.beside(side.Sub(0, used+1, side.W, side.H), s, g, charts[1:])
 		charts = slices.Delete(charts, 1, 1+n)
-		panel = r.Sub(focusFleet+1, 0, r.W-focusFleet-1, r.H)
+		panel = r.Sub(w+1, 0, r.W-w-1, r.H)
 	}
 	in := cardFrame(panel, s, g, true, freshness, since)
 	hit(panel, s, g.Key)
@@ -256,8 +258,8 @@ const (
 	focusTitle, focusNow             = 15, 11
 	focusNumber                      = 6
 	focusNowLimit                    = focusNumber + 10 // such as "  71.0/140.8 GiB"
-	focusLimitFrom, focusHistoryFrom = 50, 50
-	focusBarLeast, focusBarMost      = 8, 24
+	focusLimitFrom, focusHistoryFrom = 46, 46
+	focusBarLeast, focusBarMost      = 6, 24
 	focusLinkBarFrom                 = 64 // with a bar beside the trend of a link
 )
 

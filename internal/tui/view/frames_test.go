@@ -45,7 +45,9 @@ var goldenFrames = []struct {
 
 	{40, 10, Focus, []string{"eight"}},
 	{80, 24, Focus, []string{"eight", "sick", "missing", "mig"}},
+	{100, 30, Focus, []string{"eight"}},
 	{120, 30, Focus, []string{"one"}},
+	{140, 40, Focus, []string{"story"}},
 	{120, 40, Focus, []string{"one"}},
 	{160, 45, Focus, []string{"sick", "racks", "cut", "story", "mono", "ascii"}},
 	{240, 67, Focus, []string{"sixteen"}},

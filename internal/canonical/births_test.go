@@ -28,8 +28,8 @@ func TestNewborns(t *testing.T) {
 	} {
 		at := start.Add(step.at)
 		for c := range NumClasses {
-			if step.bear.Has(Class(c)) {
-				n.Bear(Class(c), at)
+			if step.bear.Has(c) {
+				n.Bear(c, at)
 			}
 		}
 		if got := n.Grow(at, youth); got != step.want {

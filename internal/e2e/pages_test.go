@@ -122,8 +122,8 @@ func TestSpelling(t *testing.T) {
 		}
 		return strings.Fields(string(out))
 	}
-	if got := unknown("Prometheus scrapes a recieved exporter\n"); !slices.Equal(got, []string{"recieved"}) {
-		t.Fatalf("hunspell finds %v misspelled, which only recieved is", got)
+	if got := unknown("Prometheus scrapes an exportter\n"); !slices.Equal(got, []string{"exportter"}) {
+		t.Fatalf("hunspell finds %v misspelled, which only exportter is", got)
 	}
 	for page, text := range markdown(t) {
 		if page == "deploy/xids.md" {

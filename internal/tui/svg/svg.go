@@ -193,8 +193,12 @@ func drawRun(out *bytes.Buffer, run []cell, x, y int, paper, ink string) {
 	}
 	for begin := 0; begin < len(run); {
 		if x, y, wide, high, ok := block(run[begin].text); ok {
-			fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.2f" fill="%s"/>`+"\n", left+(float64(begin)+x)*cellWidth, top+y*cellHeight, wide*cellWidth+overlap, high*cellHeight+overlap, front)
-			begin++
+			n := 1 // cells that join
+			for wide == 1 && begin+n < len(run) && run[begin+n].text == run[begin].text {
+				n++
+			}
+			fmt.Fprintf(out, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.2f" fill="%s"/>`+"\n", left+(float64(begin)+x)*cellWidth, top+y*cellHeight, (float64(n-1)+wide)*cellWidth+overlap, high*cellHeight+overlap, front)
+			begin += n
 			continue
 		}
 		end := begin

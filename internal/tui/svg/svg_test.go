@@ -77,3 +77,22 @@ func TestDraw(t *testing.T) {
 		t.Errorf("%d texts in\n%s", texts, picture)
 	}
 }
+
+// TestBlocksJoin holds that equal blocks next to each other are one rectangle, and others none.
+func TestBlocksJoin(t *testing.T) {
+	picture := draw(parse("▇▇▇▅▅ ▇▏▏", 1), "#000000", "#ffffff")
+	for _, want := range []string{
+		`<rect x="12.0" y="14.1" width="25.50" height="15.17" fill="#ffffff"/>`,
+		`<rect x="37.2" y="18.4" width="17.10" height="10.93" fill="#ffffff"/>`,
+		`<rect x="62.4" y="14.1" width="8.70" height="15.17" fill="#ffffff"/>`,
+		`<rect x="70.8" y="12.0" width="1.35" height="17.30" fill="#ffffff"/>`,
+		`<rect x="79.2" y="12.0" width="1.35" height="17.30" fill="#ffffff"/>`,
+	} {
+		if !bytes.Contains(picture, []byte(want)) {
+			t.Errorf("no %s in\n%s", want, picture)
+		}
+	}
+	if n := bytes.Count(picture, []byte("<rect")); n != 6 { // one is the paper
+		t.Errorf("%d rectangles:\n%s", n, picture)
+	}
+}

@@ -225,8 +225,8 @@ func (d *doctor) examine(ctx context.Context, checkups []checkup) []diagnosis {
 			rows[i] = diagnosis{Check: c.name, checkup: c}
 			select {
 			case rows[i].finding = <-found:
-			case <-time.After(patience + 3*probeGrace):
-				rows[i].finding = finding{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "see whether the kernel or a driver hangs (dmesg), or give it longer: --timeout=1m"}
+			case <-time.After(patience + 4*probeGrace):
+				rows[i].finding = finding{State: stateSilent, Found: "no answer within " + patience.String(), Remedy: "see whether the kernel or a driver hangs (dmesg), " + giveLonger}
 			}
 		})
 	}

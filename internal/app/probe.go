@@ -86,7 +86,11 @@ func (o *options) probePods(ctx context.Context) []probed {
 	}
 	found := finder.List(ctx)
 	if len(found) == 0 {
-		return []probed{failedProbe("", noPods(finder, o))}
+		failed := failedProbe("", noPods(finder, o))
+		if ctx.Err() != nil {
+			failed.Kind = string(source.Timeout)
+		}
+		return []probed{failed}
 	}
 	sources := make([]sourceSettings, len(found))
 	for i := range found {
@@ -166,18 +170,18 @@ func (o *options) probeSource(ctx context.Context, s *sourceSettings) (got probe
 	}
 }
 
-// longer is how to give a check more time.
-const longer = "or give it longer: --timeout=1m"
+// giveLonger is how to give a check more time.
+const giveLonger = "or give it longer: --timeout=1m"
 
 // slow is what to do about a source that did not answer in the time of the doctor.
 func (s *sourceSettings) slow(name string) string {
 	switch {
 	case s.look != "":
-		return "look at " + s.look + "; " + longer
+		return "look at " + s.look + "; " + giveLonger
 	case s.backend.overHTTP:
-		return "see what takes it so long: curl " + name + "; " + longer
+		return "see what takes it so long: curl " + name + "; " + giveLonger
 	}
-	return "see whether the host engine and the driver answer: nvidia-smi; " + longer
+	return "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger
 }
 
 // failedProbe is a source that could not be read.
@@ -212,17 +216,25 @@ func (p *probed) take(s *canonical.Snapshot) {
 }
 
 // probe has a process of its own read what variables name, or with podsWord the exporters
-// that are discovered with them, and returns what came of it. One that does not end in time is
-// told to, and then killed; if that does not end it either, it is the kernel's.
+// that are discovered with them, and returns what came of it. One that does not end soon after
+// its time is told to, and then killed; if that does not end it either, it is the kernel's.
 func (d *doctor) probe(ctx context.Context, variables []string, words ...string) []probed {
-	if deadline, is := ctx.Deadline(); is { // a tenth is to end and tell
-		variables = append(variables, settingOf("timeout").variable()+"="+config.Duration(max(time.Until(deadline)*9/10, time.Millisecond)).String())
+	if deadline, is := ctx.Deadline(); is {
+		variables = append(variables, settingOf("timeout").variable()+"="+config.Duration(max(time.Until(deadline), time.Millisecond)).String())
 	}
-	out, err := itself.Output(ctx, probeGrace, append([]string{"doctor", probeWord}, words...), append(othersOf(d.environment), variables...))
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // it may have begun late
+			time.Sleep(probeGrace)
+		}
+		end()
+	})()
+	out, err := itself.Output(longer, probeGrace, append([]string{"doctor", probeWord}, words...), append(othersOf(d.environment), variables...))
 	var all []probed
 	if json.Unmarshal(out, &all) != nil || len(all) == 0 {
 		if ctx.Err() != nil {
-			return []probed{{Kind: string(source.Timeout), Cause: "no reading in the time that doctor gave it", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + longer}}
+			return []probed{{Kind: string(source.Timeout), Cause: "no reading in the time that doctor gave it", Remedy: "see whether the host engine and the driver answer: nvidia-smi; " + giveLonger}}
 		}
 		return []probed{{Kind: string(source.Broken), Cause: "the reading ended the process that made it: " + errorText(err), Remedy: "report this with the output of: kpulse-proxy --once"}}
 	}

@@ -51,10 +51,13 @@ const (
 	full     form = "full"
 )
 
+// formOrder has all of them, in the order of tables.
+var formOrder = []form{exporter, lean, full}
+
 // formsOf reads a list of forms.
 func formsOf(list string) (all []form, err error) {
 	for name := range strings.SplitSeq(list, ",") {
-		if !slices.Contains([]form{exporter, lean, full}, form(name)) {
+		if !slices.Contains(formOrder, form(name)) {
 			return nil, fmt.Errorf("%q is no form; give some of exporter,lean,full", name)
 		}
 		all = append(all, form(name))

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,7 +16,7 @@ type output struct {
 }
 
 // add shows a row. In a page it takes the place of the one with the same first cells, of which
-// there are keys; a row of a new size or group comes last.
+// there are keys, the first two of them size and form; else it comes behind the others of these.
 func (o *output) add(keys int, cells ...string) error {
 	row := "| " + strings.Join(cells, " | ") + " |"
 	if o.page == "" {
@@ -42,6 +44,12 @@ func (o *output) add(keys int, cells ...string) error {
 	} else {
 		rows[at] = row
 	}
+	slices.SortStableFunc(rows[2:], func(a, b string) int {
+		ofA, ofB := strings.Split(a, " | "), strings.Split(b, " | ")
+		sizeA, _ := strconv.Atoi(strings.TrimPrefix(ofA[0], "| "))
+		sizeB, _ := strconv.Atoi(strings.TrimPrefix(ofB[0], "| "))
+		return cmp.Or(cmp.Compare(sizeA, sizeB), cmp.Compare(slices.Index(formOrder, form(ofA[1])), slices.Index(formOrder, form(ofB[1]))))
+	})
 	return os.WriteFile(o.page, []byte(before+begin+"\n"+strings.Join(rows, "\n")+"\n\n"+end+after), 0o644) //nolint:gosec // a page for all to read
 }
 

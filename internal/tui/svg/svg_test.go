@@ -82,9 +82,9 @@ func TestDraw(t *testing.T) {
 func TestBlocksJoin(t *testing.T) {
 	picture := draw(parse("▇▇▇▅▅ ▇▏▏", 1), "#000000", "#ffffff")
 	for _, want := range []string{
-		`<rect x="12.0" y="14.1" width="25.50" height="15.17" fill="#ffffff"/>`,
+		`<rect x="12.0" y="14.1" width="25.50" height="15.18" fill="#ffffff"/>`,
 		`<rect x="37.2" y="18.4" width="17.10" height="10.93" fill="#ffffff"/>`,
-		`<rect x="62.4" y="14.1" width="8.70" height="15.17" fill="#ffffff"/>`,
+		`<rect x="62.4" y="14.1" width="8.70" height="15.18" fill="#ffffff"/>`,
 		`<rect x="70.8" y="12.0" width="1.35" height="17.30" fill="#ffffff"/>`,
 		`<rect x="79.2" y="12.0" width="1.35" height="17.30" fill="#ffffff"/>`,
 	} {

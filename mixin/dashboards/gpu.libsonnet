@@ -1,6 +1,7 @@
 // GPU: is this one all right, and what is it doing? One board with its MIG instances.
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
+local incidents = import '../lib/incidents.libsonnet';
 local labels = import '../lib/labels.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
@@ -194,29 +195,20 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
           ) + colors.count + p.noValue('none')),
-          d.at(5, 7, p.table(
-                       'XIDs by code',
-                       'How often each code came within the time range, and since it was first seen; also of a GPU that was reset or is gone. `kpulse-proxy explain xid CODE` says what to do. 45 follows whatever ends a process.',
-                       'none',
-                       [
-                         p.rows('round(max by (%s, xid) (increase(kpulse_gpu_xid_errors_total%s[$__range])))' % [labels.board(c), raw()]),
-                         p.rows('max by (%s, xid) (last_over_time(kpulse_gpu_xid_errors_total%s[$__range]))' % [labels.board(c), raw()]),
-                       ]
-                     ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([['xid', 'XID'], ['Value #A', 'In range'], ['Value #B', 'In all']])
-                     + p.decimals(0)),
-          d.at(5, 7, p.timeseries(
+          d.at(20, 7, incidents.xidCodes(c, ', uuid="$gpu"')),
+          d.at(8, 7, p.timeseries(
             'Memory errors per hour',
             'ECC errors of the hour before. Uncorrectable ones cost the job.',
             'suffix:/h',
             [p.query(q.perHour('kpulse_gpu_ecc_errors_total', raw(', scope="volatile"'), labels.board(c) + ', severity'), '{{severity}}')]
           ) + p.lines([['correctable', 'yellow'], ['uncorrectable', 'red']]) + p.decimals(0)),
-          d.at(5, 7, p.timeseries(
+          d.at(8, 7, p.timeseries(
             'NVLink errors per hour',
             'Errors of the hour before, by kind. Steady ones want a look at cable and switch.',
             'suffix:/h',
             [p.query(q.perHour('kpulse_gpu_nvlink_errors_total', raw(), labels.board(c) + ', kind'), '{{kind}}')]
           ) + p.decimals(0)),
-          d.at(5, 7, p.timeseries(
+          d.at(8, 7, p.timeseries(
             'PCIe replays per minute',
             'The mean of a quarter of an hour; from %g on the alert fires. Steady ones want a look at the slot and the riser.' % c.pcieReplaysPerMinute,
             'suffix:/min',

@@ -132,17 +132,18 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     + { fieldConfig+: { defaults+: { noValue: 'nothing fires' } } },
 
   // came is how many XIDs of each board and code came within a range of samples, such as $__range.
-  came(c, range):: 'max by (%s, xid) (sum_over_time(device:kpulse_gpu_xid_errors:increase1m%s[%s]))' % [labels.board(c), q.recorded(c), range],
+  // more adds matchers.
+  came(c, range, more=''):: 'max by (%s, xid) (sum_over_time(device:kpulse_gpu_xid_errors:increase1m%s[%s]))' % [labels.board(c), q.recorded(c, more), range],
 
   // xidCodes is a table of the codes that came, in words; xidBoards one of the boards that they came on.
-  xidCodes(c):: p.table(
+  xidCodes(c, more=''):: p.table(
     'XIDs by code',
     'The codes that came within the time range, what each means and asks for, the latest first. Many boards at once: a program or a driver, not a board.',
     'none',
     [
-      p.rows(copied('sum by (xid) (%s)' % self.came(c, '$__range'))),
-      p.rows(copied('count by (xid) (%s)' % self.came(c, '$__range'))),
-      p.rows(copied('1000 * (max by (xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (xid) %s)' % [q.recorded(c), self.came(c, '$__range')])),
+      p.rows(copied('sum by (xid) (%s)' % self.came(c, '$__range', more))),
+      p.rows(copied('count by (xid) (%s)' % self.came(c, '$__range', more))),
+      p.rows(copied('1000 * (max by (xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (xid) %s)' % [q.recorded(c, more), self.came(c, '$__range', more)])),
     ]
   ) + p.joined + p.sorted('Value #C') + p.renamed([
     ['xid', 'XID'],

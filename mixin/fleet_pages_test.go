@@ -1,6 +1,7 @@
 package mixin_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -89,6 +90,7 @@ func openFleet(t *testing.T) *playedFleet {
 	start(t, address, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address,
 		"--storage.tsdb.retention.time=10y", "--query.timeout=10m")
 	f.asker = newAsker("http://" + address)
+	f.asker.timed = f.limit(t) > 0
 	return f
 }
 
@@ -306,12 +308,12 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	}
 	f.report(t, found)
 	t.Logf("%d pages were opened, %d panels looked at, %d questions asked", len(all), found.panels, len(f.known))
-	for _, s := range found.slowest(5) {
-		t.Logf("%s/%s %s: %.2f s, %d samples", s.at.page, s.at.panel, s.where, s.took.Seconds(), s.samples)
+	for _, s := range found.largest(10) {
+		t.Logf("%s/%s %s: %.2f s of CPU, %d samples", s.at.page, s.at.panel, s.where, s.took.Seconds(), s.samples)
 	}
 }
 
-// limit is how long a question may take: KPULSE_FLEET_SLOWEST, 0 for any time.
+// limit is how much CPU a question may take: KPULSE_FLEET_SLOWEST, 0 for any.
 func (f *playedFleet) limit(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("KPULSE_FLEET_SLOWEST")
@@ -348,6 +350,9 @@ func (p *page) mark(found *findings, a annotation, at place, where string) {
 	defer found.mu.Unlock()
 	if found.marks == nil {
 		found.marks = map[place]int{}
+	}
+	if a.Enable { // else only whoever switches it on waits for it
+		found.costs = append(found.costs, cost{at, where, r.took, r.samples})
 	}
 	found.marks[at] += len(r.series)
 }
@@ -459,8 +464,12 @@ func (f *playedFleet) checkUnmet(t *testing.T) {
 	}
 }
 
-// slowest returns the questions that took longest, each once.
-func (f *findings) slowest(n int) []cost {
-	slices.SortFunc(f.costs, func(a, b cost) int { return int(b.took - a.took) })
-	return f.costs[:min(n, len(f.costs))]
+// largest returns the questions that took most CPU or, where that was not measured, that
+// looked at most samples.
+func (f *findings) largest(n int) []cost {
+	slices.SortFunc(f.costs, func(a, b cost) int {
+		return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(b.samples, a.samples))
+	})
+	each := slices.CompactFunc(slices.Clone(f.costs), func(a, b cost) bool { return a.at == b.at && a.took == b.took && a.samples == b.samples })
+	return each[:min(n, len(each))]
 }

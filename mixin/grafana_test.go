@@ -2,7 +2,9 @@ package mixin_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"net/url"
@@ -248,13 +250,14 @@ func (s series) text() string {
 // result is what Prometheus says to a question.
 type result struct {
 	series  []series
-	samples int // that were looked at
-	took    time.Duration
+	samples int           // that were looked at
+	took    time.Duration // of CPU; 0 where that is not asked for
 }
 
 // asker asks a Prometheus each question once. It may be used from several goroutines.
 type asker struct {
 	prometheus string
+	timed      bool // there is one question at a time, and the CPU of each counts
 	mu         sync.Mutex
 	known      map[string]*asked
 	labels     sync.Map // values of labels, by what was asked
@@ -298,14 +301,37 @@ func (a *asker) ask(q question) (result, error) {
 				}
 			}
 		}
-		began := time.Now()
-		k.err = get(address, &answer)
+		before, err := a.spent()
+		k.err = errors.Join(err, get(address, &answer))
+		after, err := a.spent()
 		if k.err == nil && answer.Status != "success" {
 			k.err = fmt.Errorf("%s", answer.Error)
 		}
-		k.result = result{answer.Data.Result, answer.Data.Stats.Samples.TotalQueryableSamples, time.Since(began)}
+		k.err = errors.Join(k.err, err)
+		k.result = result{answer.Data.Result, answer.Data.Stats.Samples.TotalQueryableSamples, after - before}
 	})
 	return k.result, k.err
+}
+
+// spent is the CPU that the Prometheus has taken, if the questions are timed: on a machine that
+// others use too, the time that passes says nothing.
+func (a *asker) spent() (time.Duration, error) {
+	if !a.timed {
+		return 0, nil
+	}
+	res, err := client.Get(a.prometheus + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "\nprocess_cpu_seconds_total ")
+	line, _, _ := strings.Cut(rest, "\n")
+	seconds, err := strconv.ParseFloat(line, 64)
+	return time.Duration(seconds * float64(time.Second)), err
 }
 
 func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }

@@ -339,7 +339,7 @@ func (s servers) holds(expr string) bool {
 }
 
 // client gives up on what hangs.
-var client = http.Client{Timeout: time.Minute}
+var client = http.Client{Timeout: 5 * time.Minute}
 
 func get(address string, answer any) error {
 	res, err := client.Get(address)

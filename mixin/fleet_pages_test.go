@@ -308,7 +308,7 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	}
 	f.report(t, found)
 	t.Logf("%d pages were opened, %d panels looked at, %d questions asked", len(all), found.panels, len(f.known))
-	for _, s := range found.largest(10) {
+	for _, s := range found.largest(20) {
 		t.Logf("%s/%s %s: %.2f s of CPU, %d samples", s.at.page, s.at.panel, s.where, s.took.Seconds(), s.samples)
 	}
 }
@@ -464,12 +464,11 @@ func (f *playedFleet) checkUnmet(t *testing.T) {
 	}
 }
 
-// largest returns the questions that took most CPU or, where that was not measured, that
-// looked at most samples.
+// largest returns the questions that took most CPU, none where that was not measured. One that
+// stands for several choices comes once.
 func (f *findings) largest(n int) []cost {
-	slices.SortFunc(f.costs, func(a, b cost) int {
-		return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(b.samples, a.samples))
-	})
-	each := slices.CompactFunc(slices.Clone(f.costs), func(a, b cost) bool { return a.at == b.at && a.took == b.took && a.samples == b.samples })
+	measured := slices.DeleteFunc(slices.Clone(f.costs), func(c cost) bool { return c.took == 0 })
+	slices.SortFunc(measured, func(a, b cost) int { return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(a.where, b.where)) })
+	each := slices.CompactFunc(measured, func(a, b cost) bool { return a.at == b.at && a.took == b.took && a.samples == b.samples })
 	return each[:min(n, len(each))]
 }

@@ -70,7 +70,7 @@ func incidents(fleet []*host, length time.Duration) []Incident {
 	add("", "", east, 1, 1, 50*time.Minute, 0, func(s *state) { s.replays, s.width = .2, 8 })
 	add("", "", east, 1, 2, 50*time.Minute, 0, func(s *state) { s.remaps = 1 })
 	// The middle one of its three instances is cut in two.
-	add("", "", east, 5, 7, 35*time.Minute, 0, func(s *state) {
+	add("", "", west, 5, 7, 35*time.Minute, 0, func(s *state) {
 		small, profile := s.parts[1], s.parts[2].profile
 		small.profile, small.id, small.slices = profile, "10", 1
 		s.parts = []part{s.parts[0], s.parts[2], small}

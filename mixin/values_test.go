@@ -321,6 +321,16 @@ func TestEventsAreMarkedOnce(t *testing.T) {
 			t.Errorf("%s are marked in the minutes %v, want %v", name, marked, c.want)
 		}
 	}
+	fired := recorded(t, `ALERTS{alertname="KpulseGPUHot",alertstate="firing",severity="warning",cluster="c",hostname="n",gpu="1"} 1x12`,
+		`ALERTS{alertname="KpulseGPUReplace",alertstate="firing",severity="critical",cluster="c",hostname="n2",gpu="1"} 1x12`,
+		`ALERTS{alertname="KpulseProxyInstanceDown",alertstate="firing",severity="warning",cluster="c",instance="n:9401"} 1x12`,
+		`ALERTS{alertname="KpulseUpstreamSlow",alertstate="firing",severity="warning",cluster="c",instance="n2:9401"} 1x12`)
+	for host, names := range map[string]string{"n": "KpulseGPUHot KpulseProxyInstanceDown", ".*": "KpulseGPUHot KpulseGPUReplace KpulseProxyInstanceDown KpulseUpstreamSlow"} {
+		got := slices.Sorted(maps.Keys(fired.asked(t, annotationOf(t, "kpulse-node", "Alerts"), 12, "alertname", "$hostname", host)))
+		if strings.Join(got, " ") != names {
+			t.Errorf("of host %s are marked %q, want %s", host, got, names)
+		}
+	}
 	restarts := scraped(t, `process_start_time_seconds{cluster="c",job="kpulse-proxy-telemetry",instance="a"} 1000x19 1300x40`).
 		asked(t, annotationOf(t, "kpulse-proxy", "Proxy restarts"), 12, "instance")
 	want(t, "restarts", at(restarts, 5), map[string]float64{"a": 1})

@@ -28,12 +28,12 @@ local annotation(name, color, enable, expr, title, tags) = {
     local cluster = '%s=~"$cluster"' % c.clusterLabel,
     local board = cluster + ', ' + if has('gpu') then 'uuid=~"$gpu"' else 'hostname=~"$hostname"',
     local close = one('gpu') || one('hostname'),
-    // Alerts of no host are of all of them.
+    // What selects the alerts of the page. Those of a proxy have no hostname, but an address.
     local alerted =
-      if has('gpu') then board
-      else if has('hostname') then cluster + ', hostname=~"$hostname|"'
-      else if has('instance') then cluster + ', instance=~"$instance", instance!=""'
-      else cluster,
+      if has('gpu') then [board]
+      else if has('hostname') then [board, cluster + ', hostname="", instance=~"($hostname)([.:].*)?"']
+      else if has('instance') then [cluster + ', instance=~"$instance", instance!=""']
+      else [cluster],
     local raw(name, more='') = '%s{%s%s%s}' % [name, c.kpulseMatchers, board, more],
     local event(name, color, expr, title, tags) = annotation(name, color, close, expr, title, tags),
 
@@ -42,8 +42,10 @@ local annotation(name, color, enable, expr, title, tags) = {
               'Alerts',
               'red',
               true,
-              'max by (alertname, severity%s) (max_over_time(ALERTS{alertname=~"Kpulse.*", alertstate="firing", %s}[$__interval]))'
-              % [if close then ', hostname, gpu' else '', alerted],
+              'max by (alertname, severity%s) (%s)' % [
+                if close then ', hostname, gpu' else '',
+                std.join(' or ', ['max_over_time(ALERTS{alertname=~"Kpulse.*", alertstate="firing", %s}[$__interval])' % selector for selector in alerted]),
+              ],
               '{{alertname}}',
               'severity' + if close then ',hostname,gpu' else ''
             ),

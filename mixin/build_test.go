@@ -3,6 +3,7 @@ package mixin_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -176,4 +177,30 @@ func sorted[V any](set map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// TestDashboardsSayWhatChanged: each has its version, and what that brought, beside its links.
+func TestDashboardsSayWhatChanged(t *testing.T) {
+	files, err := filepath.Glob("dashboards_out/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d struct {
+			Version int
+			Links   []struct{ Title, Tooltip, URL string }
+		}
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatal(file, err)
+		}
+		if !slices.ContainsFunc(d.Links, func(l struct{ Title, Tooltip, URL string }) bool {
+			return d.Version > 1 && l.Title == fmt.Sprintf("Version %d", d.Version) && len(l.Tooltip) > 40 && strings.HasSuffix(l.URL, "/CHANGELOG.md")
+		}) {
+			t.Errorf("%s does not say what version %d brought: %+v", file, d.Version, d.Links)
+		}
+	}
 }

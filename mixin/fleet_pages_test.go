@@ -231,7 +231,7 @@ var excused = map[string]excuse{
 	"kpulse-health/NVLink errors per hour":                     {[]string{"one host", "one job", "gone GPU"}, "the host or the cluster had none"},
 	"kpulse-health/PCIe replays per hour":                      {[]string{"one host", "gone GPU"}, "the host had none"},
 	"kpulse-health/XIDs by board":                              {wellHost, "the host had none"},
-	"kpulse-health/XIDs by code":                               {wellHost, "the host had none"},
+	"kpulse-health/XID codes in words":                         {wellHost, "the host had none"},
 	"kpulse-node/Alerts":                                       {[]string{"one job"}, "nothing is wrong with the first host of the cluster"},
 	"kpulse-node/Missing boards":                               {elsewhere, "none of the host is gone"},
 	"kpulse-node/XIDs by board":                                {elsewhere, "the host had none"},

@@ -153,8 +153,8 @@ var emptyInFleet = []string{
 	"Restarts and lost ticks of streams per hour", // the sources are scraped
 	"XIDs by code", // nothing is wrong with the GPU that is looked at
 	// The exporters have no such counters.
-	"Arithmetic pipes", "PCIe traffic", "NVLink traffic", "What holds the clocks down", "Memory errors per hour", "NVLink errors per hour", "PCIe replays per minute", "Memory errors and remapped rows", "Correctable errors by board",
-	"PCIe replays", "NVLink errors", "PCIe width", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
+	"Arithmetic pipes", "PCIe traffic", "NVLink traffic", "What holds the clocks down", "Memory errors per hour", "NVLink errors per hour", "PCIe replays per minute", "Memory errors and remapped rows",
+	"PCIe width", "Power against the limit", "Throttled share of busy time", "GPU-hours of throttling by board",
 }
 
 // checkStore waits until the store alone, which has but what is in the bucket, answers.

@@ -93,7 +93,7 @@ func (m memory) asked(t *testing.T, expr string, minutes int, by string, chosen 
 	t.Helper()
 	length := time.Duration(minutes) * time.Minute
 	values := append(chosen, "$__rate_interval", "75s", "$__range", fmt.Sprintf("%ds", int(length.Seconds())), "$__interval", "1m", `"$gpu"`, `"GPU-0"`)
-	for _, v := range []string{"$cluster", "$hostname", "$namespace", "$hpc_job", "$hpc_user", "$hpc_account", "$instance"} {
+	for _, v := range []string{"$cluster", "$hostname", "$namespace", "$hpc_job", "$hpc_user", "$hpc_account", "$instance", "$model"} {
 		values = append(values, v, ".*")
 	}
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, EnableAtModifier: true})

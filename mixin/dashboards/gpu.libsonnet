@@ -195,7 +195,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
           ) + colors.count + p.noValue('none')),
-          d.at(20, 7, incidents.xidCodes(c, ', uuid="$gpu"')),
+          d.at(20, 7, incidents.xidCodes(c, ', uuid="$gpu"', 'XIDs by code')),
           d.at(8, 7, p.timeseries(
             'Memory errors per hour',
             'ECC errors of the hour before. Uncorrectable ones cost the job.',

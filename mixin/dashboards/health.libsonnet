@@ -126,7 +126,7 @@ local v = import '../lib/variable.libsonnet';
             'Of the hour before, on the ten boards that had most within the time range. A board that stands out gets worse: plan a diagnosis run.',
             'suffix:/h',
             [p.query(perHour('ecc_errors', ', severity="correctable"'), '{{hostname}} GPU {{gpu}}')]
-          ) + p.decimals(0)),
+          ) + p.decimals(0) + p.noValue('none came')),
         ]),
         d.row('Links', [
           d.at(8, 9, p.timeseries(
@@ -134,13 +134,13 @@ local v = import '../lib/variable.libsonnet';
             'Of the hour before, on the ten boards that had most within the time range. Steady replays: reseat the board, look at the riser.',
             'suffix:/h',
             [p.query(perHour('pcie_replays'), '{{hostname}} GPU {{gpu}}')]
-          ) + p.decimals(0)),
+          ) + p.decimals(0) + p.noValue('none came')),
           d.at(8, 9, p.timeseries(
             'NVLink errors per hour',
             'Of the hour before, all kinds together, on the ten boards that had most within the time range. Recovery errors cost time in every collective; the page of the GPU tells kinds apart.',
             'suffix:/h',
             [p.query(perHour('nvlink_errors'), '{{hostname}} GPU {{gpu}}')]
-          ) + p.decimals(0)),
+          ) + p.decimals(0) + p.noValue('none came')),
           d.at(8, 9, p.table(
                        'PCIe width',
                        'Lanes that each link runs on, the 200 narrowest first. Fewer than the others of its host: reseat it. The generation falls when a GPU is idle, which is normal.',

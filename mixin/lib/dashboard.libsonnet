@@ -1,5 +1,6 @@
 // A dashboard of rows of panels, which lays them out and numbers them.
 local annotations = import 'annotations.libsonnet';
+local changes = import 'changes.libsonnet';
 
 local width = 24;
 
@@ -63,7 +64,7 @@ local place(panels, top, first) =
     time: { from: c.grafanaKpulse.period, to: 'now' },
     timepicker: {},
     schemaVersion: 42,
-    version: 1,
+    version: changes.version,
     editable: false,
     graphTooltip: 1,  // a crosshair shared by all panels
     annotations: { list: annotations.of(c, variables) },
@@ -78,6 +79,17 @@ local place(panels, top, first) =
       icon: 'external link',
       tooltip: '',
       url: '',
+    }, {
+      type: 'link',
+      title: 'Version %d' % changes.version,
+      tooltip: changes.line,
+      url: 'https://github.com/kpulse/kpulse-proxy/blob/main/CHANGELOG.md',
+      icon: 'info',
+      tags: [],
+      asDropdown: false,
+      includeVars: false,
+      keepTime: false,
+      targetBlank: true,
     }] + links,
     templating: { list: variables },
     // A step below that of the recorded series would draw nothing more.

@@ -99,17 +99,18 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ]);
     local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, hpc_job' % c.clusterLabel;
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
+    local first = 'topk(%d, max by (%s) (%s))' % [self.rows, by, q.ranked(
+      function(matcher) '(%s)' % firing(', ' + matcher),
+      'severity',
+      [[c.criticalSeverity, 3]] + (if c.warningSeverity == c.criticalSeverity then [] else [[c.warningSeverity, 2]]),
+    )];
     p.table(
       'Alerts',
       'What fires, what cannot wait first. A click on the name opens its runbook, on the UUID the GPU.',
       'none',
       [
-        p.rows('topk(%d, max by (%s) (%s))' % [self.rows, by, q.ranked(
-          function(matcher) '(%s)' % firing(', ' + matcher),
-          'severity',
-          [[c.criticalSeverity, 3]] + (if c.warningSeverity == c.criticalSeverity then [] else [[c.warningSeverity, 2]]),
-        )]),
-        p.rows('1000 * max by (%s) (\n  (%s)\n  and ignoring (alertstate)\n  (%s)\n)' % [by, chosen('ALERTS_FOR_STATE', ''), firing()]),
+        p.rows(first),
+        p.rows(q.among('1000 * max by (%s) (\n  (%s)\n  and ignoring (alertstate)\n  (%s)\n)' % [by, chosen('ALERTS_FOR_STATE', ''), firing()], first, by)),
       ]
     ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([
       ['severity', 'Severity'],
@@ -131,28 +132,29 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
     + { fieldConfig+: { defaults+: { noValue: 'nothing fires' } } },
 
-  // came is how many XIDs of each board and code came within a range of samples, such as $__range.
-  // more adds matchers.
+  // came is how many XIDs of each board and code came within a range of samples, such as $__range; more adds matchers.
   came(c, range, more=''):: 'max by (%s, xid) (sum_over_time(device:kpulse_gpu_xid_errors:increase1m%s[%s]))' % [labels.board(c), q.recorded(c, more), range],
 
   // xidCodes is a table of the codes that came, in words; xidBoards one of the boards that they came on.
-  xidCodes(c, more=''):: p.table(
-    'XIDs by code',
-    'The codes that came within the time range, what each means and asks for, the latest first. Many boards at once: a program or a driver, not a board.',
-    'none',
-    [
-      p.rows(copied('sum by (xid) (%s)' % self.came(c, '$__range', more))),
-      p.rows(copied('count by (xid) (%s)' % self.came(c, '$__range', more))),
-      p.rows(copied('1000 * (max by (xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (xid) %s)' % [q.recorded(c, more), self.came(c, '$__range', more)])),
-    ]
-  ) + p.joined + p.sorted('Value #C') + p.renamed([
-    ['xid', 'XID'],
-    ['meaning', 'What happened'],
-    ['action', 'What to do'],
-    ['Value #A', 'Times'],
-    ['Value #B', 'Boards'],
-    ['Value #C', 'Last'],
-  ]) + p.decimals(0) + p.column('Last', ago) + inWords + { fieldConfig+: { defaults+: { noValue: 'no XID came' } } },
+  xidCodes(c, more='', title='XID codes in words')::
+    local came = self.came(c, '$__range', more);
+    p.table(
+      title,
+      'The codes that came within the time range, what each means and asks for, the latest first; also of what was reset or is gone. On many boards at once: a program or a driver, not a board. 45 follows whatever ends a process.',
+      'none',
+      [
+        p.rows(copied('sum by (xid) (%s)' % came)),
+        p.rows(copied('count by (xid) (%s)' % came)),
+        p.rows(copied('1000 * (max by (xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (xid) %s)' % [q.recorded(c, more), came])),
+      ]
+    ) + p.joined + p.sorted('Value #C') + p.renamed([
+      ['xid', 'XID'],
+      ['meaning', 'What happened'],
+      ['action', 'What to do'],
+      ['Value #A', 'Times'],
+      ['Value #B', 'Boards'],
+      ['Value #C', 'Last'],
+    ]) + p.decimals(0) + p.column('Last', ago) + inWords + { fieldConfig+: { defaults+: { noValue: 'no XID came' } } },
 
   xidBoards(c)::
     local latest = 'topk(%d, 1000 * (max by (%s, xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (%s, xid) %s))' % [self.rows, labels.board(c), q.recorded(c), labels.board(c), self.came(c, '$__range')];

@@ -1,0 +1,83 @@
+package mixin_test
+
+import (
+	"testing"
+)
+
+// goneBoards are hosts of which some boards went, once a minute: on n1 GPU-0 and GPU-1, on n2 one that is back, on n3 one
+// that was replaced, and on n4 an index in which there never was any.
+func goneBoards(t *testing.T) memory {
+	t.Helper()
+	return recorded(t,
+		`kpulse_gpu_present{`+board0+`} 1x2 0x40`, `kpulse_gpu_present{cluster="c",hostname="n",gpu="1",uuid="GPU-1"} 1x3 0x40`, `kpulse_gpu_present{cluster="c",hostname="n",gpu="2",uuid="GPU-2"} 1x40`,
+		`device:kpulse_gpu_gone:timestamp{`+board0+`} _x3 180x40`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n",gpu="1",uuid="GPU-1"} _x4 240x40`,
+		`host:kpulse_gpus_present:count{cluster="c",hostname="n"} 3x2 2 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n"} 3x40`, `host:kpulse_gpus_expected:max1h{cluster="c",hostname="n"} 3x40`,
+		`allocation:kpulse_allocation_gone:info{`+board0+`,hpc_job="17"} _x3 1x40`,
+		`device:kpulse_gpu_xid_seen:timestamp{`+board0+`,xid="31"} 60x40`, `device:kpulse_gpu_xid_seen:timestamp{`+board0+`,xid="79"} _x3 180x40`,
+
+		`kpulse_gpu_present{cluster="c",hostname="n2",gpu="0",uuid="GPU-3"} 1 0 1x40`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n2",gpu="0",uuid="GPU-3"} _ 60`,
+		`host:kpulse_gpus_present:count{cluster="c",hostname="n2"} 1 0 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n2"} 1x40`,
+
+		`kpulse_gpu_present{cluster="c",hostname="n3",gpu="0",uuid="GPU-4"} 1 0x2`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n3",gpu="0",uuid="GPU-4"} _ 60x2`,
+		`kpulse_gpu_present{cluster="c",hostname="n3",gpu="0",uuid="GPU-5"} _x4 1x40`, `host:kpulse_gpus_present:count{cluster="c",hostname="n3"} 1 0x2 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n3"} 1x40`,
+
+		`kpulse_gpu_present{cluster="c",hostname="n4",gpu="7"} 0x40`, `host:kpulse_gpus_present:count{cluster="c",hostname="n4"} 0x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n4"} 0x40`, `host:kpulse_gpus_expected:max1h{cluster="c",hostname="n4"} 1x40`,
+		`host:kpulse_gpus_expected:max1h{cluster="c",hostname="n5"} 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n5"} 1x40`, // silent
+	)
+}
+
+// TestMissingBoards: each board that is gone, since when, with its last XID and who held it; a board that was never seen is
+// missing since now.
+func TestMissingBoards(t *testing.T) {
+	m := goneBoards(t)
+	for _, page := range []string{"kpulse-fleet", "kpulse-health", "kpulse-node"} {
+		expr := exprOf(t, page, "Missing boards", "A")
+		want(t, page+", boards", at(m.asked(t, expr, 12, "uuid"), 12), map[string]float64{"GPU-0": 180e3, "GPU-1": 240e3, "": 720e3})
+		want(t, page+", XIDs", at(m.asked(t, expr, 12, "xid", "$hostname", "n"), 12), map[string]float64{"79": 180e3, "": 240e3})
+		want(t, page+", holders", at(m.asked(t, expr, 12, "hpc_job", "$hostname", "n"), 12), map[string]float64{"17": 180e3, "": 240e3})
+	}
+	want(t, "how many", at(m.asked(t, exprOf(t, "kpulse-fleet", "Gone", "A"), 12, ""), 12), map[string]float64{"": 3})
+	want(t, "GPUs here", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "A"), 12, ""), 12), map[string]float64{})
+	want(t, "GPUs here, some lack", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "B"), 12, ""), 12), map[string]float64{"": 3})
+	want(t, "GPUs expected", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "C"), 12, ""), 12), map[string]float64{"": 7})
+	want(t, "GPUs of a host that has all", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "A"), 12, "", "$hostname", "n2"), 12), map[string]float64{"": 1})
+}
+
+// TestHostsWorstFirst: what is gone, then what is silent, then the rest by state.
+func TestHostsWorstFirst(t *testing.T) {
+	m := append(goneBoards(t), recorded(t, `kpulse_gpu_info{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",model="H100"} 1x40`, `kpulse_gpu_health{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",state="warn"} 1x40`)...)
+	want(t, "hosts", at(m.asked(t, exprOf(t, "kpulse-fleet", "Hosts", "A"), 12, "hostname"), 12), map[string]float64{"n": 4, "n2": 2, "n4": 4, "n5": 3.5})
+	want(t, "boards", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs", "A"), 12, "uuid"), 12), map[string]float64{"GPU-0": 4, "GPU-1": 4, "": 4, "GPU-3": 2})
+	want(t, "boards of a model", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs", "A"), 12, "uuid", "$model", "A100"), 12), map[string]float64{"GPU-0": 4, "GPU-1": 4, "": 4})
+}
+
+// TestAlertsOfAHost: those that name it, and those of its proxy.
+func TestAlertsOfAHost(t *testing.T) {
+	firing, since := `ALERTS{alertstate="firing",cluster="c",alertname="Kpulse`, `ALERTS_FOR_STATE{cluster="c",alertname="Kpulse`
+	var series []string
+	for labels, seconds := range map[string]string{
+		`GPUHot",severity="warning",hostname="n1",gpu="0",uuid="GPU-0"`: "60",
+		`GPUMissing",severity="critical",hostname="n10"`:                "120",
+		`ProxyInstanceDown",severity="warning",instance="n1:9401"`:      "180",
+		`ProxyInstanceDown",severity="warning",instance="n10:9401"`:     "240",
+		`UpstreamDown",severity="info",instance="n1.example.org:9401"`:  "300",
+	} {
+		series = append(series, firing+labels+"} 1x40", since+labels+"} "+seconds+"x40")
+	}
+	m := recorded(t, append(series, `ALERTS_FOR_STATE{cluster="c",alertname="KpulseGPUHot",severity="warning",hostname="n1",gpu="1"} 60x40`)...) // it pends
+	ranks, ages := exprOf(t, "kpulse-fleet", "Alerts", "A"), exprOf(t, "kpulse-fleet", "Alerts", "B")
+	want(t, "ranks", at(m.asked(t, ranks, 10, "alertname", "$hostname", "n1"), 10), map[string]float64{"KpulseGPUHot": 2, "KpulseProxyInstanceDown": 2, "KpulseUpstreamDown": 0})
+	want(t, "ages", at(m.asked(t, ages, 10, "alertname", "$hostname", "n1"), 10), map[string]float64{"KpulseGPUHot": 60e3, "KpulseProxyInstanceDown": 180e3, "KpulseUpstreamDown": 300e3})
+	want(t, "another", at(m.asked(t, ages, 10, "hostname", "$hostname", "n10"), 10), map[string]float64{"n10": 120e3, "": 240e3})
+}
+
+// TestWhatIsNotSetUp: what lacks is named, and nothing where all is there.
+func TestWhatIsNotSetUp(t *testing.T) {
+	expr := exprOf(t, "kpulse-fleet", "What is not set up yet", "A")
+	present, build := `kpulse_gpu_present{`+board0+`} 1x40`, `kpulse_build_info{cluster="c",instance="n:9401",version="1"} 1x40`
+	want(t, "nothing but a proxy", at(recorded(t, present, build).asked(t, expr, 10, "missing"), 10), map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1})
+	all := []string{present, build, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n"} 1x40`, `kpulse_allocation_info{` + board0 + `,hpc_job="17"} 1x40`}
+	want(t, "all", at(recorded(t, all...).asked(t, expr, 10, "missing"), 10), map[string]float64{})
+	want(t, "a field and an old proxy", at(recorded(t, append(all, `kpulse_source_field_missing{cluster="c",instance="n:9401",source="s",field="gpu_sm_active_ratio"} 1x40`,
+		`kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`)...).asked(t, expr, 10, "missing"), 10), map[string]float64{"Input gpu_sm_active_ratio": 1, "One version of the proxy": 2})
+}

@@ -435,3 +435,49 @@ func (r renderer) checkThresholds(t *testing.T) {
 		}
 	}
 }
+
+// TestLinksTakeWhatTheRowHas: the value itself, and columns by either of their names; one that
+// is not there is told.
+func TestLinksTakeWhatTheRowHas(t *testing.T) {
+	l := look{Fields: []shownField{{Name: "Host", Column: "hostname", Raw: []string{"a", "b c"}}, {Name: "GPU", Column: "gpu", Raw: []string{"0", "3"}}}}
+	for link, want := range map[string]string{
+		"/d/x?var-gpu=${__value.raw}&var-h=${__data.fields.hostname}": "/d/x?var-gpu=3&var-h=b+c",
+		`/d/x?var-h=${__data.fields["Host"]:percentencode}&$other`:    "/d/x?var-h=b+c&$other",
+		"/d/x?var-u=${__data.fields.uuid}":                            "",
+	} {
+		got, err := l.fill(link, &l.Fields[1], 1)
+		if (err != nil) != (want == "") || err == nil && got != want {
+			t.Errorf("%s becomes %q (%v), want %q", link, got, err, want)
+		}
+	}
+}
+
+// TestNumbersInTheWrongPlaceAreSeen: a label that reads as a number with a unit, a number in
+// another unit than its name says, and a state in another color.
+func TestNumbersInTheWrongPlaceAreSeen(t *testing.T) {
+	for text, want := range map[string]string{"300%": "300%", "3": ""} {
+		if got := asNumber(&shownField{Raw: []string{"east", "3"}, Cells: []shownCell{{Text: "east"}, {Text: text}}}); got != want {
+			t.Errorf("of %q it is %q, want %q", text, got, want)
+		}
+	}
+	colors := map[string]string{"red": "#f00", "green": "#0f0"}
+	for _, c := range []struct {
+		name string
+		cell shownCell
+		kind string
+	}{
+		{"Real utilization", shownCell{Text: "39%"}, ""},
+		{"Real utilization", shownCell{Text: "0.39"}, "unit"},
+		{"GPU temperature", shownCell{Text: "39 °C"}, ""},
+		{"GPU temperature", shownCell{Text: "39"}, "unit"},
+		{"Health", shownCell{Text: "GONE", Color: "#f00"}, ""},
+		{"Health", shownCell{Text: "GONE", Color: "#0f0"}, "color"},
+		{"Health", shownCell{Text: "OK", Color: "#f00"}, "color"},
+	} {
+		found := &findings{}
+		checkCell(found, place{"page", "panel"}, c.name, c.cell, colors)
+		if failed := len(found.failures["page/panel: "+c.kind]) == 1; failed != (c.kind != "") || len(found.failures) > 1 {
+			t.Errorf("%s %+v: %v", c.name, c.cell, found.failures)
+		}
+	}
+}

@@ -88,7 +88,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [
               p.query('sum by (action) (max by (%s, action) (kpulse_gpu_recommended_action%s)) > 0' % [labels.board(c), q.raw(c, ', action!="none"')], '{{action}}'),
-              p.query('count(%s)' % q.gone(c), 'reboot_node, gone'),
+              p.query('count(device:kpulse_gpu_gone:timestamp%s)' % q.recorded(c), 'reboot_node, gone'),
             ]
           )),
         ]),

@@ -17,8 +17,6 @@ local v = import '../lib/variable.libsonnet';
   // Recorded series by host have the model of their boards, those by model no host.
   local modelled = q.recorded(c, ', model=~"$model"'),
   local models = q.cluster(c, ', model=~"$model"'),
-  local here = 'sum(host:kpulse_gpus_present:count%s)' % recorded,
-  local expected = incidents.expected(c),
   local stateCount(state) = 'count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % state),
   local utilization = 'avg by (%s) (device:kpulse_gpu_real_utilization:avg5m%s)' % [board, recorded],
 
@@ -28,18 +26,18 @@ local v = import '../lib/variable.libsonnet';
   local worst = 'topk(%d,\n(%s) - on (%s) 0.4 * %s\nor on (%s)\n(%s)\n)' % [incidents.rows, ofModel, board, utilization, board, ofModel],
   local ofWorst(query) = q.among(query, worst, board),
 
-  // Hosts of the chosen models in the same order, by their worst board; one that told of boards within the hour and tells
+  // Hosts of the chosen models in the same order, by their worst board; one that told of boards within six hours and tells
   // of none is silent, which is worse than what a board of it was.
   local hostState =
     |||
       (
-        3.5 + 0 * host:kpulse_gpus_expected:max1h%(recorded)s
+        3.5 + 0 * host:kpulse_gpus_present:max6h%(recorded)s
           unless on (%(host)s) max by (%(host)s) (kpulse_gpu_present%(raw)s)
         or
         max by (%(host)s) (%(state)s)
       )
     ||| % { host: host, recorded: recorded, raw: q.raw(c), state: ofModel },
-  local hostUtilization = 'sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s) / sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [host, modelled, host, modelled],
+  local hostUtilization = 'sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [host, modelled, host, modelled],
   local worstHosts = 'topk(%d,\n%s - on (%s) 0.4 * (%s)\nor on (%s)\n%s\n)' % [incidents.rows, hostState, host, hostUtilization, host, hostState],
   local ofWorstHosts(query) = q.among(query, worstHosts, host),
   local hostStates = q.severities { '3.5': { text: 'SILENT', color: 'red' } },
@@ -63,11 +61,7 @@ local v = import '../lib/variable.libsonnet';
             'GPUs here / expected',
             'Boards that are there, beside those that the hosts have had within six hours or should have; of all models. Red: the table of missing boards names those that lack, or a host is silent.',
             'none',
-            [
-              p.instant('%s >= %s' % [here, expected], 'here'),
-              p.instant('%s < %s' % [here, expected], 'here, some lack'),
-              p.instant(expected, 'expected'),
-            ]
+            incidents.hereOfExpected(c)
           ) + colors.count + p.colored('here, some lack', 'red')),
           d.at(2, 4, p.stat('Gone', 'Boards that are gone: they fell off the bus, or the driver gave them up. The table of missing boards names them.', 'none', [p.instant('count(%s) or vector(0)' % q.gone(c))]) + colors.bad('red')),
           d.at(2, 4, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
@@ -89,7 +83,7 @@ local v = import '../lib/variable.libsonnet';
             'Real utilization',
             'Of all GPUs, over the last 5 minutes. Low while GPU-Util is high: kernels run that leave the GPU empty; see Workload classes.',
             'percentunit',
-            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [modelled, modelled])]
+            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum(host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [modelled, modelled])]
           ) + colors.good + p.range(0, 1)),
           d.at(2, 4, p.stat(
             'Power',
@@ -120,7 +114,7 @@ local v = import '../lib/variable.libsonnet';
             'GPU-Util says that some kernel ran; the distance between the two lines is what it hides, in boards of all models. A wide gap is a reason to profile jobs.',
             'percentunit',
             [
-              p.query('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [modelled, modelled], 'real utilization'),
+              p.query('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum(host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [modelled, modelled], 'real utilization'),
               p.query('avg(device:kpulse_gpu_nvml_utilization:avg5m%s)' % recorded, 'GPU-Util'),
             ]
           ) + p.range(0, 1)),

@@ -120,7 +120,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value #C', 'Remapped, ever'],
             ['Value #D', 'Pending'],
             ['Value #E', 'Failed'],
-          ]) + p.decimals(0) + p.column('UUID', { links: [links.gpu(c)] }) + { fieldConfig+: { defaults+: { noValue: 'no board has any' } } }),
+          ]) + p.decimals(0) + p.column('UUID', { links: [links.gpu(c)] }) + p.noValue('no board has any')),
           d.at(10, 9, p.timeseries(
             'Correctable errors per hour',
             'Of the hour before, on the ten boards that had most within the time range. A board that stands out gets worse: plan a diagnosis run.',

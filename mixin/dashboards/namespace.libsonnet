@@ -28,7 +28,7 @@ local v = import '../lib/variable.libsonnet';
     [
       p.rows('topk(200, %s)' % hours('kpulse_allocation_held_gpus:rate5m')),
       first(hours('kpulse_allocation_idle_gpus:rate5m')),
-      first('%s / %s' % [hours('kpulse_allocation_utilized_gpus:rate5m'), hours('kpulse_allocation_known_gpus:rate5m')]),
+      first('%s / (%s > 0)' % [hours('kpulse_allocation_utilized_gpus:rate5m'), hours('kpulse_allocation_known_gpus:rate5m')]),
       first('60 * 60 / 3.6e6 * %s' % hours('kpulse_allocation_energy:rate5m')),
     ],
   local used = '%s / on (%s) %s' % [
@@ -72,7 +72,7 @@ local v = import '../lib/variable.libsonnet';
             'Real utilization while held',
             'Of the time for which it was known. Low with little idle time: the jobs run, but leave the GPUs empty; see the classes below.',
             'percentunit',
-            [p.instant('%s / %s' % [total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')])]
+            [p.instant('%s / (%s > 0)' % [total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')])]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat('Energy used', 'An estimate by what they did on the boards, or in proportion to what was held of them where a proxy gives none.', 'kwatth', [p.instant(total('kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
         ]),

@@ -42,22 +42,19 @@ local v = import '../lib/variable.libsonnet';
             'The worst of its boards. The table below says which; silent: its proxy is not scraped, or can read nothing.',
             'none',
             [p.instant('max(%s)' % q.severity(c))]
-          ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + { fieldConfig+: { defaults+: { noValue: 'silent' } } }),
+          ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + p.noValue('silent')),
           d.at(5, 4, p.stat(
             'GPUs here / expected',
             'Boards that are there, beside those that the host has had within six hours or should have.',
             'none',
-            [
-              p.instant('sum(host:kpulse_gpus_present:count%s)' % recorded, 'here'),
-              p.instant(incidents.expected(c), 'expected'),
-            ]
-          ) + colors.count),
+            incidents.hereOfExpected(c)
+          ) + colors.count + p.colored('here, some lack', 'red')),
           d.at(3, 4, p.stat('Held', 'GPUs of the host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat(
             'Real utilization',
             'Of its GPUs, over the last 5 minutes.',
             'percentunit',
-            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / sum(host:kpulse_gpu_known_gpus:rate5m%s)' % [recorded, recorded])]
+            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum(host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [recorded, recorded])]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat('Hottest', 'The hottest board now. One hot board in a cool host: its fan or its seat; all of them: the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count),
           d.at(4, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count),
@@ -115,7 +112,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [
               p.query('max by (gpu, condition) (\n%s\n)' % std.join('\nor\n', [state(3, 'crit'), state(2, 'warn'), state(1, 'hot')]), 'GPU {{gpu}} {{condition}}'),
-              p.query('4 + max by (gpu) (kpulse_gpu_present%s == 0)' % q.raw(c), 'GPU {{gpu}} gone'),
+              p.query('4 + 0 * max by (gpu) (device:kpulse_gpu_gone:timestamp%s)' % recorded, 'GPU {{gpu}} gone'),
               p.query('0 * max by (gpu) (kpulse_gpu_health_conditions_read%s)\nunless on (gpu) max by (gpu) (kpulse_gpu_health_condition%s == 1)' % [q.raw(c), q.raw(c)], 'GPU {{gpu}} well'),
             ]
           ) + p.mappings({

@@ -29,8 +29,8 @@ local v = import '../lib/variable.libsonnet';
             'kwatth',
             [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range])) / 1000' % [recorded, recorded])]
           ) + colors.count + p.decimals(2)),
-          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards whose clocks heat holds down now. Look at fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('orange')),
-          d.at(5, 4, p.stat('Boards slowed by the power supply', 'Boards with the power brake on. Look at the supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('yellow')),
+          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards whose clocks heat holds down now. Look at fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('yellow')),
+          d.at(5, 4, p.stat('Boards slowed by the power supply', 'Boards with the power brake on. Look at the supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
         ]),
         d.row('Power', [
           d.at(12, 9, p.stacked('Power by host', 'The 20 hosts that drew the most at any time. A host that draws much less than its like is idle or broken.', 'watt', largest('host:kpulse_gpu_energy:rate5m' + recorded, labels.host(c), '{{hostname}}'))),

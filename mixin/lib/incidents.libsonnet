@@ -40,6 +40,16 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
   // expected is how many boards there should be: what each host has had within six hours, or lists now.
   expected(c):: 'sum(host:kpulse_gpus_expected:max1h%(r)s > host:kpulse_gpus_present:max6h%(r)s or host:kpulse_gpus_present:max6h%(r)s)' % { r: q.recorded(c) },
 
+  // hereOfExpected is the queries of a stat: how many boards are here, 0 where nothing tells of any, beside expected.
+  hereOfExpected(c)::
+    local here = '(sum(host:kpulse_gpus_present:count%s) or vector(0))' % q.recorded(c);
+    local expected = self.expected(c);
+    [
+      p.instant('%s >= %s' % [here, expected], 'here'),
+      p.instant('%s < %s' % [here, expected], 'here, some lack'),
+      p.instant(expected, 'expected'),
+    ],
+
   // lost is gone with what went within the time range and did not come back: the board is nowhere, and its host has fewer
   // than within the range.
   lost(c)::
@@ -89,7 +99,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       ['Value', 'Gone'],
     ]) + p.column('Gone', ago) + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
-    + { fieldConfig+: { defaults+: { noValue: 'no board is gone' } } },
+    + p.noValue('no board is gone'),
 
   // alerts is a table of what fires. Of one host, a proxy's alert is found by its address.
   alerts(c)::
@@ -130,7 +140,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     })
     + p.column('Alert', { 'custom.width': 235, links: [{ title: 'Open the runbook', url: c.runbookURLPattern % '${__value.raw}', targetBlank: true }] })
     + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
-    + { fieldConfig+: { defaults+: { noValue: 'nothing fires' } } },
+    + p.noValue('nothing fires'),
 
   // came is how many XIDs of each board and code came within a range of samples, such as $__range; more adds matchers.
   came(c, range, more=''):: 'max by (%s, xid) (sum_over_time(device:kpulse_gpu_xid_errors:increase1m%s[%s]))' % [labels.board(c), q.recorded(c, more), range],
@@ -154,7 +164,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       ['Value #A', 'Times'],
       ['Value #B', 'Boards'],
       ['Value #C', 'Last'],
-    ]) + p.decimals(0) + p.column('Last', ago) + inWords + { fieldConfig+: { defaults+: { noValue: 'no XID came' } } },
+    ]) + p.decimals(0) + p.column('Last', ago) + inWords + p.noValue('no XID came'),
 
   xidBoards(c)::
     local latest = 'topk(%d, 1000 * (max by (%s, xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (%s, xid) %s))' % [self.rows, labels.board(c), q.recorded(c), labels.board(c), self.came(c, '$__range')];
@@ -174,5 +184,5 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ]) + p.decimals(0) + p.column('Last', ago) + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
     + p.column('What to do', { mappings: words(function(x) { text: actions[x.action] }, false) })
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
-    + { fieldConfig+: { defaults+: { noValue: 'no XID came' } } },
+    + p.noValue('no XID came'),
 }

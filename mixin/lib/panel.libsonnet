@@ -127,7 +127,11 @@ local steps(list) = {
   // The unit of a table is that of its values, which `renamed` shows; words have none.
   table(title, description, unit, targets):: base('table', title, description, null, targets) {
     valueUnit:: unit,
-    fieldConfig+: { defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: false, minWidth: 60 } } },
+    fieldConfig+: {
+      defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: false, minWidth: 60 } },
+      // What a table says when it has no rows must not stand in the empty cells of those that it has.
+      overrides+: [{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'noValue', value: '' }] }],
+    },
     options: { cellHeight: 'sm', frameIndex: 0, showHeader: true },
   },
 

@@ -43,11 +43,11 @@ local query(name, label, text, multi=true) = {
 
   // gpu goes by uuid, since an index means another board on every host, and shows host and
   // index, since nobody knows a uuid by heart. A proxy tells of a board that is gone for an
-  // hour; here is one for two.
+  // hour, and the rules for six.
   gpu(c, multi=true):: query(
     'gpu',
     'GPU',
-    'query_result(label_join(max by (hostname, gpu, uuid) (last_over_time(kpulse_gpu_present{%s%s=~"$cluster", hostname=~"$hostname"}[1h])), "board", " GPU ", "hostname", "gpu"))' % [c.kpulseMatchers, c.clusterLabel],
+    'query_result(label_join(max by (hostname, gpu, uuid) (last_over_time(kpulse_gpu_present{%s%s=~"$cluster", hostname=~"$hostname", uuid!=""}[1h]) or device:kpulse_gpu_gone:timestamp{%s=~"$cluster", hostname=~"$hostname", uuid!=""}), "board", " GPU ", "hostname", "gpu"))' % [c.kpulseMatchers, c.clusterLabel, c.clusterLabel],
     multi
   ) { regex: '/board="(?<text>[^"]+)|uuid="(?<value>[^"]+)/g' },
 

@@ -88,7 +88,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
 	if o.sources[0].backend.name == "replay" {
 		o.controls = replay.NewControls()
-		if len(o.sources) == 1 && o.sources[0].Source.Source == "" && o.record == "" {
+		if o.isDemo() && o.record == "" {
 			o.lead = replay.DemoStory
 		}
 	}

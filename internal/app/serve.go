@@ -348,10 +348,15 @@ func (o *options) newJudge(s *sourceSettings) (*compute.Judge, error) {
 	return compute.New(judging)
 }
 
+// isDemo returns whether all that is read is the embedded demo.
+func (o *options) isDemo() bool {
+	return len(o.sources) == 1 && o.sources[0].backend.name == "replay" && o.sources[0].Source.Source == ""
+}
+
 // playDemo has the demo listen to this machine alone, unless an address was given: its numbers
 // are nobody's, and whoever tries it has not thought of a firewall. It logs where to look.
 func (o *options) playDemo(logger *slog.Logger) {
-	if len(o.sources) != 1 || o.sources[0].backend.name != "replay" || o.sources[0].Source.Source != "" || o.systemdSocket {
+	if !o.isDemo() || o.systemdSocket {
 		return
 	}
 	if o.origin("web.listen-address") == fromFile {

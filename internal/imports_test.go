@@ -69,6 +69,7 @@ var mayImport = map[string][]string{
 	"cmd/kpulse-proxy":                      {"internal/app"},
 	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo", "internal/folder", "internal/itself"},
 	"internal/e2e":                          {},
+	"internal/e2e/e2etest":                  {"internal/app"},
 	"internal/e2e/fleet":                    {},
 }
 
@@ -88,7 +89,7 @@ var pure = map[string][]string{
 
 // running are the packages that may run commands: one those of others, one this program, and
 // the fakes of tests.
-var running = []string{"internal/itself", "internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/release", "internal/e2e/fleet"}
+var running = []string{"internal/itself", "internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/release", "internal/e2e/e2etest", "internal/e2e/fleet"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	packages := goList(t)

@@ -41,7 +41,7 @@ func startProgram(t *testing.T, flags ...string) *program {
 func (p *program) scrape(t *testing.T, body []byte) (answer []byte, status int) {
 	t.Helper()
 	p.body.Store(&body)
-	res, err := http.Get(p.url + "/metrics")
+	res, err := http.Get(p.URL + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,11 +42,11 @@ func TestAlive(t *testing.T) {
 			}
 			// Nothing can be read of the source: that is not asked.
 			proxy := startProxy(t, itself(t), "--web.config.file="+config, "--source=http://"+closedAddress+"/metrics")
-			checkAlive(t, 0, proxy.url, "--url="+strings.TrimPrefix(proxy.url, "http://"))
-			if err := proxy.stop(); err != nil {
+			checkAlive(t, 0, proxy.URL, "--url="+strings.TrimPrefix(proxy.URL, "http://"))
+			if err := proxy.Stop(); err != nil {
 				t.Fatal(err)
 			}
-			checkAlive(t, 1, "connection refused; start it there, or name another with --url=NODE", "--url="+proxy.url)
+			checkAlive(t, 1, "connection refused; start it there, or name another with --url=NODE", "--url="+proxy.URL)
 		})
 	}
 }
@@ -73,7 +73,7 @@ func TestAliveInContainer(t *testing.T) {
 	// The port stands in the command line, as it would in a container's.
 	first := startFirst(t, "--backend=replay", "--web.listen-address="+freeAddress(t))
 	out, err := exec.Command("nsenter", "--target="+first.pid, "--pid", "--mount", itself(t), "check", "alive").CombinedOutput()
-	if want := first.url + ": alive\n"; err != nil || string(out) != want {
+	if want := first.URL + ": alive\n"; err != nil || string(out) != want {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}
 }
@@ -98,7 +98,7 @@ func startFirst(t *testing.T, flags ...string) firstProcess {
 	}
 	t.Cleanup(func() {
 		cmd.Process.Kill() // and the first process with it
-		<-proxy.done
+		<-proxy.Done
 	})
 	children, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
 	if err != nil {

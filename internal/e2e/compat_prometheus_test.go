@@ -99,7 +99,7 @@ func TestPublishedQueriesGoOn(t *testing.T) {
 			"-page": {"--passthrough=off", "--compat=2"},
 		} {
 			proxy := startProxy(t, itself(t), append(flags, "--source=http://"+exporterOf(t, body)+"/metrics")...)
-			jobs[name+suffix] = strings.TrimPrefix(proxy.url, "http://")
+			jobs[name+suffix] = strings.TrimPrefix(proxy.URL, "http://")
 		}
 	}
 	server := runPrometheus(t, binary, t.TempDir(), ceemsConfig(jobs))

@@ -64,7 +64,7 @@ func servedOf(t *testing.T, body []byte, flags ...string) []byte {
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	defer up.stop()
 	proxy := startProxy(t, itself(t), append(flags, "--source="+up.url+"/metrics", "--node-name=n")...)
-	defer proxy.stop()
+	defer proxy.Stop()
 	status, text := page(t, proxy, "/metrics")
 	if status != http.StatusOK {
 		t.Fatalf("%d: %s", status, text)

@@ -233,7 +233,7 @@ func inPlace(t *testing.T, variables []string, flags ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	return c
 }
 
@@ -246,7 +246,7 @@ func TestInPlaceOfContainerExporter(t *testing.T) {
 	up, _ := changingUpstream(t, text)
 	host, port, _ := strings.Cut(strings.TrimPrefix(up.url, "http://"), ":")
 	c := inPlace(t, []string{"DCGM_HOST=" + host, "DCGM_PORT=" + port, "DCGM_METRICS_ENDPOINT=/metrics", "HTTP_LISTEN_PORT=0", "NODE_NAME=gke-1"})
-	c.url = strings.Replace(c.url, "[::]", "127.0.0.1", 1)
+	c.URL = strings.Replace(c.URL, "[::]", "127.0.0.1", 1)
 	list := containersOf(t, c, "?node=gke-1")
 	if len(list) != len(want) || list[0].NodeName != "gke-1" || list[0].SMActive != want[0].SMActive {
 		t.Errorf("%+v", list)
@@ -255,8 +255,8 @@ func TestInPlaceOfContainerExporter(t *testing.T) {
 		t.Errorf("/healthz: %d", code)
 	}
 	for _, line := range []string{`variable=$DCGM_HOST flag=--source value=` + up.url + "/metrics", `variable=$HTTP_LISTEN_PORT flag=--web.listen-address value=:0`} {
-		if !strings.Contains(c.logged(), line) {
-			t.Errorf("no %s in\n%s", line, c.logged())
+		if !strings.Contains(c.Logged(), line) {
+			t.Errorf("no %s in\n%s", line, c.Logged())
 		}
 	}
 	up.stop()
@@ -269,12 +269,12 @@ func TestOwnFlagsInPlace(t *testing.T) {
 	t.Parallel()
 	up, _ := changingUpstream(t, oneGPU)
 	c := inPlace(t, []string{"DCGM_HOST=127.0.0.1", "DCGM_PORT=1", "HTTP_LISTEN_PORT=1", "KPULSE_SOURCE=" + up.url + "/metrics"}, "--web.listen-address=127.0.0.1:0")
-	if code, body := page(t, c, "/metrics"); code != 200 || strings.Contains(c.logged(), "DCGM_HOST") {
-		t.Errorf("%d %s\n%s", code, body, c.logged())
+	if code, body := page(t, c, "/metrics"); code != 200 || strings.Contains(c.Logged(), "DCGM_HOST") {
+		t.Errorf("%d %s\n%s", code, body, c.Logged())
 	}
 	c = inPlace(t, []string{"DCGM_HOST=192.0.2.1"}, "--web.listen-address=127.0.0.1:0", "--poll=0")
 	const line = `is not followed: alone it may be meant for another program" variable=$DCGM_HOST remedy="set `
-	if log := c.logged(); !strings.Contains(log, line) || !strings.Contains(log, "reads=http://localhost:9400/metrics") {
+	if log := c.Logged(); !strings.Contains(log, line) || !strings.Contains(log, "reads=http://localhost:9400/metrics") {
 		t.Errorf("no %s in\n%s", line, log)
 	}
 	cmd := exec.Command(itself(t), "--once")

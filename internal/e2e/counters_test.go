@@ -93,8 +93,8 @@ func TestCounters(t *testing.T) {
 		t.Errorf("%d series of ours, %d without the file", len(got), len(want))
 	}
 	awaitPage(t, c, "/", 200, `(?s)Not available.*DCGM_FI_DEV_VGPU_LICENSE_STATUS`)
-	if n := strings.Count(c.logged(), "cannot give"); n != 1 || !strings.Contains(c.logged(), "DCGM_FI_DEV_VGPU_LICENSE_STATUS") {
-		t.Errorf("the log tells %d times what cannot be given:\n%s", n, c.logged())
+	if n := strings.Count(c.Logged(), "cannot give"); n != 1 || !strings.Contains(c.Logged(), "DCGM_FI_DEV_VGPU_LICENSE_STATUS") {
+		t.Errorf("the log tells %d times what cannot be given:\n%s", n, c.Logged())
 	}
 }
 
@@ -129,7 +129,7 @@ func TestCountersOfConfigFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	body := awaitPage(t, c, "/metrics", 200, `(?m)^DCGM_FI_DEV_PSTATE\{gpu="1"`)
 	if strings.Contains(body, "DCGM_FI_DEV_POWER_USAGE") {
 		t.Error("serves what the file does not name")

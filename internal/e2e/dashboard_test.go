@@ -269,10 +269,10 @@ func TestDashboardOnADumbTerminal(t *testing.T) {
 func TestDashboardAttaches(t *testing.T) {
 	t.Parallel()
 	proxy := startProxy(t, itself(t), "--backend=replay", "--node-name=attached-here")
-	address := strings.TrimPrefix(proxy.url, "http://")
+	address := strings.TrimPrefix(proxy.URL, "http://")
 	tm := newTerminal(t, [2]string{"100", "30"}, nil, itself(t), "--tui", "--web.listen-address="+address)
 	tm.until("attached-here", "live")
-	if err := proxy.stop(); err != nil {
+	if err := proxy.Stop(); err != nil {
 		t.Error(err)
 	}
 	tm.until("refused")
@@ -350,7 +350,7 @@ func TestDashboardShowsTheKernelLog(t *testing.T) {
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="ok"} 1`)
 	write(kmsg("NVRM: Xid (PCI:0000:b5:00): 79, pid=4711, name=python, GPU has fallen off the bus."))
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="crit"} 1`)
-	tm := newTerminal(t, [2]string{"140", "40"}, nil, itself(t), "--tui", "--tui.url="+c.url+"/metrics")
+	tm := newTerminal(t, [2]string{"140", "40"}, nil, itself(t), "--tui", "--tui.url="+c.URL+"/metrics")
 	tm.until("✖ CRIT", "fatal XID 79")
 	tm.keys("e")
 	tm.until("XID 79 (reboot node): GPU has fallen off the bus. [python 4711]", "xid_fatal is raised: reboot node")

@@ -3,15 +3,15 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
+
+// twoGPUs is a node whose dcgmi is wrapped.
+var twoGPUs = dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)}
 
 // TestDCGMGarbage: a dcgmi that prints anything but rows is told of by what it printed, long
 // before its child is ended, to scrapers, the probe and the page; where rows come after all, they count.
@@ -32,7 +32,7 @@ func TestDCGMGarbage(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			exe := wrapDCGMI(t, fmt.Sprintf("line='%s'\nif [ \"$1\" = dmon ]; then %s; else %s; fi\n", line, c.dmon, c.others))
+			exe := dcgmitest.Wrap(t, twoGPUs, fmt.Sprintf("line='%s'\nif [ \"$1\" = dmon ]; then %s; else %s; fi\n", line, c.dmon, c.others))
 			child := startDCGM(t, exe)
 			// It takes some 2 s, and 30 until a child that prints no rows is ended.
 			code, body := scrapeFor(t, child, 29)
@@ -52,10 +52,10 @@ func TestDCGMGarbage(t *testing.T) {
 			if landing := awaitPage(t, child, "/", 200, "You have"); strings.Contains(landing, "<b>") {
 				t.Error("the page has its markup")
 			}
-			if n := strings.Count(child.logged(), "source cannot be read"); n != 1 {
-				t.Errorf("logged %d times:\n%s", n, child.logged())
+			if n := strings.Count(child.Logged(), "source cannot be read"); n != 1 {
+				t.Errorf("logged %d times:\n%s", n, child.Logged())
 			}
-			if err := child.stop(); err != nil {
+			if err := child.Stop(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -66,22 +66,22 @@ func TestDCGMGarbage(t *testing.T) {
 // that ran out of time.
 func TestDCGMSilent(t *testing.T) {
 	t.Parallel()
-	exe := wrapDCGMI(t, "if [ \"$1\" = dmon ]; then exec sleep 1000; fi\nexec \"$0.real\" \"$@\"\n")
+	exe := dcgmitest.Wrap(t, twoGPUs, "if [ \"$1\" = dmon ]; then exec sleep 1000; fi\nexec \"$0.real\" \"$@\"\n")
 	child := startDCGM(t, exe)
 	if code, body := scrapeFor(t, child, 1); code != http.StatusGatewayTimeout || !strings.Contains(body, "within 750ms; ") {
 		t.Errorf("%d %s", code, body)
 	}
 	awaitPage(t, child, "/-/ready", http.StatusServiceUnavailable, `within 750ms`)
 	awaitPage(t, child, "/", http.StatusOK, `within 750ms`)
-	if !strings.Contains(child.logged(), "a scrape ran out of time") {
-		t.Errorf("the log does not name it:\n%s", child.logged())
+	if !strings.Contains(child.Logged(), "a scrape ran out of time") {
+		t.Errorf("the log does not name it:\n%s", child.Logged())
 	}
 }
 
 // TestDCGMBanner: lines before the header, however long ago, do no harm.
 func TestDCGMBanner(t *testing.T) {
 	t.Parallel()
-	exe := wrapDCGMI(t, "echo Welcome to node7\nif [ \"$1\" = dmon ]; then sleep 3; fi\nexec \"$0.real\" \"$@\"\n")
+	exe := dcgmitest.Wrap(t, twoGPUs, "echo Welcome to node7\nif [ \"$1\" = dmon ]; then sleep 3; fi\nexec \"$0.real\" \"$@\"\n")
 	child := startDCGM(t, exe, "--poll=100ms")
 	awaitPage(t, child, "/metrics", http.StatusBadGateway, `Welcome to node7`)
 	awaitPage(t, child, "/metrics", http.StatusOK, `kpulse_gpu_temperature_celsius`)
@@ -90,33 +90,4 @@ func TestDCGMBanner(t *testing.T) {
 	if !strings.Contains(body, `kpulse_source_restarts_total{source="dcgmi",backend="dcgm",stream="device"} 0`) {
 		t.Error("it was started again")
 	}
-}
-
-// wrapDCGMI installs a dcgmi that is a shell script; the fake one is $0.real.
-func wrapDCGMI(t *testing.T, script string) string {
-	t.Helper()
-	exe := dcgmitest.Install(t, dcgmitest.Scenario{GPUs: dcgmitest.Boards(2)})
-	for _, tool := range []string{"sleep", "yes"} { // of the PATH that has this dcgmi alone
-		for _, dir := range []string{"/usr/bin", "/bin"} {
-			if _, err := os.Stat(filepath.Join(dir, tool)); err == nil {
-				if err := os.Symlink(filepath.Join(dir, tool), filepath.Join(filepath.Dir(exe), tool)); err != nil {
-					t.Fatal(err)
-				}
-				break
-			}
-		}
-	}
-	if err := os.Rename(exe, exe+".real"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dcgmitest.Beside(exe), dcgmitest.Beside(exe+".real")); err != nil {
-		t.Fatal(err)
-	}
-	syscall.ForkLock.RLock() // see dcgmitest.Build
-	err := os.WriteFile(exe, []byte("#!/bin/sh\n"+script), 0o755)
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return exe
 }

@@ -29,16 +29,16 @@ func startDCGM(t *testing.T, exe string, flags ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	return c
 }
 
 // page asks c for a path.
 func page(t *testing.T, c *child, path string) (int, string) {
 	t.Helper()
-	res, err := http.Get(c.url + path)
+	res, err := http.Get(c.URL + path)
 	if err != nil {
-		t.Fatalf("%v; %s", err, c.fate())
+		t.Fatalf("%v; %s", err, c.Fate())
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
@@ -130,12 +130,12 @@ func TestDCGMGoesOnWithoutProfiling(t *testing.T) {
 		t.Error("real utilization without profiling")
 	}
 	awaitPage(t, c, "/", 200, `Stream profiling.*dcgmi profile --pause`)
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{"--poll is raised", "readings go on without it"} {
-		if strings.Count(c.logged(), want) != 1 {
-			t.Errorf("the log should say once that %s:\n%s", want, c.logged())
+		if strings.Count(c.Logged(), want) != 1 {
+			t.Errorf("the log should say once that %s:\n%s", want, c.Logged())
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestDCGMRecordingPlaysTheSame(t *testing.T) {
 	c := startDCGM(t, exe, "--record="+file, "--series=full")
 	awaitPage(t, c, "/metrics", 200, `kpulse_source_ticks_total\{[^}]*stream="device"\} ([5-9]|\d\d)`)
 	_, live := page(t, c, "/metrics")
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	// The last scrape is one of the recorded ticks.
@@ -245,14 +245,14 @@ func TestDCGMStartHangs(t *testing.T) {
 		Failures: []dcgmitest.Failure{{Kind: dcgmitest.Hang, Command: "discovery"}},
 	})
 	c := startDCGM(t, exe)
-	if code := get(t, c.url+"/-/healthy"); code != 200 {
+	if code := get(t, c.URL+"/-/healthy"); code != 200 {
 		t.Errorf("healthy: %d", code)
 	}
 	if code, body := page(t, c, "/-/ready"); code != 503 || !strings.Contains(body, "has not been read yet") {
 		t.Errorf("%d %s", code, body)
 	}
-	if err := c.stop(); err != nil {
-		t.Errorf("after SIGTERM: %v\n%s", err, c.logged())
+	if err := c.Stop(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, c.Logged())
 	}
 }
 

@@ -17,17 +17,17 @@ func TestOutOfDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	var conns []net.Conn
 	for range 64 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		conns = append(conns, conn)
 	}
 	awaitLog(t, c, "cannot accept connections")
-	for line := range strings.Lines(c.logged()) {
+	for line := range strings.Lines(c.Logged()) {
 		if strings.Contains(line, "cannot accept") && (!strings.Contains(line, "level=WARN") || !strings.Contains(line, "too many open files") || !strings.Contains(line, "LimitNOFILE=")) {
 			t.Errorf("want a warning with cause and remedy: %s", line)
 		}
@@ -38,7 +38,7 @@ func TestOutOfDescriptors(t *testing.T) {
 	if _, text := page(t, c, "/-/metrics"); !strings.Contains(text, "\nkpulse_proxy_http_accept_failures_total ") || strings.Contains(text, "\nkpulse_proxy_http_accept_failures_total 0\n") {
 		t.Errorf("no failure is counted:\n%s", family(text, "kpulse_proxy_http_accept"))
 	}
-	if n := strings.Count(c.logged(), "cannot accept"); n != 1 {
+	if n := strings.Count(c.Logged(), "cannot accept"); n != 1 {
 		t.Errorf("%d warnings within a minute, want 1", n)
 	}
 }

@@ -184,8 +184,8 @@ func TestDiscoveryDenied(t *testing.T) {
 	awaitPage(t, c, "/", 200, "deploy/kubernetes/rbac.yaml")
 	cluster.Deny(false)
 	awaitPage(t, c, "/metrics", 200, up("node-a", 1))
-	if n := strings.Count(c.logged(), "exporters are not discovered"); n != 1 {
-		t.Errorf("the log says it %d times:\n%s", n, c.logged())
+	if n := strings.Count(c.Logged(), "exporters are not discovered"); n != 1 {
+		t.Errorf("the log says it %d times:\n%s", n, c.Logged())
 	}
 }
 
@@ -202,7 +202,7 @@ func TestDiscoveredByPrometheus(t *testing.T) {
 	c := discovering(t, cluster)
 	awaitPage(t, c, "/metrics", 200, up("node-a", 1))
 	dir := t.TempDir()
-	server := runPrometheus(t, binary, dir, "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpus\n  honor_labels: true\n  http_sd_configs: [{url: '"+c.url+"/sd', refresh_interval: 1s}]\n")
+	server := runPrometheus(t, binary, dir, "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpus\n  honor_labels: true\n  http_sd_configs: [{url: '"+c.URL+"/sd', refresh_interval: 1s}]\n")
 	server.await(t, `up{job="gpus",instance="node-a"} == 1`)
 	cluster.Put(exporterPod(t, "b", "node-b", b))
 	server.await(t, `up{job="gpus",instance="node-b"} == 1`)

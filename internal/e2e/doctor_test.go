@@ -369,7 +369,7 @@ func TestDoctorInContainer(t *testing.T) {
 	}
 	x := inside()
 	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
-	x.wants(t, "port", "refused", "a kpulse-proxy listens at "+strings.TrimPrefix(first.url, "http://")+" already")
+	x.wants(t, "port", "refused", "a kpulse-proxy listens at "+strings.TrimPrefix(first.URL, "http://")+" already")
 	if !strings.HasPrefix(x.Command, "kpulse-proxy --kube.discover=app=ours --kube.discover-namespace=gpu --kube.config=") {
 		t.Error(x.Command)
 	}

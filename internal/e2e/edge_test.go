@@ -115,7 +115,7 @@ func TestEdgeOfASickGPU(t *testing.T) {
 	if n := strings.Count(text, `uuid="GPU-1"`); n > mostAtTheEdge {
 		t.Errorf("%d series, want at most %d:\n%s", n, mostAtTheEdge, text)
 	}
-	out, err := exec.Command(itself(t), "check", "health", "--url="+c.url).CombinedOutput()
+	out, err := exec.Command(itself(t), "check", "health", "--url="+c.URL).CombinedOutput()
 	if code := exitCode(err); code != 2 || !strings.Contains(string(out), "row_remap_failure") {
 		t.Errorf("check health: exit %d, want 2 and the condition:\n%s", code, out)
 	}

@@ -1,45 +1,18 @@
 package e2e
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/textparse"
-
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
 // series are the samples of an exposition by their labels.
-type series map[string]float64
+type series = e2etest.Series
 
-// parseExposition reads body with Prometheus' own parser. A series that occurs
-// twice is an error.
-func parseExposition(body []byte) (series, error) {
-	p := textparse.NewPromParser(bytes.Clone(body), labels.NewSymbolTable(), false)
-	all := series{}
-	for {
-		entry, err := p.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, err
-		case entry != textparse.EntrySeries:
-			continue
-		}
-		var ls labels.Labels
-		p.Labels(&ls)
-		_, _, v := p.Series()
-		if _, dup := all[ls.String()]; dup {
-			return nil, fmt.Errorf("series %s occurs twice", ls)
-		}
-		all[ls.String()] = v
-	}
-}
+// Short names of what many tests call.
+var (
+	parseExposition = e2etest.ParseExposition
+	checkExposition = e2etest.CheckExposition
+)
 
 // labelsOf returns the labels of a series, its name among them.
 func labelsOf(name string) map[string]string {
@@ -63,21 +36,4 @@ func samplesOf(s series, family string, want map[string]string) (values []float6
 		}
 	}
 	return values
-}
-
-// checkExposition accepts a body that Prometheus parses, that has no series
-// twice, and whose families of ours promlint finds nothing against.
-func checkExposition(body []byte) error {
-	if _, err := parseExposition(body); err != nil {
-		return err
-	}
-	_, ours, _ := bytes.Cut(body, []byte("# HELP kpulse_"))
-	problems, err := promlint.New(bytes.NewReader(append([]byte("# HELP kpulse_"), ours...))).Lint()
-	if err != nil {
-		return fmt.Errorf("promlint: %w", err)
-	}
-	for _, p := range problems {
-		err = errors.Join(err, fmt.Errorf("promlint: %s: %s", p.Metric, p.Text))
-	}
-	return err
 }

@@ -83,10 +83,10 @@ func goldenMetrics(t *testing.T, flags []string) string {
 	if err != nil {
 		return "(it does not start)\n"
 	}
-	defer c.cmd.Process.Kill()
+	defer c.Cmd.Process.Kill()
 	var answer []byte
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		res, err := http.Get(c.url + "/metrics")
+		res, err := http.Get(c.URL + "/metrics")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func scrapeFor(t *testing.T, c *child, seconds float64) (int, string) {
 
 // scrapeUntil is scrapeFor of a client that leaves when ctx ends: status 0 says that it did.
 func scrapeUntil(ctx context.Context, t *testing.T, c *child, seconds float64) (int, string) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/metrics", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/metrics", http.NoBody)
 	if err != nil {
 		t.Error(err)
 		return 0, ""
@@ -96,8 +96,8 @@ func TestPatientClientThatLeaves(t *testing.T) {
 	if got := requests.Load(); got != 5 {
 		t.Errorf("%d requests, want one for each scrape", got)
 	}
-	if _, landing := page(t, c, "/"); !strings.Contains(landing, "● up") || strings.Contains(c.logged(), "level=WARN") {
-		t.Errorf("a client that leaves shows:\n%s\n%s", landing, c.logged())
+	if _, landing := page(t, c, "/"); !strings.Contains(landing, "● up") || strings.Contains(c.Logged(), "level=WARN") {
+		t.Errorf("a client that leaves shows:\n%s\n%s", landing, c.Logged())
 	}
 }
 
@@ -114,8 +114,8 @@ func TestPatientClientOfARecording(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "kpulse.rec")
 	c := patientClientStays(t, "--record="+file)
-	if err := c.stop(); err != nil {
-		t.Errorf("%v\n%s", err, c.logged())
+	if err := c.Stop(); err != nil {
+		t.Errorf("%v\n%s", err, c.Logged())
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -147,8 +147,8 @@ func patientClientStays(t *testing.T, flags ...string) *child {
 			t.Errorf("%s while the request hangs: %d\n%s", path, code, body)
 		}
 	}
-	if n := strings.Count(c.logged(), "a scrape ran out of time"); n != 1 || requests.Load() != 2 {
-		t.Errorf("%d requests; the log says so %d times:\n%s", requests.Load(), n, c.logged())
+	if n := strings.Count(c.Logged(), "a scrape ran out of time"); n != 1 || requests.Load() != 2 {
+		t.Errorf("%d requests; the log says so %d times:\n%s", requests.Load(), n, c.Logged())
 	}
 	if code, body := scrapeFor(t, c, 9); code != 200 || requests.Load() != 3 {
 		t.Errorf("a scrape that does not join: %d after %d requests: %s", code, requests.Load(), body)

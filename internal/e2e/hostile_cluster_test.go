@@ -74,7 +74,7 @@ func checkShownBy(t *testing.T, c *child, labels ...string) {
 			}
 		}
 	}
-	for _, args := range []string{"check health --url=" + c.url, "check health --json --url=" + c.url} {
+	for _, args := range []string{"check health --url=" + c.URL, "check health --json --url=" + c.URL} {
 		out, _ := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput() // GPUs whose health is not known are an error
 		checkShown(t, args, string(out))
 	}
@@ -83,10 +83,10 @@ func checkShownBy(t *testing.T, c *child, labels ...string) {
 // checkShownLog ends a proxy, and holds its log to be fit to be seen.
 func checkShownLog(t *testing.T, c *child) {
 	t.Helper()
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	checkShown(t, "the log", c.logged())
+	checkShown(t, "the log", c.Logged())
 }
 
 // checkDoctor holds both forms of what doctor prints to be fit to be seen, and to say something.

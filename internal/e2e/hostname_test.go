@@ -57,7 +57,7 @@ func TestLoopbackIsNoHostname(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.stop()
+			defer c.Stop()
 			_, body := page(t, c, "/metrics")
 			if got := hostnamesOf(t, body); len(got) != 1 || !got[test.want] {
 				t.Errorf("hostnames %v, want %s", got, test.want)
@@ -80,7 +80,7 @@ func TestLoopbackEngineIsNoHostname(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.stop()
+		defer c.Stop()
 		body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_temperature_celsius\{`)
 		if got := hostnamesOf(t, body); len(got) != 1 || !got[want] {
 			t.Errorf("--dcgm.host=%s: hostnames %v, want %s", host, got, want)

@@ -143,12 +143,12 @@ func (b *imageStore) check(t *testing.T, image string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { child.stop() }) // buildah ends what runs in the container
+	t.Cleanup(func() { child.Stop() }) // buildah ends what runs in the container
 	health := append([]string{"run", "--env", "KPULSE_WEB_LISTEN_ADDRESS=" + address, container, "--"}, config.Healthcheck.Test[1:]...)
-	if out := b.run("buildah", health...); out != child.url+": alive" {
+	if out := b.run("buildah", health...); out != child.URL+": alive" {
 		t.Errorf("the health check says %q", out)
 	}
-	if status := get(t, child.url+"/metrics"); status != http.StatusOK {
+	if status := get(t, child.URL+"/metrics"); status != http.StatusOK {
 		t.Errorf("/metrics answers %d", status)
 	}
 }

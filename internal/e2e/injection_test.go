@@ -30,17 +30,17 @@ func TestHostileLabelsAreText(t *testing.T) {
 	defer up.stop()
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--log.level=debug")
 	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_health{")
-	checkMarkup(t, answerOf(t, http.MethodGet, c.url+"/"))
+	checkMarkup(t, answerOf(t, http.MethodGet, c.URL+"/"))
 	for _, path := range []string{"/events", "/container/metrics"} {
-		header := answerOf(t, http.MethodGet, c.url+path)
+		header := answerOf(t, http.MethodGet, c.URL+path)
 		if _, text := page(t, c, path); !json.Valid([]byte(text)) || !strings.Contains(header, "Content-Type: application/json") {
 			t.Errorf("%s is not JSON: %s %q", path, header, text)
 		}
 	}
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	checkLog(t, c.logged())
+	checkLog(t, c.Logged())
 }
 
 // checkMarkup finds tags that only a label can have brought.
@@ -87,11 +87,11 @@ func TestHostileExporterErrors(t *testing.T) {
 			_, body := page(t, c, "/metrics?source=x")
 			checkPrintable(t, "the answer", body)
 			checkPrintable(t, "the answer", awaitPage(t, c, "/metrics", http.StatusBadGateway, ""))
-			checkMarkup(t, answerOf(t, http.MethodGet, c.url+"/"))
-			if err := c.stop(); err != nil {
+			checkMarkup(t, answerOf(t, http.MethodGet, c.URL+"/"))
+			if err := c.Stop(); err != nil {
 				t.Error(err)
 			}
-			checkLog(t, c.logged())
+			checkLog(t, c.Logged())
 		})
 	}
 }
@@ -111,10 +111,10 @@ func TestStrangeJobInfoFiles(t *testing.T) {
 	c := startProxy(t, itself(t), "--backend=replay", "--hpc-job-info-dir="+dir)
 	awaitPage(t, c, "/-/metrics", http.StatusOK, "kpulse_proxy_job_info_malformed_files 2")
 	awaitPage(t, c, "/metrics", http.StatusOK, "kpulse_gpu_temperature_celsius")
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	checkLog(t, c.logged())
+	checkLog(t, c.Logged())
 }
 
 // TestJobFilesLeadNowhereElse: a link in a folder of jobs shows no other file of this
@@ -152,7 +152,7 @@ func TestJobFilesLeadNowhereElse(t *testing.T) {
 	if !strings.Contains(own, "\nkpulse_proxy_job_info_malformed_files 2\n") {
 		t.Errorf("the links are not counted:\n%s", grep(own, "kpulse_proxy_job_info"))
 	}
-	if strings.Contains(served+own+landing+c.logged(), secret) {
+	if strings.Contains(served+own+landing+c.Logged(), secret) {
 		t.Error("another file of this machine is shown")
 	}
 }

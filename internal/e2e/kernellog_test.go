@@ -66,7 +66,7 @@ func awaitEvent(t *testing.T, c *child, want func(event) bool) event {
 			}
 		}
 		if time.Now().After(end) {
-			t.Fatalf("among %+v\nlog: %s", all, c.logged())
+			t.Fatalf("among %+v\nlog: %s", all, c.Logged())
 		}
 	}
 }
@@ -74,7 +74,7 @@ func awaitEvent(t *testing.T, c *child, want func(event) bool) event {
 // post posts to a proxy.
 func post(t *testing.T, c *child, path string) (int, string) {
 	t.Helper()
-	res, err := http.Post(c.url+path, "", nil)
+	res, err := http.Post(c.URL+path, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,10 +176,10 @@ func TestKernelLogFlood(t *testing.T) {
 	}
 	awaitPage(t, c, "/-/metrics", 200, read(10_000))
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_health{hostname="n",gpu="0",uuid="GPU-a",state="crit"} 1`)
-	before := resident(t, c.cmd.Process.Pid)
+	before := resident(t, c.Cmd.Process.Pid)
 	flood(100_000)
 	awaitPage(t, c, "/-/metrics", 200, read(110_000))
-	if after := resident(t, c.cmd.Process.Pid); after > before+16<<20 {
+	if after := resident(t, c.Cmd.Process.Pid); after > before+16<<20 {
 		t.Errorf("resident memory grew from %d to %d bytes", before, after)
 	}
 	if n := len(eventsOf(t, c)); n > 1000 {
@@ -198,8 +198,8 @@ func TestKernelLogThatCannotBeRead(t *testing.T) {
 			awaitPage(t, c, "/metrics", 200, "kpulse_gpu_health")
 		}
 		awaitPage(t, c, "/", 200, "no XIDs from the kernel&#39;s log")
-		if n := strings.Count(c.logged(), "XIDs are not read from the kernel's log"); n != 1 {
-			t.Errorf("one %s is logged %d times:\n%s", name, n, c.logged())
+		if n := strings.Count(c.Logged(), "XIDs are not read from the kernel's log"); n != 1 {
+			t.Errorf("one %s is logged %d times:\n%s", name, n, c.Logged())
 		}
 		if events := eventsOf(t, c); len(events) != 0 {
 			t.Errorf("one %s: %+v", name, events)

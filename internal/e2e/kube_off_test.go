@@ -66,7 +66,7 @@ func TestKubernetesOffIsOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { c.stop() })
+		t.Cleanup(func() { c.Stop() })
 		return c
 	}
 	// kube returns the goroutines that have anything of Kubernetes in them.

@@ -35,7 +35,7 @@ func awaitHeld(t *testing.T, c *child, want ...string) {
 	var body string
 	defer func() {
 		if t.Failed() {
-			t.Errorf("want %q\n%s\n%s", want, body, c.logged())
+			t.Errorf("want %q\n%s\n%s", want, body, c.Logged())
 		}
 	}()
 	awaitTrue(t, "holders of GPUs", func() bool {
@@ -83,7 +83,7 @@ func TestKubernetesClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	awaitTrue(t, "denied request", func() bool { return strings.Contains(fmt.Sprint(k.requests(t, a)), "resourceslices") })
 	awaitHeld(t, c)
 	awaitLog(t, c, "resourceslices")

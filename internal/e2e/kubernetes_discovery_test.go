@@ -122,7 +122,7 @@ func awaitExported(t *testing.T, c *child, want map[string]string) {
 	var body string
 	defer func() {
 		if t.Failed() {
-			t.Errorf("want %v\n%s\n%s", want, body, c.logged())
+			t.Errorf("want %v\n%s\n%s", want, body, c.Logged())
 		}
 	}()
 	awaitTrue(t, "readings of the exporters", func() bool {
@@ -232,8 +232,8 @@ func TestKubernetesDiscoveryDenied(t *testing.T) {
 	g.cut() // a watch that runs keeps its right
 	awaitTrue(t, "denied watch", func() bool { return strings.Contains(fmt.Sprint(k.requests(t, a)), "watch pods "+ns+" 403") })
 	awaitExported(t, c, map[string]string{node: "1"})
-	awaitTrue(t, "second notice", func() bool { return strings.Count(c.logged(), "exporters are not discovered") > 1 })
-	if log := c.logged(); strings.Count(log, "exporters are not discovered") != 2 {
+	awaitTrue(t, "second notice", func() bool { return strings.Count(c.Logged(), "exporters are not discovered") > 1 })
+	if log := c.Logged(); strings.Count(log, "exporters are not discovered") != 2 {
 		t.Errorf("the log tells each time more than once:\n%s", log)
 	}
 }

@@ -72,7 +72,7 @@ func awaitWorkloads(t *testing.T, c *child, want map[string]string) {
 	var got map[string]string
 	defer func() {
 		if t.Failed() {
-			t.Errorf("got  %v\nwant %v\n%s", got, want, c.logged())
+			t.Errorf("got  %v\nwant %v\n%s", got, want, c.Logged())
 		}
 	}()
 	awaitTrue(t, "right workloads", func() bool {
@@ -168,7 +168,7 @@ func TestKubernetesOwners(t *testing.T) {
 	exporter.hold(ns, slices.Collect(maps.Keys(want))...)
 	c := exporter.startWith(t, k.kubeconfig(t, a, k.url))
 	awaitWorkloads(t, c, want)
-	if log := c.logged(); strings.Count(log, "trainers.example.com") != 1 || !strings.Contains(log, "deploy/kubernetes/rbac.yaml") {
+	if log := c.Logged(); strings.Count(log, "trainers.example.com") != 1 || !strings.Contains(log, "deploy/kubernetes/rbac.yaml") {
 		t.Errorf("the log does not name the right that lacks, once:\n%s", log)
 	}
 	checkRequests(t, k.requests(t, a))

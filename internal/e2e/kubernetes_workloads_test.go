@@ -25,7 +25,7 @@ func TestKubernetesRightsGrantedLater(t *testing.T) {
 	known := map[string]string{"server-0": "StatefulSet server", "server-1": "StatefulSet server"}
 	revoke := k.bind(t, a, "", "kpulse-proxy-workloads")
 	awaitWorkloads(t, c, known)
-	if log := c.logged(); strings.Count(log, "rbac.yaml") != 1 {
+	if log := c.Logged(); strings.Count(log, "rbac.yaml") != 1 {
 		t.Errorf("the log does not say once which right lacks:\n%s", log)
 	}
 	revoke()
@@ -71,7 +71,7 @@ func TestKubernetesAPIServerFails(t *testing.T) {
 			known[second] = "Deployment second"
 			awaitWorkloads(t, c, known)
 			awaitLog(t, c, "answers again")
-			if log := c.logged(); strings.Count(log, "does not answer") != 1 {
+			if log := c.Logged(); strings.Count(log, "does not answer") != 1 {
 				t.Errorf("the log does not tell once:\n%s", log)
 			}
 		})

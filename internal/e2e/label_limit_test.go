@@ -103,7 +103,7 @@ func TestLongUUIDIsNamed(t *testing.T) {
 	for args, want := range map[string][]string{
 		"--once " + source:                            {cause, remedy},
 		"doctor " + source:                            {"the label UUID has 3000 bytes", "raise --source.max-label-value"},
-		"check health --url=" + c.url:                 {"labels that identify GPUs are longer than --source.max-label-value"},
+		"check health --url=" + c.URL:                 {"labels that identify GPUs are longer than --source.max-label-value"},
 		"check health --backend=prometheus " + source: {"labels that identify GPUs are longer than --source.max-label-value"},
 	} {
 		out, err := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput()

@@ -13,16 +13,6 @@ import (
 	"time"
 )
 
-// itself is the program in this test's binary.
-func itself(t testing.TB) string {
-	t.Helper()
-	path, err := exec.LookPath("kpulse-proxy") // TestMain made it
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // get asks a child and returns the answer's status.
 func get(t testing.TB, url string) int {
 	t.Helper()
@@ -58,18 +48,18 @@ func TestTerminateDrains(t *testing.T) {
 	t.Parallel()
 	url, asked, open := startGate(t)
 	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.timeout=1h")
-	if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := c.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	status := make(chan int, 1)
-	go func() { status <- get(t, c.url+"/metrics") }()
+	go func() { status <- get(t, c.URL+"/metrics") }()
 	await(t, "the scrape is under way", asked)
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := c.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	awaitLog(t, c, "running scrapes may finish")
 	open()
-	if err := c.wait(); err != nil {
+	if err := c.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 	if got := <-status; got != http.StatusOK {
@@ -83,20 +73,20 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	url, asked, _ := startGate(t)
 	c := startProxy(t, itself(t), "--source="+url, "--poll=0", "--source.timeout=1h")
 	go func() {
-		if res, err := http.Get(c.url + "/metrics"); err == nil { // never answered
+		if res, err := http.Get(c.URL + "/metrics"); err == nil { // never answered
 			res.Body.Close()
 		}
 	}()
 	await(t, "a scrape is under way", asked)
-	if err := c.cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := c.Cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	var err error
 	for ended := false; !ended; {
 		// Not SIGINT: whoever runs the tests in the background may have us ignore that.
-		_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
+		_ = c.Cmd.Process.Signal(syscall.SIGTERM) // it may just have ended
 		select {
-		case err = <-c.done:
+		case err = <-c.Done:
 			ended = true
 		case <-time.After(300 * time.Millisecond):
 		}
@@ -106,8 +96,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		status, _ := exit.Sys().(syscall.WaitStatus)
 		ok = status.Signaled()
 	}
-	if !ok || !strings.Contains(c.logged(), "running scrapes may finish") {
-		t.Errorf("ended with %v, want after the first signal, and by the second:\n%s", err, c.logged())
+	if !ok || !strings.Contains(c.Logged(), "running scrapes may finish") {
+		t.Errorf("ended with %v, want after the first signal, and by the second:\n%s", err, c.Logged())
 	}
 }
 
@@ -121,7 +111,7 @@ func TestOversizedBodiesLeaveMemoryFlat(t *testing.T) {
 	c := startProxy(t, itself(t), "--source="+up.url+"/huge", "--poll=0")
 	var peaks []float64
 	for range 4 {
-		if got := get(t, c.url+"/metrics"); got != http.StatusBadGateway {
+		if got := get(t, c.URL+"/metrics"); got != http.StatusBadGateway {
 			t.Errorf("got %d, want 502", got)
 		}
 		peaks = append(peaks, peakMemory(t, c))

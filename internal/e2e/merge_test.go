@@ -85,7 +85,7 @@ func TestPrometheusTakesMergedSources(t *testing.T) {
 	t.Parallel()
 	binary := prometheusBinary(t)
 	proxy, _, bodies := startTwo(t)
-	server := startPrometheus(t, binary, map[string]string{"proxy": strings.TrimPrefix(proxy.url, "http://")}, nil)
+	server := startPrometheus(t, binary, map[string]string{"proxy": strings.TrimPrefix(proxy.URL, "http://")}, nil)
 	server.await(t, `up{job="proxy"} == 1 and on() count(kpulse_gpu_present{job="proxy"}) == 8`)
 	stored := server.query(t, `{job="proxy",__name__=~"DCGM_.*"}`)
 	if want := len(seriesLines(bodies[0] + bodies[1])); len(stored) != want {

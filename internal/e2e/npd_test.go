@@ -71,7 +71,7 @@ func TestNodeProblemDetectorConfig(t *testing.T) {
 			var stdout bytes.Buffer
 			patient := strings.ReplaceAll(strings.Join(rule.Args, " "), "--timeout=10s", "--timeout=100s")
 			cmd := exec.Command(itself(t), strings.Fields(patient)...)
-			cmd.Env = append(os.Environ(), "KPULSE_URL="+proxy.url)
+			cmd.Env = append(os.Environ(), "KPULSE_URL="+proxy.URL)
 			cmd.Stdout = &stdout
 			err := cmd.Run()
 			if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {

@@ -82,7 +82,7 @@ func TestOwnFieldsAreNotPassedThrough(t *testing.T) {
 	}
 	c := startNVML(t, library, scenario, "--record="+recorded)
 	check(c, false)
-	c.stop()
+	c.Stop()
 	text, err := os.ReadFile(recorded)
 	if err != nil || !bytes.Contains(text, []byte("gpu_lost")) || !bytes.Contains(text, []byte("nvlink_limit_bytes_per_second")) {
 		t.Fatalf("the recording of %d bytes has not all: %v", len(text), err)
@@ -138,7 +138,7 @@ func TestNVMLStartHangs(t *testing.T) {
 		world.Write(t, scenario)
 		c := startNVML(t, library, scenario)
 		awaitPage(t, c, "/metrics", 504, `nvmlInit_v2 has not returned for \d+s; see dmesg`)
-		if code := get(t, c.url+"/-/healthy"); code != 200 {
+		if code := get(t, c.URL+"/-/healthy"); code != 200 {
 			t.Errorf("healthy: %d", code)
 		}
 		if recovers {
@@ -148,12 +148,12 @@ func TestNVMLStartHangs(t *testing.T) {
 			continue
 		}
 		begun := time.Now()
-		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := c.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case <-c.done:
-			c.done <- nil // for the cleanup
+		case <-c.Done:
+			c.Done <- nil // for the cleanup
 			t.Logf("ended %v after SIGTERM", time.Since(begun))
 		case <-time.After(patience):
 			t.Error("SIGTERM does not end a program whose driver hangs")
@@ -207,7 +207,7 @@ func TestNVMLWithoutEvents(t *testing.T) {
 	c := startNVML(t, library, scenario)
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{`)
 	awaitPage(t, c, "/", 200, `NVML tells of no XIDs: nvmlEventSetWait`)
-	if n := strings.Count(c.logged(), "tells of no XIDs"); n != 1 {
-		t.Errorf("the log says so %d times:\n%s", n, c.logged())
+	if n := strings.Count(c.Logged(), "tells of no XIDs"); n != 1 {
+		t.Errorf("the log says so %d times:\n%s", n, c.Logged())
 	}
 }

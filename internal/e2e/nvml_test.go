@@ -21,7 +21,7 @@ func startNVML(t *testing.T, library, scenario string, flags ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	return c
 }
 

@@ -256,7 +256,7 @@ func (x pageCommands) served(t *testing.T, page, address string) {
 	_, rest, _ := strings.Cut(strings.Trim(address, "'"), ":")
 	rest = strings.TrimPrefix(rest, "//")
 	_, rest, _ = strings.Cut(rest, "/")
-	resp, err := http.Get(x.demo.url + "/" + rest)
+	resp, err := http.Get(x.demo.URL + "/" + rest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func (x pageCommands) ours(t *testing.T, page string, args []string) {
 	for i, arg := range args {
 		arg = strings.NewReplacer("http://localhost:9400", x.exporter, "http://node:9400", x.exporter,
 			"/tmp/kmsg", filepath.Join(x.dir, "kmsg"), "run.csv", filepath.Join(x.dir, "run.csv"), "/run/kpulse/", x.dir+"/",
-			"http://NODE:9401", x.demo.url, "INDEX", "0", "CODE", "79").Replace(arg)
+			"http://NODE:9401", x.demo.URL, "INDEX", "0", "CODE", "79").Replace(arg)
 		args[i] = arg
 	}
 	want := []int{0}
@@ -285,7 +285,7 @@ func (x pageCommands) ours(t *testing.T, page string, args []string) {
 		args = append(args, "--config.show")
 	case args[0] == "check" && args[1] == "health":
 		if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--url=") }) {
-			args = append(args, "--url="+x.demo.url)
+			args = append(args, "--url="+x.demo.URL)
 		}
 		want = []int{0, 1, 2}
 	}

@@ -224,8 +224,8 @@ func TestDashboardOfAJob(t *testing.T) {
 	})
 	t.Cleanup(u.stop)
 	c := startProxy(t, itself(t), "--source="+u.url+"/metrics", "--poll=1")
-	ways := [][]string{{"--web.listen-address=" + strings.TrimPrefix(c.url, "http://")}, {"--backend=prometheus", "--source=" + u.url + "/metrics"}}
-	if url := atOwnAddress(t, c.url); url != "" {
+	ways := [][]string{{"--web.listen-address=" + strings.TrimPrefix(c.URL, "http://")}, {"--backend=prometheus", "--source=" + u.url + "/metrics"}}
+	if url := atOwnAddress(t, c.URL); url != "" {
 		ways = append(ways, []string{"--tui.url=" + url})
 	}
 	env := []string{"CUDA_VISIBLE_DEVICES=0", "PATH=" + smiOf(t, "GPU-b") + ":" + os.Getenv("PATH")}

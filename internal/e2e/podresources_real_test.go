@@ -99,7 +99,7 @@ func TestKubernetesClaimsOfPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	awaitPage(t, c, "/", 200, "ResourceSlices may not be read")
 	awaitHolders(t, c)
 	k.bind(t, a, "", "kpulse-proxy-dra")

@@ -29,7 +29,7 @@ func startScraping(t *testing.T, source string, flags ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	return c
 }
 
@@ -67,7 +67,7 @@ func awaitHolders(t *testing.T, c *child, want ...string) {
 		}
 	}
 	_, own := page(t, c, "/-/metrics")
-	t.Fatalf("held by %q, want %q\nlog: %s\n%s", got, want, c.logged(), grep(own, "kpulse_proxy_kube"))
+	t.Fatalf("held by %q, want %q\nlog: %s\n%s", got, want, c.Logged(), grep(own, "kpulse_proxy_kube"))
 }
 
 // grep returns the lines of text that begin with prefix.
@@ -109,7 +109,7 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 	kubelet.Stop()
 	awaitPage(t, c, "/", 200, "no pods from the kubelet: there is no "+regexp.QuoteMeta(kubelet.Socket))
 	awaitHolders(t, c)
-	if log := c.logged(); strings.Count(log, "the kubelet does not say which pods have GPUs") != 1 || !strings.Contains(log, "hostPath") {
+	if log := c.Logged(); strings.Count(log, "the kubelet does not say which pods have GPUs") != 1 || !strings.Contains(log, "hostPath") {
 		t.Errorf("logged %s", log)
 	}
 	kubelet.Set(kubelettest.Pod("ml", "train-1", "nvidia.com/gpu", boards[0].UUID))

@@ -95,7 +95,7 @@ func TestProcesses(t *testing.T) {
 // forwarded asks for the processes on behalf of another machine.
 func forwarded(t *testing.T, c *child) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/api/v1/processes", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL+"/api/v1/processes", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestProcessesBehindALocalProxy(t *testing.T) {
 	library, scenario := nvmltest.Build(t), filepath.Join(t.TempDir(), "scenario")
 	nvmltest.FromTruth(nvmltest.H100(1)).Write(t, scenario)
 	c := startNVML(t, library, scenario, "--collector.processes")
-	upstream, err := url.Parse(c.url)
+	upstream, err := url.Parse(c.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -233,7 +233,7 @@ func TestPrometheusOperatorHasUsScraped(t *testing.T) {
 	operator := k.startOperator(t, ns)
 	up := startUpstream(func() ([]byte, error) { return []byte(operatorBody), nil })
 	t.Cleanup(up.stop)
-	program := strings.TrimPrefix(startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s").url, "http://")
+	program := strings.TrimPrefix(startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s").URL, "http://")
 	pod := k.monitored(t, ns, node)
 	k.apply(t, ns, prometheusObject(ns, node, string(m[1]), program))
 

@@ -36,8 +36,8 @@ func TestPrometheusScrapesUs(t *testing.T) {
 	demo := startProxy(t, itself(t), "--backend=replay", "--poll=100ms")
 	server := startPrometheus(t, binary, map[string]string{
 		"direct": strings.TrimPrefix(up.url, "http://"),
-		"proxy":  strings.TrimPrefix(proxy.url, "http://"),
-		"demo":   strings.TrimPrefix(demo.url, "http://"),
+		"proxy":  strings.TrimPrefix(proxy.URL, "http://"),
+		"demo":   strings.TrimPrefix(demo.URL, "http://"),
 	}, nil)
 
 	server.await(t, `min(up) == 1 and count(up) == 3 and on() count_over_time(up{job="proxy"}[1m]) > 2`)
@@ -133,7 +133,7 @@ func startProxy(t testing.TB, binary string, flags ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	return c
 }
 

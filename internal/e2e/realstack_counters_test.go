@@ -119,7 +119,7 @@ func TestRealStackBaseUnits(t *testing.T) {
 				}
 			}
 		}
-		if text := c.logged(); strings.Contains(text, "left out") {
+		if text := c.Logged(); strings.Contains(text, "left out") {
 			t.Errorf("%s: %s", way, text)
 		}
 	}

@@ -14,12 +14,12 @@ func TestRealStackDoctor(t *testing.T) {
 	n := newRealNode(t, dcgm4, "h100")
 	n.startEngineTCP(t, "127.0.0.1")
 	exporter := n.startExporter(t, "", nil)
-	flags := append(nowhere(t), "--dcgm.host="+n.address, "--source="+exporter.url+"/metrics")
+	flags := append(nowhere(t), "--dcgm.host="+n.address, "--source="+exporter.URL+"/metrics")
 	x, code := examine(t, n.env(), flags...)
 	x.wants(t, "exporter", "works", "8 devices\nwithout gpu_sm_active_ratio")
 	x.wants(t, "host engine", "works", "8 devices")
 	x.wants(t, "NVML", "works", "8 devices")
-	if code != 0 || !strings.HasPrefix(x.Command, "kpulse-proxy --source="+exporter.url) {
+	if code != 0 || !strings.HasPrefix(x.Command, "kpulse-proxy --source="+exporter.URL) {
 		t.Errorf("exit %d, %s", code, x.Command)
 	}
 	awaitTrue(t, "no dcgmi of doctor's to be left", func() bool {
@@ -33,7 +33,7 @@ func TestRealStackDoctor(t *testing.T) {
 		return true
 	})
 
-	exporter.stop()
+	exporter.Stop()
 	n.engine.stop(t)
 	x, code = examine(t, n.env(), flags...)
 	x.wants(t, "exporter", "missing", "connection refused")

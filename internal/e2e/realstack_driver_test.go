@@ -29,7 +29,7 @@ func TestRealStackMIGUncut(t *testing.T) {
 			if _, body := page(t, c, "/metrics"); strings.Contains(body, "mig_instance=") {
 				t.Error("there are instances")
 			}
-			if log := c.logged(); strings.Contains(log, "MIG") {
+			if log := c.Logged(); strings.Contains(log, "MIG") {
 				t.Errorf("there is nothing to say of MIG:\n%s", log)
 			}
 		})

@@ -176,7 +176,7 @@ func TestRealStackHostname(t *testing.T) {
 	if !strings.Contains(upstream, `ostname="localhost"`) {
 		t.Errorf("the exporter says otherwise: %.600s", upstream)
 	}
-	c := startProxy(t, itself(t), "--series=full", "--source="+exporter.url+"/metrics")
+	c := startProxy(t, itself(t), "--series=full", "--source="+exporter.URL+"/metrics")
 	body := awaitPage(t, c, "/metrics", 200, `\nkpulse_gpu_temperature_celsius\{`)
 	if got := hostnamesOf(t, body); len(got) != 1 || !got[machine] {
 		t.Errorf("hostnames %v, want %s", got, machine)

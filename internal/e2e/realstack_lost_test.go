@@ -51,8 +51,8 @@ func TestRealLostBeforeTheStart(t *testing.T) {
 				t.Errorf("%v: %s\n%s", err, out, errs)
 			}
 			// A lost GPU takes no job: the proxy says so to a scheduler, and so does one reading.
-			n.checkHealth(t, 2, 2, "--url="+c.url, "--show-all")
-			n.checkHealth(t, 2, 1, "--url="+c.url, "--gpus=0,1,5")
+			n.checkHealth(t, 2, 2, "--url="+c.URL, "--show-all")
+			n.checkHealth(t, 2, 1, "--url="+c.URL, "--gpus=0,1,5")
 			n.checkHealth(t, 2, 2, append(flags, "--show-all", "--timeout=2m")...)
 		})
 	}
@@ -81,10 +81,10 @@ func TestRealGPUThatComesBack(t *testing.T) {
 	n.override(t, lostBefore)
 	c := n.startNVML(t)
 	awaitPage(t, c, "/metrics", 200, present(5, 0))
-	n.checkHealth(t, 2, 2, "--url="+c.url, "--show-all")
+	n.checkHealth(t, 2, 2, "--url="+c.URL, "--show-all")
 	n.override(t, "devices: {}\n")
 	awaitPage(t, c, "/metrics", 200, `(?s)`+present(2, 1)+`.*`+present(5, 1)) // it is asked again after half a minute
-	n.checkHealth(t, 2, 0, "--url="+c.url, "--show-all")
+	n.checkHealth(t, 2, 0, "--url="+c.URL, "--show-all")
 }
 
 // TestRealWithoutSwitches: the host engine's NvSwitch module is not loaded, so that
@@ -98,8 +98,8 @@ func TestRealWithoutSwitches(t *testing.T) {
 			c := n.startDCGM(t)
 			awaitPage(t, c, "/metrics", 200, `(?s)`+present(0, 1)+`.*`+present(7, 1))
 			awaitPage(t, c, "/", 200, `<dt>Note</dt>.*Cannot get NvSwitch list.*dcgmi modules -l`)
-			if err := c.stop(); err != nil || strings.Count(c.logged(), "Cannot get NvSwitch list") != 1 {
-				t.Errorf("%v; the log should say it once:\n%s", err, c.logged())
+			if err := c.Stop(); err != nil || strings.Count(c.Logged(), "Cannot get NvSwitch list") != 1 {
+				t.Errorf("%v; the log should say it once:\n%s", err, c.Logged())
 			}
 		})
 	}

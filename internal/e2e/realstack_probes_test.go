@@ -49,7 +49,7 @@ func (m *manifest) await(t *testing.T, c *child, status int, text string) {
 	t.Helper()
 	awaitPage(t, c, m.ready, status, text)
 	for _, path := range []string{m.startup, m.living} {
-		if got := get(t, c.url+path); got != 200 {
+		if got := get(t, c.URL+path); got != 200 {
 			t.Errorf("with %q at %s, %s answers %d", text, m.ready, path, got)
 		}
 	}

@@ -197,7 +197,7 @@ func (n *realNode) startExporter(t *testing.T, counters string, env []string, fl
 func (n *realNode) startBehind(t *testing.T, exporter *child, flags ...string) *child {
 	t.Helper()
 	cmd := exec.Command(itself(t), append([]string{"--web.listen-address=127.0.0.1:0", "--series=full", "--node-name=n", "--poll=0",
-		"--source.min-interval=0s", "--source=" + exporter.url + "/metrics"}, flags...)...)
+		"--source.min-interval=0s", "--source=" + exporter.URL + "/metrics"}, flags...)...)
 	return n.start(t, cmd)
 }
 
@@ -243,7 +243,7 @@ func (n *realNode) start(t *testing.T, cmd *exec.Cmd) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.stop() })
+	t.Cleanup(func() { c.Stop() })
 	return c
 }
 

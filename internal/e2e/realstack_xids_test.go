@@ -47,7 +47,7 @@ func TestRealStackXIDs(t *testing.T) {
 		}
 		awaitAll(t, ways, lines...)
 	}
-	ways["nvml"].stop()
+	ways["nvml"].Stop()
 	recording, err := os.ReadFile(recorded)
 	if err != nil || !strings.Contains(string(recording), `DCGM_EXP_XID_ERRORS_TOTAL{gpu="3"`) {
 		t.Fatalf("the recording of %d bytes has no XIDs: %v", len(recording), err)

@@ -84,21 +84,21 @@ func TestRecordingOutlivesAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.cmd.Process.Kill()
+	defer c.Cmd.Process.Kill()
 	eventually(t, "nothing is recorded", func() bool { return size() > 0 })
-	if page := bodyOf(t, c.url); !strings.Contains(page, "Readings are recorded in <code>"+file) || strings.Contains(page, "Nothing can be written") {
+	if page := bodyOf(t, c.URL); !strings.Contains(page, "Readings are recorded in <code>"+file) || strings.Contains(page, "Nothing can be written") {
 		t.Errorf("the landing page says of a recording that works:\n%s", page)
 	}
 
-	limitFiles(t, c.cmd.Process.Pid, uint64(size())+3000)
+	limitFiles(t, c.Cmd.Process.Pid, uint64(size())+3000)
 	failed := regexp.MustCompile(`(?m)^kpulse_proxy_record_failures_total [2-9]`)
-	eventually(t, "no failed write is counted", func() bool { return failed.MatchString(bodyOf(t, c.url+"/-/metrics")) })
-	if page := bodyOf(t, c.url); !strings.Contains(page, "Nothing can be written now: write "+file+": file too large") {
+	eventually(t, "no failed write is counted", func() bool { return failed.MatchString(bodyOf(t, c.URL+"/-/metrics")) })
+	if page := bodyOf(t, c.URL); !strings.Contains(page, "Nothing can be written now: write "+file+": file too large") {
 		t.Errorf("the landing page does not tell:\n%s", page)
 	}
-	limitFiles(t, c.cmd.Process.Pid, math.MaxUint64)
-	eventually(t, "recording does not go on", func() bool { return !strings.Contains(bodyOf(t, c.url), "Nothing can be written now") })
-	if counts := bodyOf(t, c.url+"/-/metrics"); !regexp.MustCompile(`(?m)^kpulse_proxy_record_missed_readings_total [1-9]`).MatchString(counts) {
+	limitFiles(t, c.Cmd.Process.Pid, math.MaxUint64)
+	eventually(t, "recording does not go on", func() bool { return !strings.Contains(bodyOf(t, c.URL), "Nothing can be written now") })
+	if counts := bodyOf(t, c.URL+"/-/metrics"); !regexp.MustCompile(`(?m)^kpulse_proxy_record_missed_readings_total [1-9]`).MatchString(counts) {
 		t.Error("no missed reading is counted")
 	}
 
@@ -110,8 +110,8 @@ func TestRecordingOutlivesAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a removed file is not made anew", func() bool { return size() > 0 })
-	if err := c.stop(); err != nil {
-		t.Errorf("%v\n%s", err, c.logged())
+	if err := c.Stop(); err != nil {
+		t.Errorf("%v\n%s", err, c.Logged())
 	}
 	if rec := parsed(t, file+".old"); rec.Missed == 0 {
 		t.Error("the recording does not say that readings are missing")
@@ -119,7 +119,7 @@ func TestRecordingOutlivesAFullDisk(t *testing.T) {
 	if rec := parsed(t, file); rec.Missed != 0 {
 		t.Errorf("%d readings are missing of the last file", rec.Missed)
 	}
-	log := c.logged()
+	log := c.Logged()
 	for _, want := range []string{"recording fails", "recording goes on\"", "was removed, renamed or cut"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %q:\n%s", want, log)

@@ -48,7 +48,7 @@ func TestServerRefuses(t *testing.T) {
 	up := startUpstream(func() ([]byte, error) { return []byte(all), nil })
 	defer up.stop()
 	proxy := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=1m") // one reading
-	jobs["proxy"] = strings.TrimPrefix(proxy.url, "http://")
+	jobs["proxy"] = strings.TrimPrefix(proxy.URL, "http://")
 	server := startPrometheus(t, binary, jobs, nil)
 	server.await(t, fmt.Sprintf(`count(up) == %d and on() up{job="proxy"} == 1`, len(jobs)))
 	for i, l := range refusedLines {

@@ -37,7 +37,7 @@ func TestReloadsDropNoScrape(t *testing.T) {
 					return
 				default:
 				}
-				if err := scrapeWhole(c.url + "/metrics"); err != nil {
+				if err := scrapeWhole(c.URL + "/metrics"); err != nil {
 					t.Errorf("after %d scrapes: %v", scrapes.Load(), err)
 					return
 				}
@@ -49,12 +49,12 @@ func TestReloadsDropNoScrape(t *testing.T) {
 	for n := range 100 {
 		writeFile(t, file, configs[n%len(configs)])
 		if n%2 == 0 {
-			if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			if err := c.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		res, err := http.Post(c.url+"/-/reload", "", nil)
+		res, err := http.Post(c.URL+"/-/reload", "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestReloadsDropNoScrape(t *testing.T) {
 	close(done)
 	scrapers.Wait()
 	t.Logf("%d scrapes, %d reloads over HTTP, %d refused", scrapes.Load(), reloaded.Load(), refused.Load())
-	if reloaded.Load() == 0 || refused.Load() == 0 || !strings.Contains(c.logged(), "nothing was reloaded") {
+	if reloaded.Load() == 0 || refused.Load() == 0 || !strings.Contains(c.Logged(), "nothing was reloaded") {
 		t.Error("not both kinds of reload came")
 	}
 }

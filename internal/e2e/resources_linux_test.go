@@ -23,8 +23,8 @@ func TestMemoryLimitFollowsCgroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, telemetry := page(t, c, "/-/metrics")
-		logged := c.logged()
-		c.stop()
+		logged := c.Logged()
+		c.Stop()
 		_, rest, _ := strings.Cut(telemetry, "\ngo_gc_gomemlimit_bytes ")
 		text, _, _ := strings.Cut(rest, "\n")
 		if got, err := strconv.ParseFloat(text, 64); err != nil || got < want-1 || got > want+1 {
@@ -84,7 +84,7 @@ func TestUnknownVariableIsWarnedOf(t *testing.T) {
 	t.Setenv("KPULSE_SOURC", "http://name:secret@node:9400/metrics")
 	c := startProxy(t, itself(t), "--backend=replay")
 	awaitLog(t, c, "did you mean KPULSE_SOURCE?")
-	if log := c.logged(); !strings.Contains(log, "KPULSE_SOURC ") || strings.Contains(log, "secret") {
+	if log := c.Logged(); !strings.Contains(log, "KPULSE_SOURC ") || strings.Contains(log, "secret") {
 		t.Errorf("the log has no name, or the value:\n%s", log)
 	}
 }

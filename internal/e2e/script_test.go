@@ -78,91 +78,13 @@ func cmdDownstream(ts *testscript.TestScript, _ bool, _ []string) {
 	stateOf(ts).upstream.stop()
 }
 
-var listening = regexp.MustCompile(`msg(?:="|":")Listening on"(?: address=|,"address":")([^"\s]+)["\n]`)
-
-// child is a running kpulse-proxy.
-type child struct {
-	cmd  *exec.Cmd
-	url  string
-	log  string // the file that it logs to
-	done chan error
-}
-
-// startChild starts a program that logs where it listens, and waits until it
-// does. It logs to a new file by itself: what it did is there once it shows.
-func startChild(cmd *exec.Cmd, log string) (*child, error) {
-	file, err := os.Create(log)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	cmd.Stderr = file
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd: cmd, log: log, done: make(chan error, 1)}
-	go func() { c.done <- cmd.Wait() }()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if m := listening.FindStringSubmatch(c.logged()); m != nil {
-			c.url = "http://" + m[1]
-			return c, nil
-		}
-		select {
-		case err := <-c.done:
-			return nil, fmt.Errorf("%s ended before it listened: %w\n%s", cmd, err, c.logged())
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	cmd.Process.Kill()
-	return nil, fmt.Errorf("%s does not listen\n%s", cmd, c.logged())
-}
-
-// logged returns what the child has logged.
-func (c *child) logged() string {
-	text, err := os.ReadFile(c.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
-}
-
 // awaitLog waits until the child has logged a text.
 func awaitLog(t *testing.T, c *child, text string) {
 	t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(c.logged(), text); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !strings.Contains(c.Logged(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("no %q in the log:\n%s", text, c.logged())
+			t.Fatalf("no %q in the log:\n%s", text, c.Logged())
 		}
-	}
-}
-
-// stop asks the child to end and waits for it.
-func (c *child) stop() error {
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	return c.wait()
-}
-
-// fate says how the child ended, if it did, and what it has logged.
-func (c *child) fate() string {
-	select {
-	case err := <-c.done:
-		c.done <- err // for who waits
-		return fmt.Sprintf("the program ended (%v) and logged:\n%s", err, c.logged())
-	case <-time.After(time.Second): // one that was killed is not reaped at once
-		return "the program runs and logged:\n" + c.logged()
-	}
-}
-
-// wait waits until the child has ended.
-func (c *child) wait() error {
-	select {
-	case err := <-c.done:
-		return err
-	case <-time.After(patience):
-		c.cmd.Process.Kill()
-		return fmt.Errorf("%s does not end", c.cmd)
 	}
 }
 
@@ -170,7 +92,7 @@ func (c *child) wait() error {
 // its URL, and $ADDRESS what it listens at. Its log goes to the file proxy.log.
 func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
 	if running := stateOf(ts).proxy; running != nil {
-		ts.Check(running.stop())
+		ts.Check(running.Stop())
 	}
 	cmd := exec.Command("kpulse-proxy", append([]string{"--web.listen-address=127.0.0.1:0"}, args...)...)
 	cmd.Dir = ts.MkAbs(".")
@@ -181,21 +103,21 @@ func cmdProxy(ts *testscript.TestScript, _ bool, args []string) {
 	c, err := startChild(cmd, ts.MkAbs("proxy.log"))
 	ts.Check(err)
 	stateOf(ts).proxy = c
-	ts.Setenv("PROXY", c.url)
-	ts.Setenv("ADDRESS", strings.TrimPrefix(c.url, "http://"))
-	ts.Defer(func() { c.cmd.Process.Kill() })
+	ts.Setenv("PROXY", c.URL)
+	ts.Setenv("ADDRESS", strings.TrimPrefix(c.URL, "http://"))
+	ts.Defer(func() { c.Cmd.Process.Kill() })
 }
 
 // cmdTerminate sends SIGTERM to the proxy, which must end well.
 func cmdTerminate(ts *testscript.TestScript, _ bool, _ []string) {
-	if err := stateOf(ts).proxy.stop(); err != nil {
+	if err := stateOf(ts).proxy.Stop(); err != nil {
 		ts.Fatalf("after SIGTERM: %v", err)
 	}
 }
 
 // cmdHangup sends SIGHUP to the proxy.
 func cmdHangup(ts *testscript.TestScript, _ bool, _ []string) {
-	ts.Check(stateOf(ts).proxy.cmd.Process.Signal(syscall.SIGHUP))
+	ts.Check(stateOf(ts).proxy.Cmd.Process.Signal(syscall.SIGHUP))
 }
 
 // cmdGet is `get [-H 'Name: value'] STATUS URL`: the answer must have the status

@@ -123,20 +123,20 @@ func TestSecretsAreSeenNowhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { c.stop() })
+			t.Cleanup(func() { c.Stop() })
 			for _, does := range []string{"works", "refuses", "redirects", "hangs up", "works"} {
 				e.does.Store(&does)
 				for _, request := range append(everyPath(), "GET /metrics?source=x", "GET /debug/pprof/goroutine?debug=2") {
 					method, path, _ := strings.Cut(request, " ")
-					if found := openly(answerOf(t, method, c.url+path)); found != nil {
+					if found := openly(answerOf(t, method, c.URL+path)); found != nil {
 						t.Errorf("%s shows %q while the exporter %s", request, found, does)
 					}
 				}
 			}
-			if err := c.stop(); err != nil {
+			if err := c.Stop(); err != nil {
 				t.Error(err)
 			}
-			if found := openly(c.logged()); found != nil {
+			if found := openly(c.Logged()); found != nil {
 				t.Errorf("the log shows %q", found)
 			}
 			if e.leaked != nil {
@@ -222,7 +222,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 	c := startProxy(t, itself(t), "--source="+given, "--record="+recording)
 	awaitPage(t, c, "/metrics", 200, "kpulse_gpu_temperature_celsius")
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
 	text, err := os.ReadFile(recording)
@@ -268,15 +268,15 @@ func TestClusterCredentialsAreSeenNowhere(t *testing.T) {
 		}
 		for _, request := range append(everyPath(), "GET /debug/pprof/goroutine?debug=2") {
 			method, path, _ := strings.Cut(request, " ")
-			check(request+" while the API server "+does, answerOf(t, method, c.url+path))
+			check(request+" while the API server "+does, answerOf(t, method, c.URL+path))
 		}
 		for _, args := range [][]string{{"doctor", "--kube.config=" + kubeconfig, "--timeout=5s"}, {"check", "config", kubeconfig}} {
 			out, _ := exec.Command(itself(t), args...).CombinedOutput()
 			check(args[0]+" while the API server "+does, string(out))
 		}
 	}
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	check("the log", c.logged())
+	check("the log", c.Logged())
 }

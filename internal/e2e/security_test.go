@@ -46,7 +46,7 @@ func TestPasswordOnEveryPath(t *testing.T) {
 	for _, request := range everyPath() {
 		method, path, _ := strings.Cut(request, " ")
 		for given, refused := range map[string]bool{"": true, "wrong": true, password: false} {
-			req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+			req, err := http.NewRequestWithContext(t.Context(), method, c.URL+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestClientCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := startProxy(t, itself(t), "--backend=replay", "--web.config.file="+config)
-	if res, err := http.Get(c.url + "/metrics"); err != nil {
+	if res, err := http.Get(c.URL + "/metrics"); err != nil {
 		t.Error(err)
 	} else if res.Body.Close(); res.StatusCode != http.StatusBadRequest {
 		t.Errorf("without TLS: %s", res.Status)
@@ -86,7 +86,7 @@ func TestClientCertificates(t *testing.T) {
 	for name, passes := range map[string]bool{"": false, "other.pem": false, "node.pem": true} {
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: clientTLS(t, dir, name)}}
 		for _, path := range []string{"/metrics", "/-/healthy"} {
-			res, err := client.Get(strings.Replace(c.url, "http:", "https:", 1) + path)
+			res, err := client.Get(strings.Replace(c.URL, "http:", "https:", 1) + path)
 			if err == nil {
 				res.Body.Close()
 			}
@@ -132,7 +132,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 		{"Origin", "http://evil.example", true},
 		{"Origin", "null", true},
 		{"Sec-Fetch-Site", "same-origin", false},
-		{"Origin", c.url, false},
+		{"Origin", c.URL, false},
 		{"User-Agent", "curl", false},
 	} {
 		for _, request := range everyPath() {
@@ -140,7 +140,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 			if !strings.HasPrefix(path, "/-/re") || method == http.MethodGet {
 				continue
 			}
-			req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+			req, err := http.NewRequestWithContext(t.Context(), method, c.URL+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +180,7 @@ func TestAnswersAreNoPages(t *testing.T) {
 		if strings.HasPrefix(path, "/debug") {
 			continue // off
 		}
-		req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+		req, err := http.NewRequestWithContext(t.Context(), method, c.URL+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestHostsAreNotBelieved(t *testing.T) {
 	const evil = "evil.example"
 	for _, request := range everyPath() {
 		method, path, _ := strings.Cut(request, " ")
-		req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
+		req, err := http.NewRequestWithContext(t.Context(), method, c.URL+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+			conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,7 +284,7 @@ func TestUnfinishedRequestsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+			conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
 			if err != nil {
 				t.Fatal(err)
 			}

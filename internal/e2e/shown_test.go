@@ -87,9 +87,9 @@ func TestHostileLabelsByMode(t *testing.T) {
 		{"--once --json --source=" + file, false},
 		{"--once --export=all+ --source=" + file, false},
 		{"--export=all+ --replay=" + file, false},
-		{"check health --show-all --url=" + c.url, false},
-		{"check health --show-all --json --url=" + c.url, false},
-		{"check health --show-all --npd=warn --url=" + c.url, true},
+		{"check health --show-all --url=" + c.URL, false},
+		{"check health --show-all --json --url=" + c.URL, false},
+		{"check health --show-all --npd=warn --url=" + c.URL, true},
 		{"check health --show-all --backend=prometheus --source=" + file, false},
 		{"--once --gpus=99 --source=" + file, true},
 		{"doctor --json --source=" + up.url + "/metrics", true},
@@ -153,10 +153,10 @@ func TestHostileLabelsByPath(t *testing.T) {
 	if want := `hostname="bidi-` + hostileTexts["bidi"] + `"`; !strings.Contains(served, want) {
 		t.Errorf("our series lack %q", want)
 	}
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	checkShown(t, "the log", c.logged())
+	checkShown(t, "the log", c.Logged())
 }
 
 // TestHostileErrors: what an exporter answers in the place of readings, by who shows it.
@@ -181,16 +181,16 @@ func TestHostileErrors(t *testing.T) {
 			landing := awaitPage(t, c, "/", http.StatusOK, "refused-")
 			checkShown(t, "/", landing)
 			checkMarkup(t, landing)
-			for _, args := range []string{"doctor --source=" + server.URL + "/metrics", "--once --source=" + server.URL + "/metrics", "check health --url=" + c.url} {
+			for _, args := range []string{"doctor --source=" + server.URL + "/metrics", "--once --source=" + server.URL + "/metrics", "check health --url=" + c.URL} {
 				out, _ := exec.Command(itself(t), strings.Fields(args)...).CombinedOutput()
 				if checkShown(t, args, string(out)); !strings.Contains(string(out), "refused-") && !strings.HasPrefix(args, "check") {
 					t.Errorf("%s does not say why: %s", args, out)
 				}
 			}
-			if err := c.stop(); err != nil {
+			if err := c.Stop(); err != nil {
 				t.Error(err)
 			}
-			checkShown(t, "the log", c.logged())
+			checkShown(t, "the log", c.Logged())
 		})
 	}
 }
@@ -215,10 +215,10 @@ func TestHostileKernelLog(t *testing.T) {
 	checkShown(t, "/events", events)
 	_, landing := page(t, c, "/")
 	checkShown(t, "/", landing)
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	checkShown(t, "the log", c.logged())
+	checkShown(t, "the log", c.Logged())
 }
 
 // TestHostileRules: names, labels and expressions of rules, where they are right and where
@@ -252,10 +252,10 @@ func TestHostileRules(t *testing.T) {
 		_, text := page(t, c, path)
 		checkShown(t, path, text)
 	}
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	checkShown(t, "the log", c.logged())
+	checkShown(t, "the log", c.Logged())
 }
 
 // TestHostileTerminal: what the dashboard sends to a terminal, byte by byte, of labels of an
@@ -268,7 +268,7 @@ func TestHostileTerminal(t *testing.T) {
 	up, kubelet := hostileKubelet(t)
 	c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--kube.pod-resources="+kubelet.Socket)
 	awaitPage(t, c, "/metrics", http.StatusOK, "workload_pod=\"width-")
-	checkTerminal(t, "--tui.url="+c.url)
+	checkTerminal(t, "--tui.url="+c.URL)
 }
 
 // checkTerminal looks through the views of a dashboard.

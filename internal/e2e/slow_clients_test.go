@@ -21,7 +21,7 @@ func largeBody() []byte {
 // hold asks a child for a path, and reads nothing but that the answer has begun.
 func hold(t *testing.T, c *child, path string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +61,10 @@ func TestOneBudget(t *testing.T) {
 	ended := make(chan int, 2)
 	for range 2 {
 		go func() {
-			status := get(t, c.url+"/metrics")
+			status := get(t, c.URL+"/metrics")
 			for end := time.Now().Add(patience); status == http.StatusServiceUnavailable && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 				// Something else had the place, as a scraper of the server that had this port before.
-				status = get(t, c.url+"/metrics")
+				status = get(t, c.URL+"/metrics")
 			}
 			ended <- status
 		}()
@@ -75,7 +75,7 @@ func TestOneBudget(t *testing.T) {
 	before := counter(t, c, "kpulse_proxy_http_rejected_requests_total")
 	rejected := []string{"/container/metrics", "/api/v1/processes", "/metrics", "/metrics?source=x"}
 	for _, path := range rejected {
-		res, err := http.Get(c.url + path)
+		res, err := http.Get(c.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestOneBudget(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{"/": 200, "/sd": 200, "/-/metrics": 200, "/health": 200, "/-/healthy": 200, "/-/ready": 503} {
-		if status := get(t, c.url+path); status != want {
+		if status := get(t, c.URL+path); status != want {
 			t.Errorf("%s answers %d, want %d", path, status, want)
 		}
 	}
@@ -95,8 +95,8 @@ func TestOneBudget(t *testing.T) {
 	if _, landing := page(t, c, "/"); !strings.Contains(landing, fmt.Sprintf("Requests that got 503 so far, as all places were taken: %d.", n)) {
 		t.Errorf("the landing page does not count:\n%s", landing)
 	}
-	if !strings.Contains(c.logged(), "requests are turned away") {
-		t.Errorf("the log says nothing:\n%s", c.logged())
+	if !strings.Contains(c.Logged(), "requests are turned away") {
+		t.Errorf("the log says nothing:\n%s", c.Logged())
 	}
 	up.stop()
 	<-ended
@@ -121,7 +121,7 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	if _, landing := page(t, c, "/"); strings.Contains(landing, "Further scrapes get 503 now") {
 		t.Errorf("the landing page tells of 503 that no scrape gets:\n%s", landing)
 	}
-	for end := time.Now().Add(patience); get(t, c.url+"/metrics") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); get(t, c.URL+"/metrics") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("clients that read nothing keep their places")
 		}
@@ -144,7 +144,7 @@ func TestSlowClientIsCut(t *testing.T) {
 	steady := make(chan int64, 1)
 	go func() {
 		var n int64
-		if res, err := http.Get(c.url + "/metrics"); err == nil {
+		if res, err := http.Get(c.URL + "/metrics"); err == nil {
 			defer res.Body.Close()
 			for err == nil { // 2 MiB a second for 12 seconds
 				var read int64

@@ -57,7 +57,7 @@ func startTLS(t *testing.T, flags ...string) (base string, look func(path string
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	t.Cleanup(up.stop)
 	c := startProxy(t, itself(t), append([]string{"--source=" + up.url + "/metrics", "--web.config.file=" + config, "--poll=0"}, flags...)...)
-	base = strings.Replace(c.url, "http:", "https:", 1)
+	base = strings.Replace(c.URL, "http:", "https:", 1)
 	client, _ := tlsClient(t, false)
 	return base, func(path string) string {
 		t.Helper()

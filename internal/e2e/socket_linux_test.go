@@ -30,9 +30,9 @@ func TestSocketActivation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { proxy.stop() })
+	t.Cleanup(func() { proxy.Stop() })
 	<-asked
-	if proxy.url != "http://"+address || !strings.Contains(proxy.logged(), "systemd activated listeners") {
-		t.Errorf("it listens at %s, want %s of systemd:\n%s", proxy.url, address, proxy.logged())
+	if proxy.URL != "http://"+address || !strings.Contains(proxy.Logged(), "systemd activated listeners") {
+		t.Errorf("it listens at %s, want %s of systemd:\n%s", proxy.URL, address, proxy.Logged())
 	}
 }

@@ -75,11 +75,11 @@ func TestSecuredSource(t *testing.T) {
 	see("no file of the password", 502, "pw: no such file or directory; let us read the file, or name another one in the source's http_config")
 	writeFile(t, filepath.Join(dir, "pw"), password)
 	see("the right password again", 200, "\nkpulse_gpu_temperature_celsius{")
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
 	for _, secret := range []string{"hunter2", "aHVudGVyMi90aWdlc", "Basic "} {
-		if strings.Contains(served.String()+c.logged(), secret) {
+		if strings.Contains(served.String()+c.Logged(), secret) {
 			t.Errorf("we say %s", secret)
 		}
 	}
@@ -147,7 +147,7 @@ func TestSeveralSources(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(dead), "\n"); len(lines) != 2 || !strings.Contains(lines[0], a.url) || !strings.Contains(lines[1], b.url) {
 		t.Errorf("with both dead: %q", lines)
 	}
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -169,11 +169,11 @@ func TestSourceThatCannotWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitPage(t, c, "/metrics", 200, `(?m)^kpulse_source_up\{source="dcgmi",backend="dcgm"\} 0\nkpulse_source_up\{[^}]*\} 1$`)
-	if err := c.stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(c.logged(), "a source is read no more"); n != 1 {
-		t.Errorf("the log says so %d times:\n%s", n, c.logged())
+	if n := strings.Count(c.Logged(), "a source is read no more"); n != 1 {
+		t.Errorf("the log says so %d times:\n%s", n, c.Logged())
 	}
 
 	_, flag = fed(t, "sources: [{backend: dcgm}, {backend: dcgm, dcgm_host: far}]")
@@ -233,7 +233,7 @@ func TestReloadKeepsSources(t *testing.T) {
 		{"sources: [{source: " + a.url + "/metrics, poll: 0}]\nhealth: {gpu_temperature: crit}\n", "setting=sources"},
 	} {
 		writeFile(t, filepath.Join(dir, "config.yml"), step.file)
-		if err := c.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		if err := c.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
 		state := "warn"
@@ -242,8 +242,8 @@ func TestReloadKeepsSources(t *testing.T) {
 		}
 		awaitPage(t, c, "/metrics", 200, hot("a", state))
 		awaitPage(t, c, "/metrics", 200, hot(machine, state))
-		if got := strings.Count(c.logged(), "restart to apply a setting"); got != min(1, len(step.log)) || !strings.Contains(c.logged(), step.log) {
-			t.Errorf("the log says so %d times:\n%s", got, c.logged())
+		if got := strings.Count(c.Logged(), "restart to apply a setting"); got != min(1, len(step.log)) || !strings.Contains(c.Logged(), step.log) {
+			t.Errorf("the log says so %d times:\n%s", got, c.Logged())
 		}
 	}
 }

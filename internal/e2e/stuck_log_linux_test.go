@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
 // fill writes into the pipe of which w is an end until it takes no more.
@@ -56,14 +58,14 @@ func TestLogThatNobodyReads(t *testing.T) {
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	lines := bufio.NewReader(log)
-	c := &child{cmd: cmd}
-	for c.url == "" {
+	c := &child{Cmd: cmd}
+	for c.URL == "" {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := listening.FindStringSubmatch(line); m != nil {
-			c.url = "http://" + m[1]
+		if address := e2etest.ListensAt(line); address != "" {
+			c.URL = "http://" + address
 		}
 	}
 	fill(t, end)

@@ -141,7 +141,7 @@ func terminalCPU(t *testing.T, binary string, gpus int, period time.Duration) fl
 	p := startOnPTY(t, nil, binary, "--tui", "--tui.url="+startPages(t, gpus, period))
 	defer p.stop()
 	p.await(t, "GPU-Util")
-	c := &child{cmd: p.cmd}
+	c := &child{Cmd: p.cmd}
 	time.Sleep(2 * time.Second) // the first readings are allocated
 	return 100 * median(3, func() float64 {
 		const long = 4 * time.Second

@@ -68,7 +68,7 @@ func TestTargets(t *testing.T) {
 			row(s.name, fmt.Sprintf("p50 latency / ReverseProxy, %d clients", clients), latencyRatio(t, ours, baseline, len(body), clients), s.p50, 2)
 		}
 		for _, c := range []*child{ours, baseline, oneCore} {
-			c.cmd.Process.Kill() // it must not disturb what comes next
+			c.Cmd.Process.Kill() // it must not disturb what comes next
 		}
 		row(s.name, "CPU per scrape with --compat / without", compatRatio(t, binary, body), 1.3, 2)
 		row(s.name, "peak RSS in MB, 8 clients", peakRSS(t, binary, body), s.rss, 2*s.rss)
@@ -166,9 +166,9 @@ func compatRatio(t *testing.T, binary string, body []byte) float64 {
 	flags := []string{"--source=" + up.url + "/metrics", "--source.min-interval=0s", "--poll=0"}
 	return median(5, func() float64 {
 		without := startProxy(t, binary, flags...)
-		defer without.stop()
+		defer without.Stop()
 		with := startProxy(t, binary, append(flags, "--compat=4.9")...)
-		defer with.stop()
+		defer with.Stop()
 		return cpuRatio(t, with, without, len(body), false)
 	})
 }
@@ -185,7 +185,7 @@ func scrapes(t *testing.T, c *child, clients, n int) []time.Duration {
 			defer transport.CloseIdleConnections()
 			for range n {
 				begun := time.Now()
-				if err := scrapeOnce(transport, c.url, false); err != nil {
+				if err := scrapeOnce(transport, c.URL, false); err != nil {
 					t.Error(err)
 					return
 				}
@@ -244,7 +244,7 @@ func keptScrape(t *testing.T, c *child, gzip bool) func() {
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return func() {
-		if err := scrapeOnce(transport, c.url, gzip); err != nil {
+		if err := scrapeOnce(transport, c.URL, gzip); err != nil {
 			t.Error(err)
 		}
 	}
@@ -260,7 +260,7 @@ func cpuOf(t *testing.T, c *child, f func()) float64 {
 // cpuTime returns the processor time in nanoseconds that a child has used, from its
 // threads' schedstat.
 func cpuTime(t *testing.T, c *child) (total int64) {
-	tasks := fmt.Sprintf("/proc/%d/task", c.cmd.Process.Pid)
+	tasks := fmt.Sprintf("/proc/%d/task", c.Cmd.Process.Pid)
 	threads, err := os.ReadDir(tasks)
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func peakRSS(t *testing.T, binary string, body []byte) float64 {
 	up := startUpstream(func() ([]byte, error) { return body, nil })
 	defer up.stop()
 	c := startProxy(t, binary, "--source="+up.url+"/metrics")
-	defer c.stop()
+	defer c.Stop()
 	for begun := time.Now(); time.Since(begun) < 3*time.Second; {
 		scrapes(t, c, 8, 2)
 	}
@@ -302,7 +302,7 @@ func peakRSS(t *testing.T, binary string, body []byte) float64 {
 
 // peakMemory is the most memory, in MB, that a child has used so far.
 func peakMemory(t *testing.T, c *child) float64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestLineThatMayBeCut(t *testing.T) {
 		if !regexp.MustCompile(`\nkpulse_source_skipped_lines_total\{[^}]*\} 1\n`).MatchString(body) {
 			t.Errorf("%s: it is not counted", passthrough)
 		}
-		if n := strings.Count(c.logged(), "may be cut short: it is left out"); n != 1 {
+		if n := strings.Count(c.Logged(), "may be cut short: it is left out"); n != 1 {
 			t.Errorf("%s: the log says so %d times", passthrough, n)
 		}
 	}
@@ -68,8 +68,8 @@ func TestCRLFIsNamed(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	c := start("# HELP DCGM_FI_DEV_GPU_TEMP Temperature.\n# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" + oneGPU)
-	if code, _ := page(t, c, "/metrics"); code != 200 || !strings.Contains(c.logged(), "they end in CRLF") {
-		t.Errorf("%d\n%s", code, c.logged())
+	if code, _ := page(t, c, "/metrics"); code != 200 || !strings.Contains(c.Logged(), "they end in CRLF") {
+		t.Errorf("%d\n%s", code, c.Logged())
 	}
 }
 
@@ -78,7 +78,7 @@ func TestCRLFIsNamed(t *testing.T) {
 func TestDiscoveryWithoutHost(t *testing.T) {
 	t.Parallel()
 	c := startProxy(t, itself(t), "--backend=replay")
-	address := strings.TrimPrefix(c.url, "http://")
+	address := strings.TrimPrefix(c.URL, "http://")
 	for _, request := range []string{"GET /sd HTTP/1.0\r\n\r\n", "GET /sd HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n"} {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {

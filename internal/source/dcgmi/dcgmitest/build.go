@@ -67,3 +67,29 @@ func Install(t testing.TB, s Scenario) string {
 	s.Write(t, Beside(exe))
 	return exe
 }
+
+// Wrap installs a dcgmi that is a shell script in front of the fake of s, which is $0.real.
+// The script finds sleep and yes in the fake's folder, which tests make the whole PATH.
+func Wrap(t testing.TB, s Scenario, script string) string {
+	t.Helper()
+	exe := Install(t, s)
+	for _, tool := range []string{"sleep", "yes"} {
+		if path, err := exec.LookPath(tool); err != nil {
+			t.Fatal(err)
+		} else if err := os.Symlink(path, filepath.Join(filepath.Dir(exe), tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{exe: exe + ".real", Beside(exe): Beside(exe + ".real")} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	syscall.ForkLock.RLock() // as in Build
+	err := os.WriteFile(exe, []byte("#!/bin/sh\n"+script), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}

@@ -1,0 +1,87 @@
+// Package e2etest runs kpulse-proxy as a child process, for tests of the whole binary. It
+// is for tests alone: nothing that is shipped may import it.
+package e2etest
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kpulse/kpulse-proxy/internal/app"
+)
+
+// Patience is how long a test waits for what must come. It is far more than a busy machine
+// needs: only a test that fails waits so long.
+const Patience = 2 * time.Minute
+
+// atOnce is how many tests run at the same time unless -parallel says. Most of them wait
+// for a program, so it is more than there are cores.
+const atOnce = 8
+
+// Main is TestMain of a package: it puts kpulse-proxy into the PATH, and further programs,
+// and ends the process. kpulse-proxy is the one in the test's binary, or the one that
+// KPULSE_BINARY names, such as one that is built with -race. What its race detector reports
+// fails the tests, which are not slower for it themselves.
+func Main(m testscript.TestingM, further map[string]func()) {
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+		panic(err)
+	}
+	programs := map[string]func(){"kpulse-proxy": func() { os.Exit(app.Run(os.Args[1:], os.Stdout, os.Stderr)) }}
+	maps.Copy(programs, further)
+	testscript.Main(suite{m}, programs)
+}
+
+// suite is all tests.
+type suite struct{ testscript.TestingM }
+
+// Run runs the tests on the program that KPULSE_BINARY names, if it does.
+func (s suite) Run() int {
+	binary := os.Getenv("KPULSE_BINARY")
+	if binary == "" {
+		return s.TestingM.Run()
+	}
+	dir, err := os.MkdirTemp("", "kpulse-race")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := replace(dir, binary); err != nil {
+		panic(err)
+	}
+	return max(s.TestingM.Run(), reportRaces(filepath.Join(dir, "race.*")))
+}
+
+// replace makes binary the kpulse-proxy of the PATH. Its race detector, if it has one,
+// reports to race.PID in dir, and does not make each end of the program wait for a second,
+// as it does by default. Tests that set the environment do not undo that.
+func replace(dir, binary string) error {
+	binary, err := filepath.Abs(binary)
+	if err != nil {
+		return err
+	}
+	script := fmt.Sprintf("#!/bin/sh\nGORACE='log_path=%s/race atexit_sleep_ms=10' exec '%s' \"$@\"\n", dir, binary)
+	if err := os.WriteFile(filepath.Join(dir, "kpulse-proxy"), []byte(script), 0o700); err != nil {
+		return err
+	}
+	return os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+}
+
+// reportRaces prints the files of reports, and returns 1 if there are any.
+func reportRaces(pattern string) (code int) {
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		panic(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		fmt.Printf("kpulse-proxy has a data race (%v):\n%s\n", err, text)
+		code = 1
+	}
+	return code
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -45,10 +46,10 @@ type model struct {
 
 	width, height int
 	grid          screen.Grid
-	frame         []byte
-	rendered      string // the last frame
+	canvas        *canvas
 	drawnAt       time.Time
-	urgent        bool // there is more to show than new readings
+	fresh         bool // there are readings to show
+	urgent        bool // there is more to show
 	leading       bool // what was before the dashboard began is being read, and not shown
 	palette       *screen.Palette
 	depth         view.Depth
@@ -116,7 +117,7 @@ func eventLister(ctx context.Context, targets []client.Target) tea.Cmd {
 
 // newModel returns the model of nodes that have not answered yet.
 func newModel(nodes []*client.Node, now func() time.Time) *model {
-	m := &model{now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
+	m := &model{canvas: &canvas{}, urgent: true, now: now, watch: history.NewWatch(), views: view.New(help()), keys: keymap(), latest: nodes}
 	m.state = view.State{
 		Now: now(), Nodes: nodes, History: history.NewHistory(),
 		View: view.Fleet, Metric: client.MetricReal, Mouse: true,
@@ -145,6 +146,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.updateClock()
 	switch msg.(type) {
 	case nodeMsg, leadMsg:
+		m.fresh = true
+	case beatMsg: // readings that come faster have moved the clock
+		m.urgent = m.urgent || m.now().Sub(m.drawnAt) >= heartbeat-minFrame
 	default:
 		m.urgent = true
 	}
@@ -176,6 +180,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tea.ColorProfileMsg:
 		m.setDepth(depthOf(msg.Profile))
+	case tea.ModeReportMsg:
+		if msg.Mode == ansi.ModeSynchronizedOutput && msg.Value == ansi.ModeReset {
+			m.canvas.synchronize()
+		}
 	case tea.PasteMsg:
 		m.paste(msg.Content)
 		m.typing()
@@ -424,14 +432,14 @@ func (m *model) setBackground(light bool) {
 	m.setTheme(name)
 }
 
-// View implements tea.Model.
+// View implements tea.Model: it shows a frame on the canvas, and returns the modes of the terminal.
 func (m *model) View() tea.View {
-	if now := m.now(); !m.leading && (m.urgent || now.Sub(m.drawnAt) >= minFrame) {
+	if now := m.now(); !m.leading && (m.urgent || m.fresh && now.Sub(m.drawnAt) >= minFrame) {
 		m.views.Draw(&m.grid, &m.state, m.width, m.height)
-		m.frame = m.grid.AppendANSI(m.frame[:0], m.palette)
-		m.rendered, m.drawnAt, m.urgent = string(m.frame), now, false
+		m.canvas.show(&m.grid, m.palette)
+		m.drawnAt, m.fresh, m.urgent = now, false, false
 	}
-	v := tea.NewView(m.rendered)
+	v := tea.NewView(" ") // what the canvas draws over
 	v.AltScreen = true
 	v.WindowTitle = "kpulse"
 	if m.state.Mouse {

@@ -72,6 +72,11 @@ func typed(m *model, keys ...string) tea.Cmd {
 	return last
 }
 
+// rendered returns the frame that is shown.
+func rendered(m *model) string {
+	return string(m.canvas.next.AppendANSI(nil, m.canvas.palette))
+}
+
 // quits reports whether a command ends the program.
 func quits(cmd tea.Cmd) bool {
 	if cmd == nil {
@@ -362,14 +367,14 @@ func TestColoursFollowTheTerminal(t *testing.T) {
 		{colorprofile.TrueColor, "\x1b[0;38;2;"}, {colorprofile.ANSI256, "\x1b[0;38;5;246m"}, {colorprofile.ANSI, "\x1b[0;37m"}, {colorprofile.ASCII, "\x1b[0;1m"},
 	} {
 		m.Update(tea.ColorProfileMsg{Profile: test.profile})
-		if m.View(); !strings.Contains(m.rendered, test.want) {
-			t.Errorf("%s: no %q in %q", test.profile, test.want, m.rendered)
+		if m.View(); !strings.Contains(rendered(m), test.want) {
+			t.Errorf("%s: no %q in %q", test.profile, test.want, rendered(m))
 		}
 	}
 	m.Update(tea.ColorProfileMsg{Profile: colorprofile.ANSI256})
 	m.Update(tea.BackgroundColorMsg{Color: colorOf(255)})
-	if m.View(); !strings.Contains(m.rendered, "\x1b[0;38;5;241m") {
-		t.Errorf("on white: %q", m.rendered)
+	if m.View(); !strings.Contains(rendered(m), "\x1b[0;38;5;241m") {
+		t.Errorf("on white: %q", rendered(m))
 	}
 }
 
@@ -550,7 +555,7 @@ func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {
 	}
 	c.at = c.at.Add(time.Millisecond)
 	m.Update(tea.KeyPressMsg{Code: '?', Text: "?"})
-	if count(); frames != 6 || !strings.Contains(m.rendered, "Keys") {
+	if count(); frames != 6 || !strings.Contains(rendered(m), "Keys") {
 		t.Errorf("a key is not shown at once: %d frames", frames)
 	}
 	c.at = c.at.Add(time.Millisecond)

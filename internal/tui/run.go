@@ -89,7 +89,9 @@ func Run(ctx context.Context, in, out *os.File, opts Options) error {
 	profile := profileOf(out, opts.Environ)
 	m.setDepth(depthOf(profile))
 	m.setBackground(lightBackground(opts.Environ)) // until the terminal answers
-	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithEnvironment(opts.Environ), tea.WithColorProfile(profile), tea.WithFPS(maxFPS), tea.WithoutSignalHandler())
+	m.canvas = newCanvas(out)
+	defer m.canvas.end()
+	p := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(m.canvas), tea.WithEnvironment(opts.Environ), tea.WithColorProfile(profile), tea.WithFPS(maxFPS), tea.WithoutSignalHandler())
 	// tea.WithContext would kill the program instead of ending it.
 	stop := context.AfterFunc(ctx, p.Quit)
 	var following sync.WaitGroup

@@ -26,30 +26,31 @@ var handlers = map[string]handler{
 		d.reported, d.gpu.Gone = true, s.value == 0
 	},
 	"gpu_clock_event_active": func(r *reader, s *sample) {
-		if g := r.gpu(s); s.value == 1 {
+		if s.value == 1 {
+			g := r.gpu(s)
 			g.ClockEvents = append(g.ClockEvents, s.text("reason"))
 		}
 	},
 	"gpu_workload_class": func(r *reader, s *sample) {
-		if c, ok := r.classes[s.label("class")]; ok && s.value == 1 {
+		if c, ok := named(r.classes, s, "class"); ok {
 			r.gpu(s).Class = c
 		}
 	},
 	"gpu_health": func(r *reader, s *sample) {
-		if h, ok := r.states[s.label("state")]; ok && s.value == 1 {
+		if h, ok := named(r.states, s, "state"); ok {
 			r.gpu(s).Health = h
 		}
 	},
 	"gpu_health_condition": func(r *reader, s *sample) {
-		c, known := r.conditions[s.label("condition")]
-		h, ok := r.states[s.label("state")]
-		if known && ok && s.value == 1 {
+		c, known := named(r.conditions, s, "condition")
+		h, ok := named(r.states, s, "state")
+		if known && ok {
 			g := r.gpu(s)
 			g.Raised = append(g.Raised, RaisedCondition{c, h})
 		}
 	},
 	"gpu_recommended_action": func(r *reader, s *sample) {
-		if a, ok := r.actions[s.label("action")]; ok && s.value == 1 {
+		if a, ok := named(r.actions, s, "action"); ok {
 			r.gpu(s).Action = a
 		}
 	},
@@ -97,6 +98,15 @@ var handlers = map[string]handler{
 
 	"real_utilization_weight": (*reader).weight,
 	"build_info":              func(r *reader, s *sample) { r.node.Version = s.text("version") },
+}
+
+// named returns what a label of a sample names where the sample is 1: of the rows of a state
+// that is the one that holds.
+func named[T any](names map[string]T, s *sample, label string) (named T, ok bool) {
+	if s.value == 1 {
+		named, ok = names[s.label(label)]
+	}
+	return named, ok
 }
 
 // families returns handlers with those of canonical.Fields.

@@ -21,6 +21,18 @@ type parser struct {
 	states     map[string]canonical.Health
 	conditions map[string]canonical.Condition
 	actions    map[string]canonical.Action
+
+	// Most samples of a device have the same label block, which is read once. blocks are by
+	// their text and have their labels in labels. All are empty between two expositions.
+	blocks map[string]*block
+	labels []exposition.Label
+	memory []block
+}
+
+// block is a label block.
+type block struct {
+	labels []exposition.Label
+	device *device // nil before it was looked for
 }
 
 func newParser() *parser {
@@ -30,6 +42,7 @@ func newParser() *parser {
 		states:     map[string]canonical.Health{},
 		conditions: map[string]canonical.Condition{},
 		actions:    map[string]canonical.Action{},
+		blocks:     map[string]*block{},
 	}
 	for c, info := range canonical.Classes {
 		p.classes[info.Name] = canonical.Class(c)
@@ -46,17 +59,29 @@ func newParser() *parser {
 	return p
 }
 
-// sample is one sample of an exposition. Its strings are parts of the body.
+// sample is one sample of an exposition. Its strings are parts of the body. Its labels are
+// read when they are needed: most rows of a state are 0, and say nothing.
 type sample struct {
-	labels []exposition.Label
+	parser *parser
+	block  string // the text of the labels
+	read   *block // nil before labels
 	value  float64
+}
+
+// labels returns the label block.
+func (s *sample) labels() *block {
+	if s.read == nil {
+		s.read = s.parser.block(s.block)
+	}
+	return s.read
 }
 
 // label returns the value of a label, "" without one; valid as long as the body.
 func (s *sample) label(name string) string {
-	for i := range s.labels {
-		if s.labels[i].Name == name {
-			return s.labels[i].Value
+	labels := s.labels().labels
+	for i := range labels {
+		if labels[i].Name == name {
+			return labels[i].Value
 		}
 	}
 	return ""
@@ -88,6 +113,7 @@ func (p *parser) parse(url string, body []byte) (*Node, error) {
 	nan := math.NaN()
 	r := &reader{parser: p, devices: map[string]*device{}}
 	r.node = &Node{URL: url, Host: unknownHost(), Weights: canonical.Weights{SM: nan, Tensor: nan, DRAM: nan, Engine: nan}}
+	defer p.forget()
 	var s sample
 	text, found := exposition.View(body), false
 	for e := range exposition.Entries(text) {
@@ -97,7 +123,7 @@ func (p *parser) parse(url string, body []byte) (*Node, error) {
 		case e.Kind == exposition.Series && ours:
 			found = true
 			if handle := p.families[name]; handle != nil {
-				s.labels, s.value = exposition.ParseLabels(e.Labels, s.labels[:0]), e.Value
+				s = sample{parser: p, block: e.Labels, value: e.Value}
 				handle(r, &s)
 			}
 		}
@@ -112,10 +138,40 @@ func (p *parser) parse(url string, body []byte) (*Node, error) {
 	return r.node, nil
 }
 
+// block returns the label block with a text.
+func (p *parser) block(text string) *block {
+	if b := p.blocks[text]; b != nil {
+		return b
+	}
+	begin := len(p.labels)
+	p.labels = exposition.ParseLabels(text, p.labels)
+	p.memory = append(p.memory, block{labels: p.labels[begin:]})
+	b := &p.memory[len(p.memory)-1]
+	p.blocks[text] = b
+	return b
+}
+
+// forget drops the blocks, which are parts of a body, and keeps their memory.
+func (p *parser) forget() {
+	clear(p.blocks)
+	clear(p.labels)
+	clear(p.memory)
+	p.labels, p.memory = p.labels[:0], p.memory[:0]
+}
+
 // gpu returns the device of a sample.
 func (r *reader) gpu(s *sample) *GPU { return r.device(s).gpu }
 
 func (r *reader) device(s *sample) *device {
+	b := s.labels()
+	if b.device == nil {
+		b.device = r.lookup(s)
+	}
+	return b.device
+}
+
+// lookup returns the device of a sample by its labels, a new one where it is the first of it.
+func (r *reader) lookup(s *sample) *device {
 	r.key = r.key[:0]
 	for _, name := range [...]string{"hostname", "gpu", "uuid", "mig_instance"} {
 		r.key = append(append(r.key, s.label(name)...), 0)

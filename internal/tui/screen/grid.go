@@ -87,37 +87,46 @@ func (g *Grid) set(x, y int, r rune, st Style) {
 	g.cells[i] = cell{r, st | g.cells[i].style&Shaded}
 }
 
-// AppendANSI appends g to dst for a terminal: h lines of w cells, separated by "\n",
-// each of which begins and ends in the terminal's own look.
+// AppendANSI appends g to dst as text: h lines of w cells, separated by "\n", each of which
+// begins and ends in the terminal's own look.
 func (g *Grid) AppendANSI(dst []byte, p *Palette) []byte {
 	for y := range g.height {
 		if y > 0 {
 			dst = append(dst, '\n')
 		}
-		last, style := "", -1
-		for _, c := range g.cells[y*g.width : (y+1)*g.width] {
-			if c.rune == continued {
-				continue
-			}
-			if int(c.style) != style {
-				style = int(c.style)
-				if sgr := p[style]; sgr != last {
-					last = sgr
-					if sgr == "" {
-						sgr = reset
-					}
-					dst = append(dst, sgr...)
+		dst = appendCells(dst, g.row(y), p)
+	}
+	return dst
+}
+
+// row returns the cells of the row y.
+func (g *Grid) row(y int) []cell { return g.cells[y*g.width : (y+1)*g.width] }
+
+// appendCells appends cells of a row. They begin and end in the terminal's own look.
+func appendCells(dst []byte, cells []cell, p *Palette) []byte {
+	last, style := "", -1
+	for _, c := range cells {
+		if c.rune == continued {
+			continue
+		}
+		if int(c.style) != style {
+			style = int(c.style)
+			if sgr := p[style]; sgr != last {
+				last = sgr
+				if sgr == "" {
+					sgr = reset
 				}
-			}
-			if c.rune < utf8.RuneSelf {
-				dst = append(dst, byte(c.rune))
-			} else {
-				dst = utf8.AppendRune(dst, c.rune)
+				dst = append(dst, sgr...)
 			}
 		}
-		if last != "" {
-			dst = append(dst, reset...)
+		if c.rune < utf8.RuneSelf {
+			dst = append(dst, byte(c.rune))
+		} else {
+			dst = utf8.AppendRune(dst, c.rune)
 		}
+	}
+	if last != "" {
+		dst = append(dst, reset...)
 	}
 	return dst
 }

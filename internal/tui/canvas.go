@@ -1,0 +1,117 @@
+package tui
+
+import (
+	"bytes"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
+)
+
+// canvas writes frames to the terminal: of each what differs from the last. It does so itself
+// because bubbletea takes a frame as text, parses that into cells of its own and compares those,
+// which took three quarters of the time of a frame. bubbletea still sets the modes of the
+// terminal through it, as a file that it writes to.
+type canvas struct {
+	*os.File
+
+	fresh chan struct{} // there is a frame to write
+
+	mu      sync.Mutex // of what is to be shown
+	next    screen.Grid
+	palette *screen.Palette
+	synced  bool // the terminal can show a frame at once
+
+	out    sync.Mutex // of the terminal
+	on     bool       // bubbletea has taken the alternate screen, which is ours
+	shown  screen.Grid
+	look   *screen.Palette // of shown
+	buffer []byte
+}
+
+// newCanvas returns the canvas of a terminal. end ends it.
+func newCanvas(out *os.File) *canvas {
+	c := &canvas{File: out, fresh: make(chan struct{}, 1)}
+	go c.run()
+	return c
+}
+
+// show makes g the frame to be shown. It does not wait for the terminal, which may skip frames.
+func (c *canvas) show(g *screen.Grid, p *screen.Palette) {
+	c.mu.Lock()
+	c.next.Copy(g)
+	c.palette = p
+	c.mu.Unlock()
+	select {
+	case c.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// synchronize lets the terminal show each frame at once, which it says it can.
+func (c *canvas) synchronize() {
+	c.mu.Lock()
+	c.synced = true
+	c.mu.Unlock()
+}
+
+// end ends the canvas, which nobody shows frames on any more.
+func (c *canvas) end() { close(c.fresh) }
+
+// run writes frames as they come, at most maxFPS a second.
+func (c *canvas) run() {
+	for range c.fresh {
+		c.out.Lock()
+		if c.buffer = c.appendFrame(c.buffer[:0]); len(c.buffer) > 0 {
+			_, _ = c.File.Write(c.buffer) // a terminal that is gone ends bubbletea, which reads it
+		}
+		c.out.Unlock()
+		time.Sleep(time.Second / maxFPS)
+	}
+}
+
+// Write writes what bubbletea sets, and after it the whole frame, which that may have erased.
+func (c *canvas) Write(p []byte) (int, error) {
+	c.out.Lock()
+	defer c.out.Unlock()
+	if enters, leaves := bytes.LastIndex(p, []byte(ansi.SetModeAltScreenSaveCursor)), bytes.LastIndex(p, []byte(ansi.ResetModeAltScreenSaveCursor)); enters != leaves {
+		c.on = enters > leaves
+	}
+	c.shown.Reset(0, 0, 0)
+	c.buffer = c.appendFrame(append(c.buffer[:0], p...))
+	n, err := c.File.Write(c.buffer)
+	return min(n, len(p)), err
+}
+
+// appendFrame appends what makes the terminal show the frame that it is to show.
+func (c *canvas) appendFrame(dst []byte) []byte {
+	if !c.on {
+		return dst
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.palette == nil {
+		return dst
+	}
+	if c.look != c.palette {
+		c.look = c.palette
+		c.shown.Reset(0, 0, 0)
+	}
+	begun := len(dst)
+	if c.synced {
+		dst = append(dst, ansi.SetModeSynchronizedOutput...)
+	}
+	before := len(dst)
+	dst = c.next.AppendDiff(dst, &c.shown, c.palette)
+	if len(dst) == before {
+		return dst[:begun]
+	}
+	c.shown.Copy(&c.next)
+	if c.synced {
+		dst = append(dst, ansi.ResetModeSynchronizedOutput...)
+	}
+	return dst
+}

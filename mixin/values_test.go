@@ -177,6 +177,39 @@ func TestThrottledShareIsOverAllBusyBoards(t *testing.T) {
 	want(t, "share", at(got, 10), map[string]float64{"thermal": 0.2})
 }
 
+// TestAPartOfNothingIsNotKnown: of a host that used nothing, and one of which nothing was held, no ratio is infinite. 720 W for
+// an hour, in which half a GPU was used, are 1.44 kWh for each.
+func TestAPartOfNothingIsNotKnown(t *testing.T) {
+	of := func(metric, values string) string { return metric + `:rate5m{cluster="c",hostname="n",model="m"} ` + values }
+	energy := exprOf(t, "kpulse-power", "Energy of a useful GPU-hour", "A")
+	for values, told := range map[string]map[string]float64{"0x60": {}, "0.5x60": {"": 1.44}} {
+		m := recorded(t, of("host:kpulse_gpu_energy", "720x60"), of("host:kpulse_gpu_utilized_gpus", values))
+		want(t, "energy with "+values, at(m.asked(t, energy, 60, ""), 60), told)
+	}
+	idle := recorded(t, of("host:kpulse_allocation_held_gpus", "0x60"), of("host:kpulse_allocation_idle_gpus", "0x60"), of("host:kpulse_allocation_utilized_gpus", "0x60"))
+	for _, title := range []string{"Idle share of held GPU-hours", "Utilized share of held GPU-hours"} {
+		want(t, title, at(idle.asked(t, exprOf(t, "kpulse-efficiency", title, "A"), 60, ""), 60), map[string]float64{})
+	}
+}
+
+// TestALeagueIsOfItsLargest: of 250 namespaces, idle for as many minutes an hour as their number says, the 200 that were idle
+// longest, in all columns.
+func TestALeagueIsOfItsLargest(t *testing.T) {
+	var series []string
+	for n := range 250 {
+		for metric, value := range map[string]float64{"idle": float64(n) / 60, "held": 10, "utilized": 2, "known": 8} {
+			series = append(series, fmt.Sprintf(`namespace:kpulse_allocation_%s_gpus:rate5m{cluster="c",workload_namespace="ns%d"} %gx60`, metric, n, value))
+		}
+	}
+	m := recorded(t, series...)
+	for refID, want := range map[string]float64{"A": 249. / 60, "B": 2.5 * 249. / 60, "C": 10, "D": .25} {
+		got := m.asked(t, exprOf(t, "kpulse-efficiency", "Namespaces by idle GPU-hours", refID), 60, "workload_namespace")
+		if last := got["ns249"]; len(got) != 200 || got["ns49"] != nil || got["ns50"] == nil || math.Abs(last[60]-want) > .05*want {
+			t.Errorf("query %s: %d rows, %v of the first, want %v", refID, len(got), last, want)
+		}
+	}
+}
+
 // TestAShortStallIsSeen: two minutes of waiting for data between ten of work each, which no
 // average of five minutes shows as such.
 func TestAShortStallIsSeen(t *testing.T) {

@@ -12,13 +12,14 @@ local v = import '../lib/variable.libsonnet';
   local c = $._config,
   local gpus(more='') = 'host:kpulse_gpu_class_gpus:rate5m' + q.recorded(c, more),
   local share(matcher) =
-    'sum(sum_over_time(%s[$__range])) / sum(sum_over_time(%s[$__range]))' % [gpus(', ' + matcher), gpus()],
-  local hoursIn(class) = 'topk(200, sum by (%s, workload_namespace, hpc_job) (%s))' % [
-    c.clusterLabel,
-    q.gpuHours('holder:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class="%s"' % class)),
-  ],
+    q.ratio('sum(sum_over_time(%s[$__range]))' % gpus(', ' + matcher), 'sum(sum_over_time(%s[$__range]))' % gpus()),
+  // hoursIn is by whom; slow are the classes that a profiler is for.
+  local whom = '%s, workload_namespace, hpc_job' % c.clusterLabel,
+  local hoursIn(class) = 'sum by (%s) (%s)' % [whom, q.gpuHours('holder:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class=~"%s"' % class))],
+  local slow = ['io_or_data_loading', 'busy_low_sm_use'],
+  local slowest = q.most(hoursIn(std.join('|', slow))),
   // least is the devices that are used least, those of which it is not known behind them.
-  local least = 'bottomk(200, %s or 2 * max by (%s) (kpulse_gpu_workload_class%s == 1))' % [q.device(c, 'kpulse_gpu_real_utilization_ratio'), labels.device(c), q.raw(c)],
+  local least = q.least('%s or 2 * max by (%s) (kpulse_gpu_workload_class%s == 1)' % [q.device(c, 'kpulse_gpu_real_utilization_ratio'), labels.device(c), q.raw(c)]),
   local ofLeast(query) = q.among(query, least, labels.device(c)),
   local bottleneck(word, title, description) = d.at(5, 4, p.stat(
     title, description, 'percentunit', [p.instant(share('bottleneck="%s"' % word) + ' or vector(0)')]
@@ -50,7 +51,7 @@ local v = import '../lib/variable.libsonnet';
             'Share of GPUs by class',
             'What part of the GPUs was in each class; idle at the bottom.',
             'percentunit',
-            p.idleFirst(function(matcher) 'sum by (class) (%s) / scalar(sum(%s))' % [gpus(', ' + matcher), gpus()])
+            p.idleFirst(function(matcher) 'sum by (class) (%s)\n/ on () group_left ()\n(sum(%s) > 0)' % [gpus(', ' + matcher), gpus()])
           ) + colors.byClass + p.range(0, 1)),
         ]),
         d.row('Who to help first', [
@@ -58,7 +59,7 @@ local v = import '../lib/variable.libsonnet';
                          'Waiting for data, or busy and empty',
                          'GPU-hours in io_or_data_loading and busy_low_sm_use by namespace and job: the first ones gain most from a profiler.',
                          'none',
-                         [p.rows(hoursIn('io_or_data_loading')), p.rows(hoursIn('busy_low_sm_use'))]
+                         [p.rows(q.among(hoursIn(class), slowest, whom)) for class in slow]
                        ) + p.joined + p.sorted('Value #A') + p.renamed([['workload_namespace', 'Namespace'], ['hpc_job', 'Job'], ['Value #A', 'Waiting for data'], ['Value #B', 'Busy and empty']])
                        + p.column('Waiting for data', { decimals: 1 }) + p.column('Busy and empty', { decimals: 1 })
                        + p.column('Namespace', { links: [links.namespace(c)] }) + p.column('Job', { links: [links.job(c)] })),
@@ -66,7 +67,7 @@ local v = import '../lib/variable.libsonnet';
             'Stragglers of jobs',
             'Devices far below the median of their job: the others wait for them. Look at their clocks, health and links.',
             'percentunit',
-            [p.rows('bottomk(200, max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s))' % [labels.device(c), labels.holder(c), q.recorded(c)])]
+            [p.rows(q.least('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c)]))]
           ) + p.sorted('Value', false) + p.renamed([
             ['hpc_job', 'Job'],
             ['workload_namespace', 'Namespace'],
@@ -80,7 +81,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Now', [
           d.at(24, 10, p.table(
             'The least used devices',
-            'What each of the 200 least used devices is doing now, with the readings that the class rests on. An empty cell was not read.',
+            'What they are doing now, with the readings that the class rests on. An empty cell was not read.',
             'percentunit',
             [
               p.rows(ofLeast('max by (%s, class, bottleneck) (kpulse_gpu_workload_class%s == 1)' % [labels.device(c), q.raw(c)])),

@@ -11,19 +11,16 @@ local v = import '../lib/variable.libsonnet';
   local c = $._config,
   local cluster(more='') = q.cluster(c, more),
   local host = q.recorded(c),
-  local held = 'sum(host:kpulse_allocation_held_gpus:rate5m%s)' % host,
   local hours(series) = q.gpuHours(series),
+  local held = 'sum(host:kpulse_allocation_held_gpus:rate5m%s)' % host,
+  // ofHeld is a part of the GPU-hours that were held.
+  local ofHeld(part) =
+    local total(what) = 'sum(%s)' % hours('host:kpulse_allocation_%s_gpus:rate5m%s' % [what, host]);
+    q.ratio(total(part), total('held')),
   // league are queries of what became of the GPU-hours of a level, by labels of it.
   local league(level, by, more='') =
-    [
-      p.rows('sum by (%s) (%s)' % [by, hours('%s:kpulse_allocation_idle_gpus:rate5m%s' % [level, cluster(more)])]),
-      p.rows('%g * sum by (%s) (%s)' % [c.gpuHourPrice, by, hours('%s:kpulse_allocation_idle_gpus:rate5m%s' % [level, cluster(more)])]),
-      p.rows('sum by (%s) (%s)' % [by, hours('%s:kpulse_allocation_held_gpus:rate5m%s' % [level, cluster(more)])]),
-      p.rows(
-        'sum by (%(by)s) (sum_over_time(%(level)s:kpulse_allocation_utilized_gpus:rate5m%(sel)s[$__range]))\n/\nsum by (%(by)s) (sum_over_time(%(level)s:kpulse_allocation_known_gpus:rate5m%(sel)s[$__range]))'
-        % { by: by, level: level, sel: cluster(more) }
-      ),
-    ],
+    local of(what) = 'sum by (%s) (%s)' % [by, hours('%s:kpulse_allocation_%s_gpus:rate5m%s' % [level, what, cluster(more)])];
+    [p.rows(query) for query in q.league([of('idle'), '%g * %s' % [c.gpuHourPrice, of('idle')], of('held'), q.ratio(of('utilized'), of('known'))], by)],
   local spent(first) = p.joined + p.sorted('Value #A') + p.renamed(first + [
                          ['Value #A', 'Idle GPU-hours'],
                          ['Value #B', 'Cost'],
@@ -58,13 +55,13 @@ local v = import '../lib/variable.libsonnet';
             'Idle share of held GPU-hours',
             'Share of the held GPU-hours in which nothing ran. Above a quarter, look for notebooks and forgotten jobs.',
             'percentunit',
-            [p.instant('sum(sum_over_time(host:kpulse_allocation_idle_gpus:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [host, host])]
+            [p.instant(ofHeld('idle'))]
           ) + colors.count + p.range(0, 1)),
           d.at(5, 4, p.stat(
             'Utilized share of held GPU-hours',
             'Share of the held GPU-hours that were really used. The rest was paid for nothing.',
             'percentunit',
-            [p.instant('sum(sum_over_time(host:kpulse_allocation_utilized_gpus:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [host, host])]
+            [p.instant(ofHeld('utilized'))]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat(
             'GPUs that nobody holds',
@@ -94,7 +91,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             [
               p.rows(
-                'topk(200, max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\nmax by (%(labels)s) (device:kpulse_gpu_real_utilization:avg1h%(device)s) < %(idle)g)'
+                q.most('max by (%(labels)s, %(holder)s) (allocation:kpulse_allocation_held_gpus:rate5m%(sel)s)\nand on (%(labels)s)\nmax by (%(labels)s) (device:kpulse_gpu_real_utilization:avg1h%(device)s) < %(idle)g')
                 % { labels: labels.device(c), holder: labels.holder(c), sel: q.recorded(c, ', workload_namespace=~"$namespace"'), device: q.recorded(c), idle: c.idleUtilizationThreshold }
               ),
             ]
@@ -109,7 +106,7 @@ local v = import '../lib/variable.libsonnet';
           ]) + p.column('UUID', { links: [links.gpu(c)] }) + p.column('GPUs', { decimals: 2 })),
           d.at(10, 11, p.table(
                          'GPU-Util far above real utilization',
-                         'Devices by how far GPU-Util lies above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
+                         'The 20 devices of which GPU-Util lies farthest above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
                          'percentunit',
                          [p.rows('topk(20, max by (%s) (device:kpulse_gpu_utilization_gap:avg1h%s))' % [labels.device(c), q.recorded(c)])]
                        ) + p.sorted('Value') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['Value', 'Gap']])

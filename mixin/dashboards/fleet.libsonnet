@@ -23,7 +23,7 @@ local v = import '../lib/variable.libsonnet';
   // Boards of the chosen models, and those that are gone, whose model nobody tells any more: the sick ones first, then
   // those that do least.
   local ofModel = '%s\nand on (%s) (max by (%s) (kpulse_gpu_info%s) or %s)' % [q.severity(c), board, board, q.raw(c, ', model=~"$model"'), q.gone(c)],
-  local worst = 'topk(%d,\n(%s) - on (%s) 0.4 * %s\nor on (%s)\n(%s)\n)' % [incidents.rows, ofModel, board, utilization, board, ofModel],
+  local worst = q.most('\n(%s) - on (%s) 0.4 * %s\nor on (%s)\n(%s)\n' % [ofModel, board, utilization, board, ofModel]),
   local ofWorst(query) = q.among(query, worst, board),
 
   // Hosts of the chosen models in the same order, by their worst board; one that told of boards within six hours and tells
@@ -37,8 +37,9 @@ local v = import '../lib/variable.libsonnet';
         max by (%(host)s) (%(state)s)
       )
     ||| % { host: host, recorded: recorded, raw: q.raw(c), state: ofModel },
-  local hostUtilization = 'sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [host, modelled, host, modelled],
-  local worstHosts = 'topk(%d,\n%s - on (%s) 0.4 * (%s)\nor on (%s)\n%s\n)' % [incidents.rows, hostState, host, hostUtilization, host, hostState],
+  local hostUtilization = q.ratio('sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s)' % [host, modelled], 'sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [host, modelled]),
+  local realUtilization = q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % modelled, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % modelled),
+  local worstHosts = q.most('\n%s - on (%s) 0.4 * (%s)\nor on (%s)\n%s\n' % [hostState, host, hostUtilization, host, hostState]),
   local ofWorstHosts(query) = q.among(query, worstHosts, host),
   local hostStates = q.severities { '3.5': { text: 'SILENT', color: 'red' } },
   local asState(map) = { mappings: p.valueMappings(map), 'custom.cellOptions': { type: 'color-text' } },
@@ -83,7 +84,7 @@ local v = import '../lib/variable.libsonnet';
             'Real utilization',
             'Of all GPUs, over the last 5 minutes. Low while GPU-Util is high: kernels run that leave the GPU empty; see Workload classes.',
             'percentunit',
-            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum(host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [modelled, modelled])]
+            [p.instant(realUtilization)]
           ) + colors.good + p.range(0, 1)),
           d.at(2, 4, p.stat(
             'Power',
@@ -114,7 +115,7 @@ local v = import '../lib/variable.libsonnet';
             'GPU-Util says that some kernel ran; the distance between the two lines is what it hides, in boards of all models. A wide gap is a reason to profile jobs.',
             'percentunit',
             [
-              p.query('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum(host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [modelled, modelled], 'real utilization'),
+              p.query(realUtilization, 'real utilization'),
               p.query('avg(device:kpulse_gpu_nvml_utilization:avg5m%s)' % recorded, 'GPU-Util'),
             ]
           ) + p.range(0, 1)),
@@ -149,7 +150,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt', decimals: 0 }) + p.column('Host', { links: [links.host(c)] })),
           d.at(24, 12, p.table(
                          'GPUs',
-                         'The 200 boards that need somebody most: the sick ones first, then the idle ones. A click on the UUID opens the GPU.',
+                         'The boards that need somebody most: the sick ones first, then the idle ones. A click on the UUID opens the GPU.',
                          'none',
                          [
                            p.rows(ofWorst(q.severity(c))),
@@ -203,7 +204,7 @@ local v = import '../lib/variable.libsonnet';
             'Real utilization by model',
             'Of all GPUs of each model. A model that falls while the others stay: its jobs ended, or wait.',
             'percentunit',
-            [p.query('sum by (model) (model:kpulse_gpu_utilized_gpus:rate5m%s) / sum by (model) (model:kpulse_gpu_known_gpus:rate5m%s)' % [models, models], '{{model}}')]
+            [p.query(q.ratio('sum by (model) (model:kpulse_gpu_utilized_gpus:rate5m%s)' % models, 'sum by (model) (model:kpulse_gpu_known_gpus:rate5m%s)' % models), '{{model}}')]
           ) + p.range(0, 1)),
         ]),
         d.row('Getting started', [

@@ -19,8 +19,14 @@ local v = import '../lib/variable.libsonnet';
   local errors(name, range, more='') = 'sum by (%s) (max by (%s, severity, kind) (sum_over_time(device:kpulse_gpu_%s:increase1m%s[%s])))' % [labels.board(c), labels.board(c), name, q.recorded(c, more), range],
   // perHour is those of the hour before, on the ten boards that had most within the time range.
   local perHour(name, more='') = '%s\nand on (%s)\ntopk(10, %s)' % [errors(name, '1h', more), labels.board(c), std.strReplace(errors(name, '$__range', more), '[$__range]', '[$__range] @ end()')],
-  local narrowest = 'bottomk(%d, %s)' % [incidents.rows, q.board(c, 'kpulse_gpu_pcie_link_width')],
-  local worst(query) = 'topk(%d, %s)' % [incidents.rows, query],
+  local narrowest = q.least(q.board(c, 'kpulse_gpu_pcie_link_width')),
+  // Boards whose memory has any errors or remapped rows: what wants a new board or a reset first, then by how many.
+  local uncorrectable = errors('ecc_errors', '$__range', ', severity="uncorrectable"'),
+  local correctable = errors('ecc_errors', '$__range', ', severity="correctable"'),
+  local remapped = q.board(c, 'kpulse_gpu_remapped_rows_total', ', severity="uncorrectable"') + ' > 0',
+  local pending = q.board(c, 'kpulse_gpu_row_remap_pending') + ' > 0',
+  local failed = q.board(c, 'kpulse_gpu_row_remap_failure') + ' > 0',
+  local forgetful = q.most('\n%s\n' % std.join('\nor on (%s)\n' % labels.board(c), ['1e18 * (%s)' % failed, '1e15 * (%s)' % pending, '1e9 * %s' % uncorrectable, '1e6 * (%s)' % remapped, correctable])),
 
   grafanaDashboards+:: {
     'kpulse-health.json': d.new(
@@ -45,7 +51,7 @@ local v = import '../lib/variable.libsonnet';
             'Good GPU-hours',
             'Share of the time range that boards spent in state ok, of the time for which their health was known.',
             'percentunit',
-            [p.instant('(sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range])) or vector(0)) / sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range]))' % [q.recorded(c, ', state="ok"'), q.recorded(c, ', state!="unknown"')])]
+            [p.instant(q.ratio('(sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range])) or vector(0))' % q.recorded(c, ', state="ok"'), 'sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range]))' % q.recorded(c, ', state!="unknown"')))]
           ) + colors.count + p.decimals(2)),
         ]),
         d.row('What is gone, and what is raised', [
@@ -55,7 +61,7 @@ local v = import '../lib/variable.libsonnet';
                          'The worst first: gone is a board that is not there, crit ends work, warn wants a reset, hot wants air. A click on the UUID opens the GPU.',
                          'none',
                          [
-                           p.rows(worst('max by (%s, condition, state) (%s\nor\nlabel_replace(label_replace(4 + 0 * %s, "condition", "gone", "", ""), "state", "gone", "", ""))' % [labels.board(c), q.ranked(
+                           p.rows(q.most('max by (%s, condition, state) (%s\nor\nlabel_replace(label_replace(4 + 0 * %s, "condition", "gone", "", ""), "state", "gone", "", ""))' % [labels.board(c), q.ranked(
                              function(matcher) '(kpulse_gpu_health_condition%s == 1)' % q.raw(c, ', ' + matcher), 'state', [['crit', 3], ['warn', 2], ['hot', 1]]
                            ), q.gone(c)])),
                          ]
@@ -77,7 +83,7 @@ local v = import '../lib/variable.libsonnet';
             'What the raised conditions and the driver ask for, the most of it first; a board that is gone wants its node rebooted. An alert by the name of the action has the runbook.',
             'none',
             [
-              p.rows(worst('max by (%s, action) (%s\nor\nlabel_replace(5 + 0 * %s, "action", "reboot_node", "", ""))' % [labels.board(c), q.ranked(
+              p.rows(q.most('max by (%s, action) (%s\nor\nlabel_replace(5 + 0 * %s, "action", "reboot_node", "", ""))' % [labels.board(c), q.ranked(
                 function(matcher) '(kpulse_gpu_recommended_action%s == 1)' % q.raw(c, ', action!="none", ' + matcher), 'action', actions
               ), q.gone(c)])),
             ]
@@ -108,11 +114,8 @@ local v = import '../lib/variable.libsonnet';
             'Of boards that have any; errors within the time range. Uncorrectable errors cost jobs; a remap that is pending takes a reset, one that failed a new board.',
             'none',
             [
-              p.rows(worst(errors('ecc_errors', '$__range', ', severity="uncorrectable"'))),
-              p.rows(worst(errors('ecc_errors', '$__range', ', severity="correctable"'))),
-              p.rows(worst(q.board(c, 'kpulse_gpu_remapped_rows_total', ', severity="uncorrectable"') + ' > 0')),
-              p.rows(worst(q.board(c, 'kpulse_gpu_row_remap_pending') + ' > 0')),
-              p.rows(worst(q.board(c, 'kpulse_gpu_row_remap_failure') + ' > 0')),
+              p.rows(q.among(query, forgetful, labels.board(c)))
+              for query in [uncorrectable, correctable, remapped, pending, failed]
             ]
           ) + p.joined + p.sorted('Value #A') + p.sorted('Value #E') + p.renamed(board + [
             ['Value #A', 'Uncorrectable'],
@@ -143,7 +146,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.decimals(0) + p.noValue('none came')),
           d.at(8, 9, p.table(
                        'PCIe width',
-                       'Lanes that each link runs on, the 200 narrowest first. Fewer than the others of its host: reseat it. The generation falls when a GPU is idle, which is normal.',
+                       'Lanes that each link runs on, the narrowest first. Fewer than the others of its host: reseat it. The generation falls when a GPU is idle, which is normal.',
                        'none',
                        [p.rows(narrowest), p.rows(q.among(q.board(c, 'kpulse_gpu_pcie_link_generation'), narrowest, labels.board(c)))]
                      ) + p.joined + p.sorted('Value #A', false) + p.renamed(board + [['Value #A', 'Lanes'], ['Value #B', 'Generation']])

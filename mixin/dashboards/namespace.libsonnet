@@ -19,19 +19,18 @@ local v = import '../lib/variable.libsonnet';
   local held(metric) = '(max by (%(device)s, %(labels)s) (allocation:%(metric)s%(sel)s)\nand on (%(holder)s)\n%(mine)s)'
                        % { device: labels.device(c), labels: labels.holder(c), metric: metric, sel: q.cluster(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job"'), holder: holder, mine: of('kpulse_allocation_held_gpus:rate5m') },
   // least is the devices that are used least, those of which it is not known behind them.
-  local least = 'bottomk(200, %s or 0 * %s + 2)' % [held('kpulse_allocation_real_utilization:avg5m'), held('kpulse_allocation_held_gpus:rate5m')],
+  local least = q.least('%s or 0 * %s + 2' % [held('kpulse_allocation_real_utilization:avg5m'), held('kpulse_allocation_held_gpus:rate5m')]),
   local ofLeast(query) = q.among(query, least, '%s, %s' % [labels.device(c), labels.holder(c)]),
-  // league are queries of what became of the GPU-hours of the 200 that had the most of them.
+  // league are queries of what became of the GPU-hours of those that had the most of them.
   local league(by, more) =
     local hours(metric) = 'sum by (%s) (%s)' % [by, q.gpuHours(of(metric, more))];
-    local first(query) = p.rows(q.among(query, 'topk(200, %s)' % hours('kpulse_allocation_held_gpus:rate5m'), by));
-    [
-      p.rows('topk(200, %s)' % hours('kpulse_allocation_held_gpus:rate5m')),
-      first(hours('kpulse_allocation_idle_gpus:rate5m')),
-      first('%s / (%s > 0)' % [hours('kpulse_allocation_utilized_gpus:rate5m'), hours('kpulse_allocation_known_gpus:rate5m')]),
-      first('60 * 60 / 3.6e6 * %s' % hours('kpulse_allocation_energy:rate5m')),
-    ],
-  local used = '%s / on (%s) %s' % [
+    [p.rows(query) for query in q.league([
+      hours('kpulse_allocation_held_gpus:rate5m'),
+      hours('kpulse_allocation_idle_gpus:rate5m'),
+      q.ratio(hours('kpulse_allocation_utilized_gpus:rate5m'), hours('kpulse_allocation_known_gpus:rate5m')),
+      '60 * 60 / 3.6e6 * %s' % hours('kpulse_allocation_energy:rate5m'),
+    ], by)],
+  local used = '%s / on (%s) (%s > 0)' % [
     'max by (%s) (kpulse_gpu_framebuffer_used_bytes%s)' % [labels.device(c), q.cluster(c)],
     labels.device(c),
     'max by (%s) (kpulse_gpu_framebuffer_total_bytes%s)' % [labels.device(c), q.cluster(c)],
@@ -58,7 +57,7 @@ local v = import '../lib/variable.libsonnet';
             'Share of all GPU-hours held',
             'GPU-hours of the chosen namespaces, jobs, users and accounts among all that were held. Compare it with the share that they pay for.',
             'percentunit',
-            [p.instant('%s / sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % [total('kpulse_allocation_held_gpus:rate5m'), q.cluster(c)])]
+            [p.instant(q.ratio(total('kpulse_allocation_held_gpus:rate5m'), 'sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % q.cluster(c)))]
           ) + colors.count + p.range(0, 1)),
           d.at(4, 4, p.stat('GPUs held now', 'GPUs held at the end of the time range. Far fewer than the quota: ask what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat('GPU-hours held', 'Held within the time range; the tables below say by whom.', 'none', [p.instant(total('kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
@@ -66,13 +65,13 @@ local v = import '../lib/variable.libsonnet';
             'Idle share of GPU-hours held',
             'Share in which nothing ran. Above a quarter: give GPUs back between runs, or stop notebooks at night.',
             'percentunit',
-            [p.instant('%s / %s' % [total('kpulse_allocation_idle_gpus:rate5m'), total('kpulse_allocation_held_gpus:rate5m')])]
+            [p.instant(q.ratio(total('kpulse_allocation_idle_gpus:rate5m'), total('kpulse_allocation_held_gpus:rate5m')))]
           ) + colors.count + p.range(0, 1)),
           d.at(4, 4, p.stat(
             'Real utilization while held',
             'Of the time for which it was known. Low with little idle time: the jobs run, but leave the GPUs empty; see the classes below.',
             'percentunit',
-            [p.instant('%s / (%s > 0)' % [total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')])]
+            [p.instant(q.ratio(total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')))]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat('Energy used', 'An estimate by what they did on the boards, or in proportion to what was held of them where a proxy gives none.', 'kwatth', [p.instant(total('kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
         ]),
@@ -119,7 +118,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Device by device', [
           d.at(24, 10, p.table(
                          'Devices held now',
-                         'The 200 least used devices and their holders, with the room left in its memory. Nearly full: the next larger batch will not fit. Nearly empty: a MIG instance might do.',
+                         'The least used devices and their holders, with the room left in its memory. Nearly full: the next larger batch will not fit. Nearly empty: a MIG instance might do.',
                          'none',
                          [
                            p.rows(ofLeast(held('kpulse_allocation_held_gpus:rate5m'))),

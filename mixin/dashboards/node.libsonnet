@@ -54,7 +54,7 @@ local v = import '../lib/variable.libsonnet';
             'Real utilization',
             'Of its GPUs, over the last 5 minutes.',
             'percentunit',
-            [p.instant('sum(host:kpulse_gpu_utilized_gpus:rate5m%s) / (sum(host:kpulse_gpu_known_gpus:rate5m%s) > 0)' % [recorded, recorded])]
+            [p.instant(q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % recorded, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % recorded))]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat('Hottest', 'The hottest board now. One hot board in a cool host: its fan or its seat; all of them: the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count),
           d.at(4, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count),
@@ -69,7 +69,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows('max by (%s, class) (kpulse_gpu_workload_class%s == 1)' % [board, q.raw(c, ', mig_instance=""')]),
                            p.rows('avg by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_real_utilization_ratio')]),
                            p.rows(q.board(c, 'kpulse_gpu_nvml_utilization_ratio')),
-                           p.rows('sum by (%s) (%s)\n/ sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_framebuffer_used_bytes'), board, q.device(c, 'kpulse_gpu_framebuffer_total_bytes')]),
+                           p.rows(q.ratio('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_framebuffer_used_bytes')], 'sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_framebuffer_total_bytes')])),
                            p.rows(q.board(c, 'kpulse_gpu_temperature_celsius')),
                            p.rows(q.board(c, 'kpulse_gpu_power_watts')),
                            p.rows(q.or0('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_allocations')], '(%s == 1)' % q.board(c, 'kpulse_gpu_present'))),

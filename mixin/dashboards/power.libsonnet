@@ -27,7 +27,7 @@ local v = import '../lib/variable.libsonnet';
             'Energy of a useful GPU-hour',
             'Energy used for each hour of a fully utilized GPU. It falls when waste falls.',
             'kwatth',
-            [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range])) / 1000' % [recorded, recorded])]
+            [p.instant(q.ratio('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / 1000' % recorded, 'sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range]))' % recorded))]
           ) + colors.count + p.decimals(2)),
           d.at(4, 4, p.stat('Boards slowed by heat', 'Boards whose clocks heat holds down now. Look at fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('yellow')),
           d.at(5, 4, p.stat('Boards slowed by the power supply', 'Boards with the power brake on. Look at the supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
@@ -56,7 +56,7 @@ local v = import '../lib/variable.libsonnet';
           )),
           d.at(12, 9, p.table(
                         'Hottest boards',
-                        'The hottest first, GPU beside memory. One hot board in a cool host: its fan or its seat; a hot host: its airflow.',
+                        'The 20 hottest, GPU beside memory. One hot board in a cool host: its fan or its seat; a hot host: its airflow.',
                         'celsius',
                         [p.rows('topk(20, %s)' % q.board(c, 'kpulse_gpu_temperature_celsius')), p.rows('%s\nand on (%s)\ntopk(20, %s)' % [q.board(c, 'kpulse_gpu_memory_temperature_celsius'), labels.board(c), q.board(c, 'kpulse_gpu_temperature_celsius')])]
                       ) + p.joined + p.sorted('Value #A') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['Value #A', 'GPU temperature'], ['Value #B', 'Memory temperature']])
@@ -68,7 +68,7 @@ local v = import '../lib/variable.libsonnet';
             'Mean over all busy boards, by reason; reasons overlap. "power" is the normal one under full load.',
             'percentunit',
             [p.query(
-              'sum by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)\n/ on () group_left ()\nsum(host:kpulse_gpus_busy:count%s)' % [recorded, recorded],
+              'sum by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)\n/ on () group_left ()\n(sum(host:kpulse_gpus_busy:count%s) > 0)' % [recorded, recorded],
               '{{reason}}'
             )]
           ) + p.range(0, 1)),

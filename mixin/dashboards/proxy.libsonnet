@@ -13,7 +13,7 @@ local v = import '../lib/variable.libsonnet';
   local source = '%s, instance, source' % c.clusterLabel,
   local bySource(name) = 'max by (%s) (%s)' % [source, raw(name)],
   // worst is the sources that are down, and those of which no value has changed for longest.
-  local worst = 'topk(200, 1e9 * (%s == 0) + 1e9 or %s or 0 * %s)' % [bySource('kpulse_source_up'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')],
+  local worst = q.most('1e9 * (%s == 0) + 1e9 or %s or 0 * %s' % [bySource('kpulse_source_up'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')]),
   local ofWorst(query) = q.among(query, worst, source),
   local target = '%s, job, instance' % c.clusterLabel,
   local chosen = '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel,
@@ -55,14 +55,14 @@ local v = import '../lib/variable.libsonnet';
                         'Proxies and sources that are down',
                         'The longest first. A line without a source is a proxy that does not answer, or that answers 502 because it can read none of its sources: look at its unit or pod, then at its page at /.',
                         's',
-                        [p.rows(silent)]
+                        [p.rows(q.most(silent))]
                       ) + p.sorted('Value') + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['job', 'Scrape job'], ['source', 'Source'], ['Value', 'Silent for']])
                       + p.column('Silent for', { decimals: 0 })),
         ]),
         d.row('Reading', [
           d.at(12, 9, p.table(
                         'Sources',
-                        'How each is read, the worst 200 first: point is a sample of a moment, window an average. Values that stand still for minutes: a hung exporter.',
+                        'How each is read, the worst first: point is a sample of a moment, window an average. Values that stand still for minutes: a hung exporter.',
                         'none',
                         [
                           p.rows(ofWorst('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')])),
@@ -93,7 +93,7 @@ local v = import '../lib/variable.libsonnet';
             'Fields that sources do not give',
             'What a source does not give although scores rest on it. Add the counter to the exporter, or free the profiling counters.',
             'none',
-            [p.rows('topk(200, max by (%s, field) (%s) == 1)' % [source, raw('kpulse_source_field_missing')])]
+            [p.rows(q.most('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')]))]
           ) + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
           d.at(12, 8, p.timeseries(
             'Lines and values left out per hour',

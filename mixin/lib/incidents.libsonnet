@@ -34,9 +34,6 @@ local inWords =
 local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
 
 {
-  // rows is how many a table has at most: nobody reads more.
-  rows:: 200,
-
   // expected is how many boards there should be: what each host has had within six hours, or lists now.
   expected(c):: 'sum(host:kpulse_gpus_expected:max1h%(r)s > host:kpulse_gpus_present:max6h%(r)s or host:kpulse_gpus_present:max6h%(r)s)' % { r: q.recorded(c) },
 
@@ -87,7 +84,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       'Missing boards',
       'Boards that are gone, with the last XID of each and who held it. A click on the UUID opens what is known of it; the runbook of KpulseGPUMissing says what to do.',
       'none',
-      [p.rows('topk(%d, 1000 * (\n%s\n))' % [self.rows, held])]
+      [p.rows(q.most('1000 * (\n%s\n)' % held))]
     ) + p.sorted('Value') + p.renamed([
       ['hostname', 'Host'],
       ['gpu', 'GPU'],
@@ -109,11 +106,11 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ]);
     local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, hpc_job' % c.clusterLabel;
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
-    local first = 'topk(%d, max by (%s) (%s))' % [self.rows, by, q.ranked(
+    local first = q.most('max by (%s) (%s)' % [by, q.ranked(
       function(matcher) '(%s)' % firing(', ' + matcher),
       'severity',
       [[c.criticalSeverity, 3]] + (if c.warningSeverity == c.criticalSeverity then [] else [[c.warningSeverity, 2]]),
-    )];
+    )]);
     p.table(
       'Alerts',
       'What fires, what cannot wait first. A click on the name opens its runbook, on the UUID the GPU.',
@@ -167,7 +164,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ]) + p.decimals(0) + p.column('Last', ago) + inWords + p.noValue('no XID came'),
 
   xidBoards(c)::
-    local latest = 'topk(%d, 1000 * (max by (%s, xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (%s, xid) %s))' % [self.rows, labels.board(c), q.recorded(c), labels.board(c), self.came(c, '$__range')];
+    local latest = q.most('1000 * (max by (%s, xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (%s, xid) %s)' % [labels.board(c), q.recorded(c), labels.board(c), self.came(c, '$__range')]);
     p.table(
       'XIDs by board',
       'What came on which board within the time range, the latest first; also of boards that were reset or are gone. `kpulse-proxy explain xid CODE` says more.',

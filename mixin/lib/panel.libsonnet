@@ -61,6 +61,9 @@ local override(name, properties) = {
 // room is how wide a column of numbers is, in pixels: as wide as its name.
 local room(name) = std.max(72, 24 + 8 * std.length(name));
 
+// capped says whether queries ask for so many rows at most.
+local capped(targets) = std.length([t for t in targets if std.length(std.findSubstr('k(%d,' % q.rows, t.expr)) > 0]) > 0;
+
 // steps makes thresholds of [[value, color], ...]; the first value is null, for "from
 // the bottom".
 local steps(list) = {
@@ -124,8 +127,9 @@ local steps(list) = {
     fieldConfig+: { defaults+: { custom+: { fillOpacity: 60, lineWidth: 0, stacking: { group: 'A', mode: 'normal' } } } },
   },
 
-  // The unit of a table is that of its values, which `renamed` shows; words have none.
-  table(title, description, unit, targets):: base('table', title, description, null, targets) {
+  // The unit of a table is that of its values, which `renamed` shows; words have none. One that
+  // has not all rows says so.
+  table(title, description, unit, targets):: base('table', title, description + (if capped(targets) then ' Shows the first %d.' % q.rows else ''), null, targets) {
     valueUnit:: unit,
     fieldConfig+: {
       defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: false, minWidth: 60 } },

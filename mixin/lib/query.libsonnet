@@ -33,9 +33,20 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   // rest is the sum of what highest leaves out.
   rest(n, series, by):: 'sum(\n(%s)\nunless on (%s)\n%s\n)' % [series, by, extreme('topk', 'max', n, series)],
 
-  // among is what a query says of those of `chosen`, by the labels of one of them. Tables have
-  // 200 rows at most: nobody reads more, and a browser takes long to draw them.
+  // rows is how many a table has at most: nobody reads more, and a browser takes long to draw
+  // them. most and least are that many of what a query says.
+  rows:: 200,
+  most(query):: 'topk(%d, %s)' % [self.rows, query],
+  least(query):: 'bottomk(%d, %s)' % [self.rows, query],
+  // among is what a query says of those of `chosen`, by the labels of one of them.
   among(query, chosen, by):: '(%s)\nand on (%s)\n%s' % [query, by, chosen],
+  // league is queries of those of which the first says most.
+  league(queries, by)::
+    local chosen = self.most(queries[0]);
+    [chosen] + [self.among(query, chosen, by) for query in queries[1:]],
+
+  // ratio has nothing where the divisor is 0: a part of nothing is not known, and not infinite.
+  ratio(part, whole):: '%s\n/\n(%s > 0)' % [part, whole],
 
   // perHour and perMinute are whole errors as the alerts count them: over a window that holds
   // many scrapes, since an increase over few of them is 1.33 where one error came.

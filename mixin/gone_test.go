@@ -1,6 +1,7 @@
 package mixin_test
 
 import (
+	"slices"
 	"testing"
 )
 
@@ -71,13 +72,35 @@ func TestAlertsOfAHost(t *testing.T) {
 	want(t, "another", at(m.asked(t, ages, 10, "hostname", "$hostname", "n10"), 10), map[string]float64{"n10": 120e3, "": 240e3})
 }
 
-// TestWhatIsNotSetUp: what lacks is named, and nothing where all is there.
+// TestWhatIsNotSetUp: what lacks is named, and nothing where all is there. What one cluster has is of no use to another.
 func TestWhatIsNotSetUp(t *testing.T) {
 	expr := exprOf(t, "kpulse-fleet", "What is not set up yet", "A")
-	present, build := `kpulse_gpu_present{`+board0+`} 1x40`, `kpulse_build_info{cluster="c",instance="n:9401",version="1"} 1x40`
-	want(t, "nothing but a proxy", at(recorded(t, present, build).asked(t, expr, 10, "missing"), 10), map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1})
-	all := []string{present, build, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n"} 1x40`, `kpulse_allocation_info{` + board0 + `,hpc_job="17"} 1x40`}
-	want(t, "all", at(recorded(t, all...).asked(t, expr, 10, "missing"), 10), map[string]float64{})
-	want(t, "a field and an old proxy", at(recorded(t, append(all, `kpulse_source_field_missing{cluster="c",instance="n:9401",source="s",field="gpu_sm_active_ratio"} 1x40`,
-		`kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`)...).asked(t, expr, 10, "missing"), 10), map[string]float64{"Input gpu_sm_active_ratio": 1, "One version of the proxy": 2})
+	of := func(cluster string) (proxy, more []string) {
+		board := `{cluster="` + cluster + `",hostname="n",gpu="0",uuid="GPU-` + cluster + `"`
+		return []string{`kpulse_gpu_present` + board + `} 1x40`, `kpulse_build_info{cluster="` + cluster + `",instance="n:9401",version="1"} 1x40`},
+			[]string{`host:kpulse_gpus_present:max6h{cluster="` + cluster + `",hostname="n"} 1x40`, `kpulse_allocation_info` + board + `,hpc_job="17"} 1x40`,
+				`holder:kpulse_allocation_held_gpus:rate5m{cluster="` + cluster + `",hpc_job="17"} 1x40`}
+	}
+	proxy, more := of("c")
+	proxy2, more2 := of("c2")
+	all := slices.Concat(proxy, more)
+	lacks := func(field string) string {
+		return `kpulse_source_field_missing{cluster="c",instance="n:9401",source="s",field="` + field + `"} 1x40`
+	}
+	for what, c := range map[string]struct {
+		series []string
+		want   map[string]float64
+	}{
+		"nothing but a proxy":                 {proxy, map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1}},
+		"all":                                 {all, map[string]float64{}},
+		"all in one of two clusters":          {slices.Concat(all, proxy2), map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1}},
+		"all in two":                          {slices.Concat(all, proxy2, more2), map[string]float64{}},
+		"no rules of users in one of two":     {slices.Concat(all, proxy2, more2[:2]), map[string]float64{"Rules of users": 1}},
+		"a field":                             {append(slices.Clone(all), lacks("gpu_sm_active_ratio")), map[string]float64{"Input gpu_sm_active_ratio": 1}},
+		"a field that whole models lack":      {append(slices.Clone(all), lacks("gpu_memory_temperature_celsius")), map[string]float64{}},
+		"an old proxy":                        {append(slices.Clone(all), `kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`), map[string]float64{"One version of the proxy": 2}},
+		"a cluster whose GPUs nobody watches": {slices.Concat(all, more2[:1]), map[string]float64{}},
+	} {
+		want(t, what, at(recorded(t, c.series...).asked(t, expr, 10, "missing"), 10), c.want)
+	}
 }

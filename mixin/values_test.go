@@ -180,7 +180,9 @@ func TestThrottledShareIsOverAllBusyBoards(t *testing.T) {
 // TestAPartOfNothingIsNotKnown: of a host that used nothing, and one of which nothing was held, no ratio is infinite. 720 W for
 // an hour, in which half a GPU was used, are 1.44 kWh for each.
 func TestAPartOfNothingIsNotKnown(t *testing.T) {
-	of := func(metric, values string) string { return metric + `:rate5m{cluster="c",hostname="n",model="m"} ` + values }
+	of := func(metric, values string) string {
+		return metric + `:rate5m{cluster="c",hostname="n",model="m"} ` + values
+	}
 	energy := exprOf(t, "kpulse-power", "Energy of a useful GPU-hour", "A")
 	for values, told := range map[string]map[string]float64{"0x60": {}, "0.5x60": {"": 1.44}} {
 		m := recorded(t, of("host:kpulse_gpu_energy", "720x60"), of("host:kpulse_gpu_utilized_gpus", values))
@@ -324,6 +326,24 @@ func TestWhoIsDownIsNamed(t *testing.T) {
 		`kpulse_source_last_read_timestamp_seconds{cluster="c",job="kpulse-proxy",instance="b",source="s2",backend="exporter"} 590x60`,
 		`up{cluster="c",job="node",instance="c"} 0x60`)
 	want(t, "silent for", at(m.asked(t, exprOf(t, "kpulse-proxy", "Proxies and sources that are down", "A"), 10, "instance"), 10), map[string]float64{"a": 600 - 4*60, "b": 600 - 60})
+}
+
+// TestAProxyCountsOnce: two jobs scrape a, b and c, which is down; d of another cluster has the name of a, and one of its two
+// sources is down.
+func TestAProxyCountsOnce(t *testing.T) {
+	var series []string
+	for _, job := range []string{"kpulse-proxy", "dcgm"} {
+		for _, target := range []string{`cluster="c",instance="a"`, `cluster="c",instance="b"`, `cluster="d",instance="a"`} {
+			series = append(series, `kpulse_build_info{`+target+`,version="1",job="`+job+`"} 1x40`, `kpulse_source_up{`+target+`,source="s",job="`+job+`"} 1x40`,
+				`kpulse_source_devices{`+target+`,source="s",job="`+job+`"} 8x40`, `up{`+target+`,job="`+job+`"} 1x40`)
+		}
+		series = append(series, `kpulse_source_up{cluster="d",instance="a",source="s2",job="`+job+`"} 0x40`,
+			`kpulse_build_info{cluster="c",instance="c",version="1",job="`+job+`"} 1x9 stale`, `up{cluster="c",instance="c",job="`+job+`"} 1x9 0x30`)
+	}
+	m := scraped(t, series...)
+	for title, n := range map[string]float64{"Proxies up": 3, "Proxies down": 1, "Sources down": 1, "Devices read": 24, "Versions of the proxy": 1} {
+		want(t, title, at(m.asked(t, exprOf(t, "kpulse-proxy", title, "A"), 10, ""), 10), map[string]float64{"": n})
+	}
 }
 
 // TestEventsAreMarkedOnce and where they were: minute 5.

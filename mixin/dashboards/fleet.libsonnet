@@ -45,9 +45,12 @@ local v = import '../lib/variable.libsonnet';
   local asState(map) = { mappings: p.valueMappings(map), 'custom.cellOptions': { type: 'color-text' } },
   local asShare = { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } },
 
-  // missing is a row of Getting started: what lacks, and what to do.
-  local missing(what, todo, query) =
-    'label_replace(label_replace(count(%s) > 0, "missing", "%s", "", ""), "todo", "%s", "", "")' % [query, what, todo],
+  // told is a row of Getting started: what lacks, how often, and what to do. lacking is one of clusters whose GPUs are there
+  // without what is looked for in each: the rules of one cluster are of no use to another.
+  local told(what, todo, query) = 'label_replace(label_replace(%s, "missing", "%s", "", ""), "todo", "%s", "", "")' % [query, what, todo],
+  local lacking(what, todo, wanted, here='kpulse_gpu_present' + q.raw(c)) = told(what, todo, 'count(count by (%s) (%s) unless on (%s) %s) > 0' % [cluster, here, cluster, wanted]),
+  local held = 'kpulse_allocation_info' + q.raw(c),
+  local ofClusters(more='') = '{%s%s=~"$cluster"%s}' % [c.kpulseMatchers, cluster, more],
 
   grafanaDashboards+:: {
     'kpulse-fleet.json': d.new(
@@ -213,19 +216,20 @@ local v = import '../lib/variable.libsonnet';
                         'What these dashboards lack, and what to do about it. It is empty where all is there.',
                         'none',
                         [p.rows(std.join('\nor\n', [
-                          missing('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels build on it.', 'kpulse_gpu_present%s unless on () host:kpulse_gpus_present:max6h' % q.raw(c)),
-                          missing('Who holds the GPUs', 'Pods: give the proxy the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir and a prolog that writes it.', 'kpulse_gpu_present%s unless on () kpulse_allocation_info%s' % [q.raw(c), q.raw(c)]),
-                        ]) + |||
-
-                          or
-                          label_replace(label_join(label_replace(
-                            count by (field) (max by (%(cluster)s, instance, source, field) (kpulse_source_field_missing{%(matchers)s%(cluster)s=~"$cluster"}) == 1),
-                            "todo", "Add it to the counters file: `kpulse-proxy check counters FILE` names the line. The number is of sources that lack it.", "", ""), "missing", "", "field"), "missing", "Input $1", "field", "(.+)")
-                          or
-                          label_replace(label_replace(
-                            count(count by (version) (kpulse_build_info{%(matchers)s%(cluster)s=~"$cluster"})) > 1,
-                            "missing", "One version of the proxy", "", ""), "todo", "Several run: the page Proxy says which. Outside of a roll-out, update those that were forgotten.", "", "")
-                        ||| % { cluster: cluster, matchers: c.kpulseMatchers })]
+                          lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels build on it. The number is of clusters.', 'host:kpulse_gpus_present:max6h'),
+                          lacking('Rules of users', 'Load kpulse-users.rules.yml too, which prometheus_rules.yaml has: Namespace & user builds on it. The number is of clusters.', 'holder:kpulse_allocation_held_gpus:rate5m', held),
+                          lacking('Who holds the GPUs', 'Pods: give the proxy the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir and a prolog that writes it. The number is of clusters.', held),
+                          'label_replace(%s, "missing", "Input $1", "field", "(.+)")' % told(
+                            '',
+                            'Add it to the counters file: `kpulse-proxy check counters FILE` names the line. The number is of sources that lack it.',
+                            'count by (field) (max by (%s, instance, source, field) (kpulse_source_field_missing%s) == 1)' % [cluster, ofClusters(', field!~"%s"' % std.join('|', c.optionalFields))]
+                          ),
+                          told(
+                            'One version of the proxy',
+                            'Several run: the page Proxy says which. Outside of a roll-out, update those that were forgotten.',
+                            'count(count by (version) (kpulse_build_info%s)) > 1' % ofClusters()
+                          ),
+                        ]))]
                       ) + p.sorted('missing', false) + p.renamed([['missing', 'What lacks'], ['todo', 'What to do'], ['Value', 'Number']])
                       + { fieldConfig+: { defaults+: { noValue: 'all is set up' } } }),
         ]),

@@ -16,6 +16,8 @@ local v = import '../lib/variable.libsonnet';
   local worst = q.most('1e9 * (%s == 0) + 1e9 or %s or 0 * %s' % [bySource('kpulse_source_up'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')]),
   local ofWorst(query) = q.among(query, worst, source),
   local target = '%s, job, instance' % c.clusterLabel,
+  // addresses is how many there are: two jobs may scrape a proxy, its telemetry by itself.
+  local addresses(query) = 'count(count by (%s, instance) (%s)) or vector(0)' % [c.clusterLabel, query],
   local chosen = '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel,
   // silent is since when targets that are down have not answered, and of sources that are down, their proxies. Of
   // the last hour it is known to a minute, of the day to ten: a day by the minute takes two seconds at 200 hosts.
@@ -43,9 +45,9 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.instance(c)],
       [
         d.row('Now', [
-          d.at(4, 4, p.stat('Proxies down', 'Targets that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant('count(%s) or vector(0)' % labels.down(c, chosen))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Proxies up', 'Targets that answer. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant('count(%s) or vector(0)' % raw('kpulse_build_info'))]) + colors.count),
-          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % raw('kpulse_source_up'))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies down', 'Addresses that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant(addresses(labels.down(c, chosen)))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies up', 'Addresses that answer, whatever scrapes them. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant(addresses(raw('kpulse_build_info')))]) + colors.count),
+          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % bySource('kpulse_source_up'))]) + colors.bad('red')),
           d.at(4, 4, p.stat('Devices read', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
           d.at(4, 4, p.stat('Fields missing', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
           d.at(4, 4, p.stat('Versions of the proxy', 'How many run. More than one outside a roll-out: some were forgotten.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),

@@ -60,15 +60,16 @@ run: ## Serve the embedded demo on localhost:9401
 
 ##@ Test
 
-test: ## Run all tests
+test: ## Run the quick tests (a minute and a half on two cores)
 	go test ./...
+	@echo 'The slow tests of internal/slow/tests.tsv are left out: make e2e runs them; go test -v names each, and how to run it.'
 
-race: ## Run all tests under the race detector; those of internal/e2e, on a program with it
+race: ## Run all tests, slow ones too, under the race detector; those of internal/e2e, on a program with it
 	@# rules/ is no part of the program: its tests run promtool.
 	go test -race -timeout 20m $$(go list ./... | grep -v -e /internal/e2e$$ -e /kpulse-proxy/rules)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
-	KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
+	KPULSE_SLOW=1 KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
 
 SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
 
@@ -88,6 +89,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	done
 
 ##@ Test on real programs
+
+# Of each package, the patterns of its tests as one regular expression.
+SLOW := awk -F '\t' '/^[^\#]/{gsub(/\*/, ".*", $$2); all[$$1] = all[$$1] "|" $$2} END{for (p in all) print p, "^(" substr(all[p], 2) ")$$"}' internal/slow/tests.tsv
+
+e2e: ## Run the slow tests (minutes); those whose program is not here say what they need
+	@$(SLOW) | while read -r package tests; do (set -x; go test -count=1 -timeout 20m -run "$$tests" "./$$package") || exit 1; done
 
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 
@@ -160,4 +167,4 @@ screenshots: build ## Take the pictures of the terminal dashboard anew (needs tm
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle image release release-check run screenshots test race lint fuzz bench kubernetes thanos debian e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle image release release-check run screenshots test race lint fuzz bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

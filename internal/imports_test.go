@@ -63,6 +63,7 @@ var mayImport = map[string][]string{
 	"internal/tui/svg":                      {},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/kube", "internal/diag"},
 	"internal/release":                      {},
+	"internal/slow":                         {},
 	"internal":                              {},
 	"rules":                                 {},
 	"rules/generate":                        {"internal/canonical", "internal/compute", "internal/translate"},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/expose/exposetest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // TestPromtool has Prometheus' own tool check the rules, and run their tests with the
@@ -29,6 +30,7 @@ func TestPromtool(t *testing.T) {
 	}
 	for _, file := range testFiles(t) {
 		t.Run(file, func(t *testing.T) {
+			slow.Test(t)
 			t.Parallel()
 			for _, as := range exposetest.Files(t, file) {
 				promtool(t, binary, "test", as)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 )
@@ -277,6 +278,7 @@ func TestReplaysOverReadings(t *testing.T) {
 }
 
 func TestReferenceAgreesOnRandomBodies(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	const settings, bodies = 24, 30
 	a := &author{rng: rand.New(rand.NewPCG(20, 26))}

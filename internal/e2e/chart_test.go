@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // The chart of deploy/helm, by helm itself. kubernetes_chart_test.go applies what it renders.
@@ -26,6 +28,7 @@ const chart = "../../deploy/helm/kpulse-proxy"
 // prints, errors included.
 func helm(t *testing.T, args ...string) (output string, err error) {
 	t.Helper()
+	slow.Test(t)
 	bin := os.Getenv("KPULSE_KUBERNETES")
 	if bin == "" && os.Getenv("KPULSE_REQUIRE_KUBERNETES") == "" {
 		t.Skip("KPULSE_KUBERNETES is not set; make kubernetes builds helm: see CONTRIBUTING.md")

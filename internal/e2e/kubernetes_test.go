@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // A real control plane of Kubernetes: etcd, kube-apiserver with RBAC, kube-controller-manager,
@@ -79,6 +81,7 @@ var kubernetesServers = []string{"kube-apiserver", "kube-controller-manager", "k
 // makes its absence a failure.
 func kubernetes(t *testing.T) *cluster {
 	t.Helper()
+	slow.Test(t)
 	bin := os.Getenv("KPULSE_KUBERNETES")
 	if bin == "" && os.Getenv("KPULSE_REQUIRE_KUBERNETES") == "" {
 		t.Skip("KPULSE_KUBERNETES is not set; make kubernetes builds its servers: see CONTRIBUTING.md")

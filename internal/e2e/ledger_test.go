@@ -19,6 +19,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/source/replay"
@@ -131,6 +132,7 @@ func counted(s series, family string, device [2]string) map[string]float64 {
 }
 
 func TestLedgerRecoversTheScriptOfTheDemo(t *testing.T) {
+	slow.Test(t)
 	for form := range forms {
 		t.Run(form, func(t *testing.T) { recoverScript(t, form) })
 	}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // TestPackages holds what `make release` writes to the tools of those who install it: apt and
@@ -50,6 +52,7 @@ var stamps = []string{"VERSION=" + aVersion, "REVISION=" + aRevision, "SOURCE_DA
 // one of the programs the test is skipped, or fails where a variable of CI is set.
 func aDebian(t *testing.T, require string, programs ...string) (archive string) {
 	t.Helper()
+	slow.Test(t)
 	missing := ""
 	if archive = os.Getenv("KPULSE_DEBIAN"); archive == "" {
 		missing = "KPULSE_DEBIAN names no archive of a Debian; make e2e-image and make e2e-packages make one"

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // entry is what Prometheus' parser accepts as one: mostly a line, but a quoted
@@ -225,6 +227,7 @@ func TestPassthroughOfCaptures(t *testing.T) {
 }
 
 func TestPassthroughOfDamagedBodies(t *testing.T) {
+	slow.Test(t)
 	t.Parallel()
 	const rounds, life = 700, 50
 	a := &author{rng: rand.New(rand.NewPCG(4, 8)), speaks: dialects}

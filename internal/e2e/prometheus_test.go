@@ -21,6 +21,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/raw/rawtest"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // TestPrometheusScrapesUs lets a real Prometheus scrape an exporter directly and
@@ -115,6 +116,7 @@ func checkDemo(t *testing.T, server *prometheus) {
 // KPULSE_REQUIRE_PROMETHEUS, which makes its absence a failure.
 func prometheusBinary(t *testing.T) string {
 	t.Helper()
+	slow.Test(t)
 	binary, err := exec.LookPath("prometheus")
 	if err == nil {
 		return binary

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // NVIDIA's host engine, dcgmi and dcgm-exporter over NVIDIA's mock of the driver, which
@@ -30,6 +32,7 @@ var profiles = []string{"a100", "h100", "b200", "gb200", "gb300", "l40s", "t4"}
 // where it has the stack, which makes its absence a failure.
 func stackDir(t *testing.T) string {
 	t.Helper()
+	slow.Test(t)
 	dir := os.Getenv("KPULSE_DCGM_STACK")
 	if dir == "" && os.Getenv("KPULSE_REQUIRE_DCGM_STACK") == "" {
 		t.Skip("KPULSE_DCGM_STACK is not set; .ci/run unpacks NVIDIA's stack and sets it: see CONTRIBUTING.md")

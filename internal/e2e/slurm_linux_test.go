@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
 )
 
@@ -23,6 +24,7 @@ type slurmNode struct {
 // that they want, the test is skipped, or fails with KPULSE_REQUIRE_SLURM.
 func startSlurm(t *testing.T) *slurmNode {
 	t.Helper()
+	slow.Test(t)
 	var missing error
 	for _, name := range []string{"munged", "slurmctld", "slurmd", "sbatch", "flock"} {
 		if _, err := exec.LookPath(name); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/expose"
 	"github.com/kpulse/kpulse-proxy/internal/pipeline"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
@@ -29,6 +30,7 @@ import (
 // TestParityOfBothForms: what the rules record of a capture is what the program serves of it
 // in the full form. The lean form has what holds of that, and no action that is none.
 func TestParityOfBothForms(t *testing.T) {
+	slow.Test(t)
 	files, err := filepath.Glob("../../testdata/captures/*.prom")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d captures (%v)", len(files), err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
@@ -40,6 +41,7 @@ func TestFileIsGenerated(t *testing.T) {
 // TestParity reads a random cluster some times, through the program and through the
 // rules: both say the same of every device.
 func TestParity(t *testing.T) {
+	slow.Test(t)
 	const nodes, readings = 48, 16
 	r := rand.New(rand.NewPCG(2026, 6))
 	s := newServer(t, shipped(t))
@@ -138,6 +140,7 @@ func (n *tally) check(t *testing.T) {
 // TestParityOnCaptures reads the captures of the repository, at least one of each
 // exporter version.
 func TestParityOnCaptures(t *testing.T) {
+	slow.Test(t)
 	files, err := filepath.Glob("../../testdata/captures/*.prom")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d captures (%v)", len(files), err)

@@ -1,0 +1,60 @@
+package slow
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+
+// testsOf returns the names of the tests of a package.
+func testsOf(t *testing.T, pkg string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../..", pkg, "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has the tests %v, %v", pkg, files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range testFunction.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
+}
+
+// TestRowsAreTests: each row is that of a test, and no test has two.
+func TestRowsAreTests(t *testing.T) {
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(table), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+	if len(rows()) != len(lines) {
+		t.Errorf("%d of %d lines are rows of three cells", len(rows()), len(lines))
+	}
+	seen := map[string]string{}
+	for _, r := range rows() {
+		of := slices.DeleteFunc(testsOf(t, r.pkg), func(name string) bool { return !r.is(name) })
+		if len(of) == 0 || r.needs == "" {
+			t.Errorf("the row %+v is that of no test, or does not say what it needs", r)
+		}
+		for _, name := range of {
+			if other := seen[r.pkg+"."+name]; other != "" {
+				t.Errorf("%s has the rows %s and %s", name, other, r.name)
+			}
+			seen[r.pkg+"."+name] = r.name
+		}
+	}
+}
+
+// TestSkipped: a slow test is skipped in a run of all, with how to run it.
+func TestSkipped(t *testing.T) {
+	got := row{"rules", "TestPromtool", "promtool"}.skipped("TestPromtool")
+	if want := "slow (promtool): go test ./rules -run '^TestPromtool$' runs it, make e2e runs all that are slow"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -66,10 +66,13 @@ test: ## Run the quick tests (a minute and a half on two cores)
 
 race: ## Run all tests, slow ones too, under the race detector; those of internal/e2e, on a program with it
 	@# rules/ is no part of the program: its tests run promtool.
-	go test -race -timeout 20m $$(go list ./... | grep -v -e /internal/e2e$$ -e /kpulse-proxy/rules)
+	go test -race -timeout 20m $$(go list ./... | grep -v -e /internal/e2e$$ -e /internal/e2e/faults$$ -e /kpulse-proxy/rules)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
 	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
-	KPULSE_SLOW=1 KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e
+	KPULSE_SLOW=1 KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e ./internal/e2e/faults
+
+faults: ## Inflict the faults of testdata/FAULTS.md on the program
+	go test -count=1 -v ./internal/e2e/faults
 
 SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
 
@@ -167,4 +170,4 @@ screenshots: build ## Take the pictures of the terminal dashboard anew (needs tm
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle image release release-check run screenshots test race lint fuzz bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

@@ -71,6 +71,7 @@ var mayImport = map[string][]string{
 	"internal/app":                          {"internal/canonical", "internal/dcgm", "internal/source", "internal/source/dcgmi", "internal/selection", "internal/source/exporter", "internal/host", "internal/source/nvml", "internal/source/recording", "internal/source/replay", "internal/translate", "internal/compute", "internal/pipeline", "internal/expose", "internal/export", "internal/tui", "internal/tui/client", "internal/config", "internal/rules/engine", "internal/rules", "internal/diag", "internal/counters", "internal/kernellog", "internal/kube", "internal/jobinfo", "internal/folder", "internal/itself"},
 	"internal/e2e":                          {},
 	"internal/e2e/e2etest":                  {"internal/app"},
+	"internal/e2e/faults":                   {},
 	"internal/e2e/fleet":                    {},
 }
 

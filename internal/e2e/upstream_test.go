@@ -45,18 +45,9 @@ func startUpstream(body func() ([]byte, error)) *upstream {
 
 const oneGPU = "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",UUID=\"GPU-1\"} 40\n"
 
-// misbehaviours are the ways in which an upstream can fail, by path.
+// misbehaviours are ways in which an upstream is no good one, by path. The fault suite has the
+// ways in which it can fail.
 var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, quit <-chan struct{}){
-	"/status500": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
-		http.Error(w, "internal server error", http.StatusInternalServerError)
-	},
-	"/html": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
-		fmt.Fprint(w, "<html>\n<body>\n<h1>Welcome to nginx!</h1>\n</body>\n</html>\n")
-	},
-	"/json": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
-		fmt.Fprint(w, "{\"status\":\"error\"}\n")
-	},
-	"/empty": func(http.ResponseWriter, *http.Request, <-chan struct{}) {},
 	"/slow": func(_ http.ResponseWriter, r *http.Request, quit <-chan struct{}) {
 		select {
 		case <-r.Context().Done():
@@ -67,15 +58,6 @@ var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, quit
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Write(gzipped([]byte(oneGPU)))
 	},
-	"/truncated-gzip": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
-		w.Header().Set("Content-Encoding", "gzip")
-		whole := gzipped([]byte(oneGPU))
-		w.Write(whole[:len(whole)-10])
-	},
-	"/cut": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
-		w.Header().Set("Content-Length", "1000")
-		fmt.Fprint(w, oneGPU)
-	},
 	"/huge": func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 		block := bytes.Repeat([]byte(oneGPU), 1<<14)
 		for sent := 0; sent < 200<<20 && r.Context().Err() == nil; sent += len(block) {
@@ -83,10 +65,6 @@ var misbehaviours = map[string]func(w http.ResponseWriter, r *http.Request, quit
 				return
 			}
 		}
-	},
-	"/bomb": func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
-		w.Header().Set("Content-Encoding", "gzip")
-		w.Write(gzipped(bytes.Repeat([]byte(oneGPU), 8<<20/len(oneGPU))))
 	},
 	"/wait": func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 		ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))

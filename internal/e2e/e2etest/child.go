@@ -1,6 +1,7 @@
 package e2etest
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,7 +83,7 @@ func (c *Child) Logged() string {
 // Get asks the child for a path, with headers given as pairs of name and value, over a
 // connection of its own: none is left open on either side.
 func (c *Child) Get(path string, headers ...string) (status int, body string, err error) {
-	req, err := http.NewRequest(http.MethodGet, c.URL+path, http.NoBody)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, c.URL+path, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}

@@ -1,0 +1,164 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+)
+
+// What an exporter that is well says of its GPU, in °C: before the fault, while it lasts
+// if the fault leaves it readings, and once it is over. So whoever serves a reading of
+// before the fault shows.
+const (
+	before = 40
+	during = 41
+	after  = 42
+)
+
+// reading is the page of an exporter of one GPU.
+func reading(celsius int) string { return gpu("0", "GPU-1", celsius) }
+
+// gpu is what an exporter says of one GPU.
+func gpu(index, uuid string, celsius int) string {
+	return fmt.Sprintf("DCGM_FI_DEV_GPU_TEMP{gpu=%q,UUID=%q} %d\nDCGM_FI_DEV_POWER_USAGE{gpu=%q,UUID=%q} 300\n", index, uuid, celsius, index, uuid)
+}
+
+// answer is what an exporter does with a request.
+type answer = http.HandlerFunc
+
+// exporter is a dcgm-exporter whose answers faults decide on. It listens at an address of
+// 127.0.0.0/8 that nobody else has, and so can go away and come back.
+type exporter struct {
+	address  string
+	answer   atomic.Value // answer
+	requests atomic.Int64
+	server   *httptest.Server // nil while nobody listens
+}
+
+// exporters counts those that were started, for their addresses.
+var exporters atomic.Uint32
+
+// startExporter starts one that is well.
+func startExporter(t *testing.T) *exporter {
+	t.Helper()
+	n := exporters.Add(1)
+	e := &exporter{address: fmt.Sprintf("127.%d.%d.%d:0", 100+os.Getpid()%100, n>>8, n&0xff)}
+	e.does(says(reading(before)))
+	e.listen(t)
+	t.Cleanup(e.leave)
+	return e
+}
+
+// does has it answer so from now on.
+func (e *exporter) does(a answer) { e.answer.Store(a) }
+
+// listen has it come, or come back.
+func (e *exporter) listen(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", e.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.address = l.Addr().String()
+	e.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.requests.Add(1)
+		e.answer.Load().(answer)(w, r)
+	})}}
+	e.server.Start()
+}
+
+// leave has it go: who connects is refused.
+func (e *exporter) leave() {
+	if e.server != nil {
+		e.server.CloseClientConnections()
+		e.server.Close()
+		e.server = nil
+	}
+}
+
+// hangUp closes the connections that are open, so that none is left of what was.
+func (e *exporter) hangUp() {
+	if e.server != nil {
+		e.server.CloseClientConnections()
+	}
+}
+
+// url is what the program is told to read.
+func (e *exporter) url() string { return "http://" + e.address + "/metrics" }
+
+// says answers with a page.
+func says(text string) answer {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+// with answers with a page behind headers, given as pairs of name and value.
+func with(text string, headers ...string) answer {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// status answers with a status, a page that is well, and headers.
+func status(code int, headers ...string) answer {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, reading(during)) // where the status allows a body
+	}
+}
+
+// bytes answers with these, and closes the connection.
+func bytes(wire string) answer {
+	return hijack(func(c net.Conn) { _, _ = io.WriteString(c, wire) })
+}
+
+// resets answers with these bytes, and resets the connection.
+func resets(wire string) answer {
+	return hijack(func(c net.Conn) {
+		_, _ = io.WriteString(c, wire)
+		_ = c.(*net.TCPConn).SetLinger(0)
+	})
+}
+
+// drips answers with these bytes, and then with one after the other until the client leaves.
+func drips(wire string, each time.Duration) answer {
+	return hijack(func(c net.Conn) {
+		for _, err := io.WriteString(c, wire); err == nil; time.Sleep(each) {
+			_, err = io.WriteString(c, "#")
+		}
+	})
+}
+
+// hangs answers with these bytes, and nothing more until the client leaves.
+func hangs(wire string) answer {
+	return hijack(func(c net.Conn) {
+		_, _ = io.WriteString(c, wire)
+		_ = c.SetReadDeadline(time.Now().Add(e2etest.Patience))
+		_, _ = c.Read(make([]byte, 1))
+	})
+}
+
+// hijack has f answer on the bare connection, which it closes.
+func hijack(f func(net.Conn)) answer {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		f(c)
+	}
+}

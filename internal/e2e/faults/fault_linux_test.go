@@ -1,0 +1,137 @@
+package faults
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// fault is a row: what is done to a program that serves, and what is seen of it. What holds
+// for all rows is no part of one: see run.
+type fault struct {
+	does string // what is done; unique in its group
+	// The program: further flags, and the config file, which has URL in the place of the
+	// exporter's.
+	flags  []string
+	config string
+	// cold is for what is so from the start: the program has had no reading before, and
+	// gets none afterwards.
+	cold bool
+	// begin inflicts it, by default as exporter says, and end takes it away, by default by an exporter that is well.
+	begin, end func(*world)
+	exporter   answer
+	// exit is the code with which a program ends that is not to start.
+	exit int
+	// late is for scrapes that the fault has run out of time: they have half a second.
+	late bool
+	// keeps is how many bytes of memory may stay taken, where the buffers of such a reading
+	// are kept for the next.
+	keeps int
+	seen  seen
+	// heldBy names a test elsewhere, as package.TestName, that tells of the fault in the
+	// place of the fields above; what it sees is in words then.
+	heldBy string
+	words  string
+}
+
+// seen is what there is to see of a fault. In all texts URL is the exporter's,
+// ADDRESS its host and port, PAST and FUTURE are times of samples, and 2×N is two for each scrape since the fault began.
+type seen struct {
+	// status is that of scrapes; 0 is 200.
+	status int
+	// kind is the one under which failed scrapes are counted.
+	kind source.Failure
+	// says is in the answer of /metrics: lines of its series, or the words of a failure, which the
+	// log and the landing page have too.
+	says []string
+	// lacks is in no answer of /metrics.
+	lacks []string
+	// twice is a line of a series that the exporter gave before. It passes: a server takes the first.
+	twice string
+	// log, page and metrics are in the log, on the landing page, and on /-/metrics.
+	log, page, metrics []string
+}
+
+// group are the faults of one kind.
+type group struct {
+	name   string
+	about  string // how its faults are inflicted
+	start  func(*testing.T, fault) *world
+	faults []fault
+}
+
+// groups are the tables of the page, in its order.
+func groups() []group {
+	return []group{
+		{"upstream", "The exporter, or what is between us and it.", startScraped, upstreamFaults()},
+	}
+}
+
+// TestFaults inflicts all faults, some at a time.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, g := range groups() {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range g.faults {
+				if f.heldBy != "" {
+					continue
+				}
+				t.Run(f.does, func(t *testing.T) {
+					t.Parallel()
+					run(g.start(t, f))
+				})
+			}
+		})
+	}
+}
+
+// run tells the story of one fault: the program serves, the fault befalls it, is seen, and
+// goes away; the program serves again, and has taken nothing for good.
+func run(w *world) {
+	if w.fault.cold {
+		w.check() // what is made for the first time is no leak
+	} else {
+		w.serves(before)
+	}
+	taken := w.usage()
+	if !w.fault.cold {
+		w.begin()
+	}
+	for range w.scrapes() {
+		w.check()
+	}
+	w.checkPages()
+	w.end()
+	if !w.fault.cold {
+		w.serves(after)
+	}
+	w.checkUsage(taken)
+	w.checkEnd()
+}
+
+// perScrape is a count in the texts of a fault: so many for each scrape since it began.
+var perScrape = regexp.MustCompile(`(\d+)×N`)
+
+// fill puts the exporter's URL and the number of scrapes into texts.
+func (w *world) fill(texts ...string) []string {
+	filled := make([]string, len(texts))
+	for i, text := range texts {
+		filled[i] = perScrape.ReplaceAllStringFunc(strings.NewReplacer("URL", w.url, "ADDRESS", w.address(), "PAST", past, "FUTURE", future).Replace(text), func(count string) string {
+			n, _ := strconv.Atoi(strings.TrimSuffix(count, "×N"))
+			return strconv.Itoa(n * w.scraped)
+		})
+	}
+	return filled
+}
+
+// address is the exporter's host and port.
+func (w *world) address() string {
+	if w.exporter == nil {
+		return ""
+	}
+	return w.exporter.address
+}

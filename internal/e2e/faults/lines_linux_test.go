@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// skips is a page from which lines are left out, for which Prometheus would refuse all of it.
+func skips(lines string, lacks ...string) seen {
+	return seen{says: []string{temperature(during), counted("skipped_lines_total", lines)}, lacks: lacks}
+}
+
+// board is the labels of the exporter's only GPU.
+const board = `{gpu="0",UUID="GPU-1"} `
+
+// lineFaults are lines that a sound page has not.
+func lineFaults() []fault {
+	behind := func(lines string) answer { return says(reading(during) + lines) }
+	return []fault{
+		{does: "has a line that is none", exporter: behind("this is no line\n"), seen: skips("1×N", "this is no line")},
+		{does: "has a line of 5 MB that is none", exporter: behind(strings.Repeat("x y", 5<<20/3) + "\n"), keeps: 12 << 20, seen: skips("1×N", "x yx")},
+		{does: "has no value behind a series", exporter: behind("a{b=\"c\"}\n"), seen: skips("1×N", `a{b="c"}`)},
+		{does: "has a word for a value", exporter: behind("a 0x\n"), seen: skips("1×N", "a 0x")},
+		{does: "has a word for a timestamp", exporter: behind("a 1 now\n"), seen: skips("1×N", "a 1 now")},
+		{does: "leaves a label open", exporter: behind("a{b=\"c 1\n"), seen: skips("1×N", `a{b="c`)},
+		{does: "breaks a line within a label", exporter: behind("a{b=\"c\nd\"} 1\ne 1\n"), seen: seen{says: []string{temperature(during), "e 1"}}}, // Prometheus takes it
+		{does: "has a label that is no UTF-8", exporter: behind("a{b=\"\xff\"} 1\n"), seen: skips("1×N", "\xff")},
+		{does: "has an escape that is none", exporter: behind("a{b=\"\\x\"} 1\nc 1\n"), seen: seen{says: []string{temperature(during), "c 1"}}},
+		{does: "gives a label twice", exporter: behind("a{b=\"1\",b=\"2\"} 1\n"), seen: skips("1×N", `b="2"`)},
+		{does: "gives a series twice", exporter: behind("DCGM_FI_DEV_GPU_TEMP" + board + "99\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{temperature(99)}, twice: "DCGM_FI_DEV_GPU_TEMP" + board + "99\n"}},
+		{does: "has HELP and TYPE twice", exporter: says(strings.Repeat("# HELP DCGM_FI_DEV_GPU_TEMP x\n# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n", 2) + reading(during)), seen: seen{says: []string{temperature(during)}}},
+		{does: "has a TYPE that is none", exporter: behind("# TYPE a b c\n# TYPE d nothing\nd 1\n"), seen: seen{says: []string{temperature(during), "d 1"}}},
+		{does: "has families named like ours", exporter: behind("kpulse_gpu_health{gpu=\"0\",uuid=\"GPU-1\",state=\"crit\"} 1\n"),
+			seen: seen{says: []string{temperature(during), counted("dropped_families_total", "1×N")}, lacks: []string{`state="crit"} 1`}}},
+		{does: "has families of GPUs that we do not know", exporter: behind("DCGM_FI_DEV_NEWS" + board + "1\n"),
+			seen: seen{says: []string{"DCGM_FI_DEV_NEWS" + strings.TrimSpace(board) + " 1", counted("unknown_families", 1)}, page: []string{"DCGM_FI_DEV_NEWS"}}},
+		{does: "has 100,000 further series", exporter: behind(many(100_000)), keeps: 40 << 20, seen: seen{says: []string{temperature(during), counted("samples", 100_002), `a{b="99999"} 1`}}},
+		{does: "has lines that a server refuses", heldBy: "e2e.TestServerRefuses", words: "200 without those that a real Prometheus refuses"},
+		{does: "has a label of 1 MB", heldBy: "e2e.TestLongLabels", words: "200; its line passes, and nothing of ours has it"},
+		{does: "has labels that attack whoever shows them", heldBy: "e2e.TestHostileLabelsByPath", words: "200; its line passes, and no page or log does what it says"},
+		{does: "does not escape its labels", heldBy: "e2e.TestUnescapedLabels", words: "200; the GPU is there, without the label"},
+		{does: "damages its pages at random", heldBy: "e2e.TestPassthroughOfDamagedBodies", words: "200; all that a Prometheus takes arrives"},
+	}
+}
+
+// many are so many series of no GPU.
+func many(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "a{b=\"%d\"} 1\n", i)
+	}
+	return b.String()
+}
+
+// past and future are timestamps far from now, however long the tests run.
+var past, future = itoa(int(time.Now().Add(-time.Hour).UnixMilli())), itoa(int(time.Now().Add(24 * time.Hour).UnixMilli()))
+
+// value has the exporter give this as the GPU's temperature. What Prometheus reads arrives as
+// it is.
+func value(text string) answer {
+	return says("DCGM_FI_DEV_GPU_TEMP" + board + text + "\nDCGM_FI_DEV_POWER_USAGE" + board + "300\n")
+}
+
+// left is a temperature that is passed on, and that we do not believe.
+func left(text, reason string) seen {
+	return seen{
+		says:  []string{"DCGM_FI_DEV_GPU_TEMP" + board + text, `kpulse_gpu_power_watts{hostname="n",gpu="0",uuid="GPU-1"} 300`, dropped(reason, "1×N")},
+		lacks: []string{"kpulse_gpu_temperature_celsius{", "kpulse_gpu_health_condition{"},
+	}
+}
+
+// valueFaults are values and times that cannot be.
+func valueFaults() []fault {
+	return []fault{
+		{does: "gives NaN", exporter: value("NaN"), seen: left("NaN", "not_finite")},
+		{does: "gives +Inf", exporter: value("+Inf"), seen: left("+Inf", "not_finite")},
+		{does: "gives -Inf", exporter: value("-Inf"), seen: left("-Inf", "not_finite")},
+		{does: "gives DCGM's blank value of integers", exporter: value("9223372036854775792"), seen: left("9223372036854775792", "blank")},
+		{does: "gives 4,000 °C", exporter: value("4000"), seen: left("4000", "out_of_range")},
+		{does: "gives more than a float holds", exporter: value("1e400"), seen: seen{says: []string{counted("up", 1)}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
+		{does: "gives -0", exporter: value("-0"), seen: seen{says: []string{temperature(0)}}},
+		{does: "gives a time of an hour ago", exporter: value("41 " + past), seen: left("41 PAST", "stale")},
+		{does: "gives a time of tomorrow", exporter: value("41 " + future), seen: left("41 FUTURE", "stale")},
+		{does: "gives a time before 1970", exporter: value("41 -1000"), seen: seen{says: []string{counted("skipped_lines_total", "1×N")}, lacks: []string{"-1000", "kpulse_gpu_temperature_celsius{"}}},
+	}
+}
+
+// went is a GPU that was there.
+const went = `kpulse_gpu_present{hostname="n",gpu="0",uuid="GPU-1"} 0`
+
+// fleetFaults are GPUs, exporters and counters that change.
+func fleetFaults() []fault {
+	return []fault{
+		{does: "has another GPU in the same slot", exporter: says(gpu("0", "GPU-2", during)),
+			seen: seen{says: []string{`kpulse_gpu_temperature_celsius{hostname="n",gpu="0",uuid="GPU-2"} 41`, went}, lacks: []string{`celsius{hostname="n",gpu="0",uuid="GPU-1"}`}}},
+		{does: "loses a GPU of two", exporter: says(gpu("1", "GPU-2", during)),
+			seen: seen{says: []string{`kpulse_gpu_present{hostname="n",gpu="1",uuid="GPU-2"} 1`, went}, lacks: []string{`celsius{hostname="n",gpu="0"`}, page: []string{"gone"}}},
+		{does: "loses all GPUs", exporter: says(""),
+			seen: seen{says: []string{went, counted("devices", 0)}, lacks: []string{"kpulse_gpu_temperature_celsius{", "kpulse_gpu_health{"}, page: []string{"gone"}}},
+		{does: "gains 63 GPUs", exporter: says(gpus(64)), seen: seen{says: []string{temperature(during), counted("devices", 64), `kpulse_gpu_temperature_celsius{hostname="n",gpu="63",uuid="GPU-64"} 41`}}},
+		{does: "has each GPU renamed at each scrape", exporter: renaming(), seen: seen{says: []string{counted("devices", 1)}}, keeps: 1 << 20},
+		{does: "cuts the GPU into instances", exporter: says(reading(during) + cut("1", "2")),
+			seen: seen{says: []string{temperature(during), counted("devices", 3), instance("1"), instance("2")}}},
+		{does: "cuts the GPU anew at each scrape", exporter: recutting(), seen: seen{says: []string{temperature(during), counted("devices", 2)}}},
+		{does: "has a counter that falls", exporter: falling(), seen: seen{says: []string{temperature(during)}, lacks: []string{`condition="pcie_replay"`}}},
+		{does: "restarts as the version that renames all", exporter: says("DCGM_FI_DEV_GPU_TEMP_CELSIUS{gpu=\"0\",gpu_uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), counted("devices", 1)}, lacks: []string{went}}},
+		{does: "restarts as version 1", exporter: says("dcgm_gpu_temp{gpu=\"0\",uuid=\"GPU-1\"} 41\n"), seen: seen{says: []string{temperature(during), counted("devices", 1)}, lacks: []string{went}}},
+		{does: "gives a GPU's temperature in two units", exporter: says("DCGM_FI_DEV_GPU_TEMP" + board + "41\nDCGM_FI_DEV_GPU_TEMP_CELSIUS" + board + "77\n"), seen: seen{lacks: []string{`celsius{hostname="n",gpu="0",uuid="GPU-1"} 77`}, says: []string{temperature(during)}}},
+		{does: "has more GPUs than --series-limit leaves room for", heldBy: "e2e.TestBytesAreBudgeted", words: "200; those beyond it are left out and counted"},
+		{does: "names another node at each scrape", exporter: moving(), seen: seen{says: []string{temperature(during)}}},
+	}
+}
+
+func gpus(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(gpu(itoa(i), "GPU-"+itoa(i+1), during))
+	}
+	return b.String()
+}
+
+// cut is what an exporter says of instances.
+func cut(ids ...string) string {
+	var b strings.Builder
+	for _, id := range ids {
+		fmt.Fprintf(&b, "DCGM_FI_PROF_GR_ENGINE_ACTIVE{gpu=\"0\",UUID=\"GPU-1\",GPU_I_ID=%q,GPU_I_PROFILE=\"1g.10gb\"} 0.5\n", id)
+	}
+	return b.String()
+}
+
+func instance(id string) string {
+	return fmt.Sprintf(`kpulse_gpu_graphics_engine_active_ratio{hostname="n",gpu="0",uuid="GPU-1",mig_instance=%q,mig_profile="1g.10gb"} 0.5`, id)
+}
+
+// each answers with another page at each request, of which this is the number.
+func each(page func(n int) string) answer {
+	n := 0
+	return func(w http.ResponseWriter, _ *http.Request) {
+		n++ // the scrapes of a row come one after the other
+		says(page(n))(w, nil)
+	}
+}
+
+func renaming() answer {
+	return each(func(n int) string { return gpu("0", "GPU-x"+itoa(n), during) })
+}
+
+func recutting() answer {
+	return each(func(n int) string { return reading(during) + cut(itoa(n)) })
+}
+
+// falling has fewer retries each time: the driver was loaded anew.
+func falling() answer {
+	return each(func(n int) string {
+		return reading(during) + "DCGM_FI_DEV_PCIE_REPLAY_COUNTER" + board + itoa(1000-n) + "\n"
+	})
+}
+
+func moving() answer {
+	return each(func(n int) string {
+		return strings.ReplaceAll(reading(during), "}", ",Hostname=\"node-"+itoa(n)+"\"}")
+	})
+}

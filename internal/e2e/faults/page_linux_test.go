@@ -1,0 +1,169 @@
+package faults
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write testdata/FAULTS.md anew")
+
+const pageFile = "../../../testdata/FAULTS.md"
+
+// pageHead says what holds for all rows.
+const pageHead = `# The fault suite
+
+` + "`make faults`" + ` inflicts these %d faults on the program, as a child process. ` + "`go test ./internal/e2e/faults -update`" + `
+writes this page from the tables of that package; a row that names another test is held by it.
+
+Each row of the suite goes the same way. The program serves a reading of 40 °C. The fault befalls it, while the source says
+41 °C where it says anything, and the program is scraped several times. Then the fault ends, and the source says 42 °C. The
+suite holds for every row:
+
+- The status of each scrape is that of the table, and no scrape has a reading of before the fault.
+- What is served with status 200 is a page that Prometheus' parser accepts. A failure is one line with cause and remedy,
+  without a series of a GPU, and stands in the log once and on the landing page.
+- ` + "`/-/healthy`" + ` answers 200 throughout.
+- Afterwards 42 °C are served, ` + "`/-/ready`" + ` says ready, and the landing page says up.
+- Goroutines, open descriptors and memory in use are those of before.
+- The program ends well on SIGTERM, and its log has no panic. ` + "`make race`" + ` runs the suite on a program with the race detector.
+
+URL is that of the source, ADDRESS its host and port, PAST and FUTURE are timestamps, and 1×N is a count that rises by one with each
+scrape.
+`
+
+// write writes the page.
+func writePage(all []group) string {
+	var rows strings.Builder
+	n := 0
+	for _, g := range all {
+		fmt.Fprintf(&rows, "\n## %s\n\n%s\n\n| fault | the scraper sees | metrics, log and landing page | held by |\n|---|---|---|---|\n", strings.ToUpper(g.name[:1])+g.name[1:], g.about)
+		for _, f := range g.faults {
+			n++
+			fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", escape(f.does), f.scraper(), f.pages(), cmp.Or(code(f.heldBy), "the suite"))
+		}
+	}
+	return fmt.Sprintf(pageHead, n) + rows.String()
+}
+
+// scraper is what a scraper sees of f.
+func (f fault) scraper() string {
+	if f.heldBy != "" {
+		return escape(f.words)
+	}
+	said := fmt.Sprint(cmp.Or(f.seen.status, http.StatusOK))
+	if f.exit != 0 {
+		said = fmt.Sprintf("the program does not start: exit %d", f.exit)
+	}
+	if says := code(f.seen.says...); says != "" {
+		said += ": " + says
+	}
+	if len(f.seen.lacks) > 0 {
+		said += "; without " + code(f.seen.lacks...)
+	}
+	return said
+}
+
+// pages is what is told of f elsewhere.
+func (f fault) pages() string {
+	var parts []string
+	if f.seen.kind != "" {
+		parts = append(parts, "each failure counts as "+code(string(f.seen.kind)))
+	}
+	for _, p := range []struct {
+		where string
+		texts []string
+	}{{"metrics", f.seen.metrics}, {"log", f.seen.log}, {"page", f.seen.page}} {
+		if len(p.texts) > 0 {
+			parts = append(parts, p.where+": "+code(p.texts...))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// code is texts as code in a table.
+func code(texts ...string) string {
+	var quoted []string
+	for _, text := range texts {
+		if text != "" && text != "URL" {
+			quoted = append(quoted, "`"+strings.NewReplacer("|", `\|`, "`", "'", "\n", "").Replace(strings.ToValidUTF8(text, "\uFFFD"))+"`")
+		}
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func escape(text string) string { return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text) }
+
+// TestPage holds testdata/FAULTS.md to the tables.
+func TestPage(t *testing.T) {
+	want := writePage(groups())
+	if *update {
+		if err := os.WriteFile(pageFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(pageFile); err != nil || string(got) != want {
+		t.Errorf("%s is not what the tables say (%v); go test ./internal/e2e/faults -run TestPage -update", pageFile, err)
+	}
+}
+
+// TestTables: each row has a name of its own and says what is seen, or names a test that is there.
+func TestTables(t *testing.T) {
+	tests := map[string]map[string]bool{}
+	for _, g := range groups() {
+		names := map[string]bool{}
+		for _, f := range g.faults {
+			if names[f.does] || f.does == "" {
+				t.Errorf("%s: %q stands there twice, or is nothing", g.name, f.does)
+			}
+			names[f.does] = true
+			if f.heldBy == "" {
+				if len(f.seen.says)+len(f.seen.page)+len(f.seen.log)+len(f.seen.metrics) == 0 {
+					t.Errorf("%s: %q says nothing of what is seen", g.name, f.does)
+				}
+				continue
+			}
+			dir, test, _ := strings.Cut(f.heldBy, ".")
+			if tests[dir] == nil {
+				tests[dir] = testsOf(t, dir)
+			}
+			if !tests[dir][test] || f.words == "" {
+				t.Errorf("%s: %q is held by %s, which is no test in internal/%s, or says nothing of what is seen", g.name, f.does, test, dir)
+			}
+		}
+	}
+}
+
+// testsOf returns the names of the tests in a folder below internal. A script is one.
+func testsOf(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	files, err := filepath.Glob("../../" + dir + "/*_test.go")
+	if err != nil || files == nil {
+		t.Fatalf("no tests in %s (%v)", dir, err)
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				found[f.Name.Name] = true
+			}
+		}
+	}
+	scripts, _ := filepath.Glob("../../" + dir + "/testdata/script/*.txtar")
+	for _, script := range scripts {
+		found["TestScripts/"+strings.TrimSuffix(filepath.Base(script), ".txtar")] = true
+	}
+	return found
+}

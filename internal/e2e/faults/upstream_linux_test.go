@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// upstreamFaults are those of the exporter, and of what is between us and it.
+func upstreamFaults() []fault {
+	var all []fault
+	for _, some := range [][]fault{connectionFaults(), statusFaults(), transferFaults(), pageFaults(), lineFaults(), valueFaults(), fleetFaults()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+// refused is a failed scrape that is told of by these words.
+func refused(kind source.Failure, says ...string) seen {
+	return seen{status: http.StatusBadGateway, kind: kind, says: append(says, "URL")}
+}
+
+// tooLate is a scrape that ran out of time.
+func tooLate(says ...string) seen {
+	return seen{status: http.StatusGatewayTimeout, kind: source.Timeout, says: append(says, "URL")}
+}
+
+const header = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+
+// connectionFaults are those before the first byte of a page.
+func connectionFaults() []fault {
+	early := refused(source.Truncated, "the connection was closed before an answer came")
+	return []fault{
+		{does: "nobody listens", begin: func(w *world) { w.exporter.leave() }, end: func(w *world) { w.exporter.listen(w.T) },
+			seen: refused(source.Unreachable, "connection refused", "check that dcgm-exporter runs there")},
+		{does: "its name does not resolve", cold: true, flags: []string{"--source=http://exporter..invalid:9400/metrics"}, // a name that no server is asked for
+			seen: refused(source.Unreachable, "the name exporter..invalid does not resolve", "getent hosts")},
+		{does: "closes the connection instead of an answer", exporter: bytes(""), seen: early},
+		{does: "resets the connection instead of an answer", exporter: resets(""), seen: early},
+		{does: "resets the connection within its header", exporter: resets(header), seen: early},
+		{does: "answers what is no HTTP", exporter: bytes("SSH-2.0-OpenSSH_9.6\r\n"), seen: refused(source.Broken, "malformed HTTP")},
+		{does: "accepts, and never answers", exporter: hangs(""), late: true, seen: tooLate("did not answer within")},
+		{does: "hangs within its header", exporter: hangs(header), late: true, seen: tooLate("did not answer within")},
+		{does: "hangs within its page", exporter: hangs(header + "\r\n" + reading(during)), late: true, seen: tooLate("did not answer within")},
+		{does: "drips a page a byte at a time", exporter: drips(header+"\r\n", 50*time.Millisecond), late: true, seen: tooLate("did not answer within")},
+		{does: "sends a header without end", heldBy: "e2e.TestEndlessHeaders", words: "502; no more than 1 MiB of it is taken"},
+		{does: "hangs while clients leave, stay, and join", heldBy: "e2e.TestPatientClientThatStays", words: "504 for each who cannot wait; the next asks anew"},
+		{does: "takes longer than a scrape may", heldBy: "e2e.TestSlowExporter", words: "504 for who cannot wait, 200 for who can"},
+	}
+}
+
+// statusFaults are answers with another status than 200.
+func statusFaults() []fault {
+	bad := func(words string) seen { return refused(source.BadStatus, "HTTP "+words) }
+	return []fault{
+		{does: "answers 204", exporter: status(204), seen: bad("204 No Content")},
+		{does: "answers 206", exporter: status(206), seen: bad("206 Partial Content")},
+		{does: "answers 301 without saying where", exporter: status(301), seen: refused(source.BadStatus)},
+		{does: "answers 304, to a question that was none", exporter: status(304), seen: bad("304 Not Modified")},
+		{does: "answers 400", exporter: status(400), seen: bad("400 Bad Request")},
+		{does: "answers 401", exporter: status(401, "WWW-Authenticate", `Basic realm="x"`), seen: refused(source.BadStatus, "HTTP 401 Unauthorized", "give credentials that it accepts")},
+		{does: "answers 403", exporter: status(403), seen: refused(source.BadStatus, "HTTP 403 Forbidden", "give credentials that it accepts")},
+		{does: "answers 404", exporter: status(404), seen: refused(source.BadStatus, "HTTP 404 Not Found", "point the source at the exporter's /metrics")},
+		{does: "answers 429", exporter: status(429, "Retry-After", "3600"), seen: bad("429 Too Many Requests")},
+		{does: "answers 500", exporter: status(500), seen: refused(source.BadStatus, "HTTP 500 Internal Server Error", "see the exporter's log")},
+		{does: "answers 503", exporter: status(503), seen: refused(source.BadStatus, "HTTP 503 Service Unavailable", "the exporter is starting or has too many scrapers")},
+		{does: "answers 999", exporter: bytes("HTTP/1.1 999 Whatever\r\nContent-Length: 0\r\n\r\n"), seen: bad("999")},
+		{does: "redirects to itself", exporter: status(302, "Location", "/metrics"), seen: refused(source.BadStatus, "redirect")},
+		{does: "redirects to a file", exporter: status(302, "Location", "file:///etc/passwd"), seen: refused(source.BadStatus)},
+		{does: "is this proxy itself", cold: true, begin: func(w *world) { w.exporter.leave() }, flags: []string{"--web.listen-address=ADDRESS"},
+			seen: refused(source.BadStatus, "HTTP 508 Loop Detected", "point the source at the exporter, not at this proxy")},
+	}
+}
+
+// transferFaults are pages that do not come as they were sent.
+func transferFaults() []fault {
+	cut := refused(source.Truncated, "the transfer was cut short after")
+	page := reading(during)
+	packed := gzipped(page)
+	gzip := "Content-Encoding: gzip\r\n"
+	return []fault{
+		{does: "ends before its Content-Length", exporter: bytes(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
+		{does: "ends within a chunk", exporter: bytes(header + "Transfer-Encoding: chunked\r\n\r\n1000\r\n" + page), seen: cut},
+		{does: "ends before the last chunk", exporter: bytes(header + "Transfer-Encoding: chunked\r\n\r\n" + chunk(page)), seen: cut},
+		{does: "sends a chunk of no length", exporter: bytes(header + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n" + page), seen: cut},
+		{does: "resets the connection within its page", exporter: resets(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
+		{does: "has two lengths", exporter: bytes(header + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
+		{does: "has a negative length", exporter: bytes(header + "Content-Length: -1\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
+		{does: "announces more than --source.max-body", exporter: bytes(header + "Content-Length: 99999999999\r\n\r\n" + page), seen: refused(source.TooLarge, "--source.max-body")},
+		{does: "sends more than --source.max-body", flags: []string{"--source.max-body=1MiB"}, exporter: says(strings.Repeat(page, 20_000)), keeps: 2 << 20,
+			seen: refused(source.TooLarge, "over the limit of 1MiB", "raise --source.max-body=2MiB")},
+		{does: "sends gzip that unpacks to more than --source.max-body", flags: []string{"--source.max-body=1MiB"}, keeps: 2 << 20,
+			exporter: with(gzipped(strings.Repeat(page, 20_000)), "Content-Encoding", "gzip"), seen: refused(source.TooLarge, "over the limit of 1MiB", "raise --source.max-body=2MiB")},
+		{does: "cuts its gzip", exporter: with(packed[:len(packed)-10], "Content-Encoding", "gzip"), seen: cut},
+		{does: "breaks its gzip in the middle", exporter: with(packed[:20]+"\xff\xff\xff\xff"+packed[24:], "Content-Encoding", "gzip"), seen: cut},
+		{does: "has a wrong checksum behind its gzip", exporter: with(packed[:len(packed)-8]+"\x00\x00\x00\x00"+packed[len(packed)-4:], "Content-Encoding", "gzip"), seen: cut},
+		{does: "says gzip of what is none", exporter: with(page, "Content-Encoding", "gzip"), seen: refused(source.Truncated, "its Content-Encoding is gzip, and its body is not")},
+		{does: "packs its page twice", exporter: with(gzipped(packed), "Content-Encoding", "gzip"), seen: refused(source.NotMetrics, "no line of the body is a metric")},
+		{does: "packs its page in a way that was not asked for", exporter: with("\x1b\x0e\x00\xf8%\x00\xc2\xa2\x84H", "Content-Encoding", "br"), seen: seen{status: 502, says: []string{"URL"}, kind: source.NotMetrics}},
+		{does: "speaks HTTP/1.0, and ends a line by closing", heldBy: "e2e.TestLineThatMayBeCut", words: "200 without the line that may be cut, which is counted"},
+		{does: "packs its page without being well otherwise", exporter: bytes("HTTP/1.1 200 OK\r\n" + gzip + "Content-Length: " + itoa(len(packed)) + "\r\n\r\n" + packed),
+			seen: seen{says: []string{temperature(during)}}},
+	}
+}

@@ -1,0 +1,95 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// usage is what a program has taken of its machine.
+type usage struct{ goroutines, descriptors, heap int }
+
+// slack is how much more memory may be in use, in bytes, than at another time at which all
+// is well: caches that are filled, and what the profiles themselves take.
+const slack = 2 << 20
+
+var (
+	goroutines = regexp.MustCompile(`^goroutine profile: total (\d+)\n`)
+	heap       = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+)
+
+// usage measures it. No connection to the exporter is open then, and all memory is free that
+// nobody refers to.
+func (w *world) usage() usage {
+	w.Helper()
+	if w.exporter != nil {
+		w.exporter.hangUp()
+	}
+	var lowest usage
+	for i := range 5 { // what ends soon is none of it
+		u := usage{
+			goroutines:  w.figure("/debug/pprof/goroutine?debug=1", goroutines),
+			descriptors: w.descriptors(),
+			heap:        w.figure("/debug/pprof/heap?gc=1&debug=1", heap),
+		}
+		if i == 0 {
+			lowest = u
+		}
+		lowest = usage{min(lowest.goroutines, u.goroutines), min(lowest.descriptors, u.descriptors), min(lowest.heap, u.heap)}
+	}
+	return lowest
+}
+
+// figure reads a number of a profile.
+func (w *world) figure(path string, re *regexp.Regexp) int {
+	w.Helper()
+	status, text := w.get(path)
+	m := re.FindStringSubmatch(text)
+	if status != http.StatusOK || m == nil {
+		w.Fatalf("%s: %d, without %s:\n%.500s", path, status, re, text)
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+// descriptors counts those that are open.
+func (w *world) descriptors() int {
+	w.Helper()
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", w.child.Cmd.Process.Pid))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return len(open)
+}
+
+// checkUsage waits until no more is taken than there was.
+func (w *world) checkUsage(was usage) {
+	w.Helper()
+	w.until(func() string {
+		is := w.usage()
+		if is.goroutines <= was.goroutines && is.descriptors <= was.descriptors && is.heap <= was.heap+slack+w.fault.keeps {
+			return ""
+		}
+		_, stacks := w.get("/debug/pprof/goroutine?debug=1")
+		return fmt.Sprintf("taken for good: %+v, before it was %+v:\n%s", is, was, stacks)
+	})
+}
+
+// checkEnd ends the program: well, and without a word of its race detector or of a panic.
+func (w *world) checkEnd() {
+	w.Helper()
+	if err := w.child.Stop(); err != nil {
+		w.Errorf("at the end: %v\n%s", err, w.child.Logged())
+	}
+	for _, word := range []string{"panic", "DATA RACE", "goroutine "} {
+		if log := w.child.Logged(); strings.Contains(log, word) {
+			w.Errorf("the log has %q:\n%s", word, log)
+		}
+	}
+	if w.finally != nil {
+		w.finally()
+	}
+}

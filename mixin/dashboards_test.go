@@ -355,7 +355,7 @@ func checkVariables(t *testing.T, where, url string, to dashboard) {
 		}
 	}
 	if !strings.Contains(url, "${__url_time_range}") ||
-		!strings.Contains(url, "${__all_variables}") && !strings.Contains(url, "var-datasource=${datasource}&${cluster:queryparam}") {
+		!strings.Contains(url, "${__all_variables}") && !strings.Contains(url, "var-datasource=${datasource}&var-cluster=${__data.fields.Cluster}&") {
 		t.Errorf("%s: %s does not carry the time range, the data source and the cluster", where, url)
 	}
 }

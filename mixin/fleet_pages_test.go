@@ -45,6 +45,7 @@ func TestFleetPages(t *testing.T) {
 		r := newRenderer(t)
 		t.Run("panels", func(t *testing.T) { f.checkGrafana(t, r) })
 		t.Run("thresholds", r.checkThresholds)
+		t.Run("links", r.checkRowLinks)
 		t.Run("unmet", f.checkUnmet)
 	})
 }
@@ -232,7 +233,6 @@ var excused = map[string]excuse{
 	"kpulse-health/PCIe replays per hour":                      {[]string{"one host", "gone GPU"}, "the host had none"},
 	"kpulse-health/XIDs by board":                              {wellHost, "the host had none"},
 	"kpulse-health/XID codes in words":                         {wellHost, "the host had none"},
-	"kpulse-node/Alerts":                                       {[]string{"one job"}, "nothing is wrong with the first host of the cluster"},
 	"kpulse-node/Missing boards":                               {elsewhere, "none of the host is gone"},
 	"kpulse-node/XIDs by board":                                {elsewhere, "the host had none"},
 	"kpulse-namespace/Workloads of Kubernetes":                 {[]string{"one job"}, "the job is one of Slurm"},

@@ -12,18 +12,18 @@ func goneBoards(t *testing.T) memory {
 	return recorded(t,
 		`kpulse_gpu_present{`+board0+`} 1x2 0x40`, `kpulse_gpu_present{cluster="c",hostname="n",gpu="1",uuid="GPU-1"} 1x3 0x40`, `kpulse_gpu_present{cluster="c",hostname="n",gpu="2",uuid="GPU-2"} 1x40`,
 		`device:kpulse_gpu_gone:timestamp{`+board0+`} _x3 180x40`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n",gpu="1",uuid="GPU-1"} _x4 240x40`,
-		`host:kpulse_gpus_present:count{cluster="c",hostname="n"} 3x2 2 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n"} 3x40`, `host:kpulse_gpus_expected:max1h{cluster="c",hostname="n"} 3x40`,
+		`host:kpulse_gpus_present:count{cluster="c",hostname="n"} 3x2 2 1x40`, `host:kpulse_gpus_present:max1d{cluster="c",hostname="n"} 3x40`, `host:kpulse_gpus_expected:max1h{cluster="c",hostname="n"} 3x40`,
 		`allocation:kpulse_allocation_gone:info{`+board0+`,hpc_job="17"} _x3 1x40`,
 		`device:kpulse_gpu_xid_seen:timestamp{`+board0+`,xid="31"} 60x40`, `device:kpulse_gpu_xid_seen:timestamp{`+board0+`,xid="79"} _x3 180x40`,
 
 		`kpulse_gpu_present{cluster="c",hostname="n2",gpu="0",uuid="GPU-3"} 1 0 1x40`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n2",gpu="0",uuid="GPU-3"} _ 60`,
-		`host:kpulse_gpus_present:count{cluster="c",hostname="n2"} 1 0 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n2"} 1x40`,
+		`host:kpulse_gpus_present:count{cluster="c",hostname="n2"} 1 0 1x40`, `host:kpulse_gpus_present:max1d{cluster="c",hostname="n2"} 1x40`,
 
 		`kpulse_gpu_present{cluster="c",hostname="n3",gpu="0",uuid="GPU-4"} 1 0x2`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n3",gpu="0",uuid="GPU-4"} _ 60x2`,
-		`kpulse_gpu_present{cluster="c",hostname="n3",gpu="0",uuid="GPU-5"} _x4 1x40`, `host:kpulse_gpus_present:count{cluster="c",hostname="n3"} 1 0x2 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n3"} 1x40`,
+		`kpulse_gpu_present{cluster="c",hostname="n3",gpu="0",uuid="GPU-5"} _x4 1x40`, `host:kpulse_gpus_present:count{cluster="c",hostname="n3"} 1 0x2 1x40`, `host:kpulse_gpus_present:max1d{cluster="c",hostname="n3"} 1x40`,
 
-		`kpulse_gpu_present{cluster="c",hostname="n4",gpu="7"} 0x40`, `host:kpulse_gpus_present:count{cluster="c",hostname="n4"} 0x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n4"} 0x40`, `host:kpulse_gpus_expected:max1h{cluster="c",hostname="n4"} 1x40`,
-		`host:kpulse_gpus_expected:max1h{cluster="c",hostname="n5"} 1x40`, `host:kpulse_gpus_present:max6h{cluster="c",hostname="n5"} 1x40`, // silent
+		`kpulse_gpu_present{cluster="c",hostname="n4",gpu="7"} 0x40`, `host:kpulse_gpus_present:count{cluster="c",hostname="n4"} 0x40`, `host:kpulse_gpus_present:max1d{cluster="c",hostname="n4"} 0x40`, `host:kpulse_gpus_expected:max1h{cluster="c",hostname="n4"} 1x40`,
+		`host:kpulse_gpus_expected:max1h{cluster="c",hostname="n5"} 1x40`, `host:kpulse_gpus_present:max1d{cluster="c",hostname="n5"} 1x40`, // silent
 	)
 }
 
@@ -78,7 +78,7 @@ func TestWhatIsNotSetUp(t *testing.T) {
 	of := func(cluster string) (proxy, more []string) {
 		board := `{cluster="` + cluster + `",hostname="n",gpu="0",uuid="GPU-` + cluster + `"`
 		return []string{`kpulse_gpu_present` + board + `} 1x40`, `kpulse_build_info{cluster="` + cluster + `",instance="n:9401",version="1"} 1x40`},
-			[]string{`host:kpulse_gpus_present:max6h{cluster="` + cluster + `",hostname="n"} 1x40`, `kpulse_allocation_info` + board + `,hpc_job="17"} 1x40`,
+			[]string{`host:kpulse_gpus_present:max1d{cluster="` + cluster + `",hostname="n"} 1x40`, `kpulse_allocation_info` + board + `,hpc_job="17"} 1x40`,
 				`holder:kpulse_allocation_held_gpus:rate5m{cluster="` + cluster + `",hpc_job="17"} 1x40`}
 	}
 	proxy, more := of("c")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,7 +79,7 @@ type shownField struct {
 	Column string // as the query has it
 	String bool
 	Color  string
-	Links  []string
+	Links  [][]string // of each value
 	Raw    []string
 	Cells  []shownCell
 }
@@ -349,27 +348,6 @@ func (f *playedFleet) checkGone(found *findings, panels []rendering, looks []loo
 	}
 }
 
-// inLink is what a link says of the row that it is in: the value itself, or that of a column.
-var inLink = regexp.MustCompile(`\$\{(?:__value\.(?:raw|text)|__data\.fields(?:\.(\w+)|\[["']([^"']+)["']\]))(?::\w+)?\}`)
-
-// fill puts what a row has into a link.
-func (l *look) fill(link string, field *shownField, row int) (string, error) {
-	var missing error
-	filled := inLink.ReplaceAllStringFunc(link, func(match string) string {
-		parts, of := inLink.FindStringSubmatch(match), field
-		if name := parts[1] + parts[2]; name != "" {
-			i := slices.IndexFunc(l.Fields, func(f shownField) bool { return f.Name == name || f.Column == name })
-			if i < 0 {
-				missing = fmt.Errorf("the link %s names no column %q", link, name)
-				return ""
-			}
-			of = &l.Fields[i]
-		}
-		return url.QueryEscape(of.Raw[row])
-	})
-	return filled, missing
-}
-
 // checkLinks follows the links of the first rows of each table, and of those with something
 // wrong: where they lead, what the row has is among the choices. It returns how many there were.
 func (f *playedFleet) checkLinks(found *findings, panels []rendering, looks []look) (followed int) {
@@ -383,12 +361,12 @@ func (f *playedFleet) checkLinks(found *findings, panels []rendering, looks []lo
 				if row > 0 && !f.wrong(&looks[i], row) || field.Raw[row] == "" {
 					continue
 				}
-				for _, link := range field.Links {
+				for _, link := range field.Links[row] {
 					if !strings.Contains(link, "/d/") {
 						continue // a runbook
 					}
 					followed++
-					if err := f.checkLink(&looks[i], link, field, row); err != nil {
+					if err := f.checkLink(&looks[i], link, row); err != nil {
 						found.fail(panels[i].at, "link", "%s %q: %v", field.Name, field.Raw[row], err)
 					}
 				}
@@ -404,17 +382,45 @@ func (f *playedFleet) wrong(l *look, row int) bool {
 	return uuids >= 0 && slices.ContainsFunc(f.Incidents, func(i backfill.Incident) bool { return i.UUID == l.Fields[uuids].Raw[row] })
 }
 
-// checkLink follows a link of a row.
-func (f *playedFleet) checkLink(l *look, link string, field *shownField, row int) error {
-	filled, err := l.fill(link, field, row)
+// checkLink follows a link of a row. Hosts of the two clusters have the same names, so that it must lead to the row's.
+func (f *playedFleet) checkLink(l *look, link string, row int) error {
+	p, err := f.follow(link)
 	if err != nil {
 		return err
 	}
-	p, err := f.follow(filled)
-	if err != nil {
-		return err
+	cluster := l.field("Cluster")
+	if cluster == nil || !slices.Equal(p.chosen["cluster"], []string{cluster.Raw[row]}) {
+		return fmt.Errorf("%s leads to the cluster %q, which is not that of the row", link, p.chosen["cluster"])
 	}
 	return p.offers()
+}
+
+// checkRowLinks shows made-up rows: their links name them and their cluster, and none where there are no clusters.
+func (r renderer) checkRowLinks(t *testing.T) {
+	raw, err := rawPanels()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		labels map[string]string
+		want   string
+	}{
+		{map[string]string{"cluster": "east", "hostname": "n-1", "gpu": "0", "uuid": "GPU-0"}, "var-cluster=east&var-hostname=n-1&"},
+		{map[string]string{"hostname": "n-1", "gpu": "0", "uuid": "GPU-0"}, "var-cluster=&var-hostname=n-1&"},
+	}
+	var panels []rendering
+	for _, c := range cases {
+		panels = append(panels, rendering{Panel: raw[place{"kpulse-power", "Hottest boards"}], Results: []shownResult{{"A", []shownSeries{
+			{c.labels, [][2]json.RawMessage{{json.RawMessage("1"), json.RawMessage(`"80"`)}}},
+		}}}})
+	}
+	looks, _ := r.render(t, panels)
+	for i, c := range cases {
+		host := looks[i].field("Host")
+		if host == nil || len(host.Links) != 1 || len(host.Links[0]) != 1 || !strings.Contains(host.Links[0][0], c.want) {
+			t.Errorf("%v links to %+v (%s), want %s", c.labels, host, looks[i].Error, c.want)
+		}
+	}
 }
 
 // checkThresholds shows made-up values in the panels that count what is wrong.
@@ -425,7 +431,7 @@ func (r renderer) checkThresholds(t *testing.T) {
 	}
 	cases := []struct {
 		at          place
-		value, want string
+		value, want string // a number, and its color or what stands for it
 	}{
 		{place{"kpulse-fleet", "Critical"}, "0", "green"},
 		{place{"kpulse-fleet", "Critical"}, "1", "red"},
@@ -434,6 +440,8 @@ func (r renderer) checkThresholds(t *testing.T) {
 		{place{"kpulse-proxy", "Proxies down"}, "0", "green"},
 		{place{"kpulse-proxy", "Proxies down"}, "3", "red"},
 		{place{"kpulse-power", "Boards slowed by heat"}, "1", "yellow"},
+		{place{"kpulse-gpu", "Last XID"}, "79", "79"},
+		{place{"kpulse-gpu", "Last XID"}, "0", "none"},
 	}
 	var panels []rendering
 	for _, c := range cases {
@@ -444,24 +452,15 @@ func (r renderer) checkThresholds(t *testing.T) {
 	}
 	looks, colors := r.render(t, panels)
 	for i, c := range cases {
-		if len(looks[i].Values) != 1 || looks[i].Values[0].Color != colors[c.want] || !strings.HasPrefix(looks[i].Values[0].Text, c.value) {
-			t.Errorf("%v of %s is %+v, want it %s", c.at, c.value, looks[i], c.want)
+		if len(looks[i].Values) != 1 {
+			t.Fatalf("%v of %s is %+v", c.at, c.value, looks[i])
 		}
-	}
-}
-
-// TestLinksTakeWhatTheRowHas: the value itself, and columns by either of their names; one that
-// is not there is told.
-func TestLinksTakeWhatTheRowHas(t *testing.T) {
-	l := look{Fields: []shownField{{Name: "Host", Column: "hostname", Raw: []string{"a", "b c"}}, {Name: "GPU", Column: "gpu", Raw: []string{"0", "3"}}}}
-	for link, want := range map[string]string{
-		"/d/x?var-gpu=${__value.raw}&var-h=${__data.fields.hostname}": "/d/x?var-gpu=3&var-h=b+c",
-		`/d/x?var-h=${__data.fields["Host"]:percentencode}&$other`:    "/d/x?var-h=b+c&$other",
-		"/d/x?var-u=${__data.fields.uuid}":                            "",
-	} {
-		got, err := l.fill(link, &l.Fields[1], 1)
-		if (err != nil) != (want == "") || err == nil && got != want {
-			t.Errorf("%s becomes %q (%v), want %q", link, got, err, want)
+		shown, text, color := looks[i].Values[0], c.value, colors[c.want]
+		if color == "" {
+			text, color = c.want, shown.Color
+		}
+		if shown.Color != color || !strings.HasPrefix(shown.Text, text) {
+			t.Errorf("%v of %s is %+v, want it %s", c.at, c.value, shown, c.want)
 		}
 	}
 }

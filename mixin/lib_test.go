@@ -241,14 +241,51 @@ func TestThePickerShowsHostAndIndex(t *testing.T) {
 				continue
 			}
 			found++
-			text, value, err := option(v.Regex, `{board="gpu-000 GPU 0",gpu="0",hostname="gpu-000",uuid="GPU-5d0e0001-3c41"} 1 1700000000000`)
-			if err != nil || text != "gpu-000 GPU 0" || value != "GPU-5d0e0001-3c41" {
-				t.Errorf("%s: the picker makes of it %q for %q (%v)", name, text, value, err)
+			for _, cluster := range []string{"", "east"} { // without clusters, label_join leaves a space
+				text, value, err := option(v.Regex, `{board="`+cluster+` gpu-000 GPU 0",gpu="0",hostname="gpu-000",uuid="GPU-5d0e0001-3c41"} 1 1700000000000`)
+				if err != nil || text != strings.TrimSpace(cluster+" gpu-000 GPU 0") || value != "GPU-5d0e0001-3c41" {
+					t.Errorf("%s: the picker makes of it %q for %q (%v)", name, text, value, err)
+				}
 			}
 		}
 	}
 	if found == 0 {
 		t.Error("no picker of GPUs")
+	}
+}
+
+// TestEveryCellLeadsToItsPage: whatever names a host, a board, a job or a namespace opens its page, with the cluster of the
+// row.
+func TestEveryCellLeadsToItsPage(t *testing.T) {
+	pages := map[string]string{"Host": "/d/kpulse-node?", "UUID": "/d/kpulse-gpu?", "Job": "/d/kpulse-namespace?", "Namespace": "/d/kpulse-namespace?"}
+	names := map[string]string{"hostname": "Host", "uuid": "UUID", "hpc_job": "Job", "workload_namespace": "Namespace"}
+	found := 0
+	eachPanel(t, "table", func(where string, p panel) {
+		shown, of := columns(p)
+		for _, column := range shown {
+			if name := names[of[column]]; name != "" && name != column && column != "Full UUID" {
+				t.Errorf("%s: %s is shown as %s, not %s", where, of[column], column, name)
+			}
+			if pages[column] == "" {
+				continue
+			}
+			found++
+			var links []link
+			if value := property(p, column, "links"); value != nil {
+				if err := json.Unmarshal(value, &links); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(links) != 1 || !strings.HasPrefix(links[0].URL, pages[column]) {
+				t.Errorf("%s: %s leads to %v", where, column, links)
+			}
+			if of["Cluster"] != "cluster" {
+				t.Errorf("%s: %s has a link, and its row no cluster", where, column)
+			}
+		}
+	})
+	if found < 40 {
+		t.Errorf("only %d columns lead anywhere", found)
 	}
 }
 

@@ -58,7 +58,7 @@ local labels = import '../lib/labels.libsonnet';
             )
             or
             (
-              host:kpulse_gpus_present:max6h - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
+              host:kpulse_gpus_present:max1d - max_over_time(host:kpulse_gpus_present:count[5m]) > 0
               unless on (%(host)s)
               (
                 max by (%(board)s) (max_over_time(kpulse_gpu_present%(kpulseOnly)s[5m])) == 0

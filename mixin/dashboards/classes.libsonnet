@@ -3,7 +3,6 @@
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';
-local links = import '../lib/links.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
@@ -60,9 +59,8 @@ local v = import '../lib/variable.libsonnet';
                          'GPU-hours in io_or_data_loading and busy_low_sm_use by namespace and job: the first ones gain most from a profiler.',
                          'none',
                          [p.rows(q.among(hoursIn(class), slowest, whom)) for class in slow]
-                       ) + p.joined + p.sorted('Value #A') + p.renamed([['workload_namespace', 'Namespace'], ['hpc_job', 'Job'], ['Value #A', 'Waiting for data'], ['Value #B', 'Busy and empty']])
-                       + p.column('Waiting for data', { decimals: 1 }) + p.column('Busy and empty', { decimals: 1 })
-                       + p.column('Namespace', { links: [links.namespace(c)] }) + p.column('Job', { links: [links.job(c)] })),
+                       ) + p.joined + p.sorted('Value #A') + p.renamed([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace'], ['hpc_job', 'Job'], ['Value #A', 'Waiting for data'], ['Value #B', 'Busy and empty']])
+                       + p.column('Waiting for data', { decimals: 1 }) + p.column('Busy and empty', { decimals: 1 })),
           d.at(12, 10, p.table(
             'Stragglers of jobs',
             'Devices far below the median of their job: the others wait for them. Look at their clocks, health and links.',
@@ -72,11 +70,9 @@ local v = import '../lib/variable.libsonnet';
             ['hpc_job', 'Job'],
             ['workload_namespace', 'Namespace'],
             ['workload_name', 'Workload'],
-            ['hostname', 'Host'],
-            ['gpu', 'GPU'],
-            ['uuid', 'UUID'],
+          ] + labels.columns(c) + [
             ['Value', 'Of the median'],
-          ]) + p.column('UUID', { links: [links.gpu(c)] })),
+          ])),
         ]),
         d.row('Now', [
           d.at(24, 10, p.table(
@@ -91,6 +87,7 @@ local v = import '../lib/variable.libsonnet';
               p.rows(ofLeast(q.device(c, 'kpulse_gpu_dram_active_ratio'))),
             ]
           ) + p.joined + p.sorted('Value #B', false) + p.renamed([
+            [c.clusterLabel, 'Cluster'],
             ['hostname', 'Host'],
             ['gpu', 'GPU'],
             ['mig_profile', 'MIG profile'],
@@ -101,7 +98,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value #C', 'SM'],
             ['Value #D', 'Tensor'],
             ['Value #E', 'DRAM'],
-          ]) + p.decimals(0) + p.column('UUID', { links: [links.gpu(c)] })),
+          ]) + p.decimals(0)),
         ]),
       ]
     ),

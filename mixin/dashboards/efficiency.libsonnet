@@ -2,7 +2,6 @@
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';
-local links = import '../lib/links.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
@@ -76,13 +75,13 @@ local v = import '../lib/variable.libsonnet';
             'The most idle GPU-hours first. A click opens the namespace.',
             'none',
             league('namespace', '%s, workload_namespace' % c.clusterLabel, ', workload_namespace!="", workload_namespace=~"$namespace"')
-          ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']]) + p.column('Namespace', { links: [links.namespace(c)] })),
+          ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']])),
           d.at(12, 10, p.table(
             'Jobs by idle GPU-hours',
             'Jobs of a batch system, the most idle GPU-hours first. A job with one busy GPU of many asked for too many.',
             'none',
             league('job', '%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
-          ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']]) + p.column('Job', { links: [links.job(c)] })),
+          ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']])),
         ]),
         d.row('What to take back now', [
           d.at(14, 11, p.table(
@@ -95,22 +94,18 @@ local v = import '../lib/variable.libsonnet';
                 % { labels: labels.device(c), holder: labels.holder(c), sel: q.recorded(c, ', workload_namespace=~"$namespace"'), device: q.recorded(c), idle: c.idleUtilizationThreshold }
               ),
             ]
-          ) + p.sorted('Value') + p.renamed([
-            ['hostname', 'Host'],
-            ['gpu', 'GPU'],
-            ['uuid', 'UUID'],
+          ) + p.sorted('Value') + p.renamed(labels.columns(c) + [
             ['workload_namespace', 'Namespace'],
             ['workload_pod', 'Pod'],
             ['hpc_job', 'Job'],
             ['Value', 'GPUs'],
-          ]) + p.column('UUID', { links: [links.gpu(c)] }) + p.column('GPUs', { decimals: 2 })),
+          ]) + p.column('GPUs', { decimals: 2 })),
           d.at(10, 11, p.table(
-                         'GPU-Util far above real utilization',
-                         'The 20 devices of which GPU-Util lies farthest above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
-                         'percentunit',
-                         [p.rows('topk(20, max by (%s) (device:kpulse_gpu_utilization_gap:avg1h%s))' % [labels.device(c), q.recorded(c)])]
-                       ) + p.sorted('Value') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['Value', 'Gap']])
-                       + p.column('UUID', { links: [links.gpu(c)] })),
+            'GPU-Util far above real utilization',
+            'The 20 devices of which GPU-Util lies farthest above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
+            'percentunit',
+            [p.rows('topk(20, max by (%s) (device:kpulse_gpu_utilization_gap:avg1h%s))' % [labels.device(c), q.recorded(c)])]
+          ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['Value', 'Gap']])),
         ]),
         d.row('Trend', [
           d.at(12, 8, p.timeseries(

@@ -26,12 +26,12 @@ local v = import '../lib/variable.libsonnet';
   local worst = q.most('\n(%s) - on (%s) 0.4 * %s\nor on (%s)\n(%s)\n' % [ofModel, board, utilization, board, ofModel]),
   local ofWorst(query) = q.among(query, worst, board),
 
-  // Hosts of the chosen models in the same order, by their worst board; one that told of boards within six hours and tells
+  // Hosts of the chosen models in the same order, by their worst board; one that told of boards within a day and tells
   // of none is silent, which is worse than what a board of it was.
   local hostState =
     |||
       (
-        3.5 + 0 * host:kpulse_gpus_present:max6h%(recorded)s
+        3.5 + 0 * host:kpulse_gpus_present:max1d%(recorded)s
           unless on (%(host)s) max by (%(host)s) (kpulse_gpu_present%(raw)s)
         or
         max by (%(host)s) (%(state)s)
@@ -63,7 +63,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Now', [
           d.at(4, 4, p.stat(
             'GPUs here / expected',
-            'Boards that are there, beside those that the hosts have had within six hours or should have; of all models. Red: the table of missing boards names those that lack, or a host is silent.',
+            'Boards that are there, beside those that the hosts have had within a day or should have; of all models. Red: the table of missing boards names those that lack, or a host is silent.',
             'none',
             incidents.hereOfExpected(c)
           ) + colors.count + p.colored('here, some lack', 'red')),
@@ -103,8 +103,8 @@ local v = import '../lib/variable.libsonnet';
           ) + colors.bad('yellow') + p.decimals(0)),
         ]),
         d.row('What needs somebody', [
-          d.at(14, 9, incidents.alerts(c)),
-          d.at(10, 9, incidents.missingBoards(c)),
+          d.at(24, 8, incidents.alerts(c)),
+          d.at(24, 6, incidents.missingBoards(c)),
         ]),
         d.row('Over time', [
           d.at(12, 9, p.stacked(
@@ -131,7 +131,7 @@ local v = import '../lib/variable.libsonnet';
                          [
                            p.rows(ofWorstHosts(hostState)),
                            p.rows(ofWorstHosts('sum by (%s) (host:kpulse_gpus_present:count%s)' % [host, recorded])),
-                           p.rows(ofWorstHosts('max by (%s) (host:kpulse_gpus_present:max6h%s)' % [host, recorded])),
+                           p.rows(ofWorstHosts('max by (%s) (host:kpulse_gpus_present:max1d%s)' % [host, recorded])),
                            p.rows(ofWorstHosts('count by (%s) (%s > 0.5)' % [host, q.severity(c)])),
                            p.rows(ofWorstHosts('sum by (%s) (host:kpulse_allocation_held_gpus:rate5m%s)' % [host, modelled])),
                            p.rows(ofWorstHosts(hostUtilization)),
@@ -150,7 +150,7 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #G', 'Hottest'],
                          ['Value #H', 'Power'],
                        ]) + p.column('Worst board', asState(hostStates)) + p.column('Held', { decimals: 1 }) + p.column('Real utilization', asShare)
-                       + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt', decimals: 0 }) + p.column('Host', { links: [links.host(c)] })),
+                       + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt', decimals: 0 })),
           d.at(24, 12, p.table(
                          'GPUs',
                          'The boards that need somebody most: the sick ones first, then the idle ones. A click on the UUID opens the GPU.',
@@ -163,11 +163,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows(ofWorst(q.board(c, 'kpulse_gpu_power_watts'))),
                            p.rows(ofWorst(q.or0('sum by (%s) (%s)' % [board, q.device(c, 'kpulse_gpu_allocations')], '(%s == 1)' % q.board(c, 'kpulse_gpu_present')))),
                          ]
-                       ) + p.joined + p.sorted('Value #B', false) + p.sorted('Value #A') + p.renamed([
-                         [cluster, 'Cluster'],
-                         ['hostname', 'Host'],
-                         ['gpu', 'GPU'],
-                         ['uuid', 'UUID'],
+                       ) + p.joined + p.sorted('Value #B', false) + p.sorted('Value #A') + p.renamed(labels.columns(c) + [
                          ['Value #A', 'Health'],
                          ['Value #B', 'Real utilization'],
                          ['Value #C', 'Gap to GPU-Util'],
@@ -178,9 +174,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Real utilization', asShare)
                        + p.column('Gap to GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
-                       + p.column('Power', { unit: 'watt', decimals: 0 })
-                       + p.column('Host', { links: [links.host(c)] })
-                       + p.column('UUID', { links: [links.gpu(c)] })),
+                       + p.column('Power', { unit: 'watt', decimals: 0 })),
         ]),
         d.row('Models', [
           d.at(14, 8, p.table(
@@ -216,7 +210,7 @@ local v = import '../lib/variable.libsonnet';
                         'What these dashboards lack, and what to do about it. It is empty where all is there.',
                         'none',
                         [p.rows(std.join('\nor\n', [
-                          lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels build on it. The number is of clusters.', 'host:kpulse_gpus_present:max6h'),
+                          lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels build on it. The number is of clusters.', 'host:kpulse_gpus_present:max1d'),
                           lacking('Rules of users', 'Load kpulse-users.rules.yml too, which prometheus_rules.yaml has: Namespace & user builds on it. The number is of clusters.', 'holder:kpulse_allocation_held_gpus:rate5m', held),
                           lacking('Who holds the GPUs', 'Pods: give the proxy the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir and a prolog that writes it. The number is of clusters.', held),
                           'label_replace(%s, "missing", "Input $1", "field", "(.+)")' % told(

@@ -95,8 +95,8 @@ local v = import '../lib/variable.libsonnet';
             'Identity',
             'Where the GPU is and what it is, to name in a ticket; as it was last within the time range.',
             'none',
-            [p.rows('max by (hostname, gpu, model, driver_version, pci_bus_id, uuid) (last_over_time(kpulse_gpu_info%s[$__range]))' % raw())]
-          ) + p.renamed([['hostname', 'Host'], ['gpu', 'Index'], ['model', 'Model'], ['driver_version', 'Driver'], ['pci_bus_id', 'PCI address'], ['uuid', 'Full UUID']])),
+            [p.rows('max by (%s, model, driver_version, pci_bus_id) (last_over_time(kpulse_gpu_info%s[$__range]))' % [labels.board(c), raw()])]
+          ) + p.renamed([[c.clusterLabel, 'Cluster'], ['hostname', 'Host'], ['gpu', 'Index'], ['model', 'Model'], ['driver_version', 'Driver'], ['pci_bus_id', 'PCI address'], ['uuid', 'Full UUID']])),
         ]),
         d.row('Over time', [
           d.at(24, 6, p.stateTimeline(
@@ -191,10 +191,10 @@ local v = import '../lib/variable.libsonnet';
         d.row('Errors', [
           d.at(4, 7, p.stat(
             'Last XID',
-            'Code of the last error that the driver reported within the time range; none where there is no data. It stays until the exporter restarts: the next panel says whether it is new.',
+            'Code of the last error that the driver reported within the time range. It stays until the exporter restarts: the next panel says whether it is new.',
             'none',
             [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
-          ) + colors.count + p.noValue('none')),
+          ) + colors.count + p.mappings({ '0': { text: 'none' } }) + p.noValue('none')),
           d.at(20, 7, incidents.xidCodes(c, ', uuid="$gpu"', 'XIDs by code')),
           d.at(8, 7, p.timeseries(
             'Memory errors per hour',
@@ -221,11 +221,12 @@ local v = import '../lib/variable.libsonnet';
             'Pods and jobs on this GPU within the time range, those at its end first. More than one at once: they share it.',
             'none',
             [p.rows(q.or0(
-              'max by (mig_instance, mig_profile, %s) (kpulse_allocation_info%s)' % [labels.holder(c), raw()],
-              'max by (mig_instance, mig_profile, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.holder(c), raw()]
+              'max by (%s, %s) (kpulse_allocation_info%s)' % [labels.device(c), labels.holder(c), raw()],
+              'max by (%s, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.device(c), labels.holder(c), raw()]
             ))]
           ) + p.sorted('Value') + p.renamed([
             ['Value', 'Holds it'],
+            [c.clusterLabel, 'Cluster'],
             ['workload_namespace', 'Namespace'],
             ['workload_pod', 'Pod'],
             ['workload_name', 'Workload'],

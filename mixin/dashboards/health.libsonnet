@@ -3,14 +3,13 @@ local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local incidents = import '../lib/incidents.libsonnet';
 local labels = import '../lib/labels.libsonnet';
-local links = import '../lib/links.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
-  local board = [['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID']],
+  local board = labels.columns(c),
   local state(word, color, description) = d.at(4, 4, p.stat(
     'State ' + word, description, 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % word))]
   ) + (if color == null then colors.count else colors.bad(color))),
@@ -57,16 +56,15 @@ local v = import '../lib/variable.libsonnet';
         d.row('What is gone, and what is raised', [
           d.at(24, 6, incidents.missingBoards(c)),
           d.at(14, 10, p.table(
-                         'Raised conditions',
-                         'The worst first: gone is a board that is not there, crit ends work, warn wants a reset, hot wants air. A click on the UUID opens the GPU.',
-                         'none',
-                         [
-                           p.rows(q.most('max by (%s, condition, state) (%s\nor\nlabel_replace(label_replace(4 + 0 * %s, "condition", "gone", "", ""), "state", "gone", "", ""))' % [labels.board(c), q.ranked(
-                             function(matcher) '(kpulse_gpu_health_condition%s == 1)' % q.raw(c, ', ' + matcher), 'state', [['crit', 3], ['warn', 2], ['hot', 1]]
-                           ), q.gone(c)])),
-                         ]
-                       ) + p.sorted('Value') + p.renamed([['state', 'State'], ['condition', 'Condition']] + board)
-                       + p.column('UUID', { links: [links.gpu(c)] })),
+            'Raised conditions',
+            'The worst first: gone is a board that is not there, crit ends work, warn wants a reset, hot wants air. A click on the UUID opens the GPU.',
+            'none',
+            [
+              p.rows(q.most('max by (%s, condition, state) (%s\nor\nlabel_replace(label_replace(4 + 0 * %s, "condition", "gone", "", ""), "state", "gone", "", ""))' % [labels.board(c), q.ranked(
+                function(matcher) '(kpulse_gpu_health_condition%s == 1)' % q.raw(c, ', ' + matcher), 'state', [['crit', 3], ['warn', 2], ['hot', 1]]
+              ), q.gone(c)])),
+            ]
+          ) + p.sorted('Value') + p.renamed([['state', 'State'], ['condition', 'Condition']] + board)),
           d.at(10, 10, p.stacked(
             'Boards by state',
             'A step is an event on many boards at once: power, cooling, fabric or a driver roll-out.',
@@ -87,7 +85,7 @@ local v = import '../lib/variable.libsonnet';
                 function(matcher) '(kpulse_gpu_recommended_action%s == 1)' % q.raw(c, ', action!="none", ' + matcher), 'action', actions
               ), q.gone(c)])),
             ]
-          ) + p.sorted('Value') + p.renamed([['action', 'Action']] + board) + p.column('UUID', { links: [links.gpu(c)] })),
+          ) + p.sorted('Value') + p.renamed([['action', 'Action']] + board)),
           d.at(12, 8, p.timeseries(
             'Boards by recommended action',
             'A step is an event on many boards at once: a driver, a switch or a cooling loop.',
@@ -123,7 +121,7 @@ local v = import '../lib/variable.libsonnet';
             ['Value #C', 'Remapped, ever'],
             ['Value #D', 'Pending'],
             ['Value #E', 'Failed'],
-          ]) + p.decimals(0) + p.column('UUID', { links: [links.gpu(c)] }) + p.noValue('no board has any')),
+          ]) + p.decimals(0) + p.noValue('no board has any')),
           d.at(10, 9, p.timeseries(
             'Correctable errors per hour',
             'Of the hour before, on the ten boards that had most within the time range. A board that stands out gets worse: plan a diagnosis run.',
@@ -145,12 +143,11 @@ local v = import '../lib/variable.libsonnet';
             [p.query(perHour('nvlink_errors'), '{{hostname}} GPU {{gpu}}')]
           ) + p.decimals(0) + p.noValue('none came')),
           d.at(8, 9, p.table(
-                       'PCIe width',
-                       'Lanes that each link runs on, the narrowest first. Fewer than the others of its host: reseat it. The generation falls when a GPU is idle, which is normal.',
-                       'none',
-                       [p.rows(narrowest), p.rows(q.among(q.board(c, 'kpulse_gpu_pcie_link_generation'), narrowest, labels.board(c)))]
-                     ) + p.joined + p.sorted('Value #A', false) + p.renamed(board + [['Value #A', 'Lanes'], ['Value #B', 'Generation']])
-                     + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })),
+            'PCIe width',
+            'Lanes that each link runs on, the narrowest first. Fewer than the others of its host: reseat it. The generation falls when a GPU is idle, which is normal.',
+            'none',
+            [p.rows(narrowest), p.rows(q.among(q.board(c, 'kpulse_gpu_pcie_link_generation'), narrowest, labels.board(c)))]
+          ) + p.joined + p.sorted('Value #A', false) + p.renamed(board + [['Value #A', 'Lanes'], ['Value #B', 'Generation']])),
         ]),
       ]
     ),

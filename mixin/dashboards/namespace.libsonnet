@@ -2,7 +2,6 @@
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';
-local links = import '../lib/links.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
@@ -35,7 +34,7 @@ local v = import '../lib/variable.libsonnet';
     labels.device(c),
     'max by (%s) (kpulse_gpu_framebuffer_total_bytes%s)' % [labels.device(c), q.cluster(c)],
   ],
-  local spent(first) = p.joined + p.sorted('Value #A') + p.renamed(first + [
+  local spent(first) = p.joined + p.sorted('Value #A') + p.renamed([[c.clusterLabel, 'Cluster']] + first + [
                          ['Value #A', 'GPU-hours'],
                          ['Value #B', 'Idle GPU-hours'],
                          ['Value #C', 'Real utilization'],
@@ -129,6 +128,7 @@ local v = import '../lib/variable.libsonnet';
                          ['workload_namespace', 'Namespace'],
                          ['workload_pod', 'Pod'],
                          ['hpc_job', 'Job'],
+                         [c.clusterLabel, 'Cluster'],
                          ['hostname', 'Host'],
                          ['gpu', 'GPU'],
                          ['mig_profile', 'MIG profile'],
@@ -136,7 +136,7 @@ local v = import '../lib/variable.libsonnet';
                          ['Value #A', 'GPUs'],
                          ['Value #B', 'Real utilization'],
                          ['Value #C', 'Memory free'],
-                       ]) + p.column('UUID', { links: [links.gpu(c)] }) + p.column('GPUs', { decimals: 2 })
+                       ]) + p.column('GPUs', { decimals: 2 })
                        + p.column('Real utilization', { unit: 'percentunit', decimals: 0 }) + p.column('Memory free', { unit: 'percentunit', decimals: 0 })),
         ]),
       ]

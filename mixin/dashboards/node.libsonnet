@@ -3,7 +3,6 @@ local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local incidents = import '../lib/incidents.libsonnet';
 local labels = import '../lib/labels.libsonnet';
-local links = import '../lib/links.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
@@ -45,7 +44,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + p.noValue('silent')),
           d.at(5, 4, p.stat(
             'GPUs here / expected',
-            'Boards that are there, beside those that the host has had within six hours or should have.',
+            'Boards that are there, beside those that the host has had within a day or should have.',
             'none',
             incidents.hereOfExpected(c)
           ) + colors.count + p.colored('here, some lack', 'red')),
@@ -77,6 +76,7 @@ local v = import '../lib/variable.libsonnet';
                            p.rows('max by (%s, action) (kpulse_gpu_recommended_action%s == 1)' % [board, q.raw(c, ', action!="none"')]),
                          ]
                        ) + p.joined + p.sorted('gpu', false) + p.renamed([
+                         [c.clusterLabel, 'Cluster'],
                          ['gpu', 'GPU'],
                          ['uuid', 'UUID'],
                          ['Value #A', 'Health'],
@@ -94,8 +94,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('GPU-Util', { unit: 'percentunit', decimals: 0 })
                        + p.column('Memory used', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
-                       + p.column('Power', { unit: 'watt', decimals: 0 })
-                       + p.column('UUID', { links: [links.gpu(c)] })),
+                       + p.column('Power', { unit: 'watt', decimals: 0 })),
           d.at(12, 8, devices('Real utilization of each GPU', 'Members of one job should lie together; one far below the others makes them wait.', 'percentunit', 'kpulse_gpu_real_utilization_ratio') + p.range(0, 1)),
           d.at(12, 8, p.stateTimeline(
             'Class of each GPU',
@@ -124,10 +123,10 @@ local v = import '../lib/variable.libsonnet';
           })),
         ]),
         d.row('What went wrong', [
-          d.at(14, 7, incidents.alerts(c)),
-          d.at(10, 7, incidents.missingBoards(c)),
-          d.at(14, 7, incidents.xidBoards(c)),
-          d.at(10, 7, p.table(
+          d.at(24, 7, incidents.alerts(c)),
+          d.at(12, 7, incidents.missingBoards(c)),
+          d.at(12, 7, incidents.xidBoards(c)),
+          d.at(24, 4, p.table(
                         'Reading of the host',
                         'Whether the proxy reads its GPUs. Down, or old: the panels above show what was.',
                         'none',
@@ -145,10 +144,11 @@ local v = import '../lib/variable.libsonnet';
             'Pods and jobs on the host within the time range, those at its end first.',
             'none',
             [p.rows(q.or0(
-              'max by (gpu, uuid, mig_instance, mig_profile, %s) (kpulse_allocation_info%s)' % [labels.holder(c), q.raw(c)],
-              'max by (gpu, uuid, mig_instance, mig_profile, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.holder(c), q.raw(c)]
+              'max by (%s, %s) (kpulse_allocation_info%s)' % [labels.device(c), labels.holder(c), q.raw(c)],
+              'max by (%s, %s) (last_over_time(kpulse_allocation_info%s[$__range]))' % [labels.device(c), labels.holder(c), q.raw(c)]
             ))]
           ) + p.sorted('gpu', false) + p.sorted('Value') + p.renamed([
+            [c.clusterLabel, 'Cluster'],
             ['gpu', 'GPU'],
             ['uuid', 'UUID'],
             ['mig_profile', 'MIG profile'],
@@ -157,7 +157,7 @@ local v = import '../lib/variable.libsonnet';
             ['workload_name', 'Workload'],
             ['hpc_job', 'Job'],
             ['Value', 'Holds it'],
-          ]) + p.column('UUID', { links: [links.gpu(c)] }) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no more' }, '1': { text: 'now' } }) })),
+          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no more' }, '1': { text: 'now' } }) })),
         ]),
       ]
     ),

@@ -2,7 +2,6 @@
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';
-local links = import '../lib/links.libsonnet';
 local p = import '../lib/panel.libsonnet';
 local q = import '../lib/query.libsonnet';
 local v = import '../lib/variable.libsonnet';
@@ -55,12 +54,11 @@ local v = import '../lib/variable.libsonnet';
             [p.query(q.lowest(10, 'device:kpulse_gpu_temperature_headroom:min5m' + recorded, labels.board(c)), '{{hostname}} GPU {{gpu}}')]
           )),
           d.at(12, 9, p.table(
-                        'Hottest boards',
-                        'The 20 hottest, GPU beside memory. One hot board in a cool host: its fan or its seat; a hot host: its airflow.',
-                        'celsius',
-                        [p.rows('topk(20, %s)' % q.board(c, 'kpulse_gpu_temperature_celsius')), p.rows('%s\nand on (%s)\ntopk(20, %s)' % [q.board(c, 'kpulse_gpu_memory_temperature_celsius'), labels.board(c), q.board(c, 'kpulse_gpu_temperature_celsius')])]
-                      ) + p.joined + p.sorted('Value #A') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['Value #A', 'GPU temperature'], ['Value #B', 'Memory temperature']])
-                      + p.column('UUID', { links: [links.gpu(c)] })),
+            'Hottest boards',
+            'The 20 hottest, GPU beside memory. One hot board in a cool host: its fan or its seat; a hot host: its airflow.',
+            'celsius',
+            [p.rows('topk(20, %s)' % q.board(c, 'kpulse_gpu_temperature_celsius')), p.rows('%s\nand on (%s)\ntopk(20, %s)' % [q.board(c, 'kpulse_gpu_memory_temperature_celsius'), labels.board(c), q.board(c, 'kpulse_gpu_temperature_celsius')])]
+          ) + p.joined + p.sorted('Value #A') + p.renamed(labels.columns(c) + [['Value #A', 'GPU temperature'], ['Value #B', 'Memory temperature']])),
         ]),
         d.row('Slowed down', [
           d.at(12, 9, p.timeseries(
@@ -77,8 +75,8 @@ local v = import '../lib/variable.libsonnet';
                         'For how long each board was held back within the time range, by reason; the 20 longest.',
                         'h',
                         [p.rows('topk(20, max by (%s, reason) (sum_over_time(device:kpulse_gpu_throttled:rate5m%s[$__range]))) / 60' % [labels.board(c), q.recorded(c, ', reason!="low_utilization"')])]
-                      ) + p.sorted('Value') + p.renamed([['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID'], ['reason', 'Reason'], ['Value', 'GPU-hours']])
-                      + p.decimals(2) + p.column('UUID', { links: [links.gpu(c)] })),
+                      ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['reason', 'Reason'], ['Value', 'GPU-hours']])
+                      + p.decimals(2)),
         ]),
       ]
     ),

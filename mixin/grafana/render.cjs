@@ -77,6 +77,18 @@ function transformed(panel, data) {
   });
 }
 
+// ofRow fills in what a link says of its row, as the macros of @grafana/scenes do; what is of the page stays. A column that
+// is not there is empty.
+grafana.locationUtil.initialize({ config: { appSubUrl: '' }, getVariablesUrlParams: () => ({}), getTimeRangeForUrl: () => ({}) });
+function ofRow(text, scope) {
+  const { frame, field, rowIndex } = scope?.__dataContext?.value ?? {};
+  if (rowIndex === undefined) {
+    return text;
+  }
+  return text.replace(/\$\{__(?:value\.raw|data\.fields\.(\w+))\}/g, (_, column) =>
+    encodeURIComponent(column ? grafana.getFieldDisplayValuesProxy({ frame, rowIndex })[column] ?? '' : field.values[rowIndex]));
+}
+
 // cell is what a value looks like.
 const cell = (display) => ({ text: grafana.formattedValueToString(display), color: display.color ?? '' });
 
@@ -86,7 +98,7 @@ async function show({ panel, results }) {
     data: await transformed(panel, frames(panel, results)),
     fieldConfig,
     fieldConfigRegistry: registry,
-    replaceVariables: (v) => v,
+    replaceVariables: ofRow,
     theme,
     timeZone: 'utc',
   });
@@ -103,7 +115,7 @@ async function show({ panel, results }) {
       name: grafana.getFieldDisplayName(field, data.find((frame) => frame.fields.includes(field)), data),
       string: field.type === grafana.FieldType.string,
       color: grafana.getFieldColorModeForField(field).getCalculator(field, theme)(0, 0),
-      links: (field.config.links ?? []).map((l) => l.url),
+      links: field.values.map((_, valueRowIndex) => field.getLinks({ valueRowIndex }).map((l) => l.href)),
       raw: field.values.map((v) => (v === null || v === undefined ? '' : String(v))),
       cells: field.values.map((v) => cell(field.display(v))),
     })),

@@ -1,6 +1,7 @@
 // A dashboard of rows of panels, which lays them out and numbers them.
 local annotations = import 'annotations.libsonnet';
 local changes = import 'changes.libsonnet';
+local links = import 'links.libsonnet';
 
 local width = 24;
 
@@ -54,7 +55,7 @@ local place(panels, top, first) =
 
   // new is a dashboard of _config `c`: file is its key in grafanaDashboardIDs, question
   // what its top row answers.
-  new(c, file, title, question, variables, rows, links=[]):: {
+  new(c, file, title, question, variables, rows):: {
     uid: c.grafanaDashboardIDs[file],
     title: c.grafanaKpulse.dashboardNamePrefix + title,
     description: question,
@@ -90,11 +91,11 @@ local place(panels, top, first) =
       includeVars: false,
       keepTime: false,
       targetBlank: true,
-    }] + links,
+    }],
     templating: { list: variables },
     // A step below that of the recorded series would draw nothing more.
     panels: [
-      if panel.type == 'row' then panel else { interval: c.grafanaKpulse.minimumTimeInterval } + panel
+      if panel.type == 'row' then panel else { interval: c.grafanaKpulse.minimumTimeInterval } + links.ofRows(c, panel)
       for panel in $.layout(rows)
     ],
   },

@@ -1,7 +1,6 @@
 // What several dashboards show of an incident: boards that are gone, what fires, and XIDs in words. All are functions of
 // _config, and look at what the variables cluster and hostname choose.
 local labels = import 'labels.libsonnet';
-local links = import 'links.libsonnet';
 local p = import 'panel.libsonnet';
 local q = import 'query.libsonnet';
 
@@ -34,8 +33,8 @@ local inWords =
 local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
 
 {
-  // expected is how many boards there should be: what each host has had within six hours, or lists now.
-  expected(c):: 'sum(host:kpulse_gpus_expected:max1h%(r)s > host:kpulse_gpus_present:max6h%(r)s or host:kpulse_gpus_present:max6h%(r)s)' % { r: q.recorded(c) },
+  // expected is how many boards there should be: what each host has had within a day, or lists now.
+  expected(c):: 'sum(host:kpulse_gpus_expected:max1h%(r)s > host:kpulse_gpus_present:max1d%(r)s or host:kpulse_gpus_present:max1d%(r)s)' % { r: q.recorded(c) },
 
   // hereOfExpected is the queries of a stat: how many boards are here, 0 where nothing tells of any, beside expected.
   hereOfExpected(c)::
@@ -56,7 +55,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
         or
         max by (%(board)s) (last_over_time(device:kpulse_gpu_gone:timestamp%(recorded)s[$__range]))
           unless on (uuid) kpulse_gpu_present%(raw)s == 1
-          unless on (%(host)s) host:kpulse_gpus_present:count%(recorded)s >= max_over_time(host:kpulse_gpus_present:max6h%(recorded)s[$__range:5m])
+          unless on (%(host)s) host:kpulse_gpus_present:count%(recorded)s >= max_over_time(host:kpulse_gpus_present:max1d%(recorded)s[$__range:5m])
       )
     ||| % { board: labels.board(c), host: labels.host(c), recorded: q.recorded(c), raw: q.raw(c), gone: q.gone(c) },
 
@@ -85,26 +84,28 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       'Boards that are gone, with the last XID of each and who held it. A click on the UUID opens what is known of it; the runbook of KpulseGPUMissing says what to do.',
       'none',
       [p.rows(q.most('1000 * (\n%s\n)' % held))]
-    ) + p.sorted('Value') + p.renamed([
-      ['hostname', 'Host'],
-      ['gpu', 'GPU'],
-      ['uuid', 'UUID'],
+    ) + p.sorted('Value') + p.renamed(labels.columns(c) + [
       ['xid', 'XID'],
       ['workload_namespace', 'Namespace'],
       ['workload_pod', 'Pod'],
       ['hpc_job', 'Job'],
       ['Value', 'Gone'],
-    ]) + p.column('Gone', ago) + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
+    ]) + p.column('Gone', ago)
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
     + p.noValue('no board is gone'),
 
-  // alerts is a table of what fires. Of one host, a proxy's alert is found by its address.
+  // alerts is a table of what fires. Of one host, a proxy's alert is found by its address, a job's by its members.
   alerts(c)::
+    local job = '%s, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel;
     local chosen(series, more) = std.join('\n  or\n  ', [
-      '%s{alertname=~"Kpulse.*", %s=~"$cluster", %s%s}' % [series, c.clusterLabel, where, more]
-      for where in ['hostname=~"$hostname"', 'hostname="", instance=~"($hostname)([.:].*)?"']
+      '%s{alertname=~"Kpulse.*", %s=~"$cluster", %s%s}%s' % [series, c.clusterLabel, where[0], more, where[1]]
+      for where in [
+        ['hostname=~"$hostname"', ''],
+        ['hostname="", instance=~"($hostname)([.:].*)?"', ''],
+        ['hostname="", instance=""', ' and on (%s) gang:kpulse_allocation_member:info%s' % [job, q.recorded(c)]],
+      ]
     ]);
-    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, hpc_job' % c.clusterLabel;
+    local by = '%s, alertname, severity, hostname, instance, gpu, uuid, workload_namespace, workload_name, hpc_job' % c.clusterLabel;
     local firing(more='') = chosen('ALERTS', ', alertstate="firing"' + more);
     local first = q.most('max by (%s) (%s)' % [by, q.ranked(
       function(matcher) '(%s)' % firing(', ' + matcher),
@@ -113,7 +114,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     )]);
     p.table(
       'Alerts',
-      'What fires, what cannot wait first. A click on the name opens its runbook, on the UUID the GPU.',
+      'What fires, what cannot wait first; of a host, the alerts of its jobs too. A click on the name opens its runbook, on the UUID the GPU.',
       'none',
       [
         p.rows(first),
@@ -122,11 +123,10 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ) + p.joined + p.sorted('Value #B') + p.sorted('Value #A') + p.renamed([
       ['severity', 'Severity'],
       ['alertname', 'Alert'],
-      ['hostname', 'Host'],
-      ['gpu', 'GPU'],
-      ['uuid', 'UUID'],
+    ] + labels.columns(c) + [
       ['instance', 'Proxy'],
       ['workload_namespace', 'Namespace'],
+      ['workload_name', 'Workload'],
       ['hpc_job', 'Job'],
       ['Value #B', 'Since'],
     ]) + p.column('Since', ago)
@@ -135,8 +135,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       'custom.cellOptions': { type: 'color-text' },
       mappings: p.valueMappings({ [c.infoSeverity]: { color: 'blue' }, [c.warningSeverity]: { color: 'orange' }, [c.criticalSeverity]: { color: 'red' } }),
     })
-    + p.column('Alert', { 'custom.width': 235, links: [{ title: 'Open the runbook', url: c.runbookURLPattern % '${__value.raw}', targetBlank: true }] })
-    + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
+    + p.column('Alert', { links: [{ title: 'Open the runbook', url: c.runbookURLPattern % '${__value.raw}', targetBlank: true }] })
     + p.noValue('nothing fires'),
 
   // came is how many XIDs of each board and code came within a range of samples, such as $__range; more adds matchers.
@@ -170,15 +169,12 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       'What came on which board within the time range, the latest first; also of boards that were reset or are gone. `kpulse-proxy explain xid CODE` says more.',
       'none',
       [p.rows(copied(latest)), p.rows(copied('%s and on (%s, xid) %s' % [self.came(c, '$__range'), labels.board(c), latest]))]
-    ) + p.joined + p.sorted('Value #A') + p.renamed([
-      ['hostname', 'Host'],
-      ['gpu', 'GPU'],
-      ['uuid', 'UUID'],
+    ) + p.joined + p.sorted('Value #A') + p.renamed(labels.columns(c) + [
       ['xid', 'XID'],
       ['action', 'What to do'],
       ['Value #B', 'Times'],
       ['Value #A', 'Last'],
-    ]) + p.decimals(0) + p.column('Last', ago) + p.column('Host', { links: [links.host(c)] }) + p.column('UUID', { links: [links.gpu(c)] })
+    ]) + p.decimals(0) + p.column('Last', ago)
     + p.column('What to do', { mappings: words(function(x) { text: actions[x.action] }, false) })
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
     + p.noValue('no XID came'),

@@ -3,6 +3,8 @@
 // a driver upgrade change neither a sum nor an alert.
 {
   board(c):: '%s, hostname, gpu, uuid' % c.clusterLabel,
+  // columns are those labels as tables show them.
+  columns(c):: [[c.clusterLabel, 'Cluster'], ['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID']],
   device(c):: self.board(c) + ', mig_instance, mig_profile',
   host(c):: '%s, hostname' % c.clusterLabel,
   holder(c):: 'workload_namespace, workload_pod, workload_kind, workload_name, hpc_job',

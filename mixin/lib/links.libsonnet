@@ -1,26 +1,32 @@
-// Links between the dashboards; they carry the variables and the time range.
+// Links between the dashboards.
+local p = import 'panel.libsonnet';
+
 {
-  local base(c, file) = '%s/d/%s?${__all_variables}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs[file]],
-  to(c, file, title):: { title: title, url: base(c, file), targetBlank: false },
-  // gpu opens the GPU of a row of a table that has a field uuid.
-  gpu(c):: {
-    title: 'Open this GPU',
-    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-gpu=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-gpu.json']],
+  local base(c, file) = '%s/d/%s?' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs[file]],
+  // to carries the variables and the time range of the page it is on.
+  to(c, file, title):: { title: title, url: base(c, file) + '${__all_variables}&${__url_time_range}', targetBlank: false },
+
+  // Where a cell of a table leads: its column, the page, and the variable that takes its value.
+  local pages = [
+    { column: 'Host', file: 'kpulse-node.json', variable: 'hostname', title: 'Open this host' },
+    { column: 'UUID', file: 'kpulse-gpu.json', variable: 'gpu', title: 'Open this GPU' },
+    { column: 'Job', file: 'kpulse-namespace.json', variable: 'hpc_job', title: 'Open this job' },
+    { column: 'Namespace', file: 'kpulse-namespace.json', variable: 'namespace', title: 'Open this namespace' },
+  ],
+  // A row carries its own cluster: hosts of two clusters may have one name. Where no series has the label, Grafana
+  // leaves the variable empty, which selects what has no such label.
+  local row(c, to) = {
+    title: to.title,
+    url: base(c, to.file) + 'var-datasource=${datasource}&var-cluster=${__data.fields.Cluster}&var-%s=${__value.raw}&${__url_time_range}' % to.variable,
     targetBlank: false,
   },
-  host(c):: {
-    title: 'Open this host',
-    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-hostname=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-node.json']],
-    targetBlank: false,
-  },
-  job(c):: {
-    title: 'Open this job',
-    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-hpc_job=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-namespace.json']],
-    targetBlank: false,
-  },
-  namespace(c):: {
-    title: 'Open this namespace',
-    url: '%s/d/%s?var-datasource=${datasource}&${cluster:queryparam}&var-namespace=${__value.raw}&${__url_time_range}' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs['kpulse-namespace.json']],
-    targetBlank: false,
-  },
+
+  // ofRows links all such cells of a panel, if that is a table.
+  ofRows(c, panel)::
+    local shown = std.flatMap(function(step) std.objectValues(std.get(step.options, 'renameByName', {})), std.get(panel, 'transformations', []));
+    std.foldl(
+      function(table, to) table + p.column(to.column, { links: [row(c, to)] }),
+      [to for to in pages if panel.type == 'table' && std.member(shown, to.column)],
+      panel
+    ),
 }

@@ -1,11 +1,11 @@
 // Gives each alert the address of the dashboard that shows what it is about, with host, GPU, job or proxy chosen.
 {
   local c = $._config,
-  local base(file) = '%s%s/d/%s?' % [c.grafanaURL, c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs[file]],
+  local base(file) = '%s%s/d/%s?from=%s&to=now' % [c.grafanaURL, c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs[file], c.grafanaKpulse.period],
   // chosen sets a variable to what a label says, where there is one.
   local chosen(variable, label) = '{{ with $labels.%s }}&var-%s={{ . | urlquery }}{{ end }}' % [label, variable],
   // page is a dashboard with variables chosen by labels: [[variable, label], ...].
-  local page(file, list=[]) = base(file) + 'orgId=1' + chosen('cluster', c.clusterLabel) + std.join('', [chosen(v[0], v[1]) for v in list]),
+  local page(file, list=[]) = base(file) + chosen('cluster', c.clusterLabel) + std.join('', [chosen(v[0], v[1]) for v in list]),
 
   local gpu = page('kpulse-gpu.json', [['hostname', 'hostname'], ['gpu', 'uuid']]),
   local node = page('kpulse-node.json', [['hostname', 'hostname']]),

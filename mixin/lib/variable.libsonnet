@@ -1,4 +1,6 @@
 // The variables that dashboards share; each is a function of _config.
+local labels = import 'labels.libsonnet';
+
 local query(name, label, text, multi=true) = {
   type: 'query',
   name: name,
@@ -42,14 +44,14 @@ local query(name, label, text, multi=true) = {
   ),
 
   // gpu goes by uuid, since an index means another board on every host, and shows host and
-  // index, since nobody knows a uuid by heart. A proxy tells of a board that is gone for an
-  // hour, and the rules for six.
+  // index, since nobody knows a uuid by heart, after the cluster if there is one. A proxy tells of a board that is gone for an
+  // hour, and the rules for a day.
   gpu(c, multi=true):: query(
     'gpu',
     'GPU',
-    'query_result(label_join(max by (hostname, gpu, uuid) (last_over_time(kpulse_gpu_present{%s%s=~"$cluster", hostname=~"$hostname", uuid!=""}[1h]) or device:kpulse_gpu_gone:timestamp{%s=~"$cluster", hostname=~"$hostname", uuid!=""}), "board", " GPU ", "hostname", "gpu"))' % [c.kpulseMatchers, c.clusterLabel, c.clusterLabel],
+    'query_result(label_join(label_join(max by (%s) (last_over_time(kpulse_gpu_present{%s%s=~"$cluster", hostname=~"$hostname", uuid!=""}[1h]) or device:kpulse_gpu_gone:timestamp{%s=~"$cluster", hostname=~"$hostname", uuid!=""}), "board", " GPU ", "hostname", "gpu"), "board", " ", "%s", "board"))' % [labels.board(c), c.kpulseMatchers, c.clusterLabel, c.clusterLabel, c.clusterLabel],
     multi
-  ) { regex: '/board="(?<text>[^"]+)|uuid="(?<value>[^"]+)/g' },
+  ) { regex: '/board=" ?(?<text>[^"]+)|uuid="(?<value>[^"]+)/g' },
 
   namespace(c):: query(
     'namespace', 'Namespace', 'label_values(kpulse_allocation_info{%s%s=~"$cluster"}, workload_namespace)' % [c.kpulseMatchers, c.clusterLabel]

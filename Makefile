@@ -91,6 +91,11 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 		done || exit 1; \
 	done
 
+MUTANTS ?= $(or $(TMPDIR),/tmp)/kpulse-mutants
+
+mutants: ## Break what decides verdicts, one place at a time, and see the tests fail; writes testdata/MUTANTS.md (an hour; goes on where it was interrupted)
+	go run ./internal/mutants -results '$(MUTANTS)' -write testdata/MUTANTS.md
+
 ##@ Test on real programs
 
 # Of each package, the patterns of its tests as one regular expression.
@@ -170,4 +175,4 @@ screenshots: build ## Take the pictures of the terminal dashboard anew (needs tm
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz mutants bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

@@ -62,6 +62,7 @@ var mayImport = map[string][]string{
 	"internal/tui/screenshots":              {"internal/tui/svg"},
 	"internal/tui/svg":                      {},
 	"internal/config":                       {"internal/canonical", "internal/compute", "internal/translate", "internal/source", "internal/kube", "internal/diag"},
+	"internal/mutants":                      {},
 	"internal/release":                      {},
 	"internal/slow":                         {},
 	"internal":                              {},
@@ -91,7 +92,7 @@ var pure = map[string][]string{
 
 // running are the packages that may run commands: one those of others, one this program, and
 // the fakes of tests.
-var running = []string{"internal/itself", "internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/release", "internal/e2e/e2etest", "internal/e2e/fleet"}
+var running = []string{"internal/itself", "internal/source/dcgmi", "internal/source/dcgmi/dcgmitest", "internal/source/nvml/nvmltest", "internal/tui/screenshots", "internal/mutants", "internal/release", "internal/e2e/e2etest", "internal/e2e/fleet"}
 
 func TestImportsFollowTheLayers(t *testing.T) {
 	packages := goList(t)

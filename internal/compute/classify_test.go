@@ -251,3 +251,38 @@ func TestSetThresholdsReachCascade(t *testing.T) {
 		t.Errorf("%v, want compute_active", got)
 	}
 }
+
+// TestUnreadSM bounds an SM activity that was not read: from below by whatever runs on it,
+// from above by the graphics engine.
+func TestUnreadSM(t *testing.T) {
+	within := []canonical.Field{
+		canonical.SMOccupancy, canonical.FP64Active, canonical.FP32Active, canonical.FP16Active,
+		canonical.TensorActive, canonical.TensorHMMAActive, canonical.TensorIMMAActive, canonical.TensorDFMAActive,
+		canonical.TensorDMMAActive, canonical.TensorQMMAActive,
+	}
+	if len(WithinSM) != len(within) {
+		t.Errorf("%d activities are within SM's, want %d", len(WithinSM), len(within))
+	}
+	for _, f := range within {
+		if got := smInterval(reading{f: 0.3}.row(), Renormalize); got != (interval{0.3, 1}) {
+			t.Errorf("%v of 0.3: SM is within %v, want [0.3, 1]", f, got)
+		}
+		if got := smInterval(reading{f: 0.3, canonical.GraphicsEngineActive: 0.2}.row(), Renormalize); got != (interval{0.3, 0.3}) {
+			t.Errorf("%v of 0.3, an engine of 0.2: SM is within %v, want 0.3", f, got)
+		}
+		if got := smInterval(reading{f: 0.3, canonical.SMActive: 0.1}.row(), Renormalize); got != (interval{0.1, 0.1}) {
+			t.Errorf("%v of 0.3, SM of 0.1: SM is within %v, want 0.1", f, got)
+		}
+		if got := smInterval(reading{f: 0.3}.row(), Zero); got != (interval{0, 0}) {
+			t.Errorf("%v of 0.3, missing inputs are 0: SM is within %v, want 0", f, got)
+		}
+	}
+	for _, f := range []canonical.Field{canonical.DRAMActive, canonical.NVMLUtilization, canonical.MemoryCopyUtilization} {
+		if got := smInterval(reading{f: 0.3}.row(), Renormalize); got != (interval{0, 1}) {
+			t.Errorf("%v of 0.3: SM is within %v, want [0, 1]", f, got)
+		}
+	}
+	if got := smInterval(reading{canonical.GraphicsEngineActive: 0.4}.row(), Renormalize); got != (interval{0, 0.4}) {
+		t.Errorf("an engine of 0.4: SM is within %v, want [0, 0.4]", got)
+	}
+}

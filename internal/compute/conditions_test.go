@@ -185,13 +185,7 @@ func TestConditions(t *testing.T) {
 	tested := map[canonical.Condition]bool{}
 	for n, c := range conditionCases() {
 		tested[c.condition] = true
-		j, top := newJudge(t, func(o *Options) {
-			for i := range o.States {
-				if canonical.Condition(i) != c.condition {
-					o.States[i] = 0
-				}
-			}
-		}), topology(canonical.Device{GPU: "0"})
+		j, top := judgeOf(t, c.condition), topology(canonical.Device{GPU: "0"})
 		for i, s := range c.steps {
 			v := j.Judge(frame(top, start.Add(s.at), s.r), nil)[0]
 			got := [...]string{no, calm, v.States[c.condition].String()}[v.Findings.Of(c.condition)]

@@ -162,3 +162,21 @@ func sumOf(all []*allocation) (total canonical.Account) {
 	}
 	return total
 }
+
+// TestOddUnitStays: shares by use leave nothing over, so that the next equal ones begin with
+// the same holder.
+func TestOddUnitStays(t *testing.T) {
+	for _, c := range []struct {
+		cutter cutter
+		want   int
+	}{
+		{cutter{amount: 7, n: 3, first: 1}, 2}, // 7 = 3 × 2 + 1: one odd unit is given
+		{cutter{amount: 8, n: 3, first: 2}, 1},
+		{cutter{amount: 6, n: 3, first: 2}, 2},
+		{cutter{amount: 7, n: 3, first: 1, total: 0.25}, 1},
+	} {
+		if got := c.cutter.following(); got != c.want {
+			t.Errorf("%+v: holder %d is next, want %d", c.cutter, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package compute
+
+import (
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// remedies is what a board takes that is in one of the states of a condition, after NVIDIA's
+// guides on memory errors, debugging and deployment: rows are remapped and retired pages left
+// out when the board or its driver starts anew, a memory without spare rows or with a
+// remapping that failed is to be returned, and what heats, brakes or replays is to be looked
+// at. The conditions on XIDs ask for what the codes do, which incidents.txt has.
+var remedies = map[canonical.Condition]map[string]canonical.Action{
+	canonical.CondRowRemapFailure:           {"crit": canonical.ActionReplace},
+	canonical.CondUncorrectableRemappedRows: {"crit": canonical.ActionCheckHardware},
+	canonical.CondPCIeReplay:                {"warn": canonical.ActionCheckHardware},
+	canonical.CondGPUTemperature:            {"hot": canonical.ActionCheckHardware},
+	canonical.CondMemoryTemperature:         {"hot": canonical.ActionCheckHardware},
+	canonical.CondXIDRepeated:               {"warn": canonical.ActionCheckHardware},
+	canonical.CondECCDoubleBit:              {"crit": canonical.ActionResetGPU},
+	canonical.CondRowRemapPending:           {"warn": canonical.ActionResetGPU},
+	canonical.CondRetiredPagesPending:       {"warn": canonical.ActionRebootNode},
+	canonical.CondMemoryWorn:                {"crit": canonical.ActionReplace, "warn": canonical.ActionCheckHardware},
+	canonical.CondThermalSlowdown:           {"hot": canonical.ActionCheckHardware},
+	canonical.CondPowerBrake:                {"warn": canonical.ActionCheckHardware},
+	canonical.CondNVLinkErrors:              {"warn": canonical.ActionCheckHardware},
+	canonical.CondNVLinkDown:                {"crit": canonical.ActionResetGPU},
+	canonical.CondFabric:                    {"crit": canonical.ActionCheckHardware, "warn": canonical.ActionCheckHardware},
+	canonical.CondProfilingStalled:          {"warn": canonical.ActionNone},
+}
+
+// TestRemedies plays the cases of TestConditions, in which one condition is raised alone.
+func TestRemedies(t *testing.T) {
+	seen := map[canonical.Action]int{}
+	for n, c := range conditionCases() {
+		wanted, listed := remedies[c.condition]
+		if !listed {
+			continue
+		}
+		j, top := judgeOf(t, c.condition), topology(canonical.Device{GPU: "0"})
+		for i, s := range c.steps {
+			want := wanted[s.want] // none while nothing is raised
+			if got := j.Judge(frame(top, start.Add(s.at), s.r), nil)[0].Action; got != want {
+				t.Errorf("case %d, %v: reading %d: %v asks for %v, want %v", n, c.condition, i, s.want, got, want)
+			}
+			seen[want]++
+		}
+	}
+	for _, a := range []canonical.Action{canonical.ActionNone, canonical.ActionCheckHardware, canonical.ActionResetGPU, canonical.ActionRebootNode, canonical.ActionReplace} {
+		if seen[a] == 0 {
+			t.Errorf("no case asks for %v", a)
+		}
+	}
+}
+
+// TestWorstRemedy raises two conditions at once, and has the driver ask for something.
+func TestWorstRemedy(t *testing.T) {
+	pending, failed := canonical.RowRemapPending, canonical.RowRemapFailure
+	for name, c := range map[string]struct {
+		r    reading
+		want canonical.Action
+	}{
+		"nothing":                        {reading{pending: 0, failed: 0}, canonical.ActionNone},
+		"a reset and a replacement":      {reading{pending: 1, failed: 1}, canonical.ActionReplace},
+		"a look and a reset":             {reading{canonical.Temperature: 99, pending: 1}, canonical.ActionResetGPU},
+		"the driver alone":               {reading{canonical.RecoveryAction: 2}, canonical.ActionRebootNode},
+		"the driver, and more":           {reading{canonical.RecoveryAction: 1, failed: 1}, canonical.ActionReplace},
+		"the driver, and less":           {reading{canonical.RecoveryAction: 2, pending: 1}, canonical.ActionRebootNode},
+		"a program, the driver says":     {reading{canonical.RecoveryAction: 3}, canonical.ActionRestartApplication},
+		"a look, and the driver nothing": {reading{canonical.RecoveryAction: 0, canonical.Temperature: 99}, canonical.ActionCheckHardware},
+	} {
+		j := newJudge(t, nil)
+		if got := j.Judge(frame(topology(canonical.Device{GPU: "0"}), start, c.r), nil)[0].Action; got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// judgeOf returns a judge with one condition.
+func judgeOf(t *testing.T, only canonical.Condition) *Judge {
+	return newJudge(t, func(o *Options) {
+		for i := range o.States {
+			if canonical.Condition(i) != only {
+				o.States[i] = 0
+			}
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package compute
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// metered returns the row that a meter reads.
+func metered(joules, watts float64) []float64 {
+	return reading{canonical.Energy: joules, canonical.Power: watts}.row()
+}
+
+// TestMeterAtItsEdges reads a counter once more, a second later, to the microjoule.
+func TestMeterAtItsEdges(t *testing.T) {
+	const byPower = 300e6 // of 300 W in a second
+	for _, c := range []struct {
+		what            string
+		from, to, watts float64 // J, J, W
+		energy          int64   // µJ
+		ok              bool
+	}{
+		{"rises by the least", 1, 1.000001, 300, 1, true},
+		{"falls by as much as rounding can make it", 1000, 999, 300, 0, true},
+		{"falls by more", 1000, 998.999999, 300, byPower, true},
+		{"falls to next to nothing, by rounding", 0.5, 0.000001, 300, 0, true},
+		{"begins anew at 0", 0.5, 0, 300, byPower, true},
+		{"is 0 and stays it", 0, 0, 300, 0, true},
+		{"was 0 and is not read", 0, absent, 300, byPower, true},
+		{"was not read and is 0", absent, 0, 300, byPower, true},
+		{"rises by what the greatest power gives", 0, 1e6, 300, 1e12, true},
+		{"rises faster", 0, 1e6 + 1, 300, byPower, true},
+		{"is not read, nor is power", absent, absent, absent, 0, false},
+		{"is not read, power is 0", absent, absent, 0, 0, true},
+		{"is not read, power is next to nothing", absent, absent, 0.5, 500_000, true},
+		{"is not read, power is below 0", absent, absent, -0.5, 0, false},
+		{"is not read, power is the greatest", absent, absent, 1e6, 1e12, true},
+		{"is not read, power is above that", absent, absent, 1e6 + 1, 0, false},
+	} {
+		m := newMeter()
+		m.begin(metered(c.from, c.watts))
+		energy, span, ok := m.read(metered(c.to, c.watts), sec, sec)
+		if energy != c.energy || span != sec || ok != c.ok {
+			t.Errorf("%s: %d µJ in %v, %v; want %d µJ in 1s, %v", c.what, energy, span, ok, c.energy, c.ok)
+		}
+	}
+}
+
+// TestFallenMeterGoesOn: what rounding took is not counted twice.
+func TestFallenMeterGoesOn(t *testing.T) {
+	m := newMeter()
+	m.begin(metered(1000, 300))
+	m.read(metered(999.5, 300), sec, sec)
+	if energy, span, _ := m.read(metered(1001, 300), sec, sec); energy != 1e6 || span != 2*sec {
+		t.Errorf("%d µJ in %v, want 1 J in 2s", energy, span)
+	}
+}
+
+// TestStuckMeter: the counter stood still for five minutes, and power tells for it then.
+func TestStuckMeter(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		still  time.Duration
+		watts  float64
+		energy int64
+	}{
+		{"not yet", 5*time.Minute - sec, 300, 0},
+		{"longer", 5 * time.Minute, 300, 300e6},
+		{"next to nothing", 5 * time.Minute, 0.5, 500_000},
+		{"nothing", 5 * time.Minute, 0, 0},
+		{"less", 5 * time.Minute, -5, 0},
+		{"absent", 5 * time.Minute, absent, 0},
+		{"the greatest", 5 * time.Minute, 1e6, 1e12},
+		{"above", 5 * time.Minute, 1e6 + 1, 0},
+	} {
+		m := newMeter()
+		m.begin(metered(50, c.watts))
+		m.read(metered(50, c.watts), c.still, c.still)
+		if energy, span, ok := m.read(metered(50, c.watts), sec, sec); energy != c.energy || span != sec || !ok {
+			t.Errorf("%s: %d µJ in %v, %v; want %d µJ in 1s", c.what, energy, span, ok, c.energy)
+		}
+	}
+}
+
+// TestMeterCatchesUp: what power told ahead of the counter is taken from its rise, and the
+// next rise is of its own time alone.
+func TestMeterCatchesUp(t *testing.T) {
+	m := newMeter()
+	m.begin(metered(50, 300))
+	m.read(metered(50, 300), 5*time.Minute, 5*time.Minute)
+	m.read(metered(50, 300), sec, sec) // 300 J by power
+	for i, c := range []struct {
+		joules float64
+		energy int64
+		span   time.Duration
+	}{{350, 0, sec}, {650, 300e6, sec}, {650, 0, sec}, {651, 1e6, 2 * sec}} {
+		if energy, span, _ := m.read(metered(c.joules, 300), sec, sec); energy != c.energy || span != c.span {
+			t.Errorf("reading %d: %d µJ in %v, want %d in %v", i, energy, span, c.energy, c.span)
+		}
+	}
+}
+
+// TestFloor: the floor is the least power of a board that is idle, and never above what it
+// used.
+func TestFloor(t *testing.T) {
+	m := newMeter()
+	for i, c := range []struct {
+		energy, floor int64
+		watts         float64
+		idle          bool
+	}{
+		{500e6, 0, 500, false},            // not known yet
+		{80e6, 80e6, 80, true},            // learnt
+		{500e6, 80e6, 500, false},         // of it
+		{60e6, 60e6, 60, false},           // no more than all
+		{90e6, 80e6, 90, true},            // the least stays
+		{0, 0, 0, true},                   // no board draws nothing
+		{70e6, 70e6, absent, true},        // by the counter
+		{500e6, 70e6, 500, false},         // of that
+		{500e6, 500_000, 0.5, true},       // less
+		{500e6, 500_000, absent, false},   // of that
+		{500e6, 500_000, -1, true},        // none
+		{500e6, 500_000, absent, true},    // more
+		{400_000, 400_000, absent, false}, // no more than all
+	} {
+		if got := m.floor(c.energy, sec, c.watts, c.idle); got != c.floor {
+			t.Errorf("reading %d: the floor is %d µJ, want %d", i, got, c.floor)
+		}
+	}
+	if got := m.floor(9, 0, 0.1, true); got != 0 {
+		t.Errorf("the floor of no time is %d µJ", got)
+	}
+}

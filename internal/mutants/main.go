@@ -1,0 +1,89 @@
+// Command mutants breaks the program on purpose, in one place at a time, and runs the tests
+// of the package that the place is in. Tests that still pass do not hold what the place
+// says: such a mutant survived, and wants a test, or an explanation in survivors.csv why no
+// test can tell it from the program. `make mutants` runs it.
+//
+// All mutants of a package are compiled at once, each behind a switch, and a run of the
+// tests turns one of them on: see switches.go.txt. Nothing is written into the tree but the
+// page of -write.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+const usage = `usage: mutants [flags] [PACKAGE...]
+
+PACKAGE is a directory of the table of targets, such as internal/compute; without one, all are.
+
+`
+
+// run is main: 0 where all mutants were killed or are explained, 1 where not, 2 of wrong usage.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
+	chosen := flags.String("run", "", "the mutants to try: those whose name matches this regular expression")
+	list := flags.Bool("list", false, "list the mutants and try none")
+	verbose := flags.Bool("v", false, "print what the compiler says of mutants that it refuses")
+	hasty := flags.Bool("quick", false, "run the quickest tests of the first ring alone: what survives may still be killed")
+	jobs := flags.Int("jobs", 2, "how many to try at a time")
+	results := flags.String("results", "", "a file that remembers which were killed: they are not tried again")
+	page := flags.String("write", "", "the page to write the table into, such as testdata/MUTANTS.md")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	which, err := regexp.Compile(*chosen)
+	if err != nil {
+		fmt.Fprintf(stderr, "mutants: -run: %v\n", err)
+		return 2
+	}
+	chosenTargets, err := choose(flags.Args())
+	if err != nil {
+		fmt.Fprintf(stderr, "mutants: %v\n", err)
+		return 2
+	}
+	c := campaign{root: ".", which: which, jobs: *jobs, remembered: *results, list: *list, verbose: *verbose, hasty: *hasty, stdout: stdout, stderr: stderr}
+	if err = c.run(ctx, chosenTargets); err == nil && *page != "" {
+		err = os.WriteFile(*page, []byte(c.page()), 0o644)
+	}
+	if err == nil {
+		err = c.verdict()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "mutants: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// choose returns the targets of these directories; all of none.
+func choose(dirs []string) (chosen []target, err error) {
+	if len(dirs) == 0 {
+		return targets, nil
+	}
+	for _, dir := range dirs {
+		i := slices.IndexFunc(targets, func(t target) bool { return t.dir == dir })
+		if i < 0 {
+			err = errors.Join(err, fmt.Errorf("%s is not in the table of targets (targets.go)", dir))
+			continue
+		}
+		chosen = append(chosen, targets[i])
+	}
+	return chosen, err
+}

@@ -109,22 +109,45 @@ func drawName(r screen.Rect, x, w int, s *State, g *client.GPU, st screen.Style)
 	return r.Text(x, 0, min(1, end-x), " ", st)
 }
 
-// body draws a device into a card of at least 4 rows.
+// besideWidth is the least width of what stands beside charts: that of a compact card.
+const besideWidth = 36
+
+// body draws a device into a card of at least 4 rows. Where a wide and low card has no room for
+// charts below its bars, they stand beside them.
 func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
+	wrong, sick := problemOf(s, g)
+	rows := 0
+	if sick {
+		rows = problemRows(&wrong, r.W, r.H-4)
+	}
+	share := shareRows(r.W, r.H-4-rows)
+	if p.stripped {
+		share.history, share.classes = share.history+share.classes, 0
+	}
+	if !fitsChart(r.W, share.history) && fitsChart(r.W-besideWidth-1, r.H) {
+		w := max(besideWidth, r.W*3/8)
+		p.charts(r.Sub(w+1, 0, r.W, r.H), s, g)
+		r = r.Sub(0, 0, w, r.H)
+		if sick {
+			rows = problemRows(&wrong, w, r.H-4)
+		}
+		share = cardRows{cells: r.H - 4 - rows}
+	}
+	p.readings(r, s, g, &wrong, rows, share)
+}
+
+// readings draws the bars of a device, in so many rows what is wrong with it, and below what
+// has rows in share.
+func (p *painter) readings(r screen.Rect, s *State, g *client.GPU, wrong *problem, rows int, share cardRows) {
 	label := classOf(g)
 	class := label.Long
 	if r.W < 2*longClass {
 		class = label.Short
 	}
 	r.TextRight(0, 0, r.W, class, label.style)
-	wrong, sick := problemOf(s, g)
-	rows := 0
-	if sick {
-		rows = problemRows(&wrong, r.W, r.H-4)
-	}
 	named := problem{}
 	if rows == 0 {
-		named = wrong
+		named = *wrong
 	}
 	drawModel(r, r.W-screen.Width(class)-1, s, g, &named)
 	b := barsIn(r.W)
@@ -132,12 +155,8 @@ func (p *painter) body(r screen.Rect, s *State, g *client.GPU) {
 	b.memory(r.Row(2), g)
 	b.power(r.Row(3), g)
 	y := 4 + rows
-	drawProblem(r.Sub(0, 4, r.W, rows), &wrong, badgeOf(g).style)
+	drawProblem(r.Sub(0, 4, r.W, rows), wrong, badgeOf(g).style)
 	rest := r.Sub(0, y, r.W, r.H-y)
-	share := shareRows(rest.W, rest.H)
-	if p.stripped {
-		share.history, share.classes = share.history+share.classes, 0
-	}
 	if area := rest.Sub(0, 0, rest.W, share.history); !p.charts(area, s, g) {
 		p.history.utilization(area, s, g)
 	}
@@ -227,8 +246,8 @@ func (p *painter) instances(r screen.Rect, s *State, u *client.Unit) {
 	}
 	if first > 0 {
 		line := r.Row(min(first-1, 1))
-		b.power(line, u.Board)
-		temperature(line, b.x-widthCelsius-1, widthCelsius, u.Board, canonical.Temperature)
+		temperature(line, 0, widthCelsius, u.Board, canonical.Temperature)
+		bars{x: barLabel, w: b.w, thin: true}.power(line.Sub(b.x-barLabel, 0, r.W, 1), u.Board)
 	}
 	if first > 2 {
 		b.util(r.Row(2), u.Board)
@@ -272,7 +291,7 @@ func instanceBars(w int) bars {
 	if w >= migWide {
 		right -= migMemory
 	}
-	return bars{x, right - x - 1, false}
+	return bars{x: x, w: right - x - 1, thin: true}
 }
 
 // instance draws one MIG instance in a row.
@@ -296,7 +315,7 @@ func (p *painter) instance(r screen.Rect, s *State, g *client.GPU, b bars) {
 		number(r, right+migMemory-widthWhole, 0, widthWhole, g.Values[canonical.FramebufferUsedRatio], whole, stylePlain)
 	}
 	number(r, right-widthPercent, 0, widthPercent, g.RealUtilization, percent, styleStrong)
-	r.Bar(b.x, 0, b.w, g.RealUtilization, utilStyle(g.RealUtilization), styleTrack)
+	b.bar(r, g.RealUtilization, utilStyle(g.RealUtilization))
 	if g.Key == s.Selected {
 		r.Pick()
 	}

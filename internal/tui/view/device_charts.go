@@ -33,8 +33,9 @@ var deviceCharts = []deviceChart{
 }
 
 const (
-	// deviceChartWidth and deviceChartHeight are the least size of a chart of a device.
-	deviceChartWidth, deviceChartHeight = 34, 7
+	// deviceChartWidth and deviceChartHeight are the least size of a chart of a device, without
+	// the row of its clock.
+	deviceChartWidth, deviceChartHeight = 34, 5
 	// mainChartWidth and mainChartHeight are the least size of charts of which the first is as
 	// wide as the others together.
 	mainChartWidth, mainChartHeight = 100, 22
@@ -60,7 +61,7 @@ func (p *painter) chartsOf(s *State, g *client.GPU) []deviceChart {
 // charts draws the history of a device into r as charts with axes. It reports false where
 // they do not fit, and a bare history is clearer.
 func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
-	if r.W < deviceChartWidth || r.H < deviceChartHeight {
+	if !fitsChart(r.W, r.H) {
 		return false
 	}
 	all := p.chartsOf(s, g)
@@ -70,13 +71,21 @@ func (p *painter) charts(r screen.Rect, s *State, g *client.GPU) bool {
 	}
 	all = all[:min(len(all), 4)] // links have numbers
 	columns, rows := chartGrid(len(all), r.W, r.H)
-	for i := range all[:min(len(all), columns*rows)] {
-		x, y := i%columns*r.W/columns, i/columns*r.H/rows
-		w, h := (i%columns+1)*r.W/columns-x-1, (i/columns+1)*r.H/rows-y
-		p.deviceChart(r.Sub(x, y, w, h), s, g, &all[i], chartWithClock)
+	all = all[:min(len(all), columns*rows)]
+	for i := range all {
+		x, next := i%columns*(r.W+1)/columns, (i%columns+1)*(r.W+1)/columns
+		y, below := i/columns*(r.H-1)/rows, (i/columns+1)*(r.H-1)/rows
+		with := chartBare
+		if i+columns >= len(all) { // those above share its clock
+			with, below = chartWithClock, below+1
+		}
+		p.deviceChart(r.Sub(x, y, next-x-1, below-y), s, g, &all[i], with)
 	}
 	return true
 }
+
+// fitsChart reports whether a chart with its clock fits w × h cells.
+func fitsChart(w, h int) bool { return w >= deviceChartWidth && h > deviceChartHeight }
 
 // mainChart draws the first of charts as wide as r, and below it those of the others that
 // fit next to each other.
@@ -117,9 +126,9 @@ func fewOf(most, good int) int { return max(min(most, 4), good) }
 func chartGrid(n, w, h int) (columns, rows int) {
 	best := math.Inf(1)
 	for ; n > 0 && columns == 0; n-- {
-		for c := 1; c <= min(n, w/(deviceChartWidth+1)); c++ {
+		for c := 1; c <= min(n, (w+1)/(deviceChartWidth+1)); c++ {
 			high := (n + c - 1) / c
-			if high*deviceChartHeight > h || c*high > n {
+			if high*deviceChartHeight >= h || c*high > n {
 				continue
 			}
 			if off := math.Abs(math.Log(float64(w*high) / float64(h*c) / chartAspect)); off < best {

@@ -42,6 +42,7 @@ type fleetView struct {
 	slots    []slot // of the table
 	places   []place
 	headings []place // of machines, where a map has them
+	silent   []*client.Node
 }
 
 // Draw draws all devices of s. It scrolls only where they do not fit at the density
@@ -50,6 +51,7 @@ func (f *fleetView) Draw(r screen.Rect, s *State) {
 	if len(s.GPUs) == 0 {
 		return
 	}
+	r = f.drawSilent(r, s)
 	f.place(s)
 	f.stripped = false
 	switch d := f.choose(r, s); d {

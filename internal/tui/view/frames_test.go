@@ -26,14 +26,14 @@ var goldenFrames = []struct {
 	scenarios []string
 }{
 	{40, 10, Fleet, []string{"one", "eight", "many", "sick", "wasted"}},
-	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "sorted", "ascii", "none"}},
+	{80, 24, Fleet, []string{"one", "four", "eight", "wasted", "missing", "stale", "expired", "mig", "nodes", "silent", "sorted", "ascii", "none"}},
 	{100, 30, Fleet, []string{"sixteen"}},
 	{120, 30, Fleet, []string{"one", "story"}},
 	{120, 40, Fleet, []string{"sick", "mig", "wasted", "story"}},
-	{160, 45, Fleet, []string{"one", "eight", "sixteen", "wasted", "story", "mono", "ascii", "nodes", "mig"}},
+	{160, 45, Fleet, []string{"one", "eight", "sixteen", "wasted", "story", "mono", "ascii", "nodes", "mig", "silent"}},
 	{200, 50, Fleet, []string{"many"}},
-	{240, 67, Fleet, []string{"eight"}},
-	{300, 80, Fleet, []string{"one", "four", "story"}},
+	{240, 67, Fleet, []string{"eight", "story"}},
+	{300, 80, Fleet, []string{"one", "four", "sixteen", "story"}},
 	{320, 90, Fleet, []string{"sixteen"}},
 
 	{40, 10, Fleet, []string{"racks", "cut"}},

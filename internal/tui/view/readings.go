@@ -13,6 +13,7 @@ import (
 type bars struct {
 	x, w int
 	wide bool // numbers have decimals and shares
+	thin bool // there are many below each other
 }
 
 const (
@@ -29,11 +30,11 @@ const (
 func barsIn(w int) bars {
 	switch {
 	case w >= wideBars:
-		return bars{barLabel, w - barLabel - wideNumbers, true}
+		return bars{x: barLabel, w: w - barLabel - wideNumbers, wide: true}
 	case w >= narrowBars:
-		return bars{barLabel, w - barLabel - barNumbers, false}
+		return bars{x: barLabel, w: w - barLabel - barNumbers}
 	default:
-		return bars{barLabel, w - barLabel - widthPercent - 1, false}
+		return bars{x: barLabel, w: w - barLabel - widthPercent - 1}
 	}
 }
 
@@ -43,6 +44,15 @@ func (b bars) numbers(r screen.Rect) int { return r.W - b.x - b.w - 1 }
 // draw draws a bar with its label.
 func (b bars) draw(r screen.Rect, label string, share float64, st screen.Style) {
 	r.Text(0, 0, b.x-1, label, styleLabel)
+	b.bar(r, share, st)
+}
+
+// bar draws a bar.
+func (b bars) bar(r screen.Rect, share float64, st screen.Style) {
+	if b.thin {
+		r.ThinBar(b.x, 0, b.w, share, st, styleTrack)
+		return
+	}
 	r.Bar(b.x, 0, b.w, share, st, styleTrack)
 }
 
@@ -52,7 +62,7 @@ func (b bars) util(r screen.Rect, g *client.GPU) {
 	const claimed = 1 + widthWhole // " /91%"
 	v, util := g.RealUtilization, g.Values[canonical.NVMLUtilization]
 	b.draw(r, "real", v, utilStyle(v))
-	markUtil(r, b.x, b.w, g)
+	b.mark(r, g)
 	right := r.W
 	if b.numbers(r) >= widthPercent+claimed {
 		right -= claimed
@@ -64,6 +74,15 @@ func (b bars) util(r screen.Rect, g *client.GPU) {
 	number(r, right-widthPercent, 0, widthPercent, v, percent, styleStrong)
 }
 
+// mark marks GPU util on a bar of real utilization.
+func (b bars) mark(r screen.Rect, g *client.GPU) {
+	if b.thin {
+		r.ThinMark(b.x, 0, b.w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
+		return
+	}
+	markUtil(r, b.x, b.w, g)
+}
+
 // markUtil marks GPU util on a bar of real utilization.
 func markUtil(r screen.Rect, x, w int, g *client.GPU) {
 	r.Mark(x, 0, w, g.RealUtilization, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
@@ -72,9 +91,9 @@ func markUtil(r screen.Rect, x, w int, g *client.GPU) {
 // thinUtil draws real utilization with its mark along the first row of r, where others are
 // above and below.
 func thinUtil(r screen.Rect, g *client.GPU) {
-	v := g.RealUtilization
-	r.ThinBar(0, 0, r.W, v, utilStyle(v), styleTrack)
-	r.ThinMark(0, 0, r.W, v, g.Values[canonical.NVMLUtilization], styleUtil0, styleStrong)
+	b := bars{w: r.W, thin: true}
+	b.bar(r, g.RealUtilization, utilStyle(g.RealUtilization))
+	b.mark(r, g)
 }
 
 // memory draws the device memory in use.

@@ -43,6 +43,7 @@ var scenarios = []scenario{
 	{"mono", withGPUs(8, story), func(s *State) { s.Mono, s.Selected = true, s.GPUs[0].Key }, 0},
 	{"mig", migNode, func(s *State) { s.Selected = s.GPUs[3].Key }, 0},
 	{"nodes", twoNodes, func(s *State) { s.Selected = s.GPUs[5].Key }, 0},
+	{"silent", silentNodes, nil, 0},
 	{"racks", rackNodes, func(s *State) { s.Selected = s.GPUs[21].Key }, 5 * time.Minute},
 	{"cut", cutNodes, func(s *State) { s.Selected = s.GPUs[9].Key }, 2 * time.Minute},
 	{"sorted", oneNode(8), func(s *State) {
@@ -348,6 +349,12 @@ func migNode(at time.Time) []*client.Node {
 }
 
 // twoNodes has one that is up and one that cannot be reached any more.
+// silentNodes are one that answers and two that never did.
+func silentNodes(at time.Time) []*client.Node {
+	down := &client.Node{URL: "http://dgx-04:9401/metrics", Name: "dgx-04:9401", Err: "dial tcp 10.0.0.4:9401: connection refused; is kpulse-proxy running there?"}
+	return []*client.Node{node("dgx-03", 4, at), down, {URL: "http://dgx-05:9401/metrics", Name: "dgx-05:9401"}}
+}
+
 func twoNodes(at time.Time) []*client.Node {
 	up, down := node("dgx-03", 4, at), node("dgx-17.cluster.example", 4, noon.Add(-50*time.Second))
 	if at.After(noon.Add(-50 * time.Second)) {

@@ -178,14 +178,16 @@ func (h *History) add(d *device, g *client.GPU, at time.Time, period time.Durati
 		}
 	}
 	for i := range d.rings {
-		b := d.rings[i].make(at.UnixMilli()/resolutions[i].width.Milliseconds(), resolutions[i].buckets, d.used)
+		r := &d.rings[i]
+		slot := r.make(at.UnixMilli()/resolutions[i].width.Milliseconds(), resolutions[i].buckets, d.used)
+		b := &r.buckets[slot]
 		b.validity = max(b.validity, uint32(min(period.Milliseconds(), math.MaxUint32)))
 		if b.classes[g.Class] < math.MaxUint8 {
 			b.classes[g.Class]++
 		}
 		for j, m := range h.kept {
 			if v := h.values[j]; !math.IsNaN(v) {
-				b.values[d.columns[m]-1].add(v)
+				r.add(slot, d.columns[m]-1, v)
 			}
 		}
 	}
@@ -216,7 +218,7 @@ func (h *History) Forget(now time.Time) {
 }
 
 // Point summarizes a metric in one bucket of time: NaN in both where there was no
-// reading. Max may be up to 1 % above the highest reading, and is 0 for negative ones.
+// reading. Both are kept to 1/2048; Max is not below the highest reading, and up to 1/1024 above.
 type Point struct{ Mean, Max float64 }
 
 // absent returns the Point of a bucket without a reading.
@@ -235,12 +237,12 @@ func (h *History) Fill(dst []Point, k client.Key, m client.Metric, end time.Time
 	}
 	position := d.columns[m] - 1
 	column, n := -1, 0.0
-	d.walk(len(dst), end, step, func(i int, b *bucket) {
+	d.walk(len(dst), end, step, func(i int, r *ring, slot int) {
 		if i != column {
 			column, n = i, 0
 		}
-		if position < len(b.values) && b.values[position].n > 0 {
-			dst[i].merge(&b.values[position], n)
+		if p := r.of(slot)[position]; p.mean != noNumber {
+			dst[i].merge(p, n)
 			n++
 		}
 	})
@@ -258,12 +260,12 @@ func (h *History) Classes(dst []canonical.Class, k client.Key, end time.Time, st
 	}
 	column := -1
 	var counts [canonical.NumClasses]int
-	d.walk(len(dst), end, step, func(i int, b *bucket) {
+	d.walk(len(dst), end, step, func(i int, r *ring, slot int) {
 		if i != column {
 			column, counts = i, [canonical.NumClasses]int{}
 		}
 		best := canonical.Class(0)
-		for c, n := range b.classes {
+		for c, n := range r.buckets[slot].classes {
 			if counts[c] += int(n); counts[c] > counts[best] {
 				best = canonical.Class(c)
 			}

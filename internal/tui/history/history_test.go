@@ -36,7 +36,7 @@ func means(points []Point) []float64 {
 
 func same(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool {
-		return x == y || math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) < 1e-6
+		return x == y || math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) <= math.Abs(y)/2048
 	})
 }
 
@@ -78,7 +78,7 @@ func TestHistoryBuckets(t *testing.T) {
 			t.Errorf("%s: %v, want %v", test.name, means(dst), test.want)
 		}
 		for i, hi := range test.hi {
-			if got := dst[i].Max; got < hi-1e-6 || got > 1.01*hi {
+			if got := dst[i].Max; got < hi-1e-6 || got > (1+1./1024)*hi {
 				t.Errorf("%s: column %d goes up to %v, want %v or a little more", test.name, i, got, hi)
 			}
 		}
@@ -270,7 +270,7 @@ func TestHistorySize(t *testing.T) {
 		n.At, n.FetchedAt = at, at
 		h.Add(&n)
 	}
-	const most = 7 << 20
+	const most = 4 << 20
 	if size := heap() - before; size > most {
 		t.Errorf("%d KiB, want at most %d", size>>10, most>>10)
 	} else {
@@ -279,17 +279,45 @@ func TestHistorySize(t *testing.T) {
 	runtime.KeepAlive(h)
 }
 
-// TestCeiling: never below, and hardly above.
-func TestCeiling(t *testing.T) {
-	for _, v := range []float64{1e-6, 0.1, 0.999, 1, 1.0001, 3, 351, 1980e6, 141e9, 1e13, 1e300} {
-		got, most := ceilingOf(v).value(), min(v, math.MaxFloat32)*1.01
-		if got < min(v, math.MaxFloat32/2) || got > most {
+// TestPacked holds that the mean is kept to 1/2048, that the highest is never below what was
+// read and hardly above, and that what cannot be kept is no number.
+func TestPacked(t *testing.T) {
+	for _, v := range []float64{0, 5e-7, 0.1, 0.717, 0.999, 1, 1.0001, 3, 83, 351, 1980e6, 141e9, 1.8e12, 8.7e12} {
+		var s sum
+		s.add(v)
+		p := s.point()
+		if mean := p.mean.value(); math.Abs(mean-v) > v/2048 {
+			t.Errorf("the mean of %g became %g", v, mean)
+		}
+		if highest := p.highest.value(); highest < v || highest > v*(1+1./1024) {
+			t.Errorf("the highest of %g became %g", v, highest)
+		}
+	}
+	for _, v := range []float64{-1, 9e12, 1e300, math.Inf(1)} {
+		var s sum
+		s.add(v)
+		if got := s.point().mean.value(); !math.IsNaN(got) {
 			t.Errorf("%g became %g", v, got)
 		}
 	}
-	for _, v := range []float64{0, -1, nan} {
-		if got := ceilingOf(v).value(); got != 0 {
-			t.Errorf("%g became %g", v, got)
+	if got := (&sum{1, 1e-9, 1e-9}).point(); got.mean.value() == 0 || got.highest.value() == 0 {
+		t.Error("what is above 0 became 0")
+	}
+}
+
+// TestLateMetricsKeepTheOthers holds that a metric which is first read later leaves what was
+// read before.
+func TestLateMetricsKeepTheOthers(t *testing.T) {
+	h := NewHistory()
+	for i, power := range []float64{nan, 300, 301} {
+		n := reading(time.Duration(i)*time.Second, time.Second, .5)
+		n.GPUs[0].Values[canonical.Power] = power
+		h.Add(n)
+	}
+	dst := make([]Point, 3)
+	for m, want := range map[client.Metric][]float64{client.MetricReal: {.5, .5, .5}, client.MetricPower: {nan, 300, 301}} {
+		if h.Fill(dst, client.Key{UUID: "u"}, m, start.Add(2*time.Second), time.Second); !same(means(dst), want) {
+			t.Errorf("metric %d: %v, want %v", m, means(dst), want)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 type dashboard struct {
 	name    string
 	queries []query
+	chosen  map[string]string // what stands for each variable
 }
 
 // query is one of a panel: of now, or over the range that is shown.
@@ -44,8 +45,9 @@ func readDashboards(folder string) (all []dashboard, err error) {
 			return nil, err
 		}
 		var page struct {
-			Title  string
-			Panels []struct {
+			Title      string
+			Templating struct{ List []variable }
+			Panels     []struct {
 				Targets []query
 				Panels  []struct{ Targets []query }
 			}
@@ -54,6 +56,9 @@ func readDashboards(folder string) (all []dashboard, err error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		d := dashboard{name: strings.TrimSuffix(filepath.Base(file), ".json")}
+		if d.chosen, err = choose(page.Templating.List); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
 		for _, p := range page.Panels {
 			d.queries = append(d.queries, p.Targets...)
 			for _, inner := range p.Panels {
@@ -80,23 +85,16 @@ var spans = []span{
 	{name: "7d", length: 7 * 24 * time.Hour, step: 10 * time.Minute, rate: 10*time.Minute + scrapeInterval, scraped: 5 * time.Minute, recorded: 5 * time.Minute},
 }
 
-// variable is one of a dashboard, in a query.
-var variable = regexp.MustCompile(`\$[a-z_]+`)
-
-// in returns the expression as Grafana sends it, with everything chosen, but of GPUs one.
-func (q query) in(s span, uuid string) string {
-	text := strings.NewReplacer(
-		"$__rate_interval", model.Duration(s.rate).String(), "$__range", model.Duration(s.length).String(), "$__interval", model.Duration(s.step).String(), "$gpu", uuid,
-	).Replace(q.Expr)
-	return variable.ReplaceAllString(text, ".*")
-}
-
 // names are the metrics that dashboards ask for.
 func names(all []dashboard) (list []string, err error) {
 	p := parser.NewParser(parser.Options{})
 	for _, d := range all {
 		for _, q := range d.queries {
-			expr, err := p.ParseExpr(q.in(spans[0], "x"))
+			text, err := q.in(spans[0], d.chosen)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", d.name, err)
+			}
+			expr, err := p.ParseExpr(text)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", d.name, err)
 			}
@@ -124,13 +122,13 @@ func showable(all []series, nodes int, as form, shown []string) []series {
 			continue
 		}
 		for node := range nodes {
-			host := labels.FromStrings("cluster", "east", "instance", fmt.Sprintf("node-%04d:9401", node), "job", "kpulse-proxy", model.MetricNameLabel, name)
+			host := labels.FromStrings("cluster", "east", "instance", nodeName(node)+":9401", "job", "kpulse-proxy", model.MetricNameLabel, name)
 			if ofNode.MatchString(name) {
 				all = append(all, series{labels: labels.NewBuilder(host).Set("source", "http://localhost:9400/metrics").Labels(), base: 1})
 				continue
 			}
 			for gpu := range gpusPerNode {
-				b := labels.NewBuilder(host).Set("hostname", fmt.Sprintf("node-%04d", node)).Set("gpu", fmt.Sprint(gpu)).Set("uuid", uuidOf(node*gpusPerNode+gpu))
+				b := labels.NewBuilder(host).Set("hostname", nodeName(node)).Set("gpu", fmt.Sprint(gpu)).Set("uuid", uuidOf(node*gpusPerNode+gpu))
 				members, is := enumerations[name]
 				if !is {
 					all = append(all, series{labels: b.Labels(), base: 1})
@@ -199,7 +197,11 @@ type shown struct {
 func (m *meter) ask(d dashboard, s span, at time.Time) (shown, error) {
 	cost := shown{queries: len(d.queries)}
 	for _, q := range d.queries {
-		ctx, text := context.Background(), q.in(s, uuidOf(0))
+		ctx := context.Background()
+		text, err := q.in(s, d.chosen)
+		if err != nil {
+			return cost, fmt.Errorf("%s: %w", d.name, err)
+		}
 		began := cpu()
 		asked, err := m.engine.NewRangeQuery(ctx, m.db, nil, text, at.Add(-s.length), at, s.step)
 		if q.Instant {

@@ -95,7 +95,7 @@ var readings = []struct {
 
 // appendExported appends the series that an exporter has of a GPU, with its one pod.
 func appendExported(all []series, node, gpu int) []series {
-	host := fmt.Sprintf("node-%04d", node)
+	host := nodeName(node)
 	device := labels.FromStrings("cluster", "east", "instance", host+":9400", "job", "dcgm-exporter", "Hostname", host, "gpu", fmt.Sprint(gpu), "UUID", uuidOf(node*gpusPerNode+gpu),
 		"device", fmt.Sprintf("nvidia%d", gpu), "modelName", "NVIDIA H100 80GB HBM3", "namespace", "team", "pod", fmt.Sprintf("run-%d-%d", node, gpu), "container", "main")
 	for _, r := range readings {
@@ -107,8 +107,8 @@ func appendExported(all []series, node, gpu int) []series {
 // appendGPU appends the series of a GPU and of its one workload.
 func appendGPU(all []series, node, gpu int, as form) []series {
 	n := node*gpusPerNode + gpu
-	device := labels.FromStrings("cluster", "east", "instance", fmt.Sprintf("node-%04d:9401", node), "job", "kpulse-proxy",
-		"hostname", fmt.Sprintf("node-%04d", node), "gpu", fmt.Sprint(gpu), "uuid", uuidOf(n))
+	device := labels.FromStrings("cluster", "east", "instance", nodeName(node)+":9401", "job", "kpulse-proxy",
+		"hostname", nodeName(node), "gpu", fmt.Sprint(gpu), "uuid", uuidOf(n))
 	add := func(base, slope float64, name string, more ...string) {
 		b := labels.NewBuilder(device)
 		b.Set(model.MetricNameLabel, "kpulse_"+name)
@@ -164,6 +164,9 @@ func appendGPU(all []series, node, gpu int, as form) []series {
 	}
 	return all
 }
+
+// nodeName is what a node of the fleet is called.
+func nodeName(node int) string { return fmt.Sprintf("node-%04d", node) }
 
 // uuidOf is the id of GPU n of the fleet.
 func uuidOf(n int) string { return fmt.Sprintf("GPU-%08x-1111-2222-3333-444455556666", n) }

@@ -22,7 +22,7 @@ var (
 	defaultCounters = []string{"--source=" + captureDir + "/default-counters.prom", "--poll=0"}
 )
 
-// TestSeriesPerGPU holds SERIES.md and README.md to how many series of ours a GPU and an allocation cost a
+// TestSeriesPerGPU holds SERIES.md and both README.md to how many series of ours a GPU and an allocation cost a
 // Prometheus server, in the lean form and in the full one. A GPU that is cut
 // is not counted, and the demo's are averaged: a clock event that holds is a series for its
 // time.
@@ -36,7 +36,8 @@ func TestSeriesPerGPU(t *testing.T) {
 		"and a pod or job on a GPU %.0f instead of %.0f, plus one for each class after its first.",
 		lean, full, leanDefaults, fullDefaults, held, all)
 	short := fmt.Sprintf("a GPU has %.0f of ours with the exporter's default counters, %.0f with all", leanDefaults, lean)
-	for page, want := range map[string]string{seriesPage: want, readme: short} {
+	average := fmt.Sprintf("the demo's GPUs that are not cut have %.0f on average, %.0f with `--series=full`", lean, full)
+	for page, want := range map[string]string{seriesPage: want, readme: short, rulesReadme: average} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

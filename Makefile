@@ -19,6 +19,7 @@ CGO_ENABLED := 0
 CC_amd64    := x86_64-linux-gnu-gcc
 CC_arm64    := aarch64-linux-gnu-gcc
 FUZZTIME    ?= 60s
+FUZZJOBS    ?= 2
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,13 +84,14 @@ lint: ## Check formatting, vet, shell scripts (where shellcheck is), and run gol
 	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); \
 	else echo 'shellcheck is not installed; these are not checked: $(SCRIPTS)'; test -z "$$KPULSE_REQUIRE_SHELLCHECK"; fi
 
-fuzz: ## Run each fuzz target for FUZZTIME (60s)
-	@go list ./... | while read -r pkg; do \
-		go test -list '^Fuzz' $$pkg | grep '^Fuzz' | while read -r target; do \
-			echo "$$pkg $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$pkg || exit 1; \
-		done || exit 1; \
-	done
+fuzz: ## Run each fuzz target for FUZZTIME (60s), FUZZJOBS (2) at a time
+	FUZZTIME='$(FUZZTIME)' FUZZJOBS='$(FUZZJOBS)' .ci/fuzz
+
+# Bodies of make differential; N=20:SEED plays the story of a seed again.
+N ?= 100000
+
+differential: ## Hold all series that N (100000) random bodies of every dialect lead to to the reference of internal/e2e (half an hour of CPU)
+	KPULSE_DIFFERENTIAL='$(N)' go test -count=1 -v -timeout 12h -run '^TestDifferential$$' ./internal/e2e
 
 MUTANTS ?= $(or $(TMPDIR),/tmp)/kpulse-mutants
 
@@ -175,4 +177,4 @@ screenshots: build ## Take the pictures of the terminal dashboard anew (needs tm
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz mutants bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz differential mutants bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

@@ -80,7 +80,7 @@ func (l *allocations) note(f *canonical.Frame) {
 // that are present or remembered. The roster is rebuilt only after a change.
 func (l *allocations) update(set *canonical.AllocationSet, m *memory) *canonical.AllocationRoster {
 	l.forget(m.at)
-	if set != l.set || m.roster != l.devices {
+	if !l.knows(set, m) {
 		l.setAllocations(set, m)
 		l.forget(m.at)
 	}
@@ -88,6 +88,11 @@ func (l *allocations) update(set *canonical.AllocationSet, m *memory) *canonical
 		l.roster = l.list(len(m.present))
 	}
 	return l.roster
+}
+
+// knows reports whether set was the latest, on the devices that m has.
+func (l *allocations) knows(set *canonical.AllocationSet, m *memory) bool {
+	return set == l.set && m.roster == l.devices
 }
 
 // forget drops the allocations that ended too long ago or exceed the limit.

@@ -31,7 +31,7 @@ func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []ca
 	}
 	j.meter(f, verdicts, dt)
 	dst.Roster = m.list()
-	known := j.allocations.set == f.AllocationSet
+	known := j.allocations.knows(f.AllocationSet, m)
 	dst.AllocationRoster = j.allocations.update(f.AllocationSet, m)
 	if !known {
 		j.allocations.note(f)

@@ -170,7 +170,7 @@ func TestAgainstReference(t *testing.T) {
 			f := frame(top, at)
 			for i := range devices {
 				fillRow(r, f.Row(i), i%8 == 0 || r.IntN(12) == 0)
-				histories[i] = append(histories[i], computetest.Reading{At: at, Row: f.Row(i)})
+				histories[i] = append(histories[i], computetest.Reading{At: at, Row: f.Row(i), Cut: isCut(top, i)})
 			}
 			verdicts = j.Judge(f, verdicts)
 			for i := range verdicts {
@@ -208,10 +208,14 @@ func TestAgainstReference(t *testing.T) {
 	}
 }
 
+// isCut reports whether a device has MIG instances.
+func isCut(top *canonical.Topology, device int) bool {
+	return slices.ContainsFunc(top.Devices, func(d canonical.Device) bool { return d.IsInstance() && d.Board == device })
+}
+
 func compareWithReference(t *testing.T, top *canonical.Topology, device int, history []computetest.Reading, o computetest.Options, v *canonical.Verdict) {
 	t.Helper()
 	d := &top.Devices[device]
-	cut := slices.ContainsFunc(top.Devices, func(d canonical.Device) bool { return d.IsInstance() && d.Board == device })
 	row := history[len(history)-1].Row
 	wantUtil, wantCoverage, wantClass := math.NaN(), math.NaN(), "unknown"
 	if !d.Implied {
@@ -220,7 +224,7 @@ func compareWithReference(t *testing.T, top *canonical.Topology, device int, his
 	const n = computetest.Conditions
 	wantHealth, wantFound := "unknown", [n]string(slices.Repeat([]string{"absent"}, n))
 	if !d.IsInstance() {
-		wantHealth, wantFound = computetest.Health(history, d.Model, cut, o)
+		wantHealth, wantFound = computetest.Health(history, d.Model, o)
 	}
 	if !near(v.RealUtilization, wantUtil) || !near(v.Coverage, wantCoverage) {
 		t.Errorf("row %v: utilization %v coverage %v, want %v %v", row, v.RealUtilization, v.Coverage, wantUtil, wantCoverage)

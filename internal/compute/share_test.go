@@ -91,6 +91,31 @@ func TestMeasured(t *testing.T) {
 	check("alone, and not known", false)
 }
 
+// TestMeasuredOnceADeviceIsForgotten: that another device is remembered no longer changes
+// nothing for those who share this one.
+func TestMeasuredOnceADeviceIsForgotten(t *testing.T) {
+	b := newAccounts(t, nil)
+	b.devices(gpu1, gpu2)
+	b.hold([]string{"a", "b"}, nil)
+	b.uses = []float64{0.75, 0.25}
+	b.read(0, 0, heavy, heavy)
+	b.devices(gpu1)
+	b.hold([]string{"a", "b"})
+	b.read(0, 0, heavy)
+	b.read(DeviceMemory+sec, 0, heavy)
+	if n := len(b.ledger.Roster.Devices); n != 1 {
+		t.Fatalf("%d devices are remembered, want 1", n)
+	}
+	if !b.ledger.Allocations[0].Measured {
+		t.Error("shares are measured no longer")
+	}
+	b.hold([]string{"b"})
+	b.uses = []float64{1}
+	b.read(4*sec, 4*sec, heavy)
+	b.want("a", b.pod("a", "GPU-1"), 3*sec)
+	b.want("b", b.pod("b", "GPU-1"), sec)
+}
+
 // timeOnly is an account without its energy and births.
 func timeOnly(a canonical.Account) canonical.Account {
 	a.Microjoules, a.Metered, a.Measured, a.Births = 0, false, false, canonical.Births{}

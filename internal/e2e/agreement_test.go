@@ -13,10 +13,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
+<<<<<<< HEAD
 	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/prometheus/prometheus/model/labels"
+=======
+>>>>>>> b6b2b93 (Hold all series of devices and workloads to the reference over random stories, in both forms)
 	"github.com/prometheus/prometheus/model/textparse"
 )
 
@@ -76,33 +80,63 @@ func captures(t *testing.T) (all []capture) {
 	return all
 }
 
-// judged are the families that the reference knows.
+// judged are the families that a first reading decides, whatever the source is called.
 var judged = map[string]bool{
 	"gpu_real_utilization_ratio": true, "gpu_real_utilization_coverage_ratio": true,
 	"gpu_workload_class": true, "gpu_health": true, "gpu_health_condition": true,
 }
 
+// key names a series of a GPU; labels are sorted by name.
+func key(family string, id gpu, labels string) string {
+	return fmt.Sprintf("%s{%s/%s %s}", family, id.uuid, id.instance, labels)
+}
+
+// expect returns the judged series that a first reading of body must give, named by key.
+func expect(body []byte, s setting) map[string]float64 {
+	want, err := keyed(newChronicle(s, "n").read(time.Now(), body))
+	if err != nil {
+		panic(err)
+	}
+	return want
+}
+
 // found returns our judged series, named as expect names them.
 func found(answer []byte) (map[string]float64, error) {
-	got := map[string]float64{}
 	entries, rejected := split(answer)
 	if rejected > 0 {
 		return nil, fmt.Errorf("%d lines of the answer are rejected", rejected)
 	}
+	all := series{}
 	for _, e := range entries {
-		family := strings.TrimPrefix(e.name, "kpulse_")
-		if e.kind != textparse.EntrySeries || family == e.name || !judged[family] {
+		if e.kind == textparse.EntrySeries && e.own() {
+			all[e.labels.String()] = e.value
+		}
+	}
+	return keyed(all)
+}
+
+// keyed names the judged series by key.
+func keyed(all series) (map[string]float64, error) {
+	got := map[string]float64{}
+	for name, v := range all {
+		ls := labelsOf(name)
+		family := strings.TrimPrefix(ls["__name__"], "kpulse_")
+		if !judged[family] || family == ls["__name__"] {
 			continue
 		}
+		id := gpu{ls["uuid"], ls["mig_instance"]}
+		for _, of := range []string{"hostname", "gpu", "uuid", "mig_instance", "mig_profile", "__name__"} {
+			delete(ls, of)
+		}
 		var own []string
-		id := gpu{e.labels.Get("uuid"), e.labels.Get("mig_instance")}
-		rest := labels.NewBuilder(e.labels).Del("hostname", "gpu", "uuid", "mig_instance", "mig_profile", "__name__").Labels()
-		rest.Range(func(l labels.Label) { own = append(own, fmt.Sprintf("%s=%q", l.Name, l.Value)) })
+		for _, label := range slices.Sorted(maps.Keys(ls)) {
+			own = append(own, fmt.Sprintf("%s=%q", label, ls[label]))
+		}
 		k := key(family, id, strings.Join(own, " "))
 		if _, twice := got[k]; twice {
 			return nil, fmt.Errorf("%s is there twice", k)
 		}
-		got[k] = e.value
+		got[k] = v
 	}
 	return got, nil
 }
@@ -130,10 +164,10 @@ func compare(t *testing.T, p *program, body []byte, s setting, want map[string]f
 func leanOf(want map[string]float64) map[string]float64 {
 	lean := maps.Clone(want)
 	maps.DeleteFunc(lean, func(k string, v float64) bool {
-		name, _, _ := strings.Cut(k, "{")
-		switch name {
-		case "gpu_workload_class", "gpu_health", "gpu_health_condition":
-			return v == 0
+		for _, family := range []string{"gpu_workload_class", "gpu_health", "gpu_health_condition", "gpu_clock_event_active"} {
+			if strings.Contains(k, family+"{") || strings.Contains(k, `"kpulse_`+family+`"`) {
+				return v == 0
+			}
 		}
 		return false
 	})

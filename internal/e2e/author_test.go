@@ -24,7 +24,7 @@ type author struct {
 
 // dialect is how a generation of the exporter writes.
 type dialect struct {
-	spelling             int // 0: DCGM_…, 1: renamed, 2: lower-case
+	spelling             int // 0: DCGM_…, 1: renamed, 2: lower-case, 3: in other units
 	uuid, host           string
 	utilRatioIsPercent   bool
 	copyIsRatio          bool
@@ -34,11 +34,11 @@ type dialect struct {
 // dialects from old to new.
 var dialects = []dialect{
 	{spelling: 2, uuid: "uuid", host: "", fraction: "%.6f"},
-	{spelling: 0, uuid: "UUID", host: `,Hostname="n1",DCGM_FI_DRIVER_VERSION="550.54.15"`, fraction: "%.6f"},
+	{spelling: 0, uuid: "UUID", host: `,Hostname="n1",DCGM_FI_DRIVER_VERSION="570.124.06"`, fraction: "%.6f"},
 	{spelling: 1, uuid: "UUID", host: `,hostname="n1"`, fraction: "%g", utilRatioIsPercent: true,
 		everywhere: "# HELP DCGM_FI_DEV_GPU_UTIL_RATIO GPU utilization (in %).\n"},
-	{spelling: 1, uuid: "gpu_uuid", host: `,hostname="n1",DCGM_FI_SYSTEM_DRIVER_VERSION="595.1"`, fraction: "%g", copyIsRatio: true},
-	{spelling: 1, uuid: "uuid", host: `,hostname="n1"`, fraction: "%g", copyIsRatio: true,
+	{spelling: 3, uuid: "gpu_uuid", host: `,hostname="n1",DCGM_FI_SYSTEM_DRIVER_VERSION="595.1"`, fraction: "%g", copyIsRatio: true},
+	{spelling: 3, uuid: "uuid", host: `,hostname="n1"`, fraction: "%g", copyIsRatio: true,
 		everywhere: "DCGM_FI_DEV_FB_FREE_BYTES{gpu=\"0\",uuid=\"GPU-clock\",hostname=\"n1\"} 2.6e+09\n"},
 }
 
@@ -76,16 +76,7 @@ func (a *author) body() []byte {
 		a.board(i)
 	}
 	a.clutter()
-	if a.chance(30) {
-		a.rng.Shuffle(len(a.lines), func(i, j int) { a.lines[i], a.lines[j] = a.lines[j], a.lines[i] })
-	} else {
-		slices.SortStableFunc(a.lines, func(x, y string) int {
-			x, _, _ = strings.Cut(x, "{")
-			y, _, _ = strings.Cut(y, "{")
-			return strings.Compare(x, y)
-		})
-	}
-	return []byte(strings.Join(a.lines, "") + a.dialect.everywhere)
+	return a.shuffled()
 }
 
 // board writes the rows of a GPU: of itself, of its MIG instances, or of both.
@@ -159,7 +150,7 @@ func (a *author) activityFields(withNVML bool) (all []reading) {
 	percent := []string{"0", "3", "19", "20", "21", "39", "40", "41", "87", "100"}
 	nvml, copied := pick(a, percent...), pick(a, append(percent, "101", "4294967295", "NaN")...)
 	switch {
-	case a.dialect.spelling != 1:
+	case a.dialect.spelling == 0 || a.dialect.spelling == 2:
 		nvml = pick(a, nvml, nvml, nvml, nvml, "4294967295", "9223372036854775794", "100.5")
 	case !a.dialect.utilRatioIsPercent:
 		nvml = pick(a, "0", "0.03", "0.19", "0.2", "0.4", "0.87", "1", "NaN")
@@ -210,27 +201,29 @@ func (a *author) rows(common string, all []reading) {
 
 // name spells a field in the dialect; "" where it has no such field.
 func (a *author) name(field string) string {
-	switch {
-	case field == "nvml" && a.dialect.spelling == 1:
-		return "DCGM_FI_DEV_GPU_UTIL_RATIO"
-	case field == "copy" && a.dialect.copyIsRatio:
-		return "DCGM_FI_DEV_MEMORY_UTIL_RATIO"
+	s, name := a.spelled(field)
+	if s == nil {
+		return ""
 	}
-	for _, s := range spellings {
-		if s.field != field {
+	return name
+}
+
+// spelled returns the spelling of a field in the dialect, and its name there; nil where it has
+// none. DCGM 4.7 has other units for some fields, and the names of 4.6 for the rest.
+func (a *author) spelled(field string) (s *spelling, name string) {
+	for i := range spellings {
+		if spellings[i].field != field {
 			continue
 		}
-		names := strings.Fields(s.names)
-		switch {
-		case a.dialect.spelling == 0 || s.kind == "rate" && a.dialect.spelling == 1 || field == "copy" && a.dialect.spelling == 1:
-			return names[0]
-		case a.dialect.spelling == 2 && (field == "nvml" || field == "copy" || s.kind == "rate"):
-			return names[1]
-		case a.dialect.spelling < len(names):
-			return names[a.dialect.spelling]
+		names := strings.Fields(spellings[i].names)
+		for _, column := range []int{a.dialect.spelling, 1} {
+			if column < len(names) && names[column] != "-" && (column == a.dialect.spelling || s == nil && a.dialect.spelling == 3) {
+				s, name = &spellings[i], names[column]
+				break
+			}
 		}
 	}
-	return ""
+	return s, name
 }
 
 // clutter writes lines that say nothing about a GPU's activity or health.

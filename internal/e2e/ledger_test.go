@@ -30,11 +30,17 @@ import (
 // default. Observer may be nil.
 func assemble(t *testing.T, src source.Source, poll time.Duration, observer pipeline.Observer) *pipeline.Pipeline {
 	t.Helper()
+	return assembleFor(t, src, poll, observer, compute.DefaultOptions())
+}
+
+// assembleFor is assemble with the options of judging.
+func assembleFor(t *testing.T, src source.Source, poll time.Duration, observer pipeline.Observer, judging compute.Options) *pipeline.Pipeline {
+	t.Helper()
 	translator, err := translate.New(translate.Options{FallbackHost: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge, err := compute.New(compute.DefaultOptions())
+	judge, err := compute.New(judging)
 	if err != nil {
 		t.Fatal(err)
 	}

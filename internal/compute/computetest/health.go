@@ -13,6 +13,9 @@ func run(history []Reading, holds func(row []float64) bool) int {
 	n := 0
 	for n < len(history) && holds(history[len(history)-1-n].Row) {
 		n++
+		if history[len(history)-n].Returned {
+			break
+		}
 	}
 	return n
 }
@@ -27,12 +30,12 @@ func stuck(history []Reading) bool {
 // steady reports whether the last three readings hold.
 func steady(history []Reading, holds func(row []float64) bool) bool { return run(history, holds) >= 3 }
 
-// restarted returns when the board last started anew in a history that it was in
-// throughout: when a counter fell, or there was no reading for over three minutes.
+// restarted returns when the board last started anew in a history: when a counter fell, there
+// was no reading for over three minutes, it came back, or it was cut or no longer is.
 func restarted(history []Reading) (at time.Time, ever bool) {
-	for i := range history {
-		if i > 0 && history[i].At.Sub(history[i-1].At) > 3*time.Minute {
-			at, ever = history[i].At, true
+	for i, h := range history {
+		if h.Returned || i > 0 && (h.At.Sub(history[i-1].At) > 3*time.Minute || h.Cut != history[i-1].Cut) {
+			at, ever = h.At, true
 		}
 		for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
 			before := math.NaN()
@@ -51,10 +54,10 @@ func restarted(history []Reading) (at time.Time, ever bool) {
 
 // fewerLinks reports whether the last three readings of a history had fewer links than
 // stood in any three readings in a row before each, ten minutes after the board started.
-func fewerLinks(history []Reading, cut bool) bool {
+func fewerLinks(history []Reading) bool {
 	for back := range 3 {
 		past := history[:max(0, len(history)-back)]
-		if len(past) == 0 || cut {
+		if len(past) == 0 || past[len(past)-1].Cut {
 			return false
 		}
 		up := func(i int) float64 { return past[i].Row[canonical.NVLinksActive] }
@@ -89,9 +92,9 @@ func judged(read, worse, milder bool) finding {
 }
 
 // Health returns the state of a board and, by condition, "absent", "clear" or the state
-// that it raises, from all its readings up to this one. A cut board has MIG instances.
-func Health(history []Reading, model string, cut bool, o Options) (state string, found [Conditions]string) {
-	for i, c := range findings(history, model, cut) {
+// that it raises, from all its readings up to this one.
+func Health(history []Reading, model string, o Options) (state string, found [Conditions]string) {
+	for i, c := range findings(history, model) {
 		states := o.States[i]
 		if c.state == "" || states != "crit warn" {
 			c.state = states
@@ -117,9 +120,9 @@ func Health(history []Reading, model string, cut bool, o Options) (state string,
 }
 
 // findings is the table of the conditions, row by row.
-func findings(history []Reading, model string, cut bool) [Conditions]finding {
+func findings(history []Reading, model string) [Conditions]finding {
 	end := history[len(history)-1]
-	row, hot := end.Row, warning(model)
+	row, hot := end.Row, Warning(model)
 	given := func(fields ...canonical.Field) bool {
 		return slices.ContainsFunc(fields, func(f canonical.Field) bool { return !math.IsNaN(row[f]) })
 	}
@@ -162,7 +165,7 @@ func findings(history []Reading, model string, cut bool) [Conditions]finding {
 		one(given(canonical.ClockEvents), steady(history, thermal)),
 		one(given(canonical.ClockEvents), steady(history, bit(128))),
 		one(links, linksRose),
-		one(given(canonical.NVLinksActive, canonical.NVLinkRecoveriesFailed), rose(history, canonical.NVLinkRecoveriesFailed) || fewerLinks(history, cut)),
+		one(given(canonical.NVLinksActive, canonical.NVLinkRecoveriesFailed), rose(history, canonical.NVLinkRecoveriesFailed) || fewerLinks(history)),
 		judged(given(canonical.FabricHealth, canonical.FabricError), steady(history, unhealthy), steady(history, troubled)),
 		one(given(canonical.NVMLUtilization) && profiled(row), stuck(history)),
 	}

@@ -32,12 +32,18 @@ func DefaultOptions() Options {
 	}}
 }
 
-// Reading is one reading of a board: a row of canonical fields, NaN where absent.
+// Reading is one reading of a board: a row of canonical fields, NaN where absent. A history
+// of a board lacks the readings of the source that the board was not in.
 type Reading struct {
 	At  time.Time
 	Row []float64
 	// XIDs are the counts that the board has, none where nobody tells.
 	XIDs []canonical.XIDCount
+	// Cut is set while the board has MIG instances.
+	Cut bool
+	// Returned is set where the board was not in the reading of the source before, though in an
+	// earlier one; Away where such a reading had other boards of its node.
+	Returned, Away bool
 }
 
 func percent(v float64) (float64, bool) { return v * 100, !math.IsNaN(v) }
@@ -173,8 +179,8 @@ func classOf(row []float64, util, low, high float64) string {
 	return "mixed_or_moderate"
 }
 
-// warning is the temperature in °C from which a model is hot.
-func warning(model string) float64 {
+// Warning is the temperature in °C from which a model is hot.
+func Warning(model string) float64 {
 	switch {
 	case strings.Contains(model, "H100"), strings.Contains(model, "H200"):
 		return 95

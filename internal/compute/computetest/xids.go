@@ -33,7 +33,7 @@ func XIDs(history []Reading) Codes {
 	var warned, asked time.Time
 	calm := 0
 	for i, h := range history {
-		if i > 0 && fell(history[:i+1]) {
+		if i > 0 && (fell(history[:i+1]) || h.Away && !wentOn(history[:i+1])) {
 			clear(held)
 		}
 		for _, code := range came(history[:i+1]) {
@@ -147,16 +147,27 @@ func Totals(history []Reading) map[int]int {
 // starts anew.
 func fell(history []Reading) bool {
 	for _, f := range []canonical.Field{canonical.Energy, canonical.ECCSingleBitVolatile, canonical.ECCDoubleBitVolatile} {
-		now := history[len(history)-1].Row[f]
-		before := math.NaN()
-		for _, h := range history[:len(history)-1] {
-			if v := h.Row[f]; !math.IsNaN(v) {
-				before = v
-			}
-		}
-		if before-now > 1 || now == 0 && before > 0 {
+		if before, now := lastTwo(history, f); before-now > 1 || now == 0 && before > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// wentOn reports whether the board's energy shows with the last reading that it did not start
+// anew.
+func wentOn(history []Reading) bool {
+	before, now := lastTwo(history, canonical.Energy)
+	return now >= before
+}
+
+// lastTwo returns the last reading of a field, and the one given last before it; NaN for none.
+func lastTwo(history []Reading, f canonical.Field) (before, now float64) {
+	before, now = math.NaN(), history[len(history)-1].Row[f]
+	for _, h := range history[:len(history)-1] {
+		if v := h.Row[f]; !math.IsNaN(v) {
+			before = v
+		}
+	}
+	return before, now
 }

@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/compute"
+	"github.com/kpulse/kpulse-proxy/internal/expose"
+	"github.com/kpulse/kpulse-proxy/internal/source/exporter"
+)
+
+const (
+	// fewBodies take a few seconds; KPULSE_DIFFERENTIAL says how many others there are to be.
+	fewBodies = 300
+	// chapter is how many bodies a story has: what the reference does grows with its square.
+	chapter = 20
+)
+
+// TestDifferential plays random stories of every dialect through the program's pipeline, on a
+// simulated clock, and holds all series of devices and workloads, in both forms, to the
+// reference. KPULSE_DIFFERENTIAL is how many bodies, after a colon of which seed.
+func TestDifferential(t *testing.T) {
+	t.Parallel()
+	bodies, seed := fewBodies, rand.Uint64()
+	if wanted := os.Getenv("KPULSE_DIFFERENTIAL"); wanted != "" {
+		number, from, seeded := strings.Cut(wanted, ":")
+		var err error
+		if bodies, err = strconv.Atoi(number); err != nil {
+			t.Fatalf("KPULSE_DIFFERENTIAL=%s: %v; give a number such as 100000, or 20:SEED", wanted, err)
+		}
+		if seeded {
+			if seed, err = strconv.ParseUint(from, 10, 64); err != nil {
+				t.Fatalf("KPULSE_DIFFERENTIAL=%s: %v", wanted, err)
+			}
+		}
+	}
+	seen := map[string]int{}
+	for told := 0; told < bodies && !t.Failed(); told += chapter {
+		playStory(t, seed, seen)
+		if t.Failed() {
+			t.Logf("KPULSE_DIFFERENTIAL=%d:%d plays the story that failed", chapter, seed)
+		}
+		seed++
+	}
+	t.Logf("%d bodies, %d series compared", bodies, seen["series"])
+	if bodies < 10*fewBodies {
+		return
+	}
+	for class := range bottlenecks {
+		if seen[class] < 10 {
+			t.Errorf("only %d readings of class %s", seen[class], class)
+		}
+	}
+	for c := range canonical.NumConditions {
+		if seen[c.String()] < 10 && c != canonical.CondXIDRepeated { // it takes the neighbours, which the reference of compute does not have
+			t.Errorf("only %d readings with condition %s", seen[c.String()], c)
+		}
+	}
+}
+
+// judging are the options of a setting for the program.
+func (s *setting) judging() compute.Options {
+	o := compute.DefaultOptions()
+	o.Preset, o.Weights = compute.Custom, canonical.Weights{SM: s.SM, Tensor: s.Tensor, DRAM: s.DRAM, Engine: s.GR}
+	o.MinCoverage = s.MinCoverage / 100
+	if s.Zero {
+		o.Missing = compute.Zero
+	}
+	return o
+}
+
+// playStory plays the story of a seed, until the reference and the program differ. Seen counts
+// what came up.
+func playStory(t *testing.T, seed uint64, seen map[string]int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.prom")
+	synctest.Test(t, func(t *testing.T) {
+		a := &author{rng: rand.New(rand.NewPCG(seed, 26)), speaks: dialects}
+		set := a.setting()
+		s, ref := a.tell(), newChronicle(set, "n")
+		src, err := exporter.New(file, exporter.Options{MaxBody: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := assembleFor(t, src, 0, nil, set.judging())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = p.Run(ctx)
+		}()
+		defer func() { cancel(); <-ended }()
+		writers := map[string]*expose.Writer{}
+		for name, form := range forms {
+			writers[name] = expose.NewWriter(form)
+		}
+		for n := range chapter {
+			time.Sleep(s.gap())
+			body := s.page()
+			if err := os.WriteFile(file, body, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			snap, release, err := p.Read(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]map[string]float64{"full": ref.read(snap.Source.At, body)}
+			want["lean"] = ref.lean(want["full"])
+			for name, w := range writers {
+				var text bytes.Buffer
+				if err := w.Write(&text, snap); err != nil {
+					t.Fatal(err)
+				}
+				if difference := ref.differ(t, text.Bytes(), want[name]); difference != "" {
+					t.Errorf("seed %d, reading %d, %s form\nprogram | reference | series\n%s\nflags %v, body:\n%s", seed, n, name, difference, set.flags, body)
+				}
+			}
+			release()
+			seen["series"] += len(want["full"])
+			if t.Failed() || ref.edge(seen) {
+				return
+			}
+		}
+	})
+}
+
+// edge reports whether a score is at the threshold of a class but for rounding, where either
+// class will do, and counts what came up.
+func (c *chronicle) edge(seen map[string]int) bool {
+	edge := false
+	for _, d := range c.devices {
+		edge = edge || math.Abs(d.utilization-.05) < 1e-9
+		if !d.left.IsZero() {
+			continue
+		}
+		seen[d.class]++
+		for i, f := range d.found {
+			if f != "absent" && f != "clear" && f != "" {
+				seen[canonical.Condition(i).String()]++
+			}
+		}
+	}
+	return edge
+}
+
+// unjudged are the families of ours that are not of devices and workloads, and those that the
+// reference does not know: they have tests of their own.
+var unjudged = []string{"kpulse_source_", "kpulse_host_", "kpulse_build_info", "kpulse_real_utilization_weight", "kpulse_gpu_recommended_action", "kpulse_allocation_energy_joules_total"}
+
+// emptyLabel is one of a series whose value is empty.
+var emptyLabel = regexp.MustCompile(`, [a-z_]+=""`)
+
+// differ lists where the exposition of ours and the reference differ; "" if they agree.
+func (c *chronicle) differ(t *testing.T, text []byte, want map[string]float64) string {
+	t.Helper()
+	parsed, err := parseExposition(text)
+	if err != nil {
+		return err.Error()
+	}
+	got := series{}
+	for name, v := range parsed {
+		if strings.Contains(name, `=""`) { // as a server drops it
+			name = emptyLabel.ReplaceAllString(name, "")
+		}
+		got[name] = v
+	}
+	var out strings.Builder
+	for name, v := range got {
+		if w, is := want[name]; !is && !isUnjudged(name) {
+			fmt.Fprintf(&out, "%g | none | %s\n", v, name)
+		} else if is && math.Abs(v-w) > slack(name, w) {
+			fmt.Fprintf(&out, "%g | %g | %s\n", v, w, name)
+		}
+	}
+	for name, w := range want {
+		if _, is := got[name]; !is {
+			fmt.Fprintf(&out, "none | %g | %s\n", w, name)
+		}
+	}
+	return out.String()
+}
+
+func isUnjudged(series string) bool {
+	for _, family := range unjudged {
+		if strings.Contains(series, `__name__="`+family) {
+			return true
+		}
+	}
+	return false
+}
+
+// slack is by how much a value may be off by rounding: the shares of a second are whole
+// microseconds, utilized seconds whole nanoseconds in each reading.
+func slack(series string, v float64) float64 {
+	if strings.Contains(series, "kpulse_allocation_") {
+		return chapter * 2e-6
+	}
+	return chapter * 1e-9 * max(1, math.Abs(v))
+}

@@ -182,7 +182,12 @@ func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool
 	now := ""
 	for _, key := range present {
 		d := c.devices[key]
-		now += fmt.Sprintf("%s %v %v;", key, d.implied, d.holders)
+		var holders []string // in any order
+		for _, w := range d.holders {
+			holders = append(holders, fmt.Sprintf("%q", w))
+		}
+		slices.Sort(holders)
+		now += fmt.Sprintf("%s %v %v;", key, d.implied, holders)
 	}
 	if now == c.before { // a reading of others says nothing of those before it
 		c.measure()

@@ -1,0 +1,388 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
+	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+)
+
+// A day of a node, on a simulated clock: what an exporter says at each tick, and what the
+// ledger must hold in the end, are both functions of the tick.
+
+const (
+	dayTick   = 15 * time.Second // between two scrapes
+	dayTicks  = 24 * 240         // of a day
+	dayBoards = 4
+	// dayLimit is the longest time that a reading stands for: DESIGN's 5 minutes.
+	dayLimit = 5 * time.Minute
+)
+
+// dayLoad is what a board does for five minutes at a time: the values of SM, tensor, DRAM and
+// graphics engine activity, and the class and score that they come to by the preset ai.
+type dayLoad struct {
+	values [4]float64
+	class  string
+	score  float64
+}
+
+var dayLoads = []dayLoad{
+	{[4]float64{0, 0, 0, 0}, "idle", 0},
+	{[4]float64{.9, .7, .2, .9}, "tensor_heavy_compute", .35*.9 + .35*.7 + .2*.2 + .1*.9},
+	{[4]float64{.6, .2, .3, .9}, "tensor_compute", .35*.6 + .35*.2 + .2*.3 + .1*.9},
+	{[4]float64{.9, 0, .2, .9}, "compute_heavy", .35*.9 + .2*.2 + .1*.9},
+	{[4]float64{.3, 0, .6, .8}, "memory_bound", .35*.3 + .2*.6 + .1*.8},
+	{[4]float64{.1, 0, .1, .1}, "low_utilization", .35*.1 + .2*.1 + .1*.1},
+}
+
+// loadAt is what a board does at a tick.
+func loadAt(board, tick int) dayLoad { return dayLoads[(board+tick/20)%len(dayLoads)] }
+
+// isThere reports whether a board is in the exporter's answer: the third is away for ten
+// minutes in each third hour, and for two hours of the afternoon.
+func isThere(board, tick int) bool {
+	return board != 2 || tick%720 >= 40 && (tick < 14*240 || tick >= 16*240)
+}
+
+// partsOf are the labels of what a board is cut into: the last one, in the morning, into other
+// instances each hour; "" is the board itself.
+func partsOf(board, tick int) []string {
+	if board != 3 || tick < 6*240 || tick >= 12*240 {
+		return []string{""}
+	}
+	hour := tick / 240
+	return []string{
+		fmt.Sprintf(`,GPU_I_PROFILE="1g.10gb",GPU_I_ID="%d"`, hour%5),
+		fmt.Sprintf(`,GPU_I_PROFILE="3g.40gb",GPU_I_ID="%d"`, 5+hour%3),
+	}
+}
+
+// holdersOf are who has a part of a board: a pod of five minutes, beside it on the first board
+// one of seven, and a job of half an hour on the second. Nobody has the last one in the evening.
+func holdersOf(board, part, tick int) []string {
+	pod := func(every int) string {
+		return fmt.Sprintf(`,namespace="ml",pod="train-%d-%d-%d-%d",container="main"`, every, board, part, tick/every)
+	}
+	switch {
+	case board == 0:
+		return []string{pod(20), pod(28)}
+	case board == 1:
+		return []string{fmt.Sprintf(`,hpc_job="%d"`, 1000+tick/120)}
+	case board == 3 && tick > 20*240:
+		return []string{""}
+	}
+	return []string{pod(20)}
+}
+
+// fault is what is wrong with the exporter at a tick; "" for nothing. Each hour it fails for some
+// ticks, and is away for twenty minutes of the night.
+func fault(tick int) string {
+	switch {
+	case tick >= 4*240 && tick < 4*240+80, tick%240 == 100:
+		return "gone"
+	case tick%240 == 101:
+		return "<html>502 Bad Gateway</html>\n"
+	case tick%240 == 150:
+		return "{}\n"
+	}
+	return ""
+}
+
+// dayPage is what the exporter says at a tick.
+func dayPage(tick int) []byte {
+	var page []byte
+	row := func(name, labels string, v float64) { page = fmt.Appendf(page, "%s{%s} %g\n", name, labels, v) }
+	for board := range dayBoards {
+		if !isThere(board, tick) {
+			continue
+		}
+		load := loadAt(board, tick)
+		for part, cut := range partsOf(board, tick) {
+			for _, holder := range holdersOf(board, part, tick) {
+				labels := fmt.Sprintf(`gpu="%d",UUID="GPU-%d",modelName="NVIDIA H100 80GB HBM3",Hostname="n"%s%s`, board, board, cut, holder)
+				for i, name := range []string{"DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"} {
+					row(name, labels, load.values[i])
+				}
+				row("DCGM_FI_DEV_GPU_TEMP", labels, 50+float64(tick%240/200*49))
+				row("DCGM_FI_DEV_XID_ERRORS", labels, []float64{0, 13, 31, 43}[tick/240%4])
+				row("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", labels, 1e6*float64(tick))
+			}
+		}
+	}
+	return append(page, "# the end\n"...)
+}
+
+// truth is what the ledger must hold after a day, by what the script says.
+type truth struct {
+	observed, utilized map[string]float64 // by board, and instances as one
+	classes            map[string]float64 // by board and class
+	held               float64            // seconds of all who had something
+}
+
+// dayTruth goes through the ticks. The part of a gap beyond the limit counts nowhere, and neither
+// does the time before a part is there.
+func dayTruth() truth {
+	want := truth{map[string]float64{}, map[string]float64{}, map[string]float64{}, 0}
+	last, read := 0, -1 // the program reads the first page before anybody asks
+	for tick := range dayTicks {
+		if fault(tick) != "" {
+			continue
+		}
+		seconds := min(time.Duration(tick-read)*dayTick, dayLimit).Seconds()
+		for board := range dayBoards {
+			if isThere(board, tick) && isThere(board, last) {
+				want.spend(board, tick, last, seconds)
+			}
+		}
+		last, read = tick, tick
+	}
+	return want
+}
+
+// spend adds what the parts of a board did that were there at both ticks. A board is there while
+// it is cut, too, but nobody has it.
+func (w *truth) spend(board, tick, last int, seconds float64) {
+	name, load := fmt.Sprint(board), loadAt(board, tick)
+	if now, before := partsOf(board, tick), partsOf(board, last); now[0] != "" && before[0] == "" {
+		w.held += seconds // of who had the board until then
+	}
+	for part, cut := range partsOf(board, tick) {
+		was := slices.Contains(partsOf(board, last), cut)
+		if cut != "" && !was {
+			continue
+		}
+		w.observed[name] += seconds
+		w.utilized[name] += seconds * load.score
+		w.classes[name+" "+load.class] += seconds
+		if was && holdersOf(board, part, last)[0] != "" {
+			w.held += seconds
+		}
+	}
+}
+
+// TestDay lives a day in each form, with a scraper, the terminal's client, rules, reloads, faults, and
+// workloads and instances that come and go. What the scraper saw last of every counter sums to
+// what the script says, and nothing grows with the hours: the program forgets.
+func TestDay(t *testing.T) {
+	for _, form := range []string{"lean", "full"} {
+		t.Run(form, func(t *testing.T) { liveDay(t, form) })
+	}
+}
+
+func liveDay(t *testing.T, form string) {
+	dir := t.TempDir()
+	page, config := filepath.Join(dir, "page.prom"), filepath.Join(dir, "config.yml")
+	write(t, config, "preset: ai\n")
+	write(t, page, string(dayPage(0)))
+	rules := filepath.Join(dir, "day.rules.yml")
+	write(t, rules, "groups:\n- name: day\n  interval: 1m\n  rules:\n  - record: node:held:seconds\n    expr: sum(kpulse_allocation_seconds_total)\n")
+	synctest.Test(t, func(t *testing.T) {
+		opts := configured(t, "", nil, "--source="+page, "--config.file="+config, "--rules.file="+rules, "--series="+form,
+			"--poll=20s", "--web.enable-lifecycle") // it never reads between two scrapes, of which the script knows nothing
+		p, err := assemble(opts, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.run(ctx) }()
+		web := client.ForHandler(p.handler)
+		past := history.NewHistory()
+		d := &day{t: t, web: web, past: past, seen: map[string]float64{}, before: map[string]float64{}, files: []string{page, config}}
+		for tick := range dayTicks {
+			d.live(tick)
+		}
+		d.check(dayTruth(), form)
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// day is who lives it.
+type day struct {
+	t     *testing.T
+	web   *http.Client
+	files []string           // the exporter's page, and the config file
+	past  *history.History   // the terminal's
+	seen  map[string]float64 // what was last seen of every counter of seconds
+	// before is what it had when it began again from 0: its device was away for over an hour.
+	before map[string]float64
+	first  usage // after 13 hours
+}
+
+// usage is what must not grow.
+type usage struct{ heap, goroutines, descriptors, series int }
+
+// live is a tick: the exporter says something else, and the scraper comes.
+func (d *day) live(tick int) {
+	time.Sleep(dayTick)
+	if text := fault(tick); text == "gone" {
+		_ = os.Remove(d.files[0])
+	} else if text != "" {
+		write(d.t, d.files[0], text)
+	} else {
+		write(d.t, d.files[0], string(dayPage(tick)))
+	}
+	if tick%120 == 60 { // each half an hour: another setting, which leaves the scores as they are
+		write(d.t, d.files[1], fmt.Sprintf("preset: ai\nxid_hold: %dh\n", 1+tick/120))
+		if status, text := d.ask(http.MethodPost, "/-/reload"); status != http.StatusOK {
+			d.t.Fatalf("tick %d: reload: %d %s", tick, status, text)
+		}
+	}
+	status, text := d.ask(http.MethodGet, "/metrics")
+	if failed := status != http.StatusOK; failed != (fault(tick) != "") {
+		d.t.Fatalf("tick %d: status %d: %s", tick, status, text)
+	}
+	if tick%4 == 0 {
+		d.past.Add(client.Fetch(d.t.Context(), client.Target{URL: client.InProcess, Client: d.web}))
+		d.past.Forget(time.Now())
+	}
+	series := d.note(text)
+	switch tick {
+	case 13 * 240: // from here on the terminal has all the hours that it keeps
+		d.first = d.usage(series)
+	case 22 * 240:
+		d.compare(d.usage(series))
+	}
+}
+
+// ask returns the status and the text of an answer.
+func (d *day) ask(method, path string) (int, string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, "http://localhost:0"+path, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	res, err := d.web.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// note keeps what a scrape says of counters of seconds, and returns how many series it has.
+func (d *day) note(text string) (series int) {
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "} ")
+		if !ok || !strings.HasPrefix(line, "kpulse_") {
+			continue
+		}
+		series++
+		if family, _, _ := strings.Cut(name, "{"); !strings.HasSuffix(family, "_seconds_total") {
+			continue
+		}
+		var v float64
+		if _, err := fmt.Sscan(value, &v); err != nil {
+			d.t.Fatalf("%s: %v", line, err)
+		}
+		if v < d.seen[name] {
+			d.before[name] += d.seen[name]
+		}
+		d.seen[strings.Clone(name)] = v // a part of text would keep all of it
+	}
+	return series
+}
+
+// usage is taken while nothing goes on.
+func (d *day) usage(series int) usage {
+	runtime.GC()
+	runtime.GC() // for what finalizers kept
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	files, _ := os.ReadDir("/proc/self/fd") // none elsewhere
+	return usage{int(memory.HeapAlloc), runtime.NumGoroutine(), len(files), series}
+}
+
+// compare holds what is used after nine hours more to what was used at first.
+func (d *day) compare(now usage) {
+	d.t.Logf("after 13 h %+v, after 22 h %+v", d.first, now)
+	const garbage = 1 << 20 // the counters that the test itself keeps are some hundred bytes each
+	if grown := now.heap - d.first.heap - 300*len(d.seen); grown > garbage {
+		d.t.Errorf("the heap grew by %d KiB in 9 hours", grown>>10)
+	}
+	if now.goroutines > d.first.goroutines || now.descriptors > d.first.descriptors {
+		d.t.Errorf("%d goroutines and %d descriptors, at first %d and %d", now.goroutines, now.descriptors, d.first.goroutines, d.first.descriptors)
+	}
+	if now.series > d.first.series*5/4 {
+		d.t.Errorf("%d series, at first %d", now.series, d.first.series)
+	}
+}
+
+// check holds the sums of what was seen to the truth.
+func (d *day) check(want truth, form string) {
+	got := truth{map[string]float64{}, map[string]float64{}, map[string]float64{}, 0}
+	allocated := 0.0
+	for name, v := range d.seen {
+		v += d.before[name]
+		family, labels, _ := strings.Cut(name, "{")
+		board := labelIn(labels, "gpu")
+		implied := board == "3" && labelIn(labels, "mig_instance") == "" // while it is cut
+		switch family {
+		case "kpulse_gpu_real_utilization_seconds_total":
+			got.utilized[board] += v
+		case "kpulse_gpu_workload_class_seconds_total":
+			if class := labelIn(labels, "class"); v != 0 && !(implied && class == "unknown") {
+				got.classes[board+" "+class] += v
+				got.observed[board] += v
+			}
+		case "kpulse_allocation_seconds_total":
+			got.held += v
+		case "kpulse_allocation_class_seconds_total":
+			allocated += v
+		}
+	}
+	within := func(what string, got, want, slack float64) {
+		if math.Abs(got-want) > slack {
+			d.t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	for board := range want.observed {
+		within("observed of "+board, got.observed[board], want.observed[board], 1e-6)
+		within("utilized of "+board, got.utilized[board], want.utilized[board], 1e-4)
+	}
+	for class := range want.classes {
+		within("class "+class, got.classes[class], want.classes[class], 1e-6)
+	}
+	if len(got.classes) != len(want.classes) {
+		d.t.Errorf("classes %v, want %v", got.classes, want.classes)
+	}
+	within("held", got.held, want.held, 1e-3)
+	if form == "full" { // what a young counter has is not served in the lean form when its workload goes
+		within("held, by class", allocated, want.held, 1e-3)
+	}
+}
+
+// labelIn returns the value of a label in the text of a label block.
+func labelIn(labels, name string) string {
+	_, rest, ok := strings.Cut(","+labels, ","+name+`="`)
+	if value, _, _ := strings.Cut(rest, `"`); ok {
+		return value
+	}
+	return ""
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

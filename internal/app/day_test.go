@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
 )
@@ -177,6 +178,7 @@ func (w *truth) spend(board, tick, last int, seconds float64) {
 // workloads and instances that come and go. What the scraper saw last of every counter sums to
 // what the script says, and nothing grows with the hours: the program forgets.
 func TestDay(t *testing.T) {
+	slow.Test(t)
 	for _, form := range []string{"lean", "full"} {
 		t.Run(form, func(t *testing.T) { liveDay(t, form) })
 	}

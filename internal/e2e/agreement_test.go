@@ -16,11 +16,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
-<<<<<<< HEAD
 	"github.com/kpulse/kpulse-proxy/internal/slow"
-	"github.com/prometheus/prometheus/model/labels"
-=======
->>>>>>> b6b2b93 (Hold all series of devices and workloads to the reference over random stories, in both forms)
 	"github.com/prometheus/prometheus/model/textparse"
 )
 

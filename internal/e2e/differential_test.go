@@ -23,7 +23,7 @@ import (
 
 const (
 	// fewBodies take a few seconds; KPULSE_DIFFERENTIAL says how many others there are to be.
-	fewBodies = 300
+	fewBodies = 200
 	// chapter is how many bodies a story has: what the reference does grows with its square.
 	chapter = 20
 )

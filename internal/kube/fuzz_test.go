@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,23 @@ func FuzzWorkloadLabel(f *testing.F) {
 		}
 		if b, err := json.Marshal(map[string]string{l.Key: l.Kind}); err != nil || strings.Contains(string(b), `\u`) {
 			t.Errorf("%q: %s", text, b)
+		}
+	})
+}
+
+// FuzzSelector: what is read of a selector is read again as the same, and selects something.
+func FuzzSelector(f *testing.F) {
+	for _, text := range []string{DefaultSelector, "x in (a, or),!y", "or or or", "a=b or c!=d,e", "x in (a", " or ", "a==b or a notin (c)"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		selectors, err := ParseSelector(text)
+		if err != nil {
+			return
+		}
+		again, err := ParseSelector(strings.Join(selectors, " or "))
+		if err != nil || !slices.Equal(again, selectors) || slices.Contains(selectors, "") {
+			t.Errorf("%q is %q, and that %q: %v", text, selectors, again, err)
 		}
 	})
 }

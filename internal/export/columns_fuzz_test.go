@@ -1,0 +1,45 @@
+package export
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// FuzzColumns: a choice is of columns that there are, in the order in which it names them, or it
+// is refused with what is wrong in it.
+func FuzzColumns(f *testing.F) {
+	f.Add("default", "job")
+	f.Add("all+", "")
+	f.Add(" timestamp , gpu_id,,real_util_pct", "a")
+	f.Add("timestamp,nonsense", "timestamp")
+	f.Fuzz(func(t *testing.T, spec, job string) {
+		chosen, err := ParseColumns(spec, []string{job})
+		if err != nil {
+			if unknown, is := errors.AsType[*UnknownColumns](err); len(chosen) > 0 || is && (len(unknown.Names) == 0 || len(unknown.Known) == 0) {
+				t.Errorf("%d columns beside %v", len(chosen), err)
+			}
+			return
+		}
+		if len(chosen) == 0 {
+			t.Error("neither a column nor an error")
+		}
+		if spec == "default" || spec == "all" || spec == "all+" {
+			return
+		}
+		var names []string
+		for name := range strings.SplitSeq(spec, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+		if len(names) != len(chosen) {
+			t.Fatalf("%d columns of %d names", len(chosen), len(names))
+		}
+		for i, c := range chosen {
+			if c.Name != names[i] {
+				t.Errorf("column %d is %q, want %q", i, c.Name, names[i])
+			}
+		}
+	})
+}

@@ -1,15 +1,7 @@
 package e2e
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
 )
 
 // TestAlive asks proxies as the health check of a container does: one that asks for a
@@ -128,29 +121,7 @@ func checkAlive(t *testing.T, exit int, says string, flags ...string) {
 // writeCertificate writes a key and a certificate of a node, signed by itself.
 func writeCertificate(t *testing.T, file string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "node"}, DNSNames: []string{"node"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text bytes.Buffer
-	for _, block := range []*pem.Block{{Type: "CERTIFICATE", Bytes: certificate}, {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := pem.Encode(&text, block); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(file, e2etest.Certificate(t, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

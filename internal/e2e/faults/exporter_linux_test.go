@@ -1,8 +1,10 @@
 package faults
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,7 +42,9 @@ type exporter struct {
 	address  string
 	answer   atomic.Value // answer
 	requests atomic.Int64
+	tls      *tls.Config      // that it speaks TLS with; nil for plain HTTP
 	server   *httptest.Server // nil while nobody listens
+	raw      net.Listener     // in the place of server, of one that speaks no HTTP
 }
 
 // exporters counts those that were started, for their addresses.
@@ -68,11 +72,47 @@ func (e *exporter) listen(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.address = l.Addr().String()
-	e.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e.server = &httptest.Server{Listener: l, Config: &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.requests.Add(1)
 		e.answer.Load().(answer)(w, r)
 	})}}
-	e.server.Start()
+	if e.tls == nil {
+		e.server.Start()
+		return
+	}
+	e.server.TLS = e.tls.Clone()
+	e.server.StartTLS()
+}
+
+// secures has it speak TLS from now on, in another way than before.
+func (e *exporter) secures(t *testing.T, c *tls.Config) {
+	t.Helper()
+	e.leave()
+	e.tls = c
+	e.listen(t)
+}
+
+// speaks has f answer on each connection from the first byte on, in the place of HTTP.
+func (e *exporter) speaks(t *testing.T, f func(net.Conn)) {
+	t.Helper()
+	e.leave()
+	l, err := net.Listen("tcp", e.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.raw = l
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				f(c)
+			}()
+		}
+	}()
 }
 
 // leave has it go: who connects is refused.
@@ -81,6 +121,10 @@ func (e *exporter) leave() {
 		e.server.CloseClientConnections()
 		e.server.Close()
 		e.server = nil
+	}
+	if e.raw != nil {
+		_ = e.raw.Close()
+		e.raw = nil
 	}
 }
 
@@ -92,7 +136,12 @@ func (e *exporter) hangUp() {
 }
 
 // url is what the program is told to read.
-func (e *exporter) url() string { return "http://" + e.address + "/metrics" }
+func (e *exporter) url() string {
+	if e.tls != nil {
+		return "https://" + e.address + "/metrics"
+	}
+	return "http://" + e.address + "/metrics"
+}
 
 // says answers with a page.
 func says(text string) answer {
@@ -120,35 +169,40 @@ func status(code int, headers ...string) answer {
 	}
 }
 
-// bytes answers with these, and closes the connection.
-func bytes(wire string) answer {
-	return hijack(func(c net.Conn) { _, _ = io.WriteString(c, wire) })
+// wire answers with these, and closes the connection.
+func wire(text string) answer {
+	return hijack(func(c net.Conn) { _, _ = io.WriteString(c, text) })
 }
 
 // resets answers with these bytes, and resets the connection.
-func resets(wire string) answer {
+func resets(begin string) answer {
 	return hijack(func(c net.Conn) {
-		_, _ = io.WriteString(c, wire)
+		_, _ = io.WriteString(c, begin)
 		_ = c.(*net.TCPConn).SetLinger(0)
 	})
 }
 
 // drips answers with these bytes, and then with one after the other until the client leaves.
-func drips(wire string, each time.Duration) answer {
+func drips(begin string, each time.Duration) answer {
 	return hijack(func(c net.Conn) {
-		for _, err := io.WriteString(c, wire); err == nil; time.Sleep(each) {
+		for _, err := io.WriteString(c, begin); err == nil; time.Sleep(each) {
 			_, err = io.WriteString(c, "#")
 		}
 	})
 }
 
 // hangs answers with these bytes, and nothing more until the client leaves.
-func hangs(wire string) answer {
+func hangs(begin string) answer {
 	return hijack(func(c net.Conn) {
-		_, _ = io.WriteString(c, wire)
-		_ = c.SetReadDeadline(time.Now().Add(e2etest.Patience))
-		_, _ = c.Read(make([]byte, 1))
+		_, _ = io.WriteString(c, begin)
+		untilItLeaves(c)
 	})
+}
+
+// untilItLeaves waits until the other side closes a connection.
+func untilItLeaves(c net.Conn) {
+	_ = c.SetReadDeadline(time.Now().Add(e2etest.Patience))
+	_, _ = io.Copy(io.Discard, c)
 }
 
 // hijack has f answer on the bare connection, which it closes.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"crypto/x509"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,13 +18,24 @@ type fault struct {
 	// exporter's.
 	flags  []string
 	config string
+	files  map[string]string // of the folder that it runs in
+	env    []string          // further variables
+	shell  string            // what a shell does before it becomes the program
 	// cold is for what is so from the start: the program has had no reading before, and
 	// gets none afterwards.
 	cold bool
 	// begin inflicts it, by default as exporter says, and end takes it away, by default by an exporter that is well.
 	begin, end func(*world)
 	exporter   answer
-	// exit is the code with which a program ends that is not to start.
+	// headers are those of all requests, as pairs of name and value.
+	headers []string
+	// each is done, and asks are asked, before each scrape.
+	each func(*world)
+	asks []ask
+	// shows changes the certificate that the exporter shows, of a fault of TLS.
+	shows func(*x509.Certificate)
+	// exit is the code with which the program ends instead of serving, as it meets the fault at
+	// its start.
 	exit int
 	// late is for scrapes that the fault has run out of time: they have half a second.
 	late bool
@@ -47,12 +59,14 @@ type seen struct {
 	// says is in the answer of /metrics: lines of its series, or the words of a failure, which the
 	// log and the landing page have too.
 	says []string
-	// lacks is in no answer of /metrics.
+	// lacks is in no answer of /metrics, and not in the log or on the landing page.
 	lacks []string
 	// twice is a line of a series that the exporter gave before. It passes: a server takes the first.
 	twice string
 	// log, page and metrics are in the log, on the landing page, and on /-/metrics.
 	log, page, metrics []string
+	// rises are series of /-/metrics that come to be above 0.
+	rises []string
 }
 
 // group are the faults of one kind.
@@ -67,6 +81,14 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"upstream", "The exporter, or what is between us and it.", startScraped, upstreamFaults()},
+		{"TLS", "The exporter speaks TLS; we trust its certificate, and those of the same names that have other faults.", startSecured, tlsFaults()},
+		{"clock", "Times that are wrong, and processes for which time stands still.", startScraped, clockFaults()},
+		{"load", "Clients, in numbers or of bad manners.", startScraped, loadFaults()},
+		{"child", "The program drives dcgmi.", startDriven, childFaults()},
+		{"file", "Files that the program reads and writes.", startScraped, fileFaults()},
+		{"resource", "What the machine gives the program.", startScraped, resourceFaults()},
+		{"security", "Clients and exporters that mean harm.", startScraped, securityFaults()},
+		{"rules", "Rules that the program evaluates.", startScraped, ruleFaults()},
 	}
 }
 
@@ -82,6 +104,10 @@ func TestFaults(t *testing.T) {
 				}
 				t.Run(f.does, func(t *testing.T) {
 					t.Parallel()
+					if f.exit != 0 {
+						refuse(t, f)
+						return
+					}
 					run(g.start(t, f))
 				})
 			}
@@ -100,6 +126,9 @@ func run(w *world) {
 	taken := w.usage()
 	if !w.fault.cold {
 		w.begin()
+	}
+	if w.exporter == nil {
+		w.settle()
 	}
 	for range w.scrapes() {
 		w.check()

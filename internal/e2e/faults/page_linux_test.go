@@ -66,6 +66,12 @@ func (f fault) scraper() string {
 	if says := code(f.seen.says...); says != "" {
 		said += ": " + says
 	}
+	for _, a := range f.asks {
+		said += "; " + code(a.shown()) + ": " + a.status
+	}
+	if f.words != "" {
+		said += "; " + f.words
+	}
 	if len(f.seen.lacks) > 0 {
 		said += "; without " + code(f.seen.lacks...)
 	}
@@ -85,6 +91,9 @@ func (f fault) pages() string {
 		if len(p.texts) > 0 {
 			parts = append(parts, p.where+": "+code(p.texts...))
 		}
+	}
+	if len(f.seen.rises) > 0 {
+		parts = append(parts, "above 0 comes: "+code(f.seen.rises...))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -50,7 +50,7 @@ func pageFaults() []fault {
 		{does: "answers blank lines alone", exporter: says("\n\n\n"), seen: empty},
 		{does: "has metrics of no GPU", exporter: says("node_load1 1\n"), seen: seen{says: []string{"node_load1 1", counted("devices", 0)}, page: []string{"● no GPU"}}},
 		{does: "calls its page HTML", exporter: with(reading(during), "Content-Type", "text/html"), seen: well},
-		{does: "calls its page nothing", exporter: bytes("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + itoa(len(reading(during))) + "\r\n\r\n" + reading(during)), seen: well},
+		{does: "calls its page nothing", exporter: wire("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + itoa(len(reading(during))) + "\r\n\r\n" + reading(during)), seen: well},
 		{does: "calls its page what is no type", exporter: with(reading(during), "Content-Type", ";;;"), seen: well},
 		{does: "speaks OpenMetrics", exporter: with(reading(during)+"# EOF\n", "Content-Type", "application/openmetrics-text; version=1.0.0"), seen: well},
 		{does: "has no newline at its end", exporter: says(strings.TrimSuffix(reading(during), "\n")), seen: seen{says: []string{temperature(during), `DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-1"} 300`}}},

@@ -37,10 +37,10 @@ func connectionFaults() []fault {
 			seen: refused(source.Unreachable, "connection refused", "check that dcgm-exporter runs there")},
 		{does: "its name does not resolve", cold: true, flags: []string{"--source=http://exporter..invalid:9400/metrics"}, // a name that no server is asked for
 			seen: refused(source.Unreachable, "the name exporter..invalid does not resolve", "getent hosts")},
-		{does: "closes the connection instead of an answer", exporter: bytes(""), seen: early},
+		{does: "closes the connection instead of an answer", exporter: wire(""), seen: early},
 		{does: "resets the connection instead of an answer", exporter: resets(""), seen: early},
 		{does: "resets the connection within its header", exporter: resets(header), seen: early},
-		{does: "answers what is no HTTP", exporter: bytes("SSH-2.0-OpenSSH_9.6\r\n"), seen: refused(source.Broken, "malformed HTTP")},
+		{does: "answers what is no HTTP", exporter: wire("SSH-2.0-OpenSSH_9.6\r\n"), seen: refused(source.Broken, "malformed HTTP")},
 		{does: "accepts, and never answers", exporter: hangs(""), late: true, seen: tooLate("did not answer within")},
 		{does: "hangs within its header", exporter: hangs(header), late: true, seen: tooLate("did not answer within")},
 		{does: "hangs within its page", exporter: hangs(header + "\r\n" + reading(during)), late: true, seen: tooLate("did not answer within")},
@@ -66,7 +66,7 @@ func statusFaults() []fault {
 		{does: "answers 429", exporter: status(429, "Retry-After", "3600"), seen: bad("429 Too Many Requests")},
 		{does: "answers 500", exporter: status(500), seen: refused(source.BadStatus, "HTTP 500 Internal Server Error", "see the exporter's log")},
 		{does: "answers 503", exporter: status(503), seen: refused(source.BadStatus, "HTTP 503 Service Unavailable", "the exporter is starting or has too many scrapers")},
-		{does: "answers 999", exporter: bytes("HTTP/1.1 999 Whatever\r\nContent-Length: 0\r\n\r\n"), seen: bad("999")},
+		{does: "answers 999", exporter: wire("HTTP/1.1 999 Whatever\r\nContent-Length: 0\r\n\r\n"), seen: bad("999")},
 		{does: "redirects to itself", exporter: status(302, "Location", "/metrics"), seen: refused(source.BadStatus, "redirect")},
 		{does: "redirects to a file", exporter: status(302, "Location", "file:///etc/passwd"), seen: refused(source.BadStatus)},
 		{does: "is this proxy itself", cold: true, begin: func(w *world) { w.exporter.leave() }, flags: []string{"--web.listen-address=ADDRESS"},
@@ -81,14 +81,14 @@ func transferFaults() []fault {
 	packed := gzipped(page)
 	gzip := "Content-Encoding: gzip\r\n"
 	return []fault{
-		{does: "ends before its Content-Length", exporter: bytes(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
-		{does: "ends within a chunk", exporter: bytes(header + "Transfer-Encoding: chunked\r\n\r\n1000\r\n" + page), seen: cut},
-		{does: "ends before the last chunk", exporter: bytes(header + "Transfer-Encoding: chunked\r\n\r\n" + chunk(page)), seen: cut},
-		{does: "sends a chunk of no length", exporter: bytes(header + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n" + page), seen: cut},
+		{does: "ends before its Content-Length", exporter: wire(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
+		{does: "ends within a chunk", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\n1000\r\n" + page), seen: cut},
+		{does: "ends before the last chunk", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\n" + chunk(page)), seen: cut},
+		{does: "sends a chunk of no length", exporter: wire(header + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n" + page), seen: cut},
 		{does: "resets the connection within its page", exporter: resets(header + "Content-Length: 1000\r\n\r\n" + page), seen: cut},
-		{does: "has two lengths", exporter: bytes(header + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
-		{does: "has a negative length", exporter: bytes(header + "Content-Length: -1\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
-		{does: "announces more than --source.max-body", exporter: bytes(header + "Content-Length: 99999999999\r\n\r\n" + page), seen: refused(source.TooLarge, "--source.max-body")},
+		{does: "has two lengths", exporter: wire(header + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
+		{does: "has a negative length", exporter: wire(header + "Content-Length: -1\r\n\r\n" + page), seen: refused(source.Broken, "Content-Length")},
+		{does: "announces more than --source.max-body", exporter: wire(header + "Content-Length: 99999999999\r\n\r\n" + page), seen: refused(source.TooLarge, "--source.max-body")},
 		{does: "sends more than --source.max-body", flags: []string{"--source.max-body=1MiB"}, exporter: says(strings.Repeat(page, 20_000)), keeps: 2 << 20,
 			seen: refused(source.TooLarge, "over the limit of 1MiB", "raise --source.max-body=2MiB")},
 		{does: "sends gzip that unpacks to more than --source.max-body", flags: []string{"--source.max-body=1MiB"}, keeps: 2 << 20,
@@ -100,7 +100,7 @@ func transferFaults() []fault {
 		{does: "packs its page twice", exporter: with(gzipped(packed), "Content-Encoding", "gzip"), seen: refused(source.NotMetrics, "no line of the body is a metric")},
 		{does: "packs its page in a way that was not asked for", exporter: with("\x1b\x0e\x00\xf8%\x00\xc2\xa2\x84H", "Content-Encoding", "br"), seen: seen{status: 502, says: []string{"URL"}, kind: source.NotMetrics}},
 		{does: "speaks HTTP/1.0, and ends a line by closing", heldBy: "e2e.TestLineThatMayBeCut", words: "200 without the line that may be cut, which is counted"},
-		{does: "packs its page without being well otherwise", exporter: bytes("HTTP/1.1 200 OK\r\n" + gzip + "Content-Length: " + itoa(len(packed)) + "\r\n\r\n" + packed),
+		{does: "packs its page without being well otherwise", exporter: wire("HTTP/1.1 200 OK\r\n" + gzip + "Content-Length: " + itoa(len(packed)) + "\r\n\r\n" + packed),
 			seen: seen{says: []string{temperature(during)}}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,41 +22,65 @@ import (
 type world struct {
 	*testing.T
 	fault    fault
-	exporter *exporter
+	exporter *exporter // nil where the program drives dcgmi
+	dcgmi    string    // the program that it drives
 	child    *e2etest.Child
-	url      string // of the source, as the program shows it
-	dir      string // of its own
-	scraped  int    // how many scrapes there were since the fault began
-	failed   int    // how many of them failed
-	finally  func() // looks at what the program left behind once it ended
+	url      string   // of the source, as the program shows it
+	dir      string   // of its own
+	scraped  int      // how many scrapes there were since the fault began
+	failed   int      // how many of them failed
+	headers  []string // of all requests, as pairs
+	finally  func()   // looks at what the program left behind once it ended
 }
 
 // startScraped starts a program that reads an exporter, once for each scrape.
 func startScraped(t *testing.T, f fault) *world {
 	t.Helper()
-	w := &world{T: t, fault: f, exporter: startExporter(t), dir: t.TempDir()}
-	w.url = w.exporter.url()
+	return startAt(t, f, startExporter(t))
+}
+
+// startAt starts one that reads this exporter.
+func startAt(t *testing.T, f fault, e *exporter) *world {
+	t.Helper()
+	w := newWorld(t, f, e)
+	if f.cold {
+		w.begin()
+	}
+	w.start(append(os.Environ(), f.env...), w.flags()...)
+	return w
+}
+
+// newWorld is one whose program is not started.
+func newWorld(t *testing.T, f fault, e *exporter) *world {
+	t.Helper()
+	w := &world{T: t, fault: f, exporter: e, dir: t.TempDir(), url: e.url(), headers: f.headers}
+	for name, text := range f.files {
+		w.write(name, text)
+	}
+	return w
+}
+
+// flags are those of a program that reads the exporter.
+func (w *world) flags() []string {
+	f := w.fault
 	flags := append(w.fill(f.flags...), "--poll=0", "--source.min-interval=0s")
 	if i := slices.IndexFunc(f.flags, func(flag string) bool { return strings.HasPrefix(flag, "--source=") }); i >= 0 {
-		w.url = strings.TrimPrefix(f.flags[i], "--source=")
+		if source, err := url.Parse(strings.TrimPrefix(flags[i], "--source=")); err == nil {
+			w.url = source.Scheme + "://" + source.Host + source.RequestURI()
+		}
 	} else if f.config != "" {
 		w.write("config.yml", w.fill(f.config)[0])
 		flags = append(flags, "--config.file=config.yml")
 	} else {
 		flags = append(flags, "--source="+w.url)
 	}
-	if f.cold {
-		w.begin()
-	}
-	w.start(nil, flags...)
-	return w
+	return flags
 }
 
 // start starts the program with flags.
 func (w *world) start(env []string, flags ...string) {
 	w.Helper()
-	cmd := exec.Command(e2etest.Path(w), append([]string{"--web.listen-address=127.0.0.1:0", "--web.enable-pprof", "--node-name=n"}, flags...)...)
-	cmd.Env, cmd.Dir = env, w.dir
+	cmd := w.command(env, flags...)
 	c, err := e2etest.Start(cmd, filepath.Join(w.TempDir(), "log"))
 	if err != nil {
 		w.Fatal(err)
@@ -64,10 +89,25 @@ func (w *world) start(env []string, flags ...string) {
 	w.Cleanup(func() { _ = cmd.Process.Kill() })
 }
 
+// command is the program with flags.
+func (w *world) command(env []string, flags ...string) *exec.Cmd {
+	flags = append([]string{"--web.listen-address=127.0.0.1:0", "--web.enable-pprof", "--node-name=n"}, flags...)
+	cmd := exec.Command(e2etest.Path(w), flags...)
+	if w.fault.shell != "" {
+		cmd = exec.Command("/bin/sh", append([]string{"-c", w.fault.shell + "\nexec \"$0\" \"$@\"", e2etest.Path(w)}, flags...)...)
+	}
+	cmd.Env, cmd.Dir = env, w.dir
+	return cmd
+}
+
 // write writes a file of the program.
 func (w *world) write(name, text string) {
 	w.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+	file := filepath.Join(w.dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -76,6 +116,8 @@ func (w *world) write(name, text string) {
 func (w *world) begin() {
 	if w.exporter != nil {
 		w.exporter.does(says(reading(during)))
+	} else {
+		fails()(w)
 	}
 	if w.fault.exporter != nil {
 		w.exporter.does(w.fault.exporter)
@@ -89,6 +131,8 @@ func (w *world) begin() {
 func (w *world) end() {
 	if w.exporter != nil {
 		w.exporter.does(says(reading(after)))
+	} else {
+		mends(w)
 	}
 	if w.fault.end != nil {
 		w.fault.end(w)
@@ -107,7 +151,7 @@ func (w *world) scrapes() int {
 // get asks the program for a path.
 func (w *world) get(path string, headers ...string) (status int, body string) {
 	w.Helper()
-	status, body, err := w.child.Get(path, headers...)
+	status, body, err := w.child.Get(path, append(headers, w.headers...)...)
 	if err != nil {
 		w.Fatalf("%s: %v; %s", path, err, w.child.Fate())
 	}
@@ -129,7 +173,7 @@ func (w *world) serves(celsius int) {
 	w.Helper()
 	want := "\n" + temperature(celsius) + "\n"
 	w.until(func() string {
-		if status, body, err := w.child.Get("/metrics"); err != nil || status != http.StatusOK || !strings.Contains(body, want) {
+		if status, body, err := w.child.Get("/metrics", w.headers...); err != nil || status != http.StatusOK || !strings.Contains(body, want) {
 			return fmt.Sprintf("/metrics does not serve%s: %d, %v, %.2000s", want, status, err, body)
 		}
 		if status, body := w.get("/-/ready"); status != http.StatusOK || body != "ready\n" {
@@ -150,6 +194,32 @@ func temperature(celsius int) string {
 // settled is how long what is to come may take on a machine that is busy.
 const settled = time.Minute
 
+// settle waits until a fault shows that the program does not meet by asking.
+func (w *world) settle() {
+	w.Helper()
+	want := w.fault.seen
+	w.until(func() string {
+		status, body := w.scrape()
+		if status != max(want.status, http.StatusOK) || stale.MatchString(body) {
+			return fmt.Sprintf("scrapes still answer %d:\n%.2000s", status, body)
+		}
+		for _, s := range w.fill(want.says...) {
+			if !strings.Contains(body, s) {
+				return fmt.Sprintf("/metrics lacks %s:\n%.2000s", s, near(body, s))
+			}
+		}
+		return ""
+	})
+}
+
+// logs says what is wrong until the program has logged a text.
+func (w *world) logs(text string) string {
+	if strings.Contains(w.child.Logged(), text) {
+		return ""
+	}
+	return "the log lacks " + text
+}
+
 // until asks until nothing is wrong.
 func (w *world) until(wrong func() string) {
 	w.Helper()
@@ -169,6 +239,12 @@ var stale = regexp.MustCompile(`(?m)^(kpulse_gpu_temperature_celsius|DCGM_FI_DEV
 func (w *world) check() {
 	w.Helper()
 	want := w.fault.seen
+	if w.fault.each != nil {
+		w.fault.each(w)
+	}
+	for _, a := range w.fault.asks {
+		w.ask(a)
+	}
 	status, body := w.scrape()
 	w.scraped++
 	if status != max(want.status, http.StatusOK) {
@@ -189,9 +265,15 @@ func (w *world) check() {
 		}
 		w.have("/metrics", body, "", want.says...)
 	}
-	for _, text := range w.fill(want.lacks...) {
-		if strings.Contains(body, text) {
-			w.Errorf("/metrics has %s:\n%.3000s", text, body)
+	w.lack("/metrics", body)
+}
+
+// lack looks for what is nowhere.
+func (w *world) lack(where, text string) {
+	w.Helper()
+	for _, s := range w.fill(w.fault.seen.lacks...) {
+		if strings.Contains(text, s) {
+			w.Errorf("%s has %s:\n%.3000s", where, s, text)
 		}
 	}
 }
@@ -221,28 +303,67 @@ func near(text, series string) string {
 	return strings.Join(lines, "")
 }
 
+// failures are the lines of the log that tell of a failed read or scrape, and why.
+var failures = regexp.MustCompile(`msg="(?:source cannot be read|a scrape ran out of time)".* cause="((?:[^"\\]|\\.)*)"`)
+
+// checkLog wants one word on an outage. One of dcgmi may begin with another cause.
+func (w *world) checkLog(log string) {
+	w.Helper()
+	causes := map[string]int{}
+	for _, m := range failures.FindAllStringSubmatch(log, -1) {
+		causes[m[1]]++
+		if causes[m[1]] > 1 {
+			w.Errorf("%s is logged again:\n%s", m[1], log)
+		}
+	}
+	if len(causes) == 0 || len(causes) > 1 && w.exporter != nil {
+		w.Errorf("the failure is logged with %d causes, want one:\n%s", len(causes), log)
+	}
+}
+
 // checkPages looks at what is told of the fault elsewhere.
 func (w *world) checkPages() {
 	w.Helper()
+	w.rise()
 	want := w.fault.seen
 	log := w.child.Logged()
 	_, page := w.get("/")
+	w.lack("the log", log)
+	w.lack("the landing page", page)
 	page = html.UnescapeString(page)
 	if want.kind != "" {
 		w.have("the landing page", page, "", want.says...)
 		w.have("the log", strings.ReplaceAll(log, `\"`, `"`), "", want.says...)
-		if n := strings.Count(log, "source cannot be read") + strings.Count(log, "a scrape ran out of time"); n != 1 {
-			w.Errorf("the failure is logged %d times, want once:\n%s", n, log)
-		}
+		w.checkLog(log)
 	}
 	w.have("the landing page", page, "", want.page...)
 	w.have("the log", log, "", want.log...)
 	_, metrics := w.get("/-/metrics")
 	w.have("/-/metrics", metrics, "\n", want.metrics...)
-	if want.kind != "" {
+	if want.kind != "" && w.exporter != nil {
 		w.have("/-/metrics", metrics, "\n", fmt.Sprintf(`kpulse_proxy_scrape_failures_total{kind="%s",source="URL"} %d`, want.kind, w.failed))
 	}
 	if status, _ := w.get("/-/healthy"); status != http.StatusOK {
 		w.Errorf("/-/healthy answers %d", status)
+	}
+}
+
+// rise waits until counters count.
+func (w *world) rise() {
+	w.Helper()
+	rises := w.fault.seen.rises
+	if kind := w.fault.seen.kind; kind != "" {
+		rises = append(rises, fmt.Sprintf(`kpulse_proxy_scrape_failures_total{kind="%s",source="URL"}`, kind))
+	}
+	for _, series := range w.fill(rises...) {
+		above := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` [1-9]`)
+		w.until(func() string {
+			_, text := w.get("/-/metrics")
+			if above.MatchString(text) {
+				return ""
+			}
+			w.get("/metrics") // rules are evaluated over what is read
+			return "/-/metrics lacks " + series + " above 0:\n" + near(text, series)
+		})
 	}
 }

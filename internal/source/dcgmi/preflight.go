@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/dcgm"
@@ -78,7 +79,7 @@ func (s *Source) Check(ctx context.Context) error {
 	}
 	e := source.AsError(err)
 	if e.Failure == source.Unsupported || e.Failure == source.PermissionDenied ||
-		errors.Is(err, fs.ErrNotExist) || errors.As(err, new(selectionError)) {
+		errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOEXEC) || errors.As(err, new(selectionError)) {
 		return e
 	}
 	return nil

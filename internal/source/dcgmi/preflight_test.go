@@ -171,7 +171,7 @@ func TestUnstartable(t *testing.T) {
 		want source.Failure
 	}{
 		"no interpreter": {"#!/no/such/shell\n", source.HostEngineUnavailable},
-		"no program":     {"\x7fELF but not really", source.Unsupported},
+		"no program":     {"\x7fELF but not really", source.HostEngineUnavailable},
 	} {
 		exe := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 		if err := os.WriteFile(exe, []byte(tt.text), 0o700); err != nil {

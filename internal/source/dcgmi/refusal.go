@@ -168,8 +168,8 @@ func unstartable(path string, err error) *source.Error {
 	case errors.Is(err, fs.ErrPermission):
 		e.Failure = source.PermissionDenied
 		e.Remedy = "let the user that runs kpulse-proxy run it: ls -l " + path + "; and see that its file system is not mounted noexec"
-	case errors.Is(err, syscall.ENOEXEC):
-		e.Failure = source.Unsupported
+	case errors.Is(err, syscall.ENOEXEC): // it may be half copied, and is tried again
+		e.Failure = source.HostEngineUnavailable
 		e.Remedy = "see what it is: file " + path + "; and install DCGM for this machine's architecture"
 	case errors.Is(err, fs.ErrNotExist):
 		e.Failure = source.HostEngineUnavailable

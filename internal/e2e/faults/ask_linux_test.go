@@ -1,0 +1,80 @@
+package faults
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+)
+
+// ask is a request that no scraper sends, and what it gets.
+type ask struct {
+	request string // method and path, and headers in lines of their own; or all of its bytes, if it ends in an empty line
+	status  string // a pattern; where it matches the empty string, the connection may be closed instead
+	lacks   string // what is not in the answer, headers included
+}
+
+// shown is the request as the page has it.
+func (a ask) shown() string {
+	first, rest, more := strings.Cut(a.request, "\r\n")
+	if len(first) > 60 {
+		first = first[:60] + "…"
+	}
+	if rest = strings.TrimSpace(rest); more && rest != "" {
+		first += " " + rest[:min(len(rest), 60)]
+	}
+	return first
+}
+
+// wire is what is sent.
+func (a ask) bytes() string {
+	if strings.HasSuffix(a.request, "\r\n\r\n") {
+		return a.request
+	}
+	first, headers, _ := strings.Cut(a.request, "\r\n")
+	if headers != "" {
+		headers += "\r\n"
+	}
+	return first + " HTTP/1.1\r\nHost: node\r\nConnection: close\r\n" + headers + "\r\n"
+}
+
+// dial connects to the program.
+func (w *world) dial() net.Conn {
+	w.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.child.URL, "http://"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(e2etest.Patience))
+	return conn
+}
+
+// ask asks it, and holds the answer to what it is to be.
+func (w *world) ask(a ask) {
+	w.Helper()
+	conn := w.dial()
+	defer func() { _ = conn.Close() }()
+	_, _ = io.WriteString(conn, a.bytes()) // it may be cut off
+	want := regexp.MustCompile("^(" + a.status + ")$")
+	answers := bufio.NewReader(conn)
+	res, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		if !want.MatchString("") {
+			w.Errorf("%s gets no answer, want %s: %v", a.shown(), a.status, err)
+		}
+		return
+	}
+	var text strings.Builder
+	_ = res.Write(&text) // with its body
+	if !want.MatchString(res.Status[:3]) {
+		w.Errorf("%s gets %s, want %s:\n%.500s", a.shown(), res.Status, a.status, text.String())
+	}
+	if a.lacks != "" && strings.Contains(text.String(), a.lacks) {
+		w.Errorf("%s gets %q:\n%.1000s", a.shown(), a.lacks, text.String())
+	}
+}

@@ -1,0 +1,169 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+	"github.com/kpulse/kpulse-proxy/internal/source/dcgmi/dcgmitest"
+)
+
+// marked is a variable that all processes of a world have in their environment.
+const marked = "FAULT_SUITE_WORLD="
+
+// farEngine is a host engine of another machine, which no dcgm-exporter here reads: tests beside
+// these may run one.
+const farEngine = "node7"
+
+// startDriven starts a program that drives a dcgmi of one GPU, ten samples a second. The
+// dcgmi dmon does first what the file beside it says that breaks makes.
+func startDriven(t *testing.T, f fault) *world {
+	t.Helper()
+	w := &world{T: t, fault: f, dir: t.TempDir(), url: "dcgmi@" + farEngine}
+	w.dcgmi = dcgmitest.Wrap(t, measures(before), `[ -e "$0.fault" ] && [ "$1" = dmon ] && . "$0.fault"`+"\nexec \"$0.real\" \"$@\"\n")
+	for name, text := range f.files {
+		w.write(name, text)
+	}
+	w.finally = w.leavesNoProcess
+	w.start([]string{"PATH=" + filepath.Dir(w.dcgmi), marked + w.dir}, append([]string{"--backend=dcgm", "--poll=100ms", "--dcgm.host=" + farEngine}, f.flags...)...)
+	return w
+}
+
+// measures is a node with a GPU of this temperature, and what fails there.
+func measures(celsius int, failures ...dcgmitest.Failure) dcgmitest.Scenario {
+	gpus := dcgmitest.Boards(1)
+	gpus[0].UUID = "GPU-1"
+	return dcgmitest.Scenario{GPUs: gpus, Readings: []dcgmitest.Reading{{Field: 150, Value: float64(celsius)}}, Failures: failures}
+}
+
+// fails has dcgmi fail so from its next sample on.
+func fails(failures ...dcgmitest.Failure) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		measures(during, failures...).Write(w, dcgmitest.Beside(w.dcgmi+".real"))
+	}
+}
+
+// breaks ends the dcgmi that runs; those that follow run this script first.
+func breaks(script string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		if err := os.WriteFile(w.dcgmi+".fault", []byte(script), 0o600); err != nil {
+			w.Fatal(err)
+		}
+		w.signal(syscall.SIGKILL)
+	}
+}
+
+// mends undoes all of that.
+func mends(w *world) {
+	w.Helper()
+	measures(after).Write(w, dcgmitest.Beside(w.dcgmi+".real"))
+	_ = os.Remove(w.dcgmi + ".fault")
+}
+
+// signal sends a signal to the children of the program.
+func (w *world) signal(sig syscall.Signal) {
+	w.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", w.child.Cmd.Process.Pid))
+	if err != nil || lists == nil {
+		w.Fatal("cannot see the children of the program: ", err)
+	}
+	for _, list := range lists {
+		pids, _ := os.ReadFile(list)
+		for _, pid := range strings.Fields(string(pids)) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				_ = syscall.Kill(n, sig) // it may just have ended
+			}
+		}
+	}
+}
+
+// leavesNoProcess waits until none that the program started is left.
+func (w *world) leavesNoProcess() {
+	w.Helper()
+	w.until(func() string {
+		environments, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, file := range environments {
+			if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), marked+w.dir+"\x00") {
+				command, _ := os.ReadFile(filepath.Dir(file) + "/cmdline")
+				return fmt.Sprintf("a process is left: %q", command)
+			}
+		}
+		return ""
+	})
+}
+
+// down is a dcgmi that gives no readings, of which this is said.
+func down(kind source.Failure, says ...string) seen {
+	return seen{status: 502, kind: kind, says: says}
+}
+
+func childFaults() []fault {
+	failure := func(kind dcgmitest.Kind) dcgmitest.Failure { return dcgmitest.Failure{Kind: kind} }
+	return []fault{
+		{does: "dcgmi is killed, again and again", begin: fails(failure(dcgmitest.Die)), seen: down(source.Broken, "was ended by a signal (killed)")},
+		{does: "dcgmi is killed within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Die, Bytes: 30}), seen: down(source.Broken, "was ended by a signal (killed)")},
+		{does: "dcgmi ends well at once", begin: fails(failure(dcgmitest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
+		{does: "dcgmi ends with an error that nobody knows", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
+		{does: "the host engine dies", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.HostEngineDown)), seen: down(source.HostEngineUnavailable, "systemctl start nvidia-dcgm")},
+		{does: "libdcgm does not come up", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.InitFailed)), seen: down(source.HostEngineUnavailable, "dcgmi")},
+		{does: "the host engine has no data", begin: fails(failure(dcgmitest.NoData)), seen: down(source.Broken, "dcgmi dmon")},
+		{does: "dcgmi hangs", begin: fails(failure(dcgmitest.Hang)), seen: seen{status: 502, says: []string{"dcgmi"}}},
+		{does: "dcgmi hangs, and ignores SIGTERM", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, IgnoreTerm: true}), seen: seen{status: 502, says: []string{"dcgmi"}}},
+		{does: "dcgmi hangs within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, Bytes: 30}), seen: seen{status: 502, says: []string{"dcgmi"}}},
+		{does: "dcgmi is suspended", begin: func(w *world) { w.signal(syscall.SIGSTOP) }, end: func(w *world) { w.signal(syscall.SIGCONT) },
+			seen: seen{status: 502, says: []string{"dcgmi"}}},
+		{does: "dcgmi prints garbage between its rows", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Garbage, Text: "\x1b[31mwhat is this\xff\n"}), seen: seen{says: []string{temperature(during)}, lacks: []string{"what is this"}}},
+		{does: "dcgmi floods its stderr", begin: breaks("yes flood >&2 &\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{"flood\nflood"}}},
+		{does: "dcgmi leaves a process that holds its output", begin: breaks("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},
+		{does: "dcgmi is gone", begin: func(w *world) { w.moves(w.dcgmi, w.dcgmi+".away") }, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "was not found", "datacenter-gpu-manager")},
+		{does: "dcgmi may not be run any more", begin: func(w *world) { w.mode(0o600) }, end: func(w *world) { w.mode(0o755) }, seen: down(source.PermissionDenied, "may not be executed")},
+		{does: "dcgmi is no program any more", begin: func(w *world) {
+			w.moves(w.dcgmi, w.dcgmi+".away")
+			w.write(filepath.Base(w.dcgmi), "\x00\x01\x02")
+			w.moves(filepath.Join(w.dir, filepath.Base(w.dcgmi)), w.dcgmi)
+			w.mode(0o755)
+		}, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "cannot be started", "see what it is: file")},
+		{does: "the GPU falls off the bus", begin: fails(dcgmitest.Failure{Kind: dcgmitest.GPULost, GPU: 0}), seen: seen{says: []string{went}, lacks: []string{"kpulse_gpu_temperature_celsius{"}}},
+		{does: "the folder of jobs vanishes", flags: []string{"--hpc-job-mapping-dir=jobs"}, files: map[string]string{"jobs/0": "4711\n"}, begin: func(w *world) {
+			if err := os.RemoveAll(filepath.Join(w.dir, "jobs")); err != nil {
+				w.Fatal(err)
+			}
+		}, seen: seen{says: []string{temperature(during), `kpulse_gpu_allocations{hostname="n",gpu="0",uuid="GPU-1"} 0`}}},
+		{does: "dcgmi prints garbage alone, in nine ways", heldBy: "e2e.TestDCGMGarbage", words: "502 with what was printed, and what to do"},
+		{does: "dcgmi prints nothing from the start", heldBy: "e2e.TestDCGMSilent", words: "504"},
+		{does: "dcgmi begins with a banner", heldBy: "e2e.TestDCGMBanner", words: "200 as soon as rows come"},
+		{does: "dcgmi hangs at its start", heldBy: "e2e.TestDCGMStartHangs", words: "504, then 200"},
+		{does: "dcgmi is not there, or may not be run, at the start", heldBy: "e2e.TestDCGMCannotStart", words: "the program does not start: exit 1"},
+		{does: "the host engine refuses profiling", heldBy: "e2e.TestDCGMGoesOnWithoutProfiling", words: "200 without real utilization"},
+		{does: "ticks are missed through an outage", heldBy: "e2e.TestDCGMMissedTicks", words: "they are counted"},
+		{does: "dcgmi is started 1,000 times", heldBy: "source/dcgmi.TestThousandRestartsLeaveNothingBehind", words: "nothing is left behind"},
+		{does: "the driver's library hangs, fails and vanishes", heldBy: "e2e.TestNVMLFaults", words: "502 or 200 without what fails"},
+		{does: "the driver's library hangs at its start", heldBy: "e2e.TestNVMLStartHangs", words: "504, then 200"},
+		{does: "NVIDIA's own host engine dies, hangs and comes back", heldBy: "e2e.TestRealStackFaults", words: "502, then 200"},
+	}
+}
+
+// moves renames a file, and ends the dcgmi that runs.
+func (w *world) moves(from, to string) {
+	w.Helper()
+	if err := os.Rename(from, to); err != nil {
+		w.Fatal(err)
+	}
+	w.signal(syscall.SIGKILL)
+}
+
+// mode says who may run dcgmi, and ends the one that runs.
+func (w *world) mode(mode os.FileMode) {
+	w.Helper()
+	if err := os.Chmod(w.dcgmi, mode); err != nil {
+		w.Fatal(err)
+	}
+	w.signal(syscall.SIGKILL)
+}

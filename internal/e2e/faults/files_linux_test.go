@@ -1,0 +1,138 @@
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	settings = "sources: [{source: URL, poll: 0}]\n"
+	// soundRules record what tells which of them are in force.
+	soundRules = "groups: [{name: g, interval: 1s, rules: [{record: 'level:power:first', expr: 'sum(kpulse_gpu_power_watts)'}]}]\n"
+)
+
+// puts has a file hold this.
+func puts(name, text string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		if err := os.RemoveAll(filepath.Join(w.dir, name)); err != nil {
+			w.Fatal(err)
+		}
+		w.write(name, w.fill(text)[0])
+	}
+}
+
+// removes takes a file away.
+func removes(name string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		if err := os.RemoveAll(filepath.Join(w.dir, name)); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// folder puts a folder in the place of a file.
+func folder(name string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		removes(name)(w)
+		w.write(name+"/x", "")
+	}
+}
+
+// and does one after the other.
+func and(all ...func(*world)) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		for _, f := range all {
+			f(w)
+		}
+	}
+}
+
+// hangup has the program read its files again, and waits until it did: well or not.
+func hangup(w *world, well string) {
+	w.Helper()
+	if err := w.child.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		w.Fatal(err)
+	}
+	w.until(func() string {
+		if _, text := w.get("/-/metrics"); !strings.Contains(text, "\n"+reloaded+well+"\n") {
+			return "/-/metrics lacks " + reloaded + well
+		}
+		return ""
+	})
+}
+
+const reloaded = "kpulse_proxy_config_last_reload_successful "
+
+func failsToReload(w *world) { hangup(w, "0") }
+func reloads(w *world)       { hangup(w, "1") }
+
+// kept is a reload that changes nothing, and says why.
+func kept(why ...string) seen {
+	return seen{says: []string{temperature(during)}, log: append([]string{"nothing was reloaded"}, why...), metrics: []string{reloaded + "0"}}
+}
+
+func fileFaults() []fault {
+	atStart := func(does, text, says string) fault {
+		return fault{does: does, config: settings, begin: puts("config.yml", text), end: puts("config.yml", settings), exit: 1, seen: seen{says: []string{"config.yml", says}}}
+	}
+	atReload := func(does string, begin func(*world), why ...string) fault {
+		return fault{does: does, config: settings, begin: and(begin, failsToReload), end: and(puts("config.yml", settings), reloads), seen: kept(append(why, "config.yml")...)}
+	}
+	withRules := func(does string, begin func(*world), why ...string) fault {
+		f := atReload(does, begin, why...)
+		f.flags, f.files, f.end = []string{"--rules.file=r.yml"}, map[string]string{"r.yml": soundRules}, and(puts("r.yml", soundRules), reloads)
+		f.seen = kept(append(why, "r.yml")...)
+		return f
+	}
+	rulesAtStart := func(does string, begin func(*world), says string) fault {
+		return fault{does: does, flags: []string{"--rules.file=r.yml"}, files: map[string]string{"r.yml": soundRules}, begin: begin, end: puts("r.yml", soundRules), exit: 1, seen: seen{says: []string{"r.yml", says}}}
+	}
+	return []fault{
+		{does: "the config file is not there", config: settings, begin: removes("config.yml"), end: puts("config.yml", settings), exit: 1, seen: seen{says: []string{"config.yml: no such file or directory"}}},
+		{does: "the config file is a folder", config: settings, begin: folder("config.yml"), end: puts("config.yml", settings), exit: 1, seen: seen{says: []string{"config.yml: is a directory"}}},
+		atStart("the config file is no YAML", "sources: [\n", "no YAML"),
+		atStart("the config file holds NUL bytes", "preset: ai\x00\n", "config.yml:1"),
+		atStart("the config file is no UTF-8", "preset: \xff\n", "config.yml:1"),
+		atStart("the config file has 50 MB", strings.Repeat("# nothing\n", 5_000_000), "larger than"),
+		atStart("the config file has a key that is none", "presett: ai\n", "did you mean preset"),
+		atStart("the config file nests 100,000 lists", strings.Repeat("[", 100_000), "config.yml"),
+		atStart("the config file has aliases that unfold without end", billionLaughs, "config.yml"),
+		atReload("the config file is removed, and read again", removes("config.yml"), "no such file or directory"),
+		atReload("the config file becomes a folder, and is read again", folder("config.yml"), "is a directory"),
+		atReload("the config file is cut within a line, and read again", puts("config.yml", "sources: [{sour"), "config.yml:1"),
+		atReload("the config file is emptied to NUL bytes, and read again", puts("config.yml", strings.Repeat("\x00", 100)), "config.yml"),
+		rulesAtStart("the rule file is not there", removes("r.yml"), "no such file or directory"),
+		rulesAtStart("the rule file is no YAML", puts("r.yml", "groups: [\n"), "no YAML"),
+		rulesAtStart("a rule is no PromQL", puts("r.yml", strings.Replace(soundRules, "sum(", "sum((", 1)), "no PromQL"),
+		rulesAtStart("a rule records a name of ours", puts("r.yml", strings.Replace(soundRules, "level:power:first", "kpulse_gpu_health", 1)), "would collide"),
+		withRules("the rule file is removed, and read again", removes("r.yml"), "no such file or directory"),
+		withRules("a rule becomes no PromQL, and is read again", puts("r.yml", strings.Replace(soundRules, "sum(", "sum((", 1)), "no PromQL"),
+		withRules("the rule file is cut, and read again", puts("r.yml", soundRules[:40]), "r.yml"),
+		{does: "the web config is not there", flags: []string{"--web.config.file=web.yml"}, begin: removes("web.yml"), end: puts("web.yml", ""), exit: 1, seen: seen{says: []string{"web.yml: no such file or directory"}}},
+		{does: "the counters file is not there", flags: []string{"--backend=nvml", "--counters=c.csv"}, heldBy: "e2e.TestCountersRefused", words: "the program does not start: exit 1"},
+		{does: "pipes and devices stand in the place of files", heldBy: "e2e.TestScripts/irregular-files", words: "the program does not start: exit 1; a reload changes nothing"},
+		{does: "the address to listen at is taken", heldBy: "e2e.TestAddressInUse", words: "the program does not start: exit 1"},
+		{does: "the disk of a recording is full, and its file renamed and removed", heldBy: "e2e.TestRecordingOutlivesAFullDisk", words: "200; what is missing is counted, and said on the landing page"},
+		{does: "the kernel's log is not there, or a folder", heldBy: "e2e.TestKernelLogThatCannotBeRead", words: "200; the landing page says that no XIDs are read"},
+		{does: "100,000 lines come to the kernel's log", heldBy: "e2e.TestKernelLogFlood", words: "200; nobody is blocked"},
+		{does: "the files of jobs are strange", heldBy: "e2e.TestStrangeJobInfoFiles", words: "200 without what they say"},
+		{does: "the files of jobs are links to others", heldBy: "e2e.TestJobFilesLeadNowhereElse", words: "200 without what they say"},
+	}
+}
+
+// billionLaughs is 10^9 times the same word, in aliases of lists of aliases.
+var billionLaughs = func() string {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
+	for i := range 9 {
+		one, next := itoa(i), itoa(i+1)
+		b.WriteString("a" + next + ": &a" + next + " [" + strings.Repeat("*a"+one+",", 9) + "*a" + one + "]\n")
+	}
+	return b.String()
+}()

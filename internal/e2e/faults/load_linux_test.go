@@ -1,0 +1,101 @@
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+func loadFaults() []fault {
+	well := seen{says: []string{temperature(during)}}
+	const places = 8 << 20 // what 40 answers at a time keep for the next
+	var held connections   // of one fault
+	return []fault{
+		{does: "1,000 scrapers come at once", begin: func(w *world) { crowd(w, 1000) }, words: "200 or, beyond 40 at a time, 503", keeps: places, seen: well},
+		{does: "1,000 scrapers come at once while the exporter is down", exporter: status(500), begin: func(w *world) { crowd(w, 1000) }, words: "502 or, beyond 40 at a time, 503", keeps: places,
+			seen: seen{status: http.StatusBadGateway, says: []string{"HTTP 500"}, page: []string{"HTTP 500"}}},
+		{does: "500 clients connect and say nothing", begin: func(w *world) { held.open(w, 500, "") }, end: func(*world) { held.close() }, seen: well},
+		{does: "300 clients stop within their request", begin: func(w *world) { stop(w, 300, "GET /metrics HTTP/1.1\r\nHost: n\r\nA: ") }, seen: well},
+		{does: "clients leave as soon as they have asked", each: func(w *world) { stop(w, 50, "GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n") }, keeps: places, seen: well},
+		{does: "a client sends 100 requests without reading an answer", each: func(w *world) { pipelined(w, 100) }, keeps: places, seen: well},
+		{does: "a client asks for gzip of what it does not read", each: func(w *world) {
+			stop(w, 10, "GET /metrics HTTP/1.1\r\nHost: n\r\nAccept-Encoding: gzip\r\n\r\n")
+		}, keeps: places, seen: well},
+		{does: "all of 40 places are taken by scrapes that wait", heldBy: "e2e.TestOneBudget", words: "503 with Retry-After for further ones, which are counted; operators' pages answer"},
+		{does: "clients read nothing of what they asked for", heldBy: "e2e.TestClientsThatDoNotRead", words: "they lose their places to one that reads, and are counted"},
+		{does: "a client reads slower than 16 KiB/s", heldBy: "e2e.TestSlowClientIsCut", words: "it is disconnected, and counted"},
+		{does: "a client sends its request a byte at a time", heldBy: "e2e.TestUnfinishedRequestsEnd", words: "it is disconnected"},
+		{does: "settings are reloaded under load", heldBy: "e2e.TestReloadsDropNoScrape", words: "200; no scrape is lost"},
+		{does: "one of several sources dies", heldBy: "e2e.TestSeveralSources", words: "200 with the others, and `kpulse_source_up 0`; 502 once all are dead"},
+		{does: "112 exporters are discovered and scraped", heldBy: "e2e.TestManyExporters", words: "200"},
+	}
+}
+
+// crowd has so many scrapers come at the same time, each over a connection of its own. They
+// get what one alone would, or that there is no place.
+func crowd(w *world, scrapers int) {
+	w.Helper()
+	got := map[int]int{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range scrapers {
+		all.Go(func() {
+			status, body, err := w.child.Get("/metrics")
+			mu.Lock()
+			defer mu.Unlock()
+			got[status]++
+			if err != nil || status == http.StatusOK && !strings.Contains(body, "\n"+temperature(during)+"\n") {
+				w.Errorf("%d %v: %.300s", status, err, body)
+			}
+		})
+	}
+	all.Wait()
+	want := max(w.fault.seen.status, http.StatusOK)
+	if got[want] < 40 || got[want]+got[http.StatusServiceUnavailable] != scrapers {
+		w.Errorf("the scrapers get %v, want at least 40 times %d, and else 503", got, want)
+	}
+	_, text := w.get("/-/metrics")
+	if line := fmt.Sprintf("\nkpulse_proxy_http_rejected_requests_total %d\n", got[http.StatusServiceUnavailable]); !strings.Contains(text, line) {
+		w.Errorf("want%sin\n%s", line, near(text, "kpulse_proxy_http_rejected{"))
+	}
+}
+
+// connections are held open by clients.
+type connections []net.Conn
+
+func (c *connections) open(w *world, n int, begin string) {
+	w.Helper()
+	for range n {
+		conn := w.dial()
+		_, _ = io.WriteString(conn, begin)
+		*c = append(*c, conn)
+	}
+	w.Cleanup(c.close)
+}
+
+func (c *connections) close() {
+	for _, conn := range *c {
+		_ = conn.Close()
+	}
+	*c = nil
+}
+
+// stop has so many clients send the beginning of a request, and leave.
+func stop(w *world, n int, begin string) {
+	w.Helper()
+	var c connections
+	c.open(w, n, begin)
+	c.close()
+}
+
+// pipelined sends requests one behind the other, and leaves.
+func pipelined(w *world, n int) {
+	w.Helper()
+	conn := w.dial()
+	_, _ = io.WriteString(conn, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: n\r\n\r\n", n))
+	_, _ = io.ReadFull(conn, make([]byte, 10))
+	_ = conn.Close()
+}

@@ -1,0 +1,26 @@
+package faults
+
+func resourceFaults() []fault {
+	well := seen{says: []string{temperature(during)}}
+	var held connections // of one fault
+	return []fault{
+		{does: "clients take all of 32 descriptors, and leave", shell: "ulimit -n 32", begin: func(w *world) {
+			held.open(w, 64, "")
+			w.until(func() string { return w.logs("cannot accept connections") })
+			held.close()
+		}, seen: seen{says: well.says, log: []string{"too many open files", "LimitNOFILE="}, rises: []string{"kpulse_proxy_http_accept_failures_total"}}},
+		{does: "the garbage collector is to keep to 1 MiB", env: []string{"GOMEMLIMIT=1MiB"}, seen: well},
+		{does: "nobody collects garbage but for GOMEMLIMIT", env: []string{"GOGC=off", "GOMEMLIMIT=32MiB"}, seen: well},
+		{does: "the stack may have 256 KiB", shell: "ulimit -s 256", seen: well},
+		{does: "no core may be dumped, and no file written", shell: "ulimit -c 0; ulimit -f 2048", seen: well},
+		{does: "the program has the least priority", shell: "renice -n 19 $$ >/dev/null", seen: well},
+		{does: "stdin and stdout are closed", shell: "exec <&- >&-", seen: well},
+		{does: "the environment is empty", shell: "unset PATH HOME USER TMPDIR LANG", seen: well},
+		{does: "the folder that it runs in is removed", begin: removes("."), seen: well},
+		{does: "nobody reads the log, whose pipe is full", heldBy: "e2e.TestLogThatNobodyReads", words: "200; the log goes on when it is read again"},
+		{does: "the cgroup has little memory", heldBy: "e2e.TestMemoryLimitFollowsCgroup", words: "200; GOMEMLIMIT is nine tenths of it"},
+		{does: "the exporter sends 200 MB, four times", heldBy: "e2e.TestOversizedBodiesLeaveMemoryFlat", words: "502; the peak of memory stays that of the first"},
+		{does: "SIGTERM comes while a scrape waits", heldBy: "e2e.TestTerminateDrains", words: "200"},
+		{does: "SIGTERM comes twice", heldBy: "e2e.TestSecondSignalEndsAtOnce", words: "no answer: the program ends at once"},
+	}
+}

@@ -1,0 +1,88 @@
+package faults
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// webPassword is what the hash in webConfig is of.
+const (
+	webPassword = "fakepassword"
+	webConfig   = "basic_auth_users: {scraper: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi}\n"
+)
+
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// guesses are requests with passwords that are none.
+func guesses(passwords ...string) (asks []ask) {
+	for _, password := range passwords {
+		asks = append(asks, ask{request: "GET /metrics\r\nAuthorization: " + basic("scraper", password), status: "401", lacks: "kpulse_gpu"})
+	}
+	return append(asks, ask{request: "GET /metrics\r\nAuthorization: Basic !!!", status: "401"}, ask{request: "GET /metrics\r\nAuthorization: " + basic("operator", webPassword), status: "401"})
+}
+
+// echo answers with an error that repeats all of the request.
+func echo(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/"+r.Header.Get("Authorization"))
+	w.Header().Set("Location", "/"+r.Header.Get("Authorization"))
+	w.WriteHeader(http.StatusUnauthorized)
+	_ = r.Write(w)
+	_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+}
+
+func securityFaults() []fault {
+	well := seen{says: []string{temperature(during)}}
+	const evil = "X-Evil"
+	return []fault{
+		{does: "passwords are guessed", flags: []string{"--web.config.file=web.yml"}, files: map[string]string{"web.yml": webConfig}, headers: []string{"Authorization", basic("scraper", webPassword)},
+			asks: guesses("guess-1", "guess-2", "", strings.Repeat("x", 4000)), seen: seen{says: well.says, lacks: []string{"guess-", webPassword}}},
+		{does: "paths lead out of the tree", asks: []ask{
+			{request: "GET /../../../etc/passwd", status: "30.|404", lacks: "root:"}, {request: "GET /%2e%2e/%2e%2e/etc/passwd", status: "30.|404", lacks: "root:"},
+			{request: "GET /metrics/../../etc/passwd", status: "30.|404", lacks: "root:"}, {request: "GET //etc/passwd", status: "30.|404", lacks: "root:"},
+			{request: "GET /debug/pprof/../../etc/passwd", status: "30.|404", lacks: "root:"},
+		}, seen: well},
+		{does: "a parameter holds the end of a header", asks: []ask{
+			{request: "GET /metrics?source=a%0d%0aX-Evil:%201", status: "404", lacks: "\n" + evil}, {request: "GET //%0d%0aX-Evil:%201", status: "30.|404", lacks: "\n" + evil},
+			{request: "GET /a%0aX-Evil:%201", status: "404", lacks: "\n" + evil},
+		}, seen: well},
+		{does: "the time that a scrape may take is none", asks: []ask{
+			timeoutOf("NaN"), timeoutOf("-1"), timeoutOf("1e999"), timeoutOf("9223372036854775807"), timeoutOf(strings.Repeat("9", 1000)), timeoutOf("x"), timeoutOf(""),
+		}, seen: well},
+		{does: "methods are of no use", asks: []ask{{request: "POST /metrics\r\nContent-Length: 0", status: "405"}, {request: "DELETE /metrics", status: "405"}, {request: "PUT /\r\nContent-Length: 0", status: "405"}, {request: "BREW /metrics", status: "405"}}, seen: well},
+		{does: "settings are to be reloaded without --web.enable-lifecycle", asks: []ask{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0", status: "403"}},
+			seen: seen{says: well.says, metrics: []string{reloaded + "1"}}},
+		{does: "a client speaks TLS", asks: []ask{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
+		{does: "a client speaks HTTP/2 without asking", asks: []ask{{request: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: "...|"}}, seen: well},
+		{does: "a client sends zeros", asks: []ask{{request: strings.Repeat("\x00", 9000) + "\r\n\r\n", status: "400|"}}, seen: well},
+		{does: "a client wants 2,000 encodings, and a part of the page", asks: []ask{{request: "GET /metrics\r\nAccept-Encoding: " + strings.Repeat("a;q=0.1, ", 2000) + "b\r\nRange: bytes=0-1\r\nAccept: " + strings.Repeat("x/y,", 2000), status: "200"}}, seen: well},
+		{does: "the exporter repeats our credentials", flags: []string{"--source=http://operator:hunter2@ADDRESS/metrics"}, exporter: echo,
+			seen: seen{status: http.StatusBadGateway, kind: source.BadStatus, says: []string{"HTTP 401 Unauthorized", "URL"}, lacks: []string{"hunter2", basic("operator", "hunter2")[6:]}}},
+		{does: "the exporter redirects to a URL with a password and controls", exporter: wire("HTTP/1.1 302 Found\r\nLocation: http://u:hunter2@127.0.0.1:1/\x1b[31m\r\nContent-Length: 0\r\n\r\n"),
+			seen: seen{status: http.StatusBadGateway, says: []string{"URL"}, lacks: []string{"hunter2", "\x1b"}, page: []string{"● down"}}},
+		{does: "the exporter's status is markup", exporter: wire("HTTP/1.1 500 <script>alert(1)</script>\r\nContent-Length: 0\r\n\r\n"), seen: seen{status: http.StatusBadGateway, kind: source.BadStatus, says: []string{"HTTP 500 Internal Server Error"}, lacks: []string{"<script>"}}},
+		{does: "paths are asked for without a password", heldBy: "e2e.TestPasswordOnEveryPath", words: "401 on every path"},
+		{does: "clients show no certificate, or a stranger's", heldBy: "e2e.TestClientCertificates", words: "no answer"},
+		{does: "a page of another site posts", heldBy: "e2e.TestOtherSitesChangeNothing", words: "403"},
+		{does: "answers are taken for pages by a browser", heldBy: "e2e.TestAnswersAreNoPages", words: "nosniff, and no script"},
+		{does: "a request names other hosts", heldBy: "e2e.TestHostsAreNotBelieved", words: "they are in no answer"},
+		{does: "requests are smuggled, too long, or none", heldBy: "e2e.TestRequestsThatAreNone", words: "400, 404, 405, 431 or 501"},
+		{does: "labels hold markup, controls and formulas", heldBy: "e2e.TestHostileLabelsByMode", words: "each mode prints them as text"},
+		{does: "exporters' errors hold markup and controls", heldBy: "e2e.TestHostileErrors", words: "502; every page shows them as text"},
+		{does: "the kernel's log holds controls", heldBy: "e2e.TestHostileKernelLog", words: "events show them as text"},
+		{does: "pods and their owners are named to harm", heldBy: "e2e.TestHostileOwners", words: "200; every page shows them as text"},
+		{does: "the configuration holds secrets", heldBy: "e2e.TestSecretsAreSeenNowhere", words: "no page, log or label has them"},
+		{does: "the password of an exporter changes, and its file is removed", heldBy: "e2e.TestSecuredSource", words: "502 until it is right again"},
+		{does: "profiles are asked for where they are off", heldBy: "e2e.TestScripts/demo", words: "404"},
+	}
+}
+
+// timeoutOf is a scrape that says this of how long it may take. It gets the reading.
+func timeoutOf(text string) ask {
+	return ask{request: "GET /metrics\r\nX-Prometheus-Scrape-Timeout-Seconds: " + text, status: "200"}
+}

@@ -1,0 +1,88 @@
+package faults
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+	"github.com/kpulse/kpulse-proxy/internal/source"
+)
+
+// certified is the name that an exporter's certificate is of.
+const certified = "node"
+
+// startSecured starts a program that reads an exporter by TLS. It trusts all certificates
+// that faults show, but that of a stranger.
+func startSecured(t *testing.T, f fault) *world {
+	t.Helper()
+	e := startExporter(t)
+	good := certificate(t, nil)
+	e.secures(t, &tls.Config{Certificates: []tls.Certificate{good.pair}})
+	trusted := good.pem
+	if f.shows != nil {
+		shown := certificate(t, f.shows)
+		f.begin, trusted = func(w *world) { e.secures(w.T, &tls.Config{Certificates: []tls.Certificate{shown.pair}}) }, trusted+shown.pem
+	}
+	f.end = func(w *world) { e.secures(w.T, &tls.Config{Certificates: []tls.Certificate{good.pair}}) }
+	f.files = map[string]string{"ca.pem": trusted}
+	f.config = "sources: [{source: URL, poll: 0, http_config: {tls_config: {ca_file: ca.pem, server_name: " + certified + "}}}]"
+	return startAt(t, f, e)
+}
+
+// shownCertificate is a certificate with its key, and as text.
+type shownCertificate struct {
+	pair tls.Certificate
+	pem  string
+}
+
+func certificate(t *testing.T, change func(*x509.Certificate)) shownCertificate {
+	t.Helper()
+	text := e2etest.Certificate(t, func(c *x509.Certificate) {
+		c.DNSNames = []string{certified}
+		if change != nil {
+			change(c)
+		}
+	})
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shownCertificate{pair, string(text)}
+}
+
+func tlsFaults() []fault {
+	untrusted := func(words string) seen { return refused(source.Unreachable, words, "trust the CA that signed it") }
+	return []fault{
+		{does: "shows a certificate that has expired", shows: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, seen: untrusted("expired")},
+		{does: "shows a certificate of the future", shows: func(c *x509.Certificate) {
+			c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+		}, seen: untrusted("not yet valid")},
+		{does: "shows a certificate of another host", shows: func(c *x509.Certificate) { c.DNSNames = []string{"other"} }, seen: untrusted("valid for other, not node")},
+		{does: "shows a stranger's certificate", begin: func(w *world) {
+			w.exporter.secures(w.T, &tls.Config{Certificates: []tls.Certificate{certificate(w.T, nil).pair}})
+		}, seen: untrusted("certificate signed by unknown authority")},
+		{does: "asks for a certificate of ours", begin: func(w *world) {
+			c := w.exporter.tls.Clone()
+			c.ClientAuth = tls.RequireAnyClientCert
+			w.exporter.secures(w.T, c)
+		}, seen: refused(source.Unreachable, "present a certificate that the exporter accepts")},
+		{does: "speaks no later version than TLS 1.1", begin: func(w *world) {
+			c := w.exporter.tls.Clone()
+			c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+			w.exporter.secures(w.T, c)
+		}, seen: refused(source.Unreachable, "protocol version")},
+		{does: "speaks plain HTTP", begin: func(w *world) {
+			w.exporter.leave()
+			w.exporter.tls = nil
+			w.exporter.listen(w.T)
+		}, seen: refused(source.Unreachable, "it answers in plain HTTP", "write http://")},
+		{does: "closes the connection within the handshake", begin: func(w *world) {
+			w.exporter.speaks(w.T, func(c net.Conn) { _, _ = c.Read(make([]byte, 10)) })
+		}, seen: refused(source.Truncated, "the connection was closed before an answer came")},
+		{does: "hangs within the handshake", begin: func(w *world) { w.exporter.speaks(w.T, untilItLeaves) }, late: true, seen: tooLate("did not answer within")},
+		{does: "shows us, who serve by TLS, clients that do not read", heldBy: "e2e.TestTLSClientsThatDoNotRead", words: "they lose their places to one that reads"},
+	}
+}

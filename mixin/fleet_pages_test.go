@@ -1,7 +1,6 @@
 package mixin_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -40,12 +39,12 @@ func TestFleetPages(t *testing.T) {
 	f := openFleet(t)
 	t.Run("facts", f.checkFacts)
 	t.Run("panels", f.checkAll)
-	t.Run("incidents", f.checkIncidents)
 	t.Run("grafana", func(t *testing.T) {
 		r := newRenderer(t)
 		t.Run("panels", func(t *testing.T) { f.checkGrafana(t, r) })
 		t.Run("thresholds", r.checkThresholds)
 		t.Run("links", r.checkRowLinks)
+		t.Run("incidents", func(t *testing.T) { f.checkIncidents(t, r) })
 		t.Run("unmet", f.checkUnmet)
 	})
 }
@@ -274,8 +273,8 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	found := &findings{}
 	var workers sync.WaitGroup
 	next := make(chan opened)
-	limit, count := f.limit(t), 2
-	if limit > 0 {
+	count := 2
+	if f.asker.timed {
 		count = 1 // so that each is alone
 	}
 	for range count {
@@ -295,11 +294,7 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	}
 	close(next)
 	workers.Wait()
-	for _, c := range found.costs {
-		if limit > 0 && c.took > limit {
-			found.fail(c.at, "slow", "%s: %.1f s", c.where, c.took.Seconds())
-		}
-	}
+	f.checkCosts(t, found)
 	found.excuse(t, f.hosts == leastHosts)
 	for at, n := range found.marks {
 		if (n == 0) != (unmarked[at] != "") {
@@ -308,23 +303,6 @@ func (f *playedFleet) checkAll(t *testing.T) {
 	}
 	f.report(t, found)
 	t.Logf("%d pages were opened, %d panels looked at, %d questions asked", len(all), found.panels, len(f.known))
-	for _, s := range found.largest(20) {
-		t.Logf("%s/%s %s: %.2f s of CPU, %d samples", s.at.page, s.at.panel, s.where, s.took.Seconds(), s.samples)
-	}
-}
-
-// limit is how much CPU a question may take: KPULSE_FLEET_SLOWEST, 0 for any.
-func (f *playedFleet) limit(t *testing.T) time.Duration {
-	t.Helper()
-	text := os.Getenv("KPULSE_FLEET_SLOWEST")
-	if text == "" {
-		return 0
-	}
-	limit, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal("KPULSE_FLEET_SLOWEST:", err)
-	}
-	return limit
 }
 
 // place is a panel of a page.
@@ -355,14 +333,6 @@ func (p *page) mark(found *findings, a annotation, at place, where string) {
 		found.costs = append(found.costs, cost{at, where, r.took, r.samples})
 	}
 	found.marks[at] += len(r.series)
-}
-
-// cost is what a question took.
-type cost struct {
-	at      place
-	where   string
-	took    time.Duration
-	samples int
 }
 
 func (f *findings) fail(at place, kind, format string, args ...any) {
@@ -465,13 +435,4 @@ func (f *playedFleet) checkUnmet(t *testing.T) {
 			t.Errorf("%s fails no more: take it from the table", key)
 		}
 	}
-}
-
-// largest returns the questions that took most CPU, none where that was not measured. One that
-// stands for several choices comes once.
-func (f *findings) largest(n int) []cost {
-	measured := slices.DeleteFunc(slices.Clone(f.costs), func(c cost) bool { return c.took == 0 })
-	slices.SortFunc(measured, func(a, b cost) int { return cmp.Or(cmp.Compare(b.took, a.took), cmp.Compare(a.where, b.where)) })
-	each := slices.CompactFunc(measured, func(a, b cost) bool { return a.at == b.at && a.took == b.took && a.samples == b.samples })
-	return each[:min(n, len(each))]
 }

@@ -273,8 +273,8 @@ func newAsker(prometheus string) *asker {
 	return &asker{prometheus: prometheus, known: map[string]*asked{}}
 }
 
-// ask returns the answer to a question.
-func (a *asker) ask(q question) (result, error) {
+// address is where a question is asked.
+func (a *asker) address(q question) string {
 	path, query := "/api/v1/query", url.Values{"query": {q.expr}, "stats": {"all"}, "time": {unix(q.to)}, "timeout": {"10m"}}
 	if q.step > 0 {
 		path = "/api/v1/query_range"
@@ -283,7 +283,12 @@ func (a *asker) ask(q question) (result, error) {
 		query.Set("end", unix(q.to))
 		query.Set("step", strconv.Itoa(int(q.step.Seconds())))
 	}
-	address := a.prometheus + path + "?" + query.Encode()
+	return a.prometheus + path + "?" + query.Encode()
+}
+
+// ask returns the answer to a question.
+func (a *asker) ask(q question) (result, error) {
+	address := a.address(q)
 	a.mu.Lock()
 	k := a.known[address]
 	if k == nil {
@@ -301,9 +306,9 @@ func (a *asker) ask(q question) (result, error) {
 				}
 			}
 		}
-		before, err := a.spent()
+		before, err := a.spentIfTimed()
 		k.err = errors.Join(err, get(address, &answer))
-		after, err := a.spent()
+		after, err := a.spentIfTimed()
 		if k.err == nil && answer.Status != "success" {
 			k.err = fmt.Errorf("%s", answer.Error)
 		}
@@ -313,12 +318,17 @@ func (a *asker) ask(q question) (result, error) {
 	return k.result, k.err
 }
 
-// spent is the CPU that the Prometheus has taken, if the questions are timed: on a machine that
-// others use too, the time that passes says nothing.
-func (a *asker) spent() (time.Duration, error) {
+// spentIfTimed is spent where the CPU of each question counts.
+func (a *asker) spentIfTimed() (time.Duration, error) {
 	if !a.timed {
 		return 0, nil
 	}
+	return a.spent()
+}
+
+// spent is the CPU that the Prometheus has taken: on a machine that others use too, the time
+// that passes says nothing.
+func (a *asker) spent() (time.Duration, error) {
 	res, err := client.Get(a.prometheus + "/metrics")
 	if err != nil {
 		return 0, err

@@ -11,43 +11,215 @@ import (
 	"github.com/kpulse/kpulse-proxy/mixin/backfill"
 )
 
-// checkIncidents goes the way of whoever is paged: from the alert by the link in its
-// annotation to a page, whose variables name what went wrong, and whose panels show it.
-func (f *playedFleet) checkIncidents(t *testing.T) {
+// stop is what a panel must say of an incident: of a table, texts of one row by column; of a chart, the last of each line; of a
+// single value, its text by "" or by its name. {x} stands for what the incident has.
+type stop struct {
+	panel string
+	cells map[string]string
+}
+
+// stops are what stands on the page to which the alert of each incident leads, in the words of Grafana.
+var stops = map[string][]stop{
+	"GPU gone": {
+		{"Health", map[string]string{"": "GONE"}},
+		{"Holders", map[string]string{"Namespace": "team-vision", "Pod": "vision-1-worker-{gpu}", "Holds it": "no more"}},
+	},
+	"XID 79": {
+		{"Health", map[string]string{"": "GONE"}},
+		{"Last XID", map[string]string{"": "79"}},
+		{"XIDs by code", map[string]string{"XID": "79", "What happened": "The driver lost the board: it no longer answers on PCIe.", "What to do": "reboot the node", "Times": "1"}},
+		{"Holders", map[string]string{"Job": "88050300", "Holds it": "no more"}},
+	},
+	"NVLink down": {
+		{"Health", map[string]string{"": "CRIT"}},
+		{"Conditions over time", map[string]string{"nvlink_down": "raised"}},
+		{"Recommended action over time", map[string]string{"reset_gpu": "yes"}},
+		{"Holders", map[string]string{"Job": "88050300", "Holds it": "now"}},
+	},
+	"straggler": {
+		{"Workload class", map[string]string{"busy_low_sm_use": "1"}},
+		{"Holders", map[string]string{"Job": "88049301", "Holds it": "now"}},
+	},
+	"hot": {
+		{"Health", map[string]string{"": "HOT"}},
+		{"What holds the clocks down", map[string]string{"hw_thermal": "yes"}},
+		{"Holders", map[string]string{"Namespace": "team-nlp", "Pod": "nlp-3-worker-{gpu}", "Holds it": "now"}},
+	},
+	"hung job": {
+		{"GPUs held now", map[string]string{"": "16.0"}},
+		{"Devices held now", map[string]string{"Job": "88049300", "Host": "{host}", "GPU": "{gpu}", "Real utilization": "14%"}},
+	},
+	"proxy down": {
+		{"Proxies down", map[string]string{"": "1"}},
+		{"Proxies and sources that are down", map[string]string{"Cluster": "west", "Proxy": "gpu-004:9401", "Scrape job": "kpulse-proxy", "Silent for": "21 mins"}},
+	},
+}
+
+// walk goes the way of whoever is paged: from the alert by the link in its annotation to a page, whose variables name what went
+// wrong. It returns that page, nil where the way ends before.
+func (f *playedFleet) walk(found *findings, i backfill.Incident) *page {
+	at := place{"incident", i.Name}
+	alert := f.alertOf(i)
+	if alert == nil {
+		found.fail(at, "alert", "no %s fires of it", i.Alert)
+		return nil
+	}
+	p, err := f.follow(alert.Annotations["dashboard_url"])
+	if err != nil {
+		found.fail(at, "link", "%s: %v", i.Alert, err)
+		return nil
+	}
+	if err := p.offers(); err != nil {
+		found.fail(at, "variable", "%v", err)
+	}
+	return p
+}
+
+// checkIncidents walks to the page of each, and looks at its stops there: the panels that say what is wrong, in their words.
+func (f *playedFleet) checkIncidents(t *testing.T, r renderer) {
+	raw, err := rawPanels()
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := &findings{}
-	stops := 0
+	var panels []rendering
+	var wanted []stop
+	var types []string
 	for _, i := range f.Incidents {
 		if i.Alert == "" {
 			continue
 		}
-		at := place{"incident", i.Name}
-		alert := f.alertOf(i)
-		if alert == nil {
-			found.fail(at, "alert", "no %s fires of it", i.Alert)
+		p := f.walk(found, i)
+		if p == nil {
 			continue
 		}
-		stops++
-		p, err := f.follow(alert.Annotations["dashboard_url"])
-		if err != nil {
-			found.fail(at, "link", "%s: %v", i.Alert, err)
-			continue
+		if len(stops[i.Name]) == 0 {
+			found.fail(place{"incident", i.Name}, "answer", "no panel is asked for it")
 		}
-		stops++
-		if err := p.offers(); err != nil {
-			found.fail(at, "variable", "%v", err)
+		for _, s := range stops[i.Name] {
+			at := slices.IndexFunc(p.Panels, func(of panel) bool { return of.Title == s.panel })
+			if at < 0 {
+				found.fail(place{"incident", i.Name}, "panel", "%s has no %q", p.UID, s.panel)
+				continue
+			}
+			one, err := p.rendering(p.Panels[at], raw[place{p.UID, s.panel}], i.Name)
+			if err != nil {
+				found.fail(place{"incident", i.Name}, "error", "%v", err)
+				continue
+			}
+			panels, wanted, types = append(panels, one), append(wanted, s.of(i)), append(types, p.Panels[at].Type)
 		}
-		shown, err := p.shows(i)
-		if err != nil {
-			found.fail(at, "error", "%s: %v", p.UID, err)
-		} else if len(shown) == 0 {
-			found.fail(at, "panel", "no panel of %s with %v has it", p.UID, p.chosen)
+	}
+	looks, _ := r.render(t, panels)
+	for n := range looks {
+		if !looks[n].says(types[n], wanted[n].cells) {
+			found.fail(panels[n].at, "answer", "of %q it does not say %q, but %.1500s", panels[n].choice, wanted[n].cells, &looks[n])
 		}
-		stops++
-		t.Logf("%s: %s leads to %s with %v, where it is in %q", i.Name, i.Alert, p.UID, p.chosen, shown)
 	}
 	f.checkHistory(t, found)
 	f.report(t, found)
-	t.Logf("%d stops", stops)
+	t.Logf("%d panels answered", len(looks))
+}
+
+// of returns a stop with what an incident has in its texts.
+func (s stop) of(i backfill.Incident) stop {
+	has := strings.NewReplacer("{host}", i.Hostname, "{gpu}", i.GPU)
+	filled := stop{s.panel, map[string]string{}}
+	for name, text := range s.cells {
+		filled.cells[name] = has.Replace(text)
+	}
+	return filled
+}
+
+// says reports whether a panel of a type shows all of some texts: of a table, in one row; of a chart, at its end.
+func (l *look) says(panelType string, cells map[string]string) bool {
+	switch panelType {
+	case "stat":
+		return all(cells, func(name, text string) bool {
+			return slices.ContainsFunc(l.Values, func(c shownCell) bool { return c.Text == text && (name == "" || strings.TrimSpace(c.Name) == name) })
+		})
+	case "table":
+		for row := range l.rows() {
+			if all(cells, func(name, text string) bool { f := l.field(name); return f != nil && f.Cells[row].Text == text }) {
+				return true
+			}
+		}
+		return false
+	}
+	return all(cells, func(name, text string) bool {
+		return slices.ContainsFunc(l.Fields, func(f shownField) bool {
+			return strings.TrimSpace(f.Name) == name && len(f.Cells) > 0 && f.Cells[len(f.Cells)-1].Text == text
+		})
+	})
+}
+
+// all reports whether something holds of all texts.
+func all(cells map[string]string, holds func(name, text string) bool) bool {
+	for name, text := range cells {
+		if !holds(name, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// rows is how many a table has.
+func (l *look) rows() int {
+	if len(l.Fields) == 0 {
+		return 0
+	}
+	return len(l.Fields[0].Cells)
+}
+
+// String is what a panel says, in short.
+func (l *look) String() string {
+	var text strings.Builder
+	for _, c := range l.Values {
+		fmt.Fprintf(&text, "%q: %q; ", c.Name, c.Text)
+	}
+	for _, f := range l.Fields {
+		var cells []string
+		for _, c := range f.Cells[max(0, len(f.Cells)-8):] {
+			cells = append(cells, c.Text)
+		}
+		fmt.Fprintf(&text, "%q: %q; ", f.Name, cells)
+	}
+	return text.String()
+}
+
+// TestSayingIsExact: texts of two rows are not those of one, and what was is not what is.
+func TestSayingIsExact(t *testing.T) {
+	texts := func(list ...string) (cells []shownCell) {
+		for _, text := range list {
+			cells = append(cells, shownCell{Text: text})
+		}
+		return cells
+	}
+	table := look{Fields: []shownField{{Name: "GPU", Cells: texts("0", "1")}, {Name: "Health", Cells: texts("GONE", "OK")}}}
+	chart := look{Fields: []shownField{{Name: "nvlink_down ", Cells: texts("raised", "clear")}}}
+	stat := look{Values: []shownCell{{Name: "XID ", Text: "79"}}}
+	for _, c := range []struct {
+		l     look
+		kind  string
+		cells map[string]string
+		want  bool
+	}{
+		{table, "table", map[string]string{"GPU": "0", "Health": "GONE"}, true},
+		{table, "table", map[string]string{"GPU": "1", "Health": "GONE"}, false},
+		{table, "table", map[string]string{"State": "GONE"}, false},
+		{look{}, "table", map[string]string{"GPU": "0"}, false},
+		{chart, "state-timeline", map[string]string{"nvlink_down": "clear"}, true},
+		{chart, "state-timeline", map[string]string{"nvlink_down": "raised"}, false},
+		{chart, "state-timeline", map[string]string{"nvlink_down": "clear", "fabric": "clear"}, false},
+		{stat, "stat", map[string]string{"": "79"}, true},
+		{stat, "stat", map[string]string{"XID": "79"}, true},
+		{stat, "stat", map[string]string{"": "7"}, false},
+		{look{}, "stat", map[string]string{"": "79"}, false},
+	} {
+		if got := c.l.says(c.kind, c.cells); got != c.want {
+			t.Errorf("%q of %s: %v", c.cells, &c.l, got)
+		}
+	}
 }
 
 // checkHistory looks for the XID of a board that was reset since, and is well: it is among
@@ -133,23 +305,4 @@ func (p *page) offers() error {
 		}
 	}
 	return nil
-}
-
-// shows returns the titles of the panels of a page that say of an incident how it is now.
-func (p *page) shows(i backfill.Incident) (titles []string, err error) {
-	for _, of := range p.Panels {
-		for _, target := range of.Targets {
-			if !target.Instant {
-				continue
-			}
-			r, err := p.asker.ask(p.question(of, target))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", of.Title, err)
-			}
-			if slices.ContainsFunc(r.series, func(s series) bool { return i.Is(s.Metric) }) && !slices.Contains(titles, of.Title) {
-				titles = append(titles, of.Title)
-			}
-		}
-	}
-	return titles, nil
 }

@@ -142,7 +142,9 @@ func sourceItems(s *State) []item {
 		if n.Period > 0 {
 			items = append(items, right(11, piece{"every ", styleLabel}, piece{n.Period.Round(10 * time.Millisecond).String(), stylePlain}))
 		}
-		items = append(items, right(10, piece{"from ", styleLabel}, piece{ellipsize(origin(n), 40), stylePlain}))
+		if from := origin(n); from != "" {
+			items = append(items, right(10, piece{"from ", styleLabel}, piece{ellipsize(from, 40), stylePlain}))
+		}
 	}
 	if preset := presetOf(s); preset != "" {
 		items = append(items, right(9, piece{preset, styleLabel}))
@@ -151,9 +153,12 @@ func sourceItems(s *State) []item {
 }
 
 // origin returns the address of a node without its scheme; in this process, the
-// first source.
+// first source, "" before it is known.
 func origin(n *client.Node) string {
-	if n.URL == client.InProcess && len(n.Sources) > 0 {
+	if n.URL == client.InProcess {
+		if len(n.Sources) == 0 {
+			return ""
+		}
 		name := n.Sources[0].Name
 		if others := len(n.Sources) - 1; others > 0 {
 			name = ellipsize(name, 34) + fmt.Sprintf(" +%d", others)

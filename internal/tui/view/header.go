@@ -74,7 +74,7 @@ func drawTabs(r screen.Rect, s *State, all bool) int {
 		}
 	}
 	if s.Overlay != "" {
-		x = r.Text(x+1, 0, r.W-x-1, s.Overlay, styleStrong)
+		x = r.Text(x+1, 0, r.W-x-1, s.Overlay, styleStrong) + 1
 	}
 	return x
 }
@@ -229,7 +229,8 @@ func freshnessPieces(s *State, words bool) []piece {
 		freshness, _ := n.Freshness(s.Now)
 		return freshness != client.Fresh || !n.Up
 	}
-	if s.Playback != nil && (s.Playback.Paused || !slices.ContainsFunc(s.Nodes, stale)) {
+	paused := s.Playback != nil && s.Playback.Paused && !slices.ContainsFunc(s.Nodes, (*client.Node).Waiting)
+	if s.Playback != nil && (paused || !slices.ContainsFunc(s.Nodes, stale)) {
 		return playbackPieces(s.Playback)
 	}
 	if !s.FrozenAt.IsZero() {

@@ -109,3 +109,16 @@ func TestHeaderNamesTheWaste(t *testing.T) {
 		t.Errorf("of GPUs without readings:\n%s", g.Glyphs()[:400])
 	}
 }
+
+// TestOpeningRecordingIsAwaited holds that a recording whose first reading is still to come is
+// awaited, not paused, and from nowhere yet.
+func TestOpeningRecordingIsAwaited(t *testing.T) {
+	s := state("none")
+	s.Nodes = client.Nodes{{URL: client.InProcess, Name: "this machine"}}
+	s.Playback = &client.PlaybackState{Tick: 2, Speed: 1, Paused: true}
+	g, _ := at(s, Fleet, 160, 45)
+	frame := g.Glyphs()
+	if !strings.Contains(frame, "waiting") || strings.Contains(frame, "paused") || strings.Contains(frame, "localhost") {
+		t.Errorf("shown is\n%s", frame)
+	}
+}

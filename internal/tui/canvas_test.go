@@ -1,12 +1,18 @@
 package tui
 
 import (
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
@@ -63,4 +69,33 @@ func TestCanvasWritesOnTheAlternateScreenOnly(t *testing.T) {
 	if got := c.appendFrame(nil); len(got) > 0 {
 		t.Errorf("the same frame again is %q", got)
 	}
+}
+
+// BenchmarkFrame is a reading of 16 GPUs that becomes history, a frame on 160 × 45 cells, and
+// what the terminal is sent of it.
+func BenchmarkFrame(b *testing.B) {
+	c := &clock{start}
+	m := newModel([]*client.Node{{URL: "u", Name: "dgx-1"}}, c.now)
+	m.canvas.on = true
+	m.Update(tea.WindowSizeMsg{Width: 160, Height: 45})
+	var sent []byte
+	frames, bytes := 0, 0
+	for b.Loop() {
+		c.at = c.at.Add(500 * time.Millisecond)
+		n := &client.Node{URL: "u", Name: "dgx-1", Up: true, At: c.at, FetchedAt: c.at, Period: 500 * time.Millisecond}
+		for i := range 16 {
+			g := gpu(strconv.Itoa(i), "")
+			g.Key.Node, g.RealUtilization = "u", 0.5+0.4*math.Sin(float64(frames)/9+float64(i))
+			for f := range canonical.NumFields {
+				g.Values[f] = g.RealUtilization
+			}
+			n.GPUs = append(n.GPUs, g)
+		}
+		m.Update(nodeMsg{0, n})
+		m.View()
+		sent = m.canvas.appendFrame(sent[:0])
+		frames, bytes = frames+1, bytes+len(sent)
+	}
+	b.ReportMetric(float64(bytes)/float64(frames), "bytes/frame")
+	b.ReportAllocs()
 }

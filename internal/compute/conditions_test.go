@@ -63,12 +63,31 @@ func steady(f canonical.Field, good, bad float64, state string) (list []conditio
 	return list
 }
 
+// fabric are three readings of its health and its manager's error, after which a condition
+// is raised.
+func fabric(health, failure float64, state string) (list []conditionStep) {
+	for i, want := range []string{calm, calm, state} {
+		r := reading{canonical.FabricHealth: health, canonical.FabricError: failure}
+		list = append(list, conditionStep{time.Duration(i) * 15 * time.Second, r, want})
+	}
+	return list
+}
+
 // inTurn are readings of one field, a minute apart, and what each says.
 func inTurn(f canonical.Field, steps ...any) (list []conditionStep) {
 	for i := 0; i < len(steps); i += 2 {
 		list = append(list, conditionStep{time.Duration(i) * 30 * time.Second, reading{f: steps[i].(float64)}, steps[i+1].(string)})
 	}
 	return list
+}
+
+// nvlinkErrors are the readings of which a rise is an error on an NVLink: DCGM's fields 409,
+// 419, 429, 439, 1204 to 1206, 1209, 1212 and what the receivers of an NVLink 5 count.
+var nvlinkErrors = []canonical.Field{
+	canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
+	canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
+	canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
+	canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
 }
 
 func conditionCases() []conditionCase {
@@ -127,13 +146,24 @@ func conditionCases() []conditionCase {
 		{canonical.CondFabric, steady(canonical.FabricHealth, 1, 2, "crit")},
 		{canonical.CondFabric, steady(canonical.FabricHealth, 0, 3, "warn")},
 		{canonical.CondFabric, steady(canonical.FabricError, 0, 999, "crit")},
+		{canonical.CondFabric, steady(canonical.FabricError, 0, 1, "crit")},
+		{canonical.CondFabric, fabric(3, 7, "crit")}, // the manager's error is the worse of the two
+		{canonical.CondFabric, fabric(3, 0, "warn")},
+		{canonical.CondFabric, fabric(1, 7, "crit")},
+		{canonical.CondFabric, fabric(1, 0, calm)},
 		{canonical.CondFabric, inTurn(canonical.FabricHealth,
 			3., calm, 2., calm, 3., "warn", 2., "warn", 2., "warn", 2., "crit", 3., "warn", 2., "warn", 1., calm, 2., calm)},
 		{canonical.CondProfilingStalled, []step{
 			{0, stuck, calm}, {minute, stuck, calm}, {2 * minute, stuck, "warn"}, {3 * minute, reading{fSM: 0}, no}, {4 * minute, stuck.with(fSM, 0.1), calm},
 		}},
 	}
-	for _, f := range conditions[canonical.CondNVLinkErrors].Inputs {
+	// An NVLink that is gone is no error on one.
+	fewer := steady(canonical.NVLinksActive, 18, 17, calm)
+	for i := range fewer {
+		fewer[i].r, fewer[i].want = fewer[i].r.with(canonical.NVLinkCRCFlitErrors, 4.0), calm
+	}
+	cases = append(cases, conditionCase{canonical.CondNVLinkErrors, fewer})
+	for _, f := range nvlinkErrors {
 		cases = append(cases, conditionCase{canonical.CondNVLinkErrors, rise(f, "warn")})
 	}
 	return append(cases, linkCases()...)
@@ -171,9 +201,12 @@ func linkCases() (cases []conditionCase) {
 	cases = append(cases, conditionCase{down, level(canonical.NVLinksActive, 18, 17, calm)}) // one reading is none in a row
 	play(7, 9, join(times(5, up(18, 1)), times(5, up(17, 1)), times(2, up(18, 1)))...)
 	play(never, never, join(times(5, up(18, 1)), times(2, up(0, 1)), times(2, up(18, 1)), times(2, up(17, 1)))...)
-	play(never, never, times(9, up(0, 1))...)                                                                                                    // no bridge
-	play(never, never, join(times(3, up(0, 1)), times(2, up(4, 1)), times(2, up(3, 1)), times(2, up(17, 1)), times(9, up(18, 1)))...)            // while booting
-	play(7, 8, join(times(3, up(12, 1)), times(2, up(18, 1)), times(4, up(11, 1)))...)                                                           // 18 never settled
+	play(never, never, times(9, up(0, 1))...)                                                                                         // no bridge
+	play(never, never, join(times(3, up(0, 1)), times(2, up(4, 1)), times(2, up(3, 1)), times(2, up(17, 1)), times(9, up(18, 1)))...) // while booting
+	play(7, 8, join(times(3, up(12, 1)), times(2, up(18, 1)), times(4, up(11, 1)))...)                                                // 18 never settled
+	play(never, never, join(times(3, up(12, 1)), times(2, up(18, 1)), times(6, up(13, 1)))...)                                        // nor did it here, where 13 are more than ever
+	play(never, never, join(times(3, up(12, 1)), times(1, up(18, 1)), times(1, reading{}), times(2, up(18, 1)), times(6, up(13, 1)))...)
+	cases[len(cases)-1].steps[4].want = no
 	play(never, never, join(times(4, up(18, 9e6)), times(30, up(0, 1)), times(9, up(18, 2)))...)                                                 // a reboot that shows
 	play(46, 49, join(times(4, up(18, 9e6)), times(46, up(17, 1)), times(9, up(18, 2)))...)                                                      // and one that a link did not survive
 	play(7, 11, join(times(5, up(18, 1)), times(7, reading{canonical.NVLinksActive: 9}), times(1, up(18, 1)), times(2, up(9, 1)))...)            // the energy is not read

@@ -38,7 +38,7 @@ type campaign struct {
 	jobs           int
 	remembered     string
 	list, verbose  bool
-	hasty          bool // only quick tests of the first ring
+	tests          string // those of the first ring to run; "" for all
 	stdout, stderr io.Writer
 
 	memory    memory
@@ -125,7 +125,7 @@ func (c *campaign) attempt(ctx context.Context, t target, p *pkg, mutants, built
 	defer os.RemoveAll(dir)
 	b := &build{root: c.root, dir: dir, p: p, mutants: built, alone: built[0].alone}
 	rings := t.rings
-	if c.hasty {
+	if c.tests != "" {
 		rings = rings[:1]
 	}
 	for i, ring := range rings {
@@ -145,7 +145,7 @@ func (c *campaign) attempt(ctx context.Context, t target, p *pkg, mutants, built
 		}
 	}
 	last := survived
-	if c.hasty {
+	if c.tests != "" {
 		last = open
 	}
 	for _, m := range mutants {
@@ -160,7 +160,7 @@ func (c *campaign) suites(ctx context.Context, b *build, ring []string) (suites 
 		return nil, err
 	}
 	for _, dir := range ring {
-		s, err := newSuite(ctx, b, dir)
+		s, err := c.newSuite(ctx, b, dir)
 		for err != nil {
 			blamed := b.blamed(err)
 			if len(blamed) == 0 || ctx.Err() != nil {
@@ -171,7 +171,7 @@ func (c *campaign) suites(ctx context.Context, b *build, ring []string) (suites 
 				fmt.Fprintln(c.stderr, err)
 			}
 			if err = b.write(); err == nil {
-				s, err = newSuite(ctx, b, dir)
+				s, err = c.newSuite(ctx, b, dir)
 			}
 		}
 		if len(s.broken) > 0 && len(b.mutants) > 1 {
@@ -180,6 +180,20 @@ func (c *campaign) suites(ctx context.Context, b *build, ring []string) (suites 
 		suites = append(suites, s)
 	}
 	return suites, nil
+}
+
+// newSuite compiles the tests of a package. A mutant that is alone in its build is always on:
+// then all tests are for it.
+func (c *campaign) newSuite(ctx context.Context, b *build, dir string) (*suite, error) {
+	binary, err := b.binary(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &suite{dir: filepath.Join(b.root, dir), binary: binary, first: c.tests}
+	if b.alone || c.tests != "" {
+		return s, nil
+	}
+	return s, s.calibrate(ctx)
 }
 
 // withoutRefused returns the mutants that are in the build, and notes the others.
@@ -211,7 +225,7 @@ func (c *campaign) try(ctx context.Context, t target, suites []*suite, mutants [
 					c.note(t, m, killed)
 				default:
 					survivors = append(survivors, m)
-					if c.verbose && c.hasty {
+					if c.verbose && c.tests != "" {
 						fmt.Fprintf(c.stderr, "passed: %s %s\n", t.dir, m.name())
 					}
 				}
@@ -234,7 +248,7 @@ func (c *campaign) try(ctx context.Context, t target, suites []*suite, mutants [
 // isKilled reports whether a test of the suites fails: the quick ones of all of them run first.
 func (c *campaign) isKilled(ctx context.Context, suites []*suite, m *mutant) (bool, error) {
 	for _, first := range []bool{true, false} {
-		if !first && c.hasty {
+		if !first && c.tests != "" {
 			break
 		}
 		for _, s := range suites {

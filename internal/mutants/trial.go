@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,7 +23,7 @@ const (
 	quickCPU   = 3       // seconds of CPU, for the quick tests
 	mostCPU    = 60      // for all
 	mostMemory = 4 << 20 // KiB of address space
-	mostTime   = "3m"    // for tests that wait for ever
+	mostTime   = "10m"   // for tests that wait for ever
 )
 
 // suite is the tests of a package, with mutants compiled in.
@@ -92,18 +91,4 @@ func (s *suite) command(ctx context.Context, id, cpu int, args ...string) *exec.
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), fmt.Sprintf("MUTANT=%d", id), "GOMAXPROCS=2")
 	return cmd
-}
-
-// newSuite compiles the tests of a package. A mutant that is alone in its build is always on:
-// then all tests are for it.
-func newSuite(ctx context.Context, b *build, dir string) (*suite, error) {
-	binary, err := b.binary(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &suite{dir: filepath.Join(b.root, dir), binary: binary}
-	if b.alone {
-		return s, nil
-	}
-	return s, s.calibrate(ctx)
 }

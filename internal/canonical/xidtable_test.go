@@ -2,6 +2,7 @@ package canonical
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,23 +20,95 @@ var severityGroups = map[Severity]string{
 func TestXIDGroups(t *testing.T) {
 	listed := 0
 	for severity, group := range severityGroups {
-		for _, codes := range strings.Fields(group) {
-			first, last, ranged := strings.Cut(codes, "-")
-			if !ranged {
-				last = first
-			}
-			from, _ := strconv.Atoi(first)
-			to, _ := strconv.Atoi(last)
-			for code := from; code <= to; code++ {
-				listed++
-				if row, ok := XIDOf(uint32(code)); !ok || row.Severity != severity {
-					t.Errorf("XID %d: %v %v, want %v", code, ok, row.Severity, severity)
-				}
+		for _, code := range codesOf(group) {
+			listed++
+			if row, ok := XIDOf(code); !ok || row.Severity != severity {
+				t.Errorf("XID %d: %v %v, want %v", code, ok, row.Severity, severity)
 			}
 		}
 	}
 	if listed != len(XIDs()) {
 		t.Errorf("the groups have %d codes, the table %d", listed, len(XIDs()))
+	}
+}
+
+// codesOf returns the codes of groups, each a code or a range of some.
+func codesOf(groups string) (codes []uint32) {
+	for _, group := range strings.Fields(groups) {
+		first, last, ranged := strings.Cut(group, "-")
+		if !ranged {
+			last = first
+		}
+		from, _ := strconv.Atoi(first)
+		to, _ := strconv.Atoi(last)
+		for code := from; code <= to; code++ {
+			codes = append(codes, uint32(code))
+		}
+	}
+	return codes
+}
+
+// actionGroups are the immediate actions of the catalog; what it leaves to a workflow of the
+// hardware is to be checked. All other codes ask for nothing.
+var actionGroups = map[Action]string{
+	ActionRestartApplication: severityGroups[SeverityApplication],
+	ActionCheckHardware:      "54 74 144-146 149 150 154 166-173",
+	ActionResetGPU:           "46 48 62 64 95 109 110 119 120 136 140 143 155 156 158",
+	ActionRestartVM:          "151",
+	ActionRebootNode:         "79",
+}
+
+// recoveryGroups are the codes that the driver's recovery action follows, by the driver that
+// it does so from: the catalog's column on 154. Those of 1 did so from when they came.
+var recoveryGroups = map[int]string{
+	565: "48 62-64 74 79 94 95 110 120 136 144-150 155 156",
+	570: "109",
+	575: "143 160 161",
+	1:   "158 159",
+}
+
+// TestXIDActions holds each code's action and recovery.
+func TestXIDActions(t *testing.T) {
+	actions, recoveries := map[uint32]Action{}, map[uint32]int{}
+	for action, groups := range actionGroups {
+		for _, code := range codesOf(groups) {
+			actions[code] = action
+		}
+	}
+	for driver, groups := range recoveryGroups {
+		for _, code := range codesOf(groups) {
+			recoveries[code] = driver
+		}
+	}
+	for _, row := range XIDs() {
+		if row.Action != actions[row.Code] || row.Recovery != recoveries[row.Code] {
+			t.Errorf("XID %d asks to %v and recovers from driver %d, want %v and %d", row.Code, row.Action, row.Recovery, actions[row.Code], recoveries[row.Code])
+		}
+	}
+}
+
+// TestXIDModels: two codes are not of all models, by the catalog's columns on these.
+func TestXIDModels(t *testing.T) {
+	blackwell := []string{"NVIDIA B100", "NVIDIA B200", "NVIDIA B300 SXM6 AC", "NVIDIA GB200", "NVIDIA GB300"}
+	older := []string{"NVIDIA A100-SXM4-40GB", "NVIDIA A800-SXM4-80GB", "NVIDIA A30", "NVIDIA A40", "NVIDIA L4", "NVIDIA L40S", "Tesla T4", "Tesla V100-SXM2-16GB", "Quadro RTX 6000"}
+	hopper := []string{"NVIDIA H100 PCIe", "NVIDIA H200", "NVIDIA H800", "NVIDIA GH200 480GB", "NVIDIA H20"}
+	for _, c := range []struct {
+		code   uint32
+		models []string
+		want   Severity
+	}{
+		{74, blackwell, SeverityWarning}, {74, older, SeverityWarning}, {74, hopper, SeverityWarning},
+		{136, blackwell, SeverityWarning}, {136, older, SeverityWarning}, {136, hopper, SeverityFatal},
+		{79, blackwell, SeverityFatal}, {79, older, SeverityFatal}, {79, hopper, SeverityFatal},
+	} {
+		row, _ := XIDOf(c.code)
+		for _, model := range c.models {
+			severity, action := row.On(model)
+			listed := c.want == SeverityFatal || c.code == 74 && !slices.Contains(blackwell, model)
+			if severity != c.want || (action != ActionNone) != listed {
+				t.Errorf("XID %d on %s: %v, %v", c.code, model, severity, action)
+			}
+		}
 	}
 }
 

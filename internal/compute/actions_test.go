@@ -77,6 +77,17 @@ func TestWorstRemedy(t *testing.T) {
 	}
 }
 
+// TestRemedyOfTheDriverAlone: the driver's recovery action goes in where its condition is off.
+func TestRemedyOfTheDriverAlone(t *testing.T) {
+	for value, want := range map[float64]canonical.Action{0: canonical.ActionNone, 1: canonical.ActionResetGPU, 2: canonical.ActionRebootNode} {
+		j := newJudge(t, func(o *Options) { o.States[canonical.CondRecoveryAction] = 0 })
+		v := j.Judge(frame(topology(canonical.Device{GPU: "0"}), start, reading{canonical.RecoveryAction: value, canonical.Temperature: 50}), nil)[0]
+		if v.Action != want || v.Health != canonical.HealthOK {
+			t.Errorf("recovery action %v: %v and %v, want %v and ok", value, v.Action, v.Health, want)
+		}
+	}
+}
+
 // judgeOf returns a judge with one condition.
 func judgeOf(t *testing.T, only canonical.Condition) *Judge {
 	return newJudge(t, func(o *Options) {

@@ -286,3 +286,20 @@ func TestUnreadSM(t *testing.T) {
 		t.Errorf("an engine of 0.4: SM is within %v, want [0, 0.4]", got)
 	}
 }
+
+// TestUndecidedBeforeTheLastBound: a rule is as unsure as the most unsure of its bounds,
+// whichever that is.
+func TestUndecidedBeforeTheLastBound(t *testing.T) {
+	thresholds := DefaultThresholds()
+	thresholds.LowSM = 0.05
+	row := reading{canonical.GraphicsEngineActive: 0.10, canonical.DRAMActive: 0.10, canonical.TensorActive: 0} // SM within [0, 0.1]
+	var s signals
+	s.read(row.row(), 0.06, Renormalize, &thresholds)
+	if got := walk(Cascade(&thresholds), &s); got != canonical.ClassUnknown {
+		t.Errorf("SM below 5 percent or not: %v, want unknown", got)
+	}
+	s.read(row.with(canonical.SMActive, 0.04).row(), 0.06, Renormalize, &thresholds)
+	if got := walk(Cascade(&thresholds), &s); got != canonical.LowUtilization {
+		t.Errorf("SM of 4 percent: %v, want low utilization", got)
+	}
+}

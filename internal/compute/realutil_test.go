@@ -18,6 +18,7 @@ func TestParseWeights(t *testing.T) {
 		{" 4, 3 ,2,1", canonical.Weights{SM: 0.4, Tensor: 0.3, DRAM: 0.2, Engine: 0.1}},
 		{"0,0,0,2e300", canonical.Weights{Engine: 1}},
 		{"5e-324,0,0,0", canonical.Weights{SM: 1}},
+		{"1.7976931348623157e308,0,0,0", canonical.Weights{SM: 1}},
 	} {
 		got, err := ParseWeights(c.in)
 		if err != nil || got != c.want {

@@ -45,18 +45,21 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d | %d | %d | %d | %d |", all, t[killed], t[survived], t[refusal], t[open])
 }
 
-// count counts those of an operator in a package, of any if it is "". Who survives and is not
-// explained is open.
+// count counts those of an operator in a package, of any if it is "". What is explained is
+// taken for equivalent until a test kills it, and what survives without that is open.
 func (c *campaign) count(dir, operator string) tally {
 	t := tally{}
 	for _, r := range c.results {
 		if r.dir != dir || operator != "" && r.operator != operator {
 			continue
 		}
-		if r.verdict == survived && !c.explains(r) {
-			t[open]++
-		} else {
+		switch {
+		case r.verdict == killed || r.verdict == refusal:
 			t[r.verdict]++
+		case c.explains(r):
+			t[survived]++
+		default:
+			t[open]++
 		}
 	}
 	return t

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"strconv"
@@ -50,7 +51,7 @@ func row(s *site) {
 // zero makes an element of an array zero.
 func (s *site) zero(change string, e ast.Expr) {
 	t := s.spelled(s.file, s.info.TypeOf(e))
-	if t == "" {
+	if t == "" || isZero(s.info.Types[e].Value) {
 		return
 	}
 	before := "mutantZero[" + t + "](" + idMark + ", "
@@ -61,6 +62,20 @@ func (s *site) zero(change string, e ast.Expr) {
 		before += t
 	}
 	s.add(change, s.wrap(e, before, ")")...)
+}
+
+// isZero reports whether a constant is 0, "" or false.
+func isZero(v constant.Value) bool {
+	if v == nil {
+		return false
+	}
+	switch v.Kind() {
+	case constant.Bool:
+		return !constant.BoolVal(v)
+	case constant.String:
+		return constant.StringVal(v) == ""
+	}
+	return constant.Sign(v) == 0
 }
 
 func isPointer(t types.Type) bool { _, ok := t.Underlying().(*types.Pointer); return ok }

@@ -7,9 +7,10 @@ import (
 
 const preamble = `# Mutants
 
-The program with one place broken at a time, and whether its quick tests notice. ` + "`make mutants`" + ` writes this page;
-[internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with it. One that is **equivalent**
-does what the program does: ` + "[survivors.csv](../internal/mutants/survivors.csv)" + ` says why of each. **Refused** ones do not compile. What is **open** was not tried to the end yet, or survived and wants a test.
+The program with one place broken at a time, and whether its quick tests notice. ` + "`make mutants`" + ` writes this page, and goes on
+where it was interrupted; [internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with it.
+An **equivalent** one does what the program does; the file of survivors there says why of each. **Refused** ones do not compile. What
+is **open** was not tried, or not by all tests, or survived and wants a test.
 
 ## Operators
 

@@ -65,7 +65,7 @@ test: ## Run the quick tests (a minute and a half on two cores)
 	go test ./...
 	@echo 'The slow tests of internal/slow/tests.tsv are left out: make e2e runs them; go test -v names each, and how to run it.'
 
-race: ## Run all tests, slow ones too, under the race detector; those of internal/e2e, on a program with it
+race: ## Run all tests under the race detector; those of internal/e2e, slow ones too, on a program with it
 	@# rules/ is no part of the program: its tests run promtool.
 	go test -race -timeout 20m $$(go list ./... | grep -v -e /internal/e2e$$ -e /internal/e2e/faults$$ -e /kpulse-proxy/rules)
 	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
@@ -153,6 +153,9 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	go test -run '^$$' -bench . -benchmem ./internal/...
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
 
+report: ## Measure the targets of the design and how costs grow, and write testdata/bench/REPORT.md (ten minutes; on a machine that does nothing else)
+	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets$$' -timeout 30m ./internal/e2e -update
+
 # Sizes of the fleets; of none, make fleet only brings the tables into the form of the rules.
 NODES ?= 10,100,1000
 
@@ -177,4 +180,4 @@ screenshots: build ## Take the pictures of the terminal dashboard anew (needs tm
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz differential mutants bench kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz differential mutants bench report kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

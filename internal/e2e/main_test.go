@@ -22,6 +22,7 @@ var (
 func TestMain(m *testing.M) {
 	e2etest.Main(suite{m}, map[string]func(){
 		"reverse-proxy":  reverseProxyMain,
+		"naive-proxy":    naiveProxyMain,
 		"dashboard-hour": dashboardHour,
 	})
 }

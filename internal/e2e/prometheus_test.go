@@ -128,14 +128,20 @@ func prometheusBinary(t *testing.T) string {
 	return ""
 }
 
-// startProxy runs a kpulse-proxy as a child process until the test ends.
+// startProxy runs a kpulse-proxy as a child process until the test ends. If it fails, the end
+// of what the child logged is shown.
 func startProxy(t testing.TB, binary string, flags ...string) *child {
 	t.Helper()
 	c, err := startChild(exec.Command(binary, append([]string{"--web.listen-address=127.0.0.1:0"}, flags...)...), filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Stop() })
+	t.Cleanup(func() {
+		c.Stop()
+		if log := c.Logged(); t.Failed() && log != "" {
+			t.Logf("kpulse-proxy %s logged:\n%s", strings.Join(flags, " "), log[max(0, len(log)-4096):])
+		}
+	})
 	return c
 }
 

@@ -13,6 +13,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
+// sizes of an upstream's body: devices × families.
+var sizes = []struct {
+	name              string
+	devices, families int
+}{{"S", 8, 30}, {"M", 16, 60}, {"L", 112, 60}, {"XL", 1024, 60}}
+
 // steadyScrape returns all that one scrape costs in process between the last
 // byte of the upstream and the last of ours: scan, translate, compute, append.
 func steadyScrape(t testing.TB, body []byte, compat ...translate.Version) func() {

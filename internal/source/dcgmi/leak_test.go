@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/raw"
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 // footprint is what a process holds.
@@ -42,6 +43,7 @@ func measure(t *testing.T) footprint {
 // A thousand restarts leave nothing behind: children that give two ticks and die,
 // with a word on stderr.
 func TestThousandRestartsLeaveNothingBehind(t *testing.T) {
+	slow.Test(t)
 	dir := t.TempDir()
 	text := header("POWER", "SMACT") + row(0, "1", "0.5") + row(1, "1", "0.5") + row(0, "2", "0.5") + row(1, "2", "0.5")
 	script := "#!/bin/sh\n[ $1 = dmon ] || { echo '|0|Device UUID: GPU-1|'; exit 0; }\nprintf '" + strings.ReplaceAll(text, "\n", `\n`) + "'\necho 'Error: it ends' >&2\nexit 3\n"

@@ -1,0 +1,274 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	reportPage = "../../testdata/bench/REPORT.md"
+	noSize     = -1
+)
+
+// report is what one run gave, as it stands in REPORT.md.
+type report struct {
+	took            time.Duration
+	targets, missed []string // rows and reasons
+	compared        []string // rows: a contender, and its time by that of expfmt at each size
+	growths         []string // sections
+}
+
+// cells are those of a row that the code alone decides, in the order of the columns.
+func (target costTarget) cells(size int) []string {
+	i := max(0, size)
+	return []string{name(size), target.what, target.number(target.goal.of(i)), target.number(target.worst.of(i))}
+}
+
+// number writes a value of a target, with its unit.
+func (target costTarget) number(v float64) string {
+	return strings.TrimSpace(short(v) + " " + target.unit)
+}
+
+// short writes three digits that matter.
+func short(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	digits := 2 - int(math.Floor(math.Log10(math.Abs(v))))
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(v, 'f', max(digits, 0), 64), zeros(digits)), ".")
+}
+
+// zeros are what may be left out at the end of a number with so many decimals.
+func zeros(digits int) string {
+	if digits > 0 {
+		return "0"
+	}
+	return ""
+}
+
+// verdict compares what is written, so that a reader comes to the same.
+func verdict(value, goal, worst string) string {
+	number := func(text string) float64 {
+		v, _ := strconv.ParseFloat(strings.Fields(text)[0], 64)
+		return v
+	}
+	switch v := number(value); {
+	case v > number(worst):
+		return "**worse than allowed**"
+	case v > number(goal):
+		return "missed"
+	}
+	return "met"
+}
+
+// add takes in what a target gave.
+func (r *report) add(t *testing.T, size int, target costTarget, m measured) {
+	cells := target.cells(size)
+	value, spread := target.number(m.quartile(2)), "one round"
+	if len(m) > 1 {
+		spread = short(m.quartile(1)) + " to " + short(m.quartile(3))
+	}
+	is := verdict(value, cells[2], cells[3])
+	row := "| " + strings.Join(append(cells, value, spread, is), " | ") + " |"
+	r.targets = append(r.targets, row)
+	t.Log(row)
+	if is != "met" {
+		r.missed = append(r.missed, target.explained(size))
+	}
+}
+
+// explained is the line that says why the goal is missed.
+func (target costTarget) explained(size int) string {
+	return strings.TrimPrefix(fmt.Sprintf("- %s: %s: %s", name(size), target.what, target.reason), "- : ")
+}
+
+// compare takes in what the contenders took for the body of a size.
+func (r *report) compare(on *rig) {
+	if r.compared == nil {
+		for _, who := range contenders {
+			r.compared = append(r.compared, "| "+who+", in process / expfmt's parse |")
+		}
+		r.compared = append(r.compared, "| a naive proxy through HTTP / ReverseProxy |", "| peak RSS of the naive proxy, MB |")
+	}
+	for i, who := range contenders {
+		r.compared[i] += " " + short(on.beside(who, "expfmt").quartile(2)) + " |"
+	}
+	n := len(contenders)
+	r.compared[n] += " " + short(naiveRatio(on).quartile(2)) + " |"
+	r.compared[n+1] += " " + short(peakMemory(on.t, on.naive)) + " |"
+}
+
+// grow takes in what the points of a growth gave.
+func (r *report) grow(t *testing.T, g growth, all []measured) {
+	medians := make([]float64, len(all))
+	section := g.head()
+	for i, m := range all {
+		medians[i] = m.quartile(2)
+		section += fmt.Sprintf("| %d | %s | %s to %s |\n", g.points[i], short(medians[i]), short(m.quartile(1)), short(m.quartile(3)))
+	}
+	section += "\n`" + sparkline(medians) + "`\n"
+	r.growths = append(r.growths, section)
+	t.Log(section)
+}
+
+// head is the heading of a section, and that of its table.
+func (g growth) head() string {
+	return fmt.Sprintf("### %s\n\n%s.\n\n| %s | %s | quartiles |\n|--:|--:|---|\n", g.of, g.what, g.of, strings.TrimSpace("median "+g.unit))
+}
+
+// sparkline draws values from 0 up to the largest.
+func sparkline(values []float64) string {
+	bars := []rune("▁▂▃▄▅▆▇█")
+	most, line := slices.Max(values), []rune{}
+	for _, v := range values {
+		line = append(line, bars[min(len(bars)-1, int(v/most*float64(len(bars))))])
+	}
+	return string(line)
+}
+
+var reportHead = []string{"size", "measure", "goal", "never above", "median", "quartiles", "verdict"}
+
+func (r *report) text() string {
+	missed := strings.Join(r.missed, "\n")
+	if missed == "" {
+		missed = "None."
+	}
+	return fmt.Sprintf(`# What it costs
+
+`+"`make report`"+` wrote this page, in one run of %d minutes on %s. A ratio compares two programs, or two functions, in the same
+round; the median is over all rounds, and half of them are between the quartiles. Ratios carry over to other machines, times do not.
+What a fleet costs a Prometheus is in [rules/README.md](../../rules/README.md).
+
+## Targets
+
+A size is entities × fields of the upstream's body.
+
+| %s |
+|---|---|--:|--:|--:|---|---|
+%s
+
+### Missed
+
+%s
+
+## Beside others
+
+| | %s |
+|---|--:|--:|--:|--:|
+%s
+
+## Growth
+
+%s`, int(math.Ceil(r.took.Minutes())), machine(), strings.Join(reportHead, " | "), strings.Join(r.targets, "\n"), missed,
+		sizeNames(), strings.Join(r.compared, "\n"), strings.Join(r.growths, "\n"))
+}
+
+func sizeNames() string {
+	var names []string
+	for i := range sizes {
+		names = append(names, name(i))
+	}
+	return strings.Join(names, " | ")
+}
+
+// machine says what was measured on.
+func machine() string {
+	model := "an unknown processor"
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		if m := regexp.MustCompile(`(?m)^model name\s*: (.*)$`).FindSubmatch(text); m != nil {
+			model = string(m[1])
+		}
+	}
+	return fmt.Sprintf("%d cores of %s, %s", runtime.NumCPU(), model, runtime.Version())
+}
+
+// TestReport holds the form of REPORT.md to the targets and growths of the code: rows, goals, and
+// for each goal that is missed the reason. The figures are those of the run.
+func TestReport(t *testing.T) {
+	text, err := os.ReadFile(reportPage)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there is no REPORT.md yet: make report writes it")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	_, table, _ := strings.Cut(page, "| "+strings.Join(reportHead, " | ")+" |\n|---|---|--:|--:|--:|---|---|\n")
+	rows := strings.Split(table, "\n")
+	check := func(size int, target costTarget) {
+		t.Helper()
+		want := target.cells(size)
+		cells := strings.Split(strings.Trim(rows[0], "| "), " | ")
+		if size == noSize {
+			cells = append([]string{""}, cells...)
+		}
+		rows = rows[1:]
+		if len(cells) != len(reportHead) || !slices.Equal(cells[:4], want) {
+			t.Fatalf("a row of REPORT.md is %q, want one of %q: run make report", cells, want)
+		}
+		is := verdict(cells[4], cells[2], cells[3])
+		if is != cells[6] {
+			t.Errorf("%q: the verdict is %q, want %q", cells, cells[6], is)
+		}
+		if is != "met" && (target.reason == "" || !strings.Contains(page, "\n"+target.explained(size)+"\n")) {
+			t.Errorf("%q is missed, and REPORT.md does not say why: %s", cells, target.explained(size))
+		}
+	}
+	for i := range sizes {
+		for _, target := range scrapeTargets {
+			check(i, target)
+		}
+	}
+	for _, target := range targetsOfAll {
+		check(noSize, target)
+	}
+	if rows[0] != "" {
+		t.Errorf("REPORT.md has the row %q, which is no target: run make report", rows[0])
+	}
+	for _, g := range growths {
+		_, section, found := strings.Cut(page, g.head())
+		for _, n := range g.points {
+			var row string
+			row, section, _ = strings.Cut(section, "\n")
+			if found && !strings.HasPrefix(row, fmt.Sprintf("| %d | ", n)) {
+				t.Errorf("the growth with %s has the row %q, want one of %d: run make report", g.of, row, n)
+			}
+		}
+		if !found {
+			t.Errorf("REPORT.md has no growth with %s: run make report", g.of)
+		}
+	}
+	for _, who := range contenders {
+		if !strings.Contains(page, "| "+who+", in process") {
+			t.Errorf("REPORT.md compares us to no %s: run make report", who)
+		}
+	}
+}
+
+// TestReportNumbers: three digits matter, a verdict is that of what is written, and a sparkline
+// begins at 0.
+func TestReportNumbers(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.0123456: "0.0123", 0.03: "0.03", 1.15: "1.15", 1: "1", 28: "28", 27.96: "28", 103.4: "103", 1030: "1030", 100: "100"} {
+		if got := short(v); got != want {
+			t.Errorf("%v is written %s, want %s", v, got, want)
+		}
+	}
+	for _, test := range [][4]string{{"1.15", "1.15", "2", "met"}, {"1.16", "1.15", "2", "missed"}, {"2", "1.15", "2", "missed"}, {"2.01 MB", "1.15 MB", "2 MB", "**worse than allowed**"}, {"0", "0", "0", "met"}} {
+		if got := verdict(test[0], test[1], test[2]); got != test[3] {
+			t.Errorf("%q is %s", test, got)
+		}
+	}
+	if got := sparkline([]float64{0, 4, 8}); got != "▁▅█" {
+		t.Errorf("the sparkline is %s", got)
+	}
+}

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
@@ -279,8 +278,9 @@ func checkTerminal(t *testing.T, of string) {
 	tm.tmux("pipe-pane", "-O", "exec cat > "+sent)
 	tm.until("bidi-", "width-", "markup-")
 	for _, view := range []string{"2", "3", "4", "5", "e", "i"} {
+		before := tm.screen()
 		tm.keys(view)
-		time.Sleep(200 * time.Millisecond) // whatever is drawn by then is looked at
+		tm.await("view "+view, func() bool { return tm.screen() != before })
 	}
 	tm.keys("C-c")
 	tm.until("EXIT ")

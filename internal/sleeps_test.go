@@ -1,0 +1,133 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inBubble are the functions outside of a synctest.Test that sleep on its clock.
+const inBubble = "called in a bubble of synctest"
+
+// sleeps are the functions of tests that may sleep for another reason than to poll, and why:
+// by file and name. On a busy machine, a sleep in place of a wait is too short.
+var sleeps = map[string]string{
+	"internal/expose/budget_test.go Write":                                  inBubble,
+	"internal/kube/completer_test.go TestCompleterKeepsAPodOfAnotherSource": inBubble,
+	"internal/kube/completer_test.go TestCompletersShareLookUps":            inBubble,
+	"internal/kube/resolver_test.go TestResolverForgetsPodsThatWent":        inBubble,
+	"internal/kube/resolver_test.go TestResolverIsBounded":                  inBubble,
+	"internal/kube/resolver_test.go TestResolverSparesAServerThatFails":     inBubble,
+	"internal/pipeline/flight_test.go meet":                                 inBubble,
+	"internal/pipeline/observer_test.go Observe":                            inBubble,
+	"internal/pipeline/turns_test.go scrapeSlow":                            inBubble,
+	"internal/source/dcgmi/noise_test.go TestNoise":                         inBubble,
+	"internal/source/dcgmi/receiver_test.go Read":                           inBubble,
+	"internal/source/dcgmi/receiver_test.go TestReceiver":                   inBubble,
+	"internal/source/dcgmi/receiver_test.go TestReceiverTellsOfASlowChild":  inBubble,
+	"internal/source/replay/controls_test.go after":                         inBubble,
+
+	"internal/e2e/discovery_many_test.go startFleet":                    "an exporter takes so long to answer",
+	"internal/e2e/upstream_test.go":                                     "an exporter takes so long to answer",
+	"internal/source/exporter/web_test.go TestReadFillsTheBatch":        "an exporter takes so long to answer",
+	"internal/tui/client/lead_test.go Step":                             "a step takes so long",
+	"internal/e2e/slow_clients_test.go TestSlowClientIsCut":             "a client reads so slowly",
+	"internal/e2e/slow_clients_test.go TestClientAboveTheLimitIsNotCut": "a client reads so slowly",
+	"internal/pipeline/pipeline_test.go TestEverythingAtOnce":           "a client asks so often",
+	"internal/source/exporter/close_test.go TestCloseRacesRead":         "Close meets Read at another point in each round",
+
+	"internal/e2e/dashboard_replay_test.go TestDashboardReplays": "a pause lasts longer than a stream may be silent, and nothing happens",
+	"internal/e2e/exporters_test.go TestVirtualGPUs":             "the clock goes on between two readings",
+	"internal/source/nvml/nvmltest/gpm_test.go TestGPM":          "the clock goes on between two samples",
+	"internal/source/nvml/nvmltest/library_test.go TestMIG":      "the clock goes on between two samples",
+	"internal/e2e/targets_terminal_linux_test.go startTerminal":  "costs are measured over a span",
+	"internal/e2e/targets_terminal_linux_test.go hourRSS":        "costs are measured over a span",
+}
+
+// TestNoTestSleepsToWait: a test polls, or has the clock of synctest.
+func TestNoTestSleepsToWait(t *testing.T) {
+	found := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range file.Decls {
+			where := strings.TrimPrefix(filepath.ToSlash(path), "../")
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				where += " " + f.Name.Name
+			}
+			if sleepsToWait(decl) {
+				found[where] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range slices.Sorted(maps.Keys(found)) {
+		if sleeps[where] == "" {
+			t.Errorf("%s sleeps: poll in a for clause, use testing/synctest, or say in the table why it may", where)
+		}
+	}
+	for where := range sleeps {
+		if !found[where] {
+			t.Errorf("the table has a row for %s, which does not sleep", where)
+		}
+	}
+}
+
+// sleepsToWait reports whether a declaration calls time.Sleep outside of synctest, and elsewhere
+// than in the clause of a loop, or in one that does nothing else until a condition holds.
+func sleepsToWait(decl ast.Decl) bool {
+	polls, sleeps := map[ast.Node]bool{}, 0
+	bubble := false
+	ast.Inspect(decl, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ForStmt:
+			waits := []ast.Stmt{n.Post}
+			if n.Cond != nil && len(n.Body.List) == 1 {
+				waits = append(waits, n.Body.List...)
+			}
+			for _, wait := range waits {
+				if call, ok := wait.(*ast.ExprStmt); ok {
+					polls[call.X] = true
+				}
+			}
+		case *ast.CallExpr:
+			switch callee(n) {
+			case "time.Sleep":
+				if !polls[n] {
+					sleeps++
+				}
+			case "synctest.Test":
+				bubble = true
+			}
+		}
+		return true
+	})
+	return sleeps > 0 && !bubble
+}
+
+// callee is what a call names, as package.Function.
+func callee(call *ast.CallExpr) string {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	pkg, ok := s.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return pkg.Name + "." + s.Sel.Name
+}

@@ -18,6 +18,7 @@ const inBubble = "called in a bubble of synctest"
 // sleeps are the functions of tests that may sleep for another reason than to poll, and why:
 // by file and name. On a busy machine, a sleep in place of a wait is too short.
 var sleeps = map[string]string{
+	"internal/app/day_test.go live":                                         inBubble,
 	"internal/expose/budget_test.go Write":                                  inBubble,
 	"internal/kube/completer_test.go TestCompleterKeepsAPodOfAnotherSource": inBubble,
 	"internal/kube/completer_test.go TestCompletersShareLookUps":            inBubble,

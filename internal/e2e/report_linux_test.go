@@ -56,8 +56,8 @@ func zeros(digits int) string {
 	return ""
 }
 
-// verdict compares what is written, so that a reader comes to the same.
-func verdict(value, goal, worst string) string {
+// judgeGoal compares what is written, so that a reader comes to the same.
+func judgeGoal(value, goal, worst string) string {
 	number := func(text string) float64 {
 		v, _ := strconv.ParseFloat(strings.Fields(text)[0], 64)
 		return v
@@ -78,7 +78,7 @@ func (r *report) add(t *testing.T, size int, target costTarget, m measured) {
 	if len(m) > 1 {
 		spread = short(m.quartile(1)) + " to " + short(m.quartile(3))
 	}
-	is := verdict(value, cells[2], cells[3])
+	is := judgeGoal(value, cells[2], cells[3])
 	row := "| " + strings.Join(append(cells, value, spread, is), " | ") + " |"
 	r.targets = append(r.targets, row)
 	t.Log(row)
@@ -216,7 +216,7 @@ func TestReport(t *testing.T) {
 		if len(cells) != len(reportHead) || !slices.Equal(cells[:4], want) {
 			t.Fatalf("a row of REPORT.md is %q, want one of %q: run make report", cells, want)
 		}
-		is := verdict(cells[4], cells[2], cells[3])
+		is := judgeGoal(cells[4], cells[2], cells[3])
 		if is != cells[6] {
 			t.Errorf("%q: the verdict is %q, want %q", cells, cells[6], is)
 		}
@@ -264,7 +264,7 @@ func TestReportNumbers(t *testing.T) {
 		}
 	}
 	for _, test := range [][4]string{{"1.15", "1.15", "2", "met"}, {"1.16", "1.15", "2", "missed"}, {"2", "1.15", "2", "missed"}, {"2.01 MB", "1.15 MB", "2 MB", "**worse than allowed**"}, {"0", "0", "0", "met"}} {
-		if got := verdict(test[0], test[1], test[2]); got != test[3] {
+		if got := judgeGoal(test[0], test[1], test[2]); got != test[3] {
 			t.Errorf("%q is %s", test, got)
 		}
 	}

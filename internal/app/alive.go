@@ -45,7 +45,7 @@ func aliveTarget(args []string, stdout io.Writer) (proxy string, patience time.D
 	}
 	for _, f := range g {
 		if f.typed && f.setting.flag != "url" && f.setting.flag != "timeout" {
-			return "", 0, fmt.Errorf("%s: check alive takes --url and --timeout alone; leave it out", f.name())
+			return "", 0, fmt.Errorf("%s: check alive takes only --url and --timeout; leave it out", f.name())
 		}
 	}
 	o := newOptions()

@@ -141,7 +141,7 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 	}
 	named := filepath.Join(t.TempDir(), "sources.yml")
 	writeFile(t, named, "sources: [{backend: replay}]\n")
-	remedy := ", or give --backend too to read by ourselves"
+	remedy := ", or give --backend too to read directly"
 	for _, c := range []struct {
 		name        string
 		environment map[string]string
@@ -155,7 +155,7 @@ func TestDashboardTellsWhatHasNoEffect(t *testing.T) {
 		{"many", map[string]string{"KPULSE_MISSING_INPUTS": "zero"}, []string{here, "--weights=1,1,1,1", "--config.file=" + file, "--expected-gpus=8", "--node-name=n"},
 			"--node-name, --weights, --expected-gpus and --config.file have no effect: these are the numbers of the proxy at " + s.URL + "; start it with them" + remedy},
 		{"a named proxy", nil, []string{"--tui.url=" + s.URL, "--tui.url=http://u:secret@node", "--preset=hpc", "--replay=x"},
-			"--replay and --preset have no effect: these are the numbers of the proxy of --tui.url; start it with them, or leave --tui.url out and give --backend to read by ourselves"},
+			"--replay and --preset have no effect: these are the numbers of the proxy of --tui.url; start it with them, or leave --tui.url out and give --backend to read directly"},
 		{"a named proxy alone", nil, []string{"--tui.url=" + s.URL}, ""},
 		{"our own reading", nil, []string{here, "--backend=replay", "--preset=hpc"}, ""},
 		{"our own reading of a file's sources", nil, []string{here, "--config.file=" + named, "--preset=hpc"}, ""},

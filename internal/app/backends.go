@@ -228,7 +228,7 @@ func thisMachine() (string, error) {
 // clamp returns --poll, raised to what the backend can do.
 func (s *sourceSettings) clamp(logger *slog.Logger) time.Duration {
 	if s.poll < s.backend.least {
-		logger.Warn("--poll is raised to the shortest that this backend can do", "backend", s.backend.name, "poll", s.poll, "shortest", s.backend.least)
+		logger.Warn("--poll is raised to the minimum of this backend", "backend", s.backend.name, "poll", s.poll, "shortest", s.backend.least)
 	}
 	return max(s.poll, s.backend.least)
 }

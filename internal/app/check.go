@@ -36,19 +36,19 @@ const checkUsage = `usage: kpulse-proxy check config FILE
        kpulse-proxy check health [--url=URL] [--gpus=0,2-3] [--timeout=10s] [--json|--npd=crit|--npd=warn]
        kpulse-proxy check alive [--url=URL] [--timeout=10s]
 
-Reports what is wrong in a config file, in Prometheus rule files (which may be globs),
-or in the counters file of dcgm-exporter, and in which line; nothing is started.
-Exits with 0 if all is well but for warnings, with 1 if not, and with 2 if called wrongly.
+Reports, by line, what is wrong in a config file, in Prometheus rule files (or globs),
+or in the counters file of dcgm-exporter; nothing is started.
+Exit status: 0 if there are no errors, only warnings at most; 1 for errors; 2 for wrong usage.
 
-check health asks the kpulse-proxy on this machine, or that of --url, how its GPUs are,
-and prints a line for each: state, GPU, UUID, what to do, conditions, reason. Exits with 0
-if all are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, and 3 if that is
-not known, or it is called wrongly. It never acts itself: deploy/health.md has recipes for
+check health asks the kpulse-proxy on this machine, or the one of --url, for the health of its GPUs,
+and prints a line for each: state, GPU, UUID, what to do, conditions, reason. Exit status: 0
+if all are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, 3 if health is
+unknown, or for wrong usage. It only reports: deploy/health.md has recipes that act, for
 Slurm and Kubernetes, and kpulse-proxy --help explains its flags.
 
-check alive asks the same proxy whether it serves at all, whatever its GPUs and sources do:
-the health check of a container. Exits with 0 if so, with 1 if not, and with 2 if called
-wrongly. In a container it knows the port from the command line of that.
+check alive asks the same proxy whether it serves at all, whatever its GPUs and sources do.
+Use it as the health check of a container. Exit status: 0 if it serves, 1 if not, 2 for
+wrong usage. In a container it takes the port from the container's command line.
 `
 
 // check is the mode `check WORD FILE…`: it returns the exit code. It is no command
@@ -83,7 +83,7 @@ func check(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, summary)
 		return exitDone
 	}
-	fmt.Fprintf(stderr, "kpulse-proxy: %s\n%s", misused(args), checkUsage)
+	fmt.Fprintf(stderr, "kpulse-proxy: %s\n(kpulse-proxy check --help says more)\n", misused(args))
 	return exitUsage
 }
 

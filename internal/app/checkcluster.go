@@ -62,7 +62,7 @@ var rights = []struct {
 func checkAPI(ctx context.Context, d *doctor) finding {
 	client, err := kube.NewClient(d.opts.Kube.Config, newUserAgent())
 	if errors.Is(err, kube.ErrNoCluster) {
-		return finding{State: stateMissing, Found: "this runs in no pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
+		return finding{State: stateMissing, Found: "this does not run in a pod with a service account", Remedy: "for --kube.workloads and --kube.discover elsewhere: --kube.config=FILE"}
 	}
 	if err != nil {
 		return refusedBy(err)

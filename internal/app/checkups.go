@@ -206,10 +206,14 @@ func checkPort(ctx context.Context, d *doctor) finding {
 	}
 	if url := localProxy(d.opts.listen); url != "" {
 		if _, ours := greet(ctx, http.DefaultClient, url, dialPatience); ours {
-			return finding{State: stateRefused, Found: "a kpulse-proxy listens at " + address + " already", Remedy: "look at it: kpulse-proxy --tui; or choose another address: --web.listen-address=:9402"}
+			look := "kpulse-proxy --tui"
+			if address != defaultListen {
+				look += " --tui.url=" + strings.TrimSuffix(url, "/metrics")
+			}
+			return finding{State: stateRefused, Found: "a kpulse-proxy listens at " + address + " already", Remedy: "show it: " + look + "; or choose another address: --web.listen-address=:9402"}
 		}
 	}
-	return finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "see what does with ss -ltnp, or choose another address: --web.listen-address=:9402"}
+	return finding{State: stateRefused, Found: "cannot listen: " + err.Error(), Remedy: "ss -ltnp names the program that listens; stop it, or choose another address: --web.listen-address=:9402"}
 }
 
 // checkKernelLog opens the kernel's log.
@@ -225,7 +229,7 @@ func checkKernelLog(_ context.Context, d *doctor) finding {
 	if err == nil {
 		return finding{State: stateWorks, Found: string(path) + " can be read: XIDs have their time, sub-code and process", Flags: []string{flag}}
 	}
-	found := finding{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it XIDs are those that the source tells"}
+	found := finding{State: stateMissing, Found: err.Error(), Remedy: "see deploy/systemd/kernel-log.conf; without it, XIDs come only from the source"}
 	if errors.Is(err, os.ErrPermission) {
 		found.State, found.Remedy = stateRefused, "run with the capability CAP_SYSLOG, and where device files are denied with access to "+string(path)
 	}
@@ -281,7 +285,7 @@ func checkSlurm(_ context.Context, d *doctor) finding {
 	}
 	for _, path := range []string{"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/var/spool/slurmd/conf-cache/slurm.conf"} {
 		if _, err := os.Stat(path); err == nil {
-			return finding{State: stateWorks, Found: "a node of Slurm's: " + filepath.Dir(path) + " is there", Remedy: "for users, accounts and jobs of GPUs see deploy/slurm/README.md"}
+			return finding{State: stateWorks, Found: "a Slurm node: " + filepath.Dir(path) + " is there", Remedy: "for users, accounts and jobs of GPUs see deploy/slurm/README.md"}
 		}
 	}
 	return finding{State: stateMissing, Found: "neither a job's environment nor a configuration is here"}

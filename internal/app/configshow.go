@@ -27,7 +27,7 @@ const showHeader = `# The settings of kpulse-proxy %s in force. A comment behind
 func (o *options) showConfig(stdout io.Writer) error {
 	directory, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("cannot tell where relative names of files begin: %w; change to a directory that exists", err)
+		return fmt.Errorf("cannot get the working directory: %w; change to a directory that exists", err)
 	}
 	c := o.Config
 	c.Sources = o.effectiveSources()

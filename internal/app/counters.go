@@ -40,7 +40,7 @@ func (o *options) page(s *sourceSettings, gives func(id int) bool, logger *slog.
 		}
 	}
 	if s.notGiven = notGiven; len(notGiven) > 0 {
-		logger.Warn("some lines of the counters file name what this backend cannot give, and are left out", "backend", s.backend.name,
+		logger.Warn("lines of the counters file are left out: this backend does not give these fields", "backend", s.backend.name,
 			"file", s.Counters, "names", strings.Join(notGiven, " "), "remedy", remedy)
 	}
 	return page, nil

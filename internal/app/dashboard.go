@@ -67,15 +67,15 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 		for _, url := range o.tuiURLs {
 			targets = append(targets, o.target(url, httpClient))
 		}
-		o.notice = o.withoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read by ourselves")
+		o.notice = o.withoutEffect("the proxy of --tui.url", "leave --tui.url out and give --backend to read directly")
 		return targets, func() {}, nil
 	}
 	if !o.readsItself(fromEnvironment) {
 		switch url, wants := attach(ctx, httpClient, localProxy(o.listen), attachTimeout); {
 		case wants != "":
-			o.notice = "read by ourselves: " + refusedUs(url, wants, "show it with --tui.url=")
+			o.notice = "reading directly: " + refusedUs(url, wants, "show it with --tui.url=")
 		case url != "":
-			o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read by ourselves")
+			o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read directly")
 			return []client.Target{o.target(url, httpClient)}, func() {}, nil
 		}
 	}
@@ -83,7 +83,7 @@ func (o *options) targets(ctx context.Context, logger *slog.Logger) (targets []c
 	return []client.Target{target}, end, err
 }
 
-// ownTarget begins to read by ourselves, and returns the node to be shown. The caller
+// ownTarget begins to read directly, and returns the node to be shown. The caller
 // must call end.
 func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target client.Target, end func(), err error) {
 	if o.sources[0].backend.name == "replay" {
@@ -92,7 +92,7 @@ func (o *options) ownTarget(ctx context.Context, logger *slog.Logger) (target cl
 			o.lead = replay.DemoStory
 		}
 	}
-	o.Rules.Files = nil // nobody scrapes us, and the dashboard shows no results
+	o.Rules.Files = nil // the dashboard shows no results of rules, and is not scraped
 	p, err := assemble(o, logger)
 	if err != nil {
 		return target, nil, err
@@ -175,9 +175,9 @@ func withPath(typed string) (string, error) {
 	case err != nil:
 		return "", errors.New("(not shown): this is not a URL") // it may hold a password
 	case u.Hostname() == "":
-		return "", fmt.Errorf("%s: there is no host in it", u.Redacted())
+		return "", fmt.Errorf("%s: it has no host", u.Redacted())
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("%s: it can be read over http and https alone", u.Redacted())
+		return "", fmt.Errorf("%s: only http and https are supported", u.Redacted())
 	}
 	return whole, nil
 }

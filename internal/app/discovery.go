@@ -64,7 +64,7 @@ func (o *options) found(e *kube.Exporter) (sourceSettings, error) {
 	return s, err
 }
 
-// lookAtPod is what else to look at where an exporter that was found cannot be read.
+// lookAtPod is what else to look at where cannot read a discovered exporter.
 func lookAtPod(e *kube.Exporter) string {
 	return fmt.Sprintf("its pod: kubectl describe pod -n %s %s", e.Namespace, e.Pod)
 }
@@ -205,7 +205,7 @@ func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, befor
 	}
 	r, err := d.service.joinFound(d, m, e)
 	if err != nil {
-		d.service.logger.Error("an exporter that was found cannot be read", "reads", m.name, "pod", e.Namespace+"/"+e.Pod, "cause", err)
+		d.service.logger.Error("cannot read a discovered exporter", "reads", m.name, "pod", e.Namespace+"/"+e.Pod, "cause", err)
 		return
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // scrapes are read to their end
@@ -222,7 +222,7 @@ func (d *discovery) live(ctx context.Context, m *member, e *kube.Exporter, befor
 	if err != nil {
 		args = append(args, "cause", err)
 	}
-	d.service.logger.Info("an exporter is read no longer", args...)
+	d.service.logger.Info("stopped reading an exporter", args...)
 }
 
 // joinFound wires what reads an exporter that was found, and has it served.
@@ -265,12 +265,12 @@ func (p *service) serveDiscovery(served *expose.Options) {
 	gauge := func(name, help string, labels metric.Labels, value func(kube.DiscoveryCounts) int) metric.Collector {
 		return metric.NewGaugeFunc(metric.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(value(d.finder.Counts())) })
 	}
-	const pods = "Pods that --kube.discover selects: those that are read; those that wait, as they do not run; and those left out, beyond kube.discover.max_sources."
+	const pods = "Pods that --kube.discover selects, by state: read, waiting (not running), left_out (beyond kube.discover.max_sources)."
 	served.Collectors = append(served.Collectors,
 		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "read"}, func(c kube.DiscoveryCounts) int { return c.Exporters }),
 		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "waiting"}, func(c kube.DiscoveryCounts) int { return c.Waiting }),
 		gauge("kpulse_proxy_kube_discovered_pods", pods, metric.Labels{"state": "left_out"}, func(c kube.DiscoveryCounts) int { return c.LeftOut }),
-		metric.NewCounterFunc(metric.CounterOpts{Name: "kpulse_proxy_kube_discovery_failures_total", Help: "Lists and watches of exporter pods that failed; what is known stays meanwhile."},
+		metric.NewCounterFunc(metric.CounterOpts{Name: "kpulse_proxy_kube_discovery_failures_total", Help: "Lists and watches of exporter pods that failed; pods that are known stay meanwhile."},
 			func() float64 { return float64(d.finder.Counts().Failures) }),
 	)
 }

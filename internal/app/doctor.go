@@ -21,16 +21,16 @@ import (
 const doctorUsage = `usage: kpulse-proxy doctor [<flags>]
 
 Tries each backend and each permission on this machine, changes nothing, and prints a table: what
-works, what does not, and behind an arrow what to type to have it work. Below it stands the command
-that makes use of all that works.
+works, what does not, and after an arrow what to type to make it work. The last line is the command
+that uses all that works.
 
   works    can be used
   refused  is there, but denies access or fails
   silent   did not answer in time
   missing  is not there; most machines need only one of the backends
 
-It looks at the usual places. These flags, and the variables of the same name (KPULSE_SOURCE),
-name others; of a container that runs kpulse-proxy its command line counts too.
+It looks in the usual places. These flags, and their variables (such as KPULSE_SOURCE),
+name others; in a container that runs kpulse-proxy, that command line counts too.
 
   --source=URL                    an exporter
   --dcgm.host=HOST                a host engine
@@ -42,7 +42,7 @@ name others; of a container that runs kpulse-proxy its command line counts too.
   --timeout=20s                   how long a check may take
   --json                          print {"checks": [{"check", "state", "found", "remedy", "flags"}], "command"}
 
-Exits with 0 if a backend works, 1 if none does, 2 if called wrongly.
+Exit status: 0 if a backend works, 1 if none does, 2 for wrong usage.
 
 What works on this node?       kpulse-proxy doctor
 Why is that exporter not read? kpulse-proxy doctor --source=http://node7:9400/metrics
@@ -158,7 +158,7 @@ func newDoctor(args, environment []string, stdout io.Writer) (*doctor, error) {
 	}
 	for _, f := range g {
 		if s := f.setting; f.typed && (s.modes&modeServe == 0 || s.flag == "config.show") && !slices.Contains(doctorsFlags, s.flag) {
-			return nil, fmt.Errorf("%s asks for something else; leave it out, or leave doctor out", f.name())
+			return nil, fmt.Errorf("%s is not for doctor; leave one of the two out", f.name())
 		}
 	}
 	if of, err := readFlags(flagsOfContainer(), io.Discard); err == nil { // else it runs something else

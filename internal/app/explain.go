@@ -16,6 +16,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
+	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
@@ -87,7 +88,7 @@ func (o xidOverrides) codes() []uint32 {
 // explainCommand is the mode `explain xid CODE…`: it returns the exit code.
 func explainCommand(args []string, stdout, stderr io.Writer) int {
 	usage := func(err error) int {
-		fmt.Fprintf(stderr, "kpulse-proxy: %v\n%s", err, explainUsage)
+		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy explain --help says more)\n", err)
 		return exitUsage
 	}
 	var path string
@@ -107,8 +108,10 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	case err != nil:
 		return usage(err)
-	case len(codes) == 0 || codes[0] != "xid":
-		return usage(errors.New("explain what? Give xid, and codes such as 79"))
+	case len(codes) == 0:
+		return usage(errors.New("explain: say what, such as: kpulse-proxy explain xid 79"))
+	case codes[0] != "xid":
+		return usage(fmt.Errorf("explain: %q cannot be explained%s", codes[0], diag.Instead(codes[0], []string{"xid"})))
 	}
 	var overrides xidOverrides
 	if path != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -25,9 +26,8 @@ const lastWrite = time.Second
 
 // stream writes every reading as CSV until ctx ends, the source comes to its end, or
 // nobody reads what we write. A source that cannot be read is waited for, at most as long
-// as patience allows; the log on stderr reports it.
-func stream(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
-	warnings := opts.warningsTo(stderr)
+// as patience allows, and warnings gets what is wrong with it.
+func stream(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func withNearest(e *export.UnknownColumns) error {
 	if slices.Sort(meant); len(meant) == 0 {
 		return e
 	}
-	return fmt.Errorf("did you mean %s? %w", strings.Join(slices.Compact(meant), " or "), e)
+	return fmt.Errorf("%w; did you mean %s?", e, strings.Join(slices.Compact(meant), " or "))
 }
 
 // bareExport gives --export without a value the one that it had in KempnerPulse.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io"
+	"log/slog"
 	"testing"
 )
 
@@ -26,7 +27,7 @@ func TestExportIntoAStuckReader(t *testing.T) {
 	defer close(out.released)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- stream(ctx, opts, out, io.Discard) }()
+	go func() { ended <- stream(ctx, opts, out, slog.New(slog.DiscardHandler)) }()
 	<-out.entered
 	cancel()
 	if err := <-ended; err != nil {

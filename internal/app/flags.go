@@ -302,7 +302,7 @@ func assign(p any, text string) (err error) {
 		}
 	case *float64:
 		if *p, err = strconv.ParseFloat(text, 64); err != nil {
-			return fmt.Errorf("%q is not a number, or too large a one; write it in digits", text)
+			return fmt.Errorf("%q is not a number, or is too large; write it in digits", text)
 		}
 	case **config.Duration:
 		*p = new(config.Duration)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -42,7 +43,7 @@ func (l *npdLevel) Set(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is not a state that can be a problem; write crit or warn", text)
+	return fmt.Errorf("%q is not a level; write crit or warn", text)
 }
 
 // String implements kingpin.Value.
@@ -83,9 +84,11 @@ func checkHealth(args []string, stdout, stderr io.Writer) (code int) {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return unknown
 	}
+	logger := opts.warningsTo(stderr)
+	warnOfUnknown(os.Environ(), logger.Warn)
 	ctx, stop := opts.begin()
 	defer stop()
-	report := opts.lookAtHealth(ctx, opts.warningsTo(stderr))
+	report := opts.lookAtHealth(ctx, logger)
 	if opts.notice != "" {
 		fmt.Fprintf(stderr, "kpulse-proxy: %s\n", opts.notice)
 	}
@@ -135,13 +138,13 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 	own := o.readsItself(fromCommandLine)
 	switch {
 	case o.origin("url") == fromCommandLine && own:
-		return target, nil, errors.New("--url asks a proxy, which reads what it was started with; leave that out, or --backend, --source, --replay and sources of --config.file")
+		return target, nil, errors.New("--url asks a proxy that has sources of its own; leave --url out, or --backend, --source, --replay and the sources of --config.file")
 	case o.checkURL != "" && !own:
 		url, err := withPath(o.checkURL)
 		if err != nil {
 			return target, nil, fmt.Errorf("--url=%w; give a kpulse-proxy, such as NODE, NODE:9401 or http://NODE:9401/metrics", err)
 		}
-		o.notice = o.withoutEffect("the proxy of --url", "leave --url out and give --backend to read by ourselves")
+		o.notice = o.withoutEffect("the proxy of --url", "leave --url out and give --backend to read directly")
 		return o.target(url, httpClient), func() {}, nil
 	case own:
 		return o.ownTarget(ctx, logger)
@@ -152,8 +155,8 @@ func (o *options) healthTarget(ctx context.Context, logger *slog.Logger) (target
 	case wants != "":
 		return target, nil, errors.New(refusedUs(url, wants, "ask it with --url="))
 	case url == "":
-		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to read once by ourselves", local)
+		return target, nil, fmt.Errorf("no kpulse-proxy answers at %s; start it there, name another with --url=NODE, or give --backend to take one reading directly", local)
 	}
-	o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read by ourselves")
+	o.notice = o.withoutEffect(theProxyAt(url), "give --backend too to read directly")
 	return o.target(url, httpClient), func() {}, nil
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-const about = `A scrape target in the place of dcgm-exporter: it passes the exporter's series
-through untouched, and adds series that keep one name and unit whatever the
-exporter's version, real utilization, workload class and health for every GPU.
+const about = `A scrape target to use in place of dcgm-exporter: it passes the exporter's series
+through untouched, and adds series with one name and unit for every version of the
+exporter, and the real utilization, workload class and health of every GPU.
 
 Look around on any machine:   kpulse-proxy --backend=replay --tui
 In front of an exporter:      kpulse-proxy --source=http://node:9400/metrics
 On a node without one:        kpulse-proxy --backend=dcgm
-Then scrape http://localhost:9401/metrics in the exporter's place.
+Then scrape http://localhost:9401/metrics instead of the exporter.
 Once, as text:                kpulse-proxy --source=http://node:9400/metrics --once
 As CSV:                       kpulse-proxy --source=http://node:9400/metrics --export=all > gpus.csv
 On the terminal:              kpulse-proxy --tui
-What was recorded, there:     kpulse-proxy --tui --replay=FILE
+The same from a recording:    kpulse-proxy --tui --replay=FILE
 Is a config file right?       kpulse-proxy check config FILE
 What would it run with?       kpulse-proxy --config.show
 Are rule files right?         kpulse-proxy check rules FILE…
@@ -45,10 +45,10 @@ const helpTemplate = `{{range $i, $c := commands}}{{if $i}}       {{else}}usage:
 {{range groups .Context.Flags}}
 {{.Title}}:
 {{.Flags|FlagsToTwoColumns|FormatTwoColumns}}{{end}}
-Every flag can be set in the environment too; the command line wins, and both win
-over the config file. In the place of gpu-container-exporter, its variables count too
+Every flag is also an environment variable. The command line wins over it, and both win
+over the config file. The variables of gpu-container-exporter count too
 (deploy/settings.md).
-One core is used at a time, unless GOMAXPROCS in the environment is more.
+The program uses one core at a time unless GOMAXPROCS sets more.
 `
 
 // flagGroup is one heading of --help.

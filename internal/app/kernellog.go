@@ -47,7 +47,7 @@ func (p *service) machine() (string, error) {
 func (p *service) noteKernelLog(err error) {
 	cause, remedy, _ := strings.Cut(err.Error(), "; ")
 	p.notes.Store(&[]canonical.Note{{Cause: "no XIDs from the kernel's log: " + cause, Remedy: remedy}})
-	p.logger.Warn("XIDs are not read from the kernel's log", "cause", err)
+	p.logger.Warn("cannot read XIDs from the kernel's log", "cause", err)
 }
 
 // serveKernelLog has served what the kernel's log tells of no source.
@@ -93,7 +93,7 @@ func kernelLogCollectors(l *kernellog.Log) (all []metric.Collector) {
 		{"foreign", func(c *kernellog.Counts) uint64 { return c.Foreign }},
 		{"dropped", func(c *kernellog.Counts) uint64 { return c.Dropped }},
 	} {
-		counter("kpulse_proxy_kernel_log_records_total", "Records of --kernel-log by what came of them: xid and sxid were read; of these, unmatched are at no GPU of this machine that is read, and dropped came too many at once; malformed could not be read, and foreign were written by a program, not the kernel.", metric.Labels{"result": result.word}, result.value)
+		counter("kpulse_proxy_kernel_log_records_total", "Records of --kernel-log, by result: xid and sxid were read, of which unmatched belong to no GPU that is read here and dropped arrived too many at once; malformed could not be read; foreign were written by a program, not by the kernel.", metric.Labels{"result": result.word}, result.value)
 	}
 	counter("kpulse_proxy_kernel_log_overruns_total", "Times that the kernel overwrote records of --kernel-log before they were read.", nil, func(c *kernellog.Counts) uint64 { return c.Overruns })
 	return all

@@ -107,7 +107,7 @@ func resolverCollectors(r *kube.Resolver) (all []metric.Collector) {
 	for i, word := range kube.Results() {
 		all = append(all, metric.NewCounterFunc(metric.CounterOpts{
 			Name:        "kpulse_proxy_kube_lookups_total",
-			Help:        "Look-ups of what a pod belongs to, by what came of them: found; absent (there is no such pod); denied by the Kubernetes API server; failed, as it did not answer; dropped, as too many waited.",
+			Help:        "Look-ups of the workload of a pod, by result: found; absent (no such pod); denied (by the Kubernetes API server); failed (no answer); dropped (too many were waiting).",
 			ConstLabels: metric.Labels{"result": word},
 		}, func() float64 { return float64(r.Counts().Lookups[i]) }))
 	}
@@ -115,9 +115,9 @@ func resolverCollectors(r *kube.Resolver) (all []metric.Collector) {
 		name, help string
 		value      func(kube.Counts) int
 	}{
-		{"kpulse_proxy_kube_lookups_in_flight", "Look-ups of what a pod belongs to that are under way.", func(c kube.Counts) int { return c.InFlight }},
-		{"kpulse_proxy_kube_lookups_queued", "Pods that wait for the look-up of what they belong to.", func(c kube.Counts) int { return c.Queued }},
-		{"kpulse_proxy_kube_pods", "Pods of which it is remembered what they belong to, or that this is not known.", func(c kube.Counts) int { return c.Pods }},
+		{"kpulse_proxy_kube_lookups_in_flight", "Look-ups of the workload of a pod that are in progress.", func(c kube.Counts) int { return c.InFlight }},
+		{"kpulse_proxy_kube_lookups_queued", "Pods that wait for the look-up of their workload.", func(c kube.Counts) int { return c.Queued }},
+		{"kpulse_proxy_kube_pods", "Pods whose workload is remembered, or remembered as unknown.", func(c kube.Counts) int { return c.Pods }},
 	} {
 		all = append(all, metric.NewGaugeFunc(metric.GaugeOpts{Name: gauge.name, Help: gauge.help}, func() float64 { return float64(gauge.value(r.Counts())) }))
 	}

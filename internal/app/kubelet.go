@@ -51,10 +51,10 @@ func kubeletCollectors(k *kube.Kubelet) (all []metric.Collector) {
 		name, help string
 		value      func(*kube.KubeletCounts) uint64
 	}{
-		{"kpulse_proxy_kubelet_questions_total", "Times that the kubelet was asked which containers have which devices.", func(c *kube.KubeletCounts) uint64 { return c.Asked }},
-		{"kpulse_proxy_kubelet_failures_total", "Times that the kubelet did not answer that.", func(c *kube.KubeletCounts) uint64 { return c.Failed }},
-		{"kpulse_proxy_kube_claims_questions_total", "Times that the Kubernetes API server was asked which devices the claims of pods are.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsAsked }},
-		{"kpulse_proxy_kube_claims_failures_total", "Times that this was not answered.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsFailed }},
+		{"kpulse_proxy_kubelet_questions_total", "Requests to the kubelet for which containers have which devices.", func(c *kube.KubeletCounts) uint64 { return c.Asked }},
+		{"kpulse_proxy_kubelet_failures_total", "Such requests that the kubelet did not answer.", func(c *kube.KubeletCounts) uint64 { return c.Failed }},
+		{"kpulse_proxy_kube_claims_questions_total", "Requests to the Kubernetes API server for the devices that claims of pods stand for.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsAsked }},
+		{"kpulse_proxy_kube_claims_failures_total", "Such requests that the API server did not answer.", func(c *kube.KubeletCounts) uint64 { return c.ClaimsFailed }},
 	} {
 		all = append(all, metric.NewCounterFunc(metric.CounterOpts{Name: counter.name, Help: counter.help}, func() float64 {
 			c := k.Counts()
@@ -71,7 +71,7 @@ func kubeletCollectors(k *kube.Kubelet) (all []metric.Collector) {
 	} {
 		all = append(all, metric.NewGaugeFunc(metric.GaugeOpts{
 			Name:        "kpulse_proxy_kubelet_devices",
-			Help:        "NVIDIA's devices that the kubelet says containers have, by what is known of them: matched are of a GPU or MIG instance that is read, unmatched of none, or of one that cannot be told from others; of unread ones the id, or the claim, does not say which device it is.",
+			Help:        "NVIDIA devices that the kubelet assigns to containers, by result: matched (a GPU or MIG instance that is read), unmatched (none, or one that cannot be told from others), unread (the id or the claim does not say which device it is).",
 			ConstLabels: metric.Labels{"result": result.word},
 		}, func() float64 {
 			c := k.Counts()

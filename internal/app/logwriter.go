@@ -24,7 +24,7 @@ const (
 type logWriter struct {
 	out  io.Writer
 	lost prometheus.Counter
-	// tell is called once lines are written again, with how many were lost; nil is nobody.
+	// tell, unless nil, is called once lines are written again, with how many were lost.
 	tell func(lost int)
 	// json: the lines are JSON.
 	json bool
@@ -38,7 +38,7 @@ type logWriter struct {
 func newLogWriter(out io.Writer) *logWriter {
 	return &logWriter{out: out, lost: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kpulse_proxy_log_lines_lost_total",
-		Help: "Lines of the log that were lost, as nobody read it.",
+		Help: "Log lines that were lost because nobody read the log.",
 	})}
 }
 

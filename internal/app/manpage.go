@@ -22,13 +22,13 @@ kpulse-proxy \- GPU metrics: real utilization, workload class and health in fron
 {{roff .App.Help}}
 .fi
 .SH OPTIONS
-Every flag can be set in the environment too; the command line wins, and both win over the config file.
+Every flag is also an environment variable. The command line wins over it, and both win over the config file.
 {{range groups .Context.Flags}}.SS {{roff .Title}}
 {{range .Flags}}.TP
 \fB{{if .Short}}\-{{.Short|Char}}, {{end}}\-\-{{roff .Name}}{{if not .IsBoolFlag}}={{roff .FormatPlaceHolder}}{{end}}\fR
 {{roff .HelpWithEnvar}}
 {{end}}{{end}}.SH EXIT STATUS
-0 if done, 1 if failed, 2 if called wrongly. check health has codes of its own: 0 if all GPUs are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, 3 if that is not known.
+0 done, 1 failed, 2 wrong usage. check health has codes of its own: 0 if all GPUs are ok, 1 if the worst is warn or hot, 2 if one is crit or gone, 3 if health is unknown.
 .SH SIGNALS
 SIGHUP reads the config file and the rules again. SIGTERM and SIGINT end it once running scrapes are answered.
 .SH SEE ALSO

@@ -18,10 +18,8 @@ import (
 )
 
 // once reads the source one time and presents the reading: as text, JSON or CSV.
-// What went wrong beside it goes to stderr; what keeps it from reading is its
-// error.
-func once(ctx context.Context, opts *options, stdout, stderr io.Writer) error {
-	warnings := opts.warningsTo(stderr)
+// warnings gets what went wrong beside it; what keeps it from reading is its error.
+func once(ctx context.Context, opts *options, stdout io.Writer, warnings *slog.Logger) error {
 	meter := host.NewMeter(procfs)
 	meter.Read() // utilization counts from here on
 	src, err := open(opts, &opts.sources[0], newUserAgent(), warnings)

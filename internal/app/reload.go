@@ -22,11 +22,11 @@ func newReloads() *reloads {
 	r := &reloads{
 		successful: metric.NewGauge(metric.GaugeOpts{
 			Name: "kpulse_proxy_config_last_reload_successful",
-			Help: "1 if config file and rules were applied when they were last read, else 0.",
+			Help: "1 if the last reload of config file and rules succeeded, else 0.",
 		}),
 		at: metric.NewGauge(metric.GaugeOpts{
 			Name: "kpulse_proxy_config_last_reload_success_timestamp_seconds",
-			Help: "When config file and rules were last applied, in Unix time.",
+			Help: "When a reload of config file and rules last succeeded, in Unix time.",
 		}),
 	}
 	r.count(nil)
@@ -70,9 +70,9 @@ func (p *service) reload() error {
 	defer p.mu.Unlock()
 	changed, err := p.tryReload()
 	if err != nil {
-		p.logger.Error("nothing was reloaded; all stays as it was", "cause", err)
+		p.logger.Error("nothing was reloaded; the old settings stay in force", "cause", err)
 	} else {
-		p.logger.Info("config file and rules are reloaded", "config", p.opts.configFile, "rules", p.opts.Rules.Files, "changed", changed)
+		p.logger.Info("reloaded config file and rules", "config", p.opts.configFile, "rules", p.opts.Rules.Files, "changed", changed)
 	}
 	p.reloads.count(err) // last: whoever sees it there finds the reason in the log
 	return err

@@ -26,9 +26,9 @@ func loadRules(opts *options, logger *slog.Logger) ([]rules.Group, error) {
 		return nil, problems
 	}
 	for _, p := range problems {
-		logger.Warn("in a rule file", "warning", p.String())
+		logger.Warn("warning in a rule file", "warning", p.String())
 	}
-	logger.Info("rules are evaluated", "files", len(set.Files), "groups", len(set.Groups), "rules", set.Rules(), "alerts_left_out", set.Alerts)
+	logger.Info("evaluating rules", "files", len(set.Files), "groups", len(set.Groups), "rules", set.Rules(), "alerts_left_out", set.Alerts)
 	return set.Groups, nil
 }
 

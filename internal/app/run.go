@@ -83,25 +83,28 @@ func Run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "kpulse-proxy: %v\n(kpulse-proxy --help explains every flag)\n", err)
 		return exitUsage
 	}
-	if opts.show {
-		return report(stderr, opts.showConfig(stdout))
+	logger := opts.warningsTo(stderr)
+	if opts.mode() == modeServe && !opts.show {
+		log := newLogWriter(stderr)
+		defer log.flush()
+		stderr, logger = log, opts.logTo(log)
 	}
+	warnOfUnknown(os.Environ(), logger.Warn)
 	ctx, stop := opts.begin()
 	defer stop()
 	switch {
+	case opts.show:
+		err = opts.showConfig(stdout)
 	case opts.once:
 		defer catchPipeSignal()()
-		err = quiet(once(ctx, opts, stdout, stderr))
+		err = quiet(once(ctx, opts, stdout, logger))
 	case opts.columns != nil:
 		defer catchPipeSignal()()
-		err = stream(ctx, opts, stdout, stderr)
+		err = stream(ctx, opts, stdout, logger)
 	case opts.tui:
 		err = dashboard(ctx, opts, stderr)
 	default:
-		log := newLogWriter(stderr)
-		defer log.flush()
-		stderr = log
-		err = serve(ctx, opts, opts.logTo(log))
+		err = serve(ctx, opts, logger)
 	}
 	return report(stderr, err)
 }
@@ -115,8 +118,8 @@ func report(stderr io.Writer, err error) int {
 	return exitDone
 }
 
-// begin prepares for a mode that runs, and returns what ends with the first signal to. A
-// second one ends us at once.
+// begin prepares for a mode, and returns a context that ends with the first signal to end. A
+// second signal ends us at once.
 func (o *options) begin() (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -129,7 +132,7 @@ func (o *options) begin() (context.Context, context.CancelFunc) {
 func (o *options) logTo(log *logWriter) *slog.Logger {
 	o.log.Writer, log.json = log, o.log.Format.String() == "json"
 	logger := promslog.New(&o.log)
-	log.tell = func(lost int) { logger.Warn("lines of this log are lost: nobody read it", "lines", lost) }
+	log.tell = func(lost int) { logger.Warn("log lines were lost because nobody read the log", "lines", lost) }
 	return logger
 }
 
@@ -158,5 +161,5 @@ func logResources(logger *slog.Logger) {
 	if limit == math.MaxInt64 {
 		text = "none"
 	}
-	logger.Debug("bounds of this process; GOMEMLIMIT and GOMAXPROCS set others", "memory", text, "threads", runtime.GOMAXPROCS(0))
+	logger.Debug("limits of this process; GOMEMLIMIT and GOMAXPROCS change them", "memory", text, "threads", runtime.GOMAXPROCS(0))
 }

@@ -85,6 +85,6 @@ func (o *options) warnOfExcluded(logger *slog.Logger) {
 	case left == 0:
 		logger.Warn("--series.exclude leaves nothing out", "patterns", strings.Join(o.Series.Exclude, " "), "remedy", "match whole names, such as kpulse_gpu_fp64_.+")
 	case missed != nil:
-		logger.Warn("families that are left out are needed", "families", strings.Join(missed, ", "), "remedy", "serve them, or evaluate the rules that read them with --rules.file")
+		logger.Warn("families that --series.exclude leaves out are needed", "families", strings.Join(missed, ", "), "remedy", "serve them, or evaluate the rules that read them with --rules.file")
 	}
 }

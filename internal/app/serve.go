@@ -72,7 +72,6 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 	opts.playDemo(logger)
 	logResources(logger)
 	opts.logAdopted(os.LookupEnv, logger.Info)
-	warnOfUnknown(os.Environ(), logger.Warn)
 	p.reloadOnHangup(ctx)
 
 	// The pipeline outlives ctx, so that scrapes that are running when it ends
@@ -85,7 +84,7 @@ func serve(ctx context.Context, opts *options, logger *slog.Logger) error {
 		err := p.run(life)
 		switch {
 		case errors.Is(err, io.EOF):
-			logger.Warn("there is nothing left to be read")
+			logger.Warn("the source has ended; nothing is left to read")
 		case err != nil:
 			stop() // there is nothing to serve, and there will not be
 		}
@@ -231,7 +230,7 @@ func (p *service) run(ctx context.Context) error {
 		reading.Go(func() {
 			ends[i] = r.pipeline.Run(ctx)
 			if ends[i] != nil && (len(fixed) > 1 || p.kube.discovery != nil) {
-				p.logger.Warn("a source is read no more", "reads", r.pipeline.Name(), "cause", ends[i])
+				p.logger.Warn("a source has ended", "reads", r.pipeline.Name(), "cause", ends[i])
 			}
 		})
 	}

@@ -30,7 +30,7 @@ type serverLog struct {
 func newServerLog(logger *slog.Logger) *serverLog {
 	return &serverLog{logger: logger, failed: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kpulse_proxy_http_accept_failures_total",
-		Help: "Connections that could not be accepted, mostly for want of file descriptors.",
+		Help: "Connections that could not be accepted, mostly for lack of file descriptors.",
 	})}
 }
 

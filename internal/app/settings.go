@@ -20,7 +20,7 @@ import (
 // setting is one row of the table of all settings. Flags, environment variables, help,
 // reference, precedence, refusals and reloads follow from it.
 type setting struct {
-	// flag is the name of the flag; "" for what the config file alone can set. Its
+	// flag is the name of the flag, "" if only the config file can set it. Its
 	// environment variable is KPULSE_ and the name.
 	flag string
 	// key is the path in the config file, "" for none.
@@ -28,7 +28,7 @@ type setting struct {
 	group group
 	// placeholder stands for the value in the help; the default does where it is "".
 	placeholder, help string
-	// bare is the value of a flag that is given without one; "" refuses that.
+	// bare is the value of a flag that is given without one; "" requires a value.
 	bare string
 	// standard is the default as it could be given; config.Default has those of keys.
 	standard string
@@ -45,15 +45,15 @@ type setting struct {
 	everywhere mode
 	// modes are those in which it has a meaning.
 	modes mode
-	// remedy is what to do where backend or mode refuse it; "" ignores it in other
+	// remedy is what to do if backend or mode refuse it; "" ignores it in other
 	// modes.
 	remedy string
 	// needs are flags, of which it has no meaning without one, but in modeHealth.
 	needs string
-	// perSource is what to do where the config file names several sources, of which
-	// it could be meant for any; "" for what all of them share.
+	// perSource is what to do if the config file names several sources, of which
+	// any could be meant; "" for a setting that all of them share.
 	perSource string
-	// restart is set where a reload does not change it.
+	// restart is set if only a restart changes it.
 	restart bool
 }
 
@@ -86,8 +86,8 @@ type options struct {
 	sources    []sourceSettings // what is read, at least one
 	record     string           // file to record to, "" for none
 
-	// visible are the boards that this process may open, nil where that is not known.
-	// It is nil itself where nobody asks.
+	// visible returns the boards that this process may open, nil if unknown.
+	// It is nil itself in modes that do not choose GPUs.
 	visible func() []selection.Visible
 
 	gpus, jobMappingDir string
@@ -111,7 +111,7 @@ type options struct {
 	// notice warns the user of the terminal where its numbers are not what the flags
 	// suggest, "" for nothing.
 	notice string
-	// controls drive what the replay backend plays; nil is nobody.
+	// controls drive what the replay backend plays; nil without a dashboard.
 	controls *replay.Controls
 	lead     int // ticks of the demo that the dashboard plays before it shows any
 
@@ -181,11 +181,11 @@ const (
 // groupTitles are indexed by group.
 var groupTitles = [...]string{"Reading", "Showing instead of serving", "Checking health (kpulse-proxy check health)", "Computing", "Who holds the GPUs", "Serving", "Logging and the rest"}
 
-// What to do about flags that are not for a backend.
+// Remedies for flags that a backend does not take.
 const (
-	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; others serve what their source serves"
+	remedyLocal = "it is for --backend=dcgm and nvml, and for --once, --export and --tui; other backends serve what their source serves"
 	remedyOne   = "choose one with --backend or --source"
-	remedyKube  = "it completes what is served, and --once, --export and --tui do not ask; leave it out"
+	remedyKube  = "only the server asks Kubernetes, not --once, --export or --tui; leave it out"
 	remedyCheck = "it is for kpulse-proxy check health"
 )
 
@@ -193,54 +193,54 @@ const (
 var settings = []setting{
 	{flag: "backend", key: "sources[].backend", placeholder: "prometheus|dcgm|nvml|replay", standard: "prometheus", modes: modesReading, restart: true, at: func(o *options) any { return &o.flagSource.Backend },
 		check: func(o *options) error { _, err := parseBackend(o.flagSource.Backend); return err },
-		help:  "Where readings come from: prometheus (a dcgm-exporter), dcgm (dcgmi dmon, which we run), nvml (the driver, without DCGM), or replay (a capture; without --source an embedded demo that needs no GPU)."},
+		help:  "Where readings come from: prometheus (a dcgm-exporter), dcgm (dcgmi dmon, which the proxy runs), nvml (the driver, without DCGM) or replay (a capture; without --source the embedded demo, which needs no GPU)."},
 	{flag: "source", key: "sources[].source", placeholder: "URL|FILE", modes: modesReading, restart: true, at: func(o *options) any { return &o.flagSource.Source },
 		backends: "prometheus replay", remedy: "it reads this machine; the host engine of another one is --backend=dcgm --dcgm.host",
 		help: "What to read. prometheus: the exporter's URL, or a file with a saved exposition (default " + defaultUpstream + "). replay: a recording, or a file with expositions, dcgmi dmon output or CSV of --export."},
 	{flag: "poll", key: "sources[].poll", placeholder: "DURATION", modes: modesReading, restart: true, perSource: "give each of them its poll there", at: func(o *options) any { return &o.flagSource.Poll },
-		help: "prometheus: read the exporter unasked when no scrape came for this long, and at this interval with --export; at least 1s, 0 = only when scraped, and not ready before the first scrape (default 15s). dcgm, nvml: time between two samples, over which profiling fields are averaged; at least 100ms (default 1s, and with dcgm 100ms for --tui, --export, --once and --record). replay: time between two ticks; at least 100ms (default 1s, and of a recording its own). Without it --export plays a file to its end without waiting. A duration, or bare seconds."},
+		help: "prometheus: read the exporter after this long without a scrape, and at this interval with --export; at least 1s (default 15s). 0 reads only when scraped, so that the proxy is not ready before the first scrape. dcgm, nvml: time between two samples, over which profiling fields are averaged; at least 100ms (default 1s; with dcgm 100ms for --tui, --export, --once and --record). replay: time between two ticks; at least 100ms (default 1s, for a recording its own). Without --poll, --export plays a file to its end without waiting. A duration, or bare seconds."},
 	{flag: "source.min-interval", standard: "1s", modes: modesReading, at: func(o *options) any { return &o.minInterval },
 		check: func(o *options) error { return within(o.minInterval, 0, maxInterval) },
-		help:  "Scrapes closer together than this share one reading of the exporter; 0 reads it on each."},
+		help:  "Scrapes closer together than this share one reading of the exporter; 0 reads it for each scrape."},
 	{flag: "source.timeout", standard: "10s", modes: modesReading, at: func(o *options) any { return &o.timeout },
 		check: func(o *options) error { return within(o.timeout, config.Duration(time.Millisecond), longestPoll) },
-		help:  "Longest time that a read of the exporter may take. Unless it is given, a scraper that sends a longer timeout gets that, up to 60s, and so do the proxy's own reads between scrapes; raise it together with Prometheus' scrape_timeout."},
+		help:  "Longest time that a read of the exporter may take. By default, a longer timeout that the scraper sends applies instead, up to 60s, also to the proxy's own reads between scrapes. Raise it together with Prometheus' scrape_timeout."},
 	{flag: "source.max-body", key: "limits.max_body", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxBody },
-		help: "Largest body that is read from the exporter, also after gunzip."},
+		help: "Largest body that is read from the exporter, before and after decompression."},
 	{flag: "source.max-label-value", key: "limits.max_label_value", modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.MaxLabelValue },
-		help: "Longest value of a label that names the GPU, pod or job of a sample; a longer one is passed through and counted, and what it says is left out: the holder, or, where only it tells GPUs apart (UUID, gpu), the GPU."},
+		help: "Longest value of a label that names the GPU, pod or job of a sample. A longer one is passed through and counted, and what it names is left out: the holder, or the GPU if only this label tells GPUs apart (UUID, gpu)."},
 	{flag: "node-name", key: "sources[].node_name", placeholder: "NAME", modes: modesReading, restart: true, perSource: "give each of them its node_name there", at: func(o *options) any { return &o.flagSource.NodeName },
-		help: "Label hostname of our series (default: $NODE_NAME, else what the exporter reports, else the host of its URL; where that is localhost or a loopback address, or this machine's GPUs are read, $SLURMD_NODENAME, else this machine's name)."},
+		help: "Label hostname of the proxy's own series (default: $NODE_NAME, else what the exporter reports, else the host of its URL. For localhost, a loopback address or the GPUs of this machine: $SLURMD_NODENAME, else the name of this machine)."},
 	{flag: "replay", placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.replayFile },
-		help: "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause it, step and change the speed."},
+		help: "Play this file: short for --backend=replay --source=FILE. With --tui, keys pause, step and change the speed."},
 	{flag: "dcgm.host", key: "sources[].dcgm_host", placeholder: "HOST", modes: modesReading, restart: true, perSource: "give each of them its dcgm_host there", at: func(o *options) any { return &o.flagSource.DCGMHost },
 		backends: "dcgm", remedy: "it is for --backend=dcgm",
 		help: "dcgm: the host engine to read, as dcgmi takes it: HOST[:PORT] or unix://PATH (default: the one on this machine)."},
 	{flag: "dcgm.fields", key: "sources[].dcgm_fields", placeholder: "all|core|IDS", modes: modesReading, restart: true, perSource: "give each of them its dcgm_fields there", at: func(o *options) any { return &o.flagSource.DCGMFields },
 		backends: "dcgm", remedy: "it is for --backend=dcgm; an exporter reads what its counters file names",
-		help: "dcgm: the fields to ask dcgmi dmon for. all (default): all that the proxy knows, with FP32, FP16, integer and tensor sub-pipes (1007, 1008, 1013 to 1016) if the GPU counts them; GPUs before Hopper count groups of fields in turn, so that each value covers only a part of the period. core: all but these six. Or ids, as in 150,155,1002."},
+		help: "dcgm: the fields to ask dcgmi dmon for. all (default): all that the proxy knows, with FP32, FP16, integer and tensor sub-pipes (1007, 1008, 1013 to 1016) if the GPU counts them. GPUs before Hopper count groups of fields in turn, so that each value covers only part of the period. core: all but these six. Or ids, such as 150,155,1002."},
 	{flag: "gpus", placeholder: "0,2-3", modes: modesReading | modeAttach, at: func(o *options) any { return &o.gpus },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
 		help: "Which GPUs (dcgm and nvml; with --once, --export, --tui and check health all backends), by index, range or the beginning of a UUID (default: all; with --once, --export, --tui and check health of this machine those of CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, SLURM_STEP_GPUS or SLURM_JOB_GPUS)."},
 	{flag: "show-all", modes: modesReading | modeAttach, at: func(o *options) any { return &o.showAll },
 		backends: "dcgm nvml", everywhere: modesShowing, remedy: remedyLocal,
-		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends). With --once, --export and --tui, GPUs of this machine that this process may not open, as those of other jobs, are never shown."},
+		help: "All GPUs, whatever the environment chooses (dcgm and nvml; with --once, --export, --tui and check health all backends). --once, --export and --tui never show GPUs of this machine that this process may not open, such as those of other jobs."},
 	{flag: "counters", key: "sources[].counters", placeholder: "FILE", modes: modesReading, restart: true, perSource: "give each of them its counters there", at: func(o *options) any { return &o.flagSource.Counters },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read (dcgm-exporter -f)",
-		help: "dcgm, nvml: the counters file of dcgm-exporter, which chooses the DCGM_FI_* series to serve, with TYPE, HELP and labels as it says, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes. Our own series cover all that is read, whatever it leaves out (default: all DCGM_FI_* that is read). A file with a mistake is refused; see check counters FILE."},
+		help: "dcgm, nvml: the counters file of dcgm-exporter. It chooses the DCGM_FI_* series to serve, with their TYPE, HELP and labels, and DCGM_EXP_XID_ERRORS_* and DCGM_EXP_CLOCK_EVENTS_* over the exporter's 5 minutes (default: every DCGM_FI_* that is read). The proxy's own series cover all that is read in any case. A file with a mistake is refused; see check counters FILE."},
 	{flag: "collector.processes", modes: modeServe | modeTUI, at: func(o *options) any { return &o.processes },
 		backends: "dcgm nvml", remedy: "it lists the processes of this machine's GPUs; it is for --backend=dcgm and nvml, which look at them",
-		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series. A request through a reverse proxy on this machine is refused if it carries a proxy's header, such as X-Forwarded-For, or the client's own Host; a reverse proxy that sends neither makes all its clients look local: have it deny the path."},
+		help: "dcgm, nvml: list the processes on the GPUs at /api/v1/processes: pid, user, group, name, memory. Only for clients on this machine, and never as series. A request through a reverse proxy on this machine is refused if it carries a proxy's header, such as X-Forwarded-For, or the client's own Host. A reverse proxy that sends neither makes all its clients look local: configure it to deny the path."},
 	{flag: "collector.processes.cmdline", modes: modeServe | modeTUI, needs: "collector.processes", at: func(o *options) any { return &o.commandLines },
-		help: "With --collector.processes: list the command line of each process instead of its name. Command lines may hold secrets, such as tokens and passwords, which are shown as they are."},
+		help: "With --collector.processes: list the command line of each process instead of its name. Command lines may hold secrets, such as tokens and passwords, which are not masked."},
 	{flag: "kernel-log", key: "kernel_log", placeholder: "/dev/kmsg", bare: string(config.DefaultKernelLog), modes: modeServe | modeTUI, restart: true, at: func(o *options) any { return &o.KernelLog },
 		remedy: "only the server and --tui follow the kernel's log; leave it out, or ask a server that has it: kpulse-proxy check health --url=http://localhost:9401",
-		help:   "Also read XIDs and SXIDs from the kernel's log, which has the most detail: the time of each error, the sub-code of NVLink 5, the process. Without a value it reads /dev/kmsg, which takes CAP_SYSLOG and access to the file; without these the proxy logs that and goes on. The value may also be a file or FIFO with records in the form of /dev/kmsg. Only GPUs of this machine get these errors. Errors from before the start count too, if they are younger than xid_hold (24 h) and came after the driver was loaded. In the environment and the config file also true and false."},
+		help:   "Also read XIDs and SXIDs from the kernel's log, which has the most detail: the time of each error, the sub-code of NVLink 5, the process. Without a value it reads /dev/kmsg, which needs CAP_SYSLOG and access to the file; without these the proxy logs a warning and continues. The value may also be a file or FIFO with records in the form of /dev/kmsg. Only GPUs of this machine get these errors. Errors from before the start count if they are younger than xid_hold (24 h) and newer than the loading of the driver. The environment and the config file also take true and false."},
 	{flag: "record", placeholder: "FILE", modes: modesReading, perSource: remedyOne, at: func(o *options) any { return &o.record },
-		help: "Write all readings to this file, for --backend=replay to play; it is rotated at 64 MiB, and FILE.1 to FILE.4 are kept. Readings that cannot be written are left out and counted, and writing is tried again; a file that is removed or renamed is created again."},
+		help: "Write all readings to this file, for --backend=replay to play. It is rotated at 64 MiB, and FILE.1 to FILE.4 are kept. Readings that cannot be written are left out and counted, and writing is retried; a file that is removed or renamed is created again."},
 
 	{flag: "once", group: groupShowing, modes: modeOnce | modeExport, perSource: remedyOne, at: func(o *options) any { return &o.once },
-		help: "Read once, print the devices as text, and end."},
+		help: "Read once, print the devices as text, and exit."},
 	{flag: "json", group: groupShowing, modes: modeOnce | modeHealth, needs: "once", at: func(o *options) any { return &o.json },
 		help: "With --once or check health: print JSON."},
 	{flag: "export", group: groupShowing, placeholder: "default|all|all+|COLUMNS", modes: modeOnce | modeExport, perSource: remedyOne, at: func(o *options) any { return &o.columns },
@@ -248,21 +248,21 @@ var settings = []setting{
 		help:  "Write every reading as CSV to stdout, a row for each device: default (nine columns of KempnerPulse), all (its 34), all+ (those and ours), or names of columns. With --once, one reading."},
 	{flag: "export.timeout", group: groupShowing, standard: "5m", modes: modeExport, needs: "export", at: func(o *options) any { return &o.exportTimeout },
 		check: func(o *options) error { return within(o.exportTimeout, 0, longestPoll) },
-		help:  "With --export: end with an error when a source gave no reading for this long, beyond its --poll; the first may take three times --source.timeout. 0 waits for ever."},
+		help:  "With --export: exit with an error when a source gives no reading for this long, beyond its --poll; the first may take three times --source.timeout. 0 waits forever."},
 	{flag: "tui", group: groupShowing, modes: modeTUI | modeAttach, at: func(o *options) any { return &o.tui },
-		help: "Show the GPUs on this terminal: of the proxy on this machine, else by reading them itself (always where --backend, --source, --replay or --record is given, or a --config.file with sources). A proxy reads and computes as it was started: other flags of reading and computing have no effect on it."},
+		help: "Show the GPUs on this terminal: those of the proxy on this machine, else by reading them itself (always with --backend, --source, --replay, --record or a --config.file with sources). Flags of reading and computing have no effect on a proxy that runs already."},
 	{flag: "tui.url", group: groupShowing, placeholder: "URL", modes: modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiURLs },
 		help: "tui: a kpulse-proxy to show, as http://NODE:9401/metrics or NODE; repeat it for several nodes."},
 	{flag: "tui.http-config", group: groupShowing, placeholder: "FILE", modes: modeAttach | modeHealth, needs: "tui", at: func(o *options) any { return &o.tuiHTTP },
-		help: "tui, check health: file with credentials and TLS settings for the proxies to ask, in YAML as Prometheus' http_config."},
+		help: "tui, check health: file with credentials and TLS settings for asking proxies, in YAML like Prometheus' http_config."},
 	{flag: "tui.focus", group: groupShowing, placeholder: "GPU", modes: modeTUI | modeAttach, needs: "tui", at: func(o *options) any { return &o.tuiFocus },
-		help: "tui: begin with everything of one GPU, as :focus does: 3, 3.9 of a MIG instance, or the beginning of a UUID."},
+		help: "tui: begin with all readings of one GPU, as :focus does: 3, 3.9 for a MIG instance, or the beginning of a UUID."},
 
 	{flag: "url", group: groupHealth, placeholder: "URL", modes: modeHealth, remedy: remedyCheck, at: func(o *options) any { return &o.checkURL },
-		help: "The kpulse-proxy to ask, as http://NODE:9401/metrics or NODE (default: the one on this machine). With --backend, --source or --replay it asks no proxy and takes one reading itself, which shows neither rises of counters nor earlier XIDs."},
+		help: "The kpulse-proxy to ask, as http://NODE:9401/metrics or NODE (default: the one on this machine). With --backend, --source or --replay it takes one reading itself instead, which shows neither rises of counters nor earlier XIDs."},
 	{flag: "timeout", group: groupHealth, standard: "10s", modes: modeHealth, remedy: remedyCheck, at: func(o *options) any { return &o.checkTimeout },
 		check: func(o *options) error { return within(o.checkTimeout, config.Duration(time.Millisecond), longestPoll) },
-		help:  "Longest time to wait for the answer; after that, health is unknown."},
+		help:  "Longest time to wait for the answer; then health is unknown."},
 	{flag: "npd", group: groupHealth, placeholder: "crit|warn", modes: modeHealth, remedy: remedyCheck, at: func(o *options) any { return &o.forNPD },
 		help: "Answer as a plugin of Kubernetes' node-problem-detector: one line of at most 80 bytes, and exit status 0 if all is well, 1 if a GPU is crit (with warn: also if one is warn or hot), 2 if that is unknown."},
 
@@ -271,71 +271,71 @@ var settings = []setting{
 	{flag: "weights", key: "weights", group: groupComputing, placeholder: "SM,TENSOR,DRAM,ENGINE", modes: modesReading, at: func(o *options) any { return &o.Judge.Weights },
 		help: "Your own weights instead of a preset: SM, tensor, DRAM and engine activity; normalised to sum 1."},
 	{flag: "missing-inputs", key: "missing_inputs", group: groupComputing, placeholder: "renormalize|zero", modes: modesReading, at: func(o *options) any { return &o.Judge.Missing },
-		help: "What an input that the exporter does not give does to real utilization: renormalize (divide by the weight that is present) or zero (count it as 0)."},
+		help: "How real utilization treats an input that the exporter does not give: renormalize (divide by the weight that is present) or zero (count it as 0)."},
 	{flag: "min-coverage", key: "min_coverage", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.MinCoverage },
-		help: "Share of the weights that must have been read for a score; below it real utilization is absent and the class unknown."},
+		help: "Share of the weights whose input must be read for a score; below it, real utilization is absent and the class unknown."},
 	{flag: "expected-gpus", key: "sources[].expected_gpus", group: groupComputing, placeholder: "N", modes: modesReading, restart: true, perSource: "give each of them its expected_gpus there", at: func(o *options) any { return &o.flagSource.ExpectedGPUs },
 		parse: (*options).parseExpected,
-		help:  "How many GPUs this node should have; 0 expects none in particular. A GPU lost before the proxy started is still missed, also where the source no longer names it: kpulse_gpu_present is 0 for each that is missing."},
+		help:  "How many GPUs this node should have; 0 means no expectation. A GPU that was lost before the proxy started is then missed even if the source no longer names it: kpulse_gpu_present is 0 for each missing GPU."},
 	{flag: "config.file", group: groupComputing, placeholder: "FILE", modes: modesReading, at: func(o *options) any { return &o.configFile },
-		help: "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, the meaning of XIDs, names of families, and what some flags set, which win over it. deploy/config.example.yml shows them all."},
+		help: "Settings in YAML: several sources, credentials of an exporter, thresholds, warning temperatures, health conditions, the meaning of XIDs, names of families, and the values of some flags, which win over it. deploy/config.example.yml shows them all."},
 	{flag: "config.show", group: groupComputing, modes: modesReading&^modeHealth | modeAttach, at: func(o *options) any { return &o.show },
 		remedy: "kpulse-proxy --config.show prints the settings of what runs; leave check health out",
-		help:   "Print the settings in force as a config file, with where each is from, and end; nothing is read or served. What no file can say stands there as comments. Secrets are masked as " + config.Masked + ", which a config file that is read must not hold."},
+		help:   "Print the settings in force as a config file, each with its origin, and exit; nothing is read or served. Settings that have no key in the file are comments. Secrets are masked as " + config.Masked + ", which a config file must not contain."},
 	{flag: "rules.file", key: "rules.files", group: groupComputing, placeholder: "FILE", modes: modeServe, at: func(o *options) any { return &o.Rules.Files },
 		remedy: "results are served at /metrics, and --once, --export and --tui show none; leave it out",
-		help:   "Prometheus rule file, or glob of such, whose recording rules the proxy evaluates itself over what it serves; their results stand at the end of /metrics. Can be given several times (in the environment: one in a line)."},
+		help:   "Prometheus rule file, or a glob, whose recording rules the proxy evaluates over its own series; their results are served at the end of /metrics. Repeatable (in the environment: one per line)."},
 	{flag: "rules.window", key: "rules.window", group: groupComputing, modes: modeServe, at: func(o *options) any { return &o.Rules.Window },
-		help: "How far back rules can look; a rule that looks further is refused. Memory grows with how far back they do look."},
+		help: "How far back rules can look; a rule that looks further is refused. Memory grows with how far back the rules look."},
 	{flag: "rules.max-samples", key: "rules.max_samples", group: groupComputing, modes: modeServe, at: func(o *options) any { return &o.Rules.MaxSamples },
-		help: "Most samples that are kept for rules, at 16 to 32 bytes each, and most that one evaluation may load."},
+		help: "Most samples to keep for rules, at 16 to 32 bytes each, and most that one evaluation may load."},
 	{key: "thresholds", group: groupComputing, modes: modesReading, at: func(o *options) any {
 		t := o.Judge.Thresholds
 		t.Temperature, t.Temperatures = 0, nil
 		return &t
-	}, help: "What readings are compared with."},
+	}, help: "Thresholds that readings are compared with."},
 	{key: "temperatures", group: groupComputing, modes: modesReading, help: "Warning temperatures by model.", at: func(o *options) any {
 		return &compute.Thresholds{Temperature: o.Judge.Thresholds.Temperature, Temperatures: o.Judge.Thresholds.Temperatures}
 	}},
 	{key: "health", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.States }, help: "The state that each health condition raises."},
-	{key: "xids", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.XIDs }, help: "Changes to rows of the table of XIDs (deploy/xids.md), by code: a severity, an action, or both."},
-	{key: "xid_hold", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.XIDHold }, help: "How long a fatal XID keeps a GPU crit if nothing shows that it was resolved."},
-	{key: "dialect", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Rows }, help: "What further families of the exporter mean."},
-	{key: "sources", modes: modesReading, restart: true, at: func(o *options) any { return &o.sources }, help: "What to read, where neither --backend, --source nor --replay is given. Their http_config has no flag."},
+	{key: "xids", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.XIDs }, help: "Changes to rows of the table of XIDs (deploy/xids.md), by code: a severity, an action or both."},
+	{key: "xid_hold", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Judge.XIDHold }, help: "How long a fatal XID keeps a GPU crit unless something shows that it is resolved."},
+	{key: "dialect", group: groupComputing, modes: modesReading, at: func(o *options) any { return &o.Rows }, help: "The meaning of further families of the exporter."},
+	{key: "sources", modes: modesReading, restart: true, at: func(o *options) any { return &o.sources }, help: "What to read if --backend, --source and --replay are not given. http_config has no flag."},
 
 	{flag: "kube.discover", key: "kube.discover.selector", placeholder: "SELECTOR", bare: "true", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover.Selector },
 		remedy: "exporters are discovered to be served; with --once, --export and --tui name one, such as --source=http://NODE:9400/metrics",
-		help:   "Read the exporters whose pods have these labels, while they run: one source each, named by its node, in the place of --source unless that is given too. Without a value it reads those of dcgm-exporter's chart and of the gpu-operator: " + kube.DefaultSelector + ". With --node-name or NODE_NAME, only those of that node; without, of all nodes. deploy/kubernetes/rbac.yaml has the right that this takes."},
+		help:   "Read the exporters whose pods have these labels, while they run: one source for each, named by its node, instead of --source unless that is given too. Without a value it reads those of dcgm-exporter's chart and of the gpu-operator: " + kube.DefaultSelector + ". With --node-name or NODE_NAME only those of that node, else those of all nodes. deploy/kubernetes/rbac.yaml has the rights that this needs."},
 	{flag: "kube.discover-namespace", key: "kube.discover.namespace", placeholder: "NAMESPACE", modes: modeServe, restart: true, needs: "kube.discover", at: func(o *options) any { return &o.Kube.Discover.Namespace },
 		help: "With --kube.discover: the namespace that exporters run in (default: any)."},
-	{key: "kube.discover", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover }, help: "How to read what --kube.discover finds: port (a name or number; metrics, gpu-metrics or 9400), path (/metrics), scheme (http), http_config as of a source, and max_sources (500), beyond which further pods are left out and counted. --series-limit holds for each of these sources."},
+	{key: "kube.discover", modes: modeServe, restart: true, at: func(o *options) any { return &o.Kube.Discover }, help: "How to read what --kube.discover finds: port (a name or number; metrics, gpu-metrics or 9400), path (/metrics), scheme (http), http_config as of a source, and max_sources (500), beyond which pods are left out and counted. --series-limit applies to each of these sources."},
 	{flag: "kube.pod-resources", key: "kube.pod_resources", group: groupHolders, placeholder: string(config.DefaultPodResources), bare: string(config.DefaultPodResources), modes: modeServe, restart: true, remedy: remedyKube, at: func(o *options) any { return &o.Kube.PodResources },
-		help: "Ask the kubelet of this node, every 10 s, which containers have which GPUs and MIG devices: for --backend=dcgm and nvml, and for what an exporter leaves out. Without a value it asks at the usual place; mount that directory into the pod, and run as root. Where the exporter names pods of a GPU, further ones are added only if the kubelet names those too. Devices of claims (DRA) are looked up in the ResourceSlices of the node, for which deploy/kubernetes/rbac.yaml has the rights. It is asked for what is served alone: --once, --export and a --tui that reads by itself do not ask; a --tui and a check health that ask a kpulse-proxy have what that knows. In the environment and the config file also true and false."},
+		help: "Ask the kubelet of this node, every 10 s, which containers have which GPUs and MIG devices: for --backend=dcgm and nvml, and for what an exporter leaves out. Without a value it asks at the usual place; mount that directory into the pod, and run as root. If the exporter names pods of a GPU, others are added only if the kubelet names those pods too. Devices of claims (DRA) are looked up in the ResourceSlices of the node, for which deploy/kubernetes/rbac.yaml has the rights. Only the server asks: --once, --export and a --tui that reads by itself do not; a --tui and a check health of a running kpulse-proxy show what that one knows. The environment and the config file also take true and false."},
 	{flag: "kube.workloads", key: "kube.workloads", group: groupHolders, modes: modeServe, restart: true, remedy: remedyKube, at: func(o *options) any { return &o.Kube.Workloads },
-		help: "Ask the Kubernetes API server what the pods that hold GPUs belong to: the topmost owner, such as CronJob, RayJob or Deployment, becomes workload_kind and workload_name. Asked in the background, of the metadata of pods and their owners only; deploy/kubernetes/rbac.yaml has the rights that this takes. A pod is served without until the answer comes, and as the exporter's labels describe it where none comes."},
+		help: "Ask the Kubernetes API server for the workloads of the pods that hold GPUs: the topmost owner, such as CronJob, RayJob or Deployment, becomes workload_kind and workload_name. It is asked in the background, and only for the metadata of pods and their owners; deploy/kubernetes/rbac.yaml has the rights that this needs. Until the answer comes, a pod is served without a workload; if none comes, as the exporter's labels describe it."},
 	{flag: "kube.workload-label", key: "kube.workload_labels", group: groupHolders, placeholder: "KEY[=KIND]", modes: modeServe, restart: true, needs: "kube.workloads", at: func(o *options) any { return &o.Kube.WorkloadLabels },
-		help: "With --kube.workloads: a label of pods whose value is their workload_name, instead of the owner's; workload_kind is then KIND, or empty without one, as the name may be that of anything. Can be given several times (in the environment: one in a line); the first that a pod has counts, and its owner if it has none."},
+		help: "With --kube.workloads: a label of pods whose value becomes workload_name instead of the owner's name; workload_kind is then KIND, or empty without one. Repeatable (in the environment: one per line); the first label that a pod has counts, and its owner if it has none."},
 	{flag: "kube.config", key: "kube.config", group: groupHolders, placeholder: "FILE", modes: modeServe, restart: true, needs: "kube.discover kube.pod-resources kube.workloads", at: func(o *options) any { return &o.Kube.Config },
-		help: "For what else of --kube asks the API server: the kubeconfig file whose current context says where the Kubernetes API server is and who asks it (default: the cluster and the service account of the pod that the program runs in). $KUBECONFIG is not read."},
+		help: "For the --kube flags that ask the API server: the kubeconfig file whose current context names the API server and the user (default: the cluster and the service account of the pod that kpulse-proxy runs in). $KUBECONFIG is not read."},
 	{flag: "hpc-job-mapping-dir", group: groupHolders, placeholder: "DIR", modes: modesReading, at: func(o *options) any { return &o.jobMappingDir },
 		backends: "dcgm nvml", remedy: "it is for --backend=dcgm and nvml; give it to the exporter that is read",
-		help: "dcgm, nvml: directory in which the batch system writes whose job each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},
+		help: "dcgm, nvml: directory in which the batch system writes the jobs that each GPU is allocated to, as dcgm-exporter reads it: a file named 0, or 2.1 for a MIG instance, with a job id on each line."},
 	{flag: "hpc-job-info-dir", group: groupHolders, placeholder: "DIR", modes: modeServe | modeTUI, at: func(o *options) any { return &o.jobInfoDir },
 		help: "Directory in which the batch system describes each job, for hpc_user, hpc_account and hpc_partition of kpulse_allocation_info: a file named by the job id, with lines user=…, account=… and partition=…. deploy/slurm/README.md has a prolog for Slurm that writes it."},
 
 	{flag: "passthrough", group: groupServing, placeholder: "valid|verbatim|off", standard: "valid", modes: modeServe, at: func(o *options) any { return &o.passthrough },
-		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails the whole scrape), off (only ours, beside a direct scrape of the exporter)."},
+		help: "Which of the exporter's lines to serve: valid (all that a Prometheus server takes), verbatim (every byte; one bad line then fails the whole scrape), off (only the proxy's own series, beside a direct scrape of the exporter)."},
 	{flag: "compat", key: "compat", group: groupServing, placeholder: "4.8", modes: modeServe, at: func(o *options) any { return &o.Compat },
 		remedy: "only /metrics has the names of other versions; leave out --once, --export or --tui to serve it",
-		help:   "Serve the readings under the names, units and labels of another version of dcgm-exporter too: 4.8, 4.9, 2 (and 3.x) or 1. What the exporter serves itself is left out, unless --passthrough=off leaves out all of that. Can be given several times (in the environment: one in a line); a name that two share gets the labels of the first."},
+		help:   "Serve the readings under the names, units and labels of another version of dcgm-exporter too: 4.8, 4.9, 2 (and 3.x) or 1. Names that the exporter serves itself are left out, unless --passthrough=off drops those. Repeatable (in the environment: one per line); a name that two versions share gets the labels of the first."},
 	{flag: "series", key: "series.form", group: groupServing, placeholder: "lean|full", modes: modeServe, restart: true, at: func(o *options) any { return &o.Series.Form },
-		help: "Which series of our own to serve. lean: of class, health, conditions, clock events and action what holds, and of an allocation the seconds of the classes that it was in; README lists what it leaves out. full: all, as 0 where it does not hold. Rules and dashboards work with both."},
+		help: "Which of its own series the proxy serves. lean: for class, health, conditions, clock events and action only what holds, and for an allocation the seconds of the classes that it was in; internal/expose/SERIES.md lists what it leaves out. full: all, with 0 for what does not hold. Rules and dashboards work with both."},
 	{flag: "series.birth", key: "series.birth", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.Judge.Birth },
-		help: "For how long a counter that begins after its GPU or pod, as that of a class entered later, stays 0 before it is served as it is, 1s to 5m: at least two scrape intervals, which scrapers do not tell. increase() over a range that holds this time is then exact."},
+		help: "How long a counter that begins after its GPU or pod, such as that of a class entered later, is served as 0 before its value, 1s to 5m. Set at least two scrape intervals, so that increase() over a range that includes this time is exact."},
 	{flag: "series.exclude", key: "series.exclude", group: groupServing, placeholder: "REGEX", modes: modeServe, restart: true, at: func(o *options) any { return &o.Series.Exclude },
-		help: "Leave out families of our own whose whole name matches, such as kpulse_gpu_(encoder|decoder)_.+ (RE2, anchored at both ends). Rules of --rules.file still see them, and the exporter's own lines stay. Can be given several times (in the environment: one in a line)."},
+		help: "Leave out kpulse_* families whose whole name matches, such as kpulse_gpu_(encoder|decoder)_.+ (RE2, anchored at both ends). Rules of --rules.file still see them, and the exporter's own lines stay. Repeatable (in the environment: one per line)."},
 	{flag: "series-limit", key: "limits.series_limit", group: groupServing, modes: modesReading, restart: true, at: func(o *options) any { return &o.Limits.Series },
-		help: "Most series of our own; GPUs above three quarters of it, and pods and jobs above the rest, are left out and counted. One counts as two with labels of 512 bytes, as three with 1024, and so on."},
+		help: "Most kpulse_* series. GPUs above three quarters of it, and pods and jobs above the rest, are left out and counted. A series counts as two with labels of 512 bytes, as three with 1024, and so on."},
 	{flag: "web.systemd-socket", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.systemdSocket },
 		help: "Use systemd socket activation listeners instead of port listeners (Linux only)."},
 	{flag: "web.listen-address", group: groupServing, placeholder: defaultListen, standard: defaultListen, modes: modeServe | modeAttach, at: func(o *options) any { return &o.listen },
@@ -343,15 +343,15 @@ var settings = []setting{
 	{flag: "web.config.file", group: groupServing, placeholder: "FILE", modes: modeServe, at: func(o *options) any { return &o.webConfig },
 		help: "Path to configuration file that can enable TLS or authentication. See: https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md. Its rate_limit applies to health checks too; --web.max-requests does not."},
 	{flag: "web.max-requests", key: "limits.max_requests", group: groupServing, modes: modeServe, restart: true, at: func(o *options) any { return &o.Limits.MaxRequests },
-		help: "Most requests served at a time, health checks aside; more get 503, unless a client that does not read can be disconnected in their place. Four more are answered for /, /-/metrics, /sd and /debug/pprof/, which wait for no exporter."},
+		help: "Most requests served at a time, not counting health checks. Further ones get 503, unless a client that does not read can be disconnected instead. Four more are answered for /, /-/metrics, /sd and /debug/pprof/, which wait for no exporter."},
 	{flag: "web.min-read-rate", key: "limits.min_read_rate", group: groupServing, modes: modeServe, restart: true, at: func(o *options) any { return &o.Limits.MinReadRate },
-		help: "Bytes that a client must read each second; one that falls 10 s behind is disconnected. 1 practically turns this off."},
+		help: "Bytes that a client must read per second; one that falls 10 s behind is disconnected. 1 effectively turns this off."},
 	{flag: "web.enable-lifecycle", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.lifecycle },
-		help: "Let POST /-/reload read config file and rules again, as SIGHUP always does, and POST /-/resolve?uuid=GPU-… mark the fatal XIDs of a GPU as resolved."},
+		help: "Enable POST /-/reload, which reads config file and rules again as SIGHUP always does, and POST /-/resolve?uuid=GPU-…, which marks the fatal XIDs of a GPU as resolved."},
 	{flag: "web.enable-pprof", group: groupServing, modes: modeServe, at: func(o *options) any { return &o.pprof },
 		help: "Serve Go profiles at /debug/pprof."},
 	{flag: "web.expose-processes", group: groupServing, modes: modeServe, needs: "collector.processes", at: func(o *options) any { return &o.exposeProcesses },
-		help: "Show what --collector.processes lists, and the processes in /events, to every client, not only those on this machine; use --web.config.file with authentication as well."},
+		help: "Show what --collector.processes lists, and the processes in /events, to every client, not only to those on this machine; also use --web.config.file with authentication."},
 	{flag: "log.level", group: groupRest, standard: "info", modes: modeServe | modeOnce | modeExport, at: func(o *options) any { return o.log.Level },
 		help: "Only log messages with the given severity or above; with --once and --export warn unless it is given. One of: [" + strings.Join(promslog.LevelFlagOptions, ", ") + "]"},
 	{flag: "log.format", group: groupRest, standard: "logfmt", modes: modeServe | modeOnce | modeExport, at: func(o *options) any { return o.log.Format },

@@ -11,9 +11,9 @@ import (
 // ownVariables begin the names of all variables of ours.
 const ownVariables = "KPULSE_"
 
-// otherVariables are those of our own tests, and, with an address in it, those that
-// Kubernetes sets for a Service named kpulse or kpulse-….
-var otherVariables = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DEBIAN|DIFFERENTIAL|FLEET_[A-Z]+|KUBERNETES|THANOS|REQUIRE_.*|SLOW)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
+// otherVariables are those of our own tests and of the scripts in deploy/slurm, and those
+// with which Kubernetes announces a Service named kpulse or kpulse-….
+var otherVariables = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DCGM_TOOLS|DEBIAN|DIFFERENTIAL|FLEET_[A-Z]+|KUBERNETES|THANOS|REQUIRE(_.*)?|SLOW|RESUME|JOBS_[A-Z_]+)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
 
 // unknownVariable is one of the environment that no setting has. Its value, which may be a
 // secret, is not kept.
@@ -54,13 +54,13 @@ func nearestVariable(name string, known []string) string {
 	return diag.Within(name, known, len(word)/2)
 }
 
-// warnOfUnknown warns of variables that do nothing.
+// warnOfUnknown warns of each variable that no setting has.
 func warnOfUnknown(environment []string, warn func(string, ...any)) {
 	for _, v := range unknownVariables(environment) {
-		remedy := "kpulse-proxy --help lists the variables; unset this one"
+		remedy := "unset it; kpulse-proxy --help lists the variables"
 		if v.near != "" {
 			remedy = "did you mean " + v.near + "?"
 		}
-		warn("a variable of the environment has no meaning", "variable", v.name, "remedy", remedy)
+		warn("unknown environment variable", "variable", v.name, "remedy", remedy)
 	}
 }

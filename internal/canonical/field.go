@@ -1,7 +1,7 @@
 // Package canonical is the vocabulary of meaning: the readings that a GPU has (Fields),
-// whose they are (Device), one instant of them (Frame), what we conclude from them
-// (Verdict), and all of it as published (Snapshot). The exposition, the README's
-// tables and the tests come from the tables in this package.
+// their device (Device), one instant of them (Frame), the conclusions from them
+// (Verdict), and all of it as published (Snapshot). The exposition, the tables of the
+// pages and the tests come from the tables in this package.
 package canonical
 
 import "math"
@@ -59,7 +59,7 @@ const (
 	BoardLevel
 )
 
-// Field is one reading that a device can give.
+// Field is a reading that a device can give.
 type Field uint8
 
 // The readings, in the order of the exposition. Numbers in the comments of
@@ -195,20 +195,20 @@ func (i *FieldInfo) Range() (lowest, highest float64) {
 
 // Help texts of families that several fields make up.
 const (
-	helpRetired      = "Memory pages taken out of use over the life of the board, by the severity of the errors that led to it: what GPUs before A100 do in the place of remapping rows."
-	helpRemapped     = "Memory rows replaced by spare ones over the life of the board, by the severity of the errors that led to it."
+	helpRetired      = "Memory pages retired over the life of the board, by the severity of the errors that caused it. GPUs before A100 retire pages instead of remapping rows."
+	helpRemapped     = "Memory rows remapped to spare rows over the life of the board, by the severity of the errors that caused it."
 	helpECC          = "ECC errors since the driver was loaded (volatile) or over the life of the board (aggregate)."
 	helpNVLinkErrors = "Errors on all NVLinks of the GPU, by kind."
-	helpBanks        = "Banks of the device memory, by how many of their spare rows are left."
-	helpNVLinkBER    = "Bits received wrong over all NVLinks as a fraction of those received, before error correction (symbol) or after it (effective); NVLink 5 and newer."
+	helpBanks        = "Banks of the device memory, by how many spare rows they have left."
+	helpNVLinkBER    = "Fraction of the bits received over all NVLinks that were wrong, before error correction (symbol) or after it (effective); NVLink 5 and newer."
 	helpC2C          = "Errors on the chip-to-chip link to the CPU, by kind."
-	helpThrottled    = "Time the clocks were held down, by reason, since the driver was loaded."
+	helpThrottled    = "Time that the clocks were held down since the driver was loaded, by reason."
 )
 
 // Fields is the one list of readings.
 var Fields = [NumFields]FieldInfo{
 	SMActive:         {"gpu_sm_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time at least one warp was active on a streaming multiprocessor, averaged over all of them."},
-	SMOccupancy:      {"gpu_sm_occupancy_ratio", "", Gauge, Ratio, InstanceLevel, "Resident warps as a fraction of the most that the streaming multiprocessors can hold."},
+	SMOccupancy:      {"gpu_sm_occupancy_ratio", "", Gauge, Ratio, InstanceLevel, "Resident warps as a fraction of the maximum that the streaming multiprocessors can hold."},
 	TensorActive:     {"gpu_tensor_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores were active."},
 	TensorHMMAActive: {"gpu_tensor_hmma_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores worked on 16-bit floats."},
 	TensorIMMAActive: {"gpu_tensor_imma_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the tensor cores worked on integers."},
@@ -223,7 +223,7 @@ var Fields = [NumFields]FieldInfo{
 	GraphicsEngineActive: {"gpu_graphics_engine_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time any part of the graphics or compute engine was active."},
 	DRAMActive:           {"gpu_dram_active_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of cycles the device memory interface moved data."},
 
-	NVMLUtilization:       {"gpu_nvml_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time some kernel ran, however little of the GPU it used (the GPU-Util of nvidia-smi)."},
+	NVMLUtilization:       {"gpu_nvml_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time that any kernel ran, however little of the GPU it used (GPU-Util of nvidia-smi)."},
 	MemoryCopyUtilization: {"gpu_memory_copy_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of time device memory was read or written."},
 	EncoderUtilization:    {"gpu_encoder_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Utilization of the video encoder."},
 	DecoderUtilization:    {"gpu_decoder_utilization_ratio", "", Gauge, Ratio, InstanceLevel, "Utilization of the video decoder."},
@@ -233,16 +233,16 @@ var Fields = [NumFields]FieldInfo{
 	NVLinkBytes:    {"gpu_nvlink_bytes_per_second", "", Gauge, BytesPerSecond, BoardLevel, "Rate of bytes sent and received over all NVLinks of the GPU."},
 	NVLinkTransmit: {"gpu_nvlink_transmit_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes sent over NVLink."},
 	NVLinkReceive:  {"gpu_nvlink_receive_bytes_per_second", "", Gauge, BytesPerSecond, InstanceLevel, "Rate of bytes received over NVLink."},
-	NVLinkLimit:    {"gpu_nvlink_limit_bytes_per_second", "", Gauge, BytesPerSecond, BoardLevel, "Rate that all active NVLinks of the GPU can carry, both ways together: twice the sum of the speeds of the links."},
+	NVLinkLimit:    {"gpu_nvlink_limit_bytes_per_second", "", Gauge, BytesPerSecond, BoardLevel, "Rate that all active NVLinks of the GPU can carry, both directions together: twice the sum of the link speeds."},
 
 	Power:      {"gpu_power_watts", "", Gauge, Watts, BoardLevel, "Power draw of the board."},
-	PowerLimit: {"gpu_power_limit_watts", "", Gauge, Watts, BoardLevel, "Power limit in force, or the requested one where the source does not tell which is in force."},
+	PowerLimit: {"gpu_power_limit_watts", "", Gauge, Watts, BoardLevel, "Enforced power limit, or the requested one if the source gives no enforced limit."},
 	Energy:     {"gpu_energy_joules_total", "", Counter, Joules, BoardLevel, "Energy used by the board since the driver was loaded."},
 
 	Temperature:         {"gpu_temperature_celsius", "", Gauge, Celsius, BoardLevel, "Temperature of the GPU."},
 	MemoryTemperature:   {"gpu_memory_temperature_celsius", "", Gauge, Celsius, BoardLevel, "Temperature of the device memory."},
-	TemperatureWarning:  {"gpu_temperature_warning_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which we call this model hot."},
-	TemperatureSlowdown: {"gpu_temperature_slowdown_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which the GPU says it slows itself down."},
+	TemperatureWarning:  {"gpu_temperature_warning_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which kpulse-proxy reports this model as hot."},
+	TemperatureSlowdown: {"gpu_temperature_slowdown_celsius", "", Gauge, Celsius, BoardLevel, "Temperature from which the GPU slows itself down, as the driver reports it."},
 
 	TemperatureMargin: {"gpu_temperature_margin_celsius", "", Gauge, Celsius, BoardLevel, "Degrees left until the GPU slows itself down."},
 
@@ -251,9 +251,9 @@ var Fields = [NumFields]FieldInfo{
 
 	FramebufferUsed:      {"gpu_framebuffer_used_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory in use."},
 	FramebufferFree:      {"gpu_framebuffer_free_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory not in use."},
-	FramebufferReserved:  {"gpu_framebuffer_reserved_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory that driver and firmware keep for themselves."},
-	FramebufferTotal:     {"gpu_framebuffer_total_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory in all; used + free + reserved where the source gives no total, and absent where it gives no reserved memory either."},
-	FramebufferUsedRatio: {"gpu_framebuffer_used_ratio", "", Gauge, Ratio, InstanceLevel, "Device memory in use as a fraction of all of it."},
+	FramebufferReserved:  {"gpu_framebuffer_reserved_bytes", "", Gauge, Bytes, InstanceLevel, "Device memory reserved by driver and firmware."},
+	FramebufferTotal:     {"gpu_framebuffer_total_bytes", "", Gauge, Bytes, InstanceLevel, "Total device memory. If the source gives no total: used + free + reserved, and absent without reserved memory."},
+	FramebufferUsedRatio: {"gpu_framebuffer_used_ratio", "", Gauge, Ratio, InstanceLevel, "Fraction of the total device memory that is in use."},
 
 	PCIeReplays:               {"gpu_pcie_replays_total", "", Counter, Count, BoardLevel, "Retries on the PCIe link."},
 	RemappedRowsUncorrectable: {"gpu_remapped_rows_total", `severity="uncorrectable"`, Counter, Count, BoardLevel, helpRemapped},
@@ -266,15 +266,15 @@ var Fields = [NumFields]FieldInfo{
 	RowRemapPending:           {"gpu_row_remap_pending", "", Gauge, Flag, BoardLevel, "1 if a remapped row takes effect only at the next GPU reset."},
 	RetiredPagesUncorrectable: {"gpu_retired_pages_total", `severity="uncorrectable"`, Counter, Count, BoardLevel, helpRetired},
 	RetiredPagesCorrectable:   {"gpu_retired_pages_total", `severity="correctable"`, Counter, Count, BoardLevel, helpRetired},
-	RetiredPagesPending:       {"gpu_retired_pages_pending", "", Gauge, Flag, BoardLevel, "1 if a page is retired only once the driver is loaded anew."},
+	RetiredPagesPending:       {"gpu_retired_pages_pending", "", Gauge, Flag, BoardLevel, "1 if a page is retired only when the driver is next loaded."},
 	MemoryBanksMax:            {"gpu_memory_banks", `spare="max"`, Gauge, Count, BoardLevel, helpBanks},
 	MemoryBanksHigh:           {"gpu_memory_banks", `spare="high"`, Gauge, Count, BoardLevel, helpBanks},
 	MemoryBanksPartial:        {"gpu_memory_banks", `spare="partial"`, Gauge, Count, BoardLevel, helpBanks},
 	MemoryBanksLow:            {"gpu_memory_banks", `spare="low"`, Gauge, Count, BoardLevel, helpBanks},
 	MemoryBanksNone:           {"gpu_memory_banks", `spare="none"`, Gauge, Count, BoardLevel, helpBanks},
-	SRAMThresholdExceeded:     {"gpu_sram_threshold_exceeded", "", Gauge, Flag, BoardLevel, "1 if the errors in the GPU's SRAM that could not be corrected exceed what NVIDIA allows: the board needs replacing."},
+	SRAMThresholdExceeded:     {"gpu_sram_threshold_exceeded", "", Gauge, Flag, BoardLevel, "1 if uncorrectable errors in the GPU's SRAM exceed NVIDIA's threshold: the board needs replacing."},
 	MemoryUnrepairable:        {"gpu_memory_unrepairable", "", Gauge, Flag, BoardLevel, "1 if the device memory has an error that spare rows or channels cannot repair: the board needs replacing."},
-	XIDLast:                   {"gpu_xid_last", "", Gauge, Code, BoardLevel, "Code of the last XID error; never a count, and it stays until the exporter restarts."},
+	XIDLast:                   {"gpu_xid_last", "", Gauge, Code, BoardLevel, "Code of the last XID error, not a count; it stays until the exporter restarts."},
 	NVLinkCRCFlitErrors:       {"gpu_nvlink_errors_total", `kind="crc_flit"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkCRCDataErrors:       {"gpu_nvlink_errors_total", `kind="crc_data"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkReplayErrors:        {"gpu_nvlink_errors_total", `kind="replay"`, Counter, Count, BoardLevel, helpNVLinkErrors},
@@ -293,9 +293,9 @@ var Fields = [NumFields]FieldInfo{
 	NVLinkEffectiveErrors:     {"gpu_nvlink_errors_total", `kind="effective"`, Counter, Count, BoardLevel, helpNVLinkErrors},
 	NVLinkSymbolBER:           {"gpu_nvlink_bit_error_ratio", `kind="symbol"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
 	NVLinkEffectiveBER:        {"gpu_nvlink_bit_error_ratio", `kind="effective"`, Gauge, Ratio, BoardLevel, helpNVLinkBER},
-	NVLinksActive:             {"gpu_nvlink_links_active", "", Gauge, Count, BoardLevel, "NVLinks of the GPU that are up, of those that the source tells of: some exporters leave out the first."},
-	FabricHealth:              {"gpu_fabric_health", "", Gauge, Code, BoardLevel, "How the GPU's NVLink fabric is: 0 has none, 1 healthy, 2 unhealthy, 3 limited capacity."},
-	FabricError:               {"gpu_fabric_error", "", Gauge, Code, BoardLevel, "The driver's error code where the fabric manager could not set up the GPU, 0 where it could."},
+	NVLinksActive:             {"gpu_nvlink_links_active", "", Gauge, Count, BoardLevel, "NVLinks of the GPU that are up, among those that the source reports; some exporters leave out the first link."},
+	FabricHealth:              {"gpu_fabric_health", "", Gauge, Code, BoardLevel, "Health of the GPU's NVLink fabric: 0 no fabric, 1 healthy, 2 unhealthy, 3 limited capacity."},
+	FabricError:               {"gpu_fabric_error", "", Gauge, Code, BoardLevel, "Error code of the driver if the fabric manager could not set up the GPU, else 0."},
 	C2CLinks:                  {"gpu_c2c_links", "", Gauge, Count, BoardLevel, "Chip-to-chip links to the CPU."},
 	C2CInterrupts:             {"gpu_c2c_errors_total", `kind="interrupt"`, Counter, Count, BoardLevel, helpC2C},
 	C2CReplays:                {"gpu_c2c_errors_total", `kind="replay"`, Counter, Count, BoardLevel, helpC2C},
@@ -315,11 +315,11 @@ var Fields = [NumFields]FieldInfo{
 	ThrottledHardwareThermal:   {"gpu_throttled_seconds_total", `reason="hw_thermal"`, Counter, Seconds, BoardLevel, helpThrottled},
 	ThrottledPowerBrake:        {"gpu_throttled_seconds_total", `reason="hw_power_brake"`, Counter, Seconds, BoardLevel, helpThrottled},
 
-	PCIeLinkGeneration: {"gpu_pcie_link_generation", "", Gauge, Count, BoardLevel, "Generation the PCIe link runs at."},
-	PCIeLinkWidth:      {"gpu_pcie_link_width", "", Gauge, Count, BoardLevel, "Lanes the PCIe link runs on."},
+	PCIeLinkGeneration: {"gpu_pcie_link_generation", "", Gauge, Count, BoardLevel, "Generation at which the PCIe link runs."},
+	PCIeLinkWidth:      {"gpu_pcie_link_width", "", Gauge, Count, BoardLevel, "Lanes on which the PCIe link runs."},
 
-	PCIeLinkGenerationMax: {"gpu_pcie_link_generation_max", "", Gauge, Count, BoardLevel, "Latest generation that the PCIe link can run at; it runs at an older one while there is little to do."},
-	PCIeLinkWidthMax:      {"gpu_pcie_link_width_max", "", Gauge, Count, BoardLevel, "Most lanes that the PCIe link can run on."},
+	PCIeLinkGenerationMax: {"gpu_pcie_link_generation_max", "", Gauge, Count, BoardLevel, "Newest generation that the PCIe link supports; a nearly idle link runs at an older one."},
+	PCIeLinkWidthMax:      {"gpu_pcie_link_width_max", "", Gauge, Count, BoardLevel, "Most lanes that the PCIe link supports."},
 }
 
 // ClockEvent is one bit of the ClockEvents reading.

@@ -53,10 +53,10 @@ var Classes = [NumClasses]ClassInfo{
 // String returns the class's name.
 func (c Class) String() string { return Classes[c].Name }
 
-// Health is how a board is, the worst of its raised conditions.
+// Health is the state of a board, the worst of its raised conditions.
 type Health uint8
 
-// The states from best to worst; HealthUnknown where no input was read.
+// The states from best to worst; HealthUnknown if no input was read.
 const (
 	HealthOK Health = iota
 	HealthHot
@@ -72,10 +72,10 @@ var HealthStates = [NumHealth]string{"ok", "hot", "warn", "crit", "unknown"}
 // String returns the state's name.
 func (h Health) String() string { return HealthStates[h] }
 
-// HealthSet is a set of the states that a condition can raise, a bit 1 << Health for each.
+// HealthSet is a set of states that a condition can raise, a bit 1 << Health for each.
 type HealthSet uint8
 
-// The sets of one state each. None, of a condition that is turned off, is 0.
+// The sets of one state. The set of a condition that is turned off is empty, 0.
 const (
 	RaisesHot  HealthSet = 1 << HealthHot
 	RaisesWarn HealthSet = 1 << HealthWarn
@@ -148,11 +148,11 @@ func (c Condition) String() string { return Conditions[c] }
 type Finding uint8
 
 const (
-	// NotRead means that the condition's input was absent.
+	// NotRead: the condition's input was absent.
 	NotRead Finding = iota
-	// Clear means that the input was read and is as it should be.
+	// Clear: the input was read, and the condition does not hold.
 	Clear
-	// Raised means that the condition holds.
+	// Raised: the condition holds.
 	Raised
 )
 
@@ -193,30 +193,30 @@ func (f *Findings) Set(c Condition, found Finding) {
 	}
 }
 
-// Verdict is what we conclude about one device in one reading.
+// Verdict is what one reading says about one device.
 type Verdict struct {
 	// RealUtilization is the composite score in [0, 1], NaN where it cannot be
 	// known. Coverage is the share of its weight whose input was read.
 	RealUtilization, Coverage float64
 	// RealPercent is RealUtilization in percent, before it was divided: a hundred times
-	// the fraction may round to another second decimal. NaN with it.
+	// the fraction may round to another second decimal. NaN if RealUtilization is.
 	RealPercent float64
-	// Class is ClassUnknown wherever it cannot be known, as on an implied board.
+	// Class is ClassUnknown if the readings do not decide it, as on an implied board.
 	Class Class
-	// Health, Findings and States are the board's and mean nothing on an instance.
+	// Health, Findings and States belong to the board and are unset on an instance.
 	Health   Health
 	Findings Findings
 	// States is what each raised condition raises, HealthOK for the others.
 	States [NumConditions]Health
 	// Action is the most that the raised conditions ask for, or the driver's own
-	// recovery action where it was read. It is the board's as well.
+	// recovery action if it was read. It belongs to the board, too.
 	Action Action
 }
 
 // Weights of the composite by input; they sum to 1.
 type Weights struct{ SM, Tensor, DRAM, Engine float64 }
 
-// Judgement is the configuration behind the verdicts, as far as it is exported.
+// Judgement is the part of the configuration of verdicts that is exported.
 type Judgement struct {
 	// Preset is the name of the weights, "custom" where they were given.
 	Preset  string

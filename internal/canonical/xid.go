@@ -8,14 +8,14 @@ type Severity uint8
 
 // The severities.
 const (
-	// SeverityNone codes inform.
+	// SeverityNone codes only inform.
 	SeverityNone Severity = iota
 	// SeveritySympathetic codes follow from another error, as 45 does for each process
 	// that dies of one: they raise nothing.
 	SeveritySympathetic
 	// SeverityApplication codes are a program's fault, unless they repeat on one board.
 	SeverityApplication
-	// SeverityWarning codes say that something is wrong with the board, which goes on.
+	// SeverityWarning codes say that something is wrong with the board, which keeps working.
 	SeverityWarning
 	// SeverityFatal codes say that the board is not fit for work until someone acts.
 	SeverityFatal
@@ -28,7 +28,7 @@ var Severities = [NumSeverities]string{"none", "sympathetic", "application", "wa
 // String returns the severity's name.
 func (s Severity) String() string { return Severities[s] }
 
-// Action is what someone has to do about a board, each more than the one before.
+// Action is what an operator has to do about a board, in rising order of effort.
 type Action uint8
 
 // The actions.
@@ -49,33 +49,33 @@ var Actions = [NumActions]string{"none", "restart_application", "check_hardware"
 // String returns the action's name.
 func (a Action) String() string { return Actions[a] }
 
-// Witness is who tells of XIDs. One error that several tell of counts once.
+// Witness is a reporter of XIDs. An error that several report counts once.
 type Witness uint8
 
 // The witnesses.
 const (
-	// WitnessWindow counts over the last minutes: only rises say something.
+	// WitnessWindow counts over the last minutes: only its rises mean anything.
 	WitnessWindow Witness = iota
 	// WitnessTotal counts from the start of the exporter.
 	WitnessTotal
-	// WitnessDriver is told of each by the driver's library, and counts from our start.
+	// WitnessDriver receives each XID from the driver's library, and counts from the program's start.
 	WitnessDriver
-	// WitnessKernel is the kernel's log, and counts from where we began to read it.
+	// WitnessKernel is the kernel's log, and counts from where reading began.
 	WitnessKernel
 	NumWitnesses
 )
 
-// XIDCount is how often a Witness was told of a code on a board.
+// XIDCount is how often a Witness reported a code on a board.
 type XIDCount struct {
-	// Device is the index of the board for Topology.At: a board that is lost is among the
-	// Absent by the time that anyone is told why.
+	// Device is the index of the board for Topology.At: a lost board is often among the
+	// Absent by the time its XID is reported.
 	Device  int
 	Code    uint32
 	Witness Witness
-	// Count falls where the witness starts anew, and WitnessWindow's also where errors
-	// are older than its window.
+	// Count falls when the witness restarts, and WitnessWindow's also when errors
+	// leave its window.
 	Count uint64
-	// Last is when the latest of them came, zero where the witness does not say.
+	// Last is when the latest of them came, zero if the witness does not say.
 	Last time.Time
 }
 
@@ -109,7 +109,7 @@ type SXIDCount struct {
 	Count              uint64
 }
 
-// EventKind is what happened in an Event.
+// EventKind says what happened in an Event.
 type EventKind string
 
 // The kinds of events.

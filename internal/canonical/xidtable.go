@@ -15,10 +15,10 @@ import (
 // code above it is none: some exporters give one with all bits set for no code.
 const HighestXID = 1023
 
-// XIDRow is what the table says of an XID.
+// XIDRow is the row of an XID in the table.
 type XIDRow struct {
 	Code uint32
-	// Mnemonic is the driver's own name; "" where it is not known.
+	// Mnemonic is the driver's own name, "" if unknown.
 	Mnemonic string
 	Severity Severity
 	Action   Action
@@ -43,8 +43,8 @@ var xidTable string
 // Severity follows the immediate action of the vendor's catalog: a reset or restart of
 // what is below the program is fatal, a restart of the program is the application's, and
 // what is to be ignored is none, or sympathetic where another error causes it. What the
-// catalog leaves open is no more than a warning, the codes 166 to 173 among them, which
-// it has no action for yet: a board must not be drained for a guess, and a driver that
+// catalog leaves open is at most a warning. That includes the codes 166 to 173, for which
+// it has no action yet: a board must not be drained on a guess, and a driver that
 // writes these codes reports a recovery action of its own too, which decides.
 func XIDs() []XIDRow { return parsedXIDs() }
 
@@ -56,8 +56,8 @@ var parsedXIDs = sync.OnceValue(func() []XIDRow {
 	return rows
 })
 
-// XIDOf returns the row of a code, and whether the table has one. One that it lacks is a
-// warning that asks for nothing: most codes are errors, and nobody knows what it wants.
+// XIDOf returns the row of a code, and whether the table has one. A code without a row is a
+// warning without an action: most codes are errors, and what this one asks for is unknown.
 func XIDOf(code uint32) (XIDRow, bool) {
 	rows := XIDs()
 	i, found := slices.BinarySearchFunc(rows, code, func(r XIDRow, code uint32) int { return cmp.Compare(r.Code, code) })

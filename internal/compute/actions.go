@@ -2,30 +2,8 @@ package compute
 
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
-// asked is what each condition asks for. The ones on XIDs ask for what the codes do.
-var asked = [canonical.NumConditions]canonical.Action{
-	canonical.CondRowRemapFailure:           canonical.ActionReplace,
-	canonical.CondUncorrectableRemappedRows: canonical.ActionCheckHardware, // remapped, and so mended, but by a threshold of the user's too many
-	canonical.CondPCIeReplay:                canonical.ActionCheckHardware,
-	canonical.CondGPUTemperature:            canonical.ActionCheckHardware,
-	canonical.CondMemoryTemperature:         canonical.ActionCheckHardware,
-	canonical.CondRecoveryAction:            canonical.ActionNone, // the driver's goes in anyway: RecoveryActionOf
-	canonical.CondXIDRepeated:               canonical.ActionCheckHardware,
-	canonical.CondECCDoubleBit:              canonical.ActionResetGPU,
-	canonical.CondRowRemapPending:           canonical.ActionResetGPU,   // which remaps it
-	canonical.CondRetiredPagesPending:       canonical.ActionRebootNode, // the driver is to be loaded anew
-	canonical.CondMemoryWorn:                canonical.ActionReplace,
-	canonical.CondThermalSlowdown:           canonical.ActionCheckHardware,
-	canonical.CondPowerBrake:                canonical.ActionCheckHardware,
-	canonical.CondNVLinkErrors:              canonical.ActionCheckHardware,
-	canonical.CondNVLinkDown:                canonical.ActionResetGPU,
-	canonical.CondFabric:                    canonical.ActionCheckHardware,
-	canonical.CondProfilingStalled:          canonical.ActionNone, // the board works
-}
-
-// ActionOf returns what a condition asks for, other than those on XIDs, which ask for
-// what the codes do.
-func ActionOf(c canonical.Condition) canonical.Action { return asked[c] }
+// ActionOf returns the Action of a condition's Criterion.
+func ActionOf(c canonical.Condition) canonical.Action { return conditions[c].Action }
 
 // recovery is what the driver's recovery action asks for, by its value. Draining
 // peer-to-peer traffic is ending the programs that use it, after which the driver asks
@@ -77,7 +55,7 @@ func ActionIn(c canonical.Condition, state canonical.Health) canonical.Action {
 	if c == canonical.CondMemoryWorn && state < canonical.HealthCrit {
 		return canonical.ActionCheckHardware // it still works
 	}
-	return asked[c]
+	return ActionOf(c)
 }
 
 // action is the most that the raised conditions ask for. The driver knows better than the

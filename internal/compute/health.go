@@ -63,6 +63,9 @@ type Criterion struct {
 	// States the condition can raise unless it is set otherwise: one, or two of which
 	// the reading decides.
 	States canonical.HealthSet
+	// Action is what the condition asks for. Conditions on XIDs, and the driver's own
+	// recovery action, have none here: they ask for what the code or the driver says.
+	Action canonical.Action
 	// Basic: one of the basic conditions must have been read for a board without a
 	// raised condition to be ok rather than unknown.
 	Basic bool
@@ -81,35 +84,45 @@ const (
 	critOrWarn = crit | warn
 )
 
+const (
+	nothing = canonical.ActionNone
+	check   = canonical.ActionCheckHardware
+	reset   = canonical.ActionResetGPU
+	reboot  = canonical.ActionRebootNode
+	replace = canonical.ActionReplace
+)
+
 // conditions is indexed by canonical.Condition. The basic ones are
-// KempnerPulse's, where the board does not tell its own margin.
+// KempnerPulse's, where the board does not tell its own margin. Uncorrectable rows are
+// remapped, and so mended: only a user's threshold says that there are too many. A reset remaps
+// pending rows, loading the driver retires pending pages, and a stall leaves the board working.
 var conditions = [canonical.NumConditions]Criterion{
-	canonical.CondRowRemapFailure:           {crit, true, Positive, []canonical.Field{canonical.RowRemapFailure}, 0},
-	canonical.CondUncorrectableRemappedRows: {crit, true, TooManyRows, []canonical.Field{canonical.RemappedRowsUncorrectable}, 0},
-	canonical.CondPCIeReplay:                {warn, true, Rose, []canonical.Field{canonical.PCIeReplays}, 0},
-	canonical.CondGPUTemperature:            {hot, true, TooHot, []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}, 0},
-	canonical.CondMemoryTemperature:         {hot, true, TooHot, []canonical.Field{canonical.MemoryTemperature}, 0},
-	canonical.CondRecoveryAction:            {critOrWarn, false, RecoveryAction, []canonical.Field{canonical.RecoveryAction}, 0},
-	canonical.CondXIDFatal:                  {crit, false, FatalXID, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondXIDRecent:                 {warn, false, RecentXID, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondXIDRepeated:               {warn, false, RepeatedXID, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondECCDoubleBit:              {crit, false, Rose, []canonical.Field{canonical.ECCDoubleBitVolatile}, 0},
-	canonical.CondRowRemapPending:           {warn, false, Positive, []canonical.Field{canonical.RowRemapPending}, 0},
-	canonical.CondRetiredPagesPending:       {warn, false, Positive, []canonical.Field{canonical.RetiredPagesPending}, 0},
-	canonical.CondMemoryWorn: {critOrWarn, false, WornMemory, []canonical.Field{
+	canonical.CondRowRemapFailure:           {crit, replace, true, Positive, []canonical.Field{canonical.RowRemapFailure}, 0},
+	canonical.CondUncorrectableRemappedRows: {crit, check, true, TooManyRows, []canonical.Field{canonical.RemappedRowsUncorrectable}, 0},
+	canonical.CondPCIeReplay:                {warn, check, true, Rose, []canonical.Field{canonical.PCIeReplays}, 0},
+	canonical.CondGPUTemperature:            {hot, check, true, TooHot, []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}, 0},
+	canonical.CondMemoryTemperature:         {hot, check, true, TooHot, []canonical.Field{canonical.MemoryTemperature}, 0},
+	canonical.CondRecoveryAction:            {critOrWarn, nothing, false, RecoveryAction, []canonical.Field{canonical.RecoveryAction}, 0},
+	canonical.CondXIDFatal:                  {crit, nothing, false, FatalXID, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondXIDRecent:                 {warn, nothing, false, RecentXID, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondXIDRepeated:               {warn, check, false, RepeatedXID, []canonical.Field{canonical.XIDLast}, 0},
+	canonical.CondECCDoubleBit:              {crit, reset, false, Rose, []canonical.Field{canonical.ECCDoubleBitVolatile}, 0},
+	canonical.CondRowRemapPending:           {warn, reset, false, Positive, []canonical.Field{canonical.RowRemapPending}, 0},
+	canonical.CondRetiredPagesPending:       {warn, reboot, false, Positive, []canonical.Field{canonical.RetiredPagesPending}, 0},
+	canonical.CondMemoryWorn: {critOrWarn, replace, false, WornMemory, []canonical.Field{
 		canonical.SRAMThresholdExceeded, canonical.MemoryUnrepairable, canonical.MemoryBanksNone,
 	}, 0},
-	canonical.CondThermalSlowdown: {hot, false, AnyBit, []canonical.Field{canonical.ClockEvents}, swThermal | hwThermal},
-	canonical.CondPowerBrake:      {warn, false, AnyBit, []canonical.Field{canonical.ClockEvents}, hwPowerBrake},
-	canonical.CondNVLinkErrors: {warn, false, Rose, []canonical.Field{
+	canonical.CondThermalSlowdown: {hot, check, false, AnyBit, []canonical.Field{canonical.ClockEvents}, swThermal | hwThermal},
+	canonical.CondPowerBrake:      {warn, check, false, AnyBit, []canonical.Field{canonical.ClockEvents}, hwPowerBrake},
+	canonical.CondNVLinkErrors: {warn, check, false, Rose, []canonical.Field{
 		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
 		canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
 		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
 		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
 	}, 0},
-	canonical.CondNVLinkDown:       {crit, false, LinksDown, []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}, 0},
-	canonical.CondFabric:           {critOrWarn, false, Fabric, []canonical.Field{canonical.FabricHealth, canonical.FabricError}, 0},
-	canonical.CondProfilingStalled: {warn, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
+	canonical.CondNVLinkDown:       {crit, reset, false, LinksDown, []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}, 0},
+	canonical.CondFabric:           {critOrWarn, check, false, Fabric, []canonical.Field{canonical.FabricHealth, canonical.FabricError}, 0},
+	canonical.CondProfilingStalled: {warn, nothing, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
 }
 
 // Criteria returns the table of conditions, for programs that express the same in another

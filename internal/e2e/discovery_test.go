@@ -184,7 +184,7 @@ func TestDiscoveryDenied(t *testing.T) {
 	awaitPage(t, c, "/", 200, "deploy/kubernetes/rbac.yaml")
 	cluster.Deny(false)
 	awaitPage(t, c, "/metrics", 200, up("node-a", 1))
-	if n := strings.Count(c.Logged(), "exporters are not discovered"); n != 1 {
+	if n := strings.Count(c.Logged(), "exporter discovery failed"); n != 1 {
 		t.Errorf("the log says it %d times:\n%s", n, c.Logged())
 	}
 }

@@ -370,6 +370,7 @@ func TestDoctorInContainer(t *testing.T) {
 	x := inside()
 	x.wants(t, "exporter pods", "works", "node-a (pod gpu/a): 1 device")
 	x.wants(t, "port", "refused", "a kpulse-proxy listens at "+strings.TrimPrefix(first.URL, "http://")+" already")
+	x.wants(t, "port", "refused", "show it: kpulse-proxy --tui --tui.url="+first.URL+";")
 	if !strings.HasPrefix(x.Command, "kpulse-proxy --kube.discover=app=ours --kube.discover-namespace=gpu --kube.config=") {
 		t.Error(x.Command)
 	}

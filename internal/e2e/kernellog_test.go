@@ -198,7 +198,7 @@ func TestKernelLogThatCannotBeRead(t *testing.T) {
 			awaitPage(t, c, "/metrics", 200, "kpulse_gpu_health")
 		}
 		awaitPage(t, c, "/", 200, "no XIDs from the kernel&#39;s log")
-		if n := strings.Count(c.Logged(), "XIDs are not read from the kernel's log"); n != 1 {
+		if n := strings.Count(c.Logged(), "cannot read XIDs from the kernel's log"); n != 1 {
 			t.Errorf("one %s is logged %d times:\n%s", name, n, c.Logged())
 		}
 		if events := eventsOf(t, c); len(events) != 0 {

@@ -226,14 +226,14 @@ func TestKubernetesDiscoveryDenied(t *testing.T) {
 	})
 	revoke := k.bind(t, a, ns, "kpulse-proxy-discovery")
 	awaitExported(t, c, map[string]string{node: "1"})
-	awaitLog(t, c, "exporters are discovered again")
+	awaitLog(t, c, "exporter discovery works again")
 	revoke()
 	awaitTrue(t, "end of the right", func() bool { return !k.allowed(t, a, right{"watch", "", "pods", "", ns}) })
 	g.cut() // a watch that runs keeps its right
 	awaitTrue(t, "denied watch", func() bool { return strings.Contains(fmt.Sprint(k.requests(t, a)), "watch pods "+ns+" 403") })
 	awaitExported(t, c, map[string]string{node: "1"})
-	awaitTrue(t, "second notice", func() bool { return strings.Count(c.Logged(), "exporters are not discovered") > 1 })
-	if log := c.Logged(); strings.Count(log, "exporters are not discovered") != 2 {
+	awaitTrue(t, "second notice", func() bool { return strings.Count(c.Logged(), "exporter discovery failed") > 1 })
+	if log := c.Logged(); strings.Count(log, "exporter discovery failed") != 2 {
 		t.Errorf("the log tells each time more than once:\n%s", log)
 	}
 }

@@ -109,7 +109,7 @@ func TestPodResourcesWithoutExporter(t *testing.T) {
 	kubelet.Stop()
 	awaitPage(t, c, "/", 200, "no pods from the kubelet: there is no "+regexp.QuoteMeta(kubelet.Socket))
 	awaitHolders(t, c)
-	if log := c.Logged(); strings.Count(log, "the kubelet does not say which pods have GPUs") != 1 || !strings.Contains(log, "hostPath") {
+	if log := c.Logged(); strings.Count(log, "cannot get the pods of GPUs from the kubelet") != 1 || !strings.Contains(log, "hostPath") {
 		t.Errorf("logged %s", log)
 	}
 	kubelet.Set(kubelettest.Pod("ml", "train-1", "nvidia.com/gpu", boards[0].UUID))

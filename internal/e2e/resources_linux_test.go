@@ -30,7 +30,7 @@ func TestMemoryLimitFollowsCgroup(t *testing.T) {
 		if got, err := strconv.ParseFloat(text, 64); err != nil || got < want-1 || got > want+1 {
 			t.Errorf("GOMEMLIMIT=%q: /-/metrics says %q, want %v", environment, text, want)
 		}
-		if !strings.Contains(logged, "bounds of this process") {
+		if !strings.Contains(logged, "limits of this process") {
 			t.Errorf("GOMEMLIMIT=%q: not logged:\n%s", environment, logged)
 		}
 	}
@@ -78,13 +78,23 @@ func limitedCgroup(t *testing.T, limit int) string {
 	return inner
 }
 
-// TestUnknownVariableIsWarnedOf: a mistyped variable does nothing, and its value stays
-// secret.
+// TestUnknownVariableIsWarnedOf: a mistyped variable does nothing in any mode, and its value
+// stays secret.
 func TestUnknownVariableIsWarnedOf(t *testing.T) {
 	t.Setenv("KPULSE_SOURC", "http://name:secret@node:9400/metrics")
+	checkWarning := func(mode, log string) {
+		if strings.Count(log, "did you mean KPULSE_SOURCE?") != 1 || !strings.Contains(log, "KPULSE_SOURC ") || strings.Contains(log, "secret") {
+			t.Errorf("%s: the log does not name the variable once, or has its value:\n%s", mode, log)
+		}
+	}
 	c := startProxy(t, itself(t), "--backend=replay")
 	awaitLog(t, c, "did you mean KPULSE_SOURCE?")
-	if log := c.Logged(); !strings.Contains(log, "KPULSE_SOURC ") || strings.Contains(log, "secret") {
-		t.Errorf("the log has no name, or the value:\n%s", log)
+	checkWarning("serve", c.Logged())
+	for _, mode := range []string{"--once", "--once --export", "--config.show", "check health"} {
+		var stderr strings.Builder
+		cmd := exec.CommandContext(t.Context(), itself(t), append(strings.Fields(mode), "--backend=replay")...)
+		cmd.Stderr = &stderr
+		_ = cmd.Run() // the demo has GPUs that are crit
+		checkWarning(mode, stderr.String())
 	}
 }

@@ -172,7 +172,7 @@ func TestSourceThatCannotWork(t *testing.T) {
 	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	if n := strings.Count(c.Logged(), "a source is read no more"); n != 1 {
+	if n := strings.Count(c.Logged(), "a source has ended"); n != 1 {
 		t.Errorf("the log says so %d times:\n%s", n, c.Logged())
 	}
 

@@ -142,7 +142,7 @@ func (e *UnknownColumns) Error() string {
 	if len(e.Names) > 1 {
 		what = "are not columns"
 	}
-	return fmt.Sprintf("%s %s; write default, all, all+, or columns of what this prints: kpulse-proxy --backend=replay --once --export=all+", strings.Join(e.Names, ", "), what)
+	return fmt.Sprintf("%s %s; write default, all, all+, or names that kpulse-proxy --backend=replay --once --export=all+ prints", strings.Join(e.Names, ", "), what)
 }
 
 // ParseColumns parses a choice of columns: default, all (KempnerPulse's 34), all+ (those

@@ -75,7 +75,7 @@ func TestParseColumns(t *testing.T) {
 		}
 	}
 	for spec, want := range map[string]string{
-		"gpu_id,real_util": `"real_util" is not a column; write default, all, all+, or columns of what this prints: kpulse-proxy`,
+		"gpu_id,real_util": `"real_util" is not a column; write default, all, all+, or names that kpulse-proxy --backend=replay`,
 		"a,gpu_id,b":       `"a", "b" are not columns;`,
 		"":                 `names no column`,
 		",":                `names no column`,

@@ -87,9 +87,9 @@ func (b *budget) collectors() []prometheus.Collector {
 			return float64(value(&u))
 		})
 	}
-	const slow = "Clients that were cut because they read slower than --web.min-read-rate, or not at all while --web.max-requests were being answered."
+	const slow = "Clients disconnected because they read more slowly than --web.min-read-rate, or not at all while --web.max-requests were in progress."
 	return []prometheus.Collector{
-		counter("kpulse_proxy_http_rejected_requests_total", "", "Requests that got 503 since --web.max-requests were being answered.", func(u *usage) int { return u.Rejected }),
+		counter("kpulse_proxy_http_rejected_requests_total", "", "Requests refused with 503 because --web.max-requests were in progress.", func(u *usage) int { return u.Rejected }),
 		counter("kpulse_proxy_http_slow_clients_total", cutForRate, slow, func(u *usage) int { return u.CutForRate }),
 		counter("kpulse_proxy_http_slow_clients_total", cutForPlace, slow, func(u *usage) int { return u.CutForPlace }),
 	}

@@ -26,13 +26,13 @@ func TestHostSeries(t *testing.T) {
 # HELP kpulse_host_cpus Logical CPUs of the machine that are online.
 # TYPE kpulse_host_cpus gauge
 kpulse_host_cpus{hostname="node-a"} 96
-# HELP kpulse_host_cpu_utilization_ratio Fraction of the time of all CPUs of the machine that was neither idle nor spent waiting for I/O, since the reading a second or more before.
+# HELP kpulse_host_cpu_utilization_ratio Fraction of the machine's CPU time that was neither idle nor waiting for I/O, since a reading at least a second earlier.
 # TYPE kpulse_host_cpu_utilization_ratio gauge
 kpulse_host_cpu_utilization_ratio{hostname="node-a"} 0.25
 # HELP kpulse_host_memory_total_bytes Memory of the machine.
 # TYPE kpulse_host_memory_total_bytes gauge
 kpulse_host_memory_total_bytes{hostname="node-a"} 2199023255552
-# HELP kpulse_host_memory_available_bytes Memory that new work on the machine could have without swapping.
+# HELP kpulse_host_memory_available_bytes Memory that new work on the machine can use without swapping.
 # TYPE kpulse_host_memory_available_bytes gauge
 kpulse_host_memory_available_bytes{hostname="node-a"} 1099511627776
 `},
@@ -53,7 +53,7 @@ kpulse_host_cpus{hostname="a\"b"} 1
 # TYPE kpulse_host_cpus gauge
 kpulse_host_cpus{hostname="node-a"} 8
 kpulse_host_cpus{hostname="node-c"} 4
-# HELP kpulse_host_cpu_utilization_ratio Fraction of the time of all CPUs of the machine that was neither idle nor spent waiting for I/O, since the reading a second or more before.
+# HELP kpulse_host_cpu_utilization_ratio Fraction of the machine's CPU time that was neither idle nor waiting for I/O, since a reading at least a second earlier.
 # TYPE kpulse_host_cpu_utilization_ratio gauge
 kpulse_host_cpu_utilization_ratio{hostname="node-c"} 0
 `},

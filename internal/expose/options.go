@@ -30,7 +30,7 @@ type Options struct {
 	MaxRequests int
 	// MinReadRate is how many bytes a client must read each second; 0 is none.
 	MinReadRate int
-	// Logger warns that requests are turned away; nil is nobody.
+	// Logger, unless nil, warns that requests are turned away.
 	Logger *slog.Logger
 	// Timeout bounds the reading for a scraper that names no timeout of its own.
 	Timeout time.Duration
@@ -43,7 +43,7 @@ type Options struct {
 	// EnablePprof serves Go profiles at /debug/pprof.
 	EnablePprof bool
 	// Results passes what rules gave last on in pieces, as an exposition of whole
-	// lines that nobody writes to any more: it is served behind the series of all
+	// lines that no longer change: it is served after the series of all
 	// sources. Nil is no rules.
 	Results func(now time.Time, pass func([]byte))
 	// Collectors are served among the proxy's own telemetry.

@@ -12,7 +12,7 @@ import (
 type Set struct {
 	mu      sync.Mutex
 	members *members
-	// changed is called with the sources before and after each replacement; nil is nobody.
+	// changed, unless nil, is called with the sources before and after each replacement.
 	changed func(before, after []Source)
 }
 

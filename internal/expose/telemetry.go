@@ -32,7 +32,7 @@ func newTelemetry(sources *Set, kinds []string, inFlight func() float64) *teleme
 		}, []string{"path", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kpulse_proxy_http_request_duration_seconds",
-			Help:    "Time to answer a request, the reading of the sources included.",
+			Help:    "Time to answer a request, including the time to read the sources.",
 			Buckets: prometheus.DefBuckets,
 		}, []string{"path", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -119,7 +119,7 @@ func (l *Log) Run(ctx context.Context) error {
 			l.counts.Malformed++
 			l.mu.Unlock()
 		case err != nil:
-			return fmt.Errorf("%w; XIDs are read from it no more until kpulse-proxy is restarted", err)
+			return fmt.Errorf("%w; restart kpulse-proxy to read XIDs from it again", err)
 		default:
 			l.line(line)
 		}
@@ -281,7 +281,7 @@ func (l *Log) stray(p *pending, known *canonical.Device) {
 			l.counts.Dropped++
 			return
 		}
-		l.opts.Logger.Warn("the kernel's log tells of XIDs at a PCI address at which no source reads a GPU of this machine now; they are listed at /events alone", "address", p.address, "xid", p.event.Code)
+		l.opts.Logger.Warn("the kernel's log has XIDs for a PCI address at which no source reads a GPU of this machine now; they are listed only at /events", "address", p.address, "xid", p.event.Code)
 	}
 	l.strays[p.address] = p.number
 	l.counts.Unmatched += p.event.Count

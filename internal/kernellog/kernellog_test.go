@@ -358,7 +358,7 @@ func TestOverrunGoesOn(t *testing.T) {
 func TestReadFailure(t *testing.T) {
 	b := open(t, write(t, ""), 1)
 	b.log.tail.system = func(int, []byte) (int, error) { return -1, syscall.EIO }
-	if err := b.log.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "until kpulse-proxy is restarted") {
+	if err := b.log.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "restart kpulse-proxy to read XIDs") {
 		t.Errorf("%v", err)
 	}
 }

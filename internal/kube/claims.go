@@ -234,13 +234,13 @@ func (c *Claims) account(err error) {
 	case err != nil:
 		c.failed.Add(1)
 		if c.failures++; c.failures == 1 {
-			c.opts.Logger.Warn("it is not known which GPUs the claims of pods are", "cause", err)
+			c.opts.Logger.Warn("cannot look up the GPUs of claims", "cause", err)
 		}
 		cause, remedy := splitRemedy(err)
 		c.notes.Store(&[]canonical.Note{{Cause: "it is not known which GPUs new claims of pods are: " + cause, Remedy: cmp.Or(remedy, "see whether the Kubernetes API server can be reached from this pod")}})
 		return
 	case c.failures > 0:
-		c.opts.Logger.Info("it is known again which GPUs the claims of pods are")
+		c.opts.Logger.Info("the GPUs of claims can be looked up again")
 	}
 	c.failures = 0
 	c.notes.Store(nil)

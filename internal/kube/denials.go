@@ -52,7 +52,7 @@ func (d *denials) deny(r right, now time.Time) {
 	d.forget(now)
 	if d.count(r.resource) == 0 {
 		n := note(r.resource, r.namespace, 1)
-		d.logger.Warn("who holds the GPUs is not known in full", "cause", n.Cause, "remedy", n.Remedy)
+		d.logger.Warn("the holders of GPUs are not fully known", "cause", n.Cause, "remedy", n.Remedy)
 	}
 	if _, known := d.until[r]; known || len(d.until) < knownDenials {
 		d.until[r] = now.Add(denialLife)
@@ -68,7 +68,7 @@ func (d *denials) grant(r right) {
 	}
 	delete(d.until, r)
 	if d.count(r.resource) == 0 {
-		d.logger.Info("the Kubernetes API server grants now what it denied", "verb", "get", "resource", r.resource.String())
+		d.logger.Info("the Kubernetes API server now grants a right that it denied", "verb", "get", "resource", r.resource.String())
 	}
 }
 

@@ -170,9 +170,9 @@ func (d *Discovery) note(i int, err error) {
 	}
 	switch after := d.failure(); {
 	case after != nil && (before == nil || before.Kind != after.Kind):
-		d.opts.Logger.Warn("exporters are not discovered", "cause", after.Cause, "remedy", after.Remedy, "known", len(d.current))
+		d.opts.Logger.Warn("exporter discovery failed", "cause", after.Cause, "remedy", after.Remedy, "known", len(d.current))
 	case before != nil && after == nil:
-		d.opts.Logger.Info("exporters are discovered again")
+		d.opts.Logger.Info("exporter discovery works again")
 	}
 }
 
@@ -251,7 +251,7 @@ func (d *Discovery) admit(all []Exporter) []Exporter {
 	}
 	leftOut := len(all) - len(d.admitted)
 	if leftOut > 0 && d.counts.LeftOut == 0 {
-		d.opts.Logger.Warn("more exporters run than are read", "left_out", leftOut, "remedy", "raise kube.discover.max_sources, or run a kpulse-proxy for a part of the nodes each")
+		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", "raise kube.discover.max_sources, or run a kpulse-proxy for a part of the nodes each")
 	}
 	d.counts.LeftOut = leftOut
 	return slices.DeleteFunc(all, func(e Exporter) bool { return !d.admitted[e.UID] })

@@ -268,7 +268,7 @@ func TestDiscoveryDenied(t *testing.T) {
 	until(t, denied, func() string { return fmt.Sprint(d.Notes()) })
 	until(t, func() bool { return d.Counts().Failures >= 4 }, func() string { return fmt.Sprintf("%+v", d.Counts()) })
 	d.expect("n1:e1=10.0.0.1:9400")
-	if n := strings.Count(d.log.String(), "exporters are not discovered"); n != 2 {
+	if n := strings.Count(d.log.String(), "exporter discovery failed"); n != 2 {
 		t.Errorf("it is logged %d times, want once each time", n)
 	}
 }

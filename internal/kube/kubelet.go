@@ -151,7 +151,7 @@ func (k *Kubelet) findBoards(l *listed) {
 // succeed makes an answer the current one.
 func (k *Kubelet) succeed(l *listed) {
 	if k.failures > 0 {
-		k.opts.Logger.Info("the kubelet says again which pods have GPUs", "socket", k.opts.Socket)
+		k.opts.Logger.Info("the kubelet answers again", "socket", k.opts.Socket)
 	}
 	k.failures = 0
 	k.note(nil)
@@ -169,7 +169,7 @@ func (k *Kubelet) succeed(l *listed) {
 // ends what the kubelet said before.
 func (k *Kubelet) fail(err error) {
 	if k.failures++; k.failures == 1 {
-		k.opts.Logger.Warn("the kubelet does not say which pods have GPUs", "cause", err, "socket", k.opts.Socket)
+		k.opts.Logger.Warn("cannot get the pods of GPUs from the kubelet", "cause", err, "socket", k.opts.Socket)
 	}
 	cause, remedy := splitRemedy(err)
 	if k.failures >= maxFailures {

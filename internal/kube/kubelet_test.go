@@ -107,7 +107,7 @@ func TestKubeletThatStops(t *testing.T) {
 	}
 	server.Start()
 	await(t, "the pod again", func() bool { return k.names() == "p" && len(k.Notes()) == 0 })
-	if n := strings.Count(written.String(), "level=WARN"); n != 1 || strings.Count(written.String(), "says again") != 1 {
+	if n := strings.Count(written.String(), "level=WARN"); n != 1 || strings.Count(written.String(), "answers again") != 1 {
 		t.Errorf("logged %s", written)
 	}
 }
@@ -146,8 +146,8 @@ func TestWhyThereAreNoPods(t *testing.T) {
 	gone := kubelettest.New(t)
 	for _, x := range []struct{ name, socket, cause, remedy string }{
 		{"missing", filepath.Join(dir, "none.sock"), "there is no ", "--kube.pod-resources=PATH"},
-		{"nobody serves", dead, "nobody serves at ", "systemctl status kubelet"},
-		{"a file", os.Args[0], "nobody serves at ", "kubelet"},
+		{"nobody serves", dead, "nothing listens at ", "systemctl status kubelet"},
+		{"a file", os.Args[0], "nothing listens at ", "kubelet"},
 		{"giant", gone.Socket, "more than 16 MiB", "kubelet's log"},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func (o *outage) failed(err error) (began bool) {
 	switch {
 	case began:
 		o.since, o.pause = now, firstPause
-		o.logger.Warn("who holds the GPUs is not known in full", "cause", o.note().Cause, "remedy", o.note().Remedy)
+		o.logger.Warn("the holders of GPUs are not fully known", "cause", o.note().Cause, "remedy", o.note().Remedy)
 	case now.Before(o.until): // of a request that was under way when the outage began
 		return false
 	default:

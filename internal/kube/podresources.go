@@ -119,9 +119,9 @@ func explain(socket string, err, dialed error) error {
 	case errors.Is(dialed, fs.ErrNotExist):
 		cause, remedy = "there is no "+socket, "mount the node's /var/lib/kubelet/pod-resources into the pod (hostPath), or name the socket with --kube.pod-resources=PATH"
 	case errors.Is(dialed, fs.ErrPermission):
-		cause, remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), to whom the kubelet's socket belongs"
+		cause, remedy = "permission for "+socket+" is denied", "run as root (runAsUser: 0), which owns the kubelet's socket"
 	case errors.Is(dialed, syscall.ECONNREFUSED):
-		cause, remedy = "nobody serves at "+socket, "see whether the kubelet runs: systemctl status kubelet"
+		cause, remedy = "nothing listens at "+socket, "see whether the kubelet runs: systemctl status kubelet"
 	case dialed != nil:
 		cause = dialed.Error()
 	case code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):

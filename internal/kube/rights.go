@@ -42,7 +42,7 @@ func (c *Client) Denied(ctx context.Context, all []Access) (denied []Access, err
 		}
 		answer, err := web.Post().AbsPath(reviews).SetHeader("Accept", "application/json").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
 		if err != nil {
-			return nil, fmt.Errorf("the Kubernetes API server does not say what we may do: %w; see whether it is reached, and the service account's token is valid", err)
+			return nil, fmt.Errorf("cannot get our rights from the Kubernetes API server: %w; check that it is reachable and that the service account's token is valid", err)
 		}
 		var review struct{ Status struct{ Allowed bool } }
 		if err := json.Unmarshal(answer, &review); err != nil {

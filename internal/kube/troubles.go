@@ -87,7 +87,7 @@ func (t *troubles) take(ctx context.Context, kind schema.GroupKind, err error) e
 		one = &trouble{pause: firstPause, cause: err.Error(), asked: now}
 		t.byKind[kind] = one
 		n := troubleNote(kind, one.cause)
-		t.logger.Warn("who holds the GPUs is not known in full", "cause", n.Cause, "remedy", n.Remedy)
+		t.logger.Warn("the holders of GPUs are not fully known", "cause", n.Cause, "remedy", n.Remedy)
 	default:
 		one.pause, one.cause = min(2*one.pause, longestPause), err.Error()
 	}

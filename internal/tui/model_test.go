@@ -533,6 +533,24 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestHeartbeatMovesTheClockAlone holds that a heartbeat is a frame where nothing else was one
+// for as long, and none between readings.
+func TestHeartbeatMovesTheClockAlone(t *testing.T) {
+	m, c := fleet(t)
+	m.View()
+	for _, step := range []struct {
+		after time.Duration
+		drawn bool
+	}{{500 * time.Millisecond, false}, {500 * time.Millisecond, true}, {300 * time.Millisecond, false}, {700 * time.Millisecond, true}} {
+		before := m.drawnAt
+		c.at = c.at.Add(step.after)
+		m.Update(beatMsg{})
+		if m.View(); m.drawnAt.Equal(before) == step.drawn {
+			t.Errorf("%v after the last heartbeat: drawn %v, want %v", step.after, !step.drawn, step.drawn)
+		}
+	}
+}
+
 // TestFramesAreFewWhileReadingsAreMany: ten readings a second make five frames, and
 // a key one at once.
 func TestFramesAreFewWhileReadingsAreMany(t *testing.T) {

@@ -122,3 +122,22 @@ func TestOpeningRecordingIsAwaited(t *testing.T) {
 		t.Errorf("shown is\n%s", frame)
 	}
 }
+
+// TestSilentNodesAreNamed holds that nodes without an answer are named as far as there is room,
+// and counted beyond; not where a filter chooses devices.
+func TestSilentNodesAreNamed(t *testing.T) {
+	s := state("silent")
+	s.Nodes = append(s.Nodes, &client.Node{URL: "http://x", Name: "dgx-06", Err: "no route to host"})
+	for _, test := range []struct {
+		h              int
+		filter         string
+		want, unwanted string
+	}{{45, "", "dgx-06  ✖ no route to host", ""}, {24, "", "2 nodes have not answered; 5 lists them", "dgx-06"}, {45, "temp>10", "GPU 0", "first answer"}} {
+		s.Filter = test.filter
+		g, _ := at(s, Fleet, 120, test.h)
+		frame := g.Glyphs()
+		if !strings.Contains(frame, test.want) || test.unwanted != "" && strings.Contains(frame, test.unwanted) {
+			t.Errorf("%d rows, filter %q: no %q, or %q, in\n%s", test.h, test.filter, test.want, test.unwanted, frame)
+		}
+	}
+}

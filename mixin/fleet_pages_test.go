@@ -203,7 +203,7 @@ type excuse struct {
 
 // Choices with which nothing is wrong with what is chosen.
 var (
-	wellGPU  = []string{"all", "one host", "one job"} // the first of the list, or of the host
+	wellGPU  = []string{"all", "one host", "one job"} // the first of the list, or of the host; the same for the hosts of Node
 	wellHost = []string{"one host"}
 	// elsewhere are a host that is well, and a cluster without a GPU that is gone.
 	elsewhere = []string{"one host", "one job"}
@@ -211,6 +211,9 @@ var (
 
 // excused are the panels that may show nothing, by page and title.
 var excused = map[string]excuse{
+	"kpulse-classes/Waiting for data, or busy and empty":       {[]string{"one host", "gone GPU"}, "nothing on the host waits"},
+	"kpulse-efficiency/Jobs by idle GPU-hours":                 {wellHost, "pods hold the host"},
+	"kpulse-efficiency/Namespaces by idle GPU-hours":           {[]string{"gone GPU"}, "a job of Slurm holds the host"},
 	"kpulse-classes/Stragglers of jobs":                        {[]string{"one host", "gone GPU"}, "the straggler is on another host"},
 	"kpulse-efficiency/Devices held and idle":                  {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-efficiency/Memory held by idle GPUs":               {[]string{"gone GPU"}, "no GPU of the host is idle"},
@@ -232,8 +235,8 @@ var excused = map[string]excuse{
 	"kpulse-health/PCIe replays per hour":                      {[]string{"one host", "gone GPU"}, "the host had none"},
 	"kpulse-health/XIDs by board":                              {wellHost, "the host had none"},
 	"kpulse-health/XID codes in words":                         {wellHost, "the host had none"},
-	"kpulse-node/Missing boards":                               {elsewhere, "none of the host is gone"},
-	"kpulse-node/XIDs by board":                                {elsewhere, "the host had none"},
+	"kpulse-node/Missing boards":                               {wellGPU, "none of the host is gone"},
+	"kpulse-node/XIDs by board":                                {wellGPU, "the host had none"},
 	"kpulse-namespace/Workloads of Kubernetes":                 {[]string{"one job"}, "the job is one of Slurm"},
 	"kpulse-power/GPU-hours of throttling by board":            {wellHost, "nothing holds the host's clocks down"},
 	"kpulse-power/Throttled share of busy time":                {wellHost, "nothing holds the host's clocks down"},

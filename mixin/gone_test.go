@@ -46,7 +46,7 @@ func TestMissingBoards(t *testing.T) {
 
 // TestHostsWorstFirst: what is gone, then what is silent, then the rest by state.
 func TestHostsWorstFirst(t *testing.T) {
-	m := append(goneBoards(t), recorded(t, `kpulse_gpu_info{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",model="H100"} 1x40`, `kpulse_gpu_health{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",state="warn"} 1x40`)...)
+	m := append(goneBoards(t), recorded(t, `device:kpulse_gpu_model:info{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",model="H100"} 1x40`, `kpulse_gpu_health{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",state="warn"} 1x40`)...)
 	want(t, "hosts", at(m.asked(t, exprOf(t, "kpulse-fleet", "Hosts", "A"), 12, "hostname"), 12), map[string]float64{"n": 4, "n2": 2, "n4": 4, "n5": 3.5})
 	want(t, "boards", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs", "A"), 12, "uuid"), 12), map[string]float64{"GPU-0": 4, "GPU-1": 4, "": 4, "GPU-3": 2})
 	want(t, "boards of a model", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs", "A"), 12, "uuid", "$model", "A100"), 12), map[string]float64{"GPU-0": 4, "GPU-1": 4, "": 4})

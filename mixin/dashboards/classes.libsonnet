@@ -9,19 +9,30 @@ local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
-  local gpus(more='') = 'host:kpulse_gpu_class_gpus:rate5m' + q.recorded(c, more),
-  local share(matcher) =
-    q.ratio('sum(sum_over_time(%s[$__range]))' % gpus(', ' + matcher), 'sum(sum_over_time(%s[$__range]))' % gpus()),
+  // gpus is GPUs by class: all of the chosen hosts, or what the chosen namespaces held of them.
+  local gpus(more='', over='%s') =
+    local of(series, matchers) = over % (series + q.recorded(c, matchers + more));
+    '(%s\nor\n%s)' % [
+      of('host:kpulse_gpu_class_gpus:rate5m', ', workload_namespace=~"$namespace"'),
+      of('allocation:kpulse_allocation_class_gpus:rate5m', q.some('workload_namespace', 'namespace')),
+    ],
+  local share(classes) =
+    local total(more='') = 'sum(%s)' % gpus(more, 'sum_over_time(%s[$__range])');
+    q.ratio(total(', class=~"%s"' % std.join('|', classes)), total()) + ' or vector(0)',
   // hoursIn is by whom; slow are the classes that a profiler is for.
   local whom = '%s, workload_namespace, hpc_job' % c.clusterLabel,
-  local hoursIn(class) = 'sum by (%s) (%s)' % [whom, q.gpuHours('holder:kpulse_allocation_class_gpus:rate5m' + q.cluster(c, ', workload_namespace=~"$namespace", class=~"%s"' % class))],
+  local hoursIn(class) = 'sum by (%s) (%s)' % [whom, q.held(c, 'holder', 'class', 'hostname', 'hostname', ', workload_namespace=~"$namespace", class=~"%s"' % class, q.gpuHours('%s'))],
   local slow = ['io_or_data_loading', 'busy_low_sm_use'],
   local slowest = q.most(hoursIn(std.join('|', slow))),
   // least is the devices that are used least, those of which it is not known behind them.
-  local least = q.least('%s or 2 * max by (%s) (kpulse_gpu_workload_class%s == 1)' % [q.device(c, 'kpulse_gpu_real_utilization_ratio'), labels.device(c), q.raw(c)]),
+  local least = q.least(q.ofHolders(c, function(more) '(%s or 2 * max by (%s) (kpulse_gpu_workload_class%s == 1))' % [
+    q.device(c, 'kpulse_gpu_real_utilization_ratio', more),
+    labels.device(c),
+    q.raw(c, more),
+  ])),
   local ofLeast(query) = q.among(query, least, labels.device(c)),
   local bottleneck(word, title, description) = d.at(5, 4, p.stat(
-    title, description, 'percentunit', [p.instant(share('bottleneck="%s"' % word) + ' or vector(0)')]
+    title, description, 'percentunit', [p.instant(share([class[0] for class in colors.classes if class[2] == word]))]
   ) + colors.count + p.range(0, 1)),
 
   grafanaDashboards+:: {
@@ -37,14 +48,14 @@ local v = import '../lib/variable.libsonnet';
           bottleneck('memory', 'Bound by device memory', 'Time in classes that device memory bounds. Fused kernels and larger tiles help.'),
           bottleneck('io', 'Waiting for data', 'Time spent waiting for data. Look at data loaders, storage and PCIe before buying GPUs.'),
           bottleneck('mixed', 'Busy without a clear bound', 'Time that is busy without a clear bound, or hardly busy at all.'),
-          d.at(4, 4, p.stat('Idle time', 'Share of the time in which nothing ran.', 'percentunit', [p.instant(share('class="idle"') + ' or vector(0)')]) + colors.count + p.range(0, 1)),
+          d.at(4, 4, p.stat('Idle time', 'Share of the time in which nothing ran.', 'percentunit', [p.instant(share(['idle']))]) + colors.count + p.range(0, 1)),
         ]),
         d.row('Time in class', [
           d.at(10, 11, p.barGauge(
             'GPU-hours by class',
-            'Over the time range, the longest first. "unknown" is time for which too little was read: see Proxy for the missing fields.',
+            'Over the time range, the longest first; of chosen namespaces, what they held. "unknown" is time for which too little was read: see Proxy for the missing fields.',
             'none',
-            [p.instant('sort_desc(sum by (class) (%s))' % q.gpuHours(gpus()), '{{class}}')]
+            [p.instant('sort_desc(sum by (class) (%s))' % gpus('', q.gpuHours('%s')), '{{class}}')]
           ) + colors.byClass + p.decimals(1) + p.range(0, null)),
           d.at(14, 11, p.stacked(
             'Share of GPUs by class',
@@ -65,7 +76,7 @@ local v = import '../lib/variable.libsonnet';
             'Stragglers of jobs',
             'Devices far below the median of their job: the others wait for them. Look at their clocks, health and links.',
             'percentunit',
-            [p.rows(q.least('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c)]))]
+            [p.rows(q.least('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c, ', workload_namespace=~"$namespace"')]))]
           ) + p.sorted('Value', false) + p.renamed([
             ['hpc_job', 'Job'],
             ['workload_namespace', 'Namespace'],

@@ -8,17 +8,14 @@ local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
-  local cluster(more='') = q.cluster(c, more),
   local host = q.recorded(c),
-  local hours(series) = q.gpuHours(series),
-  local held = 'sum(host:kpulse_allocation_held_gpus:rate5m%s)' % host,
-  // ofHeld is a part of the GPU-hours that were held.
-  local ofHeld(part) =
-    local total(what) = 'sum(%s)' % hours('host:kpulse_allocation_%s_gpus:rate5m%s' % [what, host]);
-    q.ratio(total(part), total('held')),
+  // ofHosts is GPUs that the chosen namespaces held on the chosen hosts; total is their GPU-hours, ofHeld a part of them.
+  local ofHosts(what, over='%s') = 'sum(%s)' % q.held(c, 'host', what, 'workload_namespace', 'namespace', ', hostname=~"$hostname"', over),
+  local total(what) = ofHosts(what, q.gpuHours('%s')),
+  local ofHeld(part) = q.ratio(total(part), total('held')),
   // league are queries of what became of the GPU-hours of a level, by labels of it.
-  local league(level, by, more='') =
-    local of(what) = 'sum by (%s) (%s)' % [by, hours('%s:kpulse_allocation_%s_gpus:rate5m%s' % [level, what, cluster(more)])];
+  local league(level, by, more) =
+    local of(what) = 'sum by (%s) (%s)' % [by, q.held(c, level, what, 'hostname', 'hostname', more, q.gpuHours('%s'))];
     [p.rows(query) for query in q.league([of('idle'), '%g * %s' % [c.gpuHourPrice, of('idle')], of('held'), q.ratio(of('utilized'), of('known'))], by)],
   local spent(first) = p.joined + p.sorted('Value #A') + p.renamed(first + [
                          ['Value #A', 'Idle GPU-hours'],
@@ -42,13 +39,13 @@ local v = import '../lib/variable.libsonnet';
             'Idle GPU-hours',
             'Held and idle within the time range. The tables below say by whom: write to the first three.',
             'none',
-            [p.instant('sum(%s)' % hours('host:kpulse_allocation_idle_gpus:rate5m%s' % host))]
+            [p.instant(total('idle'))]
           ) + colors.bad('yellow') + p.decimals(1)),
           d.at(5, 4, p.stat(
             'Cost of idle GPU-hours',
             'Idle GPU-hours times the price of one, which _config.gpuHourPrice sets.',
             c.currency,
-            [p.instant('%g * sum(%s)' % [c.gpuHourPrice, hours('host:kpulse_allocation_idle_gpus:rate5m%s' % host)])]
+            [p.instant('%g * %s' % [c.gpuHourPrice, total('idle')])]
           ) + colors.bad('yellow') + p.decimals(0)),
           d.at(5, 4, p.stat(
             'Idle share of held GPU-hours',
@@ -66,7 +63,7 @@ local v = import '../lib/variable.libsonnet';
             'GPUs that nobody holds',
             'Those that are free now. Many, while jobs wait: the scheduler or a quota is in the way.',
             'none',
-            [p.instant('sum(host:kpulse_gpu_observed_gpus:rate5m%s) - (%s or vector(0))' % [host, held])]
+            [p.instant('sum(host:kpulse_gpu_observed_gpus:rate5m%s) - (sum(host:kpulse_allocation_held_gpus:rate5m%s) or vector(0))' % [host, host])]
           ) + colors.count + p.decimals(1)),
         ]),
         d.row('By whom', [
@@ -78,7 +75,7 @@ local v = import '../lib/variable.libsonnet';
           ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']])),
           d.at(12, 10, p.table(
             'Jobs by idle GPU-hours',
-            'Jobs of a batch system, the most idle GPU-hours first. A job with one busy GPU of many asked for too many.',
+            'Jobs of a batch system, whatever namespace is chosen, the most idle GPU-hours first. A job with one busy GPU of many asked for too many.',
             'none',
             league('job', '%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
           ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']])),
@@ -104,7 +101,7 @@ local v = import '../lib/variable.libsonnet';
             'GPU-Util far above real utilization',
             'The 20 devices of which GPU-Util lies farthest above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
             'percentunit',
-            [p.rows('topk(20, max by (%s) (device:kpulse_gpu_utilization_gap:avg1h%s))' % [labels.device(c), q.recorded(c)])]
+            [p.rows('topk(20, max by (%s) (%s))' % [labels.device(c), q.ofHolders(c, function(more) 'device:kpulse_gpu_utilization_gap:avg1h' + q.recorded(c, more))])]
           ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['Value', 'Gap']])),
         ]),
         d.row('Trend', [
@@ -113,13 +110,13 @@ local v = import '../lib/variable.libsonnet';
             'The first line should stay below the second.',
             'none',
             [
-              p.query('sum(host:kpulse_allocation_idle_gpus:rate5m%s)' % host, 'now'),
-              p.query('sum(host:kpulse_allocation_idle_gpus:rate5m%s offset 1w)' % host, 'a week ago'),
+              p.query(ofHosts('idle'), 'now'),
+              p.query(ofHosts('idle', '%s offset 1w'), 'a week ago'),
             ]
           ) + p.lines([['now', 'blue'], ['a week ago', '#6e7077']])),
           d.at(12, 8, p.timeseries(
             'Memory held by idle GPUs',
-            'Bytes of device memory in use on GPUs that have been idle for five minutes: processes that were left behind.',
+            'Bytes of device memory in use on GPUs of the chosen hosts that have been idle for five minutes: processes that were left behind.',
             'bytes',
             [p.query('sum(device:kpulse_gpu_idle_memory:min5m%s)' % q.recorded(c), 'held')]
           )),

@@ -17,26 +17,34 @@ local v = import '../lib/variable.libsonnet';
   // Recorded series by host have the model of their boards, those by model no host.
   local modelled = q.recorded(c, ', model=~"$model"'),
   local models = q.cluster(c, ', model=~"$model"'),
-  local stateCount(state) = 'count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % state),
+  // others is boards of models that are not chosen, within a day: one that is gone has no model any more, and one whose model
+  // was never known may be of any.
+  local others = 'last_over_time(device:kpulse_gpu_model:info%s[1d])' % q.recorded(c, ', model!~"$model"'),
+  local ofModel(query) = '(%s\nunless on (%s)\n%s)' % [query, board, others],
+  local count(query) = 'count(%s) or vector(0)' % ofModel(query),
+  local stateCount(state) = count('%s == 1' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % state)),
   local utilization = 'avg by (%s) (device:kpulse_gpu_real_utilization:avg5m%s)' % [board, recorded],
 
-  // Boards of the chosen models, and those that are gone, whose model nobody tells any more: the sick ones first, then
-  // those that do least.
-  local ofModel = '%s\nand on (%s) (max by (%s) (kpulse_gpu_info%s) or %s)' % [q.severity(c), board, board, q.raw(c, ', model=~"$model"'), q.gone(c)],
-  local worst = q.most('\n(%s) - on (%s) 0.4 * %s\nor on (%s)\n(%s)\n' % [ofModel, board, utilization, board, ofModel]),
+  // The sick boards first, then those that do least.
+  local severity = ofModel(q.severity(c)),
+  local worst = q.most('\n%s - on (%s) 0.4 * %s\nor on (%s)\n%s\n' % [severity, board, utilization, board, severity]),
   local ofWorst(query) = q.among(query, worst, board),
 
+  // had is how many boards each host has had within a day.
+  local had =
+    '(host:kpulse_gpus_present:max1d%(recorded)s - on (%(host)s) (count by (%(host)s) (group by (%(board)s) (%(others)s)) or 0 * host:kpulse_gpus_present:max1d%(recorded)s) > 0)'
+    % { recorded: recorded, host: host, board: board, others: others },
   // Hosts of the chosen models in the same order, by their worst board; one that told of boards within a day and tells
   // of none is silent, which is worse than what a board of it was.
   local hostState =
     |||
       (
-        3.5 + 0 * host:kpulse_gpus_present:max1d%(recorded)s
+        3.5 + 0 * %(had)s
           unless on (%(host)s) max by (%(host)s) (kpulse_gpu_present%(raw)s)
         or
         max by (%(host)s) (%(state)s)
       )
-    ||| % { host: host, recorded: recorded, raw: q.raw(c), state: ofModel },
+    ||| % { host: host, had: had, raw: q.raw(c), state: severity },
   local hostUtilization = q.ratio('sum by (%s) (host:kpulse_gpu_utilized_gpus:rate5m%s)' % [host, modelled], 'sum by (%s) (host:kpulse_gpu_known_gpus:rate5m%s)' % [host, modelled]),
   local realUtilization = q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % modelled, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % modelled),
   local worstHosts = q.most('\n%s - on (%s) 0.4 * (%s)\nor on (%s)\n%s\n' % [hostState, host, hostUtilization, host, hostState]),
@@ -67,7 +75,7 @@ local v = import '../lib/variable.libsonnet';
             'none',
             incidents.hereOfExpected(c)
           ) + colors.count + p.colored('here, some lack', 'red')),
-          d.at(2, 4, p.stat('Gone', 'Boards that are gone: they fell off the bus, or the driver gave them up. The table of missing boards names them.', 'none', [p.instant('count(%s) or vector(0)' % q.gone(c))]) + colors.bad('red')),
+          d.at(2, 4, p.stat('Gone', 'Boards that are gone: they fell off the bus, or the driver gave them up. The table of missing boards names them. One whose model was never known counts with every model.', 'none', [p.instant(count(q.gone(c)))]) + colors.bad('red')),
           d.at(2, 4, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
           d.at(2, 4, p.stat('Warning', 'Boards in state warn: plan a reset or a look at the slot.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
           d.at(2, 4, p.stat('Hot', 'Boards above the warning temperature of their model, or slowed down by heat: look at fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad('yellow')),
@@ -130,12 +138,12 @@ local v = import '../lib/variable.libsonnet';
                          'none',
                          [
                            p.rows(ofWorstHosts(hostState)),
-                           p.rows(ofWorstHosts('sum by (%s) (host:kpulse_gpus_present:count%s)' % [host, recorded])),
-                           p.rows(ofWorstHosts('max by (%s) (host:kpulse_gpus_present:max1d%s)' % [host, recorded])),
-                           p.rows(ofWorstHosts('count by (%s) (%s > 0.5)' % [host, q.severity(c)])),
+                           p.rows(ofWorstHosts('sum by (%s) (%s)' % [host, ofModel(q.board(c, 'kpulse_gpu_present'))])),
+                           p.rows(ofWorstHosts(had)),
+                           p.rows(ofWorstHosts('count by (%s) (%s > 0.5)' % [host, severity])),
                            p.rows(ofWorstHosts('sum by (%s) (host:kpulse_allocation_held_gpus:rate5m%s)' % [host, modelled])),
                            p.rows(ofWorstHosts(hostUtilization)),
-                           p.rows(ofWorstHosts('max by (%s) (%s)' % [host, q.board(c, 'kpulse_gpu_temperature_celsius')])),
+                           p.rows(ofWorstHosts('max by (%s) (%s)' % [host, ofModel(q.board(c, 'kpulse_gpu_temperature_celsius'))])),
                            p.rows(ofWorstHosts('sum by (%s) (host:kpulse_gpu_energy:rate5m%s)' % [host, modelled])),
                          ]
                        ) + p.joined + p.sorted('Value #F', false) + p.sorted('Value #A') + p.renamed([

@@ -33,7 +33,7 @@ local v = import '../lib/variable.libsonnet';
       'kpulse-node.json',
       'Node',
       'What is wrong on this host, and what do its GPUs do?',
-      [v.datasource(c), v.cluster(c), v.hostname(c) { multi: false, includeAll: false, allValue:: null, current:: null }],
+      [v.datasource(c), v.one(v.cluster(c)), v.one(v.hostname(c))],
       [
         d.row('Now', [
           d.at(4, 4, p.stat(

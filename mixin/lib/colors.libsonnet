@@ -3,20 +3,21 @@
 local panel = import 'panel.libsonnet';
 
 {
+  // Each class with its color and what bounds it.
   classes:: [
-    ['idle', '#6e7077'],
-    ['tensor_heavy_compute', '#1f60c4'],
-    ['tensor_compute', '#3274d9'],
-    ['fp64_hpc_compute', '#5794f2'],
-    ['compute_heavy', '#8ab8ff'],
-    ['compute_active', '#c0d8ff'],
-    ['memory_bound', '#8f3bb8'],
-    ['memory_active', '#ca95e5'],
-    ['io_or_data_loading', '#ff9830'],
-    ['busy_low_sm_use', '#56a64b'],
-    ['low_utilization', '#c8f2c2'],
-    ['mixed_or_moderate', '#96d98d'],
-    ['unknown', '#3d3f44'],
+    ['idle', '#6e7077', 'idle'],
+    ['tensor_heavy_compute', '#1f60c4', 'compute'],
+    ['tensor_compute', '#3274d9', 'compute'],
+    ['fp64_hpc_compute', '#5794f2', 'compute'],
+    ['compute_heavy', '#8ab8ff', 'compute'],
+    ['compute_active', '#c0d8ff', 'compute'],
+    ['memory_bound', '#8f3bb8', 'memory'],
+    ['memory_active', '#ca95e5', 'memory'],
+    ['io_or_data_loading', '#ff9830', 'io'],
+    ['busy_low_sm_use', '#56a64b', 'mixed'],
+    ['low_utilization', '#c8f2c2', 'mixed'],
+    ['mixed_or_moderate', '#96d98d', 'mixed'],
+    ['unknown', '#3d3f44', 'unknown'],
   ],
   states:: [['ok', 'green'], ['hot', 'yellow'], ['warn', 'orange'], ['crit', 'red'], ['unknown', '#6e7077']],
 

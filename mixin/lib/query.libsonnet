@@ -10,6 +10,28 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
   recorded(c, more=''):: '{%s=~"$cluster", hostname=~"$hostname"%s}' % [c.clusterLabel, more],
   cluster(c, more=''):: '{%s=~"$cluster"%s}' % [c.clusterLabel, more],
 
+  // some are matchers for one or more chosen values of a variable, and for none while all are chosen: no name is itself twice
+  // with something between, as all that matches `.*.+.*` is. Without them, a label that a series lacks matches `.*` only.
+  some(label, variable):: ', %s=~"$%s", %s!~"($%s.+$%s)?"' % [label, variable, label, variable, variable],
+  // held is GPUs that were held: of a level of what is recorded, which is far less to read, and of each device once some values
+  // are chosen of a label that the level lacks. `over` is what becomes of either.
+  held(c, level, what, label, variable, more='', over='%s')::
+    local of(level, what, matchers) = over % ('%s:kpulse_allocation_%s_gpus:rate5m%s' % [level, what, self.cluster(c, matchers + more)]);
+    local some = self.some(label, variable);
+    '(%s\nor\n%s)' % [
+      of(level, what, ', %s=~"$%s"' % [label, variable]),
+      // A device that is never idle has no such class.
+      if what == 'idle' then self.or0(of('allocation', 'class', some + ', class="idle"'), of('allocation', 'held', some)) else of('allocation', what, some),
+    ],
+  // ofHolders is devices, by a query of matchers: all of them, or those that the chosen namespaces hold something of.
+  ofHolders(c, devices)::
+    '(%s\nor\n%s\nand on (%s)\nallocation:kpulse_allocation_held_gpus:rate5m%s)' % [
+      devices(', workload_namespace=~"$namespace"'),
+      devices(''),
+      labels.device(c),
+      self.recorded(c, self.some('workload_namespace', 'namespace')),
+    ],
+
   // device and board are one series of each device, or board, whatever scraped it.
   device(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.device(c), name, self.raw(c, more)],
   board(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.board(c), name, self.raw(c, more)],

@@ -35,6 +35,9 @@ local query(name, label, text, multi=true) = {
     skipUrlSync: false,
   },
 
+  // one makes a variable choose exactly one value. Where there is none to choose, as on series without clusters, it is empty.
+  one(variable):: variable { multi: false, includeAll: false, allValue:: null, current:: null },
+
   cluster(c):: query(
     'cluster', 'Cluster', 'label_values(kpulse_gpu_info%s, %s)' % [c.kpulseOnly, c.clusterLabel]
   ) { hide: if c.showMultiCluster then 0 else 2 },

@@ -40,7 +40,7 @@ URL is that of the source, ADDRESS its host and port, PAST and FUTURE are timest
 scrape.
 `
 
-// write writes the page.
+// writePage returns the page of these tables.
 func writePage(all []group) string {
 	var rows strings.Builder
 	n := 0
@@ -54,7 +54,7 @@ func writePage(all []group) string {
 	return fmt.Sprintf(pageHead, n) + rows.String()
 }
 
-// scraper is what a scraper sees of f.
+// scraper is what a scraper sees of f, for the page.
 func (f fault) scraper() string {
 	if f.heldBy != "" {
 		return escape(f.words)

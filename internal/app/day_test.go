@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,17 +127,17 @@ func dayPage(tick int) []byte {
 	return append(page, "# the end\n"...)
 }
 
-// truth is what the ledger must hold after a day, by what the script says.
+// truth is what the ledger must hold after a day, by what the script says, in seconds.
 type truth struct {
-	observed, utilized map[string]float64 // by board, and instances as one
-	classes            map[string]float64 // by board and class
-	held               float64            // seconds of all who had something
+	utilized map[string]float64 // by board, and instances as one
+	classes  map[string]float64 // by board and class
+	held     float64            // of all who had something
 }
 
 // dayTruth goes through the ticks. The part of a gap beyond the limit counts nowhere, and neither
 // does the time before a part is there.
 func dayTruth() truth {
-	want := truth{map[string]float64{}, map[string]float64{}, map[string]float64{}, 0}
+	want := truth{map[string]float64{}, map[string]float64{}, 0}
 	last, read := 0, -1 // the program reads the first page before anybody asks
 	for tick := range dayTicks {
 		if fault(tick) != "" {
@@ -165,7 +166,6 @@ func (w *truth) spend(board, tick, last int, seconds float64) {
 		if cut != "" && !was {
 			continue
 		}
-		w.observed[name] += seconds
 		w.utilized[name] += seconds * load.score
 		w.classes[name+" "+load.class] += seconds
 		if was && holdersOf(board, part, last)[0] != "" {
@@ -203,7 +203,7 @@ func liveDay(t *testing.T, form string) {
 		go func() { ended <- p.run(ctx) }()
 		web := client.ForHandler(p.handler)
 		past := history.NewHistory()
-		d := &day{t: t, web: web, past: past, seen: map[string]float64{}, before: map[string]float64{}, files: []string{page, config}}
+		d := &day{t: t, web: web, past: past, seen: map[string]float64{}, ended: map[string]float64{}, files: []string{page, config}}
 		for tick := range dayTicks {
 			d.live(tick)
 		}
@@ -221,10 +221,11 @@ type day struct {
 	web   *http.Client
 	files []string           // the exporter's page, and the config file
 	past  *history.History   // the terminal's
-	seen  map[string]float64 // what was last seen of every counter of seconds
-	// before is what it had when it began again from 0: its device was away for over an hour.
-	before map[string]float64
-	first  usage // after 13 hours
+	seen  map[string]float64 // what the last scrape had of every counter of seconds
+	// ended are the last values of those that are served no longer, or began again from 0, by
+	// sumOf.
+	ended map[string]float64
+	first usage // after 13 hours
 }
 
 // usage is what must not grow.
@@ -253,6 +254,9 @@ func (d *day) live(tick int) {
 	if tick%4 == 0 {
 		d.past.Add(client.Fetch(d.t.Context(), client.Target{URL: client.InProcess, Client: d.web}))
 		d.past.Forget(time.Now())
+	}
+	if status != http.StatusOK {
+		return
 	}
 	series := d.note(text)
 	switch tick {
@@ -283,6 +287,7 @@ func (d *day) ask(method, path string) (int, string) {
 
 // note keeps what a scrape says of counters of seconds, and returns how many series it has.
 func (d *day) note(text string) (series int) {
+	now := make(map[string]float64, len(d.seen))
 	for line := range strings.Lines(text) {
 		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "} ")
 		if !ok || !strings.HasPrefix(line, "kpulse_") {
@@ -292,16 +297,40 @@ func (d *day) note(text string) (series int) {
 		if family, _, _ := strings.Cut(name, "{"); !strings.HasSuffix(family, "_seconds_total") {
 			continue
 		}
-		var v float64
-		if _, err := fmt.Sscan(value, &v); err != nil {
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
 			d.t.Fatalf("%s: %v", line, err)
 		}
-		if v < d.seen[name] {
-			d.before[name] += d.seen[name]
-		}
-		d.seen[strings.Clone(name)] = v // a part of text would keep all of it
+		now[name] = v
 	}
+	for name, v := range d.seen {
+		if after, there := now[name]; !there || after < v {
+			d.ended[sumOf(name)] += v
+		}
+	}
+	d.seen = now
 	return series
+}
+
+// sumOf is what a counter adds to: its family and, of a device's, the board and the class. What a
+// board that is cut does is nobody's.
+func sumOf(series string) string {
+	family, labels, _ := strings.Cut(series, "{")
+	board, class := labelIn(labels, "gpu"), labelIn(labels, "class")
+	switch family {
+	case "kpulse_gpu_real_utilization_seconds_total":
+		return "utilized " + board
+	case "kpulse_gpu_workload_class_seconds_total":
+		if board == "3" && labelIn(labels, "mig_instance") == "" && class == "unknown" {
+			return ""
+		}
+		return "class " + board + " " + class
+	case "kpulse_allocation_seconds_total":
+		return "held"
+	case "kpulse_allocation_class_seconds_total":
+		return "held by class"
+	}
+	return ""
 }
 
 // usage is taken while nothing goes on.
@@ -317,8 +346,8 @@ func (d *day) usage(series int) usage {
 // compare holds what is used after nine hours more to what was used at first.
 func (d *day) compare(now usage) {
 	d.t.Logf("after 13 h %+v, after 22 h %+v", d.first, now)
-	const garbage = 1 << 20 // the counters that the test itself keeps are some hundred bytes each
-	if grown := now.heap - d.first.heap - 300*len(d.seen); grown > garbage {
+	const garbage = 1 << 20 // the dictionary of series keeps 1,024 label blocks of who went, with what they mean
+	if grown := now.heap - d.first.heap; grown > garbage {
 		d.t.Errorf("the heap grew by %d KiB in 9 hours", grown>>10)
 	}
 	if now.goroutines > d.first.goroutines || now.descriptors > d.first.descriptors {
@@ -331,45 +360,27 @@ func (d *day) compare(now usage) {
 
 // check holds the sums of what was seen to the truth.
 func (d *day) check(want truth, form string) {
-	got := truth{map[string]float64{}, map[string]float64{}, map[string]float64{}, 0}
-	allocated := 0.0
-	for name, v := range d.seen {
-		v += d.before[name]
-		family, labels, _ := strings.Cut(name, "{")
-		board := labelIn(labels, "gpu")
-		implied := board == "3" && labelIn(labels, "mig_instance") == "" // while it is cut
-		switch family {
-		case "kpulse_gpu_real_utilization_seconds_total":
-			got.utilized[board] += v
-		case "kpulse_gpu_workload_class_seconds_total":
-			if class := labelIn(labels, "class"); v != 0 && !(implied && class == "unknown") {
-				got.classes[board+" "+class] += v
-				got.observed[board] += v
-			}
-		case "kpulse_allocation_seconds_total":
-			got.held += v
-		case "kpulse_allocation_class_seconds_total":
-			allocated += v
+	_ = d.note("") // ends all
+	got := func(what string, want, slack float64) {
+		if sum := d.ended[what]; math.Abs(sum-want) > slack {
+			d.t.Errorf("%s: %v s, want %v", what, sum, want)
 		}
+		delete(d.ended, what)
 	}
-	within := func(what string, got, want, slack float64) {
-		if math.Abs(got-want) > slack {
-			d.t.Errorf("%s: %v, want %v", what, got, want)
-		}
+	for board, seconds := range want.utilized {
+		got("utilized "+board, seconds, 1e-4)
 	}
-	for board := range want.observed {
-		within("observed of "+board, got.observed[board], want.observed[board], 1e-6)
-		within("utilized of "+board, got.utilized[board], want.utilized[board], 1e-4)
+	for class, seconds := range want.classes {
+		got("class "+class, seconds, 1e-6)
 	}
-	for class := range want.classes {
-		within("class "+class, got.classes[class], want.classes[class], 1e-6)
-	}
-	if len(got.classes) != len(want.classes) {
-		d.t.Errorf("classes %v, want %v", got.classes, want.classes)
-	}
-	within("held", got.held, want.held, 1e-3)
+	got("held", want.held, 1e-3)
 	if form == "full" { // what a young counter has is not served in the lean form when its workload goes
-		within("held, by class", allocated, want.held, 1e-3)
+		got("held by class", want.held, 1e-3)
+	}
+	for what, sum := range d.ended {
+		if strings.HasPrefix(what, "class ") && sum != 0 {
+			d.t.Errorf("%s: %v s, want none", what, sum)
+		}
 	}
 }
 

@@ -147,7 +147,7 @@ func conditionCases() []conditionCase {
 		{canonical.CondFabric, steady(canonical.FabricHealth, 0, 3, "warn")},
 		{canonical.CondFabric, steady(canonical.FabricError, 0, 999, "crit")},
 		{canonical.CondFabric, steady(canonical.FabricError, 0, 1, "crit")},
-		{canonical.CondFabric, fabric(3, 7, "crit")}, // the manager's error is the worse of the two
+		{canonical.CondFabric, fabric(3, 1, "crit")}, // the manager's error is the worse of the two
 		{canonical.CondFabric, fabric(3, 0, "warn")},
 		{canonical.CondFabric, fabric(1, 7, "crit")},
 		{canonical.CondFabric, fabric(1, 0, calm)},
@@ -158,9 +158,10 @@ func conditionCases() []conditionCase {
 		}},
 	}
 	// An NVLink that is gone is no error on one.
-	fewer := steady(canonical.NVLinksActive, 18, 17, calm)
-	for i := range fewer {
-		fewer[i].r, fewer[i].want = fewer[i].r.with(canonical.NVLinkCRCFlitErrors, 4.0), calm
+	var fewer []conditionStep
+	for i, up := range []float64{18, 18, 18, 18, 17, 17, 17, 17} {
+		r := reading{canonical.NVLinksActive: up, canonical.NVLinkCRCFlitErrors: 4}
+		fewer = append(fewer, conditionStep{time.Duration(i) * 15 * time.Second, r, calm})
 	}
 	cases = append(cases, conditionCase{canonical.CondNVLinkErrors, fewer})
 	for _, f := range nvlinkErrors {

@@ -20,7 +20,7 @@ const quick = 0.01
 // Limits of a trial. Those of time are far above what the tests take; a mutant that loops
 // forever must end, and one that also fills memory even more so.
 const (
-	quickCPU   = 3       // seconds of CPU, for the quick tests
+	quickCPU   = 20      // seconds of CPU, for the quick tests
 	mostCPU    = 60      // for all
 	mostMemory = 4 << 20 // KiB of address space
 	mostTime   = "10m"   // for tests that wait for ever

@@ -154,7 +154,7 @@ bench: ## Run the benchmarks and print the targets of the design beside them
 	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets' -timeout 30m ./internal/e2e
 
 report: ## Measure the targets of the design and how costs grow, and write testdata/bench/REPORT.md (ten minutes; on a machine that does nothing else)
-	KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets$$' -timeout 30m ./internal/e2e -update
+	mkdir -p testdata/bench && KPULSE_BENCH=1 go test -count=1 -v -run '^TestTargets$$' -timeout 30m ./internal/e2e -update
 
 # Sizes of the fleets; of none, make fleet only brings the tables into the form of the rules.
 NODES ?= 10,100,1000

@@ -16,7 +16,6 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 	"github.com/kpulse/kpulse-proxy/internal/config"
-	"github.com/kpulse/kpulse-proxy/internal/diag"
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
@@ -111,7 +110,7 @@ func explainCommand(args []string, stdout, stderr io.Writer) int {
 	case len(codes) == 0:
 		return usage(errors.New("explain: say what, such as: kpulse-proxy explain xid 79"))
 	case codes[0] != "xid":
-		return usage(fmt.Errorf("explain: %q cannot be explained%s", codes[0], diag.Instead(codes[0], []string{"xid"})))
+		return usage(fmt.Errorf("explain: %q cannot be explained; write: kpulse-proxy explain xid 79", codes[0]))
 	}
 	var overrides xidOverrides
 	if path != "" {

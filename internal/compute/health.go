@@ -85,7 +85,6 @@ const (
 )
 
 const (
-	nothing = canonical.ActionNone
 	check   = canonical.ActionCheckHardware
 	reset   = canonical.ActionResetGPU
 	reboot  = canonical.ActionRebootNode
@@ -97,32 +96,32 @@ const (
 // remapped, and so mended: only a user's threshold says that there are too many. A reset remaps
 // pending rows, loading the driver retires pending pages, and a stall leaves the board working.
 var conditions = [canonical.NumConditions]Criterion{
-	canonical.CondRowRemapFailure:           {crit, replace, true, Positive, []canonical.Field{canonical.RowRemapFailure}, 0},
-	canonical.CondUncorrectableRemappedRows: {crit, check, true, TooManyRows, []canonical.Field{canonical.RemappedRowsUncorrectable}, 0},
-	canonical.CondPCIeReplay:                {warn, check, true, Rose, []canonical.Field{canonical.PCIeReplays}, 0},
-	canonical.CondGPUTemperature:            {hot, check, true, TooHot, []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}, 0},
-	canonical.CondMemoryTemperature:         {hot, check, true, TooHot, []canonical.Field{canonical.MemoryTemperature}, 0},
-	canonical.CondRecoveryAction:            {critOrWarn, nothing, false, RecoveryAction, []canonical.Field{canonical.RecoveryAction}, 0},
-	canonical.CondXIDFatal:                  {crit, nothing, false, FatalXID, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondXIDRecent:                 {warn, nothing, false, RecentXID, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondXIDRepeated:               {warn, check, false, RepeatedXID, []canonical.Field{canonical.XIDLast}, 0},
-	canonical.CondECCDoubleBit:              {crit, reset, false, Rose, []canonical.Field{canonical.ECCDoubleBitVolatile}, 0},
-	canonical.CondRowRemapPending:           {warn, reset, false, Positive, []canonical.Field{canonical.RowRemapPending}, 0},
-	canonical.CondRetiredPagesPending:       {warn, reboot, false, Positive, []canonical.Field{canonical.RetiredPagesPending}, 0},
-	canonical.CondMemoryWorn: {critOrWarn, replace, false, WornMemory, []canonical.Field{
+	canonical.CondRowRemapFailure:           {States: crit, Action: replace, Basic: true, Test: Positive, Inputs: []canonical.Field{canonical.RowRemapFailure}},
+	canonical.CondUncorrectableRemappedRows: {States: crit, Action: check, Basic: true, Test: TooManyRows, Inputs: []canonical.Field{canonical.RemappedRowsUncorrectable}},
+	canonical.CondPCIeReplay:                {States: warn, Action: check, Basic: true, Test: Rose, Inputs: []canonical.Field{canonical.PCIeReplays}},
+	canonical.CondGPUTemperature:            {States: hot, Action: check, Basic: true, Test: TooHot, Inputs: []canonical.Field{canonical.Temperature, canonical.TemperatureMargin}},
+	canonical.CondMemoryTemperature:         {States: hot, Action: check, Basic: true, Test: TooHot, Inputs: []canonical.Field{canonical.MemoryTemperature}},
+	canonical.CondRecoveryAction:            {States: critOrWarn, Test: RecoveryAction, Inputs: []canonical.Field{canonical.RecoveryAction}},
+	canonical.CondXIDFatal:                  {States: crit, Test: FatalXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondXIDRecent:                 {States: warn, Test: RecentXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondXIDRepeated:               {States: warn, Action: check, Test: RepeatedXID, Inputs: []canonical.Field{canonical.XIDLast}},
+	canonical.CondECCDoubleBit:              {States: crit, Action: reset, Test: Rose, Inputs: []canonical.Field{canonical.ECCDoubleBitVolatile}},
+	canonical.CondRowRemapPending:           {States: warn, Action: reset, Test: Positive, Inputs: []canonical.Field{canonical.RowRemapPending}},
+	canonical.CondRetiredPagesPending:       {States: warn, Action: reboot, Test: Positive, Inputs: []canonical.Field{canonical.RetiredPagesPending}},
+	canonical.CondMemoryWorn: {States: critOrWarn, Action: replace, Test: WornMemory, Inputs: []canonical.Field{
 		canonical.SRAMThresholdExceeded, canonical.MemoryUnrepairable, canonical.MemoryBanksNone,
-	}, 0},
-	canonical.CondThermalSlowdown: {hot, check, false, AnyBit, []canonical.Field{canonical.ClockEvents}, swThermal | hwThermal},
-	canonical.CondPowerBrake:      {warn, check, false, AnyBit, []canonical.Field{canonical.ClockEvents}, hwPowerBrake},
-	canonical.CondNVLinkErrors: {warn, check, false, Rose, []canonical.Field{
+	}},
+	canonical.CondThermalSlowdown: {States: hot, Action: check, Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: swThermal | hwThermal},
+	canonical.CondPowerBrake:      {States: warn, Action: check, Test: AnyBit, Inputs: []canonical.Field{canonical.ClockEvents}, Mask: hwPowerBrake},
+	canonical.CondNVLinkErrors: {States: warn, Action: check, Test: Rose, Inputs: []canonical.Field{
 		canonical.NVLinkCRCFlitErrors, canonical.NVLinkCRCDataErrors, canonical.NVLinkReplayErrors, canonical.NVLinkRecoveryErrors,
 		canonical.NVLinkReceiveMalformed, canonical.NVLinkReceiveDropped, canonical.NVLinkReceiveErrors,
 		canonical.NVLinkReceiveRemote, canonical.NVLinkReceiveGeneral, canonical.NVLinkIntegrityErrors,
 		canonical.NVLinkRecoveriesFailed, canonical.NVLinkSymbolErrors, canonical.NVLinkEffectiveErrors,
-	}, 0},
-	canonical.CondNVLinkDown:       {crit, reset, false, LinksDown, []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}, 0},
-	canonical.CondFabric:           {critOrWarn, check, false, Fabric, []canonical.Field{canonical.FabricHealth, canonical.FabricError}, 0},
-	canonical.CondProfilingStalled: {warn, nothing, false, ProfilingStalled, []canonical.Field{canonical.NVMLUtilization}, 0},
+	}},
+	canonical.CondNVLinkDown:       {States: crit, Action: reset, Test: LinksDown, Inputs: []canonical.Field{canonical.NVLinkRecoveriesFailed, canonical.NVLinksActive}},
+	canonical.CondFabric:           {States: critOrWarn, Action: check, Test: Fabric, Inputs: []canonical.Field{canonical.FabricHealth, canonical.FabricError}},
+	canonical.CondProfilingStalled: {States: warn, Test: ProfilingStalled, Inputs: []canonical.Field{canonical.NVMLUtilization}},
 }
 
 // Criteria returns the table of conditions, for programs that express the same in another

@@ -157,7 +157,7 @@ func TestProcessesBehindALocalProxy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := strings.Join(strings.Fields(string(text)), " "); !strings.Contains(said, "makes all its clients look local: have it deny") {
+		if said := strings.Join(strings.Fields(string(text)), " "); !strings.Contains(said, "makes all its clients look local: configure it to deny") {
 			t.Errorf("%s does not tell", file)
 		}
 	}

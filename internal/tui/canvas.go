@@ -96,9 +96,11 @@ func (c *canvas) appendFrame(dst []byte) []byte {
 	if c.palette == nil {
 		return dst
 	}
-	if c.look != c.palette {
+	if c.look != c.palette { // most are the same again: the terminal answers what was assumed
+		if c.look == nil || *c.look != *c.palette {
+			c.shown.Reset(0, 0, 0)
+		}
 		c.look = c.palette
-		c.shown.Reset(0, 0, 0)
 	}
 	begun := len(dst)
 	if c.synced {

@@ -66,8 +66,17 @@ func TestCanvasWritesOnTheAlternateScreenOnly(t *testing.T) {
 	if got := string(c.appendFrame(nil)); !strings.HasPrefix(got, ansi.SetModeSynchronizedOutput) || !strings.HasSuffix(got, ansi.ResetModeSynchronizedOutput) {
 		t.Errorf("a frame that is to be shown at once is %q", got)
 	}
-	if got := c.appendFrame(nil); len(got) > 0 {
-		t.Errorf("the same frame again is %q", got)
+	same, other := *p, *p
+	other[0] = "\x1b[0;1m"
+	for _, look := range []*screen.Palette{p, &same} {
+		c.show(&g, look)
+		if got := c.appendFrame(nil); len(got) > 0 {
+			t.Errorf("the same frame again is %q", got)
+		}
+	}
+	c.show(&g, &other)
+	if got := c.appendFrame(nil); !strings.Contains(string(got), "\x1b[0;1m7") {
+		t.Errorf("the same frame in other colours is %q", got)
 	}
 }
 

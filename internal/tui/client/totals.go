@@ -116,9 +116,11 @@ const HeldFrom = 1 << 30
 // Totals sum up devices. What no device reports is NaN, and so is a sum of which a
 // part is unknown.
 type Totals struct {
-	Boards       int
-	Work         [Busy + 1]int // boards that are there, by what they do
-	Real         float64       // mean of those that are known
+	Boards int
+	Work   [Busy + 1]int // boards that are there, by what they do
+	// Real is the mean of those that are known: of the boards in Claims where there are any, so
+	// that GPU util can be compared with it, and one node has one number on all screens.
+	Real         float64
 	Claims       Claims
 	Holders      int     // idle boards that hold memory
 	Held         float64 // that memory in bytes
@@ -156,11 +158,11 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 		t.Boards++
 		g := u.Lead()
 		switch freshness, _ := nodes.Freshness(g, now); {
+		case freshness == Expired, g.Gone && nodes.Of(g).Stopped(): // nobody knows whether it still is
+			t.Health[canonical.HealthUnknown]++
+			continue
 		case g.Gone:
 			t.Gone++
-			continue
-		case freshness == Expired:
-			t.Health[canonical.HealthUnknown]++
 			continue
 		}
 		shown++
@@ -184,7 +186,9 @@ func TotalsOf(nodes Nodes, gpus []*GPU, now time.Time) Totals {
 		}
 		t.Limit, t.Used, t.Memory = t.Limit+g.Values[canonical.PowerLimit], t.Used+used, t.Memory+memory
 	}
-	t.Real /= float64(known)
+	if t.Real /= float64(known); t.Claims.Boards > 0 {
+		t.Real = t.Claims.Real
+	}
 	t.Mean = t.Power / float64(powered)
 	if powered < shown || shown == 0 {
 		t.Power = math.NaN()

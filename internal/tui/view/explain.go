@@ -86,7 +86,7 @@ func explainLines(s *State) []textLine {
 	lines = append(lines, heading("Real utilization"))
 	add("weights", weightsText(s))
 	add("GPU util", "shows only that some kernel ran, however small: 100 % of it with little real use is a GPU that waits.")
-	add("wasted", "is what GPU util is above real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted are 4 that are said to be busy and do nothing. On a bar the mark is GPU util, and what is shaded before it is wasted.")
+	add("wasted", "is what GPU util is above real utilization, over the GPUs that report both, in whole GPUs: 4 of 8 wasted are 4 that are said to be busy and do nothing. The mean of real utilization is over the same GPUs. On a bar the mark is GPU util, and what is shaded before it is wasted.")
 	add("busy, idle", "count GPUs by their class. One without a class is neither.")
 	add("forgotten", fmt.Sprintf("is a GPU that has been idle for %d minutes and still holds at least %s of its memory.", int(forgottenAfter.Minutes()), gibText(client.HeldFrom)))
 	add("", "")

@@ -111,7 +111,7 @@ func tail(text string, w int) string {
 }
 
 // footerMessage returns the latest message, else why a node or which source cannot
-// be read.
+// be read. Where several nodes cannot, it counts them and says why of the first.
 func footerMessage(s *State) (string, screen.Style) {
 	switch {
 	case s.Alarm:
@@ -119,8 +119,17 @@ func footerMessage(s *State) (string, screen.Style) {
 	case s.Message != "":
 		return s.Message, stylePlain
 	}
+	down := 0
 	for _, n := range s.Nodes {
 		if n.Err != "" {
+			down++
+		}
+	}
+	for _, n := range s.Nodes {
+		switch {
+		case n.Err != "" && down > 1:
+			return fmt.Sprintf("%d nodes are down, 5 says why; %s: %s", down, n.Name, n.Err), styleWarn
+		case n.Err != "":
 			return n.Name + ": " + n.Err, styleWarn
 		}
 		switch source, count := n.Unread(); {

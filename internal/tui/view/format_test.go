@@ -197,6 +197,33 @@ func TestTotals(t *testing.T) {
 	}
 }
 
+// TestOneRealOfANode holds that the header, with and without GPU util beside it, the list of nodes
+// and the heading of a machine show one mean of real utilization: that of the boards that have
+// GPU util too, which those in MIG have not.
+func TestOneRealOfANode(t *testing.T) {
+	s := state("four")
+	for i, v := range []float64{0.1, 0.3, 0.8, 0.9} {
+		s.GPUs[i].RealUtilization, s.GPUs[i].Values[canonical.NVMLUtilization] = v, 0.95
+	}
+	s.GPUs[3].Values[canonical.NVMLUtilization] = math.NaN()
+	const want = "40.0%" // of 10, 30 and 80 %
+	for _, test := range []struct {
+		view string
+		h    int
+		line int
+	}{{Fleet, 24, 1}, {Nodes, 24, 1}, {Nodes, 24, 3}, {Fleet, minHeight, 0}} {
+		g, _ := at(s, test.view, 100, test.h)
+		if line := strings.Split(g.Glyphs(), "\n")[test.line]; !strings.Contains(line, want) {
+			t.Errorf("%s, %d high: line %d is %q, want %s in it", test.view, test.h, test.line, line, want)
+		}
+	}
+	var g screen.Grid
+	g.Reset(80, 1, screen.Braille)
+	if drawHeading(g.All(), s, s.GPUs); !strings.Contains(g.Glyphs(), want) {
+		t.Errorf("the heading is %q, want %s in it", g.Glyphs(), want)
+	}
+}
+
 // TestSeveralMachinesOfOneNode checks that devices of a proxy which reads several nodes
 // have the names of those, as devices of several proxies have.
 func TestSeveralMachinesOfOneNode(t *testing.T) {

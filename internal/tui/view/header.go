@@ -88,15 +88,15 @@ func realPieces(v float64) []piece {
 // bar of the two where there is room, and the totals.
 func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
 	var claimed, wasted []piece
-	v, util := t.Real, math.NaN()
+	util := math.NaN()
 	if c := &t.Claims; c.Boards > 0 {
-		v, util = c.Real, c.Util
+		util = c.Util
 		claimed = []piece{{"GPU-Util ", styleLabel}, {fmt.Sprintf("%3.0f%%", util*100), stylePlain}}
 		wasted = []piece{{fmt.Sprintf("%4.1f", c.Wasted), styleStrong}, {fmt.Sprintf(" of %d GPUs wasted", c.Boards), styleLabel}}
 	}
 	from, to := drawLine(r, []item{
 		left(1, claimed...),
-		left(0, realPieces(v)...),
+		left(0, realPieces(t.Real)...),
 		left(2, wasted...),
 		left(3, forgotten...),
 		right(7, sharePieces("CPU", t.Host.CPUs*t.Host.CPUUtilization, t.Host.CPUs, "%5.1f", "%.0f", "")...),
@@ -105,8 +105,8 @@ func drawTotals(r screen.Rect, t *client.Totals, forgotten []piece) {
 		right(4, powerPieces(t)...),
 	})
 	if w := min(to-from, 40); w >= 8 {
-		r.Bar(from-1, 0, w, v, utilStyle(v), styleTrack)
-		r.Mark(from-1, 0, w, v, util, styleUtil0, styleStrong)
+		r.Bar(from-1, 0, w, t.Real, utilStyle(t.Real), styleTrack)
+		r.Mark(from-1, 0, w, t.Real, util, styleUtil0, styleStrong)
 	}
 }
 

@@ -348,13 +348,13 @@ func migNode(at time.Time) []*client.Node {
 	return []*client.Node{n}
 }
 
-// twoNodes has one that is up and one that cannot be reached any more.
 // silentNodes are one that answers and two that never did.
 func silentNodes(at time.Time) []*client.Node {
 	down := &client.Node{URL: "http://dgx-04:9401/metrics", Name: "dgx-04:9401", Err: "dial tcp 10.0.0.4:9401: connection refused; is kpulse-proxy running there?"}
 	return []*client.Node{node("dgx-03", 4, at), down, {URL: "http://dgx-05:9401/metrics", Name: "dgx-05:9401"}}
 }
 
+// twoNodes has one that is up and one that cannot be reached any more.
 func twoNodes(at time.Time) []*client.Node {
 	up, down := node("dgx-03", 4, at), node("dgx-17.cluster.example", 4, noon.Add(-50*time.Second))
 	if at.After(noon.Add(-50 * time.Second)) {

@@ -11,6 +11,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
 	"github.com/kpulse/kpulse-proxy/internal/tui/history"
+	"github.com/kpulse/kpulse-proxy/internal/tui/screen"
 )
 
 // aged is a fleet of two nodes, or of one, whose last node was read so long ago, and has readings
@@ -97,6 +98,44 @@ func TestNoOldReadingWithoutItsAge(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestGoneIsDroppedOnceNobodyKnows holds that the header stops counting a board as gone when its
+// node stops answering, as it does with all that was wrong, and that its strip says how old that is.
+func TestGoneIsDroppedOnceNobodyKnows(t *testing.T) {
+	for _, test := range []struct {
+		age     time.Duration
+		stopped bool
+		gone    int
+		end     string
+	}{
+		{0, false, 1, "✖ GONE"},
+		{2 * time.Second, true, 0, "▲   2s"},
+		{30 * time.Second, true, 0, "▲  30s"},
+	} {
+		s := aged(1, test.age, test.stopped)
+		s.GPUs[0].Gone = true
+		if got := sums(s); got.Gone != test.gone {
+			t.Errorf("after %v: %d gone, want %d", test.age, got.Gone, test.gone)
+		}
+		var g screen.Grid
+		g.Reset(badgeWidth, 1, screen.Braille)
+		if drawStripEnd(g.All(), s, s.GPUs[0]); g.Glyphs() != test.end+"\n" {
+			t.Errorf("after %v: the strip ends in %q, want %q", test.age, g.Glyphs(), test.end)
+		}
+	}
+}
+
+// TestFooterCountsNodesThatAreDown holds that the reason of one is not taken for all.
+func TestFooterCountsNodesThatAreDown(t *testing.T) {
+	s := aged(2, time.Second, true)
+	if text, _ := footerMessage(s); text != "dgx-b: connection refused" {
+		t.Errorf("one node: %q", text)
+	}
+	s.Nodes[0].Up, s.Nodes[0].Err = false, "no route to host"
+	if text, _ := footerMessage(s); text != "2 nodes are down, 5 says why; dgx-a: no route to host" {
+		t.Errorf("two nodes: %q", text)
 	}
 }
 

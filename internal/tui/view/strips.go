@@ -100,11 +100,11 @@ func drawStripEnd(r screen.Rect, s *State, g *client.GPU) {
 	freshness, since := s.Freshness(g)
 	label := classOf(g)
 	switch {
-	case g.Gone:
-		r.Text(0, 0, r.W, goneBadge.text, goneBadge.style)
 	case freshness != client.Fresh:
 		r.Text(0, 0, 1, "▲", styleWarn)
 		r.Number(1, 0, badgeWidth-1, age(r.Scratch(), since), styleWarn)
+	case g.Gone:
+		r.Text(0, 0, r.W, goneBadge.text, goneBadge.style)
 	default:
 		r.Text(0, 0, r.W, label.Short, label.style)
 	}

@@ -107,7 +107,7 @@ func drawNoDevices(r screen.Rect, s *State) {
 	}
 	w := max(20, r.W-8)
 	if s.Devices > 0 {
-		write(styleStrong, fmt.Sprintf("None of the %d GPUs matches %s", s.Devices, s.Filter))
+		write(styleStrong, "No GPU matches "+s.Filter)
 		write(styleLabel, "Esc clears the filter")
 		return
 	}

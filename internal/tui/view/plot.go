@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/tui/client"
@@ -131,8 +130,10 @@ func drawLegend(r screen.Rect, s *State) {
 		x = r.Text(x+1, 0, r.W-x, line, styleSeries3)
 		x = r.Text(x, 0, r.W-x, "median  ", stylePlain)
 		x = r.Text(x, 0, r.W-x, "░░ ", styleFaint)
-		b := append(count(append(r.Scratch(), "all "...), float64(len(s.GPUs))), " but outliers  ↓ lowest  ↑ highest"...)
-		r.Number(x, 0, utf8.RuneCount(b), b, stylePlain)
+		b := append(count(append(r.Scratch(), "all "...), float64(len(s.GPUs))), " but outliers"...)
+		if r.Number(x, 0, len(b), b, stylePlain); x+len(b)+len("  v lowest  ^ highest") <= r.W {
+			r.Text(x+len(b), 0, r.W, "  ↓ lowest  ↑ highest", stylePlain)
+		}
 		return
 	}
 	models := len(s.GPUs) * screen.Width("━━ GPU 10 ")

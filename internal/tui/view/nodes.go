@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
@@ -43,10 +44,10 @@ func drawNode(l *list, s *State, n *client.Node) {
 		l.text("✖ down", styleCrit)
 	case freshness == client.Fresh && n.Up:
 		l.text("● up", styleOK)
-	case freshness == client.Fresh:
-		l.text("▲ "+AgeText(age), styleWarn)
-	default:
+	case freshness == client.Expired || n.Stopped():
 		l.text("✖ "+AgeText(age), styleCrit)
+	default:
+		l.text("▲ "+AgeText(age), styleWarn)
 	}
 	if freshness == client.Expired {
 		for range 6 {
@@ -54,16 +55,16 @@ func drawNode(l *list, s *State, n *client.Node) {
 		}
 	} else {
 		t := client.TotalsOf(client.Nodes{n}, n.GPUs, s.Now)
-		sick, st := t.Gone+t.Health[canonical.HealthHot]+t.Health[canonical.HealthWarn]+t.Health[canonical.HealthCrit], styleFaint
-		if sick > 0 {
-			st = styleWarn
+		st := stylePlain
+		if freshness != client.Fresh {
+			st = styleFaint
 		}
-		l.number(float64(t.Boards), count, stylePlain)
-		l.number(float64(sick), count, st)
-		l.number(t.Real, percent, stylePlain)
-		l.number(t.Power, watts, stylePlain)
-		l.number(n.Host.CPUUtilization, whole, stylePlain)
-		l.number(1-n.Host.MemoryAvailable/n.Host.MemoryTotal, whole, stylePlain)
+		l.number(float64(t.Boards), count, st)
+		drawSick(l, n, &t)
+		l.number(t.Real, percent, st)
+		l.number(t.Power, watts, st)
+		l.number(n.Host.CPUUtilization, whole, st)
+		l.number(1-n.Host.MemoryAvailable/n.Host.MemoryTotal, whole, st)
 	}
 	every := missing
 	if n.Period > 0 {
@@ -76,6 +77,20 @@ func drawNode(l *list, s *State, n *client.Node) {
 	l.text(every, styleLabel)
 	l.text(strings.Join(backends, ","), styleLabel)
 	l.text(remark(n), styleLabel)
+}
+
+// drawSick counts the boards that something is wrong with. Once their node has stopped answering,
+// nobody knows how many these are.
+func drawSick(l *list, n *client.Node, t *client.Totals) {
+	sick := t.Gone + t.Health[canonical.HealthHot] + t.Health[canonical.HealthWarn] + t.Health[canonical.HealthCrit]
+	switch {
+	case n.Stopped():
+		l.number(math.NaN(), count, styleFaint)
+	case sick > 0:
+		l.number(float64(sick), count, styleWarn)
+	default:
+		l.number(0, count, styleFaint)
+	}
 }
 
 // remark returns the version of the proxy, and what it cannot read.

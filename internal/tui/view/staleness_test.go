@@ -127,6 +127,43 @@ func TestGoneIsDroppedOnceNobodyKnows(t *testing.T) {
 	}
 }
 
+// TestNodesDimWhatIsOld holds that the list of nodes dims readings once they are old, and that it
+// counts no sick boards of a node that stopped answering.
+func TestNodesDimWhatIsOld(t *testing.T) {
+	for _, test := range []struct {
+		age     time.Duration
+		stopped bool
+		state   string
+		sick    string
+		dim     bool
+	}{
+		{0, false, "● up", "0", false},
+		{7 * time.Second, false, "▲ 7s", "0", true},
+		{time.Second, true, "✖ 1s", "--", true},
+	} {
+		s := aged(1, test.age, test.stopped)
+		g, _ := at(s, Nodes, 120, 24)
+		line := strings.Split(g.Glyphs(), "\n")[3]
+		faint := strings.Split(g.Styles(func(st screen.Style) byte {
+			if st == styleFaint {
+				return 'f'
+			}
+			return '.'
+		}), "\n")[3]
+		before, _, _ := strings.Cut(line, "86.4%") // REAL
+		if !strings.Contains(before, test.state) {
+			t.Errorf("after %v: no %s in %q", test.age, test.state, line)
+		}
+		columns, x := strings.Fields(before), len([]rune(before))
+		if sick := columns[len(columns)-1]; sick != test.sick {
+			t.Errorf("after %v: %s sick, want %s in %q", test.age, sick, test.sick, line)
+		}
+		if dim := faint[x] == 'f'; dim != test.dim {
+			t.Errorf("after %v: dimmed is %v in %q", test.age, dim, line)
+		}
+	}
+}
+
 // TestFooterCountsNodesThatAreDown holds that the reason of one is not taken for all.
 func TestFooterCountsNodesThatAreDown(t *testing.T) {
 	s := aged(2, time.Second, true)

@@ -54,7 +54,7 @@ var sleeps = map[string]string{
 // TestNoTestSleepsToWait: a test polls, or has the clock of synctest.
 func TestNoTestSleepsToWait(t *testing.T) {
 	found := map[string]bool{}
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}

@@ -148,11 +148,11 @@ func (c Condition) String() string { return Conditions[c] }
 type Finding uint8
 
 const (
-	// NotRead: the condition's input was absent.
+	// NotRead means that the condition's input was absent.
 	NotRead Finding = iota
-	// Clear: the input was read, and the condition does not hold.
+	// Clear means that the input was read, and the condition does not hold.
 	Clear
-	// Raised: the condition holds.
+	// Raised means that the condition holds.
 	Raised
 )
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 	"github.com/kpulse/kpulse-proxy/internal/compute/computetest"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -18,7 +19,7 @@ var reasons = []string{"gpu_idle", "clocks_setting", "sw_power_cap", "hw_slowdow
 
 // seriesOf names a series by its family, the labels of what it is of and more of them.
 func seriesOf(family string, of map[string]string, more ...string) string {
-	all := map[string]string{labels.MetricName: "kpulse_" + family}
+	all := map[string]string{model.MetricNameLabel: "kpulse_" + family}
 	maps.Copy(all, of)
 	for i := 0; i < len(more); i += 2 {
 		all[more[i]] = more[i+1]

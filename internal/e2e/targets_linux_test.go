@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -147,7 +148,7 @@ func contend(t *testing.T, body []byte) map[string][]float64 {
 			p := textparse.NewPromParser(body, labels.NewSymbolTable(), false)
 			for {
 				entry, err := p.Next()
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					return
 				}
 				if err != nil {

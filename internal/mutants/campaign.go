@@ -122,7 +122,7 @@ func (c *campaign) attempt(ctx context.Context, t target, p *pkg, mutants, built
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	b := &build{root: c.root, dir: dir, p: p, mutants: built, alone: built[0].alone}
 	rings := t.rings
 	if c.tests != "" {

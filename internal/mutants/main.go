@@ -21,11 +21,7 @@ import (
 	"syscall"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 const usage = `usage: mutants [flags] [PACKAGE...]
 
@@ -34,7 +30,9 @@ PACKAGE is a directory of the table of targets, such as internal/compute; withou
 `
 
 // run is main: 0 where all mutants were killed or are explained, 1 where not, 2 of wrong usage.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }

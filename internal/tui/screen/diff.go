@@ -14,9 +14,10 @@ const home = "\x1b[H"
 
 // Copy makes g equal to from. It allocates only when g grows.
 func (g *Grid) Copy(from *Grid) {
-	cells := append(g.cells[:0], from.cells...)
+	cells := g.cells
 	*g = *from
-	g.cells = cells
+	g.cells = cells[:0]
+	g.cells = append(g.cells, from.cells...)
 }
 
 // AppendDiff appends to dst what a terminal that shows old is to be sent to show g, "" for

@@ -187,10 +187,10 @@ func TestDay(t *testing.T) {
 func liveDay(t *testing.T, form string) {
 	dir := t.TempDir()
 	page, config := filepath.Join(dir, "page.prom"), filepath.Join(dir, "config.yml")
-	write(t, config, "preset: ai\n")
-	write(t, page, string(dayPage(0)))
+	writeFile(t, config, "preset: ai\n")
+	writeFile(t, page, string(dayPage(0)))
 	rules := filepath.Join(dir, "day.rules.yml")
-	write(t, rules, "groups:\n- name: day\n  interval: 1m\n  rules:\n  - record: node:held:seconds\n    expr: sum(kpulse_allocation_seconds_total)\n")
+	writeFile(t, rules, "groups:\n- name: day\n  interval: 1m\n  rules:\n  - record: node:held:seconds\n    expr: sum(kpulse_allocation_seconds_total)\n")
 	synctest.Test(t, func(t *testing.T) {
 		opts := configured(t, "", nil, "--source="+page, "--config.file="+config, "--rules.file="+rules, "--series="+form,
 			"--poll=20s", "--web.enable-lifecycle") // it never reads between two scrapes, of which the script knows nothing
@@ -237,12 +237,12 @@ func (d *day) live(tick int) {
 	if text := fault(tick); text == "gone" {
 		_ = os.Remove(d.files[0])
 	} else if text != "" {
-		write(d.t, d.files[0], text)
+		writeFile(d.t, d.files[0], text)
 	} else {
-		write(d.t, d.files[0], string(dayPage(tick)))
+		writeFile(d.t, d.files[0], string(dayPage(tick)))
 	}
 	if tick%120 == 60 { // each half an hour: another setting, which leaves the scores as they are
-		write(d.t, d.files[1], fmt.Sprintf("preset: ai\nxid_hold: %dh\n", 1+tick/120))
+		writeFile(d.t, d.files[1], fmt.Sprintf("preset: ai\nxid_hold: %dh\n", 1+tick/120))
 		if status, text := d.ask(http.MethodPost, "/-/reload"); status != http.StatusOK {
 			d.t.Fatalf("tick %d: reload: %d %s", tick, status, text)
 		}
@@ -391,11 +391,4 @@ func labelIn(labels, name string) string {
 		return value
 	}
 	return ""
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

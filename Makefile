@@ -95,7 +95,7 @@ differential: ## Hold all series that N (100000) random bodies of every dialect 
 
 MUTANTS ?= $(or $(TMPDIR),/tmp)/kpulse-mutants
 
-mutants: ## Break what decides verdicts, one place at a time, and see the tests fail; writes testdata/MUTANTS.md (an hour; goes on where it was interrupted)
+mutants: ## Break what decides verdicts, one place at a time, and see the tests fail; writes testdata/MUTANTS.md (hours; goes on where it was interrupted)
 	go run ./internal/mutants -results '$(MUTANTS)' -write testdata/MUTANTS.md
 
 ##@ Test on real programs

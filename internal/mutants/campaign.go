@@ -22,6 +22,8 @@ const (
 	survived verdict = "survived"
 	refusal  verdict = "refused" // by the compiler
 	open     verdict = "open"    // not tried, or by the quickest tests alone
+
+	equivalent verdict = "equivalent" // on the page: survived or open, and explained
 )
 
 // result is the verdict on one of a package.

@@ -108,6 +108,13 @@ func TestCampaign(t *testing.T) {
 		t.Errorf("the verdict is %v", err)
 	}
 
+	c.explained = []explanation{{".", want[2], "either is the least"}}
+	c.results = append(c.results, result{".", &mutant{operator: "boundary"}, open})
+	if page := c.page(); !strings.Contains(page, "\n| boundary | 3 | 1 | 1 | 0 | 0 | 1 |\n") || !strings.Contains(page, "\n| arithmetic | 1 | 0 | 0 | 0 | 1 | 0 |\n") {
+		t.Errorf("the page is\n%s", page)
+	}
+	c.results = c.results[:len(c.results)-1]
+
 	again := campaign{root: dir, which: c.which, jobs: 1, stdout: io.Discard, stderr: io.Discard, remembered: c.remembered, list: true}
 	var out strings.Builder
 	again.stdout = &out

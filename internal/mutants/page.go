@@ -9,8 +9,8 @@ const preamble = `# Mutants
 
 The program with one place broken at a time, and whether its quick tests notice. ` + "`make mutants`" + ` writes this page, and goes on
 where it was interrupted; [internal/mutants](../internal/mutants) is the program behind it. A mutant is **killed** if a test fails with it.
-An **equivalent** one does what the program does; the file of survivors there says why of each. **Refused** ones do not compile. What
-is **open** was not tried, or not by all tests, or survived and wants a test.
+An **equivalent** one does what the program does; the file of survivors there says why of each. **Refused** ones do not compile. One
+that **survived** all tests wants another. What is **open** was not tried, or not by all tests.
 
 ## Operators
 
@@ -25,8 +25,10 @@ func (c *campaign) page() string {
 	for _, o := range operators {
 		fmt.Fprintf(&b, "| %s | %s |\n", o.name, o.about)
 	}
+	all := c.count("", "")
+	fmt.Fprintf(&b, "\n## All\n\n%d of %d mutants have a verdict; the others are open.\n", all.mutants()-all[open], all.mutants())
 	for _, t := range c.tried {
-		fmt.Fprintf(&b, "\n## %s\n\n| operator | mutants | killed | equivalent | refused | open |\n|---|--:|--:|--:|--:|--:|\n", t.dir)
+		fmt.Fprintf(&b, "\n## %s\n\n| operator | mutants | killed | equivalent | refused | survived | open |\n|---|--:|--:|--:|--:|--:|--:|\n", t.dir)
 		for _, o := range operators {
 			if count := c.count(t.dir, o.name); len(count) > 0 {
 				fmt.Fprintf(&b, "| %s | %s\n", o.name, count)
@@ -40,28 +42,31 @@ func (c *campaign) page() string {
 // tally is how many mutants had each verdict.
 type tally map[verdict]int
 
-// String returns the cells of a row.
-func (t tally) String() string {
-	all := t[killed] + t[survived] + t[refusal] + t[open]
-	return fmt.Sprintf("%d | %d | %d | %d | %d |", all, t[killed], t[survived], t[refusal], t[open])
+// mutants is how many there are.
+func (t tally) mutants() (n int) {
+	for _, of := range t {
+		n += of
+	}
+	return n
 }
 
-// count counts those of an operator in a package, of any if it is "". What is explained is
-// taken for equivalent until a test kills it, and what survives without that is open.
+// String returns the cells of a row.
+func (t tally) String() string {
+	return fmt.Sprintf("%d | %d | %d | %d | %d | %d |", t.mutants(), t[killed], t[equivalent], t[refusal], t[survived], t[open])
+}
+
+// count counts those of an operator in a package, of any where that is "". What is explained
+// is taken for equivalent until a test kills it.
 func (c *campaign) count(dir, operator string) tally {
 	t := tally{}
 	for _, r := range c.results {
-		if r.dir != dir || operator != "" && r.operator != operator {
+		if dir != "" && r.dir != dir || operator != "" && r.operator != operator {
 			continue
 		}
-		switch {
-		case r.verdict == killed || r.verdict == refusal:
-			t[r.verdict]++
-		case c.explains(r):
-			t[survived]++
-		default:
-			t[open]++
+		if (r.verdict == survived || r.verdict == open) && c.explains(r) {
+			r.verdict = equivalent
 		}
+		t[r.verdict]++
 	}
 	return t
 }

@@ -106,19 +106,20 @@ func down(kind source.Failure, says ...string) seen {
 
 func childFaults() []fault {
 	failure := func(kind dcgmitest.Kind) dcgmitest.Failure { return dcgmitest.Failure{Kind: kind} }
+	hung := down(source.Broken, "hangs, no row for", "was ended")
 	return []fault{
 		{does: "dcgmi is killed, again and again", begin: fails(failure(dcgmitest.Die)), seen: down(source.Broken, "was ended by a signal (killed)")},
 		{does: "dcgmi is killed within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Die, Bytes: 30}), seen: down(source.Broken, "was ended by a signal (killed)")},
 		{does: "dcgmi ends well at once", begin: fails(failure(dcgmitest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
 		{does: "dcgmi ends with an error that nobody knows", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
 		{does: "the host engine dies", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.HostEngineDown)), seen: down(source.HostEngineUnavailable, "systemctl start nvidia-dcgm")},
-		{does: "libdcgm does not come up", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.InitFailed)), seen: down(source.HostEngineUnavailable, "dcgmi")},
-		{does: "the host engine has no data", begin: fails(failure(dcgmitest.NoData)), seen: down(source.Broken, "dcgmi dmon")},
-		{does: "dcgmi hangs", begin: fails(failure(dcgmitest.Hang)), seen: seen{status: 502, says: []string{"dcgmi"}}},
-		{does: "dcgmi hangs, and ignores SIGTERM", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, IgnoreTerm: true}), seen: seen{status: 502, says: []string{"dcgmi"}}},
-		{does: "dcgmi hangs within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, Bytes: 30}), seen: seen{status: 502, says: []string{"dcgmi"}}},
+		{does: "libdcgm does not come up", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.InitFailed)), seen: down(source.HostEngineUnavailable, "unable to initialize DCGM")},
+		{does: "the host engine has no data", begin: fails(failure(dcgmitest.NoData)), seen: down(source.Broken, "the host engine has no readings of these GPUs")},
+		{does: "dcgmi hangs", begin: fails(failure(dcgmitest.Hang)), seen: hung},
+		{does: "dcgmi hangs, and ignores SIGTERM", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, IgnoreTerm: true}), seen: hung},
+		{does: "dcgmi hangs within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Hang, Bytes: 30}), seen: hung},
 		{does: "dcgmi is suspended", begin: func(w *world) { w.signal(syscall.SIGSTOP) }, end: func(w *world) { w.signal(syscall.SIGCONT) },
-			seen: seen{status: 502, says: []string{"dcgmi"}}},
+			seen: seen{status: 502, says: []string{"has been silent for"}}},
 		{does: "dcgmi prints garbage between its rows", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Garbage, Text: "\x1b[31mwhat is this\xff\n"}), seen: seen{says: []string{temperature(during)}, lacks: []string{"what is this"}}},
 		{does: "dcgmi floods its stderr", begin: breaks("yes flood >&2 &\n"), seen: seen{says: []string{temperature(during)}, lacks: []string{"flood\nflood"}}},
 		{does: "dcgmi leaves a process that holds its output", begin: breaks("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},

@@ -115,7 +115,7 @@ func fileFaults() []fault {
 		withRules("a rule becomes no PromQL, and is read again", puts("r.yml", strings.Replace(soundRules, "sum(", "sum((", 1)), "no PromQL"),
 		withRules("the rule file is cut, and read again", puts("r.yml", soundRules[:40]), "r.yml"),
 		{does: "the web config is not there", flags: []string{"--web.config.file=web.yml"}, begin: removes("web.yml"), end: puts("web.yml", ""), exit: 1, seen: seen{says: []string{"web.yml: no such file or directory"}}},
-		{does: "the counters file is not there", flags: []string{"--backend=nvml", "--counters=c.csv"}, heldBy: "e2e.TestCountersRefused", words: "the program does not start: exit 1"},
+		{does: "the counters file is not there", heldBy: "e2e.TestCountersRefused", words: "the program does not start: exit 1"},
 		{does: "pipes and devices stand in the place of files", heldBy: "e2e.TestScripts/irregular-files", words: "the program does not start: exit 1; a reload changes nothing"},
 		{does: "the address to listen at is taken", heldBy: "e2e.TestAddressInUse", words: "the program does not start: exit 1"},
 		{does: "the disk of a recording is full, and its file renamed and removed", heldBy: "e2e.TestRecordingOutlivesAFullDisk", words: "200; what is missing is counted, and said on the landing page"},

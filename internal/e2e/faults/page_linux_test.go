@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -21,19 +22,20 @@ const pageFile = "../../../testdata/FAULTS.md"
 // pageHead says what holds for all rows.
 const pageHead = `# The fault suite
 
-` + "`make faults`" + ` inflicts these %d faults on the program, as a child process. ` + "`go test ./internal/e2e/faults -update`" + `
-writes this page from the tables of that package; a row that names another test is held by it.
+` + "`make faults`" + ` inflicts %d of these %d faults on the program, as a child process: those that the suite holds. The others are held by the
+tests that their rows name. ` + "`go test ./internal/e2e/faults -update`" + ` writes this page from the tables of that package.
 
-Each row of the suite goes the same way. The program serves a reading of 40 °C. The fault befalls it, while the source says
-41 °C where it says anything, and the program is scraped several times. Then the fault ends, and the source says 42 °C. The
-suite holds for every row:
+Each fault of the suite goes the same way. The program serves a reading of 40 °C. The fault befalls it, while the source says
+41 °C where it says anything, and the program is scraped several times. Then the fault ends, and the source says 42 °C. What the
+program is started with, such as a limit, lasts. The suite holds for every row:
 
 - The status of each scrape is that of the table, and no scrape has a reading of before the fault.
 - What is served with status 200 is a page that Prometheus' parser accepts. A failure is one line with cause and remedy,
   without a series of a GPU, and stands in the log once and on the landing page.
-- ` + "`/-/healthy`" + ` answers 200 throughout.
+- ` + "`/-/healthy`" + ` answers 200 while the fault lasts.
 - Afterwards 42 °C are served, ` + "`/-/ready`" + ` says ready, and the landing page says up.
-- Goroutines, open descriptors and memory in use are those of before.
+- Afterwards there are no more goroutines and open descriptors than before. No more than 2 MiB of memory are in use beyond those
+  of before, and the buffers that the program keeps after large pages and many clients.
 - The program ends well on SIGTERM, and its log has no panic. ` + "`make race`" + ` runs the suite on a program with the race detector.
 
 URL is that of the source, ADDRESS its host and port, PAST and FUTURE are timestamps, and 1×N is a count that rises by one with each
@@ -43,15 +45,17 @@ scrape.
 // writePage returns the page of these tables.
 func writePage(all []group) string {
 	var rows strings.Builder
-	n := 0
+	n, held := 0, 0
 	for _, g := range all {
 		fmt.Fprintf(&rows, "\n## %s\n\n%s\n\n| fault | the scraper sees | metrics, log and landing page | held by |\n|---|---|---|---|\n", strings.ToUpper(g.name[:1])+g.name[1:], g.about)
 		for _, f := range g.faults {
-			n++
+			if n++; f.heldBy == "" {
+				held++
+			}
 			fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", escape(f.does), f.scraper(), f.pages(), cmp.Or(code(f.heldBy), "the suite"))
 		}
 	}
-	return fmt.Sprintf(pageHead, n) + rows.String()
+	return fmt.Sprintf(pageHead, held, n) + rows.String()
 }
 
 // scraper is what a scraper sees of f, for the page.
@@ -146,6 +150,9 @@ func TestTables(t *testing.T) {
 			}
 			if !tests[dir][test] || f.words == "" {
 				t.Errorf("%s: %q is held by %s, which is no test in internal/%s, or says nothing of what is seen", g.name, f.does, test, dir)
+			}
+			if alone := (fault{does: f.does, heldBy: f.heldBy, words: f.words}); !reflect.DeepEqual(f, alone) {
+				t.Errorf("%s: %q is held by %s, and has fields that nothing reads", g.name, f.does, test)
 			}
 		}
 	}

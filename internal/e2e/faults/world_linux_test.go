@@ -331,7 +331,7 @@ func (w *world) checkPages() {
 	w.lack("the log", log)
 	w.lack("the landing page", page)
 	page = html.UnescapeString(page)
-	if want.kind != "" {
+	if want.status >= http.StatusInternalServerError {
 		w.have("the landing page", page, "", want.says...)
 		w.have("the log", strings.ReplaceAll(log, `\"`, `"`), "", want.says...)
 		w.checkLog(log)

@@ -110,8 +110,8 @@ func childFaults() []fault {
 	return []fault{
 		{does: "dcgmi is killed, again and again", begin: fails(failure(dcgmitest.Die)), seen: down(source.Broken, "was ended by a signal (killed)")},
 		{does: "dcgmi is killed within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Die, Bytes: 30}), seen: down(source.Broken, "was ended by a signal (killed)")},
-		{does: "dcgmi ends well at once", begin: fails(failure(dcgmitest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
-		{does: "dcgmi ends with an error that nobody knows", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
+		{does: "dcgmi exits with status 0 at once", begin: fails(failure(dcgmitest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
+		{does: "dcgmi exits with an unknown error", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
 		{does: "the host engine dies", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.HostEngineDown)), seen: down(source.HostEngineUnavailable, "systemctl start nvidia-dcgm")},
 		{does: "libdcgm does not come up", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.InitFailed)), seen: down(source.HostEngineUnavailable, "unable to initialize DCGM")},
 		{does: "the host engine has no data", begin: fails(failure(dcgmitest.NoData)), seen: down(source.Broken, "the host engine has no readings of these GPUs")},
@@ -125,7 +125,7 @@ func childFaults() []fault {
 		{does: "dcgmi leaves a process that holds its output", begin: breaks("sleep 1000 &\nexit 0\n"), seen: down(source.Broken, "ended with exit status 0")},
 		{does: "dcgmi is gone", begin: func(w *world) { w.moves(w.dcgmi, w.dcgmi+".away") }, end: func(w *world) { w.moves(w.dcgmi+".away", w.dcgmi) }, seen: down(source.HostEngineUnavailable, "was not found", "datacenter-gpu-manager")},
 		{does: "dcgmi may not be run any more", begin: func(w *world) { w.mode(0o600) }, end: func(w *world) { w.mode(0o755) }, seen: down(source.PermissionDenied, "may not be executed")},
-		{does: "dcgmi is no program any more", begin: func(w *world) {
+		{does: "dcgmi is replaced by a file that is not a program", begin: func(w *world) {
 			w.moves(w.dcgmi, w.dcgmi+".away")
 			w.write(filepath.Base(w.dcgmi), "\x00\x01\x02")
 			w.moves(filepath.Join(w.dir, filepath.Base(w.dcgmi)), w.dcgmi)

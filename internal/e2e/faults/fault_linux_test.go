@@ -82,12 +82,12 @@ func groups() []group {
 	return []group{
 		{"upstream", "The exporter, or what is between us and it.", startScraped, upstreamFaults()},
 		{"TLS", "The exporter speaks TLS; we trust its certificate, and those of the same names that have other faults.", startSecured, tlsFaults()},
-		{"clock", "Times that are wrong, and processes for which time stands still.", startScraped, clockFaults()},
-		{"load", "Clients, in numbers or of bad manners.", startScraped, loadFaults()},
+		{"clock", "Wrong timestamps, and suspended processes.", startScraped, clockFaults()},
+		{"load", "Many clients at once, and clients that misbehave.", startScraped, loadFaults()},
 		{"child", "The program drives dcgmi.", startDriven, childFaults()},
 		{"file", "Files that the program reads and writes.", startScraped, fileFaults()},
-		{"resource", "What the machine gives the program.", startScraped, resourceFaults()},
-		{"security", "Clients and exporters that mean harm.", startScraped, securityFaults()},
+		{"resource", "Limits and surroundings of the process.", startScraped, resourceFaults()},
+		{"security", "Hostile clients and exporters.", startScraped, securityFaults()},
 		{"rules", "Rules that the program evaluates.", startScraped, ruleFaults()},
 	}
 }

@@ -29,14 +29,14 @@ Each fault of the suite goes the same way. The program serves a reading of 40 °
 41 °C where it says anything, and the program is scraped several times. Then the fault ends, and the source says 42 °C. What the
 program is started with, such as a limit, lasts. The suite holds for every row:
 
-- The status of each scrape is that of the table, and no scrape has a reading of before the fault.
+- The status of each scrape is that of the table, and no scrape serves a reading from before the fault.
 - What is served with status 200 is a page that Prometheus' parser accepts. A failure is one line with cause and remedy,
   without a series of a GPU, and stands in the log once and on the landing page.
 - ` + "`/-/healthy`" + ` answers 200 while the fault lasts.
 - Afterwards 42 °C are served, ` + "`/-/ready`" + ` says ready, and the landing page says up.
 - Afterwards there are no more goroutines and open descriptors than before. No more than 2 MiB of memory are in use beyond those
   of before, and the buffers that the program keeps after large pages and many clients.
-- The program ends well on SIGTERM, and its log has no panic. ` + "`make race`" + ` runs the suite on a program with the race detector.
+- The program exits with status 0 on SIGTERM, and its log has no panic. ` + "`make race`" + ` runs the suite on a program with the race detector.
 
 URL is that of the source, ADDRESS its host and port, PAST and FUTURE are timestamps, and 1×N is a count that rises by one with each
 scrape.
@@ -97,7 +97,7 @@ func (f fault) pages() string {
 		}
 	}
 	if len(f.seen.rises) > 0 {
-		parts = append(parts, "above 0 comes: "+code(f.seen.rises...))
+		parts = append(parts, "rises above 0: "+code(f.seen.rises...))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -9,8 +9,8 @@ func resourceFaults() []fault {
 			w.until(func() string { return w.logs("cannot accept connections") })
 			held.close()
 		}, seen: seen{says: well.says, log: []string{"too many open files", "LimitNOFILE="}, rises: []string{"kpulse_proxy_http_accept_failures_total"}}},
-		{does: "the garbage collector is to keep to 1 MiB", env: []string{"GOMEMLIMIT=1MiB"}, seen: well},
-		{does: "nobody collects garbage but for GOMEMLIMIT", env: []string{"GOGC=off", "GOMEMLIMIT=32MiB"}, seen: well},
+		{does: "GOMEMLIMIT is 1 MiB", env: []string{"GOMEMLIMIT=1MiB"}, seen: well},
+		{does: "garbage is collected for GOMEMLIMIT alone", env: []string{"GOGC=off", "GOMEMLIMIT=32MiB"}, seen: well},
 		{does: "the stack may have 256 KiB", shell: "ulimit -s 256", seen: well},
 		{does: "no core may be dumped, and no file written", shell: "ulimit -c 0; ulimit -f 2048", seen: well},
 		{does: "the program has the least priority", shell: "renice -n 19 $$ >/dev/null", seen: well},

@@ -19,7 +19,7 @@ func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// guesses are requests with passwords that are none.
+// guesses are requests with wrong credentials.
 func guesses(passwords ...string) (asks []ask) {
 	for _, password := range passwords {
 		asks = append(asks, ask{request: "GET /metrics\r\nAuthorization: " + basic("scraper", password), status: "401", lacks: "kpulse_gpu"})
@@ -51,11 +51,11 @@ func securityFaults() []fault {
 			{request: "GET /metrics?source=a%0d%0aX-Evil:%201", status: "404", lacks: "\n" + evil}, {request: "GET //%0d%0aX-Evil:%201", status: "30.|404", lacks: "\n" + evil},
 			{request: "GET /a%0aX-Evil:%201", status: "404", lacks: "\n" + evil},
 		}, seen: well},
-		{does: "the time that a scrape may take is none", asks: []ask{
+		{does: "the scrape timeout of a request is malformed", asks: []ask{
 			timeoutOf("NaN"), timeoutOf("-1"), timeoutOf("1e999"), timeoutOf("9223372036854775807"), timeoutOf(strings.Repeat("9", 1000)), timeoutOf("x"), timeoutOf(""),
 		}, seen: well},
-		{does: "methods are of no use", asks: []ask{{request: "POST /metrics\r\nContent-Length: 0", status: "405"}, {request: "DELETE /metrics", status: "405"}, {request: "PUT /\r\nContent-Length: 0", status: "405"}, {request: "BREW /metrics", status: "405"}}, seen: well},
-		{does: "settings are to be reloaded without --web.enable-lifecycle", asks: []ask{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0", status: "403"}},
+		{does: "methods are not allowed", asks: []ask{{request: "POST /metrics\r\nContent-Length: 0", status: "405"}, {request: "DELETE /metrics", status: "405"}, {request: "PUT /\r\nContent-Length: 0", status: "405"}, {request: "BREW /metrics", status: "405"}}, seen: well},
+		{does: "a reload is asked for without --web.enable-lifecycle", asks: []ask{{request: "POST /-/reload\r\nContent-Length: 0", status: "403"}, {request: "GET /-/reload", status: "405|403"}, {request: "POST /-/resolve?uuid=GPU-1\r\nContent-Length: 0", status: "403"}},
 			seen: seen{says: well.says, metrics: []string{reloaded + "1"}}},
 		{does: "a client speaks TLS", asks: []ask{{request: "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", status: "400|"}}, seen: well},
 		{does: "a client speaks HTTP/2 without asking", asks: []ask{{request: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", status: "...|"}}, seen: well},
@@ -71,7 +71,7 @@ func securityFaults() []fault {
 		{does: "a page of another site posts", heldBy: "e2e.TestOtherSitesChangeNothing", words: "403"},
 		{does: "answers are taken for pages by a browser", heldBy: "e2e.TestAnswersAreNoPages", words: "nosniff, and no script"},
 		{does: "a request names other hosts", heldBy: "e2e.TestHostsAreNotBelieved", words: "they are in no answer"},
-		{does: "requests are smuggled, too long, or none", heldBy: "e2e.TestRequestsThatAreNone", words: "400, 404, 405, 431 or 501"},
+		{does: "requests are smuggled, too long, or malformed", heldBy: "e2e.TestRequestsThatAreNone", words: "400, 404, 405, 431 or 501"},
 		{does: "labels hold markup, controls and formulas", heldBy: "e2e.TestHostileLabelsByMode", words: "each mode prints them as text"},
 		{does: "exporters' errors hold markup and controls", heldBy: "e2e.TestHostileErrors", words: "502; every page shows them as text"},
 		{does: "the kernel's log holds controls", heldBy: "e2e.TestHostileKernelLog", words: "events show them as text"},

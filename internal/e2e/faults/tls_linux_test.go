@@ -57,7 +57,7 @@ func tlsFaults() []fault {
 	untrusted := func(words string) seen { return refused(source.Unreachable, words, "trust the CA that signed it") }
 	return []fault{
 		{does: "shows a certificate that has expired", shows: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, seen: untrusted("expired")},
-		{does: "shows a certificate of the future", shows: func(c *x509.Certificate) {
+		{does: "shows a certificate that is not valid yet", shows: func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 		}, seen: untrusted("not yet valid")},
 		{does: "shows a certificate of another host", shows: func(c *x509.Certificate) { c.DNSNames = []string{"other"} }, seen: untrusted("valid for other, not node")},
@@ -69,7 +69,7 @@ func tlsFaults() []fault {
 			c.ClientAuth = tls.RequireAnyClientCert
 			w.exporter.secures(w.T, c)
 		}, seen: refused(source.Unreachable, "present a certificate that the exporter accepts")},
-		{does: "speaks no later version than TLS 1.1", begin: func(w *world) {
+		{does: "speaks TLS 1.1 at most", begin: func(w *world) {
 			c := w.exporter.tls.Clone()
 			c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 			w.exporter.secures(w.T, c)
@@ -83,6 +83,6 @@ func tlsFaults() []fault {
 			w.exporter.speaks(w.T, func(c net.Conn) { _, _ = c.Read(make([]byte, 10)) })
 		}, seen: refused(source.Truncated, "the connection was closed before an answer came")},
 		{does: "hangs within the handshake", begin: func(w *world) { w.exporter.speaks(w.T, untilItLeaves) }, late: true, seen: tooLate("did not answer within")},
-		{does: "shows us, who serve by TLS, clients that do not read", heldBy: "e2e.TestTLSClientsThatDoNotRead", words: "they lose their places to one that reads"},
+		{does: "clients of our own TLS do not read", heldBy: "e2e.TestTLSClientsThatDoNotRead", words: "they lose their places to one that reads"},
 	}
 }

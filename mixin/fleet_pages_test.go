@@ -214,7 +214,7 @@ var excused = map[string]excuse{
 	"kpulse-classes/Waiting for data, or busy and empty":       {[]string{"one host", "gone GPU"}, "nothing on the host waits"},
 	"kpulse-efficiency/Jobs by idle GPU-hours":                 {wellHost, "pods hold the host"},
 	"kpulse-efficiency/Namespaces by idle GPU-hours":           {[]string{"gone GPU"}, "a job of Slurm holds the host"},
-	"kpulse-classes/Stragglers of jobs":                        {[]string{"one host", "gone GPU"}, "the straggler is on another host"},
+	"kpulse-classes/Job stragglers":                            {[]string{"one host", "gone GPU"}, "the straggler is on another host"},
 	"kpulse-efficiency/Devices held and idle":                  {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-efficiency/Memory held by idle GPUs":               {[]string{"gone GPU"}, "no GPU of the host is idle"},
 	"kpulse-gpu/What holds the clocks down":                    {wellHost, "nothing does"},
@@ -237,12 +237,12 @@ var excused = map[string]excuse{
 	"kpulse-health/XID codes in words":                         {wellHost, "the host had none"},
 	"kpulse-node/Missing boards":                               {wellGPU, "none of the host is gone"},
 	"kpulse-node/XIDs by board":                                {wellGPU, "the host had none"},
-	"kpulse-namespace/Workloads of Kubernetes":                 {[]string{"one job"}, "the job is one of Slurm"},
+	"kpulse-namespace/Kubernetes workloads":                    {[]string{"one job"}, "the job is one of Slurm"},
 	"kpulse-power/GPU-hours of throttling by board":            {wellHost, "nothing holds the host's clocks down"},
 	"kpulse-power/Throttled share of busy time":                {wellHost, "nothing holds the host's clocks down"},
 	"kpulse-proxy/Proxies and sources that are down":           {[]string{"one host", "one job", "gone GPU"}, "that of another host is"},
 	"kpulse-proxy/Restarts and lost ticks of streams per hour": {[]string{"one job", "gone GPU"}, "the one proxy with streams is in west, on another host"},
-	"kpulse-proxy/Fields that sources do not give":             {[]string{"one host", "gone GPU"}, "only another host lacks any"},
+	"kpulse-proxy/Fields missing by source":                    {[]string{"one host", "gone GPU"}, "only another host lacks any"},
 }
 
 // unmarked are annotations that mark nothing, and why.

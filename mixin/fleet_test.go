@@ -148,7 +148,7 @@ func (f *fleet) checkAlerts(t *testing.T) {
 
 // emptyInFleet are panels for which the script has no data.
 var emptyInFleet = []string{
-	"Jobs of a batch system", "Jobs by idle GPU-hours", "Users", "Accounts", "Stragglers of jobs", // pods hold the GPUs, and no workload has four
+	"Batch jobs", "Jobs by idle GPU-hours", "Users", "Accounts", "Job stragglers", // pods hold the GPUs, and no workload has four
 	"Devices held and idle", "Memory held by idle GPUs", "Waiting for data, or busy and empty", // no GPU is so
 	"Restarts and lost ticks of streams per hour", // the sources are scraped
 	"XIDs by code", // nothing is wrong with the GPU that is looked at

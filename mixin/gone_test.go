@@ -38,10 +38,10 @@ func TestMissingBoards(t *testing.T) {
 		want(t, page+", holders", at(m.asked(t, expr, 12, "hpc_job", "$hostname", "n"), 12), map[string]float64{"17": 180e3, "": 240e3})
 	}
 	want(t, "how many", at(m.asked(t, exprOf(t, "kpulse-fleet", "Gone", "A"), 12, ""), 12), map[string]float64{"": 3})
-	want(t, "GPUs here", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "A"), 12, ""), 12), map[string]float64{})
-	want(t, "GPUs here, some lack", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "B"), 12, ""), 12), map[string]float64{"": 3})
-	want(t, "GPUs expected", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "C"), 12, ""), 12), map[string]float64{"": 7})
-	want(t, "GPUs of a host that has all", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs here / expected", "A"), 12, "", "$hostname", "n2"), 12), map[string]float64{"": 1})
+	want(t, "GPUs here", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "A"), 12, ""), 12), map[string]float64{})
+	want(t, "GPUs here, some lack", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "B"), 12, ""), 12), map[string]float64{"": 3})
+	want(t, "GPUs expected", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "C"), 12, ""), 12), map[string]float64{"": 7})
+	want(t, "GPUs of a host that has all", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "A"), 12, "", "$hostname", "n2"), 12), map[string]float64{"": 1})
 }
 
 // TestHostsWorstFirst: what is gone, then what is silent, then the rest by state.
@@ -95,10 +95,10 @@ func TestWhatIsNotSetUp(t *testing.T) {
 		"all":                                 {all, map[string]float64{}},
 		"all in one of two clusters":          {slices.Concat(all, proxy2), map[string]float64{"Recording rules": 1, "Who holds the GPUs": 1}},
 		"all in two":                          {slices.Concat(all, proxy2, more2), map[string]float64{}},
-		"no rules of users in one of two":     {slices.Concat(all, proxy2, more2[:2]), map[string]float64{"Rules of users": 1}},
+		"no rules of users in one of two":     {slices.Concat(all, proxy2, more2[:2]), map[string]float64{"User rules": 1}},
 		"a field":                             {append(slices.Clone(all), lacks("gpu_sm_active_ratio")), map[string]float64{"Input gpu_sm_active_ratio": 1}},
 		"a field that whole models lack":      {append(slices.Clone(all), lacks("gpu_memory_temperature_celsius")), map[string]float64{}},
-		"an old proxy":                        {append(slices.Clone(all), `kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`), map[string]float64{"One version of the proxy": 2}},
+		"an old proxy":                        {append(slices.Clone(all), `kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`), map[string]float64{"A single proxy version": 2}},
 		"a cluster whose GPUs nobody watches": {slices.Concat(all, more2[:1]), map[string]float64{}},
 	} {
 		want(t, what, at(recorded(t, c.series...).asked(t, expr, 10, "missing"), 10), c.want)

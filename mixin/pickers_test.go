@@ -94,13 +94,13 @@ func TestNamespacesReachDevices(t *testing.T) {
 		}
 	}
 	m := recorded(t, series...)
-	want(t, "stragglers", m.of(t, "kpulse-classes", "Stragglers of jobs", "A", "uuid", "$namespace", "ml"), map[string]float64{"GPU-0": .3})
+	want(t, "stragglers", m.of(t, "kpulse-classes", "Job stragglers", "A", "uuid", "$namespace", "ml"), map[string]float64{"GPU-0": .3})
 	for chosen, uuids := range map[string][]string{".*": {"GPU-0", "GPU-1", "GPU-2"}, "ml": {"GPU-0"}, "(ml|web)": {"GPU-0", "GPU-1"}} {
 		used, gap := map[string]float64{}, map[string]float64{}
 		for _, uuid := range uuids {
 			used[uuid], gap[uuid] = .1, .5
 		}
-		want(t, "least used of "+chosen, m.of(t, "kpulse-classes", "The least used devices", "B", "uuid", "$namespace", chosen), used)
+		want(t, "least used of "+chosen, m.of(t, "kpulse-classes", "Least used devices", "B", "uuid", "$namespace", chosen), used)
 		want(t, "gap of "+chosen, m.of(t, "kpulse-efficiency", "GPU-Util far above real utilization", "A", "uuid", "$namespace", chosen), gap)
 	}
 }
@@ -159,7 +159,7 @@ func TestWithoutClusters(t *testing.T) {
 		`host:kpulse_gpus_present:count{hostname="n"} 1x40`, `host:kpulse_gpus_present:max1d{hostname="n"} 1x40`)
 	for _, cluster := range []string{"", ".*"} {
 		want(t, "boards", m.of(t, "kpulse-node", "GPUs of the host", "A", "uuid", "$cluster", cluster, "$hostname", "n"), map[string]float64{"GPU-0": 2})
-		want(t, "here", m.of(t, "kpulse-node", "GPUs here / expected", "A", "", "$cluster", cluster, "$hostname", "n"), map[string]float64{"": 1})
+		want(t, "here", m.of(t, "kpulse-node", "GPUs present / expected", "A", "", "$cluster", cluster, "$hostname", "n"), map[string]float64{"": 1})
 	}
 	want(t, "picker", at(m.asked(t, gpuPicker(t), 10, "board"), 10), map[string]float64{" n GPU 0": 1})
 }

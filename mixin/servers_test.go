@@ -160,19 +160,19 @@ func (s servers) watch(t *testing.T, patience time.Duration, wanted []string) ma
 
 // empty are panels for which the demo has no data, and why.
 var empty = map[string]string{
-	"Fields that sources do not give": "the demo gives all fields",
-	"Jobs by idle GPU-hours":          "pods hold the GPUs of the demo, not jobs of a batch system",
-	"Jobs of a batch system":          "pods hold the GPUs of the demo, not jobs of a batch system",
-	"Users":                           "there are no such jobs",
-	"Accounts":                        "there are no such jobs",
+	"Fields missing by source": "the demo gives all fields",
+	"Jobs by idle GPU-hours":   "pods hold the GPUs of the demo, not jobs of a batch system",
+	"Batch jobs":               "pods hold the GPUs of the demo, not jobs of a batch system",
+	"Users":                    "there are no such jobs",
+	"Accounts":                 "there are no such jobs",
 	"Restarts and lost ticks of streams per hour": "the demo is not a stream",
-	"Stragglers of jobs":                          "no workload of the demo has four devices",
-	"NVLink errors per hour":                      "the demo has no such counters",
-	"NVLink errors":                               "the demo has no such counters",
-	"PCIe width":                                  "the demo has no such fields",
-	"Throttled share of busy time":                "the demo has no such counters",
-	"GPU-hours of throttling by board":            "the demo has no such counters",
-	"XIDs by code":                                "the GPU that is looked at has none",
+	"Job stragglers":                   "no workload of the demo has four devices",
+	"NVLink errors per hour":           "the demo has no such counters",
+	"NVLink errors":                    "the demo has no such counters",
+	"PCIe width":                       "the demo has no such fields",
+	"Throttled share of busy time":     "the demo has no such counters",
+	"GPU-hours of throttling by board": "the demo has no such counters",
+	"XIDs by code":                     "the GPU that is looked at has none",
 }
 
 // momentary are panels of what comes and goes: of sources whose scrapes fail on a busy machine, of
@@ -283,7 +283,7 @@ func TestPanelsWithSharedAndCutGPUs(t *testing.T) {
 	for _, gpu := range []string{"GPU-aaaaaaaa-0000-0000-0000-000000000000", "GPU-bbbbbbbb-0000-0000-0000-000000000000"} {
 		s.ask(t, choice{gpu: gpu}, func(_, title string, found int) { shown[title] = max(shown[title], found) })
 	}
-	for title, want := range map[string]int{"Jobs of a batch system": 8, "Users": 8, "Accounts": 4} { // of each row four columns
+	for title, want := range map[string]int{"Batch jobs": 8, "Users": 8, "Accounts": 4} { // of each row four columns
 		if shown[title] < want {
 			t.Errorf("panel %q shows %d values, want %d", title, shown[title], want)
 		}

@@ -183,7 +183,7 @@ func TestAPartOfNothingIsNotKnown(t *testing.T) {
 	of := func(metric, values string) string {
 		return metric + `:rate5m{cluster="c",hostname="n",model="m"} ` + values
 	}
-	energy := exprOf(t, "kpulse-power", "Energy of a useful GPU-hour", "A")
+	energy := exprOf(t, "kpulse-power", "Energy per utilized GPU-hour", "A")
 	for values, told := range map[string]map[string]float64{"0x60": {}, "0.5x60": {"": 1.44}} {
 		m := recorded(t, of("host:kpulse_gpu_energy", "720x60"), of("host:kpulse_gpu_utilized_gpus", values))
 		want(t, "energy with "+values, at(m.asked(t, energy, 60, ""), 60), told)
@@ -341,7 +341,7 @@ func TestAProxyCountsOnce(t *testing.T) {
 			`kpulse_build_info{cluster="c",instance="c",version="1",job="`+job+`"} 1x9 stale`, `up{cluster="c",instance="c",job="`+job+`"} 1x9 0x30`)
 	}
 	m := scraped(t, series...)
-	for title, n := range map[string]float64{"Proxies up": 3, "Proxies down": 1, "Sources down": 1, "Devices read": 24, "Versions of the proxy": 1} {
+	for title, n := range map[string]float64{"Proxies up": 3, "Proxies down": 1, "Sources down": 1, "Devices read": 24, "Proxy versions": 1} {
 		want(t, title, at(m.asked(t, exprOf(t, "kpulse-proxy", title, "A"), 10, ""), 10), map[string]float64{"": n})
 	}
 }

@@ -39,7 +39,7 @@ local labels = import '../lib/labels.libsonnet';
     labels: { severity: severity },
     annotations: {
       summary: labels.gpuName + ': ' + summary + labels.holderWords(c),
-      description: labels.gpuWords + ': ' + summary + ' Raised: ' + reasons + '. XIDs within a day: ' + xids + '.' + labels.holderWords(c),
+      description: labels.gpuWords + ': ' + summary + ' Raised: ' + reasons + '. XIDs in the last day: ' + xids + '.' + labels.holderWords(c),
     },
   },
 
@@ -65,7 +65,7 @@ local labels = import '../lib/labels.libsonnet';
                  c.infoSeverity,
                  '0m',
                  null,
-                 'what runs on it has to be restarted.',
+                 'its programs need a restart.',
                  asked('restart_application')
                ),
                // XIDs that warn raise their condition for ten minutes; links and fabrics that settle
@@ -75,13 +75,13 @@ local labels = import '../lib/labels.libsonnet';
                  c.warningSeverity,
                  '5m',
                  null,
-                 'someone has to look at it, or at what it is connected to.',
+                 'the board or its connections need a check.',
                  asked('check_hardware') + 'and on (%(board)s)\n' % c + raised('')
                ),
-             ] + tiers('KpulseGPUResetNeeded', 'reset_gpu', 'it has to be reset.')
-             + tiers('KpulseGPURestartVM', 'restart_vm', 'its virtual machine has to be restarted.')
-             + tiers('KpulseGPURebootNeeded', 'reboot_node', 'its node has to be rebooted.')
-             + tiers('KpulseGPUReplace', 'replace', 'it has to be replaced.'),
+             ] + tiers('KpulseGPUResetNeeded', 'reset_gpu', 'needs a reset.')
+             + tiers('KpulseGPURestartVM', 'restart_vm', 'its virtual machine needs a restart.')
+             + tiers('KpulseGPURebootNeeded', 'reboot_node', 'its node needs a reboot.')
+             + tiers('KpulseGPUReplace', 'replace', 'needs to be replaced.'),
     }],
   },
 }

@@ -9,8 +9,8 @@ local labels = import '../lib/labels.libsonnet';
     asked: if $._config.excludeNamespaces == '' then '' else 'workload_namespace!~"%s"' % $._config.excludeNamespaces,
     price: $._config.gpuHourPrice,
   },
-  local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}of {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }} {{ end }}',
-  local by = ' held by{{ with $labels.workload_pod }} pod {{ . }}{{ end }}{{ with $labels.workload_namespace }} of {{ . }}{{ end }}{{ with $labels.hpc_job }} job {{ . }}{{ end }}.',
+  local held = '{{ with $labels.workload_pod }}pod {{ . }} {{ end }}{{ with $labels.workload_namespace }}in {{ . }} {{ end }}{{ with $labels.hpc_job }}job {{ . }} {{ end }}',
+  local by = ' held by{{ with $labels.workload_pod }} pod {{ . }}{{ end }}{{ with $labels.workload_namespace }} in {{ . }}{{ end }}{{ with $labels.hpc_job }} job {{ . }}{{ end }}.',
 
   prometheusAlerts+:: {
     groups+: [{
@@ -55,7 +55,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.infoSeverity },
           annotations: {
             summary: 'Namespace {{ $labels.workload_namespace }} holds GPUs that it does not use.',
-            description: '{{ $labels.workload_namespace }} held GPUs for {{ $value | humanize }} GPU-hours of the last day while they were idle.',
+            description: '{{ $labels.workload_namespace }} held idle GPUs for {{ $value | humanize }} GPU-hours in the last day.',
           },
         },
       ] + (if c.alertStragglers then [{
@@ -64,7 +64,7 @@ local labels = import '../lib/labels.libsonnet';
              'for': '30m',
              labels: { severity: c.infoSeverity },
              annotations: {
-               summary: labels.gpuName + ' is slower than the others of its job,' + by,
+               summary: labels.gpuName + ' is slower than the rest of its job,' + by,
                description: held + 'is at {{ $value | humanizePercentage }} of the median of its job on ' + labels.gpuWords + '; the others wait for it.',
              },
            }] else []) + (if c.alertIdleMemoryHeld then [{
@@ -77,8 +77,8 @@ local labels = import '../lib/labels.libsonnet';
                             'for': '1h',
                             labels: { severity: c.infoSeverity },
                             annotations: {
-                              summary: labels.gpuName + ' is idle and full.' + labels.instanceHolderWords(c),
-                              description: labels.gpuWords + ' has done nothing for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.instanceHolderWords(c),
+                              summary: labels.gpuName + ' is idle with its memory in use.' + labels.instanceHolderWords(c),
+                              description: labels.gpuWords + ' has been idle for an hour with {{ $value | humanize1024 }}B of its memory in use.' + labels.instanceHolderWords(c),
                             },
                           }] else []) + (if c.alertHealthFlapping then [{
                                            alert: 'KpulseGPUFlapping',
@@ -90,8 +90,8 @@ local labels = import '../lib/labels.libsonnet';
                                            'for': '30m',
                                            labels: { severity: c.infoSeverity },
                                            annotations: {
-                                             summary: labels.gpuName + ': its health goes back and forth.' + labels.holderWords(c),
-                                             description: labels.gpuWords + ' changed its state of health {{ $value }} times within an hour.' + labels.holderWords(c),
+                                             summary: labels.gpuName + ': its health keeps changing.' + labels.holderWords(c),
+                                             description: labels.gpuWords + ' changed its health state {{ $value }} times in the last hour.' + labels.holderWords(c),
                                            },
                                          }] else []),
     }],

@@ -72,7 +72,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: '{{ $labels.hostname }} has lost {{ with $labels.uuid }}GPU {{ $labels.gpu }}{{ else }}a GPU{{ end }}.' + labels.lastHolderWords(c),
-            description: '{{ $labels.hostname }} lacks {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }} that it had or should have, while its other readings go on.' + labels.lastHolderWords(c),
+            description: '{{ $labels.hostname }} is missing {{ with $labels.uuid }}GPU {{ $labels.gpu }} ({{ . }}){{ else }}a GPU{{ end }}, which it had or should have; its other readings continue.' + labels.lastHolderWords(c),
           },
         },
         alert(
@@ -80,8 +80,8 @@ local labels = import '../lib/labels.libsonnet';
           c.criticalSeverity,
           '0m',
           '15m',
-          'memory errors that could not be corrected.',
-          'double-bit errors or rows remapped for them within 15 minutes; what ran there has wrong data or has died.',
+          'uncorrectable memory errors.',
+          'double-bit errors, or rows remapped because of them, in the last 15 minutes; programs on it have read wrong data or have died.',
           raised(['ecc_double_bit']) + |||
             or
             max by (%(board)s) (increase(kpulse_gpu_remapped_rows_total{%(kpulseMatchers)sseverity="uncorrectable"}[15m])) > 0
@@ -93,7 +93,7 @@ local labels = import '../lib/labels.libsonnet';
           '30m',
           null,
           'many corrected memory errors.',
-          '{{ $value | humanize }} within an hour.',
+          '{{ $value | humanize }} corrected errors in the last hour.',
           |||
             max by (%(board)s) (
               increase(kpulse_gpu_ecc_errors_total{%(kpulseMatchers)sseverity="correctable", scope="volatile"}[1h])
@@ -105,8 +105,8 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '30m',
           null,
-          'its PCIe link repeats itself.',
-          '{{ $value | humanize }} replays a minute.',
+          'its PCIe link keeps replaying packets.',
+          '{{ $value | humanize }} replays per minute.',
           |||
             60 * max by (%(board)s) (
               rate(kpulse_gpu_pcie_replays_total%(kpulseOnly)s[15m])
@@ -118,8 +118,8 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '15m',
           null,
-          'errors on its NVLinks.',
-          '{{ $value | humanize }} errors within 15 minutes.',
+          'NVLink errors.',
+          '{{ $value | humanize }} errors in the last 15 minutes.',
           |||
             sum by (%(board)s) (
               max by (%(board)s, kind) (increase(kpulse_gpu_nvlink_errors_total%(kpulseOnly)s[15m]))
@@ -143,8 +143,8 @@ local labels = import '../lib/labels.libsonnet';
           keep_firing_for: '15m',
           labels: { severity: c.warningSeverity },
           annotations: {
-            summary: 'An NVSwitch of {{ $labels.hostname }} reports SXID {{ $labels.sxid }}.',
-            description: 'NVSwitch {{ $labels.pci_bus_id }} of {{ $labels.hostname }}: SXID {{ $labels.sxid }} came {{ $value | humanize }} times within 15 minutes.',
+            summary: 'An NVSwitch on {{ $labels.hostname }} reports SXID {{ $labels.sxid }}.',
+            description: 'NVSwitch {{ $labels.pci_bus_id }} on {{ $labels.hostname }}: SXID {{ $labels.sxid }} occurred {{ $value | humanize }} times in the last 15 minutes.',
           },
         },
         alert(
@@ -152,8 +152,8 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '15m',
           null,
-          'slowed down by heat.',
-          '{{ $value | humanizePercentage }} of the last 10 minutes.',
+          'throttled by heat.',
+          'clocks held down for {{ $value | humanizePercentage }} of the last 10 minutes.',
           |||
             max by (%(board)s) (rate(kpulse_gpu_throttled_seconds_total{%(kpulseMatchers)sreason="thermal"}[10m])) > %(thermalThrottleShareThreshold)g
             or
@@ -164,7 +164,7 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '5m',
           null,
-          'slowed down by its power supply.',
+          'slowed by the power brake.',
           'the power brake was on for {{ $value | humanizePercentage }} of the last 10 minutes.',
           slowed('hw_power_brake') + '> %(powerBrakeShareThreshold)g\n' % c
         ),
@@ -174,7 +174,7 @@ local labels = import '../lib/labels.libsonnet';
           '15m',
           null,
           'too hot.',
-          'GPU or memory is above the warning temperature of its model.',
+          'the GPU or its memory is above the warning temperature of its model.',
           raised(['gpu_temperature', 'memory_temperature'])
         ),
         alert(
@@ -182,8 +182,8 @@ local labels = import '../lib/labels.libsonnet';
           c.warningSeverity,
           '5m',
           null,
-          'its profiling counters stand still.',
-          'it works, but all profiling readings are 0; its real utilization and class are unknown until the host engine is restarted.',
+          'its profiling counters have stalled.',
+          'it is busy, but all profiling readings are 0; its real utilization and class are unknown until the host engine is restarted.',
           raised(['profiling_stalled'])
         ),
       ],

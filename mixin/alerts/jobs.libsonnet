@@ -20,8 +20,8 @@
           'for': '8m',
           labels: { severity: c.warningSeverity },
           annotations: {
-            summary: name + ' has stalled: its GPUs spin and do no work.',
-            description: name + ' holds ' + number('hostname, gpu, uuid') + ' GPUs on ' + number('hostname') + ' hosts; each is busy by NVML, at {{ printf "%.2f" $value }} of the power of its last working hour, with tensor cores and memory at less than a quarter.',
+            summary: name + ' has stalled: its GPUs spin without doing work.',
+            description: name + ' holds ' + number('hostname, gpu, uuid') + ' GPUs on ' + number('hostname') + ' hosts; NVML reports each as busy, at {{ printf "%.2f" $value }} of the power of its last working hour and less than a quarter of its tensor and memory activity.',
           },
         },
       ],

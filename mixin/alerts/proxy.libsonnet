@@ -38,7 +38,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.criticalSeverity },
           annotations: {
             summary: 'No kpulse-proxy can be scraped.',
-            description: '{{ $labels.instance }} and every other kpulse-proxy of the last day do not answer, or answer 502 because they can read none of their sources: no GPU is watched.',
+            description: '{{ $labels.instance }} and every other kpulse-proxy seen in the last day do not answer, or answer 502 because they cannot read any of their sources: no GPU is monitored.',
           },
         },
         {
@@ -48,7 +48,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A kpulse-proxy cannot be scraped.',
-            description: '{{ $labels.instance }} does not answer, or says 502 because it can read none of its sources: the GPUs of this host are not watched.',
+            description: '{{ $labels.instance }} does not answer, or answers 502 because it cannot read any of its sources: the GPUs of this host are not monitored.',
           },
         },
         {
@@ -62,7 +62,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A source of GPU readings is down.',
-            description: '{{ $labels.instance }} gets no readings{{ with $labels.source }} from {{ . }}{{ end }}; its page at / names the cause and the remedy.',
+            description: '{{ $labels.instance }} gets no readings{{ with $labels.source }} from {{ . }}{{ end }}; its landing page (/) shows the cause and the remedy.',
           },
         },
         {
@@ -75,8 +75,8 @@ local labels = import '../lib/labels.libsonnet';
           'for': '2m',
           labels: { severity: c.warningSeverity },
           annotations: {
-            summary: 'A source of GPU readings has stopped changing.',
-            description: '{{ $labels.source }} on {{ $labels.instance }} serves old values: the last reading, or the last that differed from the one before it, is {{ $value | humanizeDuration }} old. Exporter or driver hang.',
+            summary: 'GPU readings have stopped changing.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} serves old values: its last reading, or its last change, is {{ $value | humanizeDuration }} old. The exporter or the driver hangs.',
           },
         },
         {
@@ -90,7 +90,7 @@ local labels = import '../lib/labels.libsonnet';
           labels: { severity: c.warningSeverity },
           annotations: {
             summary: 'A source of GPU readings is slow.',
-            description: 'Reading {{ $labels.source }} on {{ $labels.instance }} takes {{ $value | humanizeDuration }}: soon scrapes time out.',
+            description: 'Reading {{ $labels.source }} on {{ $labels.instance }} takes {{ $value | humanizeDuration }}: scrapes will soon time out.',
           },
         },
         lost(
@@ -98,14 +98,14 @@ local labels = import '../lib/labels.libsonnet';
           'kpulse_source_ticks_missed_total',
           ' + rate(kpulse_source_ticks_missed_total%(kpulseOnly)s[15m])',
           'A stream of GPU readings skips ticks.',
-          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} did not come within 15 minutes: what happens between them is not seen.'
+          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} were missed in the last 15 minutes: events between readings go unseen.'
         ),
         lost(
           'KpulseSourceEvicting',
           'kpulse_source_ticks_evicted_total',
           '',
-          'A proxy does not keep up with its stream of GPU readings.',
-          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} were dropped within 15 minutes, because newer ones came before they were read.'
+          'A proxy cannot keep up with its stream of GPU readings.',
+          '{{ $value | humanizePercentage }} of the ticks of stream {{ $labels.stream }} of {{ $labels.source }} on {{ $labels.instance }} were dropped in the last 15 minutes because newer ones arrived before they were read.'
         ),
         {
           alert: 'KpulseParseErrors',
@@ -117,8 +117,8 @@ local labels = import '../lib/labels.libsonnet';
           'for': '15m',
           labels: { severity: c.warningSeverity },
           annotations: {
-            summary: 'A source serves lines that are no series.',
-            description: '{{ $value | humanize }} lines of {{ $labels.source }} on {{ $labels.instance }} were left out within 15 minutes, because Prometheus would have refused the whole scrape.',
+            summary: 'A source serves malformed lines.',
+            description: '{{ $value | humanize }} lines of {{ $labels.source }} on {{ $labels.instance }} were left out in the last 15 minutes; with them, Prometheus would reject the whole scrape.',
           },
         },
         {
@@ -131,8 +131,8 @@ local labels = import '../lib/labels.libsonnet';
           'for': '30m',
           labels: { severity: c.infoSeverity },
           annotations: {
-            summary: 'A source does not give an input of real utilization, class or health.',
-            description: '{{ $labels.source }} on {{ $labels.instance }} gives no {{ $labels.field }}: what is computed rests on fewer readings than it should.',
+            summary: 'A source lacks an input for real utilization, workload class or health.',
+            description: '{{ $labels.source }} on {{ $labels.instance }} gives no {{ $labels.field }}: scores are computed from fewer readings.',
           },
         },
       ],

@@ -44,22 +44,22 @@ local v = import '../lib/variable.libsonnet';
       [v.datasource(c), v.cluster(c), v.hostname(c), v.namespace(c)],
       [
         d.row('In the time range', [
-          bottleneck('compute', 'Bound by arithmetic', 'Time in classes that the arithmetic bounds. This is what GPUs are bought for.'),
-          bottleneck('memory', 'Bound by device memory', 'Time in classes that device memory bounds. Fused kernels and larger tiles help.'),
-          bottleneck('io', 'Waiting for data', 'Time spent waiting for data. Look at data loaders, storage and PCIe before buying GPUs.'),
-          bottleneck('mixed', 'Busy without a clear bound', 'Time that is busy without a clear bound, or hardly busy at all.'),
+          bottleneck('compute', 'Bound by arithmetic', 'Time in compute-bound classes: what GPUs are bought for.'),
+          bottleneck('memory', 'Bound by device memory', 'Time in memory-bound classes. Fused kernels and larger tiles help.'),
+          bottleneck('io', 'Waiting for data', 'Time spent waiting for data. Check data loaders, storage and PCIe before you buy GPUs.'),
+          bottleneck('mixed', 'Busy without a clear bound', 'Time that is busy without a clear bound, or barely busy.'),
           d.at(4, 4, p.stat('Idle time', 'Share of the time in which nothing ran.', 'percentunit', [p.instant(share(['idle']))]) + colors.count + p.range(0, 1)),
         ]),
         d.row('Time in class', [
           d.at(10, 11, p.barGauge(
             'GPU-hours by class',
-            'Over the time range, the longest first; of chosen namespaces, what they held. "unknown" is time for which too little was read: see Proxy for the missing fields.',
+            'In the time range, the longest first; for selected namespaces, the GPUs that they held. "unknown": too few inputs were read; see Proxy for the missing fields.',
             'none',
             [p.instant('sort_desc(sum by (class) (%s))' % gpus('', q.gpuHours('%s')), '{{class}}')]
           ) + colors.byClass + p.decimals(1) + p.range(0, null)),
           d.at(14, 11, p.stacked(
             'Share of GPUs by class',
-            'What part of the GPUs was in each class; idle at the bottom.',
+            'The share of GPUs in each class; idle at the bottom.',
             'percentunit',
             p.idleFirst(function(matcher) 'sum by (class) (%s)\n/ on () group_left ()\n(sum(%s) > 0)' % [gpus(', ' + matcher), gpus()])
           ) + colors.byClass + p.range(0, 1)),
@@ -67,14 +67,14 @@ local v = import '../lib/variable.libsonnet';
         d.row('Who to help first', [
           d.at(12, 10, p.table(
                          'Waiting for data, or busy and empty',
-                         'GPU-hours in io_or_data_loading and busy_low_sm_use by namespace and job: the first ones gain most from a profiler.',
+                         'GPU-hours in io_or_data_loading and busy_low_sm_use by namespace and job. Profile the first ones first.',
                          'none',
                          [p.rows(q.among(hoursIn(class), slowest, whom)) for class in slow]
                        ) + p.joined + p.sorted('Value #A') + p.renamed([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace'], ['hpc_job', 'Job'], ['Value #A', 'Waiting for data'], ['Value #B', 'Busy and empty']])
                        + p.column('Waiting for data', { decimals: 1 }) + p.column('Busy and empty', { decimals: 1 })),
           d.at(12, 10, p.table(
-            'Stragglers of jobs',
-            'Devices far below the median of their job: the others wait for them. Look at their clocks, health and links.',
+            'Job stragglers',
+            'Devices far below the median of their job: the others wait for them. Check their clocks, health and links.',
             'percentunit',
             [p.rows(q.least('max by (%s, %s) (allocation:kpulse_allocation_straggler:ratio5m%s)' % [labels.device(c), labels.holder(c), q.recorded(c, ', workload_namespace=~"$namespace"')]))]
           ) + p.sorted('Value', false) + p.renamed([
@@ -82,13 +82,13 @@ local v = import '../lib/variable.libsonnet';
             ['workload_namespace', 'Namespace'],
             ['workload_name', 'Workload'],
           ] + labels.columns(c) + [
-            ['Value', 'Of the median'],
+            ['Value', 'Share of median'],
           ])),
         ]),
         d.row('Now', [
           d.at(24, 10, p.table(
-            'The least used devices',
-            'What they are doing now, with the readings that the class rests on. An empty cell was not read.',
+            'Least used devices',
+            'What they are doing now, with the inputs of the class. An empty cell was not read.',
             'percentunit',
             [
               p.rows(ofLeast('max by (%s, class, bottleneck) (kpulse_gpu_workload_class%s == 1)' % [labels.device(c), q.raw(c)])),

@@ -37,53 +37,53 @@ local v = import '../lib/variable.libsonnet';
         d.row('In the time range', [
           d.at(5, 4, p.stat(
             'Idle GPU-hours',
-            'Held and idle within the time range. The tables below say by whom: write to the first three.',
+            'Held but idle in the time range. The tables below show by whom: contact the first three.',
             'none',
             [p.instant(total('idle'))]
           ) + colors.bad('yellow') + p.decimals(1)),
           d.at(5, 4, p.stat(
             'Cost of idle GPU-hours',
-            'Idle GPU-hours times the price of one, which _config.gpuHourPrice sets.',
+            'Idle GPU-hours times the price of a GPU-hour (_config.gpuHourPrice).',
             c.currency,
             [p.instant('%g * %s' % [c.gpuHourPrice, total('idle')])]
           ) + colors.bad('yellow') + p.decimals(0)),
           d.at(5, 4, p.stat(
             'Idle share of held GPU-hours',
-            'Share of the held GPU-hours in which nothing ran. Above a quarter, look for notebooks and forgotten jobs.',
+            'The share of held GPU-hours in which nothing ran. Above 25 %, look for notebooks and forgotten jobs.',
             'percentunit',
             [p.instant(ofHeld('idle'))]
           ) + colors.count + p.range(0, 1)),
           d.at(5, 4, p.stat(
             'Utilized share of held GPU-hours',
-            'Share of the held GPU-hours that were really used. The rest was paid for nothing.',
+            'The share of held GPU-hours that was really used. The rest was wasted.',
             'percentunit',
             [p.instant(ofHeld('utilized'))]
           ) + colors.good + p.range(0, 1)),
           d.at(4, 4, p.stat(
-            'GPUs that nobody holds',
-            'Those that are free now. Many, while jobs wait: the scheduler or a quota is in the way.',
+            'Free GPUs',
+            'GPUs that are free now. If many are free while jobs wait, the scheduler or a quota is in the way.',
             'none',
             [p.instant('sum(host:kpulse_gpu_observed_gpus:rate5m%s) - (sum(host:kpulse_allocation_held_gpus:rate5m%s) or vector(0))' % [host, host])]
           ) + colors.count + p.decimals(1)),
         ]),
-        d.row('By whom', [
+        d.row('Who holds them', [
           d.at(12, 10, p.table(
             'Namespaces by idle GPU-hours',
-            'The most idle GPU-hours first. A click opens the namespace.',
+            'The most idle GPU-hours first. Click a namespace to open it.',
             'none',
             league('namespace', '%s, workload_namespace' % c.clusterLabel, ', workload_namespace!="", workload_namespace=~"$namespace"')
           ) + spent([[c.clusterLabel, 'Cluster'], ['workload_namespace', 'Namespace']])),
           d.at(12, 10, p.table(
             'Jobs by idle GPU-hours',
-            'Jobs of a batch system, whatever namespace is chosen, the most idle GPU-hours first. A job with one busy GPU of many asked for too many.',
+            'Jobs of a batch system, whatever namespace is selected, the most idle GPU-hours first. A job with many GPUs and one busy requested too many.',
             'none',
             league('job', '%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
           ) + spent([[c.clusterLabel, 'Cluster'], ['hpc_job', 'Job']])),
         ]),
-        d.row('What to take back now', [
+        d.row('What to reclaim now', [
           d.at(14, 11, p.table(
             'Devices held and idle',
-            'Devices whose real utilization was below %g over the last hour, by who holds them. Ask the owner, or let the culler take them.' % c.idleUtilizationThreshold,
+            'Devices with real utilization below %g over the last hour, and their holders. Ask the owner, or let a culler reclaim them.' % c.idleUtilizationThreshold,
             'none',
             [
               p.rows(
@@ -99,7 +99,7 @@ local v = import '../lib/variable.libsonnet';
           ]) + p.column('GPUs', { decimals: 2 })),
           d.at(10, 11, p.table(
             'GPU-Util far above real utilization',
-            'The 20 devices of which GPU-Util lies farthest above real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
+            'The 20 devices with the widest gap between GPU-Util and real utilization over the last hour. Their jobs need a profiler, not more GPUs.',
             'percentunit',
             [p.rows('topk(20, max by (%s) (%s))' % [labels.device(c), q.ofHolders(c, function(more) 'device:kpulse_gpu_utilization_gap:avg1h' + q.recorded(c, more))])]
           ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['Value', 'Gap']])),
@@ -116,7 +116,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.lines([['now', 'blue'], ['a week ago', '#6e7077']])),
           d.at(12, 8, p.timeseries(
             'Memory held by idle GPUs',
-            'Bytes of device memory in use on GPUs of the chosen hosts that have been idle for five minutes: processes that were left behind.',
+            'Device memory in use on GPUs of the selected hosts that have been idle for five minutes: often processes that were left behind.',
             'bytes',
             [p.query('sum(device:kpulse_gpu_idle_memory:min5m%s)' % q.recorded(c), 'held')]
           )),

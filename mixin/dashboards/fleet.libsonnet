@@ -1,4 +1,4 @@
-// Fleet: what are the GPUs doing, and which one needs somebody?
+// Fleet: what are the GPUs doing, and which of them need attention?
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local incidents = import '../lib/incidents.libsonnet';
@@ -65,65 +65,65 @@ local v = import '../lib/variable.libsonnet';
       c,
       'kpulse-fleet.json',
       'Fleet',
-      'What are the GPUs doing, and which one needs somebody?',
+      'What are the GPUs doing, and which of them need attention?',
       [v.datasource(c), v.cluster(c), v.model(c), v.hostname(c)],
       [
         d.row('Now', [
           d.at(4, 4, p.stat(
-            'GPUs here / expected',
-            'Boards that are there, beside those that the hosts have had within a day or should have; of all models. Red: the table of missing boards names those that lack, or a host is silent.',
+            'GPUs present / expected',
+            'Boards present, and boards that the hosts had in the last day or should have; all models. Red: a board is missing (see Missing boards) or a host is silent.',
             'none',
             incidents.hereOfExpected(c)
-          ) + colors.count + p.colored('here, some lack', 'red')),
-          d.at(2, 4, p.stat('Gone', 'Boards that are gone: they fell off the bus, or the driver gave them up. The table of missing boards names them. One whose model was never known counts with every model.', 'none', [p.instant(count(q.gone(c)))]) + colors.bad('red')),
+          ) + colors.count + p.colored('present, some missing', 'red')),
+          d.at(2, 4, p.stat('Gone', 'Boards that fell off the bus or that the driver lost; Missing boards lists them. A board of unknown model counts for every model.', 'none', [p.instant(count(q.gone(c)))]) + colors.bad('red')),
           d.at(2, 4, p.stat('Critical', 'Boards in state crit: drain them and follow the runbook of the alert.', 'none', [p.instant(stateCount('crit'))]) + colors.bad('red')),
-          d.at(2, 4, p.stat('Warning', 'Boards in state warn: plan a reset or a look at the slot.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
-          d.at(2, 4, p.stat('Hot', 'Boards above the warning temperature of their model, or slowed down by heat: look at fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad('yellow')),
+          d.at(2, 4, p.stat('Warning', 'Boards in state warn: plan a reset or an inspection.', 'none', [p.instant(stateCount('warn'))]) + colors.bad('orange')),
+          d.at(2, 4, p.stat('Hot', 'Boards above the warning temperature of their model, or throttled by heat: check fans and airflow.', 'none', [p.instant(stateCount('hot'))]) + colors.bad('yellow')),
           d.at(3, 4, p.stat(
             'Held',
-            'GPUs that a pod or job holds. Far below what is here: the scheduler has work that does not fit, or there is none.',
+            'GPUs that a pod or job holds. If far fewer than present: the queued work does not fit, or there is none.',
             'none',
             [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % modelled)]
           ) + colors.count + p.decimals(1)),
           d.at(2, 4, p.stat(
             'Idle, held',
-            'GPUs that somebody holds and that do nothing. Efficiency & waste says whose.',
+            'GPUs that are held but idle. Efficiency & waste shows who holds them.',
             'none',
             [p.instant('sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0)' % modelled)]
           ) + colors.bad('yellow') + p.decimals(1) + p.links([links.to(c, 'kpulse-efficiency.json', 'Efficiency & waste')])),
           d.at(3, 4, p.stat(
             'Real utilization',
-            'Of all GPUs, over the last 5 minutes. Low while GPU-Util is high: kernels run that leave the GPU empty; see Workload classes.',
+            'Of all GPUs, over the last 5 minutes. If it is low while GPU-Util is high, kernels run but use little of the GPU; see Workload classes.',
             'percentunit',
             [p.instant(realUtilization)]
           ) + colors.good + p.range(0, 1)),
           d.at(2, 4, p.stat(
             'Power',
-            'All boards together, by their energy counters. Compare with what the racks may draw.',
+            'All boards together, from their energy counters. Compare it with the power budget of the racks.',
             'watt',
             [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % modelled)]
           ) + colors.count),
           d.at(2, 4, p.stat(
-            'Idle cost a day',
-            'Price of the GPUs that are held and idle, if the day goes on as it is.',
+            'Idle cost per day',
+            'Cost of the GPUs that are held but idle now, over a whole day.',
             c.currency,
             [p.instant('24 * %g * (sum(host:kpulse_allocation_idle_gpus:rate5m%s) or vector(0))' % [c.gpuHourPrice, modelled])]
           ) + colors.bad('yellow') + p.decimals(0)),
         ]),
-        d.row('What needs somebody', [
+        d.row('What needs attention', [
           d.at(24, 8, incidents.alerts(c)),
           d.at(24, 6, incidents.missingBoards(c)),
         ]),
         d.row('Over time', [
           d.at(12, 9, p.stacked(
-            'What GPUs do',
-            'GPUs by workload class. A growing grey band is idle time, green is busy without using the GPU well, orange waits for data.',
+            'What the GPUs do',
+            'GPUs by workload class. Grey is idle, green is busy but uses the GPU poorly, orange waits for data.',
             'none',
             p.idleFirst(function(matcher) 'sum by (class) (host:kpulse_gpu_class_gpus:rate5m%s)' % q.recorded(c, ', model=~"$model", ' + matcher))
           ) + colors.byClass),
           d.at(12, 9, p.timeseries(
             'Real utilization beside GPU-Util',
-            'GPU-Util says that some kernel ran; the distance between the two lines is what it hides, in boards of all models. A wide gap is a reason to profile jobs.',
+            'GPU-Util only shows that some kernel ran; the gap between the lines is what it hides. All models. If the gap is wide, profile the jobs.',
             'percentunit',
             [
               p.query(realUtilization, 'real utilization'),
@@ -131,10 +131,10 @@ local v = import '../lib/variable.libsonnet';
             ]
           ) + p.range(0, 1)),
         ]),
-        d.row('Hosts and GPUs, the worst first', [
+        d.row('Hosts and GPUs, worst first', [
           d.at(24, 10, p.table(
                          'Hosts',
-                         'By the worst of their boards, then by what they do; silent is a host whose proxy tells of no board. A click on the host opens it with its GPUs side by side.',
+                         'Ordered by their worst board, then by utilization. Silent: the proxy of the host reports no board. Click a host to compare its GPUs.',
                          'none',
                          [
                            p.rows(ofWorstHosts(hostState)),
@@ -161,7 +161,7 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Hottest', { unit: 'celsius' }) + p.column('Power', { unit: 'watt', decimals: 0 })),
           d.at(24, 12, p.table(
                          'GPUs',
-                         'The boards that need somebody most: the sick ones first, then the idle ones. A click on the UUID opens the GPU.',
+                         'The boards that most need attention: unhealthy first, then idle. Click a UUID to open the GPU.',
                          'none',
                          [
                            p.rows(ofWorst(q.severity(c))),
@@ -186,8 +186,8 @@ local v = import '../lib/variable.libsonnet';
         ]),
         d.row('Models', [
           d.at(14, 8, p.table(
-            'Models of GPU',
-            'The same of each model, on all hosts. A model that is held and idle more than the others is the wrong one for what asks for it.',
+            'GPU models',
+            'The same for each model, on all hosts. If one model is held but idle more than the others, it does not suit the jobs that request it.',
             'none',
             [
               p.rows('sum by (%s, model) (model:kpulse_gpus_present:count%s)' % [cluster, models]),
@@ -207,7 +207,7 @@ local v = import '../lib/variable.libsonnet';
           ]) + p.column('Held', { decimals: 1 }) + p.column('Idle, held', { decimals: 1 }) + p.column('Real utilization', asShare) + p.column('Power', { unit: 'watt', decimals: 0 })),
           d.at(10, 8, p.timeseries(
             'Real utilization by model',
-            'Of all GPUs of each model. A model that falls while the others stay: its jobs ended, or wait.',
+            'Of all GPUs of each model. If one model drops while the others do not, its jobs ended or are waiting.',
             'percentunit',
             [p.query(q.ratio('sum by (model) (model:kpulse_gpu_utilized_gpus:rate5m%s)' % models, 'sum by (model) (model:kpulse_gpu_known_gpus:rate5m%s)' % models), '{{model}}')]
           ) + p.range(0, 1)),
@@ -215,25 +215,25 @@ local v = import '../lib/variable.libsonnet';
         d.row('Getting started', [
           d.at(24, 6, p.table(
                         'What is not set up yet',
-                        'What these dashboards lack, and what to do about it. It is empty where all is there.',
+                        'What is missing for these dashboards, and how to add it. Empty when everything is set up.',
                         'none',
                         [p.rows(std.join('\nor\n', [
-                          lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels build on it. The number is of clusters.', 'host:kpulse_gpus_present:max1d'),
-                          lacking('Rules of users', 'Load kpulse-users.rules.yml too, which prometheus_rules.yaml has: Namespace & user builds on it. The number is of clusters.', 'holder:kpulse_allocation_held_gpus:rate5m', held),
-                          lacking('Who holds the GPUs', 'Pods: give the proxy the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir and a prolog that writes it. The number is of clusters.', held),
+                          lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels need it. The number counts clusters.', 'host:kpulse_gpus_present:max1d'),
+                          lacking('User rules', 'Load kpulse-users.rules.yml too, which prometheus_rules.yaml includes: Namespace & user needs it. The number counts clusters.', 'holder:kpulse_allocation_held_gpus:rate5m', held),
+                          lacking('Who holds the GPUs', 'Pods: let the proxy ask the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir, and a prolog that writes it. The number counts clusters.', held),
                           'label_replace(%s, "missing", "Input $1", "field", "(.+)")' % told(
                             '',
-                            'Add it to the counters file: `kpulse-proxy check counters FILE` names the line. The number is of sources that lack it.',
+                            'Add it to the counters file: `kpulse-proxy check counters FILE` names the line. The number counts sources that lack it.',
                             'count by (field) (max by (%s, instance, source, field) (kpulse_source_field_missing%s) == 1)' % [cluster, ofClusters(', field!~"%s"' % std.join('|', c.optionalFields))]
                           ),
                           told(
-                            'One version of the proxy',
-                            'Several run: the page Proxy says which. Outside of a roll-out, update those that were forgotten.',
+                            'A single proxy version',
+                            'Several versions run: the dashboard Proxy shows which. Unless a roll-out is in progress, update the old ones.',
                             'count(count by (version) (kpulse_build_info%s)) > 1' % ofClusters()
                           ),
                         ]))]
-                      ) + p.sorted('missing', false) + p.renamed([['missing', 'What lacks'], ['todo', 'What to do'], ['Value', 'Number']])
-                      + { fieldConfig+: { defaults+: { noValue: 'all is set up' } } }),
+                      ) + p.sorted('missing', false) + p.renamed([['missing', 'What is missing'], ['todo', 'What to do'], ['Value', 'Number']])
+                      + { fieldConfig+: { defaults+: { noValue: 'everything is set up' } } }),
         ]),
       ]
     ),

@@ -63,37 +63,37 @@ local v = import '../lib/variable.libsonnet';
       c,
       'kpulse-gpu.json',
       'GPU',
-      'Is this GPU all right, and what is it doing?',
+      'Is this GPU healthy, and what is it doing?',
       [v.datasource(c), v.cluster(c), v.hostname(c), v.gpu(c, multi=false)],
       [
         d.row('Now', [
           d.at(4, 4, p.stat(
             'Health',
-            'The worst condition that is raised. The timeline below names it; the runbook of its alert says what to do. Gone: neither the source nor the proxy tells of it any more.',
+            'The worst raised condition. The timeline below names it; the runbook of its alert says what to do. Gone: the GPU no longer appears in the readings.',
             'none',
             [p.instant(q.severity(c, ', uuid="$gpu"'))]
           ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + p.noValue('gone')),
           d.at(4, 4, p.stat(
             'Real utilization',
-            'The weighted activity of SMs, tensor cores, memory and engine. Absent where too little of it was read.',
+            'The weighted activity of SMs, tensor cores, memory and engine. Absent if too few inputs were read.',
             'percentunit',
             [p.instant(device('kpulse_gpu_real_utilization_ratio'), mig)]
           ) + colors.good + p.range(0, 1) + p.noValue('not read')),
           d.at(4, 4, p.stat(
             'GPU-Util',
-            'What nvidia-smi calls utilization: some kernel ran. Far above real utilization: the kernels leave most of the GPU empty.',
+            'What nvidia-smi calls utilization: the share of time in which some kernel ran. If it is far above real utilization, the kernels use little of the GPU.',
             'percentunit',
             [p.instant(device('kpulse_gpu_nvml_utilization_ratio'), mig)]
           ) + colors.count + p.range(0, 1) + p.noValue('not read')),
           d.at(4, 4, p.stat(
             'Workload class',
-            'What the GPU is doing now, by the cascade of rules. "unknown" means that too little was read to tell.',
+            'What the GPU is doing now. "unknown": too few inputs were read to tell.',
             'none',
             [p.instant('max by (class, mig_profile, mig_instance) (kpulse_gpu_workload_class%s == 1)' % raw(), '{{class}}' + mig)]
           ) + colors.count + p.noValue('not read') + { options+: { textMode: 'name' } }),
           d.at(8, 4, p.table(
             'Identity',
-            'Where the GPU is and what it is, to name in a ticket; as it was last within the time range.',
+            'Where and what the GPU is, for a ticket; the latest values in the time range.',
             'none',
             [p.rows('max by (%s, model, driver_version, pci_bus_id) (last_over_time(kpulse_gpu_info%s[$__range]))' % [labels.board(c), raw()])]
           ) + p.renamed([[c.clusterLabel, 'Cluster'], ['hostname', 'Host'], ['gpu', 'Index'], ['model', 'Model'], ['driver_version', 'Driver'], ['pci_bus_id', 'PCI address'], ['uuid', 'Full UUID']])),
@@ -101,19 +101,19 @@ local v = import '../lib/variable.libsonnet';
         d.row('Over time', [
           d.at(24, 6, p.stateTimeline(
             'Class over time',
-            'The class as it was read. Long stretches of io_or_data_loading or busy_low_sm_use are worth a profiler.',
+            'The class at each reading. Profile jobs with long stretches of io_or_data_loading or busy_low_sm_use.',
             'none',
             [p.query(classNumbers, 'class' + mig)]
           ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
           d.at(24, 7, p.stateTimeline(
             'Conditions over time',
-            'Each condition that was raised, red where it makes the board crit, orange warn, yellow hot. kpulse_gpu_health_conditions_read says how many are looked at; with --series=full those that were never raised are here too.',
+            'Each raised condition: red makes the board crit, orange warn, yellow hot. kpulse_gpu_health_conditions_read counts the conditions that can be read; --series=full also shows those that were never raised.',
             'none',
             [p.query(orNone(raised, 'condition', 'kpulse_gpu_health_condition'), '{{condition}}')]
-          ) + p.mappings(colors.raised { '-1': { text: 'nothing is raised', color: 'transparent' } })),
+          ) + p.mappings(colors.raised { '-1': { text: 'no condition', color: 'transparent' } })),
           d.at(24, 4, p.stateTimeline(
             'Recommended action over time',
-            'What has to be done about the board: the most that its conditions, or the driver itself, ask for.',
+            'What to do about the board: the most severe action that its conditions or the driver ask for.',
             'none',
             [p.query(orNone(held('action', 'kpulse_gpu_recommended_action'), 'action', 'kpulse_gpu_recommended_action'), '{{action}}')]
           ) + p.mappings({ '-1': { text: 'nothing to do', color: 'transparent' }, '0': { text: 'no', color: 'transparent' }, '1': { text: 'yes', color: 'orange' } })),
@@ -121,17 +121,17 @@ local v = import '../lib/variable.libsonnet';
         d.row('Activity', [
           d.at(8, 8, p.timeseries(
             'Real utilization over time',
-            'The score of the GPU, or of each of its MIG instances. The next panel shows what it is made of.',
+            'The score of the GPU, or of each of its MIG instances. The next panel shows its inputs.',
             'percentunit',
             [p.query(device('kpulse_gpu_real_utilization_ratio'), 'real utilization' + mig)]
           ) + p.range(0, 1)),
-          d.at(8, 8, ratio('Inputs of real utilization', 'What the score is made of; of MIG instances, the mean of each profile. A high engine line above low SM and tensor lines is a GPU that is busy and empty.', [
+          d.at(8, 8, ratio('Inputs of real utilization', 'The inputs of the score; for MIG instances, the mean of each profile. If engine activity is high while SM and tensor activity are low, the GPU is busy but little used.', [
             ['kpulse_gpu_sm_active_ratio', 'SM', 'blue'],
             ['kpulse_gpu_tensor_active_ratio', 'tensor', 'green'],
             ['kpulse_gpu_dram_active_ratio', 'DRAM', 'purple'],
             ['kpulse_gpu_graphics_engine_active_ratio', 'engine', '#6e7077'],
           ])),
-          d.at(8, 8, ratio('Arithmetic pipes', 'Which arithmetic the GPU does; of MIG instances, the mean of each profile. Training in 16 bits shows as tensor; a high FP64 line is a simulation.', [
+          d.at(8, 8, ratio('Arithmetic pipes', 'Which arithmetic the GPU does; for MIG instances, the mean of each profile. 16-bit training shows as tensor; high FP64 suggests a simulation.', [
             ['kpulse_gpu_fp64_active_ratio', 'FP64', 'purple'],
             ['kpulse_gpu_fp32_active_ratio', 'FP32', 'blue'],
             ['kpulse_gpu_fp16_active_ratio', 'FP16', 'green'],
@@ -140,19 +140,19 @@ local v = import '../lib/variable.libsonnet';
           ])),
           d.at(8, 8, p.timeseries(
             'Device memory',
-            'Device memory in use, of all there is. Full and idle at once: somebody left a process behind.',
+            'Device memory in use, and the total. If memory is full while the GPU is idle, a process was left behind.',
             'bytes',
             [p.query(device('kpulse_gpu_framebuffer_used_bytes'), 'used' + mig), p.query(device('kpulse_gpu_framebuffer_total_bytes'), 'all' + mig)]
           ) + p.lines([['used', 'blue'], ['all', '#6e7077']])),
           d.at(8, 8, p.timeseries(
             'PCIe traffic',
-            'Bytes over PCIe. High while SM activity is low: the job waits for data.',
+            'Bytes over PCIe. If it is high while SM activity is low, the job waits for data.',
             'Bps',
             [p.query(device('kpulse_gpu_pcie_receive_bytes_per_second'), 'to the GPU' + mig), p.query(device('kpulse_gpu_pcie_transmit_bytes_per_second'), 'from the GPU' + mig)]
           ) + p.lines([['to the GPU', 'blue'], ['from the GPU', 'green']])),
           d.at(8, 8, p.timeseries(
             'NVLink traffic',
-            'Bytes over all NVLinks. Flat at 0 in a job of many GPUs: it talks over something slower.',
+            'Bytes over all NVLinks. If it stays at 0 in a multi-GPU job, the job communicates over something slower.',
             'Bps',
             [p.query(board('kpulse_gpu_nvlink_bytes_per_second'), 'both ways')]
           )),
@@ -160,13 +160,13 @@ local v = import '../lib/variable.libsonnet';
         d.row('Power, heat and clocks', [
           d.at(8, 8, p.timeseries(
             'Power',
-            'Draw beside the limit in force. At the limit for long: clocks are lowered; that is normal under full load.',
+            'Power draw and the limit in force. At the limit, clocks are lowered; that is normal under full load.',
             'watt',
             [p.query(board('kpulse_gpu_power_watts'), 'draw'), p.query(board('kpulse_gpu_power_limit_watts'), 'limit')]
           ) + p.lines([['draw', 'blue'], ['limit', '#6e7077']])),
           d.at(8, 8, p.floating(
             'Temperature',
-            'GPU and memory beside the temperatures from which we warn and the GPU slows down.',
+            'GPU and memory, with the temperatures at which kpulse warns and the GPU throttles.',
             'celsius',
             [
               p.query(board('kpulse_gpu_temperature_celsius'), 'GPU'),
@@ -177,13 +177,13 @@ local v = import '../lib/variable.libsonnet';
           ) + p.lines([['GPU', 'blue'], ['memory', 'purple'], ['warning', 'yellow'], ['slowdown', 'orange']])),
           d.at(8, 8, p.timeseries(
             'Clocks',
-            'A drop under load has a reason in the timeline below.',
+            'If clocks drop under load, the timeline below shows the reason.',
             'hertz',
             [p.query(board('kpulse_gpu_sm_clock_hertz'), 'SM'), p.query(board('kpulse_gpu_memory_clock_hertz'), 'memory')]
           ) + p.lines([['SM', 'blue'], ['memory', 'purple']])),
           d.at(24, 6, p.stateTimeline(
             'What holds the clocks down',
-            'Each reason while it is in force. gpu_idle and sw_power_cap are normal; thermal ones and the power brake, in orange, are not.',
+            'Each reason while it is active. gpu_idle and sw_power_cap are normal; thermal reasons and the power brake, in orange, are not.',
             'none',
             [p.query(slowed, '{{reason}}')]
           ) + p.mappings({ '0': { text: 'no', color: 'transparent' }, '1': { text: 'yes', color: '#6e7077' }, '2': { text: 'yes', color: 'orange' } })),
@@ -191,26 +191,26 @@ local v = import '../lib/variable.libsonnet';
         d.row('Errors', [
           d.at(4, 7, p.stat(
             'Last XID',
-            'Code of the last error that the driver reported within the time range. It stays until the exporter restarts: the next panel says whether it is new.',
+            'Code of the last error that the driver reported in the time range. It stays until the exporter restarts; the next panel shows whether it is new.',
             'none',
             [p.instant('max by (%s) (last_over_time(kpulse_gpu_xid_last%s[$__range]))' % [labels.board(c), raw()], 'XID')]
           ) + colors.count + p.mappings({ '0': { text: 'none' } }) + p.noValue('none')),
           d.at(20, 7, incidents.xidCodes(c, ', uuid="$gpu"', 'XIDs by code')),
           d.at(8, 7, p.timeseries(
             'Memory errors per hour',
-            'ECC errors of the hour before. Uncorrectable ones cost the job.',
+            'ECC errors in the preceding hour. Uncorrectable errors end the job.',
             'suffix:/h',
             [p.query(q.perHour('kpulse_gpu_ecc_errors_total', raw(', scope="volatile"'), labels.board(c) + ', severity'), '{{severity}}')]
           ) + p.lines([['correctable', 'yellow'], ['uncorrectable', 'red']]) + p.decimals(0)),
           d.at(8, 7, p.timeseries(
             'NVLink errors per hour',
-            'Errors of the hour before, by kind. Steady ones want a look at cable and switch.',
+            'Errors in the preceding hour, by kind. If they keep coming, check cable and switch.',
             'suffix:/h',
             [p.query(q.perHour('kpulse_gpu_nvlink_errors_total', raw(), labels.board(c) + ', kind'), '{{kind}}')]
           ) + p.decimals(0)),
           d.at(8, 7, p.timeseries(
             'PCIe replays per minute',
-            'The mean of a quarter of an hour; from %g on the alert fires. Steady ones want a look at the slot and the riser.' % c.pcieReplaysPerMinute,
+            'Mean over 15 minutes; above %g the alert fires. If they keep coming, check the slot and the riser.' % c.pcieReplaysPerMinute,
             'suffix:/min',
             [p.query(q.perMinute('kpulse_gpu_pcie_replays_total', raw(), labels.board(c)), 'replays')]
           )),
@@ -218,7 +218,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Who holds it', [
           d.at(24, 6, p.table(
             'Holders',
-            'Pods and jobs on this GPU within the time range, those at its end first. More than one at once: they share it.',
+            'Pods and jobs on this GPU in the time range, the latest first. Several at the same time share it.',
             'none',
             [p.rows(q.or0(
               'max by (%s, %s) (kpulse_allocation_info%s)' % [labels.device(c), labels.holder(c), raw()],
@@ -233,7 +233,7 @@ local v = import '../lib/variable.libsonnet';
             ['hpc_job', 'Job'],
             ['mig_instance', 'MIG instance'],
             ['mig_profile', 'MIG profile'],
-          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no more' }, '1': { text: 'now' } }) })),
+          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no longer' }, '1': { text: 'now' } }) })),
         ]),
       ]
     ),

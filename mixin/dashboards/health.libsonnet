@@ -32,32 +32,32 @@ local v = import '../lib/variable.libsonnet';
       c,
       'kpulse-health.json',
       'Health & reliability',
-      'Which boards are broken, or about to be?',
+      'Which boards are broken, or about to break?',
       [v.datasource(c), v.cluster(c), v.hostname(c)],
       [
         d.row('Now', [
           d.at(4, 4, p.stat(
             'Gone',
-            'Boards that are gone, or that --expected-gpus lacks. The table below names each. Look for XID 79 in dmesg; reboot, then reseat.',
+            'Boards that are gone, or missing from --expected-gpus. The table below lists them. Look for XID 79 in dmesg; reboot, then reseat.',
             'none',
             [p.instant('count(%s) or vector(0)' % q.gone(c))]
           ) + colors.bad('red')),
-          state('crit', 'red', 'Drain these and follow the runbook.'),
-          state('warn', 'orange', 'A reset or a look at the slot is due.'),
-          state('hot', 'yellow', 'Too warm, or slowed down by heat: fans, airflow, neighbours.'),
-          state('ok', null, 'Nothing is raised, and something was read that could tell.'),
+          state('crit', 'red', 'Drain these boards and follow the runbook.'),
+          state('warn', 'orange', 'Plan a reset or an inspection.'),
+          state('hot', 'yellow', 'Too hot, or throttled by heat: check fans, airflow and neighbours.'),
+          state('ok', null, 'No condition is raised, and at least one could be read.'),
           d.at(4, 4, p.stat(
             'Good GPU-hours',
-            'Share of the time range that boards spent in state ok, of the time for which their health was known.',
+            'Share of time in state ok, relative to the time for which health was known.',
             'percentunit',
             [p.instant(q.ratio('(sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range])) or vector(0))' % q.recorded(c, ', state="ok"'), 'sum(sum_over_time(host:kpulse_gpu_health_gpus:rate5m%s[$__range]))' % q.recorded(c, ', state!="unknown"')))]
           ) + colors.count + p.decimals(2)),
         ]),
-        d.row('What is gone, and what is raised', [
+        d.row('Missing boards and raised conditions', [
           d.at(24, 6, incidents.missingBoards(c)),
           d.at(14, 10, p.table(
             'Raised conditions',
-            'The worst first: gone is a board that is not there, crit ends work, warn wants a reset, hot wants air. A click on the UUID opens the GPU.',
+            'The worst first. gone: the board is missing; crit: drain it; warn: plan maintenance; hot: check cooling. Click a UUID to open the GPU.',
             'none',
             [
               p.rows(q.most('max by (%s, condition, state) (%s\nor\nlabel_replace(label_replace(4 + 0 * %s, "condition", "gone", "", ""), "state", "gone", "", ""))' % [labels.board(c), q.ranked(
@@ -67,7 +67,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.sorted('Value') + p.renamed([['state', 'State'], ['condition', 'Condition']] + board)),
           d.at(10, 10, p.stacked(
             'Boards by state',
-            'A step is an event on many boards at once: power, cooling, fabric or a driver roll-out.',
+            'A step means that many boards changed at once: power, cooling, fabric or a driver roll-out.',
             'none',
             [
               p.query('sum by (state) (host:kpulse_gpu_health_gpus:rate5m%s)' % q.recorded(c), '{{state}}'),
@@ -75,10 +75,10 @@ local v = import '../lib/variable.libsonnet';
             ]
           ) + colors.byState + p.colored('gone', 'dark-red')),
         ]),
-        d.row('What has to be done', [
+        d.row('What to do', [
           d.at(12, 8, p.table(
             'Recommended actions',
-            'What the raised conditions and the driver ask for, the most of it first; a board that is gone wants its node rebooted. An alert by the name of the action has the runbook.',
+            'What the raised conditions and the driver ask for, the most severe first. If a board is gone, reboot its node. The alert named after the action has the runbook.',
             'none',
             [
               p.rows(q.most('max by (%s, action) (%s\nor\nlabel_replace(5 + 0 * %s, "action", "reboot_node", "", ""))' % [labels.board(c), q.ranked(
@@ -88,7 +88,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.sorted('Value') + p.renamed([['action', 'Action']] + board)),
           d.at(12, 8, p.timeseries(
             'Boards by recommended action',
-            'A step is an event on many boards at once: a driver, a switch or a cooling loop.',
+            'A step means that many boards changed at once: a driver, a switch or a cooling loop.',
             'none',
             [
               p.query('sum by (action) (max by (%s, action) (kpulse_gpu_recommended_action%s)) > 0' % [labels.board(c), q.raw(c, ', action!="none"')], '{{action}}'),
@@ -101,7 +101,7 @@ local v = import '../lib/variable.libsonnet';
           d.at(12, 9, incidents.xidBoards(c)),
           d.at(12, 9, p.timeseries(
             'New XIDs by code',
-            'How many came between two points. Many hosts at once: an application or a driver, not a board. 45 follows whatever ends a process.',
+            'XIDs between two points. On many hosts at once: an application or a driver, not a board. 45 follows whatever ends a process.',
             'none',
             [p.query('sum by (xid) (%s)' % incidents.came(c, '$__interval'), '{{xid}}')]
           ) + p.decimals(0) + { fieldConfig+: { defaults+: { custom+: { drawStyle: 'bars', fillOpacity: 80 } } } }),
@@ -109,7 +109,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Memory', [
           d.at(14, 9, p.table(
             'Memory errors and remapped rows',
-            'Of boards that have any; errors within the time range. Uncorrectable errors cost jobs; a remap that is pending takes a reset, one that failed a new board.',
+            'Boards that have any; errors in the time range. Uncorrectable errors end jobs. A pending remap needs a reset, a failed remap a new board.',
             'none',
             [
               p.rows(q.among(query, forgetful, labels.board(c)))
@@ -121,30 +121,30 @@ local v = import '../lib/variable.libsonnet';
             ['Value #C', 'Remapped, ever'],
             ['Value #D', 'Pending'],
             ['Value #E', 'Failed'],
-          ]) + p.decimals(0) + p.noValue('no board has any')),
+          ]) + p.decimals(0) + p.noValue('no errors')),
           d.at(10, 9, p.timeseries(
             'Correctable errors per hour',
-            'Of the hour before, on the ten boards that had most within the time range. A board that stands out gets worse: plan a diagnosis run.',
+            'In the preceding hour, on the ten boards with the most in the time range. If one board stands out, plan a diagnostic run.',
             'suffix:/h',
             [p.query(perHour('ecc_errors', ', severity="correctable"'), '{{hostname}} GPU {{gpu}}')]
-          ) + p.decimals(0) + p.noValue('none came')),
+          ) + p.decimals(0) + p.noValue('no errors')),
         ]),
         d.row('Links', [
           d.at(8, 9, p.timeseries(
             'PCIe replays per hour',
-            'Of the hour before, on the ten boards that had most within the time range. Steady replays: reseat the board, look at the riser.',
+            'In the preceding hour, on the ten boards with the most in the time range. If replays keep coming, reseat the board and check the riser.',
             'suffix:/h',
             [p.query(perHour('pcie_replays'), '{{hostname}} GPU {{gpu}}')]
-          ) + p.decimals(0) + p.noValue('none came')),
+          ) + p.decimals(0) + p.noValue('no errors')),
           d.at(8, 9, p.timeseries(
             'NVLink errors per hour',
-            'Of the hour before, all kinds together, on the ten boards that had most within the time range. Recovery errors cost time in every collective; the page of the GPU tells kinds apart.',
+            'In the preceding hour, all kinds together, on the ten boards with the most in the time range. Recovery errors slow every collective; the GPU dashboard shows the kinds.',
             'suffix:/h',
             [p.query(perHour('nvlink_errors'), '{{hostname}} GPU {{gpu}}')]
-          ) + p.decimals(0) + p.noValue('none came')),
+          ) + p.decimals(0) + p.noValue('no errors')),
           d.at(8, 9, p.table(
             'PCIe width',
-            'Lanes that each link runs on, the narrowest first. Fewer than the others of its host: reseat it. The generation falls when a GPU is idle, which is normal.',
+            'Lanes of each link, the narrowest first. If a board has fewer than the others of its host, reseat it. A low generation on an idle GPU is normal.',
             'none',
             [p.rows(narrowest), p.rows(q.among(q.board(c, 'kpulse_gpu_pcie_link_generation'), narrowest, labels.board(c)))]
           ) + p.joined + p.sorted('Value #A', false) + p.renamed(board + [['Value #A', 'Lanes'], ['Value #B', 'Generation']])),

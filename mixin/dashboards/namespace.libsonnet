@@ -48,68 +48,68 @@ local v = import '../lib/variable.libsonnet';
       c,
       'kpulse-namespace.json',
       'Namespace & user',
-      'What does this team, or this job, get out of its GPUs?',
+      'How well does this team or job use its GPUs?',
       [v.datasource(c), v.cluster(c), v.namespace(c), v.job(c), v.user(c), v.account(c)],
       [
         d.row('In the time range', [
           d.at(4, 4, p.stat(
             'Share of all GPU-hours held',
-            'GPU-hours of the chosen namespaces, jobs, users and accounts among all that were held. Compare it with the share that they pay for.',
+            'The share of all held GPU-hours that the selected namespaces, jobs, users and accounts held. Compare it with the share that they pay for.',
             'percentunit',
             [p.instant(q.ratio(total('kpulse_allocation_held_gpus:rate5m'), 'sum(sum_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[$__range]))' % q.cluster(c)))]
           ) + colors.count + p.range(0, 1)),
-          d.at(4, 4, p.stat('GPUs held now', 'GPUs held at the end of the time range. Far fewer than the quota: ask what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
-          d.at(4, 4, p.stat('GPU-hours held', 'Held within the time range; the tables below say by whom.', 'none', [p.instant(total('kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat('GPUs held now', 'GPUs held at the end of the time range. If far fewer than the quota, find out what the jobs wait for.', 'none', [p.instant('sum(%s)' % of('kpulse_allocation_held_gpus:rate5m'))]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat('GPU-hours held', 'Held in the time range; the tables below show by whom.', 'none', [p.instant(total('kpulse_allocation_held_gpus:rate5m') + ' / 60')]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat(
             'Idle share of GPU-hours held',
-            'Share in which nothing ran. Above a quarter: give GPUs back between runs, or stop notebooks at night.',
+            'The share in which nothing ran. Above 25 %: release GPUs between runs, or stop notebooks at night.',
             'percentunit',
             [p.instant(q.ratio(total('kpulse_allocation_idle_gpus:rate5m'), total('kpulse_allocation_held_gpus:rate5m')))]
           ) + colors.count + p.range(0, 1)),
           d.at(4, 4, p.stat(
             'Real utilization while held',
-            'Of the time for which it was known. Low with little idle time: the jobs run, but leave the GPUs empty; see the classes below.',
+            'Over the time for which it was known. If it is low with little idle time, the jobs run but use little of the GPUs; see the classes below.',
             'percentunit',
             [p.instant(q.ratio(total('kpulse_allocation_utilized_gpus:rate5m'), total('kpulse_allocation_known_gpus:rate5m')))]
           ) + colors.good + p.range(0, 1)),
-          d.at(4, 4, p.stat('Energy used', 'An estimate by what they did on the boards, or in proportion to what was held of them where a proxy gives none.', 'kwatth', [p.instant(total('kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
+          d.at(4, 4, p.stat('Energy used', 'Estimated from their activity on the boards, or from their share of the boards where a proxy gives no estimate.', 'kwatth', [p.instant(total('kpulse_allocation_energy:rate5m') + ' * 60 / 3.6e6')]) + colors.count + p.decimals(1)),
         ]),
         d.row('Over time', [
           d.at(12, 9, p.stacked(
             'What their GPUs do',
-            'GPUs held by workload class, idle at the bottom. Orange waits for data, green is busy without using the GPU well.',
+            'GPUs held, by workload class, idle at the bottom. Orange waits for data, green is busy but uses the GPU poorly.',
             'none',
             p.idleFirst(function(matcher) 'sum by (class) (%s)' % of('kpulse_allocation_class_gpus:rate5m', ', ' + matcher))
           ) + colors.byClass),
           d.at(12, 9, p.stacked(
             'GPUs held by namespace and job',
-            'Who grew, and when: the 20 that held the most at any time.',
+            'The 20 that held the most at any time: who grew, and when.',
             'none',
             p.largest('sum by (%(by)s) (%(held)s)' % { by: byWhom, held: of('kpulse_allocation_held_gpus:rate5m') }, byWhom, '{{workload_namespace}} {{hpc_job}}')
           )),
         ]),
         d.row('Leagues', [
           d.at(12, 10, p.table(
-            'Workloads of Kubernetes',
+            'Kubernetes workloads',
             'Deployments, jobs and the like of Kubernetes, the largest first.',
             'none',
             league('%s, workload_namespace, workload_kind, workload_name' % c.clusterLabel, ', workload_namespace!=""')
           ) + spent([['workload_namespace', 'Namespace'], ['workload_kind', 'Kind'], ['workload_name', 'Workload']])),
           d.at(12, 10, p.table(
-            'Jobs of a batch system',
+            'Batch jobs',
             'Jobs of a batch system such as Slurm, the largest first.',
             'none',
             league('%s, hpc_job' % c.clusterLabel, ', hpc_job!=""')
           ) + spent([['hpc_job', 'Job']])),
           d.at(12, 10, p.table(
             'Users',
-            'Of a batch system, the largest first, where the proxy knows whose the jobs are (--hpc-job-info-dir).',
+            'Users of a batch system, the largest first; the proxy needs --hpc-job-info-dir.',
             'none',
             league('%s, hpc_user' % c.clusterLabel, ', hpc_user!=""')
           ) + spent([['hpc_user', 'User']])),
           d.at(12, 10, p.table(
             'Accounts',
-            'Of a batch system, the largest first. Compare them with the shares that they were promised.',
+            'Accounts of a batch system, the largest first. Compare them with their fair shares.',
             'none',
             league('%s, hpc_account' % c.clusterLabel, ', hpc_account!=""')
           ) + spent([['hpc_account', 'Account']])),
@@ -117,7 +117,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Device by device', [
           d.at(24, 10, p.table(
                          'Devices held now',
-                         'The least used devices and their holders, with the room left in its memory. Nearly full: the next larger batch will not fit. Nearly empty: a MIG instance might do.',
+                         'The least used devices, with their holders and free memory. If memory is nearly full, a larger batch will not fit; if it is nearly empty, a MIG instance may be enough.',
                          'none',
                          [
                            p.rows(ofLeast(held('kpulse_allocation_held_gpus:rate5m'))),

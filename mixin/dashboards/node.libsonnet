@@ -32,36 +32,36 @@ local v = import '../lib/variable.libsonnet';
       c,
       'kpulse-node.json',
       'Node',
-      'What is wrong on this host, and what do its GPUs do?',
+      'What is wrong on this host, and what are its GPUs doing?',
       [v.datasource(c), v.one(v.cluster(c)), v.one(v.hostname(c))],
       [
         d.row('Now', [
           d.at(4, 4, p.stat(
             'Worst health',
-            'The worst of its boards. The table below says which; silent: its proxy is not scraped, or can read nothing.',
+            'The state of its worst board; the table below shows which. Silent: its proxy cannot be scraped, or reads nothing.',
             'none',
             [p.instant('max(%s)' % q.severity(c))]
           ) + p.mappings(q.severities) + p.thresholds([[null, 'red']]) + p.noValue('silent')),
           d.at(5, 4, p.stat(
-            'GPUs here / expected',
-            'Boards that are there, beside those that the host has had within a day or should have.',
+            'GPUs present / expected',
+            'Boards present, and boards that the host had in the last day or should have.',
             'none',
             incidents.hereOfExpected(c)
-          ) + colors.count + p.colored('here, some lack', 'red')),
-          d.at(3, 4, p.stat('Held', 'GPUs of the host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1)),
+          ) + colors.count + p.colored('present, some missing', 'red')),
+          d.at(3, 4, p.stat('Held', 'GPUs of this host that a pod or job holds.', 'none', [p.instant('sum(host:kpulse_allocation_held_gpus:rate5m%s)' % recorded)]) + colors.count + p.decimals(1)),
           d.at(4, 4, p.stat(
             'Real utilization',
-            'Of its GPUs, over the last 5 minutes.',
+            'Of the GPUs of this host, over the last 5 minutes.',
             'percentunit',
             [p.instant(q.ratio('sum(host:kpulse_gpu_utilized_gpus:rate5m%s)' % recorded, 'sum(host:kpulse_gpu_known_gpus:rate5m%s)' % recorded))]
           ) + colors.good + p.range(0, 1)),
-          d.at(4, 4, p.stat('Hottest', 'The hottest board now. One hot board in a cool host: its fan or its seat; all of them: the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count),
+          d.at(4, 4, p.stat('Hottest', 'The hottest board now. If only one is hot, check its fan and seating; if all are, the airflow.', 'celsius', [p.instant('max(%s)' % q.board(c, 'kpulse_gpu_temperature_celsius'))]) + colors.count),
           d.at(4, 4, p.stat('Draw', 'All boards of the host together.', 'watt', [p.instant('sum(%s)' % q.board(c, 'kpulse_gpu_power_watts'))]) + colors.count),
         ]),
         d.row('Side by side', [
           d.at(24, 10, p.table(
                          'GPUs of the host',
-                         'Every board, those that are gone included. A click on the UUID opens the GPU.',
+                         'Every board, including those that are gone. Click a UUID to open the GPU.',
                          'none',
                          [
                            p.rows(q.severity(c)),
@@ -95,19 +95,19 @@ local v = import '../lib/variable.libsonnet';
                        + p.column('Memory used', { unit: 'percentunit', decimals: 0 })
                        + p.column('Temperature', { unit: 'celsius' })
                        + p.column('Power', { unit: 'watt', decimals: 0 })),
-          d.at(12, 8, devices('Real utilization of each GPU', 'Members of one job should lie together; one far below the others makes them wait.', 'percentunit', 'kpulse_gpu_real_utilization_ratio') + p.range(0, 1)),
+          d.at(12, 8, devices('Real utilization of each GPU', 'GPUs of one job should be close together; one far below the others makes them wait.', 'percentunit', 'kpulse_gpu_real_utilization_ratio') + p.range(0, 1)),
           d.at(12, 8, p.stateTimeline(
             'Class of each GPU',
-            'The class as it was read. A column of one color through all rows is a job that waits as a whole.',
+            'The class at each reading. If all rows change color together, the whole job waits.',
             'none',
             [p.query(classes, gpu)]
           ) + p.mappings({ ['%d' % i]: { text: names[i], color: colors.classes[i][1] } for i in std.range(0, std.length(names) - 1) })),
-          d.at(8, 8, boards('Temperature of each GPU', 'A board that leaves the others: its fan or its seat.', 'celsius', 'kpulse_gpu_temperature_celsius')),
-          d.at(8, 8, boards('Power of each GPU', 'Boards of one job draw alike; one that draws less is slowed or waits.', 'watt', 'kpulse_gpu_power_watts')),
-          d.at(8, 8, devices('Memory of each GPU', 'Device memory in use. Full and idle at once: somebody left a process behind.', 'bytes', 'kpulse_gpu_framebuffer_used_bytes')),
+          d.at(8, 8, boards('Temperature of each GPU', 'If one board departs from the others, check its fan and seating.', 'celsius', 'kpulse_gpu_temperature_celsius')),
+          d.at(8, 8, boards('Power of each GPU', 'Boards of one job draw similar power; one that draws less is throttled or waits.', 'watt', 'kpulse_gpu_power_watts')),
+          d.at(8, 8, devices('Memory of each GPU', 'Device memory in use. If memory is full while the GPU is idle, a process was left behind.', 'bytes', 'kpulse_gpu_framebuffer_used_bytes')),
           d.at(24, 7, p.stateTimeline(
             'Conditions of each GPU',
-            'What was raised on which GPU: red makes the board crit, orange warn, yellow hot; "gone" is a board that is not there.',
+            'Raised conditions of each GPU: red makes the board crit, orange warn, yellow hot. "gone": the board is missing.',
             'none',
             [
               p.query('max by (gpu, condition) (\n%s\n)' % std.join('\nor\n', [state(3, 'crit'), state(2, 'warn'), state(1, 'hot')]), 'GPU {{gpu}} {{condition}}'),
@@ -115,7 +115,7 @@ local v = import '../lib/variable.libsonnet';
               p.query('0 * max by (gpu) (kpulse_gpu_health_conditions_read%s)\nunless on (gpu) max by (gpu) (kpulse_gpu_health_condition%s == 1)' % [q.raw(c), q.raw(c)], 'GPU {{gpu}} well'),
             ]
           ) + p.mappings({
-            '0': { text: 'nothing is raised', color: 'transparent' },
+            '0': { text: 'no condition', color: 'transparent' },
             '1': { text: 'raised', color: 'yellow' },
             '2': { text: 'raised', color: 'orange' },
             '3': { text: 'raised', color: 'red' },
@@ -127,8 +127,8 @@ local v = import '../lib/variable.libsonnet';
           d.at(12, 7, incidents.missingBoards(c)),
           d.at(12, 7, incidents.xidBoards(c)),
           d.at(24, 4, p.table(
-                        'Reading of the host',
-                        'Whether the proxy reads its GPUs. Down, or old: the panels above show what was.',
+                        'Sources of the host',
+                        'Whether the proxy can read the GPUs. If it is down or old, the panels above show old values.',
                         'none',
                         [
                           p.rows(source('kpulse_source_up')),
@@ -141,7 +141,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Who holds its GPUs', [
           d.at(24, 7, p.table(
             'Holders',
-            'Pods and jobs on the host within the time range, those at its end first.',
+            'Pods and jobs on the host in the time range, the latest first.',
             'none',
             [p.rows(q.or0(
               'max by (%s, %s) (kpulse_allocation_info%s)' % [labels.device(c), labels.holder(c), q.raw(c)],
@@ -157,7 +157,7 @@ local v = import '../lib/variable.libsonnet';
             ['workload_name', 'Workload'],
             ['hpc_job', 'Job'],
             ['Value', 'Holds it'],
-          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no more' }, '1': { text: 'now' } }) })),
+          ]) + p.column('Holds it', { mappings: p.valueMappings({ '0': { text: 'no longer' }, '1': { text: 'now' } }) })),
         ]),
       ]
     ),

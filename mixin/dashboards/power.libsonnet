@@ -16,32 +16,32 @@ local v = import '../lib/variable.libsonnet';
       c,
       'kpulse-power.json',
       'Power & thermal',
-      'Is anything too hot or held back, and what do the GPUs draw?',
+      'Is anything too hot or throttled, and how much power do the GPUs draw?',
       [v.datasource(c), v.cluster(c), v.hostname(c)],
       [
         d.row('Now', [
-          d.at(5, 4, p.stat('Power draw', 'All boards together. Compare with what the racks may draw.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
-          d.at(5, 4, p.stat('Energy used', 'By all boards within the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
+          d.at(5, 4, p.stat('Power draw', 'All boards together. Compare it with the power budget of the racks.', 'watt', [p.instant('sum(host:kpulse_gpu_energy:rate5m%s)' % recorded)]) + colors.count),
+          d.at(5, 4, p.stat('Energy used', 'By all boards in the time range.', 'kwatth', [p.instant('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) * 60 / 3.6e6' % recorded)]) + colors.count + p.decimals(1)),
           d.at(5, 4, p.stat(
-            'Energy of a useful GPU-hour',
-            'Energy used for each hour of a fully utilized GPU. It falls when waste falls.',
+            'Energy per utilized GPU-hour',
+            'Energy used per fully utilized GPU-hour. It falls as waste falls.',
             'kwatth',
             [p.instant(q.ratio('sum(sum_over_time(host:kpulse_gpu_energy:rate5m%s[$__range])) / 1000' % recorded, 'sum(sum_over_time(host:kpulse_gpu_utilized_gpus:rate5m%s[$__range]))' % recorded))]
           ) + colors.count + p.decimals(2)),
-          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards whose clocks heat holds down now. Look at fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('yellow')),
-          d.at(5, 4, p.stat('Boards slowed by the power supply', 'Boards with the power brake on. Look at the supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
+          d.at(4, 4, p.stat('Boards slowed by heat', 'Boards that heat is throttling now. Check fans and airflow.', 'none', [p.instant('count(max by (%s) (kpulse_gpu_clock_event_active%s) == 1) or vector(0)' % [labels.board(c), q.raw(c, ', reason=~"sw_thermal|hw_thermal"')])]) + colors.bad('yellow')),
+          d.at(5, 4, p.stat('Boards slowed by the power brake', 'Boards with an active power brake. Check the power supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
         ]),
         d.row('Power', [
-          d.at(12, 9, p.stacked('Power by host', 'The 20 hosts that drew the most at any time. A host that draws much less than its like is idle or broken.', 'watt', largest('host:kpulse_gpu_energy:rate5m' + recorded, labels.host(c), '{{hostname}}'))),
+          d.at(12, 9, p.stacked('Power by host', 'The 20 hosts that drew the most at any time. A host that draws much less than similar hosts is idle or broken.', 'watt', largest('host:kpulse_gpu_energy:rate5m' + recorded, labels.host(c), '{{hostname}}'))),
           d.at(12, 9, p.stacked(
             'Power by namespace and job',
-            'The 20 that drew the most at any time, estimated by what they did on the boards, or in proportion to what they held of them.',
+            'The 20 that drew the most at any time, estimated from their activity on the boards, or from their share of them.',
             'watt',
             largest('holder:kpulse_allocation_energy:rate5m' + q.cluster(c), '%s, workload_namespace, hpc_job' % c.clusterLabel, '{{workload_namespace}} {{hpc_job}}')
           )),
           d.at(24, 8, p.timeseries(
             'Power against the limit',
-            'The ten boards nearest to the limit in force. At the limit under full load is normal; a low limit is not: compare with the others.',
+            'The ten boards nearest to the limit in force. Reaching it under full load is normal; a limit lower than that of the others is not.',
             'percentunit',
             [p.query(q.highest(10, 'device:kpulse_gpu_power_limit_used:avg5m' + recorded, labels.board(c)), '{{hostname}} GPU {{gpu}}')]
           )),
@@ -49,21 +49,21 @@ local v = import '../lib/variable.libsonnet';
         d.row('Heat', [
           d.at(12, 9, p.floating(
             'Distance to the warning temperature',
-            'The ten nearest boards; below 0 is hot. The limit is that of each model.',
+            'The ten boards nearest to the warning temperature of their model; below 0 is hot.',
             'celsius',
             [p.query(q.lowest(10, 'device:kpulse_gpu_temperature_headroom:min5m' + recorded, labels.board(c)), '{{hostname}} GPU {{gpu}}')]
           )),
           d.at(12, 9, p.table(
             'Hottest boards',
-            'The 20 hottest, GPU beside memory. One hot board in a cool host: its fan or its seat; a hot host: its airflow.',
+            'The 20 hottest, with GPU and memory temperature. If one board of a host is hot, check its fan and seating; if all are, the airflow.',
             'celsius',
             [p.rows('topk(20, %s)' % q.board(c, 'kpulse_gpu_temperature_celsius')), p.rows('%s\nand on (%s)\ntopk(20, %s)' % [q.board(c, 'kpulse_gpu_memory_temperature_celsius'), labels.board(c), q.board(c, 'kpulse_gpu_temperature_celsius')])]
           ) + p.joined + p.sorted('Value #A') + p.renamed(labels.columns(c) + [['Value #A', 'GPU temperature'], ['Value #B', 'Memory temperature']])),
         ]),
-        d.row('Slowed down', [
+        d.row('Throttling', [
           d.at(12, 9, p.timeseries(
             'Throttled share of busy time',
-            'Mean over all busy boards, by reason; reasons overlap. "power" is the normal one under full load.',
+            'Mean over all busy boards, by reason; reasons overlap. "power" is normal under full load.',
             'percentunit',
             [p.query(
               'sum by (reason) (device:kpulse_gpu_throttled_busy:share5m%s)\n/ on () group_left ()\n(sum(host:kpulse_gpus_busy:count%s) > 0)' % [recorded, recorded],
@@ -72,7 +72,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.range(0, 1)),
           d.at(12, 9, p.table(
                         'GPU-hours of throttling by board',
-                        'For how long each board was held back within the time range, by reason; the 20 longest.',
+                        'How long each board was throttled in the time range, by reason; the 20 longest.',
                         'h',
                         [p.rows('topk(20, max by (%s, reason) (sum_over_time(device:kpulse_gpu_throttled:rate5m%s[$__range]))) / 60' % [labels.board(c), q.recorded(c, ', reason!="low_utilization"')])]
                       ) + p.sorted('Value') + p.renamed(labels.columns(c) + [['reason', 'Reason'], ['Value', 'GPU-hours']])

@@ -41,21 +41,21 @@ local v = import '../lib/variable.libsonnet';
       c,
       'kpulse-proxy.json',
       'Proxy',
-      'Can the other dashboards be believed?',
+      'Can the other dashboards be trusted?',
       [v.datasource(c), v.cluster(c), v.instance(c)],
       [
         d.row('Now', [
-          d.at(4, 4, p.stat('Proxies down', 'Addresses that Prometheus cannot scrape: their GPUs are not watched.', 'none', [p.instant(addresses(labels.down(c, chosen)))]) + colors.bad('red')),
-          d.at(4, 4, p.stat('Proxies up', 'Addresses that answer, whatever scrapes them. Fewer than hosts with GPUs: some have no proxy.', 'none', [p.instant(addresses(raw('kpulse_build_info')))]) + colors.count),
-          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its page at / names cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % bySource('kpulse_source_up'))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies down', 'Addresses that Prometheus cannot scrape: their GPUs are not monitored.', 'none', [p.instant(addresses(labels.down(c, chosen)))]) + colors.bad('red')),
+          d.at(4, 4, p.stat('Proxies up', 'Addresses that answer, in any scrape job. If fewer than hosts with GPUs, some hosts have no proxy.', 'none', [p.instant(addresses(raw('kpulse_build_info')))]) + colors.count),
+          d.at(4, 4, p.stat('Sources down', 'Exporters, host engines or drivers that a proxy cannot read; its landing page (/) shows cause and remedy.', 'none', [p.instant('count(%s == 0) or vector(0)' % bySource('kpulse_source_up'))]) + colors.bad('red')),
           d.at(4, 4, p.stat('Devices read', 'GPUs and MIG instances in the last readings.', 'none', [p.instant('sum(%s)' % bySource('kpulse_source_devices'))]) + colors.count),
-          d.at(4, 4, p.stat('Fields missing', 'Inputs of scores that a source does not give. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
-          d.at(4, 4, p.stat('Versions of the proxy', 'How many run. More than one outside a roll-out: some were forgotten.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
+          d.at(4, 4, p.stat('Fields missing', 'Inputs of scores that a source does not provide. See the table below.', 'none', [p.instant('count(max by (%s, field) (%s) == 1) or vector(0)' % [source, raw('kpulse_source_field_missing')])]) + colors.bad('yellow')),
+          d.at(4, 4, p.stat('Proxy versions', 'Versions that run now. If more than one outside a roll-out, update the old ones.', 'none', [p.instant('count(count by (version) (%s))' % raw('kpulse_build_info'))]) + colors.count),
         ]),
         d.row('Who is down', [
           d.at(24, 6, p.table(
                         'Proxies and sources that are down',
-                        'The longest first. A line without a source is a proxy that does not answer, or that answers 502 because it can read none of its sources: look at its unit or pod, then at its page at /.',
+                        'The longest first. A row without a source is a proxy that does not answer, or answers 502 because it cannot read any source: check its unit or pod, then its landing page (/).',
                         's',
                         [p.rows(q.most(silent))]
                       ) + p.sorted('Value') + p.renamed([[c.clusterLabel, 'Cluster'], ['instance', 'Proxy'], ['job', 'Scrape job'], ['source', 'Source'], ['Value', 'Silent for']])
@@ -64,7 +64,7 @@ local v = import '../lib/variable.libsonnet';
         d.row('Reading', [
           d.at(12, 9, p.table(
                         'Sources',
-                        'How each is read, the worst first: point is a sample of a moment, window an average. Values that stand still for minutes: a hung exporter.',
+                        'How each source is read, the worst first. point: an instantaneous sample; window: an average. If values do not change for minutes, the exporter hangs.',
                         'none',
                         [
                           p.rows(ofWorst('max by (%s, backend, aggregation, version) (%s)' % [source, raw('kpulse_source_info')])),
@@ -86,20 +86,20 @@ local v = import '../lib/variable.libsonnet';
                       ]) + p.column('Age', { unit: 's' }) + p.column('Unchanged for', { unit: 's' })
                       + p.column('Up', { mappings: p.valueMappings({ '0': { text: 'down', color: 'red' }, '1': { text: 'up', color: 'green' } }), 'custom.cellOptions': { type: 'color-text' } })),
           d.at(12, 9, p.timeseries(
-            'Time that a reading takes',
-            'The ten slowest. Beyond half the scrape interval, scrapes begin to fail: fewer counters, or persistence mode.',
+            'Read duration',
+            'The ten slowest. Above half the scrape interval, scrapes are close to failing: read fewer counters, or enable persistence mode.',
             's',
             [p.query(q.highest(10, bySource('kpulse_source_read_duration_seconds'), source), '{{instance}}')]
           )),
           d.at(12, 8, p.table(
-            'Fields that sources do not give',
-            'What a source does not give although scores rest on it. Add the counter to the exporter, or free the profiling counters.',
+            'Fields missing by source',
+            'Inputs of scores that a source does not provide. Add the counter to the exporter, or free the profiling counters.',
             'none',
             [p.rows(q.most('max by (%s, field) (%s) == 1' % [source, raw('kpulse_source_field_missing')]))]
           ) + p.renamed([['instance', 'Proxy'], ['source', 'Source'], ['field', 'Field']])),
           d.at(12, 8, p.timeseries(
             'Lines and values left out per hour',
-            'Lines that are no series, and values that cannot be true, of the hour before. Steady ones: an exporter of another version than we know.',
+            'Malformed lines and impossible values in the preceding hour. If they keep coming, the exporter may be of an unknown version.',
             'suffix:/h',
             [
               p.query(perHour('kpulse_source_skipped_lines_total'), 'lines'),
@@ -110,7 +110,7 @@ local v = import '../lib/variable.libsonnet';
           ) + p.decimals(0)),
           d.at(24, 7, p.timeseries(
             'Restarts and lost ticks of streams per hour',
-            'Restarts, ticks that did not come in their time, and ticks that were lost because the proxy did not read them in time, of the hour before. Only where it drives dcgmi or NVML itself; the runbooks of KpulseSourceMissingTicks and KpulseSourceEvicting say what to do.',
+            'Restarts, ticks that did not arrive in time, and ticks that the proxy did not read in time, in the preceding hour. Only if the proxy drives dcgmi or NVML itself; see the runbooks of KpulseSourceMissingTicks and KpulseSourceEvicting.',
             'suffix:/h',
             [
               p.query(perHour('kpulse_source_restarts_total', ['stream']), 'restarts, {{stream}}'),
@@ -119,11 +119,11 @@ local v = import '../lib/variable.libsonnet';
             ]
           ) + p.decimals(0)),
         ]),
-        d.row('What the proxies cost', [
+        d.row('Proxy resource usage', [
           d.at(6, 8, p.timeseries('CPU of the proxies', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query(q.highest(10, 'max by (instance) (rate(%s[$__rate_interval]))' % own('process_cpu_seconds_total'), 'instance'), '{{instance}}')])),
-          d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Growth without end is a bug: take a profile with --web.enable-pprof and tell us.', 'bytes', [p.query(q.highest(10, 'max by (instance) (%s)' % own('process_resident_memory_bytes'), 'instance'), '{{instance}}')])),
-          d.at(6, 8, p.timeseries('Time that an answer takes', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')])),
-          d.at(6, 8, p.timeseries('Answers by status', 'A second. 502 and 504 are failures of the source, 503 more scrapes at once than --web.max-requests.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')])),
+          d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Unbounded growth is a bug: take a profile with --web.enable-pprof and report it.', 'bytes', [p.query(q.highest(10, 'max by (instance) (%s)' % own('process_resident_memory_bytes'), 'instance'), '{{instance}}')])),
+          d.at(6, 8, p.timeseries('Response time', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')])),
+          d.at(6, 8, p.timeseries('Responses by status', 'Per second. 502 and 504: the source failed; 503: more concurrent scrapes than --web.max-requests allows.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')])),
         ]),
       ]
     ),

@@ -85,7 +85,7 @@ local annotation(name, color, enable, expr, title, tags) = {
                      and on (%(board)s) max by (%(board)s) (%(present)s == 1)
                      and on (%(board)s) max by (%(board)s) (%(present)s offset $__interval == 1)
                    ||| % { board: labels.board(c), device: labels.device(c), instance: raw('kpulse_gpu_info', ', mig_instance!=""'), present: raw('kpulse_gpu_present') },
-                   'MIG instances cut anew',
+                   'MIG instances reconfigured',
                    'hostname,gpu'
                  ),
                ] else [])

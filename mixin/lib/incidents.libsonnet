@@ -42,7 +42,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     local expected = self.expected(c);
     [
       p.instant('%s >= %s' % [here, expected], 'here'),
-      p.instant('%s < %s' % [here, expected], 'here, some lack'),
+      p.instant('%s < %s' % [here, expected], 'present, some missing'),
       p.instant(expected, 'expected'),
     ],
 
@@ -81,7 +81,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     ||| % { board: board, holder: labels.holder(c), recorded: q.recorded(c), coded: coded };
     p.table(
       'Missing boards',
-      'Boards that are gone, with the last XID of each and who held it. A click on the UUID opens what is known of it; the runbook of KpulseGPUMissing says what to do.',
+      'Boards that are gone, with the last XID and the last holder of each. Click a UUID for its history; the runbook of KpulseGPUMissing says what to do.',
       'none',
       [p.rows(q.most('1000 * (\n%s\n)' % held))]
     ) + p.sorted('Value') + p.renamed(labels.columns(c) + [
@@ -114,7 +114,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     )]);
     p.table(
       'Alerts',
-      'What fires, what cannot wait first; of a host, the alerts of its jobs too. A click on the name opens its runbook, on the UUID the GPU.',
+      'Firing alerts, the most urgent first; for a host, also those of its jobs. Click a name to open its runbook, a UUID to open the GPU.',
       'none',
       [
         p.rows(first),
@@ -136,7 +136,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       mappings: p.valueMappings({ [c.infoSeverity]: { color: 'blue' }, [c.warningSeverity]: { color: 'orange' }, [c.criticalSeverity]: { color: 'red' } }),
     })
     + p.column('Alert', { links: [{ title: 'Open the runbook', url: c.runbookURLPattern % '${__value.raw}', targetBlank: true }] })
-    + p.noValue('nothing fires'),
+    + p.noValue('no alerts'),
 
   // came is how many XIDs of each board and code came within a range of samples, such as $__range; more adds matchers.
   came(c, range, more=''):: 'max by (%s, xid) (sum_over_time(device:kpulse_gpu_xid_errors:increase1m%s[%s]))' % [labels.board(c), q.recorded(c, more), range],
@@ -146,7 +146,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     local came = self.came(c, '$__range', more);
     p.table(
       title,
-      'The codes that came within the time range, what each means and asks for, the latest first; also of what was reset or is gone. On many boards at once: a program or a driver, not a board. 45 follows whatever ends a process.',
+      'XID codes in the time range, with meaning and action, the latest first; includes boards that were reset or are gone. On many boards at once: a program or a driver, not a board. 45 follows whatever ends a process.',
       'none',
       [
         p.rows(copied('sum by (xid) (%s)' % came)),
@@ -166,7 +166,7 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     local latest = q.most('1000 * (max by (%s, xid) (device:kpulse_gpu_xid_seen:timestamp%s) and on (%s, xid) %s)' % [labels.board(c), q.recorded(c), labels.board(c), self.came(c, '$__range')]);
     p.table(
       'XIDs by board',
-      'What came on which board within the time range, the latest first; also of boards that were reset or are gone. `kpulse-proxy explain xid CODE` says more.',
+      'XIDs of each board in the time range, the latest first; includes boards that were reset or are gone. `kpulse-proxy explain xid CODE` says more.',
       'none',
       [p.rows(copied(latest)), p.rows(copied('%s and on (%s, xid) %s' % [self.came(c, '$__range'), labels.board(c), latest]))]
     ) + p.joined + p.sorted('Value #A') + p.renamed(labels.columns(c) + [

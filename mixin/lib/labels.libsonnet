@@ -43,7 +43,7 @@
 
   // Words of annotations: which GPU, where, and who holds it at the moment. Of a MIG
   // instance, which one; what its alert says of holders must not name its neighbours'.
-  gpuName:: 'GPU {{ $labels.gpu }}{{ with $labels.mig_instance }}, MIG instance {{ . }},{{ end }} of {{ $labels.hostname }}',
+  gpuName:: 'GPU {{ $labels.gpu }}{{ with $labels.mig_instance }}, MIG instance {{ . }},{{ end }} on {{ $labels.hostname }}',
   gpuWords:: self.gpuName + ' ({{ $labels.uuid }})',
   // Of a GPU that is gone, who held it last within half an hour.
   holderWords(c):: self.heldBy(
@@ -55,7 +55,7 @@
     self.heldBy(' Held by', 'kpulse_allocation_info{%suuid="%%s", mig_instance="%%s"}' % c.kpulseMatchers, '$labels.uuid $labels.mig_instance'),
   // Of a GPU that is gone: who held it until then.
   lastHolderWords(c):: self.heldBy(
-    ' It was held by',
+    ' Last held by',
     'last_over_time(kpulse_allocation_info{%suuid="%%[1]s"}[30m]) or allocation:kpulse_allocation_gone:info{uuid="%%[1]s"}' % c.kpulseMatchers,
     '$labels.uuid'
   ),

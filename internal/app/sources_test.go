@@ -154,7 +154,7 @@ func TestBadSources(t *testing.T) {
 		{"{backend: dcgm, dcgm_fields: slow}", `bad.yml:3: sources[2].dcgm_fields: "slow" is not an id of a field; write all, core, or ids such as 150,155,1002`},
 		{"{backend: nvml, dcgm_fields: core}", "bad.yml:3: sources[2].dcgm_fields: is not for the nvml backend; remove it, or name another backend"},
 		{"{counters: counters.csv}", "bad.yml:3: sources[2].counters: is not for the prometheus backend; remove it, or name another backend"},
-		{"{poll: soon}", `bad.yml:3: sources[2].poll: "soon" where a duration is wanted; write 15s, 500ms or bare seconds such as 2`},
+		{"{poll: soon}", `bad.yml:3: sources[2].poll: "soon" where a duration is expected; write 15s, 500ms or bare seconds such as 2`},
 		{"{expected_gpus: 5000}", "bad.yml:3: sources[2].expected_gpus: is out of range; write at most 1024"},
 		{"{source: node7:9400}", `bad.yml:3: sources[2].source: source "node7:9400" has no scheme; write source: http://node7:9400/metrics, or ./node7:9400 for a file of that name`},
 		{"{source: f.prom, http_config: {follow_redirects: false}}", `bad.yml:3: sources[2].source: source "f.prom" is a file, and credentials and TLS are for URLs; remove the http_config, or name a URL`},

@@ -18,8 +18,8 @@ var recovery = [...]canonical.Action{
 	canonical.ActionCheckHardware,
 }
 
-// RecoveryActionOf returns what a value of canonical.RecoveryAction asks for; one that is
-// not known yet asks to look.
+// RecoveryActionOf returns the Action for a value of canonical.RecoveryAction. An unknown
+// value asks for an inspection.
 func RecoveryActionOf(value float64) canonical.Action {
 	switch {
 	case !(value > 0):
@@ -50,7 +50,7 @@ func (e *evidence) asks(c canonical.Condition, state canonical.Health) canonical
 	return action
 }
 
-// ActionIn is ActionOf a condition that is raised in a state.
+// ActionIn returns the Action of a condition that is raised in a state.
 func ActionIn(c canonical.Condition, state canonical.Health) canonical.Action {
 	if c == canonical.CondMemoryWorn && state < canonical.HealthCrit {
 		return canonical.ActionCheckHardware // it still works

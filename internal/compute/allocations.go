@@ -148,8 +148,8 @@ func (l *allocations) setAllocations(set *canonical.AllocationSet, m *memory) {
 //
 // Kind and Name label counters, and a counter whose labels change starts again from 0. So
 // they stay as they were first known, and where they become known late, the seconds until
-// then stay with nobody's name. A workload that comes again may be another of the same
-// name: what is said of it now counts.
+// then stay without a name. A workload that comes again may be another with the same
+// name: its current labels count.
 func (l *allocations) find(now *canonical.Allocation, was *allocation, m *memory) *allocation {
 	a := was
 	if was == nil || !was.Described() {

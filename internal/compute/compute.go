@@ -1,6 +1,6 @@
-// Package compute concludes from readings: how much of a GPU is really used,
-// what it is doing, and how it is. It knows neither where readings come from nor
-// what time it is; both come with the frame.
+// Package compute derives real utilization, workload class and health from
+// readings. It knows neither where readings come from nor what time it is;
+// both come with the frame.
 package compute
 
 import (
@@ -19,32 +19,32 @@ type Options struct {
 	// Weights of the composite, scaled to sum 1. All 0 means those of Preset;
 	// otherwise they replace it.
 	Weights canonical.Weights
-	// Preset is the name of one of Presets. It may be "" or Custom where Weights
+	// Preset is the name of one of Presets. It may be "" or Custom if Weights
 	// are given.
 	Preset string
-	// Missing is what to do about inputs that were not read.
+	// Missing is the policy for inputs that were not read.
 	Missing Missing
 	// MinCoverage is the share of the weight, in [0, 1], whose inputs must have
 	// been read for Renormalize to give a score. Zero ignores it.
 	MinCoverage float64
 	Thresholds  Thresholds
-	// States are the health states that each condition can raise; none turn it off. What
-	// is found in a state that is not among them raises the worst of them.
+	// States are the health states that each condition can raise; none turns it off. A
+	// finding in a state that is not among them raises the worst of them.
 	States [canonical.NumConditions]canonical.HealthSet
 	// ExpectedGPUs is how many boards the node should have; 0 expects none in
 	// particular.
 	ExpectedGPUs int
-	// MaxDevices and MaxAllocations limit how many the ledger keeps accounts of, by their
-	// weights and those that left included: they are dropped first, the one that left longest ago before
-	// the others. 0 is no limit.
+	// MaxDevices and MaxAllocations limit the accounts of the ledger, by weight and
+	// including those of devices and allocations that left. These are dropped first,
+	// beginning with the one that left longest ago. 0 is no limit.
 	MaxDevices, MaxAllocations int
 	// XIDs replace rows of the table of XIDs.
 	XIDs map[uint32]XIDOverride
-	// XIDHold is how long after a fatal XID its condition is raised, where nothing
+	// XIDHold is how long after a fatal XID its condition is raised if nothing
 	// resolves it.
 	XIDHold time.Duration
-	// Birth is for how long a counter that begins after its device or allocation is shown
-	// as 0, from LeastBirth to MostBirth: at least two scrape intervals of all who scrape.
+	// Birth is how long a counter that begins after its device or allocation is shown
+	// as 0, from LeastBirth to MostBirth: at least two scrape intervals of every scraper.
 	Birth time.Duration
 }
 
@@ -219,8 +219,8 @@ func (j *Judge) Inputs() []canonical.Field { return j.inputs }
 
 // Judge returns a verdict for each device of f, in the memory of verdicts where it is
 // large enough, and writes the warning temperature into the rows of the boards. It
-// allocates nothing if f has the topology of the previous call and verdicts is what that
-// call returned.
+// allocates nothing if f has the topology of the previous call and verdicts is the slice
+// that the call returned.
 func (j *Judge) Judge(f *canonical.Frame, verdicts []canonical.Verdict) []canonical.Verdict {
 	n := f.Len()
 	verdicts = slices.Grow(verdicts[:0], n)[:n]
@@ -278,7 +278,7 @@ func (j *Judge) judgeActivity(row []float64, found canonical.Finding, v *canonic
 
 // Resume makes j, which has judged nothing yet, continue from the state of other: its
 // devices, their events, and the accounts. Other must not be used afterwards. The limits
-// stay j's, and what was counted stays as it was judged then.
+// stay j's; counts are not judged again.
 func (j *Judge) Resume(other *Judge) {
 	expected, devices, allocations := j.memory.expected, j.memory.limit, j.allocations.limit
 	j.memory, j.allocations = other.memory, other.allocations

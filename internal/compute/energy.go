@@ -17,7 +17,7 @@ import (
 //
 // A board that is cut into instances is shared by these first, held or not: the floor by
 // their compute slices, the rest by these times real utilization, and all by slices alone
-// where it is not known of each instance, or 0 of all. What nobody holds is nobody's.
+// where it is not known of each instance, or 0 of all. Energy of an unheld device is not charged.
 
 // greatestPower, in W, is what no board draws, even where its counter stood still for
 // minutes and then rose at once: a counter that rose faster is not believed.
@@ -34,7 +34,7 @@ const rounding = 1e6
 type meter struct {
 	counter int64         // as it was last read; negative where what it rises by is not known
 	ahead   int64         // what was counted by power since
-	still   time.Duration // for how long it has not moved, as far as that was observed
+	still   time.Duration // for how long it was observed not to move
 	idle    float64       // the least power at which the board was seen idle, in W; NaN if it was not
 }
 

@@ -4,8 +4,8 @@ import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // Finders of conditions with two states: they find the worse one unless they say otherwise.
 
-// RecoveryCrit is what the driver asks for (canonical.RecoveryAction) that takes a board out
-// of work: GPU reset, node reboot, and drain and reset.
+// RecoveryCrit are the driver's recovery actions (canonical.RecoveryAction) that take a board
+// out of service: GPU reset, node reboot, and drain and reset.
 var RecoveryCrit = [...]float64{1, 2, 4}
 
 func findRecoveryAction(e *evidence, c *Criterion) canonical.Finding {

@@ -58,20 +58,20 @@ var finders = [numTests]func(*evidence, *Criterion) canonical.Finding{
 	ProfilingStalled: findStall,
 }
 
-// Criterion is a row of the table of what can be wrong with a board.
+// Criterion is a row of the table of health conditions.
 type Criterion struct {
-	// States the condition can raise unless it is set otherwise: one, or two of which
+	// States are the default states of the condition: one, or two between which
 	// the reading decides.
 	States canonical.HealthSet
-	// Action is what the condition asks for. Conditions on XIDs, and the driver's own
-	// recovery action, have none here: they ask for what the code or the driver says.
+	// Action is the action that the condition asks for. Conditions on XIDs, and the driver's
+	// recovery action, have none here: theirs comes from the code or the driver.
 	Action canonical.Action
 	// Basic: one of the basic conditions must have been read for a board without a
 	// raised condition to be ok rather than unknown.
 	Basic bool
 	Test  Test
 	// Inputs: without any of these readings the condition is NotRead. For a stall see
-	// profiling; XIDs may be told otherwise too.
+	// profiling; XIDs may also come from elsewhere.
 	Inputs []canonical.Field
 	// Mask of AnyBit, bits of canonical.ClockEventReasons.
 	Mask uint64

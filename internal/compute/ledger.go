@@ -8,19 +8,17 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Account adds what f stands for to the accounts and fills dst with all of them. It must
-// be called once after each Judge, with the same frame and its verdicts. dt is the time
-// that the reading stands for: whole microseconds, at least 0, without the unobserved part
-// of a gap.
+// Account adds the time that f stands for to the accounts and fills dst with all of them. It
+// must be called once after each Judge, with the same frame and its verdicts. dt is that
+// time: whole microseconds, at least 0, without the unobserved part of a gap.
 //
-// The verdicts of f fill dt; the allocations of the previous reading are charged for it and
-// for its energy, in shares of what f says that they use, else in equal ones. A device that
-// was not in the previous reading is charged nothing: nobody read over the time that it was
-// not there.
+// dt counts for the verdicts of f. The allocations of the previous reading are charged for dt
+// and its energy, in proportion to their use in f, else equally. A device that was not in
+// the previous reading is charged nothing: the time without it was not observed.
 //
-// Of the Judge's own memory dst holds the Roster and the AllocationRoster alone, which are
-// shared and never change; a change makes new ones. Account allocates nothing while there
-// is none, if dst has the memory of an earlier call.
+// Of the Judge's own memory dst holds only the Roster and the AllocationRoster, which are
+// shared and never change; a change makes new ones. Account allocates nothing while nothing
+// changes, if dst has the memory of an earlier call.
 func (j *Judge) Account(dst *canonical.Ledger, f *canonical.Frame, verdicts []canonical.Verdict, dt time.Duration) {
 	m := &j.memory
 	j.allocations.note(f)

@@ -15,7 +15,7 @@ type Preset struct {
 	Weights canonical.Weights
 }
 
-// Presets are KempnerPulse's, the default first.
+// Presets are those of KempnerPulse, the default first.
 var Presets = [...]Preset{
 	{"ai", canonical.Weights{SM: 0.35, Tensor: 0.35, DRAM: 0.20, Engine: 0.10}},
 	{"hpc", canonical.Weights{SM: 0.45, Tensor: 0.15, DRAM: 0.25, Engine: 0.15}},
@@ -65,7 +65,7 @@ func normalise(w canonical.Weights) (canonical.Weights, error) {
 	return canonical.Weights{SM: w.SM / sum, Tensor: w.Tensor / sum, DRAM: w.DRAM / sum, Engine: w.Engine / sum}, nil
 }
 
-// Missing is what to do about an input of the score that was not read.
+// Missing is the policy for an input of the score that was not read.
 type Missing uint8
 
 const (

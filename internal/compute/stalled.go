@@ -3,7 +3,7 @@ package compute
 import "github.com/kpulse/kpulse-proxy/internal/canonical"
 
 // Profiled are the activities that come from the hardware's profiling counters,
-// which can stop counting while their readings go on.
+// which can stop counting while readings continue.
 var Profiled = [...]canonical.Field{
 	canonical.SMActive,
 	canonical.SMOccupancy,

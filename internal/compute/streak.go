@@ -16,9 +16,9 @@ type streak struct {
 	since    time.Time
 }
 
-// steady continues the streak of the condition under test with what one reading says of
-// it, and returns Clear instead of Raised until that held in so many readings, over so
-// long a time. Of two states the worse is raised once as many readings in a row had it.
+// steady continues the streak of the condition under test with the finding of one reading,
+// and returns Clear instead of Raised until it held in that many readings over that
+// time. Of two states, the worse is raised once that many readings in a row had it.
 func (e *evidence) steady(found canonical.Finding, c *Criterion, readings int, span time.Duration) canonical.Finding {
 	if found != canonical.Raised { // a streak that the next reading does not continue has ended
 		return found

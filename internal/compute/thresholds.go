@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Thresholds are all figures that cascade and health compare readings with.
+// Thresholds are all values that the cascade and health compare readings with.
 // Activities and utilizations are fractions in [0, 1], rates are bytes per
 // second, temperatures degrees Celsius. Start from DefaultThresholds. Tags are keys of
-// the config file, which has another form for those without.
+// the config file; values without a tag have another form there.
 type Thresholds struct {
 	// Rule idle: all three below these, and no transfer.
 	IdleUtilization float64 `yaml:"idle_utilization"`
@@ -72,17 +72,17 @@ type Thresholds struct {
 	Temperature float64 `yaml:"-"`
 }
 
-// ModelTemperature is the temperature in degrees Celsius from which boards are
-// hot whose model name contains Model, such as A100 in NVIDIA A100-SXM4-40GB.
+// ModelTemperature is the temperature in degrees Celsius at or above which boards are hot
+// if their model name contains Model, such as A100 in NVIDIA A100-SXM4-40GB.
 type ModelTemperature struct {
 	Model   string
 	Celsius float64
 }
 
-// DefaultThresholds returns the figures of KempnerPulse, so that both programs
-// say the same of the same readings. "NVIDIA guidance" is its profiling metrics
-// guide; "KempnerPulse's partition" is where KempnerPulse drew a line for which
-// the vendor names none.
+// DefaultThresholds returns the values of KempnerPulse, so that both programs
+// agree on the same readings. "NVIDIA guidance" is its profiling metrics
+// guide; "KempnerPulse's partition" marks a value that KempnerPulse chose
+// because the vendor names none.
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		IdleUtilization: 0.05, // KempnerPulse's partition

@@ -13,14 +13,14 @@ import (
 // means stays until something says otherwise. The code that came last says nothing,
 // since each process that dies of a fatal error writes codes of its own.
 
-// XIDOverride replaces what the table says of a code, on all boards.
+// XIDOverride replaces the table's row of a code, on all boards.
 type XIDOverride struct {
 	Severity canonical.Severity
 	Action   canonical.Action
 }
 
-// OverrideXID returns the override that gives a code a severity, and the action that goes
-// with it: the table's as far as that fits.
+// OverrideXID returns the override that gives a code a severity and a matching action: that
+// of the table if it fits.
 func OverrideXID(code uint32, severity canonical.Severity) XIDOverride {
 	row, _ := canonical.XIDOf(code)
 	o := XIDOverride{severity, row.Action}
@@ -173,8 +173,8 @@ func (j *Judge) come(d *device, x *xid, at time.Time, n uint64) {
 	}
 }
 
-// found judges a code that was there at the first reading: a fatal one holds, and nobody
-// knows how old others are.
+// found judges a code that was there at the first reading: a fatal one holds; the age of
+// others is not known.
 func (j *Judge) found(d *device, x *xid, at time.Time) {
 	if x.severity == canonical.SeverityFatal && x.fatal.IsZero() {
 		j.tellXID(&d.Device, &canonical.XIDEvent{Code: x.code, Text: "it was there at the first reading"}, at, 0, x.meaning)
@@ -269,7 +269,7 @@ func (j *Judge) sharpen(d *device, x *xid) {
 }
 
 // sharpened is why a code is fatal that did not just come.
-const sharpened = "it came before the table of XIDs calls it fatal here"
+const sharpened = "it came before the configuration called it fatal"
 
 // renewPresent does so for the boards in the reading.
 func (j *Judge) renewPresent() {

@@ -38,7 +38,7 @@ func findRepeatedXID(e *evidence, _ *Criterion) canonical.Finding {
 	return e.onXIDs(e.device.xids.repeated)
 }
 
-// onXIDs is what a condition on XIDs finds: what was told stays, also while nobody tells.
+// onXIDs evaluates a condition on XIDs: reported XIDs stay, even while no source reports any.
 func (e *evidence) onXIDs(raised bool) canonical.Finding {
 	switch {
 	case raised:

@@ -7,7 +7,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// observeXIDs takes in what f says of XIDs, before is the time of the reading before.
+// observeXIDs takes in the XIDs of f; before is the time of the previous reading.
 func (j *Judge) observeXIDs(f *canonical.Frame, before time.Time) {
 	m := &j.memory
 	for i, d := range m.present {
@@ -116,7 +116,7 @@ func (j *Judge) observeCounts(d *device, counts []canonical.XIDCount, at time.Ti
 			continue
 		}
 		x.given |= 1 << c.Witness
-		// Others count what was before us too: nobody knows when it came.
+		// Others also count earlier XIDs, whose time is not known.
 		if first && c.Witness <= canonical.WitnessTotal {
 			x.last[c.Witness] = c.Count
 			j.found(d, x, at)

@@ -6,9 +6,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// A program's error is the board's fault where one board has it again and again and the
+// A program's error is the board's fault if one board has it repeatedly and the
 // others of its node do not. A job that fails on all of its boards fails on them at about
-// the same time, and one that is started again and again moves about.
+// the same time, and a job that is restarted repeatedly runs on changing boards.
 const (
 	repeats    = 5
 	repeatSpan = 24 * time.Hour

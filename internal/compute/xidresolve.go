@@ -6,13 +6,13 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// A fatal XID is resolved by one of these, and by nothing else.
+// Only these resolve a fatal XID.
 const (
-	resolvedByDriver   = "the driver asks for no recovery action any more"
-	resolvedByReset    = "the board was reset, or its node started anew"
-	resolvedByOperator = "an operator says that it is dealt with"
-	resolvedByTime     = "it was held for as long as xid_hold says"
-	resolvedByRules    = "the configuration does not call it fatal any more"
+	resolvedByDriver   = "the driver no longer asks for a recovery action"
+	resolvedByReset    = "the board was reset, or its node was rebooted"
+	resolvedByOperator = "an operator marked it as resolved"
+	resolvedByTime     = "it was held for xid_hold"
+	resolvedByRules    = "the configuration no longer calls it fatal"
 )
 
 const (
@@ -62,8 +62,8 @@ func (j *Judge) resolveAll(d *device, reason string, until time.Time) bool {
 	return any
 }
 
-// Resolve resolves the fatal XIDs of the board of a UUID because an operator says so, and
-// reports whether it had any. Events tells of it after the next Judge. It must not be
+// Resolve resolves the fatal XIDs of the board with a UUID on an operator's request, and
+// reports whether it had any. Events reports it after the next Judge. It must not be
 // called while j judges.
 func (j *Judge) Resolve(uuid string) bool {
 	resolved := false

@@ -1,5 +1,5 @@
-// Package config reads the config file: what flags can set too, and the tables that are
-// too long for a flag. The program lays flags and environment over it.
+// Package config reads the config file: the settings that are flags too, and the tables that
+// are too long for a flag. Flags and environment variables take precedence over it.
 package config
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// Config is what a file sets, over the defaults for the rest. What Load and Parse
-// return is accepted by compute.New and translate.New.
+// Config holds the settings of a file, and defaults for the rest. compute.New and
+// translate.New accept what Load and Parse return.
 type Config struct {
 	// Judge has Weights only where the file gives them; Preset is then
 	// compute.Custom.
@@ -63,14 +63,14 @@ type Rules struct {
 	MaxSamples Count `yaml:"max_samples"`
 }
 
-// Bounds of Rules.Window. The memory that rules need grows with what they use of it;
-// what needs longer is for Prometheus.
+// Bounds of Rules.Window. The memory that rules need grows with the part of it that they
+// use; rules over longer ranges belong in Prometheus.
 const (
 	MinWindow = Duration(time.Minute)
 	MaxWindow = Duration(24 * time.Hour)
 )
 
-// Kube is what to ask a Kubernetes cluster.
+// Kube sets what to read from a Kubernetes cluster.
 type Kube struct {
 	// Config is a kubeconfig file, "" for the cluster whose pod the program runs in; Parse
 	// makes it relative to the directory of the config file.
@@ -86,8 +86,8 @@ type Kube struct {
 	Discover Discover `yaml:"discover"`
 }
 
-// Source is one of the sources that a file names. Each key has the meaning of the flag
-// of its name, for this source alone.
+// Source is one of the sources in a file. Each key has the meaning of the flag with the
+// same name, for this source only.
 type Source struct {
 	Backend string `yaml:"backend,omitempty"`
 	Source  string `yaml:"source,omitempty"`
@@ -125,7 +125,7 @@ func (h *HTTP) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// Default returns what an empty file means.
+// Default returns the settings of an empty file.
 func Default() Config {
 	return Config{
 		Judge:  compute.DefaultOptions(),

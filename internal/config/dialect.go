@@ -77,7 +77,7 @@ func (r *row) check(d *document, path string) {
 		case !familyName.MatchString(name):
 			d.reject(at, "%q is not a name of a family; use letters, digits, _ and :", name)
 		case strings.HasPrefix(name, canonical.Prefix):
-			d.reject(at, "%q is named like ours, which are not read again; name the exporter's family", name)
+			d.reject(at, "%q is named like the proxy's own series, which are not read again; name the exporter's family", name)
 		}
 	}
 }
@@ -113,9 +113,9 @@ func (r *row) field(d *document, path string) canonical.Field {
 	case len(choices) > 0:
 		d.reject(path+".field", "%s is several readings; give labels, one of %s", word, strings.Join(choices, " or "))
 	case near != "":
-		d.reject(path+".field", "%q is not a reading of ours; did you mean %s?", word, near)
+		d.reject(path+".field", "%q is not a reading of kpulse-proxy; did you mean %s?", word, near)
 	default:
-		d.reject(path+".field", "%q is not a reading of ours; write the name of one such as gpu_sm_active_ratio", word)
+		d.reject(path+".field", "%q is not a reading of kpulse-proxy; write the name of one such as gpu_sm_active_ratio", word)
 	}
 	return 0
 }

@@ -67,7 +67,7 @@ func (d *Discover) check() (wrong []*compute.OptionError) {
 		wrong = append(wrong, compute.Reject("kube.discover.scheme", "%q is not a scheme of an exporter; write http or https", d.Scheme))
 	}
 	if d.Path != "" && !strings.HasPrefix(d.Path, "/") {
-		wrong = append(wrong, compute.Reject("kube.discover.path", "%q is not a path of a URL; begin it with /, as /metrics", d.Path))
+		wrong = append(wrong, compute.Reject("kube.discover.path", "%q is not a path of a URL; begin it with /, as in /metrics", d.Path))
 	}
 	if err := kube.CheckNamespace(d.Namespace); err != nil {
 		wrong = append(wrong, compute.Reject("kube.discover.namespace", "%v", err))

@@ -42,7 +42,7 @@ func (d *document) decode(body []byte, into any) {
 		return
 	}
 	if d.index("", root.Line, root); len(d.nodes) > maxNodes {
-		d.reject("", "holds more than %d values, so hardly settings; name the right file", maxNodes)
+		d.reject("", "holds more than %d values, too many for settings; name the right file", maxNodes)
 		return
 	}
 	for _, n := range d.nodes {
@@ -51,7 +51,7 @@ func (d *document) decode(body []byte, into any) {
 			d.reject(n.path, "an alias (*%s) is not followed; write out what it stands for", n.value.Value)
 			return
 		case n.value.Kind == yaml.ScalarNode && strings.Contains(n.value.Value, Masked):
-			d.reject(n.path, "holds %s, which --config.show prints in the place of a secret; put the real one there", Masked)
+			d.reject(n.path, "holds %s, which --config.show prints in place of a secret; put the real one there", Masked)
 		case n.value.ShortTag() == diag.NullTag && !mayBeEmpty.MatchString(n.path):
 			d.reject(n.path, "is empty; write a value, or remove the key")
 		}
@@ -130,8 +130,8 @@ func (d *document) candidates(p diag.Problem, line func(*node) int) (paths []str
 	return paths
 }
 
-// What a file may hold, and how much of what is wrong with it is reported. The work on it
-// grows with the square; what is larger is another kind of file.
+// Limits of a file, and of the problems that are reported. The work grows with the square of
+// the size; a larger file is not a config file.
 const (
 	maxNodes    = 20_000
 	maxProblems = 100
@@ -237,30 +237,30 @@ const (
 
 // wanted says of each type in a file what it is written as.
 var wanted = map[string]string{
-	"":                    "another form is wanted; " + wantHTTP,
-	"config.file":         "keys are wanted; write settings such as preset: ai",
-	"config.weights":      "keys are wanted; " + wantWeights,
-	"config.thresholds":   "keys are wanted; write thresholds such as idle_engine: 0.05",
-	"map[string]float64":  "keys are wanted; write degrees Celsius by model, such as H100: 95",
-	"config.states":       "keys are wanted; write states by condition, such as pcie_replay: off",
-	"config.xids":         "keys are wanted; " + wantXIDs,
-	"config.xidKeys":      "another form is wanted; " + wantXID,
-	"config.labels":       "keys are wanted; write labels such as {severity: correctable}",
-	"config.Limits":       "keys are wanted; write limits such as series_limit: 250000",
-	"config.Kube":         "keys are wanted; write workloads: true",
-	"config.Discover":     "keys are wanted; write discover: {selector: true}",
-	"config.Selector":     "a label selector is wanted; write one such as app=nvidia-dcgm-exporter, or true",
-	"config.Rules":        "keys are wanted; write files: [/etc/kpulse-proxy/rules/*.yml]",
-	"config.Source":       "keys are wanted; " + wantSources,
-	"[]config.Source":     "a list is wanted; " + wantSources,
-	"config.row":          "keys are wanted; " + wantRow,
-	"[]config.row":        "a list is wanted; " + wantRow,
-	"[]string":            "a list is wanted; write one such as [NAME, NAME]",
-	"string":              "one value is wanted; write a word, or quote it",
-	"float64":             "a number is wanted; write one such as 0.5",
-	"config.Count":        "a whole number of at least 1 is wanted; write it in digits",
-	"config.Duration":     "a duration is wanted; write 15s, 500ms or bare seconds such as 2",
-	"config.KernelLog":    "a path is wanted; write /dev/kmsg, or true for it",
-	"config.PodResources": "a path is wanted; write that of the kubelet's socket, or true for the usual one",
-	"config.Size":         "a size is wanted; write 64MiB, 1GiB or bytes",
+	"":                    "another form is expected; " + wantHTTP,
+	"config.file":         "keys are expected; write settings such as preset: ai",
+	"config.weights":      "keys are expected; " + wantWeights,
+	"config.thresholds":   "keys are expected; write thresholds such as idle_engine: 0.05",
+	"map[string]float64":  "keys are expected; write degrees Celsius by model, such as H100: 95",
+	"config.states":       "keys are expected; write states by condition, such as pcie_replay: off",
+	"config.xids":         "keys are expected; " + wantXIDs,
+	"config.xidKeys":      "another form is expected; " + wantXID,
+	"config.labels":       "keys are expected; write labels such as {severity: correctable}",
+	"config.Limits":       "keys are expected; write limits such as series_limit: 250000",
+	"config.Kube":         "keys are expected; write workloads: true",
+	"config.Discover":     "keys are expected; write discover: {selector: true}",
+	"config.Selector":     "a label selector is expected; write one such as app=nvidia-dcgm-exporter, or true",
+	"config.Rules":        "keys are expected; write files: [/etc/kpulse-proxy/rules/*.yml]",
+	"config.Source":       "keys are expected; " + wantSources,
+	"[]config.Source":     "a list is expected; " + wantSources,
+	"config.row":          "keys are expected; " + wantRow,
+	"[]config.row":        "a list is expected; " + wantRow,
+	"[]string":            "a list is expected; write one such as [NAME, NAME]",
+	"string":              "one value is expected; write a word, or quote it",
+	"float64":             "a number is expected; write one such as 0.5",
+	"config.Count":        "a whole number of at least 1 is expected; write it in digits",
+	"config.Duration":     "a duration is expected; write 15s, 500ms or bare seconds such as 2",
+	"config.KernelLog":    "a path is expected; write /dev/kmsg, or true for it",
+	"config.PodResources": "a path is expected; write that of the kubelet's socket, or true for the usual one",
+	"config.Size":         "a size is expected; write 64MiB, 1GiB or bytes",
 }

@@ -26,15 +26,14 @@ type File struct {
 	document document
 }
 
-// Problem returns what is wrong with the value at a path, such as sources[2].poll, or,
-// where the file does not have it, with what it would be in. The text ends in what to
-// do.
+// Problem returns a problem of the value at a path, such as sources[2].poll, or, if the file
+// does not have it, of the nearest value around it. The text ends with the remedy.
 func (f *File) Problem(path, text string) diag.Problem {
 	return f.document.problem(path, text)
 }
 
-// Load reads the file at path. Its error is diag.Problems where the file could be read
-// but is wrong.
+// Load reads the file at path. Its error is diag.Problems if the file can be read but has
+// mistakes.
 func Load(path string) (*File, error) {
 	body, err := diag.Read(path, "config file", maxFile)
 	if err != nil {
@@ -44,7 +43,7 @@ func Load(path string) (*File, error) {
 }
 
 // Parse reads the content of a file, which errors call name. Its error is
-// diag.Problems; it lists everything that is wrong, not just the first.
+// diag.Problems; it lists all mistakes, not only the first.
 func Parse(name string, body []byte) (*File, error) {
 	d := document{file: name}
 	f := file{
@@ -232,7 +231,7 @@ func (f *file) weigh(o *compute.Options, d *document) {
 	}
 	switch {
 	case f.Preset != "":
-		d.reject("weights", "stand in place of the preset in line %d; remove one of the two", d.find("preset").first)
+		d.reject("weights", "cannot be set beside the preset in line %d; remove one of the two", d.find("preset").first)
 	case len(given) < 4:
 		d.reject("weights", "hold %d of 4 numbers; %s", len(given), wantWeights)
 	case slices.Max(given) == 0 && slices.Min(given) == 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 )
 
-// Series is which series of our own are served.
+// Series selects which kpulse_ series are served.
 type Series struct {
 	// Form is lean or full.
 	Form SeriesForm `yaml:"form"`
@@ -45,7 +45,8 @@ func (f SeriesForm) String() string { return string(f) }
 // UnmarshalYAML implements yaml.Unmarshaler.
 func (f *SeriesForm) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, f) }
 
-// Excluded returns whether a family is left out, by its whole name; nil where none is.
+// Excluded returns a function that reports whether a family is left out, by its full name;
+// nil if none is.
 func (s *Series) Excluded() (func(family string) bool, error) {
 	if len(s.Exclude) == 0 {
 		return nil, nil

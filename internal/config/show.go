@@ -12,7 +12,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/plain"
 )
 
-// Masked stands in the place of a secret in what Show writes. No file may hold it.
+// Masked replaces a secret in the output of Show. No file may hold it.
 const Masked = "<secret>"
 
 // Showing is how settings are written. The zero value names no origins.
@@ -27,10 +27,9 @@ type Showing struct {
 	Directory string
 }
 
-// Show returns the settings as a file of which Parse makes the same ones, but that Masked
-// stands in the place of what is secret in http_config and in the query of a path. The URLs
-// of Sources are for the caller to mask: they may be files. What plain.Text would replace is
-// escaped.
+// Show returns the settings as a file that Parse reads back to the same settings, except that
+// Masked replaces secrets in http_config and in the query of a path. The caller must mask the
+// URLs of Sources: they may be files. Characters that plain.Text would replace are escaped.
 func (c *Config) Show(how Showing) ([]byte, error) {
 	var root yaml.Node
 	if err := root.Encode(c.file()); err != nil {
@@ -75,8 +74,8 @@ func quote(n *yaml.Node) {
 	}
 }
 
-// What is to be done with values, by their paths, those of http_config by their paths in it.
-// Of these only what is known to be harmless is shown.
+// How values are shown, by their paths, those of http_config by their paths in it. Of the
+// latter only values that are known to be harmless are shown.
 var (
 	namesFile = regexp.MustCompile(`^(kube\.config|rules\.files\[\d+\]|sources\[\d+\]\.counters)$`)
 	ofHTTP    = regexp.MustCompile(`^(sources\[\d+\]|kube\.discover)\.http_config\.`)

@@ -73,7 +73,7 @@ func (k *KernelLog) UnmarshalYAML(n *yaml.Node) error { return unmarshal(n, k) }
 // MarshalYAML implements yaml.Marshaler.
 func (k KernelLog) MarshalYAML() (any, error) { return switchable(k), nil }
 
-// PodResources is the path of the kubelet's socket for who has which device; "" is none.
+// PodResources is the path of the kubelet's pod-resources socket; "" is none.
 type PodResources string
 
 // DefaultPodResources is where a kubelet has it.
@@ -142,7 +142,7 @@ func (z *Size) Set(s string) error {
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
 		if err == nil && n == 0 {
-			return fmt.Errorf("%q is not a limit; write at least 1, as of bytes, such as 1KiB", s)
+			return fmt.Errorf("%q is not a limit; write at least one byte, such as 1KiB", s)
 		}
 		if err != nil || n < 1 || n > (1<<40)/u.size {
 			break
@@ -153,7 +153,7 @@ func (z *Size) Set(s string) error {
 	return fmt.Errorf("%q is not a size; write 64MiB, 1GiB or bytes", s)
 }
 
-// String returns the size in the largest binary unit in which it is whole.
+// String returns the size in the largest binary unit that gives a whole number.
 func (z Size) String() string {
 	for i := 2; i >= 0; i-- {
 		if u := byteUnits[i]; int64(z)%u.size == 0 {

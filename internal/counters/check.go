@@ -1,6 +1,6 @@
-// Package counters reads the file of the fields of DCGM that dcgm-exporter is to
-// serve, and checks it: what the exporter or Prometheus would refuse in it, and which
-// readings of ours it leaves without a source.
+// Package counters reads the counters file of dcgm-exporter, which lists the fields of DCGM
+// that it serves, and checks it: for what the exporter or Prometheus would refuse, and for
+// readings that the scores need and that it lacks.
 package counters
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// Want is a reading that something is made of.
+// Want is a reading that a score needs.
 type Want struct {
 	// AnyOf are the readings of which one is enough.
 	AnyOf []canonical.Field
@@ -45,9 +45,9 @@ type checker struct {
 	problems diag.Problems
 }
 
-// Check reads body, and returns what it has served, in the order of its lines, and what
-// is wrong with it or missing of wants. It reads as the exporter's own loader does, which
-// takes no file with a single mistake.
+// Check reads body, and returns the counters that it selects, in the order of its lines, and
+// its mistakes and the wants that it lacks. It reads as the exporter's own loader does, which
+// refuses a file with a single mistake.
 func Check(file string, body []byte, wants []Want) ([]dcgm.Counter, diag.Problems) {
 	c := read(file, body)
 	if !c.problems.Refuse() {
@@ -56,8 +56,8 @@ func Check(file string, body []byte, wants []Want) ([]dcgm.Counter, diag.Problem
 	return c.counters, c.problems
 }
 
-// Load reads body, and returns what it has served, in the order of its lines, and what
-// is wrong with it.
+// Load reads body, and returns the counters that it selects, in the order of its lines, and
+// its mistakes.
 func Load(file string, body []byte) ([]dcgm.Counter, diag.Problems) {
 	c := read(file, body)
 	return c.counters, c.problems
@@ -125,7 +125,7 @@ func (c *checker) rejectQuotes(err error) {
 	if errors.As(err, &parse) {
 		line, err = parse.Line, parse.Err
 	}
-	c.reject(line, `no CSV: %v; a quote follows its comma at once, as in NAME,type,"help, more help"`, err)
+	c.reject(line, `is not CSV: %v; write a quote right after its comma, as in NAME,type,"help, more help"`, err)
 }
 
 // record checks a line.
@@ -149,7 +149,7 @@ func (c *checker) record(line int, record []string) {
 	}
 	switch {
 	case !utf8.ValidString(help):
-		c.reject(line, "%s has a help that is not UTF-8, for which Prometheus refuses the whole page; write it again", name)
+		c.reject(line, "%s has a help that is not UTF-8, and Prometheus refuses a page with it; write it in UTF-8", name)
 	case help == "":
 		c.warn(line, "%s has no help; write what it is, and in which unit", name)
 	}
@@ -174,7 +174,7 @@ func (c *checker) resolve() {
 			line.Field, line.Times, line.Per = at, native.Times, native.Per
 		}
 		if native.Ambiguous && line.Type != dcgm.LabelType {
-			c.warn(c.lines[line.Name], "%s is percent in some versions and a ratio in others, and nothing in the file tells which; say so in its help: (in %%) or (ratio)", line.Name)
+			c.warn(c.lines[line.Name], "%s is percent in some versions and a ratio in others, and nothing in the file shows which; state it in its help: (in %%) or (ratio)", line.Name)
 		}
 	}
 }
@@ -195,13 +195,13 @@ func (c *checker) name(line int, name string) bool {
 	near := diag.Within(name, c.known, 2)
 	switch {
 	case near != "" && vendors:
-		c.warn(line, "%s is not a field that we know; did you mean %s?", name, near)
+		c.warn(line, "%s is not a known field; did you mean %s?", name, near)
 	case near != "":
 		c.reject(line, "%q is not a field of DCGM; did you mean %s?", name, near)
 	case !vendors:
 		c.reject(line, "%q is not a field of DCGM; their names begin with DCGM_FI_", name)
 	default:
-		c.warn(line, "%s is not a field that we know; dcgm-exporter does not start with one that its DCGM does not know either", name)
+		c.warn(line, "%s is not a known field; dcgm-exporter does not start with one that its DCGM does not know either", name)
 	}
 	return true
 }

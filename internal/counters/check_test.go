@@ -32,14 +32,14 @@ f: warning: gives no kpulse_gpu_nvlink_errors_total, for health; add the line
 	{"comments", "# DCGM_FI_PROF_SM_ACTIVE, gauge, SM\n", 0, "f: names no field, so the exporter would serve nothing; write lines of NAME, type, help"},
 	{"too few columns", "DCGM_FI_DEV_GPU_TEMP; gauge; C\n", 0, "f:1: must have 3 columns and has 1; write NAME, type, help"},
 	{"too many columns", "\nDCGM_FI_DEV_GPU_TEMP, gauge, temperature, in C\n", 0, `f:2: must have 3 columns and has 4; put a help with commas between quotes, as in DCGM_FI_DEV_GPU_TEMP,gauge,"temperature, in C"`},
-	{"a quote behind a blank", `DCGM_FI_DEV_GPU_TEMP, gauge, "temperature, in C"`, 0, `f:1: no CSV: bare " in non-quoted-field; a quote follows its comma at once, as in NAME,type,"help, more help"`},
-	{"an open quote", "DCGM_FI_DEV_GPU_TEMP,gauge,\"C\n", 0, `f:1: no CSV: extraneous or missing " in quoted-field; a quote follows its comma at once, as in NAME,type,"help, more help"`},
+	{"a quote behind a blank", `DCGM_FI_DEV_GPU_TEMP, gauge, "temperature, in C"`, 0, `f:1: is not CSV: bare " in non-quoted-field; write a quote right after its comma, as in NAME,type,"help, more help"`},
+	{"an open quote", "DCGM_FI_DEV_GPU_TEMP,gauge,\"C\n", 0, `f:1: is not CSV: extraneous or missing " in quoted-field; write a quote right after its comma, as in NAME,type,"help, more help"`},
 	{"a type that is none", "DCGM_FI_DEV_GPU_TEMP,gouge,C\n", 1, `f:1: DCGM_FI_DEV_GPU_TEMP has the type "gouge"; write gauge or counter`},
 	{"a field that is none", "GPU_TEMP,gauge,C\n", 1, `f:1: "GPU_TEMP" is not a field of DCGM; their names begin with DCGM_FI_`},
 	{"a family of ours", "nvlink_limit_bytes_per_second,gauge,B\n", 1, `f:1: "nvlink_limit_bytes_per_second" is not a field of DCGM; their names begin with DCGM_FI_`},
 	{"a tab", "\tDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, `f:1: "\tDCGM_FI_DEV_GPU_TEMP" is not a field of DCGM; did you mean DCGM_FI_DEV_GPU_TEMP?`},
 	{"a field twice", "DCGM_FI_DEV_GPU_TEMP,gauge,C\n#\nDCGM_FI_DEV_GPU_TEMP,gauge,C\n", 1, "f:3: DCGM_FI_DEV_GPU_TEMP is in line 1 already, and would be served twice; remove one of them"},
-	{"a help that is not UTF-8", "DCGM_FI_DEV_GPU_TEMP,gauge,\xb0C\n", 1, "f:1: DCGM_FI_DEV_GPU_TEMP has a help that is not UTF-8, for which Prometheus refuses the whole page; write it again"},
+	{"a help that is not UTF-8", "DCGM_FI_DEV_GPU_TEMP,gauge,\xb0C\n", 1, "f:1: DCGM_FI_DEV_GPU_TEMP has a help that is not UTF-8, and Prometheus refuses a page with it; write it in UTF-8"},
 	{"what only warns", `DCGM_FI_PROF_SM_ACTIVE,summary,
 DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,counter,errors
 DCGM_FI_DEV_GPU_TEMPS,gauge,near to one that we know
@@ -50,11 +50,11 @@ DCGM_EXP_XID_ERRORS_COUNT,gauge,of the exporter
 DCGM_FI_DRIVER_VERSION,label,version
 `, 8, `f:1: warning: DCGM_FI_PROF_SM_ACTIVE is a summary, which its series are not; write gauge or counter
 f:1: warning: DCGM_FI_PROF_SM_ACTIVE has no help; write what it is, and in which unit
-f:3: warning: DCGM_FI_DEV_GPU_TEMPS is not a field that we know; did you mean DCGM_FI_DEV_GPU_TEMP?
-f:5: warning: DCGM_FI_DEV_FAN_SPED is not a field that we know; did you mean DCGM_FI_DEV_FAN_SPEED?
-f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is not a field that we know; dcgm-exporter does not start with one that its DCGM does not know either`},
+f:3: warning: DCGM_FI_DEV_GPU_TEMPS is not a known field; did you mean DCGM_FI_DEV_GPU_TEMP?
+f:5: warning: DCGM_FI_DEV_FAN_SPED is not a known field; did you mean DCGM_FI_DEV_FAN_SPEED?
+f:6: warning: DCGM_FI_DEV_WARP_DRIVE_LOAD is not a known field; dcgm-exporter does not start with one that its DCGM does not know either`},
 	{"a unit that nothing tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x\n", 3,
-		`f:3: warning: DCGM_FI_DEV_GPU_UTIL_RATIO is percent in some versions and a ratio in others, and nothing in the file tells which; say so in its help: (in %) or (ratio)`},
+		`f:3: warning: DCGM_FI_DEV_GPU_UTIL_RATIO is percent in some versions and a ratio in others, and nothing in the file shows which; state it in its help: (in %) or (ratio)`},
 	{"a unit that HELP tells", "DCGM_FI_PROF_SM_ACTIVE,gauge,SM\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\nDCGM_FI_DEV_GPU_UTIL_RATIO,gauge,x (ratio)\n", 3, ""},
 	{"a label is not a series", "DCGM_FI_PROF_SM_ACTIVE,label,x\nDCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL,counter,x\n", 2, `f: warning: gives no kpulse_gpu_sm_active_ratio, for utilization; add the line
     DCGM_FI_PROF_SM_ACTIVE,gauge,"Share of time, 0 to 1, a streaming multiprocessor had work, averaged over all of them."`},

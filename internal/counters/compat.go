@@ -5,9 +5,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// OldNames returns the names of 4.8, sorted, that --compat=4.8 serves in front of an
-// exporter with these lines (see Load) and that they do not have: those that an exporter
-// of 4.9 took away.
+// OldNames returns the names of 4.8, sorted, that --compat=4.8 adds in front of an
+// exporter with these lines (see Load): those that 4.9 removed.
 func OldNames(lines []dcgm.Counter) []string {
 	var families []string
 	for i := range lines {

@@ -196,7 +196,7 @@ func TestDCGMOnceSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, &out)
 		}
 	}
-	for _, want := range []string{"--poll is raised", "profiling counters are held", "dcgmi profile --pause"} {
+	for _, want := range []string{"--poll is raised", "holds the profiling counters", "dcgmi profile --pause"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("stderr lacks %s:\n%s", want, &log)
 		}

@@ -212,8 +212,8 @@ func TestHostileOwners(t *testing.T) {
 		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 		writeFile(t, kubeconfig, "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: '"+api.URL+"'}}]\nusers: [{name: u, user: {token: hush}}]\n")
 		c := startProxy(t, itself(t), "--source="+up.url+"/metrics", "--source.min-interval=0s", "--kube.workloads", "--kube.config="+kubeconfig, "--log.level=debug", "--log.format=json")
-		if code == http.StatusInternalServerError { // what owns them is not known
-			awaitPage(t, c, "/", http.StatusOK, "fails at objects of kind .*refused-")
+		if code == http.StatusInternalServerError { // their owners are not known
+			awaitPage(t, c, "/", http.StatusOK, "fails for objects of kind .*refused-")
 			checkShownBy(t, c)
 		} else {
 			checkShownBy(t, c, "workload_kind", "workload_name")

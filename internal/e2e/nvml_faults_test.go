@@ -206,8 +206,8 @@ func TestNVMLWithoutEvents(t *testing.T) {
 	nvmltest.FromTruth(nvmltest.H100(1)).Write(t, scenario)
 	c := startNVML(t, library, scenario)
 	awaitPage(t, c, "/metrics", 200, `kpulse_gpu_temperature_celsius\{`)
-	awaitPage(t, c, "/", 200, `NVML tells of no XIDs: nvmlEventSetWait`)
-	if n := strings.Count(c.Logged(), "tells of no XIDs"); n != 1 {
+	awaitPage(t, c, "/", 200, `NVML does not report XIDs: nvmlEventSetWait`)
+	if n := strings.Count(c.Logged(), "does not report XIDs"); n != 1 {
 		t.Errorf("the log says so %d times:\n%s", n, c.Logged())
 	}
 }

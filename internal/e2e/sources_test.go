@@ -72,7 +72,7 @@ func TestSecuredSource(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "pw")); err != nil {
 		t.Fatal(err)
 	}
-	see("no file of the password", 502, "pw: no such file or directory; let us read the file, or name another one in the source's http_config")
+	see("no file of the password", 502, "pw: no such file or directory; let kpulse-proxy read the file, or name another one in the source's http_config")
 	writeFile(t, filepath.Join(dir, "pw"), password)
 	see("the right password again", 200, "\nkpulse_gpu_temperature_celsius{")
 	if err := c.Stop(); err != nil {

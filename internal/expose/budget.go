@@ -18,7 +18,7 @@ const (
 	piece = 128 << 10
 	// largest is up to how many bytes pieces double for a client that takes them quickly:
 	// net/http makes a chunk of each, of four writes, 55 for 2 MB instead of 20. One that
-	// then stops to read is cut that much later: nobody sees its progress within a piece.
+	// then stops to read is cut that much later: its progress within a piece is not seen.
 	largest = 1 << 20
 	// rateWindow is over how much time, spent in writing, the speed of a client is
 	// measured.
@@ -37,7 +37,7 @@ const (
 	reserve = 4
 )
 
-// Why a client was cut, as its counter says it.
+// Why a client was disconnected, as in the label of its counter.
 const (
 	cutForRate  = "min_read_rate"
 	cutForPlace = "max_requests"

@@ -76,8 +76,8 @@ func (f *containerFilter) shows(d *canonical.Device, w *canonical.Workload) bool
 		(f.pod == "" || f.pod == w.Pod) && (f.container == "" || f.container == w.Container)
 }
 
-// ServeHTTP answers GET and HEAD. It reads as a scrape does, and fails as one: 502
-// or 504 if no source could be read.
+// ServeHTTP answers GET and HEAD. It reads and fails like a scrape: 502
+// or 504 if no source can be read.
 func (c *containers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	sources, readings := c.read(r)

@@ -247,7 +247,7 @@ func actionTails() []string {
 	return tails
 }
 
-// fillAction gives the action that holds a value: nobody needs those that do not.
+// fillAction gives the action that holds a value; the others have none.
 func fillAction(values []float64, s *canonical.Snapshot, device int) {
 	fillNaN(values)
 	if v := &s.Verdicts[device]; v.Health != canonical.HealthUnknown {

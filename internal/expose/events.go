@@ -108,7 +108,7 @@ func resolve(sources *Set, enabled bool) http.HandlerFunc {
 		}
 		uuid := r.URL.Query().Get("uuid")
 		if uuid == "" {
-			answerError(w, "which GPU? write /-/resolve?uuid=GPU-…, as the label uuid of its series says", http.StatusBadRequest)
+			answerError(w, "no GPU is named; write /-/resolve?uuid=GPU-…, with the label uuid of its series", http.StatusBadRequest)
 			return
 		}
 		known, resolved := false, false

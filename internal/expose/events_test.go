@@ -113,7 +113,7 @@ func TestResolveRoute(t *testing.T) {
 	}{
 		{unable.URL, "POST", "?uuid=GPU-a", 403, "resolving over HTTP is off; start with --web.enable-lifecycle\n"},
 		{able.URL, "POST", "?uuid=GPU-x%22", 404, "no GPU has the uuid \"GPU-x\\\"\"; the label uuid of kpulse_gpu_info names them\n"},
-		{able.URL, "POST", "", 400, "which GPU? write /-/resolve?uuid=GPU-…, as the label uuid of its series says\n"},
+		{able.URL, "POST", "", 400, "no GPU is named; write /-/resolve?uuid=GPU-…, with the label uuid of its series\n"},
 		{able.URL, "GET", "?uuid=GPU-a", 405, "Method Not Allowed\n"},
 		{able.URL, "POST", "?uuid=GPU-a", 200, "the fatal XIDs of GPU-a are resolved; the next reading and /events show it\n"},
 		{able.URL, "POST", "?uuid=GPU-a", 200, "GPU-a has no fatal XID to resolve\n"},

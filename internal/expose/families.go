@@ -5,7 +5,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// Series documents one family of ours.
+// Series documents one kpulse_ family.
 type Series struct {
 	Name string // with canonical.Prefix
 	Type canonical.Type
@@ -16,7 +16,7 @@ type Series struct {
 	Help   string
 }
 
-// family is a family of ours that is no canonical.Field.
+// family is a kpulse_ family that is not a canonical.Field.
 type family uint8
 
 // The families in the order of the exposition. The canonical.Fields stand
@@ -116,7 +116,7 @@ var families = [numFamilies]Series{
 	allocationUtilizedFamily: {"allocation_real_utilization_seconds_total", canonical.Counter, ofWorkload, "The workload's share of the device's real utilization summed over time."},
 	allocationKnownFamily:    {"allocation_real_utilization_known_seconds_total", canonical.Counter, ofWorkload, "The part of the workload's seconds for which real utilization was known."},
 	allocationClassFamily:    {"allocation_class_seconds_total", canonical.Counter, ofWorkload + ",class", "The workload's seconds by the class of work its device was doing."},
-	allocationEnergyFamily:   {"allocation_energy_joules_total", canonical.Counter, ofWorkload, "Estimate of the energy that the workload used. The board's idle power, the lowest that it was seen idle at, is divided equally; the rest is divided as the seconds are. MIG instances divide the idle power by compute slices, and the rest by slices times real utilization. The energy of a board that nobody holds is not counted."},
+	allocationEnergyFamily:   {"allocation_energy_joules_total", canonical.Counter, ofWorkload, "Estimate of the energy that the workload used. The board's idle power, the lowest that it was seen idle at, is divided equally; the rest is divided as the seconds are. MIG instances divide the idle power by compute slices, and the rest by slices times real utilization. The energy of a board without a holder is not counted."},
 	weightFamily:             {"real_utilization_weight", canonical.Gauge, "input,preset", "Weight of an input of real utilization; they sum to 1."},
 	hostCPUsFamily:           {"host_cpus", canonical.Gauge, "hostname", "Logical CPUs of the machine that are online."},
 	hostUtilizationFamily:    {"host_cpu_utilization_ratio", canonical.Gauge, "hostname", "Fraction of the machine's CPU time that was neither idle nor waiting for I/O, since a reading at least a second earlier."},
@@ -149,7 +149,7 @@ var families = [numFamilies]Series{
 	buildFamily:              {"build_info", canonical.Gauge, "version,revision,branch,goversion,goos,goarch,tags", "The program that serves this; always 1."},
 }
 
-// SeriesTable returns every family of ours in the order of the exposition.
+// SeriesTable returns every kpulse_ family in the order of the exposition.
 func SeriesTable() []Series {
 	table := []Series{families[infoFamily], families[fabricFamily]}
 	for f := range canonical.NumFields {
@@ -204,10 +204,10 @@ func (h *header) begin(dst []byte, headed *bool) []byte {
 // allocationShare of the limit, a quarter, is for series of allocations.
 const allocationShare = 4
 
-// Limits returns how many devices and how many allocations of one source, at least
-// one of each and those that are remembered included, never make more series of
-// ours than limit, even where so many boards are missed. The XIDs that a board had come on
-// top: few boards have any, and those some codes.
+// Limits returns the numbers of devices and of allocations of one source, remembered ones
+// included and at least one of each, that never make more kpulse_ series than limit, even if
+// that many boards are missed. The series of XIDs are not included: few boards have any, and
+// those have few codes.
 func (f Form) Limits(limit, missed int) (devices, allocations int) {
 	perRow := [numSubjects]int{ofDevices: 2} // gpu_info, gpu_fabric_info
 	for _, f := range f.deviceFamilies() {

@@ -6,7 +6,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Form is which series of ours are served.
+// Form selects which kpulse_ series are served.
 type Form struct {
 	// Full serves every class, state and condition of a device with 0 or 1, and the seconds of
 	// an allocation in every class; else only those that hold, and the classes that it was in.
@@ -41,12 +41,12 @@ type Thinned struct {
 	one bool
 }
 
-// ThinnedTable is what the lean form leaves out: the members of enumerations that do not hold,
-// and the classes that an allocation was never in. It leaves out no reading that is 0: an absent
-// one says that nobody gave it. A device keeps its seconds in each class and state from 0 on, so
-// that their shares are exact at any time, and so it keeps the error counters of the upstream:
-// these outlive this program, and one that was left out until it rose would lose what it rose by
-// while this program was down.
+// ThinnedTable lists what the lean form leaves out: the members of enumerations that do not
+// hold, and the classes that an allocation was never in. It leaves out no reading that is 0: an
+// absent reading means no value. A device keeps its seconds in each class and state from 0 on, so
+// that their shares are exact at any time. It also keeps the error counters of the upstream:
+// these outlive this program, and a counter that was left out until it rose would lose the rise
+// that happened while this program was down.
 func ThinnedTable() []Thinned {
 	return []Thinned{
 		{Families: []string{"gpu_workload_class", "gpu_health"}, Without: "what does not hold", Instead: "the one that holds", thin: withoutZeros, one: true},

@@ -136,7 +136,7 @@ func percent(fraction float64) string {
 	return fmt.Sprintf("%.0f %%", 100*fraction)
 }
 
-// used writes a value and, if it is given, the whole that it is part of, divided by unit.
+// used writes a value and, if given, the total that it is part of, divided by unit.
 func used(value, of, unit float64, name string) string {
 	switch {
 	case !canonical.Given(value):

@@ -15,7 +15,7 @@ import (
 func guard(handler http.Handler) http.Handler {
 	own := http.NewCrossOriginProtection()
 	own.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answerError(w, "a page of another site sent this; send it from here, or with curl", http.StatusForbidden)
+		answerError(w, "a page of another site sent this request; send it from here, or with curl", http.StatusForbidden)
 	}))
 	handler = own.Handler(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,8 +36,8 @@ func guardPage(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// Patterns returns the patterns of all our paths, those that take a flag too, each a method
-// and a path as http.ServeMux has them.
+// Patterns returns the patterns of all paths, including those that need a flag, each a method
+// and a path in the form of http.ServeMux.
 func Patterns() []string {
 	opts := &Options{
 		Sources: NewSet(), Absent: func() *canonical.Failure { return nil },

@@ -55,7 +55,7 @@ type noted struct {
 	at      time.Time
 }
 
-// handoverMemory is how long a holder that nobody reads is remembered, as the ledger does.
+// handoverMemory is how long a holder that is no longer read is remembered, as in the ledger.
 const handoverMemory = time.Hour
 
 // follow changes the readings of one scrape of all sources so that counters go on. The
@@ -86,7 +86,7 @@ func (h *handovers) follow(readings []reading, l *layout, now time.Time) {
 	}
 }
 
-// sweep forgets holders that nobody reads any more, and the accounts that sources had which do
+// sweep forgets holders that are no longer read, and the accounts of sources that do
 // not read theirs any more: exporters come and go under ever new names.
 func (h *handovers) sweep(now time.Time) {
 	for key, one := range h.known {
@@ -145,7 +145,7 @@ func (h *handovers) take(key holder, source *canonical.Source, account *canonica
 	case one.source != source.Name:
 		from := account
 		if before, known := one.others[source.Name]; known && before.at.Equal(one.at) {
-			from = &before.account // what it counted since the last scrape was served by nobody
+			from = &before.account // what it counted since the last scrape was not served
 			if beganAgain(account, from) {
 				from = &canonical.Account{}
 			}

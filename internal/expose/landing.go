@@ -36,7 +36,7 @@ func newLanding(opts *Options, used func() usage) (*landing, error) {
 	return &landing{opts.Sources, opts.EnablePprof, opts.Processes != nil, opts.Results != nil, opts.Reload != nil, opts.Recording, opts.Notes, used, opts.Lines, page}, err
 }
 
-// Recording is how the recording of the readings goes.
+// Recording is the state of the recording of the readings.
 type Recording struct {
 	File string
 	// Failure is why nothing can be written now, "" if all is well; Remedy is what to do.
@@ -53,7 +53,7 @@ const frozenAfter = 5 * time.Minute
 const mostMissed = 8
 
 const (
-	// mostUnknown is how many families without a name of ours are listed: an exporter
+	// mostUnknown is how many families without a canonical name are listed: an exporter
 	// has some; that thousands have none says enough by its number.
 	mostUnknown = 50
 	// longestName, in bytes, is what is shown of the name of one. Those of exporters
@@ -97,7 +97,7 @@ type sourceView struct {
 	Lines   []string // that an exporter's list of counters lacks for these
 	GPUs    []gpuView
 	More    int      // how many devices more there are
-	Unknown []string // the first families without a name of ours
+	Unknown []string // the first families without a canonical name
 	Unnamed int      // how many more have none
 }
 
@@ -171,7 +171,7 @@ func (v *sourceView) addAbsent(roster *canonical.Roster) {
 	v.Others = len(roster.Missed) - shown
 }
 
-// addUnknown adds the first of the families without a name of ours, and counts the others.
+// addUnknown adds the first families without a canonical name, and counts the others.
 func (v *sourceView) addUnknown(families []string) {
 	for _, name := range families[:min(len(families), mostUnknown)] {
 		v.Unknown = append(v.Unknown, plain.Short(name, longestName))

@@ -116,7 +116,7 @@ func fillHolders(values []float64, s *canonical.Snapshot, device int) {
 	}
 }
 
-// fillShare gives how the device of an allocation is shared a value: nobody needs the other.
+// fillShare gives a value to the way in which the device of an allocation is shared; the other has none.
 func fillShare(values []float64, s *canonical.Snapshot, row int) {
 	fillNaN(values)
 	if s.Ledger.Allocations[row].Measured {

@@ -12,8 +12,9 @@ import (
 func healthy(w http.ResponseWriter, _ *http.Request) { answerText(w, "OK") }
 
 // ready answers 200 once a source has a reading young enough to be served, else
-// 503 with the reason of each source on a line, or why there is none. With 200 as well, a line says of each
-// source what scrapes get of it now in the place of a reading, and one that scrapes get 503.
+// 503 with the reason of each source on a line, or why there is none. Even with 200, a line
+// for each source that cannot be read says what scrapes get instead, and one says if scrapes
+// get 503.
 func ready(set *Set, absent func() *canonical.Failure, used func() usage) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		var reasons []string

@@ -24,7 +24,7 @@ type mergedFamily struct {
 	first, last int32 // in parts, from 1 on
 }
 
-// mergedPart is whole lines of a family, and where its next part is, 0 for nowhere.
+// mergedPart is whole lines of a family, and the place of its next part, 0 for none.
 type mergedPart struct {
 	lines []byte
 	next  int32

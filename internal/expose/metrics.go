@@ -36,7 +36,7 @@ const (
 )
 
 // metrics answers /metrics: it reads the sources within the scraper's timeout and
-// writes what the upstreams answered, then the series of ours.
+// writes the upstreams' answers, then the kpulse_ series.
 type metrics struct {
 	sources     *Set
 	absent      func() *canonical.Failure // nil for none: there are always sources
@@ -67,7 +67,7 @@ func (m *metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Context().Err() != nil {
-		w.WriteHeader(statusClientGone) // nobody waits for the answer
+		w.WriteHeader(statusClientGone) // the client is gone
 		return
 	}
 	m.telemetry.countFailures(asked.sources, readings)
@@ -98,7 +98,7 @@ func (m *metrics) read(r *http.Request) (chosen, []reading, error) {
 func notItself(self string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if self != "" && r.UserAgent() == self {
-			answerError(w, "this is the very proxy that asks; point the source at the exporter", http.StatusLoopDetected)
+			answerError(w, "the source is this proxy itself; point the source at the exporter", http.StatusLoopDetected)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -11,21 +11,21 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Options are what to serve.
+// Options set what is served.
 type Options struct {
 	// Sources are the sources, in the order of the exposition. Names must differ.
 	Sources *Set
-	// Absent returns why there is no source, nil where none is what there is to serve. It
-	// is asked while there is none. A nil Absent refuses to begin with none.
+	// Absent returns why there is no source, nil if having none is correct. It
+	// is called while there is none. With a nil Absent, New refuses an empty set.
 	Absent      func() *canonical.Failure
 	Passthrough Passthrough
-	// Form is which series of ours are served.
+	// Form selects which kpulse_ series are served.
 	Form Form
-	// Birth is for how long a counter that begins where another source takes a device over
+	// Birth is how long a counter that begins when another source takes over a device
 	// is shown as 0.
 	Birth time.Duration
-	// MaxRequests is how many requests are answered at a time, those for health and
-	// readiness aside; more get 503. A few more of those that wait for no source are
+	// MaxRequests is how many requests are answered at a time, except those for health and
+	// readiness; more get 503. A few more requests that wait for no source are
 	// answered, so that an operator can see what the others wait for.
 	MaxRequests int
 	// MinReadRate is how many bytes a client must read each second; 0 is none.
@@ -37,26 +37,26 @@ type Options struct {
 	// FailureKinds are the kinds of canonical.Failure that the telemetry counts
 	// from 0; others are counted from their first.
 	FailureKinds []string
-	// Self is the User-Agent with which our own sources read: a scrape that comes
-	// with it is ours, and would wait for itself. "" is none.
+	// Self is the User-Agent of the proxy's own sources: a scrape with it comes from
+	// the proxy itself, and would wait for itself. "" is none.
 	Self string
 	// EnablePprof serves Go profiles at /debug/pprof.
 	EnablePprof bool
-	// Results passes what rules gave last on in pieces, as an exposition of whole
-	// lines that no longer change: it is served after the series of all
-	// sources. Nil is no rules.
+	// Results passes on the latest results of rules in pieces, as an exposition of whole
+	// lines that no longer change. It is served after the series of all
+	// sources. Nil means no rules.
 	Results func(now time.Time, pass func([]byte))
 	// Collectors are served among the proxy's own telemetry.
 	Collectors []prometheus.Collector
-	// Reload reads config and rules again. Its error is the reason why all stays as it was, and
-	// what to do. Nil refuses reloads over HTTP.
+	// Reload reads config and rules again. Its error says why nothing changed, and ends with
+	// the remedy. Nil refuses reloads over HTTP.
 	Reload func() error
-	// Events appends to dst, in their order, what happened on this machine that no source
-	// tells; nil is nothing.
+	// Events appends to dst, in order, the events of this machine that no source
+	// reports; nil is none.
 	Events func(dst []canonical.Event) []canonical.Event
 	// Switches appends to dst how often NVSwitches of this machine had errors; nil is none.
 	Switches func(dst []canonical.SXIDCount) []canonical.SXIDCount
-	// Notes returns what is amiss though all sources are read; nil is nothing.
+	// Notes returns problems that exist although all sources are read; nil is none.
 	Notes func() []canonical.Note
 	// Lines returns what to add to an exporter's list of counters for it to give readings; nil
 	// is nothing.

@@ -186,7 +186,7 @@ func (l *outputs) put(o *output) {
 	}
 }
 
-// Writer renders what we add to upstreams without a server around it. It belongs to
+// Writer renders the kpulse_ series without a server. It belongs to
 // one goroutine and allocates nothing while devices and allocations stay the same.
 type Writer struct {
 	renderer *renderer
@@ -198,9 +198,9 @@ type Writer struct {
 // NewWriter returns a Writer of series in a form.
 func NewWriter(f Form) *Writer { return &Writer{renderer: newRenderer(f)} }
 
-// Write writes all series of snapshots, their further families and ours, one of each source
-// in an order that stays the same, to out in large pieces. The snapshots are not kept.
-// The error is that of out.
+// Write writes all series of snapshots, further families and kpulse_ families, to out in
+// large pieces. There is one snapshot of each source, always in the same order. They are not
+// kept. The error is that of out.
 func (w *Writer) Write(out io.Writer, snapshots ...*canonical.Snapshot) error {
 	w.output.reset(out)
 	w.readings = w.readings[:0]

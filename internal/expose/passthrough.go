@@ -12,7 +12,7 @@ type Passthrough uint8
 // The ways to pass the upstream through.
 const (
 	// PassValid serves the lines that a Prometheus server accepts and that are no
-	// series of ours.
+	// kpulse_ series.
 	PassValid Passthrough = iota
 	// PassVerbatim serves every byte.
 	PassVerbatim

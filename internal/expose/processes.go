@@ -62,10 +62,10 @@ func (p *processes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case p.lister == nil:
-		answerError(w, "processes are not listed: start with --collector.processes, where readings come from a backend that looks at this machine itself", http.StatusNotFound)
+		answerError(w, "processes are not listed: start with --collector.processes and a backend that reads this machine", http.StatusNotFound)
 		return
 	case !p.exposed && !isLocal(r):
-		answerError(w, "processes are shown on this machine alone, at its localhost address; start with --web.expose-processes to show them to all who can reach it", http.StatusForbidden)
+		answerError(w, "processes are shown only to clients on this machine, at its localhost address; start with --web.expose-processes to show them to every client", http.StatusForbidden)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout)
@@ -160,7 +160,7 @@ func bytesOf(v float64) *uint64 {
 // not who it comes from.
 var proxyHeaders = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded", "Via"}
 
-// isLocal reports whether a request comes from this machine, as far as one can see.
+// isLocal reports whether a request appears to come from this machine.
 // It must also be addressed to localhost: a reverse proxy here may add no header, and
 // a browser here may ask for a page of somebody else's, whose name resolves to us.
 func isLocal(r *http.Request) bool {

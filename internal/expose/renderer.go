@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// renderer renders readings as series of ours in the text format. It is safe
+// renderer renders readings as kpulse_ series in the text format. It is safe
 // for concurrent use, and allocates nothing while devices and allocations stay the
 // same.
 type renderer struct {

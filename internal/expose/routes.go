@@ -1,4 +1,4 @@
-// Package expose serves readings over HTTP: the upstream's series and ours at
+// Package expose serves readings over HTTP: the upstream's series and the kpulse_ series at
 // /metrics, the state of the sources, and the proxy's own telemetry.
 package expose
 
@@ -8,12 +8,12 @@ import (
 	"net/http/pprof"
 )
 
-// ServerName is the value of the header Server in every answer of ours, by which a
+// ServerName is the value of the Server header in every answer, by which a
 // client recognizes a kpulse-proxy.
 const ServerName = "kpulse-proxy"
 
-// New returns the handler of all our paths. Errors are about opts and end in what to
-// change.
+// New returns the handler of all paths. Errors are about opts and end with the
+// remedy.
 func New(opts Options) (http.Handler, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ type targetGroup struct {
 // its own, at the address of the request, whose scrapes read that source alone.
 // Several, and those that come and go, differ in their instance, so that up is of each. The scheme is the job's,
 // unless the request came by TLS. A request that names no host is told the address that
-// it came to. Where it is not certain that there is no source, it fails: Prometheus then
+// it came to. If it is not certain that there is no source, it fails: Prometheus then
 // keeps the targets that it has.
 func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func discovery(set *Set, why func() *canonical.Failure) http.HandlerFunc {
 			target = local.String()
 		}
 		if target == "" {
-			answerError(w, "the request names no host, which would be the target; send a Host header", http.StatusBadRequest)
+			answerError(w, "the request has no Host header, which names the target; send one", http.StatusBadRequest)
 			return
 		}
 		for i, f := range sources {

@@ -43,9 +43,9 @@ func newMembers(sources []Source, before func()) *members {
 	return m
 }
 
-// Replace has requests from now on see these sources, whose names must differ. What it
-// returns waits for the scrapes under way that may read those of before: then one that
-// left can be closed.
+// Replace makes later requests see these sources, whose names must differ. drained waits
+// for the scrapes under way that may read the earlier ones: after it, a source that was
+// removed can be closed.
 func (s *Set) Replace(sources []Source) (drained func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -49,7 +49,7 @@ func TestDiscoveryOfNowhere(t *testing.T) {
 	r.Host = ""
 	w := httptest.NewRecorder()
 	discovery(NewSet(sourceOf(snapshotOf("s"))), nil)(w, r)
-	if w.Code != 400 || !strings.Contains(w.Body.String(), "send a Host header") {
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "no Host header") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

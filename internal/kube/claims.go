@@ -16,7 +16,7 @@ import (
 const (
 	// claimsPause is between a change of the claims and when their devices are asked for
 	// again, since drivers publish what they made of a board a little later. It doubles
-	// until claimsRest while nothing changes, and until claimsRetry while nobody answers.
+	// until claimsRest while nothing changes, and until claimsRetry while there is no answer.
 	claimsPause = 10 * time.Second
 	claimsRest  = 10 * time.Minute
 	claimsRetry = time.Minute
@@ -38,12 +38,12 @@ type ClaimsOptions struct {
 	Pause time.Duration
 }
 
-// Claims finds which devices the claims of pods are (dynamic resource allocation): the
-// kubelet names them by driver, pool and device, and the node's ResourceSlices tell what
-// these are. While no pod has a claim, nothing is asked. ResourceSlices are listed, and not
-// watched: what they say of a device that is held does not change, a claim of a new one is
-// looked up at once, and a watch on each node would cost the API server more than a list each
-// time that the claims change.
+// Claims finds the devices behind the claims of pods (dynamic resource allocation): the
+// kubelet names them by driver, pool and device, and the node's ResourceSlices describe
+// these. While no pod has a claim, nothing is asked. ResourceSlices are listed, not
+// watched: their entry for a held device does not change, a claim of a new one is
+// looked up at once, and a watch on each node would cost the API server more than a list
+// whenever the claims change.
 type Claims struct {
 	opts    ClaimsOptions
 	wanted  atomic.Pointer[[]claim]
@@ -237,7 +237,7 @@ func (c *Claims) account(err error) {
 			c.opts.Logger.Warn("cannot look up the GPUs of claims", "cause", err)
 		}
 		cause, remedy := splitRemedy(err)
-		c.notes.Store(&[]canonical.Note{{Cause: "it is not known which GPUs new claims of pods are: " + cause, Remedy: cmp.Or(remedy, "see whether the Kubernetes API server can be reached from this pod")}})
+		c.notes.Store(&[]canonical.Note{{Cause: "the GPUs of new claims are not known: " + cause, Remedy: cmp.Or(remedy, "see whether the Kubernetes API server can be reached from this pod")}})
 		return
 	case c.failures > 0:
 		c.opts.Logger.Info("the GPUs of claims can be looked up again")
@@ -252,7 +252,7 @@ func (c *Claims) account(err error) {
 	}
 }
 
-// resolve adds to l the devices that its claims are, as far as that is known, and returns how
+// resolve adds to l the known devices of its claims, and returns how
 // many are not.
 func (c *Claims) resolve(l *listed) (unread int) {
 	wanted := make([]claim, len(l.claims))

@@ -1,5 +1,5 @@
-// Package kube asks a Kubernetes cluster who holds the GPUs: what the pods that a source
-// names belong to.
+// Package kube asks a Kubernetes cluster which pods hold the GPUs, and which workloads own
+// the pods.
 package kube
 
 import (
@@ -24,13 +24,13 @@ const (
 	RequestTimeout = 10 * time.Second
 )
 
-// ErrNoCluster is the error of a program that runs in no pod and was told of no cluster.
+// ErrNoCluster is the error of a program that does not run in a pod and has no kubeconfig.
 var ErrNoCluster = errors.New("no Kubernetes cluster is known: the program does not run in a pod with a service account (automountServiceAccountToken), and no kubeconfig is given; " +
 	"name one with --kube.config=FILE")
 
-// Client is the access to one cluster, for all that ask it: they share its connections
-// and its limit of requests. Typed by what the methods of client-go that end in
-// ForConfigAndClient take.
+// Client is the access to one cluster. All its users share its connections
+// and its limit of requests. Its fields are the arguments of client-go's
+// ForConfigAndClient functions.
 type Client struct {
 	Config *rest.Config
 	// HTTP follows no redirect: the credentials are for the API server alone. It has no
@@ -83,9 +83,9 @@ func (b *boundedBody) Read(into []byte) (n int, err error) {
 	return n, err
 }
 
-// NewClient returns the access that the kubeconfig file gives by its current context, or,
-// with "", the one of the pod that the program runs in. It sends nothing. userAgent is
-// what the API server's audit log shows of us.
+// NewClient returns the access by the current context of the kubeconfig file, or,
+// with "", that of the pod that the program runs in. It sends nothing. userAgent is
+// the name in the API server's audit log.
 func NewClient(kubeconfig, userAgent string) (*Client, error) {
 	config, err := access(kubeconfig)
 	if err != nil {

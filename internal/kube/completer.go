@@ -7,13 +7,12 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Completer gives the pods that hold the devices of one source what they belong to, as far
-// as a Resolver knows it. It belongs to the goroutine that reads the source.
+// Completer adds the owners, as a Resolver knows them, to the pods that hold the devices of
+// one source. It belongs to the goroutine that reads the source.
 //
-// What the source itself says that a pod belongs to, after its labels, may be less than
-// the topmost owner: the Job, and not the CronJob. So that an account, which keeps its
-// labels, does not depend on who was faster, it stands only where the Resolver gives no
-// answer; until the answer comes it is withheld.
+// The owner in the source's own labels may not be the topmost: the Job instead of the
+// CronJob. An account keeps its labels, and they must not depend on which answer was faster.
+// So the source's owner is used only if the Resolver has no answer, and withheld until then.
 type Completer struct {
 	resolver   *Resolver
 	generation uint64
@@ -26,7 +25,7 @@ type Completer struct {
 func (r *Resolver) NewCompleter() *Completer { return &Completer{resolver: r} }
 
 // Complete sets Kind and Name of the Frame's allocations. It does not block, and allocates
-// nothing while neither they nor what is known of them change.
+// nothing while neither the allocations nor their owners change.
 func (c *Completer) Complete(f *canonical.Frame) {
 	generation := c.resolver.generation.Load()
 	if f.AllocationSet != c.in || generation != c.generation {

@@ -25,7 +25,7 @@ type right struct {
 const knownDenials = 1024
 
 // denials are the rights that the API server says we do not have. The log tells of each
-// resource once, however many namespaces and objects have it. A right that nobody needs any
+// resource once, however many namespaces and objects have it. A right that is not needed any
 // more is forgotten. It is safe for concurrent use.
 type denials struct {
 	logger *slog.Logger
@@ -82,7 +82,7 @@ func (d *denials) count(of schema.GroupResource) (n int) {
 	return n
 }
 
-// forget forgets the rights that nobody needs any more, as once their pods are gone: what is
+// forget forgets the rights that are no longer needed, as after their pods are gone: what is
 // denied is asked for again sooner than that. The caller holds mu.
 func (d *denials) forget(now time.Time) {
 	maps.DeleteFunc(d.until, func(_ right, until time.Time) bool { return now.Sub(until) > outOfUse })
@@ -118,9 +118,9 @@ func note(r schema.GroupResource, namespace string, namespaces int) canonical.No
 	default:
 		where = fmt.Sprintf(" in %d namespaces, %s among them", namespaces, namespace)
 	}
-	lacks := "what owns them is not known"
+	lacks := "their owners are not known"
 	if r == podsResource.GroupResource() {
-		lacks = "what pods belong to is not known"
+		lacks = "the workloads of pods are not known"
 	}
 	return canonical.Note{
 		Cause:  fmt.Sprintf("the Kubernetes API server denies the right to get %s%s: %s", r, where, lacks),

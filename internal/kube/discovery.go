@@ -23,7 +23,7 @@ const (
 	longestRetry = time.Minute
 )
 
-// DiscoveryOptions say which exporters to look for.
+// DiscoveryOptions select the exporters to look for.
 type DiscoveryOptions struct {
 	Client *Client
 	// Selectors are label selectors; a pod that any of them selects is an exporter's.
@@ -40,8 +40,8 @@ type DiscoveryOptions struct {
 	Changed func([]Exporter)
 }
 
-// Discovery follows the pods that run exporters. While the API server does not answer, those
-// that are known stay.
+// Discovery follows the pods that run exporters. While the API server does not answer, the
+// known ones stay.
 type Discovery struct {
 	opts     DiscoveryOptions
 	watchers []*watcher
@@ -72,7 +72,7 @@ func (c candidate) isNewer(other candidate) bool {
 	return c.told > other.told
 }
 
-// DiscoveryCounts are how discovery goes.
+// DiscoveryCounts are the counts of a discovery.
 type DiscoveryCounts struct {
 	// Exporters are read; Waiting are pods that cannot be, as they do not run; LeftOut are
 	// those beyond DiscoveryOptions.Max.
@@ -107,8 +107,8 @@ func (d *Discovery) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// List lists the exporters once, in the place of Run, and returns them in the order of
-// DiscoveryOptions.Changed. Absent says why there are none, and Notes why there may be more.
+// List lists the exporters once, instead of Run, and returns them in the order of
+// DiscoveryOptions.Changed. Absent says why there are none, and Notes why some may be missing.
 func (d *Discovery) List(ctx context.Context) []Exporter {
 	var all sync.WaitGroup
 	for i, w := range d.watchers {
@@ -207,8 +207,8 @@ func (d *Discovery) put(i int, p *podObject) {
 	d.lists[i][p.Metadata.UID] = candidate{e, runs, version, d.told}
 }
 
-// publish tells of the exporters where they changed. The caller holds mu: nobody is told of
-// two states at a time, or of a later one first.
+// publish reports the exporters if they changed. The caller holds mu, so that states are
+// reported one at a time and in order.
 func (d *Discovery) publish() {
 	pods := map[string]candidate{}
 	for _, list := range d.lists {
@@ -251,20 +251,20 @@ func (d *Discovery) admit(all []Exporter) []Exporter {
 	}
 	leftOut := len(all) - len(d.admitted)
 	if leftOut > 0 && d.counts.LeftOut == 0 {
-		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", "raise kube.discover.max_sources, or run a kpulse-proxy for a part of the nodes each")
+		d.opts.Logger.Warn("too many exporters; some are not read", "left_out", leftOut, "remedy", "raise kube.discover.max_sources, or run several proxies, each for a part of the nodes")
 	}
 	d.counts.LeftOut = leftOut
 	return slices.DeleteFunc(all, func(e Exporter) bool { return !d.admitted[e.UID] })
 }
 
-// Counts returns how it goes.
+// Counts returns the current counts.
 func (d *Discovery) Counts() DiscoveryCounts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.counts
 }
 
-// Notes say why discovery does not go on, if it does not.
+// Notes returns why discovery is stuck, if it is.
 func (d *Discovery) Notes() (notes []canonical.Note) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -272,14 +272,14 @@ func (d *Discovery) Notes() (notes []canonical.Note) {
 		notes = append(notes, canonical.Note{Cause: f.Cause, Remedy: f.Remedy})
 	}
 	if n := d.counts.LeftOut; n > 0 {
-		notes = append(notes, canonical.Note{Cause: fmt.Sprintf("%s not read: there are more than kube.discover.max_sources=%d", are(n, "exporter"), d.opts.Max), Remedy: "raise it, or run a kpulse-proxy for a part of the nodes each"})
+		notes = append(notes, canonical.Note{Cause: fmt.Sprintf("%s not read: there are more than kube.discover.max_sources=%d", are(n, "exporter"), d.opts.Max), Remedy: "raise it, or run several proxies, each for a part of the nodes"})
 	}
 	return notes
 }
 
-// Absent returns why no exporter is read: the API server does not tell of any, or none that
-// there should be runs. It is nil where it is certain that there is none in a whole cluster,
-// as where its pool of GPU nodes was scaled to zero: that is no failure.
+// Absent returns why no exporter is read: the API server lists none, or none of the expected
+// ones runs. It is nil if a whole cluster certainly has none, as after its pool of GPU nodes
+// was scaled to zero: that is not a failure.
 func (d *Discovery) Absent() *canonical.Failure {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -296,7 +296,7 @@ func (d *Discovery) Absent() *canonical.Failure {
 	case d.counts.Waiting > 0:
 		return &canonical.Failure{Kind: "not_read", Cause: fmt.Sprintf("no pod of an exporter runs%s: %s waiting", where, are(d.counts.Waiting, "pod")), Remedy: "see why: kubectl describe pods"}
 	case d.opts.Node != "":
-		return &canonical.Failure{Kind: "not_read", Cause: "there is no pod of an exporter" + where, Remedy: "see why the exporter's DaemonSet has none there, and that --kube.discover selects its label"}
+		return &canonical.Failure{Kind: "not_read", Cause: "there is no pod of an exporter" + where, Remedy: "see why the exporter's DaemonSet has none there, and check that --kube.discover selects its label"}
 	}
 	return nil
 }
@@ -340,7 +340,7 @@ func (d *Discovery) failure() *canonical.Failure {
 			}
 			return &canonical.Failure{Kind: "denied", Cause: "the Kubernetes API server denies the right to list and watch " + d.where() + ": " + status.message, Remedy: remedy}
 		case is && status.code == http.StatusUnauthorized:
-			return &canonical.Failure{Kind: "unauthorized", Cause: "the Kubernetes API server does not accept our credentials: " + status.message,
+			return &canonical.Failure{Kind: "unauthorized", Cause: "the Kubernetes API server does not accept the proxy's credentials: " + status.message,
 				Remedy: "see the pod's service account, or --kube.config"}
 		}
 		if errors.Is(err, errCut) {

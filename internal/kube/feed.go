@@ -8,7 +8,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// FeedOptions are what is particular to one source.
+// FeedOptions are the options of one source.
 type FeedOptions struct {
 	// Mine reports whether a board that is named by an index alone is of this machine; nil
 	// is none.
@@ -21,13 +21,13 @@ type FeedOptions struct {
 	Limit int
 }
 
-// Feed adds what the kubelet says to the allocations of one source. Attribute belongs to
+// Feed adds the kubelet's answer to the allocations of one source. Attribute belongs to
 // the goroutine that reads the source.
 //
-// The source goes before: where it names pods of a device, the kubelet adds those that share
-// it if it names them all too, and nothing where it does not, for one of the two is late
-// then. Where the source names none, the kubelet's are the device's; and where it names
-// batch jobs, and the kubelet one container, the jobs run in that.
+// The source takes precedence. If it names pods of a device, the kubelet adds the others that
+// share it, provided that it names the source's pods too; otherwise one of the two is late,
+// and nothing is added. If the source names none, the kubelet's pods hold the device. If it
+// names batch jobs and the kubelet one container, the jobs run in that container.
 type Feed struct {
 	opts    FeedOptions
 	kubelet *Kubelet
@@ -69,8 +69,8 @@ func (k *Kubelet) Feed(opts FeedOptions) *Feed {
 	return f
 }
 
-// Attribute completes the AllocationSet of frame by what the kubelet last said. It allocates
-// nothing while neither that nor the set changes.
+// Attribute completes the AllocationSet of frame by the kubelet's last answer. It allocates
+// nothing while neither the answer nor the set changes.
 func (f *Feed) Attribute(frame *canonical.Frame) {
 	set, now := frame.AllocationSet, f.kubelet.current.Load()
 	if set == nil || frame.Topology == nil {

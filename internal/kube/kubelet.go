@@ -57,7 +57,7 @@ type Kubelet struct {
 	failures int // in a row
 }
 
-// answer is what the kubelet said. Nobody writes to it.
+// answer is an answer of the kubelet. It is never written to.
 type answer struct {
 	// holds are in the order in which they appeared, each once.
 	holds []hold
@@ -68,7 +68,7 @@ type answer struct {
 // kubeletCounts are totals since the start, and gauges of the latest answer.
 type kubeletCounts struct{ asked, failed, unread atomic.Uint64 }
 
-// KubeletCounts are how asking the kubelet went.
+// KubeletCounts are the counts of requests to the kubelet.
 type KubeletCounts struct {
 	// Asked counts all questions, Failed those without an answer; ClaimsAsked and
 	// ClaimsFailed those for the devices of claims.
@@ -178,7 +178,7 @@ func (k *Kubelet) fail(err error) {
 	if k.current.Load() == nobody {
 		cause = "no pods from the kubelet: " + cause
 	} else {
-		cause = "the pods of the kubelet are those of its last answer: " + cause
+		cause = "the pods are those of the kubelet's last answer: " + cause
 	}
 	k.note(&canonical.Note{Cause: cause, Remedy: remedy})
 }
@@ -192,7 +192,7 @@ func (k *Kubelet) note(n *canonical.Note) {
 	k.notes.Store(&[]canonical.Note{*n})
 }
 
-// Notes are what is amiss now.
+// Notes returns the present problems.
 func (k *Kubelet) Notes() (all []canonical.Note) {
 	if notes := k.notes.Load(); notes != nil {
 		all = append(all, *notes...)
@@ -205,7 +205,7 @@ func (k *Kubelet) Notes() (all []canonical.Note) {
 	return all
 }
 
-// Counts returns how asking went until now.
+// Counts returns the counts until now.
 func (k *Kubelet) Counts() KubeletCounts {
 	c := KubeletCounts{Asked: k.counts.asked.Load(), Failed: k.counts.failed.Load(), Unread: int(k.counts.unread.Load())}
 	if claims := k.opts.Claims; claims != nil {

@@ -120,7 +120,7 @@ func TestLastAnswerHolds(t *testing.T) {
 		k.kubelet.fail(fmt.Errorf("cause; remedy"))
 	}
 	notes := k.kubelet.Notes()
-	if k.kubelet.names() != "p" || len(notes) != 1 || notes[0].Cause != "the pods of the kubelet are those of its last answer: cause" || notes[0].Remedy != "remedy" {
+	if k.kubelet.names() != "p" || len(notes) != 1 || notes[0].Cause != "the pods are those of the kubelet's last answer: cause" || notes[0].Remedy != "remedy" {
 		t.Errorf("pods %q, notes %q", k.kubelet.names(), notes)
 	}
 	k.kubelet.fail(fmt.Errorf("cause; remedy"))

@@ -7,9 +7,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LogTo has the log of Kubernetes' own packages, which is one for the whole program and
-// says much, written at level debug. What matters comes as an error, and is logged by
-// whoever gets it.
+// LogTo writes the log of Kubernetes' own packages, which is global and verbose, at level
+// debug. What matters is returned as an error, and logged by the caller.
 func LogTo(logger *slog.Logger) {
 	klog.SetSlogLogger(slog.New(debugging{logger.Handler()}))
 }

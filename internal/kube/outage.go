@@ -119,7 +119,7 @@ func (o *outage) notes() []canonical.Note {
 
 func (o *outage) note() canonical.Note {
 	return canonical.Note{
-		Cause:  "the Kubernetes API server does not answer as it should, so that what new pods belong to is not known: " + o.cause,
+		Cause:  "the Kubernetes API server does not answer correctly, so that the workloads of new pods are not known: " + o.cause,
 		Remedy: "see that this machine reaches it (network policies, --kube.config), and that the credentials hold",
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Owner is what a pod belongs to: the topmost in the chain of the controllers that own
-// it, such as CronJob and nightly, or Pod and its own name where nothing does.
+// Owner is the workload of a pod: the topmost in the chain of the controllers that own
+// it, such as CronJob and nightly, or Pod and its own name if it has no controller.
 type Owner struct{ Kind, Name string }
 
 // Pod names a pod.
@@ -37,8 +37,8 @@ const (
 	denialLife = 15 * time.Second
 )
 
-// Why an object cannot be had though the API server answers. Every other error means that
-// it does not answer as it should.
+// Why an object is not available although the API server answers. Every other error means
+// that it does not answer correctly.
 var (
 	errAbsent  = errors.New("there is no such object")
 	errDenied  = errors.New("the API server denies it")
@@ -102,11 +102,11 @@ func newCluster(client *Client, labels []WorkloadLabel, in obstacles) (*cluster,
 	}, nil
 }
 
-// ownerOf returns what a pod belongs to. sure is false where the chain of owners could not
-// be followed to its end: the last that is known then stands. The error is errAbsent or
-// errDenied if that is what the API server says of the pod, and errTroubled if it fails at a
-// kind of owner: no owner stands then, since the next answer would replace it. Every other
-// one means that it does not answer as it should.
+// ownerOf returns the owner of a pod. sure is false if the chain of owners could not
+// be followed to its end: the last known owner is then used. The error is errAbsent or
+// errDenied if the API server answers so for the pod, and errTroubled if it fails for a
+// kind of owner: no owner is used then, since the next answer would replace it. Every other
+// error means that it does not answer correctly.
 func (c *cluster) ownerOf(ctx context.Context, pod Pod) (owner Owner, sure bool, err error) {
 	if validation.IsDNS1123Label(pod.Namespace) != nil || validation.IsDNS1123Subdomain(pod.Name) != nil {
 		return Owner{}, false, errAbsent // and no path to ask for

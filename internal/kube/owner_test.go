@@ -289,7 +289,7 @@ func TestDenials(t *testing.T) {
 	}
 	notes := c.denials.notes()
 	want := `{apiGroups: ["batch"], resources: [jobs], verbs: [get]}`
-	if len(notes) != 2 || !strings.Contains(notes[0].Cause, "pods in namespace o: what pods belong to") || !strings.HasSuffix(notes[1].Remedy, want) {
+	if len(notes) != 2 || !strings.Contains(notes[0].Cause, "pods in namespace o: the workloads of pods") || !strings.HasSuffix(notes[1].Remedy, want) {
 		t.Errorf("notes %q", notes)
 	}
 	if got := strings.Count(log.String(), "level=WARN"); got != 2 {

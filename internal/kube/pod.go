@@ -17,7 +17,7 @@ import (
 const DefaultSelector = "app.kubernetes.io/name=dcgm-exporter or app=nvidia-dcgm-exporter"
 
 // ParseSelector returns the label selectors of Kubernetes in text, which are separated by
-// " or ": it selects what any of them does.
+// " or ": text selects what any of them selects.
 func ParseSelector(text string) (selectors []string, err error) {
 	for one := range strings.SplitSeq(text, " or ") {
 		one = strings.TrimSpace(one)
@@ -33,8 +33,8 @@ func ParseSelector(text string) (selectors []string, err error) {
 	return selectors, nil
 }
 
-// ParsePort returns why text is neither the name nor the number of a container's port; ""
-// is fine.
+// ParsePort fails if text is neither the name nor the number of a container's port; ""
+// is valid.
 func ParsePort(text string) error {
 	if n, err := strconv.ParseUint(text, 10, 16); text == "" || err == nil && n > 0 || len(validation.IsValidPortName(text)) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (p *podObject) port(wanted string) uint16 {
 	return defaultPort
 }
 
-// CheckNamespace returns why text cannot be the name of a namespace; "" is fine.
+// CheckNamespace fails if text cannot be the name of a namespace; "" is valid.
 func CheckNamespace(text string) error {
 	if text == "" || len(validation.IsDNS1123Label(text)) == 0 {
 		return nil

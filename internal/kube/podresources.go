@@ -45,7 +45,7 @@ type claimed struct {
 // poolDevice is the name of a device among the ResourceSlices of a node.
 type poolDevice struct{ driver, pool, device string }
 
-// listed is what the kubelet says of the node's containers.
+// listed is the kubelet's list of the node's containers.
 type listed struct {
 	holds  []hold
 	claims []claimed
@@ -83,8 +83,8 @@ func list(ctx context.Context, socket string) (listed, error) {
 	return l, nil
 }
 
-// AskKubelet asks the kubelet that serves at socket once, and returns why it does not say who
-// has which device, nil if it does. The error ends in what to do.
+// AskKubelet asks the kubelet at socket once, and fails if it does not list the holders of
+// devices. The error ends with the remedy.
 func AskKubelet(ctx context.Context, socket string) error {
 	_, err := list(ctx, socket)
 	return err
@@ -127,7 +127,7 @@ func explain(socket string, err, dialed error) error {
 	case code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded):
 		cause, remedy = "the kubelet did not answer in time", "see whether it hangs: journalctl -u kubelet"
 	case code == codes.Unimplemented:
-		cause, remedy = "the kubelet does not serve the v1 API of pod resources", "it takes Kubernetes 1.20 or later; see that the socket is the kubelet's"
+		cause, remedy = "the kubelet does not serve the v1 API of pod resources", "Kubernetes 1.20 or later is needed; see that the socket is the kubelet's"
 	case code == codes.ResourceExhausted:
 		cause = fmt.Sprintf("the kubelet refuses, or answers with more than %d MiB: %s", maxAnswer>>20, cause)
 	}

@@ -27,13 +27,13 @@ const (
 	// one that may be incomplete. The old one stands meanwhile.
 	lookAgain     = 10 * time.Minute
 	lookAgainSoon = time.Minute
-	// outOfUse is how long nobody asks for a pod until its answer counts no more: its source
+	// outOfUse is the time without a request for a pod after which its answer expires: its source
 	// was not read for so long, and another pod may have come by that name. It is that of a
 	// source that is stale.
 	outOfUse = 5 * time.Minute
 )
 
-// ResolverOptions are what a Resolver is made of.
+// ResolverOptions configure a Resolver.
 type ResolverOptions struct {
 	Client *Client
 	// Labels name workloads before owners do, the first first.
@@ -41,7 +41,7 @@ type ResolverOptions struct {
 	Logger *slog.Logger
 }
 
-// Resolver finds what pods belong to, in the background: whoever asks gets what is known
+// Resolver finds the owners of pods in the background: a caller gets what is known
 // by then. It is safe for concurrent use.
 type Resolver struct {
 	// lookUp is cluster.ownerOf.
@@ -181,7 +181,7 @@ func (r *Resolver) resolve(ctx context.Context, pod Pod) {
 	changed := r.outage.answered()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Where the pod was forgotten meanwhile, nobody asks any more.
+	// If the pod was forgotten meanwhile, no source asks for it any more.
 	if e, ok := r.pods.byKey[pod]; ok {
 		e := e.Value.(*kept[Pod, *entry]).value
 		if err != nil {
@@ -272,7 +272,7 @@ func (r *Resolver) leave(pod Pod, by *Completer, now time.Time) {
 	}
 }
 
-// Notes are what is amiss, with what to do.
+// Notes returns the present problems, with remedies.
 func (r *Resolver) Notes() []canonical.Note {
 	return slices.Concat(r.outage.notes(), r.denials.notes(), r.troubles.notes())
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Access is something to be done to the objects of a resource, in all namespaces if
+// Access is a verb on the objects of a resource, in all namespaces if
 // Namespace is "".
 type Access struct{ Verb, Group, Resource, Namespace string }
 
@@ -26,7 +26,7 @@ func (a Access) String() string {
 // review is answered and not kept.
 const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
-// Denied returns which of all the API server would not let us do.
+// Denied returns those of all that the API server denies.
 func (c *Client) Denied(ctx context.Context, all []Access) (denied []Access, err error) {
 	web, err := rest.UnversionedRESTClientForConfigAndClient(metadata.ConfigFor(c.Config), c.HTTP)
 	if err != nil {
@@ -42,11 +42,11 @@ func (c *Client) Denied(ctx context.Context, all []Access) (denied []Access, err
 		}
 		answer, err := web.Post().AbsPath(reviews).SetHeader("Accept", "application/json").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
 		if err != nil {
-			return nil, fmt.Errorf("cannot get our rights from the Kubernetes API server: %w; check that it is reachable and that the service account's token is valid", err)
+			return nil, fmt.Errorf("cannot get the proxy's rights from the Kubernetes API server: %w; check that it is reachable and that the service account's token is valid", err)
 		}
 		var review struct{ Status struct{ Allowed bool } }
 		if err := json.Unmarshal(answer, &review); err != nil {
-			return nil, fmt.Errorf("the Kubernetes API server answers with no review: %w; see what answers at %s", err, c.Config.Host)
+			return nil, fmt.Errorf("the Kubernetes API server does not answer with a review: %w; see what answers at %s", err, c.Config.Host)
 		}
 		if !review.Status.Allowed {
 			denied = append(denied, a)

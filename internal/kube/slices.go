@@ -126,7 +126,7 @@ func (a *resourceAPI) slices(ctx context.Context, node string) (all []resourceSl
 			return all, err
 		}
 	}
-	return nil, errors.New("the Kubernetes API server has no ResourceSlices; dynamic resource allocation takes Kubernetes 1.32 or later")
+	return nil, errors.New("the Kubernetes API server has no ResourceSlices; dynamic resource allocation needs Kubernetes 1.32 or later")
 }
 
 func (a *resourceAPI) slicesOf(ctx context.Context, version, node string) (all []resourceSlice, err error) {

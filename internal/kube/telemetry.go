@@ -18,7 +18,7 @@ var resultWords = [results]string{"found", "absent", "denied", "failed", "droppe
 // Results are the words by which Counts.Lookups are indexed.
 func Results() []string { return resultWords[:] }
 
-// Counts are what a Resolver tells of itself.
+// Counts are the counts of a Resolver.
 type Counts struct {
 	// Lookups are those that ended, by Results: found; absent, there being no such pod;
 	// denied by the API server; failed, as it did not answer; dropped, because too many
@@ -28,7 +28,7 @@ type Counts struct {
 	InFlight, Queued, Pods int
 }
 
-// Counts returns the counts of now.
+// Counts returns the current counts.
 func (r *Resolver) Counts() Counts {
 	var c Counts
 	for i := range c.Lookups {

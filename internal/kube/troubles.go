@@ -20,11 +20,11 @@ import (
 
 // errTroubled is that the API server, which has just answered for a pod, fails at a kind of
 // owner: its conversion webhook is broken, or the server that the kind is of is down.
-var errTroubled = errors.New("the API server fails at this kind")
+var errTroubled = errors.New("the API server fails for this kind")
 
 // troubles are the kinds at which the API server fails. Each is asked for again after a
 // pause, which doubles from one failure to the next; the log tells of the beginning and of
-// the end. A kind that nobody asks about any more is forgotten. They are safe for concurrent
+// the end. A kind that is no longer asked for is forgotten. They are safe for concurrent
 // use.
 type troubles struct {
 	logger *slog.Logger
@@ -104,7 +104,7 @@ func isOfKind(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 }
 
-// forget forgets the kinds that nobody asks about any more, as once their pods are gone: a pod
+// forget forgets the kinds that are no longer asked for, as after their pods are gone: a pod
 // whose owner is not known is looked up again sooner than that. The caller holds mu.
 func (t *troubles) forget(now time.Time) {
 	maps.DeleteFunc(t.byKind, func(_ schema.GroupKind, one *trouble) bool { return now.Sub(one.asked) > outOfUse })
@@ -124,7 +124,7 @@ func (t *troubles) notes() (notes []canonical.Note) {
 
 func troubleNote(kind schema.GroupKind, cause string) canonical.Note {
 	return canonical.Note{
-		Cause:  "the Kubernetes API server fails at objects of kind " + kind.String() + ", so that what owns them is not known: " + cause,
+		Cause:  "the Kubernetes API server fails for objects of kind " + kind.String() + ", so that their owners are not known: " + cause,
 		Remedy: "see whether kubectl get " + kind.String() + " -A answers: the conversion webhook of its CustomResourceDefinition may be broken, or its APIService unavailable",
 	}
 }

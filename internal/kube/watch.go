@@ -39,7 +39,7 @@ const (
 )
 
 // errGone is that the API server has forgotten what we know: it must be listed again.
-var errGone = errors.New("what is known of the pods is too old to go on from")
+var errGone = errors.New("the known state of the pods is too old to continue from")
 
 // errCut is that a watch ended before its time. What the next request gives says whether
 // anything is amiss, unless that is cut at once too.
@@ -134,7 +134,7 @@ func (w *watcher) list(ctx context.Context) error {
 			break
 		}
 		if pages == maxPages {
-			return fmt.Errorf("its list of pods has no end in %d pages", pages)
+			return fmt.Errorf("its list of pods does not end within %d pages", pages)
 		}
 	}
 	w.replace(pods)

@@ -26,7 +26,7 @@ func (p *Pipeline) Events(dst []canonical.Event) []canonical.Event {
 	return p.events.AppendTo(dst)
 }
 
-// Resolve takes the fatal XIDs of the board of a UUID for dealt with, from the next
+// Resolve marks the fatal XIDs of the board with a UUID as resolved, from the next
 // reading on. It reports whether the source knows the board, and whether there were any.
 func (p *Pipeline) Resolve(uuid string) (known, resolved bool) {
 	state, _ := p.Status()

@@ -85,8 +85,8 @@ func (p *Pipeline) gaveWay(after time.Duration) *canonical.Failure {
 
 // crowded adds to a failure that other sources were read at the time.
 func crowded(f *canonical.Failure) *canonical.Failure {
-	f.Cause += fmt.Sprintf(", in which others had their turn too: %d sources are read at a time", MaxReads)
-	f.Remedy = "find out why so many exporters are slow, or have fewer read by one kpulse-proxy"
+	f.Cause += fmt.Sprintf(", which it shared with others: %d sources are read at a time", MaxReads)
+	f.Remedy = "find out why so many exporters are slow, or have one kpulse-proxy read fewer"
 	return f
 }
 
@@ -143,14 +143,14 @@ func (p *Pipeline) stale(now time.Time) *canonical.Failure {
 	if p.caps.Kind == source.Scraped {
 		return &canonical.Failure{
 			Kind:   kindStale,
-			Cause:  fmt.Sprintf("%s was last read %s ago, and nobody has scraped since", p.Name(), age),
+			Cause:  fmt.Sprintf("%s was last read %s ago, and there was no scrape since", p.Name(), age),
 			Remedy: "scrape /metrics, or have it read between scrapes too: --poll=15s",
 		}
 	}
 	return &canonical.Failure{
 		Kind:   kindStale,
 		Cause:  fmt.Sprintf("%s has been silent for %s", p.Name(), age),
-		Remedy: "see the log and the landing page for what its streams say",
+		Remedy: "see the log and the landing page for the errors of its streams",
 	}
 }
 
@@ -171,7 +171,7 @@ func (p *Pipeline) miss(failure *canonical.Failure) {
 	p.late = failure
 }
 
-// inTime records that nobody ran out of time for a reading. The caller holds mu.
+// inTime records that no scrape ran out of time for a reading. The caller holds mu.
 func (p *Pipeline) inTime() {
 	if p.late != nil {
 		p.opts.Logger.Info("scrapes are answered in time again", "reads", p.Name())
@@ -204,7 +204,7 @@ func (p *Pipeline) logReading(s *canonical.Source) {
 		p.opts.Logger.Warn("a label is longer than allowed", "reads", s.Name, "cause", p.notedLabel.Cause, "remedy", p.notedLabel.Remedy)
 	}
 	if s.DroppedAllocations > 0 && p.state.DroppedAllocations == 0 {
-		p.opts.Logger.Warn("more pods or jobs hold GPUs than are kept account of", "reads", s.Name, "left_out", s.DroppedAllocations,
+		p.opts.Logger.Warn("more pods or jobs hold GPUs than the proxy keeps counters for", "reads", s.Name, "left_out", s.DroppedAllocations,
 			"remedy", "raise --series-limit; see kpulse_source_dropped_allocations_total")
 	}
 }
@@ -237,7 +237,7 @@ type words struct{ slow, noGPU string }
 func (p *Pipeline) words() words {
 	if p.caps.Kind == source.Streamed {
 		return words{
-			slow:  "see the log and the landing page for what its streams say, or wait a little longer",
+			slow:  "see the log and the landing page for the errors of its streams, or wait a little longer",
 			noGPU: "check that the source sees the node's GPUs: nvidia-smi, dcgmi discovery -l",
 		}
 	}

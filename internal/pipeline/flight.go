@@ -15,7 +15,7 @@ const maxFlights = 4
 
 // flight is one read of a scraped source, shared by all scrapes that ask while it is
 // under way. It belongs to none of them: it lives while somebody waits for it, and at
-// most Options.Timeout from its start, which nobody puts off. x/sync/singleflight knows
+// most Options.Timeout from its start, which is never extended. x/sync/singleflight knows
 // neither deadlines nor waiters that leave.
 type flight struct {
 	begun  time.Time
@@ -25,7 +25,7 @@ type flight struct {
 	// Guarded by Pipeline.mu.
 	waiters int
 	missed  int  // waiters that ran out of time
-	over    bool // it has an outcome, or nobody waits for one
+	over    bool // it has an outcome, or no caller waits for one
 
 	// Set when done is closed; each waiter holds a reference to result.
 	done    chan struct{}

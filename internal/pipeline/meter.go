@@ -3,7 +3,7 @@ package pipeline
 import "time"
 
 // maxScrapedGap is the longest time that one reading of a scraped source stands
-// for, and maxStreamedGap the same of a stream, in periods. What is beyond was not
+// for, and maxStreamedGap the same of a stream, in periods. Time beyond them is not
 // observed.
 const (
 	maxScrapedGap  = scrapedStaleAfter

@@ -17,24 +17,24 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/translate"
 )
 
-// Options say what a Pipeline reads and how often.
+// Options set what a Pipeline reads and how often.
 type Options struct {
 	Source     source.Source
 	Translator *translate.Translator
 	Judge      *compute.Judge
 	Logger     *slog.Logger
-	// Host reads the machine that we run on; nil is not at all. It is used where
+	// Host reads this machine; nil reads nothing. It is used if
 	// the source is local, from one goroutine, at most once a second. Nothing waits
 	// for a call that hangs.
 	Host func() canonical.Host
 
-	// Attribute completes who holds the devices of a Frame, through its Reattribute; nil is
+	// Attribute completes the holders of a Frame's devices, through its Reattribute; nil adds
 	// nothing. It is called with each reading by the goroutine that reads, must not block,
 	// and must not write to the AllocationSet that it finds.
 	Attribute func(*canonical.Frame)
-	// XIDEvents appends to the XIDEvents of a Frame, whose devices are known, what the
-	// kernel's log says of them since it was called before, and to its XIDs of which it
-	// would; nil is nothing. It is called with each reading, by the goroutine that reads.
+	// XIDEvents appends to the XIDEvents of a Frame, whose devices are known, their XIDs in
+	// the kernel's log since the previous call, and to its XIDs the devices that the log
+	// covers; nil adds nothing. It is called with each reading, by the goroutine that reads.
 	XIDEvents func(*canonical.Frame)
 
 	// MinInterval is the age up to which a reading of a scraped source serves
@@ -43,22 +43,22 @@ type Options struct {
 	// Poll is how long a scraped source may go unread before the pipeline reads
 	// it by itself; 0 leaves it to the scrapers.
 	Poll time.Duration
-	// Timeout bounds each read of a scraped source, whatever the scrapers' deadlines.
+	// Timeout limits each read of a scraped source, regardless of the scrapers' deadlines.
 	Timeout time.Duration
-	// Turns is when a scraped source may be read, where there are others; nil is whenever
-	// it is to be.
+	// Turns says when a scraped source may be read if there are others; nil is at any
+	// time.
 	Turns *Turns
-	// NotGiven names what the user wants passed on and the source cannot give.
+	// NotGiven names what the user wants passed on but the source cannot give.
 	NotGiven []string
 	// Observer is called with the outcome of every read; nil is none.
 	Observer Observer
 }
 
-// Observer receives every reading, not just those that somebody asked for.
+// Observer receives every reading, not only those that a scrape asked for.
 type Observer interface {
 	// Observe is called with each good reading once it is published, by one goroutine
 	// at a time: the source is not read again before it returns. It must not write to
-	// the snapshot. Where it returns true, the snapshot stays valid until it calls
+	// the snapshot. If it returns true, the snapshot stays valid until it calls
 	// Release on the lease, which it must do once.
 	Observe(s *canonical.Snapshot, lease interface{ Release() }) bool
 	// Failed is called when a scraped source could not be read at an instant. It may
@@ -129,20 +129,20 @@ type settings struct {
 	judge      *compute.Judge
 }
 
-// Change has readings from the next one on judged by judge, which continues from the
-// state of the one before, and translated by translator unless that is nil. Neither
-// may be in use elsewhere, then or later.
+// Change makes judge judge the next readings, continuing from the state of the present
+// judge, and translator translate them unless it is nil. Neither may be in use elsewhere,
+// then or later.
 func (p *Pipeline) Change(judge *compute.Judge, translator *translate.Translator) {
 	p.settings.Store(&settings{translator, judge})
 }
 
-// Remains are what is known of devices that are read no longer: health, accounts and events.
+// Remains are the state of devices that are no longer read: health, accounts and events.
 type Remains struct {
 	judge  *compute.Judge
 	events []canonical.Event
 }
 
-// Leave returns what p knows once its Run has returned, which is then not p's any more.
+// Leave returns the state of p after its Run has returned. p must not be used any more.
 func (p *Pipeline) Leave() *Remains {
 	p.judging.Lock()
 	defer p.judging.Unlock()
@@ -151,8 +151,8 @@ func (p *Pipeline) Leave() *Remains {
 	return &Remains{p.opts.Judge, p.Events(nil)}
 }
 
-// Resume has p, which has read nothing yet, go on from what another pipeline left of the
-// same devices, as where they are read at another address from now on. It takes r.
+// Resume makes p, which has read nothing yet, continue from the state that another pipeline
+// left for the same devices, for example if their address changed. It takes ownership of r.
 func (p *Pipeline) Resume(r *Remains) {
 	p.opts.Judge.Resume(r.judge)
 	p.events.Add(r.events...)
@@ -217,10 +217,10 @@ func New(opts Options) *Pipeline {
 // Name returns the source's name.
 func (p *Pipeline) Name() string { return p.opts.Source.Name() }
 
-// Run reads until ctx ends or the source has come to its end, which gives
-// io.EOF, and then closes the source. Reads under way fail. A source that is a
-// source.Checker and says that it cannot be read is not: Run returns that, and so
-// do all further reads.
+// Run reads until ctx ends or the source has ended, which gives
+// io.EOF, and then closes the source. Reads under way fail. If the source is a
+// source.Checker and its check fails, it is not read: Run and all further reads return
+// that error.
 func (p *Pipeline) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.opts.Source.Close()) }()
 	defer p.stop()
@@ -248,9 +248,9 @@ func (p *Pipeline) stop() {
 	}
 }
 
-// Glance has see look at frame and verdicts of the last good reading, however old that is,
-// without reading anything; not where there was none. They are not to be kept, and nothing
-// else of the snapshot may be read: while see runs, no reading is judged.
+// Glance calls see with frame and verdicts of the last good reading, of any age, without
+// reading anything; it does nothing if there was none. see must not keep them, nor read
+// anything else of the snapshot. While see runs, no reading is judged.
 func (p *Pipeline) Glance(see func(*canonical.Snapshot)) {
 	p.judging.Lock()
 	defer p.judging.Unlock()

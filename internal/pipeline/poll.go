@@ -9,9 +9,9 @@ import (
 // reading is reused and no read is due to begin, from spinning.
 const leastPause = 100 * time.Millisecond
 
-// poll reads the source at once, and then whenever nobody did for the poll
+// poll reads the source at once, and then whenever it was not read for the poll
 // interval, until ctx ends. Until the first good reading it tries more often: an
-// exporter that starts beside us is only just coming up.
+// exporter that starts together with the proxy needs a moment.
 func (p *Pipeline) poll(ctx context.Context) {
 	if p.opts.Poll <= 0 {
 		<-ctx.Done()
@@ -33,7 +33,8 @@ func (p *Pipeline) poll(ctx context.Context) {
 }
 
 // due is how long the source may still go unread. While the observer takes its time
-// it is not due: a read that waits for that would fail, and seem to be its fault.
+// it is not due: a read that waits for the observer would fail, and the source would seem to
+// be at fault.
 func (p *Pipeline) due() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -68,7 +68,7 @@ func (p *Pipeline) readTick(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return err
 	case errors.Is(err, io.EOF):
-		p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.Name() + " has come to its end", Remedy: "start it again, or play it in a loop"})
+		p.fail(&canonical.Failure{Kind: kindEnded, Cause: p.Name() + " has ended", Remedy: "start it again, or play it in a loop"})
 	default:
 		p.fail(failureOf(err))
 	}

@@ -14,9 +14,9 @@ const MaxReads = 15
 // leastShare is the shortest time that a read is sure of, however many wait.
 const leastShare = 200 * time.Millisecond
 
-// Turns bounds how many sources are read at a time. Who comes first is read first. A read
+// Turns limits how many sources are read at a time, first come, first served. A read
 // that has had its share of the time gives way to one that waits, and may wait for another
-// turn, so that sources that hang keep none of the others from being read; while nobody waits
+// turn, so that sources that hang do not keep others from being read. While no read waits,
 // it may take as long as it is allowed to. It is safe for concurrent use.
 type Turns struct {
 	mu      sync.Mutex
@@ -38,8 +38,8 @@ type turn struct {
 // NewTurns returns turns for one source.
 func NewTurns() *Turns { return &Turns{most: MaxReads, share: time.Hour} }
 
-// Share has all of so many sources get their turn within a time even where each of them
-// hangs, as far as each gets some.
+// Share sets the share of a read so that all of that many sources get a turn within a time
+// even if each of them hangs. A share has a lower limit.
 func (t *Turns) Share(sources int, within time.Duration) {
 	rounds := max(1, (sources+t.most-1)/t.most)
 	t.mu.Lock()

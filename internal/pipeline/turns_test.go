@@ -121,7 +121,7 @@ func TestWaitingInVainIsNoFaultOfTheSource(t *testing.T) {
 		if _, err := read(p, 9*time.Second); err == nil || !strings.Contains(err.Error(), "15 sources are read at a time") {
 			t.Errorf("late for the scrape: %v", err)
 		}
-		if _, err := read(p, 2*time.Minute); err == nil || !strings.Contains(err.Error(), "--source.timeout, in which others had their turn too: 15 sources are read at a time") {
+		if _, err := read(p, 2*time.Minute); err == nil || !strings.Contains(err.Error(), "--source.timeout, which it shared with others: 15 sources are read at a time") {
 			t.Errorf("overdue: %v", err)
 		}
 	})

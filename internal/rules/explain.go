@@ -88,7 +88,7 @@ func (r *reader) explainRule(rule *rulefmt.Rule, n *yaml.Node, err error) {
 		p := within(n, rule.Expr, all[0].PositionRange)
 		p.Text = all[0].Err.Error()
 		if !strings.Contains(p.Text, "; ") {
-			p.Text = "no PromQL: " + p.Text + "; correct what is marked"
+			p.Text = "no PromQL: " + p.Text + "; correct the marked part"
 		}
 		r.note(p)
 		return
@@ -125,14 +125,14 @@ func within(n *yaml.Node, text string, part posrange.PositionRange) diag.Problem
 
 // wanted is what to write for the types that rulefmt decodes.
 var wanted = map[string]string{
-	"rulefmt.RuleGroups":  "keys are wanted; begin the file with groups:",
-	"[]rulefmt.RuleGroup": "a list is wanted; write - name: before each group",
-	"rulefmt.RuleGroup":   "keys are wanted; write name: and rules:",
-	"[]rulefmt.Rule":      "a list is wanted; write - record: before each rule",
-	"rulefmt.Rule":        "keys are wanted; write record: and expr:",
-	"map[string]string":   "keys are wanted; write each as name: value",
-	"string":              "one value is wanted; write a word, or quote it",
-	"int":                 "a whole number is wanted; write it in digits",
+	"rulefmt.RuleGroups":  "keys are expected; begin the file with groups:",
+	"[]rulefmt.RuleGroup": "a list is expected; write - name: before each group",
+	"rulefmt.RuleGroup":   "keys are expected; write name: and rules:",
+	"[]rulefmt.Rule":      "a list is expected; write - record: before each rule",
+	"rulefmt.Rule":        "keys are expected; write record: and expr:",
+	"map[string]string":   "keys are expected; write each as name: value",
+	"string":              "one value is expected; write a word, or quote it",
+	"int":                 "a whole number is expected; write it in digits",
 }
 
 // explainDecoding notes why the file at root is no rule file, as rulefmt's decoder of

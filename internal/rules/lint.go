@@ -44,7 +44,7 @@ func (r *reader) lintGroup(g *rulefmt.RuleGroup, n *yaml.Node) {
 	r.lintLabels(child(n, "labels"))
 }
 
-// lintLabels notes the names at n that no series of ours can have as labels.
+// lintLabels notes the names at n that cannot be labels of a served series.
 func (r *reader) lintLabels(n *yaml.Node) {
 	if n = resolved(n); n == nil || n.Kind != yaml.MappingNode {
 		return
@@ -52,7 +52,7 @@ func (r *reader) lintLabels(n *yaml.Node) {
 	for i := 0; i < len(n.Content); i += 2 {
 		switch name := n.Content[i].Value; {
 		case name == "" || name == model.MetricNameLabel:
-			r.reject(n.Content[i], "%q can be no label of a rule; remove it", name)
+			r.reject(n.Content[i], "%q cannot be a label of a rule; remove it", name)
 		case !model.LegacyValidation.IsValidLabelName(name):
 			r.doubt(n.Content[i], "%q is not a label name of the text format; use letters, digits and _", name)
 		}
@@ -89,7 +89,7 @@ func (r *reader) lintReach(expr parser.Expr, offset time.Duration, rule *rulefmt
 	}
 	text := fmt.Sprintf("reaches back %s, and the window is %s; shorten it, raise --rules.window", model.Duration(worst.Reach), model.Duration(r.opts.Window))
 	if worst.Reach == Forever {
-		text = "is of a fixed time (@), which no window holds; remove the @"
+		text = "has a fixed time (@), which no window holds; remove the @"
 	}
 	p := within(n, rule.Expr, worst.Vector.PosRange)
 	p.Text = text + ", or let Prometheus evaluate the rule"
@@ -179,7 +179,7 @@ func (l *loader) warnOfOrder(g *Group, rule *Rule, name string, later *Group) {
 		if r.file == g.File {
 			r.findings = append(r.findings, finding{Problem: diag.Problem{
 				File: g.File, Line: rule.Line, Place: placeOf(g.Name, rule.Number, rule.Record, ""), Warning: true,
-				Text: fmt.Sprintf("reads %s, which %s records after it, and so sees what was recorded an evaluation ago; %s", name, where, remedy),
+				Text: fmt.Sprintf("reads %s, which %s records after it, and so sees the result of the evaluation before; %s", name, where, remedy),
 			}})
 		}
 	}

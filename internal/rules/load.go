@@ -15,24 +15,25 @@ import (
 // maxFile is the largest file that is read, in bytes: some twenty thousand rules.
 const maxFile = 4 << 20
 
-// Options are what a rule may be.
+// Options are the limits for rules.
 type Options struct {
 	// Window is how far back rules can see; 0 is no limit.
 	Window time.Duration
-	// Served are the names of the families that we serve, all with
-	// canonical.Prefix: of those with the prefix a rule should select no others.
-	// None is any.
+	// Served are the names of the families that the proxy serves, all with
+	// canonical.Prefix: a rule should select no others with that prefix.
+	// None allows any.
 	Served []string
-	// ForPrometheus is set for files that Prometheus is to evaluate. What works
-	// there and not here then only warns: names that collide with ours or that the
-	// text format has not, a reach beyond the window, an interval below MinInterval.
-	// A series with our prefix that nobody serves is wrong there; here it warns.
+	// ForPrometheus is set for files that Prometheus is to evaluate. Rules that work
+	// there but not in the proxy then only warn: names that collide with the proxy's or
+	// that the text format does not allow, a reach beyond the window, an interval below
+	// MinInterval. A series with the proxy's prefix that the proxy does not serve is an
+	// error there; otherwise it warns.
 	ForPrometheus bool
 }
 
 // Load reads the files that the patterns name, each once. A pattern is a file, or a
 // glob as filepath.Match has it; one that names no file is a problem. The set holds
-// the groups and rules that are right, so it is complete only where the problems do
+// the valid groups and rules, so it is complete only if the problems do
 // not Refuse it; there may be warnings even then.
 func Load(opts Options, patterns ...string) (*Set, diag.Problems) {
 	files, problems := expand(patterns)

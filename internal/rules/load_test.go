@@ -56,7 +56,7 @@ func TestLoad(t *testing.T) {
 		{[]string{"[a"}, nil, nil, `[a: is not a pattern of file names: syntax error in pattern; close the bracket, or put a \ before it`},
 		{[]string{"none.yml", "b.yml"}, []string{"none.yml", "b.yml"}, []string{"b"}, "none.yml: no such file or directory; check the name of the rule file"},
 		{[]string{"dir.yml"}, []string{"dir.yml"}, nil, "dir.yml: is a directory; name a file in it"},
-		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, `bad.rules:1: "1" where a list is wanted; write - name: before each group`},
+		{[]string{"bad.rules", "a.yml"}, []string{"bad.rules", "a.yml"}, []string{"a"}, `bad.rules:1: "1" where a list is expected; write - name: before each group`},
 		{[]string{"empty"}, []string{"empty"}, nil, "empty: warning: holds no group, so nothing is evaluated; begin the file with groups:"},
 		{
 			[]string{"twice.yml", "x*"},

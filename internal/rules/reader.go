@@ -79,9 +79,9 @@ func (r *reader) read(body []byte) {
 // alertsLeftOut is what happens to alerting rules.
 func alertsLeftOut(n int) string {
 	if n == 1 {
-		return "the alerting rule is left out, as alerts are for Prometheus to raise; give it the file"
+		return "the alerting rule is left out: only Prometheus raises alerts; give it the file"
 	}
-	return fmt.Sprintf("%d alerting rules are left out, as alerts are for Prometheus to raise; give it the file", n)
+	return fmt.Sprintf("%d alerting rules are left out: only Prometheus raises alerts; give it the file", n)
 }
 
 // readGroup adds a group to the set if nothing is wrong with the group itself.

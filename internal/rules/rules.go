@@ -1,5 +1,5 @@
-// Package rules reads Prometheus rule files: what is wrong in them, and the
-// recording rules that are right. What evaluates them is not here.
+// Package rules reads Prometheus rule files and returns their mistakes and their valid
+// recording rules. Package engine evaluates them.
 package rules
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Set is what some rule files hold. Nothing changes it once it is loaded.
+// Set is the content of some rule files. It does not change after it is loaded.
 type Set struct {
 	// Files were read, in the order of the patterns and then of their names.
 	Files []string
@@ -19,7 +19,7 @@ type Set struct {
 	Alerts int
 }
 
-// Group is recording rules that are evaluated one after the other, at one time.
+// Group is a group of recording rules, which are evaluated in order and for one instant.
 type Group struct {
 	File string
 	Line int // where the group begins in File, from 1
@@ -36,7 +36,7 @@ type Group struct {
 	Rules []Rule
 }
 
-// Rule records what an expression gives under a name.
+// Rule records the result of an expression under a name.
 type Rule struct {
 	Line   int    // where the rule begins in its file, from 1
 	Number int    // in its group, from 1, alerting rules counted

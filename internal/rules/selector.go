@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Forever is the reach of what is selected at a fixed time: nothing that is kept
-// for a while will do.
+// Forever is the reach of a selector at a fixed time: no window is long
+// enough for it.
 const Forever = time.Duration(math.MaxInt64)
 
 // Selector is series that an expression reads, and how far back.
@@ -21,10 +21,10 @@ type Selector struct {
 	Reach time.Duration
 }
 
-// Selectors returns what expr selects, in its order. Where no range says how old a
-// sample may be, lookback does: Prometheus' is 5m, and 0 gives the reach that is
-// written in the expression. An offset into the future shortens the reach, to 0 at
-// the least.
+// Selectors returns the selectors of expr, in order. For a selector without a range, lookback
+// limits the age of a sample: it is 5m in Prometheus, and 0 gives the reach that is
+// written in the expression. An offset into the future shortens the reach, down to
+// 0.
 func Selectors(expr parser.Expr, lookback time.Duration) []Selector {
 	var selectors []Selector
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {

@@ -7,7 +7,7 @@ import (
 )
 
 // StreamCounts is what a stream has counted and StreamStats has not collected yet. The
-// stream adds to it; only StreamStats reads it, for it resets what it reads.
+// stream adds to it; only StreamStats reads it, because reading resets it.
 type StreamCounts struct {
 	// Period is set before the first tick; with 0 none is ever missed.
 	Period time.Duration
@@ -21,13 +21,13 @@ type StreamCounts struct {
 	told     uint64     // how many since then were told of
 }
 
-// Tick counts a tick that came at an instant.
+// Tick counts a tick that arrived at an instant.
 //
-// Once a stream has given a tick it owes one each period, while it is down and starts
-// again too. Ticks are missed in the gap from one tick to the next, which counts as
-// late only from a quarter of a period before its tick is a whole one late: a gap of g
-// periods has floor(g + 1/4) - 1 of them. So a stream that is a little slower than
-// asked for, or late for once, misses none. The gap that lasts counts as it grows.
+// After its first tick a stream owes one each period, even while it is down or
+// restarts. A gap from one tick to the next of g periods has floor(g + 1/4) - 1 missed
+// ticks: a tick counts as missed when it is three quarters of a period late. So a stream
+// that is slightly slower than requested, or late once, misses none. A lasting gap counts
+// as it grows.
 func (c *StreamCounts) Tick(at time.Time) {
 	c.Ticks.Add(1)
 	c.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// Failure is in one word why a read failed. The words are stable: they appear
+// Failure is the reason of a failed read, in one word. The words are stable: they appear
 // as a label on the proxy's own telemetry.
 type Failure string
 
@@ -35,7 +35,7 @@ var Failures = [...]Failure{
 	HostEngineUnavailable, ExporterCollision, ReservationDenied, ProfilingUnavailable, PermissionDenied,
 }
 
-// Error is a failed read that a human can act on.
+// Error is a failed read, with the cause and a remedy that a person can apply.
 type Error struct {
 	Failure Failure
 	// Cause is one line, lower case: what was tried and what went wrong. It

@@ -23,27 +23,27 @@ func As[T any](src Source) (able T, ok bool) {
 	return able, false
 }
 
-// Checker is what a Source implements that can find before its first Read what no
-// retry is likely to mend.
+// Checker is implemented by a Source that can find, before its first Read, problems that no
+// retry is likely to solve.
 type Checker interface {
-	// Check returns that as an *Error, so that a program may end with it, and nil
-	// where there is none: also where what it asks is slow, or is likely to start. It
+	// Check returns such a problem as an *Error, so that a program can exit with it, else
+	// nil, even if what it asks is slow or likely to start soon. It
 	// returns when ctx ends at the latest. No Read runs at the same time.
 	Check(ctx context.Context) error
 }
 
-// Fetcher is what a scraped Source implements that can be asked again while an earlier
-// request is without an answer. Its Read is Fetch and then Scan.
+// Fetcher is implemented by a scraped Source that can be asked again while an earlier
+// request has no answer yet. Its Read is Fetch and then Scan.
 type Fetcher interface {
 	// Fetch asks the upstream: it sets At, Took, Body and what goes with it, or returns
 	// an error. It may be called from several goroutines at a time, with a Batch each.
 	Fetch(ctx context.Context, b *raw.Batch) error
-	// Scan reads the Body of a Batch. It is called as Read is, and takes the place of
+	// Scan reads the Body of a Batch. It is called like Read, and replaces
 	// it; after an error the Batch is empty.
 	Scan(b *raw.Batch) error
 }
 
-// Versioned is what a Source implements that knows what it reads with.
+// Versioned is implemented by a Source that knows the version of what it reads with.
 type Versioned interface {
 	// Version names it and its version in a few words for people, such as
 	// "dcgmi 4.4.1"; "" while that is not known. It may be called from any
@@ -51,14 +51,14 @@ type Versioned interface {
 	Version() string
 }
 
-// Note is something that is amiss though readings go on: cause and remedy, a line each,
-// as those of an Error.
+// Note is a problem that does not stop the readings: cause and remedy, a line each,
+// like those of an Error.
 type Note struct{ Cause, Remedy string }
 
-// Noted is what a Source implements that can tell of such things.
+// Noted is implemented by a Source that has Notes.
 type Noted interface {
-	// Notes lists what is amiss now. It may be called from any goroutine, and does not
-	// block. While nothing changes the slice is the same, and nobody writes to it.
+	// Notes lists the present problems. It may be called from any goroutine, and does not
+	// block. While nothing changes the slice is the same, and it is never written to.
 	Notes() []Note
 }
 
@@ -84,7 +84,7 @@ const (
 	MPSProcess      ProcessKind = "mps"
 )
 
-// ProcessLister is what a Source implements that knows the processes on its
+// ProcessLister is implemented by a Source that knows the processes on its
 // devices.
 type ProcessLister interface {
 	// Processes lists them in any order. It returns when ctx ends at the latest, and

@@ -1,6 +1,6 @@
-// Package source defines what it takes to be read: the Source interface, the
-// capabilities of a source, and the errors it returns. The sources themselves
-// are the packages below this one.
+// Package source defines the Source interface, the capabilities of a source, and
+// the errors that it returns. The sources themselves are the packages below this
+// one.
 package source
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Kind is who sets the pace.
+// Kind is whether the reader or the source sets the pace.
 type Kind int
 
 const (
@@ -36,13 +36,13 @@ type Caps struct {
 	Kind        Kind
 	Aggregation Aggregation
 	Period      time.Duration // of a stream; 0 where the reader sets the pace
-	Local       bool          // the source reads the machine that we run on
-	Host        string        // the host that the source names itself by, "" if none
+	Local       bool          // the source reads this machine
+	Host        string        // the host name that the source gives, "" if none
 }
 
 // Source is one upstream. Read blocks until a reading is ready or ctx ends, and
 // then fills b, which it empties first; after an error b is empty. A source that
-// has come to its end returns io.EOF. Read is called from one goroutine at a
+// has ended returns io.EOF. Read is called from one goroutine at a
 // time; Close may be called from another and makes a blocked Read return.
 //
 // All Batches handed to one source share a Dict: Read sets b.Dict.

@@ -10,17 +10,17 @@ import (
 type StreamTotals struct {
 	Stream string // label `stream`, such as device or profiling
 	Ticks  uint64 // whole ticks that were read, evicted ones included
-	Missed uint64 // ticks that did not come in their time; see StreamCounts.Tick
+	Missed uint64 // ticks that did not arrive in time; see StreamCounts.Tick
 	// MissedAt is when the last of them was due, the zero Time for none.
 	MissedAt time.Time
 	// Bytes are those that were read; 0 of a stream that is no text.
 	Bytes    uint64
-	Evicted  uint64 // ticks that were dropped for newer ones before anybody read them
-	Restarts uint64 // how often it was started again
-	Failure  *Error // why it does not run, nil while it does or is starting; read-only
+	Evicted  uint64 // ticks that were dropped for newer ones before they were read
+	Restarts uint64 // how often it was restarted
+	Failure  *Error // why it does not run, nil while it runs or starts; read-only
 }
 
-// Streams is what a Source implements that is fed by streams of its own.
+// Streams is implemented by a Source that has streams of its own.
 type Streams interface {
 	// Streams appends the totals of every stream to dst, always in the same
 	// order. It may be called from any goroutine.
@@ -28,7 +28,7 @@ type Streams interface {
 }
 
 // StreamStats keeps the totals of streams over their restarts. Counts move from
-// the stream into the totals, so that none is ever counted twice. Its zero value
+// the stream into the totals, so that none is counted twice. Its zero value
 // is ready for use, from any goroutine.
 type StreamStats struct {
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ type account struct {
 }
 
 // Open registers a stream that starts. It refuses one that is open already, and
-// counts that another open stream adds to. To open a name again after Close is a
+// counts that another open stream adds to. Opening a name again after Close is a
 // restart.
 func (s *StreamStats) Open(stream string, counts *StreamCounts) error {
 	s.mu.Lock()

@@ -3,13 +3,13 @@ package translate
 import "strings"
 
 // With --kubernetes-enable-dra dcgm-exporter looks a MIG device of a claim up by the UUID of
-// its board: in a reading of boards and instances, it is the row of the board that names the
-// pod then, beside the device's own profile and UUID, and that of the instance names nobody.
-// Such a pod holds an instance, and never the board. The rows of instances do not tell their
-// UUIDs, so which one it is is known only where the board has no other of that profile.
+// its board. In a reading of boards and instances, the row of the board then names the pod,
+// with the device's own profile and UUID, and the row of the instance names no pod. Such a
+// pod holds an instance, never the board. The rows of instances have no UUID of their own, so
+// the instance is known only if it is the board's only one with that profile.
 
-// claimedMIG is the MIG device that a workload has by a claim, of which its row tells though
-// it is that of a board; zero is none.
+// claimedMIG is the MIG device that a workload has by a claim, as named in the row of its
+// board; zero is none.
 type claimedMIG struct{ profile, uuid string }
 
 func (c claimedMIG) clone() claimedMIG {

@@ -21,8 +21,8 @@ const (
 	xidTotalFamily  = "DCGM_EXP_XID_ERRORS_TOTAL" // since 4.8.3
 )
 
-// CountedFamilies returns those families. Those of XIDs become the Frame's XIDs, of the
-// others no reading is made.
+// CountedFamilies returns these families. Those of XIDs become the Frame's XIDs; the others
+// give no reading.
 func CountedFamilies() []Counted {
 	return []Counted{
 		{"DCGM_EXP_CLOCK_EVENTS_COUNT", []string{"clock_event", "window_size_in_ms"}},
@@ -34,7 +34,7 @@ func CountedFamilies() []Counted {
 	}
 }
 
-// XIDFamilies returns the names of those that count XIDs, first the one that says more.
+// XIDFamilies returns the names of the families that count XIDs, the more precise one first.
 func XIDFamilies() []string { return []string{xidTotalFamily, xidWindowFamily} }
 
 // isCounted reports whether a family is one that dcgm-exporter counts by itself, those

@@ -181,8 +181,8 @@ var dialect = []Row{
 	{canonical.PCIeLinkWidthMax, Number, false, "PCIMW", []string{"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"}},
 }
 
-// FieldOf returns the reading that a family of this name gives, whichever version
-// of the exporter calls it so.
+// FieldOf returns the reading that a family with this name gives, in any version
+// of the exporter.
 func FieldOf(family string) (canonical.Field, bool) {
 	for i := range dialect {
 		if slices.Contains(dialect[i].Names, family) {

@@ -19,7 +19,7 @@ const (
 	cliqueColumn = "FMCID"
 )
 
-// isCliqueFamily reports whether a family gives cliques, whatever it is called.
+// isCliqueFamily reports whether a family gives cliques, under any of its names.
 func isCliqueFamily(name string) bool { return name == cliqueFamily || name == cliqueColumn }
 
 // cliques are the samples of cliqueFamily that the topology was made of.

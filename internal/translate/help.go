@@ -70,7 +70,7 @@ var exporterHelp = map[string]string{
 	"DCGM_FI_PROF_PCIE_RX_BYTES":      "The rate of data received over the PCIe bus - including both protocol headers and data payloads - in bytes per second.",
 }
 
-// unitWords are what HELP says of a unit.
+// unitWords are the words of a unit in HELP.
 var unitWords = map[Unit]string{
 	Ratio:           " (ratio, 0 to 1)",
 	Percent:         " (in %)",
@@ -89,8 +89,8 @@ var unitWords = map[Unit]string{
 	Number:          "",
 }
 
-// renderedMark ends a HELP text of ours: nobody must take it for the exporter's own words,
-// which are evidence of its version.
+// renderedMark ends a HELP text of kpulse-proxy, so that it is not mistaken for the exporter's
+// text, which is evidence of its version.
 const renderedMark = "; rendered by kpulse-proxy."
 
 // help returns the HELP text of a quantity in v: the exporter's own where that is known.

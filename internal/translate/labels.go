@@ -234,7 +234,7 @@ func (t *Translator) describe(labels []raw.Label) (v variant, long *canonical.No
 	return v, long, true
 }
 
-// deviceOf returns the device of a row, as far as its labels describe it.
+// deviceOf returns the device of a row as its labels describe it.
 func (t *Translator) deviceOf(row *values) canonical.Device {
 	d := canonical.Device{
 		Hostname: cmp.Or(t.nodeName, ownHostname(row[roleHostname])),
@@ -263,7 +263,7 @@ func ownHostname(hostname string) string {
 	return hostname
 }
 
-// roleOf looks a label name up, whatever its case.
+// roleOf looks a label name up, ignoring case.
 func roleOf(name string) (role, bool) {
 	const longest = len("training_kubeflow_org_operator_name")
 	if len(name) > longest {

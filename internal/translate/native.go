@@ -2,7 +2,7 @@ package translate
 
 import "slices"
 
-// Native is how `dcgmi dmon` gives what a family of the exporter says.
+// Native is how `dcgmi dmon` gives the reading of a family of the exporter.
 type Native struct {
 	// Column is the short name by which it heads the numbers, "" where it has none.
 	Column string
@@ -12,8 +12,8 @@ type Native struct {
 	Ambiguous bool
 }
 
-// NativeOf returns how dmon gives a family, in whatever unit. Where the name does not
-// imply the unit, the family's HELP text and the names of all families beside it may tell
+// NativeOf returns how dmon gives a family, in any unit. If the name does not
+// imply the unit, the family's HELP text and the names of the other families may show
 // it.
 func NativeOf(family, help string, beside []string) Native {
 	row := firstRow(func(r *Row) bool { return slices.Contains(r.Names, family) })

@@ -60,7 +60,7 @@ func newQuantities() (list []quantity, ofRow []int) {
 	return list, ofRow
 }
 
-// add takes what a row says of the wordings.
+// add takes the wordings of a row.
 func (q *quantity) add(row *Row) {
 	var modern []string
 	for _, name := range row.Names {
@@ -86,7 +86,7 @@ func (q *quantity) add(row *Row) {
 }
 
 // NamesIn returns the names, sorted, under which Render would give the readings of
-// families in v, but for those that are among the families already.
+// families in v, except those that are already among the families.
 func NamesIn(v Version, families []string) (names []string) {
 	rules, err := newRuleSet(nil)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Render fills dst with the reading that Translate last turned into frame, in the words of
+// Render fills dst with the reading that Translate last turned into frame, under the names of
 // Options.Compat, and reports whether there are any. A row of the source gives a row in
-// each version, so that shares of workloads, instances and jobs stay as they were.
-// Values that Translate drops are left out; what it clamps is the end of its range. While
-// no family or label block is new it allocates nothing.
+// each version, so that shares of workloads, instances and jobs do not change.
+// Values that Translate drops are left out; a value that it clamps is the end of its range.
+// While no family or label block is new, it allocates nothing.
 func (t *Translator) Render(dst *Rendition, frame *canonical.Frame, b *raw.Batch) bool {
 	c := t.compat
 	if c == nil {
@@ -233,7 +233,7 @@ func (c *compat) nameServed(dst *Rendition) {
 }
 
 // Rendered returns the names, sorted, of the families that the latest Rendition has
-// series of. Nobody writes to the slice any more.
+// series of. The slice does not change any more.
 func (t *Translator) Rendered() []string {
 	if t.compat == nil {
 		return nil

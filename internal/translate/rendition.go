@@ -7,9 +7,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// Rendition is one reading in the words of other versions: the families of
+// Rendition is one reading under the names of other versions: the families of
 // Options.Compat that its source does not give itself. A Translator fills it and reuses
-// its memory; from then on until it is filled again, any goroutine may read it. It
+// its memory; until it is filled again, any goroutine may read it. It
 // implements canonical.Families.
 type Rendition struct {
 	families []renderedFamily // of the Translator, never written to
@@ -43,15 +43,15 @@ type run struct {
 	values int
 }
 
-// Len returns how many families there can be, empty ones included. It depends on the
-// program alone: the same number is the same family in all Renditions.
+// Len returns how many families there can be, empty ones included. It depends only on the
+// program: a number means the same family in all Renditions.
 func (r *Rendition) Len() int { return len(r.families) }
 
 // Begun reports whether the text of the source itself has lines of a family.
 func (r *Rendition) Begun(family int) bool { return r.begun[family] }
 
 // AppendFamily appends the series of a family, behind its HELP and TYPE lines if header
-// is set. Of devices that are not shown there are none, and without a series nothing is
+// is set. Devices that are not shown have none, and without a series nothing is
 // appended. It may be called from any goroutine.
 func (r *Rendition) AppendFamily(dst []byte, family int, header bool, shown func(device int) bool) []byte {
 	f := &r.families[family]

@@ -8,8 +8,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/raw"
 )
 
-// Report is what became of one reading beside its Frame. Counts are of this
-// reading alone.
+// Report says what became of the parts of a reading that are not in its Frame. Counts are
+// for this reading only.
 type Report struct {
 	// Dropped counts the samples of known meaning that gave no value, each once
 	// and by reason. A sample that repeats an earlier one counts nowhere.
@@ -27,7 +27,7 @@ type Report struct {
 	DroppedAllocations uint64
 	// UnknownFamilies are the families, sorted, that by their names are the
 	// vendor's, have a sample of a device in this reading, and are in no row.
-	// Nobody writes to the slice any more.
+	// The slice does not change any more.
 	UnknownFamilies []string
 }
 
@@ -59,7 +59,7 @@ func (t *Translator) listUnknown(d *raw.Dict) []string {
 	return t.unknown
 }
 
-// Missing appends to dst those of inputs, in their order, that no device of f
+// Missing appends to dst the inputs, in order, that no device of f
 // gave.
 func Missing(f *canonical.Frame, inputs []canonical.Field, dst []canonical.Field) []canonical.Field {
 	for _, field := range inputs {

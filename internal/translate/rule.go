@@ -115,7 +115,7 @@ func newRuleSet(own []Row) (*ruleSet, error) {
 			rules.util = len(rules.fallbacks)
 		}
 		if err := rules.add(&dialect[i], ofRow[i]); err != nil {
-			return nil, fmt.Errorf("the built-in dialect is broken: %w; please report this", err)
+			return nil, fmt.Errorf("the built-in dialect is broken: %w; report this", err)
 		}
 	}
 	for i := range own {
@@ -161,7 +161,7 @@ func (rules *ruleSet) quantityOf(row *Row) int {
 // checkRow returns what is wrong with a row of the user, nil if nothing.
 func checkRow(row *Row) error {
 	if row.Field >= canonical.NumFields {
-		return fmt.Errorf("there is no reading number %d; name one of ours", row.Field)
+		return fmt.Errorf("there is no reading number %d; name a known one", row.Field)
 	}
 	info := &canonical.Fields[row.Field]
 	u, ok := units[row.Unit]
@@ -169,7 +169,7 @@ func checkRow(row *Row) error {
 		return fmt.Errorf("unit %q of %s is unknown; use one such as %q or %q", row.Unit, info.Name, Percent, Bytes)
 	}
 	if !slices.Contains(u.si, info.Unit) {
-		return fmt.Errorf("%s is in %s, which %q cannot be turned into; correct the unit or the reading", info.Name, info.Unit, row.Unit)
+		return fmt.Errorf("%s is in %s, which %q cannot be converted to; correct the unit or the reading", info.Name, info.Unit, row.Unit)
 	}
 	if row.Column == "" && len(row.Names) == 0 {
 		return fmt.Errorf("no family is named for %s; name one or remove the row", info.Name)

@@ -7,8 +7,8 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Spelling is one way in which sources give a reading, for those who must read
-// it in another language than Go.
+// Spelling is one form in which sources give a reading, for programs that read
+// it in a language other than Go.
 type Spelling struct {
 	// Names of the families, the oldest dialect first.
 	Names []string
@@ -26,12 +26,12 @@ type Spelling struct {
 	PercentOrRatio bool
 }
 
-// Blank is a range of numbers that mean that there is no value: those from From
-// on and below To, which may be infinite.
+// Blank is a range of numbers that mean no value: at or above From
+// and below To, which may be infinite.
 type Blank struct{ From, To float64 }
 
-// Spellings returns the ways in which the dialect gives a field. Those that count
-// only where no other gives a value come last. The caller owns them.
+// Spellings returns the forms in which the dialect gives a field. Those that count
+// only if no other gives a value come last. The caller owns them.
 func Spellings(f canonical.Field) []Spelling {
 	var first, last []Spelling
 	for i := range dialect {

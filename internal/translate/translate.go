@@ -141,12 +141,12 @@ func New(opts Options) (*Translator, error) {
 	return t, nil
 }
 
-// Translate fills dst with the devices and readings of b and rep with what
+// Translate fills dst with the devices and readings of b, and rep with what
 // became of the rest. A device is in dst if b has a sample of it, or of an
 // instance of it, that shows it; a board that is only named is among the Absent of the
-// topology. Of several samples for one reading of a device the first counts. While no device comes, goes or changes, dst.Topology stays the same,
-// and while besides no workload comes or goes, dst.AllocationSet does, in whatever
-// order the samples are.
+// topology. Of several samples for one reading of a device the first counts. While no
+// device comes, goes or changes, dst.Topology stays the same. While no workload comes or
+// goes either, dst.AllocationSet stays the same. The order of the samples does not matter.
 func (t *Translator) Translate(dst *canonical.Frame, b *raw.Batch, rep *Report) {
 	t.learn(b.Dict)
 	var leftOut uint64

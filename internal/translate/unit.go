@@ -6,7 +6,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/canonical"
 )
 
-// Unit is what the numbers of a family are in.
+// Unit is the unit of a family's numbers.
 type Unit string
 
 // The units of the dialects. percentOrRatio is Percent or Ratio, to be found out
@@ -41,8 +41,8 @@ const (
 	zeroBlank                      // 0
 )
 
-// Where the blanks begin and end; the last is no blank any more. Above the first of
-// int64 everything is blank: that is also what other writers made of them.
+// Where the blanks begin and end; the last value is not blank. All values above the first
+// blank of int64 are blank: other writers turned them into such values.
 const (
 	firstInt32Blank, afterInt32Blanks = 2147483632, 2147483636
 	firstFP64Blank, afterFP64Blanks   = 140737488355328, 140737488355344

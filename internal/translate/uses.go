@@ -105,8 +105,8 @@ func (t *Translator) resolveUses(dst *canonical.Frame) {
 	}
 }
 
-// believe makes unknown what the allocations of a device used where nobody is said to use
-// what the device's own row says is used: the exporter does not see the processes.
+// believe makes the use of a device's allocations unknown if the device's own row shows use
+// and no allocation has any: the exporter does not see the processes.
 func believe(uses []canonical.Use, row []float64) {
 	var utilization, memory float64
 	for _, u := range uses {

@@ -108,8 +108,8 @@ func childFaults() []fault {
 	failure := func(kind dcgmitest.Kind) dcgmitest.Failure { return dcgmitest.Failure{Kind: kind} }
 	hung := down(source.Broken, "hangs, no row for", "was ended")
 	return []fault{
-		{does: "dcgmi is killed, again and again", begin: fails(failure(dcgmitest.Die)), seen: down(source.Broken, "was ended by a signal (killed)")},
-		{does: "dcgmi is killed within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Die, Bytes: 30}), seen: down(source.Broken, "was ended by a signal (killed)")},
+		{does: "dcgmi is killed, again and again", begin: fails(failure(dcgmitest.Die)), seen: down(source.Broken, "was killed by a signal (killed)")},
+		{does: "dcgmi is killed within a row", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Die, Bytes: 30}), seen: down(source.Broken, "was killed by a signal (killed)")},
 		{does: "dcgmi exits with status 0 at once", begin: fails(failure(dcgmitest.Exit)), seen: down(source.Broken, "ended with exit status 0")},
 		{does: "dcgmi exits with an unknown error", begin: fails(dcgmitest.Failure{Kind: dcgmitest.Exit, Code: 77, Text: "the moon is full\n"}), seen: down(source.Broken, "ended with exit status 77", "the moon is full")},
 		{does: "the host engine dies", begin: fails(failure(dcgmitest.HostEngineDies), failure(dcgmitest.HostEngineDown)), seen: down(source.HostEngineUnavailable, "systemctl start nvidia-dcgm")},

@@ -1,4 +1,4 @@
-// Package kubelettest is a kubelet for tests, as far as it tells who has devices: a real
+// Package kubelettest is a kubelet for tests, limited to its list of devices: a real
 // gRPC server of the pod-resources API on a unix socket.
 package kubelettest
 

@@ -1,6 +1,6 @@
-// Package kubetest is a Kubernetes API server for tests, as far as lists and watches of pods
-// go, with resource versions, bookmarks and what they are too old for, and reviews of rights. It is written from the
-// API's documentation.
+// Package kubetest is a Kubernetes API server for tests, limited to lists and watches of pods,
+// with resource versions, bookmarks and expiry, and to reviews of rights. It is written from
+// the API's documentation.
 package kubetest
 
 import (

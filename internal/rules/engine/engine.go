@@ -1,5 +1,5 @@
 // Package engine evaluates recording rules inside the proxy, with Prometheus' own
-// PromQL engine, over the last minutes of what the proxy serves.
+// PromQL engine, over the last minutes of the series that the proxy serves.
 package engine
 
 import (
@@ -33,7 +33,7 @@ const leap = time.Minute
 // farFuture is after everything that waits.
 var farFuture = time.Unix(1<<40, 0)
 
-// Options say what an Engine works with.
+// Options configure an Engine.
 type Options struct {
 	Logger *slog.Logger
 	// Render returns the exposition of a reading as whole lines in some parts: what is
@@ -100,8 +100,8 @@ func newPromQL(opts Options) *promql.Engine {
 	})
 }
 
-// Limit changes Limits.Samples. It waits for the evaluation under way. Where the rules
-// change too, Replace comes first: what nobody selects any more then uses none of the
+// Limit changes Limits.Samples. It waits for the evaluation under way. If the rules
+// change too, call Replace first: series that are no longer selected then use none of the
 // new limit.
 func (e *Engine) Limit(samples int) {
 	e.mu.Lock()
@@ -114,7 +114,7 @@ func (e *Engine) Limit(samples int) {
 	e.promql = newPromQL(e.opts)
 }
 
-// Observe hands over a reading that was published. Where it returns true, the engine
+// Observe hands over a published reading. If it returns true, the engine
 // uses the snapshot and releases lease when it is done with it. It does not block.
 func (e *Engine) Observe(s *canonical.Snapshot, lease interface{ Release() }) bool {
 	if len(*e.groups.Load()) == 0 {
@@ -198,8 +198,8 @@ func (e *Engine) seriesOf(l labels.Labels) *series {
 }
 
 // Run stores readings as they come and evaluates each group at the multiples of
-// its interval, until ctx ends. Where several are due, the earlier comes first, and
-// of one time the groups in the order of the files.
+// its interval, until ctx ends. If several are due, the earliest comes first; groups that are
+// due at the same time follow the order of the files.
 func (e *Engine) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -245,7 +245,7 @@ func (e *Engine) step(ctx context.Context, now time.Time) {
 // future, and would hide what comes.
 func (e *Engine) watch(now time.Time) {
 	if e.now.Sub(now.Round(0)) > leap {
-		e.opts.Logger.Warn("the clock was set back; rules start anew", "by", e.now.Sub(now.Round(0)))
+		e.opts.Logger.Warn("the clock was set back; the rules start over", "by", e.now.Sub(now.Round(0)))
 		e.drain(farFuture)
 		e.store.retain(newInterest(nil))
 		for _, p := range e.pages {

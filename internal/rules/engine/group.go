@@ -70,7 +70,7 @@ type evaluation struct {
 func (now *evaluation) allow(results int) error {
 	switch limit := now.group.Limit; {
 	case limit > 0 && results > limit:
-		return fmt.Errorf("%d results, where %d are allowed; aggregate more, or raise the limit", results, limit)
+		return fmt.Errorf("%d results, but only %d are allowed; aggregate more, or raise the limit", results, limit)
 	case results > now.budget:
 		return fmt.Errorf("%d results, but only %d of the %d that all rules together may have are left; aggregate more", results, now.budget, now.opts.Limits.Series)
 	}
@@ -104,10 +104,10 @@ func (e *Engine) run(ctx context.Context, g *group, ts time.Time) {
 		begun := time.Now()
 		vector, err := e.resultsOf(ctx, r, ts)
 		if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-			return // we end; nobody will see the results
+			return // the engine ends; the results are not served
 		}
 		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("the rules of the group up to here take longer than its interval of %s; lengthen it, or aggregate before", g.interval)
+			err = fmt.Errorf("the group's rules up to this one take longer than its interval of %s; lengthen it, or aggregate earlier", g.interval)
 		}
 		r.evaluations.Add(1)
 		if failed := r.record(vector, now); err == nil {

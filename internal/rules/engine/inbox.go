@@ -25,7 +25,7 @@ type reading struct {
 	lease    interface{ Release() } // on the snapshot, nil after a failure
 }
 
-// inbox is where readings wait for the engine, so that nobody who reads a source
+// inbox is where readings wait for the engine, so that no reader of a source
 // ever waits for a rule.
 type inbox struct {
 	mu      sync.Mutex

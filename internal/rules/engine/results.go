@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/exposition"
 )
 
-// block is the results recorded under one name. Nobody writes to it once it is
+// block is the results recorded under one name. It is not written to once it is
 // published.
 type block struct {
 	header []byte
@@ -26,8 +26,8 @@ type part struct {
 }
 
 // Results passes the results of the last evaluations on as an exposition in
-// pieces, one block for each name, if they are not too old at an instant. Nobody may
-// write to the pieces. It may be called from any goroutine.
+// pieces, one block for each name, if they are not too old at an instant. The pieces
+// must not be written to. It may be called from any goroutine.
 func (e *Engine) Results(now time.Time, pass func([]byte)) {
 	for _, b := range *e.served.Load() {
 		headed := false

@@ -58,7 +58,7 @@ func (r *rule) like(other *rule) bool {
 }
 
 // errDuplicate is a refusal of Prometheus' too.
-var errDuplicate = errors.New("two results have the same labels once the rule's are applied; aggregate them, or set no label that tells them apart")
+var errDuplicate = errors.New("two results have the same labels after the rule's are applied; aggregate them, or do not set a label that tells them apart")
 
 // errLabelName is refused since Prometheus 2 would refuse the whole scrape.
 var errLabelName = errors.New("a result has a label name that the text format does not allow; have label_replace write letters, digits and _")

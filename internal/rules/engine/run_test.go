@@ -193,7 +193,7 @@ func TestFailedRulesHaveNoResults(t *testing.T) {
 	if got := gathered(t, te.e)["kpulse_proxy_rule_evaluation_failures_total"]; got != 3 {
 		t.Errorf("%v failures are counted, want 3", got)
 	}
-	for _, want := range []string{"two results have the same labels", "3 results, where 2 are allowed", "can be evaluated again"} {
+	for _, want := range []string{"two results have the same labels", "3 results, but only 2 are allowed", "can be evaluated again"} {
 		if !strings.Contains(te.log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, te.log)
 		}

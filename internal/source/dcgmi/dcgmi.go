@@ -1,13 +1,13 @@
-// Package dcgmi drives `dcgmi dmon` and answers with what a dcgm-exporter would
-// have served of it. It is the only package that runs a command of others.
+// Package dcgmi drives `dcgmi dmon` and gives the exposition that a dcgm-exporter would
+// serve. It is the only package that runs other programs' commands.
 //
 // Two children run side by side, one for the fields that are read through NVML
-// and one for those of the profiling counters, because dmon ends as a whole where
-// the host engine refuses one of its fields. Each is started again with growing
-// pauses whenever it ends or hangs; what they print goes through a bounded, lossy
-// ring to the reader, who joins it to one reading a period, and writes that as an
-// exporter's page. What the entities are that dmon counts by number is asked of
-// `dcgmi discovery` and nvidia-smi.
+// and one for those of the profiling counters, because dmon ends as a whole if
+// the host engine refuses one of its fields. Each is restarted with growing
+// pauses whenever it ends or hangs. Their output goes through a bounded, lossy
+// ring to the reader, which joins it to one reading a period and writes that as an
+// exporter's page. dmon numbers its entities; `dcgmi discovery` and nvidia-smi
+// identify them.
 package dcgmi
 
 import (
@@ -36,7 +36,7 @@ const MinPeriod = 100 * time.Millisecond
 // kernel, which ends it with us.
 const closeTimeout = 5 * time.Second
 
-// Options are what to run.
+// Options configure a Source.
 type Options struct {
 	// Path of dcgmi; a name without a slash, such as "dcgmi", which is the
 	// default, is looked up in PATH.
@@ -173,7 +173,7 @@ func New(opts Options) *Source {
 	return s
 }
 
-// Name returns "dcgmi", and which host engine it talks to if that is elsewhere.
+// Name returns "dcgmi", and the host engine if that is elsewhere.
 func (s *Source) Name() string {
 	if s.opts.Host == "" {
 		return "dcgmi"
@@ -181,8 +181,8 @@ func (s *Source) Name() string {
 	return "dcgmi@" + s.opts.Host
 }
 
-// Caps returns what the source gives. A reading is a point where the period is the
-// shortest; the profiling fields are averages over a longer one.
+// Caps returns the static properties. A reading is a point if the period is the
+// shortest; over a longer one the profiling fields are averages.
 func (s *Source) Caps() source.Caps {
 	aggregation := source.Point
 	if s.opts.Period > MinPeriod {
@@ -210,9 +210,9 @@ func hostOf(option string) (local bool, host string) {
 	return false, strings.Trim(option, "[]")
 }
 
-// Read waits for the next reading. Where the profiling stream fails alone,
-// readings go on without its fields; where nothing flows, Read returns why, as a
-// *source.Error, once for each attempt to start again.
+// Read waits for the next reading. If only the profiling stream fails,
+// readings go on without its fields. If no stream works, Read returns the reason, as a
+// *source.Error, once for each restart.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
 	s.starting.Do(s.start)
@@ -266,11 +266,11 @@ func (s *Source) requireNames(b *raw.Batch) error {
 	e := &source.Error{
 		Failure: source.Broken,
 		Cause:   "dcgmi discovery -l lists none of the GPUs that dcgmi dmon reads",
-		Remedy:  "see what it says: dcgmi discovery -l; it is asked again by itself",
+		Remedy:  "see what it prints: dcgmi discovery -l; kpulse-proxy asks again by itself",
 	}
 	if failed := s.surveyError.Load(); failed != nil {
 		e.Failure, e.Err = failed.Failure, failed
-		e.Cause = "the GPUs are read but not known by UUID: " + failed.Cause
+		e.Cause = "the GPUs are read, but their UUIDs are not known: " + failed.Cause
 	}
 	return e
 }
@@ -329,8 +329,8 @@ func (s *Source) stopped(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Streams appends the totals of the streams device and profiling to dst, but of one that
-// has none of the fields that are asked for.
+// Streams appends the totals of the streams device and profiling to dst, except a stream
+// without any of the requested fields.
 func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	var buf [2]source.StreamTotals
 	totals := s.stats.Totals(buf[:0])
@@ -352,7 +352,7 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return dst
 }
 
-// Notes tells what dcgmi discovery lacks, and which fields the host engine.
+// Notes returns what dcgmi discovery lacks, and the fields that the host engine lacks.
 func (s *Source) Notes() []source.Note {
 	if notes := s.notes.Load(); notes != nil {
 		return *notes
@@ -396,6 +396,6 @@ func (s *Source) Close() error {
 	case <-gone:
 		return nil
 	case <-time.After(closeTimeout):
-		return fmt.Errorf("dcgmi does not end, killed as it is; look for it in state D: ps -o pid,stat,wchan,args -C dcgmi")
+		return fmt.Errorf("dcgmi was killed but does not end; look for it in state D: ps -o pid,stat,wchan,args -C dcgmi")
 	}
 }

@@ -41,7 +41,7 @@ func (s *Source) discover(ctx context.Context, dcgmi string) (dcgm.Inventory, er
 			o.Report = output("-q", "-x")
 		}
 	} else if !slices.Contains(texts, 0) {
-		texts = append(texts, 0) // the driver's version, which nobody else tells
+		texts = append(texts, 0) // the driver's version, which no other command gives
 	}
 	asked.Go(func() { o.Texts, o.TextColumns = s.askTexts(ctx, dcgmi, texts, host), texts })
 	asked.Wait()
@@ -76,8 +76,8 @@ func (s *Source) note(e *source.Error, list *answer) {
 	if e != nil {
 		notes = []source.Note{{
 			Cause: "dcgmi discovery -l lists the GPUs, which are read, and then fails" + quoted(list.printed()),
-			Remedy: "no reading of the GPUs is missing for it; see which module the host engine lacks: dcgmi modules -l; " +
-				"NvSwitch is not loaded where --denylist-modules names it or its library is not installed",
+			Remedy: "no reading of the GPUs is missing; see which module the host engine lacks: dcgmi modules -l; " +
+				"NvSwitch is not loaded if --denylist-modules names it or its library is not installed",
 		}}
 	}
 	if !s.setNotes(ofDiscovery, notes) {
@@ -147,7 +147,7 @@ func (s *Source) choose(n *dcgm.Inventory) (entities string, models []int, err e
 		missing = selection.Missing.Error()
 	}
 	if missing != "" && missing != s.missing {
-		s.opts.Logger.Warn("not all of the GPUs that were chosen are there, readings go on with the others", "reads", s.Name(), "cause", missing,
+		s.opts.Logger.Warn("some of the chosen GPUs do not exist; readings go on with the others", "reads", s.Name(), "cause", missing,
 			"remedy", "see which GPUs the host engine knows: dcgmi discovery -l")
 	}
 	s.missing = missing
@@ -178,8 +178,8 @@ func (s *Source) askExtras(ctx context.Context, dcgmi string, boards []int) {
 	s.extras = common
 	if rounds && len(common) > 0 && !s.roundsLogged {
 		s.roundsLogged = true
-		s.opts.Logger.Info("the GPUs cannot count all profiling fields at once and do so in rounds: each value is of a part of the period", "reads", s.Name(),
-			"remedy", "leave FP32, FP16, integer and tensor sub-pipes out where the others are to be of all of it: --dcgm.fields=core")
+		s.opts.Logger.Info("the GPUs cannot count all profiling fields at once and count them in turn: each value covers a part of the period", "reads", s.Name(),
+			"remedy", "to have the other fields cover the whole period, leave out the FP32, FP16, integer and tensor sub-pipes: --dcgm.fields=core")
 	}
 }
 

@@ -182,7 +182,7 @@ func TestLateIdentity(t *testing.T) {
 			t.Errorf("%v after\n%v", err, b.Samples)
 		}
 	}
-	refused(0, `not known by UUID: dcgmi discovery -l: `)
+	refused(0, `their UUIDs are not known: dcgmi discovery -l: `)
 	<-s.surveys // of the failure
 	refused(500, "what?")
 	if len(s.surveys) > 0 {

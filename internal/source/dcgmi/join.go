@@ -9,7 +9,7 @@ import (
 )
 
 // startGrace is how long, at the start, readings of one stream wait for the other,
-// so that the first one is whole.
+// so that the first one is complete.
 const startGrace = 3 * time.Second
 
 // join makes readings of the ticks of two streams that run side by side and
@@ -116,8 +116,8 @@ func (j *join) Reading(field, device int) float64 {
 	return j.streams[stream].value(field, j.streams[stream].entity[device])
 }
 
-// IsLost implements dcgm.Readings: a board that is to be read is lost by the host engine's
-// word, or where dmon has no value of it and one of another board that no board lacks.
+// IsLost implements dcgm.Readings: a board that is to be read is lost if the host engine says
+// so, or if dmon has no value of it and one of another board that no board lacks.
 func (j *join) IsLost(board int) bool {
 	if j.view == nil || j.view.wanted != nil && !j.view.wanted[board] {
 		return false

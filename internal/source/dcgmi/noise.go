@@ -20,7 +20,7 @@ const (
 )
 
 // errNoise ends a child that prints on and on, and no rows.
-var errNoise = errors.New("it was ended after a mebibyte of that")
+var errNoise = errors.New("it was stopped after a mebibyte of that")
 
 // noise is what a child prints that is no row.
 type noise struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// How much a stream is asked for. dmon asks the host engine for all fields of a stream at
-// once and ends as a whole where that does not know one, and does not say which. (Of a
-// field that dcgmi does not know itself it does: see without.)
+// How many fields a stream asks for. dmon asks the host engine for all fields of a stream at
+// once, and ends as a whole, without naming the field, if the host engine does not know one.
+// (It names a field that dcgmi itself does not know: see without.)
 const (
 	allOfIt   = iota
 	notRecent // without the fields that DCGM 4.0 has not

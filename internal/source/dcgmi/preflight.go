@@ -56,10 +56,10 @@ func (p probes) complete() probes {
 	return p
 }
 
-// Check returns, as a *source.Error, what no waiting is likely to mend, so that a
-// program may end with it before it serves: what preflight finds, a dcgmi that
-// cannot be run, and devices that were chosen and are not all there. A host engine that
-// is down, or slow, is not among these: Read returns it, and tries again. Check may need
+// Check returns, as a *source.Error, a problem that waiting is not likely to solve, so that a
+// program can exit before it serves: what preflight finds, a dcgmi that
+// cannot be run, and chosen devices that do not exist. A host engine that
+// is down, or slow, is not such a problem: Read returns it, and tries again. Check may need
 // a quarter of a minute, which the first Read then does not.
 func (s *Source) Check(ctx context.Context) error {
 	path, err := s.preflight(ctx)
@@ -94,7 +94,7 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	if strings.HasPrefix(s.opts.Host, "-") {
 		return "", &source.Error{
 			Failure: source.Unsupported,
-			Cause:   "--dcgm.host=" + printable(s.opts.Host) + " is an option and no host",
+			Cause:   "--dcgm.host=" + printable(s.opts.Host) + " is an option, not a host",
 			Remedy:  "write a name or an address: --dcgm.host=node7, --dcgm.host=node7:5555 or --dcgm.host=unix:///run/nv-hostengine.sock",
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Source) preflight(ctx context.Context) (string, error) {
 	}
 	return "", &source.Error{
 		Failure: source.ExporterCollision,
-		Cause:   seen + ", with a host engine of its own as far as can be seen: on GPUs before Hopper two host engines are in each other's way at the profiling counters",
+		Cause:   seen + ", apparently with a host engine of its own: on GPUs before Hopper two host engines cannot both read the profiling counters",
 		Remedy: "read it instead: kpulse-proxy --backend=prometheus --source=" + exporterURL +
 			"; or let it use this host engine: dcgm-exporter -r localhost:5555; or stop it first",
 	}
@@ -168,7 +168,7 @@ func (s *Source) command() (string, error) {
 	return "", &source.Error{
 		Failure: source.HostEngineUnavailable,
 		Cause:   s.opts.Path + " was not found",
-		Remedy:  "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and see that PATH leads to dcgmi; where dcgm-exporter runs use --backend=prometheus",
+		Remedy:  "install DCGM (package datacenter-gpu-manager, or datacenter-gpu-manager-4-core) and see that PATH leads to dcgmi; if dcgm-exporter runs, use --backend=prometheus",
 		Err:     err,
 	}
 }

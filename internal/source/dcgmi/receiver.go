@@ -96,7 +96,7 @@ type receiver struct {
 	samples  uint64        // pushed
 	interval time.Duration // between samples, smoothed; 0 before the second
 	slowFor  int           // samples in a row
-	// expect is how many rows a sample has, as far as was seen, 0 before the end
+	// expect is how many rows a sample was seen to have, 0 before the end
 	// of the first.
 	expect, short int
 	// leader is the head of a sample that had all rows.
@@ -305,7 +305,7 @@ func (r *receiver) isLate(rows int) bool {
 func (r *receiver) checkPace(lasted time.Duration) {
 	switch {
 	case r.slowFor == slowAfter: // and logged
-	case lasted <= 2*max(r.period, MinPeriod): // nobody can ask for a shorter period
+	case lasted <= 2*max(r.period, MinPeriod): // a shorter period cannot be set
 		r.slowFor = 0
 	default:
 		if r.slowFor++; r.slowFor == slowAfter {

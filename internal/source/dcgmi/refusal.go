@@ -25,8 +25,8 @@ type ending struct {
 // endings go before returns.
 var endings = []ending{
 	{0, "PARSE ERROR", source.Unsupported,
-		"dcgmi does not understand how we call it",
-		"see its version, 2.3 or later is needed: dcgmi --version; and please report this"},
+		"dcgmi does not accept its arguments",
+		"see its version, 2.3 or later is needed: dcgmi --version; and report this"},
 	{0, "error while loading shared libraries", source.HostEngineUnavailable,
 		"dcgmi cannot be run",
 		"install DCGM again: datacenter-gpu-manager; and see what is missing: ldd $(command -v dcgmi)"},
@@ -88,8 +88,8 @@ func refused(command, stream string, code int, sig syscall.Signal, text string) 
 	how := "ended with exit status " + strconv.Itoa(code)
 	remedy := "see what it says: dcgmi dmon -e 100 -c 1; dcgmi discovery -l; and " + seeHostEngineLog
 	if sig != 0 {
-		how = "was ended by a signal (" + sig.String() + ")"
-		remedy = "see whether the kernel ran out of memory: dmesg | grep -i oom; it is started again by itself"
+		how = "was killed by a signal (" + sig.String() + ")"
+		remedy = "see whether the kernel ran out of memory: dmesg | grep -i oom; kpulse-proxy starts it again by itself"
 	}
 	return &source.Error{Failure: source.Broken, Cause: command + " " + how + quoted(text), Remedy: remedy}
 }
@@ -121,8 +121,8 @@ func known(status int, text string) *source.Error {
 // amidReadings is how dmon begins an error behind its first readings.
 const amidReadings = "Error getting values information"
 
-// errFields is what refusals wrap that may be about some of the fields and not all, and
-// errLost what those wrap that are about a GPU.
+// errFields is wrapped by refusals that may be about some of the fields but not all, and
+// errLost by those about a GPU.
 var (
 	errFields = errors.New("fields refused")
 	errLost   = errors.New("a GPU is lost")

@@ -18,7 +18,7 @@ import (
 type stream struct {
 	index   int // in Source.streams
 	name    string
-	fields  []int         // those that are asked for and dcgmi knows, as far as was seen
+	fields  []int         // the requested fields without those that dcgmi turned out not to know
 	off     bool          // none of its fields is asked for
 	restart chan struct{} // has a token if the epoch may be over
 
@@ -242,8 +242,8 @@ func (s *Source) hostOption() []string {
 	return []string{"--host", s.opts.Host}
 }
 
-// without removes the field that dcgmi does not know from st for good, if that is
-// what err is about.
+// without removes from st, permanently, the field that dcgmi does not know, if err names
+// one.
 func (s *Source) without(st *stream, err error) bool {
 	unknown, ok := errors.AsType[unknownField](err)
 	i := slices.Index(st.fields, int(unknown))
@@ -311,7 +311,7 @@ func (s *Source) failed(st *stream, e *source.Error) {
 	s.mu.Unlock()
 	s.ring.wake()
 	if !reported && (before == nil || before.Failure != e.Failure) {
-		s.opts.Logger.Warn("stream failed, readings go on without it", "reads", s.Name(), "stream", st.name, "cause", e.Cause, "remedy", e.Remedy)
+		s.opts.Logger.Warn("stream failed; readings go on without it", "reads", s.Name(), "stream", st.name, "cause", e.Cause, "remedy", e.Remedy)
 	}
 }
 

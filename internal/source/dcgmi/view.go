@@ -93,7 +93,7 @@ func (s *Source) goOn(err error) error {
 		}
 		s.adopt(nothing, entities)
 	}
-	s.opts.Logger.Warn("what the GPUs are cannot be asked, readings go on with what is known of them", "reads", s.Name(), "cause", err)
+	s.opts.Logger.Warn("the GPUs cannot be listed; readings go on with those that are known", "reads", s.Name(), "cause", err)
 	s.requestSurvey()
 	return nil
 }
@@ -147,11 +147,11 @@ func (s *Source) adopt(n dcgm.Inventory, entities string) {
 	}
 	s.mu.Unlock()
 	if old != nil && v.epoch != old.epoch {
-		s.restartStreams("the node's GPUs or MIG instances, or what they count, are others than before")
+		s.restartStreams("the node's GPUs or MIG instances, or their profiling fields, have changed")
 	}
 }
 
-// MIGPlaces returns where the compute instances of the node are, as far as it is known. The
+// MIGPlaces returns the known places of the node's compute instances. The
 // slice is the same while nothing changes. Any goroutine may call it.
 func (s *Source) MIGPlaces() []dcgm.MIGPlace {
 	if v := s.view.Load(); v != nil {
@@ -160,8 +160,8 @@ func (s *Source) MIGPlaces() []dcgm.MIGPlace {
 	return nil
 }
 
-// Restart starts all streams anew, at once: dmon's list of entities is fixed when
-// it starts. What the node has is asked again first. reason goes to the log.
+// Restart restarts all streams at once: dmon's list of entities is fixed when
+// it starts. The node's devices are listed again first. reason goes to the log.
 func (s *Source) Restart(reason string) {
 	s.mu.Lock()
 	var v view

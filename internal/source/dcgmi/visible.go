@@ -8,7 +8,7 @@ import (
 )
 
 // Visible asks nvidia-smi which boards this process may use, in its order, which is CUDA's.
-// It returns nil where there is no nvidia-smi, or where that does not list them all, as when
+// It returns nil if there is no nvidia-smi, or if that does not list them all, as when
 // one of them is lost. It may need askTimeout.
 func Visible(ctx context.Context) []dcgm.Device {
 	path, err := exec.LookPath("nvidia-smi")

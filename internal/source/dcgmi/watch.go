@@ -76,7 +76,7 @@ func (s *Source) resurvey(ctx context.Context) bool {
 	if err != nil && ctx.Err() == nil {
 		failure = err.Error()
 		if failure != s.surveyLogged {
-			s.opts.Logger.Warn("what the GPUs are cannot be asked, readings go on with what is known of them", "reads", s.Name(), "cause", failure)
+			s.opts.Logger.Warn("the GPUs cannot be listed; readings go on with those that are known", "reads", s.Name(), "cause", failure)
 		}
 	}
 	s.surveyLogged = failure

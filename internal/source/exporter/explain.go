@@ -51,7 +51,7 @@ var symptoms = []symptom{
 	{is(http.ErrSchemeMismatch), source.Unreachable, "it answers in plain HTTP",
 		"write http:// in the source's URL"},
 	{as[*tls.CertificateVerificationError], source.Unreachable, "",
-		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in our environment, and use a host name that the certificate names"},
+		"trust the CA that signed it, by ca_file in the tls_config of " + httpConfig + ", or SSL_CERT_FILE=/path/to/ca.pem in the proxy's environment, and use a host name that the certificate names"},
 	{during("remote error"), source.Unreachable, "", // a TLS alert
 		"present a certificate that the exporter accepts, by cert_file and key_file in the tls_config of " + httpConfig},
 	{during("dial"), source.Unreachable, "",
@@ -139,7 +139,7 @@ func (t *transfer) noAnswer(ctx context.Context, err error, took time.Duration) 
 		return e
 	}
 	if file, ok := errors.AsType[*fs.PathError](err); ok { // of a Client that reads credentials
-		return &source.Error{Failure: source.Broken, Cause: t.public + ": " + file.Error(), Remedy: "let us read the file, or name another one in " + httpConfig, Err: err}
+		return &source.Error{Failure: source.Broken, Cause: t.public + ": " + file.Error(), Remedy: "let kpulse-proxy read the file, or name another one in " + httpConfig, Err: err}
 	}
 	i := slices.IndexFunc(symptoms, func(s symptom) bool { return s.matches(err) }) // the last always does
 	cause := t.fill(symptoms[i].cause)
@@ -168,7 +168,7 @@ func (t *transfer) noBody(ctx context.Context, err error, n int, took time.Durat
 	if errors.Is(err, errTooLarge) || t.wire.N <= 0 {
 		return tooLarge(t.where(), "the body", t.limit, -1)
 	}
-	if e := t.ended(ctx, err, fmt.Sprintf("the body was not complete within %s, %d bytes came", round(took), n)); e != nil {
+	if e := t.ended(ctx, err, fmt.Sprintf("the body was not complete within %s; %d bytes arrived", round(took), n)); e != nil {
 		return e
 	}
 	var reason string
@@ -183,7 +183,7 @@ func (t *transfer) noBody(ctx context.Context, err error, n int, took time.Durat
 	return &source.Error{
 		Failure: source.Truncated,
 		Cause:   fmt.Sprintf("%s: the transfer was cut short after %d bytes: %s", t.where(), n, reason),
-		Remedy:  "see the exporter's log, and whether all of it comes: curl --compressed -o /dev/null " + t.public,
+		Remedy:  "see the exporter's log, and whether the whole body arrives: curl --compressed -o /dev/null " + t.public,
 		Err:     err,
 	}
 }
@@ -260,7 +260,7 @@ func tooLarge(name, what string, limit, size int64) *source.Error {
 	return &source.Error{
 		Failure: source.TooLarge,
 		Cause:   cause,
-		Remedy:  "if that is no mistake, raise --source.max-body=" + mebibytes(enough),
+		Remedy:  "if the size is right, raise --source.max-body=" + mebibytes(enough),
 		Err:     errTooLarge,
 	}
 }

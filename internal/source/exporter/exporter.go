@@ -89,9 +89,9 @@ var (
 )
 
 // New returns the Source of target: an http:// or https:// URL, a file:// URL,
-// or a path of a file that is read anew at each Read. A URL whose path is empty
+// or a path of a file that is read again at each Read. A URL whose path is empty
 // or "/" gets the path "/metrics". User and password in the URL are sent as
-// basic authentication. New does not connect: what it returns an error for (a
+// basic authentication. New does not connect: a target that it refuses (by a
 // *source.Error of Failure Unsupported) can never work.
 func New(target string, opts Options) (*Source, error) {
 	t, err := parseTarget(target)

@@ -188,7 +188,7 @@ func TestNotMetrics(t *testing.T) {
 		{"login page", redirect(t, "/login?next=x"), opts, source.NotMetrics, "(redirected to http://127.0.0.1:", "exporter's /metrics"},
 		{"redirect to ftp", redirect(t, "ftp://u:pw@node/x?q"), opts, source.BadStatus, "redirects to ftp://node/x, which", "curl -iL"},
 		{"redirect to file", redirect(t, "file:///etc/passwd"), opts, source.BadStatus, "which is not HTTP", "curl -iL"},
-		{"redirect in a circle", redirect(t, "/metrics"), opts, source.BadStatus, "redirects without end", "curl -iL"},
+		{"redirect in a circle", redirect(t, "/metrics"), opts, source.BadStatus, "endless redirects", "curl -iL"},
 		{"redirect nowhere", redirect(t, ""), opts, source.BadStatus, "HTTP 302 Found", "curl -i"},
 	})
 }

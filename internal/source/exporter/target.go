@@ -124,7 +124,7 @@ func redact(s string) string {
 	return scheme + public
 }
 
-// Mask returns a URL, which may not parse, with a word in the place of each part that redact
+// Mask returns a URL, which may not parse, with a word in place of each part that redact
 // would remove.
 func Mask(url, word string) string {
 	scheme, user, public, query := dissect(url)
@@ -137,7 +137,7 @@ func Mask(url, word string) string {
 	return scheme + user + public + query
 }
 
-// MaskSource is Mask for what New takes, which may name a file: that is returned as it is.
+// MaskSource is Mask for the target of New, which may be a file: that is returned unchanged.
 func MaskSource(s, word string) string {
 	if !urlScheme.MatchString(s) && !hostPort.MatchString(s) && printable(s) {
 		return s

@@ -41,7 +41,7 @@ func TestTimeouts(t *testing.T) {
 	}{
 		{"", failureCase{name: "no answer", failure: source.Timeout, cause: "no answer within 10s", remedy: "scrape_timeout"}},
 		{ok200 + header + fmt.Sprintf("%x\r\n%s\r\n", len(page), page), failureCase{
-			name: "no end", failure: source.Timeout, cause: fmt.Sprintf("%d bytes came", len(page)), remedy: "time curl",
+			name: "no end", failure: source.Timeout, cause: fmt.Sprintf("%d bytes arrived", len(page)), remedy: "time curl",
 		}},
 		{"HTTP/1.1 500 Internal Server Error\r\n" + header + "7\r\nno GPU\n\r\n", failureCase{
 			name: "slow 500", failure: source.BadStatus, cause: "HTTP 500 Internal Server Error", remedy: "log",

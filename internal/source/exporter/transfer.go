@@ -79,8 +79,8 @@ func (t *transfer) decoded(resp *http.Response) (io.Reader, int64, error) {
 	default:
 		return nil, 0, &source.Error{
 			Failure: source.NotMetrics,
-			Cause:   t.where() + ": the body is encoded as " + firstLine([]byte(encoding)) + ", which was not asked for",
-			Remedy:  "make what answers there send gzip or plain text: curl -i " + t.public,
+			Cause:   t.where() + ": the body is encoded as " + firstLine([]byte(encoding)) + ", which was not requested",
+			Remedy:  "have the server send gzip or plain text: curl -i " + t.public,
 		}
 	}
 }

@@ -126,9 +126,9 @@ func (w *web) redirectPolicy(next func(*http.Request, []*http.Request) error) fu
 		case req.URL.Scheme != "http" && req.URL.Scheme != "https":
 			refused = ": redirects to " + w.shown(req.URL) + ", which is not HTTP"
 		case len(via) >= maxRedirects:
-			refused = ": redirects without end"
+			refused = ": endless redirects"
 		case away && w.given:
-			refused = ": redirects to " + w.shown(req.URL) + ", which is not to have what http_config adds"
+			refused = ": redirects to " + w.shown(req.URL) + ", which must not get what http_config adds"
 		}
 		if refused != "" {
 			return &source.Error{

@@ -254,7 +254,7 @@ func TestRedirectOfGivenClient(t *testing.T) {
 		t.Error(err)
 	}
 	e := readError(t, srv.URL+"/away", opts)
-	if !strings.Contains(e.Cause, "redirects to "+other.URL+", which is not to have what http_config adds") {
+	if !strings.Contains(e.Cause, "redirects to "+other.URL+", which must not get what http_config adds") {
 		t.Errorf("got %v", e)
 	}
 }

@@ -26,7 +26,7 @@ func fabricInfo(d nvml.Device, version int) (nvml.GpuFabricInfo_v3, nvml.Return)
 	}, answer
 }
 
-// fabric is what a board says of its NVLink fabric.
+// fabric is the state of a board's NVLink fabric.
 type fabric struct {
 	columns []int // of health, clique and error
 	newer   support

@@ -176,13 +176,13 @@ func unloadable(path string, answer nvml.Return) *source.Error {
 		e.Remedy = "install the NVIDIA driver (a container needs the NVIDIA runtime), or read an exporter with --backend=prometheus"
 	case nvml.ERROR_DRIVER_NOT_LOADED:
 		e.Cause = "the NVIDIA driver is not loaded"
-		e.Remedy = "load it with modprobe nvidia, and see dmesg if it does not; or read an exporter with --backend=prometheus"
+		e.Remedy = "load it with modprobe nvidia, and see dmesg if that fails; or read an exporter with --backend=prometheus"
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
 		e.Cause = path + " and the loaded driver are of different versions"
-		e.Remedy = "reboot, or load the driver anew, after a driver update"
+		e.Remedy = "reload the driver, or reboot, after a driver update"
 	case nvml.ERROR_NO_PERMISSION:
 		e.Failure = source.PermissionDenied
-		e.Cause = "this user may not talk to the NVIDIA driver"
+		e.Cause = "this user may not use the NVIDIA driver"
 		e.Remedy = "make /dev/nvidia* readable and writable for it, or run as root"
 	default:
 		e.Failure = source.Broken

@@ -74,7 +74,7 @@ func TestInstancesThatAreSilentForOnce(t *testing.T) {
 					t.Fatalf("%s fails, and the instance is gone", call)
 				}
 			}
-			if n := r.log.count("cut into other"); n > 0 {
+			if n := r.log.count("MIG instances of the GPUs have changed"); n > 0 {
 				t.Errorf("%d lines about it", n)
 			}
 		})

@@ -1,14 +1,14 @@
 // Package nvml reads the GPUs of this machine through NVIDIA's management
-// library, with no DCGM, and answers with what a dcgm-exporter would have served.
+// library, without DCGM, and gives the exposition that a dcgm-exporter would serve.
 //
-// Every board is read by a goroutine of its own, for a call into the driver may
-// hang for good. On Hopper and later, NVML's GPM counts what the profiling fields
-// of DCGM count: two samples of counters make the averages between them. A reading
+// Every board is read by a goroutine of its own, because driver calls may never
+// return. On Hopper and later, NVML's GPM counts what the profiling fields
+// of DCGM count: two samples of counters give the averages between them. A reading
 // that a board does not have is absent, and is asked for once.
 //
-// The library is loaded when a Source is first read, so that the program needs neither a
-// driver to build nor to start. It is called through cgo: without it New returns how
-// to build.
+// The library is loaded when a Source is first read, so that the program needs a driver
+// neither to build nor to start. It is called through cgo: without cgo, New fails and
+// says how to build.
 package nvml
 
 import (
@@ -28,7 +28,7 @@ const standardPeriod = time.Second
 // standardLibrary is Options.LibraryPath where it is not given.
 const standardLibrary = "libnvidia-ml.so.1"
 
-// Options are what to read.
+// Options configure a Source.
 type Options struct {
 	// Period between two readings; 0 is one second.
 	Period time.Duration

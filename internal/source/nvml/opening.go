@@ -173,7 +173,7 @@ func (s *Source) startWorkers(all []found, wanted []bool) {
 			s.view.left[i] = all[i].answer != nvml.ERROR_NO_PERMISSION
 			s.opts.Logger.Warn("a GPU cannot be read and is left out", "gpu", i, "answer", text(all[i].answer),
 				"remedy", leftRemedy)
-			s.left = append(s.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next one", i, text(all[i].answer)))
+			s.left = append(s.left, fmt.Sprintf("GPU %d did not answer at the start (%s) and is left out until the next start", i, text(all[i].answer)))
 		default:
 			w := s.newWorker(&all[i])
 			s.workers = append(s.workers, w)
@@ -184,9 +184,9 @@ func (s *Source) startWorkers(all []found, wanted []bool) {
 	s.publish()
 }
 
-// Check starts NVML up. It fails as Read would where there is no library, no
-// driver, no GPU, or not all that were chosen; a call that hangs is for Read to
-// report.
+// Check starts NVML. It fails as Read would if there is no library, no
+// driver or no GPU, or if a chosen GPU does not exist. Read reports a call that
+// hangs.
 func (s *Source) Check(ctx context.Context) error {
 	err := s.open(ctx)
 	if err == nil || ctx.Err() != nil || source.AsError(err).Failure == source.Timeout {

@@ -14,10 +14,10 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// silenceRemedy is what to do where NVML tells of no XIDs.
+// silenceRemedy is what to do where NVML does not report XIDs.
 const silenceRemedy = "see dmesg for them, or read them with --backend=dcgm"
 
-// silence records why NVML tells of no XIDs. It may be used by any goroutine.
+// silence records why NVML does not report XIDs. It may be used by any goroutine.
 type silence struct {
 	mu     sync.Mutex
 	causes []string
@@ -25,9 +25,9 @@ type silence struct {
 
 // add records, and logs, that a call about a board, or about the library, gave no events.
 func (s *silence) add(logger *slog.Logger, board int, call string, answer nvml.Return) {
-	whose := "NVML tells of no XIDs"
+	whose := "NVML does not report XIDs"
 	if board != ofLibrary {
-		whose = fmt.Sprintf("NVML tells of no XIDs of GPU %d", board)
+		whose = fmt.Sprintf("NVML does not report XIDs of GPU %d", board)
 	}
 	cause := fmt.Sprintf("%s: %s: %s", whose, call, text(answer))
 	s.mu.Lock()

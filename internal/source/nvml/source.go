@@ -39,7 +39,7 @@ const (
 
 // Source reads the GPUs of this machine. A reading is samples under the
 // label blocks of dcgm-exporter, as a dcgm.Writer gives them; At is when the boards were
-// asked.
+// read.
 type Source struct {
 	opts    Options
 	api     nvml.Interface                                                        // before it is loaded
@@ -105,8 +105,8 @@ var (
 )
 
 // New returns a source that does nothing before its first Check or Read: those load
-// NVML and look which boards there are. The error is always nil: it is what programs
-// built without cgo have.
+// NVML and list the boards. The error is always nil; only programs built without cgo
+// have one.
 func New(opts Options) (*Source, error) {
 	opts = opts.complete()
 	return newSource(opts, nvml.New(nvml.WithLibraryPath(opts.LibraryPath))), nil
@@ -123,15 +123,15 @@ func newSource(opts Options, api nvml.Interface) *Source {
 	return s
 }
 
-// MIGPlaces returns where the compute instances of the machine are, as far as it is known.
+// MIGPlaces returns the known places of the machine's compute instances.
 // The slice is the same while nothing changes. It is for the goroutine that reads.
 func (s *Source) MIGPlaces() []dcgm.MIGPlace { return s.view.mig }
 
 // Name returns "nvml".
 func (*Source) Name() string { return "nvml" }
 
-// Caps returns what the source gives. A reading is a window: GPM's averages, and NVML's
-// own, are over about one period.
+// Caps returns the static properties. A reading is a window: GPM's averages, and NVML's
+// own, cover about one period.
 func (s *Source) Caps() source.Caps {
 	return source.Caps{
 		Backend:     "nvml",
@@ -143,8 +143,8 @@ func (s *Source) Caps() source.Caps {
 }
 
 // Read waits for the next reading; the first comes when rates and averages have a
-// window behind them. Boards that do not answer in time are left out; where none
-// answers, or none has a reading, or NVML cannot be started, Read returns why, as a
+// window behind them. Boards that do not answer in time are left out. If none
+// answers, none has a reading, or NVML cannot be started, Read returns the reason, as a
 // *source.Error.
 func (s *Source) Read(ctx context.Context, b *raw.Batch) error {
 	b.Reset()
@@ -325,8 +325,8 @@ func (s *Source) stopped(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close makes a blocked Read return and unloads the library. Where a call hangs in
-// the driver it gives up after a second, and the library stays loaded. It may be
+// Close makes a blocked Read return and unloads the library. If a call hangs in
+// the driver, it gives up after a second, and the library stays loaded. It may be
 // called more than once.
 func (s *Source) Close() error {
 	s.closing.Do(func() {

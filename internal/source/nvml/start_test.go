@@ -135,7 +135,7 @@ func TestABoardHangsAtTheStart(t *testing.T) {
 		if n := r.log.count("left out", "gpu=0"); n != 1 {
 			t.Errorf("%d lines about it", n)
 		}
-		const left = "GPU 0 did not answer at the start (ERROR_TIMEOUT) and is left out until the next one"
+		const left = "GPU 0 did not answer at the start (ERROR_TIMEOUT) and is left out until the next start"
 		says := func(cause, remedy string) {
 			t.Helper()
 			if e := r.Streams(nil)[device].Failure; e == nil || e.Cause != cause || e.Remedy != remedy {

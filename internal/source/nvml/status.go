@@ -55,7 +55,7 @@ func (s *Source) logCondition(st *state, is condition, call string) {
 	switch {
 	case is == hanging && call != st.logged:
 		st.logged = call
-		s.opts.Logger.Warn("a call into the driver hangs, its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
+		s.opts.Logger.Warn("a call into the driver hangs; its GPU is left out of the readings", "gpu", st.board, "call", call, "remedy", hangRemedy)
 	case is != hanging && st.is == hanging && !st.returned:
 		st.returned = true
 		s.opts.Logger.Info("a call into the driver that hung has returned", "gpu", st.board, "call", st.call)
@@ -65,7 +65,7 @@ func (s *Source) logCondition(st *state, is condition, call string) {
 // What to do about boards without readings.
 const (
 	hangRemedy = "see dmesg for XIDs and whether nvidia-smi hangs too; a GPU reset or a reboot ends it"
-	leftRemedy = "see what nvidia-smi says of it, and start kpulse-proxy again once it is back"
+	leftRemedy = "see what nvidia-smi reports for it, and start kpulse-proxy again once it is back"
 	lostRemedy = "see dmesg for XID 79; reset it with nvidia-smi --gpu-reset, or reboot"
 )
 
@@ -145,7 +145,7 @@ func (s *Source) failure() *source.Error {
 
 // Streams appends the totals of the streams device, whose ticks are readings, and
 // profiling, whose ticks are those with GPM's, to dst. A failure of device names the
-// boards that are left out, the calls that hang, and why no XIDs are told.
+// boards that are left out, the calls that hang, and why no XIDs are reported.
 func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	from := len(dst)
 	dst = s.stats.Totals(dst)
@@ -158,7 +158,7 @@ func (s *Source) Streams(dst []source.StreamTotals) []source.StreamTotals {
 	return dst
 }
 
-// Version names the driver and NVML, and GPM where it counts the profiling fields of
+// Version names the driver and NVML, and GPM if it counts the profiling fields of
 // some board: "driver 580.105.08, NVML 13.580.105.08, GPM". It is "" before the first
 // reading.
 func (s *Source) Version() string {

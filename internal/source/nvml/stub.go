@@ -9,7 +9,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// Source is what New cannot give without cgo. It has the methods of the real one.
+// Source stands in for the real one, which needs cgo, with the same methods.
 type Source struct{}
 
 var (
@@ -25,7 +25,7 @@ func New(Options) (*Source, error) { return nil, errUnsupported() }
 func errUnsupported() *source.Error {
 	return &source.Error{
 		Failure: source.Unsupported,
-		Cause:   "this program was built without cgo, which NVML is called through",
+		Cause:   "this program was built without cgo, which calls to NVML need",
 		Remedy:  "build it on Linux with CGO_ENABLED=1 and a C compiler, or use --backend=dcgm or --backend=prometheus",
 	}
 }

@@ -104,7 +104,7 @@ func (v *view) follow(states []state) error {
 		}
 	}
 	if cut {
-		v.logger.Info("GPUs are cut into other MIG instances than before")
+		v.logger.Info("the MIG instances of the GPUs have changed")
 	}
 	if cut || joined {
 		_, _ = v.choose(false) // which keeps the error

@@ -68,7 +68,7 @@ type asked struct {
 	state support
 }
 
-// part is a board or an instance, as far as it is read by itself.
+// part is a board, or an instance that is read by itself.
 type part struct {
 	device   nvml.Device
 	readings []asked
@@ -153,7 +153,7 @@ func (w *worker) round(s *result) {
 	s.topology = w.topology
 	if !w.fill(s) {
 		if w.lost.IsZero() {
-			w.logger.Warn("the driver has lost a GPU, it has no readings from now on", "gpu", w.board,
+			w.logger.Warn("the driver has lost a GPU; it has no readings from now on", "gpu", w.board,
 				"remedy", lostRemedy)
 		}
 		w.lost = s.begun
@@ -353,8 +353,8 @@ func (w *worker) checkValues(answer nvml.Return, denied bool) bool {
 // we may not ask, it logs that.
 func (w *worker) check(call string, answer nvml.Return) bool {
 	if answer == nvml.ERROR_NO_PERMISSION && w.denials.first(call) {
-		w.logger.Warn("the driver does not let us read something", "gpu", w.board, "call", call,
-			"remedy", "run as root or with CAP_SYS_ADMIN if it is wanted; see RmProfilingAdminOnly for profiling")
+		w.logger.Warn("the driver denies a reading", "gpu", w.board, "call", call,
+			"remedy", "run as root or with CAP_SYS_ADMIN if you need it; see RmProfilingAdminOnly for profiling")
 	}
 	return answer != nvml.ERROR_GPU_IS_LOST
 }

@@ -85,7 +85,7 @@ func (s *Source) recordXID(event *nvml.EventData, at time.Time) {
 		}
 	}
 	if w == nil {
-		s.opts.Logger.Warn("the driver tells of an XID of a GPU that we do not know", "xid", event.EventData, "remedy", "see dmesg for which it is")
+		s.opts.Logger.Warn("the driver reports an XID of an unknown GPU", "xid", event.EventData, "remedy", "find the GPU in dmesg")
 		return
 	}
 	w.xids.add(event.EventData, at)

@@ -106,13 +106,13 @@ func TestXIDOfNoBoard(t *testing.T) {
 		m.events <- xid(other, 79)
 		synctest.Wait()
 		r.read()
-		if got := r.told(); got != "0:0=0" || r.log.count("XID of a GPU that we do not know", "xid=79") != 1 {
+		if got := r.told(); got != "0:0=0" || r.log.count("XID of an unknown GPU", "xid=79") != 1 {
 			t.Errorf("%s\n%s", got, r.log.text.String())
 		}
 	})
 }
 
-// Where NVML tells of no XIDs, the log says so once, and the device stream, which goes
+// Where NVML does not report XIDs, the log says so once, and the device stream, which goes
 // on.
 func TestNoXIDs(t *testing.T) {
 	for _, test := range []struct {
@@ -120,11 +120,11 @@ func TestNoXIDs(t *testing.T) {
 		ofOthers    int // boards of which XIDs are told
 		spoil       func(*machine)
 	}{
-		{"no call", "NVML tells of no XIDs: nvmlEventSetWait: ", 0, func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},
-		{"no set", "NVML tells of no XIDs: nvmlEventSetCreate: ", 0, func(m *machine) {
+		{"no call", "NVML does not report XIDs: nvmlEventSetWait: ", 0, func(m *machine) { m.lacks["nvmlEventSetWait"] = true }},
+		{"no set", "NVML does not report XIDs: nvmlEventSetCreate: ", 0, func(m *machine) {
 			m.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_NOT_SUPPORTED }
 		}},
-		{"no wait", "NVML tells of no XIDs: nvmlEventSetWait: ", 0, func(m *machine) {
+		{"no wait", "NVML does not report XIDs: nvmlEventSetWait: ", 0, func(m *machine) {
 			m.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
 				return &mock.EventSet{
 					FreeFunc: func() nvml.Return { return nvml.SUCCESS },
@@ -132,7 +132,7 @@ func TestNoXIDs(t *testing.T) {
 				}, nvml.SUCCESS
 			}
 		}},
-		{"of one GPU", "NVML tells of no XIDs of GPU 1: nvmlDeviceRegisterEvents: ", 1, func(m *machine) {
+		{"of one GPU", "NVML does not report XIDs of GPU 1: nvmlDeviceRegisterEvents: ", 1, func(m *machine) {
 			m.boards[1].say("nvmlDeviceRegisterEvents", nvml.ERROR_NOT_SUPPORTED)
 		}},
 	} {
@@ -154,7 +154,7 @@ func TestNoXIDs(t *testing.T) {
 				if got, want := r.told(), strings.TrimSpace("0:0=0 "[:6*test.ofOthers]); got != want {
 					t.Errorf("tells %q, want %q", got, want)
 				}
-				if n := r.log.count("tells of no XIDs"); n != 1 {
+				if n := r.log.count("does not report XIDs"); n != 1 {
 					t.Errorf("the log says so %d times", n)
 				}
 			})

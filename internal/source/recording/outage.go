@@ -12,7 +12,7 @@ const (
 // lookEvery is how often to look whether the file is where it was.
 const lookEvery = time.Second
 
-// State is how a recording goes.
+// State is the state of a recording.
 type State struct {
 	File string
 	// Failure is why nothing can be written now, "" if all is well; Remedy is what to
@@ -22,7 +22,7 @@ type State struct {
 	Failures, Missed int
 }
 
-// State returns how the recording goes. It may be called from any goroutine.
+// State returns the state of the recording. It may be called from any goroutine.
 func (r *Recorder) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (o *outage) begin() bool {
 	return lost
 }
 
-// resume has the next record follow what is whole in the file, and reports whether it
+// resume makes the next record follow the complete part of the file, and reports whether it
 // begins one.
 func (r *Recorder) resume() (nextFile bool) {
 	if r.outage.anew || r.size == 0 {

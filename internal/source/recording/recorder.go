@@ -16,9 +16,9 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// defaultFileSize and defaultKeep bound a recording to 320 MiB on disk: two weeks
-// of a node of 8 GPUs × 60 fields that is read every 15 s, where each of its
-// values changes each time.
+// defaultFileSize and defaultKeep limit a recording to 320 MiB on disk: two weeks
+// of a node of 8 GPUs × 60 fields that is read every 15 s, if every
+// value changes each time.
 const (
 	defaultFileSize = 64 << 20
 	defaultKeep     = 4
@@ -45,10 +45,10 @@ type Options struct {
 }
 
 // Recorder is a source that records what another one reads. It passes the readings
-// on untouched, and neither delays nor fails one for the sake of the recording: a
+// on unchanged, and the recording neither delays a reading nor makes it fail: a
 // reading that the disk is not ready for is left out and counted in the next record.
-// When a write fails, readings are left out until one can be written: it is tried again
-// with growing pauses. A file that was removed or renamed meanwhile is made anew.
+// If a write fails, readings are left out until one can be written: writing is retried
+// with growing pauses. A file that was removed or renamed meanwhile is created again.
 type Recorder struct {
 	source.Source
 	logger   *slog.Logger
@@ -88,10 +88,10 @@ type chunk struct {
 }
 
 // Record returns a source that reads src and records it in the file at path,
-// which it creates; a file that is there already becomes path.1, and one that
-// another Recorder writes is refused. The source is a *Recorder or wraps one, and a
-// source.Fetcher where src is one. It owns src from then on: Close closes both. On an
-// error, which ends in what to do, src is as it was.
+// which it creates; an existing file becomes path.1, and one that
+// another Recorder writes is refused. The source is a *Recorder or wraps one, and is a
+// source.Fetcher if src is one. It owns src from then on: Close closes both. After an
+// error, which ends with the remedy, src is unchanged.
 func Record(src source.Source, path string, opts Options) (source.Source, error) {
 	r, err := newRecorder(src, path, opts)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package recording keeps what a source answered in a file, reading by reading, so
-// that it can be played again bit for bit. Recorder writes such a file, Parse
+// Package recording keeps the answers of a source in a file, reading by reading, so
+// that they can be played again bit for bit. Recorder writes such a file, Parse
 // and Player read it.
 //
 // A recording is text. It begins with First and comments; then come records, the
@@ -29,9 +29,9 @@
 // blank. A text that does not end in a line feed is one byte shorter than its
 // lines.
 //
-// A writer that is killed leaves at most one record torn, at the end: what is
-// there of it is not played. Every file begins with a full reading, and others
-// follow, so that a recording stays legible when a part of it is lost.
+// A writer that is killed leaves at most one incomplete record, at the end, which
+// is not played. Every file begins with a full reading, and others
+// follow, so that a recording stays readable if a part of it is lost.
 package recording
 
 import (
@@ -60,7 +60,7 @@ const comments = `# Play it: kpulse-proxy --backend=replay --source=FILE
 # failed WHEN TOOK KIND CAUSE: it could not be read. end CRC: the record is whole.
 `
 
-// Recording is a recorded file that was found to be whole, but for a torn end.
+// Recording is a recorded file that was found to be complete, except for a torn end.
 type Recording struct {
 	// Source is the name of what was recorded, Caps what is known of it: Backend,
 	// Aggregation, Period, and in Host the name of the machine if it was local.
@@ -78,7 +78,7 @@ type Recording struct {
 	// written.
 	Failed, Missed int
 	// Torn is the number of the line at which an unfinished record begins, 0 if
-	// the last one is whole.
+	// the last one is complete.
 	Torn int
 
 	text    []byte
@@ -96,7 +96,7 @@ type Damage struct {
 // Error returns both.
 func (d *Damage) Error() string { return fmt.Sprintf("line %d: %s", d.Line, d.What) }
 
-// Is reports whether text claims to be a recording, of whatever version.
+// Is reports whether text claims to be a recording, of any version.
 func Is(text []byte) bool { return bytes.HasPrefix(text, []byte(anyVersion)) }
 
 // Parse reads the whole of a recording, which it keeps. A record at the end that
@@ -153,8 +153,8 @@ func (rec *Recording) Play() *Player {
 }
 
 // Spacing is the time from one reading to the next: the period of a stream, else
-// what nine in ten did not exceed of those where no read failed and none is
-// missing; 0 if there is no such one.
+// the 90th percentile of the gaps in which no read failed and no reading is
+// missing; 0 if there is no such gap.
 func (rec *Recording) Spacing() time.Duration {
 	if rec.Caps.Period > 0 || len(rec.gaps) == 0 {
 		return max(rec.Caps.Period, 0)

@@ -40,7 +40,7 @@ func openRotating(path string, keep int) (*rotating, error) {
 }
 
 // open opens the file and returns the size of what stands there. A named pipe that
-// nobody reads is an error, not a wait.
+// no process reads is an error, not a wait.
 func (f *rotating) open() (size int64, err error) {
 	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|syscall.O_NONBLOCK, 0o644)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f *rotating) open() (size int64, err error) {
 	return size, nil
 }
 
-// lock makes sure that nobody else writes file, where the file system can.
+// lock makes sure that no other process writes file, if the file system can.
 func lock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -102,7 +102,7 @@ func (f *rotating) mend() error {
 	return err
 }
 
-// gone reports whether the path is another file's by now, or nobody's, or the file was cut.
+// gone reports whether the path now names another file or none, or the file was cut.
 func (f *rotating) gone() bool {
 	if !f.rotates {
 		return false
@@ -123,7 +123,7 @@ func (f *rotating) reopen() error {
 	if err != nil {
 		return err
 	}
-	_ = old.Close() // is nobody's any more
+	_ = old.Close() // no longer used
 	if size > 0 {
 		return f.renew(max(f.keep, 1))
 	}
@@ -131,7 +131,7 @@ func (f *rotating) reopen() error {
 }
 
 // renew makes way for a new file and keeps that many old ones. The old file stays
-// locked until the new one is, so that nobody comes in between unseen.
+// locked until the new one is, so that no other process gets in between.
 func (f *rotating) renew(keep int) error {
 	old := f.File
 	if err := shift(f.path, keep); err != nil {

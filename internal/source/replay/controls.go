@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Controls drive a Source while it plays, by what a player's keys do. Their methods
-// may be called from any goroutine, and apply at once. They belong to one
+// Controls drive a Source while it plays, like the keys of a player. Their methods
+// may be called from any goroutine, and take effect at once. They belong to one
 // Source.
 type Controls struct {
 	mu       sync.Mutex
@@ -16,7 +16,7 @@ type Controls struct {
 	wake     chan struct{}
 }
 
-// Position is where a controlled Source is, and how it goes on from there.
+// Position is the position of a controlled Source, and how it continues.
 type Position struct {
 	Paused bool
 	// Ended: there is nothing behind the last tick. The Source is paused there.
@@ -50,14 +50,14 @@ func (c *Controls) Position() Position {
 	return c.position
 }
 
-// Pause stops the Source at its tick, or lets it go on. At the end there is nothing
-// to go on with.
+// Pause stops the Source at its tick, or lets it continue. At the end it has
+// no effect.
 func (c *Controls) Pause(paused bool) {
 	c.change(func() { c.position.Paused = paused || c.position.Ended })
 }
 
-// Step goes so many ticks on, or back where n is negative, and gives the tick there;
-// not beyond the first and the last. It does not end a pause.
+// Step moves n ticks on, or back if n is negative, and gives the tick there. It
+// stops at the first and the last. It does not end a pause.
 func (c *Controls) Step(n int) { c.change(func() { c.move += n }) }
 
 // SetSpeed sets the speed, at least minSpeed and at most maxSpeed.

@@ -119,7 +119,7 @@ func (t *csvTrack) parse(path string, reader *csv.Reader) error {
 		switch timed := t.layout.has(csvTimestamp); {
 		case len(t.ticks) > 0 && again && timed && stamp == now:
 			return refusal(path, line, "GPU "+texts[csvGPU]+" has a second row at "+now+", as if there were several nodes",
-				"export with --export=all+, whose rows name theirs")
+				"export with --export=all+, whose rows name their nodes")
 		case len(t.ticks) == 0 || timed && stamp != now || again:
 			t.ticks = append(t.ticks, csvTick{time: at})
 			now = stamp

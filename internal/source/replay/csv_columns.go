@@ -1,8 +1,8 @@
 package replay
 
 // csvReading is a column of the CSV that holds a reading, and the family that
-// dcgm-exporter 4.8, or a source of ours in its place, gives it in. A value of the family is that of the column
-// times `times` over `over`.
+// dcgm-exporter 4.8, or a local source in its place, gives it in. A value of the family is
+// that of the column times `times` over `over`.
 type csvReading struct {
 	column, family string
 	times, over    float64

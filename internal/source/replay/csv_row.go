@@ -26,7 +26,7 @@ type csvCell struct{ column, reading int }
 // none is no column.
 const none = -1
 
-// csvColumnKnown reports whether a column of that name is a reading or a text of ours.
+// csvColumnKnown reports whether a column of that name is a known reading or text.
 func csvColumnKnown(name string) bool {
 	return slices.ContainsFunc(csvReadings, func(r csvReading) bool { return r.column == name }) ||
 		slices.ContainsFunc(csvColumns[:], func(t struct{ column, label string }) bool { return t.column == name })

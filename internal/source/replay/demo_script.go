@@ -3,7 +3,7 @@ package replay
 // demoSeconds is the length of the demo's script, which then starts over.
 const demoSeconds = 240
 
-// DemoStory is a tick of the demo at which there is something to see: GPU 3 is lost, GPU 5
+// DemoStory is a tick of the demo at which much is wrong: GPU 3 is lost, GPU 5 is
 // hot, and a notebook has held GPU 6 idle for eleven minutes of the script.
 const DemoStory = 2*demoSeconds + 182
 
@@ -155,8 +155,8 @@ var demoFaults = [...]demoFault{
 // a second of the script, which has 240 and then starts over; tick n plays
 // second n whatever the period. instance is the GPU_I_ID of a MIG instance, ""
 // for a whole GPU: the devices are the GPUs 0 to 6, and the instances 1, 3 and 9
-// of GPU 7. The class is by the cascade with the weights of preset ai, and ""
-// where no such device is there.
+// of GPU 7. The class is that of the cascade with the weights of preset ai, and ""
+// if there is no such device.
 func DemoClass(gpu int, instance string, second int) string {
 	for i, u := range demoUnits {
 		if u.board == gpu && u.id == instance {

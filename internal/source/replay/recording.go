@@ -27,7 +27,7 @@ func newRecordingTrack(path string, text []byte) (*recordingTrack, error) {
 	rec, err := recording.Parse(text)
 	if damage, ok := errors.AsType[*recording.Damage](err); ok {
 		return nil, refusal(path, damage.Line, damage.What,
-			fmt.Sprintf("play what lies before it: head -n %d %s > whole.recording", damage.Line-1, path))
+			fmt.Sprintf("play the part before it: head -n %d %s > whole.recording", damage.Line-1, path))
 	}
 	if err != nil {
 		return nil, err

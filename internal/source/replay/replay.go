@@ -24,7 +24,7 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/source"
 )
 
-// Options are how a replay runs.
+// Options configure a replay.
 type Options struct {
 	// Period is the time from one tick to the next. If it is not positive, a
 	// recording is played as it was recorded, gaps included, and anything else at
@@ -56,7 +56,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultPeriod is the Period of the demo, and of a capture that does not know its own.
+// DefaultPeriod is the Period of the demo, and of a capture without one.
 const DefaultPeriod = time.Second
 
 // Source plays a capture, one tick a period. Tick n is stamped Start + n*Period,
@@ -64,12 +64,12 @@ const DefaultPeriod = time.Second
 // file give the same readings. The first Read returns at once. A later one waits
 // until a period has passed since the tick before was due; if it comes too late
 // it returns at once, and the tick after it is due a whole period later, so that
-// a slow reader misses nothing and is never sent a burst. Where a recording is
-// played as it was recorded, the recorded gap stands in the place of a period.
-// Stamps always rise: where recorded ones are wanted and do not, as of a clock that
-// was set back, those from there on are as much later as that takes.
+// a slow reader misses nothing and never gets a burst. If a recording is
+// played as it was recorded, the recorded gap replaces the period.
+// Stamps always rise: if recorded ones do not, as after a clock was
+// set back, the later ones are shifted until they do.
 //
-// Took of a reading is what was recorded, else 0: nobody knows how long it took.
+// Took of a reading is the recorded one, else 0, which means unknown.
 type Source struct {
 	name  string
 	caps  source.Caps
@@ -214,7 +214,7 @@ func (s *Source) Name() string { return s.name }
 // Point for dmon and the demo. It is never local: a capture may come from
 // anywhere. Aggregation and Host of a recording are those of what was recorded,
 // and without a Period of Options, so is the period: a stream's own, or else what
-// nine in ten gaps between readings do not exceed. It is that of the stamps, so where
+// nine in ten gaps between readings do not exceed. It is that of the stamps, so if
 // these are the recorded ones it is the recorded one too.
 func (s *Source) Caps() source.Caps { return s.caps }
 

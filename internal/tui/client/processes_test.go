@@ -28,7 +28,7 @@ func TestProcesses(t *testing.T) {
 	}{
 		{"two", 200, two, 2, ""},
 		{"none", 200, `{"processes":[]}`, 0, ""},
-		{"not shown to others", 403, "processes are shown on this machine alone\nmore", 0, "processes are shown on this machine alone"},
+		{"not shown to others", 403, "processes are shown only to clients on this machine\nmore", 0, "processes are shown only to clients on this machine"},
 		{"not known", 404, "processes are not listed", 0, "processes are not listed"},
 		{"a page", 200, "<html>", 0, "not JSON of ours"},
 		{"another shape", 200, `{"processes":[{"pid":"x"}]}`, 0, "not JSON of ours"},

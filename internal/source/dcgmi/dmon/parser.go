@@ -7,7 +7,7 @@
 // reads the columns from the header, and turns the rows of GPUs and of GPU
 // instances into samples. It emits only numbers that stand in the text, under
 // the column they stand in: a row whose cells cannot be separated beyond doubt
-// is left out whole and counted.
+// is left out as a whole and counted.
 package dmon
 
 import (

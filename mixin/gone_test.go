@@ -44,6 +44,19 @@ func TestMissingBoards(t *testing.T) {
 	want(t, "GPUs of a host that has all", at(m.asked(t, exprOf(t, "kpulse-fleet", "GPUs present / expected", "A"), 12, "", "$hostname", "n2"), 12), map[string]float64{"": 1})
 }
 
+// TestAMovedBoardIsNotMissing: GPU-8 went from n8 to n9, so that n8 has fewer than it had, and lacks none.
+func TestAMovedBoardIsNotMissing(t *testing.T) {
+	m := recorded(t,
+		`kpulse_gpu_present{cluster="c",hostname="n8",gpu="0",uuid="GPU-8"} 1 0x3 stale`, `device:kpulse_gpu_gone:timestamp{cluster="c",hostname="n8",gpu="0",uuid="GPU-8"} _ 60x3 stale`,
+		`host:kpulse_gpus_present:count{cluster="c",hostname="n8"} 1 0x40`, `host:kpulse_gpus_present:max1d{cluster="c",hostname="n8"} 1x40`,
+		`kpulse_gpu_present{cluster="c",hostname="n9",gpu="3",uuid="GPU-8"} _x5 1x40`)
+	for host, missing := range map[string][2]map[string]float64{".*": {{"GPU-8": 60e3}, {}}, "n8": {{"GPU-8": 60e3}, {}}, "n9": {}} {
+		lines := m.asked(t, exprOf(t, "kpulse-node", "Missing boards", "A"), 12, "uuid", "$hostname", host)
+		want(t, host+" before", at(lines, 3), missing[0])
+		want(t, host+" after", at(lines, 12), missing[1])
+	}
+}
+
 // TestHostsWorstFirst: what is gone, then what is silent, then the rest by state.
 func TestHostsWorstFirst(t *testing.T) {
 	m := append(goneBoards(t), recorded(t, `device:kpulse_gpu_model:info{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",model="H100"} 1x40`, `kpulse_gpu_health{cluster="c",hostname="n2",gpu="0",uuid="GPU-3",state="warn"} 1x40`)...)
@@ -100,7 +113,11 @@ func TestWhatIsNotSetUp(t *testing.T) {
 		"a field that whole models lack":      {append(slices.Clone(all), lacks("gpu_memory_temperature_celsius")), map[string]float64{}},
 		"an old proxy":                        {append(slices.Clone(all), `kpulse_build_info{cluster="c",instance="n2:9401",version="2"} 1x40`), map[string]float64{"A single proxy version": 2}},
 		"a cluster whose GPUs nobody watches": {slices.Concat(all, more2[:1]), map[string]float64{}},
+		"nobody holds any now":                {slices.Concat(proxy, more[:1], []string{`cluster:kpulse_allocation_held_gpus:rate5m{cluster="c"} 5 5 0x40`}), map[string]float64{}},
+		"nobody held any":                     {slices.Concat(proxy, more[:1], []string{`cluster:kpulse_allocation_held_gpus:rate5m{cluster="c"} 0x40`}), map[string]float64{"Who holds the GPUs": 1}},
 	} {
 		want(t, what, at(recorded(t, c.series...).asked(t, expr, 10, "missing"), 10), c.want)
 	}
+	unused := append(slices.Clone(all), `kpulse_gpu_present{cluster="c",hostname="n2",gpu="0",uuid="GPU-2"} 1x40`)
+	want(t, "a host that nobody uses", at(recorded(t, unused...).asked(t, expr, 10, "missing", "$hostname", "n2"), 10), map[string]float64{})
 }

@@ -57,8 +57,10 @@ local v = import '../lib/variable.libsonnet';
   // without what is looked for in each: the rules of one cluster are of no use to another.
   local told(what, todo, query) = 'label_replace(label_replace(%s, "missing", "%s", "", ""), "todo", "%s", "", "")' % [query, what, todo],
   local lacking(what, todo, wanted, here='kpulse_gpu_present' + q.raw(c)) = told(what, todo, 'count(count by (%s) (%s) unless on (%s) %s) > 0' % [cluster, here, cluster, wanted]),
-  local held = 'kpulse_allocation_info' + q.raw(c),
   local ofClusters(more='') = '{%s%s=~"$cluster"%s}' % [c.kpulseMatchers, cluster, more],
+  local holders = 'kpulse_allocation_info' + ofClusters(),
+  // A host that nobody uses, or a cluster that rests at night, lacks nothing.
+  local held = '(%s\nor\nmax_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[1d]) > 0)' % [holders, q.cluster(c)],
 
   grafanaDashboards+:: {
     'kpulse-fleet.json': d.new(
@@ -219,7 +221,7 @@ local v = import '../lib/variable.libsonnet';
                         'none',
                         [p.rows(std.join('\nor\n', [
                           lacking('Recording rules', 'Load prometheus_rules.yaml of the mixin: most panels need it. The number counts clusters.', 'host:kpulse_gpus_present:max1d'),
-                          lacking('User rules', 'Load kpulse-users.rules.yml too, which prometheus_rules.yaml includes: Namespace & user needs it. The number counts clusters.', 'holder:kpulse_allocation_held_gpus:rate5m', held),
+                          lacking('User rules', 'Load kpulse-users.rules.yml too, which prometheus_rules.yaml includes: Namespace & user needs it. The number counts clusters.', 'holder:kpulse_allocation_held_gpus:rate5m', holders),
                           lacking('Who holds the GPUs', 'Pods: let the proxy ask the kubelet (--kube.pod-resources). Jobs: --hpc-job-mapping-dir, and a prolog that writes it. The number counts clusters.', held),
                           'label_replace(%s, "missing", "Input $1", "field", "(.+)")' % told(
                             '',

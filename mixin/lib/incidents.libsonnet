@@ -54,10 +54,10 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
         %(gone)s
         or
         max by (%(board)s) (last_over_time(device:kpulse_gpu_gone:timestamp%(recorded)s[$__range]))
-          unless on (uuid) kpulse_gpu_present%(raw)s == 1
+          unless on (uuid) kpulse_gpu_present{%(only)suuid!=""} == 1
           unless on (%(host)s) host:kpulse_gpus_present:count%(recorded)s >= max_over_time(host:kpulse_gpus_present:max1d%(recorded)s[$__range:5m])
       )
-    ||| % { board: labels.board(c), host: labels.host(c), recorded: q.recorded(c), raw: q.raw(c), gone: q.gone(c) },
+    ||| % { board: labels.board(c), host: labels.host(c), recorded: q.recorded(c), only: c.kpulseMatchers, gone: q.gone(c) },
 
   // missingBoards is a table of lost with the last XID of each and who held it.
   missingBoards(c)::

@@ -115,6 +115,7 @@ func TestKnobs(t *testing.T) {
 	for _, knob := range []struct{ config, of, without, with string }{
 		{`kpulseSelector: 'job="gpu"'`, `[m.prometheusAlerts, m.grafanaDashboards]`, `job=\"kpulse-proxy\"`, `job=\"gpu\"`},
 		{`criticalSeverity: 'page'`, `m.prometheusAlerts`, `"critical"`, `"page"`},
+		{`showMultiCluster: false`, `m.grafanaDashboards`, `"{{cluster}} {{hostname}}`, `"{{hostname}} GPU {{gpu}}"`},
 		{`clusterLabel: 'region'`, `[m.prometheusAlerts, m.grafanaDashboards, m.prometheusRules]`, `(cluster,`, `(region,`},
 		{`alertStragglers: true`, `m.prometheusAlerts`, ``, `KpulseGPUStragglerInJob`},
 		{`alertIdleMemoryHeld: true`, `m.prometheusAlerts`, ``, `KpulseIdleMemoryHeld`},

@@ -15,7 +15,8 @@
     telemetrySelector: 'job="kpulse-proxy-telemetry"',
 
     // The label that tells clusters apart. Where no such label exists, everything works, and
-    // the variable of the dashboards has nothing to choose; showMultiCluster hides it.
+    // the variable of the dashboards has nothing to choose; without showMultiCluster it is hidden, and
+    // legends name no cluster.
     clusterLabel: 'cluster',
     showMultiCluster: true,
 

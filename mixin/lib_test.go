@@ -190,6 +190,34 @@ func TestCharts(t *testing.T) {
 	})
 }
 
+// TestLegendsTellClustersApart: hosts, namespaces and pods' addresses of two clusters may have one name.
+func TestLegendsTellClustersApart(t *testing.T) {
+	found := 0
+	eachPanel(t, "timeseries", func(where string, p panel) {
+		for _, target := range p.Targets {
+			for _, name := range []string{"{{hostname}}", "{{instance}}", "{{workload_namespace}}"} {
+				if !strings.Contains(target.LegendFormat, name) {
+					continue
+				}
+				found++
+				if !strings.HasPrefix(target.LegendFormat, "{{cluster}} ") {
+					t.Errorf("%s calls its lines %q", where, target.LegendFormat)
+				}
+			}
+		}
+	})
+	if found < 10 {
+		t.Errorf("only %d legends", found)
+	}
+	for title, metric := range map[string]string{"CPU of the proxies": "process_cpu_seconds_total", "Memory of the proxies": "process_resident_memory_bytes"} {
+		series := metric + `{job="kpulse-proxy-telemetry",instance="10.0.0.1:9401",cluster="%s"} %g+%gx60`
+		m := scraped(t, fmt.Sprintf(series, "c", 15., 15.), fmt.Sprintf(series, "d", 30., 30.))
+		if got := m.asked(t, exprOf(t, "kpulse-proxy", title, "A"), 10, "cluster"); got["c"] == nil || got["d"] == nil || got["c"][10] >= got["d"][10] {
+			t.Errorf("%s: %v", title, got)
+		}
+	}
+}
+
 // TestChartsOfTheWorst: topk at each step of a chart gives dots, of many more lines than it names.
 func TestChartsOfTheWorst(t *testing.T) {
 	found := 0

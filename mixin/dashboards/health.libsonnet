@@ -126,7 +126,7 @@ local v = import '../lib/variable.libsonnet';
             'Correctable errors per hour',
             'In the preceding hour, on the ten boards with the most in the time range. If one board stands out, plan a diagnostic run.',
             'suffix:/h',
-            [p.query(perHour('ecc_errors', ', severity="correctable"'), '{{hostname}} GPU {{gpu}}')]
+            [p.query(perHour('ecc_errors', ', severity="correctable"'), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           ) + p.decimals(0) + p.noValue('no errors')),
         ]),
         d.row('Links', [
@@ -134,13 +134,13 @@ local v = import '../lib/variable.libsonnet';
             'PCIe replays per hour',
             'In the preceding hour, on the ten boards with the most in the time range. If replays keep coming, reseat the board and check the riser.',
             'suffix:/h',
-            [p.query(perHour('pcie_replays'), '{{hostname}} GPU {{gpu}}')]
+            [p.query(perHour('pcie_replays'), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           ) + p.decimals(0) + p.noValue('no errors')),
           d.at(8, 9, p.timeseries(
             'NVLink errors per hour',
             'In the preceding hour, all kinds together, on the ten boards with the most in the time range. Recovery errors slow every collective; the GPU dashboard shows the kinds.',
             'suffix:/h',
-            [p.query(perHour('nvlink_errors'), '{{hostname}} GPU {{gpu}}')]
+            [p.query(perHour('nvlink_errors'), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           ) + p.decimals(0) + p.noValue('no errors')),
           d.at(8, 9, p.table(
             'PCIe width',

@@ -85,7 +85,7 @@ local v = import '../lib/variable.libsonnet';
             'GPUs held by namespace and job',
             'The 20 that held the most at any time: who grew, and when.',
             'none',
-            p.largest('sum by (%(by)s) (%(held)s)' % { by: byWhom, held: of('kpulse_allocation_held_gpus:rate5m') }, byWhom, '{{workload_namespace}} {{hpc_job}}')
+            p.largest('sum by (%(by)s) (%(held)s)' % { by: byWhom, held: of('kpulse_allocation_held_gpus:rate5m') }, byWhom, labels.legend(c, '{{workload_namespace}} {{hpc_job}}'))
           )),
         ]),
         d.row('Leagues', [

@@ -32,18 +32,18 @@ local v = import '../lib/variable.libsonnet';
           d.at(5, 4, p.stat('Boards slowed by the power brake', 'Boards with an active power brake. Check the power supplies and the rack.', 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_clock_event_active', ', reason="hw_power_brake"'))]) + colors.bad('orange')),
         ]),
         d.row('Power', [
-          d.at(12, 9, p.stacked('Power by host', 'The 20 hosts that drew the most at any time. A host that draws much less than similar hosts is idle or broken.', 'watt', largest('host:kpulse_gpu_energy:rate5m' + recorded, labels.host(c), '{{hostname}}'))),
+          d.at(12, 9, p.stacked('Power by host', 'The 20 hosts that drew the most at any time. A host that draws much less than similar hosts is idle or broken.', 'watt', largest('host:kpulse_gpu_energy:rate5m' + recorded, labels.host(c), labels.legend(c, '{{hostname}}')))),
           d.at(12, 9, p.stacked(
             'Power by namespace and job',
             'The 20 that drew the most at any time, estimated from their activity on the boards, or from their share of them.',
             'watt',
-            largest('holder:kpulse_allocation_energy:rate5m' + q.cluster(c), '%s, workload_namespace, hpc_job' % c.clusterLabel, '{{workload_namespace}} {{hpc_job}}')
+            largest('holder:kpulse_allocation_energy:rate5m' + q.cluster(c), '%s, workload_namespace, hpc_job' % c.clusterLabel, labels.legend(c, '{{workload_namespace}} {{hpc_job}}'))
           )),
           d.at(24, 8, p.timeseries(
             'Power against the limit',
             'The ten boards nearest to the limit in force. Reaching it under full load is normal; a limit lower than that of the others is not.',
             'percentunit',
-            [p.query(q.highest(10, 'device:kpulse_gpu_power_limit_used:avg5m' + recorded, labels.board(c)), '{{hostname}} GPU {{gpu}}')]
+            [p.query(q.highest(10, 'device:kpulse_gpu_power_limit_used:avg5m' + recorded, labels.board(c)), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           )),
         ]),
         d.row('Heat', [
@@ -51,7 +51,7 @@ local v = import '../lib/variable.libsonnet';
             'Distance to the warning temperature',
             'The ten boards nearest to the warning temperature of their model; below 0 is hot.',
             'celsius',
-            [p.query(q.lowest(10, 'device:kpulse_gpu_temperature_headroom:min5m' + recorded, labels.board(c)), '{{hostname}} GPU {{gpu}}')]
+            [p.query(q.lowest(10, 'device:kpulse_gpu_temperature_headroom:min5m' + recorded, labels.board(c)), labels.legend(c, '{{hostname}} GPU {{gpu}}'))]
           )),
           d.at(12, 9, p.table(
             'Hottest boards',

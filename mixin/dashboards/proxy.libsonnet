@@ -15,9 +15,10 @@ local v = import '../lib/variable.libsonnet';
   // worst is the sources that are down, and those of which no value has changed for longest.
   local worst = q.most('1e9 * (%s == 0) + 1e9 or %s or 0 * %s' % [bySource('kpulse_source_up'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')]),
   local ofWorst(query) = q.among(query, worst, source),
+  local address = '%s, instance' % c.clusterLabel,
   local target = '%s, job, instance' % c.clusterLabel,
   // addresses is how many there are: two jobs may scrape a proxy, its telemetry by itself.
-  local addresses(query) = 'count(count by (%s, instance) (%s)) or vector(0)' % [c.clusterLabel, query],
+  local addresses(query) = 'count(count by (%s) (%s)) or vector(0)' % [address, query],
   local chosen = '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel,
   // silent is since when targets that are down have not answered, and of sources that are down, their proxies. Of
   // the last hour it is known to a minute, of the day to ten: a day by the minute takes two seconds at 200 hosts.
@@ -89,7 +90,7 @@ local v = import '../lib/variable.libsonnet';
             'Read duration',
             'The ten slowest. Above half the scrape interval, scrapes are close to failing: read fewer counters, or enable persistence mode.',
             's',
-            [p.query(q.highest(10, bySource('kpulse_source_read_duration_seconds'), source), '{{instance}}')]
+            [p.query(q.highest(10, bySource('kpulse_source_read_duration_seconds'), source), labels.legend(c, '{{instance}} {{source}}'))]
           )),
           d.at(12, 8, p.table(
             'Fields missing by source',
@@ -120,8 +121,8 @@ local v = import '../lib/variable.libsonnet';
           ) + p.decimals(0)),
         ]),
         d.row('Proxy resource usage', [
-          d.at(6, 8, p.timeseries('CPU of the proxies', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query(q.highest(10, 'max by (instance) (rate(%s[$__rate_interval]))' % own('process_cpu_seconds_total'), 'instance'), '{{instance}}')])),
-          d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Unbounded growth is a bug: take a profile with --web.enable-pprof and report it.', 'bytes', [p.query(q.highest(10, 'max by (instance) (%s)' % own('process_resident_memory_bytes'), 'instance'), '{{instance}}')])),
+          d.at(6, 8, p.timeseries('CPU of the proxies', 'The ten busiest. Needs a scrape of /-/metrics, as mixin/README.md shows.', 'percentunit', [p.query(q.highest(10, 'max by (%s) (rate(%s[$__rate_interval]))' % [address, own('process_cpu_seconds_total')], address), labels.legend(c, '{{instance}}'))])),
+          d.at(6, 8, p.timeseries('Memory of the proxies', 'The ten largest. Unbounded growth is a bug: take a profile with --web.enable-pprof and report it.', 'bytes', [p.query(q.highest(10, 'max by (%s) (%s)' % [address, own('process_resident_memory_bytes')], address), labels.legend(c, '{{instance}}'))])),
           d.at(6, 8, p.timeseries('Response time', '99 % of scrapes were answered faster.', 's', [p.query('histogram_quantile(0.99, sum by (le) (rate(%s[$__rate_interval])))' % own('kpulse_proxy_http_request_duration_seconds_bucket'), 'p99')])),
           d.at(6, 8, p.timeseries('Responses by status', 'Per second. 502 and 504: the source failed; 503: more concurrent scrapes than --web.max-requests allows.', 'reqps', [p.query('sum by (code) (rate(%s[$__rate_interval]))' % own('kpulse_proxy_http_requests_total'), '{{code}}')])),
         ]),

@@ -5,6 +5,8 @@
   board(c):: '%s, hostname, gpu, uuid' % c.clusterLabel,
   // columns are those labels as tables show them.
   columns(c):: [[c.clusterLabel, 'Cluster'], ['hostname', 'Host'], ['gpu', 'GPU'], ['uuid', 'UUID']],
+  // legend names a line of a chart, after its cluster: hosts, namespaces and addresses of two clusters may have one name.
+  legend(c, of):: (if c.showMultiCluster then '{{%s}} ' % c.clusterLabel else '') + of,
   device(c):: self.board(c) + ', mig_instance, mig_profile',
   host(c):: '%s, hostname' % c.clusterLabel,
   holder(c):: 'workload_namespace, workload_pod, workload_kind, workload_name, hpc_job',

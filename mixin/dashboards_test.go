@@ -16,9 +16,18 @@ import (
 // dashboard is what the tests look at in one.
 type dashboard struct {
 	UID, Title, Description string
+	Tags                    []string
+	Links                   []pageLink
 	Panels                  []panel
 	Templating              struct{ List []variable }
 	Annotations             struct{ List []annotation }
+}
+
+// pageLink is at the head of a page.
+type pageLink struct {
+	Type, Title, URL string
+	Tags             []string
+	IncludeVars      bool
 }
 
 // annotation is a query whose results are marked in all charts.
@@ -343,6 +352,26 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	if found < 10 {
 		t.Errorf("only %d links", found)
+	}
+}
+
+// TestChoicesGoWhereTheyFit: links at the head lead to all pages, and take no choice of several hosts to a page of one.
+func TestChoicesGoWhereTheyFit(t *testing.T) {
+	all := dashboards(t)
+	for name, d := range all {
+		for _, to := range all {
+			one := slices.ContainsFunc(to.Templating.List, func(v variable) bool { return v.Name == "hostname" && !v.Multi })
+			var leading []pageLink
+			for _, l := range d.Links {
+				tagged := l.Type == "dashboards" && !slices.ContainsFunc(l.Tags, func(tag string) bool { return !slices.Contains(to.Tags, tag) })
+				if tagged || l.Type == "link" && strings.HasPrefix(l.URL, "/d/"+to.UID+"?") && !strings.Contains(l.URL, "hostname") {
+					leading = append(leading, l)
+				}
+			}
+			if len(leading) != 1 || leading[0].IncludeVars == one {
+				t.Errorf("%s leads to %s by %+v", name, to.Title, leading)
+			}
+		}
 	}
 }
 

@@ -56,10 +56,11 @@ local place(panels, top, first) =
   // new is a dashboard of _config `c`: file is its key in grafanaDashboardIDs, question
   // what its top row answers.
   new(c, file, title, question, variables, rows):: {
+    local oneHost = std.length([v for v in variables if v.name == 'hostname' && !v.multi]) > 0,
     uid: c.grafanaDashboardIDs[file],
     title: c.grafanaKpulse.dashboardNamePrefix + title,
     description: question,
-    tags: c.grafanaKpulse.dashboardTags,
+    tags: if oneHost then c.grafanaKpulse.dashboardTags else links.ofMany(c),
     timezone: c.grafanaKpulse.grafanaTimezone,
     refresh: c.grafanaKpulse.refresh,
     time: { from: c.grafanaKpulse.period, to: 'now' },
@@ -69,29 +70,7 @@ local place(panels, top, first) =
     editable: false,
     graphTooltip: 1,  // a crosshair shared by all panels
     annotations: { list: annotations.of(c, variables) },
-    links: [{
-      type: 'dashboards',
-      title: 'kpulse',
-      tags: c.grafanaKpulse.dashboardTags,
-      asDropdown: true,
-      includeVars: true,
-      keepTime: true,
-      targetBlank: false,
-      icon: 'external link',
-      tooltip: '',
-      url: '',
-    }, {
-      type: 'link',
-      title: 'Version %d' % changes.version,
-      tooltip: changes.line,
-      url: 'https://github.com/kpulse/kpulse-proxy/blob/main/CHANGELOG.md',
-      icon: 'info',
-      tags: [],
-      asDropdown: false,
-      includeVars: false,
-      keepTime: false,
-      targetBlank: true,
-    }],
+    links: links.ofPage(c),
     templating: { list: variables },
     // A step below that of the recorded series would draw nothing more.
     panels: [

@@ -1,4 +1,5 @@
 // Links between the dashboards.
+local changes = import 'changes.libsonnet';
 local p = import 'panel.libsonnet';
 
 {
@@ -20,6 +21,27 @@ local p = import 'panel.libsonnet';
     url: base(c, to.file) + 'var-datasource=${datasource}&var-cluster=${__data.fields.Cluster}&var-%s=${__value.raw}&${__url_time_range}' % to.variable,
     targetBlank: false,
   },
+
+  // ofMany is the tags of the pages of many hosts.
+  ofMany(c):: c.grafanaKpulse.dashboardTags + ['many-hosts'],
+
+  // ofPage is the links at the head of each page. What is chosen goes along to pages of many hosts only: one that shows a host
+  // would take "All" for its own, and mix the boards of several.
+  ofPage(c)::
+    local link = { tags: [], asDropdown: false, includeVars: false, keepTime: true, targetBlank: false, icon: 'external link', tooltip: '', url: '' };
+    [
+      link { type: 'dashboards', title: 'kpulse', tags: $.ofMany(c), asDropdown: true, includeVars: true },
+      link { type: 'link', title: c.grafanaKpulse.dashboardNamePrefix + 'Node', url: base(c, 'kpulse-node.json') + 'var-datasource=${datasource}', icon: 'dashboard' },
+      link {
+        type: 'link',
+        title: 'Version %d' % changes.version,
+        tooltip: changes.line,
+        url: 'https://github.com/kpulse/kpulse-proxy/blob/main/CHANGELOG.md',
+        icon: 'info',
+        keepTime: false,
+        targetBlank: true,
+      },
+    ],
 
   // ofRows links all such cells of a panel, if that is a table.
   ofRows(c, panel)::

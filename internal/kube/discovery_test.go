@@ -159,7 +159,7 @@ func TestTheAPIServerIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.answered = func() {}
-	if err := w.follow(t.Context()); err == nil || !strings.Contains(err.Error(), "no end") {
+	if err := w.follow(t.Context()); err == nil || !strings.Contains(err.Error(), "does not end") {
 		t.Errorf("a list without end: %v", err)
 	}
 	w.version, w.maxPage = "1", 1000

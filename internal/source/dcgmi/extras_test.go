@@ -67,8 +67,8 @@ func TestExtras(t *testing.T) {
 				t.Error("started again")
 			}
 			w.until("all fields", func(b *raw.Batch, _ error) bool { return has(b, "FP32A") == strings.Contains(c.want, "1007") })
-			if n := w.log.count("in rounds"); n != c.rounds {
-				t.Errorf("the log tells %d times of rounds, want %d", n, c.rounds)
+			if n := w.log.count("count them in turn"); n != c.rounds {
+				t.Errorf("the log says %d times that fields are counted in turn, want %d", n, c.rounds)
 			}
 		})
 	}

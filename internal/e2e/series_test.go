@@ -36,7 +36,7 @@ func TestSeriesPerGPU(t *testing.T) {
 		"and a pod or job on a GPU %.0f instead of %.0f, plus one for each class after its first.",
 		lean, full, leanDefaults, fullDefaults, held, all)
 	short := fmt.Sprintf("%.0f `kpulse_*` series for each GPU with the exporter's default counters, %.0f with all", leanDefaults, lean)
-	average := fmt.Sprintf("the demo's GPUs that are not cut have %.0f on average, %.0f with `--series=full`", lean, full)
+	average := fmt.Sprintf("GPUs without MIG have %.0f on average, %.0f with `--series=full`", lean, full)
 	for page, want := range map[string]string{seriesPage: want, readme: short, rulesReadme: average} {
 		text, err := os.ReadFile(page)
 		if err != nil {

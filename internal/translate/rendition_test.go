@@ -212,13 +212,19 @@ func FuzzWrite(f *testing.F) {
 }
 
 // Whatever the labels and numbers, what is rendered in a version reads back as the
-// reading was.
+// reading was, but for NUL in a label, which is written as U+FFFD.
 func FuzzRender(f *testing.F) {
 	f.Add(`gpu="0",UUID="GPU-0",pod="a"`, `gpu="0",UUID="GPU-0",pod="b",hpc_job="1"`, 57.0, 100.0, uint8(1))
 	f.Add(`gpu="1",uuid="x\"",GPU_I_ID="2",Hostname="\\"`, `gpu="1",gpu_uuid="x",entity="GPU 1"`, 0.5, 1.0, uint8(2))
 	f.Add(`GPU="1",UUID="y",exported_pod="p",pod_name="q"`, `gpu="1",UUID="y",container="c"`, 1e9, 3.0, uint8(3))
 	f.Fuzz(func(t *testing.T, first, second string, a, b float64, version uint8) {
-		if strings.ContainsAny(first+second, "\n\r") {
+		if strings.ContainsAny(first+second, "\n\r\x00") {
+			return
+		}
+		// Within every range, as a workload whose readings are all refused is not rendered,
+		// and whole, as other numbers read back to the last bit or so: see FuzzWrite.
+		a, b = math.Floor(math.Mod(math.Abs(a), 100)), math.Floor(math.Mod(math.Abs(b), 100))
+		if a != a || b != b {
 			return
 		}
 		v := Version(version % uint8(numVersions))

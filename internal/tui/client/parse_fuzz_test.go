@@ -11,7 +11,8 @@ import (
 )
 
 // FuzzParse holds the parser to Prometheus': of a body that Prometheus accepts as a
-// whole, the last sample of a family is the value of the node.
+// whole, the last sample of a family is the value of the node. A body with NUL is not
+// compared: Prometheus takes a NUL outside quotes for the end of the body.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(twoAllocations))
 	for _, line := range []string{
@@ -24,6 +25,9 @@ func FuzzParse(f *testing.F) {
 		n, err := newParser().parse("u", bytes.Clone(body))
 		if err == nil && !strings.Contains(unescaped(body), "kpulse_") {
 			t.Fatalf("%q taken for an exposition of ours", body)
+		}
+		if bytes.IndexByte(body, 0) >= 0 {
+			return
 		}
 		want := math.NaN()
 		p := textparse.NewPromParser(append(bytes.Clone(body), '\n'), labels.NewSymbolTable(), false)

@@ -189,7 +189,7 @@ func FuzzFrame(f *testing.F) {
 			if x, y := i%w-r.x, i/w-r.y; c.style != 0 && (x < 0 || x >= r.W || y < 0 || y >= r.H) {
 				t.Fatalf("cell %d, %d is outside %+v", i%w, i/w, r)
 			}
-			if c.style == digits {
+			if c.style&^Shaded == digits { // a band may shade what is drawn over it
 				drawn = append(drawn, c.rune)
 			}
 		}

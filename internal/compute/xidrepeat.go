@@ -18,11 +18,14 @@ const (
 	sharedWithin = time.Minute
 	// sharedIncidents on another board of the node within repeatSpan acquit all of them.
 	sharedIncidents = 3
+	// remembered is how many incidents are kept: those that may yet turn out to be shared must not
+	// displace the repeats before them.
+	remembered = repeats + int(sharedWithin/incidentGap) + 1
 )
 
 // incidents are when an application's code came on one board of a node alone.
 type incidents struct {
-	at   [repeats]time.Time // the latest ones, the earliest first
+	at   [remembered]time.Time // the latest ones, the earliest first
 	n    int
 	seen time.Time // when it came last, alone or not
 }
@@ -46,7 +49,7 @@ func (j *Judge) incident(d *device, x *xid, at time.Time) {
 		x.alone.drop(at)
 	case !goesOn:
 		x.alone.add(at)
-		d.xids.repeats = d.xids.repeats || x.alone.n == repeats
+		d.xids.repeats = d.xids.repeats || x.alone.n >= repeats
 	}
 }
 
@@ -61,7 +64,7 @@ func (x *xids) of(code uint32) *xid {
 }
 
 func (s *incidents) add(at time.Time) {
-	if s.n == repeats {
+	if s.n == remembered {
 		copy(s.at[:], s.at[1:])
 		s.n--
 	}
@@ -116,7 +119,7 @@ func (j *Judge) repeated(d *device, at time.Time) bool {
 			continue
 		}
 		full = true
-		if x.alone.recent(at) == repeats && !j.sharedAtAll(d, x.code, at) {
+		if x.alone.recent(at) >= repeats && !j.sharedAtAll(d, x.code, at) {
 			return true
 		}
 	}

@@ -64,7 +64,7 @@ func TestXIDsAgainstReference(t *testing.T) {
 			}
 			want := computetest.XIDs(history)
 			fatal, recent := v[0].Findings.Of(canonical.CondXIDFatal) == canonical.Raised, v[0].Findings.Of(canonical.CondXIDRecent) == canonical.Raised
-			if fatal != (len(want.Fatal) > 0) || recent != want.Warned {
+			if fatal != (len(want.Fatal) > 0) || recent != (len(want.Warned) > 0) {
 				t.Fatalf("reading %d: fatal %v, recent %v, want %+v", i, fatal, recent, want)
 			}
 			raised[0], raised[1] = raised[0]+int(indicator(fatal)), raised[1]+int(indicator(recent))

@@ -108,6 +108,9 @@ func (d *past) giveHealth(give giver, raises [computetest.Conditions]string) {
 	for _, state := range states {
 		give("gpu_health", map[bool]float64{true: 1}[d.state == state], "state", state)
 	}
+	if d.state != "unknown" {
+		give("gpu_recommended_action", 1, "action", d.action)
+	}
 }
 
 // giveAccount gives what was counted of a device, there or remembered.
@@ -170,6 +173,9 @@ func (h *tenure) give(all map[string]float64) {
 	give("allocation_seconds_total", h.observed)
 	give("allocation_real_utilization_seconds_total", h.utilized)
 	give("allocation_real_utilization_known_seconds_total", h.known)
+	if h.metered {
+		give("allocation_energy_joules_total", h.joules)
+	}
 	for class := range bottlenecks {
 		give("allocation_class_seconds_total", h.classes[class], "class", class)
 	}
@@ -179,6 +185,9 @@ func (h *tenure) give(all map[string]float64) {
 // a workload was never in. Those that it entered late are 0 for a minute.
 func (c *chronicle) lean(all map[string]float64) map[string]float64 {
 	lean := leanOf(all)
+	maps.DeleteFunc(lean, func(name string, _ float64) bool {
+		return strings.Contains(name, `"kpulse_gpu_recommended_action", action="none"`)
+	})
 	for _, h := range c.tenures {
 		for class := range bottlenecks {
 			name := seriesOf("allocation_class_seconds_total", h.labels(), "class", class)

@@ -48,7 +48,7 @@ func (a *tally) spend(v verdict, seconds float64) {
 // verdict is what a reading of a device comes to.
 type verdict struct {
 	utilization, coverage float64
-	class, state          string
+	class, state, action  string
 	found                 [computetest.Conditions]string
 }
 
@@ -63,6 +63,8 @@ type past struct {
 	left    time.Time // of the first reading without it; zero while it is there
 	away    bool      // such a reading had others of its node
 	codes   map[int]time.Time
+	faults  map[int]*faults // of programs on it, by their code
+	meter   meter
 }
 
 // tenure is a workload on a device, there or remembered.
@@ -74,6 +76,8 @@ type tenure struct {
 	measured bool
 	left     time.Time
 	born     map[string]time.Time // of the counters of classes; zero for the first
+	joules   float64
+	metered  bool
 }
 
 // deviceKey is what makes a device another one.
@@ -90,6 +94,7 @@ func (c *chronicle) read(at time.Time, body []byte) map[string]float64 {
 	}
 	c.forget(at)
 	staying := c.arrive(at, n)
+	c.blame(at)
 	for key, d := range c.devices {
 		if d.left.IsZero() {
 			c.judge(d, at, n)
@@ -128,7 +133,7 @@ func (c *chronicle) arrive(at time.Time, n node) map[string]bool {
 		key := deviceKey(id, u)
 		d := c.devices[key]
 		if d == nil {
-			d = &past{tally: newTally(), codes: map[int]time.Time{}, left: at}
+			d = &past{tally: newTally(), codes: map[int]time.Time{}, faults: map[int]*faults{}, meter: newMeter(), left: at}
 			c.devices[key] = d
 		}
 		staying[key] = d.left.IsZero()
@@ -160,6 +165,8 @@ func (c *chronicle) judge(d *past, at time.Time, n node) {
 		return
 	}
 	d.state, d.found = computetest.Health(d.history, d.model, c.Options)
+	c.blameBoard(d, at)
+	d.action = d.asks()
 	note := func(code int) {
 		if _, known := d.codes[code]; !known && code > 0 {
 			d.codes[code] = at
@@ -214,7 +221,9 @@ func (c *chronicle) share(at time.Time, seconds float64, staying map[string]bool
 			}
 		}
 	}
+	c.meter(at.Sub(c.at).Seconds(), seconds, staying)
 	c.hold(at, present)
+	c.beginMeters()
 	if now != c.before {
 		c.measure()
 	}

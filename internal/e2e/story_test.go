@@ -22,16 +22,18 @@ type story struct {
 
 // storyBoard is a board and what its rows say, by the name of the field.
 type storyBoard struct {
-	index     int
-	labels    string
-	away      bool
-	noRow     bool // of its own
-	texts     map[string]string
-	parts     []*storyPart // the first is the board itself
-	energy    float64      // in millijoules
-	xids      map[int]int
-	incidents int // of programs
-	links     int
+	index   int
+	labels  string
+	away    bool
+	noRow   bool // of its own
+	texts   map[string]string
+	parts   []*storyPart // the first is the board itself
+	energy  float64      // in millijoules
+	stuck   bool         // its counter of energy stands still
+	mute    bool         // it is not given
+	xids    map[int]int
+	suspect int // percent of the readings in which a program fails on it
+	links   int
 }
 
 // storyPart is a board or an instance of it, and who has it.
@@ -76,7 +78,7 @@ func (a *author) tell() *story {
 	}
 	a.bodies++
 	for i := range 1 + a.rng.IntN(4) {
-		b := &storyBoard{index: i, texts: map[string]string{}, xids: map[int]int{}, energy: 1e6 * float64(a.rng.IntN(1000)), links: 18}
+		b := &storyBoard{index: i, texts: map[string]string{}, xids: map[int]int{}, energy: 1e6 * float64(a.rng.IntN(1000)), suspect: pick(a, 0, 0, 0, 5, 40, 80), links: 18}
 		b.labels = fmt.Sprintf(`gpu="%d",%s="GPU-%08x-%04x",pci_bus_id="00000000:%02X:00.0",device="nvidia%d"`, i, a.dialect.uuid, a.bodies, i, 16+i, i)
 		if model := pick(a, "", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "Quadro RTX 6000"); model != "" {
 			b.labels += fmt.Sprintf(`,modelName=%q`, model)
@@ -115,11 +117,12 @@ func (s *story) happen(b *storyBoard) {
 	case s.chance(4):
 		s.cut(b)
 	}
-	if b.energy += 1e5 * float64(s.rng.IntN(90)); s.chance(2) {
-		b.energy = 0
-	}
+	s.spend(b)
 	if s.chance(8) {
 		s.xid(b)
+	}
+	if s.chance(b.suspect) {
+		s.came(b, pick(s.author, 13, 13, 13, 31))
 	}
 	if s.chance(4) {
 		b.links = 14 + s.rng.IntN(5)
@@ -161,19 +164,39 @@ func (s *story) change(b *storyBoard) {
 	}
 }
 
-// xid has a board tell of an XID: another one, the same again, or none.
-func (s *story) xid(b *storyBoard) {
-	code := pick(s.author, 0, 13, 31, 43, 45, 48, 63, 64, 79, 94, 95, 119, 140, 54)
-	if code == 13 || code == 31 {
-		if b.incidents++; b.incidents > 4 { // five raise a condition that takes the neighbours
-			return
-		}
-	}
-	if b.texts["board_xid"] = strconv.Itoa(code); code > 0 {
-		b.xids[code] += 1 + s.rng.IntN(2)
+// spend has the counter of energy go on: or stand still, start anew, fall by its rounding, or
+// rise by more than any board uses.
+func (s *story) spend(b *storyBoard) {
+	if s.chance(8) {
+		b.stuck = !b.stuck
 	}
 	if s.chance(5) {
+		b.mute = !b.mute
+	}
+	switch {
+	case s.chance(2):
+		b.energy = 0
+	case s.chance(5):
+		b.energy = max(0, b.energy-pick(s.author, 500.0, 1000, 2000, 1e5))
+	case s.chance(1):
+		b.energy += 1e13
+	case !b.stuck:
+		b.energy += 1e5 * float64(s.rng.IntN(90))
+	}
+}
+
+// xid has a board tell of an XID: another one, the same again, or none.
+func (s *story) xid(b *storyBoard) {
+	s.came(b, pick(s.author, 0, 13, 31, 43, 45, 48, 63, 64, 74, 78, 79, 94, 95, 119, 140, 151, 154, 54, 999))
+	if s.chance(5) {
 		b.texts["board_xid"] = "9223372036854775794"
+	}
+}
+
+// came has a board tell of a code.
+func (s *story) came(b *storyBoard, code int) {
+	if b.texts["board_xid"] = strconv.Itoa(code); code > 0 {
+		b.xids[code] += 1 + s.rng.IntN(2)
 	}
 }
 
@@ -204,6 +227,9 @@ func (s *story) rent(p *storyPart) {
 func (s *story) write(b *storyBoard) {
 	unit, _ := s.spelled("board_energy")
 	b.texts["board_energy"] = strconv.FormatFloat(b.energy/map[bool]float64{true: 1000, false: 1}[unit.kind == "joules"], 'f', -1, 64)
+	if b.mute {
+		b.texts["board_energy"] = "9223372036854775794"
+	}
 	for i, p := range b.parts {
 		if i == 0 && b.noRow {
 			continue

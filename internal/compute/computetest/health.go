@@ -155,7 +155,7 @@ func findings(history []Reading, model string) [Conditions]finding {
 		one(given(canonical.MemoryTemperature), row[canonical.MemoryTemperature] >= hot),
 		judged(given(canonical.RecoveryAction), action == 1 || action == 2 || action == 4, action > 0),
 		one(codes.Told, len(codes.Fatal) > 0),
-		one(codes.Told, codes.Warned),
+		one(codes.Told, len(codes.Warned) > 0),
 		one(codes.Told, false), // it takes the neighbours of the board
 		one(given(canonical.ECCDoubleBitVolatile), rose(history, canonical.ECCDoubleBitVolatile)),
 		one(given(canonical.RowRemapPending), row[canonical.RowRemapPending] > 0),

@@ -1,6 +1,7 @@
 package computetest
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ import (
 type Codes struct {
 	Told   bool  // of XIDs in the last reading, or of there being none
 	Fatal  []int // what holds, in ascending order
-	Warned bool  // within the last ten minutes
+	Warned []int // within the last ten minutes, in ascending order
 }
 
 var (
@@ -29,19 +30,19 @@ var (
 // XIDs goes through a history of a board of an unknown model. All who tell of its XIDs are
 // within some minutes of each other.
 func XIDs(history []Reading) Codes {
-	held := map[int]time.Time{}
-	var warned, asked time.Time
+	held, warned := map[int]time.Time{}, map[int]time.Time{}
+	var asked time.Time
 	calm := 0
 	for i, h := range history {
 		if i > 0 && (fell(history[:i+1]) || h.Away && !wentOn(history[:i+1])) {
 			clear(held)
 		}
-		for _, code := range came(history[:i+1]) {
+		for _, code := range Came(history[:i+1]) {
 			switch {
 			case slices.Contains(fatal, code):
 				held[code], calm = h.At, 0
 			case i > 0 && !slices.Contains(harmless, code):
-				warned = h.At
+				warned[code] = h.At
 			}
 		}
 		switch action := h.Row[canonical.RecoveryAction]; {
@@ -59,17 +60,14 @@ func XIDs(history []Reading) Codes {
 	}
 	end := history[len(history)-1]
 	codes := Codes{Told: !math.IsNaN(end.Row[canonical.XIDLast]) || len(end.XIDs) > 0}
-	for c := range held {
-		codes.Fatal = append(codes.Fatal, c)
-	}
-	slices.Sort(codes.Fatal)
-	codes.Warned = !warned.IsZero() && end.At.Sub(warned) <= 10*time.Minute
+	maps.DeleteFunc(warned, func(_ int, at time.Time) bool { return end.At.Sub(at) > 10*time.Minute })
+	codes.Fatal, codes.Warned = slices.Sorted(maps.Keys(held)), slices.Sorted(maps.Keys(warned))
 	return codes
 }
 
-// came returns the codes that came with the last reading: those that someone has told of
+// Came returns the codes that came with the last reading: those that someone has told of
 // more often than anyone had before. At the first reading these are all that are there.
-func came(history []Reading) (codes []int) {
+func Came(history []Reading) (codes []int) {
 	now, before := Totals(history), map[int]int{}
 	if len(history) > 1 {
 		before = Totals(history[:len(history)-1])

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/kpulse/kpulse-proxy/internal/canonical"
+)
+
+// meter is what the reference knows of a board's energy: in joules, watts and seconds, NaN for
+// what is not known.
+type meter struct {
+	counter float64 // the last that is believed
+	ahead   float64 // what power counted before the counter did
+	still   float64 // how long the counter stands still
+	idle    float64 // the least power of the idle board
+	metered bool    // something ever told of its energy
+}
+
+func newMeter() meter { return meter{counter: math.NaN(), idle: math.NaN()} }
+
+// meter gives what each board used since the reading before to who had it then. Of the lapse,
+// so many seconds count.
+func (c *chronicle) meter(lapse, seconds float64, staying map[string]bool) {
+	for key, d := range c.devices {
+		if !d.left.IsZero() || d.id.instance != "" {
+			continue
+		}
+		joules, watts := d.readings[canonical.Energy], d.readings[canonical.Power]
+		if !staying[key] {
+			d.meter.counter, d.meter.ahead, d.meter.still = joules, 0, 0
+			d.meter.metered = d.meter.metered || joules >= 0 || watts >= 0
+			continue
+		}
+		used, span := d.meter.use(joules, watts, lapse, seconds)
+		if math.IsNaN(used) {
+			continue
+		}
+		d.meter.metered = true
+		if used == 0 {
+			continue
+		}
+		instances := c.instances(d)
+		floor := d.meter.floor(used, span, watts, d.idles(instances))
+		if len(instances) == 0 {
+			c.charge(d, floor, used-floor)
+		} else {
+			c.divide(instances, staying, floor, used-floor)
+		}
+	}
+}
+
+// use is what a board used, and in how many seconds; NaN where nobody says. Its counter says it.
+// Power does where there is none, or where it fell, rose by more than a megawatt gives, or stood
+// still for more than five minutes; what a counter says later is less that.
+func (m *meter) use(joules, watts, lapse, seconds float64) (used, span float64) {
+	byPower := math.NaN()
+	if watts >= 0 && watts <= 1e6 {
+		byPower = watts * seconds
+	}
+	rise := joules - m.counter
+	if rise < 0 && rise >= -1.0000001 && joules > 0 {
+		rise = 0
+	}
+	switch {
+	case math.IsNaN(rise) || rise < 0 || rise > 1e6*lapse:
+		m.still = 0
+		if !math.IsNaN(joules) || math.IsNaN(byPower) {
+			m.counter, m.ahead = joules, 0
+		} else {
+			m.ahead += byPower
+		}
+		return byPower, seconds
+	case rise == 0:
+		if m.still += seconds; m.still > 300 && byPower > 0 {
+			m.ahead += byPower
+			return byPower, seconds
+		}
+		return 0, seconds
+	}
+	m.counter = joules
+	told := min(rise, m.ahead)
+	rise, m.ahead = rise-told, m.ahead-told
+	if span, m.still = m.still+seconds, 0; rise < 1e-6 {
+		return 0, seconds
+	}
+	if lapse-seconds > 1e-6 {
+		rise *= seconds / lapse
+	}
+	return rise, span
+}
+
+// floor is what of the energy an idle board would have used.
+func (m *meter) floor(used, span, watts float64, idle bool) float64 {
+	if math.IsNaN(watts) {
+		watts = used / span
+	}
+	if idle && watts > 0 && !(watts >= m.idle) {
+		m.idle = watts
+	}
+	if math.IsNaN(m.idle) {
+		return 0
+	}
+	return min(used, m.idle*span)
+}
+
+// instances are those of a board that are there.
+func (c *chronicle) instances(board *past) (all []*past) {
+	for _, d := range c.devices {
+		if d.left.IsZero() && d.id.instance != "" && d.id.uuid == board.id.uuid {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// idles reports whether a board is idle, or each of its instances.
+func (d *past) idles(instances []*past) bool {
+	for _, in := range instances {
+		if in.class != "idle" {
+			return false
+		}
+	}
+	return len(instances) > 0 || d.class == "idle"
+}
+
+// divide divides the energy of a board among its instances: the floor by their slices, the rest
+// by slices times real utilization. One that just came had none of it.
+func (c *chronicle) divide(instances []*past, staying map[string]bool, floor, rest float64) {
+	sized := true
+	for _, in := range instances {
+		sized = sized && in.slices() > 0
+	}
+	var all, busy float64
+	size := map[*past]float64{}
+	for _, in := range instances {
+		if staying[deviceKey(in.id, in.unit)] {
+			if size[in] = 1; sized {
+				size[in] = in.slices()
+			}
+		}
+		all, busy = all+size[in], busy+size[in]*in.utilization // NaN where one is not known
+	}
+	for _, in := range instances {
+		if all == 0 {
+			continue
+		}
+		part := rest * size[in] / all
+		if busy > 0 {
+			part = rest * size[in] * in.utilization / busy
+		}
+		c.charge(in, floor*size[in]/all, part)
+	}
+}
+
+// slices of the processors that an instance has, by its profile, such as 3 of 3g.40gb.
+func (d *past) slices() float64 {
+	profile := d.labels["mig_profile"]
+	n, _ := strconv.Atoi(profile[:min(1, len(profile))])
+	return float64(n)
+}
+
+// charge divides the energy of a device among those who had it: the floor equally, the rest as
+// its seconds are.
+func (c *chronicle) charge(d *past, floor, rest float64) {
+	var holders []*tenure
+	total := 0.0
+	for _, h := range c.tenures {
+		if h.left.IsZero() && h.device == d {
+			holders = append(holders, h)
+			total += h.utilization // NaN where one is not known
+		}
+	}
+	for _, h := range holders {
+		part := rest / float64(len(holders))
+		if total > 0 {
+			part = rest * h.utilization / total
+		}
+		h.joules += floor/float64(len(holders)) + part
+	}
+}
+
+// beginMeters notes of whom the energy is known from now on: not of who has a board that is cut.
+func (c *chronicle) beginMeters() {
+	for _, h := range c.tenures {
+		if !h.left.IsZero() {
+			continue
+		}
+		for _, board := range c.boards() {
+			cut := len(c.instances(board)) > 0
+			if board.id.uuid == h.device.id.uuid && board.meter.metered && cut == (h.device.id.instance != "") {
+				h.metered = true
+			}
+		}
+	}
+}

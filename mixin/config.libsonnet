@@ -1,77 +1,74 @@
-// Every knob of the mixin. A user overrides them with
+// All settings of the mixin. Override them with
 //   (import 'kpulse-mixin/mixin.libsonnet') { _config+:: { kpulseSelector: 'job="gpu"' } }
 {
   _config+:: {
-    // Matchers that every series of ours must have, recorded ones excepted, such as
-    // 'job="gpu"'. Their names tell them apart, so that none are needed, whatever the job is
-    // called.
+    // Matchers for every series of the proxy, but not for recorded ones, such as 'job="gpu"'. They are
+    // optional, since the names of the series are unique.
     kpulseSelector: '',
-    // The same as all that is in braces, and in front of further matchers.
+    // The same in braces, and as a prefix of further matchers.
     kpulseOnly:: if self.kpulseSelector == '' then '' else '{%s}' % self.kpulseSelector,
     kpulseMatchers:: if self.kpulseSelector == '' then '' else self.kpulseSelector + ', ',
 
-    // Which scrapes are of the proxy's own telemetry, at /-/metrics; only the dashboard
-    // about the proxy looks at it.
+    // Selects the proxy's own telemetry, /-/metrics; only the dashboard about the proxy uses it.
     telemetrySelector: 'job="kpulse-proxy-telemetry"',
 
-    // The label that tells clusters apart. Where no such label exists, everything works, and
-    // the variable of the dashboards has nothing to choose; without showMultiCluster it is hidden, and
-    // legends name no cluster.
+    // The label that identifies clusters. If series lack it, everything works, and the cluster variable of the
+    // dashboards is empty. Without showMultiCluster that variable is hidden, and legends name no cluster.
     clusterLabel: 'cluster',
     showMultiCluster: true,
 
-    // Namespaces whose GPUs nobody should be written to about, as a regular expression;
-    // that of health checks and burn-in tests, say.
+    // Namespaces without alerts about unused GPUs, as a regular expression; for example those of health checks
+    // and burn-in tests.
     excludeNamespaces: '',
 
-    // Severities by how soon somebody must act. A cluster that can lose a GPU until the
-    // morning sets criticalSeverity to 'warning'.
+    // Severities, by how soon somebody must act. If a GPU can stay broken until the morning, set
+    // criticalSeverity to 'warning'.
     criticalSeverity: 'critical',
     warningSeverity: 'warning',
     infoSeverity: 'info',
 
-    // Fields that nobody is told of where they lack: whole models of GPU cannot give them.
-    // The memory of a T4, an L4 or a GeForce has no sensor.
+    // Missing fields that raise no alert, because whole models of GPU lack them. The memory of a T4, an L4 or a
+    // GeForce has no temperature sensor.
     optionalFields: ['gpu_memory_temperature_celsius'],
 
-    // Optional alerts, off because their right threshold depends on the cluster.
+    // Optional alerts, off because the right threshold depends on the cluster.
     alertStragglers: false,
     alertIdleMemoryHeld: false,
     alertHealthFlapping: false,
 
-    // What an hour of one GPU costs; Efficiency & waste multiplies by it.
+    // Cost of one GPU-hour; Efficiency & waste multiplies by it.
     gpuHourPrice: 2.5,
     currency: 'currencyUSD',
 
-    // Where the runbooks are served; %s is the alert's name.
+    // URL of the runbooks; %s is the name of the alert.
     runbookURLPattern: 'https://github.com/kpulse/kpulse-proxy/blob/main/mixin/runbooks/%s.md',
 
-    // Thresholds of the alerts. Ratios are fractions in [0, 1], durations PromQL's.
-    idleUtilizationThreshold: 0.05,  // below which a held GPU is idle; the cascade's own limit
+    // Thresholds of the alerts. Ratios are fractions in [0, 1], durations are in PromQL's form.
+    idleUtilizationThreshold: 0.05,  // a held GPU below it is idle; same limit as in the cascade
     idleFor: '1h',
-    namespaceWasteGPUHours: 24,  // held and idle, over a day, in one namespace
+    namespaceWasteGPUHours: 24,  // held and idle in one namespace, per day
     thermalThrottleShareThreshold: 0.1,  // of the time
     powerBrakeShareThreshold: 0.01,
     pcieReplaysPerMinute: 1,
     correctableECCPerHour: 100,
     sourceSlowShare: 0.5,  // of the scrape interval
     sourceStaleSeconds: 300,  // since the last reading
-    sourceUnchangedSeconds: 900,  // since any value changed; energy rises on an idle GPU too
+    sourceUnchangedSeconds: 900,  // since any value changed; energy rises even on an idle GPU
     scrapeIntervalSeconds: 15,
-    lostTicksShare: 0.05,  // of a stream's ticks, missed or dropped
-    stragglerShare: 0.5,  // of the job's median; at most 0.5, what the rules call a straggler
+    lostTicksShare: 0.05,  // of a stream's ticks that are missed or dropped
+    stragglerShare: 0.5,  // of the job's median; at most 0.5, the limit of the rules
     idleMemoryBytes: 8 * 1024 * 1024 * 1024,
     healthChangesPerHour: 6,
 
-    // Where people open Grafana, as 'https://grafana.example.org': the annotation dashboard_url
-    // of each alert begins with it.
+    // Base URL of Grafana, such as 'https://grafana.example.org': the annotation dashboard_url of each alert
+    // begins with it.
     grafanaURL: '',
 
     grafanaKpulse: {
       dashboardNamePrefix: 'kpulse / ',
       dashboardTags: ['kpulse-mixin'],
       linkPrefix: '',
-      refresh: '1m',  // what is recorded changes no oftener
+      refresh: '1m',  // the interval of recorded series
       minimumTimeInterval: '1m',
       grafanaTimezone: 'UTC',
       period: 'now-3h',
@@ -79,7 +76,7 @@
     datasourceName: 'default',
     datasourceFilterRegex: '',
 
-    // Fixed, so that links and bookmarks survive an update.
+    // Fixed, so that links and bookmarks survive updates.
     grafanaDashboardIDs: {
       'kpulse-fleet.json': 'kpulse-fleet',
       'kpulse-node.json': 'kpulse-node',

@@ -1,20 +1,18 @@
-// Alerts about boards by what has to be done, as kpulse_gpu_recommended_action says. The
-// proxy concludes it from all conditions and from what the driver itself asks for, so that
-// no XID is named here.
+// Alerts about boards by recommended action (kpulse_gpu_recommended_action). The proxy derives it from all
+// conditions and from the driver's recovery action, so no alert names an XID.
 local conditions = import '../lib/conditions.libsonnet';
 local labels = import '../lib/labels.libsonnet';
 
 {
   local c = $._config { board: labels.board($._config) },
 
-  // Conditions that these alerts tell of: the others have alerts of their own.
+  // The conditions that these alerts cover; the others have alerts of their own.
   local told = std.join('|', [name for name in std.objectFields(conditions) if conditions[name].byAction]),
 
   local asked(action) = labels.now(c, 'kpulse_gpu_recommended_action', 'action="%s"' % action),
   local raised(states) = labels.now(c, 'kpulse_gpu_health_condition', 'condition=~"%s"%s' % [told, states]),
 
-  // What is raised on the board, and which XIDs it had within a day: for so long a fatal one
-  // counts.
+  // The raised conditions of a board, and its XIDs within a day, as long as a fatal one counts.
   local list(query, name, none) =
     '{{ range $i, $r := printf `%s` $labels.uuid | query | sortByLabel "%s" }}{{ if $i }}, {{ end }}%s{{ else }}%s{{ end }}'
     % [query, name, if name == 'condition' then '{{ $r.Labels.condition }} ({{ $r.Labels.state }})' else '{{ $r.Labels.xid }}', none],
@@ -23,7 +21,7 @@ local labels = import '../lib/labels.libsonnet';
     'condition',
     'no condition'
   ),
-  // Codes whose count is not what it was a day ago.
+  // Codes whose count differs from that of a day ago.
   local count = 'last_over_time(kpulse_gpu_xid_errors_total{%suuid="%%[1]s"}[5m]%s)',
   local xids = list(
     'max by (xid) (%s unless %s == %s)' % [count % [c.kpulseMatchers, ''], count % [c.kpulseMatchers, ''], count % [c.kpulseMatchers, ' offset 1d']],
@@ -43,13 +41,12 @@ local labels = import '../lib/labels.libsonnet';
     },
   },
 
-  // tiers are two alerts of one name: critical where a condition is, and a warning where none
-  // is, as with a remapped row that a reset would bring into use whenever there is time.
+  // tiers returns two alerts of one name: critical if a condition is critical, otherwise a warning, as for a
+  // remapped row that takes effect with the next reset.
   //
-  // Two minutes give the driver three readings, in which it may say that nothing has to be
-  // done, and whoever drains takes longer. What is not critical has a quarter of an hour:
-  // nobody is woken for it. A board that falls off the bus is told of by KpulseGPUMissing ten
-  // minutes later; until then keep_firing_for holds what it said last.
+  // Two minutes give the driver three readings, in which it may withdraw its request; draining a node takes
+  // longer anyway. A warning waits for a quarter of an hour, since it does not wake anyone. KpulseGPUMissing
+  // covers a board that falls off the bus ten minutes later; until then keep_firing_for keeps the last alert.
   local tiers(name, action, summary) = [
     alert(name, c.criticalSeverity, '2m', '10m', summary, asked(action) + 'and on (%(board)s)\n' % c + raised(', state="crit"')),
     alert(name, c.warningSeverity, '15m', null, summary, asked(action) + 'unless on (%(board)s)\n' % c + raised(', state="crit"')),
@@ -59,7 +56,7 @@ local labels = import '../lib/labels.libsonnet';
     groups+: [{
       name: 'kpulse-actions',
       rules: [
-               // The error is over when it is told of, so there is nothing to wait for.
+               // The error has already passed when it is reported, so waiting gains nothing.
                alert(
                  'KpulseGPURestartApplication',
                  c.infoSeverity,
@@ -68,8 +65,8 @@ local labels = import '../lib/labels.libsonnet';
                  'its programs need a restart.',
                  asked('restart_application')
                ),
-               // XIDs that warn raise their condition for ten minutes; links and fabrics that settle
-               // within five are left alone.
+               // XIDs that warn raise their condition for ten minutes. Links and fabrics that recover within
+               // five raise no alert.
                alert(
                  'KpulseGPUCheckHardware',
                  c.warningSeverity,

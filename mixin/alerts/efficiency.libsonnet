@@ -1,11 +1,11 @@
-// Alerts about GPUs that are paid for and not used. They are for a mail in the morning.
+// Alerts about GPUs that are paid for and not used, for a mail in the morning.
 local labels = import '../lib/labels.libsonnet';
 
 {
   local c = $._config {
     device: labels.device($._config),
     holder: labels.holder($._config),
-    // Namespaces that are asked about.
+    // Namespaces that these alerts cover.
     asked: if $._config.excludeNamespaces == '' then '' else 'workload_namespace!~"%s"' % $._config.excludeNamespaces,
     price: $._config.gpuHourPrice,
   },
@@ -18,8 +18,7 @@ local labels = import '../lib/labels.libsonnet';
       rules: [
         {
           alert: 'KpulseGPUIdleAllocated',
-          // Of a workload that has been there for all of the time, and whose utilization
-          // was known for most of it.
+          // Only workloads that existed all of the time, and whose utilization was known for most of it.
           expr: |||
             (
               max by (%(device)s, %(holder)s) (increase(kpulse_allocation_real_utilization_seconds_total{%(kpulseMatchers)s%(asked)s}[%(idleFor)s]))

@@ -1,7 +1,6 @@
-// Alerts about GPUs, but those that say what has to be done (actions.libsonnet). They look
-// at conditions and counters, never at the state of health alone, in which a warning hides a
-// hot GPU; and at the increase of what counts a board's whole life, so that an old scar pages
-// nobody.
+// Alerts about GPUs, except those by recommended action (actions.libsonnet). They use conditions and counters,
+// never the health state alone, in which warn hides hot. Of counters that cover a board's whole life they use
+// the increase, so that old damage does not page.
 local labels = import '../lib/labels.libsonnet';
 
 {
@@ -12,11 +11,11 @@ local labels = import '../lib/labels.libsonnet';
   local gpu = labels.gpuWords,
   local holder = labels.holderWords(c),
 
-  // raised is the boards on which any of the conditions holds.
+  // raised returns the boards on which any of the conditions holds.
   local raised(conditions) = labels.now(c, 'kpulse_gpu_health_condition', 'condition=~"%s"' % std.join('|', conditions)),
 
-  // slowed is the share of ten minutes for which a reason held clocks down: of the scrapes in
-  // which the board was there, since a reason that does not hold may not be served.
+  // slowed is the share of ten minutes in which a reason held clocks down, relative to the scrapes in which the
+  // board was present, since a reason that does not hold may be left out.
   local slowed(reasons) = |||
     max by (%(board)s) (
       max by (%(board)s, reason) (sum_over_time(kpulse_gpu_clock_event_active{%(kpulseMatchers)sreason=~"%(reasons)s"}[10m]))
@@ -25,7 +24,7 @@ local labels = import '../lib/labels.libsonnet';
     )
   ||| % c { reasons: reasons },
 
-  // alert is an alert about a board.
+  // alert is an alert about one board.
   local alert(name, severity, wait, hold, summary, description, expr) = {
     alert: name,
     expr: expr,
@@ -41,11 +40,10 @@ local labels = import '../lib/labels.libsonnet';
       rules: [
         {
           alert: 'KpulseGPUMissing',
-          // The proxy tells of a GPU that went for an hour, or of one that --expected-gpus
-          // lacks for good; after that hour, what was recorded of it tells which one it was, and
-          // without that, that the host had more. Whatever makes a GPU fall off the bus makes
-          // scrapes fail too, so that all look at five minutes and `for` is not set back by each
-          // of them. Of an index that lacks a board, the one that was there is told of.
+          // The proxy reports a missing GPU for an hour, or without end with --expected-gpus. After that hour
+          // recorded series identify the GPU, or else show that its host had more boards. The cause of a lost
+          // GPU often makes scrapes fail too, so all terms look back five minutes, and a failed scrape does not
+          // reset `for`. If an index lacks its board, the alert names the last one.
           expr: |||
             max by (%(board)s) (max_over_time(kpulse_gpu_present{%(kpulseMatchers)suuid!=""}[5m])) == 0
             or
@@ -128,8 +126,8 @@ local labels = import '../lib/labels.libsonnet';
         ),
         {
           alert: 'KpulseNVSwitchErrors',
-          // A code of a switch appears with its first error, as 1, of which an increase knows
-          // nothing; one that comes back after an outage is not new.
+          // A code of a switch appears with its first error, as 1, which increase() does not see. A code that
+          // returns after an outage is not new.
           expr: |||
             max by (%(switch)s) (increase(kpulse_nvswitch_sxid_errors_total%(kpulseOnly)s[15m])) > 0
             or

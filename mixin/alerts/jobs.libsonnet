@@ -3,7 +3,7 @@
   local c = $._config,
   local asked = if c.excludeNamespaces == '' then '' else '{workload_namespace!~"%s"}' % c.excludeNamespaces,
   local name = '{{ with $labels.hpc_job }}Job {{ . }}{{ else }}{{ $labels.workload_kind }} {{ $labels.workload_name }} of {{ $labels.workload_namespace }}{{ end }}',
-  // Counts GPUs, or hosts, of the job that the alert is about.
+  // Counts the GPUs or hosts of the job.
   local number(of) =
     '{{ with printf `count(count by (%s) (gang:kpulse_allocation_member:info{hpc_job=%%q, workload_namespace=%%q, workload_kind=%%q, workload_name=%%q}))` ' % of +
     '$labels.hpc_job $labels.workload_namespace $labels.workload_kind $labels.workload_name | query }}{{ . | first | value }}{{ end }}',
@@ -14,8 +14,9 @@
       rules: [
         {
           alert: 'KpulseJobStalled',
-          // The averages of five minutes that the rules compare need four minutes of a stall to fall to a quarter, and
-          // one after it to rise above it. So eight here are ten and a half of a stall: checkpoints are shorter.
+          // The 5-minute averages of the rules need four minutes of a stall to fall to a quarter, and one
+          // minute after it to rise above that. So eight minutes here mean a stall of ten and a half, which is
+          // longer than a checkpoint.
           expr: 'gang:kpulse_allocation_stalled_power:ratio5m' + asked,
           'for': '8m',
           labels: { severity: c.warningSeverity },

@@ -1,5 +1,5 @@
-// Alerts about the proxy and what it reads. They come first: while one of them fires, the
-// silence of the alerts about GPUs means nothing.
+// Alerts about the proxy and its sources. They come first: while one of them fires, alerts about GPUs may be
+// silent for lack of data.
 local labels = import '../lib/labels.libsonnet';
 
 {
@@ -10,7 +10,7 @@ local labels = import '../lib/labels.libsonnet';
 
   local down = labels.down(c),
 
-  // lost is an alert about the share of a stream's ticks that the proxy never gets to see, of all that there should be.
+  // lost is an alert about the share of a stream's ticks that the proxy did not receive.
   local lost(name, counter, more, summary, description) = {
     alert: name,
     expr: |||
@@ -53,7 +53,7 @@ local labels = import '../lib/labels.libsonnet';
         },
         {
           alert: 'KpulseUpstreamDown',
-          // A proxy that reads none of its sources answers 502, so that only up tells.
+          // A proxy that cannot read any of its sources answers 502, so only `up` shows it.
           expr: |||
             kpulse_source_up%(kpulseOnly)s == 0
             or

@@ -1,5 +1,5 @@
-// Workload classes: what kind of work do the GPUs do, and what bounds it? All times come
-// from the counters of the ledger, which miss nothing between two scrapes.
+// Workload classes: what kind of work do the GPUs do, and what bounds it? All times come from the ledger's
+// counters, which also cover the time between scrapes.
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';
@@ -9,7 +9,7 @@ local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
-  // gpus is GPUs by class: all of the chosen hosts, or what the chosen namespaces held of them.
+  // gpus is GPUs by class: those of the selected hosts, or those that the selected namespaces held.
   local gpus(more='', over='%s') =
     local of(series, matchers) = over % (series + q.recorded(c, matchers + more));
     '(%s\nor\n%s)' % [
@@ -19,12 +19,12 @@ local v = import '../lib/variable.libsonnet';
   local share(classes) =
     local total(more='') = 'sum(%s)' % gpus(more, 'sum_over_time(%s[$__range])');
     q.ratio(total(', class=~"%s"' % std.join('|', classes)), total()) + ' or vector(0)',
-  // hoursIn is by whom; slow are the classes that a profiler is for.
+  // hoursIn is GPU-hours by holder; slow lists the classes that call for a profiler.
   local whom = '%s, workload_namespace, hpc_job' % c.clusterLabel,
   local hoursIn(class) = 'sum by (%s) (%s)' % [whom, q.held(c, 'holder', 'class', 'hostname', 'hostname', ', workload_namespace=~"$namespace", class=~"%s"' % class, q.gpuHours('%s'))],
   local slow = ['io_or_data_loading', 'busy_low_sm_use'],
   local slowest = q.most(hoursIn(std.join('|', slow))),
-  // least is the devices that are used least, those of which it is not known behind them.
+  // least returns the least used devices, those of unknown utilization last.
   local least = q.least(q.ofHolders(c, function(more) '(%s or 2 * max by (%s) (kpulse_gpu_workload_class%s == 1))' % [
     q.device(c, 'kpulse_gpu_real_utilization_ratio', more),
     labels.device(c),

@@ -9,11 +9,12 @@ local v = import '../lib/variable.libsonnet';
 {
   local c = $._config,
   local host = q.recorded(c),
-  // ofHosts is GPUs that the chosen namespaces held on the chosen hosts; total is their GPU-hours, ofHeld a part of them.
+  // ofHosts is GPUs that the selected namespaces held on the selected hosts; total is their GPU-hours, ofHeld a
+  // share of them.
   local ofHosts(what, over='%s') = 'sum(%s)' % q.held(c, 'host', what, 'workload_namespace', 'namespace', ', hostname=~"$hostname"', over),
   local total(what) = ofHosts(what, q.gpuHours('%s')),
   local ofHeld(part) = q.ratio(total(part), total('held')),
-  // league are queries of what became of the GPU-hours of a level, by labels of it.
+  // league returns queries of the GPU-hours of a level, by its labels.
   local league(level, by, more) =
     local of(what) = 'sum by (%s) (%s)' % [by, q.held(c, level, what, 'hostname', 'hostname', more, q.gpuHours('%s'))];
     [p.rows(query) for query in q.league([of('idle'), '%g * %s' % [c.gpuHourPrice, of('idle')], of('held'), q.ratio(of('utilized'), of('known'))], by)],

@@ -14,28 +14,28 @@ local v = import '../lib/variable.libsonnet';
   local host = labels.host(c),
   local cluster = c.clusterLabel,
   local recorded = q.recorded(c),
-  // Recorded series by host have the model of their boards, those by model no host.
+  // Recorded series by host have the model of their boards; series by model have no host.
   local modelled = q.recorded(c, ', model=~"$model"'),
   local models = q.cluster(c, ', model=~"$model"'),
-  // others is boards of models that are not chosen, within a day: one that is gone has no model any more, and one whose model
-  // was never known may be of any.
+  // others is boards of other models within a day. A missing board has no model any more, and a board whose
+  // model was never known may be of any.
   local others = 'last_over_time(device:kpulse_gpu_model:info%s[1d])' % q.recorded(c, ', model!~"$model"'),
   local ofModel(query) = '(%s\nunless on (%s)\n%s)' % [query, board, others],
   local count(query) = 'count(%s) or vector(0)' % ofModel(query),
   local stateCount(state) = count('%s == 1' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % state)),
   local utilization = 'avg by (%s) (device:kpulse_gpu_real_utilization:avg5m%s)' % [board, recorded],
 
-  // The sick boards first, then those that do least.
+  // Unhealthy boards first, then the least used.
   local severity = ofModel(q.severity(c)),
   local worst = q.most('\n%s - on (%s) 0.4 * %s\nor on (%s)\n%s\n' % [severity, board, utilization, board, severity]),
   local ofWorst(query) = q.among(query, worst, board),
 
-  // had is how many boards each host has had within a day.
+  // had is the number of boards of each host within a day.
   local had =
     '(host:kpulse_gpus_present:max1d%(recorded)s - on (%(host)s) (count by (%(host)s) (group by (%(board)s) (%(others)s)) or 0 * host:kpulse_gpus_present:max1d%(recorded)s) > 0)'
     % { recorded: recorded, host: host, board: board, others: others },
-  // Hosts of the chosen models in the same order, by their worst board; one that told of boards within a day and tells
-  // of none is silent, which is worse than what a board of it was.
+  // Hosts of the selected models, ordered by their worst board. A host that had boards within a day and has
+  // none now is silent, which ranks above the last state of its boards.
   local hostState =
     |||
       (
@@ -53,13 +53,13 @@ local v = import '../lib/variable.libsonnet';
   local asState(map) = { mappings: p.valueMappings(map), 'custom.cellOptions': { type: 'color-text' } },
   local asShare = { unit: 'percentunit', decimals: 0, min: 0, max: 1, 'custom.cellOptions': { type: 'gauge', mode: 'basic' } },
 
-  // told is a row of Getting started: what lacks, how often, and what to do. lacking is one of clusters whose GPUs are there
-  // without what is looked for in each: the rules of one cluster are of no use to another.
+  // told is a row of Getting started: what is missing, how often, and what to do. lacking finds clusters that
+  // have GPUs but lack the series; each cluster is checked, since rules of one cluster do not help another.
   local told(what, todo, query) = 'label_replace(label_replace(%s, "missing", "%s", "", ""), "todo", "%s", "", "")' % [query, what, todo],
   local lacking(what, todo, wanted, here='kpulse_gpu_present' + q.raw(c)) = told(what, todo, 'count(count by (%s) (%s) unless on (%s) %s) > 0' % [cluster, here, cluster, wanted]),
   local ofClusters(more='') = '{%s%s=~"$cluster"%s}' % [c.kpulseMatchers, cluster, more],
   local holders = 'kpulse_allocation_info' + ofClusters(),
-  // A host that nobody uses, or a cluster that rests at night, lacks nothing.
+  // An unused host, or a cluster without load at night, lacks nothing.
   local held = '(%s\nor\nmax_over_time(cluster:kpulse_allocation_held_gpus:rate5m%s[1d]) > 0)' % [holders, q.cluster(c)],
 
   grafanaDashboards+:: {

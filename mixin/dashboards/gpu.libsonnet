@@ -9,13 +9,14 @@ local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
-  // One uuid is enough: it is unique in the world.
+  // The uuid alone is enough: it is unique.
   local raw(more='') = '{%suuid="$gpu"%s}' % [c.kpulseMatchers, more],
   local device(name, more='') = 'max by (%s) (%s%s)' % [labels.device(c), name, raw(more)],
   local board(name, more='') = 'max by (%s) (%s%s)' % [labels.board(c), name, raw(more)],
   local by(label, name, more='') = 'max by (%s, %s) (%s%s)' % [labels.board(c), label, name, raw(more)],
-  // held is by with a 0 for what held at any time of the range, and does not now. With orNone "none" is -1 while nothing
-  // holds on a board of which something could be looked at, so that the timeline of a board that is well says so.
+  // held is `by`, with 0 for series that held at some time in the range and do not hold now. With orNone,
+  // "none" is -1 if a board had readable inputs and nothing holds, so that the timeline of a healthy board is
+  // not empty.
   local held(label, name) = q.or0(by(label, name), 'max by (%s, %s) (last_over_time(%s%s[$__range]))' % [labels.board(c), label, name, raw()]),
   local orNone(query, label, name) = '%s\nor\nlabel_replace(-1 + 0 * %s, "%s", "none", "", "") unless on (%s) %s == 1' % [
     query,
@@ -24,25 +25,25 @@ local v = import '../lib/variable.libsonnet';
     labels.board(c),
     by(label, name),
   ],
-  // An instance is named by profile and number in every legend; a board that is not cut has no such labels.
+  // Every legend names an instance by profile and number; a board without MIG has no such labels.
   local mig = ' {{mig_profile}} {{mig_instance}}',
-  // ratio is of what a device does, by list of [name, legend, color]. Of a board that is cut it has the mean of
-  // the instances of each profile: seven of them would make 35 lines.
+  // ratio is a chart of activities, by list of [name, legend, color]. For a board with MIG it shows the mean of
+  // each profile's instances: seven instances would make 35 lines.
   local ratio(title, description, list) = p.timeseries(
     title,
     description,
     'percentunit',
     [p.query('avg by (%s, mig_profile) (%s)' % [labels.board(c), device(item[0])], item[1] + ' {{mig_profile}}') for item in list]
   ) + p.range(0, 1) + p.lines([[item[1], item[2]] for item in list]),
-  // classNumbers has one series a device, of the number of its class as it was read: the states of one row of
-  // a timeline. What takes most of five minutes would hide a stall of two.
+  // classNumbers returns one series per device, the number of its class at each reading: the states of a row of
+  // the timeline. The dominant class of five minutes would hide a stall of two.
   local names = [class[0] for class in colors.classes],
   local classNumbers = 'max by (mig_profile, mig_instance) (\n%s\n)' % std.join('\nor\n', [
     '0 * (kpulse_gpu_workload_class%s == 1) + %d' % [raw(', class="%s"' % names[i]), i]
     for i in std.range(0, std.length(names) - 1)
   ]),
-  // raised has the rank of the state that a condition puts the board into, and 0 for what was raised at any time
-  // of the range and is not now.
+  // raised is the rank of the state that a condition raises, and 0 for conditions that were raised at some time
+  // in the range and are not raised now.
   local raised = q.or0(
     'max by (%s, condition) (\n%s\n)' % [labels.board(c), std.join('\nor\n', [
       '%d * (kpulse_gpu_health_condition%s == 1)' % [rank[1], raw(', state="%s"' % rank[0])]
@@ -50,7 +51,7 @@ local v = import '../lib/variable.libsonnet';
     ])],
     'max by (%s, condition) (last_over_time(kpulse_gpu_health_condition%s[$__range]))' % [labels.board(c), raw()]
   ),
-  // slowed is 2 for a reason that is trouble, 1 for one that is not, and 0 as in raised.
+  // slowed is 2 for a reason that means trouble, 1 for other reasons, and 0 as in raised.
   local trouble = 'hw_slowdown|sw_thermal|hw_thermal|hw_power_brake',
   local slowed = q.or0(
     'max by (%s, reason) (\n2 * (kpulse_gpu_clock_event_active%s == 1)\nor\nkpulse_gpu_clock_event_active%s == 1\n)'

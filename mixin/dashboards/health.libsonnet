@@ -14,12 +14,13 @@ local v = import '../lib/variable.libsonnet';
     'State ' + word, description, 'none', [p.instant('count(%s == 1) or vector(0)' % q.board(c, 'kpulse_gpu_health', ', state="%s"' % word))]
   ) + (if color == null then colors.count else colors.bad(color))),
   local actions = [['replace', 6], ['reboot_node', 5], ['restart_vm', 4], ['reset_gpu', 3], ['check_hardware', 2], ['restart_application', 1]],
-  // errors is those of each board within a range, whole, as they were counted by the minute; only where there are any.
+  // errors returns the errors of each board within a range, as recorded per minute, in whole numbers and only
+  // if there are any.
   local errors(name, range, more='') = 'sum by (%s) (max by (%s, severity, kind) (sum_over_time(device:kpulse_gpu_%s:increase1m%s[%s])))' % [labels.board(c), labels.board(c), name, q.recorded(c, more), range],
-  // perHour is those of the hour before, on the ten boards that had most within the time range.
+  // perHour is the errors of the previous hour, on the ten boards that had most within the time range.
   local perHour(name, more='') = '%s\nand on (%s)\ntopk(10, %s)' % [errors(name, '1h', more), labels.board(c), std.strReplace(errors(name, '$__range', more), '[$__range]', '[$__range] @ end()')],
   local narrowest = q.least(q.board(c, 'kpulse_gpu_pcie_link_width')),
-  // Boards whose memory has any errors or remapped rows: what wants a new board or a reset first, then by how many.
+  // Boards with memory errors or remapped rows: those that need replacement or a reset first, then by count.
   local uncorrectable = errors('ecc_errors', '$__range', ', severity="uncorrectable"'),
   local correctable = errors('ecc_errors', '$__range', ', severity="correctable"'),
   local remapped = q.board(c, 'kpulse_gpu_remapped_rows_total', ', severity="uncorrectable"') + ' > 0',

@@ -8,19 +8,19 @@ local v = import '../lib/variable.libsonnet';
 
 {
   local c = $._config,
-  // mine selects what was held by the chosen: any of namespace, job, user and account may be.
+  // mine selects series by holder: any of namespace, job, user and account may be selected.
   local mine(more='') = q.cluster(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job", hpc_user=~"$hpc_user", hpc_account=~"$hpc_account"' + more),
   local of(metric, more='') = 'holder:%s%s' % [metric, mine(more)],
   local total(metric) = 'sum(sum_over_time(%s[$__range]))' % of(metric),
   local holder = '%s, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel,
   local byWhom = '%s, workload_namespace, hpc_job' % c.clusterLabel,
-  // held is what the chosen hold of each device.
+  // held returns a metric of each device, for the selected holders only.
   local held(metric) = '(max by (%(device)s, %(labels)s) (allocation:%(metric)s%(sel)s)\nand on (%(holder)s)\n%(mine)s)'
                        % { device: labels.device(c), labels: labels.holder(c), metric: metric, sel: q.cluster(c, ', workload_namespace=~"$namespace", hpc_job=~"$hpc_job"'), holder: holder, mine: of('kpulse_allocation_held_gpus:rate5m') },
-  // least is the devices that are used least, those of which it is not known behind them.
+  // least returns the least used devices, those of unknown utilization last.
   local least = q.least('%s or 0 * %s + 2' % [held('kpulse_allocation_real_utilization:avg5m'), held('kpulse_allocation_held_gpus:rate5m')]),
   local ofLeast(query) = q.among(query, least, '%s, %s' % [labels.device(c), labels.holder(c)]),
-  // league are queries of what became of the GPU-hours of those that had the most of them.
+  // league returns queries of the GPU-hours of the holders that had the most of them.
   local league(by, more) =
     local hours(metric) = 'sum by (%s) (%s)' % [by, q.gpuHours(of(metric, more))];
     [p.rows(query) for query in q.league([

@@ -11,17 +11,17 @@ local v = import '../lib/variable.libsonnet';
   local c = $._config,
   local recorded = q.recorded(c),
   local board = labels.board(c),
-  // An instance is named by profile and number; a board that is not cut has no such labels.
+  // An instance is named by profile and number; a board without MIG has no such labels.
   local gpu = 'GPU {{gpu}} {{mig_profile}} {{mig_instance}}',
   local devices(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.device(c, name), gpu)]),
   local boards(title, description, unit, name) = p.timeseries(title, description, unit, [p.query(q.board(c, name), 'GPU {{gpu}}')]),
-  // classes has the number of the class of each device: the states of its row of a timeline.
+  // classes is the number of the class of each device: the states of its row of the timeline.
   local names = [class[0] for class in colors.classes],
   local classes = 'max by (gpu, mig_profile, mig_instance) (\n%s\n)' % std.join('\nor\n', [
     '0 * (kpulse_gpu_workload_class%s == 1) + %d' % [q.raw(c, ', class="%s"' % names[i]), i]
     for i in std.range(0, std.length(names) - 1)
   ]),
-  // source is of the proxies that told of the host within the time range.
+  // source selects the proxies that reported the host within the time range.
   local source(name) =
     'max by (%(of)s, source) (%(name)s%(only)s and on (%(of)s) last_over_time(kpulse_gpu_present%(raw)s[$__range]))'
     % { of: c.clusterLabel + ', instance', name: name, only: c.kpulseOnly, raw: q.raw(c) },

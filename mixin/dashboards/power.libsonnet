@@ -1,4 +1,4 @@
-// Power & thermal: is anything too hot, or held back, and what do the GPUs draw?
+// Power & thermal: is any GPU too hot or throttled, and how much power do the GPUs draw?
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';

@@ -1,4 +1,4 @@
-// Proxy: can the other dashboards be believed? What the proxies read, and what they cost.
+// Proxy: can the other dashboards be trusted? What the proxies read, and what they cost.
 local colors = import '../lib/colors.libsonnet';
 local d = import '../lib/dashboard.libsonnet';
 local labels = import '../lib/labels.libsonnet';
@@ -12,16 +12,17 @@ local v = import '../lib/variable.libsonnet';
   local own(name, more='') = '%s{%s, %s=~"$cluster", instance=~"$instance"%s}' % [name, c.telemetrySelector, c.clusterLabel, more],
   local source = '%s, instance, source' % c.clusterLabel,
   local bySource(name) = 'max by (%s) (%s)' % [source, raw(name)],
-  // worst is the sources that are down, and those of which no value has changed for longest.
+  // worst returns the sources that are down, and those whose values have not changed for longest.
   local worst = q.most('1e9 * (%s == 0) + 1e9 or %s or 0 * %s' % [bySource('kpulse_source_up'), bySource('kpulse_source_unchanged_seconds'), bySource('kpulse_source_up')]),
   local ofWorst(query) = q.among(query, worst, source),
   local address = '%s, instance' % c.clusterLabel,
   local target = '%s, job, instance' % c.clusterLabel,
-  // addresses is how many there are: two jobs may scrape a proxy, its telemetry by itself.
+  // addresses counts proxies by address, since two jobs may scrape a proxy and its telemetry.
   local addresses(query) = 'count(count by (%s) (%s)) or vector(0)' % [address, query],
   local chosen = '%s=~"$cluster", instance=~"$instance"' % c.clusterLabel,
-  // silent is since when targets that are down have not answered, and of sources that are down, their proxies. Of
-  // the last hour it is known to a minute, of the day to ten: a day by the minute takes two seconds at 200 hosts.
+  // silent is since when targets that are down have not answered or, for sources that are down, their proxies
+  // have not read them. It is accurate to a minute in the last hour, and to ten in the last day: a day by the
+  // minute takes two seconds for 200 hosts.
   local silent =
     |||
       time() - (
@@ -34,7 +35,7 @@ local v = import '../lib/variable.libsonnet';
         %(up)s == 0
       )
     ||| % { target: target, build: raw('kpulse_build_info'), chosen: chosen, source: source, read: bySource('kpulse_source_last_read_timestamp_seconds'), up: bySource('kpulse_source_up') },
-  // perHour is whole counts of the hour before.
+  // perHour is integer counts of the previous hour.
   local perHour(name, by=[]) = 'round(sum by (%s) (max by (%s) (increase(%s[1h]))))' % [std.join(', ', by), std.join(', ', [source] + by), raw(name)],
 
   grafanaDashboards+:: {

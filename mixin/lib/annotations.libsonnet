@@ -1,5 +1,5 @@
-// Annotations: what happened, as marks in every chart of a page. Which there are, and what of,
-// follows from the variables of the page.
+// Annotations: events, as marks in every chart of a page. The variables of the page decide which events, and of
+// which boards.
 local labels = import 'labels.libsonnet';
 
 local annotation(name, color, enable, expr, title, tags) = {
@@ -9,18 +9,17 @@ local annotation(name, color, enable, expr, title, tags) = {
   hide: false,
   iconColor: color,
   expr: expr,
-  // The least distance between two points; beyond 1,600 minutes Grafana takes a longer one, so
-  // that the windows below are of $__interval and not of a minute.
+  // The smallest step. For ranges beyond 1,600 minutes Grafana uses a larger one, so the windows below are
+  // $__interval, not a minute.
   step: '1m',
   titleFormat: title,
-  // Labels as tags: in a title, Grafana writes the name of a label that is not there.
+  // Labels as tags: in a title, Grafana prints the name of a label that is missing.
   tagKeys: tags,
 };
 
 {
-  // of is the annotations of a page with these variables: alerts everywhere. Where the page
-  // is of one host or one GPU, what happened to it too; where it is of many hosts, that can be
-  // switched on.
+  // of returns the annotations of a page with these variables. Every page has alerts. A page of one host or GPU
+  // also shows its events; on pages of many hosts they can be switched on.
   of(c, variables):: {
     local named = { [v.name]: v for v in variables },
     local has(name) = std.objectHas(named, name),
@@ -28,7 +27,7 @@ local annotation(name, color, enable, expr, title, tags) = {
     local cluster = '%s=~"$cluster"' % c.clusterLabel,
     local board = cluster + ', ' + if has('gpu') then 'uuid=~"$gpu"' else 'hostname=~"$hostname"',
     local close = one('gpu') || one('hostname'),
-    // What selects the alerts of the page. Those of a proxy have no hostname, but an address.
+    // Selectors of the page's alerts. Alerts about a proxy have an address but no hostname.
     local alerted =
       if has('gpu') then [board]
       else if has('hostname') then [board, cluster + ', hostname="", instance=~"($hostname)([.:].*)?"']
@@ -57,7 +56,7 @@ local annotation(name, color, enable, expr, title, tags) = {
                    'XID {{xid}}',
                    'hostname,gpu'
                  ),
-                 // Both begin the board's energy counter anew.
+                 // Both reset the board's energy counter.
                  event(
                    'GPU resets',
                    'purple',
@@ -90,7 +89,8 @@ local annotation(name, color, enable, expr, title, tags) = {
                  ),
                ] else [])
           + (if has('hostname') || has('gpu') then [
-               // Its accounts begin again at 0, and its telemetry may not be scraped.
+               // Detected by its ledger, which restarts from 0, because the proxy's telemetry may not be
+               // scraped.
                event(
                  'Proxy restarts',
                  '#6e7077',

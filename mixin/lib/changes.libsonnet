@@ -1,6 +1,6 @@
-// The version of the dashboards, and what it brought in a line: people look at a page that was imported a year ago. Raise it
-// with every change that they can see.
+// The version of the dashboards, and its changes in one line, for people who look at pages that were imported
+// long ago. Raise it with every visible change.
 {
   version: 3,
-  line: 'Links of rows go to the cluster of the row; alerts of jobs stay with their hosts; the pickers of models and namespaces reach all that they stand above.',
+  line: 'Row links keep the cluster of the row; alerts of jobs show on the pages of their hosts; the pickers of models and namespaces apply to all panels below them.',
 }

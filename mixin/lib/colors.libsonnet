@@ -1,9 +1,9 @@
-// Colors that mean the same on every dashboard: red is broken and nothing else, and the worse
-// a state, the louder its color. A class has the hue of what bounds it; idle is dim.
+// Colors with one meaning on every dashboard: red means broken and nothing else, and the worse a state, the
+// louder its color. A class has the hue of its bottleneck; idle is dim.
 local panel = import 'panel.libsonnet';
 
 {
-  // Each class with its color and what bounds it.
+  // Each class with its color and bottleneck.
   classes:: [
     ['idle', '#6e7077', 'idle'],
     ['tensor_heavy_compute', '#1f60c4', 'compute'],
@@ -25,17 +25,17 @@ local panel = import 'panel.libsonnet';
   byClass:: all(self.classes),
   byState:: all(self.states),
 
-  // good is for ratios of which more is better: never red, low is no fault.
+  // good is for ratios where more is better. It is never red: low is not a fault.
   good:: panel.thresholds([[null, '#6e7077'], [0.1, '#8ab8ff'], [0.4, '#5794f2'], [0.75, '#1f60c4']]),
   count:: panel.thresholds([[null, 'text']]),
-  // raised are the words and colors of a condition by the rank of the state that it puts a
-  // board into (query.libsonnet's severities): loud, and nothing at all where it is not raised.
+  // raised maps the rank of the state that a condition raises (query.libsonnet's severities) to word and color:
+  // loud if raised, invisible if not.
   raised:: {
     '0': { text: 'clear', color: 'transparent' },
     '1': { text: 'raised', color: 'yellow' },
     '2': { text: 'raised', color: 'orange' },
     '3': { text: 'raised', color: 'red' },
   },
-  // bad is a count that should be 0.
+  // bad is for counts that should be 0.
   bad(color):: panel.thresholds([[null, 'green'], [0.5, color]]),
 }

@@ -1,5 +1,5 @@
-// Which alerts tell of each condition of health: those by the action that it asks for, or
-// one of its own with a reason. A test holds it to the conditions that the proxy has.
+// The alerts for each health condition: those for the action that it asks for, or an alert of its own, with the
+// reason. A test compares this list with the conditions of the proxy.
 {
   local byAction = { byAction: true, alerts: [], why: '' },
   local own(alerts, why) = { byAction: false, alerts: alerts, why: why },

@@ -1,12 +1,12 @@
-// A dashboard of rows of panels, which lays them out and numbers them.
+// Builds a dashboard from rows of panels: positions and numbers them.
 local annotations = import 'annotations.libsonnet';
 local changes = import 'changes.libsonnet';
 local links = import 'links.libsonnet';
 
 local width = 24;
 
-// place gives the panels of one row their positions from left to right, beginning a new
-// line where the next one does not fit; each panel may have `w` and `h`.
+// place positions the panels of a row from left to right, and starts a new line if the next one does not fit.
+// Each panel may have `w` and `h`.
 local place(panels, top, first) =
   std.foldl(
     function(acc, panel)
@@ -27,14 +27,14 @@ local place(panels, top, first) =
   );
 
 {
-  // at says how much room a panel gets: w of 24 columns and h lines.
+  // at sets the size of a panel: w of 24 columns, and h lines.
   at(w, h, panel):: { w: w, h: h, panel: panel },
 
   // row is a titled group of placed panels.
   row(title, panels):: { title: title, panels: panels },
 
-  // layout turns rows into the panels of a dashboard. The first row has no title bar: it
-  // is the answer to the dashboard's question.
+  // layout turns rows into the panels of a dashboard. The first row has no title bar: it answers the
+  // dashboard's question.
   layout(rows)::
     std.foldl(
       function(acc, row)
@@ -53,8 +53,8 @@ local place(panels, top, first) =
       { id: 1, y: 0, out: [] },
     ).out,
 
-  // new is a dashboard of _config `c`: file is its key in grafanaDashboardIDs, question
-  // what its top row answers.
+  // new returns a dashboard of _config `c`: file is its key in grafanaDashboardIDs, question is what its top
+  // row answers.
   new(c, file, title, question, variables, rows):: {
     local oneHost = std.length([v for v in variables if v.name == 'hostname' && !v.multi]) > 0,
     uid: c.grafanaDashboardIDs[file],
@@ -72,7 +72,7 @@ local place(panels, top, first) =
     annotations: { list: annotations.of(c, variables) },
     links: links.ofPage(c),
     templating: { list: variables },
-    // A step below that of the recorded series would draw nothing more.
+    // A step below that of recorded series would not draw more points.
     panels: [
       if panel.type == 'row' then panel else { interval: c.grafanaKpulse.minimumTimeInterval } + links.ofRows(c, panel)
       for panel in $.layout(rows)

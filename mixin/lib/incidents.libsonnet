@@ -1,12 +1,12 @@
-// What several dashboards show of an incident: boards that are gone, what fires, and XIDs in words. All are functions of
-// _config, and look at what the variables cluster and hostname choose.
+// Parts of incidents that several dashboards show: missing boards, firing alerts, and XIDs in words. All are
+// functions of _config, and use the variables cluster and hostname.
 local labels = import 'labels.libsonnet';
 local p = import 'panel.libsonnet';
 local q = import 'query.libsonnet';
 
 local xids = std.parseJson(importstr 'xids.json');
 
-// words shows each code of an XID as what the table says of it.
+// words maps each XID to a text from the XID table.
 local words(of, colored=true) = p.valueMappings({
   [code]: of(xids[code]) + if colored then { color: { fatal: 'red', warning: 'orange' }[xids[code].severity] } else {}
   for code in std.objectFields(xids)
@@ -23,7 +23,7 @@ local actions = {
   replace: 'replace the board',
 };
 
-// inWords is the columns of a table that has a label xid, to be shown as such, and once more as `meaning` and `action`.
+// inWords formats the columns of a table with a label xid: the code, and its copies `meaning` and `action`.
 local copied(query) = 'label_replace(label_replace(%s, "meaning", "$1", "xid", "(.+)"), "action", "$1", "xid", "(.+)")' % query;
 local inWords =
   p.column('What happened', { mappings: words(function(x) { text: x.meaning }, false) })
@@ -33,10 +33,12 @@ local inWords =
 local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
 
 {
-  // expected is how many boards there should be: what each host has had within a day, or lists now.
+  // expected is the number of boards that should be present: the most that each host had within a day or lists
+  // now.
   expected(c):: 'sum(host:kpulse_gpus_expected:max1h%(r)s > host:kpulse_gpus_present:max1d%(r)s or host:kpulse_gpus_present:max1d%(r)s)' % { r: q.recorded(c) },
 
-  // hereOfExpected is the queries of a stat: how many boards are here, 0 where nothing tells of any, beside expected.
+  // hereOfExpected returns the queries of a stat: the number of boards that are present, 0 without any series,
+  // beside expected.
   hereOfExpected(c)::
     local here = '(sum(host:kpulse_gpus_present:count%s) or vector(0))' % q.recorded(c);
     local expected = self.expected(c);
@@ -46,8 +48,8 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       p.instant(expected, 'expected'),
     ],
 
-  // lost is gone with what went within the time range and did not come back: the board is nowhere, and its host has fewer
-  // than within the range.
+  // lost is gone, and the boards that disappeared within the time range and did not return: the board is on no
+  // host, and its host has fewer boards than at some time in the range.
   lost(c)::
     |||
       (
@@ -59,10 +61,10 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
       )
     ||| % { board: labels.board(c), host: labels.host(c), recorded: q.recorded(c), only: c.kpulseMatchers, gone: q.gone(c) },
 
-  // missingBoards is a table of lost with the last XID of each and who held it.
+  // missingBoards is a table of lost, with the last XID and the holder of each.
   missingBoards(c)::
     local board = labels.board(c);
-    // The last code of each board, as a label of it.
+    // The last code of each board, as a label.
     local coded = |||
       (
         %(lost)s
@@ -94,7 +96,8 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     + p.column('XID', { mappings: words(function(x) {}), 'custom.cellOptions': { type: 'color-text' } })
     + p.noValue('no board is gone'),
 
-  // alerts is a table of what fires. Of one host, a proxy's alert is found by its address, a job's by its members.
+  // alerts is a table of firing alerts. For one host, alerts about a proxy are selected by its address, and
+  // those about a job by its members.
   alerts(c)::
     local job = '%s, workload_namespace, workload_kind, workload_name, hpc_job' % c.clusterLabel;
     local chosen(series, more) = std.join('\n  or\n  ', [
@@ -138,10 +141,11 @@ local ago = { unit: 'dateTimeFromNow', 'custom.width': 130 };
     + p.column('Alert', { links: [{ title: 'Open the runbook', url: c.runbookURLPattern % '${__value.raw}', targetBlank: true }] })
     + p.noValue('no alerts'),
 
-  // came is how many XIDs of each board and code came within a range of samples, such as $__range; more adds matchers.
+  // came counts the XIDs of each board and code within a range of samples, such as $__range; more adds
+  // matchers.
   came(c, range, more=''):: 'max by (%s, xid) (sum_over_time(device:kpulse_gpu_xid_errors:increase1m%s[%s]))' % [labels.board(c), q.recorded(c, more), range],
 
-  // xidCodes is a table of the codes that came, in words; xidBoards one of the boards that they came on.
+  // xidCodes is a table of the codes that occurred, in words; xidBoards lists the boards that they occurred on.
   xidCodes(c, more='', title='XID codes in words')::
     local came = self.came(c, '$__range', more);
     p.table(

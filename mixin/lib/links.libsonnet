@@ -4,29 +4,29 @@ local p = import 'panel.libsonnet';
 
 {
   local base(c, file) = '%s/d/%s?' % [c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs[file]],
-  // to carries the variables and the time range of the page it is on.
+  // to passes on the variables and the time range of the current page.
   to(c, file, title):: { title: title, url: base(c, file) + '${__all_variables}&${__url_time_range}', targetBlank: false },
 
-  // Where a cell of a table leads: its column, the page, and the variable that takes its value.
+  // Targets of table cells: column, page, and the variable that takes the value of the cell.
   local pages = [
     { column: 'Host', file: 'kpulse-node.json', variable: 'hostname', title: 'Open this host' },
     { column: 'UUID', file: 'kpulse-gpu.json', variable: 'gpu', title: 'Open this GPU' },
     { column: 'Job', file: 'kpulse-namespace.json', variable: 'hpc_job', title: 'Open this job' },
     { column: 'Namespace', file: 'kpulse-namespace.json', variable: 'namespace', title: 'Open this namespace' },
   ],
-  // A row carries its own cluster: hosts of two clusters may have one name. Where no series has the label, Grafana
-  // leaves the variable empty, which selects what has no such label.
+  // A row passes on its own cluster, since hosts of two clusters may have the same name. If the series have no
+  // such label, Grafana leaves the variable empty, which selects series without the label.
   local row(c, to) = {
     title: to.title,
     url: base(c, to.file) + 'var-datasource=${datasource}&var-cluster=${__data.fields.Cluster}&var-%s=${__value.raw}&${__url_time_range}' % to.variable,
     targetBlank: false,
   },
 
-  // ofMany is the tags of the pages of many hosts.
+  // ofMany lists the tags of pages of many hosts.
   ofMany(c):: c.grafanaKpulse.dashboardTags + ['many-hosts'],
 
-  // ofPage is the links at the head of each page. What is chosen goes along to pages of many hosts only: one that shows a host
-  // would take "All" for its own, and mix the boards of several.
+  // ofPage returns the links at the top of each page. The selection is passed on only to pages of many hosts: a
+  // page of one host would take "All" for a host, and mix the boards of several.
   ofPage(c)::
     local link = { tags: [], asDropdown: false, includeVars: false, keepTime: true, targetBlank: false, icon: 'external link', tooltip: '', url: '' };
     [
@@ -43,7 +43,7 @@ local p = import 'panel.libsonnet';
       },
     ],
 
-  // ofRows links all such cells of a panel, if that is a table.
+  // ofRows links all such cells of a panel if it is a table.
   ofRows(c, panel)::
     local shown = std.flatMap(function(step) std.objectValues(std.get(step.options, 'renameByName', {})), std.get(panel, 'transformations', []));
     std.foldl(

@@ -1,10 +1,10 @@
-// Gives each alert the address of the dashboard that shows what it is about, with host, GPU, job or proxy chosen.
+// Gives each alert the URL of the dashboard for its subject, with host, GPU, job or proxy selected.
 {
   local c = $._config,
   local base(file) = '%s%s/d/%s?from=%s&to=now' % [c.grafanaURL, c.grafanaKpulse.linkPrefix, c.grafanaDashboardIDs[file], c.grafanaKpulse.period],
-  // chosen sets a variable to what a label says, where there is one.
+  // chosen sets a variable to the value of a label, if present.
   local chosen(variable, label) = '{{ with $labels.%s }}&var-%s={{ . | urlquery }}{{ end }}' % [label, variable],
-  // page is a dashboard with variables chosen by labels: [[variable, label], ...].
+  // page is a dashboard with variables set from labels: [[variable, label], ...].
   local page(file, list=[]) = base(file) + chosen('cluster', c.clusterLabel) + std.join('', [chosen(v[0], v[1]) for v in list]),
 
   local gpu = page('kpulse-gpu.json', [['hostname', 'hostname'], ['gpu', 'uuid']]),
@@ -12,14 +12,14 @@
   local proxy = page('kpulse-proxy.json', [['instance', 'instance']]),
   local job = page('kpulse-namespace.json', [['namespace', 'workload_namespace'], ['hpc_job', 'hpc_job']]),
 
-  // By group, and by alert where one of a group is about something else.
+  // By group; by alert if it has another subject than its group.
   local pages = {
     'kpulse-proxy': proxy,
     'kpulse-gpu': gpu,
     'kpulse-actions': gpu,
     'kpulse-jobs': job,
     'kpulse-efficiency': gpu,
-    // Of a board that is not known by its uuid, its host is.
+    // For a board without a uuid, the page of its host.
     KpulseGPUMissing: '{{ if $labels.uuid }}%s{{ else }}%s{{ end }}' % [gpu, node],
     KpulseNVSwitchErrors: node,
     KpulseNamespaceWaste: job,

@@ -1,5 +1,5 @@
-// Panels of Grafana as functions. A panel has no place: dashboard.libsonnet gives it
-// one. Every panel must say its unit and what to do about what it shows.
+// Grafana panels as functions. dashboard.libsonnet positions them. Every panel must state its unit, and what to
+// do about what it shows.
 local q = import 'query.libsonnet';
 
 local datasource = { type: 'prometheus', uid: '${datasource}' };
@@ -20,26 +20,25 @@ local base(type, title, description, unit, targets) = {
   options: {},
 };
 
-// least is where the axis of a chart of a unit ends at the least, so that one of zeros and
-// one of a millionth do not look like trouble.
+// least is the smallest upper end of a chart's axis by unit, so that zeros or millionths do not look like
+// trouble.
 local least = { percentunit: 0.1, s: 0.01 };
 
-// hue is how the lines of a chart get their colors. The palette has a red as its fifth, and
-// red is what is broken; so lines of which there may be that many are shades of one color.
+// hue sets the colors of the lines of a chart. The fifth color of the palette is red, which means broken;
+// charts that may have so many lines use shades of one color.
 local hue(targets) =
   local open(legend) = std.length(std.findSubstr('{{', legend)) > 0 || legend == '__auto';
   if std.length(targets) > 4 || std.length([t for t in targets if open(t.legendFormat)]) > 0
   then { mode: 'shades', fixedColor: 'blue' }
   else { mode: 'palette-classic' };
 
-// columns are what columns of tables that hold words look like, by the name that is shown.
-// Those that have no width share what is left. A number's unit is never one of theirs:
-// Grafana would write job 88049300 as "88049300%".
+// columns sets the format of text columns by displayed name. Columns without a width share the remaining space.
+// Text columns have no unit: Grafana would print job 88049300 as "88049300%".
 local columns = {
   Alert: { 'custom.width': 235 },  // fits the longest name
   GPU: { 'custom.width': 52 },
   Index: { 'custom.width': 60 },
-  // The first group of a uuid tells boards apart; a click, and the board's own page, have all of it.
+  // The first group of a uuid tells boards apart; a click, or the page of the board, shows all of it.
   UUID: {
     'custom.width': 90,
     mappings: [{ type: 'regex', options: { pattern: '/^(?:GPU-)?([0-9a-fA-F]{8})-.*$/', result: { index: 0, text: '$1' } } }],
@@ -49,37 +48,36 @@ local columns = {
   XID: { 'custom.width': 52 },
 };
 
-// isValue says whether a column, as the query calls it, is one of numbers.
+// isValue reports whether a column, by its name in the query, contains numbers.
 local isValue(column) = std.startsWith(column, 'Value');
 
-// override sets properties of a column, or of a line, by its name.
+// override sets properties of a column or line by name.
 local override(name, properties) = {
   matcher: { id: 'byName', options: name },
   properties: [{ id: id, value: properties[id] } for id in std.objectFields(properties)],
 };
 
-// room is how wide a column of numbers is, in pixels: as wide as its name.
+// room is the width of a number column in pixels: that of its name.
 local room(name) = std.max(72, 24 + 8 * std.length(name));
 
-// capped says whether queries ask for so many rows at most.
+// capped reports whether queries limit the number of rows.
 local capped(targets) = std.length([t for t in targets if std.length(std.findSubstr('k(%d,' % q.rows, t.expr)) > 0]) > 0;
 
-// steps makes thresholds of [[value, color], ...]; the first value is null, for "from
-// the bottom".
+// steps builds thresholds from [[value, color], ...]; the first value is null, for the lowest range.
 local steps(list) = {
   mode: 'absolute',
   steps: [{ value: s[0], color: s[1] } for s in list],
 };
 
 {
-  // query is a range query; instant() makes one that looks at the end of the range only.
+  // query is a range query; instant() evaluates only at the end of the range.
   query(expr, legend='__auto'): { expr: expr, legendFormat: legend, range: true, instant: false },
   instant(expr, legend='__auto'): { expr: expr, legendFormat: legend, range: false, instant: true },
   rows(expr): { expr: expr, format: 'table', range: false, instant: true },
-  // largest is the queries of a stack of its 20 largest parts, and of all others together.
+  // largest returns the queries of a stack of the 20 largest parts, and the rest in one.
   largest(series, by, legend): [self.query(q.highest(20, series, by), legend), self.query(q.rest(20, series, by), 'all others')],
-  // idleFirst is the queries of a stack by class in which idle lies at the bottom, where its
-  // height can be read: Grafana stacks in the order of the queries. `by` is a function of a matcher.
+  // idleFirst returns the queries of a stack by class with idle at the bottom, where its height can be read:
+  // Grafana stacks in the order of the queries. `by` is a function of a matcher.
   idleFirst(by): [self.query(by('class="idle"'), '{{class}}'), self.query(by('class!="idle"'), '{{class}}')],
 
   steps:: steps,
@@ -98,8 +96,7 @@ local steps(list) = {
     },
   },
 
-  // floating is a chart whose axis is that of its values; timeseries is one of what can be
-  // 0 and not less.
+  // floating is a chart whose axis fits its values; timeseries is a chart of non-negative values.
   floating(title, description, unit, targets):: base('timeseries', title, description, unit, targets) {
     fieldConfig+: { defaults+: { color: hue(targets), custom: {
       drawStyle: 'line',
@@ -108,7 +105,7 @@ local steps(list) = {
       lineWidth: 1,
       pointSize: 5,
       showPoints: 'never',
-      // A gap is a gap: nothing is drawn where nothing was read.
+      // Gaps stay visible: lines do not span missing values.
       spanNulls: false,
       stacking: { group: 'A', mode: 'none' },
     } } },
@@ -122,18 +119,18 @@ local steps(list) = {
     fieldConfig+: { defaults+: { min: 0, custom+: { axisSoftMax: if std.objectHas(least, unit) then least[unit] else 1 } } },
   },
 
-  // stacked is timeseries of parts of a whole.
+  // stacked is a timeseries of parts of a whole.
   stacked(title, description, unit, targets):: self.timeseries(title, description, unit, targets) {
     fieldConfig+: { defaults+: { custom+: { fillOpacity: 60, lineWidth: 0, stacking: { group: 'A', mode: 'normal' } } } },
   },
 
-  // The unit of a table is that of its values, which `renamed` shows; words have none. One that
-  // has not all rows says so.
+  // The unit of a table applies to its values, which `renamed` shows; text has none. A table with a row limit
+  // says so.
   table(title, description, unit, targets):: base('table', title, description + (if capped(targets) then ' Shows the first %d.' % q.rows else ''), null, targets) {
     valueUnit:: unit,
     fieldConfig+: {
       defaults+: { custom: { align: 'auto', cellOptions: { type: 'auto' }, inspect: false, filterable: false, minWidth: 60 } },
-      // What a table says when it has no rows must not stand in the empty cells of those that it has.
+      // The text of an empty table must not appear in empty cells of a table with rows.
       overrides+: [{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'noValue', value: '' }] }],
     },
     options: { cellHeight: 'sm', frameIndex: 0, showHeader: true },
@@ -173,11 +170,11 @@ local steps(list) = {
     options: { mode: 'markdown', content: content },
   },
 
-  // Additions to any panel, to be put behind it with +.
+  // Additions to any panel, appended with +.
   thresholds(list):: { fieldConfig+: { defaults+: { color: { mode: 'thresholds' }, thresholds: steps(list) } } },
   // range fixes the ends of the scale; null leaves an end to the data.
   range(min, max):: { fieldConfig+: { defaults+: { min: min, [if max != null then 'max']: max } } },
-  // noValue is what a panel says where there is nothing; in the color of its lowest threshold.
+  // noValue is the text of a panel without data, in the color of its lowest threshold.
   noValue(text):: { fieldConfig+: { defaults+: { noValue: text } } },
   decimals(n):: { fieldConfig+: { defaults+: { decimals: n } } },
   // valueMappings shows values as words: { '0': { text: 'OK', color: 'green' } }.
@@ -190,8 +187,8 @@ local steps(list) = {
   // column sets properties of one column of a table, by its name.
   column(name, properties):: { fieldConfig+: { overrides+: [override(name, properties)] } },
   colored(name, color):: self.column(name, { color: { mode: 'fixed', fixedColor: color } }),
-  // lines gives lines their colors by how their names begin: [['SM', 'blue'], ...]. What
-  // follows is the MIG profile or instance.
+  // lines sets the colors of lines by the beginnings of their names: [['SM', 'blue'], ...]. The MIG profile or
+  // instance follows.
   lines(list):: { fieldConfig+: { overrides+: [
     {
       matcher: { id: 'byRegexp', options: '/^%s( .*)?$/' % line[0] },
@@ -199,9 +196,9 @@ local steps(list) = {
     }
     for line in list
   ] } },
-  // renamed shows the columns of a table that `names` lists, in its order, under its names:
-  // [['uuid', 'GPU'], ['Value #A', 'Real utilization'], ...]. Columns of values get the unit
-  // of the table; `column` behind it may say otherwise.
+  // renamed shows the columns of a table that `names` lists, in that order and under those names: [['uuid',
+  // 'GPU'], ['Value #A', 'Real utilization'], ...]. Value columns have the unit of the table, unless a later
+  // `column` changes it.
   renamed(names):: {
     local unit = self.valueUnit,
     fieldConfig+: { overrides+: [
@@ -219,9 +216,9 @@ local steps(list) = {
       } },
     ],
   },
-  // joined makes one row of a table of what several queries say of the same labels.
+  // joined merges rows of several queries that have the same labels into one row.
   joined:: { transformations+: [{ id: 'merge', options: {} }] },
-  // sorted orders a table by a column as the query calls it, the worst first. A second one
-  // behind it orders by another and leaves equals as they are.
+  // sorted orders a table by a column, by its name in the query, the worst first. A second one after it orders
+  // by another column and keeps the order of equal rows.
   sorted(name, desc=true):: { transformations+: [{ id: 'sortBy', options: { fields: {}, sort: [{ field: name, desc: desc }] } }] },
 }

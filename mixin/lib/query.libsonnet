@@ -4,26 +4,28 @@ local labels = import 'labels.libsonnet';
 local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__interval] @ end()))' % [pick, n, over, series];
 
 {
-  // raw selects series of the proxy itself within the dashboard's variables, recorded
-  // those of the rules, which have no job; `more` adds matchers to either.
+  // raw selects series of the proxy within the dashboard's variables, and recorded those of the rules, which
+  // have no job; `more` adds matchers to either.
   raw(c, more=''):: '{%s%s=~"$cluster", hostname=~"$hostname"%s}' % [c.kpulseMatchers, c.clusterLabel, more],
   recorded(c, more=''):: '{%s=~"$cluster", hostname=~"$hostname"%s}' % [c.clusterLabel, more],
   cluster(c, more=''):: '{%s=~"$cluster"%s}' % [c.clusterLabel, more],
 
-  // some are matchers for one or more chosen values of a variable, and for none while all are chosen: no name is itself twice
-  // with something between, as all that matches `.*.+.*` is. Without them, a label that a series lacks matches `.*` only.
+  // some returns matchers that select series if values of a variable are chosen, and none if all are: `.*.+.*`
+  // contains the same expression twice with something in between, which no name does. Without them, `.*` alone
+  // would match series that lack the label.
   some(label, variable):: ', %s=~"$%s", %s!~"($%s.+$%s)?"' % [label, variable, label, variable, variable],
-  // held is GPUs that were held: of a level of what is recorded, which is far less to read, and of each device once some values
-  // are chosen of a label that the level lacks. `over` is what becomes of either.
+  // held is GPUs held: from recorded series of a level, which is far less to read, or from each device if
+  // values of a label are chosen that the level lacks. `over` is applied to either.
   held(c, level, what, label, variable, more='', over='%s')::
     local of(level, what, matchers) = over % ('%s:kpulse_allocation_%s_gpus:rate5m%s' % [level, what, self.cluster(c, matchers + more)]);
     local some = self.some(label, variable);
     '(%s\nor\n%s)' % [
       of(level, what, ', %s=~"$%s"' % [label, variable]),
-      // A device that is never idle has no such class.
+      // A device that is never idle has no series of that class.
       if what == 'idle' then self.or0(of('allocation', 'class', some + ', class="idle"'), of('allocation', 'held', some)) else of('allocation', what, some),
     ],
-  // ofHolders is devices, by a query of matchers: all of them, or those that the chosen namespaces hold something of.
+  // ofHolders is the devices of a query that takes matchers: all of them, or those that the chosen namespaces
+  // hold in part or whole.
   ofHolders(c, devices)::
     '(%s\nor\n%s\nand on (%s)\nallocation:kpulse_allocation_held_gpus:rate5m%s)' % [
       devices(', workload_namespace=~"$namespace"'),
@@ -32,52 +34,49 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
       self.recorded(c, self.some('workload_namespace', 'namespace')),
     ],
 
-  // device and board are one series of each device, or board, whatever scraped it.
+  // device and board return one series for each device or board, however often it is scraped.
   device(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.device(c), name, self.raw(c, more)],
   board(c, name, more=''):: 'max by (%s) (%s%s)' % [labels.board(c), name, self.raw(c, more)],
 
-  // severity ranks boards by their state of health: 4 gone, 3 crit, 2 warn, 1 hot, 0.5
-  // unknown, 0 ok. What is gone has no health, and is the worst of all; the proxy tells of it
-  // for an hour, the rules for longer.
+  // severity ranks boards by state: 4 gone, 3 crit, 2 warn, 1 hot, 0.5 unknown, 0 ok. A board that is gone has
+  // no health and ranks worst; the proxy reports it for an hour, the rules for longer.
   severity(c, more='')::
     '(4 + 0 * %s\nor\n%s)' % [
       self.gone(c, more),
       labels.state(c, c.kpulseMatchers, ', %s=~"$cluster", hostname=~"$hostname"%s' % [c.clusterLabel, more]),
     ],
-  // or0 makes 0 of what a query lacks and another has, or that it had within the range: a
-  // proxy may not serve what does not hold.
+  // or0 returns 0 where a query has no sample but another has, or had within the range: a proxy may leave out a
+  // gauge that does not hold.
   or0(query, other):: '%s\nor\n0 * %s' % [query, other],
-  // highest is the n lines of a chart that were the highest at any of its steps, for the whole
-  // range: topk alone gives those of each step, which are dots, and of many more lines than
-  // n. `by` is the labels of a line.
+  // highest returns, for the whole range, the n lines of a chart that have the highest value at any step. topk
+  // alone selects at each step, and so draws dots, of many more than n lines. `by` is the labels of a line.
   highest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('topk', 'max', n, series)],
   lowest(n, series, by):: '(%s)\nand on (%s)\n%s' % [series, by, extreme('bottomk', 'min', n, series)],
-  // rest is the sum of what highest leaves out.
+  // rest is the sum of the lines that highest leaves out.
   rest(n, series, by):: 'sum(\n(%s)\nunless on (%s)\n%s\n)' % [series, by, extreme('topk', 'max', n, series)],
 
-  // rows is how many a table has at most: nobody reads more, and a browser takes long to draw
-  // them. most and least are that many of what a query says.
+  // rows is the largest number of rows of a table, since longer tables are not read and slow the browser down.
+  // most and least select that many series of a query.
   rows:: 200,
   most(query):: 'topk(%d, %s)' % [self.rows, query],
   least(query):: 'bottomk(%d, %s)' % [self.rows, query],
-  // among is what a query says of those of `chosen`, by the labels of one of them.
+  // among limits a query to the labels of `chosen`.
   among(query, chosen, by):: '(%s)\nand on (%s)\n%s' % [query, by, chosen],
-  // league is queries of those of which the first says most.
+  // league returns queries limited to the series that are highest in the first.
   league(queries, by)::
     local chosen = self.most(queries[0]);
     [chosen] + [self.among(query, chosen, by) for query in queries[1:]],
 
-  // ratio has nothing where the divisor is 0: a part of nothing is not known, and not infinite.
+  // ratio is absent if the divisor is 0, where a share is undefined.
   ratio(part, whole):: '%s\n/\n(%s > 0)' % [part, whole],
 
-  // perHour and perMinute are whole errors as the alerts count them: over a window that holds
-  // many scrapes, since an increase over few of them is 1.33 where one error came.
+  // perHour and perMinute are errors as integers, counted like the alerts count them: over a window of many
+  // scrapes, since the increase over a few scrapes is 1.33 for one error.
   perHour(name, selector, by):: 'round(max by (%s) (increase(%s%s[1h])))' % [by, name, selector],
   perMinute(name, selector, by):: '60 * max by (%s) (rate(%s%s[15m]))' % [by, name, selector],
 
-  // ranked gives the series of each value of a label its rank, so that tables of words can
-  // be ordered by what the words mean; values that are not listed have the rank 0. Ranks are
-  // [[value, rank], ...].
+  // ranked replaces the series of each value of a label by its rank, so that tables of words can be sorted by
+  // meaning; other values have rank 0. Ranks are [[value, rank], ...].
   ranked(series, label, ranks)::
     std.join('\nor\n', ['%g * %s' % [r[1], series('%s="%s"' % [label, r[0]])] for r in ranks] + [
       '0 * %s' % series('%s!~"%s"' % [label, std.join('|', [r[0] for r in ranks])]),
@@ -91,10 +90,11 @@ local extreme(pick, over, n, series) = '%s(%d, %s_over_time((%s)[$__range:$__int
     '4': { text: 'GONE', color: 'red' },
   },
 
-  // GPU-hours over the dashboard's range, of a series of GPUs recorded once a minute.
+  // GPU-hours over the dashboard's range, from a series of GPUs that is recorded once a minute.
   gpuHours(series):: 'sum_over_time(%s[$__range]) / 60' % series,
 
-  // gone is since when each board that is gone is, in Unix time: as it was recorded, and until the rules have seen it, now.
+  // gone is the Unix time since when each missing board is gone: as recorded, or now until the rules have seen
+  // it.
   gone(c, more='')::
     |||
       (

@@ -1,4 +1,4 @@
-// Gives each alert the address of its runbook.
+// Gives each alert the URL of its runbook.
 {
   prometheusAlerts+:: {
     groups: [

@@ -1,4 +1,4 @@
-// The variables that dashboards share; each is a function of _config.
+// Variables that dashboards share; each is a function of _config.
 local labels = import 'labels.libsonnet';
 
 local query(name, label, text, multi=true) = {
@@ -8,7 +8,7 @@ local query(name, label, text, multi=true) = {
   datasource: { type: 'prometheus', uid: '${datasource}' },
   query: { query: text, refId: 'variable' },
   regex: '',
-  refresh: 2,  // on a change of the time range
+  refresh: 2,  // when the time range changes
   sort: 7,  // natural, ascending
   multi: multi,
   includeAll: multi,
@@ -35,7 +35,8 @@ local query(name, label, text, multi=true) = {
     skipUrlSync: false,
   },
 
-  // one makes a variable choose exactly one value. Where there is none to choose, as on series without clusters, it is empty.
+  // one limits a variable to exactly one value; without any to choose, as on series without clusters, it is
+  // empty.
   one(variable):: variable { multi: false, includeAll: false, allValue:: null, current:: null },
 
   cluster(c):: query(
@@ -46,9 +47,8 @@ local query(name, label, text, multi=true) = {
     'hostname', 'Host', 'label_values(kpulse_gpu_present{%s%s=~"$cluster"}, hostname)' % [c.kpulseMatchers, c.clusterLabel]
   ),
 
-  // gpu goes by uuid, since an index means another board on every host, and shows host and
-  // index, since nobody knows a uuid by heart, after the cluster if there is one. A proxy tells of a board that is gone for an
-  // hour, and the rules for a day.
+  // gpu selects by uuid, since an index means another board on every host, and shows host and index, with the
+  // cluster if there is one. A proxy reports a missing board for an hour, the rules for a day.
   gpu(c, multi=true):: query(
     'gpu',
     'GPU',

@@ -13,8 +13,9 @@ const (
 	mostSeries   = "device:dcgm_recommended_action:index"
 )
 
-// actionSection is what is to be done about a board: the most that its conditions ask for.
-// What the driver asks for goes before the codes. The proxy too has one series of a board.
+// actionSection recommends an action for each board: the strongest that its conditions ask for. The
+// driver's recovery action takes precedence over the codes. Like the proxy, it has one series per
+// board.
 func actionSection(t *compute.Thresholds) section {
 	var rows []string
 	for action := canonical.NumActions - 1; action > canonical.ActionNone; action-- {
@@ -41,7 +42,7 @@ func actionSection(t *compute.Thresholds) section {
 		told = fmt.Sprintf(`label_replace(%s, "action", %q, "action", "%d")`, told, name, action)
 	}
 	return section{
-		comment: "What is to be done about the board: the most that its conditions ask for. The driver's own\nrecovery action goes before the codes.",
+		comment: "The action to take: the strongest that the conditions of the board ask for. The driver's own\nrecovery action takes precedence over the codes.",
 		rules:   []rule{{mostSeries, "", most}, {actionSeries, "", told}},
 	}
 }
@@ -49,8 +50,8 @@ func actionSection(t *compute.Thresholds) section {
 // mostRecovery is the highest recovery action that the program knows.
 const mostRecovery = 5
 
-// conditionsAsking are the conditions that ask for an action, and are raised in the states in
-// which they do; "" if there are none.
+// conditionsAsking selects the conditions that ask for an action, in the states in which they ask
+// for it; "" if there are none.
 func conditionsAsking(action canonical.Action) string {
 	var terms []string
 	for state := canonical.HealthOK + 1; state < canonical.HealthUnknown; state++ {

@@ -16,8 +16,8 @@ const (
 	indexSeries = "device:dcgm_workload_class:index"
 )
 
-// score is real utilization as these rules record it: the proxy's series of that name have
-// other labels.
+// score is real utilization as these rules record it; the proxy's series of that name have other
+// labels.
 const score = "(" + utilizationSeries + " and " + deviceSeries + ")"
 
 // signals are the series of the signals that are known or missing.
@@ -34,9 +34,8 @@ func signals(t *compute.Thresholds) map[compute.Signal]string {
 	}
 }
 
-// classSection is the cascade. Each of its rules selects the devices that it may hold for
-// and that no earlier rule selected, and gives them its class, or unknown where it may
-// fail too.
+// classSection is the cascade. Each rule selects the devices that may match it and that no earlier
+// rule selected. It gives them its class, or unknown if they may also fail to match.
 func classSection(t *compute.Thresholds) section {
 	sm := series(canonical.SMActive)
 	low := fmt.Sprintf("(\n  %s\n  or %s\n  or %s * 0\n) and %s", sm, largest(compute.WithinSM[:]), deviceSeries, score)
@@ -48,7 +47,7 @@ func classSection(t *compute.Thresholds) section {
 	}
 	branches = append(branches, fmt.Sprintf("%s * 0 + %d", deviceSeries, canonical.ClassUnknown))
 	s := section{
-		comment: "What the device is doing. SM activity that was not read is an interval: at least what\ncannot be without it, at most the activity of the engine.",
+		comment: "The workload class. Unread SM activity is an interval: at least the largest activity that implies it,\nat most the activity of the engine.",
 		rules: []rule{
 			{lowSeries, "", low},
 			{highSeries, "", high},
@@ -62,9 +61,8 @@ func classSection(t *compute.Thresholds) section {
 	return s
 }
 
-// candidates returns the devices that a rule may hold for, with the index of their class.
-// A signal that is missing is below every figure. At most one bound of a rule is of SM
-// activity.
+// candidates returns the devices that may match a rule, with the index of their class. A missing
+// signal is below every threshold. A rule has at most one bound on SM activity.
 func candidates(r *compute.Rule, known map[compute.Signal]string) string {
 	index, filters := lowSeries+fmt.Sprintf(" * 0 + %d", r.Class), ""
 	for _, b := range r.Bounds {
@@ -89,7 +87,7 @@ func candidates(r *compute.Rule, known map[compute.Signal]string) string {
 	return index + filters
 }
 
-// undecided is the index of unknown where open is 1, else of the class.
+// undecided returns the index of unknown where open is 1, and that of the class elsewhere.
 func undecided(class canonical.Class, open string) string {
 	return fmt.Sprintf("%d + %d * (%s)", class, canonical.ClassUnknown-class, open)
 }

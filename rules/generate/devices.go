@@ -6,26 +6,26 @@ import (
 )
 
 const (
-	// vendorNames matches every family of the exporter's fields: a device is there as soon
-	// as it has a series of any. What the exporter counts by itself, as DCGM_EXP_…, goes
-	// on where a board is lost (translate.CountedFamilies).
+	// vendorNames matches every family of the exporter's fields: a device exists if it has a series
+	// of any of them. Counters of the exporter itself, such as DCGM_EXP_…, continue after a board
+	// is lost (translate.CountedFamilies).
 	vendorNames = "(DCGM_FI|dcgm)_.+"
-	// loopback matches what every machine calls itself, as canonical.NamesLoopback does.
+	// loopback matches names that every machine has, as canonical.NamesLoopback does.
 	loopback = `(?i:localhost(?:\\.localdomain)?\\.?|[[]?(?:(?:::ffff:)?127\\.[0-9.]+|::1)[]]?)(?::[0-9]+)?`
 )
 
 // sourceLabels are the exporter's labels of a device, in all their spellings.
 const sourceLabels = "cluster, instance, hostname, Hostname, gpu, uuid, UUID, gpu_uuid, GPU_I_ID, GPU_I_PROFILE"
 
-// gpuRows selects families by a regular expression of their names, without the rows of
-// links, switches, CPUs and compute instances.
+// gpuRows selects families by a regular expression of their names, except rows of links, switches,
+// CPUs and compute instances.
 func gpuRows(names string) string {
 	return fmt.Sprintf(`{__name__=~"%s", gpu!="", nvlink="", nvswitch="", cpu="", cpucore="", GPU_CI_ID=""}`, names)
 }
 
-// named gives series of sourceLabels the labels of a device. The host name is the
-// exporter's, in its older spelling first, since a pod's label hostname may be there too,
-// unless it is loopback; else the address that it is scraped at, without port and brackets.
+// named gives series of sourceLabels the labels of a device. The host name is the exporter's unless
+// that is loopback, in its older spelling first, since a pod's label hostname may also be present;
+// otherwise the address of the target, without port and brackets.
 func named(expr string) string {
 	return relabelled(fmt.Sprintf("label_join(\n%s,\n"+`"hostname", ";", "Hostname", "hostname", "instance")`, indented(expr)),
 		[3]string{"hostname", "hostname", "(?:(?:<<<NULL>>>|" + loopback + ")?;)*[[]?([^;]*?)[]]?(?:;.*|:[0-9]+)?"},
@@ -45,14 +45,13 @@ func relabelled(expr string, rows ...[3]string) string {
 	return expr
 }
 
-// merged returns one series for each device, whatever pods and jobs the exporter names on
-// its rows. It aggregates by sourceLabels first, which leaves few and short series to
-// relabel.
+// merged returns one series for each device, whatever pods and jobs the exporter names on its rows.
+// It aggregates by sourceLabels first, so that few and short series are relabelled.
 func merged(by, expr string) string {
 	return fmt.Sprintf("max by (%s) (\n%s\n)", by, indented(named(fmt.Sprintf("max by (%s) (\n%s\n)", sourceLabels, indented(expr)))))
 }
 
-// deviceSection records which devices there are, without those that the proxy serves.
+// deviceSection records the devices, except those that the proxy serves.
 func deviceSection() section {
 	models := relabelled(
 		fmt.Sprintf("group by (%s, modelName, model_name) (\n%s\n)", sourceLabels, indented(gpuRows(vendorNames))),
@@ -60,7 +59,7 @@ func deviceSection() section {
 	)
 	info := fmt.Sprintf("group by (%s, model) (\n%s\n)", deviceLabels, indented(named(models)))
 	return section{
-		comment: "What there is. Rows without a uuid are of no device, and a device that the proxy\ntells of is left to it.",
+		comment: "Devices. Rows without a uuid belong to no device, and devices that the proxy serves are\nleft out.",
 		rules: []rule{
 			{infoSeries, "", info + "\nunless on (uuid) kpulse_gpu_info\nunless on (uuid) vector(0)"},
 			{deviceSeries, "", fmt.Sprintf("group by (%s) (%s)", deviceLabels, infoSeries)},

@@ -17,17 +17,16 @@ type document struct {
 	sections []section
 }
 
-// section is a part of the group that begins with a comment.
+// section is a part of the group, introduced by a comment.
 type section struct {
 	comment string
 	rules   []rule
 }
 
-// rule is a recording rule. Its labels are written as a selector's, without
-// braces.
+// rule is a recording rule. Its labels are written like those of a selector, without braces.
 type rule struct{ record, labels, expr string }
 
-// render returns the file. It fails where an expression does not parse.
+// render returns the file. It fails if an expression does not parse.
 func (d *document) render() (string, error) {
 	var b strings.Builder
 	b.WriteString(comment(d.head, ""))

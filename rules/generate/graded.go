@@ -8,15 +8,16 @@ import (
 	"github.com/kpulse/kpulse-proxy/internal/compute"
 )
 
-// What conditions that have several states, or that several evaluations in a row must show,
-// find in this evaluation, by the labels condition and state: in the mildest state whether it
-// is raised at all, in the worst one whether in that one. Then, in how many in a row.
+// Findings of this evaluation, for conditions that have several states or need several evaluations
+// in a row, by the labels condition and state. In the mildest state: whether the condition is
+// raised at all; in the worst: whether it is raised in that state. And for how many evaluations in
+// a row.
 const (
 	nowSeries = "device:dcgm_health_condition:now"
 	rowSeries = "device:dcgm_health_condition:readings"
 )
 
-// states are those of a set, the worst first.
+// states returns the states of a set, the worst first.
 func states(set canonical.HealthSet) (list []canonical.Health) {
 	for set != 0 {
 		list = append(list, set.Worst())
@@ -25,14 +26,14 @@ func states(set canonical.HealthSet) (list []canonical.Health) {
 	return list
 }
 
-// either is 1 where one of two findings is, 0 where one is and none is 1, and nothing where
-// there is neither.
+// either is 1 if one of two findings is 1, 0 if one is present and none is 1, and absent if both
+// are absent.
 func either(a, b string) string {
 	return fmt.Sprintf("(\n  (%s) + (%s)\n  or %s\n  or %s\n) > bool 0", a, b, a, b)
 }
 
-// steady says whether a condition must be found so many evaluations in a row, and whether it
-// is one that now tells of.
+// steady reports whether a condition must hold for several evaluations in a row, and is among those
+// that now records.
 func steady(c *criterion) (inARow, told bool) {
 	switch c.Test {
 	case compute.AnyBit, compute.Fabric:
@@ -43,7 +44,8 @@ func steady(c *criterion) (inARow, told bool) {
 	return false, false
 }
 
-// now is what this evaluation finds in a state; in the mildest one, at all.
+// now returns what this evaluation finds in a state; in the mildest state, whether the condition
+// holds at all.
 func now(c *criterion, state canonical.Health) string {
 	x, atAll := series(c.Inputs[0]), state == c.States.Mildest()
 	switch c.Test {
@@ -74,7 +76,7 @@ func now(c *criterion, state canonical.Health) string {
 	}
 }
 
-// equals is 1 where a series is one of the values, else 0.
+// equals is 1 if a series has one of the values, otherwise 0.
 func equals(series string, values ...float64) string {
 	terms := make([]string, len(values))
 	for i, v := range values {
@@ -83,9 +85,9 @@ func equals(series string, values ...float64) string {
 	return strings.Join(terms, " + ")
 }
 
-// gradedSection records what the conditions above find now, and how often in a row.
+// gradedSection records what the conditions above find now, and how many times in a row.
 func gradedSection() section {
-	s := section{comment: "What some conditions find now, and in how many evaluations in a row: one that lacks the\ninput ends a row."}
+	s := section{comment: "Current findings of some conditions, and for how many evaluations in a row they have held:\nan evaluation without the input starts the count again."}
 	for _, c := range criteria() {
 		inARow, told := steady(&c)
 		if !told {
@@ -103,8 +105,8 @@ func gradedSection() section {
 	return s
 }
 
-// graded is 1 where a condition is raised in a state: in the mildest where it is raised, and
-// not in a worse one.
+// graded is 1 if a condition is raised in a state: in the mildest, if it is raised and not in a
+// worse one.
 func graded(c *criterion, state canonical.Health, t *compute.Thresholds) string {
 	of := func(series string, state canonical.Health) string {
 		return fmt.Sprintf("%s{condition=%q, state=%q}", series, c.condition, state)

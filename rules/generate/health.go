@@ -21,8 +21,8 @@ const (
 	stateSeries        = "device:dcgm_health:index"
 )
 
-// What only the program tells: how often codes came on a board and not on its neighbours, and
-// inputs that no exporter has.
+// Only the program can tell these: how often codes occurred on a board and not on its neighbours,
+// and inputs that no exporter has.
 var (
 	beyond = []canonical.Condition{canonical.CondXIDRepeated}
 	unseen = []canonical.Field{canonical.NVLinksActive}
@@ -34,7 +34,7 @@ type criterion struct {
 	condition canonical.Condition
 }
 
-// criteria are those that these rules have.
+// criteria returns the rows that these rules implement.
 func criteria() (list []criterion) {
 	for i, c := range compute.Criteria() {
 		condition := canonical.Condition(i)
@@ -49,15 +49,15 @@ func criteria() (list []criterion) {
 // rose is the series that is 1 when a counter rose.
 func rose(f canonical.Field) string { return stem(f) + "rose" }
 
-// earlier is the last value of a series before this evaluation, within the time that
-// devices are remembered.
+// earlier returns the last value of a series before this evaluation, within the time that devices
+// are remembered.
 func earlier(series string) string {
 	return fmt.Sprintf("last_over_time(%s[%s] %s)", series, span(compute.DeviceMemory), previous)
 }
 
-// eventSection records, at each evaluation, the events that conditions look back on.
+// eventSection records the events of each evaluation that conditions look back on.
 func eventSection() section {
-	s := section{comment: "What happened since the evaluation before, or is going on since."}
+	s := section{comment: "Events since the previous evaluation, and those that continue."}
 	recorded := map[string]bool{}
 	add := func(record, expr string) {
 		if !recorded[record] {
@@ -80,10 +80,10 @@ func eventSection() section {
 	return s
 }
 
-// healthSection is the conditions and the worst of them.
+// healthSection records the conditions, and the worst state among them.
 func healthSection(t *compute.Thresholds) section {
 	s := section{
-		comment: "How the board is.",
+		comment: "Health of the board.",
 		rules:   []rule{{hotSeries, "", warning(t)}},
 	}
 	basic := []string{}
@@ -106,7 +106,7 @@ func healthSection(t *compute.Thresholds) section {
 	return s
 }
 
-// warning is the temperature from which each board is hot.
+// warning returns the temperature at which each board is hot.
 func warning(t *compute.Thresholds) string {
 	var rows []string
 	for _, m := range t.Temperatures {
@@ -116,8 +116,8 @@ func warning(t *compute.Thresholds) string {
 	return strings.Join(rows, "\nor ")
 }
 
-// found is 1 where a condition is raised in a state, 0 where it is not, and nothing where its
-// input was not read.
+// found is 1 if a condition is raised in a state, 0 if it is not, and absent if its input was not
+// read.
 func found(c *criterion, state canonical.Health, t *compute.Thresholds) string {
 	x := series(c.Inputs[0])
 	switch c.Test {
@@ -148,15 +148,15 @@ func found(c *criterion, state canonical.Health, t *compute.Thresholds) string {
 	}
 }
 
-// recent is for conditions that follow events: they stay raised while their input is
-// absent. The millisecond is there because ranges of Prometheus 3 exclude their beginning.
+// recent keeps conditions raised after an event, also while their input is absent. The extra
+// millisecond is needed because ranges of Prometheus 3 exclude their left end.
 func recent(event, input string, t *compute.Thresholds) string {
 	return fmt.Sprintf("max by (%s) (max_over_time(%s[%s])) == 1 and %s\nor 0 * max by (%s) (%s)",
 		boardLabels, event, span(t.RiseHold+time.Millisecond), boardSeries, boardLabels, input)
 }
 
-// worst is the index of the worst state that is raised; ok where nothing is and one of
-// the basic conditions was read, else unknown.
+// worst returns the index of the worst raised state; ok if none is raised and one of the basic
+// conditions was read, otherwise unknown.
 func worst(basic []string) string {
 	var rows []string
 	for state := canonical.HealthUnknown - 1; state > canonical.HealthOK; state-- {
@@ -165,6 +165,6 @@ func worst(basic []string) string {
 	rows = append(rows,
 		fmt.Sprintf(`0 * group by (%s) (%s{condition=~"%s"}) + %d`, boardLabels, conditionSeries, anyOf(basic), canonical.HealthOK),
 		fmt.Sprintf("0 * %s + %d", boardSeries, canonical.HealthUnknown))
-	// The proxy has series of that name too, of other boards.
+	// The proxy has series of that name too, for other boards.
 	return fmt.Sprintf("(\n%s\n) and %s", indented(strings.Join(rows, "\nor ")), boardSeries)
 }

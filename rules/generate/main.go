@@ -1,7 +1,6 @@
-// Command generate writes the Prometheus rules that conclude from the series of
-// dcgm-exporter what this program would: from the weights, thresholds and tables
-// of compute, and from the names and units of translate. It takes the name of the
-// file to write.
+// Command generate writes Prometheus rules that derive from the series of dcgm-exporter what this
+// program would, from the weights, thresholds and tables of compute and the names and units of
+// translate. Its argument is the file to write.
 package main
 
 //go:generate go run . ../twin/dcgm-exporter.rules.yml

@@ -26,8 +26,8 @@ func readings() []canonical.Field {
 	return slices.Compact(fields)
 }
 
-// operations are, by unit, the end of a field's name and the part of the recorded name
-// behind the last colon that replaces it.
+// operations maps the suffix of a field's name, by unit, to the part of the recorded name after the
+// last colon.
 var operations = map[canonical.Unit]struct{ suffix, operation string }{
 	canonical.Ratio:          {"_ratio", "ratio"},
 	canonical.BytesPerSecond: {"_bytes_per_second", "bytes_per_second"},
@@ -39,22 +39,22 @@ var operations = map[canonical.Unit]struct{ suffix, operation string }{
 	canonical.Bitmask:        {"_active", "active"},
 }
 
-// series is the name of the series of a field: device:dcgm_sm_active:ratio of
-// gpu_sm_active_ratio. Several fields may share it, as their families do.
+// series returns the name of the series of a field: device:dcgm_sm_active:ratio for
+// gpu_sm_active_ratio. Fields may share a series, as their families do.
 func series(f canonical.Field) string {
 	return stem(f) + operations[canonical.Fields[f].Unit].operation
 }
 
-// stem is the name of the series of a field up to and with the last colon.
+// stem returns the name of the series of a field up to and including the last colon.
 func stem(f canonical.Field) string {
 	info := &canonical.Fields[f]
 	name := strings.TrimSuffix(strings.TrimPrefix(info.Name, "gpu_"), operations[info.Unit].suffix)
 	return "device:dcgm_" + name + ":"
 }
 
-// readingSection gives every reading one name, one unit and the labels of a device.
+// readingSection gives every reading one name, one unit and the labels of its device.
 func readingSection() section {
-	s := section{comment: "What was read, in SI units. What is blank or cannot be is left out. Readings that MIG\ninstances repeat are their board's, the largest of them."}
+	s := section{comment: "Readings in SI units, without blank and impossible values. Of readings that MIG instances\nrepeat for their board, the largest is recorded."}
 	for _, f := range readings() {
 		if f == canonical.NVMLUtilization {
 			s.rules = append(s.rules, ratioOrPercent(f)...)
@@ -83,7 +83,7 @@ func readingSection() section {
 // unserved keeps the devices that the proxy does not serve.
 func unserved(expr string) string { return expr + "\nand on (uuid) " + infoSeries }
 
-// labelsOf are those of the device whose reading f is.
+// labelsOf returns the labels of the device that has the reading f.
 func labelsOf(f canonical.Field) string {
 	if canonical.Fields[f].Level == canonical.BoardLevel {
 		return boardLabels
@@ -91,8 +91,8 @@ func labelsOf(f canonical.Field) string {
 	return deviceLabels
 }
 
-// read selects one spelling of a field. Where the numbers are in SI units already, rows out
-// of range are dropped before the others are merged.
+// read selects one spelling of a field. If its numbers are already in SI units, rows out of range
+// are dropped before the others are merged.
 func read(f canonical.Field, s *translate.Spelling) string {
 	if s.Times == s.Per {
 		return clamped(s, merged(labelsOf(f), within(s, given(s))))
@@ -110,13 +110,13 @@ func converted(s *translate.Spelling, expr string) string {
 	return expr
 }
 
-// given selects the families of a spelling without the numbers that mean no value. Those
-// that are out of range anyway need no condition of their own.
+// given selects the families of a spelling, without the numbers that mean "no value". Those that
+// are out of range need no condition of their own.
 func given(s *translate.Spelling) string {
 	return notBlank(s, max(s.Highest, s.Overshoot)*s.Per/s.Times)
 }
 
-// notBlank is given where numbers above top are out of range.
+// notBlank returns the same as given, if numbers above top are out of range.
 func notBlank(s *translate.Spelling, top float64) string {
 	expr := gpuRows(anyOf(s.Names))
 	for _, b := range s.Blanks {
@@ -135,7 +135,7 @@ func notBlank(s *translate.Spelling, top float64) string {
 	return expr
 }
 
-// within drops what is out of range.
+// within drops values out of range.
 func within(s *translate.Spelling, expr string) string {
 	expr += " >= " + number(s.Lowest)
 	if top := max(s.Highest, s.Overshoot); !math.IsInf(top, 1) {
@@ -151,8 +151,8 @@ func clamped(s *translate.Spelling, expr string) string {
 	return fmt.Sprintf("clamp_max(\n%s,\n%s)", indented(expr), number(s.Highest))
 }
 
-// bits records one series for each bit of a mask that a condition tests, 1 if any row of
-// the board has the bit set.
+// bits records a series for each bit of a mask that a condition tests: 1 if any row of the board
+// has the bit set.
 func bits(f canonical.Field) []rule {
 	var rules []rule
 	for _, e := range reasons(^uint64(0)) {
@@ -166,7 +166,7 @@ func bits(f canonical.Field) []rule {
 	return rules
 }
 
-// reasons are the bits of a mask that conditions test.
+// reasons returns the bits of a mask that conditions test.
 func reasons(mask uint64) (list []canonical.ClockEvent) {
 	var used uint64
 	for _, c := range criteria() {

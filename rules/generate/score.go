@@ -18,13 +18,12 @@ const (
 	percentSeries  = "device:dcgm_real_utilization_percent:sum"
 )
 
-// engine is the activity of the graphics engine or, where that is absent, NVML's
-// utilization.
+// engine returns the activity of the graphics engine or, if that is absent, NVML's utilization.
 func engine() string {
 	return series(canonical.GraphicsEngineActive) + " or " + series(canonical.NVMLUtilization)
 }
 
-// largest is the largest of the ratios of a device that were read.
+// largest returns the largest ratio among those of a device that were read.
 func largest(fields []canonical.Field) string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -33,8 +32,8 @@ func largest(fields []canonical.Field) string {
 	return fmt.Sprintf(`max by (%s) ({__name__=~"%s"})`, deviceLabels, anyOf(names))
 }
 
-// scoreSection is real utilization. Its sums add in the order of compute, so that they
-// round alike.
+// scoreSection records real utilization. Its sums add in the order of compute, so that both round
+// alike.
 func scoreSection(o *compute.Options) section {
 	w := compute.Presets[0].Weights
 	var weights, percents []string
@@ -53,7 +52,7 @@ func scoreSection(o *compute.Options) section {
 	stalled := fmt.Sprintf("(%s == bool 0) * (%s >= bool %s)", activitySeries, series(canonical.NVMLUtilization), number(o.Thresholds.StalledUtilization))
 	score := fmt.Sprintf("clamp(%s / (%s >= %s) / 100, 0, 1)\nunless %s == 1", percentSeries, coverageSeries, number(o.MinCoverage-compute.CoverageSlack), stalledSeries)
 	return section{
-		comment: "How much of the device is really used: its activities by their weights, made up for\nthose that were not read, and nothing where too few were or the counters stand still.",
+		comment: "Real utilization: the weighted activities, divided by the weights of those that were read.\nAbsent if too few were read, or if the counters are stalled.",
 		rules: []rule{
 			{activitySeries, "", largest(compute.Profiled[:])},
 			{stalledSeries, "", stalled},

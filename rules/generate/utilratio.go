@@ -13,9 +13,8 @@ const (
 	utilUnitSeries = "host:dcgm_gpu_util_ratio:percent"
 )
 
-// ratioOrPercent records, for each host, whether the numbers of a family are ratios or
-// percent. It decides as translate does, except for HELP texts, which Prometheus does not
-// keep with the samples.
+// ratioOrPercent records, for each host, whether the numbers of a family are ratios or percent. It
+// decides as translate does, but without HELP texts, which Prometheus does not store with samples.
 func ratioOrPercent(f canonical.Field) (rules []rule) {
 	for _, s := range translate.Spellings(f) {
 		if !s.PercentOrRatio {
@@ -37,7 +36,7 @@ func ratioOrPercent(f canonical.Field) (rules []rule) {
 	return rules
 }
 
-// settled converts those numbers from the unit that was recorded; 0 is 0 in both.
+// settled converts those numbers from the unit that was recorded; 0 is the same in both.
 func settled(s *translate.Spelling) []string {
 	percent := translate.Spelling{Times: 1, Per: 100, Lowest: s.Lowest, Highest: s.Highest}
 	unit := func(percent int) string {

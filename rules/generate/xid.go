@@ -19,11 +19,11 @@ const (
 	askedSeries = "device:dcgm_recovery_action:asked"
 )
 
-// xidSection records which codes came, and which fatal ones hold since when.
+// xidSection records which codes occurred, and since when the fatal ones have held.
 func xidSection() section {
 	last := series(canonical.XIDLast)
 	return section{
-		comment: "XIDs by their code: what came, from changes of the last code and from the exporter's own\ncounts, and the fatal ones with the time since which they hold, -1 once they are resolved.",
+		comment: "XIDs by code: those that occurred, from changes of the last code and from the exporter's own\ncounts, and since when fatal ones have held, -1 after they are resolved.",
 		rules: []rule{
 			{countSeries, "", counted()},
 			{cameSeries, "", came(last)},
@@ -35,8 +35,8 @@ func xidSection() section {
 	}
 }
 
-// counted is how often each code came, by the exporter's total, else by its window. It
-// writes a row of no code of a board without XIDs.
+// counted returns how often each code occurred, by the exporter's total or else its window. A board
+// without XIDs has a row without a code.
 func counted() string {
 	var families []string
 	for _, name := range translate.XIDFamilies() {
@@ -46,9 +46,8 @@ func counted() string {
 	return unserved("(\n" + indented(strings.Join(families, "\nor\n")) + "\n)")
 }
 
-// came is 1 where a code came since the evaluation before, -1 where it was there when the
-// board was first read, else 0. A code that is not counted any more begins at 0 the next
-// time.
+// came is 1 if a code occurred since the previous evaluation, −1 if it was there when the board was
+// first read, otherwise 0. A code that is no longer counted starts from 0 when it returns.
 func came(last string) string {
 	code := func(expr string) string { return fmt.Sprintf(`count_values by (%s) ("xid", %s)`, boardLabels, expr) }
 	before := fmt.Sprintf("%[1]s %[2]s\n  or (%[3]s unless on (%[4]s) %[1]s %[2]s)\n  or 0 * %[1]s", countSeries, previous, earlier(countSeries), boardLabels)
@@ -58,8 +57,8 @@ func came(last string) string {
 		boardLabels, earlier(boardSeries), boardSeries)
 }
 
-// reset is 1 where a counter that begins with the driver fell, or where the board was away
-// while others of its host were there, and its energy did not go on; else 0.
+// reset is 1 if a counter that starts with the driver fell, or if the board was gone while others
+// of its host were present and its energy counter did not continue; otherwise 0.
 func reset() string {
 	var fell []string
 	for _, f := range []canonical.Field{canonical.Energy, canonical.ECCDoubleBitVolatile} {
@@ -72,20 +71,20 @@ func reset() string {
 	return fmt.Sprintf("0 * (\n  %s\n  or\n  %s\n) + 1\nor 0 * %s", strings.Join(fell, "\n  or "), away, boardSeries)
 }
 
-// calm is how many readings in a row, as far as they matter, the driver asked for nothing:
-// those that lack it say nothing, and a fatal code begins anew.
+// calm returns how many readings in a row, up to the number that matters, the driver asked for
+// nothing. Readings without the field are skipped, and a fatal code restarts the count.
 func calm() string {
 	action := series(canonical.RecoveryAction)
 	base := fmt.Sprintf("((0 * group by (%s) (%s) or %s or 0 * %s) and %s)", boardLabels, fatalNow(), earlier(calmSeries), boardSeries, boardSeries)
 	return fmt.Sprintf("clamp_max(%s + ((%s == 0) + 1), %d)\nor 0 * (%s > 0)\nor %s", base, action, compute.CalmReadings, action, base)
 }
 
-// asked is when the driver last asked for something, 0 for never.
+// asked returns when the driver last asked for an action; 0 if never.
 func asked() string {
 	return fmt.Sprintf("0 * (%s > 0) + time()\nor (%s or 0 * %s) and %s", series(canonical.RecoveryAction), earlier(askedSeries), boardSeries, boardSeries)
 }
 
-// since keeps what it was unless the code comes again, or is resolved.
+// since keeps its value until the code occurs again or is resolved.
 func since() string {
 	held := func(codes string) string { return earlier(sinceSeries + codes) }
 	waited := fmt.Sprintf("<= time() - %s and on (%s) %s >= %d", number(compute.CalmSpan.Seconds()), boardLabels, calmSeries, compute.CalmReadings)
@@ -104,7 +103,7 @@ func since() string {
 	return fmt.Sprintf("0 * (%s) + time()\nor (%s unless (\n  %s\n)\nor 0 * %s - 1) and on (%s) %s", fatalNow(), held(""), resolved, held(""), boardLabels, boardSeries)
 }
 
-// fatalNow are the fatal codes that came with this evaluation.
+// fatalNow returns the fatal codes of this evaluation.
 func fatalNow() string {
 	var plain, except []string
 	for _, row := range canonical.XIDs() {
@@ -119,17 +118,17 @@ func fatalNow() string {
 	return fmt.Sprintf(`%s{xid=~"%s"} != 0 %s`, cameSeries, anyOf(plain), strings.Join(except, " "))
 }
 
-// modelled are the boards of models on which a row does not apply.
+// modelled returns the boards of models that a row does not apply to.
 func modelled(row *canonical.XIDRow) string {
 	return fmt.Sprintf(`%s{model=~".*(?:%s).*"}`, infoSeries, anyOf(row.Except))
 }
 
-// cameWithin are the codes of a selector that came within Thresholds.RiseHold.
+// cameWithin returns the codes of a selector that occurred within Thresholds.RiseHold.
 func cameWithin(codes string, t *compute.Thresholds) string {
 	return fmt.Sprintf("max_over_time(%s%s[%s]) == 1", cameSeries, codes, span(t.RiseHold+time.Millisecond))
 }
 
-// warned are the codes that came recently and warn: of the table, or that it lacks.
+// warned returns the recent codes that warn, whether the table says so or lacks them.
 func warned(t *compute.Thresholds) string {
 	var others, except []string
 	for _, row := range canonical.XIDs() {
@@ -144,7 +143,8 @@ func warned(t *compute.Thresholds) string {
 	return cameWithin(fmt.Sprintf(`{xid=~"[1-9][0-9]{0,4}", xid!~"%s"}`, anyOf(others)), t) + strings.Join(except, "")
 }
 
-// onXIDs is 1 for boards with codes, 0 where somebody tells of XIDs.
+// onXIDs is 1 for boards with codes, and 0 for boards without codes if any source of XIDs is
+// present.
 func onXIDs(codes string) string {
 	return fmt.Sprintf("group by (%s) (%s) and %s\nor 0 * %s\nor 0 * max by (%s) (%s)",
 		boardLabels, codes, boardSeries, series(canonical.XIDLast), boardLabels, countSeries)

@@ -68,12 +68,20 @@ test: ## Run the quick tests (a minute and a half on two cores)
 race: ## Run all tests under the race detector, slow ones too; those of internal/e2e on a program with it
 	@# rules/ is no part of the program: its tests run promtool. TestDay takes minutes with the detector.
 	KPULSE_SLOW=1 go test -race -timeout 20m -skip '^TestDay$$' $$(go list ./... | grep -v -e /internal/e2e$$ -e /internal/e2e/faults$$ -e /kpulse-proxy/rules)
-	@dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
-	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && \
-	KPULSE_SLOW=1 KPULSE_BINARY="$$dir/kpulse-proxy" go test -count=1 -timeout 20m ./internal/e2e ./internal/e2e/faults
+	@$(RACED) KPULSE_SLOW=1 go test -count=1 -timeout 20m ./internal/e2e ./internal/e2e/faults
 
-faults: ## Inflict the faults of testdata/FAULTS.md on the program
-	go test -count=1 -v ./internal/e2e/faults
+# What stands behind it tests a program with the race detector.
+RACED := dir=$$(mktemp -d) && trap 'rm -r "$$dir"' EXIT && set -x && \
+	go build -race -o "$$dir/kpulse-proxy" ./cmd/kpulse-proxy && KPULSE_BINARY="$$dir/kpulse-proxy"
+
+faults: ## Inflict the faults of testdata/FAULTS.md on the program, built with the race detector
+	@$(RACED) go test -count=1 -v ./internal/e2e/faults
+
+# How long make soak takes.
+DURATION ?= 8h
+
+soak: ## Have one program live through fleets, reloads and faults for DURATION (8h), and see that it takes no more for it
+	KPULSE_SOAK='$(DURATION)' go test -count=1 -v -timeout 0 -run '^TestSoak$$' ./internal/e2e/faults
 
 SCRIPTS := $(filter-out %.md %.service %.timer,$(wildcard deploy/slurm/*)) deploy/image/build deploy/packages/build $(wildcard deploy/packages/deb/* deploy/packages/rpm/*)
 
@@ -104,7 +112,7 @@ mutants: ## Break what decides verdicts, one place at a time, and see the tests 
 SLOW := awk -F '\t' '/^[^\#]/{gsub(/\*/, ".*", $$2); all[$$1] = all[$$1] "|" $$2} END{for (p in all) print p, "^(" substr(all[p], 2) ")$$"}' internal/slow/tests.tsv
 
 e2e: ## Run the slow tests (minutes); those whose program is not here say what they need
-	@$(SLOW) | while read -r package tests; do (set -x; go test -count=1 -timeout 20m -run "$$tests" "./$$package") || exit 1; done
+	@all=$$($(SLOW)) && test -n "$$all" && echo "$$all" | while read -r package tests; do (set -x; go test -count=1 -timeout 20m -run "$$tests" "./$$package") || exit 1; done
 
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 
@@ -180,4 +188,4 @@ screenshots: build ## Take the pictures of the terminal dashboard anew (needs tm
 rules: ## Write the rules that are generated from constants of the program
 	go generate ./rules/...
 
-.PHONY: help build bundle image release release-check run screenshots test race faults lint fuzz differential mutants bench report kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet
+.PHONY: help build bundle image release release-check run screenshots test race faults soak lint fuzz differential mutants bench report kubernetes thanos debian e2e e2e-kube e2e-fleet e2e-image e2e-packages e2e-compose rules rules-cost dashboards-cost fleet

@@ -13,7 +13,7 @@ const ownVariables = "KPULSE_"
 
 // otherVariables are those of our own tests and of the scripts in deploy/slurm, and those
 // with which Kubernetes announces a Service named kpulse or kpulse-….
-var otherVariables = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DCGM_TOOLS|DEBIAN|DIFFERENTIAL|FLEET_[A-Z]+|KUBERNETES|THANOS|REQUIRE(_.*)?|SLOW|RESUME|JOBS_[A-Z_]+)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
+var otherVariables = regexp.MustCompile(`^KPULSE_(BENCH|BINARY|DCGM_STACK|DCGM_TOOLS|DEBIAN|DIFFERENTIAL|FLEET_[A-Z]+|KUBERNETES|THANOS|REQUIRE(_.*)?|SLOW|SOAK|RESUME|JOBS_[A-Z_]+)=|_SERVICE_(HOST|PORT|PORT_[A-Z0-9_]+)=|_PORT_[0-9]+_(TCP|UDP|SCTP)(_[A-Z]+)?=|_PORT=[a-z]+://`)
 
 // unknownVariable is one of the environment that no setting has. Its value, which may be a
 // secret, is not kept.

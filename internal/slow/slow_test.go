@@ -1,34 +1,10 @@
 package slow
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
-
-var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
-
-// testsOf returns the names of the tests of a package.
-func testsOf(t *testing.T, pkg string) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", pkg, "*_test.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has the tests %v, %v", pkg, files, err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range testFunction.FindAllSubmatch(text, -1) {
-			names = append(names, string(m[1]))
-		}
-	}
-	return names
-}
 
 // TestRowsAreTests: each row is that of a test, and no test has two.
 func TestRowsAreTests(t *testing.T) {
@@ -38,7 +14,7 @@ func TestRowsAreTests(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, r := range rows() {
-		of := slices.DeleteFunc(testsOf(t, r.pkg), func(name string) bool { return !r.is(name) })
+		of := slices.DeleteFunc(TestsOf(t, "../../"+r.pkg), func(name string) bool { return !r.is(name) })
 		if len(of) == 0 || r.needs == "" {
 			t.Errorf("the row %+v is that of no test, or does not say what it needs", r)
 		}

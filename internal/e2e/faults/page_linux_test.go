@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/kpulse/kpulse-proxy/internal/slow"
 )
 
 var update = flag.Bool("update", false, "write testdata/FAULTS.md anew")
@@ -22,8 +21,8 @@ const pageFile = "../../../testdata/FAULTS.md"
 // pageHead says what holds for all rows.
 const pageHead = `# The fault suite
 
-` + "`make faults`" + ` inflicts %d of these %d faults on the program, as a child process: those that the suite holds. The others are held by the
-tests that their rows name. ` + "`go test ./internal/e2e/faults -update`" + ` writes this page from the tables of that package.
+` + "`make faults`" + ` inflicts %d of these %d faults on the program, as a child process with the race detector: those that
+the suite holds. The others are held by the tests that their rows name. ` + "`go test ./internal/e2e/faults -update`" + ` writes this page from the tables of that package.
 
 Each fault of the suite goes the same way. The program serves a reading of 40 °C. The fault befalls it, while the source says
 41 °C where it says anything, and the program is scraped several times. Then the fault ends, and the source says 42 °C. What the
@@ -36,7 +35,10 @@ program is started with, such as a limit, lasts. The suite holds for every row:
 - Afterwards 42 °C are served, ` + "`/-/ready`" + ` says ready, and the landing page says up.
 - Afterwards there are no more goroutines and open descriptors than before. No more than 2 MiB of memory are in use beyond those
   of before, and the buffers that the program keeps after large pages and many clients.
-- The program exits with status 0 on SIGTERM, and its log has no panic. ` + "`make race`" + ` runs the suite on a program with the race detector.
+- The program exits with status 0 on SIGTERM, and its log has no panic and no data race.
+
+` + "`make soak`" + ` inflicts those that a running program can meet on one program, for hours, between fleets that change and workloads that
+come and go: from a quarter of that time on, it may take no more of all this.
 
 URL is that of the source, ADDRESS its host and port, PAST and FUTURE are timestamps, and 1×N is a count that rises by one with each
 scrape.
@@ -146,7 +148,7 @@ func TestTables(t *testing.T) {
 			}
 			dir, test, _ := strings.Cut(f.heldBy, ".")
 			if tests[dir] == nil {
-				tests[dir] = testsOf(t, dir)
+				tests[dir] = heldIn(t, dir)
 			}
 			if !tests[dir][test] || f.words == "" {
 				t.Errorf("%s: %q is held by %s, which is no test in internal/%s, or says nothing of what is seen", g.name, f.does, test, dir)
@@ -158,24 +160,12 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// testsOf returns the names of the tests in a folder below internal. A script is one.
-func testsOf(t *testing.T, dir string) map[string]bool {
+// heldIn returns the names of the tests in a folder below internal. A script is one.
+func heldIn(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	files, err := filepath.Glob("../../" + dir + "/*_test.go")
-	if err != nil || files == nil {
-		t.Fatalf("no tests in %s (%v)", dir, err)
-	}
-	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range parsed.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
-				found[f.Name.Name] = true
-			}
-		}
+	for _, name := range slow.TestsOf(t, "../../"+dir) {
+		found[name] = true
 	}
 	scripts, _ := filepath.Glob("../../" + dir + "/testdata/script/*.txtar")
 	for _, script := range scripts {

@@ -1,0 +1,223 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kpulse/kpulse-proxy/internal/e2e/e2etest"
+)
+
+// briefly is how long TestSoak takes unless KPULSE_SOAK says; make soak takes hours.
+const briefly = 5 * time.Second
+
+// soaked are the settings of the program that soaks. It meets the faults of a program that
+// reads an exporter and needs no others.
+var soaked = fault{
+	flags:  []string{"--rules.file=r.yml", "--rules.max-samples=10000", "--series-limit=2000"}, // few, so that it is soon full
+	config: settings, files: map[string]string{"r.yml": soundRules},
+}
+
+// soak is a program over which the nodes, workloads, settings and faults of weeks pass.
+type soak struct {
+	*world
+	rng      *rand.Rand
+	faults   []fault
+	met      map[string]bool
+	lives    [8]int // of boards: which one is in each slot
+	holders  int    // so far
+	fleets   int
+	requests atomic.Int64
+	// alone is held by who wants no other requests beside its own; scrapers share it.
+	alone sync.RWMutex
+}
+
+// TestSoak has one program live through topologies that change, workloads that come and go,
+// reloads and all faults that it can meet, in random order, while it is scraped without a
+// pause, for KPULSE_SOAK. A quarter of that fills its caches; from then on it may not take
+// more goroutines, descriptors or memory.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	lasts := briefly
+	if wanted := os.Getenv("KPULSE_SOAK"); wanted != "" {
+		var err error
+		if lasts, err = time.ParseDuration(wanted); err != nil {
+			t.Fatalf("KPULSE_SOAK: %v", err)
+		}
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	s := &soak{world: startScraped(t, soaked), rng: rand.New(rand.NewPCG(seed, 23)), faults: soakable(), met: map[string]bool{}}
+	s.serves(before)
+	began, done := time.Now(), make(chan struct{})
+	var scrapers sync.WaitGroup
+	for i := range 4 {
+		scrapers.Go(func() { s.visit(i, done) })
+	}
+	s.live(began.Add(lasts / 4))
+	baseline := s.measure()
+	for end := began.Add(lasts); time.Now().Before(end); {
+		s.live(earlier(end, time.Now().Add(lasts/20)))
+		s.hold(baseline)
+		t.Logf("%v: %d requests, %d of %d faults, %d fleets, %+v", time.Since(began).Round(time.Second), s.requests.Load(), len(s.met), len(s.faults), s.fleets, s.measure())
+	}
+	close(done)
+	scrapers.Wait()
+	s.checkEnd()
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// soakable are the faults that befall a program with the settings of soaked while it runs.
+func soakable() (all []fault) {
+	for _, g := range groups() {
+		for _, f := range g.faults {
+			needsMore := f.heldBy != "" || f.exit != 0 || f.cold || f.shell != "" || f.env != nil || f.headers != nil ||
+				f.config != "" && f.config != soaked.config ||
+				slices.ContainsFunc(f.flags, func(flag string) bool { return !slices.Contains(soaked.flags, flag) })
+			if !needsMore && reflect.ValueOf(g.start).Pointer() == reflect.ValueOf(startScraped).Pointer() {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}
+
+// live lets things happen until an instant.
+func (s *soak) live(until time.Time) {
+	s.Helper()
+	for time.Now().Before(until) && !s.Failed() {
+		for range 10 {
+			s.change()
+		}
+		s.meet(s.faults[s.rng.IntN(len(s.faults))])
+	}
+}
+
+// change has the exporter tell of another fleet, which is served as it is.
+func (s *soak) change() {
+	s.Helper()
+	page := s.fleet()
+	s.exporter.does(says(page))
+	first, _, _ := strings.Cut(page, "\n")
+	s.until(func() string {
+		status, body := s.scrape()
+		if err := e2etest.CheckExposition([]byte(body)); status != http.StatusOK || err != nil || !strings.HasPrefix(body, first) {
+			return fmt.Sprintf("a fleet is served with %d, %v, want %s:\n%.2000s", status, err, first, body)
+		}
+		return ""
+	})
+}
+
+// fleet is the page of a node: some boards, whole or cut, that are replaced now and then, and
+// workloads that no reading had before.
+func (s *soak) fleet() string {
+	s.fleets++
+	var page strings.Builder
+	fmt.Fprintf(&page, "fleet %d\n", s.fleets)
+	for i := range 1 + s.rng.IntN(len(s.lives)) {
+		if s.rng.IntN(10) == 0 {
+			s.lives[i]++
+		}
+		board := fmt.Sprintf(`gpu="%d",UUID="GPU-%d-%d"`, i, i, s.lives[i])
+		for n := range 1 + s.rng.IntN(3) {
+			part := board
+			if n > 0 {
+				part += fmt.Sprintf(`,GPU_I_ID="%d",GPU_I_PROFILE="1g.10gb"`, n)
+			}
+			if s.rng.IntN(2) == 0 {
+				s.holders++
+				part += fmt.Sprintf(`,namespace="n",pod="p%d",container="c"`, s.holders)
+			}
+			for _, field := range []string{"DEV_GPU_TEMP", "DEV_POWER_USAGE", "DEV_XID_ERRORS", "DEV_GPU_UTIL", "DEV_FB_USED", "DEV_TOTAL_ENERGY_CONSUMPTION"} {
+				fmt.Fprintf(&page, "DCGM_FI_%s{%s} %d\n", field, part, s.rng.IntN(100))
+			}
+			fmt.Fprintf(&page, "DCGM_FI_PROF_SM_ACTIVE{%s} %.3f\n", part, s.rng.Float64())
+		}
+	}
+	return page.String()
+}
+
+// meet inflicts a fault, which is seen by its status, and takes it away. What a scraper that
+// joins a read of before sees is no part of it.
+func (s *soak) meet(f fault) {
+	s.Helper()
+	s.fault, s.met[f.does] = f, true
+	s.quietly(s.begin)
+	for range 3 {
+		if f.each != nil {
+			s.quietly(func() { f.each(s.world) })
+		}
+		for _, a := range f.asks {
+			s.ask(a)
+		}
+		s.until(func() string {
+			if status, body := s.scrape(); status != max(f.seen.status, http.StatusOK) || stale.MatchString(body) {
+				return fmt.Sprintf("%s: %d, want %d:\n%.2000s", f.does, status, f.seen.status, body)
+			}
+			return ""
+		})
+	}
+	s.quietly(s.end)
+	s.serves(after)
+}
+
+// quietly does something while nobody else asks.
+func (s *soak) quietly(f func()) {
+	s.alone.Lock()
+	defer s.alone.Unlock()
+	f()
+}
+
+// measure is what the program takes while nobody asks and all is well.
+func (s *soak) measure() (u usage) {
+	s.Helper()
+	s.quietly(func() { u = s.usage() })
+	return u
+}
+
+// hold wants no more to be taken than at the baseline, but for the buffers of faults that were
+// not met before it.
+func (s *soak) hold(baseline usage) {
+	s.Helper()
+	s.fault = fault{}
+	for _, f := range s.faults {
+		if s.met[f.does] {
+			s.fault.keeps = max(s.fault.keeps, f.keeps)
+		}
+	}
+	s.quietly(func() { s.checkUsage(baseline) })
+}
+
+// visit asks without a pause, as scrapers and browsers do, until done is closed.
+func (s *soak) visit(n int, done <-chan struct{}) {
+	paths := []string{"/metrics", "/", "/metrics", "/events", "/metrics", "/-/metrics", "/metrics", "/container/metrics", "/-/ready", "/sd"}
+	for ; ; n++ {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		s.alone.RLock()
+		encoding := []string{"gzip", "identity"}[n%2]
+		status, body, err := s.child.Get(paths[n%len(paths)], "Accept-Encoding", encoding, "X-Prometheus-Scrape-Timeout-Seconds", "1")
+		s.alone.RUnlock()
+		if s.requests.Add(1); err != nil || !slices.Contains([]int{http.StatusOK, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, status) {
+			s.Errorf("%s: %d, %v: %.500s\n%s", paths[n%len(paths)], status, err, body, s.child.Fate())
+			return
+		}
+	}
+}
